@@ -1,12 +1,13 @@
 /* access.c -- finds the bytes of lanes whose addresses follow no simple
  * pattern.
  *
- * This is the general path of every memory instruction: by state space, lane
- * after lane, with alignment, bounds, counting and checks. access.h describes
- * the fast path. */
+ * This is the general path of every memory instruction. It separates the lanes
+ * by state space and checks alignment and bounds lane by lane. It also counts
+ * the accesses and reports them to the memory checks. access.h describes the
+ * fast paths. */
 #include "access.h"
 
-/* ---- Ranges -------------------------------------------------------------- */
+/* ---- Memory ranges ------------------------------------------------------- */
 
 const kiln__cpu_range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w,
                                                 uint64_t address, uint64_t n)
@@ -28,8 +29,8 @@ const kiln__cpu_range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w,
   return r;
 }
 
-/* Lanes of `mask` whose accesses lie within `range`. Sets `host` for those
- * lanes. */
+/* Returns the lanes of `mask` whose accesses lie within `range`, and sets the
+ * host addresses of these lanes. */
 static uint32_t in_range(const kiln__cpu_range *range, uint32_t n,
                          uint32_t mask, kiln__cpu_reach *r)
 {
@@ -47,7 +48,7 @@ static uint32_t in_range(const kiln__cpu_range *range, uint32_t n,
   return in;
 }
 
-/* Each of the following returns the lanes that are out of bounds. */
+/* Each of the following functions returns the lanes that are out of bounds. */
 
 static uint32_t reach_global(kiln__cpu_warp *w, uint32_t mask, uint32_t n,
                              kiln__cpu_reach *r)
@@ -68,7 +69,7 @@ static uint32_t reach_global(kiln__cpu_warp *w, uint32_t mask, uint32_t n,
   return bad;
 }
 
-/* Shared memory of the block that a cluster address names. */
+/* Returns the shared memory of the block to which a cluster address refers. */
 static uint8_t *shared_of(const kiln__cpu_warp *w, uint64_t offset, uint32_t n)
 {
   const uint64_t rank = (offset >> KILN__CLUSTER_SHIFT) - 1;
@@ -118,8 +119,8 @@ static uint32_t reach_local(const kiln__cpu_warp *w, uint64_t window,
   return bad;
 }
 
-/* Kernel parameters. An address is an offset, or lies in the window of
- * parameters. */
+/* Finds the bytes of kernel parameters. An address is an offset, or lies in the
+ * window of kernel parameters. */
 static uint32_t reach_params(const kiln__cpu_warp *w, uint32_t mask, uint32_t n,
                              kiln__cpu_reach *r)
 {
@@ -141,7 +142,7 @@ static uint32_t reach_params(const kiln__cpu_warp *w, uint32_t mask, uint32_t n,
 
 /* ---- Generic addresses --------------------------------------------------- */
 
-/* Sets of lanes by the state space of their generic address. */
+/* The sets of lanes whose generic addresses lie in each state space. */
 typedef struct spaces {
   uint32_t global, shared, local, param;
 } spaces;
@@ -205,7 +206,7 @@ kiln__cpu_space KILN__ISA_NAME(space_of)(const kiln__cpu_warp *w,
   return KILN__SPACE_GLOBAL;
 }
 
-/* ---- Counting and watching ----------------------------------------------- */
+/* ---- Counting and reporting to the checks -------------------------------- */
 
 static void count(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                   const kiln__cpu_reach *r, const spaces *s, uint32_t n,
@@ -240,7 +241,8 @@ static void watch_within(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   kiln__cpu_watch_access(w, in, space, at, mask, n, access);
 }
 
-/* A cluster address may name this block's own shared memory. */
+/* Reports shared-memory accesses to the memory checks. A cluster address may
+ * refer to the shared memory of this block. */
 static void watch_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                          const kiln__cpu_reach *r, uint64_t window,
                          uint32_t mask, uint32_t n, kiln__cpu_access access)
@@ -282,7 +284,7 @@ static void watch(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                s->local, n, access);
 }
 
-/* ---- All of it ----------------------------------------------------------- */
+/* ---- The general path ---------------------------------------------------- */
 
 static bool fail(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                  kiln__cpu_fault_kind kind, const kiln__cpu_reach *r,

@@ -1,20 +1,21 @@
-/* access_count.c -- how many sectors and passes an access takes, where the
- * pattern alone does not tell.
+/* access_count.c -- computes the number of sectors and passes of an access
+ * whose pattern alone does not determine this number.
  *
- * Sectors: global memory moves in sectors of 32 bytes. An aligned access of up
- * to 32 bytes lies in one, so the count is the number of distinct sector
- * addresses.
+ * Sectors: global memory is transferred in sectors of 32 bytes. An aligned
+ * access of up to 32 bytes lies in one sector. The number of sectors is
+ * therefore the number of distinct sector addresses.
  *
  * Passes: shared memory has 32 banks of 4 bytes. Accesses of up to 4 bytes are
- * served for the whole warp at once, of 8 bytes per half-warp, of 16 bytes per
- * quarter-warp. Two neighbouring groups are served together if in every pair of
- * lanes (i, i ^ 1), or in every pair (i, i ^ 2), both access the same address
- * or one is inactive. Each group takes as many passes as there are distinct
- * words in its fullest bank. */
+ * served for the whole warp at once. Accesses of 8 bytes are served per
+ * half-warp, and accesses of 16 bytes per quarter-warp. Two consecutive groups
+ * of lanes are served together if they agree in every pair of lanes (i, i ^ 1),
+ * or in every pair (i, i ^ 2). A pair agrees if both lanes access the same
+ * address or one lane is inactive. The number of passes for a group of lanes is
+ * the largest number of distinct words in one bank. */
 #include "access.h"
 
-/* Collect the active lanes' keys in order and repeat the last one up to 32.
- * Returns their number. */
+/* Collects the keys of the active lanes in lane order, and fills the remaining
+ * elements with the last key. Returns the number of active lanes. */
 static unsigned collect(const uint64_t *address, uint32_t mask, unsigned shift,
                         uint64_t key[KILN__WARP])
 {
@@ -32,7 +33,8 @@ static unsigned collect(const uint64_t *address, uint32_t mask, unsigned shift,
   return n;
 }
 
-/* Number of distinct values: each lane is compared with all before it. */
+/* Returns the number of distinct keys. Each lane is compared with all lower
+ * lanes. */
 static uint32_t distinct_narrow(const uint32_t key[KILN__WARP])
 {
   uint32_t before[2 * KILN__WARP], again[KILN__WARP] = {0};
@@ -40,7 +42,7 @@ static uint32_t distinct_narrow(const uint32_t key[KILN__WARP])
 
   memcpy(before + KILN__WARP, key, KILN__WARP * sizeof *key);
   for (unsigned i = 0; i < KILN__WARP; i++)
-    before[i] = UINT32_MAX; /* matches no key */
+    before[i] = UINT32_MAX; /* a value that equals no key */
   for (unsigned d = 1; d < KILN__WARP; d++) {
     for (unsigned i = 0; i < KILN__WARP; i++)
       again[i] |= (uint32_t)(before[KILN__WARP + i - d] == key[i]);
@@ -75,7 +77,8 @@ static uint32_t distinct(const uint64_t key[KILN__WARP])
     down |= key[i] - key[i + 1];
     changes += key[i + 1] != key[i];
   }
-  if (up >> 63 == 0 || down >> 63 == 0) /* sorted in either direction */
+  /* the keys are sorted in either direction */
+  if (up >> 63 == 0 || down >> 63 == 0)
     return changes;
   for (unsigned i = 1; i < KILN__WARP; i++) {
     low = key[i] < low ? key[i] : low;
@@ -118,8 +121,9 @@ uint32_t KILN__ISA_NAME(local_sectors)(const uint64_t *address, uint32_t mask,
                                         : distinct(key) * (n <= 4 ? 1 : n / 4);
 }
 
-/* The low 32 bits of the active lanes' keys; every other lane gets a key of its
- * own. False: the low bits do not distinguish the keys. */
+/* Computes the low 32 bits of the keys of the active lanes, and a unique key
+ * for every inactive lane. Returns false if the low 32 bits do not distinguish
+ * the keys. */
 static bool narrow_keys(const uint64_t *address, uint32_t mask, unsigned shift,
                         uint32_t key[KILN__WARP])
 {
@@ -167,7 +171,7 @@ uint32_t KILN__ISA_NAME(crowded)(const uint64_t *address, uint32_t mask,
 
 /* ---- Passes -------------------------------------------------------------- */
 
-/* Set again[i] if an earlier lane accesses the same unit. */
+/* Sets again[i] if a lower lane accesses the same unit as lane i. */
 static void find_again(const uint64_t *unit, unsigned n,
                        uint32_t again[KILN__WARP])
 {
@@ -179,14 +183,14 @@ static void find_again(const uint64_t *unit, unsigned n,
     up |= unit[i + 1] - unit[i] - 1;
     down |= unit[i] - unit[i + 1] - 1;
   }
-  if (up >> 63 == 0 || down >> 63 == 0) /* sorted, hence all different */
+  if (up >> 63 == 0 || down >> 63 == 0) /* sorted units are all distinct */
     return;
   for (unsigned i = 0; i < KILN__WARP; i++) {
     before[i] = UINT32_MAX;
     before[KILN__WARP + i] = (uint32_t)unit[i < n ? i : 0];
   }
-  /* Pointers instead of unsigned indices, which may wrap and would prevent
-   * vectorisation. */
+  /* The loop uses pointers instead of unsigned indices. Unsigned indices may
+   * wrap, which would prevent vectorisation. */
   for (unsigned d = 1; d < n; d++) {
     const uint32_t *const own = before + KILN__WARP, *const earlier = own - d;
 
@@ -195,11 +199,12 @@ static void find_again(const uint64_t *unit, unsigned n,
   }
 }
 
-/* Passes of one group of n lanes over 2^bits banks, each as wide as a unit. */
+/* Returns the number of passes of one group of n lanes over 2^bits banks. Each
+ * bank is as wide as a unit. */
 static uint32_t group_passes(const uint64_t *unit, unsigned n, unsigned bits)
 {
   const uint32_t bank = (UINT32_C(1) << bits) - 1;
-  uint8_t words[KILN__WARP] = {0}; /* distinct units per bank */
+  uint8_t words[KILN__WARP] = {0}; /* number of distinct units per bank */
   uint32_t again[KILN__WARP], used = 0, most = 0;
   uint64_t apart = 0;
 
@@ -207,7 +212,7 @@ static uint32_t group_passes(const uint64_t *unit, unsigned n, unsigned bits)
     apart |= unit[i] ^ unit[0];
     used |= UINT32_C(1) << (unit[i] & bank);
   }
-  /* All units in one row of banks, or each in a bank of its own. */
+  /* All units are in one row of banks, or each unit is in a different bank. */
   if (apart >> bits == 0 || (unsigned)__builtin_popcount(used) == n)
     return n != 0;
   find_again(unit, n, again);
@@ -232,7 +237,8 @@ static bool pairs_agree(const uint64_t *address, uint32_t mask, unsigned apart)
   return differ == 0;
 }
 
-/* Whether every group of a full warp accesses a single row of banks. */
+/* Returns true if every group of lanes of a full warp accesses a single row of
+ * banks. */
 KILN__INLINE bool rows_agree_of(const uint64_t *address, unsigned lanes)
 {
   uint64_t apart = 0;
@@ -251,9 +257,10 @@ static bool rows_agree(const uint64_t *address, unsigned lanes)
                        : rows_agree_of(address, KILN__WARP);
 }
 
-/* Passes of a full warp if the addresses of every group rise by a constant
- * step, as they do along a row or column of a matrix: the lowest set bit of the
- * step gives the number of banks that are used. 0: there is no such step, or it
+/* Returns the number of passes of a full warp if the addresses of every group
+ * of lanes increase by a constant step. Accesses along a row or column of a
+ * matrix have such a step. The lowest set bit of the step determines the number
+ * of banks that are used. Returns 0 if there is no constant step or if the step
  * is 0. */
 KILN__INLINE uint32_t stepped_passes_of(const uint64_t *address, unsigned lanes)
 {
@@ -285,11 +292,11 @@ uint32_t KILN__ISA_NAME(passes)(const uint64_t *address, uint32_t mask,
 {
   const unsigned bytes = n <= 4 ? 4 : n;
   const unsigned shift = (unsigned)__builtin_ctz(bytes);
-  unsigned lanes = 128 / bytes; /* lanes per group */
+  unsigned lanes = 128 / bytes; /* number of lanes per group */
   uint64_t unit[KILN__WARP];
   uint32_t sum = mask == UINT32_MAX ? stepped_passes(address, lanes) : 0;
 
-  if (sum != 0) /* pairs do not agree either */
+  if (sum != 0) /* the pairs (i, i ^ 2) do not agree either */
     return sum;
   if (bytes > 4 &&
       (pairs_agree(address, mask, 1) || pairs_agree(address, mask, 2)))

@@ -1,22 +1,22 @@
 /* access_matrix.c -- ldmatrix, stmatrix and movmatrix: matrices of 8 x 8
- * elements of 16 bits, distributed over a warp.
+ * elements of 16 bits, distributed over the lanes of a warp.
  *
- * Lane l holds, of each matrix, row l / 4 and columns 2 (l % 4) and 2 (l % 4) +
- * 1, the lower column in the low half. Transposed, it holds column l / 4 and
- * these two rows. Lanes 8 m to 8 m + 7 give the addresses of the rows of matrix
- * m. */
+ * Lane l holds two elements of each matrix: row l / 4, columns 2 (l % 4) and 2
+ * (l % 4) + 1. The element of the lower column is in the low half of the
+ * register. In a transposed matrix, rows and columns are exchanged. Lanes 8 m
+ * to 8 m + 7 provide the addresses of the rows of matrix m. */
 #include "access.h"
 
 enum { SIDE = 8, ROW_BYTES = 2 * SIDE };
 
-/* Find the bytes of the matrix rows; the lanes give their addresses. */
+/* Finds the bytes of the matrix rows. The lanes provide the row addresses. */
 static bool reach_rows(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned n,
                        kiln__cpu_access access, kiln__cpu_reach *r)
 {
   const uint32_t mask = w->mask;
   bool ok;
 
-  /* Addresses of lanes above 8 n are ignored. */
+  /* The addresses of lanes 8 n and above are ignored. */
   w->mask = n == 4 ? mask : mask & ((UINT32_C(1) << (SIDE * n)) - 1);
   ok = w->mask == 0 ||
        kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, ROW_BYTES, access,
@@ -25,7 +25,7 @@ static bool reach_rows(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned n,
   return ok;
 }
 
-/* Row and column of element `half` that a lane holds. */
+/* Computes the row and column of element `half` of a lane. */
 static void place(unsigned lane, unsigned half, bool transposed, unsigned *row,
                   unsigned *column)
 {

@@ -1,5 +1,6 @@
-/* address.c -- cvta and isspacep, mapa and getctarank, fences, and hints that
- * have no effect here (prefetch, discard, applypriority). */
+/* address.c -- cvta, isspacep, mapa, getctarank and fences. The file also
+ * contains the cache hints prefetch, discard and applypriority, which have no
+ * effect in the interpreter. */
 #include "access.h"
 
 /* ---- State spaces -------------------------------------------------------- */
@@ -45,8 +46,8 @@ KILN__HANDLER(isspacep_cluster)
 
 #define WITHIN ((UINT32_C(1) << KILN__CLUSTER_SHIFT) - 1)
 
-/* Convert an offset in the shared memory of any block of the cluster to one of
- * block `rank`. */
+/* Converts an offset in the shared memory of any block of the cluster to an
+ * offset in the shared memory of block `rank`. */
 static uint32_t mapped(uint32_t offset, uint32_t rank)
 {
   return (offset & WITHIN) | (rank + 1) << KILN__CLUSTER_SHIFT;
@@ -88,8 +89,9 @@ KILN__OP1(getctarank_generic, uint32_t, uint64_t,
 
 /* ---- Fences -------------------------------------------------------------- */
 
-/* Blocks may run on several host threads, hence the processor's fence. Within a
- * block only the race check needs it. */
+/* Executes a fence. Blocks may run on several host threads, so the handler also
+ * executes a fence of the host processor. Within a block, only the race check
+ * needs the fence. */
 static void fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   if (in->scope != KILN__SCOPE_CTA)

@@ -1,8 +1,9 @@
-/* approx.c -- the .approx forms of f32: reciprocal, roots, powers, logarithms,
- * sines.
+/* approx.c -- the .approx forms of f32: reciprocal, square roots, powers,
+ * logarithms, sine and cosine.
  *
- * PTX bounds their errors and leaves the bits open. The functions here are much
- * more accurate than the bounds, and deterministic; see approx.h. */
+ * PTX limits the errors of these instructions but does not specify the exact
+ * bits. The functions here are much more accurate than the limits, and they are
+ * deterministic; see approx.h. */
 #include "approx.h"
 
 #define X(v) kiln__cpu_float_of_bits(v[i])
@@ -12,7 +13,7 @@ KILN__F32_1(rcp_approx_f32, kiln__cpu_to_f32(1 / X(A)))
 KILN__F32_1(rcp_approx_ftz_f32, kiln__cpu_to_ftz(1 / Z(A)))
 KILN__F32_1(sqrt_approx_f32, kiln__cpu_to_f32(sqrtf(X(A))))
 KILN__F32_1(sqrt_approx_ftz_f32, kiln__cpu_to_ftz(sqrtf(Z(A))))
-/* two roundings: an error of 2^-23 at most */
+/* Two roundings give an error of at most 2^-23. */
 KILN__F32_1(rsqrt_approx_f32, kiln__cpu_to_f32(1 / sqrtf(X(A))))
 KILN__F32_1(rsqrt_approx_ftz_f32, kiln__cpu_to_ftz(1 / sqrtf(Z(A))))
 
@@ -25,7 +26,7 @@ static inline float log2_of(float x)
 {
   const float finite = (float)kiln__cpu_log2((double)x);
 
-  /* negative values and NaN give NaN */
+  /* Negative values and NaN give NaN. */
   return x == 0          ? -INFINITY
          : x == INFINITY ? INFINITY
          : x > 0         ? finite

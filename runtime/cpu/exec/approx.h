@@ -121,9 +121,7 @@ static inline double kiln__cpu_tanh(double x)
   const double power = kiln__cpu_exp2(x * 0x1.71547652b82fep+1);
   const double big = 1 - 2 / (power + 1);
 
-  /* For
-   * x
-   * < 2^-12, the term x^3 / 3 is smaller than the last bit of an f32. */
+  /* For |x| < 2^-12, the term x^3 / 3 is smaller than the last bit of f32. */
   return fabs(x) < 0x1p-12 ? x : big;
 }
 

@@ -1,17 +1,20 @@
 /* async_barrier.c -- mbarrier: a barrier object in shared memory that counts
  * arrivals and transferred bytes.
  *
- * The object is one 64-bit word: bits 0 to 19: arrivals that are missing in
- * this phase; bits 20 to 39: arrivals per phase; bits 40 to 60: bytes that are
- * expected and have not arrived (signed); bits 61 to 63: number of the phase.
+ * The object is one 64-bit word:
+ * bits 0 to 19: number of arrivals still missing in this phase
+ * bits 20 to 39: number of arrivals per phase
+ * bits 40 to 60: number of bytes that are expected but have not arrived
+ *    (signed)
+ * bits 61 to 63: number of the phase
  *
- * Invariant: a phase ends in the same update in which both counts reach zero;
- * that update also restores the arrivals for the next phase. Threads of another
- * block of the cluster may arrive from another host thread, so every change is
- * a compare-and-swap of the whole word.
+ * Invariant: a phase ends in the same update in which both counts reach zero.
+ * The same update also restores the arrival count for the next phase. Threads
+ * of other blocks of the cluster may arrive from other host threads. Every
+ * change is therefore a compare-and-swap of the whole word.
  *
- * Waiting is polling: test_wait and try_wait compare the parity of the phase,
- * and the scheduler lets other groups run between two polls. */
+ * Threads wait by polling: test_wait and try_wait compare the parity of the
+ * phase. The scheduler lets other groups of lanes run between two polls. */
 #include "async.h"
 
 enum {
@@ -53,10 +56,10 @@ static uint64_t phase_of(uint64_t word)
 }
 
 typedef struct change {
-  uint32_t arrive; /* arrivals in this phase */
-  uint32_t drop;   /* threads that leave the barrier for good */
-  uint32_t expect; /* bytes to expect in addition */
-  uint32_t come;   /* bytes that have arrived */
+  uint32_t arrive; /* number of arrivals in this phase */
+  uint32_t drop;   /* number of threads that leave the barrier permanently */
+  uint32_t expect; /* number of additional bytes to expect */
+  uint32_t come;   /* number of bytes that have arrived */
 } change;
 
 static uint64_t changed(uint64_t word, const change *c)
@@ -75,7 +78,8 @@ static uint64_t changed(uint64_t word, const change *c)
   return make(missing, expected, bytes, phase);
 }
 
-/* Apply a change. Returns the word as it was before. */
+/* Applies a change to the barrier at address `at`. Returns the previous value
+ * of the barrier word. */
 static uint64_t update(uintptr_t at, const change *c)
 {
   uint64_t old = __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
@@ -87,8 +91,8 @@ static uint64_t update(uintptr_t at, const change *c)
   return old;
 }
 
-/* Find the words. They lie in shared memory, whatever the form of the
- * address. */
+/* Finds the barrier words of the active lanes. All forms of the address refer
+ * to shared memory. */
 static bool reach_for(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                       kiln__cpu_access access, kiln__cpu_reach *r)
 {
@@ -144,13 +148,14 @@ static void change_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Initialisation and invalidation ------------------------------------- */
 
 KILN__HANDLER(mbarrier_init)
 {
   kiln__cpu_reach r;
 
-  if (!reach_for(w, in, KILN__ACCESS_WRITE, &r)) /* initialises the word */
+  /* the access initialises the barrier word */
+  if (!reach_for(w, in, KILN__ACCESS_WRITE, &r))
     return;
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const unsigned i = (unsigned)__builtin_ctz(m);
@@ -218,9 +223,10 @@ CHANGE(mbarrier_arrive_drop_no_complete, arrive_drop, true)
 CHANGE(mbarrier_arrive_drop_no_complete_sem, arrive_drop, true)
 CHANGE(mbarrier_arrive_drop_expect_tx, arrive_drop_expect, true)
 
-/* The pending copies are performed here, so the arrival can follow at once.
- * Without .noinc the arrival is one that the phase did not expect: the count is
- * raised first, and the net effect is none. */
+/* Executes cp.async.mbarrier.arrive. The handler performs the pending copies
+ * first, so the arrival follows immediately. Without .noinc, the expected
+ * number of arrivals is raised by the same arrival, so the net effect is
+ * zero. */
 KILN__HANDLER(cp_async_arrive)
 {
   kiln__cpu_reach r;

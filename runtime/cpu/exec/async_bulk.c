@@ -1,12 +1,12 @@
-/* async_bulk.c -- cp.async.bulk: copies of whole byte ranges.
+/* async_bulk.c -- cp.async.bulk: copies of contiguous byte ranges.
  *
- * The bytes move at once, and then the mbarrier that tracks them counts that
- * they have arrived. PTX allows the copy to complete at any time, so completing
- * at once is correct. */
+ * The bytes are copied immediately. The mbarrier that tracks the copy then
+ * counts the bytes as arrived. This is correct, because PTX allows the copy to
+ * complete at any time. */
 #include "access.h"
 
-/* Copy as many bytes per lane as register c says, 16 at a time. All lanes
- * advance together as long as they have bytes left. */
+/* Copies the number of bytes in register c for each lane, 16 bytes at a time.
+ * All lanes advance together until they have copied their bytes. */
 static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                  kiln__cpu_space to_space, kiln__cpu_space from_space)
 {

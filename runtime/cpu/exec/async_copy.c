@@ -1,15 +1,15 @@
 /* async_copy.c -- cp.async: copies from global to shared memory that take
- * effect when they are waited for.
+ * effect when the kernel waits for them.
  *
- * A copy checks and records its source and destination, and pending_copies.c
- * keeps it. Only a wait moves the bytes, so that a kernel which forgets to wait
- * reads old data here, too. */
+ * The handler of a copy checks its source and destination, and pending_copies.c
+ * records both. The bytes are copied only by a wait instruction. A kernel that
+ * forgets to wait therefore reads old data, as it may on a GPU. */
 #include "async.h"
 
 #include "../memory/pending_copies.h"
 
-/* Bytes that lane i reads: all, as many as c says, or none if the predicate
- * says so. */
+/* Returns the number of bytes that lane i reads: all bytes, the number in
+ * operand c, or none if the ignore-source predicate is set. */
 static uint32_t bytes_read(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            bool ignores, int i)
 {
@@ -24,8 +24,9 @@ static uint32_t bytes_read(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return c < bytes ? c : bytes;
 }
 
-/* Find the destination. It is written later, and the checks see the write then.
- * A fault is reported as one of a store to shared memory. */
+/* Finds the destination. The bytes are written later, and the checks observe
+ * the write at that time. A fault is reported as a fault of a store to shared
+ * memory. */
 static bool reach_destination(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               kiln__cpu_reach *to)
 {
@@ -43,8 +44,8 @@ static bool reach_destination(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return ok;
 }
 
-/* Find the source. A lane that reads whole elements is checked as for a load;
- * of a partial copy, only the bytes that are read have to exist. A lane that
+/* Finds the source. A lane that reads whole elements is checked as for a load.
+ * For a partial copy, only the bytes that are read have to exist. A lane that
  * reads nothing may have any address. */
 static bool reach_source(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                          kiln__cpu_async_copy *c)
@@ -144,7 +145,7 @@ KILN__HANDLER(cp_async_wait_all)
   KILN__ISA_NAME(copies_wait)(w, 0, true);
 }
 
-/* ---- Asking -------------------------------------------------------------- */
+/* ---- Handlers of cp.async ------------------------------------------------ */
 
 #define COPIES(name)                                                           \
   KILN__HANDLER(name)                                                          \

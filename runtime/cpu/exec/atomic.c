@@ -1,16 +1,17 @@
-/* atomic.c -- atom and red.
+/* atomic.c -- the instructions atom and red.
  *
  * Problem: other host threads may run blocks of this or another grid at the
- * same time, so every operation has to be atomic; but 32 compare-and-swap loops
- * on one counter would make reductions slow.
+ * same time, so every operation has to be atomic. However, 32 compare-and-swap
+ * loops on one counter would make reductions slow.
  *
- * Idea: if all active lanes update the same word, as counters and reductions
- * do, the operations are applied one after the other in registers, and one
- * compare-and-swap makes the result visible. Otherwise each lane performs its
- * own atomic operation. Shared memory that no other block can reach belongs to
- * one host thread and needs no atomics.
+ * Idea: all active lanes often update the same word, as in counters and
+ * reductions. The operations are then applied one after the other in registers,
+ * and one compare-and-swap writes the result. Otherwise each lane performs its
+ * own atomic operation. Shared memory that no other block can access belongs to
+ * one host thread and needs no atomic operations.
  *
- * Order: ascending lanes, or an order drawn from the seed of the launch. */
+ * Order: lanes are processed in ascending order, or in an order that depends on
+ * the seed of the launch. */
 #include "access.h"
 #include "half.h"
 
@@ -38,7 +39,8 @@ static uint64_t add_f64(uint64_t a, uint64_t b)
   return sum != sum ? KILN__NAN_F64 : kiln__cpu_bits_of_double(sum);
 }
 
-/* Single precision holds enough bits that rounding twice is rounding once. */
+/* Computes the sum in float. A float has enough bits that rounding twice equals
+ * rounding once. */
 static uint32_t add_f16(uint32_t a, uint32_t b)
 {
   return kiln__cpu_f16_of_float(kiln__cpu_float_of_f16(a & 0xffff) +
@@ -86,10 +88,10 @@ static bool less(const kiln__cpu_insn *in, uint64_t a, uint64_t b)
   }
 }
 
-/* in->sub, see modifiers.def */
+/* Values of in->sub; see modifiers.def. */
 enum { MIN = 1, MAX, ADD, INC, DEC, EXCH, CAS };
 
-/* The new value of a word that holds `old`. c is used by cas only. */
+/* Returns the new value of a word whose old value is `old`. Only cas uses c. */
 static uint64_t apply(const kiln__cpu_insn *in, uint64_t old, uint64_t b,
                       uint64_t c, bool flush)
 {
@@ -121,7 +123,7 @@ static uint64_t apply(const kiln__cpu_insn *in, uint64_t old, uint64_t b,
   }
 }
 
-/* ---- Words --------------------------------------------------------------- */
+/* ---- Atomic access to memory words --------------------------------------- */
 
 static uint64_t word(uintptr_t at, unsigned bytes)
 {
@@ -130,7 +132,8 @@ static uint64_t word(uintptr_t at, unsigned bytes)
                       : __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
 }
 
-/* Compare and swap. False: the word was not *old; *old is now its value. */
+/* Compares and swaps the word at `at`. Returns false if the word was not equal
+ * to *old; *old then receives the value of the word. */
 static bool swap(uintptr_t at, unsigned bytes, uint64_t *old, uint64_t new)
 {
   uint16_t two = (uint16_t)*old;
@@ -169,13 +172,14 @@ static void put(uintptr_t at, unsigned bytes, uint64_t x)
 
 /* ---- Lanes --------------------------------------------------------------- */
 
-/* Operands of one instruction: the values of lane i lie at i * step. */
+/* The operands of one instruction. The value of lane i is at byte offset i *
+ * step. */
 typedef struct operands {
   const uint8_t *b, *c;
-  uint8_t *d;     /* NULL: the result is not used */
-  unsigned bytes; /* bytes of the word */
+  uint8_t *d;     /* destination register; NULL if the result is not used */
+  unsigned bytes; /* size of the word in bytes */
   unsigned step;  /* bytes per lane of a register: 4 or 8 */
-  bool flush;     /* flush f32 subnormals, as global memory does */
+  bool flush;     /* flush f32 subnormals, as GPUs do in global memory */
 } operands;
 
 static uint64_t operand(const uint8_t *slot, unsigned step, unsigned i)
@@ -205,8 +209,8 @@ static void result(const operands *o, unsigned i, uint64_t x)
     memcpy(o->d + 4 * (size_t)i, &narrow, 4);
 }
 
-/* 32-bit integer additions for which the processor has one instruction. False:
- * others. */
+/* Executes a 32-bit integer addition that the host processor performs with one
+ * instruction. Returns false for all other operations. */
 static bool add_directly(const kiln__cpu_insn *in, const operands *o,
                          uintptr_t at, unsigned i)
 {
@@ -242,8 +246,8 @@ static void one_lane(const kiln__cpu_insn *in, const operands *o, uintptr_t at,
   result(o, i, old);
 }
 
-/* Apply the operations of all lanes to `now`, in order. seen[i] is the value
- * before lane i. */
+/* Applies the operations of all lanes in order, starting with the value `now`.
+ * seen[i] receives the value before the operation of lane i. */
 static uint64_t in_turn(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         const operands *o, uint64_t now, unsigned order,
                         uint64_t seen[KILN__WARP])
@@ -256,13 +260,13 @@ static uint64_t in_turn(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
     seen[i] = now;
     now = apply(in, now, operand(o->b, o->step, i), operand(o->c, o->step, i),
                 o->flush);
-    if (o->bytes < 8) /* wrap as the word does */
+    if (o->bytes < 8) /* wrap at the size of the word */
       now &= (UINT64_C(1) << (8 * o->bytes)) - 1;
   }
   return now;
 }
 
-/* in_turn() for 32-bit additions, which are frequent. */
+/* Does what in_turn() does for 32-bit additions, which are frequent. */
 static uint64_t add_in_turn(const kiln__cpu_warp *w, const operands *o,
                             uint64_t before, unsigned order,
                             uint64_t seen[KILN__WARP])
@@ -284,8 +288,8 @@ static float flushed_float(float x)
   return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x;
 }
 
-/* in_turn() for additions of f32 in global memory. The chain of additions stays
- * in floats; bits and canonical NaN come afterwards. */
+/* Does what in_turn() does for additions of f32 in global memory. The chain of
+ * additions is computed in float; NaNs become canonical afterwards. */
 static uint64_t sum_in_turn(const kiln__cpu_warp *w, const operands *o,
                             uint64_t before, unsigned order,
                             uint64_t seen[KILN__WARP])
@@ -315,9 +319,10 @@ static uint64_t sum_in_turn(const kiln__cpu_warp *w, const operands *o,
   return now != now ? KILN__NAN_F32 : kiln__cpu_bits_of_float(now);
 }
 
-/* All active lanes update one word: apply the operations in order and swap the
- * result in at once. Results go to `d` only after the swap, because d and b may
- * be the same register. */
+/* Handles the case that all active lanes update the same word. The operations
+ * are applied in order, and one compare-and-swap writes the result. The results
+ * are written to `d` only after the swap, because d and b may be the same
+ * register. */
 static void together(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                      const operands *o, uintptr_t at, unsigned order)
 {
@@ -363,8 +368,8 @@ static unsigned type_bytes(kiln__cpu_ptx_type type)
   }
 }
 
-/* Whether an address lies in shared memory, by the instruction or by its
- * window. */
+/* Returns true if an address lies in shared memory, according to the
+ * instruction or to the address window. */
 static bool is_shared(const kiln__cpu_insn *in, uint64_t address)
 {
   return in->space == KILN__SPACE_SHARED ||
@@ -410,7 +415,7 @@ static void atomic(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool returns)
   }
 }
 
-/* Vector atomics: one element after the other, each atomic by itself. */
+/* Executes a vector atomic: each element is a separate atomic operation. */
 static void add_vector(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        const int32_t *from, const int32_t *to)
 {

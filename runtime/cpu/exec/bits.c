@@ -1,4 +1,5 @@
-/* bits.c -- logic, shifts, bit counting, bit fields, and byte permutation. */
+/* bits.c -- logic operations, shifts, bit counting, bit fields and byte
+ * permutation. */
 #include "lanes.h"
 
 /* ---- Logic --------------------------------------------------------------- */
@@ -19,8 +20,8 @@ KILN__OP1(not_pred, uint32_t, uint32_t, ~A[i])
 KILN__OP1(cnot_32, uint32_t, uint32_t, A[i] == 0)
 KILN__OP1(cnot_64, uint64_t, uint64_t, A[i] == 0)
 
-/* lop3: evaluate its truth table as a tree of selections, by c, then b, then
- * a. */
+/* Implements lop3: evaluates the truth table as a tree of selections by c, then
+ * b, then a. */
 static void lop3_lanes(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        uint32_t out[KILN__WARP])
 {
@@ -80,7 +81,7 @@ KILN__HANDLER(lop3_bool)
 
 /* ---- Shifts -------------------------------------------------------------- */
 
-/* Shift amounts of N and more give 0, or copies of the sign. */
+/* A shift amount of N or more gives 0, or copies of the sign bit. */
 #define LEFT(a, b, N) ((b) < (N) ? (a) << ((b) & ((N)-1)) : 0)
 #define RIGHT(a, b, N) ((b) < (N) ? (a) >> ((b) & ((N)-1)) : 0)
 #define RIGHT_S(a, b, N) ((a) >> ((b) < (N) ? (b) : (N)-1))
@@ -93,7 +94,7 @@ KILN__OP2(shr_s16, uint32_t, uint32_t,
           (uint32_t)RIGHT_S((int32_t)(int16_t)A[i], B[i], 32) & 0xffff)
 KILN__OP2(shr_s32, uint32_t, uint32_t, RIGHT_S((int32_t)A[i], B[i], 32))
 
-/* The shift amount of a 64-bit shift is a 32-bit register. */
+/* Defines a 64-bit shift. The shift amount is a 32-bit register. */
 #define SHIFT64(name, expression)                                              \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
@@ -106,7 +107,7 @@ SHIFT64(shl_64, LEFT(A[i], (uint64_t)B[i], 64))
 SHIFT64(shr_u64, RIGHT(A[i], (uint64_t)B[i], 64))
 SHIFT64(shr_s64, RIGHT_S((int64_t)A[i], (uint64_t)B[i], 64))
 
-/* shf: the 64-bit value b:a is shifted. */
+/* Defines a funnel shift (shf), which shifts the 64-bit value b:a. */
 #define FUNNEL(name, expression)                                               \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
@@ -121,7 +122,7 @@ SHIFT64(shr_s64, RIGHT_S((int64_t)A[i], (uint64_t)B[i], 64))
     }                                                                          \
   }
 
-/* in->sub: .clamp and .wrap, see modifiers.def */
+/* Values of in->sub for .clamp and .wrap; see modifiers.def. */
 enum { CLAMP = 1, WRAP = 2 };
 
 #define BOTH(a, b) ((uint64_t)(b) << 32 | (a))
@@ -146,7 +147,7 @@ static inline uint32_t ones64(uint64_t x)
   return ones32((uint32_t)x) + ones32((uint32_t)(x >> 32));
 }
 
-/* Set all bits below the highest one. */
+/* Sets all bits below the highest set bit. */
 static inline uint32_t smear32(uint32_t x)
 {
   x |= x >> 1;
@@ -186,8 +187,8 @@ KILN__OP1(brev_64, uint64_t, uint64_t,
           (uint64_t)reverse32((uint32_t)A[i]) << 32 |
               reverse32((uint32_t)(A[i] >> 32)))
 
-/* bfind: position of the highest one; .shiftamt counts from the top. Without a
- * one the result is ~0. */
+/* Implements bfind: returns the position of the highest set bit, or ~0 if no
+ * bit is set. With .shiftamt, the position is counted from the highest bit. */
 static inline uint32_t found(uint32_t leading, uint32_t bits, bool from_top)
 {
   return leading == bits ? UINT32_MAX : from_top ? leading : bits - 1 - leading;
@@ -213,14 +214,15 @@ KILN__HANDLER(bfind_64)
               found(leading64(A[i] ^ ((0 - (A[i] >> 63)) & use)), 64, top));
 }
 
-/* fns: the |offset|-th set bit of `mask`, counted from bit `base` upwards or
- * downwards; with offset 0, bit `base` itself if it is set. */
+/* Implements fns: finds the |offset|-th set bit of `mask`, counted upwards or
+ * downwards from bit `base`. An offset of 0 returns `base` if bit `base` is
+ * set. */
 static uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset)
 {
   const int step = offset < 0 ? -1 : 1;
   int64_t count = offset < 0 ? -(int64_t)offset : offset;
 
-  if (offset == INT32_MIN) /* GPU: no bit is found */
+  if (offset == INT32_MIN) /* GPUs find no bit for this offset */
     return 0;
   if (base > 31)
     return UINT32_MAX;
@@ -243,7 +245,7 @@ KILN__HANDLER(fns)
   KILN__ACTIVE_LANES(uint32_t, nth_set(A[i], B[i], C[i]));
 }
 
-/* ---- Fields -------------------------------------------------------------- */
+/* ---- Bit fields ---------------------------------------------------------- */
 
 static inline uint32_t low_ones32(uint32_t n)
 {
@@ -255,8 +257,8 @@ static inline uint64_t low_ones64(uint64_t n)
   return n < 64 ? (UINT64_C(1) << (n & 63)) - 1 : UINT64_MAX;
 }
 
-/* bfe: position and length are bytes, but whole words in the 64-bit form, as on
- * GPUs. */
+/* Implements bfe. Only the low byte of position and length is used; the 64-bit
+ * form uses the whole word, as GPUs do. */
 static inline uint32_t extract_u32(uint32_t a, uint32_t at, uint32_t length)
 {
   return RIGHT(a, at & 0xff, 32) & low_ones32(length & 0xff);
@@ -267,8 +269,8 @@ static inline uint64_t extract_u64(uint64_t a, uint64_t at, uint64_t length)
   return RIGHT(a, at, 64) & low_ones64(length);
 }
 
-/* Bits beyond the top are copies of the sign, and so is everything above the
- * field. */
+/* Implements the signed bfe. Bits above the operand are copies of its sign bit.
+ * All bits above the field are copies of the highest bit of the field. */
 static inline uint32_t extract_s32(uint32_t a, uint32_t at, uint32_t length)
 {
   const uint32_t n = (length & 0xff) < 32 ? length & 0xff : 32;
@@ -357,8 +359,8 @@ KILN__HANDLER(szext)
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-/* One byte of b:a. Bit 3 of the selector asks for its sign bit in all eight
- * bits. */
+/* Returns one byte of b:a. If bit 3 of the selector is set, all eight bits are
+ * copies of the sign bit of the byte. */
 static inline uint32_t pick(uint64_t both, uint32_t selector)
 {
   const uint32_t byte = (uint32_t)(both >> (selector & 7) * 8) & 0xff;
@@ -379,15 +381,21 @@ KILN__OP3(prmt, uint32_t, uint32_t, permute(A[i], B[i], C[i]))
 
 KILN__HANDLER(prmt_mode)
 {
-  /* prmt: selectors by mode (modifiers.def counts from 1) and c % 4. */
+  /* Selectors of the prmt modes, by mode (modifiers.def counts modes from 1)
+   * and by c % 4. */
   static const uint16_t modes[6][4] = {
-      {0x3210, 0x4321, 0x5432, 0x6543}, /* .f4e: four bytes from c on */
-      /* .b4e: four bytes from c on, backwards */
+      /* .f4e: four bytes from byte c upwards */
+      {0x3210, 0x4321, 0x5432, 0x6543},
+      /* .b4e: four bytes from byte c downwards */
       {0x5670, 0x6701, 0x7012, 0x0123},
-      {0x0000, 0x1111, 0x2222, 0x3333}, /* .rc8: byte c, four times */
-      {0x3210, 0x3211, 0x3222, 0x3333}, /* .ecl: the lowest is byte c */
-      {0x0000, 0x1110, 0x2210, 0x3210}, /* .ecr: the highest is byte c */
-      {0x1010, 0x3232, 0x1010, 0x3232}, /* .rc16: half c, twice */
+      /* .rc8: byte c, replicated four times */
+      {0x0000, 0x1111, 0x2222, 0x3333},
+      /* .ecl: byte c is the lowest byte of the clamp */
+      {0x3210, 0x3211, 0x3222, 0x3333},
+      /* .ecr: byte c is the highest byte of the clamp */
+      {0x0000, 0x1110, 0x2210, 0x3210},
+      /* .rc16: half-word c, replicated twice */
+      {0x1010, 0x3232, 0x1010, 0x3232},
   };
   const uint16_t *const mode = modes[(in->sub - 1u) % 6];
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);

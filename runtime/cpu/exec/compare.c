@@ -1,8 +1,9 @@
 /* compare.c -- setp and set.
  *
- * The comparisons that compilers emit have handlers of their own. Everything
- * else takes two general routines: one fills a vector of 0 or ~0 per lane, the
- * other combines it with a predicate and stores it. */
+ * The comparisons that compilers frequently emit have their own handlers. All
+ * other comparisons use two general routines. The first routine computes 0 or
+ * ~0 for each lane. The second routine combines these values with a predicate
+ * and stores the result. */
 #include "half.h"
 #include "lanes.h"
 
@@ -13,7 +14,7 @@ static uint32_t flush_f32(uint32_t bits)
   return (bits & 0x7f800000) == 0 ? bits & 0x80000000 : bits;
 }
 
-/* ---- Any comparison ------------------------------------------------------ */
+/* ---- General comparison -------------------------------------------------- */
 
 #define FILL(expression)                                                       \
   KILN__VECTOR_LOOP                                                            \
@@ -43,8 +44,8 @@ static uint32_t flush_f32(uint32_t bits)
     }                                                                          \
   }
 
-/* Ordered comparisons with a NaN are false. The ...u forms are the negations of
- * ordered ones. */
+/* Defines comparisons of floats. Ordered comparisons with a NaN are false. The
+ * unordered comparisons (suffix u) are the negations of ordered comparisons. */
 #define COMPARE_FLOATS(name, T)                                                \
   static void name(uint8_t cmp, const T *A, const T *B, truth t)               \
   {                                                                            \
@@ -113,11 +114,11 @@ static void compare_f32(const kiln__cpu_insn *in, const uint32_t *A,
   compare_floats(in->cmp, a, b, t);
 }
 
-/* Compare 16-bit values, which start at bit `shift`. */
+/* Compares 16-bit values, which start at bit `shift` of the registers. */
 static void compare_f16(const kiln__cpu_insn *in, unsigned shift,
                         const uint32_t *A, const uint32_t *B, truth t)
 {
-  /* the exponent of a subnormal is zero */
+  /* The exponent field of a subnormal is zero. */
   const uint32_t exponent = (in->flags & KILN__FTZ) != 0 ? 0x7c00 : 0;
   float a[KILN__WARP], b[KILN__WARP];
 
@@ -146,8 +147,8 @@ static void compare_bf16(const kiln__cpu_insn *in, unsigned shift,
   compare_floats(in->cmp, a, b, t);
 }
 
-/* Compare a with b in all lanes; `half` selects the element of a packed
- * type. */
+/* Compares a with b in all lanes. For a packed type, `half` selects the
+ * element. */
 static void compare(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned half,
                     truth t)
 {
@@ -192,7 +193,7 @@ static void compare(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned half,
   }
 }
 
-/* t = t boolop c, or with the negation of c. */
+/* Computes t = t boolop c, where c may be negated. */
 static void combine(kiln__cpu_warp *w, const kiln__cpu_insn *in, truth t)
 {
   const uint32_t flip = (in->flags & KILN__NEGATE_B) != 0 ? UINT32_MAX : 0;
@@ -240,7 +241,8 @@ static void setp(kiln__cpu_warp *w, const kiln__cpu_insn *in)
     store(w, in->d2, other);
 }
 
-/* d receives the result of the low halves, d2 that of the high ones. */
+/* Implements setp for packed types. d receives the result of the low halves,
+ * and d2 the result of the high halves. */
 static void setp_packed(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   truth low, high;
@@ -265,7 +267,8 @@ KILN__CALLS(setp_bf16, setp)
 KILN__CALLS(setp_f16x2, setp_packed)
 KILN__CALLS(setp_bf16x2, setp_packed)
 
-/* One result only, as nearly every setp has. */
+/* Is true if the setp instruction has exactly one result, as nearly every setp
+ * has. */
 #define ONE_RESULT(in) (((in)->d | ~(in)->d2) >= 0)
 
 #define SETP(name, T, expression)                                              \
@@ -311,7 +314,7 @@ KILN__CALLS(setp_ftz_f32, setp)
 
 /* ---- set ----------------------------------------------------------------- */
 
-/* The value of "true" in a result of this type. */
+/* Returns the value that represents "true" in a result of this type. */
 static uint32_t true_of(uint8_t type)
 {
   switch (type) {

@@ -1,9 +1,9 @@
-/* convert.c -- conversions that vectorise: between integers, and the common
- * ones between integers and floating point.
+/* convert.c -- conversions that vectorise: conversions between integers, and
+ * the common conversions between integers and floating point.
  *
- * Operands may lie in registers wider than their types. Handlers for the usual
- * widths are loops over lanes; unusual widths go to the general routines, and
- * anything that is rare to convert_exact.h. */
+ * Registers may be wider than the types of their operands. Handlers for the
+ * usual widths are loops over lanes. Unusual widths use the general routines,
+ * and rare conversions use convert_exact.h. */
 #include "convert.h"
 #include "half.h"
 
@@ -13,7 +13,8 @@
 
 typedef uint64_t wide_lanes[KILN__WARP];
 
-/* Operand a of all lanes, sign- or zero-extended from its type to 64 bits. */
+/* Loads operand a of all lanes and extends it from its type to 64 bits, with
+ * sign or zeros. */
 static void load(kiln__cpu_warp *w, const kiln__cpu_insn *in, wide_lanes out)
 {
   const unsigned up = 64 - kiln__cpu_type_bits(in->type);
@@ -35,7 +36,8 @@ static void load(kiln__cpu_warp *w, const kiln__cpu_insn *in, wide_lanes out)
   }
 }
 
-/* Store 64-bit values: cut to the type, then extended to the register. */
+/* Stores 64-bit values: truncates them to the destination type and then extends
+ * them to the register width. */
 static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                   wide_lanes values)
 {
@@ -57,7 +59,8 @@ static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     KILN__LANES(uint32_t, (uint32_t)values[i] & mask);
 }
 
-/* load() and store() for types of at most 32 bits, at half the cost. */
+/* Combines load() and store() for types of at most 32 bits, at half the
+ * cost. */
 static void narrow(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   const unsigned up = 32 - kiln__cpu_type_bits(in->type);
@@ -96,8 +99,8 @@ KILN__HANDLER(cvt_int)
   store(w, in, values);
 }
 
-/* Leave the handler for the general conversion if the registers have unusual
- * widths. */
+/* Makes a handler return through the general conversion if the registers have
+ * unusual widths. */
 #define OR_GENERAL(usual)                                                      \
   if (__builtin_expect(!(usual), 0)) {                                         \
     KILN__ISA_NAME(op_cvt_int)(w, in);                                         \
@@ -172,7 +175,8 @@ KILN__CALLS(cvt_sat_s64, saturate)
 
 /* ---- Registers as wide as their types ------------------------------------ */
 
-/* Unusual register widths take the exact conversion. */
+/* Makes a handler return through the exact conversion if the registers have
+ * unusual widths. */
 #define USUAL(result, source)                                                  \
   if (__builtin_expect(                                                        \
           in->reg_bytes != (result) || in->src_reg_bytes != (source), 0)) {    \
@@ -192,7 +196,7 @@ KILN__CALLS(cvt_sat_s64, saturate)
 NATIVE(cvt_f32_s32, float, int32_t, (float)A[i])
 NATIVE(cvt_f64_s32, double, int32_t, (double)A[i])
 
-/* both products are exact, so that only the sum rounds */
+/* Both products are exact, so only the sum is rounded. */
 NATIVE(cvt_f32_u32, float, uint32_t,
        (float)((double)(int32_t)(A[i] >> 16) * 65536.0 +
                (double)(int32_t)(A[i] & 0xffff)))
@@ -228,8 +232,8 @@ static inline double quiet_f64(double x)
   return x == x ? x : kiln__cpu_double_of_bits(bits | KILN__QUIET_F64);
 }
 
-/* Subnormals become zeros of the same sign; `least` is the smallest normal
- * number. */
+/* Replaces a subnormal by a zero of the same sign. `least` is the smallest
+ * normal number. */
 static inline float flushed(float x, uint32_t least)
 {
   const uint32_t bits = kiln__cpu_bits_of_float(x);
@@ -243,7 +247,7 @@ static inline uint32_t least_of(const kiln__cpu_insn *in)
   return (in->flags & KILN__FTZ) != 0 ? 0x00800000 : 0;
 }
 
-/* f32 to f64. A NaN keeps its sign and payload and becomes quiet. */
+/* Converts f32 to f64. A NaN keeps its sign and payload and becomes quiet. */
 static inline uint64_t widened(float x)
 {
   const uint32_t bits = kiln__cpu_bits_of_float(x);
@@ -289,7 +293,8 @@ KILN__HANDLER(cvt_f32_f64)
                     (fabs(A[i]) < 0x1.ffffffp-127 ? 0x80000000 : UINT32_MAX));
 }
 
-/* Integers of up to 16 bits are exact in every rounding mode. */
+/* Defines conversions from integers of up to 16 bits, which are exact in every
+ * rounding mode. */
 #define FROM_SMALL(name, TD)                                                   \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
@@ -326,7 +331,8 @@ KILN__HANDLER(cvt_f16_f32)
   KILN__LANES(uint32_t, kiln__cpu_f16_of_float(A[i]));
 }
 
-/* bf16 to f32: the bits move to the upper half, so a NaN keeps its payload. */
+/* Converts bf16 to f32. The bits move to the upper half, so a NaN keeps its
+ * payload. */
 KILN__HANDLER(cvt_f32_bf16)
 {
   wide_lanes values;
@@ -345,7 +351,7 @@ KILN__HANDLER(cvt_bf16_f32)
   KILN__LANES(uint32_t, kiln__cpu_bf16_of_float(A[i]));
 }
 
-/* conversions to the same type copy the bits */
+/* A conversion to the same type copies the bits. */
 KILN__HANDLER(cvt_same)
 {
   if (in->type == KILN__F16 || in->type == KILN__BF16)
@@ -354,7 +360,7 @@ KILN__HANDLER(cvt_same)
     KILN__ISA_NAME(op_cvt_int)(w, in);
 }
 
-/* .sat: clamp to [0, 1]. A NaN compares false and gives 0. */
+/* Clamps x to [0, 1] (.sat). A NaN compares false and gives 0. */
 static inline float unit(float x)
 {
   const float low = x > 0.0f ? x : 0.0f;
@@ -366,7 +372,8 @@ NATIVE(cvt_sat_f32, float, float, unit(A[i]))
 
 /* ---- Rounding to integral values ----------------------------------------- */
 
-/* One loop per rounding direction. W rounds a value to an integral one. */
+/* Defines one loop per rounding direction, which rounds a value to an integral
+ * value. */
 #define DIRECTIONS(TD, RESULT, RINT, TRUNC, FLOOR, CEIL, x)                    \
   switch (in->round) {                                                         \
   case KILN__ROUND_NI:                                                         \
@@ -407,9 +414,9 @@ KILN__HANDLER(cvt_whole_f64)
   DIRECTIONS_F64(double, quiet_f64, A[i])
 }
 
-/* Integral f32 or f64 values to integers, clamped. A NaN gives 0 from an f32
- * and the highest bit from an f64. The C conversion sees only values that
- * fit. */
+/* Converts an integral f32 or f64 value to an integer and clamps the result. A
+ * NaN gives 0 from an f32, and the highest bit from an f64. The C conversion is
+ * applied only to values that fit. */
 static inline int32_t s32_of_f32(float x)
 {
   // cppcheck-suppress incorrectLogicOperator // reads no hexadecimal floats
@@ -473,7 +480,8 @@ WHOLE_F32(cvt_u32_f32, u32_of_f32)
 WHOLE_F64(cvt_s32_f64, s32_of_f64)
 WHOLE_F64(cvt_u32_f64, u32_of_f64)
 
-/* A NaN gives the highest bit, since all comparisons with it are false. */
+/* Converts a double to a signed 64-bit integer. A NaN gives the highest bit,
+ * because all comparisons with a NaN are false. */
 static inline uint64_t s64_of(double x)
 {
   // cppcheck-suppress incorrectLogicOperator // reads no hexadecimal floats

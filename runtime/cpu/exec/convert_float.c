@@ -1,13 +1,13 @@
-/* convert_float.c -- conversions from and to floating point that take the exact
- * path: directed rounding, saturation, 8-bit floats, tf32, packed results. See
+/* convert_float.c -- floating-point conversions on the exact path: directed
+ * rounding, saturation, 8-bit floats, tf32 and packed results. See
  * convert_exact.h. */
 #include "convert.h"
 #include "half.h"
 
 /* ---- One value ----------------------------------------------------------- */
 
-/* .ftz flushes f32 operands. GPUs keep subnormals if the result is f16, and a
- * NaN loses its payload. */
+/* Flushes f32 operands for .ftz. If the result is f16, GPUs keep subnormals,
+ * and a NaN loses its payload. */
 static uint64_t flushed(const kiln__cpu_insn *in, uint64_t raw)
 {
   const uint64_t size = raw & 0x7fffffff;
@@ -44,8 +44,9 @@ static uint64_t to_float(const kiln__cpu_insn *in, kiln__cpu_number x)
   return kiln__cpu_to_float(x, f, round, finite);
 }
 
-/* tf32 with .rna: a GPU adds half of the 13 dropped bits and cuts them off; of
- * an infinity or NaN it only cuts. .satfinite then steps back from infinity. */
+/* Converts to tf32 with .rna. A GPU adds half of the lowest kept bit and then
+ * truncates the lowest 13 bits. An infinity or NaN is only truncated. With
+ * .satfinite, an infinite result becomes the largest finite number. */
 static uint64_t to_tf32_away(const kiln__cpu_insn *in, uint32_t bits)
 {
   const uint32_t special = 0x7f800000, step = 0x2000;
@@ -74,8 +75,8 @@ static uint64_t convert(const kiln__cpu_insn *in, uint64_t raw)
                               in->type == KILN__F64);
 }
 
-/* Extend a value from its type to its register: signed integers keep their
- * sign. */
+/* Extends a value from its type to the width of its register. Signed integers
+ * are sign-extended. */
 static uint64_t extend(uint8_t type, uint8_t reg_bytes, uint64_t value)
 {
   const unsigned up = 64 - kiln__cpu_type_bits(type);
@@ -168,7 +169,7 @@ static void pack_nearest(kiln__cpu_warp *w, const kiln__cpu_insn *in)
                               kiln__cpu_bf16_of_float(A[i]) << 16);
 }
 
-/* operand a goes to the upper half */
+/* Operand a provides the upper half of the result. */
 KILN__HANDLER(cvt_f16x2)
 {
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
@@ -218,7 +219,7 @@ KILN__HANDLER(cvt_f16x2_f8x2)
 
 /* ---- cvt.pack ------------------------------------------------------------ */
 
-/* The low bits of x clamped to [low, high]. */
+/* Returns the low bits of x clamped to [low, high]. */
 static inline uint32_t clamp(int32_t x, int32_t low, int32_t high)
 {
   const int32_t y = x < low ? low : x > high ? high : x;
@@ -226,7 +227,7 @@ static inline uint32_t clamp(int32_t x, int32_t low, int32_t high)
   return (uint32_t)y & ((uint32_t)high - (uint32_t)low);
 }
 
-/* high - low is the mask of the bits of the type */
+/* Implements cvt.pack; high - low is the bit mask of the type. */
 static void pack(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned bits,
                  int32_t low, int32_t high)
 {

@@ -1,5 +1,5 @@
-/* double.c -- f64 arithmetic rounded to nearest, and the seeds of reciprocal
- * and reciprocal root. */
+/* double.c -- f64 arithmetic rounded to nearest, and the approximate f64
+ * reciprocal and reciprocal square root (.approx.ftz.f64). */
 #include "float.h"
 
 #define X(v) kiln__cpu_double_of_bits(v[i])
@@ -15,7 +15,7 @@ KILN__F64_3(mad_f64,
 KILN__F64_1(rcp_f64, kiln__cpu_to_f64_1(1 / X(A), A[i]))
 KILN__F64_1(sqrt_f64, kiln__cpu_to_f64_1(sqrt(X(A)), A[i]))
 
-/* Set the sign of a result; a NaN keeps its own. */
+/* Sets the sign of a result. A NaN keeps its own sign. */
 static inline uint64_t with_sign(uint64_t bits, uint64_t other)
 {
   return kiln__cpu_is_nan_f64(bits) ? bits | KILN__QUIET_F64 : other;
@@ -27,11 +27,12 @@ KILN__F64_2(copysign_f64, (B[i] & ~KILN__F64_SIGN) | (A[i] & KILN__F64_SIGN))
 
 KILN__F64_1(rsqrt_approx_f64, kiln__cpu_to_f64_1(1 / sqrt(X(A)), A[i]))
 
-/* ---- Seeds: high words in, high words out -------------------------------- */
+/* ---- Approximate reciprocals: use and return only the upper 32 bits ------ */
 
 #define KILN__HIGH_WORD 0xffffffff00000000u
 
-/* The seeds use the high word only, even of a NaN. Subnormals count as 0. */
+/* Returns the operand of an approximate reciprocal. Only the upper 32 bits are
+ * used, even of a NaN. Subnormals count as 0. */
 static inline double seed_source(uint64_t bits)
 {
   const uint64_t high = bits & KILN__HIGH_WORD;

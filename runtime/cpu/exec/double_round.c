@@ -1,9 +1,10 @@
 /* double_round.c -- f64 arithmetic with .rz, .rm and .rp.
  *
- * No wider type is at hand to round by hand, so the processor's rounding mode
- * is changed for the loop and restored behind it. The file is compiled with
- * -frounding-math: without it the compiler may move arithmetic across the
- * change of mode. */
+ * No wider type is available for an exact intermediate result. The handlers
+ * therefore change the rounding mode of the host processor for the loop and
+ * restore the mode afterwards. This file is compiled with -frounding-math.
+ * Without this option the compiler may move arithmetic across the change of the
+ * rounding mode. */
 #include "float.h"
 
 #include <fenv.h>
@@ -24,9 +25,10 @@ static int mode_of(const kiln__cpu_insn *in)
   }
 }
 
-/* Lanes are read after the mode was set and written before it is restored. The
- * calls that set it might access that memory, so the compiler cannot move the
- * accesses across them. */
+/* Evaluates an expression in a loop with a changed rounding mode. The lanes are
+ * read after the mode was set and written before the mode is restored. The
+ * calls that set the mode might access the same memory, so the compiler cannot
+ * move the accesses across these calls. */
 #define ROUNDED(expression)                                                    \
   do {                                                                         \
     const int old = fegetround();                                              \

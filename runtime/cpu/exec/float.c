@@ -1,5 +1,5 @@
-/* float.c -- f32 arithmetic rounded to nearest. The frequent forms are one loop
- * each; rare combinations of modifiers share a general form. */
+/* float.c -- f32 arithmetic rounded to nearest. Each frequent form is one loop.
+ * Rare combinations of modifiers share a general form. */
 #include "float.h"
 
 #define X(v) kiln__cpu_float_of_bits(v[i])
@@ -22,7 +22,7 @@ KILN__F32_1(rcp_ftz_f32,
             kiln__cpu_to_ftz_scaled(1 / Z(A), KILN__FTZ_SCALE / Z(A)))
 KILN__F32_1(sqrt_ftz_f32, kiln__cpu_to_ftz(sqrtf(Z(A))))
 
-/* neg and abs also return the canonical NaN */
+/* The results of neg and abs also use the canonical NaN. */
 KILN__F32_1(neg_f32, kiln__cpu_to_f32(-X(A)))
 KILN__F32_1(neg_ftz_f32, kiln__cpu_to_ftz(-Z(A)))
 KILN__F32_1(abs_f32, kiln__cpu_to_f32(fabsf(X(A))))
@@ -32,9 +32,10 @@ KILN__F32_2(copysign_f32, (B[i] & ~KILN__F32_SIGN) | (A[i] & KILN__F32_SIGN))
 /* ---- Fused multiply-add -------------------------------------------------- */
 
 #if defined(__x86_64__) && !defined(__FMA__)
-/* Whether rounding the double s to the float r may differ from rounding the
- * exact sum once. It can only where s lies halfway between two floats, or r is
- * subnormal. The smallest normal number counts as subnormal, for .ftz. */
+/* Returns non-zero if rounding the double s to the float r may differ from
+ * rounding the exact sum once. This happens only if s lies halfway between two
+ * floats or if r is subnormal. For .ftz, the smallest normal number counts as
+ * subnormal. */
 static inline uint32_t doubtful(double s, float r)
 {
   const uint32_t low = (uint32_t)kiln__cpu_bits_of_double(s) & 0x1fffffff;
@@ -66,9 +67,9 @@ static inline uint32_t doubtful(double s, float r)
 #define FUSED(name, from, to, exact) KILN__F32_3(name, exact)
 #endif
 
-/* fma() of operands scaled by KILN__FTZ_SCALE. If a factor or the addend then
- * overflows a float, the result is not tiny, because it is a multiple of their
- * last bits. */
+/* Computes fma() with operands scaled by KILN__FTZ_SCALE. If a scaled factor or
+ * addend overflows, the result is not tiny, because it is a multiple of the
+ * last bits of the operands. */
 static inline float fma_scaled(float a, float b, float c)
 {
   return kiln__cpu_fma_f32(a * KILN__FTZ_SCALE, b, c * KILN__FTZ_SCALE);
@@ -84,9 +85,10 @@ FUSED(mad_f32, X, kiln__cpu_to_f32, FMA)
 FUSED(fma_ftz_f32, Z, kiln__cpu_to_ftz, FMA_FTZ)
 FUSED(mad_ftz_f32, Z, kiln__cpu_to_ftz, FMA_FTZ)
 
-/* ---- Other modifiers ----------------------------------------------------- */
+/* ---- Combinations of modifiers ------------------------------------------- */
 
-/* Any combination of .ftz and .sat: the masks are 0 or ~0. */
+/* General forms for any combination of .ftz and .sat. Each modifier is a mask
+ * that is 0 or ~0. */
 #define M(v) kiln__cpu_float_of_bits(kiln__cpu_flush_if(v[i], ftz))
 #define FINISH(x)                                                              \
   kiln__cpu_clamp_if(kiln__cpu_flush_if(kiln__cpu_to_f32(x), ftz), sat)
@@ -125,7 +127,8 @@ MODIFIED3(fma_sat_f32, FMA_MODIFIED)
 MODIFIED3(mad_sat_f32, FMA_MODIFIED)
 MODIFIED2(div_full_f32, FINISH_SCALED(M(A) / M(B), UP(A) / M(B)))
 
-/* The reciprocal of a number above 2^126 is subnormal and counts as 0. */
+/* Computes div.approx. The reciprocal of a number above 2^126 is subnormal and
+ * counts as 0. */
 static inline float div_approx(float a, float b)
 {
   const bool huge = fabsf(b) > 0x1p126f && fabsf(b) < INFINITY;
@@ -137,12 +140,13 @@ static inline float div_approx(float a, float b)
 MODIFIED2(div_approx_f32,
           FINISH_SCALED(div_approx(M(A), M(B)), div_approx(UP(A), M(B))))
 
-/* ---- Kinds of numbers ---------------------------------------------------- */
+/* ---- Classes of numbers -------------------------------------------------- */
 
 enum { FINITE = 1, INFINITE, NUMBER, NOTANUMBER, NORMAL, SUBNORMAL };
 
-/* testp: a number is of the kind if its magnitude lies in [first, last], or
- * outside of [last, first] if `first` is above. Zeros count as normal. */
+/* The class of numbers that testp tests. A number belongs to the class if its
+ * magnitude lies in [first, last]. If first > last, the magnitude must lie
+ * outside [last, first]. Zeros count as normal numbers. */
 typedef struct range {
   uint64_t first, last;
   bool zero_too;
@@ -183,7 +187,8 @@ KILN__HANDLER(testp_f32)
   KILN__LANES(uint32_t, in_range(r, A[i] & 0x7fffffff));
 }
 
-/* d is narrower than a, so the two never share a register. */
+/* The destination is narrower than operand a, so the two never share a
+ * register. */
 KILN__HANDLER(testp_f64)
 {
   const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
@@ -192,7 +197,7 @@ KILN__HANDLER(testp_f64)
   KILN__LANES(uint32_t, in_range(r, A[i] & 0x7fffffffffffffff));
 }
 
-/* ---- Pairs in 64 bits ---------------------------------------------------- */
+/* ---- Pairs of f32 in 64 bits --------------------------------------------- */
 
 static inline uint64_t pair(uint32_t low, uint32_t high)
 {
@@ -232,7 +237,7 @@ KILN__HANDLER(fma_f32x2)
                                         fma_scaled(HI(A), HI(B), HI(C)))));
 }
 
-/* ---- f16 or bf16 with f32 ------------------------------------------------ */
+/* ---- Mixed f16 or bf16 and f32 ------------------------------------------- */
 
 #define MIXED2(name, expression)                                               \
   KILN__HANDLER(name)                                                          \

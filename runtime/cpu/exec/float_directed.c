@@ -1,10 +1,11 @@
 /* float_directed.c -- f32 arithmetic with .rz, .rm and .rp.
  *
- * The result is computed in double, exactly or with everything that is lost
- * recorded in the last bit (rounding to odd), and rounded to f32 in integers.
- * Rounding a result that was rounded to odd equals rounding the exact one, as
- * long as two spare bits remain (Boldo and Melquiond, 2008). Nothing depends on
- * the rounding mode of the processor. */
+ * The result is computed in double, either exactly or rounded to odd. Rounding
+ * to odd sets the last bit if the result is inexact. The double is then rounded
+ * to f32 with integer operations. Rounding a value that was rounded to odd
+ * equals rounding the exact value, as long as two spare bits remain (Boldo and
+ * Melquiond, 2008). The code does not depend on the rounding mode of the host
+ * processor. */
 #include "float.h"
 
 #define M(v) ((double)kiln__cpu_float_of_bits(kiln__cpu_flush_if(v[i], ftz)))
@@ -48,7 +49,7 @@ DIRECTED2(div_round_f32, M(A) / M(B))
 DIRECTED1(rcp_round_f32, 1 / M(A))
 DIRECTED1(sqrt_round_f32, sqrt(M(A)))
 
-/* ---- Pairs in 64 bits ---------------------------------------------------- */
+/* ---- Pairs of f32 in 64 bits --------------------------------------------- */
 
 static inline uint64_t pair(uint32_t low, uint32_t high)
 {
@@ -90,7 +91,7 @@ KILN__HANDLER(fma_round_f32x2)
                    END(kiln__cpu_sum_directed(HI(A) * HI(B), HI(C), to))));
 }
 
-/* ---- f16 or bf16 with f32 ------------------------------------------------ */
+/* ---- Mixed f16 or bf16 and f32 ------------------------------------------- */
 
 #define WIDE(v)                                                                \
   ((double)(bf16 ? kiln__cpu_float_of_bf16(v[i])                               \

@@ -1,8 +1,9 @@
-/* half.c -- f16 and bf16 arithmetic, single and in pairs.
+/* half.c -- f16 and bf16 arithmetic on single values and on pairs.
  *
- * Computed in float where that is exact, or where double rounding is harmless
- * because a float has more than twice the bits. Otherwise the lost part is
- * recorded in the last bit. The result is rounded to 16 bits once. */
+ * Results are computed in float where float is exact. Float is also used where
+ * double rounding is harmless, because a float has more than twice the bits of
+ * a half. Otherwise the intermediate result is rounded to odd, which records
+ * lost bits in the last bit. The final result is rounded to 16 bits once. */
 #include "approx.h"
 
 static inline uint32_t flush_f16(uint32_t h, uint32_t flags)
@@ -10,8 +11,9 @@ static inline uint32_t flush_f16(uint32_t h, uint32_t flags)
   return (flags & KILN__FTZ) != 0 && (h & 0x7c00) == 0 ? h & 0x8000 : h;
 }
 
-/* Round x and apply .ftz, .sat and .relu. Results below 2^-14 when rounded to
- * 11 bits are flushed, by the same rule as for f32 (see float.h). */
+/* Rounds x to f16 and applies .ftz, .sat and .relu. Results that are below
+ * 2^-14 after rounding to 11 bits are flushed, by the same rule as for f32 (see
+ * float.h). */
 static inline uint32_t finish_f16(float x, uint32_t flags)
 {
   const bool tiny = (flags & KILN__FTZ) != 0 && fabsf(x) < 0x1.ffep-15f;
@@ -60,8 +62,8 @@ static inline uint32_t fma_f16(uint32_t a, uint32_t b, uint32_t c,
   return finish_f16(sum, flags);
 }
 
-/* .oob: a special NaN marks elements beyond the bounds of a tensor; the result
- * is 0. */
+/* Implements .oob: a special NaN marks elements outside the bounds of a tensor,
+ * and the result for such an element is 0. */
 static inline bool out_of_bounds(uint32_t a, uint32_t b)
 {
   return (a & 0x7fff) == 0x7ff7 || (b & 0x7fff) == 0x7ff7;
@@ -107,7 +109,8 @@ static inline uint32_t sub_bf16(uint32_t a, uint32_t b, uint32_t flags)
                                  kiln__cpu_float_of_bf16(b));
 }
 
-/* Products have 16 bits: they are exact, also where they are subnormal. */
+/* Multiplies bf16 values. Products have 16 significant bits, so they are exact
+ * in float even if they are subnormal. */
 static inline uint32_t mul_bf16(uint32_t a, uint32_t b, uint32_t flags)
 {
   (void)flags;
@@ -150,7 +153,7 @@ static inline uint32_t flush_bf16(uint32_t h)
   return (h & 0x7f80) == 0 ? h & 0x8000 : h;
 }
 
-/* ex2 of bf16 exists with .ftz only. */
+/* Computes ex2 of a bf16 value, which PTX defines only with .ftz. */
 static inline uint32_t ex2_bf16(uint32_t a, uint32_t flags)
 {
   const double x = (double)kiln__cpu_float_of_bf16(flush_bf16(a));
@@ -166,9 +169,9 @@ static inline uint32_t tanh_bf16(uint32_t a, uint32_t flags)
       kiln__cpu_tanh((double)kiln__cpu_float_of_bf16(a)));
 }
 
-/* ---- min and max: as for f32, see minmax.c ------------------------------- */
+/* ---- Minimum and maximum; see minmax.c ----------------------------------- */
 
-/* An integer that sorts like the value, with -0 below +0. */
+/* Returns an integer that sorts like the value. -0 sorts below +0. */
 static inline uint32_t key(uint32_t h)
 {
   const uint32_t negative = 0 - (h >> 15);
@@ -176,7 +179,8 @@ static inline uint32_t key(uint32_t h)
   return h ^ ((negative & 0xffff) | 0x8000);
 }
 
-/* `infinity`: the infinity of the format. */
+/* Returns the minimum or maximum of two values. `infinity` is the infinity of
+ * the format. */
 static inline uint32_t best(uint32_t a, uint32_t b, uint32_t infinity, bool max,
                             uint32_t flags)
 {
@@ -221,8 +225,9 @@ BEST(max_xorsign_bf16, best_xorsign, PLAIN, 0x7f80, true)
 #define LOW(v) ((v)[i] & 0xffff)
 #define HIGH(v) ((v)[i] >> 16)
 
-/* Make two handlers of a function of one, two or three halves: for a single
- * value and for a pair. `with` holds the flags that the row implies. */
+/* Define two handlers from a function of one, two or three operands: one
+ * handler for single values and one for pairs. `with` contains the flags that
+ * the instruction implies. */
 #define HALF1(name, pairs, function, with)                                     \
   KILN__HANDLER(name)                                                          \
   {                                                                            \

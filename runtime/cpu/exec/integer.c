@@ -1,5 +1,6 @@
-/* integer.c -- integer arithmetic without carry and division. Everything is
- * computed in unsigned types, which wrap; 16-bit results are cut to 16 bits. */
+/* integer.c -- integer arithmetic without carry and without division. All
+ * results are computed in unsigned types, which wrap. 16-bit results are
+ * truncated to 16 bits. */
 #include "lanes.h"
 
 __extension__ typedef unsigned __int128 u128;
@@ -8,7 +9,7 @@ __extension__ typedef __int128 s128;
 #define LOW16(x) ((uint32_t)(x)&0xffff)
 #define S16(x) ((int32_t)(int16_t)(x))
 
-/* ---- Sums ---------------------------------------------------------------- */
+/* ---- Addition and subtraction -------------------------------------------- */
 
 KILN__OP2(add_b16, uint32_t, uint32_t, LOW16(A[i] + B[i]))
 KILN__OP2(add_b32, uint32_t, uint32_t, A[i] + B[i])
@@ -58,7 +59,8 @@ KILN__HANDLER(abs_int)
   }
 }
 
-/* sad: c + |a - b|. `flip` maps signed order to unsigned order. */
+/* Implements sad: c + |a - b|. `flip` maps the signed order to the unsigned
+ * order. */
 KILN__HANDLER(sad)
 {
   const bool is_signed =
@@ -136,7 +138,8 @@ KILN__OP3(mad_wide_s16, uint32_t, uint32_t, PRODUCT_S16(A[i], B[i]) + C[i])
 MAD_WIDE(mad_wide_u32, WIDE_U32)
 MAD_WIDE(mad_wide_s32, WIDE_S32)
 
-/* mul24: the product of the low 24 bits of a and b, from bit `shift` on. */
+/* Implements mul24: the product of the low 24 bits of a and b, starting at bit
+ * `shift`. */
 static void products24(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        uint32_t out[KILN__WARP])
 {
@@ -180,7 +183,8 @@ KILN__HANDLER(mad24_sat)
   KILN__LANES(uint32_t, clamp_s32((int64_t)(int32_t)product[i] + C[i]));
 }
 
-/* Byte or half number k of x, extended as its type requires. */
+/* Returns byte or half-word number k of x, extended to 32 bits as its type
+ * requires. */
 static inline uint32_t part(uint32_t x, unsigned k, unsigned bits,
                             uint32_t sign)
 {
@@ -217,7 +221,7 @@ KILN__HANDLER(dp2a)
                   part(A[i], 1, 16, sa) * part(B[i], first + 1, 8, sb));
 }
 
-/* Distance of the k-th parts of a and b. */
+/* Returns the absolute difference of the k-th elements of a and b. */
 static inline uint32_t apart(uint32_t a, uint32_t b, unsigned k, unsigned bits)
 {
   const uint32_t x = part(a, k, bits, 0), y = part(b, k, bits, 0);
@@ -263,7 +267,7 @@ KILN__OP2(min_u16x2, uint32_t, uint32_t,
 KILN__OP2(max_u16x2, uint32_t, uint32_t,
           MAX(LOW16(A[i]), LOW16(B[i])) | MAX(HIGH(A[i]), HIGH(B[i])) << 16)
 
-/* `least`: 0 with .relu. */
+/* `least` is 0 with .relu. */
 #define S16X2(name, CHOOSE)                                                    \
   KILN__HANDLER(name)                                                          \
   {                                                                            \

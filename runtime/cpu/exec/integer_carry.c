@@ -1,14 +1,15 @@
-/* integer_carry.c -- sums and products that read or write the carry flag.
+/* integer_carry.c -- additions, subtractions and products that read or write
+ * the carry flag.
  *
- * Each lane has its own flag, 0 or 1. As on GPUs, a difference is the sum with
- * the complement, so 1 means that there was no borrow. */
+ * Each lane has its own carry flag, which is 0 or 1. As on GPUs, a subtraction
+ * adds the complement, so a flag of 1 means that there was no borrow. */
 #include "lanes.h"
 
 __extension__ typedef unsigned __int128 u128;
 __extension__ typedef __int128 s128;
 
-/* d = x + y + carry. The flag receives the carry out of `bits` bits if `write`
- * is set. T is unsigned. */
+/* Computes d = x + y + carry in the unsigned type T. If `write` is set, the
+ * carry flag receives the carry out of the highest bit. */
 #define ADD(T, x, y, with, write)                                              \
   do {                                                                         \
     T *const D = KILN__SLOT(T, in->d);                                         \
@@ -138,8 +139,8 @@ KILN__HANDLER(madc_64)
   mad_64(w, in, true);
 }
 
-/* .hi of 16 bits: GPUs multiply 32 bits and take the upper 32, of which only
- * the sign is left. */
+/* Implements the 16-bit .hi form. GPUs compute a 64-bit product and return its
+ * upper 32 bits, which contain only the sign of the 16-bit product. */
 KILN__HANDLER(madc_16)
 {
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);

@@ -1,15 +1,17 @@
 /* integer_divide.c -- quotients and remainders.
  *
- * Division by zero gives all ones, for quotient and remainder alike, as GPUs
- * do. The smallest number divided by -1 is itself, with remainder 0. */
+ * As on GPUs, the quotient and the remainder of a division by zero have all
+ * bits set. The smallest signed number divided by -1 gives the smallest number
+ * with remainder 0. */
 #include "lanes.h"
 
-/* Up to 32 bits are divided in double, which vectorises: the exact quotient
- * differs from the next integer by at least 1 / b, which is more than the
- * rounding error. */
+/* Divides integers of up to 32 bits in double, which vectorises. If the exact
+ * quotient is not an integer, it differs from the next integer by at least 1 /
+ * b. This difference exceeds the rounding error. */
 static inline uint32_t quotient(uint32_t a, uint32_t b)
 {
-  /* two halves, because processors convert only signed numbers quickly */
+  /* The operand is converted in two halves, because processors convert only
+   * signed integers quickly. */
   const double x = (double)(int32_t)(a >> 1) * 2.0 + (double)(int32_t)(a & 1);
   const double y = (double)(int32_t)(b >> 1) * 2.0 + (double)(int32_t)(b & 1);
   const double q = x / (b != 0 ? y : 1.0);
@@ -69,7 +71,7 @@ KILN__OP2(div_s16, uint32_t, uint32_t,
 KILN__OP2(rem_s16, uint32_t, uint32_t,
           rem_s(extend16(A[i]), extend16(B[i])) & 0xffff)
 
-/* ---- 64 bits ------------------------------------------------------------- */
+/* ---- 64-bit division ----------------------------------------------------- */
 
 static uint64_t magnitude64(uint64_t x)
 {

@@ -1,8 +1,8 @@
-/* isa_best.c -- chooses the build of exec/ for the processor at hand.
+/* isa_best.c -- selects the build of exec/ for the processor of the host.
  *
- * CMake compiles exec/ once per instruction set of KILN_CPU_ISAS and defines
- * KILN__ISA_BASE, KILN__ISA_V3 and KILN__ISA_V4 for the builds that the library
- * contains. */
+ * CMake compiles exec/ once for each instruction set of KILN_CPU_ISAS. CMake
+ * also defines KILN__ISA_BASE, KILN__ISA_V3 or KILN__ISA_V4 for each build that
+ * the library contains. */
 #include "isa.h"
 
 #include <string.h>
@@ -13,7 +13,8 @@ static bool has_v3(void)
 {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")
-/* Clang does not know these names; the features came with the others */
+/* Clang does not know these feature names. Processors with the features above
+ * also have these features. */
 #if !defined(__clang__)
          && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt")
 #endif
@@ -40,7 +41,7 @@ static bool has_base(void)
 }
 #endif
 
-/* The builds of this library, best first. */
+/* The builds that this library contains, fastest first. */
 static const struct {
   const kiln__cpu_isa *isa;
   bool (*runs_here)(void);

@@ -1,36 +1,38 @@
 /* its.c -- the warp scheduler under independent thread scheduling (Volta and
- * later).
+ * later GPUs).
  *
- * Problem: the lanes of a warp may be at different instructions. They should
- * run together wherever they can, reconverge after branches as on a GPU, and
- * yet every lane must make progress, even if another lane of its warp polls
- * memory for it.
+ * Problem: the lanes of a warp may be at different instructions. Lanes should
+ * run together wherever possible and reconverge after branches as on a GPU. At
+ * the same time every lane must make progress, even if another lane of its warp
+ * polls memory that this lane has to write.
  *
  * Idea: lanes with the same frame and pc form a group, and one group runs at a
- * time. Two lanes that diverge at a branch meet again at its immediate
- * post-dominator. Code that leads to that point is deeper (the number of
- * post-dominators to the end of the function) than the point itself. So the
- * deepest group of the deepest call runs first; among equals, the one with the
- * lowest pc, so that it meets the others on its way. Groups that meet are
- * merged.
+ * time. Two groups that diverge at a branch reconverge at the immediate
+ * post-dominator of the branch. The depth of an instruction is its number of
+ * post-dominators up to the end of the function. Code on the path to a
+ * reconvergence point is deeper than the reconvergence point itself. The
+ * scheduler therefore runs the group in the deepest call first, and among these
+ * groups the group at the deepest instruction. Among groups at the same depth,
+ * the group with the lowest pc runs first and catches up with the others.
+ * Groups that reach the same frame and pc are merged.
  *
- * Fairness: a group that keeps branching backwards gives the other groups a
- * turn. It does so soon if it executes instructions that poll (volatile loads,
- * atomics, mbarrier tests), otherwise after KILN__PATIENCE backward branches,
- * which ordinary loops rarely reach.
+ * Fairness: a group that keeps branching backwards lets other groups run. A
+ * group that executes polling instructions (volatile loads, atomics, mbarrier
+ * tests) does so soon. Any other group does so after KILN__PATIENCE backward
+ * branches, which ordinary loops rarely reach.
  *
- * Synchronisation: a group at a .sync instruction waits until all lanes of its
- * member mask that are alive have arrived at it, in any frame.
+ * Synchronisation: a group at a .sync instruction waits until all live lanes of
+ * its member mask have arrived at this instruction, in any frame.
  *
- * Invariant: each live lane is in exactly one group; there are at most 32
- * groups, plus one while lanes are split.
+ * Invariant: each live lane is in exactly one group. There are at most 32
+ * groups, plus one while lanes are being split.
  *
  * Cost: an undiverged warp runs in the inner loop of run_loop(), with one
  * indirect call per instruction. Groups are searched linearly, but only when a
- * branch diverges, a group meets another, or a turn ends.
+ * branch diverges, when groups merge, or when another group has to run.
  *
- * Source: the observable rules are those of the CUDA programming guide
- * (Independent Thread Scheduling); reconvergence at immediate post-dominators
+ * Source: the CUDA C++ Programming Guide (Independent Thread Scheduling)
+ * defines the observable rules. Reconvergence at immediate post-dominators
  * follows Fung et al., MICRO 2007. */
 #include "schedule.h"
 
@@ -48,7 +50,7 @@ static void add_group(kiln__cpu_schedule *s, kiln__cpu_frame *f, uint32_t pc,
       (kiln__cpu_group){.frame = f, .pc = pc, .mask = mask, .stamp = s->stamps};
 }
 
-/* Merge ready groups with the same frame and pc. */
+/* Merges ready groups of lanes with the same frame and pc. */
 static void merge_groups(kiln__cpu_schedule *s)
 {
   for (uint32_t i = 0; i < s->n_groups; i++) {
@@ -88,8 +90,9 @@ static bool before(const kiln__cpu_group *a, const kiln__cpu_group *b)
   return deep_a != deep_b ? deep_a > deep_b : a->pc < b->pc;
 }
 
-/* Choose the ready group to run next; n_groups if there is none. `aged`: choose
- * the one that has waited longest, except the present one. */
+/* Returns the index of the ready group to run next, or n_groups if no group is
+ * ready. If `aged` is true, returns the group that has waited longest, except
+ * the running group. */
 static uint32_t choose(kiln__cpu_schedule *s, bool aged)
 {
   uint32_t best = s->n_groups, ready = 0;
@@ -108,7 +111,8 @@ static uint32_t choose(kiln__cpu_schedule *s, bool aged)
       best = i;
   }
   s->others = ready > 1;
-  if (s->random != 0 && ready > 1) { /* with a seed: any order is legal */
+  /* with a seed, the order of groups is random */
+  if (s->random != 0 && ready > 1) {
     uint32_t skip = (uint32_t)(kiln__cpu_schedule_random(s) >> 32) % ready;
 
     for (best = 0; s->group[best].wait != KILN__READY || skip-- != 0; best++) {
@@ -117,7 +121,7 @@ static uint32_t choose(kiln__cpu_schedule *s, bool aged)
   return best;
 }
 
-/* Find the ready group that would run first after the present one; see
+/* Finds the ready group that would run next if the running group stopped; see
  * gives_way(). */
 static void find_rival(kiln__cpu_schedule *s)
 {
@@ -135,8 +139,8 @@ static void find_rival(kiln__cpu_schedule *s)
   s->rival_pc = rival == NULL ? 0 : rival->pc;
 }
 
-/* Whether the present group, having branched to `pc`, has to let another group
- * run. */
+/* Returns true if the running group, after a branch to `pc`, has to let another
+ * group run. */
 static bool gives_way(const kiln__cpu_schedule *s, uint32_t pc, uint32_t meet)
 {
   uint32_t depth;
@@ -150,8 +154,9 @@ static bool gives_way(const kiln__cpu_schedule *s, uint32_t pc, uint32_t meet)
          (depth == s->rival_depth && pc > s->rival_pc);
 }
 
-/* The next pc, if no branch is taken, at which the present group meets another
- * one of its frame, or at which another group may have to run first. */
+/* Returns the next pc on the fall-through path at which the running group meets
+ * another group of its frame. The result may also be a pc at which another
+ * group may have priority. */
 static uint32_t next_meeting(const kiln__cpu_schedule *s, uint32_t pc)
 {
   const kiln__cpu_frame *const f = s->group[s->current].frame;
@@ -170,7 +175,8 @@ static uint32_t next_meeting(const kiln__cpu_schedule *s, uint32_t pc)
   return meet;
 }
 
-/* Not inlined, because run_loop() needs the registers. */
+/* This function is not inlined, because run_loop() needs the registers of the
+ * host processor. */
 static __attribute__((noinline)) uint32_t
 after_branch(const kiln__cpu_schedule *s, uint32_t pc, uint32_t meet)
 {
@@ -195,7 +201,7 @@ static void use_group(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t at)
   }
 }
 
-/* Choose the group that runs. False: none is ready. */
+/* Selects the group that runs. Returns false if no group is ready. */
 static bool pick(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
   uint32_t at;
@@ -206,7 +212,9 @@ static bool pick(kiln__cpu_warp *w, kiln__cpu_schedule *s)
     if (s->fair && s->current < s->n_groups &&
         s->group[s->current].wait == KILN__READY) {
       at = s->current;
-      s->others = true; /* perhaps not, which costs one turn at most */
+      /* If no other group is ready, this assumption costs one extra call of
+       * rotate(). */
+      s->others = true;
     } else {
       s->fair = false;
       at = choose(s, false);
@@ -222,7 +230,8 @@ static bool pick(kiln__cpu_warp *w, kiln__cpu_schedule *s)
   return true;
 }
 
-/* The turns of the present group are used up: choose another one. */
+/* Selects another group, because the running group has used up its backward
+ * branches. */
 static void rotate(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
   uint32_t at = UINT32_MAX;
@@ -244,7 +253,8 @@ static void rotate(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 
 /* ---- Waiting for the members of a mask ----------------------------------- */
 
-/* Whether two groups wait at instructions that complete each other. */
+/* Returns true if two groups of lanes wait at .sync instructions that
+ * synchronise with each other. */
 static bool same_sync(const kiln__cpu_group *a, const kiln__cpu_group *b)
 {
   const kiln__cpu_code *const ca = a->frame->code, *const cb = b->frame->code;
@@ -267,8 +277,9 @@ static void copy_lanes(uint8_t *to, const uint8_t *from, uint32_t mask,
   }
 }
 
-/* Execute one instruction for lanes of several frames: operands are gathered
- * into a temporary frame, and results are scattered from it. */
+/* Executes one instruction for lanes of several frames. The operands are
+ * gathered into a temporary frame, and the results are scattered from the
+ * temporary frame. */
 static void run_across(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        kiln__cpu_group *const *groups, uint32_t n,
                        uint32_t mask)
@@ -307,7 +318,8 @@ static void run_across(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* All members have arrived: execute the instruction and continue behind it. */
+/* Executes a .sync instruction whose members have all arrived, and advances
+ * these members to the next instruction. */
 static void pass_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                       kiln__cpu_group **groups, uint32_t n, uint32_t mask)
 {
@@ -336,8 +348,8 @@ static void pass_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   }
 }
 
-/* Complete the instruction that group `at` waits at, unless a member is
- * missing. */
+/* Completes the .sync instruction at which group `at` waits, unless a member of
+ * its mask has not arrived. */
 static bool try_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t at)
 {
   kiln__cpu_group *found[KILN__WARP + 1];
@@ -367,8 +379,8 @@ static void try_all_syncs(kiln__cpu_warp *w, kiln__cpu_schedule *s)
   }
 }
 
-/* The member masks of the lanes. .aligned forms have none and mean the whole
- * warp. */
+/* Returns the member mask of each lane. An .aligned instruction has no member
+ * mask; all lanes of the warp are members. */
 static const uint32_t *members_of(const kiln__cpu_warp *w,
                                   const kiln__cpu_insn *in)
 {
@@ -380,7 +392,8 @@ static const uint32_t *members_of(const kiln__cpu_warp *w,
   return in->e < 0 ? everybody : KILN__SLOT(const uint32_t, in->e);
 }
 
-/* The common case: exactly the members of the mask are in this group. */
+/* Returns true in the common case that the group consists of exactly the
+ * members of the mask. */
 static bool all_here(const kiln__cpu_warp *w, const kiln__cpu_schedule *s,
                      const kiln__cpu_insn *in)
 {
@@ -393,8 +406,8 @@ static bool all_here(const kiln__cpu_warp *w, const kiln__cpu_schedule *s,
   return kiln__cpu_same_lanes(e, w->mask) == w->mask;
 }
 
-/* The present group reached a .sync instruction: split it by member mask, and
- * let the parts wait. */
+/* Handles the arrival of the running group at a .sync instruction. Splits the
+ * group by member mask and makes the resulting groups wait. */
 static void begin_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                        const kiln__cpu_insn *in)
 {
@@ -405,7 +418,8 @@ static void begin_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   const uint32_t pc = g->pc;
   uint32_t rest = here;
 
-  if (w->tally != NULL) { /* counted when it is executed */
+  /* pass_sync() counts the instruction when it is executed */
+  if (w->tally != NULL) {
     w->tally[pc].issued--;
     w->tally[pc].lanes -= (unsigned)__builtin_popcount(g->mask);
   }
@@ -426,10 +440,10 @@ static void begin_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   try_all_syncs(w, s);
 }
 
-/* ---- Branches, calls, ends ----------------------------------------------- */
+/* ---- Branches, calls and exits ------------------------------------------- */
 
-/* Split off the lanes that the guard excludes; they continue behind `in`.
- * False: it excludes all. */
+/* Splits off the lanes that the guard of `in` excludes; these lanes continue
+ * after `in`. Returns false if the guard excludes all lanes. */
 static bool split_guard(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                         const kiln__cpu_insn *in)
 {
@@ -518,8 +532,9 @@ static void do_switch(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   }
 }
 
-/* Lanes that name another barrier stay at the instruction and execute it
- * next. */
+/* Executes a barrier instruction for the lanes that name the same barrier as
+ * the lowest lane. Lanes that name another barrier execute the instruction
+ * afterwards. */
 static void do_barrier(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                        const kiln__cpu_insn *in)
 {
@@ -552,8 +567,8 @@ static void do_cluster(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   }
 }
 
-/* Execute what is neither a simple instruction nor a branch. The pc of the
- * group is stored. */
+/* Executes an instruction that is neither simple nor a branch. The pc of the
+ * running group has been stored in the group. */
 static void do_other(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                      const kiln__cpu_insn *in)
 {
@@ -591,7 +606,8 @@ static void do_other(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   }
 }
 
-/* Execute a guarded simple instruction for the lanes that its guard selects. */
+/* Executes a guarded simple instruction for the lanes that its guard
+ * selects. */
 static void run_guarded(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         bool traced)
 {
@@ -611,7 +627,7 @@ static void run_guarded(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     KILN__SET_MASK(w, keep);
 }
 
-/* ---- The loop ------------------------------------------------------------ */
+/* ---- The interpreter loop ------------------------------------------------ */
 
 static inline __attribute__((always_inline)) void
 run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
@@ -624,7 +640,8 @@ run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
     in->fn(w, in);
 }
 
-/* Execute a warp instruction if it has to wait for no lane. True: done. */
+/* Executes a warp instruction if it does not have to wait for other lanes.
+ * Returns true if the instruction was executed. */
 static inline __attribute__((always_inline)) bool
 run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
             const kiln__cpu_insn *in)
@@ -641,7 +658,8 @@ run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
   return true;
 }
 
-/* Account for one polling instruction. True: the share of the warp is over. */
+/* Charges one polling instruction to the running group. Returns true if the
+ * time slice of the warp has ended. */
 static bool yielded(kiln__cpu_schedule *s, const kiln__cpu_insn *in)
 {
   const uint32_t cost = s->random != 0 ? KILN__YIELD_TURNS : KILN__YIELD_COST;
@@ -657,9 +675,10 @@ static bool turn_is_over(kiln__cpu_schedule *s)
   return s->turns == 0;
 }
 
-/* The interpreter loop. `counted`: instructions are counted; `traced`: changes
- * of memory are recorded. Both are constants of the inlined copies. In the
- * inner loop `pc` is the pc of the group, which is stored when the loop is
+/* The interpreter loop. If `counted` is true, instructions are counted. If
+ * `traced` is true, changes of memory are recorded. Both flags are constants in
+ * the inlined copies. In the inner loop, the local variable `pc` replaces the
+ * pc of the running group. The pc is stored in the group when the inner loop is
  * left. */
 static inline __attribute__((always_inline)) int
 run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
@@ -699,7 +718,8 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
               (issued >= limit || (s->others && turn_is_over(s))))
             break;
           if (s->others)
-            meet = after_branch(s, pc, meet); /* meet == pc leaves the loop */
+            /* meet == pc ends the inner loop */
+            meet = after_branch(s, pc, meet);
         } else {
           if (counted)
             tally[in->index].events++;

@@ -1,17 +1,19 @@
-/* lock_step.c -- the warp scheduler in lock-step, as GPUs before Volta.
+/* lock_step.c -- the lock-step warp scheduler, as on GPUs before Volta.
  *
- * Idea: a stack of (frame, pc, lane mask, join). Only the top entry runs. A
- * divergent branch replaces it by an entry that continues at the join (the
- * immediate post-dominator of the branch) and one entry per side above it; an
- * entry that reaches its join is popped. A call pushes an entry with a frame of
- * its own.
+ * Idea: the scheduler keeps a stack of entries (frame, pc, lane mask, join).
+ * Only the top entry runs. A divergent branch replaces the top entry by an
+ * entry that continues at the join, which is the immediate post-dominator of
+ * the branch. Above this entry it pushes one entry per side of the branch. An
+ * entry that reaches its join is popped. A function call pushes an entry with
+ * its own frame.
  *
- * Consequence, which is the point of this mode: lanes that poll for other lanes
- * of their warp, below them on the stack, never get what they wait for.
- * Programs written for Volta can deadlock here as they would on Pascal.
+ * Consequence: lanes that poll for lanes of the same warp below them on the
+ * stack never make progress. This is intended. Programs that rely on
+ * independent thread scheduling can deadlock here as they would on Pascal.
  *
- * Invariant: the masks of the entries of one frame are nested downwards;
- * entries of a call lie together at the top.
+ * Invariant: among the entries of one frame, the mask of a higher entry is a
+ * subset of the mask of the entry at its join. The entries of the running call
+ * are contiguous at the top of the stack.
  *
  * Source: the SIMT stack of Fung et al., MICRO 2007. */
 #include "schedule.h"
@@ -29,8 +31,8 @@ static void push(kiln__cpu_schedule *s, kiln__cpu_frame *f, uint32_t pc,
   s->stacked[s->n_stacked++] = (kiln__cpu_entry){f, pc, mask, join};
 }
 
-/* Pop entries that are empty or have reached their join. False: none is
- * left. */
+/* Pops entries that are empty or have reached their join. Returns false if the
+ * stack is empty. */
 static bool settle(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
   while (s->n_stacked != 0) {
@@ -52,7 +54,8 @@ static bool before_random(kiln__cpu_schedule *s)
   return s->random != 0 && (kiln__cpu_schedule_random(s) & 1) != 0;
 }
 
-/* A divergent branch: push both sides; they join at in->join. */
+/* Executes a divergent branch: pushes one entry per side. Both sides join at
+ * in->join. */
 static void diverge(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                     const kiln__cpu_insn *in, uint32_t taken)
 {
@@ -63,7 +66,7 @@ static void diverge(kiln__cpu_warp *w, kiln__cpu_schedule *s,
 
   if (w->tally != NULL)
     w->tally[in->index].events++;
-  /* no join: the sides run one after the other to the end */
+  /* Without a join, the two sides run one after the other to the end. */
   if (join == UINT32_MAX) {
     top->mask = rest;
     top->pc = behind;
@@ -71,7 +74,7 @@ static void diverge(kiln__cpu_warp *w, kiln__cpu_schedule *s,
     return;
   }
   if (top->join == join)
-    s->n_stacked--; /* the entry below joins there as well */
+    s->n_stacked--; /* the entry below has the same join */
   else
     top->pc = join;
   if (before_random(s)) {
@@ -103,7 +106,8 @@ static void do_exit(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t mask)
   kiln__cpu_lanes_exit(w, f, mask);
 }
 
-/* Entries of one frame lie together at the top of the stack. */
+/* Handles the return of lanes. The entries of one frame are contiguous at the
+ * top of the stack. */
 static void do_return(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t mask)
 {
   kiln__cpu_frame *const f = top_of(s)->frame;
@@ -133,7 +137,7 @@ static void do_call(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   if (!kiln__cpu_call_enter(w, f, in, number, same, &callee))
     return;
   top_of(s)->pc = in->index + 1;
-  if (same != mask) /* the other lanes call another function afterwards */
+  if (same != mask) /* lanes with another callee execute the call afterwards */
     push(s, f, in->index, mask & ~same, in->index + 1);
   if (callee != NULL)
     push(s, callee, 0, same, UINT32_MAX);
@@ -165,7 +169,8 @@ static void do_switch(kiln__cpu_warp *w, kiln__cpu_schedule *s,
     w->tally[in->index].events++;
 }
 
-/* A barrier counts whole warps: one lane that arrives brings all. */
+/* Makes a warp wait at a barrier. Barriers count whole warps, so the arrival of
+ * one lane counts for all lanes of the warp. */
 static void do_wait(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                     const kiln__cpu_insn *in, uint32_t mask)
 {
@@ -248,7 +253,8 @@ run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
     KILN__SET_MASK(w, keep);
 }
 
-/* Before Volta all members have to be present: no lane is waited for. */
+/* Executes a warp instruction. Before Volta, all members have to be active, so
+ * the instruction never waits for a lane. */
 static void run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
                         const kiln__cpu_insn *in)
 {
@@ -260,7 +266,7 @@ static void run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
         w, in, mask, KILN__SLOT(const uint32_t, in->e)[__builtin_ctz(mask)]);
 }
 
-/* The interpreter loop; see run_loop() of its.c. */
+/* The interpreter loop; see run_loop() in its.c. */
 static inline __attribute__((always_inline)) int
 run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
 {

@@ -1,31 +1,32 @@
-/* memory_load.c -- ld and ldu.
+/* memory_load.c -- the load instructions ld and ldu.
  *
- * A load finds the pattern of its addresses, then moves elements into
- * registers: from consecutive places, from one place, or from anywhere.
- * Handlers for the usual sizes are copies of one inlined routine with constant
- * size and count; see access.h for the paths. */
+ * A load determines the pattern of its addresses and then moves elements into
+ * registers. The elements are consecutive, at one address, or scattered. The
+ * handlers for the usual sizes are copies of one inlined routine with a
+ * constant element size and vector length. access.h describes the paths. */
 #include "access.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
 
-/* ---- Into registers ------------------------------------------------------ */
+/* ---- Moving elements into registers -------------------------------------- */
 
 KILN__INLINE bool is_signed(const kiln__cpu_insn *in)
 {
   return in->type == KILN__S8 || in->type == KILN__S16 || in->type == KILN__S32;
 }
 
-/* Whether the destination register is wider than the element and zero-extension
- * to 32 bits is not enough. */
+/* Returns true if an element has to be extended after its zero-extension to 32
+ * bits. This applies to 64-bit registers, and to signed elements in wider
+ * registers. */
 KILN__INLINE bool extends(const kiln__cpu_insn *in, unsigned bytes)
 {
   return bytes < 8 &&
          (in->reg_bytes > 4 || (is_signed(in) && in->reg_bytes > bytes));
 }
 
-/* Extend raw values of active lanes to the width of the register. */
+/* Extends the raw values of active lanes to the width of the register. */
 static void extend(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                    int32_t slot, unsigned bytes, const uint32_t raw[KILN__WARP])
 {
@@ -46,8 +47,9 @@ static void extend(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* Fill the active lanes of `to` with zero-extended elements of sizeof(T) bytes:
- * from places `step` bytes apart, from one place, or from anywhere. */
+/* Define functions that fill the active lanes of `to` with zero-extended
+ * elements of sizeof(T) bytes. The elements are `step` bytes apart, at one
+ * address, or scattered. */
 #define FILLS(T, TD)                                                           \
   KILN__INLINE void row_##T(const kiln__cpu_warp *w, const uint8_t *from,      \
                             unsigned step, TD *to)                             \
@@ -166,10 +168,10 @@ KILN__INLINE void fill_any(const kiln__cpu_warp *w, unsigned bytes,
   }
 }
 
-/* ---- One instruction ----------------------------------------------------- */
+/* ---- One load instruction ------------------------------------------------ */
 
-/* Load element k of n into register `slot`: from the low end of a pattern, or
- * from the place of each lane. */
+/* Loads element k of n into register `slot`. The elements lie at a pattern with
+ * lowest address `low`, or at the host address of each lane. */
 KILN__INLINE void element(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                           int32_t slot, unsigned bytes, unsigned k, unsigned n,
                           kiln__cpu_pattern p, const uint8_t *low,
@@ -197,9 +199,10 @@ KILN__INLINE void element(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
 }
 
 #if defined(__SSE2__)
-/* Load four words per lane, consecutive from `low` or else at `host`, into four
- * registers. Blocks of 4 x 4 words are transposed in vector registers, which
- * takes a quarter of the accesses. False: not applicable. */
+/* Loads four 32-bit words per lane into four registers. The words are
+ * consecutive from `low`, or at the addresses `host`. Blocks of 4 x 4 words are
+ * transposed in vector registers, which needs a quarter of the memory accesses.
+ * Returns false if this method is not applicable. */
 KILN__INLINE bool quads(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         const uint8_t *low, const uintptr_t *host)
 {
@@ -238,7 +241,7 @@ KILN__INLINE bool quads(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
 }
 #endif
 
-/* Load all elements. The loop has constant bounds if n is a constant. */
+/* Loads all n elements. The loop has constant bounds if n is a constant. */
 KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            unsigned bytes, unsigned n, kiln__cpu_pattern p,
                            const uint8_t *low, const uintptr_t *host)
@@ -265,8 +268,8 @@ slowly(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned bytes, unsigned n)
 #define STORES 0
 #include "memory_path.h"
 
-/* A kernel's parameters lie in one place for all lanes, a function's on the
- * stack. */
+/* Loads parameters. The parameters of a kernel have one address for all lanes.
+ * The parameters of a function are on the stack of each lane. */
 KILN__INLINE void load_param(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                              unsigned bytes, unsigned n)
 {
@@ -317,8 +320,8 @@ KILN__HANDLER(ld_cv_local)
 
 /* ---- Strong loads -------------------------------------------------------- */
 
-/* Load one element in a single access, so that it has a place in the order of
- * the atomics of other host threads. */
+/* Loads one element in a single access, so that the load is ordered with the
+ * atomics of other host threads. */
 static uint64_t load_strong(uintptr_t from, unsigned bytes)
 {
   switch (bytes) {

@@ -1,11 +1,11 @@
-/* memory_store.c -- st. Where several lanes write the same bytes, the last one
- * in lane order wins. */
+/* memory_store.c -- the store instruction st. If several lanes write the same
+ * bytes, the last of these lanes in lane order wins. */
 #include "access.h"
 
-/* ---- From registers ------------------------------------------------------ */
+/* ---- Moving elements from registers -------------------------------------- */
 
-/* Store the low sizeof(T) bytes of active lanes: to places `step` bytes apart,
- * or to anywhere. */
+/* Define functions that store the low sizeof(T) bytes of each active lane. The
+ * destinations are `step` bytes apart or scattered. */
 #define SPILLS(T, TS, name)                                                    \
   KILN__INLINE void row_##name(const kiln__cpu_warp *w, uint8_t *to,           \
                                unsigned step, const TS *from)                  \
@@ -51,7 +51,8 @@ SPILLS(uint16_t, uint32_t, 2)
 SPILLS(uint32_t, uint32_t, 4)
 SPILLS(uint64_t, uint64_t, 8)
 
-/* Store to one place for all lanes: the value of the last one. */
+/* Stores to one address for all lanes. The value of the last active lane is
+ * stored. */
 KILN__INLINE void spill_one(const kiln__cpu_warp *w, unsigned bytes,
                             uint8_t *to, const void *from)
 {
@@ -99,10 +100,10 @@ KILN__INLINE void spill(const kiln__cpu_warp *w, unsigned bytes, unsigned k,
 #undef SPILL
 }
 
-/* ---- One instruction ----------------------------------------------------- */
+/* ---- One store instruction ----------------------------------------------- */
 
-/* The values as 32-bit or 64-bit ones for spill(): a register may be wider than
- * what is stored. */
+/* Returns the values to store as 32-bit or 64-bit elements for spill(). A
+ * register may be wider than the stored element. */
 KILN__INLINE const void *values(const kiln__cpu_warp *w,
                                 const kiln__cpu_insn *in, unsigned bytes,
                                 int32_t slot, uint32_t narrow[KILN__WARP])
@@ -126,7 +127,7 @@ KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* Store lane by lane, in the order that the seed gives. */
+/* Stores lane by lane, in the order that the seed determines. */
 static void in_order(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                      unsigned bytes, unsigned n, const uintptr_t *host)
 {
@@ -143,7 +144,7 @@ static void in_order(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
           values(w, in, bytes, n == 1 ? in->b : in->vec[k], narrow);
       uint64_t x = 0;
 
-      /* the low bytes, on hosts of either byte order */
+      /* The copy contains the low bytes on hosts of either byte order. */
       if (bytes == 8) {
         memcpy(&x, from + 8 * (size_t)i, 8);
         memcpy((void *)(host[i] + (uintptr_t)k * 8), &x, 8);
@@ -195,8 +196,8 @@ KILN__HANDLER(st_wt_local)
 
 /* ---- Strong stores ------------------------------------------------------- */
 
-/* Store one element in a single access, after everything that this thread wrote
- * before. */
+/* Stores one element in a single access, after all earlier writes of this
+ * thread. */
 static void store_strong(uintptr_t to, unsigned bytes, uint64_t x)
 {
   switch (bytes) {
@@ -242,7 +243,7 @@ SAME(st_strong_l1, st_volatile)
 SAME(st_strong_hint, st_volatile)
 SAME(st_mmio, st_volatile)
 
-/* writing through is allowed, too */
+/* PTX allows a store with a cache hint to write through. */
 KILN__HANDLER(st_hint)
 {
   if (in->sem != KILN__SEM_WEAK)

@@ -1,8 +1,8 @@
-/* minmax.c -- min and max of f32 and f64. -0 is less than +0. Of a number and a
- * NaN the number is taken, unless .NaN asks for the NaN. */
+/* minmax.c -- min and max of f32 and f64. -0 is less than +0. If one operand is
+ * a NaN, the result is the other operand. With .NaN, the result is a NaN. */
 #include "float.h"
 
-/* A signed integer that sorts like the float. */
+/* Returns a signed integer that sorts like the float. */
 static inline int64_t key_f64(uint64_t bits)
 {
   const uint64_t negative = 0 - (bits >> 63);
@@ -10,8 +10,8 @@ static inline int64_t key_f64(uint64_t bits)
   return (int64_t)(bits ^ (negative >> 1));
 }
 
-/* The result for operands that may be NaNs. `best` is b if one of them is;
- * `nan` is ~0 with .NaN, else 0. */
+/* Returns the result for operands that may be NaNs. `best` is b if an operand
+ * is a NaN. `nan` is ~0 with .NaN, and 0 otherwise. */
 static inline uint32_t number_f32(uint32_t a, uint32_t b, uint32_t best,
                                   uint32_t nan)
 {
@@ -23,7 +23,7 @@ static inline uint32_t number_f32(uint32_t a, uint32_t b, uint32_t best,
   return (a_nan | b_nan) != 0 ? KILN__NAN_F32 : kept;
 }
 
-/* equal values differ at most in the sign of a zero */
+/* Equal values differ at most in the sign of a zero. */
 static inline uint32_t min_f32(uint32_t a, uint32_t b, uint32_t nan)
 {
   const float x = kiln__cpu_float_of_bits(a), y = kiln__cpu_float_of_bits(b);
@@ -70,8 +70,8 @@ KILN__F32_2(max_ftz_f32,
     KILN__LANES(uint32_t, expression);                                         \
   }
 
-/* .xorsign: the sign is the exclusive or of the signs, also for zeros; a NaN
- * has none. */
+/* Applies .xorsign: the sign of the result is the exclusive or of both signs,
+ * even if the result is zero. A NaN keeps no sign. */
 static inline uint32_t signed_f32(uint32_t a, uint32_t b, uint32_t magnitude)
 {
   return kiln__cpu_is_nan_f32(magnitude)
@@ -85,7 +85,7 @@ MODIFIED2(min_xorsign_f32,
           signed_f32(A[i], B[i], min_f32(MAGNITUDE(A), MAGNITUDE(B), nan)))
 MODIFIED2(max_xorsign_f32,
           signed_f32(A[i], B[i], max_f32(MAGNITUDE(A), MAGNITUDE(B), nan)))
-/* a NaN of the first pair is an operand of the second */
+/* A NaN result of the first pair is an operand of the second operation. */
 MODIFIED3(min3_f32, min_f32(min_f32(Z(A), Z(B), nan), Z(C), nan))
 MODIFIED3(max3_f32, max_f32(max_f32(Z(A), Z(B), nan), Z(C), nan))
 MODIFIED3(min3_abs_f32,

@@ -1,5 +1,5 @@
 /* move.c -- mov, packing and unpacking of registers, clocks, generic addresses,
- * selection. */
+ * and selection. */
 #include "lanes.h"
 
 #include "../../base/os.h"
@@ -44,8 +44,8 @@ KILN__HANDLER(mov_unpack)
   const uint32_t mask = bits < 32 ? (1u << bits) - 1 : UINT32_MAX;
   uint64_t whole[KILN__WARP];
 
-  /* Read everything before writing: an element may be the register of the
-   * source. */
+  /* The source is read completely before the first write, because an element
+   * may be in the source register. */
   if (in->bytes * in->n_vec == 8) {
     memcpy(whole, KILN__SLOT(const uint64_t, in->a), sizeof whole);
   } else {
@@ -70,7 +70,7 @@ KILN__HANDLER(mov_unpack)
   }
 }
 
-/* ---- Values that are no registers ---------------------------------------- */
+/* ---- Special values ------------------------------------------------------ */
 
 static void set_all(kiln__cpu_warp *w, const kiln__cpu_insn *in, uint64_t value)
 {
@@ -85,7 +85,7 @@ KILN__HANDLER(mov_local)
   set_all(w, in, w->local_at + (uint64_t)in->imm);
 }
 
-/* One clock cycle is taken as one nanosecond. */
+/* Reads a clock; one clock cycle counts as one nanosecond. */
 KILN__HANDLER(mov_clock)
 {
   const uint64_t now =
@@ -140,7 +140,7 @@ KILN__HANDLER(cvta_to)
 SELECT(selp_b32, uint32_t)
 SELECT(selp_b64, uint64_t)
 
-/* Select a where `chosen` is ~0, else b. */
+/* Selects a in lanes where `chosen` is ~0, and b in all other lanes. */
 static void choose(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                    const uint32_t chosen[KILN__WARP])
 {
@@ -170,7 +170,8 @@ KILN__HANDLER(slct_s32)
 KILN__HANDLER(slct_f32)
 {
   const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
-  /* slct counts -0 as not negative and, with .ftz, negative subnormals too */
+  /* slct treats -0 as not negative. With .ftz, negative subnormals are not
+   * negative either. */
   const uint32_t last = (in->flags & KILN__FTZ) != 0 ? 0x807fffff : 0x80000000;
   uint32_t chosen[KILN__WARP];
 

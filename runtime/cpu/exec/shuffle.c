@@ -1,10 +1,11 @@
-/* shuffle.c -- shfl: lanes read registers of other lanes. */
+/* shuffle.c -- shfl: each lane reads a register of another lane. */
 #include "schedule.h"
 
 enum { UP = 1, DOWN, BFLY, IDX };
 
-/* The lane that `lane` reads, and whether that is within its segment. c holds
- * the clamp value in bits 0 to 4 and the segment mask in bits 8 to 12. */
+/* Returns the lane from which `lane` reads, and whether the source lane is
+ * within the segment of `lane`. Operand c contains the clamp value in bits 0 to
+ * 4 and the segment mask in bits 8 to 12. */
 static inline int source_lane(unsigned mode, int lane, uint32_t b, uint32_t c,
                               bool *in_range)
 {
@@ -35,7 +36,8 @@ static inline int source_lane(unsigned mode, int lane, uint32_t b, uint32_t c,
   return *in_range ? from : lane;
 }
 
-/* An inactive lane has no value: whoever reads it keeps its own. */
+/* Executes shfl. An inactive lane provides no value: a lane that reads from an
+ * inactive lane keeps its own value. */
 static inline void shuffle(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            unsigned mode)
 {

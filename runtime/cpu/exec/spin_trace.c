@@ -1,10 +1,11 @@
 /* spin_trace.c -- records whether an instruction changed memory that other
- * threads see.
+ * threads can read.
  *
- * run/livelock.c switches this on while it searches for warps that can only
- * spin. Local memory does not count, since it is part of the state of a thread.
- * A store counts as a change whatever it writes; an atomic counts only if it
- * altered its word, because a polling loop may use one that does not. */
+ * run/livelock.c enables this trace while it searches for warps that can only
+ * spin. Local memory does not count, because it is part of the state of a
+ * thread. A store always counts as a change, whatever value it writes. An
+ * atomic operation counts only if it changed the value in memory, because
+ * polling loops may use atomics that change nothing. */
 #include "schedule.h"
 
 static uint64_t lane_of(const uint64_t saved[KILN__WARP], unsigned lane,
@@ -15,7 +16,8 @@ static uint64_t lane_of(const uint64_t saved[KILN__WARP], unsigned lane,
   return ((const uint32_t *)(const void *)saved)[lane];
 }
 
-/* Whether an atomic operation with operand b altered a word that held `old`. */
+/* Returns true if an atomic operation with operand b changed a word whose value
+ * was `old`. */
 static bool changes(const kiln__cpu_insn *in, unsigned bytes, uint64_t old,
                     uint64_t b)
 {
@@ -24,9 +26,10 @@ static bool changes(const kiln__cpu_insn *in, unsigned bytes, uint64_t old,
     return (old & ~b) != 0;
   if (in->boolop == KILN__BOOL_OR)
     return (b & ~old) != 0;
-  if (in->boolop == KILN__BOOL_XOR || in->sub == 3) /* .add */
+  if (in->boolop == KILN__BOOL_XOR || in->sub == 3) /* in->sub 3 is .add */
     return b != 0;
-  if (in->sub == 7) /* .cas: the comparison succeeded */
+  /* in->sub 7 is .cas, which changes memory if the comparison succeeds */
+  if (in->sub == 7)
     return old == b;
   return old != b;
 }
@@ -74,7 +77,8 @@ void KILN__ISA_NAME(traced)(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   default:
     break;
   }
-  if (in->op == KILN__OP_mov_clock) /* time passes, so the loop will end */
+  /* the clock advances, so a loop that reads the clock ends */
+  if (in->op == KILN__OP_mov_clock)
     s->changed = true;
   in->fn(w, in);
 }

@@ -1,5 +1,5 @@
 /* texture_fetch.c -- tex, tld4 and txq: reads the operands of each thread and
- * passes them to texture_filter.c.
+ * passes the operands to texture_filter.c.
  *
  * Threads are processed one by one: textures are implemented for correct
  * results, not for speed. */
@@ -8,7 +8,8 @@
 #include "../memory/address_space.h"
 #include "half.h"
 
-/* Bytes that the texels of one level span. */
+/* Returns the size in bytes of the memory range that the texels of one level
+ * occupy. */
 static uint64_t extent(const kiln__cpu_texels *t)
 {
   const uint64_t rows = t->height == 0 ? 1 : t->height;
@@ -16,15 +17,16 @@ static uint64_t extent(const kiln__cpu_texels *t)
   return (rows - 1) * t->row_bytes + (uint64_t)t->width * t->texel_bytes;
 }
 
-/* Whether linear or pitched memory still exists; it may have been freed since
- * the object was made. */
+/* Returns true if the linear or pitched memory of a texture still exists. The
+ * memory may have been freed since the texture object was created. */
 static bool still_there(const kiln__cpu_warp *w, const kiln__cpu_texels *t)
 {
   return t->address == 0 ||
          kiln__cpu_memory_host(w->grid->memory, t->address, extent(t)) != NULL;
 }
 
-/* The operand is a handle, or the address of a .texref that holds one. */
+/* Returns the texture handle of an operand. The operand is a handle, or the
+ * address of a .texref that contains a handle. */
 uint64_t KILN__ISA_NAME(texture_handle)(const kiln__cpu_warp *w,
                                         uint64_t operand)
 {
@@ -59,7 +61,8 @@ static const kiln__cpu_texture *texture_of(kiln__cpu_warp *w,
   return t;
 }
 
-/* Element k of the coordinates; 0 if there are fewer. */
+/* Returns element k of the coordinate vector, or 0 if the vector has fewer
+ * elements. */
 static uint32_t element(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         int k, int lane)
 {
@@ -91,7 +94,8 @@ static kiln__cpu_lookup lookup_of(const kiln__cpu_warp *w,
   if (how == KILN__TEX_level)
     l.level = number(in, element(w, in, in->n_vec2 - 1, lane));
   if (how == KILN__TEX_grad) {
-    const int size = n == 3 ? 4 : n; /* vectors have 1, 2 or 4 elements */
+    /* coordinate vectors have 1, 2 or 4 elements */
+    const int size = n == 3 ? 4 : n;
 
     for (int i = 0; i < n; i++) {
       l.gradient[0][i] =
@@ -183,7 +187,7 @@ TLD4_ALL(acube)
 
 /* ---- Queries ------------------------------------------------------------- */
 
-/* The CUarray_format of a texel type. */
+/* Returns the CUarray_format of a texel type. */
 uint32_t KILN__ISA_NAME(texel_format)(kiln__cpu_texel texel)
 {
   static const uint8_t formats[] = {0x01, 0x02, 0x03, 0x08,
@@ -197,8 +201,8 @@ uint32_t KILN__ISA_NAME(texel_layers)(const kiln__cpu_texels *t)
   return t->cube ? t->layers / 6 : t->layers;
 }
 
-/* txq: an expression of the texture t and its level l (register b, else the
- * first). */
+/* Defines a txq query as an expression of the texture t and its level l.
+ * Register b selects the level; the default is the first level. */
 #define TXQ(name, expression)                                                  \
   KILN__HANDLER(txq_##name)                                                    \
   {                                                                            \

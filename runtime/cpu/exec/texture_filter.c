@@ -1,10 +1,11 @@
-/* texture_filter.c -- texels from coordinates: addressing modes, filtering,
- * cube maps, mip levels.
+/* texture_filter.c -- computes texture values from coordinates: addressing
+ * modes, filtering, cube maps and mip levels.
  *
- * Coordinates are doubles that hold floats, so multiplying by a size is exact.
- * As the CUDA guide specifies, linear filtering uses weights with 8 bits of
- * fraction. Products and sums are computed in double and rounded once at the
- * end; how a GPU rounds in between is not documented. */
+ * Coordinates are doubles that hold float values, so multiplying a coordinate
+ * by a size is exact. As the CUDA C++ Programming Guide specifies, linear
+ * filtering uses weights with 8 fraction bits. Products and sums are computed
+ * in double and rounded once at the end, because the intermediate rounding of
+ * GPUs is not documented. */
 #include "texture_filter.h"
 #include "half.h"
 
@@ -17,22 +18,22 @@ typedef struct color {
   double c[4];
 } color;
 
-/* A place in one level: which plane (layer or face) it reads, and the
- * coordinates. */
+/* A position in one mip level: the plane (layer or cube face) to read, and the
+ * coordinates in this plane. */
 typedef struct place {
   const kiln__cpu_texture *texture;
   const kiln__cpu_texels *texels;
-  uint32_t plane; /* first layer, or the layer of face 0 */
+  uint32_t plane; /* first layer, or the layer of cube face 0 */
   int face;       /* face of a cube map; -1 for other textures */
   int n_axes;
   bool normalised;
   int64_t size[3];
 } place;
 
-/* ---- Formats ------------------------------------------------------------- */
+/* ---- Texel formats ------------------------------------------------------- */
 
-/* Whether texels read as floats, which may be filtered. Otherwise they are
- * integers. */
+/* Returns true if texels are read as floats, which may be filtered. Otherwise
+ * texels are read as integers. */
 static bool gives_floats(const kiln__cpu_texture *t)
 {
   switch (t->level[0].texel) {
@@ -106,8 +107,8 @@ static int channel_bytes(const kiln__cpu_texels *t)
   return t->texel_bytes / t->channels;
 }
 
-/* Read all channels. Missing ones are 0, the fourth is 1. Integers pass through
- * doubles, which hold them exactly. */
+/* Reads all channels of a texel. Missing channels are 0, but a missing fourth
+ * channel is 1. Integers pass through doubles, which represent them exactly. */
 static color read_texel(const kiln__cpu_texture *t, const kiln__cpu_texels *l,
                         const uint8_t *from)
 {
@@ -151,8 +152,8 @@ static color border(const kiln__cpu_texture *t)
 
 /* ---- Addressing ---------------------------------------------------------- */
 
-/* The texel that index i refers to along an axis of n; -1: the border. Wrapping
- * and mirroring require normalised coordinates. */
+/* Returns the texel to which index i refers along an axis of n texels, or -1
+ * for the border. Wrapping and mirroring require normalised coordinates. */
 static int64_t addressed(int64_t i, int64_t n, kiln__cpu_address_mode mode,
                          bool normalised)
 {
@@ -175,8 +176,9 @@ static int64_t addressed(int64_t i, int64_t n, kiln__cpu_address_mode mode,
   }
 }
 
-/* Reduce a coordinate, in texels, to the range of integers. In periodic modes 2
- * n texels further is the same place. */
+/* Reduces a coordinate, in texels, to the range of integers. In the periodic
+ * addressing modes, coordinates that differ by 2 n texels refer to the same
+ * texel. */
 static double in_range(double x, int64_t n, kiln__cpu_address_mode mode,
                        bool normalised)
 {
@@ -197,9 +199,10 @@ static const uint8_t *texel_at(const kiln__cpu_texels *t, uint32_t plane,
          (size_t)x * t->texel_bytes;
 }
 
-/* ---- Cubes --------------------------------------------------------------- */
+/* ---- Cube maps ----------------------------------------------------------- */
 
-/* Map a direction to a face and two coordinates on it, each from -1 to 1. */
+/* Maps a direction to a cube face and two coordinates on this face, each from
+ * -1 to 1. */
 static int face_of(const double v[3], double *s, double *t)
 {
   const double x = v[0], y = v[1], z = v[2];
@@ -235,7 +238,7 @@ static int face_of(const double v[3], double *s, double *t)
 static void direction_of(int face, double s, double t, double v[3])
 {
   static const struct {
-    /* axis + 1; negative: the opposite direction */
+    /* axis + 1; a negative value means the opposite direction */
     int8_t major, from_s, from_t;
   } faces[FACES] = {{1, -3, -2}, {-1, 3, -2}, {2, 1, 3},
                     {-2, 1, -3}, {3, 1, -2},  {-3, -1, -2}};
@@ -247,7 +250,8 @@ static void direction_of(int face, double s, double t, double v[3])
     v[abs(axes[i]) - 1] = axes[i] < 0 ? -values[i] : values[i];
 }
 
-/* A texel beyond an edge of a face lies on the neighbouring face. */
+/* Reads a texel beyond one edge of a face. The texel belongs to the adjacent
+ * face. */
 static color across_edge(const place *p, int64_t x, int64_t y)
 {
   const int64_t n = p->size[0];
@@ -265,7 +269,8 @@ static color across_edge(const place *p, int64_t x, int64_t y)
 
 static color on_face(const place *p, int64_t x, int64_t y);
 
-/* Three faces meet in a corner: the mean of their texels there. */
+/* Reads a texel beyond a corner of a face. Three faces meet in a corner; the
+ * result is the mean of their corner texels. */
 static color corner(const place *p, int64_t x, int64_t y)
 {
   const int64_t n = p->size[0];
@@ -317,7 +322,7 @@ static color fetch(const place *p, const int64_t index[3])
                     texel_at(p->texels, p->plane + (uint32_t)i[2], i[0], i[1]));
 }
 
-/* Linear memory is read by index and has no border. */
+/* Reads linear memory, which is indexed by texel and has no border. */
 static color fetch_linear(const place *p, const int64_t index[3])
 {
   if (index[0] < 0 || index[0] >= p->size[0])
@@ -325,7 +330,7 @@ static color fetch_linear(const place *p, const int64_t index[3])
   return read_texel(p->texture, p->texels, texel_at(p->texels, 0, index[0], 0));
 }
 
-/* ---- A level ------------------------------------------------------------- */
+/* ---- Filtering within one level ------------------------------------------ */
 
 static bool is_linear_memory(const kiln__cpu_texels *t)
 {
@@ -358,7 +363,8 @@ static place place_of(const kiln__cpu_texture *t, const kiln__cpu_lookup *l,
   return p;
 }
 
-/* Coordinates in texels along each axis; a cube map also gets its face. */
+/* Computes the coordinates in texels along each axis. For a cube map, also
+ * selects the face. */
 static void locate(place *p, const kiln__cpu_lookup *l, double x[3])
 {
   if (kiln__cpu_tex_cube(l->shape)) {
@@ -380,8 +386,8 @@ static void locate(place *p, const kiln__cpu_lookup *l, double x[3])
   }
 }
 
-/* Index of the lower texel and the weight of the upper one, in steps of
- * 1/256. */
+/* Returns the index of the lower texel. *weight receives the weight of the
+ * upper texel, in steps of 1/256. */
 static int64_t split(double x, double *weight)
 {
   const double fixed = floor((x - 0.5) * 256 + 0.5);
@@ -441,9 +447,10 @@ static color of_level(const kiln__cpu_texture *t, const kiln__cpu_lookup *l,
              : nearest(&p, x);
 }
 
-/* ---- Levels -------------------------------------------------------------- */
+/* ---- Mip levels ---------------------------------------------------------- */
 
-/* Isotropic: the longer of the two gradients, in texels of level 0. */
+/* Returns the mip level for isotropic filtering. The level depends on the
+ * longer of the two gradients, in texels of level 0. */
 static double level_of_gradients(const kiln__cpu_texture *t,
                                  const kiln__cpu_lookup *l)
 {

@@ -1,13 +1,14 @@
-/* texture_surface.c -- suld, sust, sured and suq.
+/* texture_surface.c -- the surface instructions suld, sust, sured and suq.
  *
- * The .b forms take x in bytes and move bytes unchanged. The .p forms take x in
- * texels and convert. Beyond an edge, .trap faults, .clamp uses the nearest
- * position at which the access fits, and .zero reads zeros and drops writes. */
+ * The .b forms take x in bytes and copy bytes unchanged. The .p forms take x in
+ * texels and convert the values. For coordinates beyond an edge, .trap faults,
+ * .clamp uses the nearest position at which the access fits, and .zero reads
+ * zeros and drops writes. */
 #include "texture_filter.h"
 
 #include "half.h"
 
-enum { CLAMP = 1, ZERO = 3 }; /* in->sub; otherwise .trap */
+enum { CLAMP = 1, ZERO = 3 }; /* values of in->sub; other values mean .trap */
 
 static const kiln__cpu_texels *surface_of(kiln__cpu_warp *w,
                                           const kiln__cpu_insn *in, int lane)
@@ -31,8 +32,8 @@ static int64_t coordinate(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return (int32_t)KILN__SLOT(const uint32_t, in->vec2[k])[lane];
 }
 
-/* Clamp a coordinate to 0 .. n - 1 if .clamp allows it. False: it lies beyond
- * the edge. */
+/* Clamps a coordinate to 0 .. n - 1 if the instruction has .clamp. Returns
+ * false if the coordinate lies beyond the edge and is not clamped. */
 static bool within(const kiln__cpu_insn *in, int64_t *i, int64_t n)
 {
   if (*i >= 0 && *i < n)
@@ -45,7 +46,8 @@ static bool within(const kiln__cpu_insn *in, int64_t *i, int64_t n)
 
 typedef enum reached { REACHED, BEYOND, FAULTED } reached;
 
-/* Find the bytes of one thread's access. `unit`: bytes per step of x. */
+/* Finds the bytes that one thread accesses. `unit` is the number of bytes per
+ * step of x. */
 static reached reach(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                      kiln__cpu_tex_shape shape, int lane, uint32_t bytes,
                      uint32_t unit, uint8_t **out)
@@ -89,8 +91,8 @@ static reached reach(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return FAULTED;
 }
 
-/* Registers of 64-bit elements are wider, and a register may be wider than its
- * value. */
+/* Writes a value to a register, which may be wider than the value. 64-bit
+ * elements use 64-bit registers. */
 static void put(const kiln__cpu_warp *w, int32_t slot, int lane, uint64_t value,
                 bool wide)
 {
@@ -155,7 +157,7 @@ static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 /* ---- Formatted stores ---------------------------------------------------- */
 
-/* Store a 32-bit value as one channel: floats are narrowed, integers
+/* Stores a 32-bit value as one channel. Floats are narrowed, and integers
  * saturate. */
 static void write_channel(uint8_t *to, kiln__cpu_texel texel, uint32_t bits)
 {
@@ -247,7 +249,8 @@ static uint64_t combined(reduction op, kiln__cpu_ptx_type type, uint64_t old,
   }
 }
 
-/* Atomic, because other host threads may update the same texel. */
+/* Performs an atomic reduction, because other host threads may update the same
+ * texel. */
 static void reduce_at(uint8_t *at, reduction op, kiln__cpu_ptx_type type,
                       uint64_t b)
 {
@@ -270,8 +273,8 @@ static void reduce_at(uint8_t *at, reduction op, kiln__cpu_ptx_type type,
   }
 }
 
-/* sured. In the .p forms elements have 32 bits and take their signedness from
- * the texels. */
+/* Implements sured. In the .p forms, elements have 32 bits and have the
+ * signedness of the texels. */
 static void reduce(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                    kiln__cpu_tex_shape shape, reduction op, bool formatted)
 {
@@ -322,7 +325,7 @@ SURED_ALL(3d)
 
 /* ---- Queries ------------------------------------------------------------- */
 
-/* suq: an expression of the texels t. */
+/* Defines a suq query as an expression of the texels t. */
 #define SUQ(name, expression)                                                  \
   KILN__HANDLER(suq_##name)                                                    \
   {                                                                            \

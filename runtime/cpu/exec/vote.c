@@ -1,11 +1,12 @@
-/* vote.c -- vote, match, redux, activemask, elect, the stack pointer, and
- * instructions that only the scheduler acts on. */
+/* vote.c -- vote, match, redux, activemask, elect, stacksave and stackrestore.
+ * The file also contains handlers of instructions that only the scheduler
+ * executes or that have no effect. */
 #include "schedule.h"
 
-enum { ALL = 1, ANY = 2 };          /* vote: in->sub; 0 is .uni */
-enum { MIN = 1, MAX = 2, ADD = 3 }; /* redux: in->sub */
+enum { ALL = 1, ANY = 2 };          /* values of in->sub for vote; 0 is .uni */
+enum { MIN = 1, MAX = 2, ADD = 3 }; /* values of in->sub for redux */
 
-/* Active lanes whose predicate a is true. */
+/* Returns the active lanes whose predicate operand a is true. */
 static uint32_t trues(const kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   const uint32_t p = KILN__ISA_NAME(predicate)(w, in->a);
@@ -168,7 +169,7 @@ KILN__HANDLER(redux_b32)
                                      : odd);
 }
 
-/* An integer that sorts like the float, with -0 below +0. */
+/* Returns an integer that sorts like the float. -0 sorts below +0. */
 static int32_t float_order(uint32_t bits)
 {
   const int32_t value = (int32_t)(bits & 0x7fffffffu);
@@ -176,8 +177,9 @@ static int32_t float_order(uint32_t bits)
   return bits >> 31 != 0 ? -value - 1 : value;
 }
 
-/* redux of floats: a NaN loses against numbers, or wins with .NaN; the result
- * is canonical. */
+/* Implements redux for floats. A NaN is ignored if any lane has a number; with
+ * .NaN the result is a NaN if any lane has one. The resulting NaN is
+ * canonical. */
 static void redux_float(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         uint32_t keep)
 {
@@ -222,7 +224,7 @@ KILN__HANDLER(elect)
   }
 }
 
-/* Nothing is left to do here: the scheduler did it. */
+/* The scheduler has synchronised the lanes before it calls this handler. */
 KILN__HANDLER(bar_warp_sync)
 {
   (void)w;
@@ -261,8 +263,8 @@ KILN__HANDLER(griddepcontrol)
 
 /* ---- The stack ----------------------------------------------------------- */
 
-/* All lanes of a call share one stack top, as high as the highest lane
- * needs. */
+/* Saves the stack pointer. All lanes of a call share one stack pointer, which
+ * is as high as the highest lane needs. */
 static void stack_save(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
 {
   const uint32_t top = kiln__cpu_schedule_of(w)->frame->local_top;
@@ -279,7 +281,7 @@ static void stack_restore(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   kiln__cpu_frame *const f = kiln__cpu_schedule_of(w)->frame;
   const uint64_t top = value64(w, in, __builtin_ctz(w->mask), wide);
 
-  /* other lanes of the call may still use what lies above */
+  /* Other lanes of the call may still use the stack above `top`. */
   if ((f->lanes & ~w->mask) == 0 && top <= f->local_top &&
       top >= f->local_at + f->code->local_bytes)
     f->local_top = (uint32_t)top;

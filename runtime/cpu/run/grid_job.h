@@ -88,7 +88,7 @@ struct kiln__cpu_worker {
   uint64_t next, end;
   /* number of warp instructions not yet charged to the budget */
   uint64_t issued;
-  /* number of warp instructions since the last finished warp or gang */
+  /* number of warp instructions since `event` was last set */
   uint64_t quiet;
   /* value of `quiet` at which the livelock search starts */
   uint64_t patience;
@@ -97,7 +97,8 @@ struct kiln__cpu_worker {
   uint32_t epoch, rounds; /* epoch and rounds of the livelock search */
   bool recording;         /* the schedulers record changes of memory */
   bool verdict; /* result of the livelock search: this worker can only spin */
-  bool event;   /* a warp or gang started or finished */
+  /* a gang started, or a gang, warp or barrier finished */
+  bool event;
   char apart[KILN__APART];
 };
 

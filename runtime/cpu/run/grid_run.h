@@ -73,10 +73,11 @@ kiln_status kiln__cpu_grid_run(const kiln__cpu_launch_desc *launch,
 void kiln__cpu_fault_text(const kiln__cpu_launch_desc *launch,
                           const kiln__cpu_fault_info *fault, kiln__buf *out);
 
-/* The printf buffer of a context. The buffer collects text and passes the
- * text to `write` when the buffer is half full or flushed. All functions are thread-safe and
- * call `write` with the lock of the buffer held. A NULL buffer discards all
- * output. kiln__cpu_out_create() returns KILN_OK or KILN_ENOMEM. */
+/* The printf buffer of a context. The buffer collects text and passes the text
+ * to `write` when the buffer is half full or flushed. All functions are
+ * thread-safe and call `write` with the lock of the buffer held. A NULL buffer
+ * discards all output. kiln__cpu_out_create() returns KILN_OK or
+ * KILN_ENOMEM. */
 typedef struct kiln__cpu_out kiln__cpu_out;
 kiln_status kiln__cpu_out_create(
     kiln__cpu_out **out, const kiln_allocator *a, size_t capacity,
