@@ -1,9 +1,10 @@
-/* argument_checks.c -- the arguments of an operation, checked before anything is
- * queued: types, alignment, address ranges, overlaps. Each operation's check()
- * lists its arrays here and adds conditions of its own. */
+/* argument_checks.c -- checks the arguments of an operation before anything
+ * is queued: types, alignment, address ranges and overlaps. Each operation's
+ * check() adds its arrays here, and conditions of its own. */
 #include "ops.h"
 
-#ifdef __clang_analyzer__ /* here the functions are meant, not the macros */
+/* This file defines the functions that the macros replace. */
+#ifdef __clang_analyzer__
 #undef kiln__check_begin
 #undef kiln__check_failed
 #undef kiln__check_end

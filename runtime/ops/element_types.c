@@ -1,5 +1,5 @@
-/* element_types.c -- the element types: names, sizes, and the C++ types that kernels
- * store and compute. */
+/* element_types.c -- the table of element types: names, sizes, and the C++
+ * types that kernels store and compute. */
 #include "ops.h"
 
 /* clang-format off */

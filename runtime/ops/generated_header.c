@@ -1,40 +1,43 @@
-/* generated_header.c -- the two headers that tie a call's texts to a kernel.
+/* generated_header.c -- generates the two headers that connect the user's
+ * expressions to a kernel.
  *
- * Problem: a kernel has to call the user's expressions, and a name in a user's
- * text (a parameter "value", a preamble function "count", a macro "T") must not
+ * Problem: a kernel has to call the user's expressions. A name in the user's
+ * code (a parameter "value", a preamble function "count", a macro "T") must not
  * collide with a name of the kernel or of its headers.
  *
- * Idea: the kernel sees declarations only. <kiln/generated.cuh>, which user.cuh
- * includes in front, declares one function per text and wraps it for the kernel
- * in namespace user. <kiln/generated_texts.cuh>, which user_texts.cuh includes
- * behind the last line of the kernel, holds the preamble and the bodies, in a
+ * Idea: the kernel sees only declarations. The header <kiln/generated.cuh>,
+ * which user.cuh includes above the kernel, declares one function per
+ * expression and wraps this function for the kernel in namespace user. The
+ * header <kiln/generated_texts.cuh>, which user_texts.cuh includes below the
+ * last line of the kernel, holds the preamble and the function bodies, in a
  * namespace of their own.
  *
- * Invariant: between the preamble and the end of the program stands no name but
- * C++ keywords, the names that texts are promised (x, i, a, x_at and the
- * parameters), and names that begin with kiln__, which kiln__check_code()
- * refuses for parameters. So the preamble may define any other name, as a macro
- * too, and hides the kernel's names.
+ * Invariant: between the preamble and the end of the program, only these names
+ * occur: C++ keywords, the documented names of expressions (x, i, a, x_at and
+ * the parameters), and names that begin with kiln__. kiln__check_code() refuses
+ * parameters whose names begin with kiln__. Therefore the preamble may define
+ * any other name, even as a macro; such a name hides the kernel's name.
  *
  * Cost: none at run time, since every function is inlined.
  *
- * Each text stands on lines of its own behind a #line directive with its name.
- * The compiler's messages then name the text and count its lines. */
+ * Each expression stands on lines of its own after a #line directive with the
+ * expression's name. The compiler's messages then name the expression and count
+ * its lines. */
 #include "ops.h"
 
 #include <string.h>
 
 #define INLINE "static __device__ __forceinline__ "
 
-/* Most functions of a specialisation: the texts of the spec, the map, the
- * operation and its identity. */
+/* Maximum number of functions of a specialisation: the functions of the
+ * spec, the map, the operation and the operation's identity. */
 enum { MAX_TEXTS = KILN__MAX_FUNCTIONS + 3 };
 
 typedef struct generator {
-  kiln__buf *types, *texts; /* the two headers */
+  kiln__buf *types, *texts; /* contents of the two headers */
   const kiln__spec *spec;
   size_t n_arrays, n_params, n_texts;
-  kiln__function text[MAX_TEXTS]; /* those that have an expression */
+  kiln__function text[MAX_TEXTS]; /* functions that have an expression */
 } generator;
 
 static const char *storage(kiln_dtype type)
@@ -52,14 +55,14 @@ static const char *array_type(const generator *g, size_t k)
   return compute(g->spec->input->in[k].type);
 }
 
-/* A function of the elements of all arrays; the others take a and b, or
- * nothing. */
+/* Returns whether an expression reads the elements of all arrays. Other
+ * expressions read a and b, or nothing. */
 static bool is_elementwise(const kiln__function *f)
 {
   return f->operand == NULL;
 }
 
-/* ---- Which texts there are ------------------------------------------------------- */
+/* ---- Choice of the expressions ------------------------------------------ */
 
 static void add_to_texts(generator *g, kiln__function f)
 {
@@ -128,8 +131,8 @@ static void add_types(const generator *g)
                       "typedef user::index kiln__index;\n");
 }
 
-/* kiln__param_NAME(s) reads a parameter. A constant is given by its bits, so that
- * every value, NaNs included, arrives unchanged. */
+/* Adds kiln__param_NAME(s), which reads a parameter. A constant is given by
+ * its bits, so that every value, including NaNs, arrives unchanged. */
 static void add_param(const generator *g, const kiln_param *p)
 {
   uint64_t bits = 0;
@@ -148,8 +151,9 @@ static void add_param(const generator *g, const kiln_param *p)
   }
 }
 
-/* kiln__x0_at(s, j) and its like read element j of an array; only texts that name
- * x_at() or its like need them. */
+/* Adds kiln__x0_at(s, j), kiln__x1_at(s, j) and so on, which read element j
+ * of an array. Only expressions that use x_at(), y_at() and so on need these
+ * functions. */
 static void add_readers(const generator *g)
 {
   for (size_t k = 0; k < g->n_params; k++)
@@ -164,9 +168,10 @@ static void add_readers(const generator *g)
                      array_type(g, k), k, k);
 }
 
-/* ---- The texts' functions --------------------------------------------------------- */
+/* ---- Functions of the expressions --------------------------------------- */
 
-/* "const kiln__args &kiln__s, PARAMETERS)" of a text's function. */
+/* Adds the signature of an expression's function: "const kiln__args
+ * &kiln__s, PARAMETERS)". */
 static void add_signature(const generator *g, kiln__buf *out,
                           const kiln__function *f)
 {
@@ -208,8 +213,8 @@ static void add_declarations(const generator *g)
   kiln__buf_text(out, "} // namespace kiln__texts\n");
 }
 
-/* x and x_at beside x0 and x0_at, and so on; (void) since a text need not use
- * what it may. */
+/* Adds the names x and x_at beside x0 and x0_at, and so on. The casts to
+ * void avoid warnings about names that the expression does not use. */
 static void add_elements(const generator *g, const kiln__function *f)
 {
   static const char short_names[] = "xyzw";
@@ -252,16 +257,19 @@ static void add_definition(const generator *g, const kiln__function *f)
                      "  const %s %s = kiln__param_%s(kiln__s); (void)%s;\n",
                      compute(p->type), p->name, p->name, p->name);
   }
-  /* The bracket that ends the cast stands on a line of its own, since the text
-   * may end in a comment. It still belongs to the text's name: an error there
-   * is the text's, and kiln__specialise() moves it to the text's end. */
+  /* The bracket that closes the cast stands on a line of its own, since the
+   * expression may end in a comment. The #line directive still attributes
+   * this line to the expression, so an error in this line is an error of the
+   * expression. kiln__specialise() moves such a message to the end of the
+   * expression. */
   kiln__buf_format(out,
                    "  return static_cast<kiln__%s_result>(\n#line 1 \"%s\"\n"
                    "%s\n);\n#line 1 \"generated\"\n}\n",
                    f->name, f->what, f->expr);
 }
 
-/* The preamble's #include directives stay outside the namespace. */
+/* Adds the preamble. The #include directives of the preamble stay outside
+ * the namespace. */
 static void add_preamble(const generator *g)
 {
   const char *const text =
@@ -280,10 +288,10 @@ static void add_preamble(const generator *g)
                    (int)(rest - text), text, line, rest);
 }
 
-/* ---- What the kernel calls -------------------------------------------------------- */
+/* ---- Functions that the kernel calls ------------------------------------ */
 
-/* NAME_at(s, p, e, i): the text of NAME for element e of a vector that starts at
- * element i. */
+/* Adds NAME_at(s, p, e, i), which evaluates the expression NAME for element
+ * e of a vector that starts at element i. */
 static void add_element_wrapper(const generator *g, const char *name,
                                 const char *result, const char *expr)
 {
@@ -304,7 +312,8 @@ static void add_element_wrapper(const generator *g, const char *name,
   kiln__buf_text(out, ", i + e);\n}\n");
 }
 
-/* The elements of all arrays at n neighbouring indices, before any map. */
+/* Adds functions that read n consecutive elements of all arrays, before any
+ * map. */
 static void add_vectors(const generator *g, uint32_t aligned)
 {
   kiln__buf *out = g->types;
@@ -329,9 +338,10 @@ static void add_vectors(const generator *g, uint32_t aligned)
   kiln__buf_text(out, "}\n");
 }
 
-/* load(s, i) gives one mapped element, load_as<how>(s, i) with a cache hint;
- * load_vector<n>(s, i, to) gives n neighbours, where i is a multiple of n. Arrays
- * that are aligned to 16 bytes are read by wide loads. */
+/* Adds functions that read mapped elements. load(s, i) returns one mapped
+ * element, and load_as<how>(s, i) does so with a cache hint.
+ * load_vector<n>(s, i, to) reads n consecutive elements, where i is a
+ * multiple of n. Arrays that are aligned to 16 bytes are read by wide loads. */
 static void add_loads(const generator *g)
 {
   const bool mapped = g->spec->input->map != NULL;
@@ -376,9 +386,10 @@ static void add_named_op(const generator *g)
                    names[g->spec->op->name]);
 }
 
-/* Kernels pad incomplete tiles with the identity and combine the padding too. A
- * user's expression need not give the identity for two of them (log(exp(a) +
- * exp(b)) gives NaN for two of -INFINITY), so it is not asked. */
+/* Kernels pad incomplete tiles with the identity and combine the padding,
+ * too. A user's expression need not return the identity for two identities:
+ * log(exp(a) + exp(b)) returns NaN for two of -INFINITY. Therefore the
+ * generated operation does not evaluate the expression for two identities. */
 static void add_user_op(const generator *g)
 {
   kiln__buf_text(

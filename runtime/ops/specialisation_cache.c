@@ -1,23 +1,25 @@
-/* specialisation_cache.c -- specialised kernels, compiled once per device.
+/* specialisation_cache.c -- the cache of specialised kernels, which are
+ * compiled once per device.
  *
- * Problem: an operation's kernel is compiled for the types, texts, constants, tile
- * and alignment of its call. Compiling takes 10 ms and more; a call that was made
- * before has to find its kernels in a fraction of a microsecond.
+ * Problem: an operation's kernel is compiled for the types, expressions,
+ * constants, tile and alignment of its call. A compilation takes at least 10
+ * ms. A repeated call has to find its kernels in a fraction of a microsecond.
  *
- * Idea: all that decides on the code (kiln__spec) is written down as bytes, the key.
- * The device has a hash table from keys to kernel sets. A miss generates the headers
- * for the user's texts and compiles through kiln__module_start(), which asks the
- * disk cache first.
+ * Idea: everything that decides which code is compiled (kiln__spec) is
+ * serialised to bytes, the key. The device has a hash table from keys to kernel
+ * sets. A cache miss generates the headers for the user's expressions and
+ * compiles through kiln__module_start(), which looks in the disk cache first.
  *
- * Invariant: two specs with equal keys compile to the same code, so the key holds
- * everything that kiln__generate() and write_define() read. An entry is never
- * changed or removed before the device is freed, so kernel sets that were found stay
- * valid without a lock.
+ * Invariant: two specs with equal keys compile to the same code. Therefore the
+ * key holds everything that kiln__generate() and write_define() read. An entry
+ * is never changed or removed before the device is freed, so pointers to kernel
+ * sets stay valid without a lock.
  *
- * Threads: lookups share a read lock. No lock is held while compiling; where two
- * threads miss on one key, both compile, and the second uses the first one's entry.
+ * Threads: lookups share a read lock. No lock is held while compiling. If two
+ * threads miss on the same key, both compile, and the second thread uses the
+ * entry of the first.
  *
- * Cost: one hash (XXH3) of some hundred bytes and one comparison of them; some 100 ns
+ * Cost: one hash (XXH3) and one comparison of a few hundred bytes, about 100 ns
  * per call. */
 #include "ops.h"
 
@@ -29,7 +31,7 @@
 
 enum { KEY_ON_STACK = 2048 };
 
-/* A key under construction. It stays on the stack as long as it fits. */
+/* A key under construction. A short key stays on the stack. */
 typedef struct key {
   unsigned char local[KEY_ON_STACK];
   unsigned char *data;
@@ -77,7 +79,8 @@ static void key_add(key *k, const void *data, size_t size)
   k->size += size;
 }
 
-/* Adds a text with its NUL; no text differs from every text. */
+/* Adds a string with its terminating NUL. A NULL string differs from every
+ * string. */
 static void key_text(key *k, const char *text)
 {
   if (text == NULL)
@@ -102,7 +105,8 @@ static void key_code(key *k, const kiln_code *code)
   }
 }
 
-/* The begin of every key, without padding, whose bytes would be undefined. */
+/* The first part of every key. The struct has no padding, since padding
+ * bytes would be undefined. */
 typedef struct key_head {
   const kiln__family *family;
   uint32_t value[KILN__MAX_VALUES];
@@ -141,7 +145,7 @@ static void key_of(key *k, const kiln__spec *spec, uint32_t aligned)
     key_code(k, spec->code);
 }
 
-/* Bit i: array i can be read by loads of 16 bytes. */
+/* Returns a mask in which bit i is set if 16-byte loads may read array i. */
 static uint32_t aligned_arrays(const kiln__spec *spec)
 {
   uint32_t mask = 0;
@@ -168,7 +172,8 @@ typedef struct entry {
 
 typedef struct table {
   pthread_rwlock_t lock;
-  entry **slot; /* open addressing with linear probing; NULL: empty */
+  /* Hash table with open addressing and linear probing; empty slots are NULL */
+  entry **slot;
   size_t capacity, used;
 } table;
 
@@ -212,7 +217,8 @@ static kiln_status make_table(kiln_device *device)
   return st;
 }
 
-/* The slot that holds a key's entry, or the empty one where it belongs. */
+/* Returns the slot that holds the entry of a key, or the empty slot for that
+ * key. */
 static entry **slot_of(const table *t, const unsigned char *data, size_t size,
                        uint64_t hash)
 {
@@ -264,8 +270,9 @@ static bool grow(table *t, const kiln_allocator *alloc)
   return true;
 }
 
-/* Takes over `made`. If another thread inserted the key before, *out is its kernel
- * set, and `made` is freed. */
+/* Inserts `made` and takes ownership of it. If another thread has inserted
+ * the same key before, *out is the kernel set of that thread, and `made` is
+ * freed. */
 static kiln_status insert(const kiln__kernel_set **out, kiln_device *device,
                           entry *made)
 {
@@ -306,7 +313,8 @@ static void write_define(char text[DEFINE_SIZE], const kiln__param *define,
     kiln__format(text, DEFINE_SIZE, "%s=%u", define->name, value);
 }
 
-/* A program of a specialisation: all of its kernels, or one of them. */
+/* One program of a specialisation. The program contains all kernels of the
+ * specialisation, or one of them. */
 typedef struct part {
   char text[KILN__MAX_VALUES + MORE_DEFINES][DEFINE_SIZE];
   const char *define[KILN__MAX_VALUES + MORE_DEFINES];
@@ -315,7 +323,7 @@ typedef struct part {
   bool started;
 } part;
 
-/* A specialisation that the table does not have yet. */
+/* A specialisation that is not in the table yet. */
 typedef struct making {
   struct making *next;
   const kiln__spec *spec;
@@ -348,7 +356,8 @@ static char *next_define(part *p)
   return text;
 }
 
-/* Adds the program of one kernel, or of all where `kernel` is NULL. */
+/* Adds the program of one kernel. If `kernel` is NULL, the program contains
+ * all kernels. */
 static void add_part(making *m, const char *kernel)
 {
   const kiln__spec *spec = m->spec;
@@ -398,8 +407,8 @@ done:
   return st;
 }
 
-/* Waits for every program that was started, also after a failure, and keeps the
- * first error. */
+/* Waits for every program that was started, even after a failure, and
+ * returns the first error. */
 static kiln_status finish_parts(making *m)
 {
   kiln__kernel_set *set = &m->made->set;
@@ -460,10 +469,10 @@ done:
   return st;
 }
 
-/* ---- Errors in users' texts ------------------------------------------------------ */
+/* ---- Errors in the user's expressions ----------------------------------- */
 
-/* The compiler's last line counts the errors and names a program that is none of
- * the user's. */
+/* Removes the last line of the compiler's log. That line counts the errors
+ * and names a program that the user does not know. */
 static void drop_count(char *log)
 {
   char *at = strstr(log, " detected in the compilation of");
@@ -505,7 +514,8 @@ static void point_into_texts(kiln_error *record, const kiln_allocator *alloc,
     point_into(record, alloc, spec->function[i].what, spec->function[i].expr);
 }
 
-/* Makes the error name the text that is wrong instead of the program around it. */
+/* Changes the error message so that it names the wrong expression instead of
+ * the program around the expression. */
 static void name_the_text(const making *list, const kiln_allocator *alloc)
 {
   static const char mark[] = "): error: ";
@@ -520,7 +530,7 @@ static void name_the_text(const making *list, const kiln_allocator *alloc)
   found = strstr(record.log, mark);
   what = (int)strcspn(record.log, "(");
   if (found == NULL || memchr(record.log, '.', (size_t)what) != NULL)
-    return; /* not in a user's text, but in a file */
+    return; /* the error is in a file, not in the user's expression */
   end = found + strlen(mark) + strcspn(found + strlen(mark), "\n");
   kiln__format(record.message, sizeof record.message,
                "%.*s does not compile: line %.*s: %.*s", what, record.log,
@@ -566,8 +576,8 @@ done:
   return st;
 }
 
-/* Finds a spec in the table, or else sets *missing to one that is ready to
- * compile. */
+/* Finds a spec in the table. On a miss, *missing receives a specialisation
+ * that is ready to compile. */
 static kiln_status look_up(const kiln__kernel_set **out, making **missing,
                            kiln_device *device, const kiln__spec *spec)
 {
@@ -592,9 +602,10 @@ done:
   return st;
 }
 
-/* Starts every program before it waits for the first, so that all compile in
- * parallel. What was started is finished after a failure too; the first error
- * stays. */
+/* Compiles the specialisations of a list. Every program is started before
+ * the first wait, so that all programs compile in parallel. Programs that
+ * were started are finished even after a failure. The first error is
+ * returned. */
 static kiln_status make_all(making *list, kiln_device *device)
 {
   kiln_status st = KILN_OK;

@@ -1,34 +1,40 @@
-/* temporary_storage.c -- temporary memory and tile descriptors of a call.
+/* temporary_storage.c -- provides the temporary memory and tile descriptors of
+ * a call.
  *
  * Problem: an allocation from the stream-ordered pool takes longer than a small
- * operation, and clearing tile descriptors takes a launch of its own.
+ * operation, and clearing tile descriptors takes an additional launch.
  *
- * Idea: a stream keeps up to 8 MiB of memory and 2^20 descriptors between calls.
- * Calls in one stream run one after the other on the GPU, so they may share them.
- * Descriptors carry an epoch; each kernel uses a new one and takes all others for
- * empty, so they are cleared only when they are allocated or epochs run out.
+ * Idea: a stream keeps up to 8 MiB of memory and 2^20 descriptors between
+ * calls. Calls in one stream run one after the other on the GPU, so they may
+ * share this storage. Descriptors carry an epoch. Each kernel uses a new epoch
+ * and treats descriptors of all other epochs as empty. Therefore the
+ * descriptors are cleared only when they are allocated or when the epochs run
+ * out.
  *
- * Invariant: the lock of what a stream keeps is held from kiln__storage_open() to
- * kiln__storage_close(), that is until the call's kernels are queued. A captured
- * call never uses it, since its graph may run at any time: it gets memory of its
- * own from the pool, as do calls that need more. */
+ * Invariant: the lock of the kept storage is held from kiln__storage_open() to
+ * kiln__storage_close(), that is, until the call's kernels are queued. A
+ * captured call never uses the kept storage, since its graph may run at any
+ * time. Captured calls, and calls that need more than a stream keeps, get
+ * memory of their own from the pool. */
 #include "ops.h"
 
 enum {
   ALIGN = 256,
-  KEPT_TEMP = 8 << 20, /* bytes of temporary memory that a stream may keep */
-  KEPT_DESCRIPTORS = 1 << 20, /* tile descriptors that it may keep */
+  /* Maximum temporary memory in bytes that a stream keeps */
+  KEPT_TEMP = 8 << 20,
+  /* Maximum number of tile descriptors that a stream keeps */
+  KEPT_DESCRIPTORS = 1 << 20,
   LEAST_TEMP = 64 << 10,
   LEAST_DESCRIPTORS = 4096,
   LAST_EPOCH = (1 << 30) - 1
 };
 
-/* What a stream keeps. */
+/* The storage that a stream keeps between calls. */
 typedef struct kept {
   pthread_mutex_t lock;
   CUdeviceptr temp, descriptors;
   size_t temp_size, n_descriptors;
-  uint32_t epoch; /* the last one used */
+  uint32_t epoch; /* epoch that was used last */
 } kept;
 
 static size_t round_up(size_t n)
@@ -49,9 +55,10 @@ size_t kiln__need_temp(kiln__need *need, size_t bytes)
   return offset;
 }
 
-/* ---- What a stream keeps ------------------------------------------------------------ */
+/* ---- Storage that a stream keeps ---------------------------------------- */
 
-/* Queued work may still use the memory, so it is freed in the stream's order. */
+/* Frees the kept storage in stream order, since queued work may still use
+ * the memory. */
 static void free_kept(kiln_stream *stream)
 {
   kept *k = stream->ops;
@@ -94,8 +101,8 @@ static size_t grown(size_t have, size_t wanted, size_t least, size_t most)
   return size < most ? size : most;
 }
 
-/* Allocates the larger memory before it frees the old one, so that a failure changes
- * nothing. */
+/* Enlarges the kept temporary memory. The larger memory is allocated before
+ * the old memory is freed, so that a failure changes nothing. */
 static kiln_status keep_temp(kept *k, kiln_stream *stream, size_t wanted)
 {
   const size_t size = grown(k->temp_size, wanted, LEAST_TEMP, KEPT_TEMP);
@@ -136,8 +143,9 @@ done:
   return st;
 }
 
-/* An epoch must never be used twice with the same descriptors. When fewer are left
- * than any call takes, the descriptors are cleared and epochs start again. */
+/* Restarts the epochs. An epoch must never be used twice with the same
+ * descriptors. When fewer epochs are left than any call takes, the
+ * descriptors are cleared and the epochs start again. */
 static kiln_status renew_epochs(kept *k, kiln_stream *stream)
 {
   kiln_status st = KILN_OK;
@@ -215,8 +223,9 @@ done:
   return st;
 }
 
-/* The context has to be current: without one, the driver reports that nothing is
- * being captured. */
+/* Returns whether a call may use the storage that the stream keeps. The
+ * context must be current: without a current context, the driver reports
+ * that no stream is being captured. */
 static bool may_keep(const kiln_stream *stream, kiln__need need)
 {
   return need.temp <= KEPT_TEMP && need.descriptors <= KEPT_DESCRIPTORS &&

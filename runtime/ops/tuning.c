@@ -1,16 +1,19 @@
-/* tuning.c -- the parameters that an operation runs with: block, elements per thread
- * and so on, by family, element size, size class and GPU.
+/* tuning.c -- chooses the parameters that an operation runs with: threads per
+ * block, elements per thread and so on. The parameters depend on family,
+ * element size, size class and GPU.
  *
- * Sources, in this order: what `kiln tune` measured on this GPU, which is read once
- * from a file beside the cache; the table in tuning.def; a fixed default.
+ * The sources are searched in this order: the measurements of `kiln tune` on
+ * this GPU, which are read once from a file beside the disk cache; the table in
+ * tuning.def; a fixed default.
  *
- * Of the rows that fit a call, the most specific one counts: highest compute
- * capability, then smallest size class, then the element's own size.
+ * Of the rows that apply to a call, the most specific row is used: the highest
+ * compute capability, then the smallest size class, then the element's own
+ * size.
  *
- * What was measured is an immutable list behind one atomic pointer. Readers take no
- * lock; lists that were replaced stay until the device is freed. A file can make an
- * operation slow but not wrong: only rows that this version would try itself are
- * accepted. */
+ * The measurements are an immutable list behind one atomic pointer. Readers
+ * take no lock. Lists that were replaced stay allocated until the device is
+ * freed. A file can make an operation slow but not wrong, since only rows that
+ * this version itself would try are accepted. */
 #include "ops.h"
 
 #include "../base/os.h"
@@ -57,7 +60,8 @@ static bool fits(const row *r, unsigned cc, unsigned size, uint64_t n)
          (r->log2_n >= 64 || n <= UINT64_C(1) << r->log2_n);
 }
 
-/* Is `a` the more specific of two rows that fit? */
+/* Returns whether `a` is more specific than `b`, if both rows apply to a
+ * call. */
 static bool beats(const row *a, const row *b)
 {
   if (a->cc != b->cc)
@@ -67,7 +71,8 @@ static bool beats(const row *a, const row *b)
   return a->size > b->size;
 }
 
-/* The rows of a family stand together in `rows`. */
+/* Returns the most specific row of a family that applies to a call, or NULL.
+ * The rows of a family are consecutive in `rows`. */
 static const row *best_of(const row *rows, size_t n_rows, unsigned family,
                           unsigned cc, unsigned size, uint64_t n)
 {
@@ -82,10 +87,10 @@ static const row *best_of(const row *rows, size_t n_rows, unsigned family,
   return best;
 }
 
-/* ---- What was measured on a device ----------------------------------------------------- */
+/* ---- Measurements of a device ------------------------------------------- */
 
 typedef struct list {
-  struct list *older; /* replaced by this one */
+  struct list *older; /* list that this list replaced */
   size_t n;
   row rows[];
 } list;
@@ -102,7 +107,7 @@ static void free_lists(kiln_device *device)
   }
 }
 
-/* With the device's lock held. */
+/* Publishes a new list. The caller holds the device's lock. */
 static kiln_status publish(kiln_device *device, const row *rows, size_t n)
 {
   list *l = kiln__calloc(&device->rt->alloc, 1, sizeof *l + n * sizeof *rows);
@@ -119,7 +124,8 @@ static kiln_status publish(kiln_device *device, const row *rows, size_t n)
   return KILN_OK;
 }
 
-/* Publishes the list with `added` in place of the row of its class. */
+/* Publishes a copy of the list in which `added` replaces the row of the same
+ * class. */
 static kiln_status publish_with(kiln_device *device, const row *added)
 {
   const list *l = atomic_load(&device->tuned);
@@ -140,7 +146,7 @@ static kiln_status publish_with(kiln_device *device, const row *added)
   return st;
 }
 
-/* ---- Files: a head line, then one line per row ----------------------------------------- */
+/* ---- Files: a header line, then one line per row ------------------------ */
 
 static const char head[] = "kiln tuning 1\n";
 
@@ -166,8 +172,8 @@ static bool is_known(const row *r)
   return holds(candidates, N_CANDIDATES, r) || holds(table, N_TABLE, r);
 }
 
-/* Parses "scan 4 28 256 16 0 0": family, size, log2_n, block, items, per_sm,
- * extra. */
+/* Parses a line such as "scan 4 28 256 16 0 0": family, size, log2_n, block,
+ * items, per_sm, extra. */
 static bool parse_row(const char *line, size_t length, row *out)
 {
   const char *at = memchr(line, ' ', length), *const end = line + length;
@@ -221,7 +227,7 @@ static kiln_status parse_file(const kiln__buf *file, kiln__buf *rows,
   return kiln__buf_status(rows, "tuned parameters");
 }
 
-/* With the device's lock held. */
+/* Loads a tuning file. The caller holds the device's lock. */
 static kiln_status load_locked(kiln_device *device, const char *path)
 {
   kiln_status st = KILN_OK;
@@ -272,8 +278,9 @@ kiln_status kiln_tuning_path(kiln_device *device, char *buf, size_t size)
   return KILN_OK;
 }
 
-/* Reads the file beside the cache, once. A bad file is logged, and the table is used
- * instead; the caller's error record does not change. */
+/* Reads the tuning file beside the disk cache, once per device. If the file
+ * is invalid, a warning is logged and the built-in table is used; the
+ * caller's error record does not change. */
 static void load_once(kiln_device *device)
 {
   kiln_error record;

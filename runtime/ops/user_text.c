@@ -1,9 +1,10 @@
-/* user_text.c -- users' texts, checked before they become part of a program.
+/* user_text.c -- checks the user's expressions before they become part of a
+ * program.
  *
- * A text that ends in the middle of a bracket, a quote or a comment would take
- * the program behind it along, and the compiler would then blame code that the
- * user has never seen. The checks here refuse such texts, and names of parameters
- * that cannot be declared, with the user's line and a caret. */
+ * An expression that ends within a bracket, a quote or a comment would absorb
+ * the code after it. The compiler would then report errors in code that the
+ * user has never seen. The checks here refuse such expressions, and parameter
+ * names that cannot be declared. The message shows the user's line and a caret. */
 #include "ops.h"
 
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 
 /* ---- Errors in the compiler's own format ------------------------------------------ */
 
-/* Fails with a log that shows the line of `at` and a caret below it. */
+/* Fails with a log that shows the source line of `at` and a caret below that
+ * character. */
 static kiln_status fail_at(const char *what, const char *text, const char *at,
                            const char *why)
 {
@@ -36,7 +38,8 @@ static kiln_status fail_at(const char *what, const char *text, const char *at,
   return KILN_ECOMPILE;
 }
 
-/* Is this line of a log about a place in `what`? Its line number then. */
+/* Returns the line number if this line of a log refers to the expression
+ * `what`, or 0 otherwise. */
 static unsigned line_number(const char *line, const char *what)
 {
   const size_t length = strlen(what);
@@ -46,7 +49,8 @@ static unsigned line_number(const char *line, const char *what)
   return (unsigned)strtoul(line + length + 1, NULL, 10);
 }
 
-/* The last line of a text that holds more than blanks, and its number. */
+/* Finds the last line of a text that contains more than blanks. Returns the
+ * line, its size and its number. */
 static const char *last_line(const char *text, size_t *size, unsigned *number)
 {
   static const char blanks[] = " \t\r\n\v\f";
@@ -86,15 +90,16 @@ void kiln__point_into_text(kiln__buf *out, const char *log, const char *what,
     kiln__buf_format(out, "%s(%u%.*s\n  %.*s\n  %*s^\n", what, last,
                      (int)(end - log), log, (int)size, line, (int)size, "");
     for (log = end; log[0] == '\n' && log[1] == ' ';)
-      log += 1 + strcspn(log + 1, "\n"); /* the compiler's excerpt */
+      log += 1 + strcspn(log + 1, "\n"); /* skip the source line that the
+                                          * compiler quotes */
     log += *log == '\n';
   }
 }
 
-/* ---- Walking over a text ------------------------------------------------------------- */
+/* ---- Scanning an expression --------------------------------------------- */
 
-/* Returns the place behind a string or character literal that starts at p, or
- * NULL if it does not end. */
+/* Returns the address after a string or character literal that starts at p,
+ * or NULL if the literal does not end. */
 static const char *past_quoted(const char *p)
 {
   const char quote = *p++;
@@ -108,8 +113,8 @@ static const char *past_quoted(const char *p)
   return NULL;
 }
 
-/* Returns the place behind a comment that starts at p, p if none does, or NULL if
- * it does not end. */
+/* Returns the address after a comment that starts at p, p itself if no
+ * comment starts there, or NULL if the comment does not end. */
 static const char *past_comment(const char *p)
 {
   const char *end;
@@ -134,7 +139,8 @@ typedef struct brackets {
   size_t depth;
 } brackets;
 
-/* Returns what is wrong with the bracket at p, or NULL. */
+/* Returns a message about a wrong bracket at p, or NULL if the bracket is
+ * right. */
 static const char *bracket(brackets *b, const char *p)
 {
   if (strchr("([{", *p) != NULL) {
@@ -149,7 +155,8 @@ static const char *bracket(brackets *b, const char *p)
   return closing(*b->open[b->depth]) == *p ? NULL : "the wrong bracket";
 }
 
-/* Statements may stand within braces, which are the body of a lambda. */
+/* Returns whether the current character is within braces. Statements may
+ * stand within braces, which are the body of a lambda. */
 static bool within_braces(const brackets *b)
 {
   for (size_t i = 0; i < b->depth; i++)
@@ -158,8 +165,8 @@ static bool within_braces(const brackets *b)
   return false;
 }
 
-/* Returns why the character at p would break the function around the text, or
- * NULL. */
+/* Returns the reason why the character at p would break the function around
+ * the expression, or NULL if the character is valid. */
 static const char *stray(const brackets *b, const char *p)
 {
   if (*p == '#')
@@ -205,14 +212,16 @@ kiln_status kiln__check_text(const char *what, const char *text)
 
 /* ---- Preambles --------------------------------------------------------------------- */
 
-/* What a line that starts at p does, if it is a directive. */
+/* Returns the name of the directive of a source line, or "" if the line is no
+ * directive. */
 static const char *directive(const char *line)
 {
   line += strspn(line, " \t");
   return *line == '#' ? line + 1 + strspn(line + 1, " \t") : "";
 }
 
-/* The start of the next line, where comments count as part of theirs. */
+/* Returns the start of the next source line. A comment over several lines
+ * belongs to the line on which it starts. */
 static const char *next_line(const char *p)
 {
   while (*p != '\0' && *p != '\n') {
@@ -233,7 +242,7 @@ const char *kiln__after_includes(const char *preamble)
 {
   const char *after = preamble;
   bool included = false;
-  int depth = 0; /* of #if */
+  int depth = 0; /* nesting depth of #if */
 
   for (const char *p = preamble; *p != '\0';) {
     const char *const word = directive(p);
@@ -272,7 +281,7 @@ static bool is_identifier(const char *name)
   return true;
 }
 
-/* Do the characters before `end` spell x, y, z, w or x0 ... x7? */
+/* Returns whether the characters before `end` spell x, y, z, w or x0 to x7. */
 static bool names_array(const char *text, const char *end)
 {
   const char *start = end;
@@ -302,7 +311,8 @@ bool kiln__reads_neighbours(const char *text)
   return false;
 }
 
-/* Is an identifier one of the words of a list? Blanks stand around each word. */
+/* Returns whether an identifier is a word of a list. Each word of the list
+ * has blanks around it. */
 static bool is_listed(const char *name, const char *list)
 {
   const size_t n = strlen(name);
@@ -313,7 +323,8 @@ static bool is_listed(const char *name, const char *list)
   return false;
 }
 
-/* Why a parameter cannot have this name, or NULL. */
+/* Returns the reason why a parameter cannot have this name, or NULL if the
+ * name is valid. */
 static const char *name_conflict(const char *name)
 {
   static const char taken[] =

@@ -1,6 +1,7 @@
-/* difference.c -- the host side of difference.cu: each element less its neighbour.
- * In place, a block has to read its neighbour's element before that block overwrites
- * it, so blocks exchange these elements through tile descriptors. */
+/* difference.c -- the host side of difference.cu, which computes the
+ * difference between each element and its predecessor. In place, a block
+ * must not overwrite an element that another block still reads. Therefore
+ * blocks exchange the elements at tile boundaries through tile descriptors. */
 #include "../scan/scan_common.h"
 #include "kernel_params.h"
 
@@ -12,7 +13,7 @@ static const kiln__family family = {"difference", kernels,
 
 enum { THREADS = 256 };
 
-/* How a call is executed. */
+/* The parameters of one launch. */
 typedef struct plan {
   kiln_array out;
   uint32_t vec, vecs;
@@ -36,7 +37,8 @@ static kiln_status check(const kiln_stream *stream,
   return kiln__check_end(&c);
 }
 
-/* Vectors per thread: one until every SM has enough threads, then more loads in
+/* Returns the number of vectors per thread. The number is 1 until every SM
+ * has enough threads; larger arrays use more vectors to have more loads in
  * flight. */
 static uint32_t vecs_of(uint64_t vecs)
 {

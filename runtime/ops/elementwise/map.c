@@ -1,6 +1,7 @@
-/* map.c -- the host side of map.cu: outputs from inputs, element by element, in one
- * launch. A vector is 16 bytes of the widest array, so that no array needs more than
- * one wide load per vector; it starts at the element where most arrays are aligned. */
+/* map.c -- the host side of map.cu, which computes outputs from inputs,
+ * element by element, in one launch. A vector is 16 bytes of the widest
+ * array, so that no array needs more than one wide load per vector. Vectors
+ * start at the element index at which most arrays are aligned. */
 #include "../ops.h"
 #include "kernel_params.h"
 
@@ -27,10 +28,11 @@ static size_t n_inputs(const kiln_map_desc *desc)
   return n;
 }
 
-/* A call whose copies move bits: an output without a text that has in[0]'s type,
- * f16 or bf16, reads in[0] as u16, since the way through float would change NaNs.
- * in[0] stays for the other texts. Where eight arrays are read already, a copy
- * beside texts goes through float. */
+/* Returns a desc in which copies move bits. Such a copy is an output without
+ * an expression that has the type of in[0], f16 or bf16. The copy reads
+ * in[0] as u16, since a conversion to float and back would change NaNs. The
+ * original in[0] stays for the expressions. If the desc has eight arrays
+ * already, a copy beside expressions is converted through float. */
 static kiln_map_desc copy_bits(const kiln_map_desc *desc)
 {
   static const char *const element[] = {"x0", "x1", "x2", "x3",
@@ -76,8 +78,9 @@ static bool in_place(const kiln_map_desc *desc)
   return false;
 }
 
-/* An output in place must have elements of the input's size, or a store would
- * overwrite elements that other threads still read. */
+/* Checks the element sizes of outputs in place. Such an output must have
+ * elements of the input's size, or else a store would overwrite elements
+ * that other threads still read. */
 static void check_sizes(kiln__checker *c, const kiln_map_desc *desc)
 {
   for (size_t k = 0; k < n_outputs(desc); k++)
@@ -127,7 +130,7 @@ static kiln_status check(const kiln_stream *stream, const kiln_map_desc *desc)
   return kiln__check_end(&c);
 }
 
-/* Elements per vector. */
+/* Returns the number of elements per vector. */
 static unsigned vec_of(const kiln_map_desc *desc)
 {
   const size_t inputs = n_inputs(desc), outputs = n_outputs(desc);
@@ -142,7 +145,8 @@ static unsigned vec_of(const kiln_map_desc *desc)
   return (unsigned)(16 / widest);
 }
 
-/* The number of arrays whose element `head` lies on a multiple of 16 bytes. */
+/* Returns the number of arrays whose element `head` lies on a multiple of 16
+ * bytes. */
 static unsigned n_aligned(const kiln_array *a, size_t most, unsigned head)
 {
   unsigned n = 0;
@@ -152,8 +156,9 @@ static unsigned n_aligned(const kiln_array *a, size_t most, unsigned head)
   return n;
 }
 
-/* The element at which vectors start: 0, unless more arrays are aligned at another
- * one, as where all arrays are views that start at the same offset. */
+/* Returns the index of the element at which vectors start. The index is 0,
+ * unless more arrays are aligned at another index, for example if all arrays
+ * are views that start at the same offset. */
 static unsigned head_of(const kiln_map_desc *desc, unsigned vec)
 {
   const unsigned arrays = (unsigned)(n_outputs(desc) + n_inputs(desc));
@@ -173,8 +178,8 @@ static unsigned head_of(const kiln_map_desc *desc, unsigned vec)
   return best;
 }
 
-/* Converts the loads in flight over all inputs, which is what is tuned, into vectors
- * per thread. */
+/* Returns the number of vectors per thread. The tuning row gives the number
+ * of loads in flight over all inputs. */
 static unsigned items_of(const kiln_map_desc *desc, const kiln__tuning *t,
                          unsigned vec)
 {

@@ -1,25 +1,27 @@
-/* gather.c -- kiln_gather() and kiln_gather_rows(), the host side of gather.cu and
- * gather_rows.cu. A gather takes one pass, several passes that each handle a window
- * of the target, or a partition; scatter_model.c chooses. */
+/* gather.c -- kiln_gather() and kiln_gather_rows(), the host side of
+ * gather.cu and gather_rows.cu. A gather uses one pass, several passes that
+ * each handle a window of the target, or a partition. The cost model in
+ * scatter_model.c chooses the method. */
 #include "indexed.h"
 #include "kernel_params.h"
 
-/* ---- One pass, or one per window ------------------------------------------------- */
+/* ---- One pass, or one pass per window ----------------------------------- */
 
 static const char *const kernels[] = {"gather", NULL};
 static const kiln__family family = {"gather", kernels, kiln__gather_params};
 
-/* A gather whose arguments are checked. */
+/* A gather whose arguments have been checked. */
 typedef struct request {
   kiln_stream *stream;
   kiln_input x;
   const kiln_code *code;
-  kiln_array index; /* unsigned */
+  kiln_array index; /* array of indices with an unsigned type */
   kiln_array out;
   uint64_t n, n_target;
 } request;
 
-/* A gather that is ready to launch: its texts have compiled. */
+/* A gather that is ready to launch. The user's expressions have been
+ * compiled. */
 typedef struct job {
   const kiln__kernel_set *set;
   kiln_launch_config config;
@@ -157,7 +159,8 @@ static request request_of(kiln_stream *stream, const kiln_gather_desc *desc)
   return r;
 }
 
-/* Chooses the method; an element costs the bytes of all arrays of x together. */
+/* Chooses the method. The cost of an element counts the bytes of all arrays
+ * of x together. */
 static kiln_status plan(kiln_index_plan *p, const kiln_stream *stream,
                         const kiln_gather_desc *desc)
 {
@@ -219,7 +222,8 @@ static kiln_status gather_need(kiln__need *need, kiln_stream *stream,
   if (p.method == KILN_INDEX_PARTITION) {
     kiln__partition_plan(&parts, desc->index, desc->n, desc->n_target,
                          desc->out, p.passes, false);
-    *need = parts.need; /* the check runs before, in the same memory */
+    /* The range check runs before the gather, in the same memory */
+    *need = parts.need;
   }
 
 done:
@@ -234,10 +238,11 @@ static const char *const row_kernels[] = {"gather_rows", NULL};
 static const kiln__family row_family = {"gather_rows", row_kernels,
                                         kiln__gather_rows_params};
 
-/* The words of a row that one group of lanes copies; longer rows are cut. */
+/* Maximum number of words of a row that one group of lanes copies. Longer
+ * rows are split. */
 enum { PIECE = 512, ROWS_BLOCK = 256, ROWS_ITEMS = 4 };
 
-/* A call, counted in words instead of elements. */
+/* A call that is counted in words instead of elements. */
 typedef struct row_plan {
   uint32_t word, lanes, items, pieces;
   uint64_t words, in_stride, out_stride, piece, rows;
@@ -248,7 +253,8 @@ static uint64_t or_width(uint64_t stride, uint64_t width)
   return stride != 0 ? stride : width;
 }
 
-/* Elements that `rows` rows span; UINT64_MAX: too many. */
+/* Returns the number of elements that `rows` rows span, or UINT64_MAX if
+ * that number is too large. */
 static uint64_t extent(uint64_t rows, uint64_t stride, uint64_t width)
 {
   if (rows == 0 || width == 0)

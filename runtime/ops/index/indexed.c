@@ -1,11 +1,17 @@
 /* indexed.c -- the host side of index_check.cu and buckets.cu.
  *
- * The partition. Problem: random accesses to a target larger than the cache cost a
- * memory burst per element. Idea: move indices (and a scatter's values) to the order
- * of buckets that fit the cache, do the gather or scatter bucket by bucket, and, for
- * a gather, move the results back. Cost: each index and value is read and written
- * once or twice more, in streams. Source: He et al., Efficient Gather and Scatter
- * Operations on Graphics Processors, 2007. */
+ * Problem: each random access to a target larger than the cache costs a memory
+ * burst.
+ *
+ * Idea: a partition moves the indices, and the values of a scatter, into the
+ * order of buckets that fit the cache. The gather or scatter then handles one
+ * bucket after the other. For a gather, the results are moved back at the end.
+ *
+ * Cost: each index and value is read and written once or twice more, by
+ * streaming accesses.
+ *
+ * Source: He et al., Efficient Gather and Scatter Operations on Graphics
+ * Processors, 2007. */
 #include "indexed.h"
 #include "kernel_params.h"
 
@@ -44,7 +50,7 @@ unsigned kiln__input_bytes(const kiln_input *x)
   return bytes > 0 ? bytes : 1;
 }
 
-/* The begin of each window must fit the type of an index. */
+/* The start of each window must be representable in the type of an index. */
 uint64_t kiln__window(kiln_array index, uint64_t n_target, uint64_t n,
                       uint32_t windows)
 {
@@ -93,7 +99,7 @@ kiln__need kiln__range_need(void)
   return (kiln__need){.temp = CHECK_BYTES};
 }
 
-/* Reads element i, sign-extended, and waits for it. */
+/* Reads element i, sign-extended, and waits for the result. */
 static kiln_status element_at(int64_t *out, kiln_stream *stream,
                               kiln_array index, uint64_t i)
 {
@@ -215,8 +221,9 @@ static uint64_t padded(const kiln__partition *p)
   return p->tiles * p->block * p->items * 4;
 }
 
-/* A tile takes at most 32 KiB of shared memory, of which older GPUs hold one and newer
- * ones several. */
+/* Chooses the block size and the elements per thread. A tile takes at most
+ * 32 KiB of shared memory. An SM of an older GPU holds one such tile; an SM
+ * of a newer GPU holds several. */
 static void lay_out(kiln__partition *p)
 {
   const size_t place = kiln__size(p->place);
@@ -279,7 +286,7 @@ kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
                 [BUCKETS_SCATTER] = p->scatter,
                 [BUCKETS_ALIGNED] = (p->index.data % 16 == 0) |
                                     (uint32_t)(p->out % 16 == 0) << 1},
-      .kernels = p->scatter ? 7 : 15, /* all, compiled in parallel */
+      .kernels = p->scatter ? 7 : 15, /* all kernels, compiled in parallel */
       .input = p->scatter ? x : NULL,
       .code = p->scatter ? code : NULL,
       .quick = !p->scatter};
@@ -298,7 +305,8 @@ static kiln_launch_config grid_of(const kiln__partition *p,
   return c;
 }
 
-/* The blocks that count: as many as are resident at once. */
+/* Returns the number of blocks that count: as many as can be resident at the
+ * same time. */
 static uint64_t counting_blocks(const kiln__partition *p,
                                 const kiln_device *device)
 {
@@ -308,7 +316,7 @@ static uint64_t counting_blocks(const kiln__partition *p,
   return p->tiles < most ? p->tiles : most;
 }
 
-/* A parameter of buckets.cu, as the kernel declares it. */
+/* A parameter of buckets.cu, in the layout that the kernel declares. */
 typedef struct split_arrays {
   CUdeviceptr index, cursor, stored, more[3];
 } split_arrays;

@@ -1,25 +1,27 @@
-/* scatter.c -- kiln_scatter(), the host side of scatter.cu. A scatter takes one pass,
- * several passes that each handle a window of the target (multi-pass scatter, He et
- * al. 2007), a partition, or a sort of the pairs; scatter_model.c chooses. */
+/* scatter.c -- kiln_scatter(), the host side of scatter.cu. A scatter uses
+ * one pass, several passes that each handle a window of the target
+ * (multi-pass scatter, He et al. 2007), a partition, or a sort of the pairs.
+ * The cost model in scatter_model.c chooses the method. */
 #include "indexed.h"
 #include "kernel_params.h"
 
-/* ---- One pass, or one per window ------------------------------------------------- */
+/* ---- One pass, or one pass per window ----------------------------------- */
 
 static const char *const kernels[] = {"scatter", NULL};
 static const kiln__family family = {"scatter", kernels, kiln__scatter_params};
 
-/* A scatter whose arguments are checked. */
+/* A scatter whose arguments have been checked. */
 typedef struct request {
   kiln_stream *stream;
   kiln_input x;
   const kiln_code *code;
-  kiln_array index; /* unsigned */
+  kiln_array index; /* array of indices with an unsigned type */
   kiln_array out;
   uint64_t n, n_target;
 } request;
 
-/* A scatter that is ready to launch: its texts have compiled. */
+/* A scatter that is ready to launch. The user's expressions have been
+ * compiled. */
 typedef struct job {
   const kiln__kernel_set *set;
   kiln_launch_config config;
@@ -179,7 +181,7 @@ static request request_of(kiln_stream *stream, const kiln_scatter_desc *desc)
   return r;
 }
 
-/* The temporary storage of a method. */
+/* Returns the temporary storage that a method needs. */
 static kiln__need need_of(const request *r, const kiln_index_plan *plan)
 {
   kiln__partition parts;
@@ -258,7 +260,8 @@ static kiln_status scatter_need(kiln__need *need, kiln_stream *stream,
   r = request_of(stream, desc);
   *need = need_of(&r, &p);
   if (desc->checked && need->temp == 0)
-    *need = kiln__range_need(); /* the check runs before, in the same memory */
+    *need = kiln__range_need(); /* the range check runs before the scatter,
+                                 * in the same memory */
 
 done:
   return st;

@@ -1,55 +1,64 @@
-/* scatter_model.c -- the cost model of gather and scatter, and a cache model that
- * counts the misses of a multi-pass scatter. Pure functions.
+/* scatter_model.c -- the cost model of gather and scatter, and a cache model
+ * that counts the misses of a multi-pass scatter. All functions are pure.
  *
- * Problem: random accesses to a target larger than the cache are slow. Windows, a
- * partition and a sort avoid them at the price of more streaming. Which one is
- * fastest depends on sizes and GPU, and must be known before the call.
+ * Problem: random accesses to a target larger than the cache are slow. Windows,
+ * a partition or a sort avoid random accesses at the price of more streaming
+ * traffic. The fastest method depends on the sizes and on the GPU, and must be
+ * known before the call.
  *
- * Idea: each method is a sequence of passes. A pass moves bytes in streams, misses
- * the cache for some elements, and does some single-element accesses through it. Its
- * time is the larger of memory time and access time, plus the latency of a launch.
- * The method with the least sum wins, if the gain exceeds the model's error.
+ * Idea: each method is a sequence of passes. A pass has streaming traffic,
+ * cache misses for some elements, and single-element accesses through the
+ * cache. The time of a pass is the larger of memory time and access time, plus
+ * the latency of a launch. The method with the smallest total time is chosen if
+ * its gain exceeds the error of the model.
  *
- * Source: He et al., Efficient Gather and Scatter Operations on Graphics Processors,
- * 2007, whose model of passes this extends.
+ * Source: He et al., Efficient Gather and Scatter Operations on Graphics
+ * Processors, 2007, whose model of passes this file extends.
  *
  * The constants come from a random permutation of f32 on an H200 (4.33 TB/s of
- * streaming, 132 SMs at 1.98 GHz, 60 MB of cache):
- * - one pass, gather and scatter, in ps per element: 25.4 and 62.4 at 2^28, 15.4 and
- *   47.9 at 2^24, 8.2 and 13.3 at 2^20, where the cache holds the target;
- * - windows cost 3.7 and 15 ps per element beside the streaming (`window`). A gather
- *   of 2^24 took 203, 213, 251 and 366 us in 2, 3, 4 and 6 windows, 258 in one pass;
- * - a partition is fastest in buckets of at most an eighth of the cache. A gather of
- *   2^26 took 1,658, 1,381, 1,215, 1,158 and 1,217 us in buckets of 32, 16, 8, 4 and
- *   2 MB;
- * - a sort of pairs of 4 and 4 bytes by 16 bits, two passes, took 3.93 ms at 2^28,
- *   0.27 at 2^24 and 0.042 at 2^20; a scatter of 2^24 took 0.319 ms by sorting and
- *   0.348 in two windows. */
+ * streaming bandwidth, 132 SMs at 1.98 GHz, 60 MB of L2 cache):
+ * - One pass of a gather and of a scatter took 25.4 and 62.4 ps per element at
+ *   2^28 elements, 15.4 and 47.9 ps at 2^24, and 8.2 and 13.3 ps at 2^20, where
+ *   the target fits the cache.
+ * - Windows cost 3.7 ps per element of a gather and 15 ps per element of a
+ *   scatter in addition to the streaming traffic (`window`). A gather of 2^24
+ *   elements took 203, 213, 251 and 366 us in 2, 3, 4 and 6 windows, and 258 us
+ *   in one pass.
+ * - A partition is fastest if a bucket takes at most an eighth of the cache. A
+ *   gather of 2^26 elements took 1,658, 1,381, 1,215, 1,158 and 1,217 us with
+ *   buckets of 32, 16, 8, 4 and 2 MB.
+ * - A sort of pairs of two 4-byte elements by 16 bits, in two passes, took 3.93
+ *   ms at 2^28 pairs, 0.27 ms at 2^24 and 0.042 ms at 2^20. A scatter of 2^24
+ *   elements took 0.319 ms by sorting and 0.348 ms in two windows. */
 #include "indexed.h"
 
 #include <string.h>
 
 enum {
-  SECTOR = 32, /* least bytes that one access of the cache moves */
-  BURST = 64,  /* the same of the memory */
+  SECTOR = 32, /* minimum number of bytes that one cache access moves */
+  BURST = 64,  /* minimum number of bytes that one memory access moves */
   MAX_WINDOWS = 65535
 };
 
 /* Constants that differ between gather and scatter. */
 typedef struct kind {
-  double share;    /* share of the cache that holds the target */
-  double miss;     /* cost of a miss, in bytes of streaming that take as long */
-  double rate;     /* elements through the cache per SM and cycle */
-  double window;   /* cost of an element in windows, in cache accesses */
-  double windowed; /* share of the cache that holds a window */
+  double share; /* fraction of the cache that holds the target */
+  /* Cost of a cache miss, in bytes of streaming traffic that take the same
+   * time */
+  double miss;
+  /* Number of element accesses through the cache per SM and cycle */
+  double rate;
+  double window;   /* cost per element of windows, in cache accesses */
+  double windowed; /* fraction of the cache that holds a window */
   double partial;  /* bytes moved for a sector that is written in part */
-  double count, split,
-      join; /* work of a partition per element, in cache accesses */
-  /* Of a sort of pairs: cost beyond the bytes moved, per such byte, in bytes of
-   * streaming; and ms per pass that do not overlap with anything. */
+  /* Cost per element of the kernels of a partition, in cache accesses. */
+  double count, split, join;
+  /* Costs of a sort of pairs. `sorted` is the additional cost per byte
+   * moved, in bytes of streaming traffic. `step` is the time in ms per pass
+   * that does not overlap with other work. */
   double sorted, step;
-  double
-      piece; /* of a sort's buckets: cost per element of out, in cache accesses */
+  /* Cost per element of `out` of writing sorted buckets, in cache accesses. */
+  double piece;
   bool scatter;
 } kind;
 
@@ -68,7 +77,8 @@ static const kind scatter = {.share = 0.28,
                              .rate = 0.29,
                              .window = 1.19,
                              .windowed = 0.55,
-                             .partial = 2 * SECTOR, /* read, then written */
+                             /* A sector is read, then written */
+                             .partial = 2 * SECTOR,
                              .count = 0.06,
                              .split = 0.9,
                              .join = 0,
@@ -78,11 +88,11 @@ static const kind scatter = {.share = 0.28,
                              .scatter = true};
 
 typedef struct rates {
-  double bandwidth; /* bytes of streaming per second */
-  double accesses;  /* elements through the cache per second */
+  double bandwidth; /* streaming bandwidth in bytes per second */
+  double accesses;  /* element accesses through the cache per second */
   double cache;     /* bytes of the target that the cache holds */
-  double window;    /* the same, of a window */
-  double piece;     /* bytes of a bucket of a partition */
+  double window;    /* bytes of a window that the cache holds */
+  double piece;     /* bytes per bucket of a partition */
 } rates;
 
 static double or_guess(double value, double guess)
@@ -104,14 +114,14 @@ static rates rates_of(const kiln_device_info *gpu, const kind *k)
                  .piece = 0.15 * or_guess(gpu->l2_bytes, 4 << 20)};
 }
 
-/* A call, in the numbers that all methods share. */
+/* The properties of a call that all methods share. */
 typedef struct call {
   const kind *k;
   rates r;
-  double n, target; /* elements */
-  double element, index,
-      stored;     /* bytes; `stored`: of an index in temporary memory */
-  bool sorts;     /* can it be done by sorting? */
+  double n, target; /* number of elements */
+  /* Bytes per element, per index, and per index in temporary memory. */
+  double element, index, stored;
+  bool sorts;     /* a sort is possible */
   double touched; /* bytes of the target that every method moves once */
 } call;
 
@@ -120,7 +130,8 @@ static double target_bytes(const call *c)
   return c->target * c->element;
 }
 
-/* 1 - exp(-x) for x >= 0, to three digits; the library does without libm. */
+/* Returns 1 - exp(-x) for x >= 0, to three digits. The library does not link
+ * libm. */
 static double one_minus_exp(double x)
 {
   double y;
@@ -134,8 +145,9 @@ static double one_minus_exp(double x)
   return 1 - y;
 }
 
-/* The cost of all sectors of the target that n random indices touch. A sector that is
- * touched once costs a miss; one that is filled costs its bytes. */
+/* Returns the cost of all sectors of the target that n random indices touch.
+ * A sector that is touched once costs a cache miss. A sector that is filled
+ * completely costs its bytes. */
 static double touched_bytes(const call *c)
 {
   const double all = target_bytes(c) / SECTOR;
@@ -180,8 +192,8 @@ static void add_pass(kiln_index_plan *p, const call *c, double stream,
   p->ms += 2.5e-3 + 1e3 * (memory > cache ? memory : cache);
 }
 
-/* The cost of misses, in bytes of streaming, when the target is handled in pieces of
- * `piece` bytes. */
+/* Returns the cost of cache misses, in bytes of streaming traffic, if the
+ * target is handled in pieces of `piece` bytes. */
 static double missed_in(const call *c, double piece, double cache)
 {
   const double held = piece <= cache ? 1 : cache / piece;
@@ -189,9 +201,9 @@ static double missed_in(const call *c, double piece, double cache)
   return c->n * (1 - held) * c->k->miss + held * c->touched;
 }
 
-/* For an array beside the target that each pass reads or writes only where needed:
- * the sum over all passes of the share of its pieces of `bytes` that a pass
- * touches. */
+/* Returns how often an array beside the target is transferred if each pass
+ * accesses only the units of `bytes` bytes that it needs. The result is the
+ * sum over all passes of the fraction of units that the pass touches. */
 static double passes_over(const call *c, double passes, double bytes)
 {
   const int elements = (int)(bytes / c->element);
@@ -213,18 +225,19 @@ static void rate_windows(kiln_index_plan *p, const call *c)
 {
   const double passes = p->passes;
   const bool scatters = c->k->scatter;
+  /* A gather writes the other array as a whole; each further pass then reads
+   * and writes parts of this array. */
   const double others =
-      scatters
-          ? passes_over(c, passes, SECTOR)
-          /* written as a whole, then read and written by each further pass */
-          : 1 + 2 * (passes - 1) / passes * passes_over(c, passes, BURST);
+      scatters ? passes_over(c, passes, SECTOR)
+               : 1 + 2 * (passes - 1) / passes * passes_over(c, passes, BURST);
 
   add_pass(p, c, c->n * (passes * c->index + others * c->element),
            missed_in(c, target_bytes(c) / passes, c->r.window),
            scatters ? 0 : c->n);
-  if (!scatters) /* one launch per window */
+  if (!scatters) /* a gather uses one launch per window */
     p->ms += 2.5e-3 * (passes - 1);
-  /* most lanes are idle in a pass, so this does not overlap with memory time */
+  /* Most lanes are idle in a pass, so these accesses do not overlap with
+   * memory time. */
   p->cached_accesses += c->n * c->k->window;
   p->ms += 1e3 * c->n * c->k->window / c->r.accesses;
 }
@@ -233,11 +246,11 @@ static void rate_partition(kiln_index_plan *p, const call *c)
 {
   const kind *k = c->k;
   const double moved =
-      c->index + c->stored + (k->scatter ? 2 * c->element : 2 /* a slot */);
+      c->index + c->stored + (k->scatter ? 2 * c->element : 2 /* slot */);
 
-  add_pass(p, c, 0, 0, 0); /* the fill of the counters */
+  add_pass(p, c, 0, 0, 0); /* fill of the counters with zeros */
   add_pass(p, c, c->n * c->index, 0, k->count * c->n);
-  add_pass(p, c, 0, 0, 0); /* where buckets begin */
+  add_pass(p, c, 0, 0, 0); /* search for the starts of the buckets */
   add_pass(p, c, c->n * moved, 0, k->split * c->n);
   add_pass(p, c, c->n * (c->stored + c->element),
            missed_in(c, target_bytes(c) / p->passes, c->r.cache), c->n);
@@ -245,7 +258,8 @@ static void rate_partition(kiln_index_plan *p, const call *c)
     add_pass(p, c, c->n * (2 * c->element + 2), 0, k->join * c->n);
 }
 
-/* The dependent steps of the binary search for the begin of a bucket. */
+/* Returns the time of the dependent accesses of the binary search for the
+ * start of a bucket. */
 static double search_ms(uint64_t n)
 {
   double ms = 0;
@@ -267,13 +281,13 @@ static void rate_sort(kiln_index_plan *p, const call *c)
   p->passes = 1;
   if (c->index > 4)
     add_pass(p, c, c->n * (c->index + 4), 0, 0);
-  add_pass(p, c, 0, 0, 0); /* the clearing of tile descriptors */
+  add_pass(p, c, 0, 0, 0); /* clearing of the tile descriptors */
   add_pass(p, c, c->n * 4, 0, 0);
   for (unsigned k = 0; k < bits.passes; k++) {
     add_pass(p, c, c->n * 2 * pair, c->n * 2 * pair * c->k->sorted, 0);
     p->ms += c->k->step;
   }
-  add_pass(p, c, 0, 0, 0); /* where buckets begin */
+  add_pass(p, c, 0, 0, 0); /* search for the starts of the buckets */
   p->ms += search_ms((uint64_t)c->n);
   add_pass(p, c, c->n * pair, c->touched, c->k->piece * c->target);
 }
@@ -293,8 +307,8 @@ static void rate(kiln_index_plan *p, const call *c)
 
 /* ---- Choices ------------------------------------------------------------------- */
 
-/* The number of buckets of the fastest size: a power of two, at most as many as shared
- * memory has counters for. */
+/* Returns the number of buckets of the fastest size. The number is a power
+ * of two, limited by the counters that fit shared memory. */
 static uint32_t parts_for(const call *c)
 {
   uint32_t parts = 1;
@@ -322,7 +336,8 @@ static void best_windows(kiln_index_plan *best, const call *c)
     try_plan(best, c, KILN_INDEX_WINDOWS, passes[i]);
 }
 
-/* Another method than the direct one must promise a gain above the model's error. */
+/* Chooses a method. A method other than the direct one must have a predicted
+ * gain above the error of the model. */
 static void choose(kiln_index_plan *plan, const call *c)
 {
   kiln_index_plan direct = {0}, other = {0}, sorted = {0};
@@ -330,12 +345,12 @@ static void choose(kiln_index_plan *plan, const call *c)
   try_plan(&direct, c, KILN_INDEX_DIRECT, 1);
   *plan = direct;
   if (target_bytes(c) <= c->r.cache)
-    return; /* nothing to gain: the cache holds the target */
+    return; /* no gain is possible: the cache holds the target */
   best_windows(&other, c);
   try_plan(&other, c, KILN_INDEX_PARTITION, parts_for(c));
   if (c->sorts) {
     try_plan(&sorted, c, KILN_INDEX_SORT, 1);
-    if (sorted.ms < 0.95 * other.ms) /* it takes the most memory */
+    if (sorted.ms < 0.95 * other.ms) /* a sort takes the most memory */
       other = sorted;
   }
   if (other.ms < 0.85 * direct.ms)
@@ -407,11 +422,12 @@ kiln_status kiln_gather_plan(const kiln_device_info *gpu,
 enum { MOST = 64 };
 
 typedef struct cache {
-  uint64_t line[MOST]; /* most recently used first */
+  uint64_t line[MOST]; /* cache lines, most recently used first */
   size_t used, size;
 } cache;
 
-/* Is the line in the cache? Then it becomes the most recently used one. */
+/* Returns whether the line is in the cache, and makes it the most recently
+ * used line. */
 static bool touch(cache *c, uint64_t line)
 {
   for (size_t i = 0; i < c->used; i++)
@@ -431,9 +447,9 @@ static void bring(cache *c, uint64_t line)
   c->line[0] = line;
 }
 
-/* Simultaneous accesses: hits are served first, then misses in the order of their
- * lines. A line is fetched once for all accesses that miss on it. Returns the number
- * of lines fetched. */
+/* Simulates simultaneous accesses. Cache hits are served first, then misses
+ * in the order of their cache lines. A line is fetched once for all accesses
+ * that miss on it. Returns the number of lines fetched. */
 static uint64_t access_lines(cache *c, uint64_t *line, size_t n)
 {
   uint64_t misses = 0;

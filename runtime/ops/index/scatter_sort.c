@@ -1,21 +1,24 @@
-/* scatter_sort.c -- the host side of scatter_buckets.cu: a scatter of sorted pairs.
+/* scatter_sort.c -- the host side of scatter_buckets.cu: a scatter of sorted
+ * pairs.
  *
- * Problem: a random scatter writes single elements, and the memory moves a whole
- * sector for each.
+ * Problem: a random scatter writes single elements, and the memory moves a
+ * whole sector for each element.
  *
- * Idea: sort the pairs of index and value by the high bits of the index. The pairs of
- * a bucket, a range of the target that fits shared memory, then lie side by side. A
- * block puts them at their places in shared memory and writes the bucket in whole
- * lines. Marks record which elements were written, so the others keep their values.
+ * Idea: sort the pairs of index and value by the high bits of the index. A
+ * bucket is a range of the target that fits shared memory. After the sort, the
+ * pairs of a bucket are consecutive. A block assembles the bucket in shared
+ * memory and writes the bucket in whole cache lines. Flags record which
+ * elements were written, so all other elements keep their values.
  *
- * Invariant: the sort is stable, and of several pairs with one index one is written.
+ * Invariant: the sort is stable. Of several pairs with the same index, exactly
+ * one is written.
  *
- * Cost: a radix sort by 8 bits per pass, then one read of the pairs and one write of
- * the target. Memory: two or three copies of the pairs. */
+ * Cost: a radix sort with 8 bits per pass, then one read of the pairs and one
+ * write of the target. The memory holds two or three copies of the pairs. */
 #include "indexed.h"
 #include "kernel_params.h"
 
-enum { MAKE_PAIRS, FIND_BOUNDS, WRITE }; /* the kernels */
+enum { MAKE_PAIRS, FIND_BOUNDS, WRITE }; /* indices of the kernels */
 enum { PLACES = 1, VALUES = 2 };         /* bits of KILN_PAIRS */
 
 static const char *const kernels[] = {"bucket_pairs", "bucket_bounds",
@@ -33,8 +36,9 @@ bool kiln__sort_fits(unsigned element_size, unsigned index_size,
          (index_size == 4 || (n_target != 0 && n_target <= UINT64_C(1) << 32));
 }
 
-/* A bucket and its marks take 18 to 24 KiB of shared memory, or 32 to 40 where that
- * saves a pass of the sort; every GPU has 48. */
+/* Chooses the bits of the sort. A bucket and its flags take 18 to 24 KiB of
+ * shared memory, or 32 to 40 KiB if this saves a pass of the sort. Every GPU
+ * has 48 KiB. */
 kiln__sort_bits kiln__sort_bits_of(uint64_t target, unsigned element_size)
 {
   static const uint8_t usual[] = {14, 13, 12, 11}, most[] = {14, 13, 13, 12};
@@ -110,7 +114,8 @@ void kiln__sorted_plan(kiln__sorted *p, kiln_device *device,
         (uint32_t)kiln__divide_up(n_target, UINT64_C(1) << p->bits.shift);
   p->pairs = (kiln__size(index.type) == 8 ? PLACES : 0u) |
              (x->map != NULL || x->in[0].type != out.type ? VALUES : 0u);
-  p->in_place = p->bits.passes % 2 == 0; /* else one more pass copies */
+  /* An odd number of passes in place would need an additional copy */
+  p->in_place = p->bits.passes % 2 == 0;
   call = sort_of(p);
   facts = kiln__sort_facts_of(device, &call.shape);
   kiln__sort_plan_make(&p->sort, &call.shape, &facts);
@@ -227,7 +232,7 @@ static kiln_status sort_pairs(const kiln__sorted *p, kiln__storage *storage)
                           &p->sort);
 }
 
-/* A parameter of scatter_buckets.cu, as the kernel declares it. */
+/* A parameter of scatter_buckets.cu, in the layout that the kernel declares. */
 typedef struct write_arrays {
   CUdeviceptr places, values, begin, out;
   uint64_t n;

@@ -1,5 +1,5 @@
-/* arg_reduce.c -- kiln_arg_reduce(): the least or greatest element and its index, by
- * reduce_any.cu. */
+/* arg_reduce.c -- kiln_arg_reduce(), which finds the least or greatest
+ * element and its index by means of reduce_any.cu. */
 #include "reduce.h"
 
 static kiln_status check(kiln__reduction *f, const kiln_stream *stream,

@@ -1,23 +1,24 @@
 /* histogram.c -- the host side of histogram.cu.
  *
- * Blocks count in shared memory, in several copies of the bins where these fit, so
- * that lanes with equal samples seldom wait for each other. For few bins the blocks'
- * counts are added up in the same launch: blocks store them in tile descriptors, and
- * some further blocks add a range of bins each. For many bins each block adds to
- * global memory by atomics; bins that exceed shared memory are counted in slices.
+ * Blocks count in shared memory. Each block has several copies of the bins if
+ * these fit, so that lanes with equal samples seldom wait for each other. For
+ * few bins, the counts of all blocks are added in the same launch: blocks store
+ * their counts in tile descriptors, and additional blocks each add the counts
+ * of a range of bins. For many bins, each block adds its counts to global
+ * memory by atomics. If the bins exceed shared memory, they are counted in
+ * slices.
  *
- * The bin of an integer sample is computed exactly: by a shift where bins are a power
- * of two wide, else by a multiplication with a rounded-up reciprocal that is long
- * enough for every distance in range (Granlund and Montgomery, Division by Invariant
- * Integers using Multiplication, 1994). */
+ * The bin of an integer sample is computed exactly. If the width of the bins is
+ * a power of two, the kernel uses a shift. Otherwise it multiplies with a
+ * rounded-up reciprocal that is long enough for every distance in range
+ * (Granlund and Montgomery, Division by Invariant Integers using
+ * Multiplication, 1994). */
 #include "../ops.h"
 #include "kernel_params.h"
 
 #include <kiln/histogram.h>
 
 #include <math.h>
-
-/* Of the kernel's macros, in order. */
 
 static const char *const kernels[] = {"histogram", NULL};
 static const kiln__family family = {"histogram", kernels,
@@ -26,16 +27,19 @@ static const kiln__family family = {"histogram", kernels,
 enum { MODE_SHIFT, MODE_SCALE, MODE_WIDE, MODE_FLOAT, MODE_LEVELS };
 
 enum {
-  COMBINED_COUNTS = 1 << 18, /* most counts that blocks store for adding */
+  /* Maximum number of counts that blocks store in descriptors */
+  COMBINED_COUNTS = 1 << 18,
   MOST_ADDERS =
-      32, /* most blocks that add them up, at most one per two SMs: adders
-                       wait for counting blocks, which need SMs to run on */
+      32, /* maximum number of blocks that add counts; also limited to one
+           * per two SMs, since these blocks wait for counting blocks, which
+           * need SMs to run on */
   LEAST_COPIES =
-      4 /* with fewer copies, threads first count runs of equal samples,
-                       or 32 lanes with one value would add to one bin in turn */
+      4 /* with fewer copies, threads first count runs of equal samples;
+         * otherwise 32 lanes with one value would update one bin one after
+         * the other */
 };
 
-/* As in histogram.cu. */
+/* The bounds of the bins, in the layout that histogram.cu declares. */
 typedef struct bounds {
   uint64_t lower, last, low, high;
   double from, below, scale;
@@ -46,7 +50,8 @@ __extension__ typedef __int128 wide;
 
 /* ---- Bins ------------------------------------------------------------------------ */
 
-/* How samples find their bins: what selects the program, and its argument. */
+/* The computation of the bin of a sample: the choice of the program, and the
+ * program's argument. */
 typedef struct layout {
   uint32_t mode;
   bool plain, all, wide;
@@ -68,15 +73,16 @@ static wide most_of(const kiln__dtype *type)
   return two_to(8u * type->size - type->is_signed) - 1;
 }
 
-/* Do `bits` distinguish every distance sample - lower from those outside? */
+/* Returns whether `bits` bits distinguish every distance sample - lower in
+ * range from the distances out of range. */
 static bool fits(const kiln__dtype *type, wide lower, wide range, unsigned bits)
 {
   return most_of(type) - lower < two_to(bits) &&
          lower - least_of(type) + range <= two_to(bits);
 }
 
-/* Sets the factor bins / range: `times` is its integer part, (high, low) its fraction
- * in units of 2^-128, rounded up. */
+/* Sets the factor bins / range. `times` is the integer part of the factor.
+ * (high, low) is the fraction in units of 2^-128, rounded up. */
 static void set_scale(bounds *to, uint32_t bins, wide range)
 {
   const wide rest = (wide)bins % range;
@@ -149,8 +155,9 @@ static bool is_whole(double v)
          floor(v) >= v;
 }
 
-/* The kernel computes (sample - lower) * bins / (upper - lower) in f64, or in f32
- * for samples of f32 and less, where close bounds become equal and the factor may
+/* Checks the bounds of floating-point samples. The kernel computes (sample -
+ * lower) * bins / (upper - lower) in f64 for samples of f64, and in f32 for
+ * all other types. In f32, close bounds become equal and the factor may
  * overflow. */
 static void check_float_bounds(kiln__checker *c,
                                const kiln_histogram_desc *desc,
@@ -234,10 +241,10 @@ static kiln_status check(const kiln_stream *stream,
 
 typedef struct plan {
   uint32_t block, items, vec, copies;
-  uint32_t slices, slice; /* of the bins */
+  uint32_t slices, slice; /* number of slices, and bins per slice */
   uint32_t workers, adders;
   uint32_t smem;
-  bool shared; /* levels in shared memory */
+  bool shared; /* the levels are in shared memory */
   bool combine;
 } plan;
 
@@ -246,9 +253,10 @@ static uint32_t smem_of(uint32_t bins, uint32_t copies, uint32_t levels)
   return (4 * bins * copies + 15) / 16 * 16 + levels;
 }
 
-/* As many copies as a block's share of the SM's memory holds. Where not even one
- * fits, one block runs per SM, then levels stay in global memory, then the bins are
- * counted in slices. */
+/* Plans the shared memory. A block gets as many copies of the bins as its
+ * part of the SM's memory holds. If even one copy does not fit, one block
+ * runs per SM. If that is not enough, the levels stay in global memory, and
+ * then the bins are counted in slices. */
 static void plan_memory(plan *p, kiln_device *device,
                         const kiln_histogram_desc *desc, const kiln__tuning *t)
 {
@@ -274,14 +282,16 @@ static void plan_memory(plan *p, kiln_device *device,
   p->slices = (uint32_t)kiln__divide_up(desc->bins, most / 4 - 4);
   p->slice = (uint32_t)kiln__divide_up(desc->bins, p->slices);
   p->smem = smem_of(p->slice, p->copies, levels);
-  if (p->smem > part && p->block <= 512) /* alone on its SM */
+  if (p->smem > part && p->block <= 512) /* the block is alone on its SM */
     p->block *= 2;
   if (p->smem < 4 * p->block)
     p->smem = 4 * p->block;
 }
 
-/* The blocks that count: as many as are resident at once; fewer for small n, so that
- * each thread has two vectors; more where a count could exceed 32 bits. */
+/* Plans the number of counting blocks. The number is that of the resident
+ * blocks. Small arrays use fewer blocks, so that each thread has two
+ * vectors. Very large arrays use more blocks, so that no count exceeds 32
+ * bits. */
 static void plan_blocks(plan *p, kiln_device *device, uint64_t n,
                         unsigned per_sm)
 {

@@ -1,12 +1,12 @@
 /* reduce.c -- the host side of reduce_any.cu, and kiln_reduce().
  *
- * Each block reduces its share of the array to one result and stores it in a tile
- * descriptor. One block more than these combines the results as they appear, so one
- * launch suffices at every size.
+ * Each block reduces a part of the array to one result and stores the result in
+ * a tile descriptor. One additional block combines the results as they appear,
+ * so one launch suffices at every size.
  *
- * Portable reductions fix everything that decides the order of operands: chunks
- * whose size follows from n alone, and constants for the rest. So they give the same
- * bits on every device. */
+ * Portable reductions fix everything that decides the order of operands: the
+ * chunk size follows from n alone, and all other parameters are constants.
+ * Therefore the results have the same bits on every device. */
 #include "reduce.h"
 #include "kernel_params.h"
 
@@ -14,14 +14,14 @@ static const char *const kernels[] = {"reduce_any", NULL};
 static const kiln__family family = {"reduce_any", kernels,
                                     kiln__reduce_any_params};
 
-/* What decides the order of operands in a portable reduction. */
+/* Constants that decide the order of operands in a portable reduction. */
 enum {
   PORTABLE_BLOCK = 256,
   PORTABLE_ITEMS = 4,
   PORTABLE_PER_SM = 4,
   PORTABLE_LETTERS = 8,
-  PORTABLE_LEAST = 1 << 14, /* elements per chunk */
-  PORTABLE_MOST = 2048      /* chunks */
+  PORTABLE_LEAST = 1 << 14, /* minimum number of elements per chunk */
+  PORTABLE_MOST = 2048      /* maximum number of chunks */
 };
 
 /* ---- Inputs and operations ------------------------------------------------------- */
@@ -124,8 +124,8 @@ void kiln__check_index_type(kiln__checker *c, const char *name, kiln_array a)
 
 typedef struct plan {
   kiln__spec spec;
-  uint64_t chunk; /* vectors */
-  uint64_t slots; /* results that blocks store */
+  uint64_t chunk; /* vectors per chunk */
+  uint64_t slots; /* number of results that blocks store */
   uint32_t head;
   kiln_dim3 grid;
 } plan;
@@ -146,7 +146,8 @@ static unsigned result_words(const kiln__reduction *f)
   }
 }
 
-/* The size of a call in the units of its tuning rows: elements of 4 bytes. */
+/* Returns the size of a call in the unit of the tuning rows, which is
+ * elements of 4 bytes. */
 static uint64_t in_words(const kiln__reduction *f)
 {
   const uint64_t bytes = kiln__input_width(f->x);
@@ -176,9 +177,10 @@ static kiln__tuning tuning_of(kiln_device *device, const kiln__reduction *f)
   return t;
 }
 
-/* The vectors, in units of 2^12, that fill three fifths of the second-level cache and
- * compete for it as usual; 0 where everything fits. On an H200 with 60 MiB of cache,
- * a sum of 64 MiB took 20.3, 17.8 and 25 us with 17, 34 and 50 MiB kept. */
+/* Returns the number of vectors, in units of 2^12, that fill three fifths of
+ * the L2 cache. These vectors are loaded with the normal cache policy.
+ * Returns 0 if the whole array fits. On an H200 with 60 MiB of L2 cache, a
+ * sum of 64 MiB took 20.3, 17.8 and 25 us with 17, 34 and 50 MiB kept. */
 static uint32_t keep_of(const kiln_device *device, const kiln__reduction *f)
 {
   const uint64_t vec =
@@ -205,8 +207,9 @@ static bool plan_head(plan *p, const kiln__reduction *f)
   return phase != 0 || f->leading % vec != 0;
 }
 
-/* As many blocks as are resident at once, fewer for small n. One of them only
- * combines the results of the others. */
+/* Plans the grid: as many blocks as can be resident at the same time, and
+ * fewer for small n. One of these blocks only combines the results of the
+ * others. */
 static void plan_grid(plan *p, const kiln__reduction *f, uint64_t resident,
                       uint64_t wanted)
 {
@@ -243,6 +246,7 @@ static void plan_reduction(plan *p, kiln_device *device,
   const kiln__tuning t = tuning_of(device, f);
   const uint64_t resident = kiln__resident(device, &t);
   const unsigned vec = kiln__input_vec(f->x);
+  /* cppcheck-suppress ctuuninitvar; takes an address, reads nothing of *p */
   uint32_t *value = p->spec.value;
 
   *p = (plan){.spec = {.family = &family, .input = f->x, .code = f->code}};

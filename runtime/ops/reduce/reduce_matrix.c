@@ -1,21 +1,24 @@
 /* reduce_matrix.c -- the host side of reduce_rows.cu and reduce_columns.cu.
  *
- * Rows: groups of 1 to 32 lanes reduce a row each; rows of many vectors get several
- * blocks each, by reduce_any.cu. Columns: a block takes a strip of neighbouring
- * columns and a range of the rows; the results of the ranges are combined through
- * tile descriptors. */
+ * Rows: a group of 1 to 32 lanes reduces each row. Rows of many vectors are
+ * reduced by several blocks each, by means of reduce_any.cu. Columns: a block
+ * reduces a strip of consecutive columns over a range of the rows. The results
+ * of the ranges are combined through tile descriptors. */
 #include "kernel_params.h"
 #include "reduce.h"
 
 enum {
   MATRIX_BLOCK = 256,
-  MATRIX_THREADS = 1024, /* resident on an SM */
-  FLIGHT = 64,           /* bytes that a thread has in flight, about */
-  WIDE = 2048,           /* vectors from which a row gets blocks of its own */
-  RATHER_WIDE = 256      /* the same where there are fewer rows than warps */
+  MATRIX_THREADS = 1024, /* number of threads that are resident on an SM */
+  /* Approximate number of bytes that a thread has in flight */
+  FLIGHT = 64,
+  /* Number of vectors from which on several blocks reduce a row */
+  WIDE = 2048,
+  RATHER_WIDE = 256 /* the same number if there are fewer rows than
+                          * warps */
 };
 
-/* ---- What both share ------------------------------------------------------------ */
+/* ---- Common functions --------------------------------------------------- */
 
 typedef struct matrix {
   const char *call;
@@ -64,13 +67,14 @@ static kiln_status check(matrix *m, const char *call, bool by_row,
 
 static bool is_small(const matrix *m)
 {
-  /* Kernels count one round beyond the end. */
+  /* The kernels count one round beyond the end. */
   return m->rows == 0 || m->leading == 0 ||
          (m->rows + 4096) <= (UINT64_C(1) << 31) / m->leading;
 }
 
-/* Elements per vector, so that a vector at a multiple of it is aligned in every row.
- * `limit` is a power of two. */
+/* Returns the number of elements per vector. Vectors that start at a
+ * multiple of this number are aligned in every row. `limit` is a power of
+ * two. */
 static unsigned vec_of(const matrix *m, unsigned limit)
 {
   unsigned vec = kiln__input_vec(m->x);
@@ -92,7 +96,8 @@ static unsigned power_of_two(uint64_t n, unsigned most)
   return p;
 }
 
-/* Vectors of `bytes` that a thread has in flight. */
+/* Returns the number of vectors of `bytes` bytes that a thread has in
+ * flight. */
 static unsigned in_flight(unsigned bytes, unsigned vec)
 {
   unsigned n = FLIGHT / (bytes < 4 ? 4 : bytes);
@@ -108,7 +113,7 @@ static const char *const row_kernels[] = {"reduce_rows", NULL};
 static const kiln__family row_family = {"reduce_rows", row_kernels,
                                         kiln__reduce_rows_params};
 
-/* Rows of many vectors are reduced by several blocks each, by reduce_any.cu. */
+/* Returns whether several blocks reduce each row, by means of reduce_any.cu. */
 static bool is_wide(const matrix *m, const kiln_device *device)
 {
   const uint64_t vecs = m->columns / kiln__input_vec(m->x);
@@ -130,8 +135,8 @@ static kiln__reduction wide_reduction(const matrix *m)
                            .code = m->code};
 }
 
-/* Shall one warp reduce a row whose vectors start before its first element? That
- * avoids narrow loads where rows are not aligned. */
+/* Returns whether one warp shall reduce a row whose vectors start below its
+ * first element. This avoids narrow loads if the rows are not aligned. */
 static bool wants_head(const matrix *m, unsigned vec)
 {
   const unsigned full = kiln__input_vec(m->x);
@@ -277,7 +282,8 @@ typedef struct column_plan {
   uint64_t strips, parts;
 } column_plan;
 
-/* Divides the rows into as many ranges as fill the device, each of several rounds. */
+/* Plans a reduction of columns. The rows are divided into as many ranges as
+ * fill the device; each range has several rounds. */
 static void plan_columns(column_plan *p, const kiln_device *device,
                          const matrix *m)
 {
@@ -287,6 +293,7 @@ static void plan_columns(column_plan *p, const kiln_device *device,
   const unsigned lanes = power_of_two(kiln__divide_up(m->columns, vec), 32);
   const unsigned items = in_flight(vec * kiln__input_width(m->x), vec);
   const uint64_t round = (uint64_t)MATRIX_BLOCK / lanes * items;
+  /* cppcheck-suppress ctuuninitvar; takes an address, reads nothing of *p */
   uint32_t *value = p->spec.value;
   uint64_t most;
 

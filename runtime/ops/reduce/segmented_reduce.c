@@ -1,38 +1,43 @@
 /* segmented_reduce.c -- the host side of segmented.cu and segmented_rows.cu.
  *
- * Problem: segments have any lengths, from none to all elements. One thread or block
- * per segment leaves most of the GPU idle where lengths differ.
+ * Problem: segments have any length, from zero to all elements. One thread or
+ * block per segment leaves most of the GPU idle if lengths differ.
  *
- * Idea: segment ends and elements are merged into one sequence. Every block takes the
- * same number of its items, whatever they are; a binary search on the offsets finds
- * where a block starts (merge path). The result of a segment that a block leaves
- * open goes to the next block through a tile descriptor.
+ * Idea: segment ends and elements are merged into one sequence. Every block
+ * takes the same number of items of this sequence. A binary search on the
+ * offsets finds the position where a block starts (merge path). If the last
+ * segment of a block continues, the block passes the partial result to the next
+ * block through a tile descriptor.
  *
- * Invariant: every segment end belongs to exactly one block, which writes that
- * segment's result. Elements are combined in their order unless the operation
- * commutes.
+ * Invariant: every segment end belongs to exactly one block, which writes the
+ * result of that segment. Elements are combined in order unless the operation
+ * is commutative.
  *
- * Cost: each element, index and offset is read once; work per block is equal.
+ * Cost: each element, index and offset is read once. All blocks do the same
+ * amount of work.
  *
  * Source: Merrill and Garland, Merge-Based Parallel Sparse Matrix-Vector
- * Multiplication, 2016. Segments of rows (width above 1) are reduced by groups of
- * lanes, a lane per vector of the row. Segments of equal length without gaps are the
- * rows of a matrix and go to reduce_matrix.c. */
+ * Multiplication, 2016.
+ *
+ * Segments of rows (width above 1) are reduced by groups of lanes, with one
+ * lane per vector of the row. Segments of equal length without gaps are the
+ * rows of a matrix, and reduce_matrix.c reduces them. */
 #include "../index/indexed.h"
 #include "kernel_params.h"
 #include "reduce.h"
 
 enum {
-  SEGMENT_THREADS = 1024, /* resident on an SM */
-  LEAST_ROWS = 8,         /* least ends and rows per group */
-  ROWS_FLIGHT = 64        /* bytes of rows that a lane has in flight */
+  SEGMENT_THREADS = 1024, /* number of threads that are resident on an SM */
+  /* Minimum number of segment ends and rows per group of lanes */
+  LEAST_ROWS = 8,
+  ROWS_FLIGHT = 64 /* bytes of rows that a lane has in flight */
 };
 
 typedef struct bags {
   const kiln_segmented_reduce_desc *desc;
   kiln_array out;
   uint64_t width, leading;
-  uint64_t items; /* elements (rows) that segments hold, at most */
+  uint64_t items; /* maximum number of elements (or rows) in all segments */
 } bags;
 
 static bool has_offsets(const kiln_segmented_reduce_desc *desc)
@@ -45,7 +50,9 @@ static bool has_index(const kiln_segmented_reduce_desc *desc)
   return desc->index.type != KILN_DTYPE_NONE;
 }
 
-/* Elements that n rows of `width` span, `leading` apart; UINT64_MAX: too many. */
+/* Returns the number of elements that n rows of `width` elements span if
+ * consecutive rows start `leading` elements apart. Returns UINT64_MAX if
+ * that number is too large. */
 static uint64_t extent(uint64_t n, uint64_t width, uint64_t leading)
 {
   if (n == 0 || width == 0)
@@ -110,14 +117,16 @@ static kiln_status check(bags *b, const kiln_stream *stream,
   return kiln__check_end(&c);
 }
 
-/* Do ends and elements, one round beyond the end included, fit 32 bits? */
+/* Returns whether the number of ends and elements, including one round
+ * beyond the end, fits 32 bits. */
 static bool is_small(const bags *b)
 {
   return b->desc->n_segments < UINT32_C(1) << 30 &&
          b->items < UINT32_C(1) << 30 && b->desc->n < UINT32_C(1) << 30;
 }
 
-/* Are the segments the rows of a matrix: of equal length, side by side? */
+/* Returns whether the segments are the rows of a matrix, that is, of equal
+ * length without gaps. */
 static bool is_matrix(const bags *b)
 {
   return !has_offsets(b->desc) && b->width == 1 && b->leading == 1;
@@ -165,6 +174,7 @@ static void plan_elements(plan *p, kiln_device *device, const bags *b)
   const uint64_t total = b->items + desc->n_segments;
   kiln__tuning t = kiln__tuned(device, KILN__TUNED_SEGMENTED,
                                (unsigned)kiln__size(b->out.type), total);
+  /* cppcheck-suppress ctuuninitvar; takes an address, reads nothing of *p */
   uint32_t *value = p->spec.value;
   uint64_t tile, tiles;
 
@@ -356,7 +366,7 @@ static kiln_status segmented_reduce_need(kiln__need *need, kiln_stream *stream,
   } else if (desc->n_segments > 0) {
     plan_bags(&p, stream->device, &b);
     *need = p.need;
-    /* The check runs before the reduction, in the same memory. */
+    /* The range check runs before the reduction, in the same memory. */
     if (desc->checked &&
         kiln__need_bytes(p.need) < kiln__need_bytes(kiln__range_need()))
       *need = kiln__range_need();

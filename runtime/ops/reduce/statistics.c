@@ -1,8 +1,8 @@
-/* statistics.c -- dot product, norm, distance, mean and variance: each is one
- * reduction over a map, by reduce_any.cu. */
+/* statistics.c -- dot product, norm, distance, mean and variance. Each
+ * statistic is one reduction over a map, by means of reduce_any.cu. */
 #include "reduce.h"
 
-/* A reduction together with what it points to. */
+/* A reduction together with the objects that its pointers refer to. */
 typedef struct statistic {
   kiln__reduction reduction;
   kiln_input x;
@@ -16,7 +16,8 @@ static void start(statistic *s, kiln__reduction_kind kind, uint64_t n,
       .reduction = {.kind = kind, .n = n, .rows = 1, .portable = portable}};
 }
 
-/* Sets the pointers, so `s` must not move afterwards, and runs the reduction. */
+/* Sets the pointers of the statistic and runs the reduction. `s` must not
+ * move afterwards. */
 static kiln_status run(kiln_stream *stream, statistic *s,
                        const kiln_workspace *workspace)
 {
@@ -141,7 +142,7 @@ KILN__WORKSPACE(kiln_norm, kiln_norm_desc, norm_need)
 
 /* ---- Distance ------------------------------------------------------------------------------ */
 
-/* Can f32 represent every element of the type? */
+/* Returns whether f32 can represent every element of the type. */
 static bool fits_f32(kiln_dtype type)
 {
   return type == KILN_F32 || kiln__size(type) <= 2;
@@ -182,7 +183,8 @@ kiln_status kiln_distance(kiln_stream *stream, const kiln_distance_desc *desc,
 
   if (st != KILN_OK)
     return st;
-  /* The identity of the maximum is -infinity, but no distance is negative. */
+  /* The identity of the maximum is -infinity, but a distance is never
+   * negative. */
   if (desc->n == 0)
     return kiln__zero(stream, s.reduction.out, 1);
   return run(stream, &s, workspace);

@@ -1,10 +1,11 @@
-/* scan.c -- the host side of scan.cu: prefix sums in one launch that reads and writes
- * each element once.
+/* scan.c -- the host side of scan.cu, which computes prefix sums in one launch
+ * that reads and writes each element once.
  *
- * A block scans one tile. The prefix of the tiles before comes by decoupled look-back
- * (Merrill and Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back,
- * 2016), or, for large arrays, from a leader block that computes the prefix of every
- * tile while the tiles wait in shared memory. */
+ * A block scans one tile. For small arrays, the block finds the prefix of the
+ * preceding tiles by decoupled look-back (Merrill and Garland, Single-pass
+ * Parallel Prefix Scan with Decoupled Look-back, 2016). For large arrays, a
+ * leader block computes the prefix of every tile while the tiles wait in shared
+ * memory. */
 #include "kernel_params.h"
 #include "scan_common.h"
 
@@ -31,8 +32,9 @@ static kiln_status check(const kiln_stream *stream, const kiln_scan_desc *desc,
   return kiln__check_end(&c);
 }
 
-/* Can a tile wait in shared memory, in the result's type and in vectors of 16 bytes?
- * Mapped values of f16 and bf16 are floats and would lose digits. */
+/* Returns whether a tile can wait in shared memory, in the result's type and
+ * in vectors of 16 bytes. Mapped values of f16 and bf16 are floats and would
+ * lose digits. */
 static bool is_stageable(const kiln_scan_desc *desc, kiln_dtype acc,
                          size_t widest)
 {
@@ -40,8 +42,9 @@ static bool is_stageable(const kiln_scan_desc *desc, kiln_dtype acc,
          (desc->x.map == NULL || (acc != KILN_F16 && acc != KILN_BF16));
 }
 
-/* Can threads hold elements as they are in memory, and the operation's identity too?
- * A user's identity for f16 and bf16 is a float. */
+/* Returns whether threads can hold elements in their memory format, and the
+ * operation's identity, too. A user-defined identity for f16 and bf16 is a
+ * float. */
 static bool is_plain(const kiln_scan_desc *desc, kiln_dtype acc)
 {
   return desc->x.map == NULL && desc->x.in[0].type == acc &&

@@ -1,7 +1,8 @@
-/* segmented_scan.c -- the host side of scan_by_key.cu: scans that start anew in each
- * segment. Segments are runs of equal keys, or begin at offsets or flags. The prefix
- * of a tile comes by decoupled look-back, as in scan.c; a tile in which a segment
- * begins publishes that nothing before it matters to the tiles behind. */
+/* segmented_scan.c -- the host side of scan_by_key.cu, which computes scans
+ * that restart in each segment. Segments are runs of equal keys, or begin at
+ * offsets or flags. The prefix of a tile is found by decoupled look-back, as
+ * in scan.c. A tile in which a segment begins publishes that its result does
+ * not depend on preceding tiles. */
 #include "kernel_params.h"
 #include "scan_common.h"
 
@@ -11,10 +12,10 @@ static const char *const kernels[] = {"scan_by_key", NULL};
 static const kiln__family family = {"scan_by_key", kernels,
                                     kiln__scan_by_key_params};
 
-/* KILN_HEADS */
+/* values of KILN_HEADS */
 enum { BY_KEYS, BY_FLAGS, BY_OFFSETS };
 
-/* The common form of both calls. */
+/* The common form of kiln_scan_by_key() and kiln_segmented_scan(). */
 typedef struct request {
   const kiln_input *x;
   uint64_t n;
@@ -101,7 +102,7 @@ static kiln_status by_segments(request *r, const kiln_stream *stream,
   return check(&c, r, flags ? "flags" : "offsets", workspace);
 }
 
-/* ---- Both ---------------------------------------------------------------------------- */
+/* ---- Common functions --------------------------------------------------- */
 
 static bool is_plain(const request *r)
 {
@@ -111,8 +112,9 @@ static bool is_plain(const request *r)
          (r->op->expr == NULL || (acc != KILN_F16 && acc != KILN_BF16));
 }
 
-/* A thread has up to 64 registers, of which some hold where segments begin, so tiles
- * are smaller than those of kiln_scan(). */
+/* Chooses the shape of a launch. A thread has up to 64 registers, of which
+ * some hold the positions of segment starts. Therefore tiles are smaller
+ * than those of kiln_scan(). */
 static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
                      const request *r)
 {

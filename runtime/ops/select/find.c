@@ -1,13 +1,11 @@
-/* find.c -- the host side of find.cu: find, count, any, all. Each block stores its
- * result in a tile descriptor, and one more block combines them; find ends early
- * where an earlier block has found an element. */
+/* find.c -- the host side of find.cu: find, count, any and all. Each block
+ * stores its result in a tile descriptor, and one additional block combines
+ * the results. kiln_find() stops early if a preceding block has found an
+ * element. */
 #include "compact.h"
 #include "kernel_params.h"
 
 #include <kiln/select.h>
-
-/* clang-format off */
-/* clang-format on */
 
 typedef enum what { FIND, COUNT, ANY, ALL } what;
 
@@ -49,8 +47,9 @@ static kiln_status check(const char *call, what which,
   return kiln__check_end(&c);
 }
 
-/* One block for one tile; else as many as are resident at once, and one that
- * combines their results. */
+/* Returns the number of blocks: one block for one tile, otherwise as many as
+ * can be resident at the same time, plus one block that combines the
+ * results. */
 static uint32_t blocks_for(const kiln_stream *stream, const kiln__tuning *t,
                            uint64_t tiles)
 {
@@ -123,7 +122,8 @@ done:
   return st;
 }
 
-/* For n = 0: find returns n, count 0, any false, all true. */
+/* Writes the result for n = 0: find returns n, count returns 0, any returns
+ * false, and all returns true. */
 static kiln_status empty(kiln_stream *stream, const kiln_find_desc *desc,
                          what which)
 {
@@ -131,7 +131,7 @@ static kiln_status empty(kiln_stream *stream, const kiln_find_desc *desc,
   kiln_status st = KILN_OK;
 
   KILN_TRY(kiln__zero(stream, desc->out, 1));
-  if (which == ALL) /* the low bytes of a 1 */
+  if (which == ALL) /* fill the low bytes of the value 1 */
     st =
         kiln_fill_async(stream, desc->out.data, 1, size < 4 ? (int)size : 4, 1);
 

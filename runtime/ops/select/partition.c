@@ -1,15 +1,13 @@
-/* partition.c -- the host side of partition.cu: two or three partitions by
- * predicates, stable, in one launch. Partitions that lie side by side in one output
- * need their sizes first, so extra blocks count them before the others write. */
+/* partition.c -- the host side of partition.cu: a stable partition into two
+ * or three parts by predicates, in one launch. If the parts are consecutive
+ * in one output, their sizes must be known first. In this case, additional
+ * blocks count the elements of each part before the other blocks write. */
 #include "compact.h"
 #include "kernel_params.h"
 
 #include <kiln/select.h>
 
-/* clang-format off */
-/* clang-format on */
-
-/* How the partitions lie in the output. */
+/* The layout of the parts in the output. */
 enum { JOINED, APART, REVERSED };
 
 static const char *const kernels[] = {"partition", NULL};
@@ -20,7 +18,7 @@ typedef struct plan {
   kiln__spec spec;
   kiln_input input;
   uint64_t tiles;
-  uint32_t counters; /* blocks that only count */
+  uint32_t counters; /* number of blocks that only count */
   kiln__need need;
 } plan;
 
@@ -82,8 +80,8 @@ static kiln_status check(const kiln_stream *stream,
 
 /* ---- Plan ------------------------------------------------------------------------ */
 
-/* The blocks per SM that registers are limited for: fewer where a thread holds
- * more. */
+/* Returns the number of resident blocks per SM that the register limit
+ * allows. The number is smaller if a thread holds more elements. */
 static uint32_t limited_blocks(const kiln__tuning *t, unsigned parts)
 {
   return t->per_sm > 1 && parts == 3 ? t->per_sm - 1u : t->per_sm;
@@ -100,7 +98,8 @@ static void specify(plan *p, const kiln_stream *stream,
   value[PARTITION_VECTOR] = vec;
   value[PARTITION_ITEMS] =
       kiln__tile_items(&t, vec, kiln__size(kiln__input_type(&p->input)));
-  value[PARTITION_BLOCK] = t.block; /* which kiln__tile_items() may reduce */
+  /* kiln__tile_items() may have reduced the block size */
+  value[PARTITION_BLOCK] = t.block;
   value[PARTITION_PARTITIONS] = desc->second != NULL ? 3 : 2;
   value[PARTITION_PER_SM] = limited_blocks(&t, value[PARTITION_PARTITIONS]);
   value[PARTITION_WINDOW] = t.extra > 0 ? t.extra : 1;
@@ -109,7 +108,8 @@ static void specify(plan *p, const kiln_stream *stream,
   value[PARTITION_WIDE] = desc->n > UINT32_MAX;
 }
 
-/* The blocks that count: as many as are resident at once, at most one per tile. */
+/* Returns the number of counting blocks: as many as can be resident at the
+ * same time, at most one per tile. */
 static uint32_t counters_for(const kiln_stream *stream, const plan *p)
 {
   const uint64_t resident =

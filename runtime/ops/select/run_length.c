@@ -1,13 +1,11 @@
-/* run_length.c -- the host side of run_length.cu: run-length encoding, and the runs of
- * two elements and more, in one launch. The number of runs before a tile and the
- * start of the run that is open there come by decoupled look-back. */
+/* run_length.c -- the host side of run_length.cu: run-length encoding, and
+ * the search for runs of at least two elements, in one launch. Each tile
+ * finds two values by decoupled look-back: the number of runs in preceding
+ * tiles, and the start of the run that continues into the tile. */
 #include "compact.h"
 #include "kernel_params.h"
 
 #include <kiln/select.h>
-
-/* clang-format off */
-/* clang-format on */
 
 static const char *const kernels[] = {"run_length", NULL};
 static const kiln__family family = {"run_length", kernels,
@@ -65,7 +63,8 @@ static void make_plan(plan *p, const kiln_stream *stream,
   value[RUN_LENGTH_ITEMS] = kiln__tile_items(
       &t, vec,
       4 + (given(desc->values) ? kiln__size(kiln__input_type(&desc->x)) : 0));
-  value[RUN_LENGTH_BLOCK] = t.block; /* which kiln__tile_items() may reduce */
+  /* kiln__tile_items() may have reduced the block size */
+  value[RUN_LENGTH_BLOCK] = t.block;
   value[RUN_LENGTH_LONG] = only_long;
   value[RUN_LENGTH_VALUES] = given(desc->values);
   value[RUN_LENGTH_OFFSET] =

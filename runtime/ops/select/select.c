@@ -1,31 +1,29 @@
-/* select.c -- the host side of select.cu and select_staged.cu: select and unique, in
- * one launch that reads and writes each element once.
+/* select.c -- the host side of select.cu and select_staged.cu: select and
+ * unique, in one launch that reads and writes each element once.
  *
- * A block ranks the kept elements of its tile. The number that earlier tiles keep
- * comes by decoupled look-back (Merrill and Garland, 2016). Large arrays of 4 or
- * 8 bytes wait in shared memory instead, while a leader block computes the prefix of
- * every tile. */
+ * A block ranks the selected elements of its tile. The number of selected
+ * elements in preceding tiles is found by decoupled look-back (Merrill and
+ * Garland, 2016). For large arrays of 4-byte or 8-byte elements, the tiles wait
+ * in shared memory instead, while a leader block computes the prefix of every
+ * tile. */
 #include "compact.h"
 #include "kernel_params.h"
 
 #include <kiln/select.h>
 
-/* clang-format off */
-/* clang-format on */
-
 static const char *const kernels[] = {"select_elements", NULL};
 static const kiln__family family = {"select", kernels, kiln__select_params};
 
-/* For large arrays without map, indices or payload. */
+/* The staged kernel is for large arrays without map, indices or payload. */
 
 static const char *const staged_kernels[] = {"select_staged", NULL};
 static const kiln__family staged_family = {"select_staged", staged_kernels,
                                            kiln__select_staged_params};
 
-/* The common form of both calls. */
+/* The common form of kiln_select() and kiln_unique(). */
 typedef struct request {
-  const kiln_input *x; /* the caller's */
-  kiln_input input;    /* the kernel's */
+  const kiln_input *x; /* input of the caller */
+  kiln_input input;    /* input of the kernel */
   kiln__function function;
   bool unique;
   uint64_t n;
@@ -33,7 +31,7 @@ typedef struct request {
   const kiln_code *code;
 } request;
 
-/* How a call is executed. */
+/* The parameters of one launch. */
 typedef struct plan {
   kiln__spec spec;
   kiln__tuning tuning;
@@ -129,8 +127,8 @@ static kiln_status request_unique(request *r, const kiln_stream *stream,
 
 /* ---- Plan ------------------------------------------------------------------------ */
 
-/* Is staging tuned for this size, and are elements of one array all there is to
- * move? */
+/* Returns whether the staged kernel is used: staging is tuned for this size,
+ * and the call moves only the elements of one array. */
 static bool is_staged(const request *r, const kiln__tuning *t)
 {
   const size_t size = kiln__size(r->x->in[0].type);
@@ -164,7 +162,8 @@ static void plan_staged(plan *p, const kiln_stream *stream, const request *r)
                                        value[SELECT_STAGED_ITEMS]);
   value[SELECT_STAGED_PREFETCH] =
       kiln__prefetch_tiles(stream->device, &r->input, r->n, p->tiles);
-  p->blocks = p->tiles + 1; /* the leader block computes prefixes */
+  /* The additional leader block computes the prefixes */
+  p->blocks = p->tiles + 1;
   p->need.descriptors =
       kiln__leader_descriptors(p->tiles, value[SELECT_STAGED_WIDE] ? 8 : 4);
 }
@@ -175,6 +174,7 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
   const bool values = r->out.type != KILN_DTYPE_NONE;
   const bool places = r->out_index.type != KILN_DTYPE_NONE ||
                       r->payload.type != KILN_DTYPE_NONE;
+  /* cppcheck-suppress ctuuninitvar; takes an address, reads nothing of *p */
   uint32_t *const value = p->spec.value;
 
   *p = (plan){.spec = {.family = &family,
@@ -188,7 +188,7 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
     return;
   }
   if ((p->tuning.extra & KILN__SELECT_STAGED) != 0) {
-    p->tuning.block = 128; /* in registers */
+    p->tuning.block = 128; /* the tiles stay in registers */
     p->tuning.items = 32;
     p->tuning.extra = 4;
   }
@@ -198,7 +198,7 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
                        (values ? kiln__size(kiln__input_type(&r->input)) : 0) +
                            (places ? 2 : 0));
   value[SELECT_BLOCK] =
-      p->tuning.block; /* which kiln__tile_items() may reduce */
+      p->tuning.block; /* kiln__tile_items() may have reduced the block size */
   value[SELECT_PER_SM] = p->tuning.per_sm;
   value[SELECT_WINDOW] = p->tuning.extra > 0 ? p->tuning.extra : 1;
   value[SELECT_UNIQUE] = r->unique;

@@ -1,7 +1,8 @@
-/* split.c -- the host side of split.cu: a stable split into any number of partitions
- * by count, prefix sum and scatter, without locks (He et al., Relational Joins on
- * Graphics Processors, 2008). Up to 256 partitions take one round; more take two, by
- * the low and then by the high bits of the key, as in a radix sort. */
+/* split.c -- the host side of split.cu: a stable split into any number of
+ * partitions by count, prefix sum and scatter, without locks (He et al.,
+ * Relational Joins on Graphics Processors, 2008). Up to 256 partitions take
+ * one round. More partitions take two rounds, by the low bits and then by
+ * the high bits of the key, as in a radix sort. */
 #include "compact.h"
 #include "kernel_params.h"
 
@@ -15,9 +16,9 @@ static const char *const kernels[] = {"split_count", "split_scan", "split_move",
                                       "split_offsets", NULL};
 static const kiln__family family = {"split", kernels, kiln__split_params};
 
-enum { ONE_ROUND = 256 }; /* partitions */
+enum { ONE_ROUND = 256 }; /* maximum number of partitions of one round */
 
-/* One round: count, prefix sum, scatter. */
+/* One round of a split: count, prefix sum and scatter. */
 typedef struct round {
   kiln_input input;
   kiln__spec spec;
@@ -29,7 +30,7 @@ typedef struct plan {
   round round[2];
   uint64_t tiles;
   uint32_t blocks, each;
-  size_t table, values, keys, sorted_keys; /* offsets in temp */
+  size_t table, values, keys, sorted_keys; /* offsets in temporary memory */
   kiln__need need;
 } plan;
 
@@ -73,7 +74,8 @@ static void specify(round *r, const kiln_split_desc *desc, const char *key,
 
   r->spec.family = &family;
   r->spec.input = &r->input;
-  r->spec.unaligned = true; /* element by element: the same for any alignment */
+  /* The kernel reads single elements, so one program serves any alignment */
+  r->spec.unaligned = true;
   r->spec.code = &desc->code;
   r->spec.quick = kiln__quick(desc->n);
   r->spec.function[0] =
@@ -105,7 +107,8 @@ static void plan_rounds(plan *p, const kiln_split_desc *desc)
   specify(&p->round[1], desc, "x1", low, UINT32_C(1) << (bits - low), offsets);
 }
 
-/* Selects the kernels that will be launched, which alone are compiled. */
+/* Selects the kernels that will be launched. Only these kernels are
+ * compiled. */
 static void choose_kernels(plan *p, const kiln_split_desc *desc)
 {
   const uint32_t each =
@@ -118,7 +121,8 @@ static void choose_kernels(plan *p, const kiln_split_desc *desc)
     p->round[1].spec.kernels |= 1u << SPLIT_OFFSETS;
 }
 
-/* Both rounds use the same tiles, for the wider of their elements. */
+/* Plans the tiles. Both rounds use the same tiles, whose size fits the wider
+ * of the two element types. */
 static void plan_tiles(plan *p, const kiln_stream *stream, uint64_t n)
 {
   const kiln_input *x = &p->round[0].input;
@@ -168,8 +172,8 @@ static void make_plan(plan *p, const kiln_stream *stream,
     p->sorted_keys = kiln__need_temp(&p->need, 2 * n);
 }
 
-/* Sets the addresses that the rounds read and write, once temporary storage is
- * open. */
+/* Sets the addresses that the rounds read and write. The temporary storage
+ * is open. */
 static void connect(plan *p, const kiln_split_desc *desc, CUdeviceptr temp)
 {
   const bool offsets = desc->offsets.type != KILN_DTYPE_NONE;

@@ -1,16 +1,17 @@
 /* counting_sort.c -- the host side of counting_sort.cu.
  *
- * Keys alone: a histogram and its prefix sum give the run of each key, and the runs
- * are written without another look at the input. Pairs: each block counts its share's
- * digits, one prefix sum over all blocks gives their destinations, and each block
- * scatters its share, so the sort is stable. More than 256 possible keys take two
- * passes, by the low and by the high digit. */
+ * Keys alone: a histogram and its prefix sum give the position of the run of
+ * each key, and the runs are written without a second read of the input. Pairs:
+ * each block counts the digits of its elements, one prefix sum over all blocks
+ * gives the destinations, and each block scatters its elements. This order
+ * makes the sort stable. More than 256 possible keys take two passes, by the
+ * low digit and then by the high digit. */
 #include "../ops.h"
 #include "kernel_params.h"
 
 #include <kiln/histogram.h>
 
-/* The kernels' macros, in order. */
+/* Macros of the kernels, in order. */
 
 enum { PREFIX, FILL, PREFIX_BLOCKS, DIGITS_COUNT, SCATTER };
 
@@ -25,7 +26,7 @@ enum {
   DIGIT_KEYS = 256,
   BLOCK_SIZE = 256,
   PREFIX_BLOCK = 1024,
-  BLOCKS_PER_SM = 4 /* blocks that scatter */
+  BLOCKS_PER_SM = 4 /* number of scattering blocks per SM */
 };
 
 /* ---- The keys ----------------------------------------------------------------------- */
@@ -35,7 +36,8 @@ static bool has(kiln_array a)
   return a.type != KILN_DTYPE_NONE;
 }
 
-/* The number of possible keys; 0 if neither the call nor the type gives it. */
+/* Returns the number of possible keys, or 0 if neither the call nor the key
+ * type determines this number. */
 static uint32_t range_of(const kiln_counting_sort_desc *desc)
 {
   const size_t size = kiln__size(desc->keys.type);
@@ -54,7 +56,7 @@ static int64_t lowest_of(const kiln_counting_sort_desc *desc)
   return type->is_signed ? -(INT64_C(1) << (8 * type->size - 1)) : 0;
 }
 
-/* Can the key type, and double, represent all possible keys? */
+/* Returns whether the key type and double can represent all possible keys. */
 static bool within_type(const kiln_counting_sort_desc *desc)
 {
   const kiln__dtype *type = kiln__dtype_of(desc->keys.type);
@@ -142,24 +144,25 @@ static kiln_status check(const kiln_stream *stream,
 
 /* ---- Plan ------------------------------------------------------------------------------- */
 
-/* How a call is executed; the sizes are offsets in temporary memory. */
+/* The parameters of a call. Members of type size_t are offsets in temporary
+ * memory. */
 typedef struct plan {
   uint32_t range;
   uint64_t lowest;
-  bool runs; /* the keys' counts and starts are needed */
+  bool runs; /* the counts and starts of runs are needed */
   bool pairs;
-  uint32_t passes; /* digits */
+  uint32_t passes; /* number of digits */
   uint32_t items;
-  uint32_t blocks; /* that scatter */
-  uint64_t part;   /* elements per block */
+  uint32_t blocks; /* number of blocks that scatter */
+  uint64_t part;   /* number of elements per block */
   kiln_histogram_desc histogram;
   size_t histogram_bytes;
-  size_t counts, starts, histogram_temp;           /* of runs */
-  size_t block_counts, block_starts, keys, values; /* of pairs */
+  size_t counts, starts, histogram_temp;           /* offsets for runs */
+  size_t block_counts, block_starts, keys, values; /* offsets for pairs */
   kiln__need need;
 } plan;
 
-/* Plans the histogram, whose first bin is the lowest key. */
+/* Plans the histogram. The first bin is the lowest key. */
 static kiln_status plan_runs(plan *p, kiln_stream *stream,
                              const kiln_counting_sort_desc *desc)
 {
@@ -167,13 +170,14 @@ static kiln_status plan_runs(plan *p, kiln_stream *stream,
 
   p->counts = kiln__need_temp(&p->need, p->range * kiln__size(type));
   p->starts = kiln__need_temp(&p->need, 8 * ((size_t)p->range + 1));
-  p->histogram = (kiln_histogram_desc){
-      .x = {.in = {desc->keys}},
-      .n = desc->n,
-      .bins = p->range,
-      .lower = (double)lowest_of(desc),
-      .upper = (double)lowest_of(desc) + p->range,
-      .counts = {256, type}}; /* the address comes later */
+  p->histogram =
+      (kiln_histogram_desc){.x = {.in = {desc->keys}},
+                            .n = desc->n,
+                            .bins = p->range,
+                            .lower = (double)lowest_of(desc),
+                            .upper = (double)lowest_of(desc) + p->range,
+                            /* kiln_counting_sort() sets the address later */
+                            .counts = {256, type}};
   return kiln_histogram_workspace(stream, &p->histogram, &p->histogram_bytes);
 }
 
@@ -241,7 +245,8 @@ static void specify(kiln__spec *spec, const kiln_counting_sort_desc *desc,
 
 /* ---- The call --------------------------------------------------------------------------------- */
 
-/* Queues the counts of the keys and the starts of their runs. */
+/* Queues the kernels that compute the counts of the keys and the starts of
+ * their runs. */
 static kiln_status find_runs(kiln_stream *stream,
                              const kiln_counting_sort_desc *desc, plan *p,
                              const kiln__kernel_set *set,
@@ -281,10 +286,11 @@ static kiln_status fill(kiln_stream *stream,
                      KILN_ARG(desc->keys_out.data));
 }
 
-/* The pairs that a pass moves. */
+/* The pairs that one pass moves. */
 typedef struct move {
   CUdeviceptr keys, values, keys_out, values_out;
-  CUdeviceptr limit; /* address of the number of elements; 0: all */
+  /* Address of the number of elements; 0 means all elements */
+  CUdeviceptr limit;
   uint32_t shift;
 } move;
 
@@ -317,9 +323,10 @@ done:
   return st;
 }
 
-/* The pass of the low digit drops keys outside the range, so the pass of the high
- * digit has as many pairs as the first one counted, which is its last start. The
- * second pass reads that number before it overwrites it with the same one. */
+/* Queues the passes that move the pairs. The pass of the low digit drops
+ * keys out of range, so the pass of the high digit has fewer pairs. Their
+ * number is the last start of the first pass. The second pass reads this
+ * number before it overwrites the number with the same value. */
 static kiln_status move_pairs(kiln_stream *stream,
                               const kiln_counting_sort_desc *desc,
                               const plan *p, const kiln__kernel_set *set,

@@ -1,21 +1,22 @@
-/* merge.c -- the host side of merge.cu: two sorted sequences into one, by merge path
- * (Odeh et al., Merge Path - Parallel Merging Made Simple, 2012). Each block merges an
- * equal share of the output; a binary search along a diagonal finds the elements of
- * both sequences that belong to it. */
+/* merge.c -- the host side of merge.cu, which merges two sorted sequences by
+ * merge path (Odeh et al., Merge Path - Parallel Merging Made Simple, 2012).
+ * Each block writes an equal part of the output. A binary search along a
+ * diagonal finds the elements of both sequences that belong to this part. */
 #include "../ops.h"
 #include "kernel_params.h"
 
 #include <kiln/merge.h>
 
-/* The kernel's macros, in order. */
+/* Macros of the kernel, in order. */
 
-enum { MERGE_TILES, FIND_SPLITS }; /* the kernels */
+enum { MERGE_TILES, FIND_SPLITS }; /* indices of the kernels */
 
 static const char *const kernels[] = {"merge", "merge_split", NULL};
 static const kiln__family family = {"merge", kernels, kiln__merge_params};
 
-/* Up to this many elements, blocks search for their own boundaries; beyond, a launch
- * of its own finds all of them first. */
+/* Maximum number of elements for which the blocks search for their own
+ * boundaries. For more elements, a separate launch finds all boundaries
+ * first. */
 static const uint64_t most_unsplit = UINT64_C(1) << 21;
 
 static bool has_values(const kiln_merge_desc *desc)
@@ -70,7 +71,8 @@ typedef struct plan {
   bool split;
 } plan;
 
-/* Elements per thread: as tuned, at most what the shared memory of a tile holds. */
+/* Returns the number of elements per thread from the tuning row, limited by
+ * the shared memory of a tile. */
 static uint32_t items_of(const kiln_merge_desc *desc, const kiln__tuning *t)
 {
   enum { MOST = 46 << 10 };

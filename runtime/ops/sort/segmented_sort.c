@@ -1,12 +1,13 @@
-/* segmented_sort.c -- the host side of segmented_sort.cu, and of radix_pass.cu where it
- * sorts segments.
+/* segmented_sort.c -- the host side of segmented_sort.cu, and of radix_pass.cu
+ * for sorts of segments.
  *
- * Segments fall into three classes. A warp sorts a short one (up to 128 keys) in
- * registers while it goes through the offsets. It appends the others to lists: a
- * block sorts a middle one (up to 3,072 keys) in shared memory, and long ones are cut
- * into tiles that the passes of the radix sort move, each segment by digit counts of
- * its own. The host does not know the lists, so the launches are as large as n keys
- * permit, and blocks without work end at once. */
+ * There are three classes of segments. A warp sorts a short segment (up to 128
+ * keys) in registers while it scans the offsets. The warp appends all other
+ * segments to lists. A block sorts a medium segment (up to 3,072 keys) in
+ * shared memory. Long segments are split into tiles, and the passes of the
+ * radix sort move these tiles with separate digit counts for each segment. The
+ * host does not know the lists. Therefore the launches are as large as n keys
+ * permit, and blocks without work end immediately. */
 #include "kernel_params.h"
 #include "sort.h"
 
@@ -27,7 +28,7 @@ static const char *const pass_kernels[] = {"radix_pass", NULL};
 static const kiln__family pass_family = {"radix_pass", pass_kernels,
                                          kiln__radix_pass_params};
 
-/* The kernels' parameters, as they declare them. */
+/* Parameters of the kernels, in the layout that the kernels declare. */
 typedef struct class_args {
   CUdeviceptr in, out, values_in, values_out, offsets;
   uint64_t n_segments, n;
@@ -114,7 +115,7 @@ static void plan_tiles(segments_plan *p, const kiln_device *device)
                    (size_t)MIDDLE * s->key_size + index + 16;
 }
 
-/* Lays out memory for as many segments of each class as n keys can form. */
+/* Plans memory for as many segments of each class as n keys can form. */
 static void plan_memory(segments_plan *p, uint64_t n_segments)
 {
   const uint64_t n = p->shape.n;
@@ -263,8 +264,9 @@ static kiln_status launch_long(kiln__storage *storage,
       .values_in = c->values_in,
       .values_out = c->values_out,
       .values_other = storage->temp + p->values,
-      .single = p->steps > p->passes ? c->counts
-                                     : 0, /* not 0: the last step copies */
+      .single =
+          p->steps > p->passes ? c->counts : 0, /* must not be 0, since the last
+                                           * step copies */
       .descriptors = storage->descriptors,
       .n = p->shape.n,
       .order = p->order,
@@ -292,7 +294,8 @@ static kiln_status run(kiln_stream *stream,
                        const kiln_segmented_sort_desc *desc,
                        const kiln_workspace *workspace)
 {
-  const kiln__kernel_set *set[2]; /* of classes, of passes */
+  /* Kernels of the classes, and kernels of the passes */
+  const kiln__kernel_set *set[2];
   kiln_status st = KILN_OK;
   kiln__spec classes, pass;
   const kiln__spec *const specs[] = {&classes, &pass};

@@ -1,5 +1,6 @@
-/* sort.c -- kiln_sort() and kiln_argsort(): the host side of radix_small.cu,
- * radix_histogram.cu and radix_pass.cu. sort_plan.c explains the algorithm. */
+/* sort.c -- kiln_sort() and kiln_argsort(), the host side of radix_small.cu,
+ * radix_histogram.cu and radix_pass.cu. The comment of sort_plan.c explains
+ * the algorithm. */
 #include "sort.h"
 #include "kernel_params.h"
 
@@ -17,7 +18,7 @@ static const char *const pass_kernels[] = {"radix_pass", NULL};
 static const kiln__family pass_family = {"radix_pass", pass_kernels,
                                          kiln__radix_pass_params};
 
-/* The parameters of the kernels, as these declare them. */
+/* Parameters of the kernels, in the layout that the kernels declare. */
 typedef struct small_args {
   CUdeviceptr in, out, values_in, values_out;
   kiln__sort_order order;
@@ -54,8 +55,10 @@ kiln_launch_config kiln__sort_launch(kiln_stream *stream,
                               .overlap_prior = info.ptx_version >= 90};
 }
 
-/* Less optimised code sorts up to 2^21 keys of 4 bytes as fast, and pairs faster.
- * More keys would take up to 7 % longer, keys of 8 bytes 5 %. */
+/* Returns whether the kernels are compiled with less optimisation. Such code
+ * sorts up to 2^21 keys of 4 bytes equally fast, and pairs faster. Sorts of
+ * more 4-byte keys would take up to 7 % longer, and sorts of 8-byte keys 5
+ * %. */
 static bool is_quick(const kiln__sort_call *call)
 {
   return call->shape.key_size <= 4 && call->shape.n <= UINT32_C(1) << 21;
@@ -152,7 +155,8 @@ static kiln_status launch_count(kiln__storage *storage,
   return KILN_LAUNCH(set->kernel[0], &config, KILN_ARG(args));
 }
 
-/* The address of the digits' first destinations in a pass and portion. */
+/* Returns the address of the first destinations of the digits in a pass and
+ * portion. */
 static CUdeviceptr base_of(const kiln__storage *storage,
                            const kiln__sort_plan *plan, unsigned portion,
                            unsigned pass)
@@ -221,7 +225,7 @@ done:
   return st;
 }
 
-/* ---- Any sort ----------------------------------------------------------------------------------- */
+/* ---- Common functions --------------------------------------------------- */
 
 kiln__sort_facts kiln__sort_facts_of(kiln_device *device,
                                      const kiln__sort_shape *shape)
@@ -246,7 +250,8 @@ size_t kiln__sort_specs(kiln__spec spec[2], const kiln__sort_call *call,
     return 1;
   }
   spec[0] =
-      pass_spec(call, plan); /* the one that takes longer to compile first */
+      pass_spec(call, plan); /* the program that takes longest to compile is
+                              * first */
   spec[1] = count_spec(call, plan);
   return 2;
 }

@@ -1,31 +1,35 @@
-/* sort_plan.c -- how a sort is executed: one block or passes, tiles, portions, memory.
- * Pure functions.
+/* sort_plan.c -- decides how a sort is executed: one block or passes, tiles,
+ * portions and memory. All functions are pure.
  *
- * Problem: sort keys of 1 to 8 bytes, with or without values, stably, for any n.
+ * Problem: sort keys of 1 to 8 bytes, with or without values, stably, for any
+ * n.
  *
- * Idea: least-significant-digit radix sort with digits of 8 bits. One kernel counts
- * all digits of all passes in one read of the keys. Each pass then is one launch that
- * reads and writes every key once; a tile gets its digits' destinations by decoupled
- * look-back, one chain per digit. Few keys are sorted by one block in shared memory.
+ * Idea: a least-significant-digit radix sort with digits of 8 bits. One kernel
+ * counts all digits of all passes in one read of the keys. Each pass is then
+ * one launch that reads and writes every key once. A tile finds the
+ * destinations of its digits by decoupled look-back, with one chain per digit.
+ * One block sorts small arrays in shared memory.
  *
  * Invariant: pass p leaves the keys sorted by their lowest p + 1 digits. Passes
- * alternate between the output and temporary memory so that the last one ends in the
- * output; where a sort in place has an odd number of passes, a copy is added. Counts
- * have 32 bits, so more keys than that are sorted in portions, whose digits' first
- * destinations continue those of the portion before.
+ * alternate between the output and temporary memory so that the last pass
+ * writes to the output. If a sort in place has an odd number of passes, a copy
+ * is added. Counts have 32 bits, so larger arrays are sorted in portions. The
+ * first destinations of a portion continue those of the preceding portion.
  *
- * Cost: per pass, one read and one write of keys and values; a pass whose digit is
- * the same in all keys is skipped by the kernel. Memory: one copy of keys and values.
+ * Cost: each pass reads and writes keys and values once. The kernel skips a
+ * pass if all keys have the same digit. The temporary memory holds one copy of
+ * keys and values.
  *
- * Source: Adinets and Merrill, Onesweep: A Faster Least Significant Digit Radix Sort
- * for GPUs, 2022. */
+ * Source: Adinets and Merrill, Onesweep: A Faster Least Significant Digit Radix
+ * Sort for GPUs, 2022. */
 #include "sort.h"
 
 enum {
   SMALL_ITEMS = 8,
   SMALL_BLOCK = 256,
   LARGE_BLOCK = 1024,
-  FEW_KEYS = 1 << 20 /* up to here the histogram's latency matters */
+  FEW_KEYS = 1 << 20 /* number of keys up to which the latency of the
+                      * histogram matters */
 };
 
 static size_t round_up(size_t n, size_t to)
@@ -50,7 +54,7 @@ unsigned kiln__sort_width(const kiln__sort_shape *shape, unsigned pass)
   return rest < KILN__RADIX_BITS ? rest : KILN__RADIX_BITS;
 }
 
-/* kiln::radix_counters */
+/* the size of kiln::radix_counters */
 size_t kiln__sort_counters_size(unsigned block)
 {
   return (size_t)block / 32 * KILN__RADIX_DIGITS * 4 + 32;
@@ -125,8 +129,9 @@ static void plan_tiles(kiln__sort_plan *plan, const kiln__sort_shape *shape,
   plan->portions = (unsigned)kiln__divide_up(shape->n, plan->portion);
 }
 
-/* Many keys: one block per SM with as many copies of the counters as its shared
- * memory holds. Few keys: enough blocks that each has little to do. */
+/* Plans the launch of the histogram. For many keys, one block per SM uses as
+ * many copies of the counters as its shared memory holds. For few keys,
+ * there are enough blocks that each block has little work. */
 static void plan_histogram(kiln__sort_plan *plan, const kiln__sort_shape *shape,
                            const kiln__sort_facts *facts)
 {

@@ -1,19 +1,21 @@
-/* sorted_search.c -- kiln_search(), the host side of search.cu: a binary search per
- * needle. Where needles are many, blocks keep every stride-th element in shared memory
- * for the upper levels of the search. */
+/* sorted_search.c -- kiln_search(), the host side of search.cu, which does a
+ * binary search per needle. For many needles, blocks keep samples of the
+ * array, at a constant stride, in shared memory for the upper levels of the
+ * search. */
 #include "../ops.h"
 #include "kernel_params.h"
 
 #include <kiln/search.h>
 
-/* The kernel's macros, in order. */
+/* Macros of the kernel, in order. */
 
 static const char *const kernels[] = {"search", NULL};
 static const kiln__family family = {"search", kernels, kiln__search_params};
 
 enum {
-  SAMPLE_BYTES = 16 << 10, /* shared memory for the upper levels */
-  NEEDLES_A_SAMPLE = 2     /* needles per sample from which it pays */
+  SAMPLE_BYTES = 16 << 10, /* bytes of shared memory for the upper levels */
+  NEEDLES_A_SAMPLE = 2     /* number of needles per sample from which on
+                            * samples are used */
 };
 
 static kiln_status check(const kiln_stream *stream,
@@ -44,7 +46,8 @@ typedef struct plan {
   uint64_t stride;
 } plan;
 
-/* Each block takes several tiles, so that it fills its samples only once. */
+/* Plans a launch. Each block takes several tiles, so that the block loads
+ * its samples only once. */
 static plan make_plan(kiln_device *device, const kiln_search_desc *desc)
 {
   const unsigned size = (unsigned)kiln__size(desc->sorted.type);
@@ -73,7 +76,8 @@ static void specify(kiln__spec *spec, const kiln_search_desc *desc,
 {
   spec->input = &desc->needles;
   spec->unaligned =
-      true; /* one program for any alignment: needles are read one by one */
+      true; /* needles are read one by one, so one program serves any
+             * alignment */
   spec->code = &desc->code;
   spec->acc = desc->sorted.type;
   spec->value[SEARCH_BLOCK] = p->block;
