@@ -1,13 +1,15 @@
 /* barrier.c -- barriers of a block and of a cluster, and threads that exit.
  *
- * A barrier without a count is complete when every thread of the block that has
- * not exited has arrived. A barrier with a count counts arriving threads; a
- * warp whose lanes have all arrived counts as 32 threads, however many it has.
- * In lock-step, and for bar and .aligned forms, a warp arrives as a whole.
+ * A barrier without a thread count is complete when every live thread of the
+ * block has arrived. A barrier with a thread count counts the arriving threads.
+ * A warp whose live lanes have all arrived counts as 32 threads, even if the
+ * warp has fewer live lanes. In lock-step mode, and for bar and .aligned
+ * instructions, a warp arrives as a whole.
  *
- * With the synchronisation check, barriers in divergent code are reported:
- * lanes that exit without arriving, and lanes of one warp that meet at a
- * barrier from different instructions. */
+ * The synchronisation check reports two mistakes at barriers in divergent code.
+ * First, a lane exits without arriving at a barrier at which other lanes of its
+ * warp wait. Second, lanes of one warp arrive at the same barrier through
+ * different instructions. */
 #include "grid_job.h"
 
 #include <stddef.h>
@@ -20,9 +22,10 @@ static void misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in, int lane,
     kiln__cpu_watch_sync_misuse(w, in, lane, "%s", text);
 }
 
-/* ---- Barriers in divergent code ------------------------------------------ */
+/* ---- Checks of barriers in divergent code -------------------------------- */
 
-/* Whether lanes at this pc only exit: threads may leave before a barrier. */
+/* Returns true if lanes at this pc do nothing but exit. Threads may exit
+ * instead of arriving at a barrier. */
 static bool ends_here(const kiln__cpu_frame *f, uint32_t pc)
 {
   const kiln__cpu_insn *in = &f->code->insns[pc];
@@ -34,10 +37,11 @@ static bool ends_here(const kiln__cpu_frame *f, uint32_t pc)
          (in->kind == KILN__KIND_RETURN && f->parent == NULL);
 }
 
-/* Part of a warp arrives at an .aligned barrier. The other lanes may still
- * arrive; if they exit instead, that is a mistake, which check_strays()
- * reports. With a seed or after a change of turns, the order of groups does not
- * show which lanes have passed the barrier, so nothing is recorded. */
+/* Records the lanes that have not arrived when another part of the warp arrives
+ * at an .aligned barrier. These lanes may still arrive. If they exit instead,
+ * check_strays() reports a mistake. With a seed, or while a group of lanes runs
+ * because of its age, the order of groups does not show which lanes have passed
+ * the barrier. Nothing is recorded then. */
 static void note_strays(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         uint32_t mask)
 {
@@ -56,8 +60,8 @@ static void note_strays(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* In lock-step a barrier that only part of the warp reaches lies before the
- * point where the warp reconverges. */
+/* Reports a barrier that only part of the warp reaches in lock-step mode. Such
+ * a barrier lies before the instruction at which the warp reconverges. */
 static void check_whole(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         uint32_t mask)
 {
@@ -102,7 +106,7 @@ static void check_strays(kiln__cpu_warp *w, uint32_t leaving)
   s->strayed = 0;
 }
 
-/* Report lanes of one warp that arrived at one barrier by different
+/* Reports lanes of one warp that arrived at the same barrier through different
  * instructions. */
 static void check_places(kiln__cpu_warp *w, const kiln__cpu_group *a,
                          const kiln__cpu_group *b)
@@ -115,7 +119,7 @@ static void check_places(kiln__cpu_warp *w, const kiln__cpu_group *a,
            "threads of one warp meet at a barrier from different places");
 }
 
-/* ---- Letting go ---------------------------------------------------------- */
+/* ---- Releasing waiting threads ------------------------------------------- */
 
 static void give_result(const kiln__cpu_barrier *bar, const kiln__cpu_insn *in,
                         uint8_t *regs, uint32_t mask)
@@ -217,7 +221,7 @@ void kiln__cpu_barriers_recheck(kiln__cpu_block *block)
   }
 }
 
-/* ---- Coming -------------------------------------------------------------- */
+/* ---- Arrival at a barrier ------------------------------------------------ */
 
 static kiln__cpu_barrier *opened(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                  uint32_t number, uint32_t expected)
@@ -238,9 +242,9 @@ static kiln__cpu_barrier *opened(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return bar;
 }
 
-/* Threads that this arrival counts for. Each thread counts once. For a barrier
- * with a count, a warp whose other lanes have arrived or exited counts as
- * 32. */
+/* Returns the number of threads for which an arrival counts. Each thread counts
+ * once. At a barrier with a thread count, a warp counts as 32 threads once all
+ * its other lanes have arrived or exited. */
 static uint32_t weight(const kiln__cpu_warp *w, const kiln__cpu_barrier *bar,
                        uint32_t mask)
 {
@@ -286,7 +290,7 @@ void kiln__cpu_barrier_arrive(kiln__cpu_warp *w, kiln__cpu_frame *f,
   bar = opened(w, in, number, expected);
   check_aligned(w, in, mask);
   if (w->grid->lock_step)
-    counted = w->live; /* one lane brings the whole warp */
+    counted = w->live; /* one lane arrives for the whole warp */
   take_vote(bar, in, f->regs, mask);
   bar->counted += weight(w, bar, counted);
   bar->here[w->index] |= counted;
@@ -297,7 +301,7 @@ void kiln__cpu_barrier_arrive(kiln__cpu_warp *w, kiln__cpu_frame *f,
     complete(w->block, number);
 }
 
-/* ---- Clusters ------------------------------------------------------------ */
+/* ---- Cluster barriers ---------------------------------------------------- */
 
 static void cluster_release(kiln__cpu_gang *gang)
 {
@@ -337,8 +341,9 @@ static void cluster_recheck(kiln__cpu_gang *gang)
     cluster_release(gang);
 }
 
-/* Lanes of one group arrived in the same phase, unless the program mixes phases
- * up; then all wait for the later one. */
+/* Executes barrier.cluster. The lanes of one group normally arrived in the same
+ * phase. If a program mixes phases within a group, all lanes of the group wait
+ * for the later phase. */
 bool kiln__cpu_cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             uint32_t mask)
 {
@@ -363,12 +368,12 @@ bool kiln__cpu_cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     misuse(w, in, __builtin_ctz(mask & ~s->cluster_in),
            "barrier.cluster.wait without an arrive");
   if ((s->cluster_in & mask & ~(s->cluster_odd ^ odd)) != 0)
-    return false; /* arrived in the phase that is still open */
+    return false; /* some lanes arrived in the phase that is still open */
   s->cluster_in &= ~mask;
   return true;
 }
 
-/* ---- Leaving ------------------------------------------------------------- */
+/* ---- Exit of threads ----------------------------------------------------- */
 
 void kiln__cpu_lanes_exit(kiln__cpu_warp *w, kiln__cpu_frame *f, uint32_t mask)
 {

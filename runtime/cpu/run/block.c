@@ -1,9 +1,9 @@
-/* block.c -- gangs of blocks: their memory, the start of a block, and running
- * warps in turns.
+/* block.c -- allocates the memory of gangs of blocks, starts blocks, and runs
+ * the warps of a gang in turn.
  *
  * The memory of a gang (shared memory, stacks, warps, schedules) is allocated
- * once and reused by later gangs of the same worker, because a grid has many
- * more blocks than resident gangs. */
+ * once. Later gangs of the same worker reuse this memory, because a grid has
+ * many more blocks than resident gangs. */
 #include "../memory/pending_copies.h"
 #include "grid_job.h"
 
@@ -16,7 +16,7 @@ static size_t rounded(size_t bytes)
   return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-/* ---- Memory of a gang, made once ----------------------------------------- */
+/* ---- Memory of a gang ---------------------------------------------------- */
 
 static void place_warps(kiln__cpu_gang *gang, kiln__cpu_job *job)
 {
@@ -115,10 +115,10 @@ void kiln__cpu_gang_free(kiln__cpu_gang *gang)
   kiln__free(&job->alloc, gang->memory);
 }
 
-/* ---- A block begins and ends --------------------------------------------- */
+/* ---- Start and end of a block -------------------------------------------- */
 
-/* Set up a warp for a new block: all its lanes in one group at the first
- * instruction. */
+/* Initialises a warp for a new block. All lanes of the warp are in one group at
+ * the first instruction. */
 static bool warp_begin(kiln__cpu_warp *w, kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
@@ -158,7 +158,7 @@ static bool warp_begin(kiln__cpu_warp *w, kiln__cpu_worker *worker)
   s->strayed = 0;
   w->live = mask;
   w->fault = false;
-  /* copies that the block before never waited for */
+  /* drop copies that the previous block never waited for */
   kiln__cpu_copies_free(w->copies);
   w->copies = NULL;
   if (job->grid.seed != 0)
@@ -182,7 +182,8 @@ static bool warp_begin(kiln__cpu_warp *w, kiln__cpu_worker *worker)
   return true;
 }
 
-/* Blocks of a cluster are neighbours along each axis of the cluster. */
+/* Computes the position of a block in the grid. The blocks of a cluster are
+ * consecutive along each axis of the cluster. */
 static void block_place(kiln__cpu_block *b, const kiln__cpu_grid *g,
                         uint64_t gang, uint32_t rank)
 {
@@ -239,14 +240,15 @@ kiln__cpu_gang *kiln__cpu_gang_begin(kiln__cpu_worker *worker, uint64_t number)
   return gang;
 }
 
-/* A grid that stopped leaves lanes inside calls. Their frames stay in the
- * worker's list of all frames. */
+/* Returns a gang to its worker. If the grid was stopped, some lanes may still
+ * be inside function calls. The frames of these calls remain in the worker's
+ * list of all frames. */
 void kiln__cpu_gang_end(kiln__cpu_gang *gang)
 {
   kiln__cpu_worker *const worker = gang->worker;
 
   for (uint32_t i = 0; i < gang->n_warps; i++) {
-    if (gang->warps[i].copies != NULL) /* copies that no lane waited for */
+    if (gang->warps[i].copies != NULL) /* drop copies that no lane waited for */
       kiln__cpu_copies_free(gang->warps[i].copies);
     gang->warps[i].copies = NULL;
   }
@@ -258,10 +260,11 @@ void kiln__cpu_gang_end(kiln__cpu_gang *gang)
   worker->spare = gang;
 }
 
-/* ---- Running ------------------------------------------------------------- */
+/* ---- Running warps ------------------------------------------------------- */
 
-/* Warp instructions until the next warp has its turn: less near the end of the
- * budget, random with a seed. */
+/* Returns the time slice of a warp in warp instructions. The time slice is
+ * shorter near the end of the instruction budget, and random if the launch has
+ * a seed. */
 static uint64_t share_of(kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
@@ -284,7 +287,8 @@ static uint64_t share_of(kiln__cpu_worker *worker)
   return share;
 }
 
-/* Charge issued warp instructions to the budget. False: the grid stops. */
+/* Charges issued warp instructions to the budget of the launch. Returns false
+ * if the grid has to stop. */
 static bool charge(kiln__cpu_worker *worker, uint64_t issued)
 {
   kiln__cpu_job *const job = worker->job;
@@ -302,7 +306,7 @@ static bool charge(kiln__cpu_worker *worker, uint64_t issued)
   return !atomic_load_explicit(&job->grid.stopped, memory_order_relaxed);
 }
 
-/* Run one share of a warp. False: the grid stops. */
+/* Runs a warp for one time slice. Returns false if the grid has to stop. */
 static bool run_warp(kiln__cpu_gang *gang, kiln__cpu_warp *w, uint64_t *used)
 {
   kiln__cpu_worker *const worker = gang->worker;
@@ -324,9 +328,10 @@ static bool run_warp(kiln__cpu_gang *gang, kiln__cpu_warp *w, uint64_t *used)
   return s->status != KILN__WARP_FAULT && charge(worker, share - left);
 }
 
-/* Run every warp that is ready once, in order or, with a seed, beginning
- * anywhere. *ran counts them; *busy: one of them did more than poll. False: the
- * grid stops. */
+/* Runs each ready warp of the gang once. The order is ascending; with a seed,
+ * the first warp is random. *ran receives the number of warps that ran. *busy
+ * receives true if a warp did more than poll. Returns false if the grid has to
+ * stop. */
 static bool sweep(kiln__cpu_gang *gang, uint32_t *ran, bool *busy,
                   uint64_t *used)
 {

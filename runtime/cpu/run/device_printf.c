@@ -1,9 +1,9 @@
 /* device_printf.c -- printf() of kernels: the output buffer and the formatting.
  *
- * The arguments lie in memory as in a struct, each at its natural alignment:
- * int and shorter types as 4 bytes, long long, double and pointers as 8.
- * Formatting follows CUDA's documented subset of C and does not depend on the
- * locale of the program. */
+ * The arguments are stored like the members of a struct, each at its natural
+ * alignment. int and shorter types occupy 4 bytes; long long, double and
+ * pointers occupy 8 bytes. The format specifiers are the subset of C that CUDA
+ * documents. The output does not depend on the locale of the program. */
 #include "grid_job.h"
 
 #include <locale.h>
@@ -92,26 +92,27 @@ void kiln__cpu_out_free(kiln__cpu_out *out)
   kiln__free(&out->alloc, out);
 }
 
-/* ---- Formats ------------------------------------------------------------- */
+/* ---- Formatting ---------------------------------------------------------- */
 
 enum { MAX_WIDTH = 1000, MAX_ARGUMENTS = 32, PIECE = 2200 };
 
-/* The progress of one call of printf(). */
+/* The state of one call of printf(). */
 typedef struct printing {
   kiln__cpu_warp *w;
   int lane;
   uint64_t args;
-  uint64_t at; /* bytes of arguments read so far */
+  uint64_t at; /* number of argument bytes read so far */
   int n_args;
   kiln__buf text;
 } printing;
 
-/* One conversion specification, as "%-8.3f". */
+/* One conversion specification, such as "%-8.3f". */
 typedef struct conversion {
   char flags[8];
-  int width, precision; /* precision -1: not given */
-  bool wide;            /* ll, l, j, z, t: the argument has 64 bits */
-  unsigned narrow;      /* 2 after h, 1 after hh, else 0 */
+  int width, precision; /* a precision of -1 means that none was given */
+  bool wide; /* the argument has 64 bits (length modifier ll, l, j, z or t) */
+  /* bytes of the argument: 2 after h, 1 after hh; otherwise 0 */
+  unsigned narrow;
   char specifier;
 } conversion;
 
@@ -203,8 +204,8 @@ static bool read_conversion(printing *p, conversion *v, const char **c)
   return true;
 }
 
-/* Build the conversion for the host's snprintf(): flags, width and precision,
- * then `tail` and the specifier. */
+/* Builds a format string for the host's snprintf(): flags, width and precision,
+ * followed by `tail` and the conversion specifier. */
 static void host_format(const conversion *v, char out[40], const char *tail)
 {
   char precision[16] = "";
@@ -246,7 +247,7 @@ static void print_integer(printing *p, const conversion *v)
   kiln__buf_text(&p->text, piece);
 }
 
-/* The decimal point is '.' whatever the locale of the program. */
+/* Prints a floating-point number. The decimal point is '.' in every locale. */
 static void print_float(printing *p, const conversion *v)
 {
   const uint64_t bits = next_argument(p, 8);
@@ -370,7 +371,7 @@ static void print_all(printing *p, const char *c)
       kiln__buf_add(&p->text, c++, 1);
     } else if (p->n_args < MAX_ARGUMENTS && read_conversion(p, &v, &c)) {
       print_one(p, &v);
-    } else { /* what is no conversion is printed as it is */
+    } else { /* print an invalid conversion unchanged */
       kiln__buf_add(&p->text, start, (size_t)(c - start));
     }
   }

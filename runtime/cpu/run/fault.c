@@ -1,8 +1,7 @@
-/* fault.c -- why a grid stopped: the record of the first fault, and its
- * description.
+/* fault.c -- records the first fault of a grid and describes it.
  *
- * Handlers and schedulers call kiln__cpu_fault(); the description is made after
- * the launch, when the user asks for it. */
+ * Handlers and schedulers call kiln__cpu_fault(). The description is formatted
+ * after the launch, when the user asks for it. */
 #include "../model/demangle.h"
 #include "grid_job.h"
 
@@ -69,7 +68,7 @@ void kiln__cpu_fault_grid(kiln__cpu_job *job, kiln__cpu_fault_kind kind,
   atomic_store(&g->stopped, true);
 }
 
-/* ---- Deadlocks: who waits for what --------------------------------------- */
+/* ---- Deadlocks: which lanes wait for what -------------------------------- */
 
 typedef struct listing {
   kiln__cpu_job *job;
@@ -95,7 +94,8 @@ static void add(listing *l, const char *format, ...)
     l->used = l->size - 1;
 }
 
-/* Writes "file.cu:12 (PTX line 40)", or "PTX line 40" without .loc. */
+/* Writes the source position, such as "file.cu:12 (PTX line 40)". Without a
+ * .loc directive, the position is "PTX line 40". */
 static void place_of(const kiln__cpu_program *program,
                      const kiln__cpu_code *code, uint32_t insn, char *buf,
                      size_t size)
@@ -215,7 +215,7 @@ void kiln__cpu_fault_deadlock(kiln__cpu_job *job, const kiln__cpu_gang *gangs,
   atomic_store(&job->grid.stopped, true);
 }
 
-/* ---- Text for people ----------------------------------------------------- */
+/* ---- Description of a fault ---------------------------------------------- */
 
 static const struct {
   const char *what, *look;

@@ -1,18 +1,19 @@
-/* frame.c -- frames: the registers of one function for the lanes of a warp.
+/* frame.c -- allocates frames. A frame contains the registers of one function
+ * for the lanes of a warp.
  *
- * A frame is made once per worker and function and kept for reuse, because
- * calls are frequent and frames are large (128 or 256 bytes per register).
+ * A frame is allocated for one function and one worker and is then reused.
+ * Calls are frequent, and frames are large (128 or 256 bytes per register).
  * Constants of the code (immediates, addresses, special registers) occupy
- * registers too. They are written when the frame is made; only those that
- * change with the block or warp are written again. */
+ * registers, too. These registers are written when the frame is allocated. Only
+ * the constants that depend on the block or the warp are written again. */
 #include "grid_job.h"
 
 enum { ALIGN = 64 };
 
-/* When the value of a constant changes. */
+/* How often the value of a constant changes. */
 typedef enum when {
   ALWAYS_SAME,
-  BY_WARP, /* and with the lane */
+  BY_WARP, /* changes with the warp and the lane */
   BY_BLOCK
 } when;
 
@@ -26,9 +27,10 @@ static uint32_t thread_of(const kiln__cpu_warp *w, uint32_t lane, unsigned axis)
                      : t / dim[0] / dim[1];
 }
 
-/* Special registers: when each changes, and its value in the warp w of block b
- * of grid g. AXES is for three registers, whose axis is i. Those that are left
- * out (reserved shared memory, performance monitors) are 0. */
+/* The special registers: how often each register changes, and its value in warp
+ * w of block b of grid g. AXES describes three registers, one per axis i.
+ * Special registers that are not in this table are 0, such as performance
+ * monitors and the size of reserved shared memory. */
 /* clang-format off */
 #define SPECIALS(ONE, AXES)                                                    \
   AXES(TID, BY_WARP, thread_of(w, lane, i))                                    \

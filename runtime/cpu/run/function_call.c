@@ -1,10 +1,11 @@
-/* function_call.c -- calls of device functions: a frame, a part of the stack,
- * and copied parameters.
+/* function_call.c -- calls of device functions: allocates a frame and a section
+ * of the stack, and copies parameters.
  *
- * Every lane has a stack of local_stride bytes. A call takes the part above the
- * caller's: local variables, parameters, results. Parameters are copied between
- * the parts, as PTX's .param space prescribes. The file also holds two slow
- * paths of the schedulers. */
+ * Every lane has a stack of local_stride bytes. A call uses the section above
+ * the caller's section for local variables, parameters and results. Parameters
+ * are copied from one section to the other, because each function has its own
+ * PTX .param variables. The file also contains two slow paths of the
+ * schedulers. */
 #include "grid_job.h"
 
 #include <string.h>

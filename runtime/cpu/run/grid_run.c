@@ -1,9 +1,9 @@
-/* grid_run.c -- a launch: its job, its workers, and the order in which blocks
- * start.
+/* grid_run.c -- runs a launch: creates its job and its workers, and determines
+ * the order in which blocks start.
  *
- * Each worker takes gangs from a shared counter, starts them in that order and
- * runs its resident gangs round by round, oldest first. See grid_run.h for the
- * idea and its invariant. */
+ * Each worker takes gangs from a shared counter and starts the gangs in this
+ * order. The worker runs its resident gangs in rounds, oldest first. grid_run.h
+ * explains the idea and its invariant. */
 #include "grid_job.h"
 
 #include <string.h>
@@ -27,8 +27,8 @@ static uint64_t scrambled(uint64_t x)
   return x ^ (x >> 31);
 }
 
-/* A step below n that has no common divisor with n: adding it modulo n visits
- * all numbers. */
+/* Returns a step below n that has no common divisor with n. Adding this step
+ * repeatedly modulo n visits all numbers below n. */
 static uint64_t step_through(uint64_t n, uint64_t seed)
 {
   uint64_t step = scrambled(seed) % n;
@@ -40,13 +40,14 @@ static uint64_t step_through(uint64_t n, uint64_t seed)
 
 __extension__ typedef unsigned __int128 wide;
 
-/* Number of the i-th gang to start. A seed permutes the gangs that can be
- * resident together, while later ones start later, as on a GPU: a block may
- * wait for blocks of lower index. CUDA does not promise that this works, but
- * CUB and Kiln's decoupled look-back rely on it.
+/* Returns the number of the i-th gang to start. A seed permutes the gangs that
+ * can be resident at the same time; all other gangs start later, as on a GPU. A
+ * block may therefore wait for blocks with lower numbers. CUDA does not
+ * guarantee this order, but CUB and Kiln's decoupled look-back rely on it.
  *
- * If not all gangs fit at once, only half of the slots are permuted. The other
- * half is for blocks that stay and serve those behind them. */
+ * If not all gangs are resident at the same time, only half of the slots are
+ * permuted. The other half lets later blocks start while a resident block
+ * serves them. */
 static uint64_t gang_number(const kiln__cpu_job *job, uint64_t i)
 {
   const uint64_t seed = job->grid.seed;
@@ -65,7 +66,7 @@ static uint64_t gang_number(const kiln__cpu_job *job, uint64_t i)
                             n);
 }
 
-/* ---- A worker ------------------------------------------------------------ */
+/* ---- Workers ------------------------------------------------------------- */
 
 static bool may_start(const kiln__cpu_worker *worker)
 {
@@ -77,11 +78,12 @@ static bool may_start(const kiln__cpu_worker *worker)
               job->n_gangs);
 }
 
-/* Number of the next gang in order; n_gangs or more at the end. A thread takes
- * several neighbouring gangs at once, so that threads seldom meet at the
- * counter and write to separate places. Near the end it takes fewer, so that no
- * thread is left with many. Each thread starts its own gangs in order, hence
- * the lowest unfinished gang can always be started. */
+/* Returns the number of the next gang in order, or a number >= n_gangs if no
+ * gang is left. A worker takes several consecutive gangs at once. Workers
+ * therefore rarely contend for the counter, and they write to different memory
+ * regions. Near the end of the grid, a worker takes fewer gangs, so that the
+ * load stays balanced. Each worker starts its gangs in order, so the lowest
+ * unfinished gang can always be started. */
 static uint64_t next_gang(kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
@@ -103,7 +105,8 @@ static uint64_t next_gang(kiln__cpu_worker *worker)
   return worker->next++;
 }
 
-/* Start one more gang at the end of the list, if any is left. */
+/* Starts one more gang, if any is left, and appends it to the list of resident
+ * gangs. */
 static void start_one(kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
@@ -135,8 +138,8 @@ static void end_gang(kiln__cpu_worker *worker, kiln__cpu_gang **link)
   kiln__cpu_gang_end(gang);
 }
 
-/* Run each resident gang once, oldest first. Gangs that end make way for new
- * ones. */
+/* Runs each resident gang once, oldest first. A new gang takes the slot of each
+ * gang that finishes. */
 static void go_round(kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
@@ -144,7 +147,8 @@ static void go_round(kiln__cpu_worker *worker)
 
   while (!atomic_load_explicit(&job->grid.stopped, memory_order_relaxed)) {
     if (*link == NULL && may_start(worker))
-      start_one(worker); /* at the end of the list, where `link` is */
+      /* appends at the end of the list, where `link` points */
+      start_one(worker);
     if (*link == NULL)
       break;
     switch (kiln__cpu_gang_run(*link)) {
@@ -213,7 +217,7 @@ static void worker_free(kiln__cpu_worker *worker)
   kiln__free(&worker->job->alloc, worker->tallies);
 }
 
-/* ---- A job --------------------------------------------------------------- */
+/* ---- Jobs ---------------------------------------------------------------- */
 
 static uint32_t rounded(uint32_t value, uint32_t to)
 {
@@ -276,8 +280,8 @@ static kiln_status check_launch(const kiln__cpu_launch_desc *l)
   return KILN_OK;
 }
 
-/* Grid-wide synchronisation counts arrivals in memory of its own: the size of
- * that memory, then the counter. */
+/* Allocates the workspace in which grid-wide synchronisation counts arrivals.
+ * The workspace contains its own size in bytes, followed by the counter. */
 static kiln_status make_workspace(kiln__cpu_job *job)
 {
   kiln__cpu_range range = {.kind = KILN__RANGE_INTERNAL,
@@ -356,8 +360,8 @@ done:
   return st;
 }
 
-/* The calling thread is the first worker. If a thread cannot be created, the
- * others take its share. */
+/* Runs all workers; the calling thread is the first worker. If a thread cannot
+ * be created, the other workers run its gangs. */
 static void run_workers(kiln__cpu_job *job)
 {
   bool made[64] = {false};

@@ -1,24 +1,27 @@
 /* livelock.c -- detects launches that can only spin.
  *
- * Problem: a kernel whose threads poll memory that nobody will write never
- * ends. A time limit cannot tell it from a long computation.
+ * Problem: a kernel never ends if its threads poll memory that no thread will
+ * write. A time limit cannot distinguish such a kernel from a long computation.
  *
- * Idea: a warp whose state (registers, stacks, positions) comes again while
- * memory stayed the same repeats itself for ever, unless somebody else changes
- * memory. If that holds for every warp of every worker, nobody will.
+ * Idea: suppose the state of a warp (registers, stacks, pcs) occurs a second
+ * time and memory has not changed in between. The warp then repeats itself
+ * forever, unless another thread changes memory. If this holds for every warp
+ * of every worker, no thread will change memory.
  *
- * How: a worker that has run long without finishing anything asks all workers
- * to take part. Each begins to record changes of memory (spin_trace.c). Once
- * all do, each saves a hash of the state of every running warp and compares it
- * in later rounds. Any change of memory ends the search, and the worker waits
- * twice as long before the next one.
+ * Algorithm: a worker that has run for a long time without finishing anything
+ * starts a search, and all workers take part. Each worker begins to record
+ * changes of memory (spin_trace.c). Once all workers record, each worker saves
+ * a hash of the state of every running warp and compares this hash in later
+ * rounds. Any change of memory ends the search. The worker waits twice as long
+ * before it starts the next search.
  *
- * Loops that count while they poll never reach the same state again. They are
- * given up after MAX_ROUNDS rounds in which every warp did nothing but poll.
+ * A loop that counts its iterations while it polls never reaches the same state
+ * again. The search treats such loops as spinning after MAX_ROUNDS rounds in
+ * which every warp only polled.
  *
- * Cost: nothing until a worker was quiet for 2^20 warp instructions; then
- * tracing of stores and one hash per warp in rounds 1 to 64 and every 16th
- * later. */
+ * Cost: there is no cost until a worker has run 2^20 warp instructions without
+ * progress. During a search, stores are traced. Each warp is hashed in rounds 1
+ * to 64, and in every 16th round after that. */
 #include "grid_job.h"
 
 #include <string.h>
@@ -75,7 +78,7 @@ static uint64_t state_of(const kiln__cpu_warp *w)
     }
     return last != NULL ? hash_frames(hash, w, last) : hash;
   }
-  /* the order of groups is arbitrary, so their hashes are added */
+  /* The order of groups is arbitrary, so the hashes of all groups are added. */
   for (uint32_t i = 0; i < s->n_groups; i++) {
     const kiln__cpu_group *const g = &s->group[i];
     const uint64_t one =
@@ -86,7 +89,8 @@ static uint64_t state_of(const kiln__cpu_warp *w)
   return hash;
 }
 
-/* Whether every ready group has run since the state was saved. */
+/* Returns true if every ready group of lanes has run since the state of its
+ * warp was saved. */
 static bool all_ran(const kiln__cpu_schedule *s)
 {
   for (uint32_t i = 0; i < s->n_groups; i++) {
@@ -128,9 +132,10 @@ static bool any_change(const kiln__cpu_worker *worker)
   return worker->event;
 }
 
-/* Whether every warp repeats itself or waits. Compares the states and, in
- * rounds that are powers of two, saves them anew, since a loop may only have
- * begun. */
+/* Returns true if every warp of the worker repeats itself or waits. Compares
+ * the saved states with the current states. In rounds that are powers of two,
+ * the states are saved again, because a warp may have entered its loop after
+ * the last save. */
 static bool all_repeat(kiln__cpu_worker *worker)
 {
   const bool again = (worker->rounds & (worker->rounds - 1)) == 0;
@@ -230,7 +235,7 @@ void kiln__cpu_livelock_leave(kiln__cpu_worker *worker)
 
   pthread_mutex_lock(&job->livelock_lock);
   job->n_active--;
-  /* what it did last may have released others */
+  /* The last actions of this worker may have released other warps. */
   job->phase = NOT_LOOKING;
   pthread_mutex_unlock(&job->livelock_lock);
 }

@@ -1,7 +1,8 @@
-/* system_calls.c -- functions that the device itself provides to kernels:
- * vprintf, malloc, free, __assertfail, memcpy and memset.
+/* system_calls.c -- implements the functions that the device itself provides to
+ * kernels: vprintf, malloc, free, __assertfail, memcpy and memset.
  *
- * They are declared but not defined in PTX. A call executes lane by lane. */
+ * PTX modules declare these functions but do not define them. A call is
+ * executed lane by lane. */
 #include "grid_job.h"
 
 #include <string.h>
@@ -23,7 +24,7 @@ kiln__cpu_system kiln__cpu_system_named(const char *name)
   return KILN__SYSTEM_NONE;
 }
 
-/* ---- Memory as a lane sees it -------------------------------------------- */
+/* ---- Memory access by one lane ------------------------------------------- */
 
 static uint8_t *within(uint8_t *first, uint64_t bytes, uint64_t offset,
                        uint64_t size)
@@ -123,8 +124,8 @@ static bool heap_free(kiln__cpu_warp *w, uint64_t address)
   return ok;
 }
 
-/* Copy a string of the kernel, at most size - 1 bytes; it ends where memory
- * cannot be read. */
+/* Copies a string of the kernel, at most size - 1 bytes. The copy stops at the
+ * first byte that cannot be read. */
 static void text_at(kiln__cpu_warp *w, int lane, uint64_t address, char *buf,
                     size_t size)
 {
@@ -215,7 +216,7 @@ static bool call_lane(kiln__cpu_warp *w, const kiln__cpu_frame *f,
     return !w->fault;
   case KILN__SYSTEM_ASSERT:
     assert_failed(w, f, in, lane);
-    return true; /* the other lanes print their texts, too */
+    return true; /* the other lanes print their messages, too */
   case KILN__SYSTEM_MEMCPY:
   case KILN__SYSTEM_MEMSET:
     return move_bytes(w, f, in, lane, which == KILN__SYSTEM_MEMSET);
