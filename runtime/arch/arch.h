@@ -1,5 +1,5 @@
-/* arch.h -- internal interface of the architecture tables. Pure functions of
- * their arguments: no GPU, no driver, no allocation. */
+/* arch.h -- the internal interface of the architecture tables. The functions
+ * are pure: they use no GPU and no driver, and allocate nothing. */
 #ifndef KILN_ARCH_INTERNAL_H
 #define KILN_ARCH_INTERNAL_H
 
@@ -7,17 +7,19 @@
 
 #include <kiln/arch.h>
 
-/* True if this capability exists only in integrated (Tegra) GPUs. Their machine
- * code runs on exactly that capability, and no other code runs on them. */
+/* Returns true if this compute capability exists only in integrated (Tegra)
+ * GPUs. Machine code for such a GPU runs on exactly that capability, and no
+ * other machine code runs on the GPU. */
 bool kiln__arch_tegra(int cc);
 
-/* The oldest and newest NVRTC known to make code for exactly `cc`, as 12080;
- * false if none does. */
+/* Finds the oldest and the newest NVRTC version (12080 = 12.8) known to make
+ * code for exactly the capability `cc`. Returns false if no version does. */
 bool kiln__nvrtc_span(int cc, int *first, int *last);
 
-/* Reads "sm_90a", "compute_75", "9.0" or "90". False, without an error record,
- * if the text is none of these or names a suffix that no such GPU has; *out
- * then holds what was read. */
+/* Parses a target such as "sm_90a", "compute_75", "9.0" or "90" into *out.
+ * Returns false, without an error record, if the text has another form or names
+ * a suffix that no GPU of that capability has; *out then holds the part that
+ * was parsed. */
 bool kiln__target_read(const char *text, kiln_target *out);
 
 #endif

@@ -1,11 +1,11 @@
-/* tiers.h -- what the files of the cache share.
+/* tiers.h -- declarations that the files of the cache share.
  *
- * A mutex guards only the memory tier, the flights and the opening of packs.
- * The disk tier holds no state between calls, so a folder that disappears,
- * fills up or changes its owner is noticed at the next call. In a forked child
- * a mutex that another thread held stays locked for ever: there the memory
- * tier, the flights and unopened packs are skipped, and the disk tier works as
- * before. */
+ * The mutexes guard only the memory tier, the flights and the opening of packs.
+ * The disk tier holds no state between calls, so the next call notices if the
+ * folder disappears, fills up or changes its owner. In a forked child, a mutex
+ * that another thread held at the fork stays locked for ever. The child
+ * therefore skips the memory tier, the flights and unopened packs, while the
+ * disk tier works as usual. */
 #ifndef KILN_CACHE_TIERS_H
 #define KILN_CACHE_TIERS_H
 
@@ -13,12 +13,14 @@
 
 enum {
   KILN__MEMORY_BUCKETS = 1024,
-  KILN__NAME_SIZE = 48,                  /* of an entry's file name */
-  KILN__WIRE_PARTS = KILN__SECTIONS + 1, /* the key, then the sections */
+  KILN__NAME_SIZE = 48, /* buffer size for an entry's file name */
+  /* number of parts: the key, then the sections */
+  KILN__WIRE_PARTS = KILN__SECTIONS + 1,
   KILN__WIRE_HEAD = 32 + KILN__WIRE_PARTS * 16 + 8
 };
 
-#define KILN__ENTRY_LIMIT ((uint64_t)1 << 30) /* bytes of a file */
+/* maximum size of an entry file in bytes */
+#define KILN__ENTRY_LIMIT ((uint64_t)1 << 30)
 
 /* ---- entry.c ---------------------------------------------------------------- */
 
@@ -26,9 +28,10 @@ struct kiln__entry {
   const kiln_allocator *alloc;
   unsigned refs;
   char hash[33];
-  uint64_t pack_item; /* 0, or 1 + index << 32 | pack: see pack_file.c */
-  size_t wire_size;   /* bytes as a file */
-  kiln__slice parts[KILN__WIRE_PARTS]; /* into block */
+  /* 0 if not from a pack, else 1 + index << 32 | pack: see pack_file.c */
+  uint64_t pack_item;
+  size_t wire_size;                    /* size of the entry's file in bytes */
+  kiln__slice parts[KILN__WIRE_PARTS]; /* slices of block */
   unsigned char block[];
 };
 
@@ -38,14 +41,16 @@ typedef struct kiln__wire {
   uint64_t sum[KILN__WIRE_PARTS];
 } kiln__wire;
 
-/* An entry whose block has space for a file of wire_size bytes, to be read
- * there and decoded. NULL: out of memory. */
+/* Allocates an entry whose block has space for an entry file of wire_size
+ * bytes. The caller reads the file into the block and calls
+ * kiln__entry_decode(). Returns NULL if memory ran out. */
 kiln__entry *kiln__entry_reserve(const kiln_allocator *a, size_t wire_size);
-/* Checks what was read into the block (sizes, checksums, META) and sets up the
- * parts. False if the entry is damaged. */
+/* Checks the file content in the entry's block (sizes, checksums, META) and
+ * sets the parts of the entry. Returns false if the content is damaged. */
 bool kiln__entry_decode(kiln__entry *entry);
-/* Checks the first KILN__WIRE_HEAD bytes of a file of `size` bytes: magic,
- * version, checksum, and that the parts add up to the size. */
+/* Checks the first KILN__WIRE_HEAD bytes of a file of `size` bytes: the magic
+ * number, the version, the checksum, and that the sizes of the parts add up to
+ * `size`. */
 bool kiln__wire_read(kiln__wire *out, const unsigned char *head, uint64_t size);
 void kiln__entry_head(const kiln__entry *entry,
                       unsigned char head[KILN__WIRE_HEAD]);
@@ -72,17 +77,17 @@ typedef struct kiln__tier {
 } kiln__tier;
 
 typedef struct kiln__pack_item {
-  char hash[33]; /* of the portable key */
+  char hash[33]; /* hash of the portable key */
   kiln_target target;
   uint64_t offset, size;
-  uint32_t rejected; /* the driver refused it: do not offer it again */
+  uint32_t rejected; /* the driver refused the image; it is not offered again */
 } kiln__pack_item;
 
 typedef struct kiln__pack {
   char *path;
   int fd;
-  uint32_t state;         /* 0 not tried, 1 open, 2 unusable */
-  kiln__pack_item *items; /* sorted by hash */
+  uint32_t state;         /* 0: not opened yet, 1: open, 2: unusable */
+  kiln__pack_item *items; /* array sorted by hash */
   size_t n;
 } kiln__pack;
 
@@ -93,16 +98,17 @@ struct kiln__cache {
   const kiln_allocator *alloc;
   const kiln__log *log;
   const kiln__fs *fs;
-  char *dir; /* absolute; NULL: no disk tier */
+  char *dir; /* absolute path of the folder; NULL if there is no disk tier */
   uint64_t cap;
   unsigned wait_ms;
   kiln__fork_guard fork;
-  kiln_cache_stats stats; /* atomics */
-  int64_t budget;         /* atomic: bytes to publish before the next scan */
-  uint32_t n_temps;       /* atomic: makes temporary names differ */
-  uint32_t warned;        /* atomic: one bit per kiln__warning */
+  kiln_cache_stats stats; /* updated atomically */
+  /* atomic: bytes that may be published before the next folder scan */
+  int64_t budget;
+  uint32_t n_temps; /* atomic: counter that makes temporary names unique */
+  uint32_t warned;  /* atomic: one bit per kiln__warning already logged */
 
-  pthread_mutex_t lock; /* guards memory, flights, waiters */
+  pthread_mutex_t lock; /* guards the memory tier, flights and waiters */
   kiln__tier memory;
   kiln__flight *flights;
   kiln__waiter *waiters;
@@ -122,7 +128,8 @@ static inline int64_t kiln__stat_ns(const struct stat *info)
   return (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;
 }
 
-/* A cache logs each kind of warning once; later ones go to the debug level. */
+/* A cache logs each kind of warning once. Later occurrences are logged at the
+ * debug level. */
 typedef enum kiln__warning {
   KILN__WARNING_FOLDER,
   KILN__WARNING_READ,
@@ -137,36 +144,41 @@ void kiln__warn(kiln__cache *cache, kiln__warning kind, const char *format, ...)
 
 /* ---- memory_tier.c ---------------------------------------------------------- */
 
-/* Called with cache->lock held. Returns a reference or NULL. */
+/* Looks up a key in the memory tier. The caller holds cache->lock. Returns a
+ * reference or NULL. */
 kiln__entry *kiln__tier_peek(kiln__cache *cache, const kiln__key *key);
-/* These take the lock. In a forked child they do nothing. */
+/* These functions take the lock. In a forked child they do nothing. */
 kiln__entry *kiln__tier_find(kiln__cache *cache, const kiln__key *key);
 void kiln__tier_put(kiln__cache *cache, kiln__entry *entry);
 void kiln__tier_drop(kiln__cache *cache, const kiln__entry *entry);
 uint64_t kiln__tier_clear(kiln__cache *cache);
-/* References to all entries; the caller frees the array with kiln__free().
- * KILN_OK, KILN_ENOMEM. */
+/* Lists references to all entries of the memory tier. The caller frees the
+ * array with kiln__free(). Returns KILN_OK or KILN_ENOMEM. */
 kiln_status kiln__tier_list(kiln__cache *cache, kiln__entry ***out, size_t *n);
 
 /* ---- names_locks.c ---------------------------------------------------------- */
 
-/* The cache folder, as kiln__folder_open(). */
+/* Opens the cache folder, with the contract of kiln__folder_open(). */
 int kiln__cache_folder(kiln__cache *cache, bool create, char why[256]);
-/* A file in the folder, as kiln__file_open(); symbolic links are refused. */
+/* Opens a file in the cache folder, with the contract of kiln__file_open().
+ * Symbolic links are refused. */
 int kiln__entry_open(kiln__cache *cache, int dir, const char *name, int flags,
                      mode_t mode);
 void kiln__entry_name(char name[KILN__NAME_SIZE], const char *hash);
-bool kiln__is_entry_name(const char *name);   /* of any format version */
-bool kiln__is_current_name(const char *name); /* of this one */
+bool kiln__is_entry_name(const char *name); /* of any format version */
+/* of the current format version */
+bool kiln__is_current_name(const char *name);
 bool kiln__is_temp_name(const char *name);
 
-/* Bytes of the one lock file. The descriptor stands for the lock: -1 if there
- * is none. */
+/* Offsets in the lock file of the bytes that are locked. A lock is represented
+ * by the file descriptor that holds it, or -1 if none does. */
 enum { KILN__EVICT_LOCK = 0 };
-/* Opens the lock file, or makes it; counts a failure. */
+/* Opens the lock file, and creates it if necessary. Counts a failure in the
+ * statistics. */
 int kiln__lock_file(kiln__cache *cache, int dir);
-/* Tries for up to `wait_ms`. False with errno: EAGAIN if it is held elsewhere,
- * another code if locks do not work here. */
+/* Tries to lock a byte for up to `wait_ms` milliseconds. Returns false with
+ * errno EAGAIN if another process holds the lock, or with another errno if
+ * locks do not work in this file system. */
 bool kiln__lock_wait(kiln__cache *cache, int fd, off_t at, unsigned wait_ms);
 void kiln__lock_release(kiln__cache *cache, int fd, off_t at);
 
@@ -175,29 +187,31 @@ void kiln__lock_release(kiln__cache *cache, int fd, off_t at);
 typedef enum kiln__verdict {
   KILN__LOADED,
   KILN__ABSENT,
-  KILN__BAD,   /* not a good entry of ours */
+  KILN__BAD,   /* not a valid entry of this format version */
   KILN__FAILED /* a system call or an allocation failed */
 } kiln__verdict;
 
-/* Reads and checks the entry of `size` bytes at `at` in an open file, head
- * first. KILN__FAILED with errno. */
+/* Reads and checks an entry of `size` bytes at offset `at` of an open file,
+ * beginning with the header. Sets errno if the result is KILN__FAILED. */
 kiln__verdict kiln__wire_load(kiln__cache *cache, int fd, uint64_t at,
                               uint64_t size, kiln__entry **out);
-/* Reads one file whole and checks it. `info` is what fstat said. */
+/* Reads and checks a whole entry file. `info` is the result of fstat(). */
 kiln__verdict kiln__disk_load(kiln__cache *cache, int dir, const char *name,
                               kiln__entry **out, struct stat *info);
-/* Reads the key text only, for listings, into an empty buffer. */
+/* Reads only the key text of an entry file, for listings, into an empty buffer.
+ */
 kiln__verdict kiln__disk_peek(kiln__cache *cache, int dir, const char *name,
                               kiln__buf *key, struct stat *info);
-/* Unlinks the name if it still refers to the file that `info` describes. False
- * with errno. */
+/* Unlinks the name if it still refers to the file that `info` describes.
+ * Returns false and sets errno on failure. */
 bool kiln__disk_unlink(kiln__cache *cache, int dir, const char *name,
                        const struct stat *info);
-/* The entry of a key, or NULL. Removes and counts what is damaged. */
+/* Reads the entry of a key from disk, or returns NULL. Removes and counts a
+ * damaged file. */
 kiln__entry *kiln__disk_read(kiln__cache *cache, const kiln__key *key);
-/* Writes the entry to the folder; a failure is counted and logged. */
+/* Writes the entry to the cache folder. A failure is counted and logged. */
 void kiln__disk_publish(kiln__cache *cache, kiln__entry *entry);
-/* Removes the file that holds exactly this entry. */
+/* Removes the file of exactly this entry. */
 void kiln__disk_reject(kiln__cache *cache, kiln__entry *entry);
 
 /* ---- evict.c ---------------------------------------------------------------- */
@@ -205,50 +219,52 @@ void kiln__disk_reject(kiln__cache *cache, kiln__entry *entry);
 typedef struct kiln__file_item {
   int64_t used_ns;
   uint64_t bytes;
-  bool future; /* the time is ahead of the clock: counts as old */
+  /* modification time lies in the future; the file counts as old */
+  bool future;
   char name[KILN__NAME_SIZE];
 } kiln__file_item;
 
 typedef struct kiln__files {
-  kiln__file_item *items; /* entries, of any format version */
+  kiln__file_item *items; /* entry files of any format version */
   size_t n, capacity;
-  uint64_t bytes; /* of all files */
-  uint64_t swept; /* stale temporary files removed */
+  uint64_t bytes; /* total size of all files */
+  uint64_t swept; /* number of stale temporary files removed */
 } kiln__files;
 
-/* Lists the folder; `sweep` removes stale temporary files. KILN_OK, KILN_EIO
- * with errno, KILN_ENOMEM; writes no error record. */
+/* Lists the cache folder. `sweep` also removes stale temporary files. Returns
+ * KILN_OK, KILN_EIO with errno, or KILN_ENOMEM, without an error record. */
 kiln_status kiln__files_list(kiln__cache *cache, int dir, bool sweep,
                              kiln__files *out);
 void kiln__files_free(kiln__cache *cache, kiln__files *scan);
 /* Removes the least recently used entries until at most `target` bytes remain.
- * Returns how many it removed. */
+ * Returns the number of removed entries. */
 uint64_t kiln__evict(kiln__cache *cache, int dir, kiln__files *scan,
                      uint64_t target);
-/* Waits briefly for the eviction lock: its descriptor, or -1. */
+/* Waits briefly for the eviction lock. Returns the descriptor that holds the
+ * lock, or -1. */
 int kiln__evict_lock(kiln__cache *cache, int dir);
-/* Makes space for a file of `size` bytes. False with errno if there is none.
- * *lock receives the eviction lock or -1; the caller releases it once the bytes
- * are in the folder. */
+/* Makes space for a file of `size` bytes. Returns false and sets errno if that
+ * fails. *lock receives the eviction lock or -1; the caller releases the lock
+ * once the file is in the folder. */
 bool kiln__space_make(kiln__cache *cache, int dir, uint64_t size, int *lock);
 
 /* ---- flight.c --------------------------------------------------------------- */
 
-/* Makes the entry once for all threads and processes that want it; see
- * flight.c. Status as kiln__cache_fetch(). */
+/* Makes the entry once for all threads and processes that request it (see
+ * flight.c). Returns the statuses of kiln__cache_fetch(). */
 kiln_status kiln__flight_run(kiln__cache *cache, const kiln__fetch *fetch,
                              kiln__entry **out, kiln_origin *origin);
-/* Calls make, counts the miss, and publishes the result. */
+/* Calls `make`, counts the miss, and publishes the resulting entry. */
 kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
                        kiln__entry **out);
 
 /* ---- pack_file.c ------------------------------------------------------------ */
 
-/* Records the paths; the files are opened at the first look-up. */
+/* Records the paths of the packs. The files are opened at the first look-up. */
 kiln_status kiln__packs_create(kiln__cache *cache, const char *const *paths,
                                size_t n);
 void kiln__packs_free(kiln__cache *cache);
-/* The driver refused this entry: no pack offers it again. */
+/* Marks an entry as refused by the driver, so that no pack offers it again. */
 void kiln__packs_reject(kiln__cache *cache, const kiln__entry *entry);
 
 #endif

@@ -1,4 +1,5 @@
-/* compile_pool.h -- a bounded set of threads that run compiles in order. */
+/* compile_pool.h -- a thread pool of bounded size that runs compile tasks in
+ * the order of their submission. */
 #ifndef KILN_COMPILE_POOL_H
 #define KILN_COMPILE_POOL_H
 
@@ -6,32 +7,36 @@
 
 typedef struct kiln__pool kiln__pool;
 
-/* A unit of work; embed it in what the work needs. It must stay valid until
- * `run` was called or kiln__pool_remove returned true. */
+/* A task of the pool. Embed it in a struct with the data that the task needs.
+ * It must stay valid until `run` was called or kiln__pool_remove() returned
+ * true. */
 typedef struct kiln__task {
   struct kiln__task *next;
-  void (*run)(struct kiln__task *task); /* on a pool thread, no lock held */
+  /* called on a pool thread with no lock held */
+  void (*run)(struct kiln__task *task);
 } kiln__task;
 
-/* Starts no thread yet. `threads` is the bound, raised to 1 and lowered to 64.
- * KILN_OK, KILN_ENOMEM. */
+/* Creates a pool without starting a thread. `threads` is the maximum number of
+ * threads, clamped to 1..64. Returns KILN_OK or KILN_ENOMEM. */
 kiln_status kiln__pool_create(kiln__pool **out, const kiln_allocator *a,
                               unsigned threads);
-/* Runs what is queued, then joins the threads. In a forked child, which has no
- * threads, only frees the memory. NULL is allowed. */
+/* Runs all queued tasks, then joins the threads. A forked child has no pool
+ * threads, so there the function only frees the memory. NULL is allowed. */
 void kiln__pool_free(kiln__pool *pool);
 
-/* Queues a task. If no thread runs and none can be started, and in a forked
- * child, the task runs in the calling thread before this returns. */
+/* Queues a task. In a forked child, or if no thread is running and none can be
+ * started, the task runs in the calling thread before the function returns. */
 void kiln__pool_add(kiln__pool *pool, kiln__task *task);
 
-/* Removes a task that has not started. False if it has, or was never queued. */
+/* Removes a task that has not started. Returns false if the task has started or
+ * was never queued. */
 bool kiln__pool_remove(kiln__pool *pool, kiln__task *task);
 
-/* Enclose every run of the compiler, on any thread: at most as many run at once
- * as the pool may have threads. Enter waits for a turn; a thread must not hold
- * two. In a forked child both do nothing, since turns of the parent's threads
- * would never end. */
+/* Call these functions before and after every run of the compiler, on any
+ * thread: they limit the number of concurrent compilations to the size of the
+ * pool. kiln__pool_enter() waits for a free slot; a thread must not hold two
+ * slots. In a forked child both functions do nothing, since the parent's
+ * threads would never release their slots there. */
 void kiln__pool_enter(kiln__pool *pool);
 void kiln__pool_leave(kiln__pool *pool);
 

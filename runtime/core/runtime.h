@@ -1,5 +1,5 @@
-/* runtime.h -- the root object: it owns driver, compilers, cache and threads.
- */
+/* runtime.h -- the root object, which owns the driver table, the compilers, the
+ * cache and the compile pool. */
 #ifndef KILN_RUNTIME_INTERNAL_H
 #define KILN_RUNTIME_INTERNAL_H
 
@@ -18,24 +18,27 @@ struct kiln_runtime {
   kiln__nvrtc_set *nvrtc;
   kiln__pool *pool;
 
-  pthread_mutex_t lock; /* guards what follows; never held while compiling */
+  /* guards the following members; never held while compiling */
+  pthread_mutex_t lock;
   bool driver_ready, driver_missing;
   kiln__driver driver;
-  kiln_error driver_error; /* the record, if driver_missing */
+  kiln_error driver_error; /* error record if driver_missing is set */
   bool link_tried;
   kiln__nvjitlink *link;
 
   bool ignore_env;
-  const kiln__driver *given_driver;   /* the caller's table, or NULL */
-  char *driver_path, *nvjitlink_path; /* as the caller gave them, or NULL */
+  const kiln__driver *given_driver;   /* the caller's driver table, or NULL */
+  char *driver_path, *nvjitlink_path; /* the caller's paths, or NULL */
 };
 
-/* The initialised driver, found at the first call. Any thread. KILN_OK,
- * KILN_ENODRIVER, KILN_ENODEVICE, KILN_EDRIVER, KILN_EFORKED. */
+/* Returns the initialised driver in *out; the first call finds and loads it.
+ * Returns KILN_OK, KILN_ENODRIVER, KILN_ENODEVICE, KILN_EDRIVER or
+ * KILN_EFORKED. Thread-safe. */
 kiln_status kiln__runtime_driver(kiln_runtime *rt, const kiln__driver **out);
 
-/* nvJitLink, found at the first call; NULL if there is none, which is no
- * failure. Any thread. KILN_OK, KILN_ENOMEM. */
+/* Returns nvJitLink in *out; the first call finds and loads it. *out is NULL if
+ * nvJitLink is not installed, which is not a failure. Returns KILN_OK or
+ * KILN_ENOMEM. Thread-safe. */
 kiln_status kiln__runtime_link(kiln_runtime *rt, kiln__nvjitlink **out);
 
 #endif

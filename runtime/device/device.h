@@ -1,10 +1,12 @@
-/* device.h -- the inside of devices, streams, events, modules and kernels.
+/* device.h -- the internal interface of devices, streams, events, modules and
+ * kernels.
  *
- * Who calls what: every public function that needs the driver runs between
- * kiln__enter() and kiln__leave(). Functions marked "needs a scope" must be called
- * between the two. ops/ uses kiln__module_start() to compile several programs at
- * once, kiln__refuse_capture() for its checked modes, and the `ops` members, in which
- * it keeps specialised kernels per device and temporary storage per stream. */
+ * Every public function that needs the driver calls it between kiln__enter()
+ * and kiln__leave(). Functions marked "needs a scope" must be called between
+ * these two calls. The folder ops/ uses kiln__module_start() to compile several
+ * programs concurrently and kiln__refuse_capture() in its checked modes. ops/
+ * also stores specialised kernels per device and temporary storage per stream
+ * in the `ops` members. */
 #ifndef KILN_DEVICE_INTERNAL_H
 #define KILN_DEVICE_INTERNAL_H
 
@@ -21,46 +23,53 @@
 struct kiln_device {
   kiln_runtime *rt;
   const kiln__driver *driver;
-  _Atomic(CUcontext) context; /* NULL until first use */
-  uint64_t context_id; /* the driver's number of it, 0 if it has none; the
-                                 driver reuses handles, but not numbers */
+  _Atomic(CUcontext) context; /* NULL until the first use */
+  /* the driver's unique id of the context, or 0; the driver reuses handles, but
+   * not ids */
+  uint64_t context_id;
   CUdevice handle;
   kiln_context_kind kind;
   unsigned context_flags;
   pthread_mutex_t lock; /* held while the context is created */
-  kiln_traits traits;   /* of the capability, with this GPU's own limits */
+  /* of the compute capability, with this GPU's own limits */
+  kiln_traits traits;
   kiln_device_info info;
-  _Atomic(void *) ops; /* of ops/: specialised kernels; NULL until the first */
-  void (*ops_free)(kiln_device *device); /* frees `ops`; set with it */
+  /* specialised kernels of ops/; NULL until the first use */
+  _Atomic(void *) ops;
+  void (*ops_free)(kiln_device *device); /* frees `ops`; set together with it */
   _Atomic(void *)
-      tuned; /* of ops/: parameters that were set or read, or NULL */
-  _Atomic bool tuned_read; /* the tuning file was looked for */
+      tuned; /* tuning parameters of ops/ that were set or read, or NULL */
+  _Atomic bool tuned_read; /* true once the tuning file was searched for */
   void (*tuned_free)(kiln_device *device);
 };
 
-/* Between kiln__enter() and kiln__leave() the device's context is current in this thread.
- * kiln__leave() restores what was current before, also if that was none. Scopes nest. */
+/* Between kiln__enter() and kiln__leave() the device's context is current in
+ * this thread. kiln__leave() restores the context that was current earlier, or
+ * none if none was current. Scopes may nest. */
 typedef struct kiln__scope {
   const kiln__driver *driver;
-  bool pushed; /* the context was not current and has to be popped */
+  bool pushed; /* kiln__enter() pushed the context, so kiln__leave() pops it */
 } kiln__scope;
 
-/* Enters; creates the context on first use. KILN_OK, KILN_EINVAL (device is NULL),
- * KILN_EFORKED, KILN_EDRIVER, KILN_EDEVMEM, KILN_ESTICKY. After a failure kiln__leave()
- * must not be called. Any thread. */
+/* Begins a scope, and creates the context on first use. Returns KILN_OK,
+ * KILN_EINVAL (`device` is NULL), KILN_EFORKED, KILN_EDRIVER, KILN_EDEVMEM or
+ * KILN_ESTICKY. After a failure kiln__leave() must not be called. Thread-safe.
+ */
 kiln_status kiln__enter(kiln_device *device, kiln__scope *scope);
 void kiln__leave(const kiln__scope *scope);
 
-/* Enters in order to free something. false: the driver must not be called, since this is
- * a forked child, there is no context yet, or the caller has destroyed or reset it. What
- * was to be freed is gone then. Writes no error record. */
+/* Begins a scope in order to free a driver object. Returns false if the driver
+ * must not be called: in a forked child, without a context, or after the caller
+ * destroyed or reset the context. The object no longer exists in these cases.
+ * Writes no error record. */
 bool kiln__enter_to_free(kiln_device *device, kiln__scope *scope);
-/* Does the context still exist, as far as the driver reports it? */
+/* Returns true if the context still exists, as far as the driver reports it. */
 bool kiln__context_alive(const kiln_device *device, CUcontext context);
 
-/* While anything is captured in the default mode, the driver forbids some calls to every
- * thread, such as loading and allocating, although they disturb no capture. Between
- * kiln__relax() and kiln__unrelax() they are allowed in this thread. Needs a scope. */
+/* While any stream is captured in the default mode, the driver forbids some
+ * calls in all threads, such as loading modules and allocating memory, although
+ * these calls disturb no capture. Between kiln__relax() and kiln__unrelax()
+ * they are allowed in this thread. Needs a scope. */
 typedef struct kiln__relaxed {
   const kiln__driver *driver;
   CUstreamCaptureMode before;
@@ -70,13 +79,15 @@ typedef struct kiln__relaxed {
 void kiln__relax(const kiln__driver *driver, kiln__relaxed *relaxed);
 void kiln__unrelax(kiln__relaxed *relaxed);
 
-/* Turns a driver's result into a status and, for a failure, writes the record. */
+/* Converts a driver result to a status and writes an error record if it is a
+ * failure. */
 kiln_status kiln__device_rc(const kiln_device *device, CUresult rc,
                             const char *call);
 
-/* Runs one call of the driver in a scope of its own: st is set to the status of
- * kiln__enter(), or else to that of `call`, which is a member of the driver's table with
- * its arguments. `text` is the exported name, for the record. */
+/* Runs one driver call in a scope of its own. `st` receives the status of
+ * kiln__enter(), or else that of `call`, which is a member of the driver table
+ * with its arguments. `text` is the exported function name for the error
+ * record. */
 #define KILN__IN_SCOPE(st, device, call, text)                                 \
   do {                                                                         \
     kiln_device *const device_ = (device);                                     \
@@ -89,23 +100,27 @@ kiln_status kiln__device_rc(const kiln_device *device, CUresult rc,
     }                                                                          \
   } while (0)
 
-/* KILN_EUNSUPPORTED for an optional function that this driver does not have. */
+/* Returns KILN_EUNSUPPORTED for an optional function that this driver does not
+ * have. */
 kiln_status kiln__device_missing(const char *call);
 
 struct kiln_stream {
   kiln_device *device;
   CUstream handle;
-  bool owned;              /* false: wrapped, the caller destroys the handle */
-  kiln_timeline *timeline; /* records launches, copies and fills; or NULL */
-  _Atomic(void *) ops; /* of ops/: temporary storage; NULL until the first */
+  bool owned; /* false if wrapped: the caller destroys the handle */
+  /* timeline that records launches, copies and fills, or NULL */
+  kiln_timeline *timeline;
+  _Atomic(void *) ops; /* temporary storage of ops/; NULL until the first use */
   void (*ops_free)(kiln_stream *stream);
 };
 
-/* Is the stream being captured into a graph? Also true for the legacy default stream
- * while a blocking stream is captured. false on failure. Needs a scope. */
+/* Returns true if the stream is being captured into a graph, and also for the
+ * legacy default stream while a blocking stream is captured. Returns false on
+ * failure. Needs a scope. */
 bool kiln__capturing(const kiln__driver *driver, CUstream handle);
-/* KILN_ECAPTURE if the stream is being captured: for calls that wait for it, which would
- * invalidate the capture. `call` is the public function that is refused. */
+/* Returns KILN_ECAPTURE if the stream is being captured. Functions that wait
+ * for the stream call this first, since waiting would invalidate the capture.
+ * `call` is the name of the public function. */
 kiln_status kiln__refuse_capture(const kiln_device *device, CUstream handle,
                                  const char *call);
 
@@ -117,17 +132,18 @@ struct kiln_event {
 struct kiln_module {
   kiln_device *device;
   CUmodule handle;
-  bool owned;        /* false: wrapped, the caller unloads the handle */
+  bool owned;        /* false if wrapped: the caller unloads the handle */
   kiln_image *image; /* NULL for a wrapped module */
-  char *ptx;         /* of a wrapped module, for parameter sizes, or NULL */
+  char *ptx;         /* PTX of a wrapped module, for parameter sizes, or NULL */
   kiln_ladder_result ladder;
-  pthread_mutex_t lock; /* guards the list */
+  pthread_mutex_t lock; /* guards the list of kernels */
   kiln_kernel *kernels;
 };
 
-/* kiln_module_load() in two steps. Several programs compile at once if all are started
- * before the first is finished. desc must stay valid until then. Each successful start
- * must be finished exactly once, in the same thread. */
+/* kiln_module_load() in two steps. Several programs compile concurrently if all
+ * loads are started before the first is finished. `desc` must stay valid until
+ * the load is finished. Each successful start must be finished exactly once, in
+ * the same thread. */
 typedef struct kiln__loading {
   kiln_module *module;
   const kiln_program_desc *desc;
@@ -139,37 +155,40 @@ kiln_status kiln__module_start(kiln__loading *out, kiln_device *device,
                                const kiln_program_desc *desc);
 kiln_status kiln__module_finish(kiln__loading *loading, kiln_module **out);
 
-/* What a launch reads comes first, in one cache line. */
+/* The members that a launch reads come first, in one cache line. */
 struct kiln_kernel {
   CUfunction handle;
   kiln_device *device;
-  const uint32_t *sizes; /* of the parameters, n_params of them */
+  const uint32_t *sizes; /* sizes of the n_params parameters in bytes */
   _Atomic uint32_t
-      smem_opted_in;     /* bytes of dynamic shared memory allowed so far */
-  uint32_t smem_limit;   /* most bytes that can be allowed */
-  uint32_t max_grid[3];  /* the device's */
-  uint16_t max_block[3]; /* the device's */
-  uint16_t max_threads;  /* the kernel's, per block */
+      smem_opted_in; /* dynamic shared memory allowed so far, in bytes */
+  /* maximum dynamic shared memory that can be allowed, in bytes */
+  uint32_t smem_limit;
+  uint32_t max_grid[3];  /* the device's limits */
+  uint16_t max_block[3]; /* the device's limits */
+  uint16_t max_threads;  /* maximum threads per block of this kernel */
   uint16_t n_params;
   bool params_known;
 
   kiln_module *module;
-  char *name; /* lowered */
+  char *name; /* lowered name */
   kiln_kernel_info info;
-  struct kiln_kernel *next; /* in the module's list */
-  void *block;              /* the allocation that contains the struct */
+  struct kiln_kernel *next; /* next kernel in the module's list */
+  void *block;              /* the allocation that contains this struct */
 };
 
-/* Allows `smem` bytes of dynamic shared memory, which the driver requires above 48 KiB.
- * Sets the attribute to smem_limit rather than smem: two threads that set different
- * sizes would undo each other. The caller refuses sizes above smem_limit. KILN_OK,
- * KILN_EDRIVER, KILN_ESTICKY. Needs a scope. Any thread. */
+/* Allows `smem` bytes of dynamic shared memory, which the driver requires above
+ * 48 KiB. The attribute is set to smem_limit rather than to `smem`: otherwise
+ * two threads that set different sizes would overwrite each other's value. The
+ * caller refuses sizes above smem_limit. Returns KILN_OK, KILN_EDRIVER or
+ * KILN_ESTICKY. Thread-safe. Needs a scope. */
 kiln_status kiln__kernel_opt_in(kiln_kernel *kernel, size_t smem);
 
-/* A span around work in a stream with a timeline. kiln__mark_begin() returns false if
- * nothing is recorded (no timeline, a capture, no memory); kiln__mark_end() must not be
- * called then. Recording never makes the work fail, and writes no record over that of
- * the work. Needs a scope. Any thread. */
+/* Mark a timeline span around work in a stream. kiln__mark_begin() returns
+ * false if nothing is recorded: without a timeline, during a capture, or if
+ * memory ran out. In that case kiln__mark_end() must not be called. Recording
+ * never makes the work fail and never replaces the error record of the work.
+ * Thread-safe. Needs a scope. */
 typedef struct kiln__mark {
   kiln_timeline *timeline;
   size_t span;

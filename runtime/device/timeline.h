@@ -1,5 +1,6 @@
-/* timeline.h -- the inside of a recorder, shared by timeline.c (records),
- * timeline_file.c (evaluates) and stream.c. The head of timeline.c explains anchors. */
+/* timeline.h -- the internal interface of a timeline, shared by timeline.c
+ * (records spans), timeline_file.c (evaluates them) and stream.c. The head of
+ * timeline.c explains anchors. */
 #ifndef KILN_TIMELINE_INTERNAL_H
 #define KILN_TIMELINE_INTERNAL_H
 
@@ -9,21 +10,22 @@ enum { KILN__SPAN_NAME = 64 };
 
 typedef enum kiln__span_state {
   KILN__SPAN_OPEN = 0,
-  KILN__SPAN_CLOSED, /* ended; its times are still in the events */
+  KILN__SPAN_CLOSED, /* span has ended; its times are still in the events */
   KILN__SPAN_TIMED,  /* begin_ns and end_ns are known */
-  KILN__SPAN_DROPPED /* the driver refused to record it */
+  KILN__SPAN_DROPPED /* the driver refused to record the span */
 } kiln__span_state;
 
-/* One span. On a stream, `begin` and `end` are events until its times are read. */
+/* One span. For a span on a stream, `begin` and `end` are CUDA events until
+ * their times are read. */
 typedef struct kiln__span_record {
   char name[KILN__SPAN_NAME];
   kiln__span_state state;
-  int row;       /* 0: host; else number of the stream, from 1 */
-  int thread;    /* on the host: number of the thread, from 1 */
-  size_t anchor; /* index of the anchor that it is timed against */
-  size_t outer;  /* the open span around it, or KILN__NONE */
+  int row;       /* number of the stream, from 1; 0 means host */
+  int thread;    /* number of the host thread, from 1 */
+  size_t anchor; /* index of the anchor used to compute the times */
+  size_t outer;  /* index of the enclosing open span, or KILN__NONE */
   CUevent begin, end;
-  int64_t begin_ns, end_ns; /* since the recorder was made */
+  int64_t begin_ns, end_ns; /* nanoseconds since the timeline was created */
 } kiln__span_record;
 
 #define KILN__NONE SIZE_MAX
@@ -32,14 +34,15 @@ typedef struct kiln__span_record {
 typedef struct kiln__row {
   CUstream stream;
   pthread_t thread;
-  size_t open; /* innermost open span, or KILN__NONE */
+  size_t open; /* index of the innermost open span, or KILN__NONE */
 } kiln__row;
 
-/* An event whose time on the axis is known or can be computed. */
+/* A CUDA event whose time on the timeline's axis is known or can be computed.
+ */
 typedef struct kiln__anchor {
   CUevent event;
-  bool timed; /* ns is known */
-  int64_t ns; /* since the recorder was created */
+  bool timed; /* ns is valid */
+  int64_t ns; /* nanoseconds since the timeline was created */
 } kiln__anchor;
 
 /* A growing array. */
@@ -50,14 +53,14 @@ typedef struct kiln__list {
 
 struct kiln_timeline {
   kiln_device *device;
-  uint64_t origin_ns;   /* host clock at the first anchor */
-  uint64_t anchored_ns; /* host clock at the last one */
+  uint64_t origin_ns;   /* host clock at the first anchor, in nanoseconds */
+  uint64_t anchored_ns; /* host clock at the last anchor, in nanoseconds */
   pthread_mutex_t lock;
-  kiln__list spans;   /* of kiln__span_record */
-  kiln__list rows;    /* of kiln__row: streams; number = index + 1 */
-  kiln__list threads; /* of kiln__row: host threads */
-  kiln__list anchors; /* of kiln__anchor */
-  kiln__list idle;    /* of CUevent, for later spans */
+  kiln__list spans;   /* list of kiln__span_record */
+  kiln__list rows;    /* list of kiln__row: streams; number = index + 1 */
+  kiln__list threads; /* list of kiln__row: host threads */
+  kiln__list anchors; /* list of kiln__anchor */
+  kiln__list idle;    /* list of CUevent: reusable events */
 };
 
 static inline kiln__span_record *kiln__spans(const kiln_timeline *t)
@@ -70,11 +73,12 @@ static inline kiln__anchor *kiln__anchors(const kiln_timeline *t)
   return t->anchors.items;
 }
 
-/* Returns space for one more item of `size` bytes at the end; the caller increments
- * list->n. NULL: no memory. Needs the lock. */
+/* Returns space for one more item of `size` bytes at the end of the list; the
+ * caller increments list->n. Returns NULL if memory ran out. The caller holds
+ * the lock. */
 void *kiln__list_next(kiln__list *list, const kiln_allocator *a, size_t size);
-/* Keeps an event for later spans; destroys it if there is no memory. Needs a scope and the
- * lock. */
+/* Keeps an event for reuse by later spans, or destroys the event if memory runs
+ * out. Needs a scope and the lock. */
 void kiln__timeline_keep(kiln_timeline *t, CUevent event);
 
 #endif

@@ -1,13 +1,14 @@
-/* abi.h -- the part of the CUDA driver's ABI that Kiln uses, so that it builds
- * without any CUDA header. Enumerations are plain int, as they are in the ABI.
- * One file cannot include this and cuda.h, except for the handles of
- * <kiln/types.h>. A test compares every number and layout with cuda.h. */
+/* abi.h -- the part of the CUDA driver's ABI that Kiln uses. With this header
+ * Kiln builds without any CUDA header. Enumerations are plain int, as in the
+ * ABI. A source file cannot include both this header and cuda.h, except for the
+ * handle types of <kiln/types.h>. A test compares every number and every struct
+ * layout with cuda.h. */
 #ifndef KILN_DRIVER_ABI_H
 #define KILN_DRIVER_ABI_H
 
 #include "abi_texture.h"
 
-#define KILN__CUDAAPI /* no calling convention of its own on Linux */
+#define KILN__CUDAAPI /* CUDAAPI is empty on Linux */
 
 enum {
 #define KILN__CU_RESULT(name, value) name = (value),
@@ -60,7 +61,8 @@ typedef union CUlaunchAttributeValue {
 
 typedef struct CUlaunchAttribute {
   CUlaunchAttributeID id;
-  char pad[8 - sizeof(CUlaunchAttributeID)]; /* the value starts at byte 8 */
+  /* padding: the value starts at byte 8 */
+  char pad[8 - sizeof(CUlaunchAttributeID)];
   CUlaunchAttributeValue value;
 } CUlaunchAttribute;
 

@@ -1,8 +1,8 @@
 /* driver.h -- the CUDA driver API as a table of function pointers.
  *
- * Kiln does not link libcuda: a program that uses it starts on machines without
- * an NVIDIA driver and gets KILN_ENODRIVER from the first call that needs one.
- * The CPU device fills the same table. */
+ * Kiln does not link with libcuda. A program that uses Kiln therefore starts on
+ * machines without an NVIDIA driver, and the first call that needs the driver
+ * returns KILN_ENODRIVER. The CPU device fills the same table. */
 #ifndef KILN_DRIVER_H
 #define KILN_DRIVER_H
 
@@ -10,40 +10,43 @@
 #include "abi.h"
 
 typedef struct kiln__driver {
-  /* One pointer per row of driver_api.def, under its short name (ctxCreate for
-   * cuCtxCreate_v2). NULL if the driver lacks an optional one. */
+  /* The table has one function pointer per row of driver_api.def, under the
+   * short name (ctxCreate for cuCtxCreate_v2). The pointer of an optional
+   * function is NULL if the driver lacks it. */
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   result(KILN__CUDAAPI *name) params; /* NOLINT: no expressions */
 #include "driver_api.def"
 #undef KILN__DRIVER_FN
   void *library; /* dlopen handle; never closed */
   char path[512];
-  int version;      /* cuDriverGetVersion */
+  int version;      /* result of cuDriverGetVersion() */
   int kiln_version; /* KILN_VERSION of the library that filled this table */
-  /* Set by the CPU device only: it loads PTX and no machine code, and describes
-   * which thread of the last failed launch did what. */
+  /* Only the CPU device sets these members. It loads PTX but no machine code,
+   * and it can describe which thread of the last failed launch caused the
+   * fault. */
   bool ptx_only;
   kiln_status (*last_fault)(char *buf, size_t size);
 } kiln__driver;
 
-/* Finds libcuda, resolves every symbol and calls cuInit. Never takes a library
- * from the current directory.
- *
- * a                        for the search; nothing of it is kept
- * explicit_path, env_path  NULL or the only place to try, in this order
- * KILN_OK, KILN_ENODRIVER, KILN_ENODEVICE (cuInit 100), KILN_EDRIVER. */
+/* Finds libcuda, resolves every symbol and calls cuInit(). Never loads a
+ * library from the current directory. Returns KILN_OK, KILN_ENODRIVER,
+ * KILN_ENODEVICE (cuInit returned 100) or KILN_EDRIVER.
+ * @param a  allocator for the search; no allocation outlives the call
+ * @param explicit_path, env_path  the only path to try, or NULL; explicit_path
+ *   takes precedence */
 kiln_status kiln__driver_open(kiln__driver *out, const kiln_allocator *a,
                               const char *explicit_path, const char *env_path,
                               kiln__trail *trail);
 
-/* The same with a table that the caller has, such as the CPU device's.
- * KILN_EINVAL if another version of Kiln made it; else as kiln__driver_open().
- */
+/* Like kiln__driver_open(), but uses a table that the caller supplies, such as
+ * the CPU device's. Returns KILN_EINVAL if another version of Kiln filled the
+ * table, else the statuses of kiln__driver_open(). */
 kiln_status kiln__driver_take(kiln__driver *out, const kiln__driver *given,
                               kiln__trail *trail);
 
-/* Turns a CUresult into a status. KILN_OK for 0, else the record receives the
- * driver's name and text for the code, the failed `call`, and the next step. */
+/* Converts a CUresult to a status. Returns KILN_OK for 0. Otherwise the error
+ * record receives the driver's name and message for the code, the failed
+ * `call`, and the next step. */
 kiln_status kiln__cu(const kiln__driver *driver, CUresult rc, const char *call);
 
 #endif

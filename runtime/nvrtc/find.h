@@ -1,5 +1,5 @@
-/* find.h -- internal interface of nvrtc/: file stamps, the search, the memo,
- * loading. / */
+/* find.h -- the internal interface of nvrtc/: file stamps, the search for
+ * libraries, the memo, and the loading of libraries. */
 #ifndef KILN_NVRTC_FIND_H
 #define KILN_NVRTC_FIND_H
 
@@ -9,103 +9,111 @@
 
 enum { KILN__LEAST_NVRTC = 11020, KILN__PATH_SIZE = 512 };
 
-/* The fields of stat() that show a change of a file or folder. */
+/* The fields of stat() that reveal a change of a file or folder. */
 typedef struct kiln__stamp {
   bool exists;
-  uint64_t size, inode, device; /* the device is not kept in the memo */
+  uint64_t size, inode, device; /* the memo does not store the device */
   int64_t mtime_ns;
 } kiln__stamp;
 
 kiln__stamp kiln__stamp_of(const char *path);
 bool kiln__stamp_same(const kiln__stamp *a, const kiln__stamp *b);
 
-/* A library that was found. */
+/* A library that the search found. */
 typedef struct kiln__nvrtc_entry {
   kiln__nvrtc_id id;
   kiln__stamp stamp;
-  kiln__nvrtc *table; /* NULL until it is loaded */
-  bool in_use;        /* a caller has the table; its builtins are loaded */
+  kiln__nvrtc *table; /* NULL until the library is loaded */
+  bool in_use; /* a caller has the table, and the builtins library is loaded */
 } kiln__nvrtc_entry;
 
 /* ---- Search ------------------------------------------------------------------ */
 
-/* The inputs that decide where a search looks, and what it found. */
+/* The inputs that determine where a search looks, and the results of the
+ * search. */
 typedef struct kiln__search {
   const kiln_allocator *alloc;
   const kiln__nvrtc_places *places;
   kiln__trail *trail;
-  const char *memo;      /* text of the memo, "" if there is none */
+  const char *memo;      /* content of the memo file, or "" */
   const char *given;     /* the only path to try, or NULL */
-  const char *given_how; /* who gave it */
-  kiln__buf loaded;      /* paths in the process, each with its NUL */
-  kiln__buf loader;      /* folders of the system's loader, likewise */
-  char inputs[33];       /* hash of all that, hex */
+  const char *given_how; /* origin of `given`, for messages */
+  /* paths of libraries loaded in the process, each with its NUL */
+  kiln__buf loaded;
+  kiln__buf loader; /* folders of the system's loader, each with its NUL */
+  char inputs[33];  /* hash of all inputs, in hexadecimal */
 
-  kiln__buf lines; /* watch and step lines */
+  kiln__buf lines; /* the watch and step lines for the memo */
   kiln__nvrtc_entry *entries;
   size_t n, capacity;
   char why[256];    /* why the last candidate cannot be used */
-  int64_t began_ns; /* calendar time */
-  bool fresh;       /* a file changed so recently that a second change might
-                            not be noticed: the answer is not remembered */
-  bool odd_text;    /* a path that the memo cannot hold */
+  int64_t began_ns; /* calendar time in nanoseconds */
+  /* a file changed so recently that its stamp may miss a second change; the
+   * result is not stored */
+  bool fresh;
+  bool odd_text; /* a path has characters that the memo cannot store */
   bool no_memory;
 } kiln__search;
 
-/* Collects the inputs. KILN_OK, KILN_ENOMEM. */
+/* Collects the inputs of a search. Returns KILN_OK or KILN_ENOMEM. */
 kiln_status kiln__search_init(kiln__search *s, const kiln_allocator *a,
                               const kiln__nvrtc_places *places,
                               kiln__trail *trail);
-/* Also frees the entries, unless the caller took them out. */
+/* Frees the search, and its entries unless the caller took them. */
 void kiln__search_free(kiln__search *s);
-/* Looks at every place. KILN_OK (also if nothing was found), KILN_ENOMEM. */
+/* Searches all folders. Returns KILN_OK, also if no library was found, or
+ * KILN_ENOMEM. */
 kiln_status kiln__search_run(kiln__search *s);
-/* Adds an entry; false if out of memory. */
+/* Adds an entry to the search. Returns false if memory ran out. */
 bool kiln__search_push(kiln__search *s, const kiln__nvrtc_entry *entry);
 
 /* ---- Memo --------------------------------------------------------------------- */
 
-/* Reads the memo's text; an empty text if it is missing, damaged, of another
- * format, or if others could have written it. KILN_OK, KILN_ENOMEM. */
+/* Reads the memo file. The result is empty if the file is missing, damaged or
+ * of another format, or if other users could have written it. Returns KILN_OK
+ * or KILN_ENOMEM. */
 kiln_status kiln__memo_read(kiln__buf *out, const char *path);
-/* Looks up a library by path and stamp. False if it is unknown; else fills
- * *out. */
+/* Looks up a library in the memo by path and stamp, and fills *out. Returns
+ * false if the memo does not contain it. */
 bool kiln__memo_library(const char *memo, const char *path,
                         const kiln__stamp *stamp, kiln__nvrtc_id *out);
-/* Answers a search from the memo if nothing that the earlier search looked at
- * has changed. Adds its steps to the trail. */
+/* Answers a search from the memo if no file or folder that the recorded search
+ * examined has changed. Adds the recorded steps to the trail. */
 bool kiln__memo_answer(const char *memo, kiln__search *s);
-/* Adds every library that the memo describes to the search's entries, whether
- * it still exists or not. */
+/* Adds every library that the memo describes to the search's entries, even if
+ * the library no longer exists. */
 void kiln__memo_remembered(const char *memo, kiln__search *s);
-/* Append a line to the text of a memo: a stamp, a step of the trail. */
+/* Append one line to the text of a memo: a file stamp, or a step of the trail.
+ */
 void kiln__memo_watch(kiln__buf *out, const char *path,
                       const kiln__stamp *stamp);
 void kiln__memo_step(kiln__buf *out, const char *how, const char *where,
                      const char *reason);
-/* Writes the memo anew: first what the search found, then what was known. The
- * folder must be this user's, as the cache's (kiln__folder_open()). Failure
- * leaves things as they are and writes no error record. */
+/* Rewrites the memo: first the results of the search, then the older content.
+ * The folder must belong to this user, as for the cache (see
+ * kiln__folder_open()). A failure leaves the old memo in place and writes no
+ * error record. */
 void kiln__memo_write(const char *old, const char *path, const kiln__search *s);
 
 /* ---- Libraries ----------------------------------------------------------------- */
 
-/* Identity of a library file without loading it: its GNU build id, else its
- * size and a hash over pieces of it. False with errno if it cannot be read. */
+/* Identifies a library file without loading it, by its GNU build id. Without a
+ * build id, the size and a hash of samples of the file are used. Returns false
+ * and sets errno if the file cannot be read. */
 bool kiln__library_build(const char *path, char out[48]);
 
-/* Loads a library and fills and checks its table. KILN_OK, KILN_ENONVRTC,
- * KILN_ENOMEM. */
+/* Loads a library, fills its function table and checks the table. Returns
+ * KILN_OK, KILN_ENONVRTC or KILN_ENOMEM. */
 kiln_status kiln__nvrtc_load(const kiln_allocator *a, const char *path,
                              kiln__nvrtc **out);
-/* Asks a loaded library for its architectures, sorted. KILN_OK, KILN_ENONVRTC,
- * KILN_ENOMEM. */
+/* Queries the architectures that a loaded library supports, in ascending order.
+ * Returns KILN_OK, KILN_ENONVRTC or KILN_ENOMEM. */
 kiln_status kiln__nvrtc_archs(const kiln_allocator *a, const kiln__nvrtc *nvrtc,
                               kiln_nvrtc_info *out);
-/* Loads the builtins library that NVRTC opens when it compiles, so that NVRTC
- * does not search for it. If it is missing, the first compile fails. It is an
- * error here if NVRTC would then search the current directory. KILN_OK,
- * KILN_ENONVRTC, KILN_ENOMEM. */
+/* Loads the builtins library, which NVRTC opens when it compiles, so that NVRTC
+ * does not search for it. If the builtins library is missing, the first compile
+ * fails. If NVRTC would then search the current directory, this function fails
+ * instead. Returns KILN_OK, KILN_ENONVRTC or KILN_ENOMEM. */
 kiln_status kiln__nvrtc_load_builtins(const kiln_allocator *a,
                                       kiln__nvrtc *nvrtc);
 

@@ -1,5 +1,6 @@
-/* arena.h -- memory that is freed all at once, and lists of texts in it. A
- * failed allocation sets `failed`, so one check after many suffices. */
+/* arena.h -- an arena allocator, which frees all its memory at once, and lists
+ * of strings in an arena. A failed allocation sets `failed`, so one check after
+ * many allocations suffices. */
 #ifndef KILN_ARENA_H
 #define KILN_ARENA_H
 
@@ -8,20 +9,21 @@
 typedef struct kiln__arena {
   const kiln_allocator *alloc;
   struct kiln__chunk *chunks;
-  bool failed; /* an allocation failed: one check after many */
+  bool failed; /* true once an allocation failed */
 } kiln__arena;
 
 void kiln__arena_init(kiln__arena *arena, const kiln_allocator *a);
 void kiln__arena_free(kiln__arena *arena);
-/* Zeroed, aligned for any type; NULL: out of memory. */
+/* Allocates zeroed memory, aligned for any type. Returns NULL if memory ran
+ * out. */
 void *kiln__arena_alloc(kiln__arena *arena, size_t size);
-/* A copy, followed by a NUL; NULL data gives NULL. */
+/* Returns a copy of the data, followed by a NUL byte. NULL data gives NULL. */
 char *kiln__arena_copy(kiln__arena *arena, const void *data, size_t size);
 char *kiln__arena_text(kiln__arena *arena, const char *text);
-/* Three texts as one; the last may be NULL. */
+/* Concatenates three strings; the last may be NULL. */
 char *kiln__arena_join(kiln__arena *arena, const char *a, const char *b,
                        const char *c);
-/* KILN_OK or KILN_ENOMEM. */
+/* Returns KILN_ENOMEM if an allocation of the arena failed, else KILN_OK. */
 kiln_status kiln__arena_status(const kiln__arena *arena, const char *what);
 
 typedef struct kiln__list {
@@ -29,9 +31,9 @@ typedef struct kiln__list {
   size_t n, capacity;
 } kiln__list;
 
-/* False: out of memory. */
+/* Appends a string to the list. Returns false if memory ran out. */
 bool kiln__list_add(kiln__arena *arena, kiln__list *list, const char *item);
-/* Sorts by bytes and removes equal texts. */
+/* Sorts the strings by their bytes and removes duplicates. */
 void kiln__list_sort(kiln__list *list);
 
 #endif

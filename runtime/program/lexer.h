@@ -1,5 +1,5 @@
-/* lexer.h -- find the include directives of a text, without expanding macros.
- */
+/* lexer.h -- finds the include directives of a source text without expanding
+ * macros. */
 #ifndef KILN_LEXER_H
 #define KILN_LEXER_H
 
@@ -10,10 +10,12 @@ enum { KILN__INCLUDE_SIZE = 4096 };
 
 typedef struct kiln__include {
   enum { KILN__QUOTED, KILN__ANGLED, KILN__COMPUTED } form;
-  char name[KILN__INCLUDE_SIZE]; /* of a computed one: the macro */
+  /* for a computed include: the name of the macro */
+  char name[KILN__INCLUDE_SIZE];
 } kiln__include;
 
-/* State of a walk; fields are the lexer's own. */
+/* The state of an iteration over include directives. The members are private to
+ * the lexer. */
 typedef struct kiln__lexer {
   const char *at, *end;
   bool line_start; /* only white space and comments so far on this line */
@@ -22,7 +24,8 @@ typedef struct kiln__lexer {
 void kiln__lexer_init(kiln__lexer *lexer, const char *text, size_t size);
 
 /* Finds the next #include, #include_next or __has_include(), also in groups
- * that the preprocessor would skip. False at the end of the text. */
+ * that the preprocessor would skip. Returns false at the end of the source
+ * text. */
 bool kiln__lexer_next(kiln__lexer *lexer, kiln__include *out);
 
 #endif
