@@ -1,24 +1,28 @@
-/* ladder.c -- the compatibility ladder: which code to make for which GPU.
+/* ladder.c -- the fallback ladder decides which kind of code to make for which
+ * GPU.
  *
  * Problem: an application meets any combination of GPU, driver, NVRTC,
- * nvJitLink and packs. Some combinations can only run PTX, some only older
- * machine code, some nothing, and each failure has another remedy.
- * Idea: a pure function walks the rungs from best to worst: machine code for
- * exactly this GPU, machine code for an older minor, PTX for the driver to
- * assemble, PTX assembled by nvJitLink, an image of a pack, refusal. Each rung
- * that is not taken records its reason, and a refusal names the next step.
- * Nothing is loaded or launched, so `kiln doctor --what-if` can ask about any
- * machine.
+ * nvJitLink and packs. Some combinations can run only PTX, some only older
+ * machine code, some nothing. Each failure has a different remedy.
+ * Idea: a pure function tries the rungs of the ladder from best to worst. The
+ * rungs are: machine code for exactly this GPU, machine code for an older minor
+ * version, PTX assembled by the driver, PTX assembled by nvJitLink, an image
+ * from a pack, and refusal. Each rejected rung records its reason, and a
+ * refusal names the next step. The function loads and launches nothing, so
+ * `kiln doctor --what-if` can evaluate it for any machine.
  *
- * NVIDIA's promises, on which the rules rest:
- * - Machine code runs on its own capability and on later minors of the same major.
- *   Between integrated (Tegra) and discrete GPUs it runs only on its own.
- * - PTX runs on its own capability and on every later one.
- * - Code with suffix a runs on that capability only; with suffix f on that
- *   capability and later minors of its family. Both hold for PTX and machine code.
- * - A driver loads machine code of every older compiler and, since 11.0, of every
- *   compiler of its own CUDA major. It loads PTX only of compilers that are not newer
- *   than itself, the minor included.
+ * The rules rest on these guarantees by NVIDIA:
+ * - Machine code runs on its own compute capability and on later minor versions
+ *   of the same major version. Between integrated (Tegra) and discrete GPUs
+ *   there is no such compatibility.
+ * - PTX runs on its own capability and on every later capability.
+ * - Code with suffix a runs only on its own capability. Code with suffix f also
+ *   runs on later minor versions of its family. Both rules hold for PTX and
+ *   machine code.
+ * - A driver loads machine code of every older compiler and, since 11.0, of
+ *   every compiler with the same CUDA major version. It loads PTX only if the
+ *   compiler's version, including the minor version, is not newer than the
+ *   driver's.
  *
  * Source: CUDA C++ Programming Guide, "Compute Capabilities" and "Binary
  * Compatibility"; CUDA Compatibility guide. */
@@ -36,11 +40,12 @@ enum {
 
 typedef struct climb {
   const kiln_ladder_query *q;
-  const int *archs; /* NVRTC's list */
+  const int *archs; /* architectures that NVRTC supports */
   size_t n;
   bool tegra;
   kiln_ladder_result *out;
-  char gpu[24], nvrtc[16], driver[16], link[16]; /* versions for people */
+  /* versions as strings for messages */
+  char gpu[24], nvrtc[16], driver[16], link[16];
 } climb;
 
 const char *kiln_rung_name(kiln_rung rung)
@@ -57,7 +62,7 @@ const char *kiln_rung_name(kiln_rung rung)
   return "?";
 }
 
-/* "12.9" of 12090. */
+/* Formats a version: 12090 becomes "12.9". */
 static void version_text(char buf[16], int version)
 {
   kiln__format(buf, 16, "%d.%d", version / 1000, version % 1000 / 10);
@@ -73,8 +78,8 @@ static bool same_major(int cc, int other)
   return cc / 10 == other / 10;
 }
 
-/* Records why a rung was chosen or not. Always returns false, so that a rung
- * can `return because(...)` when it is not taken. */
+/* Records why a rung was chosen or rejected. Always returns false, so that a
+ * rejected rung can `return because(...)`. */
 KILN_PRINTF(3, 4)
 static bool because(climb *c, kiln_rung rung, const char *format, ...)
 {
@@ -95,14 +100,14 @@ static bool listed(const climb *c, int cc)
   return false;
 }
 
-/* True if only the GPU's own machine code runs on it. GB10 (12.1) is integrated
- * too, but runs code of 12.0. */
+/* Returns true if the GPU runs only machine code of exactly its own capability.
+ * GB10 (12.1) is integrated too, but it also runs machine code for 12.0. */
 static bool is_alone(int cc, bool tegra)
 {
   return cc != 121 && (tegra || kiln__arch_tegra(cc));
 }
 
-/* Whether machine code made for `code` runs on `gpu`. */
+/* Returns true if machine code made for `code` runs on `gpu`. */
 static bool binary_runs(int code, char suffix, int gpu, bool gpu_alone)
 {
   if (code == gpu)
@@ -111,7 +116,7 @@ static bool binary_runs(int code, char suffix, int gpu, bool gpu_alone)
          !kiln__arch_tegra(code);
 }
 
-/* Whether PTX made for `code` can be assembled for `gpu`. */
+/* Returns true if PTX made for `code` can be assembled for `gpu`. */
 static bool ptx_runs(int code, char suffix, int gpu, bool gpu_alone)
 {
   if (suffix != 0)
@@ -126,8 +131,9 @@ static bool suffix_exists(const kiln_ladder_query *q)
   return q->suffix == 0 || q->cc >= (q->suffix == 'a' ? FIRST_A : FIRST_F);
 }
 
-/* The first NVRTC with the suffix: 9.0a since 12.0, f since 12.9. 10.0a and
- * later ones came with their capabilities. */
+/* Returns the first NVRTC version that supports the suffix. 9.0a is supported
+ * since 12.0, and suffix f since 12.9. From 10.0 on, suffix a was introduced
+ * together with the capability. */
 static int suffix_since(const kiln_ladder_query *q)
 {
   if (q->suffix == 0)
@@ -135,8 +141,8 @@ static int suffix_since(const kiln_ladder_query *q)
   return q->suffix == 'f' ? FIRST_F_NVRTC : 12000;
 }
 
-/* Records why NVRTC can make nothing for this GPU; false if nothing rules it
- * out. / */
+/* Returns true and records the reason if NVRTC cannot make any code for this
+ * GPU. Returns false if nothing prevents it. */
 static bool nvrtc_out(const climb *c, char reason[KILN_REASON_SIZE])
 {
   const kiln_ladder_query *q = c->q;
@@ -162,7 +168,8 @@ static bool nvrtc_out(const climb *c, char reason[KILN_REASON_SIZE])
   return true;
 }
 
-/* The same for machine code of this NVRTC on this driver. */
+/* Returns true and records the reason if the driver cannot load machine code of
+ * this NVRTC. Returns false if nothing prevents it. */
 static bool binary_out(const climb *c, char reason[KILN_REASON_SIZE])
 {
   if (c->q->ptx_only) {
@@ -182,15 +189,16 @@ static bool binary_out(const climb *c, char reason[KILN_REASON_SIZE])
   return true;
 }
 
-/* The driver reads PTX up to its own version, compared by major.minor. */
+/* The driver loads PTX up to its own version; the major and minor versions are
+ * compared. */
 static bool driver_reads_ptx(const climb *c)
 {
   return c->q->driver_version == 0 ||
          c->q->nvrtc_version / 10 <= c->q->driver_version / 10;
 }
 
-/* The highest capability in NVRTC's list whose code runs on the GPU, 0 if none.
- */
+/* Returns the highest capability in NVRTC's list for which code runs on the
+ * GPU, or 0 if there is none. */
 static int best_listed(const climb *c, bool ptx)
 {
   int best = 0;
@@ -200,7 +208,7 @@ static int best_listed(const climb *c, bool ptx)
     const bool fits = ptx ? ptx_runs(code, c->q->suffix, c->q->cc, c->tegra)
                           : binary_runs(code, c->q->suffix, c->q->cc, c->tegra);
 
-    /* A suffix exists for later capabilities only. */
+    /* Only later capabilities have this suffix. */
     if (c->q->suffix == 'f' && code < FIRST_F)
       continue;
     if (fits && code > best && code >= 10)
@@ -301,7 +309,9 @@ static bool link_knows(const climb *c)
     if (archs[i] == c->q->cc)
       return true;
   }
-  return n == 0; /* newer than this table: assume that it can */
+  /* the version is newer than this table: assume that it supports the
+   * capability */
+  return n == 0;
 }
 
 static bool try_link(climb *c)
@@ -341,7 +351,8 @@ static bool try_link(climb *c)
   return true;
 }
 
-/* A kernel that needs a suffix needs code with that suffix, or with a for f. */
+/* A kernel that needs a suffix requires code with that suffix. Code with suffix
+ * a also satisfies a need for f. */
 static bool has_suffix(char code, char needed)
 {
   return needed == 0 || code == needed || (needed == 'f' && code == 'a');
@@ -356,7 +367,8 @@ static bool pack_fits(const climb *c, const kiln_target *t)
                 : binary_runs(t->cc, t->suffix, c->q->cc, c->tegra);
 }
 
-/* Machine code before PTX, then the higher capability, then no suffix. */
+/* Orders pack images: machine code is better than PTX, then a higher capability
+ * is better, then code without a suffix is better. */
 static bool pack_better(const kiln_target *a, const kiln_target *b)
 {
   if (a->ptx != b->ptx)
@@ -401,7 +413,8 @@ static void advise(climb *c, const char *format, ...)
   va_end(args);
 }
 
-/* There is no compiler, or none that fits: names the versions that would. */
+/* No compiler is installed, or no installed compiler fits. The hint names the
+ * versions that would fit. */
 static void hint_versions(climb *c, int first, int last)
 {
   const kiln_ladder_query *q = c->q;
@@ -435,7 +448,7 @@ static void hint_versions(climb *c, int first, int last)
            oldest, gpu, limit);
 }
 
-/* The compiler is too new for the driver: names both remedies. */
+/* The compiler is too new for the driver. The hint names both remedies. */
 static void hint_driver(climb *c)
 {
   const int major = major_of(c->q->driver_version);
@@ -452,7 +465,7 @@ static void hint_driver(climb *c)
            c->nvrtc, c->nvrtc, major, c->driver);
 }
 
-/* Whether another version of NVRTC would help. */
+/* Returns true if another version of NVRTC would help. */
 static bool wrong_version(const kiln_ladder_query *q, int first, int last)
 {
   return q->nvrtc_version < first || q->nvrtc_version < suffix_since(q) ||

@@ -1,9 +1,9 @@
-/* nvrtc_archs.c -- the capabilities that each release of NVRTC makes code for,
- * used where no library is at hand that could be asked (`doctor --what-if`,
- * hints). */
+/* nvrtc_archs.c -- the compute capabilities that each release of NVRTC
+ * supports. The table is used where no library is available to query: by
+ * `doctor --what-if` and for hints. */
 #include "arch.h"
 
-/* 11.2 to 11.4 on x86-64; 8.7 was added in 11.5. */
+/* NVRTC 11.2 to 11.4 on x86-64; 11.5 added 8.7. */
 static const int archs_11_2[] = {35, 37, 50, 52, 53, 60, 61,
                                  62, 70, 72, 75, 80, 86};
 static const int archs_11_5[] = {35, 37, 50, 52, 53, 60, 61,
@@ -21,10 +21,11 @@ static const int archs_13_0[] = {75, 80,  86,  87,  88,  89,
 
 #define LIST(array) (array), sizeof(array) / sizeof((array)[0])
 
-/* Ascending. A minor newer than its major's last row has that row's list: no
- * release removed a capability within a major. */
+/* The rows are in ascending order. A minor version newer than the last row of
+ * its major version uses the list of that row, since no release removed a
+ * capability within a major version. */
 static const struct known {
-  int first, end; /* versions first <= v < end */
+  int first, end; /* the row covers versions v with first <= v < end */
   const int *archs;
   size_t n;
 } table[] = {
@@ -61,8 +62,8 @@ static bool makes(const struct known *k, int cc)
   return false;
 }
 
-/* The newest release that a row covers; its `end` is only the start of the next
- * row. */
+/* Returns the newest release that a row covers. The member `end` is only the
+ * first version of the next row. */
 static int last_release(const struct known *k)
 {
   switch (k->end) {

@@ -1,11 +1,12 @@
-/* occupancy_model.c -- resident blocks per SM, computed as NVIDIA's occupancy
- * calculator does.
+/* occupancy_model.c -- computes the number of resident blocks per SM with the
+ * method of NVIDIA's occupancy calculator.
  *
- * A block needs warps, a block slot, registers and shared memory, each rounded
- * up to the hardware's allocation unit. Each resource limits how many blocks
- * fit on an SM; the smallest limit is the result. Tests compare it with the
- * driver's answer.
- * Source: the CUDA Occupancy Calculator and its data for each capability. */
+ * A block needs warps, a block slot, registers and shared memory. Each need is
+ * rounded up to the hardware's allocation unit, and each resource limits how
+ * many blocks fit on an SM. The smallest limit is the result. Tests compare the
+ * result with the driver's answer.
+ * Source: the CUDA Occupancy Calculator and its data for each compute
+ * capability. */
 #include "arch.h"
 
 #include <limits.h>
@@ -20,8 +21,8 @@ static int min_int(int a, int b)
   return a < b ? a : b;
 }
 
-/* A caller may change any field of the traits; these bounds keep the arithmetic
- * below within int. */
+/* A caller may change any field of the traits. These bounds keep the arithmetic
+ * of this file within the range of int. */
 static bool within(int value, int low, int high)
 {
   return value >= low && value <= high;
@@ -47,7 +48,7 @@ static bool sane(const kiln_traits *t)
          within(t->smem_alloc_unit, 1, many);
 }
 
-/* Before 2.0 registers were allocated to whole blocks. */
+/* Before capability 2.0, registers were allocated per block. */
 static int blocks_by_regs_of_blocks(const kiln_traits *t, int warps, int regs)
 {
   const int block =
@@ -57,10 +58,11 @@ static int blocks_by_regs_of_blocks(const kiln_traits *t, int warps, int regs)
   return block > t->regs_per_block ? 0 : t->regs_per_sm / block;
 }
 
-/* Since 2.0 registers are allocated to warps, from the slice of the register
- * file that belongs to the warp's scheduler, so warps count in multiples of the
- * number of slices. The hardware also compares the block's rounded need with
- * the limit per block. */
+/* Since capability 2.0, registers are allocated per warp. A warp takes its
+ * registers from the slice of the register file that belongs to its scheduler,
+ * so the number of warps is rounded up to a multiple of the number of slices.
+ * The hardware also compares the block's rounded register count with the limit
+ * per block. */
 static int blocks_by_slices(const kiln_traits *t, int warps, int warp_regs,
                             int slices)
 {
@@ -80,7 +82,8 @@ static int blocks_by_regs(const kiln_traits *t, int warps, int regs)
   if (t->cc < 20)
     return blocks_by_regs_of_blocks(t, warps, regs);
   warp_regs = round_up(regs * t->warp_size, t->reg_alloc_unit);
-  /* 6.0 has two slices, but refuses blocks that GPUs with four cannot run. */
+  /* Capability 6.0 has two slices, but refuses blocks that GPUs with four
+   * slices cannot run. */
   if (t->cc == 60 && blocks_by_slices(t, warps, warp_regs, 4) == 0)
     return 0;
   return blocks_by_slices(t, warps, warp_regs, t->warp_alloc_unit);

@@ -1,9 +1,11 @@
-/* target.c -- read and write targets: "sm_90a", "compute_75", "9.0", "90". */
+/* target.c -- parses and formats compile targets: "sm_90a", "compute_75",
+ * "9.0", "90". */
 #include "arch.h"
 
 #include <string.h>
 
-/* Numbers from 1,000 on are values of __CUDA_ARCH__, not capabilities. */
+/* Numbers from 1,000 on are values of __CUDA_ARCH__ rather than compute
+ * capabilities. */
 enum { FIRST_CC = 10, LAST_CC = 199, FIRST_A = 90, FIRST_F = 100 };
 
 static bool is_digit(char c)
@@ -11,8 +13,9 @@ static bool is_digit(char c)
   return c >= '0' && c <= '9';
 }
 
-/* Reads "90", "120" or, if `dotted`, "9.0", "12.0". Returns the text after it,
- * NULL if there is no capability. */
+/* Parses "90" or "120", or "9.0" or "12.0" if `dotted` is true. Returns a
+ * pointer to the rest of the text, or NULL if the text does not begin with a
+ * capability. */
 static const char *read_cc(const char *text, bool dotted, int *out)
 {
   const char *c = text;
@@ -34,14 +37,14 @@ static const char *read_cc(const char *text, bool dotted, int *out)
   return c;
 }
 
-/* No GPU of that capability has that suffix. */
+/* Returns true if no GPU of that capability supports that suffix. */
 static bool wrong_suffix(const kiln_target *t)
 {
   return (t->suffix == 'a' && t->cc < FIRST_A) ||
          (t->suffix == 'f' && t->cc < FIRST_F);
 }
 
-/* Whether the text has the form of a target, with any suffix. */
+/* Returns true if the text has the form of a target, with any suffix. */
 static bool read_target(const char *text, kiln_target *out)
 {
   const char *rest = text;

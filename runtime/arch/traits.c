@@ -1,5 +1,5 @@
-/* traits.c -- features and limits of each compute capability. A capability
- * newer than the table has the limits of the newest older row. */
+/* traits.c -- the features and limits of each compute capability. A capability
+ * that is missing from the table gets the limits of the nearest older row. */
 #include "arch.h"
 
 enum { KIB = 1024, WARP = 32 };
@@ -33,7 +33,8 @@ const int *kiln_arch_list(size_t *n)
   return capabilities;
 }
 
-/* The row of `cc`, else of the nearest older capability. */
+/* Returns the row of capability `cc`, or else the row of the nearest older
+ * capability. */
 static const row *find(int cc)
 {
   const row *best = &rows[0];
@@ -67,7 +68,8 @@ static void set_features(kiln_traits *t)
   t->has_tma = cc >= 90;
   t->has_cluster = cc >= 90;
   t->has_pdl = cc >= 90;
-  /* One family only: the assembler refuses it for 10.1, 11.0 and 12.x. */
+  /* Only the family of 10.0 has this instruction: the assembler refuses it for
+   * 10.1, 11.0 and 12.x. */
   t->has_redux_f32 = cc == 100 || cc == 103;
 }
 

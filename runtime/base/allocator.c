@@ -1,5 +1,6 @@
-/* allocator.c -- allocation through the caller's allocator, or malloc if the
- * caller gave none. Nothing in Kiln calls malloc directly. */
+/* allocator.c -- allocates memory through the caller's allocator, or through
+ * malloc if the caller gave no allocator. No other file of Kiln calls malloc
+ * directly. */
 #include "base.h"
 
 #include <stdlib.h>

@@ -1,11 +1,12 @@
-/* error_record.c -- the per-thread record of the last failure, behind
- * kiln_last_error(). Success does not change it. */
+/* error_record.c -- the per-thread record of the last failure, which
+ * kiln_last_error() returns. A successful call does not change the record. */
 #include "base.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The macros that stand in for these functions under an analyzer. */
+/* Under a static analyzer, macros replace these functions. Remove the macros
+ * here, where the functions are defined. */
 #undef kiln__fail
 #undef kiln__fail_native
 #undef kiln__fail_os
@@ -47,7 +48,8 @@ int kiln_version(void)
   return KILN_VERSION;
 }
 
-/* Ends a text that was cut in "...", without a split UTF-8 sequence before. */
+/* Ends a truncated string in "..." and removes a split UTF-8 sequence that
+ * precedes the dots. */
 static void mark_cut(char *buf, size_t size)
 {
   size_t end = size - 4;
@@ -67,7 +69,7 @@ static void print_into(char *buf, size_t size, const char *format, va_list args)
     mark_cut(buf, size);
 }
 
-/* A copy that ends in "..." if it was cut. */
+/* Copies a string. The copy ends in "..." if it was truncated. */
 static void copy_marked(char *buf, size_t size, const char *text)
 {
   size_t length;
@@ -92,8 +94,8 @@ static void fill(kiln_status status, kiln_error_source source, int native,
   char next[KILN_ERROR_HINT_SIZE];
   char name[sizeof record.call];
 
-  /* Printed to the side first, since arguments may point into the old record.
-   */
+  /* The message is formatted in a local buffer first, since the arguments may
+   * point into the old record. */
   print_into(message, sizeof message, format, args);
   copy_marked(next, sizeof next, hint);
   copy_marked(name, sizeof name, call);
@@ -149,7 +151,7 @@ void kiln__error_log(const char *text, size_t size)
 {
   const size_t limit = sizeof record.log;
 
-  /* `text` may lie in the record. */
+  /* `text` may point into the record. */
   if (size < limit) {
     memmove(record.log, text, size);
     record.log[size] = '\0';

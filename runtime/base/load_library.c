@@ -1,12 +1,15 @@
-/* load_library.c -- find and load shared libraries without the loader's two traps.
+/* load_library.c -- finds and loads shared libraries, and avoids two dangers of
+ * dlopen().
  *
- * Problem: dlopen() of a truncated file ends the process with SIGBUS, and
- * dlopen("libx.so") takes a file from the current directory if LD_LIBRARY_PATH
+ * Problem: dlopen() of a truncated file ends the process with SIGBUS.
+ * dlopen("libx.so") loads a file from the current directory if LD_LIBRARY_PATH
  * or a RUNPATH has an empty or relative element.
- * Idea: walk the places that the loader would look at (dlinfo() lists its
- * folders, /etc/ld.so.cache the rest), keep absolute ones only, and compare a
- * file's size with its program headers before it is loaded by its full path.
- * Cost: one stat per folder and some reads of each candidate's head. */
+ * Idea: search the same folders as the loader, but only absolute ones. dlinfo()
+ * lists the loader's folders; /etc/ld.so.cache lists the remaining libraries.
+ * The size of each candidate is compared with its program headers. Only then is
+ * the library loaded by its full path.
+ * Cost: one stat() per folder and a few reads from the beginning of each
+ * candidate. */
 #include "load_library.h"
 
 #include <dlfcn.h>
@@ -25,8 +28,9 @@ enum { CACHE_MACHINE = 0x0300 };
 
 /* ---- Whole files ----------------------------------------------------------- */
 
-/* The end of the last segment in the file, 0 if it is no 64-bit ELF file: then
- * dlopen() itself reports what is wrong. */
+/* Returns the file offset of the end of the last segment, or 0 if the file is
+ * not a 64-bit ELF file. In the latter case dlopen() itself reports the error.
+ */
 static uint64_t segments_end(int fd, uint64_t size)
 {
   const kiln__fs *fs = &kiln__fs_posix;
@@ -43,7 +47,7 @@ static uint64_t segments_end(int fd, uint64_t size)
     Elf64_Phdr segment;
 
     if (at > size || !kiln__pread_all(fs, fd, &segment, sizeof segment, at))
-      return at + sizeof segment; /* the headers themselves are cut off */
+      return at + sizeof segment; /* the file ends within the program headers */
     if (segment.p_type == PT_LOAD && segment.p_filesz <= UINT64_MAX / 2 &&
         segment.p_offset <= UINT64_MAX / 2 &&
         segment.p_offset + segment.p_filesz > end)
@@ -91,8 +95,9 @@ void *kiln__library_open(const char *path, char why[256])
 
 /* ---- The loader's folders --------------------------------------------------- */
 
-/* A handle of the file that holds this function: Kiln's shared library has a
- * RUNPATH of its own. Linked statically it is the program. */
+/* Returns a handle of the file that contains this function. Kiln's shared
+ * library has its own RUNPATH. If Kiln is linked statically, the file is the
+ * program. */
 static void *own_handle(void)
 {
   static const char here;
@@ -143,16 +148,16 @@ kiln_status kiln__loader_folders(kiln__buf *out, void *library, bool *relative)
 
 /* ---- The loader's cache ------------------------------------------------------ */
 
-/* Layout of /etc/ld.so.cache since glibc 2.2; see ldconfig. */
+/* Layout of /etc/ld.so.cache since glibc 2.2; see ldconfig(8). */
 typedef struct cache_head {
-  char magic[20]; /* "glibc-ld.so.cache1.1", no NUL */
+  char magic[20]; /* "glibc-ld.so.cache1.1" without a NUL */
   uint32_t n, strings;
   uint32_t unused[5];
 } cache_head;
 
 typedef struct cache_row {
   int32_t flags;
-  uint32_t key, value; /* offsets of texts from the head */
+  uint32_t key, value; /* offsets of strings from the header */
   uint32_t os;
   uint64_t hwcap;
 } cache_row;
@@ -170,7 +175,8 @@ static bool each_row(const char *data, size_t size, const char *prefix,
     cache_row row;
 
     memcpy(&row, data + sizeof head + i * sizeof row, sizeof row);
-    /* The data ends in a NUL, so any offset within it is a text. */
+    /* The data ends in a NUL byte, so every offset within the data is a valid
+     * string. */
     if (row.key < size && row.value < size &&
         (row.flags & 0xff00) == CACHE_MACHINE &&
         kiln__starts_with(data + row.key, prefix) && data[row.value] == '/' &&
@@ -191,7 +197,8 @@ bool kiln__loader_cache_each(const kiln_allocator *a, const char *cache,
 
   kiln__buf_init(&text, a);
   if (kiln__read_file(&text, cache, LIMIT) == KILN_OK) {
-    /* The older table may come before the newer one. */
+    /* The file may contain a table of the older format, followed by the table
+     * of the newer format. */
     if (text.size > OLD_HEAD && memcmp(text.data, "ld.so-1.7.0", 11) == 0) {
       uint32_t n;
 
@@ -216,7 +223,8 @@ typedef struct visit {
   const char *soname;
 } visit;
 
-/* The prefix of a cached name is not enough: libcuda.so.1 begins others too. */
+/* A prefix match is not sufficient, since other library names may also begin
+ * with "libcuda.so.1". */
 static bool visit_cached(void *user, const char *path)
 {
   const visit *v = user;
@@ -246,7 +254,7 @@ bool kiln__library_each(const kiln_allocator *a, const char *soname,
   kiln__buf_free(&folders);
   if (stopped)
     return true;
-  kiln__error_get(&record); /* a missing cache file is no failure */
+  kiln__error_get(&record); /* a missing cache file is not a failure */
   stopped = kiln__loader_cache_each(a, "/etc/ld.so.cache", soname, visit_cached,
                                     &v, NULL);
   if (!stopped)

@@ -1,4 +1,5 @@
-/* os.c -- system calls as a table, whole files, clocks, environment, fork. */
+/* os.c -- the table of system calls, reading and replacing whole files, clocks,
+ * environment variables, and fork detection. */
 #include "os.h"
 
 #include <errno.h>
@@ -19,7 +20,8 @@ static int set_lock(int fd, short type, off_t at)
   return fcntl(fd, F_OFD_SETLK, &range);
 }
 
-/* The table's functions: result, name, parameters, and the call that they make. */
+/* The functions of the table: result type, name, parameters, and the system
+ * call that the function makes. */
 #define FS_CALLS(X)                                                            \
   X(int, openat,                                                               \
     (void *user, int dir, const char *name, int flags, mode_t mode),           \
@@ -79,7 +81,7 @@ bool kiln__write_all(const kiln__fs *fs, int fd, const void *data, size_t n)
   return true;
 }
 
-/* Reads from `at`, or from the file's position if `at` is NULL. */
+/* Reads from offset `at`, or from the current file position if `at` is NULL. */
 static bool read_whole(const kiln__fs *fs, int fd, char *to, size_t n,
                        const uint64_t *at)
 {
@@ -117,7 +119,7 @@ kiln_status kiln__read_file(kiln__buf *out, const char *path, size_t limit)
   const kiln__fs *fs = &kiln__fs_posix;
   kiln_status st = KILN_OK;
   struct stat info;
-  /* O_NONBLOCK: opening a pipe in the file's place must not block. */
+  /* O_NONBLOCK prevents open() from blocking if the path refers to a pipe. */
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
   if (fd < 0)
@@ -156,7 +158,8 @@ kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
     return KILN_EIO;
   }
 
-  /* The address of a local variable differs between threads. */
+  /* The address of a local variable differs between threads, so the temporary
+   * name is unique per thread. */
   if (!kiln__format(temporary, sizeof temporary, "%s.%ld.%llx.%llx.tmp", path,
                     (long)getpid(), (unsigned long long)kiln__clock_ns(),
                     (unsigned long long)(uintptr_t)&fd))
@@ -169,7 +172,7 @@ kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
   if (fsync(fd) != 0)
     KILN_TRY(kiln__fail_os(errno, "fsync", temporary));
   failed = close(fd) != 0;
-  fd = -1; /* after a failed close() the descriptor is gone as well */
+  fd = -1; /* the descriptor is closed even if close() fails */
   if (failed)
     KILN_TRY(kiln__fail_os(errno, "close", temporary));
   if (rename(temporary, path) != 0)
@@ -222,7 +225,8 @@ unsigned kiln__cores(void)
 
   if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
     return (unsigned)CPU_COUNT(&set);
-  online = sysconf(_SC_NPROCESSORS_ONLN); /* more CPUs than the set holds */
+  /* the machine has more CPUs than the CPU set can hold */
+  online = sysconf(_SC_NPROCESSORS_ONLN);
   return online > 0 ? (unsigned)online : 1;
 }
 
@@ -238,7 +242,7 @@ void kiln__fork_guard_init(kiln__fork_guard *guard)
   if (page == MAP_FAILED)
     return;
   if (madvise(page, size, MADV_WIPEONFORK) != 0) {
-    munmap(page, size); /* a kernel before 4.14: fall back to getpid() */
+    munmap(page, size); /* kernels older than 4.14: use getpid() instead */
     return;
   }
   guard->page = page;
@@ -269,9 +273,9 @@ kiln_status kiln__fork_check(const kiln__fork_guard *guard)
 
 /* ---- A mutex across fork ------------------------------------------------------ */
 
-/* Between taking the mutex and recording the holder a thread runs a few
- * instructions. A mutex that stays locked for this long without a holder of
- * this process was locked at the fork. */
+/* A thread executes only a few instructions between taking the mutex and
+ * recording the holder. If the mutex stays locked for this long and no thread
+ * of this process is recorded, it was locked at the fork. */
 #define FORK_GRACE_NS ((uint64_t)100 * 1000000)
 
 void kiln__fork_mutex_init(kiln__fork_mutex *m)

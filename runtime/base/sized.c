@@ -1,4 +1,4 @@
-/* sized.c -- structs that may grow; sized.h explains the rule. */
+/* sized.c -- versioned structs; sized.h explains the rules. */
 #include "sized.h"
 
 #include <string.h>

@@ -1,11 +1,13 @@
-/* text_buffer.c -- texts of bounded size, byte buffers that grow, log lines. */
+/* text_buffer.c -- strings of bounded size, byte buffers that grow, and
+ * formatting of log lines. */
 #include "base.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Length of `text` cut to `limit` bytes without splitting a UTF-8 sequence. */
+/* Returns the length of `text` truncated to `limit` bytes without splitting a
+ * UTF-8 sequence. */
 static size_t cut_length(const char *text, size_t limit)
 {
   size_t n = limit;
@@ -23,8 +25,8 @@ void kiln__trim_cut(char *buf, size_t size)
     start--;
   if (start == 0)
     return;
-  /* The last character begins at start - 1; its first byte gives its length.
-   * Bytes that are no UTF-8 stay as they are. */
+  /* The last character begins at start - 1, and its first byte determines its
+   * length. Bytes that are not UTF-8 are kept. */
   switch ((unsigned char)buf[start - 1] >> 4) {
   case 0xc:
   case 0xd:
@@ -102,11 +104,12 @@ void kiln__format_double(char buf[32], double value)
   }
   for (int digits = 1; digits <= 17; digits++) {
     snprintf(buf, 32, "%.*g", digits, value);
-    /* strtod reads the same locale that snprintf wrote. */
+    /* strtod() uses the same locale as snprintf(). */
     if (strtod(buf, NULL) == value)
       break;
   }
-  /* The locale's decimal point may be a comma or several bytes. */
+  /* The locale's decimal point may be a comma or may consist of several bytes.
+   */
   for (const char *c = buf; *c != '\0'; c++) {
     if (strchr("0123456789+-einf.", *c) != NULL)
       *to++ = *c;

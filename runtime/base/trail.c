@@ -1,13 +1,13 @@
-/* trail.c -- the list of places that discovery looked at, for error messages
- * and `kiln doctor`. Steps are only ever appended, so a reader needs the lock
- * just to follow each link. */
+/* trail.c -- the trail lists every path that the search for libraries examined,
+ * for error messages and `kiln doctor`. Steps are only ever appended, so a
+ * reader takes the lock only to read each link of the list. */
 #include "os.h"
 
 #include <string.h>
 
 typedef struct step {
   struct step *next;
-  kiln_trail_step view; /* its texts point into `text` */
+  kiln_trail_step view; /* the strings of `view` point into `text` */
   char text[];
 } step;
 
@@ -87,8 +87,8 @@ void kiln__trail_add(kiln__trail *trail, const char *what, const char *how,
   kiln__fork_mutex_unlock(&trail->lock);
 }
 
-/* The step that a link leads to; NULL if the lock cannot be had after a fork.
- */
+/* Returns the step that a link points to, or NULL if the lock cannot be
+ * acquired after a fork. */
 static step *read_link(kiln__trail *trail, step *const *link)
 {
   step *s = NULL;

@@ -1,13 +1,15 @@
-/* trusted_folder.c -- open a folder of this user's that nobody else can write.
+/* trusted_folder.c -- opens a folder that belongs to this user and that no
+ * other user can write.
  *
- * Problem: what Kiln reads from its cache runs on the GPU with the user's data,
- * and the NVRTC memo decides which libraries are loaded. Whoever can put a file
- * or a symbolic link there runs code as this user.
- * Idea: open the folder once, check the open descriptor, and reach every file
- * in it relative to that descriptor and without following links (openat,
- * O_NOFOLLOW). A folder that is swapped after the check has no effect.
+ * Problem: files in Kiln's cache run on the GPU with the user's data, and the
+ * NVRTC memo decides which libraries are loaded. Anyone who can place a file or
+ * a symbolic link in that folder can run code as this user.
+ * Idea: open the folder once and check the open descriptor. Reach every file in
+ * the folder relative to that descriptor, without following symbolic links
+ * (openat, O_NOFOLLOW). Replacing the folder after the check therefore has no
+ * effect.
  * Invariant: a descriptor that kiln__folder_open() returns belongs to a folder
- * of the effective user or of root, in which group and others cannot write. */
+ * of the effective user or of root, to which group and others cannot write. */
 #include "os.h"
 
 #include <errno.h>
@@ -42,7 +44,8 @@ static bool trusted_owner(uid_t uid)
   return uid == geteuid() || uid == 0;
 }
 
-/* True if the path itself is a symbolic link; *owner receives its owner. */
+/* Returns true if the path itself is a symbolic link; *owner receives the
+ * link's owner. */
 static bool is_link(const kiln__fs *fs, const char *path, uid_t *owner)
 {
   const int code = errno;
@@ -56,8 +59,9 @@ static bool is_link(const kiln__fs *fs, const char *path, uid_t *owner)
   return link;
 }
 
-/* In a folder that others may write to, such as /tmp, a link could lead
- * anywhere. A link that the user or root made is followed. */
+/* Opens a folder whose path is a symbolic link. The link is followed only if
+ * this user or root created it: in a folder that others may write to, such as
+ * /tmp, a link could lead anywhere. */
 static int open_link(const kiln__fs *fs, const char *path)
 {
   uid_t owner;
@@ -68,9 +72,10 @@ static int open_link(const kiln__fs *fs, const char *path)
   return kiln__file_open(fs, AT_FDCWD, path, DIR_FLAGS, 0);
 }
 
-/* Makes the folder and its missing parents with mode 0700. A parent that
- * exists may refuse mkdir with another error than EEXIST (EROFS, EACCES), so
- * only the last one counts. False with errno. */
+/* Creates the folder and its missing parents with mode 0700. For an existing
+ * parent, mkdir() may fail with an error other than EEXIST (such as EROFS or
+ * EACCES), so only the last mkdir() decides the result. Returns false and sets
+ * errno on failure. */
 static bool make_dirs(const kiln__fs *fs, const char *folder)
 {
   char path[4096];
@@ -136,7 +141,7 @@ static void explain(const kiln__fs *fs, const char *path, char why[256],
                  kiln__errno_text(code, text, sizeof text));
 }
 
-/* 0, or EPERM with the reason. */
+/* Returns 0, or EPERM with the reason in `why`. */
 static int check_dir(const struct stat *info, char why[256])
 {
   char unused[256];

@@ -1,5 +1,5 @@
-/* cache_api.c -- the public cache functions of <kiln/cache.h>: check the
- * arguments, call the runtime's cache. */
+/* cache_api.c -- the public cache functions of <kiln/cache.h>. They check the
+ * arguments and call the runtime's cache. */
 #include "runtime.h"
 
 static kiln_status need(const kiln_runtime *rt, const void *other)
@@ -35,7 +35,7 @@ kiln_status kiln_cache_each(kiln_runtime *rt, bool verify, kiln_cache_fn fn,
   return kiln__cache_visit(rt->cache, verify, fn, user);
 }
 
-/* What repair, trim and clear share: `removed` may be NULL. */
+/* The common beginning of repair, trim and clear. `removed` may be NULL. */
 static kiln_status start_count(const kiln_runtime *rt, uint64_t **removed,
                                uint64_t *unused)
 {

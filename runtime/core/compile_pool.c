@@ -1,9 +1,10 @@
-/* compile_pool.c -- compile threads, started on demand up to a bound and kept.
+/* compile_pool.c -- the compile threads, which are started on demand up to a
+ * maximum and then kept.
  *
- * The pool also bounds how many compiles run at once, whichever threads they
- * run on: each takes a turn. In a forked child the threads do not exist and the
- * lock may be held for ever, so tasks run in the calling thread and turns are
- * skipped. */
+ * The pool also limits the number of concurrent compilations on all threads:
+ * each compilation occupies a slot. In a forked child the pool threads do not
+ * exist, and the lock may stay locked for ever. Tasks therefore run in the
+ * calling thread there, and slots are not used. */
 #include "compile_pool.h"
 
 #include <signal.h>
@@ -18,7 +19,7 @@ struct kiln__pool {
   kiln__task *first, *last;
   unsigned limit, started, idle, queued;
   bool closing;
-  pthread_cond_t turn; /* a run of the compiler ended */
+  pthread_cond_t turn; /* signalled when a run of the compiler ends */
   unsigned compiling;
   pid_t pid;
   pthread_t threads[MAX_THREADS];
@@ -86,8 +87,8 @@ static void *worker(void *arg)
   return NULL;
 }
 
-/* All signals are blocked, so that the host's handlers never run on Kiln's
- * threads. */
+/* Starts a pool thread with all signals blocked, so that the application's
+ * handlers never run on Kiln's threads. */
 static bool start_thread(kiln__pool *pool)
 {
   sigset_t all, before;
@@ -122,8 +123,8 @@ void kiln__pool_add(kiln__pool *pool, kiln__task *task)
     return;
   }
   pthread_mutex_lock(&pool->lock);
-  /* A thread that was signalled counts as idle until it wakes, so idle threads
-   * are compared with the tasks that wait for one already. */
+  /* A signalled thread counts as idle until it wakes. The number of idle
+   * threads is therefore compared with the number of queued tasks. */
   if (pool->idle <= pool->queued && pool->started < pool->limit &&
       !pool->closing && !start_thread(pool))
     here = pool->started == 0;

@@ -1,5 +1,5 @@
-/* runtime.c -- create and free the root object; find driver, NVRTC and
- * nvJitLink when they are first needed. */
+/* runtime.c -- creates and frees the root object, and finds the driver, NVRTC
+ * and nvJitLink on first use. */
 #include "runtime.h"
 
 #include <errno.h>
@@ -21,7 +21,8 @@ static const char *setting(const kiln_runtime_opts *opts, const char *given,
   return kiln__env(variable);
 }
 
-/* Bytes of "64M", 0 if the text is no size. */
+/* Parses a size such as "64M" and returns the number of bytes, or 0 if the text
+ * is not a size. */
 static uint64_t parse_bytes(const char *text)
 {
   char *end;
@@ -55,7 +56,8 @@ static uint64_t parse_bytes(const char *text)
   return value * unit;
 }
 
-/* KILN_CACHE_SIZE in bytes; 0, for the default, if it is unset or no size. */
+/* Returns KILN_CACHE_SIZE in bytes. Returns 0, which selects the default, if
+ * the variable is unset or not a size. */
 static uint64_t cache_size(kiln_runtime *rt)
 {
   static const char why[] =
@@ -73,8 +75,9 @@ static uint64_t cache_size(kiln_runtime *rt)
   return bytes;
 }
 
-/* The cache folder; false if there is none. A relative XDG_CACHE_HOME or HOME
- * is ignored, as the XDG base directory specification asks. */
+/* Finds the cache folder. Returns false if there is no cache folder. A relative
+ * XDG_CACHE_HOME or HOME is ignored, as the XDG Base Directory Specification
+ * requires. */
 static bool cache_dir(const kiln_runtime_opts *opts, char out[PATH_SIZE])
 {
   const char *dir = setting(opts, opts->cache_dir, "KILN_CACHE_DIR");
@@ -94,8 +97,8 @@ static bool cache_dir(const kiln_runtime_opts *opts, char out[PATH_SIZE])
   return false;
 }
 
-/* Pack paths of the options, then those of KILN_PACKS, which is split in place.
- */
+/* Collects the pack paths of the options, followed by the paths of KILN_PACKS.
+ * The value of KILN_PACKS is split in place. */
 static size_t pack_list(const kiln_runtime_opts *opts, char *env,
                         const char *out[MAX_PACKS])
 {
@@ -140,7 +143,7 @@ static kiln_status open_cache(kiln_runtime *rt, const kiln_runtime_opts *opts,
 
 static kiln_status open_nvrtc(kiln_runtime *rt, const kiln_runtime_opts *opts)
 {
-  const char *dir = kiln__cache_dir(rt->cache); /* absolute */
+  const char *dir = kiln__cache_dir(rt->cache); /* an absolute path */
   char memo[PATH_SIZE];
   const kiln__nvrtc_places places = {
       .explicit_path = opts->nvrtc_path,
@@ -276,8 +279,8 @@ kiln_status kiln__runtime_driver(kiln_runtime *rt, const kiln__driver **out)
     return st;
   pthread_mutex_lock(&rt->lock);
   if (rt->driver_missing) {
-    /* The first search failed. It is not repeated: a driver does not appear
-     * while a program runs. */
+    /* The first search for a driver failed. The search is not repeated, since a
+     * driver does not appear while a program runs. */
     kiln__error_set(&rt->driver_error);
     st = KILN_ENODRIVER;
   } else if (!rt->driver_ready) {
@@ -299,8 +302,8 @@ kiln_status kiln__runtime_driver(kiln_runtime *rt, const kiln__driver **out)
   return st;
 }
 
-/* The newest NVRTC of a CUDA major that the driver supports; NULL if there is
- * none. / */
+/* Returns the path of the newest NVRTC with a CUDA major version that the
+ * driver supports, or NULL if there is none. */
 static const char *nvrtc_for_driver(kiln_runtime *rt, int newest_major)
 {
   const kiln__nvrtc_id *ids;

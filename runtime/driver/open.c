@@ -1,9 +1,10 @@
-/* open.c -- find libcuda, resolve the table, start the driver.
+/* open.c -- finds libcuda, fills the function table, and initialises the
+ * driver.
  *
- * The order is: a path that the caller or KILN_DRIVER gives; a libcuda that the
- * process has loaded; the system loader's folders and cache; folders that no
- * loader configuration may name. A stub library for linking is skipped, a
- * driver that fails to start is an error. */
+ * The search order is: a path given by the caller or by KILN_DRIVER; a libcuda
+ * that the process has already loaded; the system loader's folders and cache;
+ * well-known folders that the loader's configuration may lack. A stub library
+ * for linking is skipped. A driver that fails to initialise is an error. */
 #include "driver.h"
 
 #include "../base/load_library.h"
@@ -16,7 +17,7 @@
 
 enum {
   LEAST_DRIVER =
-      11020, /* every required row of the table exists from here on */
+      11020, /* from this version on, the driver has every required function */
   REQUIRED = 1,
   OPTIONAL = 0
 };
@@ -29,7 +30,7 @@ static const char no_driver_hint[] =
 
 typedef struct symbol {
   const char *name;
-  size_t offset; /* of the member in kiln__driver */
+  size_t offset; /* offset of the member in kiln__driver */
   int since;
   bool required;
 } symbol;
@@ -43,9 +44,9 @@ static const symbol symbols[] = {
 
 enum { N_SYMBOLS = sizeof symbols / sizeof symbols[0] };
 
-/* Places that no loader configuration may name. The folder of the Windows
- * Subsystem for Linux comes first: a distribution's own libcuda cannot work
- * there. */
+/* Well-known folders that the loader's configuration may lack. The folder of
+ * the Windows Subsystem for Linux comes first, since a distribution's own
+ * libcuda cannot work there. */
 static const char *const folders[] = {
     "/usr/lib/wsl/lib",
 #if defined(__x86_64__)
@@ -63,8 +64,8 @@ static const char *const folders[] = {
 };
 
 typedef enum outcome {
-  ABSENT,   /* not there, or no driver: the search continues */
-  UNUSABLE, /* a driver that does not work: the search ends, with a record */
+  ABSENT,   /* the file is missing or not a driver; the search continues */
+  UNUSABLE, /* the driver does not work; the search ends with an error record */
   USABLE
 } outcome;
 
@@ -73,8 +74,9 @@ static void set_member(kiln__driver *driver, size_t offset, void *fn)
   memcpy((char *)driver + offset, &fn, sizeof fn);
 }
 
-/* "cuMemAlloc" of "cuMemAlloc_v2": cuGetProcAddress takes the plain name and
- * chooses the variant by version. */
+/* Strips the version suffix: "cuMemAlloc_v2" becomes "cuMemAlloc".
+ * cuGetProcAddress takes the plain name and chooses the variant by the driver
+ * version. */
 static void plain_name(char out[64], const char *name)
 {
   char *tail;
@@ -102,8 +104,8 @@ static void *ask_driver(const kiln__driver *driver, const symbol *s)
   return rc == CUDA_SUCCESS && found == CU_GET_PROC_ADDRESS_SUCCESS ? fn : NULL;
 }
 
-/* Fills the table. Returns the first required symbol that the library lacks, or
- * NULL. */
+/* Fills the function table. Returns the first required symbol that the library
+ * lacks, or NULL if it lacks none. */
 static const symbol *resolve(kiln__driver *driver)
 {
   const symbol *missing = NULL;
@@ -147,8 +149,8 @@ static bool is_stub(const kiln__driver *driver, CUresult rc)
          (rc != CUDA_SUCCESS && strstr(driver->path, "/stubs/") != NULL);
 }
 
-/* The next step after a failed cuInit, where it differs from that of later
- * calls. / */
+/* Returns the hint for a failed cuInit() if that hint differs from the one for
+ * later calls. */
 static const char *init_hint(CUresult rc)
 {
   switch (rc) {
@@ -176,8 +178,8 @@ static kiln_status init_failed(const kiln__driver *driver, CUresult rc)
 {
   const kiln_status st = kiln__cu(driver, rc, "cuInit");
 
-  /* Codes that mean a lost context or full device memory in later calls have
-   * another cause here, since there is no context yet. */
+  /* During cuInit() no context exists yet. Codes that later mean a lost context
+   * or full device memory therefore have another cause here. */
   return kiln__fail_native(st == KILN_ENODEVICE ? st : KILN_EDRIVER,
                            KILN_SOURCE_DRIVER, rc, "cuInit", init_hint(rc),
                            "%s (%s)", kiln_last_error()->message, driver->path);
@@ -216,7 +218,8 @@ static kiln_status missing_symbol(const kiln__driver *driver,
                     driver->path, has, missing->name, least);
 }
 
-/* Resolves and starts a library that was just loaded. */
+/* Resolves the symbols of a library that was just loaded, and initialises the
+ * driver. */
 static outcome start(kiln__driver *driver, const char *asked, kiln_status *st,
                      char reason[256])
 {
@@ -258,8 +261,8 @@ static outcome start(kiln__driver *driver, const char *asked, kiln_status *st,
   return USABLE;
 }
 
-/* With a slash the name is a path. Without, only a library of that soname that
- * the process has loaded already is taken. */
+/* Tries one library. A name with a slash is a path. A name without a slash is a
+ * soname, and matches only a library that the process has already loaded. */
 static outcome attempt(kiln__driver *out, const char *how, const char *name,
                        kiln__trail *trail, kiln_status *st)
 {
@@ -281,12 +284,13 @@ static outcome attempt(kiln__driver *out, const char *how, const char *name,
     kiln__trail_add(trail, WHAT, how, name,
                     result == UNUSABLE ? kiln_last_error()->message : reason);
   if (result == ABSENT && out->library != NULL)
-    dlclose(out->library); /* or its soname would find this stub later */
+    /* otherwise a later search for the soname would find this stub */
+    dlclose(out->library);
   memset(out, 0, sizeof *out);
   return result;
 }
 
-/* Opens the one place that the caller or the environment gave. */
+/* Opens the only path allowed by the caller or the environment. */
 static kiln_status open_given(kiln__driver *out, const char *how,
                               const char *given, const char *hint,
                               kiln__trail *trail)
@@ -294,7 +298,8 @@ static kiln_status open_given(kiln__driver *out, const char *how,
   char path[PATH_MAX], reason[512];
   kiln_status st = KILN_OK;
 
-  /* Absolute, since the loader would search for a name without '/'. */
+  /* The path is made absolute, since the loader would search for a name without
+   * '/'. */
   if (realpath(given, path) == NULL) {
     kiln__format(reason, sizeof reason, "%s", strerror(errno));
     kiln__trail_add(trail, WHAT, how, given, reason);
@@ -309,7 +314,7 @@ static kiln_status open_given(kiln__driver *out, const char *how,
   return st;
 }
 
-/* A walk over the places where a driver may be. */
+/* The state of a search for the driver library. */
 typedef struct walk {
   kiln__driver *out;
   const char *how;
@@ -328,8 +333,8 @@ static bool try_path(void *user, const char *path)
 
 static const char *const names[] = {"libcuda.so.1", "libcuda.so"};
 
-/* Where dlopen(name) would look: what is loaded, then the loader's folders and
- * cache. */
+/* Searches where dlopen(name) would search: first among loaded libraries, then
+ * in the loader's folders and cache. */
 static bool try_loader(walk *w, const kiln_allocator *a, const char *name)
 {
   w->how = "loaded in this process";

@@ -1,4 +1,5 @@
-/* result.c -- from a CUresult to a status, with name, text and next step. */
+/* result.c -- converts a CUresult to a status, with its name, message and hint.
+ */
 #include "driver.h"
 
 #include <string.h>
@@ -130,8 +131,9 @@ static const char *own_name(CUresult rc)
   return "unknown CUresult";
 }
 
-/* The CPU device can describe a failed launch: which thread did what. If a
- * context was destroyed, no launch failed. */
+/* Logs the CPU device's description of a failed launch, which names the thread
+ * and its fault. Nothing is logged for a destroyed context, since no launch
+ * failed then. */
 static void log_fault(const kiln__driver *driver, kiln_status status,
                       CUresult rc)
 {

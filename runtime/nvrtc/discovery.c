@@ -1,13 +1,14 @@
-/* discovery.c -- every place where an NVRTC may be.
+/* discovery.c -- searches all locations where an NVRTC library may be
+ * installed.
  *
- * Problem: NVRTC comes with toolkits, Python wheels, conda and distributions,
- * in several versions at once, and loading one to learn its version takes 50
- * ms.
- * Idea: look at all places in a fixed order, which is that of the trail:
- * folders that the caller gives, what the process has loaded, the system's
- * loader, toolkits, wheels and conda. Every file and folder on the way is
- * stamped (size, time, inode), so that the memo can answer the next search
- * without loading anything, as long as no stamp has changed.
+ * Problem: NVRTC is installed by toolkits, Python wheels, conda and
+ * distributions, often in several versions. Loading a library to query its
+ * version takes 50 ms.
+ * Idea: search all locations in a fixed order, which is also the order of the
+ * trail. The order is: the caller's folders, libraries loaded in the process,
+ * the system's loader, toolkits, wheels and conda. Every examined file and
+ * folder gets a stamp (size, time, inode). As long as no stamp changes, the
+ * memo answers the next search without loading any library.
  * Invariant: the current directory is never searched. Relative paths in
  * variables and loader settings are skipped and recorded in the trail. */
 #include "find.h"
@@ -32,7 +33,7 @@ static const char *const triples[] = {"sbsa-linux", "aarch64-linux"};
 static const char *const triples[] = {"x86_64-linux"};
 #endif
 
-/* Variables that change where the search looks. */
+/* Environment variables that change where the search looks. */
 static const char *const variables[] = {"CUDA_PATH", "CUDA_HOME", "VIRTUAL_ENV",
                                         "CONDA_PREFIX", "HOME"};
 
@@ -60,12 +61,14 @@ bool kiln__stamp_same(const kiln__stamp *a, const kiln__stamp *b)
          a->mtime_ns == b->mtime_ns;
 }
 
-/* A second change within the resolution of the file's time stamp would not be
- * noticed, so a search that met such a fresh file is not remembered. */
+/* A second change within the time resolution of the file system would not be
+ * detected. If a search meets a file that was changed so recently, its result
+ * is not stored in the memo. */
 static void note_age(kiln__search *s, const kiln__stamp *stamp)
 {
   const int64_t grain = stamp->mtime_ns % 1000000000 == 0
-                            ? 2000000000 /* coarse file system */
+                            /* file system with a coarse time resolution */
+                            ? 2000000000
                             : 50000000;
 
   if (stamp->exists && stamp->mtime_ns > s->began_ns - grain)
@@ -81,7 +84,7 @@ static void step(kiln__search *s, const char *how, const char *where,
   kiln__memo_step(&s->lines, how, where, reason);
 }
 
-/* Records the stamp of a folder or file before it is searched. */
+/* Records the stamp of a folder or file that is about to be searched. */
 static bool watch(kiln__search *s, const char *path)
 {
   const kiln__stamp stamp = kiln__stamp_of(path);
@@ -98,7 +101,7 @@ static bool join(char out[KILN__PATH_SIZE], const char *folder,
   return kiln__format(out, KILN__PATH_SIZE, "%s/%s", folder, name);
 }
 
-/* A well-known absolute place. */
+/* Returns a well-known absolute path, below the test root if one is set. */
 static const char *system_path(const kiln__search *s, const char *path,
                                char out[KILN__PATH_SIZE])
 {
@@ -128,8 +131,8 @@ bool kiln__search_push(kiln__search *s, const kiln__nvrtc_entry *entry)
 
 /* ---- One candidate ---------------------------------------------------------------- */
 
-/* Fills in version, build and architectures: from the memo, else by loading the
- * library. */
+/* Sets the version, build and architectures of an entry: from the memo, or else
+ * by loading the library. */
 static bool identify(kiln__search *s, kiln__nvrtc_entry *e, const char *path)
 {
   kiln_status st;
@@ -174,7 +177,7 @@ static const kiln__nvrtc_entry *known(const kiln__search *s,
   return NULL;
 }
 
-/* True if the file exists, usable or not. */
+/* Returns true if the file exists, even if it is unusable. */
 static bool try_file(kiln__search *s, const char *how, const char *asked)
 {
   kiln__nvrtc_entry e = {.stamp = kiln__stamp_of(asked)};
@@ -195,14 +198,15 @@ static bool try_file(kiln__search *s, const char *how, const char *asked)
     note_age(s, &e.stamp);
     s->odd_text = s->odd_text || strpbrk(path, "\t\n") != NULL;
     if (strcmp(asked, path) != 0)
-      watch(s, asked); /* a link: where it leads may change */
+      /* the path is a symbolic link, whose target may change */
+      watch(s, asked);
     if (kiln__search_push(s, &e))
       step(s, how, path, NULL);
     else
       kiln__free(s->alloc, e.table);
     return true;
   }
-  watch(s, asked); /* it may be repaired in place */
+  watch(s, asked); /* the file may be repaired in place */
   step(s, how, asked, s->why);
   return true;
 }
@@ -236,7 +240,7 @@ static void look_in(kiln__search *s, const char *how, const char *folder)
 
 typedef void place_fn(kiln__search *s, const char *how, const char *path);
 
-/* Visits the children of a folder whose names begin with `prefix`, in
+/* Visits the children of a folder that have names beginning with `prefix`, in
  * descending order of names. */
 static void each_child(kiln__search *s, const char *how, const char *folder,
                        const char *prefix, place_fn *fn)
@@ -294,7 +298,7 @@ static void look_in_toolkit(kiln__search *s, const char *how, const char *root)
     look_in(s, how, path);
 }
 
-/* NVIDIA's wheels in a site-packages folder. */
+/* Searches NVIDIA's wheels in a site-packages folder. */
 static void look_in_wheels(kiln__search *s, const char *how, const char *site)
 {
   char nvidia[KILN__PATH_SIZE], path[KILN__PATH_SIZE], below[32];
@@ -354,7 +358,8 @@ static void look_in_home(kiln__search *s, const char *how, const char *home)
     look_in_pythons(s, how, path);
 }
 
-/* Searches the place that a variable names, if its path is absolute. */
+/* Searches the folder that an environment variable names, if its path is
+ * absolute. */
 static void look_at_variable(kiln__search *s, const char *variable,
                              place_fn *fn)
 {
@@ -507,7 +512,8 @@ static void look_in_dirs(kiln__search *s)
       step(s, "option nvrtc_dirs", given, "no such folder");
     else
       look_in(s, "option nvrtc_dirs", path);
-    watch(s, given); /* a link or a relative path may lead elsewhere */
+    /* a symbolic link or a relative path may lead elsewhere later */
+    watch(s, given);
   }
 }
 

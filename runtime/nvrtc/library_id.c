@@ -1,9 +1,10 @@
-/* library_id.c -- identify a library file without loading it.
+/* library_id.c -- identifies a library file without loading it.
  *
- * The build is a part of every cache key: two NVRTCs of one version may make
- * different code. The GNU build id identifies it. Releases without one are
- * identified by their size and a hash over 16 pieces of the file: sections move
- * with nearly every change of the code, so the pieces differ between builds. */
+ * The build of NVRTC is part of every cache key, since two NVRTC libraries of
+ * the same version may generate different code. The GNU build id identifies the
+ * build. Releases without a build id are identified by the file's size and a
+ * hash of 16 samples of the file. Nearly every change of the code moves the
+ * sections, so the samples differ between builds. */
 #include "find.h"
 
 #define XXH_INLINE_ALL
@@ -17,7 +18,9 @@
 
 enum {
   PIECE = 1 << 14,
-  PIECES = 16 /* spread over the file, first and last bytes included */
+  /* number of samples, spread over the file, including its first and last bytes
+   */
+  PIECES = 16
 };
 
 static bool read_at(int fd, void *to, size_t n, uint64_t at)

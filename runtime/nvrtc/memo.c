@@ -1,24 +1,25 @@
-/* memo.c -- the memo: what is known of libraries and searches from earlier
- * runs.
+/* memo.c -- the memo stores descriptions of NVRTC libraries and results of
+ * searches between runs.
  *
  * Problem: a warm start should not load NVRTC (50 ms, 100 MB mapped), but the
- * cache key contains its version and build.
+ * cache key contains NVRTC's version and build.
  * Idea: a small text file in the cache folder describes each library that was
- * seen, and records for each search every path that it looked at, with its
- * stamp. If all stamps still hold, the search would give the same answer.
+ * found. For each search it also records every examined path with its stamp. If
+ * all stamps are unchanged, the search would give the same result.
  *
- * One item per line, fields separated by tabs, a path always last:
+ * Each line holds one record. Fields are separated by tabs, and a path is
+ * always the last field:
  *   kiln-nvrtc 1
  *   lib    size mtime inode version build archs path
- *   find   hash of the inputs; the answer to one search follows
- *   watch  exists size mtime inode path   a place that the search looked at
- *   step   how where reason               for the trail; no reason: found
- *   hit    path                           found; a lib line describes it
+ *   find   hash of the inputs; begins the result of one search
+ *   watch  exists size mtime inode path   a path that the search examined
+ *   step   how where reason               for the trail; empty reason: found
+ *   hit    path                           library found; see its lib line
  *   end
- *   sum    hash of all bytes before
+ *   sum    hash of all preceding bytes
  *
- * Invariant: it is believed only if the checksum holds and nobody but this user
- * could have written it, since it decides which libraries are loaded. */
+ * Invariant: the memo is used only if its checksum is valid and no other user
+ * could have written it, since the memo decides which libraries are loaded. */
 #include "find.h"
 
 #define XXH_INLINE_ALL
@@ -36,8 +37,9 @@ static const char first_line[] = "kiln-nvrtc 1\n";
 
 /* ---- Reading ------------------------------------------------------------------- */
 
-/* The text up to the next tab, or up to the end of the line if `last`; moves
- * *at past it. False if the line ends too early. */
+/* Reads one field up to the next tab, or up to the end of the line if `last` is
+ * true, and advances *at past the field. Returns false if the line ends too
+ * early. */
 static bool field(const char **at, bool last, const char **text, size_t *size)
 {
   const size_t n = strcspn(*at, last ? "\n" : "\t\n");
@@ -76,7 +78,7 @@ static bool stamp_fields(const char **at, kiln__stamp *out)
   return true;
 }
 
-/* A path at the end of a line, NUL-terminated. */
+/* Reads a path at the end of a line; the copy is NUL-terminated. */
 static bool path_field(const char **at, char out[KILN__PATH_SIZE])
 {
   const char *text;
@@ -102,7 +104,7 @@ static void write_sum(char out[SUM_SIZE + 1], const char *text, size_t size)
                (unsigned long long)XXH3_64bits(text, size));
 }
 
-/* Checks format and checksum, and removes the checksum line. */
+/* Checks the format and the checksum, and removes the checksum line. */
 static bool check(kiln__buf *text)
 {
   char sum[SUM_SIZE + 1];
@@ -119,7 +121,8 @@ static bool check(kiln__buf *text)
   return true;
 }
 
-/* A file that others may write to is ignored, whatever it says. */
+/* Returns false for a file that other users may write to. Such a file is
+ * ignored. */
 static bool trusted(int fd, struct stat *info)
 {
   return fstat(fd, info) == 0 && S_ISREG(info->st_mode) &&
@@ -127,8 +130,9 @@ static bool trusted(int fd, struct stat *info)
          info->st_size > 0 && info->st_size <= LIMIT;
 }
 
-/* The memo's folder, opened as the cache's is, and its name in there. -1: there
- * is none, or it is not this user's alone. */
+/* Opens the memo's folder with the rules of the cache folder, and finds the
+ * memo's file name. Returns -1 if the folder does not exist or if other users
+ * may write to it. */
 static int open_folder(const char *path, bool create, const char **name)
 {
   const char *slash = strrchr(path, '/');
@@ -221,7 +225,8 @@ bool kiln__memo_library(const char *memo, const char *path,
     const char *end = next_line(line);
     kiln__stamp known;
 
-    /* The path comes first: comparing it is cheap, and it mostly differs. */
+    /* The path is compared first: the comparison is cheap, and the paths mostly
+     * differ. */
     if (!kiln__starts_with(line, "lib\t") || (size_t)(end - line) < n + 2 ||
         memcmp(end - 1 - n, path, n) != 0 || end[-2 - (ptrdiff_t)n] != '\t')
       continue;
@@ -370,7 +375,8 @@ static void add_library(kiln__buf *out, const kiln__nvrtc_entry *e)
   kiln__buf_format(out, "\t%s\n", e->id.info.path);
 }
 
-/* Copies the old lib lines, except those of paths that were just found. */
+/* Copies the old lib lines, except the lines of paths that this search found.
+ */
 static void keep_libraries(kiln__buf *out, const char *old,
                            const kiln__search *s)
 {
@@ -394,7 +400,7 @@ static void keep_libraries(kiln__buf *out, const char *old,
   }
 }
 
-/* Copies the old answers, except the one to this search. */
+/* Copies the old search results, except the result of this search. */
 static void keep_searches(kiln__buf *out, const char *old, const char *inputs)
 {
   const char *mine = find_answer(old, inputs);
@@ -437,8 +443,9 @@ static void compose(kiln__buf *out, const char *old, const kiln__search *s)
   kiln__buf_text(out, sum);
 }
 
-/* By rename in the open folder, so that readers see the old or the new memo.
- * Not synced: the checksum turns a torn one into none. */
+/* Replaces the memo by a rename in the open folder, so that readers see the
+ * complete old or new memo. The file is not synced: after a crash, the checksum
+ * of a torn memo does not match, and the memo is ignored. */
 static void publish(int dir, const char *name, const kiln__buf *text)
 {
   const kiln__fs *fs = &kiln__fs_posix;

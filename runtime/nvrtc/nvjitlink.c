@@ -1,5 +1,5 @@
-/* nvjitlink.c -- nvJitLink: machine code from PTX without the driver, for
- * drivers that are older than the compiler's PTX. */
+/* nvjitlink.c -- uses nvJitLink to assemble machine code from PTX without the
+ * driver, for drivers that are older than the compiler's PTX. */
 #include "nvrtc.h"
 
 #include "../base/load_library.h"
@@ -15,7 +15,7 @@
 enum {
   INPUT_PTX = 2,
   LINK_SUCCESS = 0,
-  LINK_INVALID_INPUT = 3, /* nvJitLinkResult */
+  LINK_INVALID_INPUT = 3, /* value of nvJitLinkResult */
   LINK_PTX_COMPILE = 4,
   NEWEST_MAJOR = 20,
   OLDEST_MAJOR = 12,
@@ -27,7 +27,7 @@ typedef struct nvJitLink *link_handle;
 
 struct kiln__nvjitlink {
   const kiln_allocator *alloc;
-  void *library; /* never closed */
+  void *library; /* dlopen handle; never closed */
   char path[512];
   int version;
   int (*create)(link_handle *, uint32_t, const char **);
@@ -40,7 +40,7 @@ struct kiln__nvjitlink {
   int (*log)(link_handle, char *);
 };
 
-/* Names without the prefix "nvJitLink". */
+/* Function names without the prefix "nvJitLink". */
 static const struct {
   const char *name;
   size_t offset;
@@ -64,10 +64,11 @@ static void *find_symbol(void *library, const char *name, int major, int minor)
   return dlsym(library, symbol);
 }
 
-/* The functions of nvJitLink.h are inline and call __nvJitLinkCreate_12_3 and
- * so on. A library of one major exports these for each of its minors, with
- * equal signatures. The newest minor is also the version of libraries that have
- * no nvJitLinkVersion. */
+/* The functions of nvJitLink.h are inline and call versioned symbols such as
+ * __nvJitLinkCreate_12_3. A library exports these symbols for each minor
+ * version of its major version, with equal signatures. The newest exported
+ * minor version also serves as the version of libraries that have no
+ * nvJitLinkVersion(). */
 static bool find_release(void *library, int *major, int *minor)
 {
   for (*major = NEWEST_MAJOR; *major >= OLDEST_MAJOR; (*major)--) {
@@ -94,7 +95,7 @@ static void read_version(kiln__nvjitlink *link, int major, int minor)
     link->version = (int)(own_major * 1000 + own_minor * 10);
 }
 
-/* NULL, or why the library cannot be used. */
+/* Returns NULL if the library is usable, else the reason why it is not. */
 static const char *resolve(kiln__nvjitlink *link)
 {
   int major, minor;
@@ -144,7 +145,7 @@ static bool try_path(void *user, const char *path)
   return try_library(w->link, "system loader", path, w->trail);
 }
 
-/* Where the system's loader would find each soname. */
+/* Searches where the system's loader would find each soname. */
 static bool try_loader(kiln__nvjitlink *link, int newest, kiln__trail *trail)
 {
   walk w = {link, trail};
@@ -155,7 +156,9 @@ static bool try_loader(kiln__nvjitlink *link, int newest, kiln__trail *trail)
     kiln__format(name, sizeof name, WHAT ".so.%d", major);
     if (kiln__library_each(link->alloc, name, try_path, &w))
       return true;
-    if (major <= 13) /* later majors do not exist yet: no step for them */
+    /* later major versions do not exist yet, so they get no step in the trail
+     */
+    if (major <= 13)
       kiln__trail_add(trail, WHAT, "system loader", name, "not found");
   }
   return false;
@@ -176,7 +179,8 @@ static bool try_folder(kiln__nvjitlink *link, const char *how,
   return false;
 }
 
-/* The folder of an NVRTC, and the folder of nvJitLink in wheels of CUDA 12. */
+/* Searches the folder of an NVRTC library, and the folder of nvJitLink in CUDA
+ * 12 wheels. */
 static bool try_beside(kiln__nvjitlink *link, const char *nvrtc, int newest,
                        kiln__trail *trail)
 {
@@ -316,8 +320,8 @@ kiln_status kiln__nvjitlink_assemble(kiln__nvjitlink *link, const char *ptx,
   size_t made = 0;
 
   kiln__format(option, sizeof option, "-arch=%s", arch);
-  /* nvJitLink reads PTX as a C string, and the PTX of a cache file may lack its
-   * NUL. */
+  /* nvJitLink reads PTX as a C string, and the PTX of a cache file may not be
+   * NUL-terminated. */
   text = kiln__strndup(link->alloc, ptx, size);
   if (text == NULL)
     KILN_TRY(kiln__fail_memory("PTX"));

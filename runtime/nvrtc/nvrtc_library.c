@@ -1,5 +1,5 @@
-/* nvrtc_library.c -- one NVRTC library: load and check it, translate its
- * results. */
+/* nvrtc_library.c -- loads and checks one NVRTC library, and converts its
+ * result codes. */
 #include "find.h"
 
 #include <dlfcn.h>
@@ -9,7 +9,7 @@ enum { REQUIRED = 1, OPTIONAL = 0, MAX_ARCHS = 1024 };
 
 typedef struct symbol {
   const char *name;
-  size_t offset; /* of the member in kiln__nvrtc */
+  size_t offset; /* offset of the member in kiln__nvrtc */
   bool required;
 } symbol;
 
@@ -51,9 +51,10 @@ static kiln_status read_version(kiln__nvrtc *nvrtc)
   return KILN_OK;
 }
 
-/* Releases before 13 have a RUNPATH with an empty element, which means the
- * current directory, and the loader searches it for what they link to. It does
- * not search for libraries that are loaded already. */
+/* Preloads the libraries that NVRTC depends on. NVRTC releases before 13 have a
+ * RUNPATH with an empty element, which makes the loader search the current
+ * directory for these dependencies. The loader does not search for libraries
+ * that are already loaded. */
 static void load_needed(void)
 {
   static const char *const names[] = {"libpthread.so.0", "librt.so.1",
@@ -87,7 +88,8 @@ kiln_status kiln__nvrtc_load(const kiln_allocator *a, const char *path,
 
 done:
   if (nvrtc != NULL && nvrtc->library != NULL)
-    dlclose(nvrtc->library); /* nothing ran in it but nvrtcVersion */
+    /* no function of the library was called except nvrtcVersion */
+    dlclose(nvrtc->library);
   kiln__free(a, nvrtc);
   return st;
 }
@@ -157,8 +159,8 @@ static void builtins_hint(const kiln__nvrtc *nvrtc)
                      name, n, nvrtc->path, slash == NULL ? "it" : slash + 1);
 }
 
-/* Does the loader's search on behalf of `library` include the current
- * directory? */
+/* Checks whether the loader's search on behalf of `library` includes the
+ * current directory. */
 static kiln_status searches_here(const kiln_allocator *a, void *library,
                                  bool *here)
 {
@@ -180,10 +182,10 @@ static bool load_whole(void *user, const char *path)
   return *library != NULL;
 }
 
-/* NVRTC opens its builtins and libcuda by soname when it compiles. The loader
- * takes a library of that soname that is loaded already, so both are loaded
- * here by their full paths: their folders need not be in a search path, and no
- * search reaches the current directory. */
+/* NVRTC opens its builtins library and libcuda by soname when it compiles, and
+ * the loader reuses a library of that soname that is already loaded. This
+ * function therefore loads both libraries by their full paths. Their folders
+ * need not be in a search path, and no search reaches the current directory. */
 kiln_status kiln__nvrtc_load_builtins(const kiln_allocator *a,
                                       kiln__nvrtc *nvrtc)
 {

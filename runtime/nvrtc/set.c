@@ -1,5 +1,5 @@
-/* set.c -- the NVRTC libraries of a runtime: found once, loaded when they are
- * used. */
+/* set.c -- the set of NVRTC libraries of a runtime. The libraries are found
+ * once, and each is loaded on first use. */
 #include "find.h"
 
 #include <dlfcn.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* The array that callers read without a lock. Loading a library changes its
- * description: then a new array is made, and older ones stay until the set is
- * freed. */
+ * description. A new array is then created, and the older arrays stay valid
+ * until the set is freed. */
 typedef struct listing {
   struct listing *older;
   kiln__nvrtc_id ids[];
@@ -18,16 +18,17 @@ struct kiln__nvrtc_set {
   const kiln_allocator *alloc;
   kiln__trail *trail;
   const kiln__log *log;
-  kiln__nvrtc_places places; /* strings owned */
+  kiln__nvrtc_places places; /* the set owns these strings */
   char **dirs;
 
-  kiln__fork_mutex lock; /* guards what follows */
+  kiln__fork_mutex lock; /* guards the following members */
   bool searched;
-  bool gone; /* entries are those of the memo: none is installed any more */
-  kiln__nvrtc_entry *entries; /* newest first */
+  /* the entries come from the memo, and none is installed any more */
+  bool gone;
+  kiln__nvrtc_entry *entries; /* sorted by version, newest first */
   size_t n;
   listing *list;
-  char why[256]; /* why the only allowed place cannot be used */
+  char why[256]; /* why the only allowed path cannot be used */
 };
 
 /* ---- Making ---------------------------------------------------------------------- */
@@ -111,7 +112,7 @@ void kiln__nvrtc_set_free(kiln__nvrtc_set *set)
 
 /* ---- Listing ---------------------------------------------------------------------- */
 
-/* Makes a new array for the callers. False if out of memory. */
+/* Creates a new array for the callers. Returns false if memory ran out. */
 static bool publish(kiln__nvrtc_set *set)
 {
   listing *list =
@@ -126,7 +127,8 @@ static bool publish(kiln__nvrtc_set *set)
   return true;
 }
 
-/* Newest first; libraries of one version keep the order of the places. */
+/* Sorts the libraries by version, newest first. Libraries of the same version
+ * keep the order in which the search found them. */
 static void sort(kiln__nvrtc_entry *entries, size_t n)
 {
   for (size_t i = 1; i < n; i++) {
@@ -154,8 +156,8 @@ static kiln_status look(kiln__nvrtc_set *set, kiln__search *s)
   if (!kiln__memo_answer(s->memo, s)) {
     if (s->no_memory)
       KILN_TRY(kiln__fail_memory("the search for NVRTC"));
-    /* Places that could not be used left error records, but the search as a
-     * whole has not failed. */
+    /* Unusable libraries left error records, although the search as a whole has
+     * not failed. The caller's record is therefore restored. */
     kiln__error_get(&record);
     KILN_TRY(kiln__search_run(s));
     kiln__error_set(&record);
@@ -268,7 +270,8 @@ kiln_status kiln__nvrtc_list(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
 
 /* ---- Using ------------------------------------------------------------------------- */
 
-/* Loads a library that the memo described. The file may have changed since. */
+/* Loads a library that the memo described. The file may have changed since the
+ * memo was written. */
 static kiln_status load(kiln__nvrtc_set *set, kiln__nvrtc_entry *e)
 {
   kiln_status st;
