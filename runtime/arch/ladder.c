@@ -1,5 +1,5 @@
-/* ladder.c -- the fallback ladder decides which kind of code to make for which
- * GPU.
+/* ladder.c -- the compatibility ladder decides which kind of code to make for
+ * which GPU.
  *
  * Problem: an application meets any combination of GPU, driver, NVRTC,
  * nvJitLink and packs. Some combinations can run only PTX, some only older

@@ -1,18 +1,20 @@
-/* disk.c -- the disk tier: read, publish and reject entry files.
+/* disk.c -- the disk tier: reads, publishes and rejects entry files.
  *
- * Problem: many processes, of several versions of Kiln, share a folder without
- * a daemon. Any of them may be killed at any instruction, disks fill up, and
- * network file systems reorder writes.
- * Idea: publish by rename, read by checks. A new entry is written to a
- * temporary file in the same folder and renamed to its name, so no reader sees
- * a part of it. A reader trusts nothing: owner, mode, size, checksums and the
- * stored key are compared, and whatever fails is removed and counts as a miss.
+ * Problem: many processes, running several versions of Kiln, share a folder
+ * without a daemon. Any process may be killed at any instruction, disks fill
+ * up, and network file systems reorder writes.
+ * Idea: publish by renaming, and check on reading. A new entry is written to a
+ * temporary file in the same folder and then renamed, so no reader sees a
+ * partial file. A reader checks the owner, mode, size, checksums and stored
+ * key. An entry that fails a check is removed and counts as a miss.
  * Invariant: an entry that passes the checks is the image that its key
- * describes. Entries are not synced. fsync() costs 3 to 8 ms per entry on an
- * SSD (a write alone 1 ms, a small compile 10 to 20), somebody waits for the
- * image, and what a power failure tears the checksums detect: the loss is one
- * compile.
- * Cost of a hit: open, fstat, two reads, close, and XXH3 over the bytes. */
+ * describes.
+ * Entries are not synced. fsync() costs 3 to 8 ms per entry on an SSD, compared
+ * with 1 ms for a write and 10 to 20 ms for a small compile, and the caller
+ * waits for the image. The checksums detect entries that a power failure tore;
+ * the loss is one compile.
+ * Cost of a hit: open, fstat, two reads, close, and XXH3 over the file content.
+ */
 #include "tiers.h"
 
 #include <errno.h>
@@ -21,7 +23,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A hit updates the file's time at most this often. */
+/* The minimum time between two updates of a file's modification time by hits.
+ */
 #define TOUCH_NS ((int64_t)60 * 1000000000)
 
 static void set_time(kiln__cache *cache, int fd, int64_t now)
@@ -35,8 +38,8 @@ static void set_time(kiln__cache *cache, int fd, int64_t now)
   (void)cache->fs->futimens(cache->fs->user, fd, both);
 }
 
-/* Kiln sets the modification time itself, since access times do not change on
- * noatime mounts. */
+/* Records the time of a hit. Kiln sets the modification time itself, since
+ * access times do not change on noatime mounts. */
 static void touch(kiln__cache *cache, int fd, const struct stat *info)
 {
   const int64_t now = kiln__time_ns(), age = now - kiln__stat_ns(info);
@@ -45,13 +48,13 @@ static void touch(kiln__cache *cache, int fd, const struct stat *info)
     set_time(cache, fd, now);
 }
 
-/* Opens a file that may be an entry and checks type, owner, mode and size. *out
- * is -1 unless the result is KILN__LOADED. */
+/* Opens a file that may be an entry and checks its type, owner, mode and size.
+ * *out is -1 unless the result is KILN__LOADED. */
 static kiln__verdict open_entry(kiln__cache *cache, int dir, const char *name,
                                 int *out, struct stat *info)
 {
   const kiln__fs *fs = cache->fs;
-  /* O_NONBLOCK: opening a FIFO in its place must not block. */
+  /* O_NONBLOCK prevents open() from blocking if the name refers to a FIFO. */
   const int fd = kiln__entry_open(cache, dir, name, O_RDONLY | O_NONBLOCK, 0);
 
   *out = -1;
@@ -78,8 +81,8 @@ static kiln__verdict open_entry(kiln__cache *cache, int dir, const char *name,
   return KILN__LOADED;
 }
 
-/* A file that ended before its size is damaged; other failures say nothing
- * about it. */
+/* A file that ends before its recorded size is damaged. Other read failures do
+ * not show that the file is damaged. */
 static kiln__verdict read_at(kiln__cache *cache, int fd, void *data, size_t n,
                              uint64_t at)
 {
@@ -88,8 +91,9 @@ static kiln__verdict read_at(kiln__cache *cache, int fd, void *data, size_t n,
   return errno == 0 ? KILN__BAD : KILN__FAILED;
 }
 
-/* The head, whose checksum also covers the sizes of the parts: a file whose
- * head does not add up to its size is never read further, however large. */
+/* Reads and checks the header, whose checksum also covers the sizes of the
+ * parts. If the sizes do not add up to the file size, the rest of the file is
+ * not read, however large the file is. */
 static kiln__verdict read_head(kiln__cache *cache, int fd, uint64_t at,
                                uint64_t size,
                                unsigned char head[KILN__WIRE_HEAD],
@@ -188,7 +192,7 @@ bool kiln__disk_unlink(kiln__cache *cache, int dir, const char *name,
   if (fs->fstatat(fs->user, dir, name, &now) != 0 ||
       now.st_ino != info->st_ino || now.st_dev != info->st_dev ||
       now.st_size != info->st_size) {
-    errno = ENOENT; /* somebody has replaced it meanwhile */
+    errno = ENOENT; /* another process has replaced the file meanwhile */
     return false;
   }
   return fs->unlinkat(fs->user, dir, name) == 0;
@@ -196,8 +200,8 @@ bool kiln__disk_unlink(kiln__cache *cache, int dir, const char *name,
 
 /* ---- Reading ------------------------------------------------------------- */
 
-/* What is no good entry is removed, so that the next compile can be cached. A
- * folder in an entry's place cannot be: its key stays uncached. */
+/* Removes and counts a damaged entry, so that the next compile can be cached. A
+ * folder in place of an entry cannot be removed, so its key stays uncached. */
 static void note_bad(kiln__cache *cache, int dir, const char *name,
                      const struct stat *info)
 {
@@ -298,8 +302,9 @@ static bool write_parts(kiln__cache *cache, int fd, const kiln__entry *entry)
   return true;
 }
 
-/* Writes and closes the temporary file; false with errno. The eviction lock is
- * released as soon as a listing of the folder counts the new bytes. */
+/* Writes and closes the temporary file. Returns false and sets errno on
+ * failure. The eviction lock is released as soon as a listing of the folder
+ * would count the new bytes. */
 static bool fill_temp(kiln__cache *cache, int fd, const kiln__entry *entry,
                       int *room)
 {
@@ -317,13 +322,14 @@ static bool fill_temp(kiln__cache *cache, int fd, const kiln__entry *entry,
     return false;
   }
   set_time(cache, fd, kiln__time_ns());
-  /* On network file systems close() reports a full disk or quota. After EINTR
-   * the descriptor is closed all the same. */
+  /* On network file systems, close() reports a full disk or quota. The
+   * descriptor is closed even if close() fails with EINTR. */
   return cache->fs->close(cache->fs->user, fd) == 0 || errno == EINTR;
 }
 
-/* False with errno. The temporary file is removed then; if that fails too, a
- * later listing removes it after an hour. */
+/* Publishes an entry in the open folder. Returns false, sets errno and removes
+ * the temporary file on failure. If the removal also fails, a later listing
+ * removes the file after an hour. */
 static bool publish_in(kiln__cache *cache, int dir, const kiln__entry *entry)
 {
   const kiln__fs *fs = cache->fs;

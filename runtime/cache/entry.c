@@ -1,22 +1,23 @@
-/* entry.c -- cache entries in memory and as bytes.
+/* entry.c -- cache entries in memory and their binary format.
  *
- * An entry is the whole key text and six sections (PTX, CUBIN, lowered names,
- * log, resource report, META). As bytes, all numbers little-endian:
+ * An entry consists of the complete key text and six sections: PTX, CUBIN,
+ * lowered names, log, resource report, META. In a file, all numbers are
+ * little-endian. The columns are the offset, the size in bytes and the content:
  *
- *    0  8  magic
+ *    0  8  magic number
  *    8  4  format version
- *   12  4  a constant that reads differently in another byte order
- *   16  8  size of the whole
+ *   12  4  a constant that reveals a different byte order
+ *   16  8  size of the entry in bytes
  *   24  4  number of parts
- *   28  4  size of this head
+ *   28  4  size of this header in bytes
  *   32     size (8) and XXH3-64 (8) of each part
- *          XXH3-64 of all bytes before it (8)
+ *          XXH3-64 of all preceding bytes (8)
  *          the parts: the key, then the sections, without padding
  *
- * Invariant: every bit of a file is covered by a checksum, so a flipped or
- * missing bit is always noticed. The key is stored whole and compared on
- * reading: a hash collision or a forged file name is a miss, never a wrong
- * image. */
+ * Invariant: a checksum covers every bit of a file, so a flipped or missing bit
+ * is always detected. The complete key is stored and compared on reading, so a
+ * hash collision or a forged file name causes a miss rather than a wrong image.
+ */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -71,7 +72,7 @@ void kiln__hash_text(char hex[33], const void *data, size_t size)
 
 kiln__entry *kiln__entry_reserve(const kiln_allocator *a, size_t wire_size)
 {
-  /* Decoding drops the head and puts a NUL behind each part. */
+  /* Decoding removes the header and appends a NUL byte to each part. */
   kiln__entry *entry =
       kiln__alloc(a, sizeof *entry + wire_size + KILN__WIRE_PARTS);
 
@@ -207,7 +208,8 @@ bool kiln__wire_read(kiln__wire *out, const unsigned char *head, uint64_t size)
   return rest == 0;
 }
 
-/* Moves the parts apart, the last first, so that a NUL fits behind each. */
+/* Moves the parts apart, the last part first, to make space for a NUL byte
+ * after each part. */
 static void spread(kiln__entry *entry, const kiln__wire *wire)
 {
   uint64_t from = wire->total;

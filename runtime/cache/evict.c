@@ -1,17 +1,18 @@
-/* evict.c -- keep the folder below its byte cap.
+/* evict.c -- keeps the size of the cache folder below the configured limit.
  *
- * Problem: the cap holds for all processes together, and there is no daemon and
- * no shared counter that a killed process could leave wrong.
- * Idea: only the folder itself records how full it is. A process lists it
- * before it publishes its first entry, and again each time it has published one
- * sixteenth of the space that the last listing left. Least recently used
- * entries go first, by modification times that Kiln sets itself.
- * Invariant: up to sixteen processes that add at full speed stay below the cap.
- * Listing and removing need no lock. One is held briefly, so that processes do
- * not all list at once, and so that the bytes of a new entry are counted before
- * the next process counts.
- * Cost: one listing per sixteenth of the free space; eviction down to 90 % of
- * the cap makes one listing serve several entries. */
+ * Problem: the limit holds for all processes together. There is no daemon, and
+ * a shared counter would become wrong if a process were killed.
+ * Idea: only the folder itself records its size. A process lists the folder
+ * before it publishes its first entry. It lists the folder again whenever it
+ * has published one sixteenth of the space that the previous listing left. The
+ * least recently used entries are evicted first, ordered by the modification
+ * times that Kiln sets.
+ * Invariant: up to sixteen processes that add entries at full speed stay below
+ * the limit. Listing and removing files need no lock. A lock is held briefly so
+ * that processes do not all list the folder concurrently. It also ensures that
+ * the bytes of a new entry are counted by the next listing.
+ * Cost: one listing per sixteenth of the free space. Eviction continues down to
+ * 90 % of the limit, so that one listing serves several entries. */
 #include "tiers.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 
 enum { LOCK_WAIT_MS = 100, WRITERS = 16 };
 
-/* Temporary files older than this were left behind by dead processes. */
+/* Age after which a temporary file counts as left behind by a dead process. */
 #define STALE_NS ((int64_t)3600 * 1000000000)
 
 static kiln_status add_item(kiln__cache *cache, kiln__files *scan,
@@ -166,7 +167,8 @@ int kiln__evict_lock(kiln__cache *cache, int dir)
 
 bool kiln__space_make(kiln__cache *cache, int dir, uint64_t size, int *lock)
 {
-  /* Evicting down to 90 % lets one listing serve several entries. */
+  /* Evicting down to 90 % of the limit lets one listing serve several entries.
+   */
   const uint64_t cap = cache->cap, high = cap - cap / 20, low = cap - cap / 10;
   kiln__files scan;
   bool fits;

@@ -1,23 +1,24 @@
-/* flight.c -- single flight: one compile per key at a time.
+/* flight.c -- single flight: at most one compile per key at a time.
  *
- * Problem: threads and processes that start together ask for the same kernels,
- * and a compile takes from 10 ms to seconds. Each kernel should be compiled
- * once.
- * Idea, between threads: the first thread that misses a key becomes the leader
- * of a flight; the others wait on its condition variable and share the result,
- * or the failure with its error record. Between processes: the leader locks one
- * byte of the lock file, chosen by the key's hash. The lock belongs to an open
- * file description, so it goes away with its holder, however that ends. The
- * file is never unlinked, so every process locks the same file.
- * Invariants: no mutex is held while compiling. Locks are an optimisation only:
- * a wait is bounded by wait_ms, after which this process compiles as well, and
- * publishing by rename keeps two results from mixing. Two keys that share a
- * byte merely wait for each other. A thread never waits for a flight that it
- * leads itself, directly or across other threads.
- * Cost: a list of flights under the cache's mutex; between processes a poll of
- * the lock and of the entry file every 1 to 20 ms.
- * Source: the "singleflight" package of Go's groupcache; fcntl(2), OFD locks.
- */
+ * Problem: threads and processes that start together request the same kernels,
+ * and a compile takes from 10 ms to several seconds. Each kernel should be
+ * compiled once.
+ * Idea for threads: the first thread that misses a key becomes the leader of a
+ * flight. The other threads wait on the flight's condition variable and share
+ * the result, or the failure with its error record.
+ * Idea for processes: the leader locks one byte of the lock file, chosen by the
+ * hash of the key. The lock belongs to an open file description, so the kernel
+ * releases it when the process ends for any reason. The lock file is never
+ * unlinked, so every process locks the same file.
+ * Invariants: no mutex is held while compiling. The file locks are only an
+ * optimisation: after wait_ms a waiting process compiles the kernel itself, and
+ * publishing by rename keeps the two results apart. Two keys that share a byte
+ * merely wait for each other. A thread never waits for a flight that it leads,
+ * either directly or through other threads.
+ * Cost: a list of flights under the cache's mutex. Between processes, the lock
+ * and the entry file are polled every 1 to 20 ms.
+ * Source: the "singleflight" package of Go's groupcache; fcntl(2), open file
+ * description locks. */
 #include "tiers.h"
 
 #include <errno.h>
@@ -27,7 +28,8 @@ enum { FIRST_PAUSE_NS = 1000000, LONGEST_PAUSE_NS = 20000000 };
 
 struct kiln__flight {
   kiln__flight *next;
-  const kiln__key *key; /* the leader's; valid while the flight is listed */
+  /* owned by the leader; valid while the flight is listed */
+  const kiln__key *key;
   pthread_t leader;
   pthread_cond_t landed;
   unsigned refs;
@@ -58,7 +60,8 @@ kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
     return st;
   }
   if (!fetch->private_only) {
-    kiln__tier_put(cache, *out); /* first: flushing to disk takes time */
+    /* The memory tier is updated first, since writing to disk takes time. */
+    kiln__tier_put(cache, *out);
     kiln__disk_publish(cache, *out);
   }
   return KILN_OK;
@@ -66,9 +69,9 @@ kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
 
 /* ---- Between processes ---------------------------------------------------- */
 
-/* A key's lock among processes. */
+/* The lock of a key between processes. */
 typedef struct turn {
-  int fd; /* -1: there is no lock file, continue without */
+  int fd; /* descriptor of the lock file; -1 means to continue without a lock */
   off_t at;
   bool held;
 } turn;
@@ -82,7 +85,7 @@ static off_t lock_offset(const kiln__key *key)
 
     at = at << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
   }
-  return (off_t)(at | (uint64_t)1 << 61); /* never KILN__EVICT_LOCK */
+  return (off_t)(at | (uint64_t)1 << 61); /* never equal to KILN__EVICT_LOCK */
 }
 
 static void open_turn(kiln__cache *cache, const kiln__key *key, turn *t)
@@ -111,9 +114,9 @@ static void close_turn(kiln__cache *cache, turn *t)
   t->fd = -1;
 }
 
-/* Waits for the key's lock; returns the entry if another process has published
- * it meanwhile. Without an entry the caller compiles, whether the lock is held
- * or not. */
+/* Waits for the lock of a key. Returns the entry if another process has
+ * published it meanwhile. If the result is NULL, the caller compiles, whether
+ * or not it holds the lock. */
 static kiln__entry *await_turn(kiln__cache *cache, const kiln__key *key,
                                turn *t)
 {
@@ -192,9 +195,10 @@ static const kiln__flight *awaited_by(const kiln__cache *cache,
   return w == NULL ? NULL : w->flight;
 }
 
-/* True if waiting would deadlock, since this thread leads the flight or leads
- * one that its leader waits for. make() may call the cache again, for the same
- * key or for a key of another thread. */
+/* Returns true if waiting for a flight would deadlock: this thread leads the
+ * flight, or leads another flight for which the flight's leader waits. This
+ * happens because make() may call the cache again, for the same key or for a
+ * key of another thread. */
 static bool waits_for_self(const kiln__cache *cache, const kiln__flight *flight)
 {
   const pthread_t self = pthread_self();
@@ -298,9 +302,9 @@ static kiln__flight *new_flight(kiln__cache *cache, const kiln__key *key)
 
 typedef enum course {
   LANDED, /* *out is the entry */
-  LEAD,   /* `mine` is listed now */
-  FOLLOW, /* *flight has landed, well or not */
-  ALONE   /* waiting would deadlock, or there is no memory for a flight */
+  LEAD,   /* this thread leads; `mine` is listed */
+  FOLLOW, /* *flight has finished, with an entry or a failure */
+  ALONE   /* waiting would deadlock, or memory for a flight ran out */
 } course;
 
 static course join(kiln__cache *cache, const kiln__key *key, kiln__flight *mine,
@@ -335,7 +339,8 @@ kiln_status kiln__flight_run(kiln__cache *cache, const kiln__fetch *fetch,
 
   if (kiln__forked(&cache->fork))
     return produce(cache, fetch, out, origin);
-  /* Cancelling concerns the leader only: the threads that waited try again. */
+  /* Cancelling affects only the leader. The threads that waited for it try
+   * again. */
   while (st == KILN_ECANCELED) {
     kiln__flight *mine = new_flight(cache, fetch->key), *flight;
     const course c = join(cache, fetch->key, mine, &flight, out);
@@ -352,7 +357,9 @@ kiln_status kiln__flight_run(kiln__cache *cache, const kiln__fetch *fetch,
     case FOLLOW:
       st = follow(cache, flight, out, origin);
       break;
-    default: /* ALONE. Without the lock file: this thread may hold the byte */
+    /* ALONE: compile without the lock file, since this thread may already hold
+     * that byte. */
+    default:
       *origin = KILN_FROM_COMPILER;
       return kiln__make(cache, fetch, out);
     }

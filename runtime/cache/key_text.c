@@ -1,8 +1,9 @@
-/* key_text.c -- cache keys as text.
+/* key_text.c -- the text format of cache keys.
  *
- * A field is "<p|l> <name size> <value size> <name>\n<value>\n". The sizes come
- * first, so no value can be mistaken for the start of another field, and two
- * different lists of fields never give the same text. */
+ * A field is "<p|l> <name size> <value size> <name>\n<value>\n", where p means
+ * portable and l means local. The sizes precede the name and the value, so a
+ * value can never be mistaken for the start of another field. Two different
+ * lists of fields therefore never give the same text. */
 #include "tiers.h"
 
 #include <string.h>
@@ -48,8 +49,8 @@ kiln_status kiln__key_seal(kiln__key *key)
   return KILN_OK;
 }
 
-/* A decimal number followed by a space; false if there is none or it is
- * longer than the text it counts. */
+/* Reads a decimal number followed by a space. Returns false if there is no
+ * number or if the number exceeds the size of the remaining text. */
 static bool read_size(const char *text, size_t size, size_t *at, size_t *out)
 {
   const size_t start = *at;

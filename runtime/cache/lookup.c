@@ -1,9 +1,11 @@
-/* lookup.c -- open a cache, ask its tiers in order, count, describe the folder.
+/* lookup.c -- opens a cache, looks up keys in its tiers, counts hits and
+ * misses, and describes the cache folder.
  *
- * The order is: memory, packs (for the very target), disk, and then a single
- * flight that asks the disk once more, compiles and publishes (flight.c).
- * Nothing but a lack of memory and the compiler's own failure makes a fetch
- * fail: every problem of a tier ends in a miss and a counter. */
+ * The search order is: the memory tier, packs (for exactly the requested
+ * target), and the disk tier. After a miss, a single flight searches the disk
+ * again, compiles and publishes (flight.c). A fetch fails only if memory runs
+ * out or the compiler fails. Every problem of a tier results in a miss and is
+ * counted. */
 #include "tiers.h"
 
 #include <errno.h>
@@ -31,8 +33,9 @@ void kiln__warn(kiln__cache *cache, kiln__warning kind, const char *format, ...)
   kiln__logf(cache->log, first ? KILN_LOG_WARNING : KILN_LOG_DEBUG, "%s", line);
 }
 
-/* Absolute, so that chdir does not move the cache, and without '/' at its end,
- * which would make O_NOFOLLOW follow. */
+/* Makes a path absolute, so that chdir() does not move the cache. Also removes
+ * a trailing '/', since open() with O_NOFOLLOW would follow a link whose path
+ * ends in '/'. */
 static char *absolute_path(const kiln_allocator *a, const char *path)
 {
   char here[4096] = "";
@@ -41,7 +44,8 @@ static char *absolute_path(const kiln_allocator *a, const char *path)
   kiln__buf_init(&b, a);
   if (path[0] != '/') {
     if (getcwd(here, sizeof here) == NULL)
-      here[0] = '\0'; /* no such folder any more: "/path" will be refused */
+      /* the current folder was deleted; opening "/path" will be refused */
+      here[0] = '\0';
     kiln__buf_text(&b, here);
     kiln__buf_add(&b, "/", 1);
   }
@@ -101,7 +105,7 @@ void kiln__cache_close(kiln__cache *cache)
   kiln__free(cache->alloc, cache);
 }
 
-/* Memory, packs, disk. NULL if none has it. */
+/* Searches memory, packs and disk. Returns NULL if no tier has the entry. */
 static kiln__entry *look_up(kiln__cache *cache, const kiln__fetch *fetch,
                             kiln_origin *origin)
 {
@@ -165,8 +169,9 @@ void kiln__cache_stats_get(kiln__cache *cache, kiln_cache_stats *out)
     to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 
-/* Writes a file in the folder and removes it: nothing else detects read-only
- * file systems, access lists and quotas. 0 or errno. */
+/* Creates and removes a file in the folder. Only this test detects read-only
+ * file systems, access-control lists and quotas. Returns 0 or an errno value.
+ */
 static int probe(kiln__cache *cache, int dir)
 {
   const kiln__fs *fs = cache->fs;

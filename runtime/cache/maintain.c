@@ -1,6 +1,6 @@
-/* maintain.c -- what users request of the cache folder: list, verify, repair,
- * trim, clear, compare keys. Unlike the tiers, these functions report failures.
- */
+/* maintain.c -- operations on the cache folder that users request: list,
+ * verify, repair, trim, clear, and compare keys. Unlike the tiers, these
+ * functions report failures. */
 #include "tiers.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@ static int by_name(const void *left, const void *right)
                 ((const kiln__file_item *)right)->name);
 }
 
-/* Opens the folder for a user's request; -1 with KILN_OK if there is none. */
+/* Opens the folder for a user's request. If there is no folder, the result is
+ * KILN_OK with the descriptor -1. */
 static kiln_status open_for_user(kiln__cache *cache, int *dir)
 {
   char why[256] = "", *next;
@@ -24,7 +25,8 @@ static kiln_status open_for_user(kiln__cache *cache, int *dir)
   *dir = kiln__cache_folder(cache, false, why);
   if (*dir >= 0 || errno == ENOENT)
     return KILN_OK;
-  next = strstr(why, ": "); /* "what is wrong: what to do" */
+  /* The reason has the form "what is wrong: what to do". */
+  next = strstr(why, ": ");
   if (next != NULL)
     *next = '\0';
   return kiln__fail_native(
@@ -91,7 +93,8 @@ done:
   return st;
 }
 
-/* Good: readable, whole, and under its own name. */
+/* Returns true if an entry file is readable, complete, and stored under its own
+ * name. */
 static bool entry_is_good(kiln__cache *cache, int dir, const char *name,
                           struct stat *info, kiln__verdict *verdict)
 {
@@ -155,7 +158,8 @@ static char *copy_field(kiln__cache *cache, const kiln__buf *key,
   return kiln__strdup(cache->alloc, "");
 }
 
-/* Show one file to the visitor; false stops the visit. */
+/* Shows one file to the visitor. Returns false if the visitor stops the
+ * iteration. */
 static bool visit_one(kiln__cache *cache, int dir, const kiln__file_item *file,
                       bool verify, kiln_cache_fn fn, void *user,
                       kiln_status *st)
@@ -172,7 +176,7 @@ static bool visit_one(kiln__cache *cache, int dir, const kiln__file_item *file,
   kiln__buf_init(&key, cache->alloc);
   verdict = kiln__disk_peek(cache, dir, file->name, &key, &info);
   if (verdict == KILN__ABSENT)
-    goto done; /* evicted meanwhile */
+    goto done; /* the file was evicted meanwhile */
   item.good =
       verdict == KILN__LOADED &&
       (!verify || entry_is_good(cache, dir, file->name, &info, &verdict));
@@ -265,7 +269,7 @@ done:
   return st;
 }
 
-/* Append the folder's entries that memory does not hold. */
+/* Appends the entries of the folder that the memory tier does not hold. */
 static kiln_status add_disk_entries(kiln__cache *cache, int dir,
                                     kiln__entry ***entries, size_t *n)
 {

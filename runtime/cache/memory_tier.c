@@ -1,9 +1,10 @@
-/* memory_tier.c -- the entries of this process: a hash map with a list in order
- * of use. Over the byte cap the least recently used entries are dropped.
+/* memory_tier.c -- the entries that this process keeps in memory: a hash map
+ * with a list in order of use. If the total size exceeds the capacity, the
+ * least recently used entries are evicted.
  *
- * What cannot be allocated is not kept. Entries and nodes are released after
- * the lock is: the allocator is the caller's code and may take locks of its
- * own. */
+ * If memory for an entry cannot be allocated, the entry is not kept. Entries
+ * and nodes are released only after the lock is released, since the allocator
+ * is the caller's code and may take its own locks. */
 #include "tiers.h"
 
 #include <string.h>
@@ -40,7 +41,7 @@ static void lru_push(kiln__tier *m, kiln__tier_node *node)
   m->newest = node;
 }
 
-/* Out of the map and onto the list `gone`. */
+/* Moves a node out of the map to the list `gone`. */
 static void take_out(kiln__tier *m, kiln__tier_node *node,
                      kiln__tier_node **gone)
 {

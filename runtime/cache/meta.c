@@ -1,8 +1,10 @@
-/* meta.c -- the META section: what an entry was made for, by what, how fast.
+/* meta.c -- the META section records the target of an entry, the compiler
+ * version, and the compile time.
  *
- * Text, one field per line: "target sm_90", "nvrtc 12090", "microseconds
- * 14000". An entry whose META does not name a target is damaged, whatever its
- * checksums are: it is unknown which GPU its machine code is for. */
+ * The section is text with one field per line: "target sm_90", "nvrtc 12090",
+ * "microseconds 14000". An entry with a META section that names no target is
+ * damaged, even if its checksums match, since its machine code could be for any
+ * GPU. */
 #include "cache.h"
 
 #include <string.h>
@@ -16,7 +18,8 @@ void kiln__meta_write(kiln__buf *out, const kiln__meta *meta)
                    (unsigned long long)meta->microseconds);
 }
 
-/* The value of the line "field value", cut off at its end. */
+/* Returns the value of the line "field value", truncated to the size of the
+ * buffer. */
 static bool value_of(kiln__slice text, const char *field, char *buf,
                      size_t size)
 {

@@ -1,5 +1,5 @@
-/* names_locks.c -- names of the files in the cache folder, and its lock file.
- */
+/* names_locks.c -- names of the files in the cache folder, and the folder's
+ * lock file. */
 #include "tiers.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ int kiln__entry_open(kiln__cache *cache, int dir, const char *name, int flags,
 /* ---- Names --------------------------------------------------------------- */
 
 /* The number is the format version. Versions of Kiln that share a folder must
- * not take each other's entries for damaged ones. */
+ * not treat each other's entries as damaged. */
 static const char extension[] = ".k1";
 
 void kiln__entry_name(char name[KILN__NAME_SIZE], const char *hash)
@@ -49,7 +49,8 @@ bool kiln__is_entry_name(const char *name)
   return digits > 0 && digits < 8 && name[34 + digits] == '\0';
 }
 
-/* Includes the temporary files of the memo that NVRTC discovery keeps here. */
+/* Also matches the temporary files of the NVRTC memo, which is in the same
+ * folder. */
 bool kiln__is_temp_name(const char *name)
 {
   const size_t n = strlen(name);
@@ -104,8 +105,8 @@ void kiln__lock_release(kiln__cache *cache, int fd, off_t at)
 {
   if (fd < 0)
     return;
-  /* A forked child may hold a copy of the descriptor, so closing is not
-   * enough. */
+  /* A forked child may hold a copy of the descriptor, so closing the descriptor
+   * does not always release the lock. */
   cache->fs->unlock(cache->fs->user, fd, at);
   kiln__file_close(cache->fs, fd);
 }

@@ -1,22 +1,23 @@
 /* pack_file.c -- packs: read-only files of entries that ship with an
  * application.
  *
- * A pack is made without a GPU and read where there may be no compiler, so its
- * entries are found by the portable part of the key (what the program is) and
- * by a target, not by the compiler. All numbers little-endian:
+ * A pack is made without a GPU and read on machines that may have no compiler.
+ * Its entries are therefore found by the portable part of the key, which
+ * describes the program, and by the target. All numbers are little-endian. The
+ * columns are the offset, the size in bytes and the content:
  *
- *    0  8  magic
+ *    0  8  magic number
  *    8  4  format version
- *   12  4  a constant that reads differently in another byte order
- *   16  8  size of the whole
+ *   12  4  a constant that reveals a different byte order
+ *   16  8  size of the file in bytes
  *   24  8  number of entries
  *   32     portable hash (32 digits), target (4) and size (8) of each
  *          entry, sorted by hash, then by target
- *          XXH3-64 of all bytes before it (8)
- *          the entries, as in files of their own, with the portable key only
+ *          XXH3-64 of all preceding bytes (8)
+ *          the entries in their own file format, with the portable key only
  *
- * A pack is opened at its first use and its index stays in memory; an entry is
- * read and checked when it is asked for. */
+ * A pack is opened on first use, and its index stays in memory. An entry is
+ * read and checked when it is requested. */
 #include "tiers.h"
 
 #include <errno.h>
@@ -29,7 +30,8 @@ enum {
   PACK_MARK = 0x01020304,
   PACK_HEAD = 32,
   PACK_ITEM = 32 + 4 + 8,
-  MOST_ITEMS = 1 << 18, /* bounds what a forged head makes us read: 12 MB */
+  /* limits the memory that a forged header makes the reader allocate: 12 MB */
+  MOST_ITEMS = 1 << 18,
   EXACT_RANK = 1 << 24,
   UNTRIED = 0,
   OPEN,
@@ -60,9 +62,11 @@ static bool is_tegra(int cc)
   return kiln_arch_traits(cc, &traits) == KILN_OK && traits.tegra;
 }
 
-/* Machine code runs on its own capability and on higher ones of the same
- * major, but not from integrated to discrete GPUs or back; suffix 'a' runs on
- * its own capability only, and a program that needs a suffix takes no less. */
+/* Returns true if machine code for target `have` runs on the wanted target.
+ * Machine code runs on its own capability and on later minor versions of the
+ * same major version, but not across integrated and discrete GPUs. Code with
+ * suffix 'a' runs only on its own capability, and a program that needs a suffix
+ * accepts no other code. */
 static bool code_serves(kiln_target have, kiln_target want)
 {
   if (have.ptx || want.ptx)
@@ -75,8 +79,9 @@ static bool code_serves(kiln_target have, kiln_target want)
          is_tegra(have.cc) == is_tegra(want.cc);
 }
 
-/* Every entry holds PTX: it can be assembled for any later GPU, with a suffix
- * only for the same chip or family. */
+/* Returns true if the PTX of an entry can be assembled for the wanted target.
+ * Every entry has PTX, which runs on any later GPU; PTX with a suffix runs only
+ * on the same chip or family. */
 static bool ptx_serves(kiln_target have, kiln_target want)
 {
   if (have.suffix != want.suffix || have.cc > want.cc)
@@ -91,7 +96,8 @@ static bool ptx_serves(kiln_target have, kiln_target want)
   }
 }
 
-/* How well an image serves: 0 not at all, else the higher the better. */
+/* Returns how well an image serves the wanted target: 0 means not at all, and a
+ * higher value is better. */
 static int rank_target(kiln_target have, kiln_target want)
 {
   if (pack_target(have) == pack_target(want))
@@ -126,7 +132,7 @@ static bool parse_item(kiln__pack_item *item, const unsigned char *from,
   return true;
 }
 
-/* `index` is the head, the items and the checksum. */
+/* Parses the index of a pack: the header, the items and the checksum. */
 static bool parse_index(kiln__pack *pack, const unsigned char *index,
                         size_t index_size, uint64_t size)
 {
@@ -144,11 +150,12 @@ static bool parse_index(kiln__pack *pack, const unsigned char *index,
   return at == size;
 }
 
-/* This problem may pass, so the pack is tried again; the others are permanent.
- */
+/* This problem may be temporary, so the pack is tried again. The other problems
+ * are permanent. */
 static const char unreadable[] = "it cannot be read";
 
-/* NULL, or why the pack cannot be used. */
+/* Reads the index of a pack. Returns NULL, or the reason why the pack cannot be
+ * used. */
 static const char *read_index(kiln__cache *cache, kiln__pack *pack)
 {
   static const char damaged[] = "it is damaged or no pack";
@@ -202,7 +209,8 @@ static bool passes(int code)
   return code == EMFILE || code == ENFILE || code == ENOMEM;
 }
 
-/* Returns the pack's new state: UNTRIED if a later try may succeed. */
+/* Opens a pack and returns its new state. The state is UNTRIED if a later
+ * attempt may succeed. */
 static uint32_t open_pack(kiln__cache *cache, kiln__pack *pack)
 {
   const kiln__fs *fs = cache->fs;
@@ -235,8 +243,8 @@ static uint32_t open_pack(kiln__cache *cache, kiln__pack *pack)
 }
 
 /* Opens all packs that were not tried yet. A log callback may call Kiln again,
- * so packs are opened into a copy with no lock held. Of two threads that race,
- * one discards its copy. */
+ * so each pack is opened into a copy with no lock held. If two threads race,
+ * one of them discards its copy. */
 static void ready(kiln__cache *cache)
 {
   for (size_t i = 0; i < cache->n_packs; i++) {
@@ -291,7 +299,8 @@ void kiln__packs_free(kiln__cache *cache)
 
 /* ---- Looking up ------------------------------------------------------------- */
 
-/* First item whose hash is not below; items of the same hash follow. */
+/* Returns the index of the first item with a hash that is not less than the
+ * given hash. Items with equal hashes are adjacent. */
 static size_t lower_bound(const kiln__pack *pack, const char *hash)
 {
   size_t low = 0, high = pack->n;
@@ -317,7 +326,8 @@ static bool offered(const kiln__pack *pack, size_t i, const char *hash)
   return i < pack->n && strcmp(pack->items[i].hash, hash) == 0;
 }
 
-/* Best item over all packs, the earlier pack on a tie; NULL if none serves. */
+/* Returns the best item over all packs; on a tie the earlier pack wins. Returns
+ * NULL if no item serves the target. */
 static kiln__pack_item *choose(kiln__cache *cache, const kiln__key *key,
                                kiln_target want, bool exact, size_t *which)
 {
@@ -346,7 +356,8 @@ static kiln__pack_item *choose(kiln__cache *cache, const kiln__key *key,
   return best;
 }
 
-/* KILN__BAD: damaged or of another key. */
+/* Reads an entry from a pack. The result is KILN__BAD if the entry is damaged
+ * or has a different key. */
 static kiln__verdict read_item(kiln__cache *cache, const kiln__pack *pack,
                                const kiln__pack_item *item,
                                const kiln__key *key, kiln__entry **out)
@@ -368,8 +379,8 @@ static kiln__verdict read_item(kiln__cache *cache, const kiln__pack *pack,
   return verdict == KILN__FAILED ? KILN__FAILED : KILN__BAD;
 }
 
-/* The same sections under the key that was asked for, so that the memory tier
- * finds them again. */
+/* Copies an entry's sections to an entry with the requested key, so that the
+ * memory tier finds it again. */
 static kiln__entry *under_key(kiln__cache *cache, const kiln__entry *from,
                               const kiln__key *key)
 {
@@ -388,7 +399,7 @@ kiln__entry *kiln__cache_pack(kiln__cache *cache, const kiln__key *key,
     switch (read_item(cache, &cache->packs[which], item, key, &packed)) {
     case KILN__LOADED:
       break;
-    case KILN__BAD: /* another one may serve */
+    case KILN__BAD: /* another item may serve */
       __atomic_store_n(&item->rejected, 1, __ATOMIC_RELAXED);
       continue;
     default:
@@ -459,7 +470,7 @@ size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
       if (__atomic_load_n(&pack->items[i].rejected, __ATOMIC_RELAXED) != 0)
         continue;
       add_target(out, capacity, &n, t);
-      t.ptx = true; /* each entry holds PTX as well */
+      t.ptx = true; /* each entry also has PTX */
       add_target(out, capacity, &n, t);
     }
   }
@@ -470,7 +481,7 @@ size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
 
 typedef struct draft {
   kiln__pack_item item;
-  kiln__entry *entry; /* under its portable key */
+  kiln__entry *entry; /* the entry, with the portable key only */
 } draft;
 
 static int compare_drafts(const void *left, const void *right)
@@ -480,7 +491,7 @@ static int compare_drafts(const void *left, const void *right)
   return compare_items(&a->item, &b->item);
 }
 
-/* Makes a copy of the entry with the portable fields as its key. */
+/* Makes a copy of an entry that has only the portable fields in its key. */
 static kiln_status make_draft(const kiln_allocator *a, const kiln__entry *entry,
                               kiln_target target, draft *out)
 {
@@ -509,7 +520,8 @@ done:
   return st;
 }
 
-/* Sorts, and keeps one draft per key and target. Returns how many are left. */
+/* Sorts the drafts and keeps one draft per key and target. Returns the number
+ * of remaining drafts. */
 static size_t arrange(draft *drafts, size_t n)
 {
   size_t kept = 0;

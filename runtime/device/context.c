@@ -1,19 +1,21 @@
-/* context.c -- a device's context: created on first use, current for the duration of
- * one call.
+/* context.c -- a device's context, which is created on first use and is current
+ * only for the duration of one call.
  *
- * Problem: a library must not change which context is current in the caller's thread,
- * and most driver calls use the current context.
+ * Problem: a library must not change which context is current in the caller's
+ * thread, although most driver calls use the current context.
  *
- * Idea: kiln__enter() pushes the device's context and kiln__leave() pops it. If it is
- * current already, which is the usual case with the primary context, nothing is
- * pushed; that costs one cuCtxGetCurrent.
+ * Idea: kiln__enter() pushes the device's context and kiln__leave() pops it. If
+ * the context is already current, nothing is pushed, and the cost is one
+ * cuCtxGetCurrent(). This is the usual case with the primary context.
  *
  * Destroyed contexts: the caller may destroy or reset a context that Kiln still
- * holds. The driver reuses handles, so a handle alone does not identify a context.
- * Where the driver numbers its contexts (12.0), Kiln compares the number as well. */
+ * holds. The driver reuses handles, so a handle alone does not identify a
+ * context. If the driver numbers its contexts (since 12.0), Kiln also compares
+ * the ids. */
 #include "device.h"
 
-/* Returns the driver's number of a context; 0 if the driver has none (before 12.0). */
+/* Returns the driver's unique id of a context, or 0 if the driver provides no
+ * ids (before 12.0). */
 static uint64_t context_id(const kiln__driver *driver, CUcontext context)
 {
   unsigned long long id = 0;
@@ -24,7 +26,8 @@ static uint64_t context_id(const kiln__driver *driver, CUcontext context)
   return id;
 }
 
-/* Retains the primary context, or creates one. It is not current afterwards. */
+/* Retains the primary context or creates a new context. The context is not
+ * current afterwards. */
 static kiln_status create(kiln_device *device, CUcontext *out)
 {
   const kiln__driver *driver = device->driver;
@@ -37,11 +40,13 @@ static kiln_status create(kiln_device *device, CUcontext *out)
                            "cuDevicePrimaryCtxRetain");
   rc = driver->ctxCreate(out, device->context_flags, device->handle);
   if (rc == CUDA_SUCCESS)
-    driver->ctxPopCurrent(&popped); /* creating has pushed it */
+    /* cuCtxCreate() has pushed the new context */
+    driver->ctxPopCurrent(&popped);
   return kiln__device_rc(device, rc, "cuCtxCreate_v2");
 }
 
-/* Creates the context once, whichever thread comes first. */
+/* Creates the context exactly once, even if several threads call this function
+ * concurrently. */
 static kiln_status make_context(kiln_device *device)
 {
   kiln_status st = KILN_OK;
@@ -83,8 +88,9 @@ kiln_status kiln__enter(kiln_device *device, kiln__scope *scope)
     return kiln__device_rc(device, rc, "cuCtxGetCurrent");
   if (current == context)
     return KILN_OK;
-  /* The driver would push a destroyed context and crash in the next call. A destroyed
-   * context is never current, so the check is needed only here. */
+  /* The driver would push a destroyed context and crash in the next call. A
+   * destroyed context is never current, so the check is needed only before a
+   * push. */
   if (device->context_id != 0 &&
       context_id(device->driver, context) != device->context_id)
     return kiln__device_rc(device, CUDA_ERROR_CONTEXT_IS_DESTROYED,
@@ -104,8 +110,8 @@ void kiln__leave(const kiln__scope *scope)
     scope->driver->ctxPopCurrent(&popped);
 }
 
-/* After a reset of the primary context, Kiln's handles in it are invalid, although the
- * context's own handle may stay the same. */
+/* After a reset of the primary context, Kiln's handles in the context are
+ * invalid, although the handle of the context itself may stay the same. */
 bool kiln__context_alive(const kiln_device *device, CUcontext context)
 {
   const kiln__driver *driver = device->driver;
@@ -172,7 +178,8 @@ bool kiln__capturing(const kiln__driver *driver, CUstream handle)
   const CUresult rc = driver->streamIsCapturing(handle, &status);
 
   if (rc == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-    return true; /* the legacy stream, while a blocking one is captured */
+    /* the legacy default stream, while a blocking stream is captured */
+    return true;
   return rc == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 

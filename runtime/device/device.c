@@ -1,11 +1,13 @@
-/* device.c -- opens a GPU and describes it: kiln/device.h. Needs no context; the first
- * call that does creates one (context.c). */
+/* device.c -- opens a GPU and describes it (kiln/device.h). These functions
+ * need no context; context.c creates the context when a call first needs one.
+ */
 #include "device.h"
 
 #include <limits.h>
 #include <string.h>
 
-/* Reads a device attribute; false: *out is unchanged. */
+/* Reads a device attribute. Returns false and leaves *out unchanged if that
+ * fails. */
 static bool attribute(const kiln__driver *driver, CUdevice device, int number,
                       int *out)
 {
@@ -25,7 +27,8 @@ static bool flag(const kiln__driver *driver, CUdevice device, int number)
   return attribute(driver, device, number, &value) && value != 0;
 }
 
-/* Replaces the table's limits by those that the driver reports for this GPU. */
+/* Replaces the limits of the traits table by the limits that the driver reports
+ * for this GPU. */
 static void read_traits(const kiln__driver *driver, CUdevice handle,
                         kiln_traits *t)
 {
@@ -90,7 +93,7 @@ static void read_limits(const kiln__driver *driver, CUdevice handle,
 _Static_assert(sizeof((kiln_device_info *)0)->uuid > 4 + 36,
                "a UUID with its prefix and NUL");
 
-/* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */
+/* Reads the UUID in the form "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx". */
 static void read_uuid(const kiln__driver *driver, CUdevice handle,
                       kiln_device_info *info)
 {
@@ -173,8 +176,8 @@ done:
   return st;
 }
 
-/* Uses the caller's context, or the one that is current in this thread. Finds its
- * device. */
+/* Uses the caller's context, or the context that is current in this thread, and
+ * finds the device of that context. */
 static kiln_status adopt(kiln_device *device, CUcontext foreign,
                          CUdevice *handle)
 {
@@ -208,7 +211,7 @@ static kiln_status adopt(kiln_device *device, CUcontext foreign,
   return KILN_OK;
 }
 
-/* Finds the number of a device among the visible ones. */
+/* Finds the ordinal of a device among the visible devices. */
 static kiln_status find_ordinal(const kiln__driver *driver, CUdevice handle,
                                 int count, int *ordinal)
 {
@@ -265,7 +268,7 @@ kiln_status kiln_device_count(kiln_runtime *rt, int *out)
   *out = 0;
   st = kiln__runtime_driver(rt, &driver);
   if (st == KILN_ENODEVICE)
-    return KILN_OK; /* 0 GPUs is a result, not a failure */
+    return KILN_OK; /* a count of 0 GPUs is a result and not a failure */
   if (st != KILN_OK)
     return st;
   st = kiln__cu(driver, driver->deviceGetCount(out), "cuDeviceGetCount");
@@ -309,8 +312,9 @@ done:
   return st;
 }
 
-/* Gives the context back to its owner: nothing for a foreign one, and nothing in a
- * forked child, where the driver must not be called. */
+/* Releases the device's context. A foreign context is left to its owner. In a
+ * forked child nothing is released, since the driver must not be called there.
+ */
 static void release_context(kiln_device *device)
 {
   const CUcontext context = atomic_load(&device->context);

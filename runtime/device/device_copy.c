@@ -1,13 +1,14 @@
-/* device_copy.c -- copies and fills: kiln/memory.h.
+/* device_copy.c -- copies and fills (kiln/memory.h).
  *
- * The synchronous ones run in the default stream and then wait for it. The
- * driver's own synchronous calls may return before the device has the data: when
- * the host memory is pageable, when both sides are device memory, and when
- * filling. */
+ * The synchronous functions run in the default stream and then wait for it.
+ * This is necessary because the driver's own synchronous functions may return
+ * early: for pageable host memory, for copies between device buffers, and for
+ * fills. */
 #include "device.h"
 
-/* A synchronous call, in the device's context. Captures of other streams do not
- * matter. It is refused while a capture occupies the default stream. */
+/* The state of a synchronous call in the device's context. Captures of other
+ * streams do not disturb the call. The call is refused while a capture occupies
+ * the default stream. */
 typedef struct direct {
   kiln_device *device;
   kiln__scope scope;
@@ -40,7 +41,7 @@ static kiln_status end(direct *d, CUresult rc, const char *call)
   return kiln__device_rc(d->device, rc, call);
 }
 
-/* "copy HtoD 4.0 MB": the name of a span in a timeline. */
+/* Writes the name of a timeline span, such as "copy HtoD 4.0 MB". */
 static void describe(char text[64], const char *what, size_t size)
 {
   static const char *const units[] = {"kB", "MB", "GB", "TB"};
@@ -60,8 +61,8 @@ static void describe(char text[64], const char *what, size_t size)
                (unsigned long long)(tenths % 10), units[i]);
 }
 
-/* An asynchronous call, in the stream's context, with a span in the stream's
- * timeline if it has one. */
+/* The state of an asynchronous call in the stream's context, with a span if the
+ * stream has a timeline. */
 typedef struct queued {
   kiln_stream *stream;
   kiln__scope scope;
@@ -92,8 +93,8 @@ static kiln_status queue_end(queued *q, CUresult rc, const char *call)
   return kiln__device_rc(q->stream->device, rc, call);
 }
 
-/* The two bodies that all functions below share: they evaluate to a status and
- * differ in one call of the driver. */
+/* Two function bodies for synchronous and asynchronous calls. Each macro
+ * evaluates to a status and differs only in the driver call. */
 #define COPY(device, call, text)                                               \
   direct d;                                                                    \
                                                                                \
@@ -157,7 +158,8 @@ kiln_status kiln_copy_peer(kiln_device *dst_device, CUdeviceptr dst,
 
   if (st != KILN_OK || size == 0)
     return st;
-  /* What was queued at the source must be there before it is copied. */
+  /* Work that is queued on the source device must finish before its result is
+   * copied. */
   st = begin(&source, src_device, __func__);
   if (st == KILN_OK)
     st = end(&source, CUDA_SUCCESS, NULL);
@@ -240,8 +242,8 @@ static bool is_null(const side *s)
   return s->host == NULL && s->device == 0;
 }
 
-/* Fills the driver's struct. KILN_OK also for nothing to copy: *out then has a
- * width or height of 0. */
+/* Fills the driver's copy descriptor. An empty copy also gives KILN_OK; *out
+ * then has a width or height of 0. */
 static kiln_status describe_2d(CUDA_MEMCPY2D *out, const kiln_device *device,
                                side dst, side src, const kiln_extent *extent)
 {

@@ -1,14 +1,15 @@
-/* device_memory.c -- device, managed and pinned memory: kiln/memory.h.
+/* device_memory.c -- device, managed and pinned memory (kiln/memory.h).
  *
- * Stream-ordered memory comes from the device's default memory pool, which the
- * driver orders with the work in a stream: nothing waits. Where the driver has no
- * pools, the same functions fall back to plain allocation, and freeing waits for
- * the stream first, so that callers need one code path only. */
+ * Stream-ordered memory comes from the device's default memory pool, which
+ * orders allocations with the work in a stream, so no call waits. If the driver
+ * has no memory pools, the same functions use plain allocation, and freeing
+ * first waits for the stream. Callers therefore need only one code path. */
 #include "device.h"
 
-/* A call of the driver that allocates or frees. It disturbs no capture, but the
- * driver forbids it to a thread while anything is captured in the default mode.
- * Hence the thread's mode is relaxed for the call. */
+/* The state of a driver call that allocates or frees memory. Such a call
+ * disturbs no capture, but the driver forbids it to a thread while any stream
+ * is captured in the default mode. The thread's capture mode is therefore
+ * relaxed during the call. */
 typedef struct allocation {
   kiln_device *device;
   kiln__scope scope;
@@ -39,8 +40,8 @@ static kiln_status need(const kiln_device *device, bool others)
   return KILN_OK;
 }
 
-/* The part of every function below that differs is one call of the driver. Within
- * the function, `a` is the allocation. */
+/* Runs one driver call in the device's context. Within the call, `a` is the
+ * allocation state. The functions that follow differ only in this call. */
 #define IN_DEVICE(device, call, text)                                          \
   do {                                                                         \
     allocation a;                                                              \

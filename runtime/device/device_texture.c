@@ -1,4 +1,5 @@
-/* device_texture.c -- CUDA arrays, texture and surface objects: kiln/texture.h. */
+/* device_texture.c -- CUDA arrays, texture objects and surface objects
+ * (kiln/texture.h). */
 #include "device.h"
 
 #include <kiln/texture.h>
@@ -27,7 +28,8 @@ size_t kiln_texel_bytes(kiln_texel texel)
 
 /* ---- Entering ---------------------------------------------------------------- */
 
-/* Enters the device; refuses while a capture occupies the default stream. */
+/* Enters the device's context. Fails while a capture occupies the default
+ * stream. */
 static kiln_status enter(kiln_device *device, kiln__scope *scope,
                          const char *call)
 {
@@ -60,7 +62,7 @@ static kiln_status check_desc(const kiln_cuda_array_desc *d)
   return KILN_OK;
 }
 
-/* Returns the planes or layers that a copy of the whole array has. */
+/* Returns the number of planes or layers in a copy of the whole array. */
 static size_t planes(const kiln_cuda_array_desc *d)
 {
   if (d->layers > 0)
@@ -143,7 +145,7 @@ void kiln_cuda_array_free(kiln_cuda_array *array)
   kiln__free(&array->device->rt->alloc, array);
 }
 
-/* Copies the whole array: from `src`, or to `dst` if src is NULL. */
+/* Copies the whole array: from `src`, or to `dst` if `src` is NULL. */
 static kiln_status copy(kiln_cuda_array *array, const void *src, void *dst)
 {
   const kiln_cuda_array_desc *d = &array->desc;
@@ -195,9 +197,10 @@ kiln_status kiln_cuda_array_read(kiln_cuda_array *array, void *dst)
 
 /* ---- Textures ------------------------------------------------------------------- */
 
-/* Translates a desc for the driver. `dims` is the number of dimensions. On an H200 a
- * linear fetch in one dimension blends in the border colour if the mode of the second
- * dimension is "border". So dimensions that do not exist are set to "clamp". */
+/* Converts a texture description for the driver. `dims` is the number of
+ * dimensions. Dimensions that do not exist are set to "clamp": on an H200, a
+ * linear fetch in one dimension blends in the border colour if the mode of the
+ * second dimension is "border". */
 static kiln_status describe(CUDA_TEXTURE_DESC *out,
                             const kiln_texture_desc *desc, kiln_texel texel,
                             int dims)
@@ -228,7 +231,7 @@ static kiln_status describe(CUDA_TEXTURE_DESC *out,
   return KILN_OK;
 }
 
-/* Creates a texture object of a resource. */
+/* Creates a texture object for a resource. */
 static kiln_status make(uint64_t *out, kiln_device *device,
                         const CUDA_RESOURCE_DESC *resource, kiln_texel texel,
                         const kiln_texture_desc *desc, int dims)
@@ -253,7 +256,8 @@ static kiln_status make(uint64_t *out, kiln_device *device,
   return st;
 }
 
-/* Returns the number of dimensions with coordinates; layers do not count. */
+/* Returns the number of dimensions that have coordinates. Layers do not count
+ * as a dimension. */
 static int dimensions(const kiln_cuda_array_desc *desc)
 {
   return desc->height == 0 ? 1 : desc->depth == 0 ? 2 : 3;

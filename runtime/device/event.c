@@ -1,4 +1,4 @@
-/* event.c -- events: kiln/stream.h. */
+/* event.c -- CUDA events (kiln/stream.h). */
 #include "device.h"
 
 kiln_status kiln_event_create(kiln_event **out, kiln_device *device,
@@ -62,9 +62,9 @@ kiln_status kiln_event_record(kiln_event *event, kiln_stream *stream)
   return st;
 }
 
-/* Calls the driver for an event. The driver forbids that to a thread while anything is
- * captured in the default mode, although it disturbs no capture. Hence the thread's
- * mode is relaxed. */
+/* Calls the driver for an event. The call disturbs no capture, but the driver
+ * forbids it to a thread while any stream is captured in the default mode. The
+ * thread's capture mode is therefore relaxed during the call. */
 static kiln_status ask(kiln_event *event,
                        CUresult(KILN__CUDAAPI *fn)(CUevent event),
                        const char *call)

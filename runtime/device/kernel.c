@@ -1,22 +1,25 @@
-/* kernel.c -- kernels of a module. A kernel records at look-up everything that a launch
- * checks: sizes of parameters, limits of grid, block and shared memory.
+/* kernel.c -- the kernels of a module. At look-up, a kernel records everything
+ * that a launch checks: parameter sizes, and the limits of the grid, the block
+ * and shared memory.
  *
- * Sizes come from the driver (cuFuncGetParamInfo, 12.4 and later), otherwise from the
- * .param lines of the PTX. A kernel for which neither exists is launched unchecked. */
+ * The parameter sizes come from the driver (cuFuncGetParamInfo, 12.4 and
+ * later), or else from the .param lines of the PTX. If neither is available,
+ * the kernel is launched without a check of its arguments. */
 #include "device.h"
 
 #include "../program/program.h"
 
 #include <string.h>
 
-enum { LINE = 64 }; /* bytes of a cache line */
+enum { LINE = 64 }; /* size of a cache line in bytes */
 
 _Static_assert(offsetof(struct kiln_kernel, module) <= LINE,
                "what a launch reads fits one cache line");
 
-/* Reads the sizes of the parameters from the driver; false: unknown. The driver does not
- * report their number. If the PTX does not give it either (`number` is SIZE_MAX), the
- * loop ends at the driver's first refusal, which debugging tools report as an error. */
+/* Reads the parameter sizes from the driver. Returns false if they cannot be
+ * determined. The driver does not report the number of parameters. If the PTX
+ * does not give the number either (`number` is SIZE_MAX), the loop ends at the
+ * driver's first refusal. Debugging tools report that refusal as an error. */
 static bool params_by_driver(const kiln__driver *driver, CUfunction function,
                              size_t number, uint32_t sizes[KILN_MAX_PARAMS],
                              size_t *n)
@@ -30,7 +33,7 @@ static bool params_by_driver(const kiln__driver *driver, CUfunction function,
     const CUresult rc = driver->funcGetParamInfo(function, i, &offset, &size);
 
     if (rc == CUDA_ERROR_INVALID_VALUE)
-      break; /* past the last */
+      break; /* no more parameters */
     if (rc != CUDA_SUCCESS || i == KILN_MAX_PARAMS)
       return false;
     sizes[i] = (uint32_t)size;
@@ -107,7 +110,7 @@ static uint16_t narrow(int value)
   return value < 0 ? 0 : value > UINT16_MAX ? UINT16_MAX : (uint16_t)value;
 }
 
-/* Stores the limits in the types in which a launch compares them. */
+/* Stores the limits in the types that a launch compares. */
 static void set_limits(kiln_kernel *k, int dynamic)
 {
   const kiln_device *device = k->device;
@@ -122,8 +125,8 @@ static void set_limits(kiln_kernel *k, int dynamic)
   }
 }
 
-/* Allocates one block: the struct, aligned to a cache line; then the sizes; then the
- * name. */
+/* Allocates one block of memory for the struct, which is aligned to a cache
+ * line, followed by the sizes and the name. */
 static kiln_kernel *allocate(const kiln_allocator *a, const char *name,
                              const uint32_t *sizes, size_t n)
 {
@@ -181,7 +184,8 @@ done:
   return st;
 }
 
-/* Writes the names of the module's kernels: "saxpy, scale<float>, ...". */
+/* Writes the names of the module's kernels, such as "saxpy, scale<float>, ...".
+ */
 static void list_kernels(const kiln_module *m, char *buf, size_t size)
 {
   kiln__image_ptx_entry entry;
@@ -220,8 +224,9 @@ static kiln_kernel *find(const kiln_module *m, const char *lowered)
   return k;
 }
 
-/* Finds a kernel in the module's list, or asks the driver and adds it. Needs a scope. The
- * driver may load code on the first use of a function. */
+/* Finds a kernel in the module's list, or asks the driver for it and adds it to
+ * the list. The driver may load code on the first use of a function. Needs a
+ * scope. */
 static kiln_status look_up(kiln_kernel **out, kiln_module *m, const char *name,
                            const char *lowered)
 {

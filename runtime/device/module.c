@@ -1,12 +1,13 @@
 /* module.c -- loads programs into a context.
  *
- * kiln_module_load() chooses a rung of the compatibility ladder, compiles on a compile
- * thread while this thread creates the context, and loads the image. If the driver
- * refuses an image, the next attempts are, in this order:
- *   1. drop the image from the cache and compile it once more (it may be damaged, or
- *      made for another driver);
- *   2. the image's PTX, which the driver assembles itself;
- *   3. an error that names both refusals. */
+ * kiln_module_load() first chooses a rung of the compatibility ladder. It then
+ * compiles on a compile thread while the calling thread creates the context,
+ * and loads the image. If the driver refuses an image, the next attempts are,
+ * in this order:
+ *   1. remove the image from the cache and compile it again, since it may be
+ *     damaged or made for another driver;
+ *   2. load the image's PTX, which the driver assembles itself;
+ *   3. report an error that names both refusals. */
 #include "device.h"
 
 #include "../program/program.h"
@@ -14,13 +15,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Messages of the driver's own assembler. */
+/* Messages of the driver's PTX assembler. */
 typedef struct jit_log {
   char text[KILN_ERROR_LOG_SIZE];
 } jit_log;
 
-/* Is the image the reason for the failure, rather than the device or the context? Then
- * another image may load. */
+/* Returns true if the failure is caused by the image rather than by the device
+ * or the context. Another image may load in that case. */
 static bool refused(CUresult rc)
 {
   switch (rc) {
@@ -52,8 +53,8 @@ static const char *rc_name(const kiln__driver *driver, CUresult rc,
   return buf;
 }
 
-/* Loads one image. KILN_OK: *rc is success or a refusal of the image. Other failures
- * are returned as a status. */
+/* Loads one image. After KILN_OK, *rc is success or the driver's refusal of the
+ * image. Other failures are returned as a status. */
 static kiln_status load_data(kiln_module *m, const void *data, CUresult *rc,
                              jit_log *log)
 {
@@ -79,8 +80,9 @@ static kiln_status load_data(kiln_module *m, const void *data, CUresult *rc,
   return st;
 }
 
-/* Returns what to load: machine code if the image has it, otherwise PTX. A pack that was
- * chosen for its PTX holds machine code for another GPU, so its PTX is taken. */
+/* Returns the code to load: machine code if the image has it, otherwise PTX. If
+ * a pack's image was chosen for its PTX, its machine code is for another GPU,
+ * so the PTX is returned. */
 static const void *best_data(const kiln_module *m)
 {
   const void *cubin = kiln_image_cubin(m->image, NULL);
@@ -90,8 +92,8 @@ static const void *best_data(const kiln_module *m)
   return cubin != NULL && !only_ptx ? cubin : kiln_image_ptx(m->image, NULL);
 }
 
-/* Compiles a refused image once more. If that is not possible (no NVRTC), the old image
- * stays, since its PTX may still load. */
+/* Compiles a refused image again. If that is not possible (no NVRTC), the old
+ * image is kept, since its PTX may still load. */
 static void rebuild(kiln_module *m, const kiln_program_desc *desc,
                     const kiln__image_request *req)
 {
@@ -138,7 +140,7 @@ static kiln_status refuse(kiln_module *m, CUresult first, CUresult last,
   return st;
 }
 
-/* Records in the ladder that the PTX was loaded, and why. */
+/* Records in the ladder result that the PTX was loaded, and why. */
 static void note_ptx(kiln_module *m, CUresult rc)
 {
   kiln_ladder_result *ladder = &m->ladder;
@@ -153,8 +155,8 @@ static void note_ptx(kiln_module *m, CUresult rc)
                "the driver took the PTX after refusing the machine code");
 }
 
-/* If the compiler failed and an image from a pack took its place, the ladder is corrected
- * to say so. */
+/* Corrects the ladder result if the compiler failed and an image from a pack
+ * was used instead. */
 static void note_pack(kiln_module *m, const kiln_program_desc *desc)
 {
   const kiln_traits *traits = &m->device->traits;
@@ -179,8 +181,8 @@ static void note_pack(kiln_module *m, const kiln_program_desc *desc)
   m->ladder = result;
 }
 
-/* Drops a refused image from the cache. If it came from a cache, it is compiled and loaded
- * once more. */
+/* Removes a refused image from the cache. If the image came from a cache, it is
+ * compiled and loaded again. */
 static kiln_status load_again(kiln_module *m, const kiln_program_desc *desc,
                               const kiln__image_request *req, CUresult *rc,
                               jit_log *log)
@@ -198,8 +200,9 @@ static kiln_status load_again(kiln_module *m, const kiln_program_desc *desc,
   return load_data(m, best_data(m), rc, log);
 }
 
-/* Loads m->image. desc and req are NULL for an image that the caller gave. An image that
- * only a pack has is dropped only if neither its code nor its PTX loads. */
+/* Loads m->image. `desc` and `req` are NULL for an image that the caller
+ * supplied. An image that exists only in a pack is removed only if neither its
+ * machine code nor its PTX loads. */
 static kiln_status load(kiln_module *m, const kiln_program_desc *desc,
                         const kiln__image_request *req)
 {
@@ -230,8 +233,8 @@ done:
   return st;
 }
 
-/* Waits for the image. If a compile thread is compiling it, this thread creates the
- * context meanwhile. */
+/* Waits for the image. While a compile thread compiles the image, this thread
+ * creates the context. */
 static kiln_status wait_for_image(kiln__loading *l)
 {
   kiln_module *m = l->module;
@@ -276,7 +279,8 @@ static kiln_status check(kiln_module **out, kiln_device *device,
   return kiln__fork_check(&device->rt->fork);
 }
 
-/* Looks the program up in the cache; a miss is queued for the compile threads. */
+/* Looks up the program in the cache. After a miss, the compile is queued for
+ * the compile threads. */
 kiln_status kiln__module_start(kiln__loading *out, kiln_device *device,
                                const kiln_program_desc *desc)
 {
@@ -337,7 +341,7 @@ kiln_status kiln_module_load(kiln_module **out, kiln_device *device,
   return st == KILN_OK ? kiln__module_finish(&loading, out) : st;
 }
 
-/* Describes the rung of an image that the caller gave. */
+/* Describes the rung of an image that the caller supplied. */
 static void describe_given(kiln_module *m)
 {
   const kiln_target target = kiln_image_target(m->image);

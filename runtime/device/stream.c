@@ -1,4 +1,5 @@
-/* stream.c -- streams: kiln/stream.h. Graphs and host functions: stream_graph.c. */
+/* stream.c -- streams (kiln/stream.h). stream_graph.c implements graphs and
+ * host functions. */
 #include "timeline.h"
 
 static kiln_status allocate(kiln_stream **out, kiln_device *device)
@@ -12,8 +13,8 @@ static kiln_status allocate(kiln_stream **out, kiln_device *device)
   return KILN_OK;
 }
 
-/* Limits a priority to the device's range. Lower numbers are more urgent: `greatest` is
- * the lowest number. */
+/* Clamps a priority to the device's range. Lower numbers are more urgent, so
+ * `greatest` is the lowest number. */
 static int clamp_priority(const kiln__driver *driver, int wanted)
 {
   int least = 0, greatest = 0;
@@ -59,8 +60,9 @@ done:
   return st;
 }
 
-/* Checks that a wrapped stream belongs to the device's context. The handles 0, 1 and 2
- * are not pointers but name default streams, which every context has. */
+/* Checks that a wrapped stream belongs to the device's context. The handles 0,
+ * 1 and 2 are not pointers; they name default streams, which exist in every
+ * context. */
 static kiln_status check_owner(kiln_device *device, CUstream handle)
 {
   const kiln__driver *driver = device->driver;
@@ -129,8 +131,9 @@ static kiln_status need(const kiln_stream *stream, const void *other)
   return KILN_OK;
 }
 
-/* Calls the driver for a stream, unless the stream is being captured: the call would
- * invalidate the capture. `what` names the public function in the message. */
+/* Calls the driver for a stream, unless the stream is being captured: the call
+ * would invalidate the capture. `what` is the name of the public function for
+ * the error message. */
 static kiln_status ask(kiln_stream *stream,
                        CUresult(KILN__CUDAAPI *fn)(CUstream stream),
                        const char *call, const char *what)

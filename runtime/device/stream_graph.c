@@ -1,5 +1,5 @@
-/* stream_graph.c -- graphs of captured work, and host functions in streams:
- * kiln/stream.h. */
+/* stream_graph.c -- graphs of captured work, and host functions in streams
+ * (kiln/stream.h). */
 #include "device.h"
 
 struct kiln_graph {
@@ -41,7 +41,8 @@ kiln_status kiln_graph_begin(kiln_stream *stream)
   return st;
 }
 
-/* Also true for a capture that was invalidated: it still has to be ended. */
+/* Returns true if the stream is being captured. An invalidated capture also
+ * counts, since it still has to be ended. */
 static bool is_captured(const kiln__driver *driver, CUstream handle)
 {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -50,7 +51,8 @@ static bool is_captured(const kiln__driver *driver, CUstream handle)
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Within a scope. The older call is what drivers before 11.4 have. */
+/* Instantiates a graph. Drivers before 11.4 have only the older function. Needs
+ * a scope. */
 static kiln_status instantiate(kiln_graph *g, CUgraph graph)
 {
   const kiln__driver *driver = g->device->driver;

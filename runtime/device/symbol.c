@@ -1,5 +1,5 @@
-/* symbol.c -- variables of a module: kiln_module_symbol() and the copies from and to
- * them. */
+/* symbol.c -- the global variables of a module: kiln_module_symbol(), and
+ * copies from and to variables. */
 #include "device.h"
 
 #include "../program/program.h"
@@ -56,7 +56,8 @@ kiln_status kiln_module_symbol(kiln_module *module, const char *name,
   return KILN_OK;
 }
 
-/* Finds the address of `size` bytes of a variable, from `offset` on. */
+/* Finds the address of `size` bytes of a variable, beginning at byte `offset`.
+ */
 static kiln_status locate(kiln_module *module, const char *name, size_t offset,
                           size_t size, CUdeviceptr *out)
 {

@@ -1,25 +1,32 @@
-/* timeline.c -- records spans: kiln/timeline.h. timeline_file.c evaluates and writes them.
+/* timeline.c -- records the spans of a timeline (kiln/timeline.h).
+ * timeline_file.c evaluates and writes the spans.
  *
- * Problem: spans on the host are measured by the host's clock, spans on the device by
- * events, which only give differences. Both have to be on one axis. And a difference is
- * a float of milliseconds: 24 bits, which lose microseconds after some seconds.
+ * Problem: the host's clock measures spans on the host, and CUDA events measure
+ * spans on the device. Events give only time differences, but both kinds of
+ * spans need one time axis. In addition, a difference is a float in
+ * milliseconds with a 24-bit significand, which loses microseconds after some
+ * seconds.
  *
- * Idea: anchors. An anchor is an event whose time on the axis is known. The first one is
- * recorded when the recorder is created: line_up() records events and waits for each, and
- * takes the one with the shortest round trip as simultaneous with the host's clock in the
- * middle of it. A new anchor is recorded every few seconds, each timed against the one
- * before. A span is timed against the latest anchor, so every difference is short.
+ * Idea: an anchor is an event whose time on the axis is known. The first anchor
+ * is recorded when the timeline is created: line_up() records events and waits
+ * for each one. The event with the shortest round trip is taken as simultaneous
+ * with the middle of its round trip on the host's clock. A new anchor is
+ * recorded every few seconds, and its time is computed from the previous
+ * anchor. The time of a span is computed from the latest anchor, so every
+ * difference is short.
  *
- * Invariant: `anchor` of a span is older than the span by at most anchor_every_ns, plus
- * the time in which nothing was recorded.
+ * Invariant: the anchor of a span is older than the span by at most
+ * anchor_every_ns, plus the time in which nothing was recorded.
  *
- * Cost: two events per span on a stream; events are reused after they were read. No call
- * waits for the device before kiln_timeline_each() or kiln_timeline_write(). */
+ * Cost: two events per span on a stream. Events are reused after their times
+ * were read. Only kiln_timeline_each() and kiln_timeline_write() wait for the
+ * device. */
 #include "timeline.h"
 
 #include <string.h>
 
-/* A float of milliseconds below 4,096 has a resolution of 0.25 us. */
+/* The time between two anchors. A float below 4,096 milliseconds has a
+ * resolution of 0.25 us. */
 static const uint64_t anchor_every_ns = 4000000000u;
 
 void *kiln__list_next(kiln__list *list, const kiln_allocator *a, size_t size)
@@ -41,7 +48,7 @@ static const kiln_allocator *allocator(const kiln_timeline *t)
   return &t->device->rt->alloc;
 }
 
-/* Takes an event that was used before, or creates one. */
+/* Takes a reusable event, or creates one. */
 static CUresult take_event(kiln_timeline *t, CUevent *out)
 {
   if (t->idle.n == 0)
@@ -65,8 +72,8 @@ void kiln__timeline_keep(kiln_timeline *t, CUevent event)
   t->idle.n++;
 }
 
-/* Records an event at the present end of the stream. Writes no error record, since it
- * also runs after a launch whose own failure must stay in the record. */
+/* Records an event at the current end of the stream. Writes no error record:
+ * after a failed launch, the record of the launch must be preserved. */
 static CUresult record_silently(kiln_timeline *t, CUstream stream, CUevent *out)
 {
   CUevent event;
@@ -106,7 +113,7 @@ static kiln_status add_anchor(kiln_timeline *t, CUstream stream, uint64_t now)
   return KILN_OK;
 }
 
-/* Finds the row of a stream or host thread, or adds one. */
+/* Finds or adds the row of a stream or host thread. */
 static kiln_status find_row(kiln_timeline *t, kiln__list *rows,
                             const kiln__row *wanted, bool host, size_t *out)
 {
@@ -196,9 +203,9 @@ void kiln__mark_end(const kiln__mark *mark, const kiln_stream *stream)
   pthread_mutex_unlock(&t->lock);
 }
 
-/* Finds the host's time of the first anchor. The attempt with the shortest round trip is
- * the most precise. A few attempts suffice; more are made only while the machine is so
- * busy that all of them were long. */
+/* Finds the host's time of the first anchor. The attempt with the shortest
+ * round trip is the most precise. A few attempts usually suffice. More attempts
+ * are made only while all round trips are long because the machine is busy. */
 enum { TRIES = 4, MOST_TRIES = 64, SHORT_NS = 60000 };
 
 static kiln_status line_up(kiln_timeline *t, CUstream stream)
@@ -236,8 +243,8 @@ done:
   return st;
 }
 
-/* Records the first anchor, in a stream of its own: a capture may occupy the default
- * stream. */
+/* Records the first anchor in a separate stream, since a capture may occupy the
+ * default stream. */
 static kiln_status start(kiln_timeline *t)
 {
   const kiln__driver *driver = t->device->driver;
@@ -355,7 +362,7 @@ kiln_status kiln_timeline_begin(kiln_timeline *t, kiln_stream *stream,
   return st;
 }
 
-/* Returns the innermost open span of a row, or KILN__NONE. */
+/* Returns the index of the innermost open span of a row, or KILN__NONE. */
 static size_t innermost(const kiln__list *rows, const kiln__row *wanted,
                         bool host, kiln__row **out)
 {

@@ -1,11 +1,11 @@
-/* timeline_file.c -- evaluates what a timeline has recorded: reads the times of its
+/* timeline_file.c -- evaluates the spans of a timeline: reads the times of the
  * events, sorts the spans, and writes them as a Chrome trace. */
 #include "timeline.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Computes the nanoseconds between two events that are reached. */
+/* Computes the nanoseconds between two completed events. */
 static kiln_status elapsed(const kiln_timeline *t, CUevent from, CUevent to,
                            int64_t *ns)
 {
@@ -18,7 +18,7 @@ static kiln_status elapsed(const kiln_timeline *t, CUevent from, CUevent to,
   return st;
 }
 
-/* Places each new anchor on the axis, from the anchor before it. */
+/* Computes the time of each new anchor from the previous anchor. */
 static kiln_status time_anchors(kiln_timeline *t)
 {
   kiln__anchor *anchors = kiln__anchors(t);
@@ -38,7 +38,8 @@ static kiln_status time_anchors(kiln_timeline *t)
   return KILN_OK;
 }
 
-/* Places a span on the axis and keeps its events for later spans. */
+/* Computes the time of a span, and keeps its events for reuse by later spans.
+ */
 static kiln_status time_span(kiln_timeline *t, kiln__span_record *span)
 {
   const kiln__anchor *anchor = &kiln__anchors(t)[span->anchor];
@@ -69,8 +70,8 @@ static kiln_status time_all(kiln_timeline *t)
   return st;
 }
 
-/* Sorts by begin. Of two spans that begin together, the longer one comes first, since it
- * contains the other. */
+/* Orders spans by their begin. If two spans begin at the same time, the longer
+ * span comes first, since it contains the other span. */
 static int by_begin(const void *left, const void *right)
 {
   const kiln__span_record *a = left, *b = right;
@@ -148,7 +149,8 @@ kiln_status kiln_timeline_each(kiln_timeline *t, kiln_span_fn fn, void *user)
 
 /* ---- The file --------------------------------------------------------------- */
 
-/* Returns the bytes of the UTF-8 sequence at p; 0 if it is not valid. */
+/* Returns the length in bytes of the UTF-8 sequence at `p`, or 0 if the
+ * sequence is invalid. */
 static size_t sequence(const unsigned char *p)
 {
   const size_t n = p[0] < 0x80                    ? 1
@@ -163,11 +165,12 @@ static size_t sequence(const unsigned char *p)
   }
   if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
       (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-    return 0; /* overlong form, surrogate, or beyond the last code point */
+    return 0; /* overlong form, surrogate, or value above the last code point */
   return n;
 }
 
-/* Appends a JSON string. Bytes that are not UTF-8 become the code points of Latin-1. */
+/* Appends a JSON string. Bytes that are not UTF-8 become Latin-1 code points.
+ */
 static void add_string(kiln__buf *b, const char *text)
 {
   const unsigned char *p = (const unsigned char *)text;
@@ -187,7 +190,8 @@ static void add_string(kiln__buf *b, const char *text)
   kiln__buf_text(b, "\"");
 }
 
-/* Appends nanoseconds as microseconds with a decimal point, whatever the locale. */
+/* Appends a time in nanoseconds as microseconds with a decimal point in every
+ * locale. */
 static void add_us(kiln__buf *b, int64_t ns)
 {
   const uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
@@ -196,7 +200,8 @@ static void add_us(kiln__buf *b, int64_t ns)
                    (unsigned long long)(size / 1000), (unsigned)(size % 1000));
 }
 
-/* Appends the title of a row in the viewer; tid 0: the title of the process. */
+/* Appends the title of a row in the viewer. A `tid` of 0 means the title of the
+ * process. */
 static void add_title(kiln__buf *b, int pid, size_t tid, const char *name)
 {
   kiln__buf_format(b,

@@ -1,5 +1,5 @@
-/* kernel_occupancy.c -- occupancy of a loaded kernel, computed by the driver. The same
- * figures without a GPU come from arch/occupancy.c. */
+/* kernel_occupancy.c -- the occupancy of a loaded kernel, computed by the
+ * driver. arch/occupancy_model.c computes the same numbers without a GPU. */
 #include "../device/device.h"
 
 kiln_status kiln_kernel_occupancy(kiln_kernel *kernel, int block, size_t smem,
@@ -14,7 +14,8 @@ kiln_status kiln_kernel_occupancy(kiln_kernel *kernel, int block, size_t smem,
     return kiln__fail(KILN_EINVAL, NULL,
                       "the kernel or out is NULL, or block is below 1");
   if (smem > kernel->smem_limit || block > kernel->max_threads)
-    return KILN_OK; /* such a block cannot run, so 0 blocks reside */
+    /* such a block cannot run, so the number of resident blocks is 0 */
+    return KILN_OK;
   st = kiln__enter(kernel->device, &scope);
   if (st != KILN_OK)
     return st;

@@ -1,30 +1,34 @@
-/* launch.c -- kiln_launch(): check the arguments, then launch.
+/* launch.c -- kiln_launch(): checks the arguments, then launches the kernel.
  *
- * Problem: the driver does not check a kernel's arguments. A wrong number or size
- * makes it read beyond the array, or makes the kernel work on garbage.
+ * Problem: the driver does not check the arguments of a kernel. With a wrong
+ * number or size of arguments, the driver reads beyond the array or the kernel
+ * computes with garbage.
  *
- * Idea: kiln_module_kernel() records the sizes of the parameters and all limits of a
- * launch once. A launch then only compares numbers, without branching per argument,
- * and calls the driver if all comparisons hold. Only after a failed comparison does
- * one of the fail_...() functions find out which one it was and write the message.
+ * Idea: kiln_module_kernel() records the parameter sizes and all launch limits
+ * once. A launch only compares numbers, without a branch per argument, and
+ * calls the driver if all comparisons hold. After a failed comparison, one of
+ * the fail_...() functions determines the cause and writes the message.
  *
- * Invariant: the plain launch allocates nothing, takes no lock and searches nothing.
- * What it reads of a kernel is in one cache line (struct kiln_kernel).
+ * Invariant: a plain launch allocates no memory, takes no lock and performs no
+ * search. All kernel data that it reads lies in one cache line (struct
+ * kiln_kernel).
  *
- * Cost: some nanoseconds beside cuLaunchKernel, which takes about a microsecond;
- * `kiln bench launch` compares the two. Cooperative launches, clusters, overlap and
- * timelines take the slower way of launch_extra(). */
+ * Cost: a few nanoseconds in addition to cuLaunchKernel(), which takes about a
+ * microsecond; `kiln bench launch` compares the two. Cooperative launches,
+ * clusters, overlap and timelines take the slower path through launch_extra().
+ */
 #include "../base/sized.h"
 #include "../device/device.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
-/* Grid and block as the driver takes them: a 0 in y or z is replaced by 1. */
+/* The grid and block dimensions for the driver. A 0 in y or z is replaced by 1.
+ */
 typedef struct shape {
   uint32_t gx, gy, gz, bx, by, bz;
 } shape;
 
-/* Finds the argument that collect() has refused and writes the record. */
+/* Finds the argument that collect() refused, and writes the error record. */
 static kiln_status fail_args(const kiln_kernel *k, const kiln_arg *args,
                              size_t n)
 {
@@ -102,9 +106,9 @@ static kiln_status fail_smem(const kiln_kernel *k, uint32_t smem)
       k->name, smem, k->info.shared_static, k->smem_limit);
 }
 
-/* Collects the addresses of the values, as the driver takes them. Compares all sizes
- * before it decides, so that the loop has no branch. false: an argument is wrong, and
- * fail_args() finds out which one. */
+/* Collects the addresses of the argument values for the driver. All sizes are
+ * compared before the decision, so that the loop has no branch. Returns false
+ * if any argument is wrong; fail_args() then determines which one. */
 static inline bool collect(const kiln_kernel *k, const kiln_arg *args, size_t n,
                            void *values[KILN_MAX_PARAMS])
 {
@@ -141,8 +145,8 @@ static inline shape shape_of(const kiln_launch_config *c)
 
 static inline bool block_fits(const kiln_kernel *k, const shape *s)
 {
-  /* Each factor is below 2^16 where the comparisons hold, so the product does not
-   * wrap in 64 bits. */
+  /* If the comparisons hold, each factor is below 2^16, so the product does not
+   * overflow 64 bits. */
   return (s->bx != 0) & (s->bx <= k->max_block[0]) &
          (s->by <= k->max_block[1]) & (s->bz <= k->max_block[2]) &
          ((uint64_t)s->bx * s->by * s->bz <= k->max_threads);
@@ -173,8 +177,8 @@ static kiln_status fail_cooperative(const kiln_kernel *k, const shape *s,
       (long long)each * k->device->info.sm_count);
 }
 
-/* Turns the driver's error for a launch into a status and a record with the next
- * step. rc is never success. */
+/* Converts the driver's error for a launch to a status and an error record with
+ * the next step. rc is never success. */
 static kiln_status fail_launch(const kiln_kernel *k, const shape *s,
                                const kiln_launch_config *c, CUresult rc,
                                const char *call)
@@ -217,8 +221,8 @@ static kiln_status check_cluster(const kiln_kernel *k, const shape *s,
   return KILN_OK;
 }
 
-/* Every device runs up to 8 blocks per cluster. More need an attribute of the kernel,
- * which is set here. */
+/* Allows clusters of more than 8 blocks. Every device with clusters runs up to
+ * 8 blocks per cluster; larger clusters need an attribute of the kernel. */
 static kiln_status allow_large_cluster(const kiln_kernel *k,
                                        const kiln_dim3 *cluster)
 {
@@ -238,7 +242,8 @@ static kiln_status allow_large_cluster(const kiln_kernel *k,
       "cuFuncSetAttribute");
 }
 
-/* cuLaunchKernelEx with one attribute per feature that the config asks for. */
+/* Calls cuLaunchKernelEx() with one attribute per feature that the launch
+ * config requests. */
 static kiln_status launch_ex(const kiln_kernel *k, const shape *s,
                              const kiln_launch_config *c,
                              const kiln_dim3 *cluster, bool overlap,
@@ -301,8 +306,9 @@ static kiln_status launch_cooperative(const kiln_kernel *k, const shape *s,
              : fail_launch(k, s, c, rc, "cuLaunchCooperativeKernel");
 }
 
-/* Picks the driver's call for a launch with special features, after checking that the
- * device has them. `overlap_prior` is only a hint and is dropped silently. */
+/* Chooses the driver call for a launch with special features, and checks that
+ * the device supports them. `overlap_prior` is only a hint and is ignored
+ * silently if the device does not support it. */
 static kiln_status choose(const kiln_kernel *k, const shape *s,
                           const kiln_launch_config *c, void **values)
 {
@@ -329,8 +335,8 @@ static kiln_status choose(const kiln_kernel *k, const shape *s,
                         : launch_plain(k, s, c, values);
 }
 
-/* Launches with special features or a timeline. Out of line, to keep the fast path
- * short. */
+/* Launches with special features or a timeline. The function is not inlined, to
+ * keep the fast path short. */
 static __attribute__((__noinline__)) kiln_status
 launch_extra(const kiln_kernel *k, const shape *s, const kiln_launch_config *c,
              void **values)
@@ -386,7 +392,8 @@ done:
   return st;
 }
 
-/* Out of line, since callers of this version never come here. */
+/* Launches with a config from another version of Kiln. The function is not
+ * inlined, since callers of this version never need it. */
 static __attribute__((__noinline__)) kiln_status
 launch_resized(kiln_kernel *kernel, const kiln_launch_config *config,
                const kiln_arg *args, size_t n, size_t config_size)

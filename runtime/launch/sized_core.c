@@ -1,10 +1,11 @@
 /* sized_core.c -- the exported forms of the runtime's functions, which take the
- * size of the caller's struct (base/sized.h).
+ * size of the caller's struct (see base/sized.h).
  *
- * One row per function: TAKES where the caller's struct is read, GIVES where it
- * is written. Rows name the last member of the struct's first version. Functions
- * that do both, or take arrays of structs, follow in full. The exported form of
- * kiln_launch() is in launch.c, next to the fast path. */
+ * Each function has one row: TAKES if the caller's struct is read, GIVES if the
+ * struct is written. A row names the last member of the struct's first version.
+ * Functions that read and write structs, or take arrays of structs, are written
+ * out in full. The exported form of kiln_launch() is in launch.c, next to the
+ * fast path. */
 #include "../base/sized.h"
 #include "../core/runtime.h"
 
@@ -14,8 +15,8 @@
 
 #include <string.h>
 
-/* `in` is what the plain function reads. `reset` leaves *out as the plain function
- * does on failure. */
+/* `in` is the struct that the plain function reads. `reset` sets *out to the
+ * value that the plain function gives on failure. */
 #define TAKES(name, type, last, given, parameters, arguments, reset)           \
   kiln_status name##_sized parameters                                          \
   {                                                                            \
@@ -30,7 +31,7 @@
     return st;                                                                 \
   }
 
-/* `to` is what the plain function writes. */
+/* `to` is the struct that the plain function writes. */
 #define GIVES(name, type, last, parameters, arguments)                         \
   kiln_status name##_sized parameters                                          \
   {                                                                            \

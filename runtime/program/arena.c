@@ -1,4 +1,5 @@
-/* arena.c -- an arena: a chain of chunks, freed all at once. */
+/* arena.c -- an arena allocator: a chain of chunks that are freed all at once.
+ */
 #include "arena.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@ enum { ALIGN = 16, CHUNK = 4096 };
 
 struct kiln__chunk {
   struct kiln__chunk *next;
-  size_t used, size; /* of the bytes behind the header */
+  size_t used, size; /* in bytes, without the header */
 };
 
 static size_t round_up(size_t size)

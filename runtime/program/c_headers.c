@@ -1,10 +1,12 @@
-/* c_headers.c -- small versions of C's headers for programs that include them.
+/* c_headers.c -- small versions of C headers for programs that include them.
  *
- * NVRTC has no C headers, and a host's own do not compile for a GPU. These
- * declare what device code can use: fixed-width integers, limits, M_PI, assert,
- * and the names that NVRTC knows anyway, in namespace std too. A header of the
- * caller or a file in one of its -I folders wins over them. 64-bit integers are
- * long long, as in libcu++, so that both can be included. */
+ * NVRTC has no C headers, and the host's headers do not compile for a GPU.
+ * These small headers declare what device code can use: fixed-width integers,
+ * limits, M_PI, assert, and functions that NVRTC provides. The names are also
+ * declared in namespace std. If the caller supplies a header of the same name,
+ * or a -I folder has such a file, that header takes precedence. The 64-bit
+ * integer types are long long, as in libcu++, so that programs can include both
+ * headers. */
 #include "builtin.h"
 
 #include <string.h>
@@ -98,7 +100,7 @@
   "#define HUGE_VAL __longlong_as_double(0x7ff0000000000000ll)\n#endif\n"      \
   "#endif\n"
 
-/* No guard: as in C, NDEBUG counts anew at each inclusion. */
+/* No include guard: as in C, each inclusion evaluates NDEBUG again. */
 #define ASSERT                                                                 \
   "#undef assert\n#ifdef NDEBUG\n#define assert(e) ((void)0)\n#else\n"         \
   "#ifndef KILN_ASSERT_H\n#define KILN_ASSERT_H\n"                             \
@@ -118,9 +120,9 @@ static const kiln_header headers[] = {
     {"stdbool.h", "/* C++ has bool, true and false. */\n"},
     {"stddef.h", STDDEF},
     {"stdint.h", STDINT},
-    {"stdio.h", STDDEF}, /* printf is known */
+    {"stdio.h", STDDEF}, /* NVRTC provides printf */
     {"stdlib.h", STDDEF},
-    {"string.h", STDDEF}, /* memcpy, memset are known */
+    {"string.h", STDDEF}, /* NVRTC provides memcpy and memset */
     {"cassert", ASSERT},
     {"cfloat", FLOAT},
     {"climits", LIMITS},

@@ -1,22 +1,23 @@
-/* choose.c -- which NVRTC and which rung of the ladder serve a request.
+/* choose.c -- chooses the NVRTC library and the rung of the compatibility
+ * ladder for a request.
  *
- * A machine may have several NVRTCs, each with other targets and another PTX
- * version. The ladder (arch/ladder.c) judges each one; the best rung wins, and
- * among equals the newest NVRTC. Descriptions come from the memo, so nothing is
- * loaded. Only if no better rung is left is nvJitLink looked for, since finding
- * it loads it. */
+ * A machine may have several NVRTC libraries with different targets and PTX
+ * versions. The ladder (arch/ladder.c) evaluates each library. The best rung
+ * wins, and among equal rungs the newest NVRTC. The library descriptions come
+ * from the memo, so no library is loaded. nvJitLink is searched for only if no
+ * better rung remains, since finding nvJitLink loads it. */
 #include "image.h"
 
 #include <string.h>
 
 enum { MAX_PACK_TARGETS = 64 };
 
-/* What there is to choose from. */
+/* The libraries and packs that are available for a request. */
 typedef struct offer {
   kiln_runtime *rt;
   const kiln__nvrtc_id *ids;
   size_t n;
-  kiln_status list_status; /* KILN_OK, KILN_ENONVRTC */
+  kiln_status list_status; /* KILN_OK or KILN_ENONVRTC */
   kiln_target pack[MAX_PACK_TARGETS];
   size_t n_pack;
 } offer;
@@ -53,7 +54,8 @@ static kiln_status make_offer(offer *o, kiln_runtime *rt,
                               const kiln_program_desc *desc)
 {
   kiln_status st;
-  bool gone; /* then the cache may still hold what they made */
+  /* NVRTC was removed; the cache may still hold images that it made */
+  bool gone;
 
   *o = (offer){.rt = rt};
   st = pack_targets(o, desc);
@@ -77,8 +79,8 @@ static kiln_status ask(const offer *o, const kiln__nvrtc_id *id,
   return kiln_ladder(query, out);
 }
 
-/* The best rung over all NVRTCs. They are ordered newest first, so the newest
- * wins a tie. */
+/* Returns the best rung over all NVRTC libraries. The list begins with the
+ * newest library, so the newest library wins a tie. */
 static kiln_status best_rung(const offer *o, kiln_ladder_query *query,
                              kiln_ladder_result *best, size_t *index)
 {
@@ -115,7 +117,8 @@ kiln_status kiln__image_choose(kiln__image_request *req,
   KILN_TRY(make_offer(&o, rt, desc));
   KILN_TRY(best_rung(&o, &query, ladder, &index));
   if (ladder->rung > KILN_RUNG_PTX && o.n > 0) {
-    /* Only here, since finding nvJitLink loads it. */
+    /* nvJitLink is searched for only at this point, since finding it loads it.
+     */
     kiln__nvjitlink *link;
 
     KILN_TRY(kiln__runtime_link(rt, &link));
@@ -166,7 +169,7 @@ bool kiln__nvrtc_makes(const kiln__nvrtc_id *id, const kiln_target *target)
          result.rung == KILN_RUNG_EXACT;
 }
 
-/* Takes an image of a pack, where no NVRTC can compile for the target. */
+/* Uses an image from a pack if no NVRTC can compile for the target. */
 static bool take_from_pack(const offer *o, kiln__image_request *req)
 {
   const kiln_ladder_query query = {.cc = req->target.cc,
@@ -183,8 +186,8 @@ static bool take_from_pack(const offer *o, kiln__image_request *req)
   return true;
 }
 
-/* The next step: another NVRTC, or code for another target that a GPU of this
- * capability runs. */
+/* Writes the hint: another NVRTC version, or code for another target that runs
+ * on GPUs of this capability. */
 static void advise_target(const offer *o, const kiln_target *target,
                           char hint[KILN_ERROR_HINT_SIZE])
 {
@@ -211,7 +214,8 @@ static kiln_status refuse_target(const offer *o, const kiln_target *target)
   size_t used = 0;
 
   if (o->n == 0)
-    return o->list_status; /* its record lists the places tried */
+    /* the error record lists the paths that were tried */
+    return o->list_status;
   advise_target(o, target, hint);
   for (size_t i = 0; i < o->n && used + 16 < sizeof list; i++) {
     kiln__format(list + used, sizeof list - used, "%s%d.%d", i > 0 ? ", " : "",

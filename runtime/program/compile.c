@@ -1,22 +1,23 @@
-/* compile.c -- kiln_compile(): the journey from a source text to an image.
+/* compile.c -- kiln_compile(): how a source text becomes an image.
  *
  *   description -> plan      check and normalise it, follow its includes  (plan.c)
- *   plan        -> request   which target, rung and NVRTC               (choose.c)
+ *   plan        -> request   choose target, rung and NVRTC              (choose.c)
  *   plan        -> key       every input of the compile as text    (program_key.c)
  *   key         -> entry     memory, packs, disk, single flight          (cache/)
  *   miss        -> entry     run NVRTC, read its log and report       (compiler.c)
- *   entry       -> image     views, names and resources                  (image.c)
+ *   entry       -> image     parse sections, names and resources         (image.c)
  *
- * A pending image has been planned and looked up in the calling thread. Only
- * what the cache does not have reaches a compile thread. Where no NVRTC is
- * installed, the memo of those that were gives the key's compiler part, and the
- * cache still answers. */
+ * The calling thread plans a pending image and looks it up. A compile thread is
+ * used only if the cache does not have the image. If NVRTC was removed from the
+ * machine, the memo's description of the removed library provides the compiler
+ * fields of the key, and the cache is still usable. */
 #include "image.h"
 
 #include <string.h>
 
 struct kiln__pending {
-  kiln__task task; /* first member: the pool passes its address back */
+  /* first member, since the pool passes the address of the task */
+  kiln__task task;
   kiln_runtime *rt;
   const kiln_program_desc *desc;
   kiln_traits traits;
@@ -27,10 +28,11 @@ struct kiln__pending {
 
   pthread_mutex_t lock; /* guards `done` */
   pthread_cond_t ended;
-  bool gone; /* no NVRTC is installed: only the cache can answer */
+  /* no NVRTC is installed, so only the cache can provide the image */
+  bool gone;
   bool queued, done;
   kiln_status status;
-  kiln_error error; /* the record of a compile thread */
+  kiln_error error; /* error record of the compile thread */
   kiln__entry *entry;
   kiln_origin origin;
 };
@@ -84,8 +86,8 @@ static kiln_status pending_alloc(kiln__pending **out, kiln_runtime *rt,
   return KILN_OK;
 }
 
-/* The key of p->req, anew. A pack image needs no compiler, so its key has none.
- */
+/* Makes the key of p->req again. An image from a pack needs no compiler, so its
+ * key has no compiler fields. */
 static kiln_status make_key(kiln__pending *p)
 {
   const kiln__nvrtc_id *ids = NULL, *id = NULL;
@@ -178,7 +180,7 @@ static kiln_status take_pack(kiln__pending *p)
   return p->entry == NULL ? KILN_ENOTFOUND : KILN_OK;
 }
 
-/* Of the NVRTCs that are gone, the next older one that made this target. */
+/* Advances to the next older removed NVRTC that made this target. */
 static bool next_gone(kiln__pending *p)
 {
   const kiln__nvrtc_id *ids;
@@ -191,12 +193,12 @@ static bool next_gone(kiln__pending *p)
     if (kiln__nvrtc_makes(&ids[p->req.nvrtc], &p->req.target))
       return true;
   }
-  p->req.nvrtc = n - 1; /* stays valid */
+  p->req.nvrtc = n - 1; /* the last index stays valid */
   return false;
 }
 
-/* Which of the NVRTCs that are gone made the image cannot be known, so the key
- * of each is tried. */
+/* It is unknown which of the removed NVRTC libraries made the image, so the key
+ * of each library is looked up. */
 static kiln_status look_up(kiln__pending *p)
 {
   kiln_status st;
@@ -212,7 +214,7 @@ static kiln_status look_up(kiln__pending *p)
   return st;
 }
 
-/* The cache's answer where there is no compiler. */
+/* Looks up the image in the cache on a machine without a compiler. */
 static kiln_status look_up_gone(kiln__pending *p)
 {
   const kiln__nvrtc_id *ids;
@@ -222,7 +224,8 @@ static kiln_status look_up_gone(kiln__pending *p)
   return st == KILN_ENOTFOUND ? kiln__nvrtc_list(p->rt->nvrtc, &ids, &n) : st;
 }
 
-/* A pack that had the image when the rung was chosen may have gone since. */
+/* Reports that a pack no longer has the image that was found when the rung was
+ * chosen. */
 static kiln_status fail_pack(const kiln__pending *p)
 {
   char target[24];
@@ -232,8 +235,8 @@ static kiln_status fail_pack(const kiln__pending *p)
                     kiln_target_text(&p->req.target, target));
 }
 
-/* An NVRTC that was found may still fail to load. Then an image that a pack
- * holds for a lower target is used. */
+/* Uses a pack's image for a lower target if an NVRTC that was found fails to
+ * load. */
 static kiln_status rescue(kiln__pending *p)
 {
   char message[KILN_ERROR_MESSAGE_SIZE], hint[KILN_ERROR_HINT_SIZE];
@@ -308,8 +311,9 @@ static kiln_status open_entry(kiln__pending *p, kiln_image **out)
   return st;
 }
 
-/* Passes the whole log to on_log if this thread compiled, else the log in the
- * error record. Calls in the callback may fail, so the record is restored. */
+/* Passes the complete log to on_log if this thread compiled, else the log in
+ * the error record. The error record is restored afterwards, since calls in the
+ * callback may change it. */
 static void report_failure(kiln__pending *p)
 {
   kiln__error_get(&p->error);
@@ -383,7 +387,7 @@ kiln_status kiln__request_key(kiln__key *key, kiln_image **cached,
     p->entry = NULL;
   }
   kiln__key_free(key);
-  *key = p->key; /* the caller's from here on */
+  *key = p->key; /* the caller owns the key now */
   kiln__key_init(&p->key, &rt->alloc);
   pending_free(p);
   return st;
@@ -437,8 +441,9 @@ kiln_status kiln__image_finish(kiln__pending *p, kiln_image **out)
     return kiln__fail(KILN_EINVAL, NULL, "there is no pending image");
   if (!p->queued)
     return conclude(p, KILN_OK, out);
-  /* The task has not started: every compile thread is busy, perhaps with this
-   * very caller, so waiting could deadlock. It is compiled here. */
+  /* The task has not started because every compile thread is busy. Waiting
+   * could deadlock if this thread is a compile thread itself. The program is
+   * therefore compiled in this thread. */
   if (kiln__pool_remove(p->rt->pool, &p->task))
     return conclude(p, produce(p), out);
   pthread_mutex_lock(&p->lock);

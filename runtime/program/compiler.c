@@ -1,9 +1,10 @@
-/* compiler.c -- one run of NVRTC: source to PTX, machine code, names and log.
+/* compiler.c -- runs NVRTC once, from the source text to PTX, machine code,
+ * lowered names and log.
  *
- * NVRTC runs on the calling thread and needs about 128 KiB of its stack.
- * Options that Kiln adds on its own account (C++17, the assembler's report,
- * ...) are dropped one after the other if this NVRTC refuses them; the caller's
- * are not. */
+ * NVRTC runs on the calling thread and needs about 128 KiB of its stack. Kiln
+ * adds its own options, such as C++17 and the assembler's report. If this NVRTC
+ * refuses such an option, the option is dropped and NVRTC runs again. The
+ * caller's options are never dropped. */
 #include "compiler.h"
 
 #include <locale.h>
@@ -55,8 +56,8 @@ static kiln_status fail_canceled(const kiln__build *b)
                     b->plan->name);
 }
 
-/* NVRTC calls this from time to time; a result other than 0 stops the compile.
- */
+/* A callback that NVRTC calls from time to time. A result other than 0 stops
+ * the compile. */
 static int stop_compile(void *user, void *unused)
 {
   (void)unused;
@@ -106,8 +107,9 @@ static void add_defines(const kiln__build *b, kiln__arena *arena,
     add_define(arena, list, b->plan->defines.items[i]);
 }
 
-/* NVRTC 11 refuses a flag that is given twice. `extras` are the options that
- * Kiln adds on its own account. */
+/* Makes the list of options. An option that occurs twice is passed once, since
+ * NVRTC 11 refuses repeated flags. `extras` are the options that Kiln adds
+ * itself. */
 static void make_options(const kiln__build *b, kiln__arena *arena,
                          kiln__list *list, unsigned extras)
 {
@@ -145,7 +147,8 @@ static void make_options(const kiln__build *b, kiln__arena *arena,
 
 /* ---- The run --------------------------------------------------------------------- */
 
-/* The source with a #line directive in front if it does not begin at line 1. */
+/* Returns the source text. If the source does not begin at line 1, a #line
+ * directive precedes it. */
 static const char *source_text(const kiln__build *b, kiln__arena *arena)
 {
   const kiln__plan *plan = b->plan;
@@ -186,7 +189,8 @@ static nvrtcResult fetch(kiln__buf *out, nvrtcProgram program, size_fn get_size,
   return rc;
 }
 
-/* NVRTC counts the NUL, and sometimes writes more than one. */
+/* NVRTC's sizes include the NUL byte, and sometimes NVRTC writes more than one
+ * NUL byte. */
 static void trim_nul(kiln__buf *b)
 {
   while (b->size > 0 && b->data[b->size - 1] == '\0')
@@ -219,7 +223,8 @@ done:
   return st;
 }
 
-/* NAMES: "expression NUL lowered NUL" for each. */
+/* Writes the NAMES section: "expression NUL lowered NUL" for each name
+ * expression. */
 static kiln_status take_names(const kiln__build *b, const kiln__nvrtc *nvrtc,
                               nvrtcProgram program, kiln__buf *out)
 {
@@ -265,8 +270,8 @@ done:
   return st;
 }
 
-/* NVRTC 11 changes the thread's locale, and LC_NUMERIC of the process to "C".
- * Both are restored. */
+/* Compiles, and restores the locale. NVRTC 11 changes the thread's locale, and
+ * sets LC_NUMERIC of the process to "C". */
 static nvrtcResult compile_in_locale(const kiln__nvrtc *nvrtc,
                                      nvrtcProgram program,
                                      const kiln__list *options)
@@ -287,8 +292,8 @@ static nvrtcResult compile_in_locale(const kiln__nvrtc *nvrtc,
   return rc;
 }
 
-/* One run. *rc receives the compiler's result; the status reports only failures
- * around it. */
+/* Performs one run of NVRTC. *rc receives the compiler's result. The returned
+ * status reports only other failures, such as a lack of memory. */
 static kiln_status run(const kiln__build *b, const kiln__nvrtc *nvrtc,
                        unsigned extras, output *o, nvrtcResult *rc)
 {
@@ -324,8 +329,8 @@ done:
   return st;
 }
 
-/* The options that Kiln added and that the log names as unknown to this NVRTC.
- */
+/* Returns the options added by Kiln that the log reports as unknown to this
+ * NVRTC. */
 static unsigned unknown_extras(const output *o)
 {
   unsigned extras = 0;
@@ -363,8 +368,8 @@ static unsigned extras_for(const kiln__build *b, const kiln__nvrtc *nvrtc)
   return extras;
 }
 
-/* The options to drop for another try: those that this NVRTC does not support,
- * and --minimal if the program may need more. */
+/* Returns the options to drop for the next run: those that this NVRTC does not
+ * support, and --minimal if the program may need more than --minimal offers. */
 static unsigned to_drop(const output *o, nvrtcResult rc, unsigned extras)
 {
   if (rc == NVRTC_ERROR_INVALID_OPTION)
@@ -425,7 +430,8 @@ static kiln_status fail_option(const kiln__build *b, const char *line,
       "NVRTC refuses the options of %s: %.*s", b->plan->name, (int)size, line);
 }
 
-/* Turns the compiler's result into a status; b->log holds the mapped log. */
+/* Converts the compiler's result to a status. b->log holds the log in user
+ * form. */
 static kiln_status judge(const kiln__build *b, const kiln__nvrtc *nvrtc,
                          const output *o, nvrtcResult rc)
 {
@@ -460,7 +466,7 @@ static kiln_status judge(const kiln__build *b, const kiln__nvrtc *nvrtc,
 
 /* ---- The entry ----------------------------------------------------------------------- */
 
-/* Appends nvJitLink's log to the compiler's. */
+/* Appends nvJitLink's log to the compiler's log. */
 static void add_link_log(kiln__build *b)
 {
   const kiln_error *record = kiln_last_error();

@@ -1,15 +1,15 @@
-/* cubin.c -- constant memory of a kernel, from the sections of its machine
- * code.
+/* cubin.c -- computes the constant memory of a kernel from the sections of its
+ * machine code.
  *
  * The assembler reports constant memory only for older GPUs. Machine code
- * (CUBIN) is a 64-bit ELF file with one section ".nv.constantN.KERNEL" per bank
- * N and kernel; the sum of their sizes is the answer. Every offset is checked
- * against the file's size, so damaged machine code gives 0. */
+ * (CUBIN) is a 64-bit ELF file with a section ".nv.constantN.KERNEL" for each
+ * bank N and kernel. The result is the sum of the section sizes. Every offset
+ * is checked against the file size, so damaged machine code gives 0. */
 #include "compiler.h"
 
 #include <string.h>
 
-/* Offsets in a 64-bit ELF file and its section headers. */
+/* Offsets in a 64-bit ELF file and in its section headers. */
 enum {
   ELF_HEADER = 64,
   ELF_CLASS = 4,
@@ -29,12 +29,12 @@ typedef struct elf {
   size_t size;
   uint64_t sections;
   unsigned n;
-  const char *names; /* all section names */
+  const char *names; /* table of section names */
   size_t names_size;
 } elf;
 
-/* Reads a little-endian number of `bytes` bytes; the caller has checked that
- * they exist. */
+/* Reads a little-endian number of `bytes` bytes. The caller has checked that
+ * the bytes lie within the file. */
 static uint64_t read_number(const unsigned char *p, int bytes)
 {
   uint64_t value = 0;
@@ -75,7 +75,8 @@ static bool open_elf(elf *e, const void *data, size_t size)
   return true;
 }
 
-/* ".nv.constant0.kernel" for any bank. */
+/* Returns true if a section has the name ".nv.constantN.KERNEL" of the kernel,
+ * for any bank N. */
 static bool is_constant(const elf *e, unsigned i, const char *kernel,
                         size_t size)
 {

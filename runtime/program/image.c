@@ -1,5 +1,5 @@
-/* image.c -- images: views into an entry, resources and names of its kernels.
- */
+/* image.c -- images: access to the sections of an entry, and the resources and
+ * names of its kernels. */
 #include "image.h"
 
 #include <string.h>
@@ -228,8 +228,8 @@ kiln_status kiln_image_resources(const kiln_image *image, size_t i,
 
 /* ---- Names ------------------------------------------------------------------------ */
 
-/* The lowered name of an expression. Variables are listed with '&' before them.
- */
+/* Returns the lowered name of an expression. Expressions for variables are
+ * listed with a leading '&'. */
 static const char *by_expression(const kiln_image *image, const char *name)
 {
   const kiln__slice names = kiln__entry_get(image->entry, KILN__NAMES);
@@ -251,7 +251,7 @@ static const char *by_expression(const kiln_image *image, const char *name)
   return variable;
 }
 
-/* Reads one part of a mangled name, such as "5saxpy". */
+/* Reads one component of a mangled name, such as "5saxpy". */
 static bool take_part(const char **p, const char **part, size_t *size)
 {
   size_t n = 0;
@@ -271,9 +271,10 @@ static bool same_text(const char *name, const char *part, size_t size)
   return strlen(name) == size && memcmp(name, part, size) == 0;
 }
 
-/* True if `lowered` was mangled from `name`, plain or with namespaces:
- * _Z5saxpyfPf is saxpy, _ZN2ns5saxpyEv is ns::saxpy, and the anonymous
- * namespace has no name. Templates match without their arguments. */
+/* Returns true if `lowered` is the mangled form of `name`, with or without
+ * namespaces. For example, _Z5saxpyfPf is saxpy, and _ZN2ns5saxpyEv is
+ * ns::saxpy. The anonymous namespace has no name. Template names match without
+ * their arguments. */
 static bool demangles_to(const char *lowered, const char *name)
 {
   const char *p = lowered, *part;
@@ -284,7 +285,7 @@ static bool demangles_to(const char *lowered, const char *name)
     return false;
   p += 2;
   nested = *p == 'N';
-  p += nested || *p == 'L'; /* L: internal linkage */
+  p += nested || *p == 'L'; /* 'L' means internal linkage */
   if (!nested)
     return take_part(&p, &part, &size) && same_text(name, part, size);
   while (*p != 'E' && *p != 'I' && take_part(&p, &part, &size)) {
@@ -319,7 +320,8 @@ const char *kiln_image_lowered(const kiln_image *image, const char *name)
     if (!demangles_to(image->resources[i].name, name))
       continue;
     if (found != NULL)
-      return NULL; /* overloads: only a name expression distinguishes them */
+      /* the kernel is overloaded, so only a name expression identifies it */
+      return NULL;
     found = image->resources[i].name;
   }
   return found;

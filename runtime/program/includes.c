@@ -1,16 +1,18 @@
-/* includes.c -- which headers and files a program can include.
+/* includes.c -- determines which headers and files a program can include.
  *
- * Problem: a cached image must change when any text behind it changes. The
- * compiler reads files itself, and which ones depends on macros.
+ * Problem: a cached image must not be used after an included file has changed.
+ * The compiler reads files itself, and macros decide which files it reads.
  * Idea: follow every #include, also in groups that the preprocessor would skip,
- * and put the contents of each file that the compiler could pick into the key.
- * Invariant: the texts in the key are a superset of what the compiler reads. A
- * file too many costs a compile at worst, a missing one would run old code.
- * What cannot be followed (#include MACRO, a pipe) makes the program uncached.
+ * and put the contents of each file that the compiler could read into the key.
+ * Invariant: the file contents in the key are a superset of what the compiler
+ * reads. An extra file costs at most a needless compile, while a missing file
+ * would run outdated code. If an include cannot be followed (#include MACRO, a
+ * pipe), the program is not cached.
  *
- * A name is looked for among the caller's headers, Kiln's own, the folders of
- * -I, the small C headers (c_headers.c), and at last the headers that belong to
- * the compiler. The last are read only if something is still missing. */
+ * A name is searched in this order: the caller's headers, Kiln's headers, the
+ * -I folders, the small C headers (c_headers.c), and the headers that belong to
+ * the compiler. The compiler's headers are read only if a name is still
+ * unresolved. */
 #include "plan.h"
 
 #include "builtin.h"
@@ -23,34 +25,36 @@ enum { MAX_FILE = 64 << 20, PATH_SIZE = 4096, SLOTS = 64 };
 
 typedef enum owner {
   CALLER,   /* the program, its headers and files */
-  EMBEDDED, /* Kiln's own texts and the C headers */
+  EMBEDDED, /* Kiln's headers and the small C headers */
   COMPILER  /* headers that belong to NVRTC */
 } owner;
 
-/* A text whose includes are to be followed. */
+/* A source text whose includes have to be followed. */
 typedef struct text_job {
   struct text_job *next;
   const char *text;
   size_t size;
-  const char *dir; /* of the file that holds it, "" or ending in '/' */
+  /* folder of the including file: "" or a path ending in '/' */
+  const char *dir;
   owner owner;
 } text_job;
 
-/* A set of texts: paths looked at, header names taken. */
+/* A hash set of strings: paths already examined, or header names already used.
+ */
 typedef struct name_set {
   const char **slots;
-  size_t n, capacity; /* a power of two */
+  size_t n, capacity; /* capacity is a power of two */
 } name_set;
 
 typedef struct scan {
   kiln__plan *plan;
   text_job *first, *last;
-  name_set seen;    /* paths that were looked at */
-  name_set missing; /* names that were found nowhere */
+  name_set seen;    /* paths already examined */
+  name_set missing; /* names found nowhere */
   kiln__include include;
-  owner owner;        /* of the text that is being followed */
-  bool found;         /* the include is a file, or was looked for before */
-  kiln__list folders; /* of the compiler's headers, in their turn */
+  owner owner;        /* owner of the text whose includes are followed */
+  bool found;         /* the include is a file, or was already examined */
+  kiln__list folders; /* folders of the compiler's headers, in search order */
   char path[PATH_SIZE];
 } scan;
 
@@ -63,7 +67,8 @@ static size_t hash_text(const char *text)
   return (size_t)(h ^ h >> 32);
 }
 
-/* The slot that holds the text, or the free one where it belongs. */
+/* Returns the slot that contains the string, or the free slot where the string
+ * belongs. */
 static const char **find_slot(const name_set *set, const char *text)
 {
   size_t i = hash_text(text) & (set->capacity - 1);
@@ -90,8 +95,8 @@ static bool grow(kiln__arena *arena, name_set *set)
   return true;
 }
 
-/* True if the text was not in the set. Out of memory: false, and the arena
- * knows. */
+/* Adds a string to the set. Returns true if the string was new. If memory runs
+ * out, returns false and marks the arena as failed. */
 static bool insert(kiln__arena *arena, name_set *set, const char *text)
 {
   const char **slot;
@@ -146,7 +151,8 @@ static const kiln_header *find_header(const kiln_header *list, size_t n,
   return NULL;
 }
 
-/* The caller's headers win over the embedded ones. */
+/* Finds a header by name. The caller's headers take precedence over the
+ * embedded headers. */
 static const kiln_header *virtual_header(const kiln__plan *plan,
                                          const char *name)
 {
@@ -177,7 +183,7 @@ static bool has_header(const kiln__plan *plan, const char *name)
   return false;
 }
 
-/* Gives a header to the compiler, and follows its includes. */
+/* Passes a header to the compiler, and follows the header's includes. */
 static void take_header(scan *s, const kiln_header *h)
 {
   kiln__plan *plan = s->plan;
@@ -206,7 +212,8 @@ static void take_all_headers(scan *s)
 
 /* ---- Files --------------------------------------------------------------------- */
 
-/* Two items for the key: the name as written, then size and hash. */
+/* Adds two strings to the key's file list: the name as written, then size and
+ * hash. */
 static kiln_status add_file(scan *s, const char *name, const kiln__buf *data)
 {
   kiln__plan *plan = s->plan;
@@ -236,8 +243,8 @@ static void give_up(scan *s, const char *why)
     s->plan->untracked = kiln__arena_text(&s->plan->arena, why);
 }
 
-/* A file that is there but cannot be read is no failure: the compiler may
- * never want it. */
+/* Reads a file that the compiler may include. If the file exists but cannot be
+ * read, that is not a failure, since the compiler may not need the file. */
 static kiln_status read_candidate(scan *s, kiln__buf *data, bool *readable)
 {
   kiln_error before;
@@ -253,8 +260,9 @@ static kiln_status read_candidate(scan *s, kiln__buf *data, bool *readable)
   return KILN_OK;
 }
 
-/* The compiler finds files of the caller by itself. Its own headers lie in a
- * folder that it does not search, so they are given to it as texts. */
+/* Takes the content of a file. The compiler finds the caller's files itself.
+ * The compiler's own headers are in a folder that it does not search, so their
+ * contents are passed to the compiler. */
 static void take_text(scan *s, const char *text, size_t size)
 {
   kiln__plan *plan = s->plan;
@@ -269,7 +277,7 @@ static void take_text(scan *s, const char *text, size_t size)
   queue(s, text, size, s->path, s->owner);
 }
 
-/* The compiler may read s->path: if it is there, so do we. */
+/* Reads s->path if the file exists, since the compiler may read it too. */
 static kiln_status try_file(scan *s)
 {
   kiln__arena *arena = &s->plan->arena;
@@ -278,8 +286,9 @@ static kiln_status try_file(scan *s)
   bool readable;
   kiln__buf data;
 
-  /* The compiler's headers are known by the names in the #includes: one file
-   * may have several ("info.h", "details/info.h"). */
+  /* The compiler's headers are identified by the names in the #include
+   * directives, since one file may have several names ("info.h",
+   * "details/info.h"). */
   if (s->owner != COMPILER && !insert(arena, &s->seen, s->path)) {
     s->found = true;
     return KILN_OK;
@@ -287,7 +296,7 @@ static kiln_status try_file(scan *s)
   if (stat(s->path, &info) != 0 || S_ISDIR(info.st_mode))
     return KILN_OK;
   s->found = true;
-  if (!S_ISREG(info.st_mode)) { /* reading a pipe would take from it */
+  if (!S_ISREG(info.st_mode)) { /* reading a pipe would consume its data */
     give_up(s, s->path);
     return KILN_OK;
   }
@@ -305,7 +314,8 @@ done:
   return st;
 }
 
-/* A path that does not fit is one that no system call takes either. */
+/* Tries a name in a folder. A path that is too long for the buffer is also too
+ * long for system calls. */
 static kiln_status try_in(scan *s, const char *dir)
 {
   const size_t n = strlen(dir);
@@ -319,7 +329,8 @@ static kiln_status try_in(scan *s, const char *dir)
 
 /* ---- The walk --------------------------------------------------------------------- */
 
-/* An include that is no header of the caller's or Kiln's and no file. */
+/* Handles an include that is neither a header of the caller or of Kiln nor a
+ * file. */
 static void resolve_missing(scan *s)
 {
   kiln__plan *plan = s->plan;
@@ -333,7 +344,7 @@ static void resolve_missing(scan *s)
                    kiln__arena_text(&plan->arena, name));
 }
 
-/* Where an include of the caller's may be. */
+/* Searches for an include that occurs in the caller's source texts. */
 static kiln_status resolve_file(scan *s, const char *dir)
 {
   const kiln__include *include = &s->include;
@@ -354,7 +365,7 @@ done:
   return st;
 }
 
-/* Where an include of one of the compiler's headers may be. */
+/* Searches for an include that occurs in one of the compiler's headers. */
 static kiln_status resolve_compiler(scan *s, const char *dir)
 {
   const kiln__include *include = &s->include;
@@ -393,8 +404,9 @@ static kiln_status resolve(scan *s, const char *dir)
   return s->owner == COMPILER ? resolve_compiler(s, dir) : resolve_file(s, dir);
 }
 
-/* Kiln's own texts are large, and looked through at every first call: they
- * include each other in one way only, by a line `#include <name>`. */
+/* Follows the includes of Kiln's headers. These headers are large and are
+ * scanned at every first call. A fast scan suffices, since they include each
+ * other only by a line `#include <name>`. */
 static kiln_status walk_embedded(scan *s, const text_job *job)
 {
   static const char line[] = "\n#include <";
@@ -440,7 +452,8 @@ done:
   return st;
 }
 
-/* -include looks beside the program and in the current folder. */
+/* Searches for the file of a -include option in the program's folder and in the
+ * current folder. */
 static kiln_status resolve_prelude(scan *s, const char *name)
 {
   kiln_status st = KILN_OK;
@@ -479,12 +492,12 @@ done:
 
 /* ---- The compiler's headers ---------------------------------------------------------- */
 
-/* The folders of headers that belong to the NVRTC at a path: the one with
- * cuda_fp16.h, and what is apart from it in some layouts, the crt/ folder
- * (which <mma.h> includes) and libcu++ (which cooperative groups include). */
+/* Finds the header folders that belong to the NVRTC at a path. The first is the
+ * folder of cuda_fp16.h. Some layouts keep two other folders apart: crt/, which
+ * <mma.h> includes, and libcu++, which cooperative groups include. */
 static void find_folders(kiln__arena *arena, const char *nvrtc, kiln__list *out)
 {
-  /* Toolkits and wheels of CUDA 13; wheels of 11 and 12; conda; Debian. */
+  /* Toolkits and wheels of CUDA 13; wheels of CUDA 11 and 12; conda; Debian. */
   static const char *const places[] = {
       "../include", "../../cuda_runtime/include",
       "../targets/x86_64-linux/include", "../targets/sbsa-linux/include",

@@ -1,7 +1,9 @@
-/* job.c -- jobs: many programs on the compile threads.
+/* job.c -- jobs: asynchronous compilation of many programs on the compile
+ * threads.
  *
  * Everything that the descriptions point to is copied, so the caller may free
- * it. Each program is one task; the pool keeps the order and the bound. */
+ * the descriptions. Each program is one task of the pool, which runs tasks in
+ * order and limits the number of threads. */
 #include "image.h"
 
 #include <errno.h>
@@ -9,28 +11,29 @@
 #include <time.h>
 
 typedef struct item {
-  kiln__task task; /* first member: the pool passes its address back */
+  /* first member, since the pool passes the address of the task */
+  kiln__task task;
   kiln_job *job;
   kiln_program_desc desc;
   kiln_target target;
-  bool done; /* guarded by job->lock, like what follows */
+  bool done; /* guarded by job->lock, like the following members */
   kiln_status status;
   kiln_image *image;
-  kiln_error *error; /* NULL if memory ran out for it */
+  kiln_error *error; /* NULL if memory for the record ran out */
 } item;
 
 struct kiln_job {
   kiln_runtime *rt;
-  kiln__arena arena; /* items and all they point to */
+  kiln__arena arena; /* the items and everything they point to */
   item *items;
   size_t n;
   kiln_progress_fn progress;
   void *user;
   atomic_bool cancel;
   pthread_mutex_t lock;
-  pthread_cond_t ended; /* an item is done */
+  pthread_cond_t ended; /* signalled when an item is done */
   kiln_job_progress state;
-  size_t busy; /* items whose end has not been reported yet */
+  size_t busy; /* number of items whose end has not been reported yet */
 };
 
 /* ---- Copies --------------------------------------------------------------------- */
@@ -109,7 +112,7 @@ static kiln_status make(item *it, kiln_image **image)
 }
 
 /* Records the result, calls the progress callback, and only then counts the
- * item as ended: after that the job may be freed. */
+ * item as ended, because the job may be freed after that. */
 static void end(item *it, kiln_status status, kiln_image *image)
 {
   kiln_job *job = it->job;
@@ -185,8 +188,9 @@ static kiln_status make_job(kiln_job **out, kiln_runtime *rt,
                             : kiln__arena_status(&job->arena, "a job");
 }
 
-/* A description with a count and no list cannot be copied. The rest of it is
- * checked when it is compiled. */
+/* Checks that a description with a count also has a list, since it could not be
+ * copied otherwise. The other members are checked when the program is compiled.
+ */
 static kiln_status check_descs(const kiln_program_desc *desc, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
@@ -211,7 +215,8 @@ kiln_status kiln_job_start(kiln_job **out, kiln_runtime *rt,
   if (rt == NULL || (n > 0 && (desc == NULL || target == NULL)))
     return kiln__fail(KILN_EINVAL, NULL, "rt, desc or target is NULL");
   KILN_TRY(check_descs(desc, n));
-  KILN_TRY(kiln__fork_check(&rt->fork)); /* a child has no compile threads */
+  /* a forked child has no compile threads */
+  KILN_TRY(kiln__fork_check(&rt->fork));
   KILN_TRY(make_job(&job, rt, desc, target, n));
   job->n = job->busy = job->state.total = n;
   job->progress = progress;
@@ -226,7 +231,8 @@ done:
   return st;
 }
 
-/* Monotonic time `ms` from now, bounded so that it does not overflow. */
+/* Returns the monotonic time `ms` milliseconds from now, clamped to avoid
+ * overflow. */
 static struct timespec deadline(uint64_t ms)
 {
   const uint64_t far = (uint64_t)1 << 40;
@@ -294,7 +300,7 @@ kiln_status kiln_job_image(kiln_job *job, size_t i, kiln_image **out)
     return kiln__fail(KILN_EINVAL, NULL, "the job has no program %zu", i);
   it = &job->items[i];
   pthread_mutex_lock(&job->lock);
-  done = it->done; /* then the other members do not change again */
+  done = it->done; /* the other members do not change after `done` is set */
   pthread_mutex_unlock(&job->lock);
   if (!done)
     return kiln__fail(KILN_ENOTREADY, "wait with kiln_job_wait()",
@@ -310,8 +316,9 @@ kiln_status kiln_job_cancel(kiln_job *job)
   if (job == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "job is NULL");
   atomic_store(&job->cancel, true);
-  /* Removed from the queue here: behind another job they might wait long before
-   * they notice the cancellation. */
+  /* The cancelled tasks are removed from the queue immediately. Tasks queued
+   * after those of another job might otherwise wait long until they detect the
+   * cancellation. */
   for (size_t i = 0; i < job->n; i++) {
     item *it = &job->items[i];
 
@@ -331,7 +338,8 @@ void kiln_job_free(kiln_job *job)
   if (job->n > 0) {
     kiln_error before;
 
-    kiln__error_get(&before); /* cancelling is no failure of this call */
+    /* the cancelled items are not a failure of this call */
+    kiln__error_get(&before);
     kiln_job_cancel(job);
     kiln_job_wait(job, UINT64_MAX);
     kiln__error_set(&before);

@@ -1,20 +1,23 @@
-/* lexer.c -- find include directives in C++ without preprocessing it.
+/* lexer.c -- finds include directives in C++ source without preprocessing it.
  *
- * Problem: the cache key needs every file that a program can include, and only
- * a full preprocessor knows which groups (#if) are taken.
- * Idea: recognise just enough of C++ to see a directive exactly where the
- * compiler would: spliced lines, comments, literals (raw ones too) and digit
- * separators. Groups are not evaluated: all includes are reported.
- * Invariant: no include that the compiler sees is missed. One that it would
- * skip may be reported, which costs at most a needless compile.
- * Cost: one pass over the text. Source: C++17 [lex.phases]. */
+ * Problem: the cache key needs every file that a program can include, but only
+ * a full preprocessor can determine which #if groups are taken.
+ * Idea: recognise just enough of C++ to find a directive exactly where the
+ * compiler would. That requires handling of spliced lines, comments, literals
+ * (including raw literals) and digit separators. #if groups are not evaluated,
+ * so all includes are reported.
+ * Invariant: every include that the compiler processes is reported. An include
+ * that the compiler would skip may also be reported, which costs at most a
+ * needless compile.
+ * Cost: one pass over the source text. Source: C++17 [lex.phases]. */
 #include "lexer.h"
 
 #include <string.h>
 
 enum { END = -1, WORD_SIZE = 24 };
 
-/* Skips backslash-newline pairs, which the first translation phases remove. */
+/* Skips backslash-newline pairs, which the compiler removes in its first
+ * translation phases. */
 static void skip_splices(kiln__lexer *x)
 {
   while (x->end - x->at >= 2 && x->at[0] == '\\' &&
@@ -72,7 +75,7 @@ static bool skip_comment(kiln__lexer *x)
   return false;
 }
 
-/* White space of one line. */
+/* Skips white space up to the end of the line. */
 static void skip_blanks(kiln__lexer *x)
 {
   for (;;) {
@@ -85,7 +88,8 @@ static void skip_blanks(kiln__lexer *x)
   }
 }
 
-/* A literal never spans lines, so a stray quote costs one line at most. */
+/* Skips a literal. A literal never spans lines, so a stray quote affects at
+ * most one line. */
 static void skip_literal(kiln__lexer *x)
 {
   const int quote = take(x);
@@ -99,13 +103,14 @@ static void skip_literal(kiln__lexer *x)
   }
 }
 
-/* R"tag( ... )tag": no splices and no escapes inside. */
+/* Skips a raw literal R"tag( ... )tag", which has no line splices and no
+ * escapes. */
 static void skip_raw(kiln__lexer *x)
 {
   char stop[20] = ")";
   size_t n = 1;
 
-  x->at++; /* the quote */
+  x->at++; /* the opening quote */
   while (x->at < x->end && *x->at != '(' && n < 17)
     stop[n++] = *x->at++;
   stop[n++] = '"';
@@ -116,7 +121,8 @@ static void skip_raw(kiln__lexer *x)
     x->at += n;
 }
 
-/* Takes a word, cut to the buffer: no longer word matters here. */
+/* Reads an identifier, truncated to the buffer. No identifier that the lexer
+ * looks for is longer than the buffer. */
 static void take_word(kiln__lexer *x, char word[WORD_SIZE])
 {
   size_t n = 0;
@@ -139,8 +145,8 @@ static bool is_one_of(const char *word, const char *const *list)
   return false;
 }
 
-/* Takes "name", <name> or a macro's name. False: nothing that can be included.
- */
+/* Reads the operand "name", <name> or a macro name. Returns false if the
+ * operand cannot be included. */
 static bool take_operand(kiln__lexer *x, kiln__include *out)
 {
   size_t n = 0;
@@ -183,8 +189,8 @@ static bool take_directive(kiln__lexer *x, kiln__include *out)
   return is_one_of(word, words) && take_operand(x, out);
 }
 
-/* After a word in running text: a test for a file, or the start of a raw
- * literal. */
+/* Handles an identifier outside directives: __has_include(), or the prefix of a
+ * raw literal. */
 static bool take_special(kiln__lexer *x, const char *word, kiln__include *out)
 {
   static const char *const tests[] = {"__has_include", "__has_include_next",
@@ -232,7 +238,7 @@ bool kiln__lexer_next(kiln__lexer *x, kiln__include *out)
     } else if (is_name_char(c)) {
       take_word(x, word);
       if (peek(x) == '\'' && word[0] >= '0' && word[0] <= '9')
-        take(x); /* a digit separator, no character literal */
+        take(x); /* a digit separator rather than a character literal */
       else if (take_special(x, word, out))
         return true;
     } else if (c == '"' || c == '\'') {

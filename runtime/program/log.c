@@ -1,15 +1,17 @@
-/* log.c -- the compiler's log in the form that users read.
+/* log.c -- converts the compiler's log to the form that users read.
  *
- * File names and lines are right already, since the compiler gets the program's
- * name and a #line directive. What is replaced here are bytes that are no text,
- * and lines that the compiler generates to look up name expressions. */
+ * File names and line numbers are already correct, since the compiler receives
+ * the program's name and a #line directive. This file replaces bytes that are
+ * not UTF-8, and the source lines that the compiler generates to look up name
+ * expressions. */
 #include "compiler.h"
 
 #include <string.h>
 
 static const char name_map[] = "__nv_name_map(";
 
-/* The length of the valid UTF-8 sequence at p, 0 if there is none. */
+/* Returns the length of the valid UTF-8 sequence at `p`, or 0 if the sequence
+ * is invalid. */
 static size_t utf8_length(const unsigned char *p, size_t left)
 {
   const unsigned char c = p[0];
@@ -40,7 +42,8 @@ static void add_clean(kiln__buf *out, const char *text, size_t size)
       continue;
     }
     kiln__buf_add(out, text + run, i - run);
-    if (i < size && text[i] != '\0') /* NVRTC leaves one between its parts */
+    /* NVRTC leaves a NUL byte between the parts of the log */
+    if (i < size && text[i] != '\0')
       kiln__buf_text(out, "?");
     run = i + 1;
   }
@@ -56,8 +59,9 @@ static bool holds(const char *line, size_t size, const char *what)
   return memmem(line, size, what, strlen(what)) != NULL;
 }
 
-/* The index of the name expression that a line such as "__nv_name_map(3):
- * error: ..." is about, here 1; -1 for other lines. */
+/* Returns the index of the name expression that a message refers to, or -1 if
+ * the message refers to none. For "__nv_name_map(3): error: ..." the index is
+ * 1. */
 static long name_index(const char *line, size_t size, size_t *behind)
 {
   size_t i = sizeof name_map - 1;
@@ -114,7 +118,7 @@ void kiln__log_map(kiln__buf *out, const char *raw, size_t size,
     if (n > 0 && line[n - 1] == '\r')
       n--;
     if (begins(line, n, generated)) {
-      caret = true; /* the next line points into this one */
+      caret = true; /* the next line has the caret that points into this line */
       continue;
     }
     if (!caret)
@@ -144,10 +148,10 @@ bool kiln__log_error(const char *log, size_t size, const char **line,
 
     at += n + 1;
     if (n > 0 && text[0] == ' ' && (n < 2 || text[1] != ' ')) {
-      text++; /* ptxas indents its errors by one */
+      text++; /* ptxas indents its errors by one space */
       n--;
     } else if (n > 0 && text[0] == ' ') {
-      continue; /* quoted source */
+      continue; /* a quoted source line */
     }
     if (is_error(text, n)) {
       *line = text;

@@ -1,11 +1,13 @@
-/* nvrtc_options.c -- check the caller's compiler options, and record those that
- * decide which files are read or that a field of the description sets too. */
+/* nvrtc_options.c -- checks the caller's compiler options. It records the
+ * options that decide which files are read, and those that a field of the
+ * description also sets. */
 #include "plan.h"
 
 #include <string.h>
 
-/* Options, without leading dashes, that choose what is made, that read or write
- * files which the key cannot cover, or that follow from other fields. */
+/* Refused options, without leading dashes. They choose the kind of output, read
+ * or write files that the key cannot cover, or duplicate other fields of the
+ * description. */
 static const struct {
   const char *name;
   const char *instead;
@@ -49,11 +51,12 @@ static const struct {
     {"no-cache", "Kiln's own cache is used: kiln_program_desc.no_cache"},
 };
 
-/* An option's name without dashes and value. */
+/* An option split into its value and its name without dashes. */
 typedef struct option {
   const char *name;
   size_t size;
-  const char *value; /* behind '=' or in the same word, or the next word */
+  /* value after '=', in the rest of the string, or in the next string */
+  const char *value;
 } option;
 
 static bool named(const option *o, const char *name)
@@ -71,7 +74,8 @@ static kiln_status refuse_owned(const option *o, const char *word)
   return KILN_OK;
 }
 
-/* -Ifolder and -DNAME=1 carry their value in the word. */
+/* Returns true for options such as -Ifolder and -DNAME=1, which have name and
+ * value in one string without '='. */
 static bool glued(const char *word)
 {
   return word[0] == '-' && (word[1] == 'I' || word[1] == 'D' || word[1] == 'U');
@@ -126,8 +130,8 @@ static void note(kiln__plan *plan, const option *o)
   plan->has_minimal |= named(o, "minimal");
 }
 
-/* One option of one or two words. The same option again is dropped: old
- * compilers refuse a flag that is given twice. */
+/* Adds one option, which consists of one or two strings. A repeated option is
+ * dropped, since old compilers refuse a flag that is given twice. */
 static void add(kiln__plan *plan, const option *o, const char *word,
                 const char *second)
 {

@@ -1,5 +1,5 @@
-/* pack_make.c -- write packs: of given images, or of all that the cache holds.
- */
+/* pack_make.c -- writes packs from given images, or from all entries of the
+ * cache. */
 #include "image.h"
 
 #include <kiln/cache.h>
@@ -46,7 +46,7 @@ done:
   return st;
 }
 
-/* Opens an image of each entry that names its target. Takes over the
+/* Opens an image for each entry that names its target. Takes ownership of the
  * references, also on failure. */
 static kiln_status open_entries(const kiln_runtime *rt, kiln__entry **entries,
                                 size_t n, kiln_image **images, size_t *good)

@@ -1,14 +1,14 @@
-/* plan.c -- check a description and bring it into a normal form.
+/* plan.c -- checks a program description and converts it to a normal form.
  *
  * Problem: two descriptions that mean the same program should give the same
- * key, and a wrong one should be refused before the compiler runs.
- * Idea: a plan holds the program as the compiler will get it: LF line ends,
+ * key, and an invalid description should be refused before the compiler runs.
+ * Idea: a plan holds the program as the compiler will receive it: LF line ends,
  * sorted defines ("NAME" as "NAME=1"), traits and names, options without
- * repetitions, and every header that it can include. It is made from the
- * description alone and needs no compiler; the compiler's own headers are added
- * later (includes.c).
- * Invariant: equal plans give equal keys, and a plan that was made compiles the
- * same text in every process. */
+ * repetitions, and every header that the program can include. A plan is made
+ * from the description alone and needs no compiler. The compiler's own headers
+ * are added later (includes.c).
+ * Invariant: equal plans give equal keys, and a plan compiles the same source
+ * text in every process. */
 #include "plan.h"
 
 #include "builtin.h"
@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NVRTC itself crashes on names of some 100,000 bytes. */
+/* NVRTC crashes on names of about 100,000 bytes, so longer names than this are
+ * refused. */
 enum { MOST_NAME = 8192 };
 
 static bool is_letter(char c)
@@ -54,8 +55,8 @@ static const kiln_builtin *find_builtin(const char *name)
   return NULL;
 }
 
-/* Turns CR LF into LF and removes a leading byte order mark, so that a text has
- * the same key whatever editor wrote it. */
+/* Converts CR LF to LF and removes a leading byte order mark, so that the key
+ * of a source text does not depend on the editor that wrote it. */
 static const char *normal_text(kiln__arena *arena, const char *text,
                                size_t *size)
 {
@@ -181,8 +182,8 @@ static kiln_status check_headers(const kiln_program_desc *desc)
   return KILN_OK;
 }
 
-/* The length of the macro's name with its parameter list; 0 if the text is no
- * definition. */
+/* Returns the length of the macro's name with its parameter list, or 0 if the
+ * string is not a macro definition. */
 static size_t define_head(const char *text)
 {
   size_t n = identifier_length(text);
@@ -196,7 +197,8 @@ static size_t define_head(const char *text)
   return text[n] == '\0' || text[n] == '=' ? n : 0;
 }
 
-/* "NAME" means NAME=1 to the compiler, so that is its normal form. */
+/* Adds a macro definition. "NAME" is normalised to "NAME=1", which means the
+ * same to the compiler. */
 static kiln_status add_define(kiln__plan *plan, const char *text)
 {
   const size_t head = text == NULL ? 0 : define_head(text);
@@ -231,8 +233,8 @@ static bool same_identifier(const char *a, const char *b)
   return n == identifier_length(b) && strncmp(a, b, n) == 0;
 }
 
-/* The list is sorted and without equal texts, so two texts of one name give it
- * two values. */
+/* Checks that no name is defined twice. The list is sorted and has no equal
+ * strings, so two strings with the same name have two different values. */
 static kiln_status check_twice(const kiln__list *list, const char *what)
 {
   for (size_t i = 0; i < list->n; i++) {

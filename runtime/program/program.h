@@ -2,7 +2,7 @@
  * launch/ and ops/.
  *
  * A module load has three steps. The first step chooses the rung of the
- * fallback ladder and the NVRTC. The second step starts the request: it
+ * compatibility ladder and the NVRTC. The second step starts the request: it
  * searches the cache, and on a miss a pool thread compiles while the caller
  * creates its context. The third step waits, and returns the image or the
  * failure. */
@@ -27,9 +27,9 @@ typedef struct kiln__image_request {
   const atomic_bool *cancel;
 } kiln__image_request;
 
-/* Chooses the best rung of the fallback ladder for a GPU and a driver over all
- * NVRTC libraries; among equal rungs the newest NVRTC wins. Loads no NVRTC that
- * the memo describes, and loads nvJitLink only if no better rung remains.
+/* Chooses the best rung of the compatibility ladder for a GPU and a driver over
+ * all NVRTC libraries; among equal rungs the newest NVRTC wins. Loads no NVRTC
+ * that the memo describes, and loads nvJitLink only if no better rung remains.
  * Returns KILN_OK, KILN_EINVAL or KILN_ENOTFOUND for an invalid description,
  * KILN_ENOMEM or KILN_EIO. If ladder->rung is REFUSE after KILN_OK,
  * kiln__image_refuse() gives the failure.

@@ -1,10 +1,10 @@
-/* program_key.c -- everything that an image depends on, as fields of its cache
- * key.
+/* program_key.c -- writes everything that an image depends on as fields of its
+ * cache key.
  *
- * Portable fields describe the program, local ones the compiler and the target;
- * packs compare the portable fields only. kiln_cache_item reads "program" and
- * "target" by name; "format" changes whenever the meaning of an entry's
- * sections does. */
+ * Portable fields describe the program. Local fields describe the compiler and
+ * the target. Packs compare only the portable fields. kiln_cache_item reads the
+ * fields "program" and "target" by name. The field "format" changes whenever
+ * the meaning of an entry's sections changes. */
 #include "plan.h"
 
 #include <string.h>
@@ -32,7 +32,8 @@ static void add_list(kiln__key *key, const char *field, const kiln__list *list)
     add_text(key, field, list->items[i], true);
 }
 
-/* Adds a field of a name, a NUL and a text, for headers and files. */
+/* Adds a field for a header or file; its value is a name, a NUL byte and the
+ * content. */
 static void add_pair(kiln__key *key, const kiln_allocator *a, const char *field,
                      const char *name, const char *text, bool portable)
 {
@@ -42,7 +43,7 @@ static void add_pair(kiln__key *key, const kiln_allocator *a, const char *field,
   kiln__buf_add(&pair, name, strlen(name) + 1);
   kiln__buf_text(&pair, text);
   if (pair.failed)
-    key->text.failed = true; /* kiln__key_seal() reports it */
+    key->text.failed = true; /* kiln__key_seal() reports the failure */
   else
     kiln__key_add(key, field, pair.data, pair.size, portable);
   kiln__buf_free(&pair);
@@ -65,7 +66,8 @@ void kiln__plan_key(const kiln__plan *plan, kiln__key *key)
   for (size_t i = 0; i + 1 < plan->files.n; i += 2)
     add_pair(key, a, "file", plan->files.items[i], plan->files.items[i + 1],
              true);
-  if (debug || lineinfo) /* the image then records where files were */
+  /* with debug information the image contains file paths */
+  if (debug || lineinfo)
     add_list(key, "folder", &plan->folders);
   add_list(key, "define", &plan->defines);
   add_list(key, "trait", &plan->traits);
@@ -75,7 +77,8 @@ void kiln__plan_key(const kiln__plan *plan, kiln__key *key)
   add_number(key, "lineinfo", lineinfo, true);
   add_number(key, "fast_math", desc->fast_math || plan->has_fast_math, true);
   add_number(key, "max_registers", desc->max_registers, true);
-  /* Added only where they are set, so that older packs keep their keys. */
+  /* These fields are added only if they are set, so that the keys of older
+   * packs remain valid. */
   if (desc->fast_compile)
     add_number(key, "fast_compile", 1, true);
   if (desc->minimal)

@@ -1,11 +1,11 @@
-/* ptx.c -- find the entries of a PTX text and the sizes of their parameters.
+/* ptx.c -- finds the entries of a PTX source and the sizes of their parameters.
  *
- * Launches check the number and size of arguments. Drivers before 12.4 cannot
- * report them, so they are read from the PTX that lies in each entry of the
- * cache. Only the head of an entry is read and bodies are skipped, so the cost
- * is one pass over the text. The text need not end in a NUL, and every step is
- * bounded by its end: damaged PTX gives no entries. Source: PTX ISA, "Kernel
- * and function directives". */
+ * Launches check the number and sizes of the arguments. Drivers before 12.4
+ * cannot report them, so they are read from the PTX in each cache entry. Only
+ * the head of each .entry is parsed, and bodies are skipped, so the cost is one
+ * pass over the PTX source. The PTX source need not be NUL-terminated. Every
+ * access is bounded by its size, so damaged PTX gives no entries. Source: PTX
+ * ISA, "Kernel and function directives". */
 #include "program.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static bool is_word(char c)
          (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '%';
 }
 
-/* Skips a comment or a quoted text that starts here. */
+/* Skips a comment or a quoted string that starts at the cursor. */
 static bool skip_opaque(cursor *c)
 {
   const size_t left = (size_t)(c->end - c->at);
@@ -61,7 +61,8 @@ static void skip_space(cursor *c)
   }
 }
 
-/* The next token: a word, ".word", or one other character. */
+/* Reads the next token: an identifier, a directive such as ".entry", or a
+ * single other character. */
 static bool next_token(cursor *c, const char **token, size_t *size)
 {
   skip_space(c);
@@ -81,8 +82,8 @@ static bool token_is(const char *token, size_t size, const char *text)
   return size == strlen(text) && memcmp(token, text, size) == 0;
 }
 
-/* The bytes of a fundamental type, 0 if the token is none. Opaque references
- * such as .texref are 64-bit handles. */
+/* Returns the size in bytes of a fundamental type, or 0 if the token is not a
+ * type. Opaque references such as .texref are 64-bit handles. */
 static uint32_t type_bytes(const char *token, size_t size)
 {
   static const struct {
@@ -116,8 +117,9 @@ static uint32_t number(const char *token, size_t size)
   return value;
 }
 
-/* Reads "( .param ... , ... )"; the cursor is behind the opening bracket. Sizes
- * beyond the capacity are only counted. False if the text ends early. */
+/* Reads a parameter list "( .param ... , ... )". The cursor is after the
+ * opening parenthesis. Sizes beyond the capacity are counted but not stored.
+ * Returns false if the PTX source ends early. */
 static bool read_params(cursor *c, uint32_t *sizes, size_t capacity, size_t *n)
 {
   uint32_t bytes = 0;
@@ -147,7 +149,8 @@ static bool read_params(cursor *c, uint32_t *sizes, size_t capacity, size_t *n)
   return false;
 }
 
-/* Reads the directives between parameters and body: launch bounds. */
+/* Reads the directives between the parameters and the body, which contain the
+ * launch bounds. */
 static void read_bounds(cursor *c, int *max_threads)
 {
   const char *token;
@@ -170,7 +173,7 @@ static void read_bounds(cursor *c, int *max_threads)
       before = *c;
       if (!next_token(c, &token, &size))
         break;
-      if (*token != ',') { /* fewer than three axes */
+      if (*token != ',') { /* fewer than three dimensions */
         *c = before;
         break;
       }
@@ -179,7 +182,8 @@ static void read_bounds(cursor *c, int *max_threads)
   }
 }
 
-/* Moves behind the next ".entry". Bodies contain no such word. */
+/* Moves the cursor to the position after the next ".entry". Kernel bodies do
+ * not contain this directive. */
 static bool find_entry(cursor *c)
 {
   static const char word[] = ".entry";

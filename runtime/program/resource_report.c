@@ -1,13 +1,14 @@
-/* resource_report.c -- the assembler's resource lines as data: registers,
- * spills, shared and constant memory per kernel.
+/* resource_report.c -- parses the assembler's resource lines: registers,
+ * spills, shared memory and constant memory per kernel.
  *
  *   ptxas info    : Compiling entry function 'k' for 'sm_90'
  *   ptxas info    : Function properties for k
  *   ptxas         .     8 bytes stack frame, 4 bytes spill stores, ...
  *   ptxas info    : Used 32 registers, used 1 barriers, 256 bytes smem, ...
  *
- * A report is one line per kernel, "kernel NAME" or "function NAME" and the
- * numbers of kiln_resources in order. Names are lowered: no spaces. */
+ * A report has one line per kernel or function: "kernel NAME" or "function
+ * NAME", followed by the numbers of kiln_resources in order. The names are
+ * lowered, so they contain no spaces. */
 #include "compiler.h"
 
 #include <string.h>
@@ -75,7 +76,8 @@ static const char *after(const char *line, size_t size, const char *what)
   return p == NULL ? NULL : p + strlen(what);
 }
 
-/* Reads "4" or "4+16" at p and moves p behind it. */
+/* Reads a number such as "4" or a sum such as "4+16" at *p, and advances *p
+ * past it. */
 static int read_sum(const char **p, const char *end)
 {
   long sum = 0, value = 0;
@@ -97,7 +99,8 @@ static bool starts(const char *p, const char *end, const char *with)
          memcmp(p, with, strlen(with)) == 0;
 }
 
-/* "N bytes smem", "N bytes cmem[0]", "N registers", in any order. */
+/* Reads one item of a "Used" line: "N bytes smem", "N bytes cmem[0]" or "N
+ * registers". The items may come in any order. */
 static void take_item(kiln_resources *res, int n, const char *unit,
                       const char *end)
 {
@@ -124,7 +127,7 @@ static void take_items(kiln_resources *res, const char *p, const char *end)
       const int n = read_sum(&p, end);
 
       take_item(res, n, p, end);
-    } else if (*p == '[') { /* the number of a bank, not an amount */
+    } else if (*p == '[') { /* the number in brackets is a bank, not a size */
       while (p < end && *p != ']')
         p++;
     } else {
@@ -142,8 +145,9 @@ static size_t word_length(const char *p, const char *end)
   return n;
 }
 
-/* *entry is the row that the next "Used" line belongs to, *owner the row of the
- * next properties; -1: none. */
+/* Parses one line of the log. *entry is the row for the next "Used" line, and
+ * *owner is the row for the next properties line; -1 means that there is no
+ * such row. */
 static void take_line(table *t, const char *line, size_t size, long *entry,
                       long *owner)
 {

@@ -1,5 +1,5 @@
 /* trait_macros.c -- the traits of a target as macros (KILN_ARCH, KILN_HAS_SHFL,
- * ...) that every program is compiled with. */
+ * ...), which are defined for every program. */
 #include "plan.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ void kiln__macros(kiln__macro out[KILN__MACROS], const kiln_traits *traits,
   kiln_traits lower;
   size_t n = 0;
 
-  /* Code for a lower target may only use the features of that target. */
+  /* Code for a lower target may use only the features of that target. */
   if (target->cc != traits->cc &&
       kiln_arch_traits(target->cc, &lower) == KILN_OK)
     code = &lower;

@@ -1,12 +1,13 @@
-/* variants.c -- the specialisations that ship. */
+/* variants.c -- the table of specialisations that ship with Kiln. */
 #include <kiln/program.h>
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static const char *const none[] = {NULL};
 
-/* Trait overrides that select the code for hardware without shuffle: with
- * independent thread scheduling, and with warps in lock-step. */
+/* Trait overrides that select the code for hardware without the shuffle
+ * instruction. One list is for independent thread scheduling, the other for
+ * warps that run in lock-step. */
 #define NO_SHUFFLE LIST("KILN_HAS_SHFL=0", "KILN_HAS_REDUX=0")
 #define LOCK_STEP LIST("KILN_HAS_SHFL=0", "KILN_HAS_REDUX=0", "KILN_HAS_ITS=0")
 #define SHUFFLE_ONLY LIST("KILN_HAS_REDUX=0")

@@ -1,8 +1,10 @@
-/* why.c -- kiln_cache_why(): which key field keeps a program from being found.
+/* why.c -- kiln_cache_why(): reports which key fields prevent a cache hit for a
+ * program.
  *
- * The entry with the most fields in common is the nearest one; entries of the
- * same program come before all others. Its fields are compared with the wanted
- * key, name by name. */
+ * The nearest entry is the entry that has the most fields in common with the
+ * wanted key. Entries of the same program rank above all other entries. The
+ * fields of the nearest entry are compared with the wanted key, name by name.
+ */
 #include "image.h"
 
 #include <string.h>
@@ -11,7 +13,7 @@ enum { SHOWN = 80 };
 
 typedef struct search {
   const kiln__key *wanted;
-  kiln__buf nearest; /* key text of the best entry so far */
+  kiln__buf nearest; /* key text of the nearest entry so far */
   long score;
   bool any;
 } search;
@@ -46,8 +48,8 @@ static bool is_field(const kiln__field *field, const char *name)
          memcmp(field->name, name, field->name_size) == 0;
 }
 
-/* The number of fields in common, weighted so that entries of the same program
- * come first. */
+/* Returns the number of fields that two keys have in common, weighted so that
+ * entries of the same program rank first. */
 static long score(const kiln__key *wanted, const char *text, size_t size)
 {
   kiln__field field;
@@ -80,8 +82,8 @@ static bool consider(void *user, const char *hash, const char *text,
 
 /* ---- Reporting ------------------------------------------------------------------------ */
 
-/* Writes short values as they are and long ones as length and hash; headers and
- * files with their names. */
+/* Writes short values unchanged, long values as length and hash, and headers
+ * and files with their names. */
 static kiln_status show(kiln__buf *out, const kiln__field *field)
 {
   const char *nul = memchr(field->value, '\0', field->size);
@@ -131,7 +133,7 @@ typedef struct comparison {
   void *user;
 } comparison;
 
-/* Reports all differences under one field name, side by side. */
+/* Reports all differences in the fields of one name, side by side. */
 static kiln_status report_name(comparison *t, const kiln__field *name)
 {
   kiln_status st = KILN_OK;
@@ -160,7 +162,7 @@ done:
   return st;
 }
 
-/* True if this is the first field of its name in the text. */
+/* Returns true if this is the first field with its name in the key text. */
 static bool first_of_name(const char *text, size_t end, const kiln__field *f)
 {
   kiln__field other;
