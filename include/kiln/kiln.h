@@ -3,24 +3,26 @@
  * This is the first chapter of the manual. The other chapters, in the order of use:
  *
  *   types.h      names that all headers share; the version
- *   status.h     what a call returns, and the record of what went wrong
+ *   status.h     status codes, and the record of the last failure
  *   runtime.h    the root object: allocator, log, driver, compilers, cache
- *   arch.h       GPU generations as data; compatibility ladder; occupancy
+ *   arch.h       traits of GPU generations; compatibility ladder; occupancy
  *   program.h    source -> image -> module -> kernel; embedded programs
  *   device.h     GPUs and their contexts
  *   stream.h     streams, events, graphs, host functions
  *   memory.h     device, pinned and managed memory; copies; fills
  *   launch.h     run kernels
- *   ops.h        what all operations share; then one header per family:
+ *   ops.h        what all operations share. Each family of operations has a
+ *   header:
  *                map.h reduce.h scan.h select.h sort.h merge.h search.h
  *                histogram.h gather.h
- *   tune.h       parameters that the operations run with
- *   cache.h      inspect and maintain the compile cache; packs
+ *   tune.h       tuning parameters of the operations
+ *   cache.h      inspect and maintain the compile cache; write packs
  *   texture.h    CUDA arrays, textures, surfaces
- *   timeline.h   record what ran when
- *   cpu.h        kernels on the CPU, with checks; a library of its own (kiln_cpu),
+ *   timeline.h   record when work ran on the host and the device
+ *   cpu.h        kernels on the CPU, with checks. It belongs to the library
+ *   kiln_cpu,
  *                so this header does not include it
- *   kiln.hpp     C++: owners that free, setters for descs; header-only
+ *   kiln.hpp     header-only C++ interface: RAII owners, setters for descs
  *
  *
  * A complete program
@@ -69,103 +71,115 @@
  *     return 0;
  *   }
  *
- * Link one of two libraries: kiln, or kiln_core, which is kiln without operations
- * (ops.h and its families, tune.h). Each is a shared library and a static one. The
- * static one exports nothing from a plug-in that contains it. CMake: find_package(kiln)
- * with kiln::kiln, kiln::kiln_static, kiln::core or kiln::core_static. pkg-config: kiln,
- * kiln_core, kiln_cpu. Kiln loads libcuda and NVRTC at run time, so a program also starts
- * on machines without them.
+ * Link either kiln or kiln_core. kiln_core is kiln without the operations
+ * (ops.h and its families, tune.h). Both exist as a shared and as a static
+ * library. The static library exports no symbols from a plug-in that contains
+ * it. CMake: find_package(kiln) with kiln::kiln, kiln::kiln_static, kiln::core
+ * or kiln::core_static. pkg-config: kiln, kiln_core, kiln_cpu. Kiln loads
+ * libcuda and NVRTC at run time, so a program also starts on machines without
+ * them.
  *
  *
  * Life of the objects
  * -------------------
  *
- *   kiln_runtime                       one per process is usual
- *     +- kiln_image, kiln_job          need no device
+ *   kiln_runtime                       usually one per process
+ *     +- kiln_image, kiln_job          these need no device
  *     +- kiln_device                   one GPU with one context
  *          +- kiln_module              a program in that context
  *          |    +- kiln_kernel         borrowed from its module, never freed
  *          +- kiln_stream, kiln_event, kiln_graph, kiln_timeline
  *          +- memory, kiln_cuda_array, textures, surfaces
  *
- * Free an object before the one above it. Each _free() function takes NULL.
+ * Free each object before its parent in this tree. Every _free() function
+ * accepts NULL.
  *
  *
  * Ownership
  * ---------
  *
- * - An object made through `T **out` is yours. *out is NULL after any failure.
- * - Every other pointer that a function returns is borrowed; its contract says how
- *   long it is valid.
- * - Arguments are borrowed for the call, unless a contract says that they are copied
- *   or must outlive something.
+ * - The caller owns an object that a function returns through `T **out`. *out
+ *   is NULL after any failure.
+ * - Every other pointer that a function returns is borrowed. The contract of
+ *   the function says how long the pointer is valid.
+ * - Arguments are borrowed for the call, unless a contract says that Kiln
+ *   copies them or that they must live longer.
  * - Descs and options start from {0}: zero means "default" in each member.
  *
  *
  * Errors
  * ------
  *
- * Functions that can fail return a kiln_status; kiln_last_error() explains the last
- * failure of the calling thread. Contracts list the statuses after "@retval"; "as
- * kiln_x()" means the list of that function. Any function that makes a driver call
- * may also return KILN_ENODRIVER if the driver is gone, and any function
- * KILN_EINTERNAL, which is a defect in Kiln.
+ * Functions that can fail return a kiln_status; kiln_last_error() explains the
+ * last failure of the calling thread. A contract lists the statuses of its
+ * function after "@retval". There "as kiln_x()" means: the same statuses as
+ * kiln_x(). Any function that calls the driver may also return KILN_ENODRIVER
+ * if the driver is no longer available. Any function may return KILN_EINTERNAL,
+ * which reports a defect in Kiln.
  *
- * Kiln never prints, exits or aborts, and keeps no global state except the threads'
- * error records. On every path it restores the context that was current in the
- * calling thread. After fork(), calls in the child that need the driver return
- * KILN_EFORKED.
+ * Kiln never prints, exits or aborts, and keeps no global state except one
+ * error record per thread. Every function restores the context that was current
+ * in the calling thread, also on failure. After fork(), calls in the child that
+ * need the driver return KILN_EFORKED.
  *
  *
  * Threads
  * -------
  *
- * "Threads: any" in a contract means that any number of threads may call the
- * function at once, also with the same objects. Otherwise the contract says which
- * object needs exclusive use. Creating, compiling, launching, copying and all
- * operations are "any"; freeing needs exclusive use of the object that is freed.
- * A callback runs in the thread that its contract names; Kiln holds no lock meanwhile.
+ * "Thread-safe" in a contract means that any number of CPU threads may call the
+ * function concurrently, also with the same objects. Otherwise the contract
+ * names the object that only one thread may use during the call. Functions that
+ * create, compile, launch or copy are thread-safe, and so are all operations. A
+ * function that frees an object needs exclusive use of that object. A callback
+ * runs in the thread that its contract names. Kiln holds no lock while a
+ * callback runs.
  *
- * "Blocks: never" means that a call waits neither for the device, nor for files, nor
- * for the compiler. It may take a mutex for a short time.
+ * "Never blocks" means that the call waits neither for the device, nor for
+ * files, nor for the compiler. The call may lock a mutex for a short time.
  *
  *
  * Streams
  * -------
  *
- * Functions that take a device are synchronous: they return when the work is done.
- * Functions that take a stream queue work and return. Work of one stream runs in
- * order; work of different streams may overlap, ordered by events. A launch config
- * without a stream uses the default stream. Errors of kernels appear later, as
- * KILN_ESTICKY from any call that meets them; the context is then lost.
+ * Functions that take a device are synchronous: they return when the work is
+ * done. Functions that take a stream queue the work and return. Work in one
+ * stream runs in order. Work in different streams may overlap, unless events
+ * order it. A launch config without a stream uses the default stream. A kernel
+ * that fails is reported later: the next call that uses the context returns
+ * KILN_ESTICKY, and the context is then unusable.
  *
  *
  * Versions
  * --------
  *
- * KILN_VERSION is the header's version, kiln_version() the library's. Versions are
- * major.minor.patch.
+ * KILN_VERSION is the version of the header, and kiln_version() returns the
+ * version of the library. A version has the form major.minor.patch.
  *
- * - The soname is libkiln.so.N. N is 0 before version 1.0 and the major version from
- *   then on. It changes only with an incompatible change; before 1.0 a minor version
- *   may make one, and CHANGELOG.md says so.
- * - Within one soname, functions, enumerators and struct members are added, never
- *   removed, reordered or given another meaning. A status or another enumerator that
- *   is new may reach programs that do not know it.
- * - Descs, options and results may grow at the end. A program that was compiled
- *   against an older header keeps working: each function that takes such a struct is
- *   an inline wrapper over an exported NAME_sized(), which takes the size of the
- *   caller's struct as well. Members that the caller does not have count as 0.
+ * - The soname is libkiln.so.N. N is 0 before version 1.0 and equals the major
+ *   version from 1.0 on. Only an incompatible change increases N. Before 1.0, a
+ *   minor version may contain an incompatible change, which CHANGELOG.md then
+ *   lists.
+ * - Within one soname, functions, enumerators and struct members may be added.
+ *   They are never removed or reordered, and their meaning never changes. A
+ *   program must therefore expect enumerators, such as statuses, that its
+ *   header does not define.
+ * - Desc, option and result structs may get new members at the end. A program
+ *   that was compiled against an older header still works: each function that
+ *   takes such a struct is an inline wrapper over an exported NAME_sized(). The
+ *   wrapper passes the size of the caller's struct. Kiln treats members that
+ *   the caller's struct lacks as 0.
  * - A program that was compiled against a newer header works with an older library if
  *   it leaves new members at 0. Otherwise the call returns KILN_EINVAL.
- * - Structs that are nested in descs or passed in arrays never change their size:
- *   kiln_array, kiln_input, kiln_op, kiln_param, kiln_code, kiln_workspace,
- *   kiln_target, kiln_header, kiln_arg, kiln_dim3, kiln_extent, kiln_allocator,
- *   kiln_tuning. What they lack will be added to the descs that contain them.
- * - Load NAME_sized() if you look functions up with dlsym(), or bind them from another
- *   language, and pass the size of your struct. The address of the wrapper NAME() may
- *   be taken as that of any function.
- * - A file of the disk cache or a pack of another version is a miss, not an error. */
+ * - Structs that are nested in descs or passed in arrays never change their
+ *   size: kiln_array, kiln_input, kiln_op, kiln_param, kiln_code,
+ *   kiln_workspace, kiln_target, kiln_header, kiln_arg, kiln_dim3, kiln_extent,
+ *   kiln_allocator, kiln_tuning. New members will be added to the descs that
+ *   contain these structs instead.
+ * - Use NAME_sized() if you look up functions with dlsym() or bind them from
+ *   another language, and pass the size of your struct. The address of the
+ *   wrapper NAME() may be taken like the address of any function.
+ * - A disk cache file or a pack that another version of Kiln wrote is a cache
+ *   miss, not an error. */
 #ifndef KILN_KILN_H
 #define KILN_KILN_H
 

@@ -1,9 +1,9 @@
-/* status.h -- what a call returns, and the record of what went wrong.
+/* status.h -- status codes, and the record of the last failure.
  *
  * Every Kiln function that can fail returns a kiln_status. After a failure,
- * kiln_last_error() returns the calling thread's record: what failed, the
- * driver's or the compiler's own code, the compile log, and the next step. Only
- * failing calls write the record, so read it only after a failure. */
+ * kiln_last_error() returns the calling thread's record: what failed, the error
+ * code of the driver or the compiler, the compile log, and the next step. Only
+ * a failing call writes the record, so read the record only after a failure. */
 #ifndef KILN_STATUS_H
 #define KILN_STATUS_H
 
@@ -13,9 +13,9 @@
 extern "C" {
 #endif
 
-/* One table makes the enum, the names and the texts. Values never change; new
- * ones are added at the end, so a program must expect values that its header
- * does not list. */
+/* This table defines the enum, the names and the descriptions of all statuses.
+ * The values of existing statuses never change. New statuses are added at the
+ * end, so a program must expect values that its header does not list. */
 #define KILN_STATUS_MAP(X)                                                     \
   X(OK, 0, "success")                                                          \
   X(EINVAL, 1, "an argument is not valid")                                     \
@@ -47,51 +47,56 @@ typedef enum kiln_status {
 #undef KILN_STATUS_ENUM
 } kiln_status;
 
-/** Which library returned kiln_error.native. */
+/** The library that returned the error code kiln_error.native. */
 typedef enum kiln_error_source {
-  KILN_SOURCE_NONE = 0,  /**< there is no native code */
-  KILN_SOURCE_DRIVER,    /**< native is a CUresult */
-  KILN_SOURCE_NVRTC,     /**< native is an nvrtcResult */
-  KILN_SOURCE_NVJITLINK, /**< native is an nvJitLinkResult */
-  KILN_SOURCE_OS         /**< native is an errno value */
+  KILN_SOURCE_NONE = 0,  /**< there is no native error code */
+  KILN_SOURCE_DRIVER,    /**< CUDA driver; the native code is a CUresult */
+  KILN_SOURCE_NVRTC,     /**< NVRTC; the native code is an nvrtcResult */
+  KILN_SOURCE_NVJITLINK, /**< nvJitLink; the native code is an
+                              nvJitLinkResult */
+  KILN_SOURCE_OS /**< operating system; the native code is an errno value */
 } kiln_error_source;
 
-/** Sizes of the record's texts in bytes, including the NUL. A longer text is
- * cut at a character boundary and ends in "...". */
+/** Sizes of the strings in kiln_error in bytes, including the NUL. A longer
+ * string is cut at a character boundary and ends in "...". */
 enum {
   KILN_ERROR_MESSAGE_SIZE = 768,
   KILN_ERROR_HINT_SIZE = 512,
   KILN_ERROR_LOG_SIZE = 8192
 };
 
-/** The record of a thread's last failing call. */
+/** The error record of a thread: describes the last failing call of that
+ * thread. */
 typedef struct kiln_error {
-  kiln_status status;       /**< what the call returned */
-  kiln_error_source source; /**< which library returned `native` */
-  int native;               /**< that library's code, 0 if there is none */
-  char call[64];            /**< the native function, e.g. "cuLaunchKernel" */
-  char message[KILN_ERROR_MESSAGE_SIZE]; /**< what failed, one sentence */
-  char hint[KILN_ERROR_HINT_SIZE];       /**< the next step; may be empty */
-  char log[KILN_ERROR_LOG_SIZE]; /**< compile log with the caller's file names
-                                    and lines; may be empty. The complete log
-                                    goes to kiln_program_desc.on_log */
+  kiln_status status;       /**< status that the failing call returned */
+  kiln_error_source source; /**< library that returned the native error code */
+  int native;    /**< error code of that library, or 0 if there is none */
+  char call[64]; /**< name of the native function, e.g. "cuLaunchKernel" */
+  char message[KILN_ERROR_MESSAGE_SIZE]; /**< one sentence that says what
+                                              failed */
+  char hint[KILN_ERROR_HINT_SIZE];       /**< the next step for the user; may be
+                                              empty */
+  /** Compile log with the file names and line numbers of the caller's source;
+   * may be empty or cut. kiln_program_desc.on_log receives the complete log. */
+  char log[KILN_ERROR_LOG_SIZE];
 } kiln_error;
 
 /**
- * Returns the record of the last failure in the calling thread.
+ * Returns the error record of the last failing call in the calling thread.
  *
- * @return never NULL; borrowed, valid until the thread's next failing call.
- * Threads: any; each thread has one record. Blocks: never.
+ * @return the record, never NULL. The caller borrows the record. Its contents
+ * are valid until the next failing call in the same thread.
+ * Thread-safe, because each thread has its own record. Never blocks.
  */
 KILN_API const kiln_error *kiln_last_error(void);
 
 /** Returns the name of a status, such as "KILN_EINVAL", or "KILN_?" for a value
- * that this library does not define. The text is static. Threads: any. Blocks:
- * never. */
+ * that this library does not define. The string is static.
+ * Thread-safe. Never blocks. */
 KILN_API const char *kiln_status_name(kiln_status status);
 
-/** Returns one sentence that explains a status. The text is static. Threads:
- * any. Blocks: never. */
+/** Returns one sentence that explains a status. The string is static.
+ * Thread-safe. Never blocks. */
 KILN_API const char *kiln_status_text(kiln_status status);
 
 #ifdef __cplusplus

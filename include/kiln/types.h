@@ -1,6 +1,6 @@
-/* types.h -- names that every Kiln header shares.
+/* types.h -- macros and type names that all Kiln headers share.
  *
- * The CUDA handle types are repeated here so that Kiln builds on a machine
+ * This header repeats the CUDA handle types, so that Kiln builds on a machine
  * without CUDA. C11 and C++ allow identical typedefs, so this header and cuda.h
  * may be included together, in either order. */
 #ifndef KILN_TYPES_H
@@ -14,8 +14,8 @@
 #error "Kiln supports Linux only"
 #endif
 
-/* An exported function. Only the shared library exports: a plug-in that links
- * libkiln.a keeps Kiln's names to itself. */
+/* Marks an exported function. Only the shared library exports symbols: a
+ * plug-in that links libkiln.a does not export the symbols of Kiln. */
 #ifndef KILN_API
 #if defined(KILN_BUILDING) && !defined(KILN_BUILDING_SHARED)
 #define KILN_API __attribute__((visibility("hidden")))
@@ -24,10 +24,10 @@
 #endif
 #endif
 
-/* A function that takes a struct which may grow in later versions. In a
- * caller's translation unit it is an inline wrapper: it passes the size that
- * the struct has in the caller's header to the exported NAME_sized(). See
- * "Versions" in kiln.h. */
+/* Marks a function that takes a struct which may get new members in later
+ * versions. In the caller's code such a function is an inline wrapper over the
+ * exported NAME_sized(). The wrapper passes the size that the struct has in the
+ * caller's header. See "Versions" in kiln.h. */
 #ifndef KILN_INLINE
 #ifdef KILN_BUILDING
 #define KILN_INLINE
@@ -36,8 +36,10 @@
 #endif
 #endif
 
-/* Declares NAME_sized() and defines the wrapper NAME(). `sizes` are the
- * parameters that follow those of NAME, `arguments` are those of the call. */
+/* Declares NAME_sized() and defines the wrapper NAME(). `parameters` are the
+ * parameters of both functions, `sizes` are the additional parameters of
+ * NAME_sized(), and `arguments` are the arguments of the call in the
+ * wrapper. */
 #define KILN__SIZED_AS(result, name, parameters, sizes, arguments)             \
   KILN_API result name##_sized(KILN__LIST parameters, KILN__LIST sizes);       \
   KILN__WRAPPER(result, name, parameters, arguments)
@@ -70,11 +72,12 @@ typedef struct CUevent_st *CUevent;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef unsigned long long CUdeviceptr;
 
-/** The CUDA driver API as a table of functions. Kiln fills one from libcuda;
- * kiln_cpu_driver() in cpu.h returns another. Opaque. */
+/** The CUDA driver API as a table of functions. Kiln fills a table from
+ * libcuda, and kiln_cpu_driver() in cpu.h returns the table of the CPU device.
+ * The type is opaque. */
 typedef struct kiln__driver kiln_driver;
 
-/** The root object, from which everything else is made; see runtime.h. */
+/** The root object, from which all other objects are created; see runtime.h. */
 typedef struct kiln_runtime kiln_runtime;
 /** A GPU with one context; see device.h. */
 typedef struct kiln_device kiln_device;
@@ -82,7 +85,7 @@ typedef struct kiln_device kiln_device;
 typedef struct kiln_stream kiln_stream;
 /** A point in a stream; see stream.h. */
 typedef struct kiln_event kiln_event;
-/** Captured work that can be launched again and again; see stream.h. */
+/** Captured work that can be launched repeatedly; see stream.h. */
 typedef struct kiln_graph kiln_graph;
 /** A compiled program, not bound to a device; see program.h. */
 typedef struct kiln_image kiln_image;
@@ -90,12 +93,13 @@ typedef struct kiln_image kiln_image;
 typedef struct kiln_module kiln_module;
 /** One launchable function of a module; see launch.h. */
 typedef struct kiln_kernel kiln_kernel;
-/** A recorder of what ran when; see timeline.h. */
+/** A recorder of the times at which work ran; see timeline.h. */
 typedef struct kiln_timeline kiln_timeline;
 
-/** Returns KILN_VERSION of the library that is linked. Compare it with the
- * macro to find out whether the header and the library differ. Threads: any.
- * Blocks: never. */
+/** Returns the version of the linked library, in the format of KILN_VERSION.
+ * Compare the result with the macro KILN_VERSION to find out whether the header
+ * and the library differ.
+ * Thread-safe. Never blocks. */
 KILN_API int kiln_version(void);
 
 #ifdef __cplusplus
