@@ -1,20 +1,24 @@
-/* reduce.h -- many elements into one: of an array, of the rows or columns of a
- * matrix, of segments.
+/* reduce.h -- reductions of arrays, of the rows or columns of a matrix, and of
+ * segments.
  *
- * Order. Operations by name, and the caller's own that commute, combine elements
- * in a fixed order. The order depends on the types, n, the alignment of the arrays
- * and the device: the same call gives the same bits. With `portable` it depends on
- * the types and n only. An operation of the caller that does not commute combines
- * the elements in their order; only the grouping differs.
+ * Order: Predefined operations and commutative user expressions combine the
+ * elements in a fixed order. The order depends on the types, on n, on the
+ * alignment of the arrays and on the device, so that the same call always
+ * returns the same bits. With `portable` the order depends only on the types
+ * and n. A user expression that is not commutative combines the elements in
+ * array order; only the grouping differs.
  *
- * Types. An operation computes in the type of its output (f16 and bf16 in float);
- * elements are converted to it first. So a sum of bytes wants a wider output: u8
- * elements with a u64 output add up without wrapping.
+ * Types: An operation computes in the type of its output (in float for f16 and
+ * bf16). Elements are first converted to that type. A sum of bytes therefore
+ * needs a wider output: u8 elements with a u64 output are added without
+ * wrapping.
  *
- * All functions: outputs must not overlap inputs; one launch, and on the first use
- * of a stream's temporary storage a fill; statuses of ops.h; any thread; block only
- * to compile; may be captured. They are fastest if all arrays start at multiples
- * of 16 bytes, or equally far from one. */
+ * The following applies to all functions. Outputs must not overlap inputs. Each
+ * call needs one launch, and a fill when it first uses the temporary storage of
+ * a stream. The statuses are listed in ops.h. All functions are thread-safe,
+ * block only while a kernel compiles, and may be captured. They are fastest if
+ * all arrays start at multiples of 16 bytes, or at the same distance from such
+ * a multiple. */
 #ifndef KILN_REDUCE_H
 #define KILN_REDUCE_H
 
@@ -26,331 +30,370 @@ extern "C" {
 
 /* ---- A whole array --------------------------------------------------------------- */
 
-/** out[0] = op over i < n of x(i). */
+/** Reduction of an array: out[0] = op over all i < n of x(i). */
 typedef struct kiln_reduce_desc {
-  kiln_input x;   /**< n elements */
-  uint64_t n;     /**< elements; 0: the operation's identity */
-  kiln_op op;     /**< default: the sum */
-  kiln_array out; /**< 1 element; its type is the one that the operation
-                     computes in. Default type: the input's */
-  bool portable;  /**< the same bits on every device, a little slower */
-  kiln_code code; /**< what the texts may use */
+  kiln_input x; /**< n input elements */
+  uint64_t n;   /**< number of elements; for n = 0 the result is the operation's
+                     identity */
+  kiln_op op;   /**< operation; default: the sum */
+  kiln_array out; /**< one element; the operation computes in its type. Default
+                       type: the type of the input */
+  bool portable;  /**< the result has the same bits on every device; slightly
+                       slower */
+  kiln_code code; /**< parameters and functions for the user expressions */
 } kiln_reduce_desc;
 
 /**
  * Reduces an array, or a map over up to eight arrays, to one value.
  *
- * With `portable`, element i belongs to chunk i / C, where C is a power of two of
- * at least 16 Ki, chosen so that there are at most 2,048 chunks. Within a chunk,
- * thread t of 256 takes the vectors t, t + 256, ... (16 bytes of the widest array
- * each) into up to four chains, by position in the vector. Fixed trees combine
- * chains, lanes, warps and then the chunks.
+ * With `portable`, element i belongs to chunk i / C, where C is a power of two
+ * of at least 16 Ki. C is chosen so that there are at most 2,048 chunks. Each
+ * chunk is reduced by 256 threads. Thread t takes the vectors t, t + 256, ...
+ * of the chunk; a vector holds 16 bytes of the widest array. A thread keeps up
+ * to four partial results, one per position in the vector. Fixed reduction
+ * trees combine the partial results of a thread, then the lanes, the warps and
+ * finally the chunks.
  *
- * Cost: each element is read once. Temporary storage: 8 or 16 bytes per block or
- * chunk. Source: Harris, Optimizing Parallel Reduction in CUDA, 2007; here in one
- * launch, in which blocks publish their results as tile descriptors.
+ * Each element is read once. The temporary storage takes 8 or 16 bytes per
+ * block or chunk. Source: Harris, Optimizing Parallel Reduction in CUDA, 2007.
+ * Unlike there, one launch suffices, because blocks publish their results as
+ * tile descriptors.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h.
- * Threads: any. Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_reduce(kiln_stream *stream,
                                     const kiln_reduce_desc *desc,
                                     const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_reduce() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_reduce() needs for the
+ * same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_reduce_workspace(kiln_stream *stream,
                                               const kiln_reduce_desc *desc,
                                               size_t *bytes);
 
-/** The position and the value of the least or the greatest x(i). */
+/** Search for the position and the value of the smallest or the largest x(i). */
 typedef struct kiln_arg_reduce_desc {
-  kiln_input x;     /**< n elements */
-  uint64_t n;       /**< elements; 0: the operation's identity, and an index of
-                       all ones */
-  kiln_op_name op;  /**< KILN_MIN or KILN_MAX; must be given */
-  kiln_array value; /**< 1 element, or no type: not wanted */
-  kiln_array index; /**< 1 element of u32, i32, u64 or i64, or no type */
-  bool portable;    /**< no effect: the result never depends on the device */
-  kiln_code code;   /**< what the texts may use */
+  kiln_input x; /**< n input elements */
+  uint64_t n;   /**< number of elements; for n = 0 the value is the operation's
+                     identity, and the index has all bits set */
+  kiln_op_name op;  /**< operation: KILN_MIN or KILN_MAX; required */
+  kiln_array value; /**< receives the value, one element; optional: no type
+                         means that the value is not wanted */
+  /** Receives the position, one element of type u32, i32, u64 or i64; optional:
+   * no type means that the position is not wanted. */
+  kiln_array index;
+  bool portable;  /**< has no effect, because the result never depends on the
+                       device */
+  kiln_code code; /**< parameters and functions for the user expressions */
 } kiln_arg_reduce_desc;
 
 /**
- * Finds the position and the value of the minimum or maximum, as NumPy's argmin
- * and argmax do: the first of equal values (-0 equals +0), and the first NaN if
- * there is one.
+ * Finds the position and the value of the minimum or maximum, like NumPy's
+ * argmin and argmax. The result is the first of several equal values, where -0
+ * equals +0. If an element is NaN, the result is the first NaN.
  *
- * Temporary storage: 32 bytes per block.
+ * The temporary storage takes 32 bytes per block.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h; KILN_EINVAL also for an operation that is neither KILN_MIN nor
- *         KILN_MAX.
- * Threads: any. Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h. Returns KILN_EINVAL also for an operation that is
+ *         neither KILN_MIN nor KILN_MAX.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_arg_reduce(kiln_stream *stream,
                                         const kiln_arg_reduce_desc *desc,
                                         const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_arg_reduce() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_arg_reduce() needs for
+ * the same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_arg_reduce_workspace(
     kiln_stream *stream, const kiln_arg_reduce_desc *desc, size_t *bytes);
 
 /* ---- Vectors and statistics ---------------------------------------------------------- */
 
-/** out[0] = sum of x[i] * y[i]. */
+/** Dot product: out[0] = sum of x[i] * y[i]. */
 typedef struct kiln_dot_desc {
   kiln_array x, y; /**< n elements each */
-  uint64_t n;      /**< elements */
-  kiln_array out;  /**< 1 element; products and sum are of its type (f16, bf16:
-                     float). Default type: x's */
-  bool portable;   /**< see kiln_reduce() */
+  uint64_t n;      /**< number of elements per array */
+  kiln_array out;  /**< one element; products and sum are computed in its type
+                        (float for f16 and bf16). Default type: the type of x */
+  bool portable;   /**< same bits on every device; see kiln_reduce() */
 } kiln_dot_desc;
 
 /**
  * Computes the dot product of two vectors.
  *
- * Cost and temporary storage as kiln_reduce().
+ * Cost and temporary storage are the same as for kiln_reduce().
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h.
- * Threads: any. Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_dot(kiln_stream *stream, const kiln_dot_desc *desc,
                                  const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_dot() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_dot() needs for the
+ * same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_dot_workspace(kiln_stream *stream,
                                            const kiln_dot_desc *desc,
                                            size_t *bytes);
 
-/** out[0] = square root of the sum of x(i)^2. */
+/** Euclidean norm: out[0] = square root of the sum of x(i)^2. */
 typedef struct kiln_norm_desc {
-  kiln_input x;   /**< n elements */
-  uint64_t n;     /**< elements */
-  kiln_array out; /**< 1 element of a floating type. Default type: the input's
-                     if that is one, else f64 */
-  bool portable;  /**< see kiln_reduce() */
-  kiln_code code; /**< what the texts may use */
+  kiln_input x; /**< n input elements */
+  uint64_t n;   /**< number of elements */
+  /** One element of a floating-point type. Default type: the type of the input
+   * if that is floating-point, otherwise f64. */
+  kiln_array out;
+  bool portable;  /**< same bits on every device; see kiln_reduce() */
+  kiln_code code; /**< parameters and functions for the user expressions */
 } kiln_norm_desc;
 
 /**
  * Computes the Euclidean norm, in f64.
  *
- * Intermediate results neither overflow nor underflow: f64 elements beyond the
- * range of squares are summed separately, scaled. Source: Blue, A Portable Fortran
- * Program to Find the Euclidean Norm of a Vector, 1978.
+ * Intermediate results neither overflow nor underflow: f64 elements whose
+ * squares are out of range are scaled and summed separately. Source: Blue, A
+ * Portable Fortran Program to Find the Euclidean Norm of a Vector, 1978.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h.
- * Threads: any. Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_norm(kiln_stream *stream,
                                   const kiln_norm_desc *desc,
                                   const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_norm() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_norm() needs for the
+ * same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_norm_workspace(kiln_stream *stream,
                                             const kiln_norm_desc *desc,
                                             size_t *bytes);
 
-/** How a distance is computed. */
+/** Metric of a distance between two vectors. */
 typedef enum kiln_metric {
-  KILN_L2 = 0, /**< square root of the sum of (x - y)^2 */
+  KILN_L2 = 0, /**< Euclidean distance: square root of the sum of (x - y)^2 */
   KILN_L1,     /**< sum of |x - y| */
-  KILN_LINF    /**< greatest |x - y|; NaN if one is NaN */
+  KILN_LINF    /**< largest |x - y|; NaN if any difference is NaN */
 } kiln_metric;
 
-/** out[0] = distance of x and y. */
+/** Distance between two vectors: out[0] = distance of x and y. */
 typedef struct kiln_distance_desc {
   kiln_array x, y;    /**< n elements each */
-  uint64_t n;         /**< elements */
-  kiln_metric metric; /**< default: L2 */
-  kiln_array out; /**< 1 element of a floating type. Default type: f32, f64 if
-                     either array is f64 or of integers wider than 2 bytes */
-  bool portable;  /**< see kiln_reduce() */
+  uint64_t n;         /**< number of elements per array */
+  kiln_metric metric; /**< metric of the distance; default: KILN_L2 */
+  /** One element of a floating-point type. Default type: f32; f64 if either
+   * array holds f64 or integers of more than 2 bytes. */
+  kiln_array out;
+  bool portable; /**< same bits on every device; see kiln_reduce() */
 } kiln_distance_desc;
 
 /**
- * Computes the distance of two vectors in one pass over both.
+ * Computes the distance between two vectors in one pass over both.
  *
- * Differences are rounded to the default type of `out`. L2 is then computed as
- * kiln_norm() does, L1 and LINF in out's type. For n = 0 every distance is 0.
+ * Differences are rounded to the default type of `out`. L2 is then computed in
+ * the same way as kiln_norm(). L1 and LINF are computed in the type of `out`.
+ * For n = 0 every distance is 0.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h.
- * Threads: any. Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_distance(kiln_stream *stream,
                                       const kiln_distance_desc *desc,
                                       const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_distance() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_distance() needs for
+ * the same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_distance_workspace(kiln_stream *stream,
                                                 const kiln_distance_desc *desc,
                                                 size_t *bytes);
 
-/** Mean and variance: the sum of squared deviations divided by n - correction. */
+/** Mean and variance of an array. The variance is the sum of squared
+ * deviations, divided by n - correction. */
 typedef struct kiln_mean_variance_desc {
-  kiln_input x;              /**< n elements */
-  uint64_t n;                /**< elements */
-  kiln_array mean, variance; /**< 1 element of a floating type each; no type:
-                                not wanted */
-  double correction;         /**< 0: population variance; 1: sample variance */
-  bool portable;             /**< see kiln_reduce() */
-  kiln_code code;            /**< what the texts may use */
+  kiln_input x;              /**< n input elements */
+  uint64_t n;                /**< number of elements */
+  kiln_array mean, variance; /**< one element of a floating-point type each; no
+                                  type means that the result is not wanted */
+  double correction; /**< 0 for the population variance, 1 for the sample
+                          variance */
+  bool portable;     /**< same bits on every device; see kiln_reduce() */
+  kiln_code code;    /**< parameters and functions for the user expressions */
 } kiln_mean_variance_desc;
 
 /**
  * Computes mean and variance in one pass, in f64.
  *
- * Each thread sums differences from its first element, and the formula of Chan,
- * Golub and LeVeque (1979) combines partial results. So a mean far above the
- * deviation costs no digits. For n = 0 both are NaN.
+ * Each thread sums the differences from its first element. The formula of Chan,
+ * Golub and LeVeque (1979) combines the partial results. A mean that is much
+ * larger than the deviation therefore causes no loss of precision. For n = 0,
+ * mean and variance are NaN.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h.
- * Threads: any. Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_mean_variance(kiln_stream *stream,
                                            const kiln_mean_variance_desc *desc,
                                            const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_mean_variance() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_mean_variance() needs
+ * for the same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_mean_variance_workspace(
     kiln_stream *stream, const kiln_mean_variance_desc *desc, size_t *bytes);
 
 /* ---- A matrix ----------------------------------------------------------------------------- */
 
-/** A matrix: element (r, c) is x(r * leading + c). */
+/** Reduction of a matrix whose element (r, c) is x(r * leading + c). */
 typedef struct kiln_reduce_matrix_desc {
-  kiln_input x; /**< all arrays alike; a map's index is r * leading + c */
-  uint64_t rows, columns; /**< size of the matrix */
-  uint64_t leading;       /**< elements from a row to the next; 0: `columns` */
-  kiln_op op;             /**< default: the sum */
-  kiln_array out; /**< one element per row or per column. Default type: the
-                        input's */
-  kiln_code code; /**< what the texts may use */
+  kiln_input x; /**< input; all input arrays have the same layout. The index i
+                     in a map is r * leading + c */
+  uint64_t rows, columns; /**< size of the matrix in elements */
+  uint64_t leading; /**< distance between the starts of two rows in elements; 0
+                         selects `columns` */
+  kiln_op op;       /**< operation; default: the sum */
+  kiln_array out; /**< one element per row or per column. Default type: the type
+                       of the input */
+  kiln_code code; /**< parameters and functions for the user expressions */
 } kiln_reduce_matrix_desc;
 
 /**
  * Reduces each row of a matrix: out[r] = op over c of x(r, c).
  *
- * A group of 1 to 32 lanes reduces a row, depending on its width; blocks reduce
- * rows of many KiB. Temporary storage: rows * 8 or 16 bytes per block for few wide
- * rows, otherwise none.
+ * A group of 1 to 32 lanes reduces a row, depending on the width of the row.
+ * Whole blocks reduce rows of many KiB. A matrix with few wide rows needs
+ * temporary storage of rows * 8 or rows * 16 bytes per block; other matrices
+ * need none.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h.
- * Threads: any. Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_reduce_rows(kiln_stream *stream,
                                          const kiln_reduce_matrix_desc *desc,
                                          const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_reduce_rows() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_reduce_rows() needs for
+ * the same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_reduce_rows_workspace(
     kiln_stream *stream, const kiln_reduce_matrix_desc *desc, size_t *bytes);
 
 /**
  * Reduces each column of a matrix: out[c] = op over r of x(r, c).
  *
- * Neighbouring lanes read neighbouring columns, so that accesses coalesce. Blocks
- * of rows are combined in order. Temporary storage: columns * 8 or 16 bytes per
- * block of rows, if there are several.
+ * Consecutive lanes read consecutive columns, so that memory accesses coalesce.
+ * The rows are divided into groups of consecutive rows, and the results of the
+ * groups are combined in order. If there are several groups, the temporary
+ * storage takes columns * 8 or columns * 16 bytes per group.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h.
- * Threads: any. Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_reduce_columns(kiln_stream *stream,
                                             const kiln_reduce_matrix_desc *desc,
                                             const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_reduce_columns() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_reduce_columns() needs
+ * for the same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_reduce_columns_workspace(
     kiln_stream *stream, const kiln_reduce_matrix_desc *desc, size_t *bytes);
 
 /* ---- Segments -------------------------------------------------------------------------------- */
 
-/** out[s] = op over the elements of segment s. */
+/** Reduction of segments: out[s] = op over the elements of segment s. */
 typedef struct kiln_segmented_reduce_desc {
-  kiln_input x;        /**< n elements, or n rows of `width` */
-  uint64_t n;          /**< elements or rows of x; with `index` used by .checked
-                     only */
-  uint64_t n_segments; /**< segments */
-  kiln_array offsets;  /**< n_segments + 1 of u32, i32, u64 or i64, ascending:
-                           segment s holds the elements offsets[s] up to
-                           offsets[s + 1]. No type: see length */
-  uint64_t length;     /**< without offsets: elements of every segment, and
-                           element s * length is the first of segment s */
-  kiln_array index;    /**< with offsets: n_index of u32, i32, u64 or i64:
-                           offsets are positions in it, and it gives the
-                           elements (rows) of x to take. No type: none */
+  kiln_input x; /**< input: n elements, or n rows of `width` elements */
+  uint64_t n;   /**< number of elements or rows of x; if `index` is given, only
+                     .checked uses n */
+  uint64_t n_segments; /**< number of segments */
+  /** n_segments + 1 ascending elements of type u32, i32, u64 or i64. Segment s
+   * consists of the elements offsets[s] to offsets[s + 1] - 1. No type means
+   * that all segments have the same length. */
+  kiln_array offsets;
+  /** Number of elements per segment if `offsets` is not given; element s *
+   * length is then the first element of segment s. */
+  uint64_t length;
+  /** Optional, only with offsets: n_index indices of type u32, i32, u64 or i64
+   * into the elements (rows) of x. The offsets are then positions in this
+   * array. No type means that there are no indices. */
+  kiln_array index;
   uint64_t n_index;
-  uint64_t width;   /**< elements per row, each reduced on its own: out has
-                           n_segments rows of `width` elements. 0: 1 */
-  uint64_t leading; /**< elements from a row of x to the next; 0: `width` */
-  kiln_op op;       /**< default: the sum. Keeps the order of elements */
-  kiln_array out;   /**< n_segments * width elements. Default type: the
-                           input's */
-  kiln_code code;   /**< what the texts may use */
-  bool checked;     /**< refuse offsets that descend or exceed n (n_index) and
-                     indices of n or more with KILN_EINVAL; nothing is written
-                     then, and the record names the first one. Waits for the
-                     GPU */
+  /** Number of elements per row; 0 means 1. Each column of the rows is reduced
+   * separately, and out has n_segments rows of `width` elements. */
+  uint64_t width;
+  uint64_t leading; /**< distance between the starts of two rows of x in
+                         elements; 0 selects `width` */
+  kiln_op op;     /**< operation, applied in element order; default: the sum */
+  kiln_array out; /**< n_segments * width elements. Default type: the type of
+                       the input */
+  kiln_code code; /**< parameters and functions for the user expressions */
+  /** Check the offsets and the indices first. If an offset descends or exceeds
+   * n (n_index), or an index is n or more, the call returns KILN_EINVAL and
+   * writes nothing, and the error record names the first bad entry. The call
+   * waits for the GPU. */
+  bool checked;
 } kiln_segmented_reduce_desc;
 
 /**
- * Reduces each segment. Segments may have any mix of lengths: every thread gets an
- * equal share of elements plus segments. An empty segment gives the operation's
- * identity. Elements that are in no segment are not read. `width` reduces bags of
- * rows column by column; with `index` these are embedding bags.
+ * Reduces each segment. Segments may have any mix of lengths, because every
+ * thread processes an equal number of elements plus segments. The result of an
+ * empty segment is the identity of the operation. Elements outside all segments
+ * are not read. `width` reduces each column of a segment of rows separately.
+ * With `width` and `index` the segments are embedding bags.
  *
- * Unchecked, offsets that descend or exceed n (n_index) give wrong results and
- * reads out of bounds.
+ * Without .checked, offsets that descend or exceed n (n_index) cause wrong
+ * results and reads out of bounds.
  *
- * Temporary storage: 8 or 16 bytes per block, times width; at least 256 with
- * .checked. Launches: one; .checked adds one and a fill for the offsets, and the
- * same for the index. Source: Merrill and Garland, Merge-based Parallel Sparse
- * Matrix-Vector Multiplication, 2016.
+ * The temporary storage takes 8 or 16 bytes per block, times width; with
+ * .checked at least 256 bytes. The operation needs one launch. With .checked it
+ * needs one more launch and a fill for the offsets, and the same for the index.
+ * Source: Merrill and Garland, Merge-based Parallel Sparse Matrix-Vector
+ * Multiplication, 2016.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h; KILN_EINVAL also for bad offsets or indices in checked mode;
- *         KILN_ECAPTURE for checked mode in a capture.
- * Threads: any. Blocks: to compile; in checked mode for the GPU.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h. Returns KILN_EINVAL also for bad offsets or
+ *         indices in checked mode; KILN_ECAPTURE for checked mode while the
+ *         stream is being captured.
+ * Thread-safe. Blocks while a kernel compiles and, in checked mode, until the
+ * GPU has checked the indices.
  */
 KILN_INLINE kiln_status kiln_segmented_reduce(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc,
     const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_segmented_reduce() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_segmented_reduce()
+ * needs for the same stream and desc. The contract and the statuses in ops.h
+ * apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_segmented_reduce_workspace(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc, size_t *bytes);
 

@@ -1,5 +1,5 @@
-/* scan.h -- prefix sums and their like: of a whole array and of its segments;
- * differences of neighbours.
+/* scan.h -- prefix sums and other scans of arrays and of segments, and
+ * differences of adjacent elements.
  *
  * All scans read each element once and write each result once, in one launch.
  * Source: Merrill and Garland, Single-pass Parallel Prefix Scan with Decoupled
@@ -13,161 +13,184 @@
 extern "C" {
 #endif
 
-/** out[i] = x[0] op x[1] op ... op x[i], or up to x[i - 1] if exclusive. */
+/** Scan of an array: out[i] = x[0] op x[1] op ... op x[i]. An exclusive scan
+ * ends at x[i - 1] instead of x[i]. */
 typedef struct kiln_scan_desc {
-  kiln_input x;   /**< n elements */
-  uint64_t n;     /**< elements */
-  kiln_op op;     /**< computes in out's type; f16 and bf16 in float, rounded
-                       only when stored */
-  kiln_array out; /**< n elements; default type: the input's. May be one of the
-                       input's arrays, if its type is of the same size */
-  bool exclusive; /**< element i gets the reduction of the elements before it,
-                       the first one `init` or else the operation's identity */
-  const void *init; /**< one element of out's type in host memory, copied:
-                          the first operand of all. NULL: none */
-  CUdeviceptr
-      total;      /**< receives one element of out's type: the reduction of all
-                elements, starting with `init`. 0: not wanted */
-  kiln_code code; /**< what the texts may use */
+  kiln_input x; /**< n input elements */
+  uint64_t n;   /**< number of elements */
+  kiln_op op;   /**< operation; computes in the type of `out`. f16 and bf16 are
+                     computed in float and rounded only when stored */
+  /** n elements. Default type: the type of the input. `out` may be one of the
+   * input arrays if both types have the same size. */
+  kiln_array out;
+  /** Element i receives the reduction of all elements before i. The first
+   * element receives `init`, or the operation's identity if `init` is NULL. */
+  bool exclusive;
+  /** One element of out's type in host memory, copied. It is the first operand
+   * of all results. NULL means that there is no initial value. */
+  const void *init;
+  /** Device address that receives the reduction of all elements, starting with
+   * `init`; one element of out's type. 0 means that the total is not wanted. */
+  CUdeviceptr total;
+  kiln_code code; /**< parameters and functions for the user expressions */
 } kiln_scan_desc;
 
 /**
  * Scans an array.
  *
- * Order: the operation need not commute. Operands stay in their order, and the
- * grouping depends only on n, the types, the alignment and the device. So every
- * run gives the same bits, also for floating-point sums.
+ * The operation need not be commutative, because operands stay in array order.
+ * The grouping depends only on n, the types, the alignment and the device.
+ * Every run therefore returns the same bits, also for floating-point sums.
  *
- * Temporary storage: 8 bytes per tile of some thousand elements, 16 if out's
- * elements have 8 bytes; twice as much where block 0 computes the prefix of every
- * tile (leader-block prefix).
+ * The temporary storage takes 8 bytes per tile of some thousand elements, or 16
+ * bytes per tile if the elements of `out` have 8 bytes. It takes twice as much
+ * if block 0 computes the prefix of every tile (leader-block prefix).
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h; KILN_EINVAL also if `out` is one of the inputs while a text
- *         reads other elements (x_at()).
- * In place: yes, without x_at() and its like. Threads: any. Blocks: only to
- * compile. One launch; none for n = 0, unless `total` is wanted.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h. Returns KILN_EINVAL also if `out` is one of the
+ *         inputs and a user expression reads other elements, for example with
+ *         x_at().
+ * In-place operation is possible unless a user expression reads other elements.
+ * The scan needs one launch. For n = 0 it needs a launch only if `total` is
+ * wanted.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_scan(kiln_stream *stream,
                                   const kiln_scan_desc *desc,
                                   const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_scan() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_scan() needs for the
+ * same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_scan_workspace(kiln_stream *stream,
                                             const kiln_scan_desc *desc,
                                             size_t *bytes);
 
-/** A scan that restarts at every segment. A segment is a run of neighbours with
- * equal keys. */
+/** A scan that restarts at every segment. A segment is a run of consecutive
+ * elements with equal keys. */
 typedef struct kiln_scan_by_key_desc {
-  kiln_array keys; /**< n elements of any type */
-  const char
-      *same;      /**< NULL: a == b (so each NaN is a segment); else true if two
-                         neighbours a and b, in this order, belong together */
-  kiln_input x;   /**< n elements */
-  uint64_t n;     /**< elements */
-  kiln_op op;     /**< as for kiln_scan() */
-  kiln_array out; /**< as for kiln_scan(); not the keys */
-  bool exclusive; /**< the first element of a segment gets `init` or else the
-                         identity */
-  const void *init; /**< the first operand of every segment; NULL: none */
-  kiln_code code;   /**< what the texts may use */
+  kiln_array keys; /**< n keys of any type */
+  /** User expression over two consecutive keys a and b, true if both belong to
+   * the same segment. NULL selects a == b, so each NaN is a segment. */
+  const char *same;
+  kiln_input x;   /**< n input elements */
+  uint64_t n;     /**< number of elements */
+  kiln_op op;     /**< operation; see kiln_scan_desc.op */
+  kiln_array out; /**< n elements; see kiln_scan_desc.out. Must not be the array
+                       of keys */
+  bool exclusive; /**< the first element of a segment receives `init`, or the
+                       identity if `init` is NULL */
+  const void *init; /**< first operand of every segment; NULL means that there
+                         is no initial value */
+  kiln_code code;   /**< parameters and functions for the user expressions */
 } kiln_scan_by_key_desc;
 
 /**
- * Scans each run of equal neighbouring keys on its own. Segments may have any
- * lengths. Order, temporary storage and launches are as for kiln_scan().
+ * Scans each run of equal consecutive keys separately. Segments may have any
+ * length. Order, temporary storage and the number of launches are the same as
+ * for kiln_scan().
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
  * @retval as kiln_scan().
- * Threads: any. Blocks: only to compile. One launch.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_scan_by_key(kiln_stream *stream,
                                          const kiln_scan_by_key_desc *desc,
                                          const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_scan_by_key() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_scan_by_key() needs for
+ * the same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_scan_by_key_workspace(
     kiln_stream *stream, const kiln_scan_by_key_desc *desc, size_t *bytes);
 
-/** A scan that restarts at every segment. Offsets or flags mark where segments
- * begin; give one of the two. */
+/** A scan that restarts at every segment. Either offsets or flags mark where
+ * segments begin. */
 typedef struct kiln_segmented_scan_desc {
-  kiln_array offsets;  /**< n_segments ascending indices of 4 or 8 bytes: where
-                            segments begin. Equal offsets make empty segments,
-                            offsets of n or more have no effect, and elements
-                            before the first offset are a segment */
-  uint64_t n_segments; /**< offsets */
-  kiln_array flags;    /**< n integers: not 0 where a segment begins */
-  kiln_input x;        /**< n elements */
-  uint64_t n;          /**< elements */
-  kiln_op op;          /**< as for kiln_scan() */
-  kiln_array out;      /**< as for kiln_scan(); neither offsets nor flags */
-  bool exclusive;      /**< as for kiln_scan_by_key() */
-  const void *init;    /**< as for kiln_scan_by_key() */
-  kiln_code code;      /**< what the texts may use */
+  /** n_segments ascending integers of 4 or 8 bytes: the indices at which
+   * segments begin. Equal offsets make empty segments. Offsets of n or more
+   * have no effect. The elements before the first offset form a segment of
+   * their own. */
+  kiln_array offsets;
+  uint64_t n_segments; /**< number of offsets */
+  kiln_array flags; /**< n integers; an integer other than 0 marks the beginning
+                         of a segment */
+  kiln_input x;     /**< n input elements */
+  uint64_t n;       /**< number of elements */
+  kiln_op op;       /**< operation; see kiln_scan_desc.op */
+  kiln_array out;   /**< n elements; see kiln_scan_desc.out. Must be neither
+                         offsets nor flags */
+  bool exclusive;   /**< exclusive scan; see kiln_scan_by_key_desc.exclusive */
+  const void *init; /**< first operand; see kiln_scan_by_key_desc.init */
+  kiln_code code;   /**< parameters and functions for the user expressions */
 } kiln_segmented_scan_desc;
 
 /**
- * Scans each segment on its own. Order, temporary storage and launches are as for
- * kiln_scan(). Offsets that do not ascend give wrong results, but no access out of
- * bounds.
+ * Scans each segment separately. Order, temporary storage and the number of
+ * launches are the same as for kiln_scan(). Offsets that do not ascend cause
+ * wrong results, but no access out of bounds.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as kiln_scan(); KILN_EINVAL also for both offsets and flags or neither.
- * Threads: any. Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval as kiln_scan(). Returns KILN_EINVAL also if both offsets and flags
+ *         are given, or neither.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status
 kiln_segmented_scan(kiln_stream *stream, const kiln_segmented_scan_desc *desc,
                     const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_segmented_scan() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_segmented_scan() needs
+ * for the same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_segmented_scan_workspace(
     kiln_stream *stream, const kiln_segmented_scan_desc *desc, size_t *bytes);
 
-/** out[i] = op(x[i], x[i - 1]), and out[0] = x[0]; with `right`
- * out[i] = op(x[i], x[i + 1]), and the last one is x[n - 1]. */
+/** Combines adjacent elements: out[0] = x[0], and out[i] = op(x[i], x[i - 1])
+ * for i > 0. With `right`, out[n - 1] = x[n - 1], and out[i] = op(x[i], x[i +
+ * 1]) for i < n - 1. */
 typedef struct kiln_adjacent_difference_desc {
-  kiln_input x;     /**< n elements */
-  uint64_t n;       /**< elements */
-  const char *expr; /**< over a, the element itself, and b, its neighbour;
-                         NULL: a - b */
-  bool right;       /**< the neighbour is the next element */
-  kiln_array out; /**< n elements; default type: the input's. May be one of the
-                         input's arrays, if its type is of the same size */
-  kiln_code code; /**< what the texts may use */
+  kiln_input x;     /**< n input elements */
+  uint64_t n;       /**< number of elements */
+  const char *expr; /**< user expression over a, the element itself, and b, the
+                         adjacent element; NULL selects a - b */
+  bool right;       /**< the adjacent element is the next element instead of the
+                         previous one */
+  /** n elements. Default type: the type of the input. `out` may be one of the
+   * input arrays if both types have the same size. */
+  kiln_array out;
+  kiln_code code; /**< parameters and functions for the user expressions */
 } kiln_adjacent_difference_desc;
 
 /**
- * Combines each element with its neighbour. Texts see elements of the input's type
- * (f16 and bf16 as float).
+ * Combines each element with the previous or the next element. User expressions
+ * see elements of the input's type (f16 and bf16 as float).
  *
- * Temporary storage: only if `out` is one of the inputs: 8 bytes per tile of the
- * kernel, 16 for elements of 8 bytes.
+ * Temporary storage is needed only if `out` is one of the inputs: 8 bytes per
+ * tile of the kernel, or 16 bytes per tile for elements of 8 bytes.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h; KILN_EINVAL also if `out` is one of the inputs while a map
- *         reads other elements (x_at()).
- * In place: yes, without x_at() and its like. Threads: any. Blocks: only to
- * compile. One launch.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h. Returns KILN_EINVAL also if `out` is one of the
+ *         inputs and a map reads other elements, for example with x_at().
+ * In-place operation is possible unless a user expression reads other elements.
+ * The operation needs one launch.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_adjacent_difference(
     kiln_stream *stream, const kiln_adjacent_difference_desc *desc,
     const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_adjacent_difference() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_adjacent_difference()
+ * needs for the same stream and desc. The contract and the statuses in ops.h
+ * apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_adjacent_difference_workspace(
     kiln_stream *stream, const kiln_adjacent_difference_desc *desc,
     size_t *bytes);
