@@ -1,4 +1,4 @@
-/* map.h -- outputs from inputs, element by element.
+/* map.h -- compute outputs from inputs, element by element.
  *
  *   kiln_map_desc smooth = {.in = {{x, KILN_F32}}, .out = {{y, KILN_F32}}, .n = n,
  *       .expr = {"i > 0 && i + 1 < 1000 ? (x_at(i - 1) + x + x_at(i + 1)) / 3"
@@ -13,45 +13,49 @@
 extern "C" {
 #endif
 
-/** out[k][i] = expr[k](in[0][i], in[1][i], ..., i) for i < n. */
+/** Element-wise computation: out[k][i] = expr[k](in[0][i], in[1][i], ..., i)
+ * for i < n. */
 typedef struct kiln_map_desc {
-  kiln_array in[KILN_MAX_INPUTS]; /**< n elements each; the first without a type
-                                     ends the list; none is fine */
-  kiln_array out[KILN_MAX_OUTPUTS];   /**< n elements each, one at least; may be
-                                       one of the inputs whose elements have
-                                       the same size */
-  const char *expr[KILN_MAX_OUTPUTS]; /**< for each output: over x, y, z, w (or
-                                         x0 ... x7), the index i, and other
-                                         elements by x_at(j) and its like, for
-                                         which borders are the text's matter;
-                                         converted to the output's type. NULL:
-                                         in[0]'s element */
-  uint64_t n;                         /**< elements */
-  kiln_code code;                     /**< what the texts may use */
+  /** Input arrays of n elements each; may be none. The list ends at the first
+   * array without a type. */
+  kiln_array in[KILN_MAX_INPUTS];
+  /** Output arrays of n elements each, at least one array. An output may be one
+   * of the inputs if both have elements of the same size. */
+  kiln_array out[KILN_MAX_OUTPUTS];
+  /** One user expression per output over x, y, z, w (or x0 ... x7) and the
+   * index i. x_at(j) and so on read other elements; the expression must keep j
+   * within the array. The result is converted to the output's type. NULL copies
+   * the element of in[0]. */
+  const char *expr[KILN_MAX_OUTPUTS];
+  uint64_t n;     /**< number of elements */
+  kiln_code code; /**< parameters and functions for the user expressions */
 } kiln_map_desc;
 
 /**
- * Computes each output element from the input elements of the same index, or
- * from others that the text names.
+ * Computes each output element from the input elements with the same index, or
+ * from other elements that the user expression reads.
  *
- * Each input is read once and each output written once, in accesses of 16 bytes.
- * That also holds for views that are shifted by the same number of elements: the
- * kernel processes their first few elements separately.
+ * Each input is read once and each output is written once, in accesses of 16
+ * bytes. That also holds for arrays that are all misaligned by the same number
+ * of elements: the kernel processes their first few elements separately.
+ * Elements are processed in no particular order.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
  * @param workspace  not used; NULL.
- * @retval as ops.h; KILN_EINVAL also if two outputs overlap, if an output overlaps
- *         an input without being the same array, and if an output is an input
- *         while a text reads other elements (x_at()).
- * Order: elements in any order. In place: yes, without x_at() and its like.
- * Threads: any. Blocks: only to compile. One launch.
+ * @retval statuses in ops.h. Returns KILN_EINVAL also if two outputs overlap,
+ *         if an output overlaps an input without being the same array, and if
+ *         an output is an input and a user expression reads other elements, for
+ *         example with x_at().
+ * In-place operation is possible unless a user expression reads other elements.
+ * The operation needs one launch.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
                                  const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_map() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_map() needs for the
+ * same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_map_workspace(kiln_stream *stream,
                                            const kiln_map_desc *desc,
                                            size_t *bytes);

@@ -1,4 +1,4 @@
-/* merge.h -- two sorted sequences into one.
+/* merge.h -- merge two sorted sequences into one.
  *
  *   kiln_merge_desc m = {.a = {a, KILN_U32}, .n_a = n_a,
  *                        .b = {b, KILN_U32}, .n_b = n_b,
@@ -13,44 +13,49 @@
 extern "C" {
 #endif
 
-/** Keys, alone or with one value per key. */
+/** Two sorted sequences of keys, with or without one value per key. */
 typedef struct kiln_merge_desc {
-  kiln_array a, b;       /**< keys of one type, each sequence sorted */
-  uint64_t n_a, n_b;     /**< keys */
-  kiln_array out;        /**< n_a + n_b keys of that type */
-  kiln_array a_values;   /**< n_a values of any type, or none (no type) */
-  kiln_array b_values;   /**< n_b of the same type */
-  kiln_array out_values; /**< n_a + n_b of the same type */
-  const char *less;      /**< the order both are sorted by: an expression over
-                            keys a and b, true if a must come before b. NULL:
-                            ascending, as kiln_sort() leaves them (floats: -0
-                            before +0, NaN last; all NaNs are equal here, while a
-                            sort orders them by their bits) */
-  kiln_code code;        /**< what the texts may use */
+  kiln_array a, b;     /**< two sorted sequences of keys of one type */
+  uint64_t n_a, n_b;   /**< numbers of keys in a and b */
+  kiln_array out;      /**< receives n_a + n_b keys of that type */
+  kiln_array a_values; /**< optional: n_a values of any type */
+  kiln_array b_values; /**< optional: n_b values of the same type as a_values */
+  kiln_array out_values; /**< receives n_a + n_b values of the same type as
+                              a_values */
+  /** Order of both sequences: user expression over keys a and b that is true if
+   * a must come before b. NULL selects ascending order, as kiln_sort() produces
+   * it: for floats -0 before +0, and NaN last. All NaNs count as equal, while
+   * kiln_sort() orders them by their bits. */
+  const char *less;
+  kiln_code code; /**< parameters and functions for the user expressions */
 } kiln_merge_desc;
 
 /**
- * Merges two sorted sequences into one. Stable: of equal keys those of a come first,
- * and each sequence keeps its order. Sequences that are not sorted give the same keys
- * in some order.
+ * Merges two sorted sequences into one. The merge is stable: among equal keys
+ * those of sequence a come first, and each sequence keeps its order. If the
+ * sequences are not sorted, the result contains the same keys in an unspecified
+ * order.
  *
- * Every key and value is read once and written once. Launches: one up to 2^21 keys,
- * two above. Temporary storage: none up to 2^21 keys, above 8 bytes per 4,000 keys or
- * so. Source: Odeh, Green et al., Merge Path - Parallel Merging Made Simple, 2012.
+ * Every key and value is read once and written once. Up to 2^21 keys take one
+ * launch and no temporary storage. More keys take two launches and about 8
+ * bytes of temporary storage per 4,000 keys. Source: Odeh, Green et al., Merge
+ * Path - Parallel Merging Made Simple, 2012.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h; KILN_EINVAL also for types that differ, and for values that are
- *         given only in part.
- * In place: no. Threads: any. Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h. Returns KILN_EINVAL also if the types differ, and
+ *         if only some of the three arrays of values are given.
+ * The merge does not work in place.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_merge(kiln_stream *stream,
                                    const kiln_merge_desc *desc,
                                    const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_merge() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_merge() needs for the
+ * same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_merge_workspace(kiln_stream *stream,
                                              const kiln_merge_desc *desc,
                                              size_t *bytes);

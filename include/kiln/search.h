@@ -1,4 +1,4 @@
-/* search.h -- the positions of many needles in a sorted sequence.
+/* search.h -- binary search for many values (needles) in a sorted sequence.
  *
  *   kiln_search_desc s = {.sorted = {x, KILN_F32}, .m = m,
  *                         .needles = {.in = {{y, KILN_F32}}}, .n = n,
@@ -13,48 +13,51 @@
 extern "C" {
 #endif
 
-/** A sorted sequence and needles. */
+/** A sorted sequence, and the needles to search for. */
 typedef struct kiln_search_desc {
-  kiln_array sorted; /**< m elements, ascending */
-  uint64_t m;        /**< elements; may be 0 */
-  kiln_input
-      needles;      /**< n, of the sequence's type: an array in any order, or a
-                         map */
-  uint64_t n;       /**< needles */
-  kiln_array out;   /**< n positions, u32 (m below 2^32) or u64 */
-  bool upper;       /**< false: lower bound, the number of elements that come
-                         before the needle; true: upper bound, the number of
-                         elements that the needle does not come before (NumPy:
-                         searchsorted, side left and right) */
-  const char *less; /**< the order of the sequence: an expression over a and b,
-                         true if a must come before b. NULL: ascending, as
-                         kiln_sort() leaves it (floats: -0 before +0, NaN
-                         last; all NaNs are equal here, while a sort orders
-                         them by their bits) */
-  kiln_code code;   /**< what the texts may use */
+  kiln_array sorted;  /**< m elements in ascending order */
+  uint64_t m;         /**< number of elements in the sequence; may be 0 */
+  kiln_input needles; /**< n needles of the sequence's type: an array in any
+                           order, or a map */
+  uint64_t n;         /**< number of needles */
+  kiln_array out; /**< receives n positions as u32 (only for m below 2^32) or
+                       u64 */
+  /** False selects the lower bound: the number of elements that come before the
+   * needle. True selects the upper bound: the number of elements that the
+   * needle does not come before (NumPy: searchsorted with side left and
+   * right). */
+  bool upper;
+  /** Order of the sequence: user expression over a and b that is true if a must
+   * come before b. NULL selects ascending order, as kiln_sort() produces it:
+   * for floats -0 before +0, and NaN last. All NaNs count as equal, while
+   * kiln_sort() orders them by their bits. */
+  const char *less;
+  kiln_code code; /**< parameters and functions for the user expressions */
 } kiln_search_desc;
 
 /**
- * Searches a sorted sequence for each needle (binary search). A sequence that is not
- * sorted gives some position per needle.
+ * Searches a sorted sequence for each needle by binary search. If the sequence
+ * is not sorted, the result for each needle is an unspecified position.
  *
- * Each needle takes log2(m) + 1 probes. If there are many needles, the upper levels
- * are probed in shared memory. Needles in ascending order share what they read.
- * Temporary storage: none. Launches: one.
+ * Each needle takes log2(m) + 1 probes. For many needles, the upper levels of
+ * the search are probed in shared memory. Needles in ascending order share
+ * cache lines. The search needs one launch and no temporary storage.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h; KILN_EINVAL also for needles of another type than the sequence,
- *         and for u32 positions when m is 2^32 or more.
- * In place: no. Threads: any. Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h. Returns KILN_EINVAL also if needles and sequence
+ *         have different types, and for u32 positions if m is 2^32 or more.
+ * The search does not work in place.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_search(kiln_stream *stream,
                                     const kiln_search_desc *desc,
                                     const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_search() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_search() needs for the
+ * same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_search_workspace(kiln_stream *stream,
                                               const kiln_search_desc *desc,
                                               size_t *bytes);

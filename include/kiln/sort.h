@@ -1,25 +1,28 @@
-/* sort.h -- sort keys, or keys with values: whole arrays or segment by segment.
+/* sort.h -- sort keys, or keys with values, in whole arrays or in segments.
  *
  *   kiln_sort_desc d = {.keys_in = {x, KILN_F32}, .keys_out = {x, KILN_F32},
  *                       .n = n};
  *   st = kiln_sort(stream, &d, NULL);                    // in place
  *
- * All sorts are radix sorts, least significant digit first. They are stable, and
- * their time grows with n and with the bits of a key. Source: Adinets and Merrill,
- * Onesweep: A Faster Least Significant Digit Radix Sort for GPUs, arXiv 2206.01784.
+ * All sorts are stable radix sorts that start with the least significant digit.
+ * The time is proportional to n and to the number of bits of a key. Source:
+ * Adinets and Merrill, Onesweep: A Faster Least Significant Digit Radix Sort
+ * for GPUs, arXiv 2206.01784.
  *
- * Order of the keys. Integers compare as usual. Floats are in IEEE total order, with
- * one exception: every NaN, whatever its sign, comes after +infinity. NaNs are ordered
- * by their bits; kiln_merge() and kiln_search() take all NaNs as equal. -0 comes before
- * +0. `descending` is the exact reverse, with NaN first. Equal keys keep the order of
- * the input in both. Keys keep their bits.
+ * Order of the keys: Integers are ordered by value. Floats are in IEEE total
+ * order, with one exception: every NaN, whatever its sign, comes after
+ * +infinity. NaNs are ordered by their bits, while kiln_merge() and
+ * kiln_search() treat all NaNs as equal. -0 comes before +0. `descending`
+ * reverses this order, so NaNs come first. In both orders, equal keys keep the
+ * order of the input. Sorting never changes the bits of a key.
  *
- * Ranges of bits. begin_bit to end_bit sorts by these bits of the key's ordered form
- * only. For unsigned integers these are its bits; for signed ones its bits with the
- * sign flipped. For floats the sign is flipped, and so are all other bits of a
- * negative number; NaNs with a sign then come first. Fewer bits need fewer passes of
- * 8 bits each: 16 bits take half the time of 32. The GPU skips passes in which all
- * keys have the same digit. */
+ * Ranges of bits: begin_bit and end_bit restrict the sort to a range of bits of
+ * the key's ordered form. The ordered form of an unsigned integer is the
+ * integer itself. For a signed integer, the sign bit is flipped. For a float,
+ * the sign bit is flipped, and in negative numbers all other bits as well;
+ * negative NaNs then come first. Each pass sorts by 8 bits, so 16 bits take
+ * half the time of 32 bits. The GPU skips passes in which all keys have the
+ * same digit. */
 #ifndef KILN_SORT_H
 #define KILN_SORT_H
 
@@ -29,114 +32,134 @@
 extern "C" {
 #endif
 
-/** Keys to sort, and values that move with them. */
+/** Keys to sort, and optional values that move with the keys. */
 typedef struct kiln_sort_desc {
-  kiln_array keys_in;    /**< n keys of any type */
-  kiln_array keys_out;   /**< n, of the same type; may be keys_in */
-  kiln_array values_in;  /**< n elements of any type that go with the keys;
-                              without a type: none */
-  kiln_array values_out; /**< n, of the same type; may be values_in */
-  uint64_t n;            /**< elements */
-  bool descending;       /**< the exact reverse of ascending */
-  unsigned begin_bit;    /**< lowest bit that counts */
-  unsigned end_bit;      /**< one above the highest; 0: all */
+  kiln_array keys_in;   /**< n keys of any type */
+  kiln_array keys_out;  /**< receives n keys of the same type; may be the same
+                             array as keys_in */
+  kiln_array values_in; /**< optional: n elements of any type that move with the
+                             keys; no type means that there are no values */
+  kiln_array values_out; /**< receives n elements of the same type; may be the
+                              same array as values_in */
+  uint64_t n;            /**< number of keys */
+  bool descending;       /**< sort in the exact reverse of ascending order */
+  unsigned begin_bit;    /**< lowest bit that the sort considers */
+  unsigned end_bit; /**< one above the highest bit that the sort considers; 0
+                         selects all bits */
 } kiln_sort_desc;
 
 /**
  * Sorts keys, and values along with them.
  *
- * Temporary storage: none up to 8,192 keys (fewer with wide keys on small GPUs).
- * Above, n keys and n values, and 0.2 to 1 byte per key; n keys less if the bits need
- * one pass only. Launches: one up to 8,192 keys; above, one plus one per 8 bits,
- * which overlap where the GPU can (9.0); one more in place with an odd number of
- * passes; more beyond 2^31 keys.
+ * Up to 8,192 keys need no temporary storage (the limit is lower for wide keys
+ * on small GPUs). More keys need storage for n keys and n values, and 0.2 to 1
+ * byte per key. If the range of bits needs only one pass, the storage for the n
+ * keys is not needed.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h; KILN_EINVAL also for a range of bits that is empty or beyond the
- *         key.
- * In place: yes. Threads: any. Blocks: only to compile.
+ * Up to 8,192 keys need one launch. More keys need one launch, plus one per 8
+ * bits; on GPUs of compute capability 9.0 and above these launches overlap. An
+ * in-place sort with an odd number of passes needs one more launch. More than
+ * 2^31 keys need further launches.
+ *
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h. Returns KILN_EINVAL also if the range of bits is
+ *         empty or exceeds the width of the key.
+ * The sort works in place.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_sort(kiln_stream *stream,
                                   const kiln_sort_desc *desc,
                                   const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_sort() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_sort() needs for the
+ * same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_sort_workspace(kiln_stream *stream,
                                             const kiln_sort_desc *desc,
                                             size_t *bytes);
 
-/** Keys whose sorting order is wanted. */
+/** Keys for which kiln_argsort() computes the sorted order. */
 typedef struct kiln_argsort_desc {
-  kiln_array keys;    /**< n keys of any type; stay as they are */
-  kiln_array indices; /**< n, of type i32, u32, i64 or u64 */
-  uint64_t n;         /**< keys; at most what the indices' type can count */
-  bool descending;    /**< the exact reverse of ascending */
-  unsigned begin_bit, end_bit; /**< as for kiln_sort() */
+  kiln_array keys;    /**< n keys of any type; not modified */
+  kiln_array indices; /**< receives n indices of type i32, u32, i64 or u64 */
+  uint64_t n;      /**< number of keys, at most what the type of `indices` can
+                        represent */
+  bool descending; /**< sort in the exact reverse of ascending order */
+  unsigned begin_bit, end_bit; /**< range of bits; see kiln_sort_desc */
 } kiln_argsort_desc;
 
 /**
- * Computes the sorting order: keys[indices[0]] is the first key, and equal keys come
- * by ascending index. Argsort reads only keys and writes only indices.
+ * Computes the sorted order of keys: keys[indices[0]] is the first key. Equal
+ * keys are ordered by ascending index. Argsort reads only keys and writes only
+ * indices.
  *
- * Temporary storage and launches as kiln_sort() of pairs; n more keys from three
- * passes on.
+ * Temporary storage and launches are the same as for kiln_sort() with values.
+ * From three passes on, argsort needs additional storage for n keys.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
  * @retval as kiln_sort().
- * Threads: any. Blocks: only to compile.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_argsort(kiln_stream *stream,
                                      const kiln_argsort_desc *desc,
                                      const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_argsort() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_argsort() needs for the
+ * same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_argsort_workspace(kiln_stream *stream,
                                                const kiln_argsort_desc *desc,
                                                size_t *bytes);
 
-/** Keys in segments, and values that move with them. */
+/** Keys to sort within segments, and optional values that move with the keys. */
 typedef struct kiln_segmented_sort_desc {
   kiln_array keys_in;    /**< n keys of any type */
-  kiln_array keys_out;   /**< n, of the same type; may be keys_in */
-  kiln_array values_in;  /**< n elements of any type; without a type: none */
-  kiln_array values_out; /**< n, of the same type; may be values_in */
-  kiln_array offsets;    /**< n_segments + 1, rising, up to n, of type i32, u32,
-                            i64 or u64: segment k is from offsets[k] to
-                            offsets[k + 1] */
-  uint64_t n;            /**< at most 2^31 */
-  uint64_t n_segments;   /**< segments */
-  bool descending;       /**< the exact reverse of ascending */
-  unsigned begin_bit, end_bit; /**< as for kiln_sort() */
+  kiln_array keys_out;   /**< receives n keys of the same type; may be the same
+                              array as keys_in */
+  kiln_array values_in;  /**< optional: n elements of any type; no type means
+                              that there are no values */
+  kiln_array values_out; /**< receives n elements of the same type; may be the
+                              same array as values_in */
+  /** n_segments + 1 non-decreasing elements of type i32, u32, i64 or u64, at
+   * most n. Segment k consists of the keys offsets[k] to offsets[k + 1] - 1. */
+  kiln_array offsets;
+  uint64_t n;          /**< number of keys, at most 2^31 */
+  uint64_t n_segments; /**< number of segments */
+  bool descending;     /**< sort in the exact reverse of ascending order */
+  unsigned begin_bit, end_bit; /**< range of bits; see kiln_sort_desc */
 } kiln_segmented_sort_desc;
 
 /**
- * Sorts each segment on its own. Segments may have any mix of lengths: a warp sorts
- * up to 128 keys, a block up to 3,072, and longer segments get one block per tile.
- * Elements that are in no segment are not written. Offsets that descend or exceed n
- * make no segment; the contents of overlapping segments are unspecified.
+ * Sorts each segment separately. Segments may have any mix of lengths: a warp
+ * sorts up to 128 keys, a block up to 3,072, and longer segments get one block
+ * per tile. Elements outside all segments are not written. A pair of offsets
+ * that descends or exceeds n is not a segment. The contents of overlapping
+ * segments are unspecified.
  *
- * Temporary storage: above n = 3,072 as kiln_sort(), and up to 2 bytes per key more.
- * Launches: a fill and one for n up to 128, two up to 3,072, above three plus one per
- * 8 bits; one more in place with an odd number of passes.
+ * Up to n = 3,072 the sort needs no temporary storage. Above, it needs the
+ * storage of kiln_sort() and up to 2 more bytes per key. The sort needs one
+ * fill and one launch for n up to 128, and two launches up to 3,072. Above, it
+ * needs three launches plus one per 8 bits. An in-place sort with an odd number
+ * of passes needs one more launch.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as kiln_sort(); KILN_EINVAL also for n above 2^31.
- * In place: yes. Threads: any. Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval as kiln_sort(). Returns KILN_EINVAL also for n above 2^31.
+ * The sort works in place.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status
 kiln_segmented_sort(kiln_stream *stream, const kiln_segmented_sort_desc *desc,
                     const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_segmented_sort() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_segmented_sort() needs
+ * for the same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_segmented_sort_workspace(
     kiln_stream *stream, const kiln_segmented_sort_desc *desc, size_t *bytes);
 
