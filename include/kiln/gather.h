@@ -1,35 +1,37 @@
-/* gather.h -- read and write at positions that an array of indices gives.
+/* gather.h -- gather and scatter: read and write at the positions that an array
+ * of indices specifies.
  *
  *   kiln_gather_desc g = {.x = {.in = {{table, KILN_F32}}}, .index = {at, KILN_U32},
  *                         .out = {y, KILN_F32}, .n = n, .n_target = 1 << 20};
  *   st = kiln_gather(stream, &g, NULL);              y[i] = table[at[i]]
  *
- * The target is the array that the indices point into: a gather reads it, a scatter
- * writes it. If the target is larger than the second-level cache and the indices
- * are spread over it, each element costs a memory access of which only a few bytes
- * are used. Kiln has four methods. A cost model chooses one; kiln_gather_plan()
- * shows its choice.
+ * The target is the array that the indices refer to: a gather reads it, a
+ * scatter writes it. If the target is larger than the L2 cache and the indices
+ * are spread over it, each element costs a memory access of which only a few
+ * bytes are used. Kiln has four methods. A cost model chooses the method;
+ * kiln_gather_plan() shows the choice.
  *
- *   direct     one pass.
- *   windows    multi-pass: each pass handles only the indices that fall into one
- *              part of the target, small enough for the cache. Each pass reads all
- *              indices. (He et al. 2007)
- *   partition  sorts the elements by part of the target into temporary storage,
- *              then handles part after part in one pass. A gather finally restores
- *              the order of the results.
- *   sort       scatter only: sorts pairs of index and value by the upper bits of
- *              the index, assembles each piece of the target in shared memory and
- *              writes it as a whole. Needs twice the temporary storage of
- *              partition.
+ *   direct     uses one pass.
+ *   windows    uses several passes. Each pass reads all indices, but handles only
+ *              those that fall into one part of the target. The part is small
+ *              enough for the cache. (He et al. 2007)
+ *   partition  first sorts the elements by part of the target into temporary
+ *              storage. Then one pass handles the parts one after another. A
+ *              gather finally restores the order of the results.
+ *   sort       works for a scatter only. It sorts pairs of index and value by the
+ *              upper bits of the index, assembles each chunk of the target in
+ *              shared memory and writes it as a whole. It needs twice the
+ *              temporary storage of partition.
  *
- * Indices are i32, u32, i64 or u64. In checked mode an index outside of
- * 0 <= index < n_target gives KILN_EINVAL, and nothing is written. A pass over the
- * indices comes first, and the call waits for the GPU; hence KILN_ECAPTURE while the
- * stream is being captured. Unchecked, such an index is an access out of bounds that
- * nothing detects.
+ * Indices have type i32, u32, i64 or u64. A valid index satisfies 0 <= index <
+ * n_target. In checked mode an invalid index causes KILN_EINVAL, and nothing is
+ * written. Checked mode needs an additional pass over the indices, and the call
+ * waits for the GPU. It therefore returns KILN_ECAPTURE while the stream is
+ * being captured. In unchecked mode an invalid index causes an access out of
+ * bounds that is not detected.
  *
- * Source: He, Govindaraju, Luo, Smith: Efficient Gather and Scatter Operations on
- * Graphics Processors, SC 2007. */
+ * Source: He, Govindaraju, Luo, Smith: Efficient Gather and Scatter Operations
+ * on Graphics Processors, SC 2007. */
 #ifndef KILN_GATHER_H
 #define KILN_GATHER_H
 
@@ -39,217 +41,254 @@
 extern "C" {
 #endif
 
-/** Method of a gather or scatter. */
+/** Method of a gather or a scatter. */
 typedef enum kiln_index_method {
-  KILN_INDEX_AUTO = 0, /**< the cost model chooses; direct if there is no
-                           temporary storage */
-  KILN_INDEX_DIRECT,   /**< one pass */
-  KILN_INDEX_WINDOWS, /**< `passes` passes over the indices: in one launch for a
-                           scatter, in one launch each for a gather */
-  KILN_INDEX_PARTITION, /**< `passes` parts of the target */
-  KILN_INDEX_SORT /**< pairs sorted by the target; kiln_scatter() only. With
-                             64-bit indices it needs n_target of at most 2^32.
-                             `passes` has no effect */
+  KILN_INDEX_AUTO = 0, /**< the cost model chooses the method; it chooses direct
+                            if no temporary storage is available */
+  KILN_INDEX_DIRECT,   /**< one pass over the indices */
+  KILN_INDEX_WINDOWS, /**< `passes` passes over the indices, in one launch for a
+                           scatter and in one launch per pass for a gather */
+  KILN_INDEX_PARTITION, /**< sort by `passes` parts of the target */
+  /** Sort pairs by index; kiln_scatter() only. 64-bit indices require n_target
+   * of at most 2^32. `passes` has no effect. */
+  KILN_INDEX_SORT
 } kiln_index_method;
 
 /* ---- Gather ------------------------------------------------------------------- */
 
-/** out[i] = X[index[i]] for i < n, where X are the elements of x after its map. */
+/** Gather: out[i] = X[index[i]] for i < n, where X denotes the elements of x
+ * after its map. */
 typedef struct kiln_gather_desc {
-  kiln_input x;     /**< n_target elements; a map sees index[i] as i */
-  kiln_array index; /**< n elements: i32, u32, i64 or u64 */
-  kiln_array out;   /**< n elements; X is converted to their type. Without a map
-                       and with x's own type: copied bit by bit */
-  uint64_t n;       /**< elements of index and out */
-  uint64_t n_target; /**< elements of x; 0: unknown, the model assumes n. Needed
-                        by .checked */
-  kiln_index_method method; /**< default: the model's choice */
-  uint32_t passes; /**< for WINDOWS and PARTITION: windows, at most 65,535, or
-                      parts, at most 1,024 and rounded up to a power of two.
-                      0: the model's choice */
-  bool checked;    /**< indices out of range are an error; waits for the GPU */
-  kiln_code code;  /**< what the texts may use */
+  kiln_input x;     /**< n_target input elements; in a map, i is index[i] */
+  kiln_array index; /**< n indices of type i32, u32, i64 or u64 */
+  /** Receives n elements; X is converted to their type. Without a map, elements
+   * of x's own type are copied bit by bit. */
+  kiln_array out;
+  uint64_t n;        /**< number of elements of index and out */
+  uint64_t n_target; /**< number of elements of x; 0 means unknown, and the cost
+                          model then assumes n. Required by .checked */
+  kiln_index_method method; /**< method; default: chosen by the cost model */
+  /** For WINDOWS the number of windows, at most 65,535; for PARTITION the
+   * number of parts, at most 1,024 and rounded up to a power of two. 0 lets the
+   * cost model choose. */
+  uint32_t passes;
+  bool checked;   /**< an index out of range is an error; the call waits for the
+                       GPU */
+  kiln_code code; /**< parameters and functions for the user expressions */
 } kiln_gather_desc;
 
 /**
  * Gathers elements: out[i] = X[index[i]].
  *
- * Temporary storage: none, except for PARTITION (per element of n: an index of 4 or
- * 8 bytes, an element of out and 2 bytes, and a little more) and .checked (256
- * bytes). Launches: 1; WINDOWS `passes`; PARTITION 5 and a fill; .checked adds one
- * and a fill.
+ * Only PARTITION and .checked need temporary storage. PARTITION needs, per
+ * element of n, an index of 4 or 8 bytes, an element of out, 2 bytes, and a
+ * little more. .checked needs 256 bytes. DIRECT needs 1 launch, WINDOWS
+ * `passes` launches, and PARTITION 5 launches and a fill. .checked adds one
+ * launch and one fill.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h; KILN_EINVAL also for an index out of range in checked mode (the
- *         record names it); KILN_ECAPTURE for checked mode in a capture.
- * In place: no. Threads: any. Blocks: to compile; in checked mode for the GPU.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h. Returns KILN_EINVAL also for an index out of range
+ *         in checked mode (the error record names the index); KILN_ECAPTURE for
+ *         checked mode while the stream is being captured.
+ * The operation does not work in place.
+ * Thread-safe. Blocks while a kernel compiles and, in checked mode, until the
+ * GPU has checked the indices.
  */
 KILN_INLINE kiln_status kiln_gather(kiln_stream *stream,
                                     const kiln_gather_desc *desc,
                                     const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_gather() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_gather() needs for the
+ * same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_gather_workspace(kiln_stream *stream,
                                               const kiln_gather_desc *desc,
                                               size_t *bytes);
 
-/** Row r of out = row index[r] of in, for r < n; copied bit by bit. */
+/** Gather of rows: row r of out is row index[r] of in, for r < n. Rows are
+ * copied bit by bit. */
 typedef struct kiln_gather_rows_desc {
-  kiln_array in;       /**< rows of `width` elements */
-  kiln_array index;    /**< n elements: i32, u32, i64 or u64 */
-  kiln_array out;      /**< n rows of `width` elements, of in's type */
-  uint64_t n;          /**< rows of out */
-  uint64_t width;      /**< elements per row */
-  uint64_t in_stride;  /**< elements from row to row of in; 0: width */
-  uint64_t out_stride; /**< elements from row to row of out; 0: width */
-  uint64_t n_target;   /**< rows of in; 0: not known. Needed by .checked */
-  bool checked;        /**< as in kiln_gather_desc */
+  kiln_array in;       /**< input rows of `width` elements */
+  kiln_array index;    /**< n row indices of type i32, u32, i64 or u64 */
+  kiln_array out;      /**< receives n rows of `width` elements of in's type */
+  uint64_t n;          /**< number of rows of out */
+  uint64_t width;      /**< number of elements per row */
+  uint64_t in_stride;  /**< distance between the starts of two rows of in, in
+                            elements; 0 selects `width` */
+  uint64_t out_stride; /**< distance between the starts of two rows of out, in
+                            elements; 0 selects `width` */
+  uint64_t n_target;   /**< number of rows of in; 0 means unknown. Required by
+                            .checked */
+  bool checked; /**< check the indices first; see kiln_gather_desc.checked */
 } kiln_gather_rows_desc;
 
 /**
- * Gathers rows, as of an embedding table. Loads are as wide as the alignment of both
- * arrays and their strides allow; 16 bytes is best. Temporary storage: 256 bytes for
- * .checked, otherwise none. One launch; .checked adds one and a fill.
+ * Gathers rows, for example of an embedding table. Loads are as wide as the
+ * alignment of both arrays and their strides allow; 16 bytes is best. .checked
+ * needs 256 bytes of temporary storage; otherwise none is needed. The operation
+ * needs one launch. .checked adds one launch and one fill.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
  * @retval as kiln_gather().
- * In place: no. Threads: any. Blocks: to compile; in checked mode for the GPU.
+ * The operation does not work in place.
+ * Thread-safe. Blocks while a kernel compiles and, in checked mode, until the
+ * GPU has checked the indices.
  */
 KILN_INLINE kiln_status kiln_gather_rows(kiln_stream *stream,
                                          const kiln_gather_rows_desc *desc,
                                          const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_gather_rows() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_gather_rows() needs for
+ * the same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_gather_rows_workspace(
     kiln_stream *stream, const kiln_gather_rows_desc *desc, size_t *bytes);
 
 /* ---- Scatter ------------------------------------------------------------------ */
 
-/** out[index[i]] = X[i] for i < n, where X are the elements of x after its map.
- * Elements of out that no index names stay as they are. */
+/** Scatter: out[index[i]] = X[i] for i < n, where X denotes the elements of x
+ * after its map. Elements of out to which no index refers are not modified. */
 typedef struct kiln_scatter_desc {
-  kiln_input x;      /**< n elements */
-  kiln_array index;  /**< n elements: i32, u32, i64 or u64. Where two are equal,
-                        one of their values is written, whole; which one is not
-                        specified, and need not be the same in every run */
+  kiln_input x; /**< n input elements */
+  /** n indices of type i32, u32, i64 or u64. If several indices are equal,
+   * exactly one of their values is stored. Which value is stored is unspecified
+   * and may differ between runs. */
+  kiln_array index;
   kiln_array out;    /**< n_target elements; X is converted to their type */
-  uint64_t n;        /**< elements of x and index */
-  uint64_t n_target; /**< elements of out; 0: unknown, the model assumes n.
-                        Needed by .checked */
-  kiln_index_method method; /**< default: the model's choice */
-  uint32_t passes;          /**< as in kiln_gather_desc */
-  bool checked;             /**< as in kiln_gather_desc */
-  kiln_code code;           /**< what the texts may use */
+  uint64_t n;        /**< number of elements of x and index */
+  uint64_t n_target; /**< number of elements of out; 0 means unknown, and the
+                          cost model then assumes n. Required by .checked */
+  kiln_index_method method; /**< method; default: chosen by the cost model */
+  uint32_t passes;          /**< number of windows or parts; see
+                                 kiln_gather_desc.passes */
+  bool checked;   /**< check the indices first; see kiln_gather_desc.checked */
+  kiln_code code; /**< parameters and functions for the user expressions */
 } kiln_scatter_desc;
 
 /**
  * Scatters elements: out[index[i]] = X[i].
  *
- * Temporary storage: none, except for PARTITION (4 or 8 bytes of index and an element
- * of out per element of n), SORT (per element of n two or three times 4 bytes and an
- * element of out, and up to one byte) and .checked (256 bytes). Launches: 1;
- * PARTITION 4 and a fill; SORT those of kiln_sort() by the bits above the lowest 11
- * to 14 of n_target's, 2 more, and 1 more with a map, a conversion or 64-bit indices;
- * .checked adds one and a fill.
+ * Only PARTITION, SORT and .checked need temporary storage. PARTITION needs,
+ * per element of n, an index of 4 or 8 bytes and an element of out. SORT needs,
+ * per element of n, two or three times the size of a 4-byte index and an
+ * element of out, and up to one more byte. .checked needs 256 bytes.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
+ * DIRECT and WINDOWS need 1 launch, and PARTITION needs 4 launches and a fill.
+ * SORT needs 2 launches plus the launches of kiln_sort(). That sort covers the
+ * bits of n_target except the lowest 11 to 14 bits. SORT needs 1 more launch
+ * with a map, a conversion or 64-bit indices. .checked adds one launch and one
+ * fill.
+ *
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
  * @retval as kiln_gather().
- * In place: no. Threads: any. Blocks: to compile; in checked mode for the GPU.
+ * The operation does not work in place.
+ * Thread-safe. Blocks while a kernel compiles and, in checked mode, until the
+ * GPU has checked the indices.
  */
 KILN_INLINE kiln_status kiln_scatter(kiln_stream *stream,
                                      const kiln_scatter_desc *desc,
                                      const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_scatter() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_scatter() needs for the
+ * same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_scatter_workspace(kiln_stream *stream,
                                                const kiln_scatter_desc *desc,
                                                size_t *bytes);
 
 /* ---- The cost model ----------------------------------------------------------- */
 
-/** What the cost depends on, for indices in random order. */
+/** Parameters of the cost model, which assumes indices in random order. */
 typedef struct kiln_index_shape {
-  uint64_t n;            /**< indices */
-  uint64_t n_target;     /**< elements of the target; 0: n */
-  unsigned element_size; /**< bytes of an element */
-  unsigned index_size;   /**< bytes of an index, 4 or 8 */
+  uint64_t n;            /**< number of indices */
+  uint64_t n_target;     /**< number of elements in the target; 0 selects n */
+  unsigned element_size; /**< size of an element in bytes */
+  unsigned index_size;   /**< size of an index in bytes: 4 or 8 */
 } kiln_index_shape;
 
-/** A method and its predicted cost. */
+/** A method of a gather or scatter, and its predicted cost. */
 typedef struct kiln_index_plan {
-  kiln_index_method method; /**< never AUTO */
-  uint32_t passes;          /**< windows or parts; 1 for DIRECT and SORT */
-  double stream_bytes;      /**< sequential traffic in bytes */
-  double missed_bytes;      /**< cost of cache misses, in bytes of streaming
-                               traffic that take the same time */
-  double cached_accesses;   /**< single-element cache accesses, with other work
+  kiln_index_method method; /**< chosen method, never KILN_INDEX_AUTO */
+  uint32_t passes;     /**< number of windows or parts; 1 for DIRECT and SORT */
+  double stream_bytes; /**< sequential traffic in bytes */
+  double missed_bytes; /**< cost of cache misses, in bytes of streaming traffic
+                            that take the same time */
+  double cached_accesses; /**< single-element cache accesses, with other work
                                converted to the same unit */
-  double ms;                /**< predicted milliseconds, including launches */
+  double ms; /**< predicted time in milliseconds, including launches */
 } kiln_index_plan;
 
 /**
- * Returns the plan that the cost model prefers for a scatter, or rates a given plan.
+ * Returns the plan that the cost model prefers for a scatter, or predicts the
+ * cost of a given plan.
  *
  *   time of a pass = launch + max((stream_bytes + missed_bytes) / bandwidth,
  *                                 cached_accesses / cache rate)
  *
- * This follows T = (|R| + |L|) passes / B_sequential + |R| / B_random of He et al.
- * 2007. The rates follow from the GPU's memory, cache size, multiprocessors and
- * clock.
+ * This follows T = (|R| + |L|) passes / B_sequential + |R| / B_random of He et
+ * al. 2007. Kiln derives the rates from the GPU's memory, cache size, number of
+ * SMs and clock.
  *
- * @param gpu           kiln_device_describe(); members that are 0 are guessed.
- * @param shape         borrowed for the call.
- * @param[in,out] plan  in: method AUTO, or a method to rate with its passes or 0;
- *                      out: complete.
- * @retval KILN_OK, KILN_EINVAL (also for SORT where it is not possible).
- * Threads: any. Blocks: never. A pure function.
+ * @param gpu           result of kiln_device_describe(); Kiln estimates members
+ *                      that are 0.
+ * @param shape         sizes of the arrays; borrowed for the call.
+ * @param[in,out] plan  in: KILN_INDEX_AUTO, or the method to rate and its
+ *                      passes (0 for the default); out: the complete plan.
+ * @retval KILN_OK, KILN_EINVAL (also for KILN_INDEX_SORT if the sizes do not
+ *         allow it).
+ * This is a pure function.
+ * Thread-safe. Never blocks.
  */
 KILN_INLINE kiln_status kiln_scatter_plan(const kiln_device_info *gpu,
                                           const kiln_index_shape *shape,
                                           kiln_index_plan *plan);
 /**
- * Returns the plan that the cost model prefers for a gather, or rates a given plan.
+ * Returns the plan that the cost model prefers for a gather, or predicts the
+ * cost of a given plan.
  *
- * @param gpu           as for kiln_scatter_plan(), as are shape and plan.
- * @param shape         borrowed for the call.
- * @param[in,out] plan  in: what to rate; out: complete.
- * @retval KILN_OK, KILN_EINVAL (also for SORT).
- * Threads: any. Blocks: never. A pure function.
+ * @param gpu           result of kiln_device_describe(); Kiln estimates members
+ *                      that are 0.
+ * @param shape         sizes of the arrays; borrowed for the call.
+ * @param[in,out] plan  in: KILN_INDEX_AUTO, or the method to rate and its
+ *                      passes (0 for the default); out: the complete plan.
+ * @retval KILN_OK, KILN_EINVAL (also for KILN_INDEX_SORT).
+ * This is a pure function.
+ * Thread-safe. Never blocks.
  */
 KILN_INLINE kiln_status kiln_gather_plan(const kiln_device_info *gpu,
                                          const kiln_index_shape *shape,
                                          kiln_index_plan *plan);
 
-/** A machine with a small cache, on which misses are counted. */
+/** Model of a machine with a small cache, on which kiln_scatter_misses() counts
+ * misses. */
 typedef struct kiln_cache_model {
-  unsigned line;  /**< elements per cache line */
-  unsigned lines; /**< lines that the cache holds, 1 to 64; it evicts the least
-                       recently used one */
-  unsigned
-      threads; /**< simultaneous accesses, 1 to 64; hits are served first */
+  unsigned line;    /**< number of elements per cache line */
+  unsigned lines;   /**< number of cache lines, 1 to 64; the least recently used
+                         line is evicted */
+  unsigned threads; /**< number of simultaneous accesses, 1 to 64; hits are
+                         served first */
 } kiln_cache_model;
 
 /**
- * Counts the cache misses of a scatter to index[0 .. n-1] in `passes` passes over
- * equal parts of the target, on the machine that `cache` describes (the model of He
- * et al. 2007). Example: 16 elements, lines of 4, 2 lines, 4 threads: 10 misses in
- * one pass, 4 in two.
+ * Counts the cache misses of a scatter to index[0 .. n-1] in `passes` passes
+ * over equal parts of the target, on the machine that `cache` describes (the
+ * model of He et al. 2007). For example, 16 elements on a cache with 2 lines of
+ * 4 elements and 4 threads cause 10 misses in one pass and 4 misses in two
+ * passes.
  *
- * @param cache         borrowed for the call.
+ * @param cache         model of the machine; borrowed for the call.
  * @param index         n indices in host memory.
- * @param n_target      elements of the target.
- * @param[out] misses   number of misses.
+ * @param n_target      number of elements in the target.
+ * @param[out] misses   receives the number of misses.
  * @retval KILN_OK, KILN_EINVAL.
- * Threads: any. Blocks: never. A pure function.
+ * This is a pure function.
+ * Thread-safe. Never blocks.
  */
 KILN_INLINE kiln_status kiln_scatter_misses(const kiln_cache_model *cache,
                                             const uint32_t *index, size_t n,

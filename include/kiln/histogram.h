@@ -1,4 +1,4 @@
-/* histogram.h -- how many samples fall into each bin, and sorting by counting.
+/* histogram.h -- histograms, and counting sort.
  *
  *   kiln_histogram_desc h = {.x = {.in = {{x, KILN_F32}}}, .n = n,
  *                            .bins = 100, .lower = -1, .upper = 1,
@@ -13,109 +13,128 @@
 extern "C" {
 #endif
 
-/** Most bins of kiln_histogram(). */
+/** The largest number of bins of kiln_histogram(). */
 enum { KILN_MAX_BINS = 1 << 20 };
 
-/** Samples and bins. The bins are, in this order of precedence:
- * - given boundaries, if `levels` has a type: bin k holds the samples with
- *   levels[k] <= sample < levels[k + 1];
- * - even, if `lower` or `upper` is not 0: the half-open range [lower, upper) is
- *   divided into `bins` bins of one width. Integers: bin floor((sample - lower) * bins /
- *   (upper - lower)), exact; lower and upper must be whole. Floats:
- *   (sample - lower) * (bins / (upper - lower)) in the sample's own precision
- *   (f16 and bf16: f32), truncated, so that a sample close to a boundary may be
- *   counted on its other side;
- * - otherwise the samples themselves: sample k is counted in bin k. Integers only;
- *   a map may compute the bin.
- * Samples outside all bins, and NaN, are not counted. The upper bound is exclusive in the
- * last bin, too, as in CUB (NumPy includes it). */
+/** Samples and bins of a histogram. There are three kinds of bins, in this
+ * order of precedence:
+ * - If `levels` has a type, it holds the boundaries of the bins. Bin k counts
+ *   the samples with levels[k] <= sample < levels[k + 1].
+ * - Otherwise, if `lower` or `upper` is not 0, the half-open range [lower,
+ *   upper) is divided into `bins` bins of equal width. For integers, `lower`
+ *   and `upper` must be whole numbers, and the bin is exactly floor((sample -
+ *   lower) * bins / (upper - lower)). For floats, the bin is (sample - lower) *
+ *   (bins / (upper - lower)), truncated. It is computed in the precision of the
+ *   sample (f32 for f16 and bf16), so a sample close to a boundary may be
+ *   counted in the adjacent bin.
+ * - Otherwise the samples are the bin numbers: sample k is counted in bin k.
+ *   Samples must then be integers; a map may compute the bin number.
+ *
+ * Samples outside all bins and NaNs are not counted. The upper bound of the
+ * last bin is exclusive, too, as in CUB. (In NumPy it is inclusive.) */
 typedef struct kiln_histogram_desc {
-  kiln_input x;        /**< samples: an array, or a map over several */
-  uint64_t n;          /**< samples */
-  uint32_t bins;       /**< 1 to KILN_MAX_BINS */
-  double lower, upper; /**< bounds of even bins. Integers below 2^53, 2^63 and
-                          2^64 are exact */
-  kiln_array levels;   /**< bins + 1 ascending values of the samples' type;
-                          without a type: not given */
-  kiln_array counts;   /**< bins counts, u32 (modulo 2^32) or u64 */
-  bool accumulate;     /**< add to the counts; else they are overwritten */
-  kiln_code code;      /**< what the texts may use */
+  kiln_input x;        /**< samples: one array, or a map over several arrays */
+  uint64_t n;          /**< number of samples */
+  uint32_t bins;       /**< number of bins, 1 to KILN_MAX_BINS */
+  double lower, upper; /**< bounds of bins of equal width. Whole numbers below
+                            2^53, and the powers 2^63 and 2^64, are exact */
+  kiln_array levels;   /**< optional: boundaries of the bins, bins + 1 ascending
+                            values of the samples' type */
+  kiln_array counts;   /**< receives one count per bin as u32 (modulo 2^32) or
+                            u64 */
+  bool accumulate;     /**< add to the existing counts instead of overwriting
+                            them */
+  kiln_code code;      /**< parameters and functions for the user expressions */
 } kiln_histogram_desc;
 
 /**
- * Counts the samples of each bin. The result is exact and does not depend on the
- * order.
+ * Counts the samples of each bin. The result is exact and does not depend on
+ * the order of the samples.
  *
- * Every array of the input is read once. Above about 50,000 bins it is read once per
- * slice of that many bins, from the second-level cache if that holds it. Counters are
- * in shared memory, with several copies of each bin side by side, one per residue of
- * the lane, so that lanes rarely collide. Temporary storage: one word per bin and
- * block, at most 2 MiB. Launches: one up to about 1,000 bins, above that a fill and
- * one. Source: Podlozhnyuk, Histogram calculation in CUDA, 2007; Gomez-Luna et al.,
+ * Every input array is read once. If there are more than about 50,000 bins, the
+ * bins are divided into slices of that size, and the input is read once per
+ * slice. The repeated reads come from the L2 cache if the input fits in it. The
+ * counters are in shared memory. Each bin has several copies side by side. Lane
+ * l uses copy l modulo the number of copies, so that lanes rarely collide. The
+ * temporary storage takes one word per bin and block, at most 2 MiB. Up to
+ * about 1,000 bins need one launch; more bins need one fill and one launch.
+ * Source: Podlozhnyuk, Histogram calculation in CUDA, 2007; Gomez-Luna et al.,
  * An optimized approach to histogram computation on GPU, 2013.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h; KILN_EINVAL also for no bins or too many; for bounds that are not
- *         finite, not ascending or equal in the samples' type, or not whole with
- *         integers; for levels of another type than the samples; for counts that are
- *         neither u32 nor u64.
- * In place: no. Threads: any. Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h. Returns KILN_EINVAL also if `bins` is 0 or too
+ *         large; if the bounds are not finite, or not ascending in the samples'
+ *         type, or not whole numbers for integer samples; if the levels have
+ *         another type than the samples; and if the counts are neither u32 nor
+ *         u64.
+ * The operation does not work in place.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_histogram(kiln_stream *stream,
                                        const kiln_histogram_desc *desc,
                                        const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_histogram() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_histogram() needs for
+ * the same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_histogram_workspace(
     kiln_stream *stream, const kiln_histogram_desc *desc, size_t *bytes);
 
-/** Keys with few possible values, alone or with one value per key. */
+/** Keys to sort that have few possible values, and optionally one value per
+ * key. */
 typedef struct kiln_counting_sort_desc {
-  kiln_array keys;       /**< n integers, of any type */
-  kiln_array keys_out;   /**< n, of the keys' type. May be left out (no type)
-                            if there are values */
-  kiln_array values;     /**< n elements of any type that go with the keys, or
-                            none (no type) */
-  kiln_array values_out; /**< n, of the values' type */
-  uint64_t n;            /**< keys */
-  int64_t lowest;        /**< the least possible key, within 2^53 of 0. Taken
-                            from the type if `range` is 0 */
-  uint32_t range;        /**< possible keys: lowest, lowest + 1, ...; at most
-                            65,536. 0: all of an 8-bit or 16-bit type */
-  kiln_array offsets;    /**< range + 1 numbers, u32 or u64, or none (no type):
-                            where each key's run starts in the output; the last
-                            is the number of keys within the range */
+  kiln_array keys;     /**< n integers of any type */
+  kiln_array keys_out; /**< receives the sorted keys, n elements of the keys'
+                            type; optional if there are values */
+  kiln_array values;   /**< optional: n elements of any type that move with the
+                            keys */
+  kiln_array values_out; /**< receives the values, n elements of the values'
+                              type */
+  uint64_t n;            /**< number of keys */
+  int64_t lowest;        /**< the smallest possible key, between -2^53 and 2^53;
+                              ignored if `range` is 0 */
+  /** Number of possible keys lowest, lowest + 1, ...; at most 65,536. 0 selects
+   * all values of an 8-bit or 16-bit type. */
+  uint32_t range;
+  /** optional: receives the start of each key's run in the output, range + 1
+   * elements of type u32 or u64. The last element is the number of keys within
+   * the range. */
+  kiln_array offsets;
 } kiln_counting_sort_desc;
 
 /**
- * Sorts ascending. Stable. Keys outside the range are left out, together with their
- * values: the output is then shorter, and the rest of it is not written.
+ * Sorts in ascending order. The sort is stable. Keys outside the range are
+ * dropped, together with their values. The output is then shorter than the
+ * input, and the rest of the output arrays is not written.
  *
- * Keys alone: a histogram, a prefix sum, and a fill that reads only the sums. With
- * values: for each digit of 8 bits that the range needs (one or two), histograms of
- * blocks, their prefix sums and a scatter. Launches: 3 to 5 for keys alone, 3 per
- * digit with values. Temporary storage: 16 bytes per possible key; with values about
- * 1 KiB per block, and with two digits a copy of keys and values. Source: counting
- * sort (Seward, 1954); Knuth, The Art of Computer Programming 3, 5.2, algorithm D.
+ * A sort of keys alone takes a histogram, a prefix sum, and a fill that reads
+ * only the sums; that is 3 to 5 launches. A sort with values works on digits of
+ * 8 bits; the range needs one or two digits. For each digit it computes the
+ * histograms of the blocks and their prefix sums and then scatters the
+ * elements, in 3 launches. The temporary storage takes 16 bytes per possible
+ * key. With values it takes about 1 KiB per block, and with two digits also a
+ * copy of keys and values. Source: counting sort (Seward, 1954); Knuth, The Art
+ * of Computer Programming 3, 5.2, algorithm D.
  *
- * @param stream     not NULL.
- * @param desc       borrowed for the call.
- * @param workspace  temporary storage; NULL: Kiln's own.
- * @retval as ops.h; KILN_EINVAL also for keys that are floats; for a range that is
- *         above 65,536, missing, or not within the keys' type; for u32 offsets when n
- *         is 2^32 or more.
- * In place: keys alone only (keys_out the same array as keys). Threads: any.
- * Blocks: only to compile.
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval statuses in ops.h. Returns KILN_EINVAL also if the keys are floats;
+ *         if the range is above 65,536, missing, or outside the keys' type; and
+ *         for u32 offsets if n is 2^32 or more.
+ * In-place operation is possible only for keys alone: keys_out is then the same
+ * array as keys.
+ * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_counting_sort(kiln_stream *stream,
                                            const kiln_counting_sort_desc *desc,
                                            const kiln_workspace *workspace);
-/** Computes the temporary storage that kiln_counting_sort() needs for the same stream and
- * desc; contract and statuses in ops.h.
- * @param[out] bytes  bytes; 0 on failure. */
+/** Computes the size of the temporary storage that kiln_counting_sort() needs
+ * for the same stream and desc. The contract and the statuses in ops.h apply.
+ * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_counting_sort_workspace(
     kiln_stream *stream, const kiln_counting_sort_desc *desc, size_t *bytes);
 
