@@ -1,18 +1,20 @@
-/* accumulators.cuh -- what a thread keeps while it reduces elements, and how such
- * partial results are combined: an operation, the place of an extreme value, mean
- * and variance, the Euclidean norm.
+/* accumulators.cuh -- accumulators of the reduction kernels. An accumulator holds the
+ * partial result of one thread. There are accumulators for a binary operation, for the
+ * index of an extreme value, for mean and variance, and for the Euclidean norm.
  *
- * An accumulator A, for vectors of `vector` elements at positions of type C:
- *   A::result                what threads and blocks exchange
- *   A(merge, identity)       merge(a, b) combines results and identity changes none.
- *                            The identity of moments carries what means are
- *                            relative to
- *   begin(i, any)            the first vector will be i, if there is any
- *   look(v)                  one of the coming values, before each round
- *   take(v, e, i)            element e of vector i
- *   close(first)             the result; vector 0 starts at element `first`
- *   single(v, i, identity)   the result of the single element v with index i
- * Several independent chains run until close(), which keeps dependences short. */
+ * An accumulator A reduces vectors of `vector` elements. A vector has an index of type C.
+ *   A::result                type of the partial results of threads and blocks
+ *   A(merge, identity)       constructs an accumulator; merge(a, b) combines two partial
+ *                            results, and identity is the identity of merge. The
+ *                            identity of moments also contains the origin of means
+ *   begin(i, any)            announces that vector i is the thread's first vector; `any`
+ *                            is false if the thread has no vector
+ *   look(v)                  announces, before each round, one of its values
+ *   take(v, e, i)            adds v, which is element e of vector i
+ *   close(first)             returns the result; vector 0 starts at element `first`
+ *   single(v, i, identity)   returns the result of the single element v with index i
+ * An accumulator keeps several independent partial results until close(), so that
+ * dependent instructions do not wait for each other. */
 #ifndef KILN_ACCUMULATORS_CUH
 #define KILN_ACCUMULATORS_CUH
 
@@ -21,7 +23,8 @@
 namespace kiln
 {
 
-/* Reduces an array of results, neighbours first. */
+/* Returns the reduction over an array of results, as a binary tree over
+ * consecutive elements. Overwrites the array. */
 template <unsigned n, class T, class Op>
 __device__ __forceinline__ T reduce_array(T (&v)[n], Op op)
 {
@@ -33,7 +36,7 @@ __device__ __forceinline__ T reduce_array(T (&v)[n], Op op)
   return v[0];
 }
 
-/* ---- An operation -------------------------------------------------------- */
+/* ---- Binary operation ---------------------------------------------------- */
 
 template <class V, class T, class Op, class C, unsigned vector>
 struct op_accumulator {
@@ -69,16 +72,17 @@ struct op_accumulator {
   }
 };
 
-/* ---- The place of the smallest or greatest value --------------------
- * As in NumPy: the first of equal values counts, a NaN is more extreme than any
- * number, the first NaN counts, and -0 equals +0. */
+/* ---- Index of the smallest or greatest value ------------------------
+ * The rules are those of NumPy. Of equal values the first one is the result, and
+ * -0 equals +0. A NaN is more extreme than any number, so the first NaN is the
+ * result. */
 
 template <class V> struct extremum {
   V value;
-  index at; /* all bits set: no element */
+  index at; /* index of the value; all bits are set if there is no element */
 };
 
-/* Is v more extreme than `best`? */
+/* Returns whether v is more extreme than `best`. */
 template <bool greatest, class V>
 __device__ __forceinline__ bool is_beyond(V v, V best)
 {
@@ -121,8 +125,8 @@ struct extremum_accumulator {
     for (unsigned k = 0; k < vector; ++k)
       best[k] = identity.value;
   }
-  /* An element that equals the identity never beats it, so the first element
-   * counts from the start. */
+  /* Records vector i as the initial position of the extreme value. Elements that
+   * equal the identity never replace it, so it must have a valid position. */
   __device__ __forceinline__ void begin(C i, bool any)
   {
     some = any;
@@ -160,9 +164,10 @@ struct extremum_accumulator {
 };
 
 /* ---- Mean and variance ----------------------------------------------
- * One pass in f64. Each thread adds up differences from its own first value,
- * and means are relative to element 0. So neither a large mean nor an outlier
- * at the front cancels a small variance. Results are combined by the formula of
+ * One pass computes in f64. Each thread sums the differences between its values
+ * and its own first value. Means are relative to element 0. So neither a large
+ * mean nor a first element that is an outlier makes a small variance vanish by
+ * cancellation. Partial results are combined by the formula of
  * Chan, Golub and LeVeque (Updating Formulae and a Pairwise Algorithm for
  * Computing Sample Variances, 1979). */
 
@@ -236,8 +241,8 @@ template <class V, class C, unsigned vector> struct moments_accumulator {
     }
     if (n == 0)
       return {0.0, 0.0, 0.0};
-    /* Where s * s / n overflows, so do the squares: their sum is the variance's
-     * infinity, not infinity less infinity. */
+    /* If s * s / n overflows, the sum of squares overflows as well. The variance
+     * is then infinity, so infinity must not be subtracted from infinity. */
     if (!is_number(s) || is_number(s * (s / count)))
       q -= s * (s / count);
     return {(shift - base) + s / count, q < 0.0 ? 0.0 : q, count};
@@ -251,10 +256,10 @@ template <class V, class C, unsigned vector> struct moments_accumulator {
 };
 
 /* ---- The Euclidean norm ---------------------------------------------
- * Squares of all types but f64 stay within the range of f64. For f64 there are
- * three sums of squares: of tiny values scaled up, of huge ones scaled down,
- * and of the rest (Blue, A Portable Fortran Program to Find the Euclidean Norm
- * of a Vector, 1978). */
+ * Squares of values of all types except f64 stay within the range of f64. For
+ * f64 there are three sums of squares: tiny values are scaled up, huge values
+ * are scaled down, and all other values are not scaled (Blue, A Portable Fortran
+ * Program to Find the Euclidean Norm of a Vector, 1978). */
 
 struct square_sums {
   double tiny, usual, huge;
@@ -293,7 +298,7 @@ __device__ __forceinline__ double norm_of(square_sums s)
   return more != more ? more : more * sqrt(1.0 + (less / more) * (less / more));
 }
 
-/* For types whose squares f64 can represent. */
+/* The norm accumulator of all types whose squares f64 can represent. */
 template <class V, class C, unsigned vector> struct norm_accumulator {
   typedef double result;
   typedef sum op;

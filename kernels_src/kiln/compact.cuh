@@ -1,14 +1,16 @@
-/* compact.cuh -- stream compaction, on which select, partition and run_length are
- * built: a tile's elements in registers, their ranks among the kept ones, the counts
- * of the tiles before, and coalesced stores from shared memory.
+/* compact.cuh -- stream compaction, the common code of select, partition and run_length.
+ * It loads the elements of a tile, ranks the kept elements, adds the counts of the
+ * preceding tiles, and stores from shared memory with coalesced accesses.
  *
- * A tile has block * vectors * width elements. Each warp owns one contiguous stretch
- * of it and reads vectors of `width` elements side by side: element e of vector k of
- * a lane is at place (k * 32 + lane) * width + e of the stretch. The elements of a
- * thread have slots k * width + e, at most 32 of them, so a mask has one bit each.
+ * A tile has block * vectors * width elements. Each warp reads one contiguous range of
+ * the tile in vectors of `width` elements. Element e of vector k of a lane has index
+ * (k * 32 + lane) * width + e in the warp's range. The elements of a thread are numbered
+ * by slots, k * width + e. There are at most 32 slots, so a 32-bit mask has one bit per
+ * slot.
  *
- * Ranking costs one warp scan per word and not per element: the number of kept
- * elements of a vector needs few bits, so one word holds those of several vectors. */
+ * Ranking needs one warp scan per several vectors, not one per element. The number of
+ * kept elements of a vector needs few bits, so one 32-bit word contains the numbers of
+ * several vectors. */
 #ifndef KILN_COMPACT_CUH
 #define KILN_COMPACT_CUH
 
@@ -28,17 +30,17 @@ template <unsigned block, unsigned vectors, unsigned width> struct tile_shape {
   };
   static_assert(items <= 32, "a thread has 32 elements at most");
 
-  /* Place in the tile of the first element of vector k. */
+  /* Returns the index in the tile of the first element of vector k. */
   static __device__ __forceinline__ unsigned place(unsigned k)
   {
     return warp() * (warp_size * items) + (k * warp_size + lane()) * width;
   }
 };
 
-/* Calls take(slot, p, e, i) for each of the thread's elements that exist:
- * element e of p is the one, and element 0 of p is element i of the input. In a
- * whole tile, all loads are in flight before the first call. `valid` is the
- * number of elements from `first` on, at least 1. */
+/* Calls take(slot, p, e, i) for each existing element of the calling thread. The
+ * element is element e of vector p, and element 0 of p is element i of the
+ * input. In a whole tile, all loads are issued before the first call. `valid`
+ * is the number of input elements from `first` on, at least 1. */
 template <class Shape, unsigned vectors, unsigned width, class F>
 __device__ __forceinline__ void tile_load(const user::args &in, index first,
                                           unsigned valid, F take)
@@ -68,7 +70,8 @@ __device__ __forceinline__ void tile_load(const user::args &in, index first,
       }
 }
 
-/* The bit of a slot in a mask, or 0. */
+/* Returns the mask with the bit of one slot if `set` is true, and 0
+ * otherwise. */
 __device__ __forceinline__ unsigned slot_bit(unsigned slot, bool set)
 {
   return set ? 1u << slot : 0u;
@@ -81,9 +84,9 @@ __device__ constexpr unsigned bits_for(unsigned most)
   return most == 0 ? 0 : 1 + bits_for(most / 2);
 }
 
-/* Ranks marked elements, given a mask with one bit per slot. before[k] becomes
- * the number of marked elements of the warp's stretch before this lane's vector
- * k. Returns the number in the whole stretch, in every lane. */
+/* Ranks marked elements; `mask` has one bit per slot. before[k] becomes the
+ * number of marked elements of the warp that precede vector k of the calling
+ * lane. Returns, in every lane, the number of marked elements of the warp. */
 template <unsigned vectors, unsigned width>
 __device__ __forceinline__ unsigned warp_ranks(unsigned mask,
                                                unsigned (&before)[vectors])
@@ -117,9 +120,10 @@ __device__ __forceinline__ unsigned warp_ranks(unsigned mask,
   return total;
 }
 
-/* Given one count per warp, returns the sum over the warps before this one and
- * sets `total` to the sum over all. Contains one barrier. `storage` is in
- * shared memory; reusing it needs another barrier. */
+/* Returns the sum of the counts of the warps below the calling warp, and sets
+ * `total` to the sum over all warps of the block. Each warp passes one count.
+ * Contains one barrier. `storage` is in shared memory. The caller needs another
+ * barrier before it uses `storage` again. */
 template <unsigned warps>
 __device__ __forceinline__ unsigned
 warps_before(unsigned count, unsigned (&storage)[warps], unsigned &total)
@@ -134,12 +138,13 @@ warps_before(unsigned count, unsigned (&storage)[warps], unsigned &total)
   return warp_reduce(lane() < warp() ? other : 0u, sum{});
 }
 
-/* ---- Counts of the tiles before ------------------------------------------ */
+/* ---- Counts of the preceding tiles --------------------------------------- */
 
-/* Returns the sum over all tiles before `tile` (> 0), in every lane. One whole
- * warp calls it. T is any type with operator+ for which T{} is 0. Each step
- * reads window * 32 descriptors at once, the nearest one in lane 0, and waits
- * only for those up to the first one that holds a prefix. */
+/* Returns, in every lane, the sum over all tiles before `tile`, which is greater
+ * than 0. One whole warp calls the function. T is any type with operator+ for
+ * which T{} is 0. Each step reads window * 32 descriptors; lane 0 reads the
+ * nearest tile. A step waits only for the tiles between the nearest published
+ * prefix and `tile`. */
 template <unsigned window, class T>
 __device__ __forceinline__ T count_look_back(const unsigned long long *words,
                                              index tile, unsigned epoch)
@@ -165,7 +170,8 @@ __device__ __forceinline__ T count_look_back(const unsigned long long *words,
 
       for (;;) {
         known = warp_ballot(state[w] == status_prefix);
-        /* The lanes up to the lowest set bit; all lanes if none is set. */
+        /* mask of the lanes up to the lowest lane with a prefix, or of all
+         * lanes if no lane has a prefix */
         wanted = known ^ (known - 1);
         if ((warp_ballot(state[w] == 0) & wanted) == 0)
           break;
@@ -183,8 +189,9 @@ __device__ __forceinline__ T count_look_back(const unsigned long long *words,
   }
 }
 
-/* Returns the reduction over what n blocks have published, in every lane. One
- * whole warp calls it. op must commute. */
+/* Waits for the values that n blocks publish in slots `from` to from + n - 1,
+ * and returns their reduction in every lane. One whole warp calls the function.
+ * op must commute. */
 template <class T, class Op>
 __device__ __forceinline__ T count_gather(const unsigned long long *words,
                                           index from, unsigned n,
@@ -200,7 +207,7 @@ __device__ __forceinline__ T count_gather(const unsigned long long *words,
     for (;;) {
       if (state == 0)
         state = tile_peek(words, from + k, epoch, &value);
-      if (warp_all(state != 0)) /* all lanes leave the loop together */
+      if (warp_all(state != 0)) /* uniform: all lanes leave the loop */
         break;
       tile_pause();
     }
@@ -209,7 +216,7 @@ __device__ __forceinline__ T count_gather(const unsigned long long *words,
   return warp_reduce(total, op);
 }
 
-/* Two counts that are added together. */
+/* A pair of counts; the operator + adds both members. */
 template <class T> struct count_pair {
   T first, second;
 
@@ -221,8 +228,8 @@ template <class T> struct count_pair {
 
 /* ---- Stores -------------------------------------------------------------- */
 
-/* Calls f(j) for j < n, spread over the block such that each warp writes whole
- * lines of 128 bytes if element 0 is at `to`. */
+/* Calls f(j) for all j < n; the threads of the block share the calls. If f(j)
+ * writes element j of `to`, each warp writes whole cache lines of 128 bytes. */
 template <unsigned block, class T, class F>
 __device__ __forceinline__ void along_lines(const T *to, unsigned n, F f)
 {
@@ -236,8 +243,9 @@ __device__ __forceinline__ void along_lines(const T *to, unsigned n, F f)
       f(j - skew);
 }
 
-/* Copies n elements from shared memory. It may read bytes before them in the
- * same 4-byte word. Small elements are moved in words of 4 bytes. */
+/* Copies n elements from shared memory to global memory. Elements of 1 or 2
+ * bytes are copied in words of 4 bytes. The copy may read bytes that precede the
+ * first element in the same 4-byte word. */
 template <unsigned block, unsigned size> struct run_copier {
   template <class T>
   static __device__ __forceinline__ void copy(T *to, const T *from, unsigned n)
@@ -253,7 +261,7 @@ template <unsigned block, unsigned size> struct run_copier {
     const unsigned end = past + n * size; /* bytes from `words` on */
 
     along_lines<block>(words, (end + 3) / 4, [&](unsigned w) {
-      const unsigned at = w * 4 - past + skip; /* its first byte in source */
+      const unsigned at = w * 4 - past + skip; /* byte offset in `source` */
 
       if (w * 4 >= past && w * 4 + 4 <= end &&
           (at % 4 == 0 || (at | 3u) + 5 <= skip + n * size)) {

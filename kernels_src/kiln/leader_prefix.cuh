@@ -1,24 +1,25 @@
-/* leader_prefix.cuh -- single-pass prefix over very many tiles. Block 0 holds no
- * tile. It reads the totals of the others as they are published, and publishes for
- * each tile the exclusive prefix over the tiles before it.
+/* leader_prefix.cuh -- single-pass prefix over very many tiles. Block 0, the leader
+ * block, holds no tile. It reads the totals that the other blocks publish, and publishes
+ * for each tile the exclusive prefix over the preceding tiles.
  *
- * Problem: with a decoupled look-back (look_back.cuh), each of hundreds of waiting
- * tiles reads a window of the others' descriptors again and again.
- * Idea: here a waiting tile polls one descriptor of its own, and only the leader
- * block reads all totals. A look-back has the lower latency, but this needs less
- * traffic. On an H200, a select of 2^28 elements in 32,768 tiles takes 432 us with
- * leader prefixes, 485 with look-backs and 397 if it waited for nothing; a scan takes
- * 515 and 558 us.
- * Invariant: one warp combines rows of 32 tiles by one scan each, starting with the
- * total of the rows before. The order is fixed, so the bits of the result do not
+ * Problem: with a decoupled look-back (look_back.cuh), hundreds of tiles wait at the same
+ * time. Each of them reads a window of descriptors of other tiles again and again.
+ * Idea: a waiting tile polls only its own prefix descriptor, and only the leader block
+ * reads all totals. A look-back has lower latency, but leader prefixes need less memory
+ * traffic. On an H200, a select of 2^28 elements in 32,768 tiles takes 432 us with leader
+ * prefixes and 485 us with look-backs. It would take 397 us if no tile had to wait. A scan
+ * takes 515 us with leader prefixes and 558 us with look-backs.
+ * Invariant: one warp combines rows of 32 tiles. It scans each row and starts with the
+ * total of the preceding rows. The order is fixed, so the bits of the result do not
  * depend on when tiles publish. Blocks start in the order of their index, so block 0
  * is running.
- * Cost: few and whole cache lines, since the leader's requests queue with those of
- * the other blocks on its SM. More rows per poll, two polls in flight, several warps
- * with a row each, and several tiles per lane were all slower (440 to 930 us).
+ * Cost: the leader reads few cache lines, and reads them whole, because its requests
+ * queue with the requests of the other blocks on its SM. More rows per poll, two polls in
+ * flight, several warps with a row each, and several tiles per lane were all slower (440
+ * to 930 us).
  *
- * The words are aligned to 16 bytes: first a descriptor per tile for its total, then
- * one per tile for its prefix (tags as in look_back.cuh). */
+ * The descriptors are aligned to 16 bytes. The first `tiles` descriptors hold the totals,
+ * and the next `tiles` descriptors hold the prefixes. Tags are those of look_back.cuh. */
 #ifndef KILN_LEADER_PREFIX_CUH
 #define KILN_LEADER_PREFIX_CUH
 
@@ -27,9 +28,9 @@
 namespace kiln
 {
 
-/* The progress of the leader's warp. */
+/* The state of the warp that publishes all prefixes. */
 template <class T, class Op> struct leader_prefix {
-  /* rows that are polled together: about four cache lines */
+  /* number of rows per poll, which is about four cache lines */
   enum : unsigned { batch = sizeof(T) > 4 ? 2 : 4 };
 
   unsigned long long *words;
@@ -38,8 +39,8 @@ template <class T, class Op> struct leader_prefix {
   const Op op;
   const T identity;
   unsigned long long first; /* first tile of the current row */
-  unsigned served;          /* number of its tiles that have their prefix */
-  T before;                 /* reduction over all rows before */
+  unsigned served; /* number of published prefixes in the current row */
+  T before;        /* reduction over all preceding rows */
 
   __device__ __forceinline__ void publish(unsigned long long tile, T value)
   {
@@ -47,9 +48,9 @@ template <class T, class Op> struct leader_prefix {
                  descriptor_tag(epoch, status_prefix));
   }
 
-  /* Publishes the prefixes of the current row's tiles up to the first one whose
-   * total is missing. Returns whether the row is complete, and then advances to
-   * the next one. */
+  /* Publishes the prefixes of the tiles of the current row, up to the first tile
+   * whose total is not published yet. If the row is complete, advances to the
+   * next row and returns true. */
   __device__ __forceinline__ bool serve(const tile_descriptor<T> &seen)
   {
     const unsigned long long tile = first + lane();
@@ -95,8 +96,8 @@ template <class T, class Op> struct leader_prefix {
   }
 };
 
-/* Publishes the prefix of every tile. All threads of block 0 call it.
- * Reductions begin with `start`. */
+/* Publishes the prefix of every tile. All threads of block 0 call it. Every
+ * prefix includes the initial value `start`. */
 template <class T, class Op>
 __device__ __forceinline__ void
 leader_publish_prefixes(unsigned long long *words, unsigned long long tiles,

@@ -1,23 +1,23 @@
 /* look_back.cuh -- single-pass prefix over tiles by decoupled look-back (Merrill and
  * Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016).
  *
- * Problem: a tile needs the reduction over all tiles before it, and a pass of its own
- * for these prefixes would read the input twice.
- * Idea: each tile publishes its total, then combines what the tiles before it have
- * published, back to the nearest one that has published its prefix. It then publishes
- * its own prefix.
+ * Problem: each tile needs the reduction over all preceding tiles. A separate pass that
+ * computes these prefixes would read the input twice.
+ * Idea: each tile publishes its total. Then it combines the totals of the preceding
+ * tiles, back to the nearest tile that has already published its prefix. Finally the
+ * tile publishes its own prefix.
  *
- * Tile descriptors: a value travels in 64-bit words, one per 32 bits of it. The upper
- * half of a word is a tag, epoch << 2 | status; the lower half is payload. A 64-bit
- * word arrives as a whole, so neither fences nor flags are needed. A word with
- * another epoch counts as empty, so nothing is cleared between launches.
+ * A tile descriptor consists of 64-bit words, one per 32 bits of the value. The upper
+ * half of a word is a tag, epoch << 2 | status, and the lower half is payload. A 64-bit
+ * store is atomic, so neither fences nor flags are needed. A word with a different epoch
+ * counts as empty, so no descriptor has to be cleared between launches.
  * Invariant: a tile waits only for tiles of a lower index, and blocks start in the
- * order of their index. So every tile that another one waits for is running or done.
+ * order of their index. So every tile that another tile waits for is running or done.
  *
- * Two orders of combination: tile_look_back() combines with the nearest prefix that
- * it finds, for operations whose result does not depend on the order (integers,
- * minimum, maximum). tile_chain has one fixed order per tile, for floating point and
- * for the caller's own operations. */
+ * There are two orders of combination. tile_look_back() combines with the nearest
+ * published prefix. It is for operations whose result does not depend on the order, such
+ * as integer sums, minimum and maximum. tile_chain has one fixed order per tile. It is
+ * for floating-point sums and for the user's operations. */
 #ifndef KILN_LOOK_BACK_CUH
 #define KILN_LOOK_BACK_CUH
 
@@ -27,15 +27,15 @@ namespace kiln
 {
 
 enum : unsigned {
-  status_partial = 1, /* the tile's own total */
-  status_prefix = 2,  /* the reduction over all tiles up to this one */
-  /* The tile's own total, and nothing before it matters: a segment begins
-   * inside it. */
+  status_partial = 1, /* the value is the total of the tile */
+  status_prefix = 2,  /* the value is the reduction over tiles 0 to this tile */
+  /* A segment starts inside the tile. The value is the tile's total from that
+   * start on, and the preceding tiles do not affect later tiles. */
   status_reset = 3
 };
 
-/* Nanoseconds between two polls of missing descriptors: a small part of a round
- * trip to memory. */
+/* Nanoseconds between two polls of descriptors that are not published yet. The
+ * default is a small part of the latency of a load from memory. */
 #ifndef KILN_BACKOFF
 #define KILN_BACKOFF 20
 #endif
@@ -57,8 +57,8 @@ template <class T> struct descriptor_words {
   enum : unsigned { count = (sizeof(T) + 3) / 4 };
 };
 
-/* Publishes a value. One thread calls it. `words` points to the first tile's
- * descriptor. */
+/* Stores a value and the tag `mark` in the descriptor of `tile`. One thread
+ * calls it. `words` points to the descriptor of tile 0. */
 template <class T>
 __device__ __forceinline__ void tile_publish(unsigned long long *words,
                                              unsigned long long tile, T value,
@@ -74,7 +74,7 @@ __device__ __forceinline__ void tile_publish(unsigned long long *words,
                static_cast<unsigned long long>(mark) << 32 | payload[k]);
 }
 
-/* The words of a descriptor as they were read. */
+/* A copy of the words of one tile descriptor. */
 template <class T> struct tile_descriptor {
   unsigned long long word[descriptor_words<T>::count];
 };
@@ -92,8 +92,9 @@ descriptor_load(const unsigned long long *words, unsigned long long tile)
   return seen;
 }
 
-/* Returns the status, and sets *value unless the status is 0. A value of
- * several words counts only if all words carry the same tag. */
+/* Returns the status of a descriptor, and its value in *value. Returns 0 if the
+ * descriptor is empty, which leaves *value undefined. A descriptor of several
+ * words counts as empty unless all words have the same tag. */
 template <class T>
 __device__ __forceinline__ unsigned descriptor_read(tile_descriptor<T> seen,
                                                     unsigned epoch, T *value)
@@ -112,7 +113,8 @@ __device__ __forceinline__ unsigned descriptor_read(tile_descriptor<T> seen,
   return whole && mark >> 2 == epoch ? mark & 3u : 0;
 }
 
-/* Reads what a tile has published. Does not wait. */
+/* Reads the descriptor of `tile` without waiting. The return value and *value
+ * are those of descriptor_read(). */
 template <class T>
 __device__ __forceinline__ unsigned tile_peek(const unsigned long long *words,
                                               unsigned long long tile,
@@ -121,16 +123,17 @@ __device__ __forceinline__ unsigned tile_peek(const unsigned long long *words,
   return descriptor_read(descriptor_load<T>(words, tile), epoch, value);
 }
 
-/* Returns the reduction over all tiles before `tile` (> 0), in every lane. One
- * whole warp calls it. Each step reads 32 tiles, the nearest one in lane 31, so
- * the order of the operands is kept. */
+/* Waits for the tiles before `tile` and returns their reduction in every lane.
+ * `tile` is greater than 0. One whole warp calls the function. Each step reads
+ * 32 descriptors. Lane 31 reads the nearest tile, which keeps the operands in
+ * order. */
 template <class T, class Op>
 __device__ __forceinline__ T tile_look_back(const unsigned long long *words,
                                             unsigned long long tile,
                                             unsigned epoch, Op op, T identity)
 {
   T before = identity;
-  unsigned long long end = tile; /* tiles below it are not combined yet */
+  unsigned long long end = tile; /* tiles below `end` are not combined yet */
 
   for (;;) {
     const unsigned long long distance = warp_size - lane();
@@ -157,21 +160,24 @@ __device__ __forceinline__ T tile_look_back(const unsigned long long *words,
   }
 }
 
-/* ---- The fixed order ------------------------------------------------
- * Tiles form groups of `each`. The value of a group is the reduction of its
- * totals from the left. The prefix of a group is the reduction of the groups
- * before it from the left, and the last tile of a group publishes the prefix of
- * the next one. So it does not matter which prefix a look-back finds: it
- * combines the groups after that prefix in the same order as the owner of a
- * later prefix did, to the same bits. One whole warp calls before() once its
- * own tile's total is published. Earlier, the tiles before it would not be
- * there either, and polling takes time of the memory system. The last lane
- * reads the tile's own group, and each other lane reads one group before it, so
- * a prefix advances 31 groups per step. `each` is the number of tiles that a
- * lane reads at once: 1, 2, 4 or 8. `resets` states whether tiles may publish
- * status_reset. */
+/* ---- Look-back in a fixed order -------------------------------------
+ * `each` consecutive tiles form a group. The value of a group is the reduction
+ * of the totals of its tiles, from left to right. The prefix of a group is the
+ * reduction of the values of the preceding groups, from left to right. The last
+ * tile of a group publishes the prefix of the next group.
+ * Invariant: the bits of a prefix do not depend on the published prefix that a
+ * look-back starts from. Every look-back combines the groups after that prefix
+ * in the same order.
+ * One whole warp calls before() after the total of its tile is published. An
+ * earlier call would poll in vain, because preceding tiles publish at about the
+ * same time, and polls load the memory system. The last lane reads the group
+ * that contains the tile. Each other lane reads one preceding group, so a prefix
+ * advances by 31 groups per step.
+ * `each` is also the number of descriptors that a lane reads at a time. It is 1,
+ * 2, 4 or 8. `resets` states whether tiles may publish status_reset. */
 
-/* Operations whose result does not depend on the order of the operands. */
+/* any_order<Op, T>::value states whether the result of operation Op on type T is
+ * independent of the order of the operands. */
 template <class Op, class T> struct any_order {
   enum : bool { value = false };
 };
@@ -191,8 +197,8 @@ KILN_ANY_ORDER(long long)
 KILN_ANY_ORDER(unsigned long long)
 #undef KILN_ANY_ORDER
 
-/* Loads n adjacent words, two at a time if n is even. `from` is then aligned to
- * 16 bytes. */
+/* Loads n consecutive 64-bit words. If n is even, each access loads two words,
+ * and `from` must be a multiple of 16. */
 template <unsigned n>
 __device__ __forceinline__ void words_load(const unsigned long long *from,
                                            unsigned long long (&to)[n])
@@ -222,10 +228,10 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     n_words = descriptor_words<T>::count
   };
 
-  unsigned long long *words; /* aligned to 16 bytes */
+  unsigned long long *words; /* tile descriptors, aligned to 16 bytes */
   unsigned epoch;
   Op op;
-  T identity, start; /* `start` is the value that the scan starts with */
+  T identity, start; /* `start`: initial value of the scan */
 
   __device__ __forceinline__ tile_chain(unsigned long long *all,
                                         unsigned launch, Op reduce_group,
@@ -235,11 +241,11 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
   {
   }
 
-  /* What a lane has read of its group. */
+  /* The descriptors of one group as one lane has read them. */
   struct view {
     unsigned state[each];
     T value[each];
-    unsigned n; /* number of its tiles that count: those before this tile */
+    unsigned n; /* number of tiles of the group that precede the calling tile */
 
     __device__ __forceinline__ bool is_prefix() const
     {
@@ -256,8 +262,9 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     }
   };
 
-  /* Returns the reduction over the tiles that count, from the last reset on if
-   * there is one. */
+  /* Returns the reduction over the first v.n tiles of a group. If one of these
+   * tiles is a reset, the reduction starts at the last reset, and *reset is
+   * true. */
   __device__ __forceinline__ T reduce_group(const view &v, bool *reset) const
   {
     T all = v.value[0];
@@ -274,11 +281,11 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     return all;
   }
 
-  /* Combines x with lanes from `first` up to the one before the tile's own
-   * group, in order. */
+  /* Returns the reduction of x and the values `mine` of lanes `first` to
+   * own_lane - 1, in the order of the lanes. */
   __device__ __forceinline__ T behind(T x, T mine, unsigned first) const
   {
-    enum { batch = 4 }; /* shuffles in flight */
+    enum { batch = 4 }; /* number of shuffles in flight */
 
     if (any_order<Op, T>::value) {
       const bool counts = lane() >= first && lane() < own_lane;
@@ -317,8 +324,10 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     }
   }
 
-  /* Waits until enough of the visible groups is published. Returns the last
-   * lane whose prefix is known at or before its group. */
+  /* Waits until one lane's group has a known prefix and all later groups of the
+   * warp are published. Returns the last lane whose group has a known prefix.
+   * The prefix is known if it is published, if a tile of the group is a reset,
+   * or if the group precedes tile 0. */
   __device__ __forceinline__ unsigned look(view &v, long long group) const
   {
     unsigned known = 0;
@@ -350,10 +359,10 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     }
   }
 
-  /* Returns the reduction over `start` and all tiles before `tile`, in every
-   * lane. `own` is the total of `tile`, and `own_reset` states whether it was
-   * published as a reset. The last tile of a group also publishes the next
-   * group's prefix. */
+  /* Returns, in every lane, the reduction over `start` and all tiles before
+   * `tile`. `own` is the total of `tile`. `own_reset` states whether the tile
+   * has published its total as a reset. If `tile` is the last tile of a group,
+   * the function also publishes the prefix of the next group. */
   __device__ __forceinline__ T before(unsigned long long tile, T own,
                                       bool own_reset) const
   {
@@ -374,9 +383,9 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
                        last);
     x = behind(x, mine, last + 1);
     if (lane() == own_lane) {
-      /* in the order of the others: first the group by itself, then with its
-       * prefix */
-      const bool alone = last == own_lane; /* the group begins with a reset */
+      /* The order is that of all tiles: the group is reduced first, and the
+       * result is then combined with the group's prefix. */
+      const bool alone = last == own_lane; /* the group contains a reset */
 
       if (place == each - 1) {
         const T group_total = own_reset || v.n == 0 ? own : op(mine, own);

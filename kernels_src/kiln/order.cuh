@@ -1,7 +1,6 @@
-/* order.cuh -- which of two keys comes first in a sorted sequence, unless the caller
- * gives an order: the order in which kiln_sort() leaves keys. Integers have their
- * usual order. Floats have IEEE total order, except that all NaNs are equal and follow
- * +infinity. -0 precedes +0. */
+/* order.cuh -- the default order of keys, which is the order that kiln_sort() produces.
+ * Integers have their usual order. Floats have the IEEE total order, except that all
+ * NaNs are equal and follow +infinity. So -0 precedes +0. */
 #ifndef KILN_ORDER_CUH
 #define KILN_ORDER_CUH
 
@@ -10,7 +9,8 @@
 namespace kiln
 {
 
-/* Maps floats to unsigned numbers of the same order. */
+/* Maps a float to an unsigned integer such that integers compare in the order
+ * of the floats. */
 __device__ __forceinline__ unsigned order_bits(float v)
 {
   const unsigned bits = __float_as_uint(v);

@@ -1,12 +1,12 @@
-/* ordered_reduce.cuh -- reductions over groups of lanes and blocks for values of any
- * size, and results that travel from block to block within one launch.
+/* ordered_reduce.cuh -- reductions over groups of lanes and over blocks for values of any
+ * size, and the combination of the results of several blocks within one launch.
  *
- * Every reduction keeps the order: lower lanes, warps and slots are the left operands,
- * so the operation need not commute.
+ * Every reduction keeps the order of its operands. The left operand comes from the lower
+ * lane, warp or slot, so the operation need not commute.
  *
- * A block's result travels in a tile descriptor (look_back.cuh). The block that
- * combines the results polls until all are there, so neither a second kernel nor a
- * fence is needed, and descriptors of earlier launches count as empty. */
+ * A block publishes its result in a tile descriptor (look_back.cuh). One block polls the
+ * descriptors until all results are published, and combines the results. So neither a
+ * second kernel nor a fence is needed. Descriptors of earlier launches count as empty. */
 #ifndef KILN_ORDERED_REDUCE_CUH
 #define KILN_ORDERED_REDUCE_CUH
 
@@ -15,8 +15,8 @@
 namespace kiln
 {
 
-/* Returns the value of lane() + distance, of any size. Lanes at the upper end
- * get their own value. */
+/* Returns the value that lane lane() + distance passes, for values of any size.
+ * The last `distance` lanes of the warp get their own value. */
 template <class T>
 __device__ __forceinline__ T lane_down(T value, unsigned distance)
 {
@@ -42,8 +42,8 @@ template <unsigned lanes, bool whole, class T, class Op> struct group_reducer {
   }
 };
 
-/* Whole warps of small values use the prelude's functions, which know single
- * instructions. */
+/* Reductions of values of at most 16 bytes over whole warps use the functions of
+ * prelude.cuh, which use the redux instruction where possible. */
 template <unsigned lanes, class T, class Op>
 struct group_reducer<lanes, true, T, Op> {
   static __device__ __forceinline__ T first(T value, Op op)
@@ -52,9 +52,9 @@ struct group_reducer<lanes, true, T, Op> {
   }
 };
 
-/* Returns the reduction over each group of `lanes` adjacent lanes (a power of
- * two up to 32) in the group's first lane, and an undefined value in the
- * others. Every lane of the warp calls it. */
+/* Returns the reduction over each group of `lanes` consecutive lanes in the
+ * first lane of the group. The other lanes get an undefined value. `lanes` is a
+ * power of two up to 32. Every lane of the warp calls the function. */
 template <unsigned lanes, class T, class Op>
 __device__ __forceinline__ T group_reduce(T value, Op op)
 {
@@ -62,9 +62,9 @@ __device__ __forceinline__ T group_reduce(T value, Op op)
          Op > ::first(value, op);
 }
 
-/* Returns the reduction over a block of `threads`, in thread 0. Contains one
- * barrier. The caller needs another one before the next collective that uses
- * the block's scratch. */
+/* Returns the reduction over a block of `threads` threads, in thread 0. Contains
+ * one barrier. The caller needs another barrier before the next collective that
+ * uses block_scratch(). */
 template <unsigned threads, class T, class Op>
 __device__ __forceinline__ T block_reduce_wide(T value, Op op)
 {
@@ -89,8 +89,8 @@ __device__ __forceinline__ T block_reduce_wide(T value, Op op)
   return value;
 }
 
-/* The number of results that a lane may poll at once without running out of
- * registers: at most `wanted`. */
+/* Returns the number of results that a lane can poll at the same time without
+ * register spills. The number is at most `wanted`. */
 template <class T>
 __device__ constexpr unsigned results_in_flight(unsigned wanted)
 {
@@ -138,7 +138,7 @@ __device__ __forceinline__ T result_value(const tile_descriptor<T> &seen)
   return value;
 }
 
-/* Publishes a block's result for results_combine(). One thread calls it. */
+/* Publishes the result of a block for results_combine(). One thread calls it. */
 template <class T>
 __device__ __forceinline__ void result_publish(unsigned long long *words,
                                                unsigned long long slot, T value,
@@ -147,10 +147,11 @@ __device__ __forceinline__ void result_publish(unsigned long long *words,
   tile_publish(words, slot, value, descriptor_tag(epoch, status_partial));
 }
 
-/* Returns the reduction over results 0 to n - 1, in lane 0. One whole warp
- * calls it. Each lane polls `at_once` results before it uses any. If `ordered`,
- * the operands have the order of the slots; otherwise their order depends on n
- * alone. The publishing blocks must have a lower index. */
+/* Waits for the results in slots 0 to n - 1 and returns their reduction in lane
+ * 0. One whole warp calls the function. Each lane polls `at_once` results at a
+ * time. If `ordered` is true, the operands are combined in the order of the
+ * slots. Otherwise their order depends on n alone. The publishing blocks must
+ * have a lower index than the calling block. */
 template <unsigned at_once, bool ordered, class T, class Op>
 __device__ __forceinline__ T results_combine(const unsigned long long *words,
                                              unsigned n, unsigned epoch, Op op,
@@ -178,7 +179,7 @@ __device__ __forceinline__ T results_combine(const unsigned long long *words,
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
         all_here = all_here && result_ready(seen[k], tag);
-    } while (!warp_all(all_here)); /* all lanes leave the loop together */
+    } while (!warp_all(all_here)); /* uniform: all lanes leave the loop */
     if (ordered) {
       T mine = result_value(seen[0]);
 

@@ -1,29 +1,33 @@
-/* prelude.cuh -- warp and block collectives: one spelling, several bodies.
+/* prelude.cuh -- warp and block collectives. Each function has one name and several
+ * implementations, one per generation of GPU.
  *
- * The traits of the target choose the body. Each trait can be overridden:
- *   KILN_HAS_SHFL   1: register shuffles; 0: through shared memory
- *   KILN_HAS_VOTE   1: vote instructions; 0: through shuffles or their replacement
- *   KILN_HAS_ITS    1: lanes of a warp may diverge (independent thread scheduling), so
- *                   shared-memory bodies call __syncwarp(); 0: lanes run in lock-step,
- *                   and volatile accesses in program order are enough
- *   KILN_HAS_MATCH  1: match instruction; 0: a loop of votes
- *   KILN_HAS_REDUX  1: one instruction for 32-bit integer reductions
- * A program may define these before it includes this file:
- *   KILN_MAX_BLOCK  largest number of threads per block; sizes the scratch of the
- *                   shared-memory bodies at 4 bytes per thread
- *   KILN_FLAT_BLOCK 1: every block is one-dimensional and has exactly KILN_MAX_BLOCK
- *                   threads, which saves a few instructions
+ * Macros that describe the target select the implementation. A program may override
+ * each macro:
+ *   KILN_HAS_SHFL   1 selects register shuffles; 0 exchanges values in shared memory
+ *   KILN_HAS_VOTE   1 selects vote instructions; 0 computes votes by shuffles
+ *   KILN_HAS_ITS    1 means that lanes of a warp may diverge (independent thread
+ *                   scheduling), so shared-memory implementations call __syncwarp();
+ *                   0 means that lanes run in lock-step, where volatile accesses in
+ *                   program order are enough
+ *   KILN_HAS_MATCH  1 selects the match instruction; 0 selects a loop of votes
+ *   KILN_HAS_REDUX  1 selects the redux instruction for 32-bit integer reductions
+ * A program may define these macros before it includes this file:
+ *   KILN_MAX_BLOCK  largest number of threads per block; the shared-memory
+ *                   implementations reserve 4 bytes of scratch per thread
+ *   KILN_FLAT_BLOCK 1 means that every block is one-dimensional and has exactly
+ *                   KILN_MAX_BLOCK threads, which saves a few instructions
  *
- * Who has to call: for warp_ functions, votes and shuffles every lane of the warp; for
- * block_ functions every thread of the block. Blocks hold a multiple of 32 threads in
- * any shape. Threads count in x, then y, then z.
+ * Every lane of the warp has to call the warp_ functions, the votes and the shuffles.
+ * Every thread of the block has to call the block_ functions. A block has a multiple
+ * of 32 threads and any shape. Threads are numbered in x, then y, then z.
  *
- * Values are trivial types of at most 16 bytes. Functors are associative and called
- * as op(left, right) with lower threads on the left, so they need not commute. Every
- * reduction has one fixed order: the same input gives the same bits.
+ * Values have trivial types of at most 16 bytes. Functors are associative. They are
+ * called as op(left, right), where the left operand comes from the lower threads, so
+ * functors need not commute. Every reduction has one fixed order, so the same input
+ * gives the same bits.
  *
- * Scratch is static shared memory inside these functions. The caller reserves nothing,
- * and calls may follow each other without a barrier in between.
+ * The functions declare their scratch as static shared memory. The caller reserves
+ * nothing, and consecutive calls need no barrier between them.
  *
  * Sources: warp reductions and scans by doubling distances (Hillis and Steele, Data
  * Parallel Algorithms, 1986); reductions over registers first, then warps (Harris,
@@ -35,18 +39,17 @@
 #ifdef __CUDA_ARCH__
 #define KILN_ARCH (__CUDA_ARCH__ / 10)
 #else
-#define KILN_ARCH 90 /* the pass of nvcc over the host code */
+#define KILN_ARCH 90 /* value in nvcc's compilation of the host code */
 #endif
 #endif
-/* A program can be compiled with only some of its kernels, by KILN_APART=1
- * and KILN_ONLY_name=1 for each of them. #if KILN_MAKES(name) encloses each
- * kernel. */
+/* With KILN_APART=1, a program compiles only those kernels for which
+ * KILN_ONLY_name=1 is defined. #if KILN_MAKES(name) encloses each kernel. */
 #ifndef KILN_APART
 #define KILN_APART 0
 #endif
 #define KILN_MAKES(kernel) (!KILN_APART || KILN_ONLY_##kernel)
 #if KILN_APART
-#pragma nv_diag_suppress 177 /* functions that only the omitted kernels use */
+#pragma nv_diag_suppress 177 /* unused functions, called by omitted kernels */
 #endif
 #ifndef KILN_WARP_SIZE
 #define KILN_WARP_SIZE 32
@@ -118,10 +121,10 @@ __device__ __forceinline__ unsigned warp()
 }
 
 /* ---- Operations -----------------------------------------------------
- * identity<T>() is the value that changes nothing, and the result for empty
- * input. */
+ * identity<T>() returns the identity of the operation: combining it with x
+ * gives x. The identity is also the result for empty input. */
 
-template <class T> struct limits { /* integers */
+template <class T> struct limits { /* limits of integer types */
   static constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
   static __device__ __forceinline__ T top()
   {
@@ -177,8 +180,9 @@ struct prod {
   }
 };
 
-/* A NaN makes the result NaN, and -0 is less than +0. So the result does not
- * depend on the order, unlike that of plain comparisons. */
+/* The minimum of floats is NaN if an operand is NaN, and -0 is less than +0.
+ * So the result does not depend on the order of the operands. With the operator
+ * < alone it would. */
 struct min {
   template <class T> __device__ __forceinline__ T operator()(T a, T b) const
   {
@@ -266,9 +270,10 @@ struct bit_xor {
 
 enum class move { from, down, up, across };
 
-/* Returns one word of another lane. `arg` is the lane (from), a distance (down,
- * up) or a mask (across). A source outside of the warp gives the lane's own
- * word. */
+/* Returns the 32-bit word that another lane passes. `arg` is the number of that
+ * lane (move::from), a distance (move::down, move::up) or an XOR mask
+ * (move::across). If the source is outside of the warp, the calling lane gets
+ * its own word. */
 template <move how>
 __device__ __forceinline__ unsigned shuffle_word(unsigned word, unsigned arg)
 {
@@ -300,7 +305,7 @@ __device__ __forceinline__ unsigned shuffle_word(unsigned word, unsigned arg)
 #endif
   word = row[source];
 #if KILN_HAS_ITS
-  __syncwarp(); /* before the next call overwrites the row */
+  __syncwarp(); /* the next call overwrites the row */
 #endif
   return word;
 #endif
@@ -322,37 +327,37 @@ __device__ __forceinline__ T shuffle_any(T value, unsigned arg)
   return value;
 }
 
-/* Returns the value of lane `source` (modulo 32). */
+/* Returns the value that lane `source` modulo 32 passes. */
 template <class T>
 __device__ __forceinline__ T shuffle(T value, unsigned source)
 {
   return shuffle_any<move::from>(value, source);
 }
 
-/* Returns the value of lane() + distance. Lanes at the upper end get their own
- * value. */
+/* Returns the value that lane lane() + distance passes. The last `distance`
+ * lanes of the warp get their own value. */
 template <class T>
 __device__ __forceinline__ T shuffle_down(T value, unsigned distance)
 {
   return shuffle_any<move::down>(value, distance);
 }
 
-/* Returns the value of lane() - distance. Lanes at the lower end get their own
- * value. */
+/* Returns the value that lane lane() - distance passes. The first `distance`
+ * lanes of the warp get their own value. */
 template <class T>
 __device__ __forceinline__ T shuffle_up(T value, unsigned distance)
 {
   return shuffle_any<move::up>(value, distance);
 }
 
-/* Returns the value of lane() ^ mask. */
+/* Returns the value that lane lane() ^ mask passes. */
 template <class T>
 __device__ __forceinline__ T shuffle_xor(T value, unsigned mask)
 {
   return shuffle_any<move::across>(value, mask);
 }
 
-/* Returns the value of one lane in all lanes. */
+/* Returns, in every lane, the value that lane `source` passes. */
 template <class T>
 __device__ __forceinline__ T warp_broadcast(T value, unsigned source)
 {
@@ -361,7 +366,7 @@ __device__ __forceinline__ T warp_broadcast(T value, unsigned source)
 
 /* ---- Votes --------------------------------------------------------------- */
 
-/* Returns a mask in which bit i is set if lane i's condition holds. */
+/* Returns a mask in which bit i is set if the condition of lane i is true. */
 __device__ __forceinline__ unsigned warp_ballot(bool condition)
 {
 #if KILN_HAS_VOTE
@@ -394,7 +399,7 @@ __device__ __forceinline__ bool warp_all(bool condition)
 #endif
 }
 
-/* Returns the mask of the lanes whose word equals the calling lane's. */
+/* Returns the mask of the lanes that pass the same word as the calling lane. */
 __device__ __forceinline__ unsigned warp_match(unsigned word)
 {
 #if KILN_HAS_MATCH
@@ -402,7 +407,7 @@ __device__ __forceinline__ unsigned warp_match(unsigned word)
 #else
   unsigned rest = full_warp, mine = 0;
 
-  while (rest != 0) { /* every lane makes the same number of rounds */
+  while (rest != 0) { /* all lanes run the same number of iterations */
     const unsigned first = static_cast<unsigned>(__ffs(rest)) - 1;
     const unsigned same = warp_ballot(word == warp_broadcast(word, first));
 
@@ -416,7 +421,8 @@ __device__ __forceinline__ unsigned warp_match(unsigned word)
 
 /* ---- Warp reduce and scan ------------------------------------------------ */
 
-/* Returns the reduction over the first n lanes (1 to 32), in lane 0 only. */
+/* Returns the reduction over the first n lanes, in lane 0 only. n is 1 to
+ * 32. */
 template <class T, class Op>
 __device__ __forceinline__ T warp_reduce_first_n(T value, Op op, unsigned n)
 {
@@ -431,8 +437,8 @@ __device__ __forceinline__ T warp_reduce_first_n(T value, Op op, unsigned n)
 }
 
 template <class T, class Op> struct warp_reducer {
-  /* Lane 0 gets the result. It needs no guard, since what upper lanes compute
-   * is discarded. */
+  /* Returns the reduction over the warp in lane 0. Other lanes get an undefined
+   * value, so the loop needs no bounds check. */
   static __device__ __forceinline__ T first(T value, Op op)
   {
 #pragma unroll
@@ -470,14 +476,14 @@ KILN_REDUX(int, max, __reduce_max_sync)
 #undef KILN_REDUX
 #endif
 
-/* Returns the reduction over the warp, in every lane. */
+/* Returns, in every lane, the reduction over the warp. */
 template <class T, class Op>
 __device__ __forceinline__ T warp_reduce(T value, Op op)
 {
   return warp_reducer<T, Op>::all(value, op);
 }
 
-/* Returns the reduction over lanes 0 to the calling one. */
+/* Returns the reduction over lanes 0 to lane(), the calling lane included. */
 template <class T, class Op>
 __device__ __forceinline__ T warp_scan_inclusive(T value, Op op)
 {
@@ -491,8 +497,8 @@ __device__ __forceinline__ T warp_scan_inclusive(T value, Op op)
   return value;
 }
 
-/* Returns the reduction over the lanes below the calling one, and `identity` in
- * lane 0. */
+/* Returns the reduction over the lanes below the calling lane. Lane 0 gets
+ * `identity`. */
 template <class T, class Op>
 __device__ __forceinline__ T warp_scan_exclusive(T value, Op op, T identity)
 {
@@ -503,7 +509,8 @@ __device__ __forceinline__ T warp_scan_exclusive(T value, Op op, T identity)
 
 /* ---- Block --------------------------------------------------------------- */
 
-/* Scratch for one value per warp, shared by all types and functions. */
+/* Returns shared memory for one value per warp. All types and all block_
+ * functions use the same memory. */
 template <class T> __device__ __forceinline__ T *block_scratch()
 {
   __shared__ uint4 storage[32];
@@ -511,7 +518,7 @@ template <class T> __device__ __forceinline__ T *block_scratch()
   return reinterpret_cast<T *>(storage);
 }
 
-/* Returns the reduction over the block, in every thread. */
+/* Returns, in every thread, the reduction over the block. */
 template <class T, class Op>
 __device__ __forceinline__ T block_reduce(T value, Op op)
 {
@@ -527,9 +534,10 @@ __device__ __forceinline__ T block_reduce(T value, Op op)
   return warp_broadcast(warp_reduce_first_n(value, op, warps), 0);
 }
 
-/* The same for a block of `threads`, with the result in thread 0 only and with
- * one barrier. Use it once per kernel, or put a barrier before the next
- * collective. Warps other than the first one are done at the barrier. */
+/* Returns the reduction over a block of `threads` threads, in thread 0 only.
+ * The function contains one barrier, unlike block_reduce(). Call it once per
+ * kernel, or put a barrier before the next collective. All warps except warp 0
+ * return directly after the barrier. */
 template <unsigned threads, class T, class Op>
 __device__ __forceinline__ T block_reduce_first(T value, Op op)
 {
@@ -553,8 +561,8 @@ __device__ __forceinline__ T block_reduce_first(T value, Op op)
   return value;
 }
 
-/* Returns the reduction over the warps below this one. Warp 0 gets an undefined
- * value. */
+/* Returns the reduction over the warps below the calling warp. Each warp passes
+ * its total in its last lane. Warp 0 gets an undefined value. */
 template <class T, class Op>
 __device__ __forceinline__ T block_before(T value, Op op)
 {
@@ -570,7 +578,8 @@ __device__ __forceinline__ T block_before(T value, Op op)
   return warp_broadcast(warp_scan_inclusive(total, op), warp() - 1);
 }
 
-/* Returns the reduction over threads 0 to the calling one. */
+/* Returns the reduction over threads 0 to thread(), the calling thread
+ * included. */
 template <class T, class Op>
 __device__ __forceinline__ T block_scan_inclusive(T value, Op op)
 {
@@ -580,8 +589,8 @@ __device__ __forceinline__ T block_scan_inclusive(T value, Op op)
   return warp() == 0 ? mine : op(before, mine);
 }
 
-/* Returns the reduction over the threads below the calling one, and `identity`
- * in thread 0. */
+/* Returns the reduction over the threads below the calling thread. Thread 0
+ * gets `identity`. */
 template <class T, class Op>
 __device__ __forceinline__ T block_scan_exclusive(T value, Op op, T identity)
 {
@@ -594,7 +603,7 @@ __device__ __forceinline__ T block_scan_exclusive(T value, Op op, T identity)
   return lane() == 0 ? before : op(before, below);
 }
 
-/* Returns the value of one thread in all threads. */
+/* Returns, in every thread, the value that thread `source` passes. */
 template <class T>
 __device__ __forceinline__ T block_broadcast(T value, unsigned source)
 {
@@ -618,7 +627,7 @@ __device__ __forceinline__ bool block_all(bool condition)
   return __syncthreads_and(condition) != 0;
 }
 
-/* Returns the number of threads whose condition holds. */
+/* Returns the number of threads of the block that pass true. */
 __device__ __forceinline__ unsigned block_count(bool condition)
 {
   return static_cast<unsigned>(__syncthreads_count(condition));
@@ -626,11 +635,11 @@ __device__ __forceinline__ unsigned block_count(bool condition)
 
 /* ---- Grid ---------------------------------------------------------------- */
 
-/* A block's result on its way to another block. Each 32 bits of it travel with
- * a flag in one 64-bit word, which arrives as a whole. So neither a fence nor a
- * ticket counter is needed, and there is one round trip through the second-
- * level cache instead of three. All words are 0 before the first launch, and
- * reading a result clears it for the next launch. */
+/* The result of one block, in global memory, for another block to read. Each
+ * 32 bits of the result share a 64-bit word with a flag, and a 64-bit store is
+ * atomic. So neither a fence nor a ticket counter is needed, and one round trip
+ * through the L2 cache is enough instead of three. All words are 0 before the
+ * first launch. The reader clears each result for the next launch. */
 template <class T> struct block_result {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "T: 4 or 8 bytes");
   unsigned long long word[sizeof(T) / 4];
@@ -652,9 +661,10 @@ word_load(const unsigned long long *from)
 #endif
 }
 
-/* Prefetches memory into the second-level cache. One whole warp calls it. In a
- * scan every block waits for the slowest of the blocks before it, and then all
- * of them load at once; prefetching keeps the memory busy meanwhile. */
+/* Prefetches memory into the L2 cache. One whole warp calls it. In a scan, a
+ * block waits for the slowest of the preceding blocks. Then all waiting blocks
+ * load at the same time. Prefetching keeps the memory system busy during the
+ * wait. */
 __device__ __forceinline__ void prefetch(const void *from, unsigned bytes)
 {
 #if KILN_ARCH >= 90 && __CUDACC_VER_MAJOR__ >= 12
@@ -689,7 +699,7 @@ __device__ __forceinline__ void word_store(unsigned long long *to,
 #endif
 }
 
-/* Publishes a block's result. One thread calls it. */
+/* Publishes the result of a block for another block. One thread calls it. */
 template <class T>
 __device__ __forceinline__ void block_result_publish(block_result<T> *to,
                                                      T value)
@@ -735,10 +745,10 @@ __device__ __forceinline__ T block_result_value(block_result<T> seen)
 }
 
 /* Waits for n block results, clears them, and combines them in an order that
- * depends on n alone. One whole warp calls it; each lane polls `at_once`
- * results and returns its share, which the caller combines by a warp reduction.
- * The publishing blocks must be running or done, or be sure to run: wait only
- * for blocks of a lower index. */
+ * depends on n alone. One whole warp calls it. Each lane polls `at_once`
+ * results at a time and returns a partial reduction. The caller combines the 32
+ * partial reductions by a warp reduction. The publishing blocks must be certain
+ * to run, so wait only for blocks of a lower index. */
 template <unsigned at_once, class T, class Op>
 __device__ __forceinline__ T block_results_combine(block_result<T> *from,
                                                    unsigned n, Op op,
@@ -766,7 +776,7 @@ __device__ __forceinline__ T block_results_combine(block_result<T> *from,
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
         all_here = all_here && block_result_ready(seen[k]);
-    } while (!warp_all(all_here)); /* all lanes leave the loop together */
+    } while (!warp_all(all_here)); /* uniform: all lanes leave the loop */
 #pragma unroll
     for (unsigned k = 0; k < at_once; ++k)
       if (base + k * warp_size < n) {

@@ -1,15 +1,18 @@
-/* radix.cuh -- building blocks of radix sorts: keys as unsigned words in sorting order,
- * the lanes of a warp that share a digit, ranks within a block, and a prefix over tiles
- * for all digits at once.
+/* radix.cuh -- building blocks of radix sorts. They encode keys as unsigned integers,
+ * find the lanes of a warp whose keys have the same digit, rank the keys of a block, and
+ * compute the prefix over tiles for all digits.
  *
  * A warp ranks its keys by finding the lanes with an equal digit (multisplit: Ashkiani
- * et al., GPU Multisplit, 2016; Adinets and Merrill, Onesweep, 2022). The highest lane
- * of each group counts for all of them, so no atomics are needed.
+ * et al., GPU Multisplit, 2016; Adinets and Merrill, Onesweep, 2022). The highest of
+ * these lanes increments the counter of the digit for all of them, so no atomics are
+ * needed.
  *
- *   KILN_RADIX_MATCH  how lanes with equal digits find each other. 0: one vote per bit
- *                     of the digit; 1: the match instruction (7.0), where there is one
- *   KILN_BLOCK        threads per block: a multiple of 32, at least 256
- *   KILN_PDL          1: launches may overlap by programmatic dependent launch (9.0) */
+ *   KILN_RADIX_MATCH  0 finds lanes with an equal digit by one vote per bit of the digit;
+ *                     1 uses the match instruction if the device has it (compute
+ *                     capability 7.0)
+ *   KILN_BLOCK        threads per block, a multiple of 32 and at least 256
+ *   KILN_PDL          1 lets launches overlap by programmatic dependent launch (compute
+ *                     capability 9.0) */
 #ifndef KILN_RADIX_CUH
 #define KILN_RADIX_CUH
 
@@ -44,11 +47,12 @@ template <> struct radix_word<8> {
   typedef unsigned long long type;
 };
 
-/* How keys become words that sort as unsigned integers, and back. `turn` is for
- * floats: it is subtracted from the word in IEEE total order, which moves NaNs
- * with a sign bit from below -infinity to behind all others; 0 for other types.
- * `flip` is applied last: it flips the sign bit of signed integers, and all
- * bits for descending order. */
+/* Parameters of the encoding of keys as unsigned integers of the same order.
+ * The encoding of a float first maps its bits to IEEE total order. Then it
+ * subtracts `turn`, which moves NaNs with a sign bit from below -infinity to
+ * above all other keys. For other types `turn` is 0. The last step is an XOR
+ * with `flip`. It flips the sign bit of signed integers, and all bits for
+ * descending order. */
 struct radix_order {
   unsigned long long flip, turn;
 };
@@ -89,7 +93,8 @@ __device__ __forceinline__ unsigned radix_digit(U word, unsigned shift,
 
 /* ---- Warps --------------------------------------------------------------- */
 
-/* Makes what lanes of the warp wrote to shared memory visible to the others. */
+/* Makes the stores of each lane to shared memory visible to the other lanes of
+ * the warp. */
 __device__ __forceinline__ void warp_sync()
 {
 #if KILN_HAS_ITS
@@ -97,8 +102,9 @@ __device__ __forceinline__ void warp_sync()
 #endif
 }
 
-/* Returns the lanes whose bit of the digit equals the calling lane's. Written
- * in PTX so that one predicate serves for the vote and for the complement. */
+/* Returns the mask of the lanes whose digit has the same value in `bit` as the
+ * digit of the calling lane. The code is PTX so that the vote and the complement
+ * use the same predicate. */
 template <unsigned bit>
 __device__ __forceinline__ unsigned radix_same_bit(unsigned digit)
 {
@@ -128,7 +134,7 @@ __device__ __forceinline__ unsigned radix_same_bit(unsigned digit)
 __device__ __forceinline__ unsigned radix_and(unsigned a, unsigned b,
                                               unsigned c)
 {
-#if KILN_ARCH >= 50 /* one instruction; compilers do not form it */
+#if KILN_ARCH >= 50 /* one lop3, which compilers do not generate here */
   unsigned all;
 
   asm("lop3.b32 %0, %1, %2, %3, 0x80;" : "=r"(all) : "r"(a), "r"(b), "r"(c));
@@ -138,7 +144,7 @@ __device__ __forceinline__ unsigned radix_and(unsigned a, unsigned b,
 #endif
 }
 
-/* Returns the lanes whose digit equals the calling lane's. */
+/* Returns the mask of the lanes that have the same digit as the calling lane. */
 __device__ __forceinline__ unsigned radix_match(unsigned digit)
 {
 #if KILN_RADIX_MATCH && KILN_HAS_MATCH
@@ -153,10 +159,11 @@ __device__ __forceinline__ unsigned radix_match(unsigned digit)
 #endif
 }
 
-/* Ranks a warp's keys among those of equal digit, in the order of items, then
- * lanes. `row` holds the warp's counters in shared memory, one per digit, which
- * are 0 before and the number of keys afterwards. The highest lane of each
- * group counts for all of them, because its rank is the group's last. */
+/* Computes the rank of each key among the keys of the warp with the same digit.
+ * Keys are ordered by item, then by lane. `row` points to the warp's counters in
+ * shared memory, one per digit. The counters must be 0 before the call.
+ * Afterwards they contain the number of keys per digit. The highest lane with a
+ * digit has the last rank, so this lane alone updates the counter. */
 template <unsigned items, class Digit>
 __device__ __forceinline__ void radix_rank_warp(unsigned *row, Digit digit_of,
                                                 unsigned (&rank)[items])
@@ -185,11 +192,11 @@ template <unsigned block> struct radix_counters {
   static_assert(block % 32 == 0 && block >= radix_digits,
                 "KILN_BLOCK: a multiple of 32, at least 256");
   enum : unsigned { warps = block / warp_size };
-  unsigned row[warps][radix_digits]; /* counters of each warp */
+  unsigned row[warps][radix_digits]; /* counters per warp and digit */
   unsigned sum[radix_digits / warp_size];
 
-  /* Clears all counters. Needs no barrier, since each warp clears its own
-   * row. */
+  /* Clears all counters. No barrier is needed, since each warp clears the
+   * counters that it uses. */
   __device__ __forceinline__ void clear()
   {
     uint4 *mine = reinterpret_cast<uint4 *>(row[warp()]);
@@ -200,11 +207,12 @@ template <unsigned block> struct radix_counters {
     warp_sync();
   }
 
-  /* Turns counts into places: row[w][d] + the rank of a key in warp w becomes
-   * its place in the sorted tile. All threads call it after a barrier, and
-   * another barrier has to follow. publish(total) is called with the tile's
-   * count of digit thread() as soon as that is known. Returns, in threads below
-   * 256, the place of the first key of their digit. */
+  /* Replaces counts by positions. Afterwards, a key of digit d and rank r in
+   * warp w has position row[w][d] + r in the sorted tile. All threads call this
+   * after a barrier, and another barrier has to follow. Each thread below 256
+   * handles digit thread(). It calls publish(total) as soon as the tile's number
+   * of keys with this digit is known. It returns the position of the first key
+   * with this digit. */
   template <class Publish>
   __device__ __forceinline__ unsigned places(unsigned &total, Publish publish)
   {
@@ -231,7 +239,7 @@ template <unsigned block> struct radix_counters {
       start += warp_reduce(lane() < warp() ? other : 0, kiln::sum());
       next = start;
 #pragma unroll
-      for (unsigned w = 0; w < warps; ++w) { /* read again, to save registers */
+      for (unsigned w = 0; w < warps; ++w) { /* reading again saves registers */
         const unsigned count = row[w][thread()];
 
         row[w][thread()] = next;
@@ -242,9 +250,9 @@ template <unsigned block> struct radix_counters {
   }
 };
 
-/* Computes the place of each key in the tile in the order of one digit, stably.
- * The tile is warp-striped. Ends with a barrier, and a barrier must separate
- * two calls with the same counters. */
+/* Computes the position of each key in the tile after a stable sort by one
+ * digit. The tile is warp-striped. The last step is a barrier. The caller puts
+ * another barrier between two calls with the same counters. */
 template <unsigned block, unsigned items, class Digit>
 __device__ __forceinline__ void
 radix_rank_block(radix_counters<block> &counters, Digit digit_of,
@@ -262,9 +270,10 @@ radix_rank_block(radix_counters<block> &counters, Digit digit_of,
     rank[k] += counters.row[warp()][digit_of(k)];
 }
 
-/* Sorts a warp-striped tile in registers by bits `begin` to `end`, through
- * shared memory. If `indexed`, the keys' old places move along. All threads of
- * the block call it. A barrier must separate two calls with the same memory. */
+/* Sorts a warp-striped tile in registers by bits `begin` to `end` - 1. Keys are
+ * exchanged in shared memory. If `indexed` is true, index[k] moves together with
+ * keys[k]. All threads of the block call the function. A barrier must separate
+ * two calls with the same memory. */
 template <unsigned block, unsigned items, bool indexed, class U>
 __device__ __forceinline__ void
 radix_sort_block(radix_counters<block> &counters, U *tile,
@@ -299,11 +308,12 @@ radix_sort_block(radix_counters<block> &counters, U *tile,
 
 /* ---- Tiles --------------------------------------------------------------- */
 
-/* Returns the sum over all tiles before `tile` for one digit. The descriptors
- * of a tile are adjacent, one per digit: first the count of that digit in the
- * tile, later in all tiles up to it. `words` is that digit's descriptor in tile
- * 0. Several descriptors are read at once, and those that are missing are read
- * again. */
+/* Returns the number of keys with one digit in all tiles before `tile`. A tile
+ * has one descriptor per digit, and these descriptors are consecutive. First a
+ * tile publishes its own number of keys with the digit, later the number in all
+ * tiles up to this tile. `words` points to the descriptor of the digit in tile
+ * 0. Up to `window` descriptors are read at the same time, and descriptors that
+ * are not published yet are read again. */
 template <unsigned window>
 __device__ __forceinline__ unsigned
 radix_look_back(const unsigned long long *words, unsigned tile, unsigned epoch)
@@ -311,7 +321,7 @@ radix_look_back(const unsigned long long *words, unsigned tile, unsigned epoch)
   const unsigned partial = descriptor_tag(epoch, status_partial);
   const unsigned prefix = descriptor_tag(epoch, status_prefix);
   unsigned before = 0;
-  unsigned end = tile; /* tiles below it are not counted yet */
+  unsigned end = tile; /* tiles below `end` are not counted yet */
 
   while (end > 0) {
     unsigned long long seen[window];
@@ -343,8 +353,9 @@ radix_look_back(const unsigned long long *words, unsigned tile, unsigned epoch)
 
 /* ---- Overlapping launches ------------------------------------------------ */
 
-/* Waits for earlier launches of the stream. Before this call, nothing that they
- * write may be read, and nothing that they read may be written. */
+/* Waits for earlier launches of the stream. Before this call, the kernel must
+ * not read memory that those launches write, and must not write memory that
+ * those launches read. */
 __device__ __forceinline__ void launch_wait()
 {
 #if KILN_PDL
@@ -352,7 +363,7 @@ __device__ __forceinline__ void launch_wait()
 #endif
 }
 
-/* Lets the next launch start as soon as all blocks have called this. */
+/* Lets the next launch start as soon as all blocks have called launch_next(). */
 __device__ __forceinline__ void launch_next()
 {
 #if KILN_PDL

@@ -1,12 +1,13 @@
-/* scan_registers.cuh -- a tile of scan.cu that stays in registers while it waits for
- * the prefix of the tiles before it; for all types, operations and alignments. Include
- * it after scan_tile.cuh. */
+/* scan_registers.cuh -- a tile of scan.cu that stays in registers until the prefix of
+ * the preceding tiles is published. It supports all types, operations and alignments.
+ * Include this file after scan_tile.cuh. */
 #ifndef KILN_SCAN_REGISTERS_CUH
 #define KILN_SCAN_REGISTERS_CUH
 
 struct register_tile {
   held h[KILN_VECTORS];
-  /* Reduction over the warp's elements before this lane's vector. */
+  /* Reduction over those elements of the warp that precede vector r of this
+   * lane. */
   acc before[KILN_VECTORS];
 
   __device__ __forceinline__ void load(const source &s, const tile_view &view)
@@ -18,7 +19,7 @@ struct register_tile {
     hold_tile(s, view, p, h);
   }
 
-  /* Returns the reduction over the warp. */
+  /* Returns the reduction over the warp's elements, and sets before[]. */
   __device__ __forceinline__ acc reduce(const source &s)
   {
     acc sum[KILN_VECTORS], chain;
@@ -34,7 +35,7 @@ struct register_tile {
     for (unsigned step = 1; step < 32; step *= 2) {
 #pragma unroll
       for (unsigned r = 0; r < KILN_VECTORS;
-           ++r) /* all shuffles are in flight together */
+           ++r) /* a loop of shuffles only: all are in flight together */
         before[r] = kiln::shuffle_up(sum[r], step);
 #pragma unroll
       for (unsigned r = 0; r < KILN_VECTORS; ++r)
@@ -57,8 +58,8 @@ struct register_tile {
     return chain;
   }
 
-  /* Stores the results. `sum` is the reduction over all elements before the
-   * warp's; `nothing` is 0. */
+  /* Stores the results of the tile. `sum` is the reduction over all elements
+   * that precede the warp's elements. `nothing` is 0 (see hide()). */
   __device__ __forceinline__ void store(const source &s, const tile_view &view,
                                         acc sum, unsigned nothing, KILN_T *out)
   {

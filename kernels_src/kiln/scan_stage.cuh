@@ -1,12 +1,12 @@
-/* scan_stage.cuh -- a tile of scan.cu that is staged in shared memory while it waits for
- * the prefix of the tiles before it. No registers hold it meanwhile, so an SM has more
- * bytes in flight. Include it after scan_tile.cuh. `out` is aligned to 16 bytes, and
- * KILN_VECTOR of its elements have 16 bytes. Elements are staged in the type of out. An
- * input that has this type already (KILN_PLAIN, KILN_IN_ALIGNED) is copied without a
- * detour through registers.
+/* scan_stage.cuh -- a tile of scan.cu that is staged in shared memory until the prefix of
+ * the preceding tiles is published. The tile occupies no registers, so an SM has more
+ * bytes in flight. Include this file after scan_tile.cuh. `out` is aligned to 16 bytes,
+ * and KILN_VECTOR elements of `out` have 16 bytes. Elements are staged in the type of
+ * `out`. With KILN_PLAIN and KILN_IN_ALIGNED the input has this type already, and
+ * cp.async copies it without registers.
  *
- * Memory is accessed in rows of a warp, 16 bytes per lane. A lane then works on
- * KILN_VECTORS adjacent vectors of 16 bytes, one after the other, so that one scan over
+ * A warp accesses global memory in rows of 32 vectors, with 16 bytes per lane. In shared
+ * memory, each lane scans KILN_VECTORS consecutive vectors of 16 bytes, so one scan over
  * the lanes is enough. Vectors are permuted within shared memory such that neither
  * access pattern has bank conflicts. */
 #ifndef KILN_SCAN_STAGE_CUH
@@ -14,7 +14,7 @@
 
 #include <kiln/stage.cuh>
 
-/* 16 bytes of elements of the result's type. */
+/* A vector of 16 bytes, whose elements have the type of `out`. */
 struct staged_vector {
   unsigned word[4];
 };
@@ -30,22 +30,23 @@ static __device__ __forceinline__ acc at(const staged_vector &p, unsigned e)
 struct staged_tile {
   enum : unsigned {
     chunks = 32 * KILN_VECTORS, /* vectors per warp */
-    /* lanes whose first vectors are in the same 128 bytes */
+    /* number of lanes whose first vectors are in the same 128 bytes */
     sharers = KILN_VECTORS < 8 ? 8 / KILN_VECTORS : 1
   };
   static_assert((KILN_VECTORS & (KILN_VECTORS - 1)) == 0, "a power of two");
   static_assert(KILN_VECTOR * sizeof(KILN_T) == 16, "vectors of 16 bytes");
 
-  uint4 *mine; /* the warp's vectors */
-  acc before;  /* reduction over the warp's elements before this lane's */
+  uint4 *mine; /* shared memory of the warp's vectors */
+  acc before;  /* reduction over the elements of the warp's lower lanes */
 
-  /* Place in shared memory of vector k of a lane. */
+  /* Returns the index in `mine` of vector k of a lane. */
   static __device__ __forceinline__ unsigned slot(unsigned lane, unsigned k)
   {
     return lane * KILN_VECTORS +
            (k ^ lane / sharers % (KILN_VECTORS < 8 ? KILN_VECTORS : 8));
   }
-  /* Place in shared memory of the warp's vector k in memory order. */
+  /* Returns the index in `mine` of vector k of the warp; vectors are numbered
+   * in the order of global memory. */
   static __device__ __forceinline__ unsigned slot_of(unsigned k)
   {
     return slot(k / KILN_VECTORS, k % KILN_VECTORS);
@@ -70,7 +71,7 @@ struct staged_tile {
     mine[slot_of(k)] = make_uint4(p.word[0], p.word[1], p.word[2], p.word[3]);
   }
 
-  /* Stages a vector in which, or before which, the array ends. */
+  /* Stages a vector that the array contains partly or not at all. */
   __device__ __forceinline__ void put_partial(const source &s, count i,
                                               unsigned k)
   {
@@ -82,7 +83,8 @@ struct staged_tile {
 
   __device__ __forceinline__ void load(const source &s, const tile_view &view)
   {
-    enum { batch = KILN_VECTORS < 4 ? KILN_VECTORS : 4 }; /* loads in flight */
+    /* number of vector loads in flight */
+    enum { batch = KILN_VECTORS < 4 ? KILN_VECTORS : 4 };
     __shared__ uint4 stage[warps * chunks];
     const unsigned first = kiln::warp() * warp_tile;
     const bool whole = first + warp_tile <= view.size;
@@ -98,7 +100,7 @@ struct staged_tile {
       else
         put_partial(s, view.first + i, k);
     }
-    prefetch_ahead(s, own_tile()); /* after the loads that are needed first */
+    prefetch_ahead(s, own_tile()); /* the loads of this tile come first */
     kiln::stage_wait();
 #else
     prefetch_ahead(s, own_tile());
@@ -134,7 +136,7 @@ struct staged_tile {
     __syncwarp();
   }
 
-  /* Returns the reduction over the warp. */
+  /* Returns the reduction over the warp's elements, and sets `before`. */
   __device__ __forceinline__ acc reduce(const source &s)
   {
     acc sum = s.identity, all;

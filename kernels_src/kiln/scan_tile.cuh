@@ -1,21 +1,22 @@
-/* scan_tile.cuh -- what the scan kernels share: a tile in registers, and the warps that
- * hold it beside the one that waits for the prefix. A program includes it after it has
- * defined KILN_BLOCK, KILN_VECTOR, KILN_VECTORS, KILN_PLAIN, KILN_IN_ALIGNED,
- * KILN_ALIGNED and KILN_T, which scan.cu describes. */
+/* scan_tile.cuh -- common code of the scan kernels: loads, holds and stores one tile.
+ * All warps of a block except the last one hold elements of the tile. The last warp waits
+ * for the tile's prefix. A program includes this file after it has defined KILN_BLOCK,
+ * KILN_VECTOR, KILN_VECTORS, KILN_PLAIN, KILN_IN_ALIGNED, KILN_ALIGNED and KILN_T. The
+ * head comment of scan.cu describes these parameters. */
 #ifndef KILN_SCAN_TILE_CUH
 #define KILN_SCAN_TILE_CUH
 
 #define KILN_FLAT_BLOCK 1
 #define KILN_MAX_BLOCK KILN_BLOCK
-#define KILN_READ_ONLY 0 /* the output may be an input */
+#define KILN_READ_ONLY 0 /* the output array may be an input array */
 #include <kiln/look_back.cuh>
 #include <kiln/user.cuh>
 
 typedef unsigned long long count;
 
-/* The type of the computation. Named operations compute small integers in 32
- * bits, which gives the same low bits and avoids truncating each result. The
- * user's texts see the type that they expect. */
+/* The type of the computation. Built-in operations compute 8-bit and 16-bit
+ * integers in 32 bits. The low bits of the result are the same, and intermediate
+ * results need no truncation. The user's expressions compute in type T. */
 template <class T, class Op> struct working {
   typedef T type;
 };
@@ -54,21 +55,23 @@ static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK >= 64,
 
 enum : unsigned {
   holders = KILN_BLOCK - 32, /* threads that hold elements */
-  /* Warps that hold elements; the one after them waits for the prefix. */
+  /* Number of warps that hold elements. The last warp of the block waits for
+   * the prefix. */
   warps = holders / 32,
-  row = 32 * KILN_VECTOR,         /* elements that a warp reads side by side */
+  row = 32 * KILN_VECTOR,         /* elements that a warp loads at a time */
   warp_tile = row * KILN_VECTORS, /* elements per warp */
   tile_size = warps * warp_tile
 };
 
 /* ---- The tile in registers ------------------------------------------
  * A warp holds contiguous elements in rows, with one vector per lane and row.
- * So each load and store of a warp is one contiguous access, and nothing has to
- * be transposed. `loaded` is a vector as it was loaded, and `held` is what the
- * scan works with. */
+ * So each load and store of a warp is one contiguous access, and no element has
+ * to be transposed. `loaded` is the type of a vector as memory holds it. `held`
+ * is the type of a vector during the scan. */
 
 #if KILN_PLAIN
-/* Elements as they are in memory: small types share registers. */
+/* A vector of elements in their storage format. Elements of 1 or 2 bytes share
+ * registers. */
 struct loaded {
   enum : unsigned {
     bytes = KILN_VECTOR * sizeof(user::stored),
@@ -112,7 +115,8 @@ static __device__ __forceinline__ void fill(acc identity, loaded &p)
   memcpy(p.word, v, sizeof v);
 }
 
-/* Loads the elements below n one by one; the others become `identity`. */
+/* Loads those elements of a vector whose index is below n, one by one. The other
+ * elements become `identity`. */
 static __device__ __forceinline__ void
 hold_partial(const user::args &in, count i, count n, acc identity, held &h)
 {
@@ -135,9 +139,10 @@ static __device__ __forceinline__ acc at(const held &h, unsigned e)
   return static_cast<acc>(kiln::widen(v[e]));
 }
 
-/* Makes the compiler extract small elements from their words again. Otherwise
- * it would keep each in a register of its own and spill. `nothing` is 0, which
- * the compiler cannot know. */
+/* Forces the compiler to extract elements of 1 or 2 bytes from their 32-bit
+ * words again. Otherwise the compiler would keep each element in its own
+ * register and spill registers. `nothing` is 0, but the compiler cannot prove
+ * that. */
 static __device__ __forceinline__ void hide(held &h, unsigned nothing)
 {
   if (sizeof(user::stored) < 4)
@@ -200,8 +205,8 @@ static __device__ __forceinline__ void hide(held &, unsigned)
 
 /* ---- The operation ------------------------------------------------------- */
 
-/* The value that leaves every value unchanged. For sums that is -0, since -0 +
- * 0 is +0. */
+/* The identity of the operation. For sums of floats the identity is -0, since
+ * +0 would change -0: -0 + 0 is +0. */
 template <class Op, class T> struct identity_value {
   static __device__ __forceinline__ T of(const user::args &in)
   {
@@ -221,7 +226,7 @@ template <> struct identity_value<kiln::sum, double> {
   }
 };
 
-/* The scanned input and the operation. */
+/* The input arrays of a scan, their number of elements, and the operation. */
 struct source {
   const user::args &in;
   const user::op op;
@@ -237,13 +242,14 @@ struct source {
 
 /* ---- The elements of a thread -------------------------------------------- */
 
-/* One tile, seen by one thread: vector r begins at begin + r * row. Only the
- * first `size` elements exist. If they end inside a vector, that vector begins
- * at `tail`, and one thread holds it. */
+/* The elements of one tile that one thread holds. Vector r of the thread starts
+ * at element begin + r * row of the tile. Only the first `size` elements of the
+ * tile exist. If the array ends inside a vector, that vector starts at element
+ * `tail` of the tile and is vector tail_row of one thread. */
 struct tile_view {
-  count first; /* first element of the tile, in the array */
-  /* This thread's first vector; this and the following are places in the
-   * tile. */
+  count first; /* index in the array of the tile's first element */
+  /* Index in the tile of the first element of this thread's vector 0. `size`
+   * and `tail` are indices in the tile as well. */
   unsigned begin;
   unsigned size, tail, tail_row;
 
@@ -282,7 +288,8 @@ load_tile(const source &s, const tile_view &v, loaded (&p)[KILN_VECTORS])
   }
 }
 
-/* Elements that do not exist become the identity. */
+/* Converts the loaded vectors of a tile for the scan. Elements beyond the end of
+ * the array become the identity. */
 static __device__ __forceinline__ void
 hold_tile(const source &s, const tile_view &v, const loaded (&p)[KILN_VECTORS],
           held (&h)[KILN_VECTORS])
@@ -301,7 +308,8 @@ hold_tile(const source &s, const tile_view &v, const loaded (&p)[KILN_VECTORS],
       h[r] = tail;
 }
 
-/* Results as they are stored: small types share registers. */
+/* A vector of results in their storage format. Elements of 1 or 2 bytes share
+ * registers. */
 struct stored_vector {
   enum : unsigned {
     bytes = KILN_VECTOR * sizeof(KILN_T),
@@ -330,7 +338,7 @@ struct stored_vector {
     for (unsigned k = 0; k < bytes / wide; ++k)
       reinterpret_cast<bits *>(to)[k] = access[k];
   }
-  /* Stores the first n elements, fewer than all. */
+  /* Stores the first n elements; n is less than KILN_VECTOR. */
   __device__ __forceinline__ void store_some(KILN_T *to, unsigned n) const
   {
     KILN_T raw[KILN_VECTOR];
@@ -343,7 +351,8 @@ struct stored_vector {
   }
 };
 
-/* Stores a tile. f(r, result) gives the results of this thread's vector r. */
+/* Stores the results of a tile. f(r, result) computes the results of vector r of
+ * the calling thread. */
 template <class F>
 static __device__ __forceinline__ void store_tile(KILN_T *out,
                                                   const tile_view &v, F f)

@@ -1,10 +1,11 @@
-/* segments.cuh -- segments and their elements as one merged sequence, in which the end
- * of each segment follows its elements. Equal parts of that sequence are equal work,
- * whatever the lengths of the segments (Merrill and Garland, Merge-based Parallel Sparse
- * Matrix-Vector Multiplication, 2016).
+/* segments.cuh -- merges elements and segment ends into one sequence. In this merged
+ * sequence, the end of each segment follows the elements of that segment. Ranges of equal
+ * length in the merged sequence are equal work for any lengths of the segments (Merrill
+ * and Garland, Merge-based Parallel Sparse Matrix-Vector Multiplication, 2016).
  *
- * End i is at place end(i) + i. A place p with s ends before it has p - s elements
- * before it, and the next element belongs to segment s. */
+ * The end of segment i has position end(i) + i in the merged sequence. If s ends precede
+ * position p, then p - s elements precede it, and the next element belongs to segment
+ * s. */
 #ifndef KILN_SEGMENTS_CUH
 #define KILN_SEGMENTS_CUH
 
@@ -13,8 +14,9 @@
 namespace kiln
 {
 
-/* Segments given by offsets. The type `count` must hold the length of the
- * merged sequence. Ends count from the first element of segment 0. */
+/* Segments that an array of offsets describes. The type `count` must represent
+ * the length of the merged sequence. Starts and ends are relative to the first
+ * element of segment 0. */
 template <class Offset, class count> struct segments {
   const Offset *offsets; /* n + 1 offsets */
   count n, base;
@@ -55,9 +57,10 @@ template <class count> struct equal_segments {
   }
 };
 
-/* Returns the number of ends before `place`. Groups of `lanes` adjacent lanes
- * search for a place each, with lanes + 1 parts per step. Every lane of the
- * warp calls it. */
+/* Returns the number of segment ends that precede position `place` of the merged
+ * sequence. Each group of `lanes` consecutive lanes searches for its own
+ * position. One step of the search divides the remaining range into lanes + 1
+ * parts. Every lane of the warp calls the function. */
 template <unsigned lanes, class Segments, class count>
 __device__ __forceinline__ count ends_before(const Segments &all, count place)
 {

@@ -1,5 +1,5 @@
-/* stage.cuh -- copies from global to shared memory that need no registers, by cp.async
- * where the architecture has it (8.0), and by plain loads and stores elsewhere. */
+/* stage.cuh -- copies from global to shared memory. From compute capability 8.0 on,
+ * cp.async copies without registers. Older devices use plain loads and stores. */
 #ifndef KILN_STAGE_CUH
 #define KILN_STAGE_CUH
 
@@ -8,8 +8,9 @@
 namespace kiln
 {
 
-/* Copies 16 bytes, aligned on both sides. The calling thread sees them after
- * stage_wait(), and other threads after a further barrier. */
+/* Starts a copy of 16 bytes. Both addresses are multiples of 16. The calling
+ * thread sees the data after stage_wait(). Other threads see the data after a
+ * further barrier. */
 __device__ __forceinline__ void stage_async(void *shared, const void *global)
 {
 #if KILN_ARCH >= 80

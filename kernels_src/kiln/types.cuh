@@ -1,15 +1,16 @@
-/* types.cuh -- element types: how they are stored and what they compute as; loads and
- * stores of single elements and of vectors.
+/* types.cuh -- element types: their storage format and the type of computations, and
+ * loads and stores of single elements and of vectors.
  *
- * f16 and bf16 compute as float. Every other type computes as itself. The user's texts
- * only see computed values. */
+ * Values of type f16 and bf16 are converted to float for computations. Values of other
+ * types need no conversion. The user's expressions see converted values only. */
 #ifndef KILN_TYPES_CUH
 #define KILN_TYPES_CUH
 
 #include <kiln/prelude.cuh>
 
-/* 1: the kernel does not write what it loads, so loads may use the read-only
- * path. Programs that work in place define it 0. */
+/* KILN_READ_ONLY 1 means that the kernel does not write the arrays that it
+ * loads, so loads may use the read-only data path. Programs that work in place
+ * define KILN_READ_ONLY as 0. */
 #ifndef KILN_READ_ONLY
 #define KILN_READ_ONLY 1
 #endif
@@ -66,8 +67,8 @@ __device__ __forceinline__ float widen(bf16 v)
   return __uint_as_float(static_cast<unsigned>(v.bits) << 16);
 }
 
-/* Converts to storage type T: f16 and bf16 round to nearest even, other types
- * convert as a C cast. */
+/* Converts a value to storage type T. Conversions to f16 and bf16 round to
+ * nearest even. Other conversions are C casts. */
 template <class T> struct narrower {
   template <class V> static __device__ __forceinline__ T from(V v)
   {
@@ -107,7 +108,8 @@ template <class T, class V> __device__ __forceinline__ T narrow(V v)
   return narrower<T>::from(v);
 }
 
-/* Converts the low bytes of a word, an element's bits in memory, to a value. */
+/* Converts an element of type T to a value for computations. The low bytes of
+ * `bits` are the bytes of the element in memory. */
 template <class T>
 __device__ __forceinline__ compute_t<T> from_bits(unsigned long long bits)
 {
@@ -117,7 +119,7 @@ __device__ __forceinline__ compute_t<T> from_bits(unsigned long long bits)
   return widen(v);
 }
 
-/* Do two values have the same bits? */
+/* Returns whether two values have the same bits. */
 template <class T> __device__ __forceinline__ bool same_bits(T a, T b)
 {
   return a == b;
@@ -133,7 +135,7 @@ __device__ __forceinline__ bool same_bits(double a, double b)
   return __double_as_longlong(a) == __double_as_longlong(b);
 }
 
-/* ---- Words: what one load or store moves --------------------------------- */
+/* ---- Words: types of 1 to 16 bytes that one load or store accesses ------- */
 
 template <unsigned bytes> struct word;
 template <> struct word<1> {
@@ -152,12 +154,15 @@ template <> struct word<16> {
   typedef uint4 type;
 };
 
-/* Cache policy of an access. `once`: nothing uses the data again, so they are
- * evicted first. `kept` and `swept`: calls read the array in order, it is
- * larger than the second-level cache, and it bypasses the first level. Swept
- * data are evicted first, so that kept data are still cached in the next call
- * (8.0). Kept data need an explicit policy: loads that bypass the first level
- * without one were measured to be evicted like swept ones (9.0). */
+/* Cache policy of an access.
+ * `usual` is the default policy of the hardware.
+ * `once` is for data that no other access uses. They are evicted first.
+ * `kept` and `swept` are for arrays that are larger than the L2 cache and that
+ * each call reads in order. These loads bypass the L1 cache. Swept data are
+ * evicted first, so that kept data are still in the L2 cache in the next call
+ * (compute capability 8.0). Kept data need an explicit policy: on compute
+ * capability 9.0, loads that bypass the L1 cache without a policy were measured
+ * to be evicted like swept data. */
 enum class cached { usual, once, kept, swept };
 
 template <class W> __device__ __forceinline__ W load_usual(const W *p)
@@ -254,9 +259,10 @@ __device__ constexpr unsigned least(unsigned a, unsigned b)
   return a < b ? a : b;
 }
 
-/* Loads n adjacent elements as they are in memory, where n is a power of two.
- * `aligned`: the address is a multiple of 16 bytes, or of the vector's size if
- * that is less. Otherwise elements are loaded one by one. */
+/* Loads n consecutive elements in their storage format; n is a power of two.
+ * `aligned` means that the address is a multiple of 16 bytes, or of the size of
+ * the vector if that size is less. Without it, elements are loaded one by
+ * one. */
 template <unsigned n, bool aligned, cached how = cached::usual, class T>
 __device__ __forceinline__ void load_raw(const T *from, T (&to)[n])
 {
@@ -288,7 +294,8 @@ __device__ __forceinline__ void store_raw(T *to, const T (&from)[n])
   }
 }
 
-/* The same, converted to the type of the computation. */
+/* Loads n consecutive elements like load_raw() and converts them to the type of
+ * the computation. */
 template <unsigned n, bool aligned, cached how = cached::usual, class T>
 __device__ __forceinline__ void load_vector(const T *from,
                                             compute_t<T> (&to)[n])

@@ -1,29 +1,32 @@
-/* user.cuh -- what the caller of an operation decides: inputs, map, operation and further
- * functions, in namespace user. The library generates this part for each call. The
- * defaults here let a kernel be compiled on its own (one array of floats and its sum).
+/* user.cuh -- the user's inputs, map, operation and further functions, in namespace user.
+ * The library generates namespace user for each call. The defaults in this file let a
+ * kernel be compiled on its own; they define one array of floats and its sum.
  *
  *   index                    unsigned long long
- *   args                     a kernel parameter passed by value: addresses, parameters
+ *   args                     struct passed by value to the kernel; it holds the addresses
+ *                            of the arrays and the user's parameters
  *   stored, value            type of a mapped element in memory, and in computations
- *   vector<n>                n adjacent elements of each input array, before any map
- *   load_inputs(s, i, p)     loads a vector from element i on, a multiple of n; n is a
- *                            power of two
- *   prefetch_inputs(s, i, n) prefetches n elements of each array from i on into the
- *                            second-level cache; one whole warp calls it
- *   map_at(s, p, e, i)       maps element e of a vector
+ *   vector<n>                n consecutive elements of each input array, before any map
+ *   load_inputs(s, i, p)     loads a vector<n> that starts at element i; n is a power of
+ *                            two, and i is a multiple of n
+ *   prefetch_inputs(s, i, n) prefetches elements i to i + n - 1 of each array into the L2
+ *                            cache; one whole warp calls it
+ *   map_at(s, p, e, i)       returns the mapped value of element e of vector p
  *   load(s, i)               loads and maps element i
- *   load_as<how>(s, i)       the same with a cache policy (types.cuh)
- *   load_vector<n>(s, i, to) loads and maps n adjacent elements from i on. This and
- *                            load_inputs() take a cache policy as second template
+ *   load_as<how>(s, i)       loads and maps element i with a cache policy (types.cuh)
+ *   load_vector<n>(s, i, to) loads and maps elements i to i + n - 1. Both load_vector()
+ *                            and load_inputs() take a cache policy as second template
  *                            argument
- *   acc, op, make_op(s), identity(s)   the operation: op(a, b) on values of type acc
- *   and the functions f(s, ...) that the head of a kernel names.
+ *   acc, op, make_op(s), identity(s)   the operation op(a, b) on values of type acc, its
+ *                            constructor and its identity
+ * The head comment of a kernel names further functions f(s, ...) that it calls.
  *
- * A kernel includes user_texts.cuh as its last line, which defines the functions that the
- * library declares here.
+ * A kernel includes user_texts.cuh as its last line. That file defines the functions that
+ * the library declares here.
  *
- * The text of a map may also call x0_at(j) to x7_at(j), or x_at, y_at, z_at, w_at: element
- * j of an array, loaded on its own. They exist only in texts that name them. */
+ * A map expression may also call x0_at(j) to x7_at(j), or x_at, y_at, z_at, w_at. Each of
+ * these functions loads element j of one array. The library declares such a function only
+ * if an expression calls it. */
 #ifndef KILN_USER_CUH
 #define KILN_USER_CUH
 

@@ -1,5 +1,5 @@
-/* window_range.cuh -- what gather.cu and scatter.cu share: the window of the target that
- * a launch, or a row of its grid, handles. */
+/* window_range.cuh -- index windows of gather.cu and scatter.cu. A launch, or one row of
+ * its grid, accesses only the elements of the indexed array that are inside its window. */
 #ifndef KILN_WINDOW_RANGE_CUH
 #define KILN_WINDOW_RANGE_CUH
 
@@ -14,7 +14,7 @@ typedef unsigned long long count;
 #endif
 
 #if KILN_WINDOWS
-/* The indices from begin to begin + last. */
+/* A window, which contains the indices from begin to begin + last. */
 struct window_range {
   KILN_INDEX begin, last;
 
@@ -24,8 +24,9 @@ struct window_range {
   }
 };
 
-/* The last window has no upper end, so every index belongs to one window, even
- * one beyond the target. */
+/* Returns window number `at` of `parts` windows with `window` elements each. The
+ * last window has no upper limit, so that every index belongs to one window,
+ * even an index that is out of range. */
 static __device__ __forceinline__ window_range
 window_range_of(unsigned long long window, unsigned at, unsigned parts)
 {
