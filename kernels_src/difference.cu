@@ -1,34 +1,35 @@
-/* difference.cu -- combine each element with its neighbour (adjacent difference)
- * in one launch that reads each element once.
+/* difference.cu -- combine each element with the preceding or the next element (adjacent
+ * difference) in one launch that reads each element once.
  *
- * Idea: a lane gets its neighbour by a shuffle, a warp gets the element beyond its
- * edge through shared memory, and a tile reads the element beyond its edge from
- * global memory.
- * In place, another block may have overwritten that element already. Each block
- * therefore publishes its edge element in a tile descriptor (look_back.cuh) before
- * it writes anything. Tiles are taken in the order in which they wait, so a block
- * waits only for blocks that start before it.
+ * Idea: a lane gets the neighbour of its outermost element by a shuffle. At the edge of
+ * a warp, the neighbour is exchanged in shared memory. At the edge of a tile, it is
+ * loaded from global memory.
+ * If the kernel works in place, another block may already have overwritten that element.
+ * Therefore each block publishes its edge element in a tile descriptor (look_back.cuh)
+ * before it writes anything. The order of the tiles is such that a block waits only for
+ * a block that starts earlier.
  *
  * Parameters:
  *   KILN_BLOCK     256         threads per block
- *   KILN_VECTOR    4           adjacent elements per vector: a power of two, 1 to
- *                              16
+ *   KILN_VECTOR    4           consecutive elements per vector, a power of two from 1
+ *                              to 16
  *   KILN_VECTORS   4           vectors per thread
  *   KILN_T         type float  type of an element of out in memory
- *   KILN_ALIGNED   1           1: out is aligned to 16 bytes
- *   KILN_RIGHT     0           0: the neighbour is the element before; 1: it is
- *                              the element after
- *   KILN_IN_PLACE  0           1: out is one of the inputs
- * Generated code (user.cuh): the input, and difference(s, a, b) of an element a
+ *   KILN_ALIGNED   1           1 if out is aligned to 16 bytes
+ *   KILN_RIGHT     0           0 if the neighbour of x[i] is x[i - 1]; 1 if it is
+ *                              x[i + 1]
+ *   KILN_IN_PLACE  0           1 if out is one of the inputs
+ * Generated code (user.cuh): the input x, and difference(s, a, b) of an element a
  * and its neighbour b.
- * Launch: block KILN_BLOCK; one block per tile of KILN_BLOCK * KILN_VECTOR *
- *         KILN_VECTORS elements. With KILN_RIGHT, block 0 takes the last tile.
+ * Launch: the block size is KILN_BLOCK. The grid has one block per tile of KILN_BLOCK *
+ *         KILN_VECTOR * KILN_VECTORS elements. With KILN_RIGHT, block 0 handles the last
+ *         tile.
  *         n       number of elements, at least 1
  *         out     n elements
  *         words   with KILN_IN_PLACE, one tile descriptor per tile (two words if
- *                 user::value has 8 bytes), none with this epoch
+ *                 user::value has 8 bytes). No descriptor has the epoch of this launch.
  *         epoch   epoch of this launch
- * Result: out[i] = difference(x[i], neighbour), or x[i] if there is none. */
+ * Result: out[i] is difference(x[i], neighbour), or x[i] if x[i] has no neighbour. */
 #include <kiln/params/difference.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -52,12 +53,13 @@ typedef user::value value;
 
 enum : unsigned {
   warps = KILN_BLOCK / 32,
-  row = 32 * KILN_VECTOR,         /* elements that a warp reads side by side */
+  row = 32 * KILN_VECTOR,         /* elements that a warp loads at a time */
   warp_tile = row * KILN_VECTORS, /* elements per warp */
   tile_size = warps * warp_tile
 };
 
-/* Loads this thread's vectors. Elements that do not exist keep their value. */
+/* Loads the calling thread's vectors. Elements from index n on are not loaded,
+ * and their registers keep their value. */
 static __device__ __forceinline__ void
 load_tile(const user::args &in, count first, count n,
           value (&x)[KILN_VECTORS][KILN_VECTOR])
@@ -91,7 +93,9 @@ store_tile(KILN_T *out, count first, count n,
       kiln::store(out + first + e, y[e]);
 }
 
-/* The element beside the tile, which another block handles. */
+/* Returns element i, which is next to the block's own tile and belongs to
+ * `tile`. With KILN_IN_PLACE, waits until the block of that tile has published
+ * the element. */
 static __device__ __forceinline__ value outside(const user::args &in, count i,
                                                 unsigned long long *words,
                                                 count tile, unsigned epoch)
@@ -110,8 +114,8 @@ static __device__ __forceinline__ value outside(const user::args &in, count i,
 #endif
 }
 
-/* Elements at the edges of the warps: the last one of each warp, or the first
- * one with KILN_RIGHT. */
+/* The last element of each warp, or with KILN_RIGHT the first element of each
+ * warp. */
 struct edges {
   value at[warps];
 };
@@ -132,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   constexpr unsigned far_lane = 31 - near_lane;
   constexpr unsigned first_warp = KILN_RIGHT ? warps - 1 : 0;
   value x[KILN_VECTORS][KILN_VECTOR] = {};
-  /* In the far lane: the neighbour of its outermost element. */
+  /* The far lane holds here the neighbour of its outermost element. */
   value beyond = {};
 
   load_tile(in, first, n, x);
@@ -151,8 +155,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   if (kiln::warp() != first_warp)
     beyond = edge.at[KILN_RIGHT ? kiln::warp() + 1 : kiln::warp() - 1];
 
-    /* Vectors are handled from the far end on, and `beyond` moves along with
-     * them. */
+    /* Vectors are processed from the far end on. In each iteration, `beyond`
+     * becomes the neighbour that the next vector needs. */
 #pragma unroll
   for (unsigned k = 0; k < KILN_VECTORS; ++k) {
     const unsigned r = KILN_RIGHT ? KILN_VECTORS - 1 - k : k;

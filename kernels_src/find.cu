@@ -1,29 +1,34 @@
-/* find.cu -- find the first element for which a predicate holds, or count such
+/* find.cu -- find the first element for which a predicate is true, or count such
  * elements, in one launch.
  *
- * Idea: blocks advance side by side through the tiles, and each warp handles its
- * part of a tile without barriers. A warp that finds an element records its place
- * in one word for the whole grid and stops. The other warps read that word once
- * per tile and stop as soon as they are behind the recorded place.
- * The last block handles no tile; it combines the results of the others.
- * Cost: the input up to the first hit, and about one tile per block beyond it.
+ * Idea: all blocks together advance through the tiles, from the first tile to the last.
+ * Each warp handles its part of a tile without barriers. A warp that finds an element
+ * records the position in one word for the whole grid and stops. The other warps read
+ * that word once per tile. They stop as soon as their own position is larger.
+ * The last block handles no tile. It combines the results of the other blocks.
+ * Cost: one read of the input up to the first hit, and of about one further tile per
+ * block.
  *
  * Parameters:
  *   KILN_BLOCK   256            threads per block
  *   KILN_VECTOR  4              elements per vector: 16 bytes of the widest array
- *   KILN_ITEMS   16             elements in flight per thread: a multiple of
+ *   KILN_ITEMS   16             elements in flight per thread, a multiple of
  *                               KILN_VECTOR, at most 32
- *   KILN_QUERY   0              0: index of the first hit, n if there is none; 1:
- *                               number of hits; 2: 1 if there is a hit, else 0;
- *                               3: 1 if the predicate holds for all, else 0
+ *   KILN_QUERY   0              result of the query, where a hit is an element for
+ *                               which the predicate is true. 0 returns the index of the
+ *                               first hit, or n if there is no hit. 1 returns the
+ *                               number of hits. 2 returns 1 if there is a hit, and 0
+ *                               otherwise. 3 returns 1 if all elements are hits, and 0
+ *                               otherwise
  *   KILN_OUT     type unsigned  type of the result
- *   KILN_WIDE    0              1: n is 2^32 or more
+ *   KILN_WIDE    0              1 if n is 2^32 or more
  * Generated code (user.cuh): predicate, a bool function of the inputs.
- * Launch: one block, or at least two, of which the last one combines.
+ * Launch: the grid has one block or more. If it has several blocks, the last block only
+ *         combines.
  *         n       number of elements, at least 1
  *         words   one word for hits, then one tile descriptor per block (two words
- *                 with KILN_WIDE); a single block uses none
- * Result: the same for every grid. */
+ *                 with KILN_WIDE). A grid of one block does not use `words`.
+ * Result: the result does not depend on the grid. */
 #include <kiln/params/find.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -86,7 +91,7 @@ static __device__ __forceinline__ unsigned load(const user::args &in, count n,
 }
 
 #if KILN_QUERY == 1
-/* Returns this thread's number of hits. */
+/* Returns the number of hits of the calling thread. */
 static __device__ __forceinline__ position work(const user::args &in, count n,
                                                 count tiles, unsigned workers,
                                                 unsigned long long *, unsigned)
@@ -99,9 +104,9 @@ static __device__ __forceinline__ position work(const user::args &in, count n,
   return found;
 }
 #else
-/* The word that records the first hit for all blocks: an earlier stretch gives
- * a larger word, and any word of an earlier launch is smaller. A stretch is a
- * warp's part of a tile. */
+/* Returns the value by which all blocks learn of the first hit. `stretch` is the
+ * index of a warp's part of a tile. A lower index gives a larger value, and all
+ * values of earlier launches are smaller. So atomicMax() keeps the first hit. */
 static __device__ __forceinline__ unsigned long long hit_word(count stretch,
                                                               unsigned epoch)
 {
@@ -111,7 +116,7 @@ static __device__ __forceinline__ unsigned long long hit_word(count stretch,
          ((1ull << bits) - 1 - stretch);
 }
 
-/* Returns the place in the tile of the warp's first hit, in every lane. */
+/* Returns, in every lane, the index in the tile of the warp's first hit. */
 static __device__ __forceinline__ unsigned first_hit(unsigned mask)
 {
   unsigned place = 0;

@@ -1,34 +1,34 @@
-/* gather.cu -- out[i] = X[index[i]].
+/* gather.cu -- gather elements of an array: out[i] = X[index[i]].
  *
- * Every thread has all its loads in flight before its first store. Indices and
- * results use the cache policy that is evicted first, because the caches are to
- * hold the target.
- * A target larger than the cache can be gathered in several launches, one per
- * window of the target, so that the cache holds the current window (multi-pass
- * gather: He et al., Efficient Gather and Scatter Operations on Graphics
- * Processors, 2007). The first launch writes whole vectors with 0 for the elements
- * of other windows. Later launches read a vector, insert their elements and write
- * it back: one access of 16 bytes instead of four of 4.
+ * Every thread issues all its loads before its first store. Indices and results are
+ * accessed with an evict-first cache policy, so that the caches hold elements of X.
+ * If X is larger than the cache, several launches can gather from X, one launch per
+ * window of X. Then the cache holds the current window (multi-pass gather: He et al.,
+ * Efficient Gather and Scatter Operations on Graphics Processors, 2007). The first
+ * launch writes whole vectors, with 0 for the elements of other windows. A later launch
+ * reads a vector, inserts the elements of its window and writes the vector back. So a
+ * thread makes one access of 16 bytes instead of four accesses of 4 bytes.
  *
  * Parameters:
  *   KILN_BLOCK    256            threads per block
  *   KILN_ITEMS    2              vectors in flight per thread
- *   KILN_VECTOR   4              elements per vector: a power of two, at most 16
+ *   KILN_VECTOR   4              elements per vector, a power of two, at most 16
  *   KILN_INDEX    type unsigned  type of an index, unsigned or unsigned long long
  *   KILN_OUT      type float     type of an element of out
- *   KILN_ALIGNED  3              bit 0: index is aligned to 16 bytes; bit 1: out is
- *   KILN_SMALL    0              1: n is below 2^31
- *   KILN_WINDOWS  0              1: this launch handles the indices of one window,
+ *   KILN_ALIGNED  3              bit 0 is set if index is aligned to 16 bytes, bit 1
+ *                                if out is aligned to 16 bytes
+ *   KILN_SMALL    0              1 if n is below 2^31
+ *   KILN_WINDOWS  0              1 if this launch handles the indices of one window,
  *                                from turn * window to (turn + 1) * window - 1;
- *                                the last window has no upper end
- * Generated code (user.cuh): X, the input and its map.
- * Launch: block KILN_BLOCK; one block per KILN_BLOCK * KILN_ITEMS vectors, at least
- *         one.
+ *                                the last window has no upper limit
+ * Generated code (user.cuh): the input X and its map.
+ * Launch: the block size is KILN_BLOCK. The grid has one block per KILN_BLOCK *
+ *         KILN_ITEMS vectors, and at least one block.
  *         index   n elements
  *         out     n elements
- *         window  elements of the target per window
- *         turn    number of this window, of `turns`
- * Result: out is complete after the last turn. */
+ *         window  number of elements of X per window
+ *         turn    index of this launch's window; `turns` is the number of windows
+ * Result: out is complete after the last of the `turns` launches. */
 #include <kiln/params/gather.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -37,10 +37,11 @@
 struct arrays {
   const KILN_INDEX *index;
   KILN_OUT *out;
-  bool first; /* this is the first turn: out holds nothing yet */
+  bool
+      first; /* whether this is the first launch, so that out is uninitialised */
 };
 
-/* A vector of out while it is assembled. */
+/* A vector of elements of out in registers. */
 struct vector {
   KILN_OUT at[KILN_VECTOR];
 };
@@ -58,7 +59,8 @@ touched(const KILN_INDEX (&at)[KILN_VECTOR], const arrays &a,
   return any;
 }
 
-/* Does not use the read-only path, since earlier turns wrote this. */
+/* Loads a vector of out if this launch inserts elements into it. The load must
+ * not use the read-only data path, since the same launch writes out. */
 static __device__ __forceinline__ vector
 get(const KILN_OUT *from, const KILN_INDEX (&at)[KILN_VECTOR], const arrays &a,
     const window_range &mine)
@@ -111,8 +113,9 @@ one(const user::args &in, count i, const arrays &a, const window_range &mine)
     kiln::store(a.out + i, user::load_as<kiln::cached::usual>(in, at));
 }
 
-/* All loads of a thread are in flight before its first store. Vectors from
- * index `vectors` on do not exist. */
+/* Gathers KILN_ITEMS vectors per thread. All loads of a thread are issued before
+ * its first store. `vectors` is the number of vectors of the array, and `whole`
+ * states that all vectors of the tile exist. */
 template <bool whole>
 static __device__ __forceinline__ void tile(const user::args &in, count first,
                                             count vectors, const arrays &a,

@@ -1,26 +1,27 @@
-/* gather_rows.cu -- copy row index[r] of a matrix to row r of another one.
+/* gather_rows.cu -- gather rows: copy row index[r] of one matrix to row r of another.
  *
- * A group of lanes copies a row in words of up to 16 bytes, and each group has
- * several rows in flight to hide the latency of memory. Long rows can be cut into
- * chunks, each copied like a row, so that few long rows still fill the GPU.
+ * A group of lanes copies a row in words of up to 16 bytes. Each group of lanes has
+ * several rows in flight to hide the latency of memory. Long rows can be divided into
+ * chunks, each copied like a row, so that a few long rows still occupy the whole GPU.
  *
  * Parameters:
  *   KILN_BLOCK   256            threads per block
- *   KILN_LANES   8              lanes per row: a power of two, at most 32
+ *   KILN_LANES   8              lanes per row, a power of two, at most 32
  *   KILN_ITEMS   4              rows in flight per group of lanes
  *   KILN_WORD    16             bytes per word: 1, 2, 4, 8 or 16
  *   KILN_INDEX   type unsigned  type of an index, unsigned or unsigned long long
- *   KILN_CHUNKS  0              1: rows are cut into chunks
- * Launch: block KILN_BLOCK; one block per KILN_BLOCK / KILN_LANES * KILN_ITEMS rows
- *         or chunks.
+ *   KILN_CHUNKS  0              1 if rows are divided into chunks
+ * Launch: the block size is KILN_BLOCK. The grid has one block per KILN_BLOCK /
+ *         KILN_LANES * KILN_ITEMS rows or chunks.
  *         in, out     rows of words
  *         index       one entry per row of out
- *         rows        n, or n * chunks where rows are cut
- *         words       words per row
- *         in_stride, out_stride   words from one row to the next
- *         chunk       words per chunk; chunks: chunks per row
- * Result: every word of out's rows is written once. Words between the rows stay as
- *         they are. */
+ *         rows        number of rows n of out, or n * chunks with KILN_CHUNKS
+ *         words       number of words per row
+ *         in_stride, out_stride   distance in words between the starts of two rows
+ *         chunk       number of words per chunk
+ *         chunks      number of chunks per row
+ * Result: every word of the rows of out is written once. Words between the rows are
+ *         not changed. */
 #include <kiln/params/gather_rows.cuh>
 
 #define KILN_FLAT_BLOCK 1

@@ -1,24 +1,26 @@
-/* index_check.cu -- check that every index lies in the target and, if required,
- * that no index is smaller than the one before it.
+/* index_check.cu -- check that every index is in the range of an array and, if required,
+ * that the indices are non-decreasing.
  *
  * Parameters:
  *   KILN_BLOCK   256            threads per block
  *   KILN_INDEX   type unsigned  type of an index, signed or unsigned
- *   KILN_RISING  0              1: the indices must not descend
- * Launch: block KILN_BLOCK, any grid: blocks stride over the array.
+ *   KILN_RISING  0              1 if the indices must be non-decreasing
+ * Launch: the block size is KILN_BLOCK. The grid has any size, since the blocks stride
+ *         over the array.
  *         index    n elements
- *         target   number of elements of the target
- *         first    has all bits set before the launch
- * Result: *first is the smallest i whose index is negative, not below `target`, or
- *         (with KILN_RISING) below its predecessor. It keeps all bits set if there
- *         is none. */
+ *         target   number of elements of the indexed array
+ *         first    all bits of *first are set before the launch
+ * Result: *first is the smallest i such that index[i] is negative, is not below
+ *         `target`, or (with KILN_RISING) is below index[i - 1]. If all indices are
+ *         valid, all bits of *first stay set. */
 #include <kiln/params/index_check.cuh>
 
 #include <kiln/types.cuh>
 
 typedef unsigned long long count;
 
-/* Negative indices become large numbers: no target has so many elements. */
+/* Returns whether an index is out of range. The conversion to unsigned makes a
+ * negative index larger than the size of any array. */
 static __device__ __forceinline__ bool outside(KILN_INDEX at, count target)
 {
   return static_cast<count>(static_cast<long long>(at)) >= target;

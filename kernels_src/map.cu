@@ -1,30 +1,32 @@
-/* map.cu -- compute up to four outputs from the inputs, element by element.
+/* map.cu -- compute up to four output arrays from the input arrays, element by element.
  *
  * A thread loads all its vectors before it stores the first one, so that an output
- * may be one of the inputs. Elements before the first aligned vector and after the
- * last whole vector are handled one by one by block 0.
+ * may be one of the inputs. Block 0 also computes the elements before the first aligned
+ * vector and after the last whole vector, one element per thread.
  *
  * Parameters:
  *   KILN_BLOCK      256         threads per block
  *   KILN_ITEMS      4           vectors in flight per thread
- *   KILN_VECTOR     4           elements per vector: a power of two, 16 bytes of
+ *   KILN_VECTOR     4           elements per vector, a power of two: 16 bytes of
  *                               the widest array
  *   KILN_OUTPUTS    1           number of outputs, 1 to 4
- *   KILN_ALIGNED    15          bit k: vectors of output k are aligned to 16 bytes
- *   KILN_HEAD       0           1: vectors start at element `head` instead of 0
- *   KILN_SMALL      0           1: n is below 2^31
- *   KILN_READ_ONLY  0           1: no output is an input
+ *   KILN_ALIGNED    15          bit k is set if vectors of output k are aligned to 16
+ *                               bytes
+ *   KILN_HEAD       0           1 if vectors start at element `head` instead of 0
+ *   KILN_SMALL      0           1 if n is below 2^31
+ *   KILN_READ_ONLY  0           1 if no output is an input
  *   KILN_T0         type float  type of an element of output 0
  *   KILN_T1         type float  type of an element of output 1
  *   KILN_T2         type float  type of an element of output 2
  *   KILN_T3         type float  type of an element of output 3
- * Generated code (user.cuh): the map is output 0; out1 to out3 are functions of
- * the same inputs.
- * Launch: block KILN_BLOCK; one block per KILN_BLOCK * KILN_ITEMS vectors, at least
- *         one.
+ * Generated code (user.cuh): the map computes output 0. The functions out1 to out3
+ * compute the other outputs from the same inputs.
+ * Launch: the block size is KILN_BLOCK. The grid has one block per KILN_BLOCK *
+ *         KILN_ITEMS vectors, and at least one block.
  *         n          number of elements
  *         out0..3    n elements each; unused outputs are NULL
- *         head       elements before the first vector: below KILN_VECTOR, at most n
+ *         head       number of elements before the first vector, less than
+ *                    KILN_VECTOR and at most n
  * Result: element i of each output is computed from element i of each input. */
 #include <kiln/params/map.cuh>
 
@@ -40,7 +42,7 @@ typedef unsigned count;
 typedef unsigned long long count;
 #endif
 
-/* Writes one vector of one output. f(e) gives its element e. */
+/* Writes one vector of one output. f(e) computes element e of the vector. */
 template <unsigned bit, class T, class F>
 static __device__ __forceinline__ void write(T *to, F f)
 {
@@ -59,8 +61,8 @@ struct outputs {
   KILN_T3 *out3;
 };
 
-/* Writes all outputs of one vector of inputs. Inputs stay in registers
- * throughout, since an output may overwrite an input. */
+/* Writes all outputs of one vector of inputs. The inputs stay in registers until
+ * the last output is computed, since an output array may be an input array. */
 static __device__ __forceinline__ void
 write_vector(const user::args &in, const user::vector<KILN_VECTOR> &p, count i,
              const outputs &to)
@@ -77,7 +79,7 @@ write_vector(const user::args &in, const user::vector<KILN_VECTOR> &p, count i,
 #endif
 }
 
-/* The same for a single element. */
+/* Loads the inputs of element i and writes all outputs of element i. */
 static __device__ __forceinline__ void write_one(const user::args &in, count i,
                                                  const outputs &to)
 {
@@ -96,8 +98,9 @@ static __device__ __forceinline__ void write_one(const user::args &in, count i,
 #endif
 }
 
-/* All loads of a thread are in flight before its first store. `first` is this
- * thread's first vector, and vectors start at element `head`. */
+/* Computes KILN_ITEMS vectors per thread. All loads of a thread are issued
+ * before its first store. `first` is the index of the calling thread's first
+ * vector, and vector 0 starts at element `head`. */
 static __device__ __forceinline__ void
 whole_tile(const user::args &in, count first, count head, const outputs &to)
 {

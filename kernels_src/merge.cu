@@ -1,12 +1,11 @@
-/* merge.cu -- merge two sorted sequences into one, stably.
+/* merge.cu -- merge two sorted sequences a and b into one sorted sequence, stably.
  *
- * Problem: divide a merge into equal pieces of work that need nothing from each
- * other.
- * Idea: the first d outputs consist of the first i elements of a and the first
- * d - i elements of b, for exactly one i, which a binary search along diagonal d
- * finds (merge path: Odeh, Green, Mwassi, Shmueli and Birk, Merge Path - Parallel
- * Merging Made Simple, 2012). Blocks merge tiles of outputs, threads merge parts
- * of a tile, and both find their ends by such searches.
+ * Problem: divide a merge into independent parts of equal size.
+ * Idea: for exactly one i, the first d outputs consist of the first i elements of a and
+ * the first d - i elements of b. A binary search along diagonal d finds i (merge path:
+ * Odeh, Green, Mwassi, Shmueli and Birk, Merge Path - Parallel Merging Made Simple,
+ * 2012). A block merges one tile of outputs, and a thread merges KILN_ITEMS outputs of
+ * the tile. Both find their inputs by such searches.
  * Cost: one read and one write per element, and one search per tile and thread.
  *
  * Parameters:
@@ -14,16 +13,18 @@
  *   KILN_ITEMS  15          outputs per thread; an odd number avoids bank conflicts
  *                           of 4-byte keys
  *   KILN_T      type float  type of a key
- *   KILN_PAIRS  0           1: keys have values
+ *   KILN_PAIRS  0           1 if keys have values
  *   KILN_V      type float  type of a value
- *   KILN_LESS   0           1: user::less(s, a, b) is the order
- *   KILN_SPLIT  0           1: merge_split has written where the tiles begin; 0:
- *                           each block searches for itself
- * Launch: merge_split takes blocks of KILN_BLOCK threads, one warp for each of
- *         tiles + 1 ends. merge takes one block of KILN_BLOCK threads per tile.
- *         a, m and b, n   the sequences
- *         split           tiles + 1 numbers, or NULL
- * Result: out, m + n keys. Of equal keys, those of a come first. */
+ *   KILN_LESS   0           1 if user::less(s, a, b) defines the order
+ *   KILN_SPLIT  0           1 if merge_split has computed where the tiles start; 0 if
+ *                           each block searches for its own start and end
+ * Launch: the block size is KILN_BLOCK for both kernels. The grid of merge_split has one
+ *         warp for each of the tiles + 1 boundaries of tiles. The grid of merge has one
+ *         block per tile.
+ *         a, b    the sequences; a has m keys and b has n keys
+ *         split   for each boundary, the number of preceding outputs that come from a;
+ *                 NULL without KILN_SPLIT
+ * Result: out receives m + n keys. Equal keys of a precede equal keys of b. */
 #include <kiln/params/merge.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -54,8 +55,9 @@ static __device__ __forceinline__ count least(count a, count b)
   return a < b ? a : b;
 }
 
-/* Returns how many of the first d outputs come from a. One whole warp calls it
- * and tests 32 places per step, because every step waits for memory. */
+/* Returns how many of the first d outputs come from a. One whole warp calls it.
+ * Each step tests 32 positions, because the latency of memory dominates the time
+ * of a step. */
 static __device__ __forceinline__ count split_at(const user::args &s,
                                                  const KILN_T *a, count m,
                                                  const KILN_T *b, count n,
@@ -96,11 +98,11 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* What a tile takes of both sequences. Shared memory holds it, the part of a
- * first. */
+/* The input elements of one tile. Shared memory first holds the elements of a,
+ * then the elements of b. */
 struct chunk {
-  count a, b;          /* first element in a and in b */
-  unsigned of_a, of_b; /* number of elements of each */
+  count a, b;          /* index in a and in b of the first element */
+  unsigned of_a, of_b; /* number of elements from a and from b */
 };
 
 static __device__ __forceinline__ chunk find_chunk(const user::args &s,
@@ -135,7 +137,7 @@ static __device__ __forceinline__ chunk find_chunk(const user::args &s,
 
 __shared__ KILN_T keys[tile_size];
 #if KILN_PAIRS
-/* Place of each key in the tile as it was loaded. */
+/* Position of each merged key in the tile before the merge. */
 __shared__ unsigned short places[tile_size];
 #endif
 
@@ -162,7 +164,8 @@ load_tile(const KILN_T *a, const KILN_T *b, const chunk &p)
   __syncthreads();
 }
 
-/* The same as split_at(), within the tile and by one thread. */
+/* Returns how many of the first d outputs of the tile come from a. One thread
+ * calls it. */
 static __device__ __forceinline__ unsigned
 split_tile(const user::args &s, const chunk &p, unsigned d)
 {
@@ -181,7 +184,8 @@ split_tile(const user::args &s, const chunk &p, unsigned d)
   return low;
 }
 
-/* Merges this thread's outputs into registers. */
+/* Computes the outputs d to d + KILN_ITEMS - 1 of the tile in registers. from[k]
+ * is the position in the tile of output k before the merge. */
 static __device__ __forceinline__ void
 merge_mine(const user::args &s, const chunk &p, unsigned d,
            KILN_T (&merged)[KILN_ITEMS], unsigned short (&from)[KILN_ITEMS])

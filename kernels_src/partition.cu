@@ -1,42 +1,46 @@
-/* partition.cu -- divide elements into two or three partitions in one launch, each
- * in the order of the input.
+/* partition.cu -- divide elements into two or three partitions in one launch. Each
+ * partition keeps the order of the input.
  *
- * The kernel ranks elements as select.cu does, but keeps all of them: shared memory
+ * The kernel ranks elements as select.cu does, but keeps all elements. Shared memory
  * holds the partitions of a tile one after the other.
- * If the partitions share one array (KILN_LAYOUT 0), the second one starts after
- * the first one's total, which is known only when every tile has been counted. The
- * first blocks of the launch then only count, and the last of them publishes the
- * totals (look_back.cuh). Counting starts at the last tile, so that the first tiles
- * are still in the second-level cache when they are moved.
+ * If the partitions share one array (KILN_LAYOUT 0), the start of the second partition
+ * depends on the size of the first partition, and so on every tile. Therefore the first
+ * blocks of the launch, the counting blocks, only count. The last counting block
+ * publishes the totals (look_back.cuh). Counting starts at the last tile, so that the
+ * first tiles are still in the L2 cache when their elements are moved.
  * Cost: one read and one write per element, and with KILN_LAYOUT 0 a second read.
  *
  * Parameters:
  *   KILN_BLOCK       512            threads per block
  *   KILN_VECTOR      4              elements per vector: 16 bytes of the widest
  *                                   array
- *   KILN_ITEMS       16             elements per thread: a multiple of KILN_VECTOR,
+ *   KILN_ITEMS       16             elements per thread, a multiple of KILN_VECTOR,
  *                                   at most 32
- *   KILN_PER_SM      0              blocks per SM to limit registers for; 0: no
- *                                   limit
- *   KILN_WINDOW      2              tiles that a lane reads at once in a look-back
- *   KILN_PREFETCH    0              number of tiles by which the input is
- *                                   prefetched; 0: none
+ *   KILN_PER_SM      0              minimum number of resident blocks per SM, which
+ *                                   limits registers through __launch_bounds__; 0 sets
+ *                                   no limit
+ *   KILN_WINDOW      2              descriptors that a lane reads at a time in a
+ *                                   look-back
+ *   KILN_PREFETCH    0              distance, in tiles, of the prefetch of the input;
+ *                                   0 disables the prefetch
  *   KILN_PARTITIONS  2              number of partitions, 2 or 3
- *   KILN_LAYOUT      0              0: the partitions follow each other in out; 1:
- *                                   each has an array; 2: the second of two
- *                                   partitions is stored from out's end backwards
+ *   KILN_LAYOUT      0              0 if the partitions follow each other in out; 1 if
+ *                                   each partition has its own array; 2 if the second
+ *                                   of two partitions is stored backwards from the end
+ *                                   of out
  *   KILN_COUNT       type unsigned  type of a count
- *   KILN_WIDE        0              1: n is 2^32 or more
- * Generated code (user.cuh): the map gives the elements. first and, with three
- * partitions, second are bool functions of the same inputs.
- * Launch: `counters` blocks that count (0 unless KILN_LAYOUT is 0 and there are
- *         several tiles), then one block per tile.
+ *   KILN_WIDE        0              1 if n is 2^32 or more
+ * Generated code (user.cuh): the map computes the elements. `first` is a bool function
+ * of the same inputs, and so is `second` with three partitions.
+ * Launch: the grid has `counters` counting blocks, then one block per tile. `counters`
+ *         is 0 unless KILN_LAYOUT is 0 and there are several tiles.
  *         n          number of elements, at least 1
- *         out, out_second, out_rest   the partitions
- *         counts     elements of the first partition and, of three, of the second
- *         words      tiles + counters + 1 tile descriptors of one word; twice the
- *                    words with three partitions, and twice that with KILN_WIDE
- * Result: the same on every device. */
+ *         out, out_second, out_rest   arrays that receive the partitions
+ *         counts     receives the number of elements of the first partition and, with
+ *                    three partitions, of the second partition
+ *         words      tiles + counters + 1 tile descriptors of one word each. Three
+ *                    partitions double the number of words, and so does KILN_WIDE.
+ * Result: the result is the same on every device. */
 #include <kiln/params/partition.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -80,8 +84,9 @@ typedef unsigned long long position;
 typedef unsigned position;
 #endif
 
-/* Number of elements in each partition but the last. In a warp or tile each
- * count fits in 16 bits, so one word holds both. */
+/* `totals` holds the number of elements of each partition except the last. Counts
+ * of a warp or a tile need at most 16 bits, so one 32-bit word holds two
+ * counts. */
 enum : unsigned { second_shift = 16 };
 #if KILN_PARTITIONS == 3
 typedef kiln::count_pair<position> totals;
@@ -127,10 +132,11 @@ struct shared_storage {
 struct tile {
   user::value value[KILN_ITEMS];
   unsigned first,
-      second; /* one bit per slot: in the first or second partition */
+      second; /* one bit per slot, set if the partition has the element */
 };
 
-/* Takes loaded elements into registers. */
+/* The functor that tile_load() calls for each loaded element. It keeps the
+ * partition of the element, and with `values` the value, in registers. */
 template <bool values> struct taker {
   const user::args &in;
   tile &t;
@@ -171,7 +177,7 @@ static __device__ __forceinline__ unsigned elements_of(count tile, count n)
                                                        : shape::size);
 }
 
-/* ---- Blocks that count --------------------------------------------------- */
+/* ---- Counting blocks ----------------------------------------------------- */
 
 #if KILN_LAYOUT == 0
 static __device__ __forceinline__ totals add(const totals &a, const totals &b)
@@ -179,8 +185,9 @@ static __device__ __forceinline__ totals add(const totals &a, const totals &b)
   return a + b;
 }
 
-/* Counts tiles from the last one to the first, so that the first tiles are the
- * most recent ones in the second-level cache when they are moved. */
+/* Counts the elements of the partitions, from the last tile to the first. So the
+ * L2 cache holds the first tiles when the other blocks load them. The last
+ * counting block publishes the totals. */
 static __device__ __forceinline__ void
 count_tiles(const user::args &in, count n, count tiles, unsigned counters,
             unsigned long long *words, unsigned epoch)
@@ -212,11 +219,12 @@ count_tiles(const user::args &in, count n, count tiles, unsigned counters,
 }
 #endif
 
-/* ---- Blocks that move ---------------------------------------------------- */
+/* ---- Blocks that move elements ------------------------------------------- */
 
-/* Moves each element to its place in the tile in shared memory. Elements that
- * do not exist go behind the others. `from` are the counts before this warp and
- * `mine` those of the tile, both packed. */
+/* Stores each element of the tile to shared memory, in the order of the
+ * partitions. Slots beyond the end of the input are stored after all elements.
+ * `from` holds the counts of the preceding warps and `mine` the counts of the
+ * tile. Each of them holds two counts of 16 bits. */
 static __device__ __forceinline__ void arrange(shared_storage &r, const tile &t,
                                                const unsigned (&rank1)[vectors],
                                                const unsigned (&rank2)[vectors],
@@ -246,7 +254,8 @@ static __device__ __forceinline__ void arrange(shared_storage &r, const tile &t,
   }
 }
 
-/* Returns the counts of all tiles before. Called by the first warp. */
+/* Returns the sum of the counts of all preceding tiles, and publishes the prefix
+ * of tile `which`. Warp 0 calls it. */
 static __device__ __forceinline__ totals before_tile(unsigned long long *words,
                                                      count which, count tiles,
                                                      unsigned epoch,
@@ -261,8 +270,8 @@ static __device__ __forceinline__ totals before_tile(unsigned long long *words,
   return before;
 }
 
-/* Returns the counts of all tiles where the layout needs them. Called by the
- * first warp. */
+/* With KILN_LAYOUT 0, returns the sum of the counts of all tiles. Other layouts
+ * do not need this sum, and the function returns 0. Warp 0 calls it. */
 static __device__ __forceinline__ totals
 in_all_tiles(const unsigned long long *words, count tiles, unsigned counters,
              unsigned epoch, const totals &mine)
@@ -287,7 +296,8 @@ write(const shared_storage &r, count first, unsigned valid, const totals &mine,
 
   kiln::copy_run<KILN_BLOCK>(out + first_of(r.before), r.value, n1);
 #if KILN_LAYOUT == 2
-  /* The second partition ends here. */
+  /* The second partition is stored backwards. Its part in this tile occupies the
+   * n3 elements that precede `end`. */
   user::stored *const end = out + (n - rest);
   const unsigned n3 = valid - n1;
 

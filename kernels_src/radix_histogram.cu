@@ -1,27 +1,28 @@
-/* radix_histogram.cu -- count the digits of all passes of a radix sort, and compute
- * where each pass stores the keys of each digit, in one launch that reads the keys
- * once.
+/* radix_histogram.cu -- count the digits for all passes of a radix sort, and compute
+ * where each pass stores the first key of each digit. One launch reads the keys once.
  *
- * Idea: as histogram.cu, each block counts in shared memory with KILN_COPIES
- * counters per digit. It publishes its counts as descriptors, and one further block
- * per pass adds them up and scans them (Adinets and Merrill, Onesweep, 2022).
+ * Idea: each block counts in shared memory with KILN_COPIES counters per digit, as in
+ * histogram.cu. It publishes its counts in tile descriptors. For each pass, one further
+ * block sums the counts of all blocks and scans the sums (Adinets and Merrill, Onesweep,
+ * 2022).
  *
  * Parameters:
- *   KILN_BLOCK    1024  threads per block: a multiple of 256
+ *   KILN_BLOCK    1024  threads per block, a multiple of 256
  *   KILN_ITEMS    4     vectors of 16 bytes in flight per thread
  *   KILN_KEY      4     bytes per key: 1, 2, 4 or 8
- *   KILN_FLOAT    0     1: keys are floats
- *   KILN_ALIGNED  1     1: the keys are aligned to 16 bytes
+ *   KILN_FLOAT    0     1 if keys are floats
+ *   KILN_ALIGNED  1     1 if the keys are aligned to 16 bytes
  *   KILN_PASSES   4     digits per key
- *   KILN_COPIES   8     counters per digit: a power of two up to 32. Lanes with
- *                       equal digits count in different words, and with 32 copies
- *                       in different banks
- * Launch: block KILN_BLOCK. The first blocks of the grid count; then comes one block
- *         per pass. Dynamic shared memory: 1024 * KILN_COPIES bytes per pass.
+ *   KILN_COPIES   8     counters per digit, a power of two up to 32. Lanes with equal
+ *                       digits increment different counters; with 32 copies, these
+ *                       counters are in different banks
+ * Launch: the block size is KILN_BLOCK. The first blocks of the grid are counting
+ *         blocks. They are followed by one block per pass. The size of dynamic shared
+ *         memory is 1024 * KILN_COPIES bytes per pass.
  *         words   256 descriptors per pass and counting block
- *         base    per pass 256 destinations, those of the first portion
- *         single  one flag per step: do all keys share its digit? The flags of
- *                 steps beyond the passes are set. */
+ *         base    receives 256 destinations per pass, for the first portion of keys
+ *         single  receives one flag per step, which is 1 if all keys have the same
+ *                 digit in that step. The flags of steps beyond KILN_PASSES are 1. */
 #include <kiln/params/radix_histogram.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -49,7 +50,7 @@ struct histogram_args {
   unsigned epoch;
   unsigned steps;
   unsigned begin_bit;
-  unsigned long long mask; /* the bits to sort by */
+  unsigned long long mask; /* mask of the key bits that determine the order */
 };
 
 extern __shared__ unsigned shared[];
@@ -71,8 +72,8 @@ static __device__ __forceinline__ void count_key(const histogram_args &s,
   }
 }
 
-/* Counts the keys of tiles b, b + B, b + 2 B, ..., where b is the block and B =
- * workers is the number of blocks that count. */
+/* Counts the keys of tiles b, b + B, b + 2 B, ..., where b is the index of the
+ * block and B = workers is the number of counting blocks. */
 static __device__ __forceinline__ void count_keys(const histogram_args &s,
                                                   unsigned workers)
 {
@@ -100,8 +101,8 @@ static __device__ __forceinline__ void count_keys(const histogram_args &s,
     count_key(s, copy, s.in[vectors * vector_size + threadIdx.x]);
 }
 
-/* Adds up the copies and publishes the counts for the blocks that combine
- * them. */
+/* Sums the copies of each counter, and publishes the sums for the blocks that
+ * combine the counts. */
 static __device__ __forceinline__ void post_counts(const histogram_args &s)
 {
 #pragma unroll 1
@@ -110,7 +111,7 @@ static __device__ __forceinline__ void post_counts(const histogram_args &s)
 
 #pragma unroll
     for (unsigned c = 0; c < KILN_COPIES;
-         ++c) /* each lane reads another bank */
+         ++c) /* the lanes read different banks */
       total += shared[i * KILN_COPIES + (c + kiln::lane()) % KILN_COPIES];
     kiln::word_store(
         s.words + static_cast<count>(blockIdx.x) * counters + i,
@@ -120,8 +121,8 @@ static __device__ __forceinline__ void post_counts(const histogram_args &s)
   }
 }
 
-/* Returns the sum of counter i over blocks slice, slice + slices, ... of those
- * that count. */
+/* Returns the sum of counter i over the counting blocks slice, slice + slices,
+ * slice + 2 slices, ..., after all of these blocks have published it. */
 static __device__ __forceinline__ count take_counts(const histogram_args &s,
                                                     unsigned workers,
                                                     unsigned i, unsigned slice)

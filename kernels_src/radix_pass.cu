@@ -1,31 +1,32 @@
-/* radix_pass.cu -- one pass of a radix sort: move keys, with or without values, into
- * the order of one digit of up to 8 bits, stably, with one read and one write of
- * each (Adinets and Merrill, Onesweep: A Faster Least Significant Digit Radix Sort
+/* radix_pass.cu -- one pass of a radix sort. The pass sorts keys, with or without
+ * values, stably by one digit of up to 8 bits. It reads and writes each key and each
+ * value once (Adinets and Merrill, Onesweep: A Faster Least Significant Digit Radix Sort
  * for GPUs, 2022).
  *
- * Idea: radix_histogram.cu has computed where the keys of each digit begin. Each
- * tile ranks its keys by digit, publishes its 256 counts, and gets the counts of
- * the tiles before it by a decoupled look-back per digit (radix.cuh). It sorts the
- * tile in shared memory, so that keys of one digit are stored side by side.
- * A pass in which all keys share one digit is skipped. The data go from `in` to
- * `out` or `other` and then between these two, such that the last pass that acts
- * writes `out`. If an odd number of passes would overwrite their own input, one of
- * the skipped passes copies instead.
+ * Idea: radix_histogram.cu has computed where the keys of each digit start. Each block
+ * ranks the keys of its tile by digit and publishes 256 counts. One decoupled look-back
+ * per digit (radix.cuh) computes the counts of the preceding tiles. The block sorts the
+ * tile in shared memory, so that keys of one digit have consecutive destinations.
+ * A pass in which all keys have the same digit is skipped. The first active pass reads
+ * `in`. Later passes alternate between `out` and `other` such that the last active pass
+ * writes `out`. If this would make a pass overwrite its own input, one of the skipped
+ * passes copies the data instead.
  *
  * Parameters:
- *   KILN_BLOCK      384  threads per block: a multiple of 32, at least 256
+ *   KILN_BLOCK      384  threads per block, a multiple of 32, at least 256
  *   KILN_ITEMS      16   keys per thread
- *   KILN_PER_SM     0    blocks per SM to limit registers for; 0: no limit
+ *   KILN_PER_SM     0    minimum number of resident blocks per SM, which limits
+ *                        registers through __launch_bounds__; 0 sets no limit
  *   KILN_KEY        4    bytes per key: 1, 2, 4 or 8
- *   KILN_VALUE      0    bytes per value: 0 (no values), 1, 2, 4 or 8
- *   KILN_FLOAT      0    1: keys are floats
- *   KILN_WIDE       0    1: more than 2^31 keys
- *   KILN_WINDOW     4    tiles that a thread reads at once in a look-back
- *   KILN_SEGMENTED  0    1: sort each segment of a list; a table gives the tiles
- *                        (segmented_sort.cu)
- * Launch: block KILN_BLOCK; one block per tile of KILN_BLOCK * KILN_ITEMS keys, for a
- *         portion of at most 2^31 keys. Dynamic shared memory: struct
- *         shared_storage below, then the tile. */
+ *   KILN_VALUE      0    bytes per value: 1, 2, 4 or 8; 0 if there are no values
+ *   KILN_FLOAT      0    1 if keys are floats
+ *   KILN_WIDE       0    1 if there are more than 2^31 keys
+ *   KILN_WINDOW     4    descriptors that a thread reads at a time in a look-back
+ *   KILN_SEGMENTED  0    1 sorts each segment of a list of segments; a table contains
+ *                        the segment of each tile (segmented_sort.cu)
+ * Launch: the block size is KILN_BLOCK. A launch handles a portion of at most 2^31 keys,
+ *         with one block per tile of KILN_BLOCK * KILN_ITEMS keys. Dynamic shared memory
+ *         contains struct shared_storage and then the tile. */
 #include <kiln/params/radix_pass.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -47,19 +48,20 @@ enum : unsigned {
   item_bytes = KILN_KEY > KILN_VALUE ? KILN_KEY : KILN_VALUE
 };
 
-/* Flags of a sort. */
+/* Flags of a sort, which sort_args::flags combines. */
 enum : unsigned {
-  /* An `in` is its `out`: an odd number of passes would overwrite unread
-   * input. */
+  /* The output array of the keys or of the values is also their input array. An
+   * odd number of passes would overwrite input before it is read. */
   in_place = 1,
-  /* The first pass generates the values: the index of each key. */
+  /* The first pass generates the values: the value of a key is its index. */
   make_index = 2,
-  no_keys = 4,   /* the last pass writes values only */
-  must_write = 8 /* not all arrays are in place: at least one pass must act */
+  no_keys = 4, /* the last pass writes values only */
+  /* Keys or values are not in place, so at least one pass must write. */
+  must_write = 8
 };
 
 #if KILN_SEGMENTED
-/* A segment that has several tiles. */
+/* A segment that is too long for one tile. */
 struct segment {
   count begin;
   unsigned n, first_tile;
@@ -67,10 +69,9 @@ struct segment {
 
 struct segments {
   const segment *list;
-  const unsigned *tile; /* for each tile, its segment */
+  const unsigned *tile; /* index of the segment of each tile */
   const unsigned *n_tiles;
-  const unsigned
-      *counts; /* [segment][pass][256] number of keys with each digit */
+  const unsigned *counts; /* number of keys per [segment][pass][digit] */
   unsigned passes, reserved;
 };
 #endif
@@ -81,8 +82,8 @@ struct sort_args {
   const value *values_in;
   value *values_out, *values_other;
   const count *base; /* destination of each digit's first key in this portion */
-  count *next_base;  /* the same for the next portion; NULL if there is none */
-  const unsigned *single; /* for each step: do all keys share its digit? */
+  count *next_base;  /* receives `base` of the next portion; may be NULL */
+  const unsigned *single; /* per step, 1 if all keys have the same digit */
   count *words;           /* 256 tile descriptors per tile */
   count n;                /* total number of keys */
   count first;            /* first key of this portion */
@@ -93,14 +94,16 @@ struct sort_args {
   unsigned flags;
 };
 
-/* What this pass has to do. */
+/* The kind of work of one pass. `nothing` means that the pass is skipped, and
+ * `copy` that it copies without sorting. `first` and `last` refer to the active
+ * passes. `to_other` selects the destination `other` instead of `out`. */
 struct task {
   bool nothing, copy, first, last, to_other;
 };
 
 static __device__ __forceinline__ task task_of(const sort_args &s)
 {
-#if KILN_SEGMENTED /* a pass that one segment could skip may be needed by another one */
+#if KILN_SEGMENTED /* no pass is skipped unless all segments can skip it */
   const unsigned left_out = s.single == nullptr ? 0 : 1u << (s.steps - 1);
 #else
   const unsigned lane = kiln::lane();
@@ -119,11 +122,11 @@ static __device__ __forceinline__ task task_of(const sort_args &s)
           (active & ((1u << s.step) - 1)) == 0, later == 0, later % 2 != 0};
 }
 
-/* Shared memory: the counters and the destinations of each digit. The tile
- * follows. */
+/* The first part of dynamic shared memory, which holds the counters and the
+ * destination of each digit. The tile follows. */
 struct alignas(16) shared_storage {
   kiln::radix_counters<KILN_BLOCK> counters;
-  place to[kiln::radix_digits]; /* destination minus place in the tile */
+  place to[kiln::radix_digits]; /* destination minus position in the tile */
 };
 
 extern __shared__ uint4 shared[];
@@ -137,12 +140,13 @@ template <class T> static __device__ __forceinline__ T *tile_storage()
 struct span {
   count begin;
   unsigned n;     /* number of keys */
-  unsigned index; /* index among the tiles that look back at each other */
-  count end;      /* end of all of these tiles */
+  unsigned index; /* index in the portion or the segment */
+  count end;      /* end of the keys, or of the segment */
 };
 
-/* Overlapping segments overwrite each other's counts. This test keeps all
- * stores inside of the segment. */
+/* Returns whether a destination is inside of the segment. Without segments, the
+ * result is always true. Overlapping segments overwrite each other's counts, so
+ * their destinations may be wrong; this test keeps stores in bounds. */
 static __device__ __forceinline__ bool inside(place to, const span &tile)
 {
   return !KILN_SEGMENTED || to < tile.end;
@@ -169,13 +173,14 @@ static __device__ __forceinline__ span tile_of(const segments &g)
 }
 #endif
 
-/* First element of this thread in a warp-striped tile. */
+/* Returns the index of the calling thread's first element in a warp-striped
+ * tile. */
 static __device__ __forceinline__ unsigned own_first()
 {
   return kiln::warp() * (KILN_ITEMS * kiln::warp_size) + kiln::lane();
 }
 
-/* Loads a warp-striped tile. Elements from n on become `fill`. */
+/* Loads a warp-striped tile. Elements from index n on become `fill`. */
 template <class T>
 static __device__ __forceinline__ void load_tile(const T *from, unsigned n,
                                                  T fill, T (&to)[KILN_ITEMS])
@@ -203,7 +208,7 @@ static __device__ __forceinline__ void load_keys(const sort_args &s,
   const unsigned own = own_first();
 
   load_tile(from + tile.begin, tile.n, static_cast<key>(~key(0)), keys);
-  if (t.first) { /* elements that do not exist keep the largest key */
+  if (t.first) { /* keys from index tile.n on keep the largest word */
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
       if (tile.n == tile_size || own + k * kiln::warp_size < tile.n)
@@ -266,8 +271,9 @@ copy_tile(const sort_args &s, const task &t, const span &tile)
   }
 }
 
-/* Finds the destination of the keys of digit thread(): behind the keys of lower
- * digits, and behind those of the same digit in earlier tiles. */
+/* Computes the destination of the tile's keys with digit thread(). They follow
+ * all keys with lower digits and the keys with the same digit in earlier
+ * tiles. */
 static __device__ __forceinline__ void
 find_places(const sort_args &s, shared_storage &r, const span &tile,
             unsigned start, unsigned total, count base)
@@ -293,8 +299,8 @@ find_places(const sort_args &s, shared_storage &r, const span &tile,
     s.next_base[d] = base + before + total;
 }
 
-/* Stores the sorted tile from shared memory. Keys of one digit go to adjacent
- * destinations. Four keys per thread are in flight together. */
+/* Stores the sorted tile from shared memory. Keys of one digit have consecutive
+ * destinations. Four keys per thread are in flight at a time. */
 static __device__ __forceinline__ void
 store_keys(const sort_args &s, const task &t, const shared_storage &r,
            const span &in, unsigned (&digits)[(KILN_ITEMS + 3) / 4])
@@ -385,7 +391,7 @@ sort_tile(const sort_args &s, const task &t, const span &tile, count base)
         static_cast<count>(kiln::descriptor_tag(s.epoch, state)) << 32 | own);
   });
   __syncthreads();
-  /* Recompute the digits instead of keeping them in registers. */
+  /* This makes the compiler recompute the digits, which saves registers. */
   asm volatile("" : "+r"(shift));
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
@@ -430,11 +436,11 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
     return;
   }
   if (kiln::thread() < kiln::radix_digits)
-    base = s.base[kiln::thread()]; /* loaded early, needed late */
+    base = s.base[kiln::thread()]; /* sort_tile() uses it late */
   sort_tile(s, t, tile_of(s), base);
 }
 #else
-/* Destination of this segment's first key with digit thread(). */
+/* Returns the destination of the segment's first key with digit thread(). */
 static __device__ __forceinline__ count segment_base(const sort_args &s,
                                                      const segments &g)
 {

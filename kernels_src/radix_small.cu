@@ -1,18 +1,18 @@
-/* radix_small.cu -- sort keys, with or without values, that fit into the shared
- * memory of one block: all passes of a radix sort in one launch.
+/* radix_small.cu -- sort keys that fit into the shared memory of one block, with or
+ * without values. One launch makes all passes of the radix sort.
  *
- * The keys stay in registers and shared memory. Values are moved once at the end,
- * by the 16-bit index that travels with each key. All values are read before the
- * first one is written, so the sort may run in place.
+ * The keys stay in registers and shared memory. Each key has a 16-bit index that moves
+ * together with the key. Values are moved once at the end, by these indices. All values
+ * are read before the first value is written, so the sort may run in place.
  *
  * Parameters:
- *   KILN_BLOCK  256  threads per block: a multiple of 32, at least 256
+ *   KILN_BLOCK  256  threads per block, a multiple of 32, at least 256
  *   KILN_ITEMS  8    keys per thread
  *   KILN_KEY    4    bytes per key: 1, 2, 4 or 8
- *   KILN_VALUE  0    bytes per value: 0 (no values), 1, 2, 4 or 8
- *   KILN_FLOAT  0    1: keys are floats
- * Launch: one block; n is at most KILN_BLOCK * KILN_ITEMS. Dynamic shared memory:
- *         struct shared_storage below. */
+ *   KILN_VALUE  0    bytes per value: 1, 2, 4 or 8; 0 if there are no values
+ *   KILN_FLOAT  0    1 if keys are floats
+ * Launch: the grid has one block. n is at most KILN_BLOCK * KILN_ITEMS. The size of
+ *         dynamic shared memory is sizeof(struct shared_storage). */
 #include <kiln/params/radix_small.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -59,7 +59,7 @@ static __device__ __forceinline__ void load_keys(const small_args &s,
 {
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS;
-       ++k) { /* keys that do not exist get the largest word */
+       ++k) { /* keys from index n on become the largest word */
     const unsigned i = place_of(k);
 
     keys[k] = i < s.n ? kiln::radix_encode<KILN_FLOAT != 0>(s.in[i], s.order)
@@ -82,8 +82,8 @@ static __device__ __forceinline__ void store_keys(const small_args &s,
 }
 
 #if PAIRS
-/* All values are read before the first one is written, so the sort may run in
- * place. */
+/* Moves each value to the position of its key. All values are read before the
+ * first value is written, so the sort may run in place. */
 static __device__ __forceinline__ void
 move_values(const small_args &s, const unsigned (&index)[KILN_ITEMS])
 {

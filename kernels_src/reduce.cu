@@ -1,39 +1,42 @@
 /* reduce.cu -- reduce an array of 4- or 8-byte elements to one value in one launch.
  *
- * Idea: every thread keeps several 16-byte loads in flight and one partial result
+ * Idea: every thread keeps several 16-byte loads in flight. It has one partial result
  * per element of a vector, which shortens the dependence chains and makes sums more
  * accurate (Harris, Optimizing Parallel Reduction in CUDA, 2007). Each block
- * publishes its result as a flagged 64-bit word, and the last block of the grid does
- * nothing but combine these (block_results_combine() in prelude.cuh).
- * Invariant: the order of the operands depends only on n, the grid, the
- * specialisation and the alignment of x. So do the result's bits.
- * Cost: one read of the input, and one word per block and 4 bytes of the result.
+ * publishes its result in 64-bit words that contain a flag. The last block of the
+ * grid only combines these results (block_results_combine() in prelude.cuh).
+ * Invariant: the order of the operands, and so the bits of the result, depend only on
+ * n, the grid, the specialisation and the alignment of x.
+ * Cost: one read of the input. Each block writes one word per 4 bytes of the result,
+ * which the last block reads.
  *
  * Parameters:
- *   KILN_T        type float  type of an element: 4 or 8 bytes
+ *   KILN_T        type float  type of an element, which has 4 or 8 bytes
  *   KILN_ACC      type KILN_T  type of the partial results and of the result
  *   KILN_OP       sum         sum, min, max, prod, bit_and, bit_or or bit_xor
- *   KILN_BLOCK    512         threads per block: a multiple of 32, at most 1024
+ *   KILN_BLOCK    512         threads per block, a multiple of 32, at most 1024
  *   KILN_ITEMS    4           16-byte loads in flight per thread, at least 1
- *   KILN_THREADS  1024        resident threads per SM to limit registers for
- *   KILN_EVEN     0           1: each block reads one contiguous range; 0: all
- *                             blocks advance side by side
- *   KILN_KEEP     0           MiB at the front of x with the usual priority in the
- *                             second-level cache. The rest is evicted first (8.0),
- *                             so that an array larger than the cache does not
- *                             displace all of it. 0: all of x has the usual priority
- *   KILN_RESULTS  (sizeof(KILN_ACC) == 8 ? 5 : 9)  results that a lane of the last
- *                             block polls at once; a round covers 32 times as many
- *   KILN_SMALL    0           1: n is at most 2^30 and x is aligned to 16 bytes,
+ *   KILN_THREADS  1024        minimum number of resident threads per SM, which limits
+ *                             registers through __launch_bounds__
+ *   KILN_EVEN     0           1 if each block reads one contiguous range of x; 0 if
+ *                             the blocks interleave their vectors
+ *   KILN_KEEP     0           size in MiB of the front of x that has the usual
+ *                             priority in the L2 cache. The rest of x is evicted
+ *                             first (compute capability 8.0), so that an array larger
+ *                             than the cache does not evict all of its front. With 0,
+ *                             all of x has the usual priority
+ *   KILN_RESULTS  (sizeof(KILN_ACC) == 8 ? 5 : 9)  number of results that each lane
+ *                             of the combining warp polls at the same time
+ *   KILN_SMALL    0           1 if n is at most 2^30 and x is aligned to 16 bytes,
  *                             which lets the first load start earlier
- * Launch: block KILN_BLOCK; a grid of one block, or of several, of which the last
- *         one combines. Best: as many blocks as are resident at once, fewer for
- *         small n. No dynamic shared memory.
+ * Launch: the block size is KILN_BLOCK. If the grid has several blocks, the last block
+ *         only combines. The best grid has as many blocks as the device can hold at the
+ *         same time, and fewer blocks for small n. There is no dynamic shared memory.
  *         x          n elements, aligned to the size of an element
- *         workspace  8 bytes per block, 16 if KILN_ACC has 8 bytes, aligned to 8.
- *                    All bytes are 0 before the first launch, and every launch
- *                    leaves them 0. Launches that may overlap need one each.
- * Result: *result; the operation's identity if n is 0. */
+ *         workspace  8 bytes per block (16 bytes if KILN_ACC has 8 bytes), aligned to 8.
+ *                    All bytes are 0 before the first launch, and every launch leaves
+ *                    them 0. Launches that may overlap need separate workspaces.
+ * Result: *result is the reduction, or the identity of the operation if n is 0. */
 #include <kiln/params/reduce.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -47,7 +50,8 @@ typedef KILN_T element;
 typedef KILN_ACC reduced;
 typedef kiln::KILN_OP operation;
 #if KILN_SMALL
-/* Number of vectors, with room for one round past the end. */
+/* Type of an index of a vector. The index may exceed the number of vectors by
+ * one round of loads. */
 typedef unsigned count;
 #else
 typedef unsigned long long count;
@@ -62,7 +66,8 @@ struct alignas(16) vector {
 
 static_assert(sizeof(vector) == 16, "KILN_T: 4 or 8 bytes");
 
-/* Priority of a load in the second-level cache. */
+/* HAS_RANK is 1 if loads have an explicit priority in the L2 cache. A `rank` is
+ * such a priority, in the form that createpolicy returns. */
 #define HAS_RANK (KILN_KEEP > 0 && KILN_ARCH >= 80)
 typedef unsigned long long rank;
 
@@ -86,7 +91,8 @@ static __device__ __forceinline__ rank rank_evict_first()
   return made;
 }
 
-/* Uses the read-only path: nothing writes the input during the launch. */
+/* Loads a vector by the read-only data path, because nothing writes the input
+ * during the launch. */
 static __device__ __forceinline__ vector load(const vector *from, rank how)
 {
   uint4 bits;
@@ -104,12 +110,13 @@ static __device__ __forceinline__ vector load(const vector *from, rank how)
   return value;
 }
 
-/* The vectors that one thread reduces: begin, begin + stride, ... below end. */
+/* The indices of the vectors that one thread reduces: begin, begin + stride,
+ * begin + 2 * stride and so on, as long as the index is below `end`. */
 struct share {
   count begin, end;
 };
 
-/* Number of blocks that reduce elements. */
+/* Returns the number of blocks that reduce elements. */
 static __device__ __forceinline__ count workers()
 {
   return gridDim.x == 1 ? 1 : gridDim.x - 1;
@@ -135,10 +142,10 @@ static __device__ __forceinline__ share share_of(count vectors)
 }
 #endif
 
-/* Reduces this thread's share. All loads of a round are in flight before the
- * first value is used. The elements of a vector have separate partial results
- * until the end, which shortens the dependence chains and makes sums more
- * accurate. */
+/* Returns the reduction over the calling thread's vectors. All loads of a round
+ * are issued before the first value is used. The elements of a vector have
+ * separate partial results until the end, which shortens the dependence chains
+ * and makes sums more accurate. */
 static __device__ __forceinline__ reduced reduce_vectors(const vector *x,
                                                          count vectors)
 {
@@ -190,9 +197,10 @@ static __device__ __forceinline__ reduced reduce_vectors(const vector *x,
   return partial[0];
 }
 
-/* The last block only combines the results of the others, with one warp. It
- * polls from the beginning, so its latency overlaps with their work. It starts
- * last, so all blocks that it waits for are running or done. */
+/* Combines the results of all other blocks. Only one warp of the last block runs
+ * this function. Polling starts early, so its latency overlaps with the work of
+ * the other blocks. The last block starts last, so all blocks that it waits for
+ * are running or done. */
 static __device__ __forceinline__ void
 combine(kiln::block_result<reduced> *results, reduced *result)
 {
@@ -235,7 +243,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     return;
   }
 
-  /* Elements that whole vectors do not cover: loaded first, used last. */
+  /* Elements before the first vector and after the last vector are loaded first
+   * and used last. */
 #if !KILN_SMALL
   if (blockIdx.x == 0 && threadIdx.x < head)
     edge = static_cast<reduced>(__ldg(x + threadIdx.x));

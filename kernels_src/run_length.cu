@@ -1,36 +1,36 @@
-/* run_length.cu -- find runs of equal elements in one launch: the first element, the
- * start and the length of each run.
+/* run_length.cu -- find runs of equal elements in one launch. The results are the first
+ * element, the start and the length of each run.
  *
- * Idea: an element that differs from its predecessor starts a run, and one that
- * differs from its successor ends it. Starts are compacted as select.cu compacts
- * elements. Ends are compacted the same way, since the rank of an end is the rank of
- * the last start before it. From tile to tile travel the number of starts and the
- * place of the last one, because a run may have begun in an earlier tile; a
- * decoupled look-back (look_back.cuh) combines them.
+ * Idea: an element that differs from the preceding element starts a run. An element that
+ * differs from the next element ends a run. Starts are compacted as select.cu compacts
+ * elements. Ends are compacted in the same manner, since the rank of an end is the rank
+ * of the start of the same run. A run may start in an earlier tile, so a tile needs the
+ * number of starts in the preceding tiles and the index of the last start. A decoupled
+ * look-back (look_back.cuh) computes both.
  * Cost: one read per element and one write per run.
  *
  * Parameters:
  *   KILN_BLOCK    256            threads per block
  *   KILN_VECTOR   4              elements per vector: 16 bytes of the widest array
- *   KILN_ITEMS    16             elements per thread: a multiple of KILN_VECTOR, at
+ *   KILN_ITEMS    16             elements per thread, a multiple of KILN_VECTOR, at
  *                                most 32
- *   KILN_LONG     0              1: only runs of at least two elements
- *   KILN_VALUES   1              1: write the first elements of the runs
- *   KILN_OFFSET   type unsigned  type of a start
- *   KILN_OFFSETS  1              1: write the starts
- *   KILN_LENGTH   type unsigned  type of a length
- *   KILN_LENGTHS  1              1: write the lengths
- *   KILN_COUNT    type unsigned  type of the count
- *   KILN_WIDE     0              1: n is 2^32 or more
- * Generated code (user.cuh): the map gives the elements. equal(s, a, b) compares an
- * element with the next one.
+ *   KILN_LONG     0              1 reports only runs of at least two elements
+ *   KILN_VALUES   1              1 writes the first element of each run
+ *   KILN_OFFSET   type unsigned  type of the start of a run
+ *   KILN_OFFSETS  1              1 writes the start of each run
+ *   KILN_LENGTH   type unsigned  type of the length of a run
+ *   KILN_LENGTHS  1              1 writes the length of each run
+ *   KILN_COUNT    type unsigned  type of the number of runs
+ *   KILN_WIDE     0              1 if n is 2^32 or more
+ * Generated code (user.cuh): the map computes the elements. equal(s, a, b) compares an
+ * element with the next element.
  * Launch: one block per tile.
  *         n          number of elements, at least 1
- *         values, offsets, lengths   space for all runs
- *         runs       number of runs
- *         words      two words of descriptors per tile, four with KILN_WIDE; a
- *                    single tile uses none
- * Result: the same on every device. */
+ *         values, offsets, lengths   arrays with space for all runs
+ *         runs       receives the number of runs
+ *         words      tile descriptors, two words per tile (four words with KILN_WIDE).
+ *                    A launch with a single tile does not use `words`.
+ * Result: the result is the same on every device. */
 #include <kiln/params/run_length.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -58,10 +58,10 @@ typedef unsigned long long position;
 typedef unsigned position;
 #endif
 
-/* What all elements up to a place amount to. */
+/* The state of a scan over the elements. later_start combines two states. */
 struct state {
-  position starts; /* number of runs that have begun */
-  position last;   /* place where the last of them began, if any */
+  position starts; /* number of runs that start in the scanned range */
+  position last;   /* index of the last start; undefined if starts is 0 */
 };
 
 struct later_start {
@@ -77,19 +77,19 @@ struct shared_storage {
   alignas(16) user::stored value[shape::size];
 #endif
   unsigned short start[shape::size];
-  /* Place of each run's last element; one more entry for the run that began
-   * in an earlier tile. */
+  /* index in the tile of the last element of each run; one more entry is for a
+   * run that starts in an earlier tile */
   unsigned short end[shape::size + 1];
   unsigned warp_count[shape::warps];
-  unsigned still_open; /* the tile's last run continues in the next one */
+  unsigned still_open; /* 1 if a run continues in the next tile */
   state before;
 };
 
 struct tile {
   user::value value[KILN_ITEMS];
-  unsigned head; /* one bit per slot: the element differs from the one before */
-  unsigned tail; /* it differs from the one after */
-  unsigned start, end; /* starts and ends of the runs to be reported */
+  unsigned head;       /* one bit per slot, set if the element starts a run */
+  unsigned tail;       /* one bit per slot, set if the element ends a run */
+  unsigned start, end; /* heads and tails of the runs that are reported */
 };
 
 struct taker {
@@ -104,8 +104,8 @@ struct taker {
   }
 };
 
-/* Finds starts and ends of runs in one vector. The neighbours at its ends come
- * from the adjacent lanes. */
+/* Finds starts and ends of runs in vector k. The element before the vector and
+ * the element after the vector are in the adjacent lanes. */
 static __device__ __forceinline__ void mark_vector(const user::args &in,
                                                    count n, count first,
                                                    unsigned valid, unsigned k,
@@ -160,8 +160,9 @@ load(const user::args &in, count n, count first, unsigned valid, tile &t)
 #endif
 }
 
-/* Moves starts and ends to their ranks. `open` is 1 if a run continues from the
- * tile before; the first end belongs to that run. */
+/* Stores starts and ends of runs to shared memory, to the index that is their
+ * rank. `open` is 1 if a run continues from the preceding tile. In that case the
+ * first end belongs to that run. */
 static __device__ __forceinline__ void compact(shared_storage &r, const tile &t,
                                                const unsigned (&rank)[vectors],
                                                unsigned from, unsigned open,
@@ -190,7 +191,7 @@ static __device__ __forceinline__ void compact(shared_storage &r, const tile &t,
   }
 }
 
-/* Does a run continue from the tile before? */
+/* Returns whether a run continues from the preceding tile. */
 static __device__ __forceinline__ bool continues_run(const user::args &in,
                                                      count first)
 {
@@ -226,8 +227,8 @@ write(const shared_storage &r, count first, unsigned starts, unsigned open,
 #endif
 }
 
-/* Combines the states of all tiles before and publishes this tile's prefix.
- * Called by the first warp. */
+/* Returns the combined state of all preceding tiles, and publishes the prefix of
+ * the block's own tile. Warp 0 calls it. */
 static __device__ __forceinline__ state before_tile(unsigned long long *words,
                                                     unsigned epoch,
                                                     const state &mine)

@@ -1,52 +1,56 @@
 /* scan.cu -- prefix scan of an array in one launch that reads each element once and
  * writes it once.
  *
- * Problem: element i needs the reduction over all elements before it, which other
- * blocks hold.
- * Idea: a tile publishes its total first and then finds the prefix of the tiles
- * before it. Tiles in registers use a decoupled look-back (Merrill and Garland,
+ * Problem: result i needs the reduction over all preceding elements, and other blocks
+ * load most of these elements.
+ * Idea: a tile first publishes its total and then waits for the prefix of the preceding
+ * tiles. Tiles in registers use a decoupled look-back (Merrill and Garland,
  * Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016; look_back.cuh).
- * Tiles staged in shared memory leave more registers, hence more blocks per SM; block
- * 0 then computes the prefixes of all tiles (leader_prefix.cuh).
- * One warp per block holds no elements. It waits for the prefix, while the others
- * keep theirs.
+ * Tiles staged in shared memory leave more registers, hence more blocks per SM. In that
+ * variant, block 0 computes the prefixes of all tiles (leader_prefix.cuh).
+ * One warp per block holds no elements. This warp waits for the prefix, while the other
+ * warps hold the elements.
  * Invariant: the operands keep their order, and totals are combined in a fixed order.
- * The result has the same bits for the same n and specialisation, whatever runs when.
+ * For the same n and specialisation, the result has the same bits in every run.
  * Cost: 2 n element accesses and about log n operations per tile for the prefix.
  *
  * Parameters:
  *   KILN_BLOCK       256         threads per block; the last warp holds no elements
- *   KILN_VECTOR      4           adjacent elements per vector: a power of two, 1 to
- *                                16, best 16 bytes of the widest array
- *   KILN_VECTORS     4           vectors per thread; defining KILN_ITEMS, elements
- *                                per thread, sets it as well
- *   KILN_PER_SM      0           blocks per SM to limit registers for; 0: no limit
+ *   KILN_VECTOR      4           consecutive elements per vector, a power of two from 1
+ *                                to 16; best are 16 bytes of the widest array
+ *   KILN_VECTORS     4           vectors per thread; if KILN_ITEMS (elements per
+ *                                thread) is defined, it determines KILN_VECTORS
+ *   KILN_PER_SM      0           minimum number of resident blocks per SM, which limits
+ *                                registers through __launch_bounds__; 0 sets no limit
  *   KILN_T           type float  type of an element of out in memory; user::acc is
- *                                its computed type
- *   KILN_PLAIN       1           1: elements are held as they are in memory. The
- *                                input is one array of KILN_T without a map, and
+ *                                the type of its computation
+ *   KILN_PLAIN       1           1 if tiles hold elements in their storage format. The
+ *                                input is then one array of KILN_T without a map, and
  *                                KILN_T can represent the identity
- *   KILN_IN_ALIGNED  1           1: that array is aligned to 16 bytes
- *   KILN_ALIGNED     1           1: out is aligned to 16 bytes
- *   KILN_EXCLUSIVE   0           1: element i gets the reduction of those before it
- *   KILN_INIT        0           1: the scan starts with `init`
- *   KILN_STAGED      0           1: a tile is staged in shared memory. out is aligned
- *                                to 16 bytes, KILN_VECTOR of its elements have 16
- *                                bytes, those of an input at most 16, and
- *                                KILN_VECTORS is a power of two
- *   KILN_PREFETCH    0           number of tiles by which the input is prefetched
- *   KILN_WINDOW      2           tiles that a lane reads at once in a look-back: 1,
- *                                2, 4 or 8; unused if staged
+ *   KILN_IN_ALIGNED  1           1 if the input of KILN_PLAIN is aligned to 16 bytes
+ *   KILN_ALIGNED     1           1 if out is aligned to 16 bytes
+ *   KILN_EXCLUSIVE   0           1 if element i is not part of result i
+ *   KILN_INIT        0           1 if the scan starts with `init`
+ *   KILN_STAGED      0           1 if a tile is staged in shared memory. out is then
+ *                                aligned to 16 bytes, KILN_VECTOR elements of out have
+ *                                16 bytes, KILN_VECTOR elements of an input have at
+ *                                most 16 bytes, and KILN_VECTORS is a power of two
+ *   KILN_PREFETCH    0           distance, in tiles, of the prefetch of the input
+ *   KILN_WINDOW      2           descriptors that a lane reads at a time in a
+ *                                look-back: 1, 2, 4 or 8; unused with KILN_STAGED
  * Generated code (user.cuh): the input and the operation.
- * Launch: block KILN_BLOCK; one block per tile of (KILN_BLOCK - 32) * KILN_VECTOR *
- *         KILN_VECTORS elements, at least one. If staged, one more block comes first.
+ * Launch: the block size is KILN_BLOCK. The grid has one block per tile of
+ *         (KILN_BLOCK - 32) * KILN_VECTOR * KILN_VECTORS elements, and at least one
+ *         tile. With KILN_STAGED, the leader block precedes the blocks of the tiles.
  *         n       number of elements
  *         out     n elements; may be one of the inputs
- *         total   NULL, or one element: the reduction of all, including init
+ *         total   NULL, or receives the reduction over init and all elements
  *         init    the bits of an element of out
- *         words   tile descriptors, aligned to 16 bytes: one word per tile (two if
- *                 out has 8-byte elements) for a multiple of KILN_WINDOW tiles; if
- *                 staged as leader_prefix.cuh says. None has this epoch.
+ *         words   tile descriptors, aligned to 16 bytes. There is one word per tile
+ *                 (two words if out has 8-byte elements), and the number of tiles is
+ *                 rounded up to a multiple of KILN_WINDOW. With KILN_STAGED, the layout
+ *                 is that of leader_prefix.cuh. No descriptor has the epoch of this
+ *                 launch.
  *         epoch   epoch of this launch, 1 to 2^30 - 1 */
 #ifdef KILN_ITEMS /* elements per thread */
 #define KILN_VECTORS ((KILN_ITEMS + KILN_VECTOR - 1) / KILN_VECTOR)
@@ -55,8 +59,8 @@
 
 #include <kiln/scan_tile.cuh>
 
-/* Computes the results of a vector. `sum` is the reduction over all elements
- * before it, and afterwards over its elements as well. */
+/* Computes the results of a vector. On entry, `sum` is the reduction over all
+ * elements that precede the vector. On return, `sum` includes the vector. */
 template <class H>
 static __device__ __forceinline__ void results(const source &s, const H &h,
                                                acc &sum, acc (&to)[KILN_VECTOR])
@@ -80,7 +84,8 @@ static __device__ __forceinline__ unsigned own_tile()
   return blockIdx.x - KILN_STAGED;
 }
 
-/* Prefetches this warp's share of the tile KILN_PREFETCH tiles ahead. */
+/* Prefetches the part of tile `tile` + KILN_PREFETCH that has the same position
+ * in the tile as the calling warp's elements. */
 static __device__ __forceinline__ void prefetch_ahead(const source &s,
                                                       count tile)
 {
@@ -101,17 +106,17 @@ typedef staged_tile my_tile;
 typedef register_tile my_tile;
 #endif
 
-/* What the warps of a block exchange. */
+/* The shared memory in which the warps of a block exchange values. */
 struct shared_storage {
-  /* Totals of the warps at first, prefixes of the warps later. */
+  /* totals of the warps, which publish_total() replaces by their prefixes */
   acc warp[warps];
-  acc total;
-  acc prefix;       /* reduction over the tiles before */
-  unsigned nothing; /* always 0, which the compiler cannot know */
+  acc total;        /* total of the tile */
+  acc prefix;       /* reduction over the preceding tiles */
+  unsigned nothing; /* always 0, but the compiler cannot prove that */
 };
 
-/* Scans the warps' totals. The tile's total is published as early as possible.
- * Returns it in every lane. */
+/* Replaces the totals of the warps by their prefixes. Publishes the total of the
+ * tile as early as possible, and returns this total in every lane. */
 static __device__ __forceinline__ acc publish_total(shared_storage &storage,
                                                     const source &s,
                                                     unsigned long long *words,
@@ -138,7 +143,7 @@ static __device__ __forceinline__ acc publish_total(shared_storage &storage,
   return kiln::warp_broadcast(sum, warps - 1);
 }
 
-/* The value that the scan starts with. */
+/* Returns the initial value of the scan. */
 static __device__ __forceinline__ acc begin(const source &s,
                                             unsigned long long init)
 {
@@ -147,8 +152,8 @@ static __device__ __forceinline__ acc begin(const source &s,
                           : s.identity;
 }
 
-/* Returns the reduction over all tiles before, in lane 0. Called by the warp
- * without elements. */
+/* Returns, in lane 0, the reduction over all preceding tiles. The warp without
+ * elements calls it. */
 static __device__ __forceinline__ acc before_tile(const source &s, count tile,
                                                   acc own, acc start,
                                                   unsigned long long *words,
@@ -177,8 +182,9 @@ __launch_bounds__(KILN_BLOCK)
   __shared__ shared_storage storage;
   const source s(in, n);
   const count tile = own_tile();
-  /* The broadcast tells the compiler that the value is the same in all lanes.
-   * Otherwise it would provide for shuffles in diverged warps. */
+  /* The broadcast shows the compiler that all lanes have the same value.
+   * Otherwise the compiler would generate code for shuffles in diverged
+   * warps. */
   const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
 
   my_tile mine;
@@ -209,10 +215,8 @@ __launch_bounds__(KILN_BLOCK)
     return;
 
   sum = s.op(storage.prefix, storage.warp[kiln::warp()]);
-  mine.store(
-      s,
-      tile_view(tile, n), /* computed anew, which saves registers in between */
-      sum, storage.nothing, out);
+  mine.store(s, tile_view(tile, n), /* recomputing the view saves registers */
+             sum, storage.nothing, out);
   if (tile + 1 == tiles() && threadIdx.x == 0 && total != nullptr)
     kiln::store(total, n == 0 && !KILN_INIT
                            ? static_cast<acc>(user::identity(in))

@@ -1,38 +1,42 @@
 /* scan_by_key.cu -- prefix scan that restarts at every segment, in one launch that
  * reads each element once and writes it once.
  *
- * Works as scan.cu. An element that begins a segment discards what came before it.
- * A tile in which a segment begins publishes its total with status_reset, which
- * makes later tiles ignore everything before it (look_back.cuh). Combining
- * (segment begins, value) pairs like this is associative (Schwartz 1980; Blelloch,
- * Prefix Sums and Their Applications, 1990).
+ * The algorithm is that of scan.cu, except that the first element of a segment discards
+ * the reduction over the preceding elements. A tile in which a segment starts publishes
+ * its total with status_reset, so that later tiles ignore all tiles before it
+ * (look_back.cuh). This operation on pairs (does a segment start, value) is associative
+ * (Schwartz 1980; Blelloch, Prefix Sums and Their Applications, 1990).
  *
- * Parameters, which mean what they mean in scan.cu unless described here:
+ * Parameters (scan.cu describes them in more detail):
  *   KILN_BLOCK        256                  threads per block
  *   KILN_VECTOR       4                    elements per vector
  *   KILN_VECTORS      4                    vectors per thread
- *   KILN_PER_SM       (1024 / KILN_BLOCK)  blocks per SM to limit registers for
+ *   KILN_PER_SM       (1024 / KILN_BLOCK)  minimum number of resident blocks per SM
  *   KILN_T            type float           type of an element of out in memory
- *   KILN_PLAIN        1                    1: elements are held as in memory
- *   KILN_IN_ALIGNED   1                    1: the input is aligned to 16 bytes
- *   KILN_ALIGNED      1                    1: out is aligned to 16 bytes
- *   KILN_EXCLUSIVE    0                    1: exclusive scan
- *   KILN_INIT         0                    1: every segment starts with `init`
- *   KILN_WINDOW       4                    tiles per lane and look-back
- *   KILN_HEADS        0                    what begins a segment. 0: neighbours in
- *                                          heads that differ; 1: a flag in heads
- *                                          that is not 0; 2: an index in heads
+ *   KILN_PLAIN        1                    1 if tiles hold elements in their storage
+ *                                          format
+ *   KILN_IN_ALIGNED   1                    1 if the input is aligned to 16 bytes
+ *   KILN_ALIGNED      1                    1 if out is aligned to 16 bytes
+ *   KILN_EXCLUSIVE    0                    1 if the scan is exclusive
+ *   KILN_INIT         0                    1 if every segment starts with `init`
+ *   KILN_WINDOW       4                    descriptors that a lane reads at a time
+ *   KILN_HEADS        0                    meaning of the array `heads`. 0 if it holds
+ *                                          keys, and a segment starts where the key
+ *                                          changes; 1 if it holds flags, and a segment
+ *                                          starts where the flag is not 0; 2 if it
+ *                                          holds the indices of the segments' starts
  *   KILN_KEY          type unsigned        type of an element of heads in memory
- *   KILN_KEY_ALIGNED  1                    1: heads is aligned to 16 bytes
- * Generated code (user.cuh): the input and the operation; for KILN_HEADS 0,
- * same(s, a, b) of two neighbours.
- * Launch: block KILN_BLOCK; one block per tile, at least one.
+ *   KILN_KEY_ALIGNED  1                    1 if heads is aligned to 16 bytes
+ * Generated code (user.cuh): the input and the operation. With KILN_HEADS 0,
+ * same(s, a, b) compares the keys of two consecutive elements.
+ * Launch: the block size is KILN_BLOCK. The grid has one block per tile, and at least
+ *         one block.
  *         n        number of elements
- *         heads    n elements; with KILN_HEADS 2, n_heads ascending indices
+ *         heads    n elements; with KILN_HEADS 2, n_heads strictly increasing indices
  *         out      n elements; may be one of the inputs, but not heads
  *         init     the bits of an element of out
- *         words, epoch   as for scan.cu
- * Result: the same bits whatever runs when. */
+ *         words, epoch   as in scan.cu
+ * Result: the result has the same bits in every run. */
 #include <kiln/params/scan_by_key.cuh>
 
 #include <kiln/scan_tile.cuh>
@@ -49,27 +53,30 @@ static __device__ __forceinline__ bool same(const args &, key a, key b)
 } // namespace user
 #endif
 
-/* What the warps of a block exchange. */
+/* The shared memory in which the warps of a block exchange values. */
 struct shared_storage {
-  /* Totals of the warps at first, prefixes of the warps later. */
+  /* totals of the warps, which publish_total() replaces by their prefixes */
   acc warp[warps];
-  /* Does a segment begin in the warp; later: in an earlier warp. */
+  /* whether a segment starts in the warp; publish_total() replaces this by
+   * whether a segment starts in a lower warp */
   bool cut[warps];
-  acc prefix;       /* reduction over the tiles before */
-  bool resets;      /* does a segment begin in the tile? */
-  unsigned nothing; /* always 0, which the compiler cannot know */
+  acc prefix;       /* reduction over the preceding tiles */
+  bool resets;      /* whether a segment starts in the tile */
+  unsigned nothing; /* always 0, but the compiler cannot prove that */
 #if KILN_HEADS == 2
-  /* Position of the first index that lies in the tile or after it. */
+  /* position in `heads` of the first index not below the tile's first element */
   unsigned long long first_head;
-  unsigned begins[tile_size / 32];
+  unsigned begins[tile_size / 32]; /* one bit per element, set for a start */
 #endif
 };
 
-/* ---- Where segments begin: bit e of heads[r] for element e of vector r --- */
+/* ---- Starts of segments ---------------------------------------------
+ * find_heads() sets bit e of heads[r] if a segment starts at element e of vector
+ * r of the calling thread. */
 
 #if KILN_HEADS < 2
-/* Loads the keys of a tile. Keys that do not exist keep arbitrary values, which
- * is harmless, since only elements that do not exist depend on them. */
+/* Loads the keys of a tile. Keys beyond the end of the array have arbitrary
+ * values, on which only results beyond the end depend. */
 static __device__ __forceinline__ void
 load_keys(const KILN_KEY *from, const tile_view &v,
           key (&k)[KILN_VECTORS][KILN_VECTOR])
@@ -98,7 +105,7 @@ find_heads(const source &s, const KILN_KEY *keys, count, const tile_view &v,
            shared_storage &, unsigned (&heads)[KILN_VECTORS])
 {
   key k[KILN_VECTORS][KILN_VECTOR];
-  /* The key before this warp's first one. */
+  /* key of the element that precedes the warp's first element */
   key last = {};
 
   load_keys(keys, v, k);
@@ -141,8 +148,8 @@ find_heads(const source &, const KILN_KEY *flags, count, const tile_view &v,
     heads[0] |= 1u;
 }
 #else
-/* Returns how many of n ascending indices are below `limit`. One warp calls it
- * and tests 32 places per step. */
+/* Returns how many of n increasing indices are below `limit`. One whole warp
+ * calls it and tests 32 indices per step. */
 static __device__ __forceinline__ count count_below(const KILN_KEY *indices,
                                                     count n, count limit)
 {
@@ -164,8 +171,8 @@ static __device__ __forceinline__ count count_below(const KILN_KEY *indices,
   return begin;
 }
 
-/* Marks the tile's elements that begin a segment. All threads of the block call
- * it. */
+/* Sets the bits in storage.begins of those elements of the tile at which a
+ * segment starts. All threads of the block call it. */
 static __device__ __forceinline__ void collect_heads(const KILN_KEY *indices,
                                                      count n_heads,
                                                      const tile_view &v,
@@ -215,14 +222,14 @@ find_heads(const source &, const KILN_KEY *, count, const tile_view &v,
 
 /* ---- Reducing ------------------------------------------------------------ */
 
-/* Mask of the lanes below this one. */
+/* Returns the mask of the lanes below the calling lane. */
 static __device__ __forceinline__ unsigned lanes_below()
 {
   return (1u << kiln::lane()) - 1;
 }
 
-/* The last lane, up to this one, in which a segment begins; 0 if there is
- * none. */
+/* Returns the last lane, up to the calling lane, in which a segment starts.
+ * Returns 0 if there is no such lane. `begins` has one bit per lane. */
 static __device__ __forceinline__ unsigned segment_lane(unsigned begins)
 {
   const unsigned mine = begins & (lanes_below() << 1 | 1u);
@@ -230,17 +237,19 @@ static __device__ __forceinline__ unsigned segment_lane(unsigned begins)
   return mine == 0 ? 0 : 31 - static_cast<unsigned>(__clz(mine));
 }
 
-/* The value that a segment's first element contributes. */
+/* Returns the reduction over the first element v of a segment, which includes
+ * the initial value if there is one. */
 static __device__ __forceinline__ acc first_value(const source &s, acc start,
                                                   acc v)
 {
   return KILN_INIT || KILN_EXCLUSIVE ? s.op(start, v) : v;
 }
 
-/* Reduces the warp's elements. before[r] becomes the reduction over the
- * elements before this lane's vector r since the last segment began, and bit r
- * of `cut` records whether one began. Returns the reduction over the whole warp
- * since its last begin; `begins` reports whether there was one. */
+/* Reduces the warp's elements since the last start of a segment. before[r]
+ * becomes the reduction over those elements that precede vector r of the calling
+ * lane. Bit r of *cut is set if a segment starts in the warp before that vector.
+ * Returns the reduction over the warp. *begins is set if a segment starts in the
+ * warp. */
 static __device__ __forceinline__ acc
 reduce_warp(const source &s, acc start, const held (&h)[KILN_VECTORS],
             const unsigned (&heads)[KILN_VECTORS], acc (&before)[KILN_VECTORS],
@@ -293,8 +302,8 @@ reduce_warp(const source &s, acc start, const held (&h)[KILN_VECTORS],
   return chain;
 }
 
-/* Computes the results of a vector. `sum` is the reduction over the segment
- * before it. */
+/* Computes the results of a vector. `sum` is the reduction over those elements
+ * of the current segment that precede the vector. */
 static __device__ __forceinline__ void results(const source &s, acc start,
                                                const held &h, unsigned heads,
                                                acc sum, acc (&to)[KILN_VECTOR])
@@ -310,12 +319,12 @@ static __device__ __forceinline__ void results(const source &s, acc start,
   }
 }
 
-/* ---- Between the warps, and between the tiles ---------------------------- */
+/* ---- Prefixes of warps and tiles ----------------------------------------- */
 
 typedef kiln::tile_chain<KILN_WINDOW, true, acc, user::op> tile_chain;
 
-/* Scans the warps' totals and publishes the tile's total, which is returned in
- * every lane. Called by the warp without elements. */
+/* Replaces the totals of the warps by their prefixes. Publishes the total of the
+ * tile, and returns it in every lane. The warp without elements calls it. */
 static __device__ __forceinline__ acc publish_total(shared_storage &storage,
                                                     const source &s,
                                                     unsigned long long *words,
@@ -364,8 +373,7 @@ __launch_bounds__(KILN_BLOCK)
   const source s(in, n);
   const acc start = KILN_INIT ? static_cast<acc>(kiln::from_bits<KILN_T>(init))
                               : static_cast<acc>(user::identity(in));
-  /* The broadcast tells the compiler that the value is the same in all
-   * lanes. */
+  /* The broadcast shows the compiler that all lanes have the same value. */
   const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
 
   const tile_view view(blockIdx.x, n);

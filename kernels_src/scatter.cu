@@ -1,31 +1,30 @@
-/* scatter.cu -- out[index[i]] = X[i].
+/* scatter.cu -- scatter elements to an array: out[index[i]] = X[i].
  *
- * Every thread has all its loads in flight before its first store. Indices and
- * values use the cache policy that is evicted first, because the caches are to hold
- * the target.
- * A target larger than the cache can be scattered window by window: the rows of the
- * grid start one after the other, and row y stores only what falls into window y
+ * Every thread issues all its loads before its first store. Indices and values are
+ * loaded with an evict-first cache policy, so that the caches hold elements of out.
+ * If out is larger than the cache, the kernel can scatter window by window. The rows of
+ * the grid start one after the other, and row y stores only elements of window y
  * (multi-pass scatter: He et al., Efficient Gather and Scatter Operations on Graphics
  * Processors, 2007).
  *
  * Parameters:
  *   KILN_BLOCK    256            threads per block
  *   KILN_ITEMS    2              vectors in flight per thread
- *   KILN_VECTOR   4              elements per vector: a power of two, at most 16
+ *   KILN_VECTOR   4              elements per vector, a power of two, at most 16
  *   KILN_INDEX    type unsigned  type of an index, unsigned or unsigned long long
  *   KILN_OUT      type float     type of an element of out
- *   KILN_ALIGNED  1              bit 0: index is aligned to 16 bytes
- *   KILN_SMALL    0              1: n is below 2^31
- *   KILN_WINDOWS  0              1: row y of the grid stores the indices from
+ *   KILN_ALIGNED  1              bit 0 is set if index is aligned to 16 bytes
+ *   KILN_SMALL    0              1 if n is below 2^31
+ *   KILN_WINDOWS  0              1 if row y of the grid stores only to indices from
  *                                y * window to (y + 1) * window - 1; the last row
- *                                has no upper end
- * Generated code (user.cuh): X, the input and its map.
- * Launch: block KILN_BLOCK; one block per KILN_BLOCK * KILN_ITEMS vectors, at least
- *         one. grid.y is the number of windows, or 1.
+ *                                has no upper limit
+ * Generated code (user.cuh): the input X and its map.
+ * Launch: the block size is KILN_BLOCK. grid.x is one block per KILN_BLOCK * KILN_ITEMS
+ *         vectors, and at least one. grid.y is the number of windows, or 1.
  *         index      n elements
- *         out        the target
- *         window     elements of the target per window
- * Result: where indices are equal, one of their values. */
+ *         out        the array that receives the elements
+ *         window     number of elements of out per window
+ * Result: if several indices are equal, the element of out is one of their values. */
 #include <kiln/params/scatter.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -42,7 +41,7 @@ static __device__ __forceinline__ void one(const user::args &in, count i,
     kiln::store(out + at, user::load(in, i));
 }
 
-/* Does the window store anything of this vector? */
+/* Returns whether the window contains at least one index of a vector. */
 static __device__ __forceinline__ bool
 any_of(const KILN_INDEX (&at)[KILN_VECTOR], const window_range &mine)
 {
@@ -54,8 +53,9 @@ any_of(const KILN_INDEX (&at)[KILN_VECTOR], const window_range &mine)
   return any;
 }
 
-/* All loads of a thread are in flight before its first store. Vectors from
- * index `vectors` on do not exist. */
+/* Scatters KILN_ITEMS vectors per thread. All loads of a thread are issued
+ * before its first store. `vectors` is the number of vectors of the array, and
+ * `whole` states that all vectors of the tile exist. */
 template <bool whole>
 static __device__ __forceinline__ void
 tile(const user::args &in, count first, count vectors, const KILN_INDEX *index,

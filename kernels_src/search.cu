@@ -1,28 +1,31 @@
-/* search.cu -- find where needles belong in a sorted sequence (lower or upper bound).
+/* search.cu -- find the lower or upper bounds of needles in a sorted sequence.
  *
- * Idea: the sequence is an implicit search tree. With steps of falling powers of two,
- * a needle advances by `step` whenever the last element of that step precedes it. The
- * probes of all steps down to `stride` are the last elements of whole strides. Each
- * block copies these to shared memory, so only the lower levels of the tree read the
- * sequence itself. A thread advances several needles together to overlap their loads.
- * Cost: log2 m probes per needle, of which log2 stride read global memory.
+ * Idea: the sequence is an implicit search tree. The steps of the search are decreasing
+ * powers of two. A needle advances by `step` elements if the last of these elements
+ * precedes the needle. While `step` is at least `stride`, all probed elements are last
+ * elements of whole strides. Each block copies these elements, the samples, to shared
+ * memory, so only the lower levels of the tree read global memory. A thread advances
+ * several needles together, so that their loads overlap.
+ * Cost: log2 m probes per needle, of which log2 stride probes read global memory.
  *
  * Parameters:
  *   KILN_BLOCK    256            threads per block
  *   KILN_ITEMS    4              needles per thread that are searched together
- *   KILN_SAMPLES  4096           elements kept in shared memory at most; 0: none
- *   KILN_UPPER    0              1: upper bound, behind elements equal to the needle
- *   KILN_LESS     0              1: user::less(s, a, b) is the order
- *   KILN_WIDE     0              1: the sequence has 2^31 elements or more
+ *   KILN_SAMPLES  4096           maximum number of samples in shared memory; 0 uses no
+ *                                samples
+ *   KILN_UPPER    0              1 returns upper bounds, 0 returns lower bounds
+ *   KILN_LESS     0              1 if user::less(s, a, b) defines the order
+ *   KILN_WIDE     0              1 if the sequence has 2^31 elements or more
  *   KILN_INDEX    type unsigned  type of a result, unsigned or unsigned long long
- * Generated code (user.cuh): the needles; the sequence has their type.
- * Launch: block KILN_BLOCK, any grid: blocks stride over the tiles.
- *         sorted, m  the sequence
+ * Generated code (user.cuh): the needles, which have the type of the sequence.
+ * Launch: the block size is KILN_BLOCK. The grid has any size, since the blocks stride
+ *         over the tiles.
+ *         sorted     the sequence of m elements
  *         stride     a power of two with m / stride <= KILN_SAMPLES
  *         n          number of needles
- *         out        n numbers
- * Result: out[i] is the number of elements that precede needle i (KILN_UPPER: that do
- *         not follow it). */
+ *         out        receives n results
+ * Result: out[i] is the number of elements that precede needle i. With KILN_UPPER,
+ *         out[i] also counts the elements that are equal to needle i. */
 #include <kiln/params/search.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -47,7 +50,7 @@ static __device__ __forceinline__ bool precedes(const user::args &s,
 #endif
 }
 
-/* Does the needle belong behind this element? */
+/* Returns whether the bound of the needle lies after this element. */
 static __device__ __forceinline__ bool
 is_behind(const user::args &s, user::value element, user::value needle)
 {
@@ -65,8 +68,9 @@ static __device__ __forceinline__ place top_step(place m)
 }
 
 #if KILN_SAMPLES > 0
-/* One bank stays free after every 32 entries. The probes of one level are
- * powers of two apart and would otherwise share a bank. */
+/* The samples. One entry stays unused after every 32 entries. Without that
+ * padding, the probes of one level would share a bank, because their distances
+ * are multiples of a power of two. */
 __shared__ user::stored sample[KILN_SAMPLES + KILN_SAMPLES / 32];
 
 static __device__ __forceinline__ unsigned slot(unsigned i)
@@ -86,7 +90,8 @@ static __device__ __forceinline__ void take_samples(const user::stored *sorted,
 }
 #endif
 
-/* Searches all needles of a thread together, so that their loads overlap. */
+/* Finds the bounds of all needles of a thread together, so that their loads
+ * overlap. */
 static __device__ __forceinline__ void
 find(const user::args &s, const user::stored *sorted, place m, place stride,
      const user::value (&needle)[KILN_ITEMS], place (&at)[KILN_ITEMS])
@@ -115,7 +120,7 @@ find(const user::args &s, const user::stored *sorted, place m, place stride,
     user::value element[KILN_ITEMS];
 
 #pragma unroll
-    for (unsigned k = 0; k < KILN_ITEMS; ++k) /* stays within the sequence */
+    for (unsigned k = 0; k < KILN_ITEMS; ++k) /* no load is out of bounds */
       element[k] =
           kiln::load(sorted + (step <= m - at[k] ? at[k] + step - 1 : m - 1));
 #pragma unroll

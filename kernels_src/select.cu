@@ -1,37 +1,40 @@
-/* select.cu -- keep the elements for which a predicate holds, in their order, in one
- * launch that reads each element once and writes each kept element once.
+/* select.cu -- copy the elements for which a predicate is true, in their order, in one
+ * launch. The launch reads each element once and writes each kept element once.
  *
- * Idea: a tile is loaded into registers and ranked, and its count is published. While
- * one warp computes the number of elements kept before the tile by a decoupled look-back
- * (look_back.cuh), the others move the kept elements to shared memory in order. From
- * there they are stored in whole lines of 128 bytes.
+ * Idea: a block loads a tile into registers, ranks the kept elements, and publishes their
+ * number. Then one warp computes the number of kept elements in the preceding tiles by a
+ * decoupled look-back (look_back.cuh). Meanwhile the other warps move the kept elements
+ * to shared memory in order. The block stores the elements from shared memory in whole
+ * cache lines of 128 bytes.
  *
  * Parameters:
  *   KILN_BLOCK     512            threads per block
  *   KILN_VECTOR    4              elements per vector: 16 bytes of the widest array
- *   KILN_ITEMS     16             elements per thread: a multiple of KILN_VECTOR, at
+ *   KILN_ITEMS     16             elements per thread, a multiple of KILN_VECTOR, at
  *                                 most 32
- *   KILN_PER_SM    0              blocks per SM to limit registers for; 0: no limit
- *   KILN_WINDOW    2              tiles that a lane reads at once in a look-back
- *   KILN_PREFETCH  0              number of tiles by which the input is prefetched
- *   KILN_UNIQUE    0              1: keep elements that differ from their predecessor,
- *                                 and the first one
- *   KILN_VALUES    1              1: write the elements
- *   KILN_INDEX     0              bytes of an index to write: 0 (none), 4 or 8
- *   KILN_PAYLOAD   0              bytes per element of a further array that is selected
- *                                 alike: 0 (none), 1, 2, 4 or 8
+ *   KILN_PER_SM    0              minimum number of resident blocks per SM, which limits
+ *                                 registers through __launch_bounds__; 0 sets no limit
+ *   KILN_WINDOW    2              descriptors that a lane reads at a time in a look-back
+ *   KILN_PREFETCH  0              distance, in tiles, of the prefetch of the input
+ *   KILN_UNIQUE    0              1 keeps element 0 and the elements that differ from
+ *                                 the preceding element
+ *   KILN_VALUES    1              1 writes the kept elements
+ *   KILN_INDEX     0              bytes per index to write, 4 or 8; 0 writes no indices
+ *   KILN_PAYLOAD   0              bytes per element (1, 2, 4 or 8) of a payload array
+ *                                 from which the same indices are copied; 0 if there is
+ *                                 no payload
  *   KILN_COUNT     type unsigned  type of the count
- *   KILN_WIDE      0              1: n is 2^32 or more
- * Generated code (user.cuh): the map gives the elements. predicate is a bool function of
- * the same inputs; with KILN_UNIQUE, equal(s, a, b) compares two elements.
- * Launch: one block per tile, tiles in the order of the blocks.
+ *   KILN_WIDE      0              1 if n is 2^32 or more
+ * Generated code (user.cuh): the map computes the elements. predicate is a bool function
+ * of the same inputs. With KILN_UNIQUE, equal(s, a, b) compares two elements.
+ * Launch: one block per tile, where block b handles tile b.
  *         n          number of elements, at least 1
- *         out, out_index, out_payload   space for all that is kept; out_payload receives
- *                    payload's elements, moved as bits
- *         kept       number of elements kept
- *         words      one word of descriptor per tile, two with KILN_WIDE; a single tile
- *                    uses none
- * Result: the same on every device. */
+ *         out, out_index, out_payload   arrays with space for all kept elements;
+ *                    out_payload receives bit copies of the payload's elements
+ *         kept       receives the number of kept elements
+ *         words      tile descriptors, one word per tile (two words with KILN_WIDE). A
+ *                    launch with a single tile does not use `words`.
+ * Result: the result is the same on every device. */
 #include <kiln/params/select.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -92,7 +95,8 @@ struct outputs {
   moved *out_payload;
 };
 
-/* The shared memory of a block. */
+/* The shared memory of a block. The elements are the kept elements of its
+ * tile. */
 struct shared_storage {
 #if KILN_VALUES
   alignas(16) user::stored value[shape::size];
@@ -106,10 +110,11 @@ struct shared_storage {
 
 struct tile {
   user::value value[KILN_ITEMS];
-  unsigned mask; /* one bit per slot: the element is kept */
+  unsigned mask; /* one bit per slot, set if the element is kept */
 };
 
-/* Takes loaded elements into registers. */
+/* The functor that tile_load() calls for each loaded element. It keeps the value
+ * and the result of the predicate in registers. */
 struct taker {
   const user::args &in;
   tile &t;
@@ -128,8 +133,8 @@ struct taker {
 };
 
 #if KILN_UNIQUE
-/* Marks elements that differ from their predecessor. The one before a vector is
- * the last one of the lane below. */
+/* Marks elements that differ from the preceding element. The element that
+ * precedes a vector is the last element of the vector in the next lower lane. */
 static __device__ __forceinline__ void mark(const user::args &in, count first,
                                             unsigned valid, tile &t)
 {
@@ -170,8 +175,8 @@ static __device__ __forceinline__ void load(const user::args &in, count first,
 #endif
 }
 
-/* Moves kept elements to their ranks in shared memory. `from` is the warp's
- * first rank. */
+/* Moves kept elements to shared memory, to the index that is their rank in the
+ * tile. `from` is the lowest rank of the warp. */
 static __device__ __forceinline__ void compact(shared_storage &r, const tile &t,
                                                const unsigned (&rank)[vectors],
                                                unsigned from)
@@ -217,8 +222,8 @@ write(const shared_storage &r, count first, unsigned n, const outputs &to)
 #endif
 }
 
-/* Returns how many elements the tiles before keep and publishes this tile's
- * prefix. Called by the first warp. */
+/* Returns the number of kept elements in the preceding tiles, and publishes the
+ * prefix of the block's own tile. Warp 0 calls it. */
 static __device__ __forceinline__ position
 before_tile(unsigned long long *words, unsigned epoch, position mine)
 {

@@ -1,26 +1,28 @@
-/* select_staged.cu -- select.cu for many elements of one array.
+/* select_staged.cu -- a variant of select.cu for large inputs that are one array.
  *
- * Idea: a tile is staged in shared memory while it waits for the counts of the tiles
- * before it, so that an SM has more bytes in flight than its registers could hold. Block
- * 0 computes the prefix of every tile (leader_prefix.cuh).
+ * Idea: a tile is staged in shared memory until the number of kept elements in the
+ * preceding tiles is published. So an SM has more bytes in flight than its registers
+ * could hold. Block 0 computes the prefix of every tile (leader_prefix.cuh).
  *
  * Parameters:
  *   KILN_BLOCK     128            threads per block
- *   KILN_ITEMS     64             elements per thread: a multiple of 4, at most 64
- *   KILN_PREFETCH  0              number of tiles by which the input is prefetched
- *   KILN_UNIQUE    0              1: keep elements that differ from their predecessor,
- *                                 and the first one
+ *   KILN_ITEMS     64             elements per thread, a multiple of 4, at most 64
+ *   KILN_PREFETCH  0              distance, in tiles, of the prefetch of the input
+ *   KILN_UNIQUE    0              1 keeps element 0 and the elements that differ from
+ *                                 the preceding element
  *   KILN_COUNT     type unsigned  type of the count
- *   KILN_WIDE      0              1: n is 2^32 or more
+ *   KILN_WIDE      0              1 if n is 2^32 or more
  * Generated code (user.cuh): one array without a map, aligned to 16 bytes, with elements
- * of 4 or 8 bytes; predicate, or equal(s, a, b).
- * Launch: block 0, then one block per tile, tiles in the order of the blocks.
+ * of 4 or 8 bytes. predicate is a bool function of an element. With KILN_UNIQUE,
+ * equal(s, a, b) compares two elements.
+ * Launch: the grid has the leader block and one block per tile. Block b handles tile
+ *         b - 1.
  *         n          number of elements, at least 1
- *         out        space for all that is kept
- *         kept       number of elements kept
- *         words      descriptors as leader_prefix.cuh says, for values of 4 bytes, of 8
- *                    with KILN_WIDE
- * Result: that of select.cu. */
+ *         out        array with space for all kept elements
+ *         kept       receives the number of kept elements
+ *         words      tile descriptors in the layout of leader_prefix.cuh, for values of
+ *                    4 bytes, or 8 bytes with KILN_WIDE
+ * Result: the result is that of select.cu. */
 #include <kiln/params/select_staged.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -72,7 +74,8 @@ struct shared_storage {
   position before;
 };
 
-/* Copies the warp's `valid` elements from `first` on to shared memory. */
+/* Copies the elements of the calling warp to shared memory. The warp has `valid`
+ * elements, which start at element `first` of the array. */
 static __device__ __forceinline__ void stage(const user::args &in, count first,
                                              unsigned valid, user::stored *to)
 {
@@ -88,7 +91,7 @@ static __device__ __forceinline__ void stage(const user::args &in, count first,
   }
 }
 
-/* Is element i of the warp's stretch kept? */
+/* Returns whether element i of the warp's elements is kept. */
 static __device__ __forceinline__ bool is_kept(const user::args &in,
                                                count first, unsigned i,
                                                const user::stored *value)
@@ -106,9 +109,10 @@ static __device__ __forceinline__ bool is_kept(const user::args &in,
 #endif
 }
 
-/* Evaluates the predicate. Bit l of the row mask of row r records that lane l's
- * element is kept; lane r % 32 holds it as mask[r / 32]. Returns the number of
- * kept elements. */
+/* Evaluates the predicate for the warp's elements, and returns the number of
+ * kept elements. A row has one element per lane. In the mask of a row, bit l is
+ * set if the element of lane l is kept. Lane r % 32 holds the mask of row r in
+ * mask[r / 32]. */
 static __device__ __forceinline__ unsigned mark(const user::args &in,
                                                 count first, unsigned valid,
                                                 const user::stored *value,
@@ -134,7 +138,8 @@ static __device__ __forceinline__ unsigned mark(const user::args &in,
   return kept;
 }
 
-/* Stores the kept elements row by row, those of a row side by side. */
+/* Stores the kept elements of the warp row by row, so that the elements of a row
+ * have consecutive destinations. */
 static __device__ __forceinline__ void write(const user::stored *value,
                                              const unsigned (&mask)[masks],
                                              user::stored *out)
