@@ -1,4 +1,4 @@
-/* api_error.c -- cuGetErrorName and cuGetErrorString. */
+/* api_error.c -- implements cuGetErrorName and cuGetErrorString. */
 #include "machine.h"
 
 typedef struct row {

@@ -1,5 +1,5 @@
-/* configure.c -- settings of the CPU device, from a struct or from text such as
- * "arch=9.0,memory=1G,check=mem". */
+/* configure.c -- settings of the CPU device, from a struct or from a string
+ * such as "arch=9.0,memory=1G,check=mem". */
 #include "../../base/sized.h"
 #include "machine.h"
 
@@ -42,7 +42,8 @@ static kiln_status check(const kiln_cpu_opts *o)
   return KILN_OK;
 }
 
-/* Do settings differ that may not change while a context exists? */
+/* Returns whether `o` differs from the current settings in a setting that is
+ * fixed while a context exists. */
 static bool fixed_differs(const kiln__cpu_machine *m, const kiln_cpu_opts *o)
 {
   return o->arch != m->opts.arch || o->devices != m->opts.devices ||
@@ -89,7 +90,7 @@ const kiln_error *kiln_cpu_last_error(void)
   return kiln_last_error();
 }
 
-/* ---- Text ---------------------------------------------------------------- */
+/* ---- Settings as a string ------------------------------------------------ */
 
 static const struct check_name {
   const char *name;
@@ -104,7 +105,7 @@ static const struct check_name {
     {"none", 0},
 };
 
-/* A part of the text, without a NUL at its end. */
+/* A part of the settings string, without a NUL at its end. */
 typedef struct piece {
   const char *at;
   size_t n;
@@ -126,8 +127,9 @@ static piece cut(piece *rest, const char *at_any_of)
   return head;
 }
 
-/* Reads a decimal or hexadecimal number, with the suffixes K, M and G for powers
- * of 1,024 if `scaled`. False: it is none, or above `most`. */
+/* Reads a decimal or hexadecimal number. If `scaled`, the number may have a
+ * suffix K, M or G for powers of 1,024. Returns false if `p` is no number or a
+ * number above `most`. */
 static bool number(piece p, bool scaled, uint64_t most, uint64_t *out)
 {
   static const char units[] = "KMG";
@@ -196,7 +198,7 @@ static bool isa(piece p, const char **out)
   return false;
 }
 
-/* Reads a compute capability: "9.0", "90", "12.1" or "sm_90". */
+/* Reads a compute capability, such as "9.0", "90", "12.1" or "sm_90". */
 static bool arch(piece p, int *out)
 {
   uint64_t major, minor = 0;
@@ -219,7 +221,8 @@ static bool arch(piece p, int *out)
   return true;
 }
 
-/* Applies one setting, "key=value" or "counters". False: it is unknown. */
+/* Applies one setting, which is "key=value" or "counters". Returns false if the
+ * setting is unknown. */
 static bool setting(kiln_cpu_opts *o, piece key, piece value)
 {
   uint64_t n = 0;
@@ -291,7 +294,7 @@ kiln_status kiln_cpu_parse(kiln_cpu_opts *out, const char *text)
   return KILN_OK;
 }
 
-/* ---- The exported forms, which take the size of the caller's struct ------ */
+/* ---- Exported functions, which take the size of the caller's struct ------ */
 
 static const kiln__sized opts_type = KILN__SIZED_TYPE(kiln_cpu_opts, isa);
 

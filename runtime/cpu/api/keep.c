@@ -1,6 +1,6 @@
-/* keep.c -- what the machine keeps for reports: findings of checks, counters,
- * the last fault, names. All of it is under the machine's lock, which is not
- * held while callbacks run. */
+/* keep.c -- data that the machine stores for reports: findings of checks,
+ * counters, the last fault and names. The machine's lock guards all of this
+ * data. The lock is released while callbacks run. */
 #include "module/api_module.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ typedef struct kept_name {
   char text[];
 } kept_name;
 
-/* A finding and the texts that it points to, in one allocation. */
+/* A finding and the strings that it points to, in one allocation. */
 typedef struct kept_finding {
   kiln_cpu_finding f;
   char *texts;
@@ -34,7 +34,8 @@ struct kiln__cpu_kept {
   char fault[8192];
 };
 
-/* Makes the store at first use; NULL: no memory. The caller holds the lock. */
+/* Returns the report store and makes it at first use. Returns NULL if there is
+ * no memory. The caller holds the lock. */
 static struct kiln__cpu_kept *kept_of(kiln__cpu_machine *m)
 {
   if (m->kept == NULL)
@@ -106,8 +107,8 @@ kiln_status kiln_cpu_last_fault(char *buf, size_t size)
 
 /* ---- Findings ------------------------------------------------------------ */
 
-/* Lists the members of a finding that are texts, so that they are copied
- * alike. */
+/* Lists the string members of a finding, so that all of them are copied in the
+ * same way. */
 static void finding_texts(kiln_cpu_finding *f, const char **at[8])
 {
   at[0] = &f->kind;
@@ -120,7 +121,7 @@ static void finding_texts(kiln_cpu_finding *f, const char **at[8])
   at[7] = &f->text;
 }
 
-/* Copies a finding with its texts. False: no memory. */
+/* Copies a finding with its strings. Returns false if there is no memory. */
 static bool copy_finding(const kiln_allocator *a, kept_finding *out,
                          const kiln_cpu_finding *finding)
 {
@@ -148,8 +149,8 @@ static bool copy_finding(const kiln_allocator *a, kept_finding *out,
   return true;
 }
 
-/* Two findings are equal if check, kind and place agree; the address decides
- * only where there is no line of PTX. */
+/* Returns whether two findings have the same check, kind and source position.
+ * The address is compared only if the finding has no line of PTX. */
 static bool same_place(const kiln_cpu_finding *a, const kept_finding *b)
 {
   return a->check == b->f.check && a->line == b->f.line &&
@@ -160,8 +161,8 @@ static bool same_place(const kiln_cpu_finding *a, const kept_finding *b)
          (a->ptx_line != 0 || a->address == b->f.address);
 }
 
-/* Stores a finding, or adds to the count of an equal one. Beyond the limit, or
- * without memory, the finding is dropped. */
+/* Stores a finding, or adds to the count of an equal finding. Drops the finding
+ * if the limit is reached or there is no memory. */
 static void keep_locked(kiln__cpu_machine *m, const kiln_cpu_finding *finding)
 {
   struct kiln__cpu_kept *k = m->kept;
@@ -441,5 +442,5 @@ void kiln__cpu_print(void *user, const char *text, size_t size)
   if (fn != NULL)
     fn(fn_user, text, size);
   else
-    fwrite(text, 1, size, stdout); /* where NVIDIA's driver writes it, too */
+    fwrite(text, 1, size, stdout); /* NVIDIA's driver prints to stdout, too */
 }

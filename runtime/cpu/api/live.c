@@ -1,20 +1,21 @@
 /* live.c -- the set of live handles.
  *
- * An open-addressing hash table with linear probing. Removed entries stay as
- * tombstones until the table is rebuilt, so that probes do not stop early. At
- * most half of the slots are in use or tombstones, so that probes are short. */
+ * The set is an open-addressing hash table with linear probing. Removed entries
+ * stay as tombstones until the table is rebuilt, so that probes do not stop
+ * early. At most half of the slots hold entries or tombstones, so that probe
+ * sequences are short. */
 #include "machine.h"
 
 struct kiln__cpu_live_slot {
-  const void *p; /* NULL: never used; GONE: a tombstone */
+  const void *p; /* handle; NULL means never used, GONE means tombstone */
   kiln__cpu_handle kind;
 };
 
 static const char gone_mark;
 #define GONE ((const void *)&gone_mark)
 
-/* Returns the first slot to probe: the high bits of a multiplicative hash,
- * since pointers differ little in their low bits. */
+/* Returns the first slot to probe. The slot number is the high bits of a
+ * multiplicative hash, since pointers differ little in their low bits. */
 static size_t start(const void *p, size_t capacity)
 {
   uint64_t h = (uint64_t)(uintptr_t)p;
@@ -23,7 +24,7 @@ static size_t start(const void *p, size_t capacity)
   return (size_t)(h >> 32) & (capacity - 1);
 }
 
-/* Returns the slot of p, or the one to insert it into. */
+/* Returns the slot that holds p, or the slot to insert p into. */
 static struct kiln__cpu_live_slot *slot_of(struct kiln__cpu_live_slot *slots,
                                            size_t capacity, const void *p)
 {
@@ -39,7 +40,8 @@ static struct kiln__cpu_live_slot *slot_of(struct kiln__cpu_live_slot *slots,
   }
 }
 
-/* Rebuilds the table where one more entry would use more than half of it. */
+/* Rebuilds the table if one more entry would fill more than half of the slots.
+ * Returns false if there is no memory. */
 static bool reserve(kiln__cpu_machine *m)
 {
   size_t capacity = 64;

@@ -1,4 +1,4 @@
-/* machine.c -- the process's one machine, and the state of its threads. */
+/* machine.c -- the one machine of the process, and the state of each thread. */
 #include "memory/api_memory.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@ static bool usable;
 
 static _Thread_local kiln__cpu_thread *this_thread;
 
-/* Runs when a thread ends. Its default streams end when their work is done. */
+/* Runs when a thread of the program ends. Each default stream of the thread
+ * ends when the stream's work is done. */
 static void thread_gone(void *arg)
 {
   kiln__cpu_thread *t = arg;

@@ -1,7 +1,8 @@
-/* missing.c -- functions of libcuda that the CPU device does not implement.
+/* missing.c -- driver functions that the CPU device does not implement.
  *
- * Each of them has a function of its own here, so that the drop-in can report
- * which ones a program called. The table entry_points.def lists them. */
+ * Each of these functions has a stub in this file, so that the drop-in can
+ * report which functions a program called. The table entry_points.def lists the
+ * functions. */
 #include "missing.h"
 
 #include "machine.h"
@@ -19,7 +20,8 @@ static const char *const names[] = {
 
 static atomic_uint calls[N_MISSING];
 
-/* Before cuInit a missing function fails as every other does. */
+/* Records a call of an unimplemented function. Before cuInit it returns
+ * CUDA_ERROR_NOT_INITIALIZED, as every other function does. */
 static CUresult refuse(unsigned which)
 {
   CU_TRY(kiln__cpu_ready());

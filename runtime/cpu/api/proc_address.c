@@ -1,9 +1,11 @@
-/* proc_address.c -- cuGetProcAddress: every exported function by name and version.
+/* proc_address.c -- cuGetProcAddress, which finds exported functions by name
+ * and version.
  *
- * A program asks for a base name ("cuMemAlloc"), the driver version that it was
- * built for, and whether stream NULL means the thread's own default stream. The
- * answer is the newest symbol of that base that is not newer than the version:
- * cuMemAlloc_v2 for 3020 and later. A name with _vN is that very symbol. */
+ * A program passes a base name such as "cuMemAlloc", and the driver version
+ * that it was built for. It also says whether stream NULL means the thread's
+ * own stream. The result is the newest symbol with that base name that is not
+ * newer than the version: cuMemAlloc_v2 for 3020 and later. A name with _vN
+ * selects exactly that symbol. */
 #include "machine.h"
 
 #include <string.h>
@@ -29,7 +31,8 @@ static const char *const own_bases[] = {
 #include "entry_points.def"
 };
 
-/* The suffix _ptsz or _ptds of a symbol; NULL: it has none. */
+/* Returns the suffix _ptsz or _ptds of a symbol, or NULL if the symbol has no
+ * such suffix. */
 static const char *form_of(const char *symbol)
 {
   const size_t n = strlen(symbol);
@@ -38,7 +41,8 @@ static const char *form_of(const char *symbol)
   return strcmp(end, "_ptsz") == 0 || strcmp(end, "_ptds") == 0 ? end : NULL;
 }
 
-/* Is `name` the base of `symbol`: what stays without _ptsz, _ptds and _vN? */
+/* Returns whether `name` is the base name of `symbol`, which is the symbol
+ * without _ptsz, _ptds and _vN. */
 static bool is_base(const char *name, const char *symbol)
 {
   const char *form = form_of(symbol);
@@ -53,8 +57,9 @@ static bool is_base(const char *name, const char *symbol)
   return strncmp(name, symbol, n) == 0 && name[n] == '\0';
 }
 
-/* Of two rows that fit, is `a` the better? The form that is wanted comes first,
- * then the newer version. */
+/* Returns whether row `a` is a better match than row `b`. A row with the
+ * requested form is better than a row without; otherwise the newer version is
+ * better. */
 static bool better(const struct row *a, const struct row *b, bool per_thread)
 {
   const bool form = form_of(a->symbol) != NULL;
@@ -99,7 +104,8 @@ CUresult kiln__cpu_getProcAddressV2(const char *symbol, void **fn, int version,
 
   if (symbol == NULL || fn == NULL || (flags & ~known) != 0 || flags == known)
     return CUDA_ERROR_INVALID_VALUE;
-  /* From 12.0 on this name means a function that has another symbol. */
+  /* From version 12.0 on, this name refers to a function with another
+   * symbol. */
   if (strcmp(symbol, "cuGraphInstantiate") == 0 && version >= 12000)
     symbol = "cuGraphInstantiateWithFlags";
   e = find(symbol, version,
@@ -120,7 +126,8 @@ CUresult kiln__cpu_getProcAddress(const char *symbol, void **fn, int version,
   return kiln__cpu_getProcAddressV2(symbol, fn, version, flags, NULL);
 }
 
-/* NVIDIA's own libraries ask for undocumented tables; there are none here. */
+/* NVIDIA's own libraries request undocumented function tables. The CPU device
+ * provides no such tables. */
 CUresult kiln__cpu_getExportTable(const void **out, const CUuuid *id)
 {
   if (out == NULL || id == NULL)

@@ -1,55 +1,55 @@
 /* address_space.c -- the address map: ranges sorted by address, under a
  * read-write lock.
  *
- * Problem: every access of a kernel asks which range holds an address, while
- * host threads allocate and free. A use after free should be noticed, and must
- * not crash the process.
+ * Problem: every memory access of a kernel has to find the range that contains
+ * the address. At the same time, host threads allocate and free. A use after
+ * free should be detected, and must not crash the process.
  *
- * Idea: a sorted array of pointers to ranges, searched by bisection: O(log n)
- * per look-up, O(n) per insertion, and n is small. Warps keep copies of the
- * ranges that they used last and compare the epoch, so most accesses never come
- * here.
+ * Idea: a sorted array of pointers to ranges, searched by bisection. A look-up
+ * is O(log n), an insertion is O(n), and n is small. Warps cache copies of the
+ * ranges that they used last and compare the epoch. Most accesses therefore do
+ * not reach this file.
  *
- * Invariant: addresses of a device grow until the end of its terabyte and then
- * start again at its bottom, so a freed address is reused late. The bytes of a
- * removed range are freed only when no launch runs, since a warp may still hold
- * a copy of the range. */
+ * Invariant: a device's addresses are assigned in ascending order up to the end
+ * of the device's terabyte, then again from the bottom. A freed address is
+ * therefore reused late. The bytes of a removed range are freed only when no
+ * launch runs, since a warp may still hold a copy of the range. */
 #include "address_space.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
 enum {
-  GUARD = 256, /* bytes between two ranges that belong to neither */
-  HOST_PAGE = 4096, /* bytes; alignment of every mapping */
-  /* ranges of this size and above are mapped, not allocated */
+  GUARD = 256,      /* size in bytes of the unused gap between two ranges */
+  HOST_PAGE = 4096, /* alignment of every mapping in bytes */
+  /* size in bytes from which ranges are mapped, not allocated */
   MAPPED = 64 * 1024,
-  HOST_ALIGN = 64, /* bytes; alignment of the host bytes of a range */
-  N_FREED = 1024,  /* removed ranges that messages can still name */
-  N_DEVICES = 16,  /* number of devices with addresses of their own */
-  DEVICE_BITS = 40 /* log2 of the bytes of address space per device */
+  HOST_ALIGN = 64, /* alignment in bytes of a range's host memory */
+  N_FREED = 1024,  /* number of removed ranges that messages can still name */
+  N_DEVICES = 16,  /* number of devices, each with an address space */
+  DEVICE_BITS = 40 /* log2 of the size of a device's address space in bytes */
 };
 
 typedef struct region {
   kiln__cpu_range range;
-  void *base;          /* start of the bytes; NULL: they are the caller's */
-  size_t base_bytes;   /* bytes mapped; 0: `base` comes from the allocator */
-  struct region *next; /* in the list of removed ranges */
+  void *base;        /* start of the bytes; NULL if the caller owns the bytes */
+  size_t base_bytes; /* bytes mapped; 0 if `base` comes from the allocator */
+  struct region *next; /* next region in the list of removed ranges */
 } region;
 
 typedef struct map {
   kiln__cpu_memory head;
   kiln_allocator alloc;
   pthread_rwlock_t lock;
-  region **regions; /* sorted by address */
+  region **regions; /* array of ranges, sorted by address */
   size_t n, capacity;
   region *dead;
-  atomic_uint running; /* number of launches */
+  atomic_uint running; /* number of running launches */
   bool keep_valid;
   uint64_t numbers;
-  /* per device: where the next search for addresses starts */
+  /* per device: address at which the next search for free addresses starts */
   uint64_t next[N_DEVICES];
-  kiln__cpu_range freed[N_FREED]; /* ring buffer */
+  kiln__cpu_range freed[N_FREED]; /* ring buffer of removed ranges */
   uint64_t n_freed;               /* number of ranges removed so far */
 } map;
 
@@ -58,10 +58,11 @@ static map *map_of(kiln__cpu_memory *memory)
   return (map *)(void *)memory;
 }
 
-/* ---- Bytes --------------------------------------------------------------- */
+/* ---- Host memory of ranges ----------------------------------------------- */
 
-/* Managed memory has one address everywhere, so that the bytes have to be
- * aligned as the address is; mappings are made larger where pages are not. */
+/* Allocates the bytes of a range. Managed memory has one address on the host
+ * and on devices, so its bytes need the same alignment as the address. Where
+ * pages are not aligned enough, the mapping is made larger. */
 static bool bytes_make(map *m, region *r, uint64_t size, uint64_t align)
 {
   uintptr_t at;
@@ -81,7 +82,7 @@ static bool bytes_make(map *m, region *r, uint64_t size, uint64_t align)
     r->range.host = slack == 0 ? p : (uint8_t *)p + (-at & (align - 1));
     return true;
   }
-  /* A range that keeps its host address needs the guard bytes in the host,
+  /* A range that keeps its host address needs the guard bytes in host memory,
    * too. */
   r->base = kiln__calloc(&m->alloc, 1, (size_t)size + HOST_ALIGN + 2 * GUARD);
   if (r->base == NULL)
@@ -104,7 +105,7 @@ static void region_free(map *m, region *r)
 
 /* ---- Order of addresses -------------------------------------------------- */
 
-/* Index of the first range that ends above `address`. */
+/* Returns the index of the first range that ends above `address`. */
 static size_t position(const map *m, uint64_t address)
 {
   size_t low = 0, high = m->n;
@@ -149,7 +150,8 @@ static bool insert(map *m, region *r)
   return true;
 }
 
-/* The lowest free address for `size` bytes in [low, high); 0: none. */
+/* Returns the lowest free address for `size` bytes in [low, high), or 0 if
+ * there is none. */
 static uint64_t gap(const map *m, uint64_t low, uint64_t high, uint64_t size,
                     uint64_t align)
 {
@@ -186,7 +188,7 @@ static uint64_t place(map *m, int device, uint64_t size, uint64_t align)
   return first;
 }
 
-/* ---- Validity ------------------------------------------------------------ */
+/* ---- Initialisation bitmaps ---------------------------------------------- */
 
 static uint8_t *bits_make(const map *m, const kiln__cpu_range *r, bool valid)
 {
@@ -203,7 +205,7 @@ static bool valid_at_first(kiln__cpu_range_kind kind)
   switch (kind) {
   case KILN__RANGE_GLOBAL:
   case KILN__RANGE_CONST:
-  case KILN__RANGE_HOST: /* writes of the host cannot be observed */
+  case KILN__RANGE_HOST: /* the check cannot observe writes of the host */
   case KILN__RANGE_MANAGED:
   case KILN__RANGE_INTERNAL:
     return true;
@@ -253,7 +255,7 @@ static void bit_put(uint8_t *bits, uint64_t at, bool on)
     __atomic_fetch_and(bits + at / 8, (uint8_t)~mask, __ATOMIC_RELAXED);
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Creation and destruction -------------------------------------------- */
 
 kiln_status kiln__cpu_memory_create(kiln__cpu_memory **out,
                                     const kiln_allocator *a)
@@ -307,7 +309,7 @@ kiln_status kiln__cpu_memory_keep_valid(kiln__cpu_memory *memory, bool keep)
   for (size_t i = 0; keep && i < m->n && st == KILN_OK; i++) {
     kiln__cpu_range *r = &m->regions[i]->range;
 
-    /* not maintained while the check was off */
+    /* bitmaps were not maintained while the check was off */
     if (r->valid != NULL && !m->keep_valid)
       memset(r->valid, 0xff, (r->last - r->first + 7) / 8);
     if (r->valid == NULL)
@@ -326,8 +328,8 @@ static bool keeps_address(kiln__cpu_range_kind kind)
   return kind == KILN__RANGE_HOST || kind == KILN__RANGE_MANAGED;
 }
 
-/* Give a new range its addresses, bitmap and number, and insert it. The caller
- * holds the write lock. */
+/* Assigns a new range its addresses, bitmap and number, and inserts the range.
+ * The caller holds the write lock. */
 static kiln_status settle(map *m, region *r, uint64_t size, uint64_t align)
 {
   kiln__cpu_range *range = &r->range;
@@ -382,7 +384,8 @@ kiln_status kiln__cpu_memory_add(kiln__cpu_memory *memory,
   }
 
   pthread_rwlock_wrlock(&m->lock);
-  /* Atomics need host bytes that are as aligned as the device address. */
+  /* Atomics require that the host bytes are as aligned as the device
+   * address. */
   if (align < HOST_ALIGN)
     align = align == 0 ? 512 : HOST_ALIGN;
   st = settle(m, r, size, align);
@@ -394,7 +397,7 @@ kiln_status kiln__cpu_memory_add(kiln__cpu_memory *memory,
   return st;
 }
 
-/* Remember a removed range for messages, without the pointers into it. */
+/* Stores a removed range for messages, without pointers to its data. */
 static void remember_freed(map *m, const kiln__cpu_range *range)
 {
   kiln__cpu_range *freed = &m->freed[m->n_freed++ % N_FREED];
@@ -536,8 +539,8 @@ void kiln__cpu_memory_written(kiln__cpu_memory *memory, uint64_t address,
   pthread_rwlock_unlock(&m->lock);
 }
 
-/* Copy bits of the initialisation state. `from` may overlap `to` in the same
- * range, hence the direction that memmove would choose. */
+/* Copies bits of the initialisation state. `from` may overlap `to` in the same
+ * range, so the copy goes in the direction that memmove would choose. */
 static void bits_copy(const kiln__cpu_range *to, uint64_t at,
                       const kiln__cpu_range *from, uint64_t source, uint64_t n)
 {

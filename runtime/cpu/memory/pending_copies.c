@@ -1,9 +1,9 @@
 /* pending_copies.c -- the list of pending copies, in program order.
  *
- * Each copy remembers the group number that its lanes had when it was issued. A
- * wait compares that number with the current one: a difference above `keep`
- * means that the copy is due. List nodes are reused, since loops issue copies
- * at a steady rate. */
+ * Each copy stores the number of the commit group that each of its lanes had
+ * open at that time. A wait compares this number with the lane's current group
+ * number. The copy is due if the difference is above `keep`. List nodes are
+ * reused, since loops issue copies at a steady rate. */
 #include "pending_copies.h"
 
 #include <string.h>
@@ -11,14 +11,16 @@
 typedef struct pending {
   struct pending *next;
   kiln__cpu_async_copy copy;
-  uint64_t group[KILN__COPY_LANES]; /* group number by lane */
+  /* number of the copy's commit group, per lane */
+  uint64_t group[KILN__COPY_LANES];
 } pending;
 
 struct kiln__cpu_copies {
   kiln_allocator alloc;
   pending *first, **end;
-  pending *spare;                   /* nodes to reuse */
-  uint64_t group[KILN__COPY_LANES]; /* group that is still open, by lane */
+  pending *spare; /* list of nodes to reuse */
+  /* number of the open commit group, per lane */
+  uint64_t group[KILN__COPY_LANES];
 };
 
 kiln__cpu_copies *kiln__cpu_copies_create(const kiln_allocator *a)
@@ -79,7 +81,7 @@ void kiln__cpu_copies_commit(kiln__cpu_copies *copies, uint32_t mask)
     copies->group[__builtin_ctz(mask)]++;
 }
 
-/* Lanes of `mask` whose copy in p is due. */
+/* Returns the lanes of `mask` whose copy in p is due. */
 static uint32_t due(const kiln__cpu_copies *c, const pending *p, uint32_t mask,
                     uint64_t keep, bool all)
 {
@@ -101,7 +103,7 @@ static void perform(const kiln__cpu_async_copy *copy, uint32_t lanes)
     const int i = __builtin_ctz(lanes);
     const uint32_t size = copy->size[i];
 
-    if (size != 0) /* with no bytes to copy, `from` may be NULL */
+    if (size != 0) /* `from` may be NULL if there are no bytes to copy */
       memcpy(copy->to[i], copy->from[i], size);
     memset(copy->to[i] + size, 0, copy->bytes - size);
   }

@@ -1,10 +1,10 @@
 /* texture_handles.c -- handles of texture and surface objects.
  *
- * A handle is an index in a table (plus 1, in the low 20 bits) together with
- * the number of times that the entry was used. So the handle of a removed
- * object does not match the next object in the same entry. Each object is
- * allocated on its own, hence its address stays the same while the table
- * grows. */
+ * The low 20 bits of a handle are an index into a table, plus 1. The other bits
+ * are the number of times that the table entry was used. The handle of a
+ * removed object therefore does not match the next object in the same entry.
+ * Each object has its own allocation, so its address stays the same while the
+ * table grows. */
 #include "texture_handles.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 enum { PLACES = 1 << 20 };
 
 typedef struct object {
-  uint32_t uses; /* times that the entry was used, from 1 */
+  uint32_t uses; /* number of times that the entry was used, from 1 */
   bool taken, surface;
   union {
     kiln__cpu_texture texture;
@@ -25,7 +25,7 @@ struct kiln__cpu_textures {
   pthread_rwlock_t lock;
   object **places;
   uint32_t n, capacity;
-  uint32_t first_free; /* no entry below it is free */
+  uint32_t first_free; /* index below which no entry is free */
 };
 
 kiln_status kiln__cpu_textures_create(kiln__cpu_textures **out,
@@ -59,8 +59,8 @@ void kiln__cpu_textures_free(kiln__cpu_textures *t)
   kiln__free(&alloc, t);
 }
 
-/* Find a free entry, or add one. NULL: out of memory. The caller holds the
- * write lock. */
+/* Finds a free entry, or adds an entry. Returns NULL if out of memory. The
+ * caller holds the write lock. */
 static object *take(kiln__cpu_textures *t, uint32_t *index)
 {
   object **places = t->places;
@@ -127,7 +127,8 @@ kiln_status kiln__cpu_surface_add(kiln__cpu_textures *t,
   return add(t, NULL, surface, handle);
 }
 
-/* The caller holds the lock. */
+/* Returns the object of a handle, or NULL if there is none. The caller holds
+ * the lock. */
 static object *find(const kiln__cpu_textures *t, uint64_t handle, bool surface)
 {
   const uint64_t index = (handle & (PLACES - 1)) - 1;

@@ -1,19 +1,20 @@
-/* demangle.c -- readable names of C++ kernels.
+/* demangle.c -- converts mangled names of C++ kernels into readable names.
  *
- * Problem: nvcc and NVRTC mangle names by the Itanium C++ ABI, and a finding
- * that says "_Z4copyIfLi4EEvPT_" names nothing that its reader wrote.
- * __cxa_demangle() would do, but it lives in libstdc++, which a C program does
- * not load; the same finding must read the same in every process.
+ * Problem: nvcc and NVRTC mangle names by the Itanium C++ ABI. A finding that
+ * shows "_Z4copyIfLi4EEvPT_" contains no name that the user wrote.
+ * __cxa_demangle() would decode the name, but it is part of libstdc++, which a
+ * C program does not load. The text of a finding must be the same in every
+ * process.
  *
- * Idea: a recursive descent over the part of the grammar that names of kernels
- * use: namespaces, templates, builtin and class types, literals, packs and
- * substitutions. Parameter types are not read. Everything else makes the whole
- * name unsupported, and it is shown as it is.
+ * Idea: a recursive descent over the part of the grammar that kernel names use:
+ * namespaces, templates, builtin and class types, literals, packs and
+ * substitutions. Parameter types are not read. If a name uses any other
+ * construct, the whole name is shown unchanged.
  *
- * Invariant: each rule appends its text to `out` and leaves `at` behind what it
- * read. A substitution (S_, S0_, ...) is a component that was read before, kept
- * as a piece of text in `kept`. Depth and lengths are bounded, since the names
- * come from files.
+ * Invariant: each rule appends its output to `out`, and advances `at` past the
+ * characters that it has read. A substitution (S_, S0_, ...) refers to an
+ * earlier component, whose text is stored in `kept`. Depth and lengths are
+ * bounded, since the names come from files.
  *
  * Source: Itanium C++ ABI, section 5.1 (External Names). */
 #include "demangle.h"
@@ -29,7 +30,7 @@ typedef struct reader {
   char out[MAX_NAME];
   size_t used;
   unsigned depth, n_kept;
-  char kept[MAX_KEPT][MAX_PART]; /* candidates for substitution */
+  char kept[MAX_KEPT][MAX_PART]; /* texts of the substitution candidates */
 } reader;
 
 static bool put(reader *r, const char *text, size_t size)
@@ -55,7 +56,7 @@ static bool take(reader *r, char c)
   return true;
 }
 
-/* Keep what was written since `from` for substitutions. */
+/* Stores the output since offset `from` as a candidate for substitution. */
 static bool keep(reader *r, size_t from)
 {
   const size_t size = r->used - from;
@@ -70,7 +71,8 @@ static bool keep(reader *r, size_t from)
 static bool type(reader *r);
 static bool name(reader *r);
 
-/* <source-name>: a decimal length and as many characters. */
+/* Rule <source-name>: a decimal length, followed by that number of
+ * characters. */
 static bool source_name(reader *r)
 {
   size_t n = 0;
@@ -85,7 +87,8 @@ static bool source_name(reader *r)
   return put(r, r->at - n, n);
 }
 
-/* S_, S0_, S1_, ... in base 36; St and the other abbreviations of std. */
+/* Rule <substitution>: S_, S0_, S1_, ... in base 36, and St and the other
+ * abbreviations of std. */
 static bool substitution(reader *r)
 {
   static const struct {
@@ -119,13 +122,14 @@ static bool substitution(reader *r)
   return n < r->n_kept && put_text(r, r->kept[n]);
 }
 
-/* L <type> <value> E: "4" of integers, "true", "(kind)2" of other types. */
+/* Rule L <type> <value> E. Prints "4" for integers, "true" for bool, and
+ * "(kind)2" for other types. */
 static bool literal(reader *r)
 {
   const char code = *r->at;
   size_t from = r->used;
 
-  if (take(r, '_')) { /* L_Z <name> <parameter type>* E: a function */
+  if (take(r, '_')) { /* L_Z <name> <parameter type>* E denotes a function */
     if (!take(r, 'Z') || !name(r))
       return false;
     from = r->used;
@@ -143,7 +147,8 @@ static bool literal(reader *r)
   }
   if (!put_text(r, "(") || !type(r) || !put_text(r, ")"))
     return false;
-  if (strchr("ijlmxyst", code) != NULL) /* the number alone is clear */
+  /* integers are printed without their type */
+  if (strchr("ijlmxyst", code) != NULL)
     r->used = from;
   if (take(r, 'n') && !put_text(r, "-"))
     return false;
@@ -154,7 +159,7 @@ static bool literal(reader *r)
   return take(r, 'E');
 }
 
-/* I <argument>* E; J ... E is a pack within. */
+/* Rule I <argument>* E. Within the arguments, J ... E is a pack. */
 static bool arguments(reader *r, bool pack)
 {
   bool first = true;
@@ -174,8 +179,8 @@ static bool arguments(reader *r, bool pack)
   return pack || put_text(r, ">");
 }
 
-/* N <qualifiers> <component>* E. Each prefix is a candidate for substitution,
- * the whole is one only where it names a type. */
+/* Rule N <qualifiers> <component>* E. Each prefix is a candidate for
+ * substitution. The whole name is a candidate only if it names a type. */
 static bool nested(reader *r, bool is_type)
 {
   const size_t from = r->used;
@@ -202,7 +207,8 @@ static bool nested(reader *r, bool is_type)
   return !first;
 }
 
-/* A name without N: one component, perhaps of std, perhaps with arguments. */
+/* A name without N: one component, optionally in std, optionally with template
+ * arguments. */
 static bool plain(reader *r, bool is_type)
 {
   const size_t from = r->used;

@@ -1,13 +1,14 @@
 /* dropin_report.c -- settings and report of the drop-in libcuda.so.1.
  *
- * The program that loads this library need not know Kiln, so that `kiln exec`
- * communicates with it through two environment variables:
+ * The program that loads this library need not know Kiln. Therefore `kiln exec`
+ * communicates with the library through two environment variables:
  *
  * KILN_CPU         settings in the syntax of kiln_cpu_parse()
- * KILN_CPU_REPORT  file to which the end of the process appends JSON objects,
- *                  one per line: functions that are not implemented, findings
- *                  of checks, the last fault, counters. Several processes may
- *                  append to one file. */
+ * KILN_CPU_REPORT  path of the report file. At the end of the process, the
+ *                  library appends JSON objects to the file, one per line:
+ *                  functions that are not implemented, findings of checks, the
+ *                  last fault, and counters. Several processes may append to
+ *                  one file. */
 #include "../api/machine.h"
 #include "../api/missing.h"
 
@@ -16,7 +17,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Writes a JSON member whose value is a string. */
+/* Writes a JSON member with a string value. */
 static void text(FILE *out, const char *key, const char *value)
 {
   fprintf(out, ",\"%s\":\"", key);
@@ -121,7 +122,7 @@ static void line(void *user, const kiln_cpu_counters *c)
   counters(user, "line", c);
 }
 
-/* Writes an object with a type and a text. */
+/* Writes a JSON object with a type and a message. */
 static void message(FILE *out, const char *type, const char *what)
 {
   fprintf(out, "{\"type\":\"%s\"", type);
@@ -129,7 +130,7 @@ static void message(FILE *out, const char *type, const char *what)
   fputs("}\n", out);
 }
 
-/* One line per function that is not implemented and was called. */
+/* Writes one JSON line for an unimplemented function that was called. */
 static void missing(void *user, const char *symbol, unsigned calls)
 {
   FILE *out = user;
@@ -169,8 +170,8 @@ __attribute__((constructor)) static void begin(void)
   fclose(out);
 }
 
-/* Writes no report if the process did not use the driver, or is a forked
- * child. */
+/* Writes the report at the end of the process. Writes no report if the process
+ * did not use the driver, or is a forked child. */
 __attribute__((destructor)) static void end(void)
 {
   FILE *out = kiln__cpu_ready() == CUDA_SUCCESS ? open_report() : NULL;

@@ -1,5 +1,6 @@
-/* dropin_symbols.c -- the symbols of libcuda.so.1, each a jump to the internal
- * function. The table entry_points.def lists them. */
+/* dropin_symbols.c -- defines the symbols of libcuda.so.1. Each symbol is a
+ * jump to an internal function. The table entry_points.def lists the
+ * symbols. */
 #include "jump.h"
 
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \

@@ -1,9 +1,10 @@
-/* nvrtc.c -- a shim before the real NVRTC for programs that run on the CPU
- * device. A program that asks for machine code gets the PTX instead, which NVRTC
- * keeps for real targets, too. All other calls go to the real library.
+/* nvrtc.c -- a shim that replaces NVRTC for programs that run on the CPU device.
+ * A program that requests machine code receives the PTX instead, which NVRTC also
+ * keeps for real targets. All other calls are forwarded to the real library.
  *
- * KILN_EXEC_NVRTC  paths of real libraries, separated by ':'. The shim opens the
- *                  one with the name that it was loaded by, else the first. */
+ * KILN_EXEC_NVRTC  paths of real libraries, separated by ':'. The shim opens
+ *                  the library with the name that the shim was loaded by, or
+ *                  else the first library. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -33,12 +34,14 @@ static void *open_path(const char *path, size_t n)
   memcpy(copy, path, n);
   copy[n] = '\0';
 #if !defined(__SANITIZE_ADDRESS__) && defined(RTLD_DEEPBIND)
-  flags |= RTLD_DEEPBIND; /* so that its calls do not reach this shim */
+  /* keep the library's own calls from reaching this shim */
+  flags |= RTLD_DEEPBIND;
 #endif
-  return dlmopen(LM_ID_BASE, copy, flags); /* not dlopen: see preload.c */
+  /* not dlopen, which preload.c replaces */
+  return dlmopen(LM_ID_BASE, copy, flags);
 }
 
-/* Does the path end with the name that this shim was built for? */
+/* Returns whether the path ends with the name that this shim was built for. */
 static int has_own_name(const char *path, size_t n)
 {
   static const char own[] = "/" KILN__NVRTC_NAME;
@@ -47,8 +50,8 @@ static int has_own_name(const char *path, size_t n)
          memcmp(path + n - (sizeof own - 1), own, sizeof own - 1) == 0;
 }
 
-/* Opens the first library of the list that can be opened; with `own_name` only
- * those of this shim's name. */
+/* Opens the first library of the list that can be opened. With `own_name`, only
+ * libraries with the name of this shim are tried. */
 static void *open_listed(const char *list, int own_name)
 {
   while (*list != '\0') {
@@ -64,7 +67,8 @@ static void *open_listed(const char *list, int own_name)
   return NULL;
 }
 
-/* Finds the real library once. Without one, every function reports an error. */
+/* Finds the real library once. Without a real library, every function reports
+ * an error. */
 static void open_real(void)
 {
   const char *list = getenv("KILN_EXEC_NVRTC");

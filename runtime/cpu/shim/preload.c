@@ -1,9 +1,10 @@
-/* preload.c -- a dlopen for programs under `kiln exec` that open libcuda or NVRTC
- * by a path of their own. They get the libraries in KILN_EXEC_DIR.
+/* preload.c -- a replacement of dlopen for programs under `kiln exec` that open
+ * libcuda or NVRTC by an explicit path. Such programs receive the libraries in
+ * KILN_EXEC_DIR instead.
  *
- * Every other call jumps to the real dlopen, which then sees the original caller
- * and searches the caller's RUNPATH. The shims themselves call dlmopen, which
- * this file does not replace. */
+ * Every other call jumps to the real dlopen, which then sees the original
+ * caller and searches the caller's RUNPATH. The shims themselves call dlmopen,
+ * which this file does not replace. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@
 
 typedef void *open_fn(const char *path, int flags);
 
-/* Is this the file name of that library, with or without a version? */
+/* Returns whether `name` is the file name of that library, with or without a
+ * version. */
 static int names(const char *name, const char *library)
 {
   const size_t n = strlen(library);
@@ -28,8 +30,8 @@ static const char *last_part(const char *path)
   return slash == NULL ? path : slash + 1;
 }
 
-/* Finds the shim for a file name by dropping parts of its version: the shim of
- * libnvrtc.so.13.0.88 is libnvrtc.so.13. */
+/* Finds the shim for a file name by dropping components of the version. For
+ * example, the shim of libnvrtc.so.13.0.88 is libnvrtc.so.13. */
 static int with_version(const char *name, const char *dir, char *path,
                         size_t size)
 {
@@ -45,8 +47,8 @@ static int with_version(const char *name, const char *dir, char *path,
   return 1;
 }
 
-/* Finds NVRTC's shim for a path: by the file's name, else by the name that a
- * link without a version points to, else the newest shim. */
+/* Finds the NVRTC shim for a path. Tries the file name first, then the
+ * versioned name that a symbolic link points to, then the newest shim. */
 static int nvrtc_shim(const char *asked, const char *dir, char *path,
                       size_t size)
 {
@@ -67,8 +69,8 @@ static int nvrtc_shim(const char *asked, const char *dir, char *path,
   return 0;
 }
 
-/* Stores the path of the shim for what the program asks. 0: it asks for
- * another library, or there is no shim. */
+/* Stores the path of the shim for the library that the program requests.
+ * Returns 0 if the program requests another library, or if there is no shim. */
 static int is_ours(const char *asked, const char *dir, char *path, size_t size)
 {
   if (names(last_part(asked), "libnvrtc.so"))
@@ -89,5 +91,5 @@ void *dlopen(const char *path, int flags)
   *(void **)&next = dlsym(RTLD_NEXT, "dlopen");
   if (path != NULL && dir != NULL && is_ours(path, dir, ours, sizeof ours))
     path = ours;
-  return next(path, flags); /* a tail call: -O2 makes it a jump */
+  return next(path, flags); /* a tail call, which -O2 compiles to a jump */
 }

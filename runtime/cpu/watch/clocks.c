@@ -1,13 +1,15 @@
 /* clocks.c -- sparse vector clocks of blocks.
  *
- * A grid has up to 2^31 blocks, but a block learns about few others, so a clock
- * vector stores only the blocks that it knows, sorted by number. Look-up is a
- * bisection, joining two sets is a merge in place. */
+ * A grid has up to 2^31 blocks, but each block learns the clocks of only a few
+ * other blocks. A vector clock therefore stores only the blocks that it knows,
+ * sorted by number. A look-up is a bisection. Two vector clocks are joined by
+ * an in-place merge. */
 #include "watch_state.h"
 
 #include <string.h>
 
-/* Index of the first item with a block number of at least `block`. */
+/* Returns the index of the first item with a block number of at least
+ * `block`. */
 static uint32_t find(const kiln__cpu_clocks *c, uint32_t block)
 {
   uint32_t low = 0, high = c->n;
@@ -78,7 +80,7 @@ bool kiln__cpu_clocks_join(const kiln_allocator *a, kiln__cpu_clocks *to,
   }
   if (!reserve(a, to, to->n + missing))
     return false;
-  /* Merging from the end overwrites no item before it is read. */
+  /* Merging from the end overwrites no item before that item is read. */
   to->n += missing;
   for (uint32_t k = to->n; j > 0; k--) {
     if (i > 0 && to->items[i - 1].block > from->items[j - 1].block) {

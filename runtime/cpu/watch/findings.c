@@ -1,8 +1,8 @@
-/* findings.c -- records what the checks found, once per place and kind, as data
- * and as text.
+/* findings.c -- records the findings of the checks, as data and as text.
+ * Findings with the same instruction and kind are recorded once.
  *
- * The text has three parts: what happened and where, the address in terms of
- * the allocation around it, and what to look at next. */
+ * The text has three parts: the access and the thread, the address relative to
+ * the nearest allocation, and advice on what to look at next. */
 #include "../model/demangle.h"
 #include "watch_state.h"
 
@@ -16,7 +16,7 @@ static const char *const space_text[] = {"generic",  "register",  "global",
                                          "constant", "shared",    "shared",
                                          "local",    "parameter", "texture"};
 
-/* The function that holds an instruction. */
+/* Returns the function that contains an instruction. */
 static const kiln__cpu_code *code_of(const kiln__cpu_watch *watch,
                                      const kiln__cpu_insn *in)
 {
@@ -72,9 +72,9 @@ void kiln__cpu_watch_thread(const kiln__cpu_grid *grid, uint32_t warp,
   thread[2] = t / dim[0] / dim[1];
 }
 
-/* Writes where the address lies, for example "0x200000000404, 4 bytes past the
- * end of the 1024 bytes allocated at 0x200000000000", and fills in the
- * allocation that was meant. */
+/* Describes the location of an address, for example "0x200000000404, 4 bytes
+ * past the end of the 1024 bytes allocated at 0x200000000000". Also stores the
+ * nearest allocation in the finding. */
 static void describe_address(kiln_cpu_finding *f, const kiln__cpu_grid *grid,
                              char *buf, size_t size)
 {
@@ -132,7 +132,7 @@ static kiln__cpu_found *known(const kiln__cpu_watch *watch,
   return found;
 }
 
-/* A finding and the texts that it points to, in one block of memory. */
+/* A finding and the strings that it points to, in one allocation. */
 typedef struct record {
   kiln__cpu_found found;
   char other[512], text[TEXT_SIZE];
@@ -158,8 +158,9 @@ static void write_text(const kiln__cpu_watch *watch, const kiln__cpu_grid *grid,
                advice);
 }
 
-/* Add a record for a finding at `in`, without thread, block and text. NULL: out
- * of memory, or there are too many findings. */
+/* Adds a record for a finding at the instruction `in`, without thread, block
+ * and text. Returns NULL if out of memory or at the maximum number of
+ * findings. */
 static record *add(kiln__cpu_watch *watch, const kiln__cpu_insn *in,
                    const char *function, const char *other,
                    kiln_cpu_finding finding)
@@ -275,8 +276,9 @@ static const fault_words *words_of(kiln__cpu_fault_kind kind)
   return NULL;
 }
 
-/* Use after free has a fault of its own kind only here: the hardware's code is
- * that of any bad address. */
+/* Returns whether the faulting address belongs to freed memory. Only findings
+ * distinguish use after free; the driver's result code is that of any invalid
+ * address. */
 static bool was_freed(const kiln__cpu_grid *grid,
                       const kiln__cpu_fault_info *fault)
 {

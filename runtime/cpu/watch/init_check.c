@@ -1,15 +1,15 @@
 /* init_check.c -- finds reads of memory that was never written.
  *
- * One bit per byte of each allocation and of shared memory records whether it
- * was written, by a kernel, a copy or a fill. The bits of an allocation live as
- * long as it does (see address_space.h), those of shared memory as long as the
- * block. */
+ * A bitmap with one bit per byte records whether the byte was written by a
+ * kernel, a copy or a fill. There is one bitmap per allocation, which exists as
+ * long as the allocation (see address_space.h). There is also one per shared
+ * memory of a block, which exists as long as the block. */
 #include "watch_state.h"
 
 #include <string.h>
 
-/* Whether all n bits lie in one byte of the bitmap, as they nearly always
- * do. */
+/* Returns whether all n bits lie in one byte of the bitmap. This is nearly
+ * always the case. */
 static bool in_one(uint64_t from, uint32_t n)
 {
   return from % 8 + n <= 8;
@@ -57,9 +57,9 @@ static void report(kiln__cpu_watch *watch, kiln__cpu_warp *w,
             "the index");
 }
 
-/* The bitmap that holds `address`, and in *at the index of its bit. NULL: no
- * bitmap is kept. `range` is the range found last: neighbouring lanes mostly
- * access one allocation. */
+/* Returns the bitmap that contains `address`, and stores the index of its bit
+ * in *at. Returns NULL if there is no bitmap. `range` is the range of the
+ * previous look-up, since consecutive lanes mostly access one allocation. */
 static uint8_t *bits_of(kiln__cpu_warp *w, kiln__cpu_space space,
                         uint64_t address, uint32_t bytes,
                         kiln__cpu_range *range, uint64_t *at)

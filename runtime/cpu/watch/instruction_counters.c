@@ -1,8 +1,9 @@
-/* instruction_counters.c -- counts per instruction, summed by kernel and by
+/* instruction_counters.c -- counts per instruction, summed per kernel and per
  * source line.
  *
- * Each worker thread counts into arrays of its own, one entry per instruction,
- * so that counting needs no atomics. The arrays are summed after the launch. */
+ * Each worker thread counts into its own arrays, with one entry per
+ * instruction, so that counting needs no atomics. The arrays are summed after
+ * the launch. */
 #include "watch_state.h"
 
 #include <stddef.h>
@@ -35,7 +36,8 @@ kiln__cpu_tally *kiln__cpu_watch_tally(kiln__cpu_watch *watch, unsigned thread,
   return t != NULL ? t->tally : NULL;
 }
 
-/* Where the events and the cost of an instruction are added, by class. */
+/* Counters to which the events and the cost of an instruction are added, by
+ * class of the instruction. */
 static const struct {
   size_t events, cost; /* offsets in kiln_cpu_counters */
 } accesses[KILN__N_CLASSES] = {
@@ -60,8 +62,8 @@ static uint64_t *counter_at(kiln_cpu_counters *c, size_t offset)
   return (uint64_t *)(void *)((char *)c + offset);
 }
 
-/* Add the tally of one instruction to the counters that its class belongs
- * to. */
+/* Adds the tally of one instruction to the counters of the instruction's
+ * class. */
 static void add(kiln_cpu_counters *c, const kiln__cpu_insn *in,
                 const kiln__cpu_tally *t)
 {
@@ -83,9 +85,9 @@ static void add(kiln_cpu_counters *c, const kiln__cpu_insn *in,
   }
 }
 
-/* Source lines in the order of their first instruction. A linear search finds a
- * line again, from the end: neighbouring instructions mostly come from one
- * line, and a kernel has a few hundred lines at most. */
+/* Source lines in the order of their first instruction. A linear search from
+ * the end finds a line again. This is fast: consecutive instructions mostly
+ * belong to one line, and a kernel has a few hundred lines at most. */
 typedef struct lines {
   kiln_cpu_counters *items;
   size_t n, capacity;

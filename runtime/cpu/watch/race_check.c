@@ -1,29 +1,30 @@
-/* race_check.c -- finds data races: conflicting accesses that no
+/* race_check.c -- finds data races, which are conflicting accesses that no
  * synchronisation orders.
  *
- * Problem: a race shows in the result only for some schedules. It should be
- * reported in every run, whatever order the interpreter happened to choose.
+ * Problem: a race changes the result only under some schedules. It should be
+ * reported in every run, independent of the order that the interpreter chose.
  *
- * Idea: track happens-before by vector clocks (Mattern, 1989) and store per
- * word, instead of full vectors, the time stamps of its last writer and last
- * readers, as FastTrack does with its epochs (Flanagan and Freund, PLDI 2009).
- * GPU threads form a hierarchy, so there are three levels of clocks: lanes of a
- * warp are ordered by warp-level synchronisation, warps of a block by barriers,
- * and blocks by a fence followed by a strong store (atomic, volatile, relaxed)
- * whose value another thread reads. In lock-step the lanes of a warp are
- * ordered by their instructions.
+ * Idea: track happens-before by vector clocks (Mattern, 1989). Instead of full
+ * vectors, store per 32-bit word the time stamps of its last writer and last
+ * readers, like the epochs of FastTrack (Flanagan and Freund, PLDI 2009).
+ *
+ * GPU threads form a hierarchy, so there are three levels of clocks. Warp-level
+ * synchronisation orders the lanes of a warp, and barriers order the warps of a
+ * block. Blocks are ordered by a fence followed by a strong store (atomic,
+ * volatile, relaxed) whose value another thread reads. In lock-step mode, the
+ * instruction order also orders the lanes of a warp.
  *
  * Invariant: an access is ordered after a stamp if the accessing thread knows a
  * clock of the stamp's lane, warp or block that is at least the stamp. Two
  * strong accesses never race. Lanes of one instruction do not race with each
  * other.
  *
- * Cost: one shadow cell (three stamps) per 32-bit word, a few comparisons per
- * access, under one lock per launch.
+ * Cost: one shadow cell (three stamps) per 32-bit word, and a few comparisons
+ * per access, under one lock per launch.
  *
- * The check may miss races but reports no false ones: what one warp learns of
- * another block counts for its whole block, and a word remembers the readers of
- * two warps only. */
+ * The check may miss races but reports no false ones. What one warp learns of
+ * another block counts for the whole block of that warp, and a shadow cell
+ * stores the readers of only two warps. */
 #include "watch_state.h"
 
 #include <string.h>
@@ -33,7 +34,8 @@ static bool named(const kiln__cpu_insn *in, const char *prefix)
   return kiln__starts_with(kiln__cpu_op_name[in->op], prefix);
 }
 
-/* Arriving at an mbarrier releases; testing or waiting acquires. */
+/* Returns whether the instruction is an mbarrier operation. An arrival
+ * releases; a test or wait acquires. */
 static bool is_mbarrier(const kiln__cpu_insn *in)
 {
   return named(in, "mbarrier_") || named(in, "cp_async_mbarrier");
@@ -45,7 +47,7 @@ static bool is_strong(const kiln__cpu_insn *in, kiln__cpu_access access)
          is_mbarrier(in);
 }
 
-/* ---- Shadow -------------------------------------------------------------- */
+/* ---- Shadow cells -------------------------------------------------------- */
 
 static kiln__cpu_cell *global_cell(kiln__cpu_watch *watch, uint64_t address)
 {
@@ -76,8 +78,8 @@ static kiln__cpu_cell *global_cell(kiln__cpu_watch *watch, uint64_t address)
   return &page->cells[address % KILN__PAGE_BYTES / 4];
 }
 
-/* NULL: out of memory, or the address is beyond shared memory. The access then
- * goes unchecked. */
+/* Returns the shadow cell of an address. Returns NULL if out of memory or if
+ * the address is beyond shared memory; the access then is not checked. */
 static kiln__cpu_cell *cell_of(kiln__cpu_watch *watch,
                                const kiln__cpu_block_state *state,
                                kiln__cpu_space space, uint64_t address)
@@ -139,7 +141,7 @@ void kiln__cpu_race_free(kiln__cpu_watch *watch)
   }
 }
 
-/* ---- Order --------------------------------------------------------------- */
+/* ---- Order of accesses --------------------------------------------------- */
 
 static void raise(uint32_t *to, const uint32_t *from, uint32_t n)
 {
@@ -182,8 +184,8 @@ static kiln__cpu_stamp stamp_of(const kiln__cpu_block_state *state,
 
 /* ---- Synchronisation through memory -------------------------------------- */
 
-/* The clocks that a writer of `m` had at its last fence become visible to every
- * later reader of it. */
+/* Publishes the clocks that a writer of the sync word `m` had at its last
+ * fence. Every later reader of the word learns these clocks. */
 static void release(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
                     const kiln__cpu_warp *w, uint32_t lane,
                     kiln__cpu_sync_word *m)
@@ -202,7 +204,7 @@ static void release(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
   m->warp = (uint8_t)w->index;
   raise(m->warps, mine->fenced, KILN__MAX_WARPS);
   raise(m->lanes, mine->lanes[lane], KILN__WARP);
-  /* later accesses of this lane are not covered by the release */
+  /* the release does not cover later accesses of this lane */
   mine->lanes[lane][lane]++;
 }
 
@@ -293,13 +295,13 @@ static void report(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                        "launches");
 }
 
-/* One access of a warp. */
+/* One memory access of a warp. */
 typedef struct touch {
   kiln__cpu_watch *watch;
   kiln__cpu_warp *w;
   const kiln__cpu_insn *in;
   kiln__cpu_space space;
-  uint32_t bytes; /* per lane */
+  uint32_t bytes; /* bytes per lane */
   bool strong, write;
 } touch;
 
@@ -348,8 +350,8 @@ static void note_word(const touch *t, uint32_t lane, uint64_t address,
   cell->reader[0] = stamp;
 }
 
-/* Called for each 32-bit word of a lane's access. `which` has one bit for each
- * byte of the word that the access covers. */
+/* Type of a function that is called for each 32-bit word of a lane's access.
+ * `which` has one bit for each byte of the word that the access covers. */
 typedef void word_fn(const touch *t, uint32_t lane, uint64_t address,
                      uint8_t which, kiln__cpu_cell *cell);
 
@@ -369,7 +371,7 @@ static void each_word(word_fn *fn, const touch *t, uint32_t lane,
   }
 }
 
-/* All lanes are checked before any is recorded, since lanes of one instruction
+/* Checks all lanes before any lane is recorded, since lanes of one instruction
  * do not race with each other here. */
 void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                            const kiln__cpu_insn *in, kiln__cpu_space space,
@@ -384,7 +386,7 @@ void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                    .strong = is_strong(in, access),
                    .write = access != KILN__ACCESS_READ};
 
-  /* A bulk copy is made by the copy engine and ordered by its mbarrier. */
+  /* The copy engine performs bulk copies, and their mbarrier orders them. */
   if (w->block->watch == NULL || named(in, "cp_async_bulk") ||
       (space != KILN__SPACE_SHARED && space != KILN__SPACE_GLOBAL))
     return;
@@ -412,7 +414,7 @@ void kiln__cpu_watch_fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   pthread_mutex_unlock(&watch->lock);
 }
 
-/* Each lane of `mask` learns the clocks of all others. */
+/* Each lane of `mask` learns the clocks of all other lanes of `mask`. */
 static void join_lanes(kiln__cpu_warp_clocks *mine, uint32_t mask)
 {
   uint32_t all[KILN__WARP] = {0};

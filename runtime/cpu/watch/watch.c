@@ -1,9 +1,9 @@
 /* watch.c -- the checks and counters of one launch: creation, shadow state of
  * blocks, and the entry point of memory accesses.
  *
- * A block's shadow state is made when the first block starts and reused by
- * later ones, since it is large (clocks of 32 warps, one cell per word of
- * shared memory). */
+ * The shadow state of a block is large: clocks of 32 warps, and one cell per
+ * 32-bit word of shared memory. It is allocated when the first block starts and
+ * reused by later blocks. */
 #include "watch_state.h"
 
 #include <string.h>
@@ -165,7 +165,7 @@ void kiln__cpu_watch_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   kiln__cpu_watch *watch = w->grid->watch;
 
   if (space == KILN__SPACE_SHARED_CLUSTER)
-    return; /* shared memory of another block: its clocks are that block's */
+    return; /* shared memory of another block, whose clocks this block lacks */
   if (space == KILN__SPACE_GENERIC)
     space = KILN__SPACE_GLOBAL;
   pthread_mutex_lock(&watch->lock);

@@ -1,14 +1,14 @@
-/* api_context.c -- contexts: creation, end, primary contexts, and the check that
- * every call begins with.
+/* api_context.c -- contexts: creation, destruction, primary contexts, and the
+ * check of the current context that most driver calls start with.
  *
- * Each thread has a stack of contexts whose top is the current one. An entry
- * stores the context's id, too, so that a destroyed context is recognised even
- * if a new one has its address. */
+ * Each thread has a stack of contexts, and the context on top is the current
+ * one. A stack entry also stores the context's id. A destroyed context is
+ * therefore recognised even if a new context has the same address. */
 #include "api_context.h"
 
 #include <string.h>
 
-/* ---- The calling thread's stack ------------------------------------------ */
+/* ---- The calling thread's context stack ---------------------------------- */
 
 CUresult kiln__cpu_push(CUcontext context)
 {
@@ -37,7 +37,8 @@ void kiln__cpu_pop(void)
   kiln__cpu_this_thread()->n--;
 }
 
-/* Is the stack entry's context still the one that was pushed? */
+/* Returns CUDA_SUCCESS if the stack entry's context is still the context that
+ * was pushed, else CUDA_ERROR_CONTEXT_IS_DESTROYED. */
 static CUresult check(CUcontext context, uint64_t id)
 {
   if (!kiln__cpu_live(context, KILN__HANDLE_CONTEXT) || context->id != id)
@@ -45,7 +46,8 @@ static CUresult check(CUcontext context, uint64_t id)
   return CUDA_SUCCESS;
 }
 
-/* Stores the top of the stack, also if the context is destroyed or failed. */
+/* Stores the context on top of the stack, even if that context was destroyed or
+ * has failed. */
 static CUresult top(CUcontext *out)
 {
   const kiln__cpu_thread *t = kiln__cpu_this_thread();
@@ -93,7 +95,7 @@ void kiln__cpu_stick(CUcontext context, CUresult rc)
   atomic_compare_exchange_strong(&context->sticky, &none, rc);
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Creation and destruction -------------------------------------------- */
 
 bool kiln__cpu_device_exists(int device)
 {
@@ -107,7 +109,7 @@ bool kiln__cpu_context_flags_ok(unsigned flags)
   return (flags & ~0xffu) == 0 && (schedule & (schedule - 1)) == 0;
 }
 
-/* The defaults of a driver 13.0 on a current GPU. */
+/* Sets the default limits of driver 13.0 on a current GPU. */
 static void default_limits(CUcontext c)
 {
   memset(c->limit, 0, sizeof c->limit);
@@ -119,7 +121,8 @@ static void default_limits(CUcontext c)
   c->limit[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
 }
 
-/* Sets up limits, output buffer and streams of a context that has none. */
+/* Allocates the limits, output buffer and streams of a context that has
+ * none. */
 CUresult kiln__cpu_context_begin(CUcontext context)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
@@ -140,7 +143,8 @@ CUresult kiln__cpu_context_begin(CUcontext context)
     return rc;
   }
   pthread_mutex_lock(&m->queue_lock);
-  context->streams = context->legacy->next; /* stream_make put it first */
+  /* unlink the legacy stream, which stream_make put first in the list */
+  context->streams = context->legacy->next;
   context->legacy->next = NULL;
   context->legacy->legacy = true;
   context->legacy->blocking = false;
@@ -228,7 +232,7 @@ CUresult kiln__cpu_ctxCreate(CUcontext *context, unsigned int flags,
     return CUDA_ERROR_INVALID_VALUE;
   if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
-  count_contexts(1); /* from here on the settings are fixed */
+  count_contexts(1); /* the settings are fixed while a context exists */
   rc = kiln__cpu_context_make(&made, device, flags, false);
   if (rc == CUDA_SUCCESS) {
     rc = kiln__cpu_push(made);

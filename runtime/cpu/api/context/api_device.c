@@ -1,7 +1,8 @@
-/* api_device.c -- the simulated devices: names, attributes, primary settings.
+/* api_device.c -- the simulated devices: names, attributes, and settings of
+ * primary contexts.
  *
- * Attributes come from the compute capability where it defines them; the others
- * are those of a mid-range GPU. */
+ * Some attributes are defined by the compute capability. The other attributes
+ * have the values of a mid-range GPU. */
 #include "../graph/graph.h"
 #include "api_context.h"
 
@@ -11,7 +12,7 @@
 
 enum {
   PCI_DOMAIN = 0,
-  PCI_BUS = 0x6b, /* of device 0; others follow */
+  PCI_BUS = 0x6b, /* bus number of device 0; later devices count upwards */
   PCI_DEVICE = 0
 };
 
@@ -24,7 +25,7 @@ static CUresult check(const void *out, CUdevice device)
                                          : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* ---- Which there are ----------------------------------------------------- */
+/* ---- Number and names of devices ----------------------------------------- */
 
 CUresult kiln__cpu_deviceGet(CUdevice *device, int ordinal)
 {
@@ -58,7 +59,8 @@ CUresult kiln__cpu_deviceGetName(char *name, int size, CUdevice device)
   return rc;
 }
 
-/* The UUID is the same in every process, so that programs can compare. */
+/* The UUID of a device is the same in every process, so that programs can
+ * compare UUIDs. */
 CUresult kiln__cpu_deviceGetUuid(CUuuid *uuid, CUdevice device)
 {
   CU_TRY(check(uuid, device));
@@ -101,8 +103,8 @@ CUresult kiln__cpu_deviceGetPCIBusId(char *text, int size, CUdevice device)
   return rc;
 }
 
-/* Accepts "domain:bus:device.function", "domain:bus:device" and
- * "bus:device.function". */
+/* Accepts a PCI address in the form "domain:bus:device.function",
+ * "domain:bus:device" or "bus:device.function". */
 CUresult kiln__cpu_deviceGetByPCIBusId(CUdevice *device, const char *text)
 {
   CUresult rc = kiln__cpu_ready();
@@ -142,8 +144,8 @@ CUresult kiln__cpu_deviceGetByPCIBusId(CUdevice *device, const char *text)
 
 /* ---- Attributes ---------------------------------------------------------- */
 
-/* Maximum sizes of textures and surfaces, which differ before and from compute
- * capability 6.0. */
+/* Returns the maximum sizes of textures and surfaces. Compute capability 6.0
+ * raised these limits. */
 static int texture_limit(CUdevice_attribute attribute, int arch)
 {
   const bool big = arch >= 60;
@@ -208,7 +210,7 @@ static int texture_limit(CUdevice_attribute attribute, int arch)
   }
 }
 
-/* Limits that the compute capability defines. */
+/* Returns the limits that the compute capability defines. */
 static int arch_limit(CUdevice_attribute attribute, const kiln__cpu_limits *l)
 {
   switch (attribute) {
@@ -258,8 +260,8 @@ static int arch_limit(CUdevice_attribute attribute, const kiln__cpu_limits *l)
   }
 }
 
-/* Attributes that are equal for every simulated device. Clock rates and widths
- * must not be 0, since programs divide by them. */
+/* Returns attributes that are equal for every simulated device. Clock rates and
+ * bus widths must not be 0, since programs divide by them. */
 static int common(CUdevice_attribute attribute, int device)
 {
   switch (attribute) {
@@ -279,7 +281,7 @@ static int common(CUdevice_attribute attribute, int device)
   case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
     return KILN__WARP;
   case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
-    return 1000 * 1000; /* kHz */
+    return 1000 * 1000; /* clock rate in kHz */
   case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
     return 1000 * 1000;
   case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
@@ -347,7 +349,7 @@ CUresult kiln__cpu_deviceGetAttribute(int *value, CUdevice_attribute attribute,
   return CUDA_SUCCESS;
 }
 
-/* ---- Older and rarer questions ------------------------------------------- */
+/* ---- Older and less common queries --------------------------------------- */
 
 CUresult kiln__cpu_deviceComputeCapability(int *major, int *minor,
                                            CUdevice device)

@@ -1,8 +1,8 @@
-/* context_state.c -- functions that get or set the current context and its
- * attributes. */
+/* context_state.c -- functions that get or set the current context and the
+ * attributes of contexts. */
 #include "api_context.h"
 
-/* ---- The calling thread's stack ------------------------------------------ */
+/* ---- The calling thread's context stack ---------------------------------- */
 
 static CUresult known(CUcontext context)
 {
@@ -61,7 +61,7 @@ CUresult kiln__cpu_ctxSetCurrent(CUcontext context)
   return CUDA_SUCCESS;
 }
 
-/* ---- Questions ----------------------------------------------------------- */
+/* ---- Queries ------------------------------------------------------------- */
 
 CUresult kiln__cpu_ctxGetDeviceV2(CUdevice *device, CUcontext context)
 {
@@ -131,7 +131,8 @@ static bool known_limit(CUlimit limit)
          limit <= CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
 }
 
-/* CUDA_ERROR_UNSUPPORTED_LIMIT: the architecture lacks this limit. */
+/* Returns CUDA_SUCCESS, or CUDA_ERROR_UNSUPPORTED_LIMIT if the architecture
+ * lacks this limit. */
 static CUresult supported(CUlimit limit)
 {
   const int arch = machine()->opts.arch;
@@ -160,8 +161,9 @@ CUresult kiln__cpu_ctxGetLimit(size_t *value, CUlimit limit)
   return CUDA_SUCCESS;
 }
 
-/* Rounds and bounds a value as the driver does: it refuses more stack than a
- * thread can have, and reduces too large a fetch granularity. */
+/* Rounds and bounds the value of a limit as the driver does. The driver refuses
+ * a stack size above the maximum per thread, and reduces a fetch granularity
+ * that is too large. */
 static CUresult adjusted(CUlimit limit, size_t *value)
 {
   switch (limit) {
@@ -262,7 +264,7 @@ CUresult kiln__cpu_ctxGetExecAffinity(CUexecAffinityParam *affinity,
   return CUDA_SUCCESS;
 }
 
-/* ---- Other ways to make and end one -------------------------------------- */
+/* ---- Other functions that create and destroy contexts -------------------- */
 
 CUresult kiln__cpu_ctxCreateV3(CUcontext *context, CUexecAffinityParam *params,
                                int n, unsigned int flags, CUdevice device)

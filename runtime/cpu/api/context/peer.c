@@ -1,5 +1,6 @@
-/* peer.c -- access of devices to each other's memory. Every pair of simulated
- * devices supports it; contexts enable it. */
+/* peer.c -- access of devices to the memory of other devices. Every pair of
+ * simulated devices supports peer access; each context enables it
+ * separately. */
 #include "api_context.h"
 
 CUresult kiln__cpu_deviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
@@ -30,7 +31,8 @@ CUresult kiln__cpu_deviceGetP2PAttribute(int *value,
   return CUDA_SUCCESS;
 }
 
-/* Enables or disables the current context's access to the device of `peer`. */
+/* Enables or disables the current context's access to the memory of the device
+ * that `peer` belongs to. */
 static CUresult change(CUcontext peer, bool on)
 {
   CUcontext context;

@@ -1,8 +1,9 @@
 /* graph.c -- graphs as data: nodes, edges, copies and topological orders.
  *
- * A graph is a list of nodes in the order of their creation, and each node has
- * an array of those that it depends on. Nothing here runs anything. The caller
- * holds machine.graph_lock throughout, so that a walk may use node->mark. */
+ * A graph is a list of nodes in the order of their creation. Each node has an
+ * array of the nodes that it depends on. Nothing in this file runs a node. The
+ * caller holds machine.graph_lock during every call, so that a traversal may
+ * use node->mark. */
 #include "graph.h"
 #include "graph_parts.h"
 
@@ -188,7 +189,8 @@ CUgraphNode kiln__cpu_node_numbered(CUgraph graph, uint64_t number)
 
 /* ---- Copies -------------------------------------------------------------- */
 
-/* Copies a node without its edges, into the graph `to`. NULL: no memory. */
+/* Copies a node, without its edges, into the graph `to`. Returns NULL if there
+ * is no memory. */
 static CUgraphNode copy_node(CUgraph to, const struct CUgraphNode_st *from)
 {
   CUgraphNode node = kiln__cpu_node_new(to, from->type, NULL, 0);
@@ -248,7 +250,7 @@ failed:
   return NULL;
 }
 
-/* ---- Walks --------------------------------------------------------------- */
+/* ---- Traversal ----------------------------------------------------------- */
 
 bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
                             const CUgraphNode *of, size_t n)
@@ -283,16 +285,18 @@ bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
   return found;
 }
 
-/* The dependents of every node as slices of one array: those of the node with
- * mark k are dependents[first[k]] to dependents[first[k + 1]]. `unmet` counts,
- * per node, the dependencies that are not yet in the order. */
+/* The dependents of every node, as slices of one array. The dependents of the
+ * node with mark k are dependents[first[k]] up to, but not including,
+ * dependents[first[k + 1]]. `unmet` counts, per node, the dependencies that are
+ * not yet in the order. */
 typedef struct slices {
   CUgraphNode *dependents;
-  size_t *first; /* n + 1 values */
+  size_t *first; /* n + 1 offsets into `dependents` */
   size_t *unmet;
 } slices;
 
-/* A counting sort of the edges by the node that they leave. */
+/* Builds the slices by a counting sort of the edges, keyed by the node at which
+ * an edge starts. */
 static bool slices_make(slices *s, CUgraph graph)
 {
   size_t n_edges = 0, n = 0;
@@ -321,8 +325,9 @@ static bool slices_make(slices *s, CUgraph graph)
   return true;
 }
 
-/* Kahn's algorithm: takes nodes without unmet dependencies until none is left.
- * Nodes that remain lie on a cycle. Linear in nodes and edges. */
+/* Kahn's algorithm: repeatedly takes a node without unmet dependencies until no
+ * such node is left. Nodes that remain depend on a cycle. The cost is linear in
+ * the number of nodes and edges. */
 bool kiln__cpu_graph_order(CUgraph graph, CUgraphNode **order)
 {
   slices s = {0};

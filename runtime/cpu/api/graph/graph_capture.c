@@ -1,22 +1,26 @@
-/* graph_capture.c -- stream capture: commands become nodes of a graph.
+/* graph_capture.c -- stream capture: the commands of a stream become nodes of a
+ * graph.
  *
- * Problem: while a stream captures, its commands are not run but collected, and
- * the graph must order them as the streams would have.
+ * Problem: while a stream captures, its commands are not run but collected. The
+ * graph must order the commands as the streams would have ordered them.
  *
- * Idea: each capturing stream has tips, the nodes that its next command depends
- * on. A command becomes a node after the tips and is then the only tip. An event
- * that is recorded in a capturing stream stores the tips; a stream that waits
- * for the event adds them to its own, and thereby joins the capture if it did
- * not take part.
+ * Idea: each capturing stream has tips, which are the nodes that the stream's
+ * next command depends on. A command becomes a node after the tips, and then
+ * this node is the only tip. An event that is recorded in a capturing stream
+ * stores the tips. A stream that waits for the event adds these tips to its own
+ * tips. If that stream was not part of the capture, it thereby joins the
+ * capture.
  *
- * Invariant: every node of the graph is a tip, or comes before a tip, of a
- * stream of the capture or of one that was destroyed (the orphans). At the end
- * all of them must come before the tips of the stream that began the capture,
- * or work would be left unjoined.
+ * Invariant: every node of the graph is a tip, or precedes a tip. The tips are
+ * those of the streams in the capture and of the streams that were destroyed
+ * meanwhile (the orphans). When the capture ends, every tip must precede the
+ * tips of the stream that began the capture. Otherwise work would be left
+ * unjoined.
  *
  * Calls that would wait for captured work, or mix it with the legacy stream,
- * invalidate the capture as the driver does; CUDA's programming guide, "Stream
- * Capture", has the rules. machine.graph_lock guards all of it. */
+ * invalidate the capture, as with the driver. The rules are in CUDA's
+ * programming guide, "Stream Capture". machine.graph_lock guards all state of
+ * captures. */
 #include "../context/api_context.h"
 #include "graph_parts.h"
 
@@ -26,13 +30,15 @@ typedef struct kiln__cpu_capture capture;
 
 struct kiln__cpu_capture {
   uint64_t id;
-  uint64_t thread; /* id of the thread that began it */
+  uint64_t thread; /* id of the thread that began the capture */
   CUstreamCaptureMode mode;
-  CUstream origin, streams; /* all that take part, linked by next_captured */
+  /* stream that began; all streams, linked by next_captured */
+  CUstream origin, streams;
   CUgraph graph;
-  CUgraphNode *orphans; /* tips of streams that were destroyed since */
+  /* tips of streams that were destroyed during the capture */
+  CUgraphNode *orphans;
   size_t n_orphans;
-  bool given; /* the graph is the program's own */
+  bool given; /* true if the program passed the graph to capture into */
   bool invalid;
   capture *next;
 };
@@ -44,7 +50,7 @@ static bool none(void)
 
 /* ---- Tips ---------------------------------------------------------------- */
 
-/* Makes storage for n tips. False: no memory. */
+/* Allocates storage for n tips. Returns false if there is no memory. */
 static bool tips_reserve(CUstream s, size_t n)
 {
   CUgraphNode *tips;
@@ -59,7 +65,8 @@ static bool tips_reserve(CUstream s, size_t n)
   return true;
 }
 
-/* Adds nodes to the stream's tips, each at most once. False: no memory. */
+/* Adds nodes to the stream's tips, each node at most once. Returns false if
+ * there is no memory. */
 static bool tips_add(CUstream s, const CUgraphNode *nodes, size_t n)
 {
   if (!tips_reserve(s, s->n_tips + n))
@@ -75,7 +82,8 @@ static bool tips_add(CUstream s, const CUgraphNode *nodes, size_t n)
   return true;
 }
 
-/* Replaces the stream's tips. False: no memory, and no tip is left. */
+/* Replaces the stream's tips. Returns false if there is no memory; the stream
+ * then has no tips. */
 static bool tips_set(CUstream s, const CUgraphNode *nodes, size_t n)
 {
   if (!tips_reserve(s, n == 0 ? 1 : n))
@@ -84,7 +92,7 @@ static bool tips_set(CUstream s, const CUgraphNode *nodes, size_t n)
   return tips_add(s, nodes, n);
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Begin and end ------------------------------------------------------- */
 
 static void join(capture *c, CUstream s)
 {
@@ -105,7 +113,8 @@ static void leave(capture *c, CUstream s)
   s->n_tips = 0;
 }
 
-/* Ends a capture. Stores its graph if `graph` is not NULL, else frees it. */
+/* Ends a capture. Stores the capture's graph if `graph` is not NULL, else frees
+ * the graph. */
 static void end(capture *c, CUgraph *graph)
 {
   kiln__cpu_machine *m = machine();
@@ -134,7 +143,8 @@ static capture *find(uint64_t id)
   return c;
 }
 
-/* Begins a capture into a new graph, or into `graph` after the nodes `after`. */
+/* Begins a capture into a new graph. If `graph` is given, the capture continues
+ * that graph after the nodes `after`. */
 static CUresult begin(CUcontext context, CUstream handle, CUgraph graph,
                       const CUgraphNode *after, size_t n,
                       CUstreamCaptureMode mode)
@@ -195,7 +205,7 @@ CUresult kiln__cpu_streamBeginCaptureV1(CUstream stream)
   return kiln__cpu_streamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-/* Are all of them live nodes of the graph? */
+/* Returns whether all `n` nodes are live nodes of the graph. */
 static bool nodes_of(CUgraph graph, const CUgraphNode *nodes, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
@@ -232,7 +242,8 @@ static bool all_before_origin(const capture *c, const CUgraphNode *tips,
   return true;
 }
 
-/* Does every stream's work come before the origin's tips? */
+/* Returns whether the work of every stream precedes the tips of the stream that
+ * began the capture. */
 static bool joined(const capture *c)
 {
   for (CUstream s = c->streams; s != NULL; s = s->next_captured) {
@@ -277,8 +288,9 @@ CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *graph)
   return rc;
 }
 
-/* A destroyed stream leaves its tips behind: its work stays in the graph and
- * has to be joined as before, by an event that was recorded in time. */
+/* Keeps the tips of a destroyed stream as orphans of the capture. The stream's
+ * work stays in the graph. It still has to be joined, through an event that was
+ * recorded before the stream was destroyed. */
 static void orphan_tips(capture *c, const struct CUstream_st *s)
 {
   CUgraphNode *more =
@@ -342,10 +354,11 @@ void kiln__cpu_end_captures(CUcontext context)
   unlock_graphs();
 }
 
-/* ---- What a capture forbids ---------------------------------------------- */
+/* ---- Calls that a capture forbids ---------------------------------------- */
 
-/* A call that waits, allocates or frees. It invalidates the captures for which
- * their own mode and that of the calling thread forbid such calls. The caller holds the lock. */
+/* Checks a call that waits, allocates or frees. Invalidates each capture whose
+ * mode, together with the mode of the calling thread, forbids such calls. The
+ * caller holds the lock. */
 static CUresult unsafe(void)
 {
   const kiln__cpu_thread *t = kiln__cpu_this_thread();
@@ -379,8 +392,8 @@ CUresult kiln__cpu_current_unsafe(CUcontext *out)
   return rc;
 }
 
-/* Work of the legacy stream would wait for every blocking stream, so it fails
- * while one of them captures. */
+/* Checks work of the legacy stream. Such work would wait for every blocking
+ * stream, so the call fails while a blocking stream captures. */
 static CUresult legacy_rule(CUstream s, bool invalidate)
 {
   CUresult rc = CUDA_SUCCESS;
@@ -451,7 +464,7 @@ CUresult kiln__cpu_threadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 
 /* ---- Commands become nodes ----------------------------------------------- */
 
-/* Makes a node after the stream's tips; it becomes the only tip. */
+/* Makes a node after the stream's tips. The new node becomes the only tip. */
 static CUresult put_node(CUstream s, CUgraphNodeType type, CUgraphNode *node)
 {
   capture *c = s->capture;
@@ -536,7 +549,8 @@ static CUresult take(CUstream s, kiln__cpu_work *work, bool wait, bool *taken)
     node->shared = shared;
     *taken = true;
   } else {
-    kiln__free(&machine()->alloc, shared); /* the work stays the caller's */
+    /* free only the wrapper: the caller still owns the work */
+    kiln__free(&machine()->alloc, shared);
   }
   return rc;
 }
@@ -619,8 +633,9 @@ CUresult kiln__cpu_capture_record(CUevent event, CUstream stream,
   return rc;
 }
 
-/* The stream waits for an event of the capture `of_event`, and joins it unless
- * it takes part already. NULL: that capture has ended, or there was none. */
+/* Makes the stream wait for an event of the capture `of_event`. The stream
+ * joins the capture unless it is already part of the capture. `of_event` is
+ * NULL if that capture has ended or never existed. */
 static CUresult wait_captured(CUstream s, CUevent event, capture *of_event)
 {
   capture *c = s->capture;
@@ -633,7 +648,8 @@ static CUresult wait_captured(CUstream s, CUevent event, capture *of_event)
     return CUDA_ERROR_STREAM_CAPTURE_MERGE;
   }
   if (of_event == NULL)
-    return CUDA_ERROR_CAPTURED_EVENT; /* of a capture that has ended */
+    /* the event belongs to a capture that has ended */
+    return CUDA_ERROR_CAPTURED_EVENT;
   if (s->legacy) {
     of_event->invalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
@@ -696,7 +712,7 @@ CUresult kiln__cpu_capture_event(CUevent event)
   return rc;
 }
 
-/* ---- Questions ----------------------------------------------------------- */
+/* ---- Queries ------------------------------------------------------------- */
 
 static CUresult current_stream(CUstream handle, CUstream *out)
 {
@@ -741,7 +757,7 @@ CUresult kiln__cpu_streamGetCaptureInfoV3(CUstream stream,
     if (after != NULL)
       *after = s->tips;
     if (edges != NULL)
-      *edges = NULL; /* none has data of its own */
+      *edges = NULL; /* no edge of a capture has data */
     if (n != NULL)
       *n = s->n_tips;
   }

@@ -1,11 +1,12 @@
-/* graph_exec.c -- executable graphs: instantiated, launched, changed.
+/* graph_exec.c -- executable graphs: instantiation, launch and update.
  *
  * Instantiation copies the graph and computes a topological order. A launch
- * turns the copy, as it is at that moment, into a list of steps and puts that
- * list into the stream as one piece of work. Later changes of the executable
- * graph thus do not touch launches that are in flight. The steps run one after
- * the other: the interpreter already uses all cores for one kernel, so that
- * parallel branches would gain nothing. */
+ * turns the current state of the copy into a list of steps, and puts the list
+ * into the stream as one item of work. Later changes of the executable graph
+ * therefore do not affect launches in flight.
+ *
+ * The steps run one after the other. The interpreter already uses all cores for
+ * one kernel, so parallel branches would not run faster. */
 #include "graph_exec.h"
 #include "../context/api_context.h"
 
@@ -19,7 +20,7 @@ static CUresult known_exec(CUgraphExec exec)
              : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Creation and destruction -------------------------------------------- */
 
 static void exec_free(CUgraphExec exec)
 {
@@ -29,7 +30,7 @@ static void exec_free(CUgraphExec exec)
   kiln__free(&machine()->alloc, exec);
 }
 
-/* Neither the graph nor its child graphs may have cycles. */
+/* Checks that neither the graph nor any of its child graphs has a cycle. */
 static CUresult check_shape(CUgraph graph)
 {
   CUgraphNode *order;
@@ -141,9 +142,11 @@ CUresult kiln__cpu_graphExecGetFlags(CUgraphExec exec, uint64_t *flags)
 
 typedef struct step {
   kiln__cpu_shared *shared;
-  kiln__cpu_mark *mark; /* of an event that is recorded or waited for here */
+  /* mark of the event that this step records or waits for */
+  kiln__cpu_mark *mark;
   bool record;
-  kiln__cpu_graph_memory *memory; /* a reference until the launch is done */
+  /* memory of an alloc or free node, referenced during the launch */
+  kiln__cpu_graph_memory *memory;
 } step;
 
 typedef struct launch_work {
@@ -152,7 +155,7 @@ typedef struct launch_work {
   size_t n, capacity;
 } launch_work;
 
-/* Appends a step. False: no memory. */
+/* Appends a step. Returns false if there is no memory. */
 static bool put_step(launch_work *l, step s)
 {
   if (l->n == l->capacity) {
@@ -169,8 +172,8 @@ static bool put_step(launch_work *l, step s)
   return true;
 }
 
-/* Drops the step's references. A record that never ran counts as reached, so
- * that nobody waits for it for ever. */
+/* Drops the references of a step. An event record that did not run counts as
+ * reached, so that no thread waits for the event forever. */
 static void step_drop(step *s)
 {
   kiln__cpu_share_drop(s->shared);
@@ -195,8 +198,9 @@ static CUresult collect_child(launch_work *l, CUgraph child, uint64_t flags)
   return rc;
 }
 
-/* Stores what the node does. CUDA_ERROR_INVALID_VALUE: the memory of an alloc
- * node is still in use and may not be freed by the launch. */
+/* Stores the operation of a node as a step. Returns CUDA_ERROR_INVALID_VALUE if
+ * the memory of an alloc node is still in use and the launch may not free that
+ * memory. */
 static CUresult step_of(CUgraphNode node, step *s, uint64_t flags)
 {
   const bool again =
@@ -253,7 +257,7 @@ static CUresult collect(launch_work *l, CUgraph graph, CUgraphNode *order,
   return rc;
 }
 
-/* Runs the steps in order, and stops at the first that fails. */
+/* Runs the steps in order, and stops at the first step that fails. */
 static CUresult run_launch(kiln__cpu_work *work, CUstream stream)
 {
   const launch_work *l = (const launch_work *)(void *)work;
@@ -284,7 +288,8 @@ static void free_launch(kiln__cpu_work *work)
   kiln__free(&machine()->alloc, l);
 }
 
-/* Makes the work of one launch from the executable graph as it is now. */
+/* Makes the work of one launch from the current state of the executable
+ * graph. */
 static CUresult launch_make(CUgraphExec exec, kiln__cpu_work **out)
 {
   launch_work *l = kiln__calloc(&machine()->alloc, 1, sizeof *l);
@@ -306,7 +311,8 @@ static CUresult launch_make(CUgraphExec exec, kiln__cpu_work **out)
   return CUDA_SUCCESS;
 }
 
-/* A launch into a capturing stream becomes a child graph of the capture. */
+/* Makes a child graph node of the capture, for a launch into a capturing
+ * stream. */
 static CUresult capture_launch(CUgraphExec exec, CUstream s, bool *taken)
 {
   CUgraphNode node;
@@ -364,9 +370,10 @@ CUresult kiln__cpu_graphUpload(CUgraphExec exec, CUstream stream)
   return rc != CUDA_SUCCESS ? rc : kiln__cpu_stream_of(context, stream, &s);
 }
 
-/* ---- Changes ------------------------------------------------------------- */
+/* ---- Changes of an executable graph -------------------------------------- */
 
-/* The copy of the graph with this id, at any depth of child graphs; or NULL. */
+/* Returns the copy of the graph with this id, at any depth of child graphs, or
+ * NULL if there is none. */
 static CUgraph copy_of(CUgraph graph, uint64_t id)
 {
   CUgraph found = graph->cloned_from == id ? graph : NULL;
@@ -442,10 +449,11 @@ CUresult kiln__cpu_graphNodeGetEnabled(CUgraphExec exec, CUgraphNode node,
 
 typedef struct difference {
   CUgraphExecUpdateResult result;
-  CUgraphNode node; /* of the new graph */
+  CUgraphNode node; /* node of the new graph */
 } difference;
 
-/* Do two paired nodes depend on paired nodes? Marks hold the pairing. */
+/* Returns whether two paired nodes depend on paired nodes. The marks of the
+ * nodes store the pairing. */
 static bool same_edges(CUgraphNode a, CUgraphNode b)
 {
   if (a->n_after != b->n_after)
@@ -461,8 +469,8 @@ static bool same_edges(CUgraphNode a, CUgraphNode b)
   return true;
 }
 
-/* Pairs the nodes of both graphs in the order of their creation and reports the
- * first difference that an update cannot take over. */
+/* Pairs the nodes of both graphs in the order of their creation. Reports the
+ * first difference that an update cannot apply. */
 static difference compare(CUgraph old, CUgraph now)
 {
   CUgraphNode a = old->first, b = now->first;
@@ -491,8 +499,8 @@ static difference compare(CUgraph old, CUgraph now)
   return (difference){CU_GRAPH_EXEC_UPDATE_SUCCESS, NULL};
 }
 
-/* Takes over the work of the new graph, node by node, after compare() found no
- * difference that forbids it. */
+/* Applies the work of the new graph, node by node. The caller has checked with
+ * compare() that no difference forbids the update. */
 static void update(CUgraph old, CUgraph now)
 {
   CUgraphNode b = now->first;

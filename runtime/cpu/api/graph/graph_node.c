@@ -1,15 +1,16 @@
-/* graph_node.c -- nodes of all kinds, added and changed through one struct.
+/* graph_node.c -- adds and changes nodes of all types through
+ * CUgraphNodeParams.
  *
- * CUgraphNodeParams holds the parameters of any kind of node. This file checks
- * them and copies them into parts; graph_params.c serves the older functions,
- * one or more per kind, on top of it. */
+ * CUgraphNodeParams holds the parameters of any type of node. This file checks
+ * the parameters and copies them into parts. graph_params.c implements the
+ * older functions, which exist per type of node, on top of this file. */
 #include "../context/api_context.h"
 #include "../memory/api_memory.h"
 #include "graph_exec.h"
 
-/* ---- Parts --------------------------------------------------------------- */
+/* ---- Parts of a node ----------------------------------------------------- */
 
-/* Stores the context of a node: the given one, or the current one if that is
+/* Stores the context of a node: `given`, or the current context if `given` is
  * NULL. */
 static CUresult context_for(CUcontext given, CUcontext *out)
 {
@@ -19,7 +20,7 @@ static CUresult context_for(CUcontext given, CUcontext *out)
              : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* Makes the work of a node whose kind has any. */
+/* Makes the work of a node, if its type has work. */
 static CUresult work_for(CUgraphNodeParams *p, CUcontext *context,
                          kiln__cpu_work **work)
 {
@@ -111,7 +112,8 @@ CUresult kiln__cpu_node_parts_make(kiln__cpu_node_parts *out,
   case CU_GRAPH_NODE_TYPE_GRAPH:
     return copy_child(out, params->graph.graph);
   case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-  case CU_GRAPH_NODE_TYPE_EVENT_RECORD: /* the same member */
+  /* eventWait and eventRecord are the same union member */
+  case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
     out->event = params->eventWait.event;
     return kiln__cpu_live(out->event, KILN__HANDLE_EVENT)
                ? CUDA_SUCCESS
@@ -167,9 +169,9 @@ void kiln__cpu_node_parts_swap(CUgraphNode node, kiln__cpu_node_parts *parts)
   *parts = old;
 }
 
-/* ---- Added --------------------------------------------------------------- */
+/* ---- Adding nodes -------------------------------------------------------- */
 
-/* Checks that all dependencies are live, distinct, and of this graph. */
+/* Checks that all dependencies are distinct, live nodes of this graph. */
 static CUresult check_after(CUgraph graph, const CUgraphNode *after, size_t n)
 {
   CU_TRY(kiln__cpu_ready());
@@ -223,7 +225,7 @@ CUresult kiln__cpu_graphAddNode(CUgraphNode *node, CUgraph graph,
   return kiln__cpu_graphAddNodeV1(node, graph, after, n, params);
 }
 
-/* ---- Changed ------------------------------------------------------------- */
+/* ---- Changing nodes ------------------------------------------------------ */
 
 static bool can_change(CUgraphNodeType type)
 {
@@ -232,7 +234,8 @@ static bool can_change(CUgraphNodeType type)
          type != CU_GRAPH_NODE_TYPE_EMPTY;
 }
 
-/* Changes the node itself if `exec` is NULL, else its copy in `exec`. */
+/* Changes the parameters of the node if `exec` is NULL, else those of the
+ * node's copy in `exec`. */
 static CUresult change(CUgraphExec exec, CUgraphNode node,
                        CUgraphNodeParams *params)
 {

@@ -1,15 +1,16 @@
 /* graph_object.c -- user objects, which graphs keep alive, and the memory of
  * alloc nodes.
  *
- * A user object is a reference count with a destructor of the program. Graphs
- * and the program hold references; whoever drops the last calls it. */
+ * A user object is a reference count with a destructor that the program
+ * provides. Graphs and the program hold references. The holder that drops the
+ * last reference calls the destructor. */
 #include "../memory/api_memory.h"
 #include "graph_parts.h"
 
 struct CUuserObject_st {
   void *data;
   CUhostFn destroy;
-  unsigned refs; /* under machine.graph_lock */
+  unsigned refs; /* number of references; under machine.graph_lock */
 };
 
 typedef struct kiln__cpu_held {
@@ -18,8 +19,8 @@ typedef struct kiln__cpu_held {
   struct kiln__cpu_held *next;
 } kiln__cpu_held;
 
-/* Drops n references. True: those were the last, and the caller destroys the
- * object after it has released the lock. */
+/* Drops n references. Returns true if no reference is left. The caller then
+ * destroys the object after it has released the lock. */
 static bool object_drop(CUuserObject object, unsigned n)
 {
   object->refs -= n < object->refs ? n : object->refs;
@@ -35,8 +36,8 @@ static void object_destroy(CUuserObject object)
   kiln__free(&machine()->alloc, object);
 }
 
-/* Calls destructors while graph_lock is held. That is safe, since CUDA forbids
- * destructors to call the driver. */
+/* Calls destructors while graph_lock is held. This cannot deadlock, since CUDA
+ * forbids destructors to call the driver. */
 void kiln__cpu_held_drop_all(CUgraph graph)
 {
   while (graph->held != NULL) {

@@ -1,6 +1,6 @@
-/* graph_params.c -- the functions that exist per kind of node: add, get and set
- * parameters. They pack their arguments into CUgraphNodeParams and call the
- * general functions of graph_node.c. */
+/* graph_params.c -- the functions that add a node of one type, or get or set
+ * its parameters. The functions pack their arguments into CUgraphNodeParams and
+ * call the general functions of graph_node.c. */
 #include "graph_exec.h"
 
 #include <string.h>
@@ -16,7 +16,8 @@ static CUgraphNodeParams kernel_params_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
   CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
 
-  memcpy(&all.kernel, p, sizeof *p); /* the first members of the newer struct */
+  /* *p has the first members of the newer struct */
+  memcpy(&all.kernel, p, sizeof *p);
   return all;
 }
 
@@ -55,7 +56,7 @@ static CUgraphNodeParams ops_params(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
                              .memOp = *p};
 }
 
-/* Checks that `node` is a live node of that type, and takes machine.graph_lock.
+/* Checks that `node` is a live node of this type, and takes machine.graph_lock.
  * On failure the lock is not held. */
 static CUresult open_node(CUgraphNode node, CUgraphNodeType type,
                           const void *out)
@@ -113,8 +114,9 @@ CUresult kiln__cpu_graphExecChildGraphNodeSetParams(CUgraphExec exec,
 
 /* ---- Functions that only pack their arguments ---------------------------- */
 
-/* Three functions of one kind of node: add one, change it, change what became of
- * it in an executable. `make` turns the parameters into CUgraphNodeParams. */
+/* Defines three functions for one type of node. They add a node, change a node,
+ * and change the node's copy in an executable graph. `make` converts the
+ * parameters into CUgraphNodeParams. */
 #define NODE_FUNCTIONS(kind, version, type, make)                              \
   CUresult kiln__cpu_graphAdd##kind##Node##version(                            \
       CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,    \
@@ -149,8 +151,8 @@ NODE_FUNCTIONS(Kernel, V1, CUDA_KERNEL_NODE_PARAMS_v1, kernel_params_v1)
 NODE_FUNCTIONS(Host, , CUDA_HOST_NODE_PARAMS, host_params)
 NODE_FUNCTIONS(BatchMemOp, , CUDA_BATCH_MEM_OP_NODE_PARAMS, ops_params)
 
-/* The same for kinds whose context is an argument. A changed node keeps its
- * context. */
+/* Defines the functions of NODE_FUNCTIONS for types of nodes whose context is
+ * an argument. A changed node keeps its context. */
 #define CONTEXT_NODE_FUNCTIONS(kind, type, make)                               \
   CUresult kiln__cpu_graphAdd##kind##Node(                                     \
       CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,    \
@@ -184,7 +186,7 @@ NODE_FUNCTIONS(BatchMemOp, , CUDA_BATCH_MEM_OP_NODE_PARAMS, ops_params)
 CONTEXT_NODE_FUNCTIONS(Memcpy, CUDA_MEMCPY3D, copy_params)
 CONTEXT_NODE_FUNCTIONS(Memset, CUDA_MEMSET_NODE_PARAMS, fill_params)
 
-/* Nodes that record or wait for an event. */
+/* Defines the functions for nodes that record an event or wait for an event. */
 #define EVENT_NODE_FUNCTIONS(kind, type)                                       \
   CUresult kiln__cpu_graphAdd##kind##Node(CUgraphNode *node, CUgraph graph,    \
                                           const CUgraphNode *after, size_t n,  \
@@ -249,8 +251,9 @@ kiln__cpu_graphKernelNodeGetParamsV1(CUgraphNode node,
   return rc;
 }
 
-/* Only captured launches have attributes other than the defaults. Their work
- * honours them, but the getter reports defaults. */
+/* Checks a kernel node. Only captured launches have attributes other than the
+ * defaults. Their work applies these attributes, but the getter reports the
+ * defaults. */
 static CUresult kernel_node(CUgraphNode node)
 {
   CU_TRY(kiln__cpu_ready());
@@ -293,7 +296,7 @@ kiln__cpu_graphKernelNodeSetAttribute(CUgraphNode node,
   case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
   case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
   case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    return CUDA_SUCCESS; /* hints */
+    return CUDA_SUCCESS; /* these attributes are hints without effect */
   case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
     return value->cooperative == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
   case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
@@ -385,7 +388,7 @@ CUresult kiln__cpu_graphMemFreeNodeGetParams(CUgraphNode node,
   return CUDA_SUCCESS;
 }
 
-/* ---- Words of memory ----------------------------------------------------- */
+/* ---- Memory operations --------------------------------------------------- */
 
 CUresult
 kiln__cpu_graphBatchMemOpNodeGetParams(CUgraphNode node,

@@ -1,5 +1,6 @@
-/* graph_shape.c -- the graph functions of the API that concern nodes and edges
- * as such: create, clone, destroy, list, connect, draw. */
+/* graph_shape.c -- the API functions for the structure of a graph: create,
+ * clone and destroy graphs, list nodes, add and remove edges, and draw a
+ * graph. */
 #include "graph_parts.h"
 
 #include "../../../base/os.h"
@@ -19,7 +20,7 @@ static CUresult known_node(CUgraphNode node)
              : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Creation and destruction -------------------------------------------- */
 
 CUresult kiln__cpu_graphCreate(CUgraph *graph, unsigned int flags)
 {
@@ -68,7 +69,8 @@ CUresult kiln__cpu_graphClone(CUgraph *clone, CUgraph original)
     return CUDA_ERROR_INVALID_VALUE;
   lock_graphs();
   if (has_memory(original))
-    rc = CUDA_ERROR_NOT_SUPPORTED; /* their addresses are one graph's */
+    /* the addresses of alloc nodes belong to one graph */
+    rc = CUDA_ERROR_NOT_SUPPORTED;
   else
     g = kiln__cpu_graph_copy(original, false);
   unlock_graphs();
@@ -121,12 +123,13 @@ CUresult kiln__cpu_graphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
 
 /* ---- Lists --------------------------------------------------------------- */
 
-/* The convention of all list functions: with an array, *n is its size, and as
- * many items are stored as fit, then NULLs, and *n becomes the number stored.
- * Without an array, *n becomes the number of items. */
+/* The convention of all list functions. With an array, *n is the size of the
+ * array. The function stores as many items as fit, fills the rest with NULL,
+ * and sets *n to the number of stored items. Without an array, it sets *n to
+ * the number of items. */
 
 typedef struct list {
-  CUgraphNode *to, *from; /* NULL: only counted */
+  CUgraphNode *to, *from; /* arrays to fill; NULL means count only */
   CUgraphEdgeData *edges;
   size_t n, capacity;
 } list;
@@ -285,8 +288,8 @@ static bool has_edge(CUgraphNode node, CUgraphNode before)
   return false;
 }
 
-/* Checks every edge before any is changed: with `exist` all of them have to be
- * there, else none. */
+/* Checks all edges before the first edge is changed. With `exist`, every edge
+ * has to exist; otherwise no edge may exist. */
 static CUresult check_edges(CUgraph graph, const CUgraphNode *from,
                             const CUgraphNode *to, size_t n, bool exist)
 {

@@ -1,8 +1,8 @@
-/* api_copy.c -- the work of a copy: a box of bytes from one side to another,
- * where a side is host memory, device memory or an array.
+/* api_copy.c -- the work of a copy. A copy moves a box of bytes between two
+ * sides, where a side is host memory, device memory or an array.
  *
- * Every copy of the API becomes one of CUDA_MEMCPY3D. Rows and slices that touch
- * are joined first, so that a plain copy is one memcpy. */
+ * Every copy function of the API is converted to CUDA_MEMCPY3D. Adjacent rows
+ * and slices are joined first, so that a contiguous copy is one memcpy. */
 #include "api_copy.h"
 #include "../context/api_context.h"
 
@@ -11,25 +11,26 @@
 typedef struct copy_work {
   kiln__cpu_work base;
   CUDA_MEMCPY3D params;
-  uint8_t *staged; /* a pageable source, copied at the call */
+  uint8_t *staged; /* copy of a pageable source, made during the call */
 } copy_work;
 
-/* One side of a copy: where its memory is and how it is laid out. */
+/* One side of a copy: the location and the layout of its memory. */
 typedef struct side {
   CUmemorytype type;
   size_t x, y, z;
-  uint64_t address; /* address that the box is relative to; arrays: 0 */
+  uint64_t address; /* base address of the box; 0 for arrays */
   CUarray array;
-  size_t pitch, height; /* bytes per row, rows per slice */
+  size_t pitch, height; /* bytes per row; rows per slice */
 } side;
 
 typedef struct box {
   uint8_t *first;
-  uint64_t address; /* device address of `first`; 0: array or pageable */
+  /* device address of `first`; 0 for arrays and pageable memory */
+  uint64_t address;
   size_t row, slice;
 } box;
 
-/* ---- Sides --------------------------------------------------------------- */
+/* ---- Sides of a copy ----------------------------------------------------- */
 
 static side source_of(const CUDA_MEMCPY3D *p)
 {
@@ -59,14 +60,15 @@ static side target_of(const CUDA_MEMCPY3D *p)
                 .height = p->dstHeight};
 }
 
-/* Do the n items from `at` on lie within `most`? Cannot overflow. */
+/* Returns whether the n items from `at` on lie within `most` items. The test
+ * cannot overflow. */
 static bool within(size_t at, size_t n, size_t most)
 {
   return at <= most && n <= most - at;
 }
 
-/* Locates the box in an array. False: it is not live, or the box exceeds it or
- * does not consist of whole texels. */
+/* Locates the box in an array. Returns false if the array is not live, if the
+ * box exceeds the array, or if the box does not consist of whole texels. */
 static bool array_box(box *out, const side *s, const CUDA_MEMCPY3D *p)
 {
   const kiln__cpu_texels *t;
@@ -89,7 +91,8 @@ static bool array_box(box *out, const side *s, const CUDA_MEMCPY3D *p)
   return true;
 }
 
-/* Computes where the box starts and how many bytes it spans. */
+/* Computes the start of the box, and the number of bytes from its first to its
+ * last byte. */
 static bool linear_extent(const side *s, const CUDA_MEMCPY3D *p, box *out,
                           uint64_t *start, size_t *extent)
 {
@@ -118,7 +121,7 @@ static bool linear_extent(const side *s, const CUDA_MEMCPY3D *p, box *out,
          !__builtin_add_overflow(b, p->WidthInBytes, extent);
 }
 
-/* Locates the box of one side. False: the bytes do not all lie in one
+/* Locates the box of one side. Returns false if its bytes do not all lie in one
  * allocation. */
 static bool box_of(box *out, const side *s, const CUDA_MEMCPY3D *p)
 {
@@ -139,10 +142,11 @@ static bool box_of(box *out, const side *s, const CUDA_MEMCPY3D *p)
   return out->first != NULL;
 }
 
-/* ---- Running ------------------------------------------------------------- */
+/* ---- Execution ----------------------------------------------------------- */
 
-/* Copies n bytes and keeps the initialisation check informed: validity moves
- * with device bytes, and host bytes count as written. */
+/* Copies n bytes and updates the bitmap of the initialisation check. Bytes that
+ * are copied from device memory keep their initialisation state. Bytes that are
+ * copied from host memory count as written. */
 static void copy_row(const box *to, const box *from, size_t to_at,
                      size_t from_at, size_t n)
 {
@@ -158,7 +162,7 @@ static void copy_box(const box *to, const box *from, size_t width,
                      size_t height, size_t depth)
 {
   if (to->row == width &&
-      from->row == width) { /* rows without gaps are one row */
+      from->row == width) { /* rows without gaps are copied as one row */
     width *= height;
     height = 1;
   }
@@ -201,7 +205,7 @@ static void free_work(kiln__cpu_work *work)
   kiln__free(&machine()->alloc, c);
 }
 
-/* ---- Making -------------------------------------------------------------- */
+/* ---- Creation ------------------------------------------------------------ */
 
 static bool known_type(CUmemorytype type)
 {
@@ -245,8 +249,8 @@ static bool pageable(const side *s)
          kiln__cpu_is_pageable(s->address);
 }
 
-/* Copies a pageable source at once: the program may change it as soon as the
- * call returns. */
+/* Copies a pageable source at once, since the program may change the source as
+ * soon as the call returns. */
 static CUresult stage(copy_work *c)
 {
   CUDA_MEMCPY3D *p = &c->params;
@@ -271,11 +275,14 @@ static CUresult stage(copy_work *c)
 
 enum {
   SMALL = 64 * 1024
-}; /* bytes; below, waking a thread costs more than the copy */
+  /* size in bytes; for smaller copies, waking a thread costs more than the copy
+ * itself */
+};
 
-/* The synchronisation behaviour follows the driver: copies between device and
- * device return early, copies with the host wait, and asynchronous copies of
- * pageable memory are staged or wait. */
+/* Checks a copy and enqueues it. The synchronisation behaviour is the driver's.
+ * Copies between device memory and device memory return early. Copies to or
+ * from host memory wait. Asynchronous copies of pageable memory are staged or
+ * wait. */
 CUresult kiln__cpu_issue_copy(CUcontext context, CUstream stream,
                               const CUDA_MEMCPY3D *params, bool async)
 {

@@ -1,10 +1,11 @@
-/* api_memory.c -- device, pitched and managed memory, and the ledger of all
- * allocations.
+/* api_memory.c -- device memory, pitched memory and managed memory, and the
+ * ledger of all allocations.
  *
- * The address map records which addresses exist; the ledger records, per first
- * address, what the API needs besides: context, flags, pool, size as requested.
- * It also counts the bytes of each device, so that a program sees the memory of
- * the simulated device run out. */
+ * The address map records which addresses exist. The ledger is keyed by the
+ * first address of an allocation and records the data that only the API needs:
+ * context, flags, pool and requested size. It also counts the bytes in use of
+ * each device, so that allocations fail when the simulated device has no memory
+ * left. */
 #include "api_memory.h"
 #include "../context/api_context.h"
 #include "../module/api_module.h"
@@ -14,22 +15,23 @@
 enum { DEVICE_ALIGN = 512, HOST_ALIGN = 4096, PITCH_ALIGN = 512 };
 
 /* Drivers map large allocations in pages of 2 MiB, and programs rely on the
- * alignment that follows. Measured on an H200 for device and managed memory;
- * pools divide their pages up and align to 512 only. */
+ * resulting alignment. This alignment was measured on an H200 for device and
+ * managed memory. Memory pools split their pages and align allocations to 512
+ * bytes only. */
 enum { LARGE = 1 << 20, LARGE_ALIGN = 2 << 20 };
 
 typedef struct block {
   kiln__cpu_block_info info;
-  struct block *next; /* in the bucket */
+  struct block *next; /* next block in the bucket */
 } block;
 
-/* A hash table by first address. */
+/* The ledger: a hash table whose key is the first address of an allocation. */
 struct kiln__cpu_blocks {
   pthread_mutex_t lock;
   block *buckets[1024];
 };
 
-/* ---- The table ----------------------------------------------------------- */
+/* ---- The hash table ------------------------------------------------------ */
 
 static struct kiln__cpu_blocks *locked(void)
 {
@@ -262,7 +264,7 @@ uint64_t kiln__cpu_graph_bytes(int device)
   return bytes;
 }
 
-/* ---- A context's end ----------------------------------------------------- */
+/* ---- Destruction of a context -------------------------------------------- */
 
 /* Records a finding for an allocation that the program did not free. */
 static void report_leak(const kiln__cpu_block_info *info)
@@ -299,7 +301,8 @@ static void report_leak(const kiln__cpu_block_info *info)
   kiln__cpu_keep_finding(NULL, &f);
 }
 
-/* Takes one allocation of the context out of the ledger; NULL: none is left. */
+/* Removes one allocation of the context from the ledger and returns it. Returns
+ * NULL if no allocation is left. */
 static block *take_block_of(CUcontext context)
 {
   struct kiln__cpu_blocks *table = locked();
@@ -322,7 +325,7 @@ static block *take_block_of(CUcontext context)
 void kiln__cpu_end_memory(CUcontext context)
 {
   kiln__cpu_machine *m = machine();
-  /* After a failed kernel the program could not free anything. */
+  /* leaks do not count after a failed kernel, since frees fail then */
   const bool leaks = (m->opts.checks & KILN_CPU_CHECK_MEMORY) != 0 &&
                      atomic_load(&context->sticky) == CUDA_SUCCESS;
   block *b;
@@ -339,15 +342,15 @@ void kiln__cpu_end_memory(CUcontext context)
   }
 }
 
-/* ---- Bytes for copies and fills ------------------------------------------ */
+/* ---- Bytes that copies and fills access ---------------------------------- */
 
 uint8_t *kiln__cpu_device_bytes(CUdeviceptr address, size_t size)
 {
   return kiln__cpu_memory_host(machine()->memory, address, size);
 }
 
-/* Can the address map ever return this address? Includes the windows of the
- * other state spaces. */
+/* Returns whether the address map may assign this address. Includes the windows
+ * of the other state spaces. */
 static bool is_device_address(CUdeviceptr address)
 {
   return (address >= KILN__WINDOW_SHARED &&
@@ -372,14 +375,15 @@ uint8_t *kiln__cpu_bytes_of(CUdeviceptr address, size_t size)
     return NULL;
   if (is_device_address(address))
     return kiln__cpu_device_bytes(address, size);
-  /* Pinned host memory has a known end, other host memory has not. */
+  /* The end of pinned host memory is known; the end of other host memory is
+   * not. */
   if (kiln__cpu_memory_find(machine()->memory, address, &range) &&
       range.last - address < size)
     return NULL;
   return (uint8_t *)(uintptr_t)address;
 }
 
-/* ---- Calls --------------------------------------------------------------- */
+/* ---- Driver functions ---------------------------------------------------- */
 
 static CUresult allocate(CUdeviceptr *address, size_t bytes,
                          kiln__cpu_range_kind kind)

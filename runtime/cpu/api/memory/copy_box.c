@@ -1,5 +1,5 @@
-/* copy_box.c -- the copy functions in two and three dimensions, and those with
- * arrays. */
+/* copy_box.c -- the functions for copies in two and three dimensions, and for
+ * copies to and from arrays. */
 #include "../context/api_context.h"
 #include "api_copy.h"
 
@@ -13,7 +13,7 @@ static CUresult issue(const CUDA_MEMCPY3D *params, CUstream stream, bool async)
              : kiln__cpu_issue_copy(context, stream, params, async);
 }
 
-/* ---- Bytes in and out of the first row of an array ----------------------- */
+/* ---- Copies to and from the first row of an array ------------------------ */
 
 static CUresult to_array(CUarray to, size_t to_offset, CUmemorytype type,
                          CUdeviceptr from, size_t bytes, CUstream stream,

@@ -1,4 +1,4 @@
-/* copy_linear.c -- the copy functions for contiguous bytes. */
+/* copy_linear.c -- the functions for copies of contiguous bytes. */
 #include "../context/api_context.h"
 #include "api_copy.h"
 
@@ -48,7 +48,8 @@ CUresult kiln__cpu_memcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
               stream, true);
 }
 
-/* Under unified addressing the host's side may be a device address, too. */
+/* Copies to the device. Under unified addressing, the host pointer may also be
+ * a device address. */
 CUresult kiln__cpu_memcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
 {
   return copy(CU_MEMORYTYPE_DEVICE, to, CU_MEMORYTYPE_UNIFIED, of(from), bytes,
@@ -88,7 +89,7 @@ CUresult kiln__cpu_memcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from,
               stream, true);
 }
 
-/* ---- Between devices ----------------------------------------------------- */
+/* ---- Copies between devices ---------------------------------------------- */
 
 static CUresult peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                      CUcontext from_context, size_t bytes, CUstream stream,
@@ -118,7 +119,7 @@ CUresult kiln__cpu_memcpyPeerAsync(CUdeviceptr to, CUcontext to_context,
   return peer(to, to_context, from, from_context, bytes, stream, true);
 }
 
-/* ---- Many at once -------------------------------------------------------- */
+/* ---- Batched copies ------------------------------------------------------ */
 
 static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes,
                       size_t n, const CUmemcpyAttributes *attributes,

@@ -1,4 +1,5 @@
-/* fill.c -- cuMemset of 8, 16 and 32 bits, in one and two dimensions. */
+/* fill.c -- cuMemset with values of 8, 16 and 32 bits, in one and two
+ * dimensions. */
 #include "../context/api_context.h"
 #include "api_memory.h"
 
@@ -34,7 +35,8 @@ static void fill_row(uint8_t *to, const CUDA_MEMSET_NODE_PARAMS *p)
   }
 }
 
-/* Returns the first byte; NULL: the bytes do not all lie in one range. */
+/* Returns the host pointer to the first byte, or NULL if the bytes do not all
+ * lie in one range. */
 static uint8_t *bytes_of(const CUDA_MEMSET_NODE_PARAMS *p)
 {
   size_t row, extent;
@@ -125,7 +127,7 @@ static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value,
     manner = KILN__MAY_RUN_HERE | KILN__SYNC_CALL;
     if (kiln__cpu_memory_find(machine()->memory, to, &range) &&
         (range.kind == KILN__RANGE_HOST || range.kind == KILN__RANGE_MANAGED))
-      manner |= KILN__WAIT; /* the host may read it next */
+      manner |= KILN__WAIT; /* wait, since the host may read this memory next */
   } else if (width * size * height <= SMALL) {
     manner = KILN__MAY_RUN_HERE;
   }

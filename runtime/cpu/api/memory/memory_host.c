@@ -1,4 +1,4 @@
-/* memory_host.c -- pinned host memory, whose device address is its host
+/* memory_host.c -- pinned host memory. Its device address equals its host
  * address. */
 #include "../context/api_context.h"
 #include "api_memory.h"
@@ -87,7 +87,8 @@ CUresult kiln__cpu_memHostUnregister(void *p)
   return rc;
 }
 
-/* Finds the pinned allocation that holds `p`, which may lie inside of it. */
+/* Finds the pinned allocation that contains `p`. `p` may point into the middle
+ * of the allocation. */
 static CUresult pinned(const void *p, kiln__cpu_block_info *info)
 {
   CUcontext context;
@@ -124,7 +125,7 @@ CUresult kiln__cpu_memHostGetFlags(unsigned int *flags, void *p)
   return rc;
 }
 
-/* ---- Other processes: not here ------------------------------------------- */
+/* ---- Sharing with other processes, which is not supported ---------------- */
 
 CUresult kiln__cpu_ipcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {

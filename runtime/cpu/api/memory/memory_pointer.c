@@ -1,5 +1,5 @@
-/* memory_pointer.c -- attributes of addresses, and advice and prefetches, which
- * are checked and have no effect. */
+/* memory_pointer.c -- attributes of addresses, advice and prefetches. Advice
+ * and prefetches are checked but have no effect. */
 #include "../context/api_context.h"
 #include "api_memory.h"
 
@@ -7,13 +7,14 @@
 
 /* ---- Attributes ---------------------------------------------------------- */
 
-/* What is recorded about an address. */
+/* The recorded data about an address. */
 typedef struct subject {
   CUdeviceptr address;
   kiln__cpu_range range;
   kiln__cpu_block_info
-      info;   /* all zero if the API did not allocate it, as variables */
-  bool known; /* the address map has it */
+      /* ledger entry; zero for addresses without one, such as variables */
+      info;
+  bool known; /* true if the address map contains the address */
 } subject;
 
 static subject subject_of(CUdeviceptr address)
@@ -33,8 +34,8 @@ static bool host_can(const subject *s)
          s->range.kind == KILN__RANGE_MANAGED;
 }
 
-/* Attributes are stored with memcpy, since the program's `data` need not be
- * aligned for their type. */
+/* Stores an attribute with memcpy, since the program's `data` may be unaligned
+ * for the attribute's type. */
 static void put(void *data, const void *value, size_t size)
 {
   memcpy(data, value, size);
@@ -156,7 +157,7 @@ static size_t size_of(CUpointer_attribute attribute)
   }
 }
 
-/* Succeeds for any address; attributes of an unknown one are 0. */
+/* Succeeds for any address. The attributes of an unknown address are 0. */
 CUresult kiln__cpu_pointerGetAttributes(unsigned int n,
                                         CUpointer_attribute *attributes,
                                         void **data, CUdeviceptr address)
@@ -176,7 +177,7 @@ CUresult kiln__cpu_pointerGetAttributes(unsigned int n,
     if (s.known)
       (void)attribute_of(&s, attributes[i], data[i]);
     else if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
-      put_int(data[i], -2); /* as the driver reports for host memory */
+      put_int(data[i], -2); /* the driver reports -2 for host memory */
   }
   return CUDA_SUCCESS;
 }
@@ -197,7 +198,7 @@ CUresult kiln__cpu_pointerSetAttribute(const void *value,
   return CUDA_SUCCESS;
 }
 
-/* ---- Advice: checked, then without effect -------------------------------- */
+/* ---- Advice, which is checked and then ignored --------------------------- */
 
 static CUresult managed(CUdeviceptr address, size_t size)
 {
@@ -322,13 +323,13 @@ CUresult kiln__cpu_memDiscardAndPrefetchBatchAsync(
       addresses, sizes, n, locations, location_of, n_locations, flags, stream);
 }
 
-/* ---- What was advised: nothing is kept ----------------------------------- */
+/* ---- Queries of advice, which report the defaults ------------------------ */
 
 CUresult kiln__cpu_memRangeGetAttribute(void *data, size_t size,
                                         CUmem_range_attribute attribute,
                                         CUdeviceptr address, size_t n)
 {
-  const int nowhere = -2; /* the driver's "no such device" */
+  const int nowhere = -2; /* value of the driver for "no such device" */
 
   CU_TRY(managed(address, n));
   if (data == NULL || size < 4 || size % 4 != 0)

@@ -1,19 +1,21 @@
 /* memory_pool.c -- stream-ordered allocation: cuMemAllocAsync and memory pools.
  *
- * An allocation gets its address when the program calls, and is freed when the
- * stream reaches the free. A real pool keeps freed memory reserved for later
- * allocations. Here "reserved" is only a number that follows the same rules: the
- * bytes are freed at once, so that the memory check finds a use after free.
- * machine.lock guards everything. */
+ * An allocation receives its address when the program calls, and is freed when
+ * the stream reaches the free. A GPU's pool keeps freed memory reserved for
+ * later allocations. Here the reserved size is only a counter that follows the
+ * same rules. The bytes themselves are freed at once, so that the memory check
+ * finds a use after free. machine.lock guards all pools. */
 #include "../context/api_context.h"
 #include "api_memory.h"
 
-enum { N_FLAGS = 3 }; /* reuse policies, stored for the getter */
+/* number of reuse policies, which are stored for the getter only */
+enum { N_FLAGS = 3 };
 
 struct CUmemPoolHandle_st {
-  int device; /* ordinal; -1: host memory */
+  int device; /* device ordinal; -1 for host memory */
   bool is_default;
-  bool destroyed; /* freed with its last allocation */
+  /* true once destroyed; the pool is freed with its last allocation */
+  bool destroyed;
   uint64_t max_size;
   CUmemPoolProps props;
   int policy[N_FLAGS];
@@ -21,7 +23,7 @@ struct CUmemPoolHandle_st {
   uint64_t used, used_high, reserved, reserved_high;
   unsigned n_blocks;
   CUmemAccess_flags access[KILN__MAX_DEVICES];
-  CUmemoryPool next; /* in machine.pools */
+  CUmemoryPool next; /* next pool in machine.pools */
 };
 
 static void lock(void)
@@ -34,7 +36,7 @@ static void unlock(void)
   pthread_mutex_unlock(&machine()->lock);
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Creation and destruction -------------------------------------------- */
 
 static CUmemoryPool pool_new(int device, const CUmemPoolProps *props)
 {
@@ -67,8 +69,8 @@ static void pool_free(CUmemoryPool pool)
   kiln__free(&machine()->alloc, pool);
 }
 
-/* Returns the device's default pool and makes it at first use; NULL: no
- * memory. The caller holds the lock. */
+/* Returns the device's default pool and makes it at first use. Returns NULL if
+ * there is no memory. The caller holds the lock. */
 static CUmemoryPool default_pool(int device)
 {
   CUmemoryPool p = machine()->pools;
@@ -199,7 +201,7 @@ CUresult kiln__cpu_memPoolDestroy(CUmemoryPool pool)
   return CUDA_SUCCESS;
 }
 
-/* ---- Numbers ------------------------------------------------------------- */
+/* ---- Attributes and counters --------------------------------------------- */
 
 static void raise(uint64_t *high, uint64_t now)
 {
@@ -207,7 +209,7 @@ static void raise(uint64_t *high, uint64_t now)
     *high = now;
 }
 
-/* Reduces the reserved bytes to `keep`, but not below those in use. */
+/* Reduces the reserved bytes to `keep`, but not below the bytes in use. */
 static void trim(CUmemoryPool p, uint64_t keep)
 {
   if (p->reserved > keep)
@@ -234,8 +236,8 @@ void kiln__cpu_pool_returned(CUmemoryPool pool, size_t size)
   unlock();
 }
 
-/* Counts an allocation in the pool. False: the pool has a maximum size, and
- * this exceeds it. */
+/* Counts an allocation in the pool. Returns false if the allocation would
+ * exceed the pool's maximum size. */
 static bool take(CUmemoryPool p, size_t size)
 {
   bool ok;
@@ -265,7 +267,7 @@ CUresult kiln__cpu_memPoolTrimTo(CUmemoryPool pool, size_t keep)
   return CUDA_SUCCESS;
 }
 
-/* Stores where the pool keeps a 64-bit attribute. */
+/* Stores a pointer to the pool's counter for a 64-bit attribute. */
 static CUresult number(CUmemoryPool p, CUmemPool_attribute attribute,
                        uint64_t **out)
 {
@@ -333,7 +335,7 @@ CUresult kiln__cpu_memPoolSetAttribute(CUmemoryPool pool,
   return rc;
 }
 
-/* ---- Access -------------------------------------------------------------- */
+/* ---- Access of devices --------------------------------------------------- */
 
 CUresult kiln__cpu_memPoolSetAccess(CUmemoryPool pool,
                                     const CUmemAccessDesc *access, size_t n)
@@ -375,7 +377,7 @@ CUresult kiln__cpu_memPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
 
 /* ---- Allocations --------------------------------------------------------- */
 
-/* Makes an alloc node instead: the allocation is part of a capture. */
+/* Makes an alloc node instead of an allocation, since the stream captures. */
 static CUresult capture_alloc(CUstream s, CUmemoryPool pool, size_t bytes,
                               CUdeviceptr *address, bool *taken)
 {
@@ -399,8 +401,8 @@ static CUresult capture_alloc(CUstream s, CUmemoryPool pool, size_t bytes,
   return rc;
 }
 
-/* Allocates at the call, though the API orders the allocation in the stream:
- * no valid program can observe the difference. */
+/* Allocates during the call, although the API orders the allocation in the
+ * stream. No valid program can observe the difference. */
 static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
                          CUcontext context, CUstream handle)
 {
@@ -416,7 +418,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
     return CUDA_ERROR_OUT_OF_MEMORY;
   rc = kiln__cpu_block_add(address, KILN__RANGE_POOL, pool->device, s->context,
                            bytes);
-  if (rc == CUDA_ERROR_OUT_OF_MEMORY) { /* frees may be enqueued */
+  if (rc == CUDA_ERROR_OUT_OF_MEMORY) { /* retry after the enqueued frees */
     kiln__cpu_wait_context(s->context);
     rc = kiln__cpu_block_add(address, KILN__RANGE_POOL, pool->device,
                              s->context, bytes);
@@ -463,7 +465,8 @@ typedef struct free_work {
   CUmemoryPool pool;
 } free_work;
 
-/* Frees in work->free, not in run, which is skipped after a failed kernel. */
+/* Frees the allocation in work->free. work->run would be skipped after a failed
+ * kernel. */
 static void drop_block(kiln__cpu_work *work)
 {
   free_work *f = (free_work *)(void *)work;
@@ -481,7 +484,8 @@ static CUresult run_nothing(kiln__cpu_work *work, CUstream stream)
   return CUDA_SUCCESS;
 }
 
-/* Enqueues the free. It runs in the caller's thread if the stream is idle. */
+/* Enqueues the free. The free runs in the caller's thread if the stream is
+ * idle. */
 static CUresult free_in_stream(CUcontext context, CUstream handle,
                                const kiln__cpu_block_info *info)
 {
@@ -502,7 +506,7 @@ static CUresult free_in_stream(CUcontext context, CUstream handle,
   return kiln__cpu_queue_add(s, &f->base, KILN__HERE, NULL, 0, NULL);
 }
 
-/* Makes a free node instead: the free is part of a capture. */
+/* Makes a free node instead of a free, since the stream captures. */
 static CUresult capture_free(CUstream s, const kiln__cpu_block_info *info,
                              bool *taken)
 {
@@ -544,7 +548,7 @@ CUresult kiln__cpu_memFreeAsync(CUdeviceptr address, CUstream stream)
   return free_in_stream(context, stream, &info);
 }
 
-/* ---- Other processes: not here ------------------------------------------- */
+/* ---- Sharing with other processes, which is not supported ---------------- */
 
 static CUresult refuse(bool valid)
 {
@@ -596,8 +600,9 @@ CUresult kiln__cpu_deviceGraphMemTrim(CUdevice device)
                                          : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* Alloc nodes have their memory from creation on, so that used, reserved and
- * highest values are equal. */
+/* Returns a memory attribute of graphs. Alloc nodes have memory from their
+ * creation on, so the current and highest values of used and reserved memory
+ * are equal. */
 CUresult kiln__cpu_deviceGetGraphMemAttribute(CUdevice device,
                                               CUgraphMem_attribute attribute,
                                               void *value)

@@ -1,9 +1,10 @@
 /* api_function.c -- attributes and parameters of kernels. */
 #include "api_module.h"
 
-/* Estimates the registers per thread that ptxas would allocate: the largest
- * number alive at once, bounded by what a thread may have and by what the largest
- * block leaves per thread. */
+/* Estimates the number of registers per thread that ptxas would allocate. The
+ * estimate is the largest number of registers that are live at once. It is
+ * bounded by the maximum per thread, and by the number that the largest block
+ * leaves per thread. */
 int kiln__cpu_function_registers(const kiln__cpu_code *code,
                                  const kiln__cpu_limits *l)
 {
@@ -232,7 +233,7 @@ CUresult kiln__cpu_funcGetModule(CUmodule *module, CUfunction function)
   return CUDA_SUCCESS;
 }
 
-/* A preference that has no effect here. */
+/* The cache preference has no effect here. */
 CUresult kiln__cpu_funcSetCacheConfig(CUfunction function, CUfunc_cache config)
 {
   CUfunction f;

@@ -1,23 +1,25 @@
-/* api_image.c -- recognises the images that cuModuleLoadData takes, and extracts
- * their PTX.
+/* api_image.c -- recognises the images that cuModuleLoadData accepts, and
+ * extracts their PTX.
  *
- * The driver gets a pointer without a size. The first bytes decide what it is:
- * a PTX text, a fat binary, the wrapper around one that nvcc puts into programs,
- * a result of cuLinkComplete, or machine code, which cannot run here. From then
- * on the format's own length fields bound every access. */
+ * The driver receives a pointer without a size. The first bytes determine the
+ * format. An image is PTX source, a fat binary, the wrapper that nvcc puts
+ * around a fat binary in programs, a result of cuLinkComplete, or machine code.
+ * Machine code cannot run here. After the format is known, the length fields in
+ * its headers bound every access. */
 #include "api_module.h"
 
 #include "../../../base/os.h"
 
 #include <string.h>
 
-/* The container for linked texts that cuLinkComplete returns. */
+/* First bytes of the container of linked PTX that cuLinkComplete returns. */
 static const char linked_magic[16] = "\177KILN PTX LINK\n";
 
 typedef struct linked_head {
   char magic[16];
-  uint64_t size; /* bytes of the container, this struct included */
-  uint64_t n;    /* texts; each is a uint64_t length, its bytes and a NUL */
+  uint64_t size; /* size of the container in bytes, this struct included */
+  /* number of PTX sources; each is a uint64_t length, the bytes and a NUL */
+  uint64_t n;
 } linked_head;
 
 enum { IMAGE_LIMIT = 1 << 30 };
@@ -31,7 +33,7 @@ bool kiln__cpu_image_add(kiln__cpu_image *image, const char *data, size_t size)
   if (more == NULL)
     return false;
   image->texts = more;
-  /* Containers pad texts with NULs, so the first NUL ends the text. */
+  /* Containers pad PTX source with NULs, so the first NUL ends the source. */
   copy = kiln__strndup(image->alloc, data, strnlen(data, size));
   if (copy == NULL)
     return false;
@@ -64,9 +66,10 @@ void kiln__cpu_image_write(const kiln__cpu_image *image, kiln__buf *out)
   }
 }
 
-/* ---- The head of a PTX text ---------------------------------------------- */
+/* ---- Directives at the start of PTX source ------------------------------- */
 
-/* Returns the first byte that belongs to neither white space nor a comment. */
+/* Returns a pointer to the first byte that belongs to neither white space nor a
+ * comment. */
 static const char *skip_blank(const char *p, const char *end)
 {
   while (p < end) {
@@ -141,8 +144,8 @@ bool kiln__cpu_ptx_fits(const kiln__cpu_ptx_head *head, int arch)
 
 /* ---- Images -------------------------------------------------------------- */
 
-/* Checks .version and .target before the text is parsed. If the head cannot be
- * read, the parser reports that with a line number. */
+/* Checks .version and .target before the PTX is parsed. If these directives
+ * cannot be read, the parser reports the error with a line number. */
 static CUresult check_head(const kiln__cpu_ptx_head *head, int arch,
                            kiln__buf *log)
 {
@@ -176,7 +179,8 @@ static CUresult read_text(kiln__cpu_image *out, const char *text, size_t size,
                                               : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Reads a container of linked texts. Its lengths are checked against its size. */
+/* Reads a container of linked PTX. The length fields are checked against the
+ * size of the container. */
 static CUresult read_linked(kiln__cpu_image *out, const uint8_t *bytes,
                             size_t size, int arch, kiln__buf *log)
 {
@@ -202,7 +206,8 @@ static CUresult read_linked(kiln__cpu_image *out, const uint8_t *bytes,
   return out->n == 0 ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 }
 
-/* Does it begin with a directive, after comments? Size 0: it ends with a NUL. */
+/* Returns whether the bytes start with a PTX directive, after any comments. A
+ * size of 0 means that the bytes are NUL-terminated. */
 static bool is_text(const char *text, size_t size)
 {
   const size_t n = size == 0 ? strlen(text) : strnlen(text, size);
@@ -213,9 +218,10 @@ static bool is_text(const char *text, size_t size)
 
 static const uint8_t fatbin[] = {0x50, 0xed, 0x55, 0xba};
 
-/* __fatBinC_Wrapper_t of CUDA's fatbinary_section.h. In version 2, relocatable
- * device code, `data` is what the host linker's step left over, often empty,
- * and `parts` are the fat binaries of the objects, with NULL at the end. */
+/* Reads a __fatBinC_Wrapper_t of CUDA's fatbinary_section.h. Version 2 stands
+ * for relocatable device code. In version 2, `data` is the result of the host
+ * linker's step and is often empty. `parts` is a NULL-terminated array of the
+ * fat binaries of the objects. */
 static CUresult read_wrapper(kiln__cpu_image *out, const uint8_t *bytes,
                              int arch, kiln__buf *log)
 {
@@ -233,13 +239,14 @@ static CUresult read_wrapper(kiln__cpu_image *out, const uint8_t *bytes,
   return kiln__cpu_fatbin_read(out, w.data, 0, arch, log);
 }
 
-/* Recognises the format by its first bytes. */
+/* Recognises the format by the first bytes. */
 static CUresult read_any(kiln__cpu_image *out, const uint8_t *bytes,
                          size_t size, int arch, kiln__buf *log)
 {
   static const uint8_t wrapper[] = {0xb1, 0x43, 0x62, 0x46};
-  /* Without a size the bytes may be a text shorter than a magic number. strncmp
-   * stops at its NUL and does not read beyond it. */
+  /* If the size is unknown, the bytes may be a string shorter than a magic
+   * number. strncmp stops at the NUL of the string and does not read
+   * further. */
   const bool some = size == 0 || size >= sizeof(linked_head);
 
   if (some && strncmp((const char *)bytes, "\177ELF", 4) == 0) {
@@ -252,7 +259,7 @@ static CUresult read_any(kiln__cpu_image *out, const uint8_t *bytes,
     return read_linked(out, bytes, size, arch, log);
   if (some && strncmp((const char *)bytes, (const char *)fatbin, 4) == 0)
     return kiln__cpu_fatbin_read(out, bytes, size, arch, log);
-  /* A wrapper holds pointers, so it is never read from a file. */
+  /* A wrapper holds pointers, so a wrapper is never accepted from a file. */
   if (size == 0 && strncmp((const char *)bytes, (const char *)wrapper, 4) == 0)
     return read_wrapper(out, bytes, arch, log);
   if (some && strncmp((const char *)bytes, "!<arch>\n", 8) == 0) {

@@ -1,14 +1,17 @@
-/* api_launch.c -- kernel launches: checked, copied, and enqueued as work.
+/* api_launch.c -- kernel launches: checks a launch, copies its arguments, and
+ * enqueues the launch as work.
  *
- * The shape and the arguments are checked and copied when the program calls, so
- * that it may change or free them at once. The work holds a reference to the
- * module, which may be unloaded while launches are in flight. */
+ * The shape and the arguments are checked and copied during the program's call,
+ * so that the program may change or free them at once. The work holds a
+ * reference to the module. A module may therefore be unloaded while launches
+ * are in flight. */
 #include "../stream/streams.h"
 #include "api_module.h"
 
 #include <string.h>
 
-/* A launch as the program requests it; all dimensions are at least 1. */
+/* The grid, block and cluster of a launch, as the program requested them. All
+ * dimensions are at least 1. */
 typedef struct shape {
   uint32_t grid[3], block[3], cluster[3];
   uint32_t dynamic_shared;
@@ -18,17 +21,18 @@ typedef struct shape {
 typedef struct launch_work {
   kiln__cpu_work base;
   CUcontext context;
-  CUfunction function; /* the work holds a reference to its module */
-  CUkernel kernel;     /* NULL: the launch named a function, no kernel */
+  CUfunction function; /* function; the work holds a reference to its module */
+  CUkernel kernel;     /* kernel handle; NULL if launched by a CUfunction */
   shape shape;
   uint32_t max_resident;
-  void **pointers; /* at each argument, in params; NULL: function has none */
+  /* addresses of the arguments in `params`, or NULL if there are none */
+  void **pointers;
   uint8_t *params;
 } launch_work;
 
-/* ---- Running ------------------------------------------------------------- */
+/* ---- Execution ----------------------------------------------------------- */
 
-/* The result code with which the driver reports this kind of fault. */
+/* Returns the result code with which the driver reports this kind of fault. */
 static CUresult result_of(kiln__cpu_fault_kind kind)
 {
   switch (kind) {
@@ -105,8 +109,8 @@ static void describe(kiln__cpu_launch_desc *out, const launch_work *w,
   }
 }
 
-/* Reads the context's limits when the kernel starts: the program may change
- * them until then, as with the driver. */
+/* Reads the context's limits when the kernel starts. The program may change the
+ * limits until then, as with the driver. */
 static void read_limits(kiln__cpu_launch_desc *out, CUcontext context)
 {
   size_t stack, heap;
@@ -121,8 +125,9 @@ static void read_limits(kiln__cpu_launch_desc *out, CUcontext context)
   out->heap_limit = heap;
 }
 
-/* Runs one launch in the stream's thread. Checks and counters get a watch of
- * their own, whose results are added to what the machine keeps. */
+/* Runs one launch in the stream's thread. If checks or counters are on, the
+ * launch has its own watch. The results of the watch are added to the machine's
+ * totals. */
 static CUresult run(kiln__cpu_work *work, CUstream stream)
 {
   const launch_work *w = (const launch_work *)work;
@@ -169,9 +174,10 @@ static void release(kiln__cpu_work *work)
   kiln__free(&kiln__cpu_the_machine()->alloc, w);
 }
 
-/* ---- Checking ------------------------------------------------------------ */
+/* ---- Checks -------------------------------------------------------------- */
 
-/* Are all dimensions from 1 to x, y and z? A 0 wraps to UINT32_MAX and fails. */
+/* Returns whether the dimensions are from 1 to x, y and z. A dimension of 0
+ * wraps around to UINT32_MAX and fails. */
 static bool within(const uint32_t dim[3], uint32_t x, uint32_t y, uint32_t z)
 {
   return dim[0] - 1 < x && dim[1] - 1 < y && dim[2] - 1 < z;
@@ -182,7 +188,8 @@ static uint64_t product(const uint32_t dim[3])
   return (uint64_t)dim[0] * dim[1] * dim[2];
 }
 
-/* Checks the block against the architecture and against .maxntid and .reqntid. */
+/* Checks the block against the limits of the architecture and against .maxntid
+ * and .reqntid. */
 static CUresult check_block(const kiln__cpu_code *code,
                             const kiln__cpu_limits *l, const uint32_t block[3])
 {
@@ -204,8 +211,8 @@ static CUresult check_block(const kiln__cpu_code *code,
   return CUDA_SUCCESS;
 }
 
-/* Checks the cluster, and takes the one of the function if the launch names
- * none. */
+/* Checks the cluster. If the launch specifies no cluster, the cluster of the
+ * function is used. */
 static CUresult check_cluster(CUfunction f, const kiln__cpu_limits *l, shape *s)
 {
   const bool required = f->cluster[0] != 0;
@@ -234,8 +241,8 @@ static CUresult check_cluster(CUfunction f, const kiln__cpu_limits *l, shape *s)
   return CUDA_SUCCESS;
 }
 
-/* Checks the whole shape, and stores how many blocks the device holds at once:
- * grid-wide barriers need that number. */
+/* Checks the whole shape. Also stores the maximum number of resident blocks on
+ * the device, which grid-wide barriers need. */
 static CUresult check_shape(CUfunction f, shape *s, uint32_t *max_resident)
 {
   const kiln__cpu_limits *l =
@@ -259,10 +266,10 @@ static CUresult check_shape(CUfunction f, shape *s, uint32_t *max_resident)
   return CUDA_SUCCESS;
 }
 
-/* ---- Making -------------------------------------------------------------- */
+/* ---- Creation ------------------------------------------------------------ */
 
-/* Copies the arguments from `extra`: one buffer with all parameters, laid out as
- * the PTX declares them. */
+/* Copies the arguments from `extra`, which describes one buffer with all
+ * parameters. The buffer has the layout that the PTX declares. */
 static CUresult copy_buffer(launch_work *w, void **extra)
 {
   const void *from = NULL;
@@ -283,7 +290,7 @@ static CUresult copy_buffer(launch_work *w, void **extra)
 }
 
 /* Copies the arguments from an array of pointers, one per parameter, or from
- * `extra`. Exactly one of both may be given. */
+ * `extra`. The caller must give exactly one of the two. */
 static CUresult copy_params(launch_work *w, void **args, void **extra)
 {
   const kiln__cpu_code *code = w->function->code;
@@ -307,7 +314,8 @@ static CUresult copy_params(launch_work *w, void **args, void **extra)
 }
 
 /* Checks a launch and makes its work. One allocation holds the work, the
- * pointers to the arguments and, aligned to 64 bytes, their copies. */
+ * pointers to the arguments, and copies of the arguments aligned to 64
+ * bytes. */
 static CUresult make_work(CUcontext context, CUfunction handle, shape s,
                           void **args, void **extra, kiln__cpu_work **out)
 {
@@ -447,14 +455,14 @@ CUresult kiln__cpu_launchKernelEx(const CUlaunchConfig *config,
       s.cluster[1] = v->clusterDim.y;
       s.cluster[2] = v->clusterDim.z;
       break;
-    default: /* preferences such as priority have no effect */
+    default: /* other attributes, such as the priority, have no effect */
       break;
     }
   }
   return launch(function, &s, config->hStream, args, extra);
 }
 
-/* ---- The launch functions before CUDA 4.0 -------------------------------- */
+/* ---- The launch functions from before CUDA 4.0 --------------------------- */
 
 enum { OLD_PARAM_BYTES = 4096 };
 
@@ -463,8 +471,9 @@ struct kiln__cpu_old_launch {
   uint8_t params[OLD_PARAM_BYTES];
 };
 
-/* The state of cuFuncSetBlockShape and cuParamSet*, made at first use. It belongs
- * to the function; CUDA leaves concurrent use undefined. */
+/* Returns the state of cuFuncSetBlockShape and cuParamSet*, and makes it at
+ * first use. The state belongs to the function. CUDA leaves concurrent use
+ * undefined. */
 static CUresult old_of(CUfunction handle, struct kiln__cpu_old_launch **out)
 {
   CUcontext context;

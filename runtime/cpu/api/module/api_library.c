@@ -1,11 +1,13 @@
-/* api_library.c -- libraries and their kernels. A library has no context: it is
- * loaded into a context when one of its kernels is first used there. */
+/* api_library.c -- libraries and their kernels. A library belongs to no
+ * context. It is loaded into a context when one of the library's kernels is
+ * first used in that context. */
 #include "api_module.h"
 
 #include <string.h>
 
-/* The library in one context. The entry stays when the context ends; the
- * context's id distinguishes it from a later one at the same address. */
+/* The library as loaded into one context. The entry stays when the context is
+ * destroyed. The context's id distinguishes the context from a later context at
+ * the same address. */
 typedef struct loaded {
   CUcontext context;
   uint64_t context_id;
@@ -15,9 +17,9 @@ typedef struct loaded {
 
 struct CUkern_st {
   CUlibrary library;
-  const char *name; /* belongs to the library's program */
-  /* Attributes that were set before the library was loaded into a context;
-   * applied when it is. */
+  const char *name; /* name of the kernel, owned by the library's program */
+  /* Kernel attributes that were set before the library was loaded into a
+   * context. They are applied when the library is loaded. */
   int wanted[16];
   bool set[16];
 };
@@ -26,16 +28,17 @@ struct CUlib_st {
   pthread_mutex_t lock; /* guards `loaded` and `wanted` */
   kiln__cpu_image image;
   kiln__cpu_program
-      *program; /* for names and layouts, before any context has it */
+      /* program for names and parameter layouts, independent of contexts */
+      *program;
   struct CUkern_st *kernels;
   uint32_t n_kernels;
   loaded *contexts;
 };
 
-/* ---- Loading ------------------------------------------------------------- */
+/* ---- Loading and unloading ----------------------------------------------- */
 
-/* Parses the image once without a context, for the names of kernels and for
- * attributes, and makes a handle for each kernel. */
+/* Parses the image once without a context, for the names and attributes of
+ * kernels. Makes a handle for each kernel. */
 static CUresult parse(CUlibrary library, kiln__buf *log)
 {
   const kiln_allocator *a = &kiln__cpu_the_machine()->alloc;
@@ -66,8 +69,8 @@ static CUresult parse(CUlibrary library, kiln__buf *log)
   return CUDA_SUCCESS;
 }
 
-/* Ends all handles, and unloads the modules of those contexts that still
- * exist. */
+/* Removes all handles of the library. Unloads the library's modules from the
+ * contexts that still exist. */
 static void free_library(CUlibrary library)
 {
   const kiln_allocator *a = &kiln__cpu_the_machine()->alloc;
@@ -136,8 +139,9 @@ static CUresult load(CUlibrary *out, const void *bytes, const char *path,
   return rc;
 }
 
-/* The library options concern how long the program keeps the image and when it
- * is loaded. They have no effect: the image is copied, and loaded when used. */
+/* Library options control how long the program keeps the image and when the
+ * image is loaded. The options have no effect here: the image is copied at
+ * once, and loaded at first use. */
 CUresult kiln__cpu_libraryLoadData(CUlibrary *library, const void *image,
                                    CUjit_option *options, void **values,
                                    unsigned int n,
@@ -179,10 +183,11 @@ CUresult kiln__cpu_libraryUnload(CUlibrary library)
   return rc;
 }
 
-/* ---- In a context -------------------------------------------------------- */
+/* ---- The library in a context -------------------------------------------- */
 
-/* Stores the library's module in a context, and loads it there at first use,
- * with the attributes that were set so far. The caller holds the lock. */
+/* Stores the library's module in a context. At first use in that context, loads
+ * the module and applies the attributes that were set so far. The caller holds
+ * the lock. */
 static CUresult load_locked(CUlibrary library, CUcontext context, CUmodule *out)
 {
   const kiln_allocator *a = &kiln__cpu_the_machine()->alloc;
@@ -229,7 +234,8 @@ static CUresult module_in(CUlibrary library, CUcontext context, CUmodule *out)
   return rc;
 }
 
-/* The functions of a loaded module have the order of the library's kernels. */
+/* Relies on the functions of a loaded module having the same order as the
+ * library's kernels. */
 CUresult kiln__cpu_kernel_function(CUfunction handle, CUcontext context,
                                    CUfunction *out)
 {
@@ -383,7 +389,8 @@ static CUresult check_device(CUkernel kernel, CUdevice device)
              : CUDA_SUCCESS;
 }
 
-/* Makes a function without a context, whose attributes can be read. */
+/* Makes a temporary function without a context, from which attributes can be
+ * read. */
 static void as_function(CUkernel kernel, struct CUmod_st *module,
                         struct CUfunc_st *f)
 {

@@ -1,8 +1,9 @@
-/* api_link.c -- the link API: takes PTX texts and makes one image of them.
+/* api_link.c -- the link API, which combines PTX sources into one image.
  *
- * Each input is parsed when it is added, so that messages name it. Completing
- * links the texts once to find what is unresolved. The image holds the texts
- * themselves; loading it links them again. */
+ * Each input is parsed when it is added, so that messages contain the input's
+ * name. cuLinkComplete links the inputs once to report unresolved symbols. The
+ * image holds the PTX sources themselves, so loading the image links them
+ * again. */
 #include "api_module.h"
 
 #include "../../../base/os.h"
@@ -11,7 +12,8 @@ struct CUlinkState_st {
   kiln__cpu_jit jit;
   kiln__cpu_image texts;
   kiln__buf log;
-  kiln__buf image; /* returned by cuLinkComplete; freed with the state */
+  /* image that cuLinkComplete returns; freed with the link state */
+  kiln__buf image;
 };
 
 static CUresult check_state(CUlinkState state)
@@ -48,7 +50,7 @@ CUresult kiln__cpu_linkCreate(unsigned int n, CUjit_option *options,
   return CUDA_SUCCESS;
 }
 
-/* Copies the texts of `image` behind those of the state. */
+/* Appends copies of the PTX sources of `image` to those of the link state. */
 static CUresult append(CUlinkState s, const kiln__cpu_image *image)
 {
   for (size_t i = 0; i < image->n; i++) {
@@ -59,7 +61,8 @@ static CUresult append(CUlinkState s, const kiln__cpu_image *image)
   return CUDA_SUCCESS;
 }
 
-/* Parses the input only for its messages, which begin with its name. */
+/* Parses the input only for its messages, each of which begins with the input's
+ * name. */
 static CUresult check_text(CUlinkState s, const kiln__cpu_image *image,
                            const char *name)
 {
@@ -89,11 +92,12 @@ static CUresult add(CUlinkState s, CUjitInputType type, const void *data,
   CUresult rc;
 
   if (type == CU_JIT_INPUT_NVVM)
-    return CUDA_ERROR_JIT_COMPILER_NOT_FOUND; /* as without libnvvm */
+    /* the driver returns this without libnvvm */
+    return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
   if (type < CU_JIT_INPUT_CUBIN || type > CU_JIT_INPUT_LIBRARY)
     return CUDA_ERROR_INVALID_VALUE;
-  /* The bytes decide what it is, not the type: a fat binary may come under
-   * each of them. */
+  /* The first bytes determine the format, not `type`: a fat binary is valid
+   * under every type. */
   rc = path != NULL ? kiln__cpu_image_file(&image, &m->alloc, path,
                                            m->opts.arch, &s->log)
                     : kiln__cpu_image_read(&image, &m->alloc, data, size,
@@ -144,7 +148,7 @@ CUresult kiln__cpu_linkComplete(CUlinkState state, void **cubin, size_t *size)
     return CUDA_ERROR_INVALID_VALUE;
   if (state->texts.n == 0)
     return CUDA_ERROR_INVALID_IMAGE;
-  /* Links for the messages only; loading the image links again. */
+  /* Links only to produce messages. Loading the image links again. */
   rc = kiln__cpu_module_program(&program, state->texts.alloc, &state->texts,
                                 &state->log);
   kiln__cpu_program_free(program);

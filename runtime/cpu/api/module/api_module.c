@@ -1,18 +1,20 @@
-/* api_module.c -- modules: PTX in a context, with its variables in memory.
+/* api_module.c -- modules: PTX that is loaded into a context, with memory for
+ * its variables.
  *
- * Loading parses and links the texts, gives each variable memory, writes the
- * initial values and the addresses in them, lists the kernels, and binds the
- * program to the handlers of the instruction set. Launches in flight hold
- * references, so that unloading takes effect when the last of them is done. */
+ * Loading consists of these steps: parse and link the PTX sources, allocate
+ * memory for each variable, write the initial values and the addresses in them,
+ * list the kernels, and bind the program to the handlers of the instruction
+ * set. Launches in flight hold references to the module. Unloading therefore
+ * takes effect when the last launch is done. */
 #include "api_module.h"
 #include "../memory/api_memory.h"
 
 #include <string.h>
 
-/* ---- From text to a program ---------------------------------------------- */
+/* ---- From PTX source to a program ---------------------------------------- */
 
-/* Maps the status of the PTX front end to the driver's codes, and appends its
- * messages to the log. */
+/* Maps the status of the PTX front end to a result code of the driver, and
+ * appends its messages to the log. */
 static CUresult result_of(kiln_status st, kiln__buf *log)
 {
   if (st == KILN_OK)
@@ -25,7 +27,8 @@ static CUresult result_of(kiln_status st, kiln__buf *log)
   return CUDA_ERROR_INVALID_PTX;
 }
 
-/* Parses every text. On failure it frees those that it has parsed. */
+/* Parses all PTX sources. On failure it frees the sources that were already
+ * parsed. */
 static CUresult parse_all(kiln__cpu_ptx_module **parts, const kiln_allocator *a,
                           const kiln__cpu_image *image, kiln__buf *log)
 {
@@ -72,8 +75,9 @@ static kiln__cpu_range_kind range_kind(const kiln__cpu_global *g)
   return g->managed ? KILN__RANGE_MANAGED : KILN__RANGE_GLOBAL;
 }
 
-/* Texture and surface references are 8 bytes that hold the handle of what is
- * bound to them. No variable is empty: each needs an address. */
+/* Returns the size of a variable in bytes. A texture or surface reference takes
+ * 8 bytes, which hold the handle of the bound object. The size is never 0,
+ * since each variable needs an address. */
 static uint64_t size_of(const kiln__cpu_global *g)
 {
   if (g->texture || g->surface)
@@ -81,8 +85,9 @@ static uint64_t size_of(const kiln__cpu_global *g)
   return g->size == 0 ? 1 : g->size;
 }
 
-/* Gives a variable its memory, which is charged to the device before any of it
- * is touched: a variable may be larger than the device. */
+/* Allocates the memory of a variable. The memory is charged to the device
+ * before the memory is touched, since a variable may be larger than the
+ * device's memory. */
 static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
 {
   const kiln__cpu_machine *m = machine();
@@ -117,7 +122,7 @@ static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
 }
 
 /* Writes the addresses of other variables and of functions into an initial
- * value. All variables have their memory by now. */
+ * value. The memory of all variables has been allocated before. */
 static void patch(CUmodule module, uint32_t number)
 {
   const kiln__cpu_machine *m = kiln__cpu_the_machine();
@@ -133,8 +138,10 @@ static void patch(CUmodule module, uint32_t number)
         m->memory, module->globals[number] + p->offset, p->size);
 
     if (at == NULL)
-      continue; /* outside of the variable; the checker refuses such text */
-    for (unsigned k = 0; k < p->size; k++) /* the device is little-endian */
+      /* offset outside of the variable; the checker refuses such PTX */
+      continue;
+    /* write bytes in order, since the device is little-endian */
+    for (unsigned k = 0; k < p->size; k++)
       at[k] = (uint8_t)(value >> (8 * k));
   }
 }
@@ -182,8 +189,9 @@ static CUresult list_functions(CUmodule module)
   return CUDA_SUCCESS;
 }
 
-/* Refuses kernels with more static shared memory than a block may have. ptxas
- * words it so, and the driver refuses them when it loads. */
+/* Refuses kernels with more static shared memory than the maximum per block.
+ * The driver also refuses such kernels at load time. The message has the
+ * wording of ptxas. */
 static CUresult check_functions(CUmodule module, kiln__buf *log)
 {
   const kiln__cpu_limits *l =
@@ -204,7 +212,7 @@ static CUresult check_functions(CUmodule module, kiln__buf *log)
   return CUDA_SUCCESS;
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Creation and destruction -------------------------------------------- */
 
 static void destroy(CUmodule module)
 {
@@ -237,7 +245,8 @@ void kiln__cpu_module_drop(CUmodule module)
     destroy(module);
 }
 
-/* Ends the handles and drops their reference. Work in flight continues. */
+/* Removes the module's handles and drops their reference. Work in flight
+ * continues. */
 static void forget(CUmodule module)
 {
   kiln__cpu_live_remove(module);
@@ -248,8 +257,8 @@ static void forget(CUmodule module)
   kiln__cpu_module_drop(module);
 }
 
-/* Takes the module out of its context's list. False: somebody else has done
- * so, and frees it. */
+/* Removes the module from its context's list. Returns false if another thread
+ * has already removed the module; that thread frees it. */
 static bool unlist(CUmodule module)
 {
   CUcontext context = module->context;
@@ -353,7 +362,7 @@ CUresult kiln__cpu_module_make(CUmodule *out, CUcontext context,
 
 /* ---- The driver's functions ---------------------------------------------- */
 
-/* Loads from the file `path`, or from memory if that is NULL. */
+/* Loads a module from the file `path`, or from memory if `path` is NULL. */
 static CUresult load(CUmodule *out, const void *bytes, const char *path,
                      unsigned n, const CUjit_option *options, void **values)
 {

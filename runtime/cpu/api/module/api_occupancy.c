@@ -1,12 +1,13 @@
-/* api_occupancy.c -- how many blocks a multiprocessor holds at once.
+/* api_occupancy.c -- computes the number of resident blocks per multiprocessor.
  *
  * The limits and the allocation rules are those of NVIDIA's occupancy
- * calculator. A test compares the results with the calculator's. */
+ * calculator. A test compares the results with those of the calculator. */
 #include "api_module.h"
 
 #include <limits.h>
 
-/* The table counts shared memory in KiB and registers in units of 1,024. */
+/* Limits per compute capability. The table counts shared memory in KiB and
+ * registers in units of 1,024. */
 static const kiln__cpu_limits all_limits[] = {
 #define KILN_TRAITS(cc, family, tegra, block_threads, sm_threads, sm_blocks,   \
                     sm_regs, block_regs, thread_regs, reg_unit, warp_unit,     \
@@ -37,8 +38,9 @@ static uint64_t least(uint64_t a, uint64_t b)
   return a < b ? a : b;
 }
 
-/* A warp gets registers in whole units from the slice of the register file that
- * belongs to its scheduler. A block may hold at most block_registers. */
+/* Returns the number of blocks that fit by registers. A warp allocates
+ * registers in whole units, from the slice of the register file that belongs to
+ * the warp's scheduler. A block may hold at most block_registers registers. */
 static uint64_t blocks_by_registers(const kiln__cpu_limits *l, uint64_t warps,
                                     uint64_t registers)
 {
@@ -51,7 +53,8 @@ static uint64_t blocks_by_registers(const kiln__cpu_limits *l, uint64_t warps,
   if (registers > (uint64_t)l->thread_registers ||
       each * round_up(warps, slices) > (uint64_t)l->block_registers)
     return 0;
-  /* Capability 6.0 has two slices, but refuses what 6.1, with four, cannot run. */
+  /* Capability 6.0 has two slices, but refuses blocks that 6.1, which has four
+   * slices, cannot run. */
   if (l->arch == 60 &&
       (each * round_up(warps, 4) > (uint64_t)l->block_registers ||
        (uint64_t)l->sm_registers / 4 / each * 4 < warps))
@@ -59,8 +62,9 @@ static uint64_t blocks_by_registers(const kiln__cpu_limits *l, uint64_t warps,
   return (uint64_t)l->sm_registers / slices / each * slices / warps;
 }
 
-/* Shared memory comes in whole units per block, plus a part that the system
- * reserves in each block. */
+/* Returns the number of blocks that fit by shared memory. A block allocates
+ * shared memory in whole units, plus a part that the system reserves per
+ * block. */
 static uint64_t blocks_by_shared(const kiln__cpu_limits *l, uint64_t shared)
 {
   const uint64_t each =
@@ -97,7 +101,7 @@ typedef struct asked {
   CUfunction function;
   const kiln__cpu_code *code;
   const kiln__cpu_limits *limits;
-  int max_threads; /* threads per block of this function, at most */
+  int max_threads; /* maximum number of threads per block of this function */
 } asked;
 
 static CUresult ask(asked *out, CUfunction function)
@@ -141,8 +145,8 @@ CUresult kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessor(
       blocks, function, block, smem, 0);
 }
 
-/* Tries every block size in whole warps, and takes the largest of those with the
- * most resident threads. */
+/* Tries every block size that is a multiple of the warp size. Of the sizes with
+ * the most resident threads, the function returns the largest. */
 CUresult kiln__cpu_occupancyMaxPotentialBlockSizeWithFlags(
     int *least_grid, int *block, CUfunction function,
     CUoccupancyB2DSize smem_of_block, size_t smem, int limit,

@@ -1,11 +1,13 @@
 /* fatbin.c -- extracts PTX from fat binaries, compressed or not.
  *
- * A fat binary is a header, then entries. The header of an entry gives its kind
- * (PTX, machine code, ...), its size, and how it is compressed. Toolkits up to
- * 12.3 compress with LZ4, later ones with zstd, or with LZ4 under
- * -compress-mode=speed. NVIDIA does not document the format; the layout here was
- * found by comparing files of nvcc 11 to 13. Every length is checked against the
- * bytes that are left before it is used. */
+ * A fat binary is a header, followed by entries. The header of an entry
+ * specifies its kind (PTX, machine code, ...), its size and its compression.
+ * Toolkits up to 12.3 compress with LZ4. Later toolkits compress with zstd, or
+ * with LZ4 under -compress-mode=speed.
+ *
+ * NVIDIA does not document the format. The layout here was derived by comparing
+ * files of nvcc 11 to 13. Every length is checked against the number of
+ * remaining bytes before the length is used. */
 #include "api_module.h"
 
 #include <string.h>
@@ -20,13 +22,13 @@
 typedef struct container_head {
   uint32_t magic;
   uint16_t version, head_size;
-  uint64_t size; /* bytes of all entries */
+  uint64_t size; /* total size of all entries in bytes */
 } container_head;
 
 typedef struct entry_head {
   uint16_t kind, version;
   uint32_t head_size;
-  uint64_t size; /* bytes of the payload, padding included */
+  uint64_t size; /* size of the payload in bytes, padding included */
   uint32_t packed_size;
   uint32_t options;
   uint16_t minor, major;
@@ -44,8 +46,8 @@ enum { TEXT_LIMIT = 1 << 30 };
 typedef struct best {
   kiln__cpu_ptx_text text;
   kiln__cpu_ptx_head head;
-  bool ptx, machine_code; /* the fat binary has such entries */
-  int newest_version;     /* a .version that was too new; 0: none */
+  bool ptx, machine_code; /* true if the fat binary has entries of this kind */
+  int newest_version;     /* newest unsupported .version, or 0 */
 } best;
 
 #if defined(KILN__HAVE_LZ4)
@@ -63,8 +65,8 @@ static bool unpack_zstd(char *to, size_t size, const uint8_t *from, size_t n)
 }
 #endif
 
-/* Can the payload unpack to as many bytes as the entry claims? This is checked
- * before the memory is allocated. */
+/* Returns whether the payload can decompress to the size that the entry claims.
+ * Callers check this before they allocate that many bytes. */
 static bool plausible(const entry_head *e, const uint8_t *payload)
 {
   const uint64_t most_lz4 = 255;
@@ -79,8 +81,8 @@ static bool plausible(const entry_head *e, const uint8_t *payload)
          e->unpacked_size <= most_lz4 * e->packed_size;
 }
 
-/* Unpacks the payload. CUDA_ERROR_INVALID_IMAGE: it is damaged;
- * CUDA_ERROR_NOT_SUPPORTED: this build lacks the library. */
+/* Decompresses the payload. Returns CUDA_ERROR_INVALID_IMAGE if the payload is
+ * damaged, or CUDA_ERROR_NOT_SUPPORTED if this build lacks the decompressor. */
 static CUresult unpack(char *to, const entry_head *e, const uint8_t *payload,
                        kiln__buf *log)
 {
@@ -115,7 +117,7 @@ static CUresult unpack(char *to, const entry_head *e, const uint8_t *payload,
                  : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* Stores a NUL-terminated copy of an entry's text. */
+/* Stores a NUL-terminated copy of the PTX in an entry. */
 static CUresult text_of(kiln__cpu_ptx_text *out, const kiln_allocator *a,
                         const entry_head *e, const uint8_t *payload,
                         kiln__buf *log)
@@ -144,8 +146,9 @@ static CUresult text_of(kiln__cpu_ptx_text *out, const kiln_allocator *a,
   return CUDA_SUCCESS;
 }
 
-/* Is `head` a better choice than the best so far? The highest target that fits
- * wins; of two equal ones, that with a suffix. */
+/* Returns whether `head` is a better choice than the best PTX so far. The
+ * highest target that the device can run is best. Of two equal targets, the
+ * target with a suffix is better. */
 static bool better(const kiln__cpu_ptx_head *head, const best *b, int arch)
 {
   if (!kiln__cpu_ptx_fits(head, arch))
@@ -155,7 +158,7 @@ static bool better(const kiln__cpu_ptx_head *head, const best *b, int arch)
   return head->suffix != 0 && b->head.suffix == 0;
 }
 
-/* Looks at one entry, and keeps its text if it is the best so far. */
+/* Examines one entry, and stores its PTX if this PTX is the best so far. */
 static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
                          const uint8_t *payload, int arch, kiln__buf *log)
 {
@@ -180,7 +183,8 @@ static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
   return CUDA_SUCCESS;
 }
 
-/* Looks at every entry of a fat binary. Size 0 means unknown. */
+/* Examines every entry of a fat binary. A size of 0 means that the size is
+ * unknown. */
 static CUresult walk(best *b, const kiln_allocator *a, const uint8_t *bytes,
                      size_t size, int arch, kiln__buf *log)
 {
@@ -210,7 +214,7 @@ static CUresult walk(best *b, const kiln_allocator *a, const uint8_t *bytes,
   return CUDA_SUCCESS;
 }
 
-/* Reports why the fat binary has no PTX for this device. */
+/* Reports why the fat binary contains no PTX for this device. */
 static CUresult refuse(const best *b, int arch, kiln__buf *log)
 {
   if (b->newest_version != 0) {

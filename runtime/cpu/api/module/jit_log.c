@@ -1,4 +1,4 @@
-/* jit_log.c -- the JIT options of the driver: the program's buffers for
+/* jit_log.c -- the JIT options of the driver: the program's buffers for log
  * messages. */
 #include "api_module.h"
 
@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* The option's value is the size itself, in its low 32 bits, and no pointer. */
+/* Returns the size in an option. The low 32 bits of the option value are the
+ * size itself, not a pointer to the size. */
 static size_t size_value(void *value)
 {
   return (size_t)(uint32_t)(uintptr_t)value;
@@ -45,7 +46,8 @@ CUresult kiln__cpu_jit_read(kiln__cpu_jit *jit, unsigned n,
   return CUDA_SUCCESS;
 }
 
-/* Fills one buffer and writes the number of bytes used into its size option. */
+/* Fills one log buffer and writes the number of bytes used into the size
+ * option. */
 static void fill(char *buf, size_t size, void **out, const char *text)
 {
   size_t used = 0;

@@ -1,4 +1,4 @@
-/* api_event.c -- events. An event holds the mark of its last record; a wait for
+/* api_event.c -- events. An event holds the mark of its last record. A wait for
  * the event is a dependency on that mark. */
 #include "../context/api_context.h"
 #include "../graph/graph.h"
@@ -37,7 +37,7 @@ void kiln__cpu_event_set(CUevent event, kiln__cpu_mark *mark)
   unlock_graphs();
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Creation and destruction -------------------------------------------- */
 
 static void unlink_event(CUevent e)
 {
@@ -134,7 +134,8 @@ static CUresult record(CUevent event, CUstream handle, unsigned flags)
   if (rc != CUDA_SUCCESS || taken)
     return rc;
   if (flags != 0)
-    return CUDA_ERROR_INVALID_VALUE; /* external: only while capturing */
+    /* external waits are allowed only during a capture */
+    return CUDA_ERROR_INVALID_VALUE;
   rc = kiln__cpu_queue_add(s, NULL, KILN__LATER, NULL, 0, &mark);
   if (rc == CUDA_SUCCESS)
     kiln__cpu_event_set(event, mark);
@@ -180,10 +181,10 @@ CUresult kiln__cpu_streamWaitEvent(CUstream stream, CUevent event,
   return rc;
 }
 
-/* ---- Questions ----------------------------------------------------------- */
+/* ---- Queries ------------------------------------------------------------- */
 
-/* Stores a reference to the event's last record; NULL with CUDA_SUCCESS: it was
- * never recorded. */
+/* Stores a reference to the mark of the event's last record. Stores NULL and
+ * returns CUDA_SUCCESS if the event was never recorded. */
 static CUresult ask(CUevent event, kiln__cpu_mark **mark)
 {
   CUcontext context;
@@ -231,8 +232,9 @@ CUresult kiln__cpu_eventSynchronize(CUevent event)
   return atomic_load(&context->sticky);
 }
 
-/* Stores a reference to the event's last record, for timing.
- * CUDA_ERROR_INVALID_HANDLE: the event has no timing, or was never recorded. */
+/* Stores a reference to the mark of the event's last record, for timing.
+ * Returns CUDA_ERROR_INVALID_HANDLE if the event has no timing or was never
+ * recorded. */
 static CUresult timed(CUevent event, kiln__cpu_mark **mark)
 {
   *mark = NULL;
@@ -271,7 +273,7 @@ CUresult kiln__cpu_eventElapsedTime(float *ms, CUevent from, CUevent to)
   return rc;
 }
 
-/* ---- All of a context ---------------------------------------------------- */
+/* ---- Events of a whole context ------------------------------------------- */
 
 CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)
 {
@@ -296,8 +298,9 @@ CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)
   return rc;
 }
 
-/* Blocking streams wait for the legacy stream and thereby for the event. Each
- * non-blocking stream gets a wait of its own. */
+/* Makes all streams of the context wait for the event. Blocking streams wait
+ * for the legacy stream, and thereby for the event. Each non-blocking stream
+ * receives its own wait. */
 CUresult kiln__cpu_ctxWaitEvent(CUcontext context, CUevent event)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
@@ -325,7 +328,7 @@ CUresult kiln__cpu_ctxWaitEvent(CUcontext context, CUevent event)
   return rc;
 }
 
-/* ---- Other processes: not here ------------------------------------------- */
+/* ---- Sharing with other processes, which is not supported ---------------- */
 
 CUresult kiln__cpu_ipcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 {

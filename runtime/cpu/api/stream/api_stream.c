@@ -1,11 +1,13 @@
-/* api_stream.c -- the stream functions of the API: handles, work, life, waiting,
- * attributes. queue.c runs what these enqueue. */
+/* api_stream.c -- the stream functions of the API: handles, work, creation and
+ * destruction, waiting, and attributes. The work that these functions enqueue
+ * is run by queue.c. */
 #include "../context/api_context.h"
 #include "../graph/graph.h"
 
 /* ---- Handles ------------------------------------------------------------- */
 
-/* The calling thread's own default stream in `context`, made at first use. */
+/* Stores the calling thread's own default stream in `context`, and makes the
+ * stream at first use. */
 static CUresult own_stream(CUcontext context, CUstream *out)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
@@ -65,7 +67,7 @@ CUresult kiln__cpu_stream_of(CUcontext context, CUstream handle, CUstream *out)
   return CUDA_SUCCESS;
 }
 
-/* Stores the current context and the stream that the program means. */
+/* Stores the current context and the stream that the handle refers to. */
 static CUresult current_stream(CUstream handle, CUcontext *context,
                                CUstream *out)
 {
@@ -140,7 +142,7 @@ CUresult kiln__cpu_wait_context(CUcontext context)
   return atomic_load(&context->sticky);
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Creation and destruction -------------------------------------------- */
 
 CUresult kiln__cpu_streamCreateWithPriority(CUstream *stream,
                                             unsigned int flags, int priority)
@@ -254,7 +256,7 @@ CUresult kiln__cpu_ctxSynchronizeV2(CUcontext context)
   return rc != CUDA_SUCCESS ? rc : kiln__cpu_wait_context(c);
 }
 
-/* ---- Questions ----------------------------------------------------------- */
+/* ---- Queries ------------------------------------------------------------- */
 
 CUresult kiln__cpu_streamGetCtx(CUstream stream, CUcontext *context)
 {
@@ -342,8 +344,9 @@ CUresult kiln__cpu_ctxGetStreamPriorityRange(int *least, int *greatest)
   return CUDA_SUCCESS;
 }
 
-/* Attributes are hints here: the synchronisation policy and the priority are
- * stored for the getter, the others are accepted. */
+/* Attributes of a stream are hints here. The synchronisation policy and the
+ * priority are stored for the getter. Other attributes are accepted and
+ * ignored. */
 CUresult kiln__cpu_streamSetAttribute(CUstream stream, CUstreamAttrID attribute,
                                       const CUstreamAttrValue *value)
 {

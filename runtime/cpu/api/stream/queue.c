@@ -1,21 +1,24 @@
-/* queue.c -- streams as queues of marks, each run by a host thread of its own.
+/* queue.c -- streams as queues of marks. A host thread per stream runs the
+ * marks.
  *
- * Problem: streams run in order within themselves and concurrently with each
- * other, except for event waits and for the legacy stream, which waits for every
- * blocking stream and holds them up.
+ * Problem: each stream runs its work in order, and streams run concurrently
+ * with each other. Event waits and the legacy stream restrict this. The legacy
+ * stream waits for every blocking stream, and blocking streams wait for the
+ * legacy stream.
  *
- * Idea: everything becomes one kind of dependency. Adding work to a stream adds
- * a mark with edges from the marks that it has to wait for: those of events, and
- * those that the legacy stream implies at this moment. A mark may begin when it
- * is the first of its stream, nothing of the stream runs, and all its edges are
- * met. So nothing looks at other streams once the work is queued.
+ * Idea: one kind of dependency expresses all of these rules. Work that is added
+ * to a stream becomes a mark, with edges from the marks that the work has to
+ * wait for. These are the marks of events, and the marks that the rules of the
+ * legacy stream imply at this moment. A mark may begin when it is the first
+ * mark of its stream, nothing of the stream runs, and all its edges are met.
+ * Once the work is queued, no thread has to examine other streams.
  *
- * Invariant: an edge leads from an older mark to a newer one, so that there is
- * no cycle and the oldest mark that is not done can always run.
+ * Invariant: an edge leads from an older mark to a newer mark. Therefore there
+ * is no cycle, and the oldest unfinished mark can always run.
  *
- * Cost: one short critical section of queue_lock per addition and per completed
- * mark. A stream gets its thread when work has to wait for the first time; short
- * work that waits for nothing runs in the caller's thread. */
+ * Cost: one short critical section of queue_lock per added mark and per
+ * completed mark. A stream gets its thread when its work has to wait for the
+ * first time. Short work that waits for nothing runs in the caller's thread. */
 #include "streams.h"
 
 #include <signal.h>
@@ -72,23 +75,24 @@ void kiln__cpu_mark_wait(kiln__cpu_mark *mark)
   pthread_mutex_unlock(&m->queue_lock);
 }
 
-/* ---- Running ------------------------------------------------------------- */
+/* ---- Execution ----------------------------------------------------------- */
 
-/* Can the stream's first mark begin? */
+/* Returns whether the first mark of the stream can begin. */
 static bool runnable(const struct CUstream_st *s)
 {
   return s->first != NULL && !s->running && s->first->unmet == 0;
 }
 
-/* Wakes the stream's thread if it has something to do. */
+/* Wakes the stream's thread if the first mark can run or the stream has
+ * ended. */
 static void kick(CUstream s)
 {
   if (runnable(s) || (s->ending && s->first == NULL))
     pthread_cond_signal(&s->wake);
 }
 
-/* Frees a stream that has ended and has run empty; else does nothing. The caller
- * must not use the stream afterwards. */
+/* Frees a stream that has ended and whose queue is empty. Otherwise does
+ * nothing. The caller must not use the stream afterwards. */
 static void retire(CUstream s)
 {
   CUcontext context = s->context;
@@ -107,8 +111,9 @@ static void retire(CUstream s)
   pthread_cond_broadcast(&machine()->queue_done);
 }
 
-/* Runs a mark's work without holding a lock, and frees it. After a failure of
- * the context it is only freed, unless it always runs. */
+/* Runs the work of a mark without holding a lock, then frees the work. After a
+ * failure of the context, the work is only freed, unless work->always is
+ * set. */
 static void run(kiln__cpu_mark *mark)
 {
   kiln__cpu_work *work = mark->work;
@@ -124,7 +129,8 @@ static void run(kiln__cpu_mark *mark)
     work->free(work);
 }
 
-/* Marks it done, and wakes the streams and host threads that wait for it. */
+/* Sets the mark to done, and wakes the streams and host threads that wait for
+ * this mark. */
 static void reach(kiln__cpu_mark *mark)
 {
   mark->done = true;
@@ -155,7 +161,8 @@ void kiln__cpu_mark_reach(kiln__cpu_mark *mark)
   pthread_mutex_unlock(&machine()->queue_lock);
 }
 
-/* Completes the mark that the stream was running. The stream may be freed. */
+/* Completes the mark that the stream was running. This call may free the
+ * stream. */
 static void finish(kiln__cpu_mark *mark)
 {
   CUstream s = mark->stream;
@@ -192,7 +199,7 @@ static void *stream_thread(void *arg)
       run(mark);
       pthread_mutex_lock(&m->queue_lock);
     }
-    finish(mark); /* has_thread keeps the stream */
+    finish(mark); /* has_thread prevents that this call frees the stream */
   }
   s->has_thread = false;
   retire(s);
@@ -202,8 +209,9 @@ static void *stream_thread(void *arg)
   return NULL;
 }
 
-/* Blocks all signals in the new thread, so that the program's handlers run in
- * the program's threads only. */
+/* Starts the stream's thread unless it exists. All signals are blocked in the
+ * new thread, so that only the program's threads run the program's signal
+ * handlers. */
 static bool ensure_thread(CUstream s)
 {
   pthread_attr_t attr;
@@ -228,10 +236,11 @@ static bool ensure_thread(CUstream s)
   return true;
 }
 
-/* ---- Adding -------------------------------------------------------------- */
+/* ---- Adding marks -------------------------------------------------------- */
 
-/* Stores, if `out` is not NULL, the marks of other streams that new work of `s`
- * waits for by the rules of the legacy stream. Returns their number. */
+/* Finds the marks of other streams that new work of `s` waits for, by the rules
+ * of the legacy stream. Stores the marks if `out` is not NULL. Returns the
+ * number of marks. */
 static size_t each_implied(CUstream s, kiln__cpu_mark **out)
 {
   CUcontext context = s->context;
@@ -254,7 +263,7 @@ static size_t each_implied(CUstream s, kiln__cpu_mark **out)
   return n;
 }
 
-/* Uses the next free edge of `mark` to make it wait for `before`. */
+/* Makes `mark` wait for `before`, through the next unused edge of `mark`. */
 static void link_after(kiln__cpu_mark *mark, kiln__cpu_mark *before)
 {
   kiln__cpu_edge *e = mark->more != NULL ? &mark->more[mark->n_edges]
@@ -267,8 +276,8 @@ static void link_after(kiln__cpu_mark *mark, kiln__cpu_mark *before)
   before->edges = e;
 }
 
-/* Allocates all edges first, then links them, so that a failure leaves nothing
- * half done. False: no memory. */
+/* Allocates all edges before the first edge is linked, so that a failure leaves
+ * no partial state. Returns false if there is no memory. */
 static bool link_all(kiln__cpu_mark *mark, CUstream s,
                      kiln__cpu_mark *const *after, size_t n)
 {
@@ -296,7 +305,7 @@ static bool link_all(kiln__cpu_mark *mark, CUstream s,
   return true;
 }
 
-/* Is there anything that new work of the stream has to wait for? */
+/* Returns whether new work of the stream has to wait for any mark. */
 static bool must_wait(CUstream s, kiln__cpu_mark *const *after, size_t n)
 {
   if (s->first != NULL || s->running || each_implied(s, NULL) > 0)
@@ -308,7 +317,8 @@ static bool must_wait(CUstream s, kiln__cpu_mark *const *after, size_t n)
   return false;
 }
 
-/* Makes `mark` the newest of the stream, which holds a reference to it. */
+/* Makes `mark` the newest mark of the stream. The stream holds a reference to
+ * it. */
 static void become_last(CUstream s, kiln__cpu_mark *mark)
 {
   drop_locked(s->last);
@@ -326,7 +336,7 @@ static void append(CUstream s, kiln__cpu_mark *mark)
   kick(s);
 }
 
-/* Runs a mark that waits for nothing in the caller's thread. */
+/* Runs a mark that waits for nothing, in the caller's thread. */
 static void run_here(CUstream s, kiln__cpu_mark *mark)
 {
   s->running = true;
@@ -371,7 +381,7 @@ CUresult kiln__cpu_queue_add(CUstream stream, kiln__cpu_work *work,
   return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* ---- Waiting for more than one ------------------------------------------- */
+/* ---- Waiting for several marks ------------------------------------------- */
 
 kiln__cpu_mark **kiln__cpu_marks_of_context(CUcontext context, size_t *n)
 {
@@ -430,7 +440,7 @@ void kiln__cpu_marks_wait(kiln__cpu_mark **marks, size_t n)
   kiln__free(&machine()->alloc, marks);
 }
 
-/* ---- Life ---------------------------------------------------------------- */
+/* ---- Creation and destruction -------------------------------------------- */
 
 CUresult kiln__cpu_stream_make(CUstream *out, CUcontext context, unsigned flags,
                                int priority)

@@ -1,5 +1,6 @@
-/* stream_host.c -- host functions that streams run, and the memory operations of
- * streams: write a word, or wait until a word meets a condition. */
+/* stream_host.c -- host functions that streams run, and the memory operations
+ * of streams. A memory operation writes a value to memory, or waits until the
+ * value in memory meets a condition. */
 #include "../context/api_context.h"
 #include "../memory/api_memory.h"
 
@@ -17,8 +18,10 @@ typedef struct host_work {
   CUDA_HOST_NODE_PARAMS params;
 } host_work;
 
-/* CUDA forbids host functions to call the driver. While the flag is set, calls
- * return CUDA_ERROR_NOT_PERMITTED instead of waiting for this very stream. */
+/* Sets the flag that this thread runs a host function. CUDA forbids host
+ * functions to call the driver. While the flag is set, driver calls return
+ * CUDA_ERROR_NOT_PERMITTED; otherwise they could wait for the very stream that
+ * runs the host function. */
 static bool enter_callback(void)
 {
   kiln__cpu_thread *t = kiln__cpu_this_thread();
@@ -82,7 +85,7 @@ CUresult kiln__cpu_launchHostFunc(CUstream stream, CUhostFn fn, void *user)
   return rc != CUDA_SUCCESS ? rc : kiln__cpu_enqueue(context, stream, work);
 }
 
-/* ---- Callbacks, which run after failures, too ---------------------------- */
+/* ---- Stream callbacks, which run even after a failure -------------------- */
 
 typedef struct callback_work {
   kiln__cpu_work base;
@@ -157,7 +160,7 @@ static bool met(uint64_t now, const CUstreamBatchMemOpParams *op)
   const uint64_t value = wide ? op->waitValue.value64 : op->waitValue.value;
 
   switch (op->waitValue.flags & 3) {
-  case CU_STREAM_WAIT_VALUE_GEQ: /* cyclic */
+  case CU_STREAM_WAIT_VALUE_GEQ: /* the comparison is cyclic */
     return wide ? (int64_t)(now - value) >= 0
                 : (int32_t)((uint32_t)now - (uint32_t)value) >= 0;
   case CU_STREAM_WAIT_VALUE_EQ:
@@ -169,8 +172,8 @@ static bool met(uint64_t now, const CUstreamBatchMemOpParams *op)
   }
 }
 
-/* The address is aligned: check_op() tested it, and device ranges start at
- * multiples of 8 bytes in this process, too. */
+/* Loads the value at an aligned address. check_op() has tested the alignment,
+ * and device ranges start at multiples of 8 bytes in this process, too. */
 static uint64_t load(const uint8_t *p, size_t width)
 {
   return width == 4 ? __atomic_load_n((const uint32_t *)(const void *)p,
@@ -179,8 +182,9 @@ static uint64_t load(const uint8_t *p, size_t width)
                                       __ATOMIC_ACQUIRE);
 }
 
-/* Polls the word with pauses from 1 to 200 microseconds, since kernels and the
- * host write it without a notice. Gives up when the context fails or ends. */
+/* Polls a value in memory, with pauses from 1 to 200 microseconds. Kernels and
+ * the host write the value without notifying this thread. Stops when the
+ * context fails or is destroyed. */
 static CUresult wait_value(const CUstreamBatchMemOpParams *op,
                            CUcontext context)
 {

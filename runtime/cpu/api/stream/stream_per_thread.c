@@ -1,8 +1,9 @@
-/* stream_per_thread.c -- the forms of functions in which stream NULL is the
- * calling thread's own default stream.
+/* stream_per_thread.c -- the _ptsz and _ptds forms of functions. In these
+ * forms, stream NULL means the calling thread's own default stream.
  *
- * Each form raises the thread's counter, calls the ordinary function and lowers
- * the counter again; kiln__cpu_stream_of() reads it when it meets NULL. */
+ * Each form raises the thread's counter, calls the ordinary function, and
+ * lowers the counter again. kiln__cpu_stream_of() reads the counter when the
+ * stream is NULL. */
 #include "streams.h"
 
 #define KILN__STREAM_FN(name, symbol, need, since, result, params, form,       \

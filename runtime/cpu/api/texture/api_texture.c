@@ -1,8 +1,9 @@
 /* api_texture.c -- texture and surface objects.
  *
- * Creating an object turns the descriptors of the API into the form that the
- * handlers of texture instructions read, and stores that under a number, which
- * is the handle that kernels get. Checks are those of the driver. */
+ * The creation of an object converts the descriptors of the API into the form
+ * that the handlers of texture instructions read. The result is stored in a
+ * table under a handle, which the program passes to kernels. The checks are
+ * those of the driver. */
 #include "texels.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ typedef struct kiln__cpu_texture_object {
   struct kiln__cpu_texture_object *next;
 } kiln__cpu_texture_object;
 
-/* The limits that the device attributes of the same names report. */
+/* Limits, equal to the device attributes of the same names. */
 enum {
   TEXTURE_ALIGNMENT = 512,
   PITCH_ALIGNMENT = 32,
@@ -28,7 +29,8 @@ enum {
 
 /* ---- Resources as texels ------------------------------------------------- */
 
-/* Linear memory becomes one row of texels. It has to lie in one allocation. */
+/* Describes linear memory as one row of texels. The memory has to lie in one
+ * allocation. */
 static CUresult linear_texels(kiln__cpu_texels *t, const CUDA_RESOURCE_DESC *r)
 {
   const size_t bytes = r->res.linear.sizeInBytes;
@@ -47,7 +49,8 @@ static CUresult linear_texels(kiln__cpu_texels *t, const CUDA_RESOURCE_DESC *r)
   return t->data == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/* Pitched memory becomes rows of texels. It has to lie in one allocation. */
+/* Describes pitched memory as rows of texels. The memory has to lie in one
+ * allocation. */
 static CUresult pitched_texels(kiln__cpu_texels *t, const CUDA_RESOURCE_DESC *r)
 {
   const size_t width = r->res.pitch2D.width, height = r->res.pitch2D.height;
@@ -97,13 +100,14 @@ static CUresult resource(kiln__cpu_texture *out, const CUDA_RESOURCE_DESC *r)
   }
 }
 
-/* ---- Views: the same bytes as another format, or a part of levels and layers */
+/* ---- Resource views: another format, or a range of levels and layers ----- */
 
 enum { VIEW_FORMATS = 24, VIEW_COMPRESSED_LAST = 34 };
 
 static bool view_format(CUresourceViewFormat format, kiln__cpu_texels *t)
 {
-  /* CU_RES_VIEW_FORMAT_UINT_1X8 = 1, then 2X8, 4X8, SINT_1X8, ... */
+  /* Component formats of resource views. In the enumeration,
+   * CU_RES_VIEW_FORMAT_UINT_1X8 = 1 is followed by 2X8, 4X8, SINT_1X8, ... */
   static const CUarray_format kinds[] = {
       CU_AD_FORMAT_UNSIGNED_INT8,  CU_AD_FORMAT_SIGNED_INT8,
       CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_SIGNED_INT16,
@@ -168,7 +172,7 @@ static CUresult sampling(kiln__cpu_texture *t, const CUDA_TEXTURE_DESC *d)
         d->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER)
       return CUDA_ERROR_INVALID_VALUE;
     t->mode[i] = (kiln__cpu_address_mode)d->addressMode[i];
-    /* Wrap and mirror need coordinates from 0 to 1. */
+    /* The modes wrap and mirror require normalised coordinates. */
     if (!t->normalised &&
         (t->mode[i] == KILN__WRAP || t->mode[i] == KILN__MIRROR))
       t->mode[i] = KILN__CLAMP;
@@ -226,7 +230,7 @@ CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
   return CUDA_SUCCESS;
 }
 
-/* ---- Objects ------------------------------------------------------------- */
+/* ---- Texture and surface objects ----------------------------------------- */
 
 /* Lists the object. On failure it removes the object's handle again. */
 static CUresult list_object(const kiln__cpu_texture_object *object)
@@ -259,7 +263,7 @@ static kiln__cpu_texture_object **find_locked(kiln__cpu_machine *m,
   return at;
 }
 
-/* Copies the descriptors that the object was made of. */
+/* Copies the descriptors that the object was made from. */
 static CUresult look_up(uint64_t handle, bool surface,
                         kiln__cpu_texture_object *out)
 {
@@ -284,7 +288,8 @@ static CUresult destroy(uint64_t handle, bool surface)
   CUresult rc;
 
   CU_TRY(kiln__cpu_current(&context));
-  rc = kiln__cpu_wait_context(context); /* kernels may still read through it */
+  /* wait, since kernels may still read through the object */
+  rc = kiln__cpu_wait_context(context);
   pthread_mutex_lock(&m->lock);
   at = find_locked(m, handle, surface);
   o = *at;

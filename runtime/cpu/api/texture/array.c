@@ -1,5 +1,6 @@
-/* array.c -- CUDA arrays and mipmapped arrays: texels in memory that has no
- * address. A mipmapped array is a list of arrays, one per level. */
+/* array.c -- CUDA arrays and mipmapped arrays, which hold texels in memory
+ * without a device address. A mipmapped array is a list of arrays, one per
+ * mipmap level. */
 #include "texels.h"
 
 #include <string.h>
@@ -45,7 +46,7 @@ bool kiln__cpu_texel_format(CUarray_format format, unsigned channels,
 
 /* ---- Shapes -------------------------------------------------------------- */
 
-/* Checks the shape against the limits of current architectures. */
+/* Returns whether the shape is within the limits of current architectures. */
 static bool shape_fits(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
   const bool layered = (d->Flags & CUDA_ARRAY3D_LAYERED) != 0;
@@ -66,8 +67,8 @@ static bool shape_fits(const CUDA_ARRAY3D_DESCRIPTOR *d)
   return true;
 }
 
-/* Computes the layout of the texels: rows without padding, then planes. False:
- * the shape or format is invalid. */
+/* Computes the layout of the texels. Rows have no padding, and planes follow
+ * each other. Returns false if the shape or the format is invalid. */
 static bool shape_of(kiln__cpu_texels *t, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
   const bool cube = (d->Flags & CUDA_ARRAY3D_CUBEMAP) != 0;
@@ -136,8 +137,8 @@ static void free_array(CUarray array)
   kiln__free(&m->alloc, array);
 }
 
-/* Lists an array that is no level of a mipmap, so that it is freed when its
- * context ends. */
+/* Adds an array to the list of arrays that are freed when their context is
+ * destroyed. Mipmap levels are not listed. */
 static void list_array(CUarray array)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
@@ -244,7 +245,8 @@ CUresult kiln__cpu_arrayDestroy(CUarray array)
   CU_TRY(kiln__cpu_current_unsafe(&context));
   if (!kiln__cpu_live(array, KILN__HANDLE_ARRAY) || array->parent != NULL)
     return CUDA_ERROR_INVALID_HANDLE;
-  rc = kiln__cpu_wait_context(context); /* kernels may still read it */
+  /* wait, since kernels may still read the array */
+  rc = kiln__cpu_wait_context(context);
   unlist_array(array);
   free_array(array);
   return rc;
@@ -372,8 +374,8 @@ CUresult kiln__cpu_mipmappedArrayDestroy(CUmipmappedArray mipmap)
   return rc;
 }
 
-/* Takes the first array and the first mipmapped array of a context out of the
- * lists. */
+/* Removes the first array and the first mipmapped array of a context from the
+ * lists, and stores them. */
 static void take_one(CUcontext context, CUarray *array,
                      CUmipmappedArray *mipmap)
 {

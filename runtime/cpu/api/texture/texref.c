@@ -1,19 +1,20 @@
-/* texref.c -- texture and surface references, the interface before objects.
+/* texref.c -- texture and surface references, the interface that preceded
+ * texture and surface objects.
  *
  * A reference is a named variable of a module. Binding makes a texture or
- * surface from the reference's settings and writes its handle into the variable,
- * where kernels read it. */
+ * surface object from the settings of the reference. The handle of the object
+ * is written into the variable, where kernels read the handle. */
 #include "texels.h"
 
 #include <string.h>
 
 struct CUtexref_st {
   CUcontext context;
-  CUmodule module; /* NULL: made by cuTexRefCreate */
+  CUmodule module; /* module of the variable; NULL after cuTexRefCreate */
   uint32_t number; /* index of the module's variable */
-  bool surface;    /* it is a CUsurfref */
+  bool surface;    /* true for a CUsurfref */
   bool bound;
-  uint64_t handle; /* of the texture or surface that is bound; 0: none */
+  uint64_t handle; /* handle of the bound texture or surface; 0 if unbound */
   CUarray_format format;
   int channels;
   CUDA_RESOURCE_DESC resource;
@@ -34,7 +35,7 @@ static void unbind(CUtexref r)
   r->handle = 0;
 }
 
-/* Writes the handle of what is bound into the module's variable. */
+/* Writes the handle of the bound object into the module's variable. */
 static void publish(CUtexref r)
 {
   uint8_t *at;
@@ -47,8 +48,8 @@ static void publish(CUtexref r)
     memcpy(at, &r->handle, sizeof r->handle);
 }
 
-/* Makes the texture or surface anew from the settings. Kernels that use the old
- * one are waited for. */
+/* Makes a new texture or surface object from the settings of the reference.
+ * Waits for kernels that use the old object. */
 static CUresult bind(CUtexref r)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
@@ -107,10 +108,11 @@ static CUtexref make(CUcontext context)
   return r;
 }
 
-/* ---- Of modules ---------------------------------------------------------- */
+/* ---- References that belong to modules ----------------------------------- */
 
-/* Returns the reference of the module's variable, made at first use; NULL: no
- * memory. The caller holds the context's lock. */
+/* Returns the reference for the module's variable and makes the reference at
+ * first use. Returns NULL if there is no memory. The caller holds the context's
+ * lock. */
 static CUtexref find_locked(CUmodule module, uint32_t number, bool surface)
 {
   CUtexref r = module->texrefs;
@@ -174,7 +176,7 @@ CUresult kiln__cpu_moduleGetSurfRef(CUsurfref *surfref, CUmodule module,
   return rc;
 }
 
-/* ---- Made by themselves -------------------------------------------------- */
+/* ---- References that the program creates --------------------------------- */
 
 static CUresult check(const void *handle, bool surface)
 {
@@ -207,8 +209,8 @@ CUresult kiln__cpu_texRefDestroy(CUtexref texref)
   return CUDA_SUCCESS;
 }
 
-/* Checks only: what is bound to a reference of a module holds for all of its
- * kernels. */
+/* Only checks the arguments. An object that is bound to a module's reference is
+ * valid for all kernels of the module. */
 CUresult kiln__cpu_paramSetTexRef(CUfunction function, int unit,
                                   CUtexref texref)
 {
@@ -223,7 +225,7 @@ CUresult kiln__cpu_paramSetTexRef(CUfunction function, int unit,
 
 /* ---- Binding ------------------------------------------------------------- */
 
-/* Binds `resource`. On failure the old binding stays. */
+/* Binds `resource` to the reference. On failure the old binding stays. */
 static CUresult bind_to(CUtexref r, const CUDA_RESOURCE_DESC *resource)
 {
   const CUDA_RESOURCE_DESC old = r->resource;
@@ -267,7 +269,7 @@ CUresult kiln__cpu_texRefSetMipmappedArray(CUtexref texref,
                                     .res.mipmap.hMipmappedArray = mipmap});
 }
 
-/* Binds the aligned address at or below `address` and stores the distance in
+/* Binds the aligned address at or below `address`. Stores the distance in
  * bytes, which kernels add to their indices. */
 CUresult kiln__cpu_texRefSetAddress(size_t *offset, CUtexref texref,
                                     CUdeviceptr address, size_t bytes)
@@ -330,7 +332,7 @@ CUresult kiln__cpu_surfRefGetArray(CUarray *array, CUsurfref surfref)
 
 /* ---- Settings ------------------------------------------------------------ */
 
-/* Sets the description. If something is bound, it is bound again. */
+/* Sets the texture descriptor. If a resource is bound, it is bound again. */
 static CUresult set_desc(CUtexref r, const CUDA_TEXTURE_DESC *desc)
 {
   const CUDA_TEXTURE_DESC old = r->desc;
@@ -338,7 +340,7 @@ static CUresult set_desc(CUtexref r, const CUDA_TEXTURE_DESC *desc)
 
   r->desc = *desc;
   rc = bind(r);
-  /* Inconsistent settings are allowed until the reference is bound: programs
+  /* Inconsistent settings are allowed until a resource is bound, since programs
    * set filter and format one after the other. */
   if (rc == CUDA_ERROR_OUT_OF_MEMORY)
     r->desc = old;
@@ -453,9 +455,10 @@ CUresult kiln__cpu_texRefSetFlags(CUtexref texref, unsigned int flags)
   return set_desc(texref, &d);
 }
 
-/* ---- Asking -------------------------------------------------------------- */
+/* ---- Getters ------------------------------------------------------------- */
 
-/* The body of a getter: checks the reference, then `ok`, then assigns. */
+/* The body of a getter: checks the reference, then the condition `ok`, then
+ * performs `assignment`. */
 #define GET(texref, ok, assignment)                                            \
   do {                                                                         \
     CU_TRY(check(texref, false));                                              \
