@@ -26,19 +26,25 @@ void kiln__cpu_opts_fill(kiln_cpu_opts *opts)
 static kiln_status check(const kiln_cpu_opts *o)
 {
   if (o->arch < OLDEST_ARCH || kiln__cpu_limits_of(o->arch) == NULL)
-    return kiln__fail(KILN_EINVAL, "9.0, 8.0, 7.5, 6.1 and the like",
-                      "the CPU device cannot play compute capability %d.%d",
-                      o->arch / 10, o->arch % 10);
+    return kiln__fail(
+        KILN_EINVAL, "use for example 9.0, 8.0, 7.5 or 6.1",
+        "the CPU device does not support compute capability %d.%d",
+        o->arch / 10, o->arch % 10);
   if (o->devices < 1 || o->devices > KILN__MAX_DEVICES)
-    return kiln__fail(KILN_EINVAL, NULL, "%d devices: it plays 1 to %d",
-                      o->devices, KILN__MAX_DEVICES);
+    return kiln__fail(KILN_EINVAL, NULL,
+                      "%d devices: the CPU device supports 1 to %d", o->devices,
+                      KILN__MAX_DEVICES);
   if (o->schedule > KILN_CPU_LOCK_STEP)
-    return kiln__fail(KILN_EINVAL, NULL, "schedule %d", (int)o->schedule);
+    return kiln__fail(KILN_EINVAL, NULL, "unknown schedule %d",
+                      (int)o->schedule);
   if ((o->checks & ~(unsigned)KILN_CPU_CHECK_ALL) != 0)
-    return kiln__fail(KILN_EINVAL, NULL, "checks %#x", o->checks);
+    return kiln__fail(KILN_EINVAL, NULL, "unknown flags in checks %#x",
+                      o->checks);
   if (kiln__cpu_isa_best(o->isa) == NULL)
-    return kiln__fail(KILN_EINVAL, "leave it out: the best is taken",
-                      "this processor or build has no \"%s\"", o->isa);
+    return kiln__fail(
+        KILN_EINVAL, "leave isa unset to use the best one available",
+        "this processor or build does not support the instruction set \"%s\"",
+        o->isa);
   return KILN_OK;
 }
 
@@ -67,10 +73,11 @@ kiln_status kiln_cpu_configure(const kiln_cpu_opts *opts)
     return st;
   pthread_mutex_lock(&m->lock);
   if (m->n_contexts > 0 && fixed_differs(m, &wanted)) {
-    st = kiln__fail(KILN_EUNSUPPORTED,
-                    "configure it before the first context is made",
-                    "the CPU device is in use: its architecture, number, "
-                    "memory and instruction set are fixed");
+    st = kiln__fail(
+        KILN_EUNSUPPORTED,
+        "configure the CPU device before the first context is created",
+        "the CPU device is in use: its architecture, number, "
+        "memory and instruction set are fixed");
   } else if ((st = kiln__cpu_memory_keep_valid(
                   m->memory, (wanted.checks & KILN_CPU_CHECK_INIT) != 0)) ==
              KILN_OK) {
@@ -105,7 +112,7 @@ static const struct check_name {
     {"none", 0},
 };
 
-/* A part of the settings string, without a NUL at its end. */
+/* A slice of the settings string. The slice is not NUL-terminated. */
 typedef struct piece {
   const char *at;
   size_t n;

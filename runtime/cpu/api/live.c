@@ -7,7 +7,8 @@
 #include "machine.h"
 
 struct kiln__cpu_live_slot {
-  const void *p; /* handle; NULL means never used, GONE means tombstone */
+  /* handle; NULL marks a slot never used, GONE marks a tombstone */
+  const void *p;
   kiln__cpu_handle kind;
 };
 

@@ -339,16 +339,18 @@ static kiln_status settle(map *m, region *r, uint64_t size, uint64_t align)
   else
     range->first = place(m, range->device, size, align);
   if (range->first == 0)
-    return kiln__fail(KILN_ENOMEM, NULL, "no %llu device addresses left",
+    return kiln__fail(KILN_ENOMEM, NULL,
+                      "no free range of %llu device addresses is left",
                       (unsigned long long)size);
   range->last = range->first + size;
   if (keeps_address(range->kind)) {
     const size_t at = position(m, range->first);
 
     if (at < m->n && m->regions[at]->range.first < range->last)
-      return kiln__fail(KILN_EINVAL, NULL,
-                        "%llu bytes at %p overlap memory that is known already",
-                        (unsigned long long)size, (void *)range->host);
+      return kiln__fail(
+          KILN_EINVAL, NULL,
+          "%llu bytes at %p overlap a range that was added before",
+          (unsigned long long)size, (void *)range->host);
   }
   if (m->keep_valid) {
     range->valid = bits_make(m, range, valid_at_first(range->kind));
@@ -371,7 +373,7 @@ kiln_status kiln__cpu_memory_add(kiln__cpu_memory *memory,
   region *r = NULL;
 
   if (size == 0 || size > UINT64_MAX / 4)
-    return size == 0 ? kiln__fail(KILN_EINVAL, NULL, "a range of no bytes")
+    return size == 0 ? kiln__fail(KILN_EINVAL, NULL, "a range of 0 bytes")
                      : kiln__fail_memory("device memory");
   r = kiln__calloc(&m->alloc, 1, sizeof *r);
   if (r == NULL)

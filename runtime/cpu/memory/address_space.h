@@ -77,8 +77,9 @@ void kiln__cpu_memory_each(kiln__cpu_memory *memory,
                            void (*fn)(void *user, const kiln__cpu_range *range),
                            void *user);
 
-/* Mark the begin and the end of a launch. If a range is removed while launches
- * run, its bytes stay allocated until the last launch ends. */
+/* Functions that record the begin and the end of a launch. If a range is
+ * removed while launches run, its bytes stay allocated until the last launch
+ * ends. */
 void kiln__cpu_memory_enter(kiln__cpu_memory *memory);
 void kiln__cpu_memory_leave(kiln__cpu_memory *memory);
 /* Sets the shadow of the range at `first` unless the range has a shadow.

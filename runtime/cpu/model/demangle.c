@@ -30,7 +30,7 @@ typedef struct reader {
   char out[MAX_NAME];
   size_t used;
   unsigned depth, n_kept;
-  char kept[MAX_KEPT][MAX_PART]; /* texts of the substitution candidates */
+  char kept[MAX_KEPT][MAX_PART]; /* names of the substitution candidates */
 } reader;
 
 static bool put(reader *r, const char *text, size_t size)

@@ -111,7 +111,7 @@ typedef struct kiln__cpu_fault_info {
   uint32_t bytes;
   kiln__cpu_space space; /* state space of the access */
   bool write;
-  /* text of a failed assertion, or the waiting threads of a deadlock */
+  /* message of a failed assertion, or the waiting threads of a deadlock */
   char text[1024];
 } kiln__cpu_fault_info;
 
@@ -145,7 +145,7 @@ struct kiln__cpu_grid {
   /* set after a fault or a cancellation; every worker then returns */
   atomic_bool stopped;
   kiln__cpu_fault_info fault;
-  /* bytes of malloc() in kernels: in use, and at most */
+  /* bytes in use by malloc() in kernels, and the limit in bytes */
   uint64_t heap_bytes, heap_limit;
 };
 

@@ -1,6 +1,6 @@
-/* nvrtc.c -- a shim that replaces NVRTC for programs that run on the CPU device.
- * A program that requests machine code receives the PTX instead, which NVRTC also
- * keeps for real targets. All other calls are forwarded to the real library.
+/* nvrtc.c -- a shim that replaces NVRTC for programs on the CPU device.
+ * A program that requests machine code receives the PTX instead, which NVRTC
+ * also keeps for real targets. All other calls go to the real library.
  *
  * KILN_EXEC_NVRTC  paths of real libraries, separated by ':'. The shim opens
  *                  the library with the name that the shim was loaded by, or
@@ -104,7 +104,7 @@ EXPORT const char *nvrtcGetErrorString(int result);
 const char *nvrtcGetErrorString(int result)
 {
   return the_real()->nvrtcGetErrorString == NULL
-             ? "NVRTC_ERROR_INTERNAL_ERROR: no NVRTC behind Kiln's"
+             ? "NVRTC_ERROR_INTERNAL_ERROR: Kiln's shim found no NVRTC library"
              : real.nvrtcGetErrorString(result);
 }
 

@@ -1,9 +1,9 @@
 /* init_check.c -- finds reads of memory that was never written.
  *
  * A bitmap with one bit per byte records whether the byte was written by a
- * kernel, a copy or a fill. There is one bitmap per allocation, which exists as
- * long as the allocation (see address_space.h). There is also one per shared
- * memory of a block, which exists as long as the block. */
+ * kernel, a copy or a fill. Each allocation has a bitmap that exists as long as
+ * the allocation (see address_space.h). The shared memory of each block has a
+ * bitmap that exists as long as the block. */
 #include "watch_state.h"
 
 #include <string.h>

@@ -86,8 +86,9 @@ static void add(kiln_cpu_counters *c, const kiln__cpu_insn *in,
 }
 
 /* Source lines in the order of their first instruction. A linear search from
- * the end finds a line again. This is fast: consecutive instructions mostly
- * belong to one line, and a kernel has a few hundred lines at most. */
+ * the end finds the entry of a line. The search is short: consecutive
+ * instructions mostly belong to the same source line, and a kernel has at most
+ * a few hundred lines. */
 typedef struct lines {
   kiln_cpu_counters *items;
   size_t n, capacity;

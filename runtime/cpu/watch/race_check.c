@@ -372,7 +372,7 @@ static void each_word(word_fn *fn, const touch *t, uint32_t lane,
 }
 
 /* Checks all lanes before any lane is recorded, since lanes of one instruction
- * do not race with each other here. */
+ * do not race with each other in this check. */
 void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                            const kiln__cpu_insn *in, kiln__cpu_space space,
                            const uint64_t *address, uint32_t mask,

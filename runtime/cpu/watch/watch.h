@@ -39,8 +39,9 @@ typedef enum kiln__cpu_access {
   KILN__ACCESS_ATOMIC
 } kiln__cpu_access;
 
-/* Begin and end the shadow state of a block. The first function returns false
- * if there is no memory; the block then runs unchecked. */
+/* The first function begins the shadow state of a block, the second ends the
+ * state. The first function returns false if there is no memory; the block then
+ * runs unchecked. */
 bool kiln__cpu_watch_block_begin(kiln__cpu_block *block);
 void kiln__cpu_watch_block_end(kiln__cpu_block *block);
 /* Reports that these warps of the block completed a barrier, which orders their

@@ -62,12 +62,13 @@ struct CUgraph_st {
   struct kiln__cpu_held *held; /* user objects that the graph keeps alive */
 };
 
-/* Makes a shared object with one reference from `work` and takes ownership of
- * the work. Returns NULL if there is no memory; then the caller still owns the
+/* Wraps `work` in a kiln__cpu_shared with one reference, which then owns the
+ * work. Returns NULL if there is no memory; then the caller still owns the
  * work. */
 kiln__cpu_shared *kiln__cpu_share(kiln__cpu_work *work);
-/* The first function adds a reference, the second drops one. Both accept NULL
- * and then do nothing. The last drop frees the work. */
+/* Functions on the reference count of shared work. The first function adds a
+ * reference, the second drops one. Both accept NULL and then do nothing. The
+ * last drop frees the work. */
 kiln__cpu_shared *kiln__cpu_share_hold(kiln__cpu_shared *shared);
 void kiln__cpu_share_drop(kiln__cpu_shared *shared);
 
@@ -94,9 +95,9 @@ bool kiln__cpu_node_depend(CUgraphNode node, CUgraphNode before);
 bool kiln__cpu_node_undepend(CUgraphNode node, CUgraphNode before);
 /* Returns the graph's node with this number, or NULL if there is none. */
 CUgraphNode kiln__cpu_node_numbered(CUgraph graph, uint64_t number);
-/* Returns whether `node` is one of the `n` nodes of `of`, or one of those `n`
- * nodes depends on `node`, directly or through other nodes. Also returns false
- * if there is no memory. */
+/* Returns true if `node` is one of the `n` nodes of `of`, or if one of these
+ * nodes depends on `node`, directly or through other nodes. Returns false
+ * otherwise, and if there is no memory. */
 bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
                             const CUgraphNode *of, size_t n);
 /* Stores a topological order of the nodes in an array that the caller frees
@@ -149,22 +150,25 @@ void kiln__cpu_capture_node_done(void);
 /* Returns whether this stream captures. Returns false if `handle` is not a
  * stream. */
 bool kiln__cpu_is_capturing(CUcontext context, CUstream handle);
-/* Checks that a stream or context may be waited for or queried during captures.
- * Callers call this function before the wait or the query. */
+/* Checks whether captures allow that the program waits for a stream or a
+ * context, or queries it. These functions are called before the wait or the
+ * query. */
 CUresult kiln__cpu_capture_sync(CUstream stream);
 CUresult kiln__cpu_capture_sync_context(CUcontext context);
-/* Called before an event is recorded, or before a stream waits for an event.
- * *taken is true if the operation became part of a capture; the caller then has
- * nothing left to do. */
+/* Handle event records, and waits of a stream for an event, during a capture.
+ * They are called before the operation. If the operation became part of a
+ * capture, *taken is true and the caller has nothing left to do. */
 CUresult kiln__cpu_capture_record(CUevent event, CUstream stream,
                                   unsigned flags, bool *taken);
 CUresult kiln__cpu_capture_wait(CUstream stream, CUevent event, unsigned flags,
                                 bool *taken);
-/* Called before the program queries an event or waits for it. Returns
- * CUDA_ERROR_CAPTURED_EVENT if the event's last record was captured. */
+/* Checks whether captures allow that the program queries an event or waits for
+ * the event. Returns CUDA_ERROR_CAPTURED_EVENT if the event's last record was
+ * captured. */
 CUresult kiln__cpu_capture_event(CUevent event);
-/* Called when a stream is destroyed. A capture that the stream began ends; a
- * capture that the stream joined continues without the stream. */
+/* Removes a stream that is being destroyed from its capture. A capture that the
+ * stream began ends; a capture that the stream joined continues without the
+ * stream. */
 void kiln__cpu_capture_forget(CUstream stream);
 
 /* Releases cached memory above each pool's release threshold. Called when the

@@ -69,7 +69,7 @@ CUresult kiln__cpu_graphClone(CUgraph *clone, CUgraph original)
     return CUDA_ERROR_INVALID_VALUE;
   lock_graphs();
   if (has_memory(original))
-    /* the addresses of alloc nodes belong to one graph */
+    /* not supported, since the addresses of alloc nodes belong to one graph */
     rc = CUDA_ERROR_NOT_SUPPORTED;
   else
     g = kiln__cpu_graph_copy(original, false);

@@ -3,8 +3,8 @@
 
 /* Estimates the number of registers per thread that ptxas would allocate. The
  * estimate is the largest number of registers that are live at once. It is
- * bounded by the maximum per thread, and by the number that the largest block
- * leaves per thread. */
+ * bounded by the maximum number of registers per thread, and by the number of
+ * registers per thread that is left in the largest block. */
 int kiln__cpu_function_registers(const kiln__cpu_code *code,
                                  const kiln__cpu_limits *l)
 {

@@ -161,7 +161,7 @@ static CUresult check_head(const kiln__cpu_ptx_head *head, int arch,
     kiln__buf_format(
         log,
         "PTX .target sm_%d%.1s does not run on capability %d.%d; set "
-        "arch of the CPU device, or compile for less\n",
+        "arch of the CPU device, or compile for an older target\n",
         head->target, head->suffix == 0 ? "" : &head->suffix, arch / 10,
         arch % 10);
     return CUDA_ERROR_NO_BINARY_FOR_GPU;

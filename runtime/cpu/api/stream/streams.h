@@ -152,9 +152,10 @@ CUresult kiln__cpu_stream_of(CUcontext context, CUstream handle, CUstream *out);
 CUresult kiln__cpu_queue_add(CUstream stream, kiln__cpu_work *work,
                              kiln__cpu_how how, kiln__cpu_mark *const *after,
                              size_t n, kiln__cpu_mark **out);
-/* Returns an array of marks that are done when all work issued so far is done.
- * Each entry holds a reference. kiln__cpu_marks_wait() drops the references and
- * frees the array. Returns NULL if there is no memory. */
+/* Returns an array of marks that are done when all work issued so far to the
+ * context or stream is done. Each entry holds a reference.
+ * kiln__cpu_marks_wait() drops the references and frees the array. Returns NULL
+ * if there is no memory. */
 kiln__cpu_mark **kiln__cpu_marks_of_context(CUcontext context, size_t *n);
 kiln__cpu_mark **kiln__cpu_marks_of_stream(CUstream stream, size_t *n);
 /* Waits for the marks, drops their references and frees the array. */
