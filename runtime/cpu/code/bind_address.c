@@ -1,17 +1,17 @@
-/* bind_address.c -- binds operands in brackets: [register + offset], [variable
- * + offset].
+/* bind_address.c -- binds address operands: [register + offset] and [variable +
+ * offset].
  *
- * A displacement becomes `imm` of the instruction, so that no addition is
- * emitted. Variables in .shared, .param and .local lie at fixed offsets, which
- * become constants or displacements. A variable in .global or .const has no
- * address before the module is loaded, so it becomes a constant that is filled
- * in when a frame is made. */
+ * A displacement becomes the `imm` field of the instruction, so that no
+ * addition is emitted. Variables in .shared, .param and .local have fixed
+ * offsets, which become constants or displacements. The address of a variable
+ * in .global or .const is unknown until the module is loaded. Such an address
+ * becomes a constant that is filled when a frame is created. */
 #include "bind.h"
 
 #include <string.h>
 
-/* Returns a constant for the address of a variable, which must not be in
- * .local. */
+/* Returns a constant that holds the address of a variable. The variable must
+ * not be in .local. */
 int32_t kiln__cpu_address_constant(kiln__cpu_lower *l,
                                    const kiln__cpu_ptx_variable *v,
                                    uint8_t bytes, int64_t offset)
@@ -42,7 +42,7 @@ bool kiln__cpu_is_reference(const kiln__cpu_ptx_variable *v)
 static bool space_fits(kiln__cpu_space want, const kiln__cpu_ptx_variable *v,
                        bool local)
 {
-  /* Constant memory is not part of the generic address window. */
+  /* Generic addresses do not include constant memory. */
   switch (want) {
   case KILN__SPACE_SHARED:
   case KILN__SPACE_SHARED_CLUSTER:

@@ -1,12 +1,14 @@
-/* bind_shape.c -- compares the number and the kinds of a statement's operands
- * with a row of ops.def. Several rows may match an opcode; the first whose
- * shapes fit is taken. Types are checked afterwards, so that a wrong type is
- * reported as such and does not select another row. */
+/* bind_shape.c -- checks whether the number and the shapes of a statement's
+ * operands match a row of ops.def.
+ *
+ * Several rows may match an opcode. The first row whose shapes match is
+ * selected. Operand types are checked afterwards, so that a wrong type is
+ * reported as a type mismatch and does not select another row. */
 #include "bind.h"
 
 #include <string.h>
 
-/* ---- Shapes -------------------------------------------------------------- */
+/* ---- Shapes of operands -------------------------------------------------- */
 
 const kiln__cpu_ptx_variable *
 kiln__cpu_variable_of(const kiln__cpu_ptx_operand *o)
@@ -78,7 +80,7 @@ static bool shape_fits(const kiln__cpu_form *f, const kiln__cpu_insn *in,
     return vector;
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:
-    if (kiln__cpu_data_count(f, in) == 1 && !vector) /* .x1: {r} */
+    if (kiln__cpu_data_count(f, in) == 1 && !vector) /* .x1 requires {r} */
       return in->sub2 != 1 && (is_source(o) || o->kind == KILN__OPERAND_SINK);
     return vector || kiln__cpu_is_register(o);
   case KILN__SHAPE_PACK:
@@ -99,8 +101,8 @@ bool kiln__cpu_wants_mask(const kiln__cpu_row *row, const kiln__cpu_insn *in)
          (in->flags & KILN__ALIGNED) == 0;
 }
 
-/* Whether the statement writes this operand. `left` counts the operands not yet
- * taken. */
+/* Returns whether the statement contains the operand that `f` describes. `left`
+ * is the number of operands that are not yet bound. */
 bool kiln__cpu_is_present(const kiln__cpu_form *f, const kiln__cpu_insn *in,
                           uint32_t left)
 {
@@ -111,7 +113,8 @@ bool kiln__cpu_is_present(const kiln__cpu_form *f, const kiln__cpu_insn *in,
   return left > 0;
 }
 
-/* A %T operand is neither a literal nor a register of integer or float type. */
+/* Returns whether an operand is valid for a %T form: neither a literal nor a
+ * register of integer or float type. */
 static bool strict_fits(const kiln__cpu_form *f, const kiln__cpu_ptx_operand *o)
 {
   if (!f->strict)

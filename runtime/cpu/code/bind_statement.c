@@ -1,6 +1,6 @@
 /* bind_statement.c -- binds all operands of a statement to the fields of an
- * instruction, in the order of the row's operand column. Each kind of operand
- * has its function in one of the other bind_ files. */
+ * instruction, in the order of the row's operand column. The other bind_ files
+ * contain one function for each shape of operand. */
 #include "bind.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static bool bind_targets(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
   return true;
 }
 
-/* ---- All of a statement -------------------------------------------------- */
+/* ---- Operands of a statement --------------------------------------------- */
 
 static bool bind_one(kiln__cpu_binder *k, const kiln__cpu_form *f,
                      const kiln__cpu_ptx_operand *o)

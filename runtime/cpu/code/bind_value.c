@@ -1,7 +1,9 @@
 /* bind_value.c -- binds operands that are one value per lane: registers,
  * literals, special registers, and addresses of variables and functions.
- * Everything but a register becomes a constant, a slot that is filled when the
- * frame is made; clocks and stack addresses change, so an instruction computes
+ *
+ * A register becomes a virtual register. Most other operands become constants,
+ * which are slots that are filled when the frame is created. The values of
+ * clocks and stack addresses change while a block runs, so instructions compute
  * them. */
 #include "bind.h"
 
@@ -55,8 +57,8 @@ kiln__cpu_ptx_type kiln__cpu_type_of(const kiln__cpu_binder *k, uint8_t type)
   }
 }
 
-/* Checks that an operand is a scalar register that suits the type. Its own type
- * goes to *have. */
+/* Checks that the operand is a scalar register that accepts type `want`. *have
+ * receives the declared type of the register. */
 bool kiln__cpu_check_register(kiln__cpu_binder *k,
                               const kiln__cpu_ptx_operand *o, uint8_t want,
                               bool wider, kiln__cpu_ptx_type *have)
@@ -103,13 +105,13 @@ typedef struct named_register {
   kiln__cpu_ptx_type type;
 } named_register;
 
-/* Special registers that do not change during a block, by
- * kiln__cpu_special_register. */
+/* The special registers that do not change while a warp runs a block, indexed
+ * by kiln__cpu_special_register. */
 static const named_register specials[] = {
 #define KILN__SPECIAL(name, text, type) {text, KILN__##type},
 #include "../ptx/special_registers.def"
 };
-/* Clocks, in the order of `sub` of mov_clock. */
+/* The clock registers. The index in this table is `sub` of mov_clock. */
 static const named_register clocks[] = {
 #define KILN__SPECIAL_CLOCK(text, type) {text, KILN__##type},
 #include "../ptx/special_registers.def"
@@ -134,12 +136,12 @@ static kiln__cpu_ptx_type special_type(kiln__cpu_slice s)
     if (kiln__cpu_slice_is(s, clocks[i].text))
       return clocks[i].type;
   }
-  /* pm0_64 and the like; what is left is refused by its name. */
+  /* Only pm0_64 to pm7_64 are 64-bit here. The caller rejects unknown names. */
   return s.size == 6 && memcmp(s.data + 3, "_64", 3) == 0 ? KILN__B64
                                                           : KILN__B32;
 }
 
-/* Turns a mov into the instruction of another row. */
+/* Turns the mov instruction into an instruction of another row of ops.def. */
 static bool become(kiln__cpu_binder *k, kiln__cpu_op op, int64_t imm)
 {
   k->in->op = (uint16_t)op;
@@ -149,8 +151,9 @@ static bool become(kiln__cpu_binder *k, kiln__cpu_op op, int64_t imm)
   return true;
 }
 
-/* Reads a clock. The mov itself does it; where the mov splits the value into a
- * vector, an instruction before it reads the clock. */
+/* Binds a clock register. A plain mov becomes the instruction that reads the
+ * clock. A mov that splits the value into a vector keeps its row, and an
+ * inserted instruction reads the clock first. */
 static bool clock_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
                         uint8_t bytes, uint8_t clock)
 {
@@ -216,7 +219,7 @@ static bool special(kiln__cpu_binder *k, const kiln__cpu_form *f,
 
 /* ---- Addresses of variables and functions as values ---------------------- */
 
-/* Binds a symbol that is not a register, where mov or cvta reads a value. */
+/* Binds the address of a variable or function as the source of mov or cvta. */
 static bool symbol_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
                          const kiln__cpu_ptx_operand *o)
 {
@@ -351,7 +354,7 @@ bool kiln__cpu_check_range(kiln__cpu_binder *k, const kiln__cpu_form *f,
 
   if (o->kind != KILN__OPERAND_INTEGER)
     return true;
-  /* ptxas takes the numbers of barriers and threads modulo 2^32. */
+  /* ptxas reduces barrier numbers and thread counts modulo 2^32. */
   if (k->row->kind == KILN__KIND_BARRIER)
     value = (uint32_t)value;
   if (f->most != 0 && value > most)
@@ -415,7 +418,8 @@ bool kiln__cpu_bind_dest_to(kiln__cpu_binder *k, uint8_t type, bool wider,
   return true;
 }
 
-/* Of a|p either may be discarded, but not both. Some rows need the first. */
+/* Checks a destination pair a|p. Either register may be `_`, but not both. The
+ * form may require one of them. */
 static bool check_pair(kiln__cpu_binder *k, const kiln__cpu_form *f,
                        const kiln__cpu_ptx_operand *o)
 {

@@ -1,12 +1,14 @@
 /* bind_vector.c -- binds operands of several registers: {a, b, c, d} of loads,
  * stores and mov, and the handles, coordinates and gradients of textures and
- * surfaces. The slots go to arrays in the arena, `vec` for data and `vec2` for
+ * surfaces.
+ *
+ * The slots are stored in arrays in the arena: `vec` for data, `vec2` for
  * coordinates. */
 #include "bind.h"
 
 #include <string.h>
 
-/* ---- Vectors ------------------------------------------------------------- */
+/* ---- Vector operands ----------------------------------------------------- */
 
 const int32_t *kiln__cpu_keep_vector(kiln__cpu_binder *k, const int32_t *ids,
                                      uint32_t n)
@@ -21,8 +23,8 @@ const int32_t *kiln__cpu_keep_vector(kiln__cpu_binder *k, const int32_t *ids,
   return vec;
 }
 
-/* Binds one element that is read: a register, or a literal, which takes the
- * width of the registers beside it. */
+/* Binds one element of a source vector: a register or a literal. A literal
+ * takes the width of the vector's registers. */
 static bool element_in(kiln__cpu_binder *k, const kiln__cpu_form *f,
                        uint8_t type, const kiln__cpu_ptx_operand *o,
                        int32_t *id)
@@ -42,7 +44,8 @@ static bool element_in(kiln__cpu_binder *k, const kiln__cpu_form *f,
   return true;
 }
 
-/* Checks that all elements of {a, b} have one type. */
+/* Checks that all elements of a vector operand such as {a, b} have the same
+ * type. */
 static bool same_types(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
 {
   kiln__cpu_ptx_type first = KILN__NONE;
@@ -83,7 +86,8 @@ static bool whole_register(kiln__cpu_binder *k, const kiln__cpu_form *f,
   return true;
 }
 
-/* Returns the bytes of the first register of a vector; 0 if there is none. */
+/* Returns the size in bytes of the first register in a vector operand, or 0 if
+ * the operand contains no register. */
 static uint8_t register_bytes(const kiln__cpu_ptx_operand *o)
 {
   for (uint32_t i = 0; i < o->n_items; i++) {
@@ -152,7 +156,8 @@ static kiln__cpu_ptx_type part_type(uint8_t bytes)
                       : KILN__NONE;
 }
 
-/* Binds {lo, hi} of mov, which joins or splits a value. */
+/* Binds the {lo, hi} operand of a mov that packs two values into one or unpacks
+ * one value into two. */
 bool kiln__cpu_bind_pack(kiln__cpu_binder *k, const kiln__cpu_form *f,
                          const kiln__cpu_ptx_operand *o)
 {
@@ -175,7 +180,7 @@ bool kiln__cpu_bind_pack(kiln__cpu_binder *k, const kiln__cpu_form *f,
   return k->in->vec != NULL;
 }
 
-/* ---- Textures ------------------------------------------------------------ */
+/* ---- Textures and surfaces ----------------------------------------------- */
 
 static bool add_one(kiln__cpu_binder *k, const kiln__cpu_form *f, uint8_t type,
                     const kiln__cpu_ptx_operand *o)
@@ -185,8 +190,8 @@ static bool add_one(kiln__cpu_binder *k, const kiln__cpu_form *f, uint8_t type,
   return element_in(k, f, type, o, &k->more[k->n_more++]);
 }
 
-/* Appends a vector of exactly `n` elements to vec2. The first may be a layer. A
- * vector of one may be a scalar register. */
+/* Appends a vector operand of exactly `n` elements to vec2. The first element
+ * may be a layer index. If `n` is 1, the operand may be a scalar register. */
 static bool add_vector(kiln__cpu_binder *k, const kiln__cpu_form *f,
                        const kiln__cpu_ptx_operand *o, uint8_t n, bool layer)
 {
@@ -216,8 +221,8 @@ bool kiln__cpu_bind_gradient(kiln__cpu_binder *k, const kiln__cpu_form *f,
   return add_vector(k, f, o, f->geometry->gradient, false);
 }
 
-/* Binds the handle of a texture, sampler or surface: a variable or a 64-bit
- * register. */
+/* Binds the handle of a texture, sampler or surface. The handle is a variable
+ * or a 64-bit register. */
 static bool bind_handle(kiln__cpu_binder *k, const kiln__cpu_form *f,
                         const kiln__cpu_ptx_operand *o)
 {

@@ -1,7 +1,8 @@
-/* build_program.c -- makes a program from parsed PTX: runs the steps that
- * code_build.h lists, in order, and owns the result. kiln__cpu_program_link()
- * takes several PTX texts, as cuLink does. A mistake in one function does not
- * stop the others from being checked. */
+/* build_program.c -- makes a program from parsed PTX modules. It runs the
+ * phases that code_build.h lists, in that order, and owns the result.
+ *
+ * kiln__cpu_program_link() links several PTX modules, as cuLink does. After a
+ * mistake in one function, the other functions are still checked. */
 #include "code_build.h"
 
 #include <string.h>
@@ -24,7 +25,7 @@ static void set_bounds(kiln__cpu_code *code, const kiln__cpu_ptx_function *fn)
   code->explicit_cluster = fn->explicit_cluster;
 }
 
-/* ---- Making -------------------------------------------------------------- */
+/* ---- Making a program ---------------------------------------------------- */
 
 static kiln_status build(kiln__cpu_build *b)
 {
@@ -38,8 +39,8 @@ static kiln_status build(kiln__cpu_build *b)
     KILN_TRY(kiln__cpu_place_locals(b, i));
     set_bounds(&b->program->functions[i], b->functions[i]);
   }
-  /* A call copies its arguments to the layout of a declaration. The layouts of
-   * all declarations of a function are equal. */
+  /* A call copies its arguments to the parameter layout of a declaration of the
+   * callee. All declarations of a function have the same layout. */
   for (uint32_t p = 0; p < b->n_parts; p++) {
     for (uint32_t i = 0; i < b->parts[p]->n_functions; i++) {
       kiln__cpu_ptx_function *fn = b->parts[p]->functions[i];
@@ -85,7 +86,8 @@ static kiln_status end_messages(kiln__cpu_build *b, kiln_status st)
   return st;
 }
 
-/* Takes the parts over at once, so that they are freed on every path. */
+/* Creates the program and takes ownership of the parts immediately, so that
+ * they are freed on every path. */
 static kiln__cpu_program *
 own_parts(const kiln_allocator *a, kiln__cpu_ptx_module *const *parts, size_t n)
 {
@@ -160,7 +162,7 @@ void kiln__cpu_program_free(kiln__cpu_program *program)
   kiln__free(&a, program);
 }
 
-/* ---- Use ----------------------------------------------------------------- */
+/* ---- Lookup and handlers ------------------------------------------------- */
 
 const kiln__cpu_code *kiln__cpu_program_entry(const kiln__cpu_program *program,
                                               const char *name)

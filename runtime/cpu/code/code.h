@@ -1,16 +1,19 @@
-/* code.h -- checked PTX in a form that runs: functions of instructions whose
- * operands are slots of a warp's register frame.
+/* code.h -- the executable form of checked PTX: functions are arrays of
+ * instructions, and the operands of an instruction are slots of the warp's
+ * register frame.
  *
- * A slot holds one value per lane: 32 uint32_t (128 bytes) for predicates and
- * everything up to 32 bits, 32 uint64_t (256 bytes) for 64 bits.
+ * A slot holds one value per lane. It has 32 elements of type uint32_t (128
+ * bytes) for predicates and values of up to 32 bits, or 32 elements of type
+ * uint64_t (256 bytes) for 64-bit values.
  *   - A lane of a predicate is 0 or ~0u.
- *   - A lane of fewer than 32 bits has zeros above them.
- * Immediates, and special registers that do not change during a block, are
- * slots too (constants), filled when a frame is made. So no handler looks at
- * the kind of an operand. Registers share slots where they are not alive at
- * once.
+ *   - A lane of a value narrower than 32 bits has zeros in the upper bits.
+ * Immediates, and special registers that do not change while a block runs, also
+ * have slots. These slots are the constants of the function and are filled when
+ * a frame is created. A handler therefore never has to distinguish kinds of
+ * operands. Two registers share a slot if they are never live at the same time.
  *
- * A program is read-only while it runs; any number of threads may run it. */
+ * A program is read-only while it runs, so any number of threads may run the
+ * same program. */
 #ifndef KILN_CPU_CODE_H
 #define KILN_CPU_CODE_H
 
@@ -23,7 +26,7 @@ typedef struct kiln__cpu_insn kiln__cpu_insn;
 typedef struct kiln__cpu_code kiln__cpu_code;
 typedef void kiln__cpu_handler(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 
-/* One enumerator per row of ops.def: KILN__OP_add_f32. */
+/* One enumerator per row of ops.def, for example KILN__OP_add_f32. */
 typedef enum kiln__cpu_op {
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
   KILN__OP_##name,
@@ -32,26 +35,30 @@ typedef enum kiln__cpu_op {
   KILN__N_OPS
 } kiln__cpu_op;
 
-/* What the schedulers do with an instruction. */
+/* How the schedulers execute an instruction. `fn` is the handler of the
+ * instruction. */
 typedef enum kiln__cpu_kind {
-  KILN__KIND_SIMPLE = 0, /* fn on the active lanes, then the next instruction */
-  KILN__KIND_WARP,       /* waits until the lanes in its member mask arrive
-                            (shfl.sync, vote.sync, match.sync, redux.sync,
-                            bar.warp.sync, .aligned forms), then fn. The mask
-                            is slot `e`; -1: no .sync, the lanes present */
-  KILN__KIND_YIELD,      /* fn, then another group may run (nanosleep, mbarrier
-                            tests, atom.cas, volatile and relaxed loads) */
-  KILN__KIND_BRANCH,     /* to `target` */
-  KILN__KIND_SWITCH,     /* brx.idx: index slot a, targets in vec */
-  KILN__KIND_CALL,       /* callee or, with slot a, a function's address */
+  /* Calls fn for the active lanes and continues with the next instruction. */
+  KILN__KIND_SIMPLE = 0,
+  /* Waits until all lanes of the member mask have arrived and then calls fn
+   * (shfl.sync, vote.sync, match.sync, redux.sync, bar.warp.sync, .aligned
+   * forms). Slot `e` holds the member mask. If `e` is -1, the instruction has
+   * no .sync, and fn applies to the lanes that are present. */
+  KILN__KIND_WARP,
+  /* Calls fn. The scheduler may then switch to another group of lanes
+   * (nanosleep, mbarrier tests, atom.cas, volatile and relaxed loads). */
+  KILN__KIND_YIELD,
+  KILN__KIND_BRANCH, /* branch to the instruction with index `target` */
+  KILN__KIND_SWITCH, /* brx.idx: slot a holds the index, vec the targets */
+  KILN__KIND_CALL,   /* call of a known function, or of the address in slot a */
   KILN__KIND_RETURN,
   KILN__KIND_EXIT,
-  KILN__KIND_TRAP,    /* trap, brkpt */
-  KILN__KIND_BARRIER, /* bar, barrier of the block: sub, a, b; see ops */
-  KILN__KIND_CLUSTER  /* barrier.cluster.arrive, .wait */
+  KILN__KIND_TRAP,    /* trap and brkpt */
+  KILN__KIND_BARRIER, /* bar and barrier of the block; see ops/control.def */
+  KILN__KIND_CLUSTER  /* barrier.cluster.arrive and barrier.cluster.wait */
 } kiln__cpu_kind;
 
-/* Classes for counters. */
+/* The classes of instructions that the counters distinguish. */
 #define KILN__CLASSES(X)                                                       \
   X(MOVE, "move")                                                              \
   X(INTEGER, "integer")                                                        \
@@ -89,13 +96,14 @@ typedef enum kiln__cpu_class {
 } kiln__cpu_class;
 
 typedef enum kiln__cpu_round {
-  KILN__ROUND_NONE = 0, /* not written: .rn for arithmetic */
+  /* No rounding modifier; arithmetic then rounds as with .rn. */
+  KILN__ROUND_NONE = 0,
   KILN__ROUND_N,
   KILN__ROUND_Z,
   KILN__ROUND_M,
   KILN__ROUND_P,
-  KILN__ROUND_NA, /* .rna */
-  KILN__ROUND_NI, /* .rni: to an integral value */
+  KILN__ROUND_NA, /* rounding modifier .rna */
+  KILN__ROUND_NI, /* .rni: rounds to an integral value */
   KILN__ROUND_ZI,
   KILN__ROUND_MI,
   KILN__ROUND_PI
@@ -123,7 +131,8 @@ typedef enum kiln__cpu_cmp {
   KILN__CMP_NAN
 } kiln__cpu_cmp;
 
-/* .and .or .xor of setp and set; also operations of atom, red, redux. */
+/* The Boolean operations .and, .or and .xor of setp and set, and the operations
+ * of the same names of atom, red and redux. */
 typedef enum kiln__cpu_bool {
   KILN__BOOL_NONE = 0,
   KILN__BOOL_AND,
@@ -151,181 +160,207 @@ typedef enum kiln__cpu_scope_of {
   KILN__SCOPE_SYS
 } kiln__cpu_scope_of;
 
-/* Flags of an instruction. */
+/* Flags in the `flags` field of an instruction. */
 enum {
   KILN__FTZ = 1 << 0,
   KILN__SAT = 1 << 1,
   KILN__APPROX = 1 << 2,
-  KILN__NAN = 1 << 3,     /* .NaN of min, max */
-  KILN__XORSIGN = 1 << 4, /* .xorsign.abs */
+  KILN__NAN = 1 << 3,     /* modifier .NaN of min and max */
+  KILN__XORSIGN = 1 << 4, /* modifier .xorsign.abs */
   KILN__RELU = 1 << 5,
-  KILN__WIDE_A = 1 << 6,  /* address slot a is 64-bit */
-  KILN__SYNC = 1 << 7,    /* .sync */
-  KILN__ALIGNED = 1 << 8, /* .aligned */
-  KILN__UNI = 1 << 9,     /* .uni */
+  KILN__WIDE_A = 1 << 6,  /* slot a holds a 64-bit address */
+  KILN__SYNC = 1 << 7,    /* modifier .sync */
+  KILN__ALIGNED = 1 << 8, /* modifier .aligned */
+  KILN__UNI = 1 << 9,     /* modifier .uni */
   KILN__GUARD_NOT = 1 << 10,
-  KILN__NC = 1 << 11,       /* ld.global.nc */
-  KILN__CARRY = 1 << 12,    /* .cc: writes the carry flag */
-  KILN__NEGATE_B = 1 << 13, /* the !T operand of the row is negated (!p); other
-                               negated operands have a not before them */
-  KILN__OOB = 1 << 14,      /* .oob of fma */
+  KILN__NC = 1 << 11,    /* modifier .nc of ld.global */
+  KILN__CARRY = 1 << 12, /* .cc: the instruction writes the carry flag */
+  /* The !T operand of the row is negated (!p). For other negated operands, a
+   * `not` instruction is emitted in front of the instruction. */
+  KILN__NEGATE_B = 1 << 13,
+  KILN__OOB = 1 << 14, /* modifier .oob of fma */
   KILN__NOINC = 1 << 15,
-  KILN__JOIN = 1 << 16,      /* some branch's reconvergence point */
-  KILN__WIDE_B = 1 << 17,    /* the slot of a second address is 64-bit */
-  KILN__SATFINITE = 1 << 18, /* .satfinite: the largest number, no infinity */
-  KILN__TO = 1 << 19         /* cvta.to */
+  KILN__JOIN = 1 << 16,   /* reconvergence point of at least one branch */
+  KILN__WIDE_B = 1 << 17, /* the second address is 64-bit */
+  /* .satfinite: infinity becomes the largest finite value */
+  KILN__SATFINITE = 1 << 18,
+  KILN__TO = 1 << 19 /* modifier .to of cvta */
 };
 
-/* One instruction, ready to run. Read-only while running. */
+/* One executable instruction. It is read-only while the program runs. */
 struct kiln__cpu_insn {
-  kiln__cpu_handler *fn; /* of the instruction set that the launch uses */
-  int32_t d, d2;         /* written slots (byte offsets in the frame), or -1 */
-  int32_t a, b, c, e;    /* read slots, or -1 */
-  int32_t guard;         /* predicate slot or -1 */
+  /* Handler for the host instruction set of the launch. */
+  kiln__cpu_handler *fn;
+  int32_t d, d2; /* destination slots as byte offsets in the frame, or -1 */
+  int32_t a, b, c, e; /* source slots, or -1 */
+  int32_t guard;      /* slot of the guard predicate, or -1 */
   uint32_t flags;
-  /* Slots of the data of .v2, .v4 and .v8, of mov's {lo, hi}, and of the
-   * results of tex; -1 for `_`. */
+  /* Slots of the data of .v2, .v4 and .v8, of the elements of mov's {lo, hi},
+   * and of the results of tex. An element is -1 for `_`. */
   const int32_t *vec;
-  /* Textures and surfaces: slots of the coordinates, then of the level or
-   * the gradients. */
+  /* For textures and surfaces: the slots of the coordinates, followed by the
+   * slots of the level of detail or of the gradients. */
   const int32_t *vec2;
-  int64_t imm;     /* address displacement, or the op's immediate */
-  int64_t imm2;    /* of a second address; or an immediate beside one */
-  uint32_t target; /* branches: index; calls: index in the module's
-                            functions */
-  uint32_t join;   /* divergent branches: where paths meet again, or
-                            UINT32_MAX: never */
-  uint32_t index;  /* of this instruction in its function */
-  uint16_t op;     /* kiln__cpu_op */
-  uint8_t kind;    /* kiln__cpu_kind */
-  uint8_t klass;   /* kiln__cpu_class; memory: by the state space */
+  int64_t imm; /* address displacement, or immediate operand */
+  /* Displacement of a second address, or second immediate operand. */
+  int64_t imm2;
+  /* Branches: index of the target instruction. Calls: index of the callee in
+   * the program's functions. */
+  uint32_t target;
+  /* Divergent branches: index of the instruction at which the paths reconverge.
+   * UINT32_MAX means that the paths never reconverge. */
+  uint32_t join;
+  uint32_t index; /* index of this instruction in its function */
+  uint16_t op;    /* value of kiln__cpu_op */
+  uint8_t kind;   /* value of kiln__cpu_kind */
+  /* kiln__cpu_class; the state space decides for memory operations */
+  uint8_t klass;
   uint16_t n_vec, n_vec2;
-  uint8_t type,
-      type2;     /* kiln__cpu_ptx_type: the last type modifier, and the one
-                            before it: cvt.type2.type */
-  uint8_t bytes; /* memory: of one element */
+  /* `type` is the last type modifier, `type2` the one in front of it, as in
+   * cvt.type2.type. Both are values of kiln__cpu_ptx_type. */
+  uint8_t type, type2;
+  uint8_t bytes; /* memory operations: bytes per element */
   uint8_t round, cmp, boolop, space, sem, scope;
-  uint8_t sub;  /* the family's own modifier, see modifiers.def */
-  uint8_t sub2; /* and a second one */
-  /* Bytes of the destination register of ld and cvt, 2, 4 or 8. It may be
-   * wider than the type. */
+  uint8_t sub;  /* modifier specific to the mnemonic; see modifiers.def */
+  uint8_t sub2; /* second modifier specific to the mnemonic */
+  /* Size of the destination register of ld and cvt in bytes: 2, 4 or 8. The
+   * register may be wider than the type of the instruction. */
   uint8_t reg_bytes;
   uint8_t src_reg_bytes;
 };
 
 typedef enum kiln__cpu_const_kind {
-  KILN__CONST_VALUE,    /* value */
-  KILN__CONST_SPECIAL,  /* kiln__cpu_special_register number `value` */
-  KILN__CONST_ADDRESS,  /* address of module variable number `value` + addend */
+  KILN__CONST_VALUE,   /* `value` is the value itself */
+  KILN__CONST_SPECIAL, /* value of special register number `value` */
+  /* Address of module variable number `value`, plus addend. */
+  KILN__CONST_ADDRESS,
   KILN__CONST_FUNCTION, /* address of function number `value` */
-  KILN__CONST_DYNAMIC   /* first byte of dynamic shared memory + addend: known
-                           when a kernel is chosen */
+  /* Address of the first byte of dynamic shared memory, plus addend. The
+   * address is known only after a kernel has been chosen. */
+  KILN__CONST_DYNAMIC
 } kiln__cpu_const_kind;
 
-/* Initialisers of an instruction without operands. */
+/* Designated initialisers for an instruction without operands. */
 #define KILN__NO_SLOTS                                                         \
   .d = -1, .d2 = -1, .a = -1, .b = -1, .c = -1, .e = -1, .guard = -1,          \
   .join = UINT32_MAX
 
-/* A constant: a slot that receives its value when a frame is made. */
+/* A constant of a function: a slot that receives its value when a frame is
+ * created. */
 typedef struct kiln__cpu_const {
   int32_t slot;
-  uint8_t bytes; /* 4 or 8 */
+  uint8_t bytes; /* size of the value in bytes: 4 or 8 */
   kiln__cpu_const_kind kind;
   uint64_t value;
   int64_t addend;
 } kiln__cpu_const;
 
-/* Special registers that are constants of a warp within a block. */
+/* The special registers whose value does not change while a warp runs a block.
+ */
 typedef enum kiln__cpu_special_register {
 #define KILN__SPECIAL(name, text, type) KILN__SPECIAL_##name,
 #include "../ptx/special_registers.def"
   KILN__N_SPECIALS
 } kiln__cpu_special_register;
 
-/* A parameter in its function's parameter area. */
+/* The position of a parameter in the parameter area of its function, in bytes.
+ */
 typedef struct kiln__cpu_param {
   uint32_t offset, size, align;
-  const char *name; /* NUL-terminated */
+  const char *name; /* NUL-terminated name */
 } kiln__cpu_param;
 
-/* Where an instruction came from. */
+/* The source position of an instruction. */
 typedef struct kiln__cpu_line {
-  uint32_t ptx;        /* line of the PTX text */
-  uint32_t file, line; /* .loc; file 0: none */
+  uint32_t ptx;        /* line number in the PTX source */
+  uint32_t file, line; /* position from .loc; file is 0 if there is none */
 } kiln__cpu_line;
 
-/* Where an instruction is in the control flow. */
+/* The position of an instruction in the control flow graph. */
 typedef struct kiln__cpu_place {
-  /* Number of blocks that every path from here to the end passes. Paths to a
-   * trap are deeper than all others. */
+  /* Number of basic blocks that lie on every path from the instruction to the
+   * end of the function. Instructions on paths that end in a trap have larger
+   * depths than all others. */
   uint32_t depth;
-  /* Index of the next instruction of smaller depth, if no branch is taken.
-   * UINT32_MAX: a branch is always taken before. */
+  /* Index of the next instruction with a smaller depth if no branch is taken.
+   * UINT32_MAX means that a branch is always taken before such an instruction
+   * is reached. */
   uint32_t rise;
 } kiln__cpu_place;
 
-/* A function. */
+/* The code of one function. */
 struct kiln__cpu_code {
   const char *name;
-  uint32_t number; /* in the module's functions */
+  uint32_t number; /* index in the program's functions */
   bool entry;
-  /* False: declared only. Calls of it are system calls, or errors. */
+  /* False for a function that is only declared. A call of such a function is a
+   * system call or an error. */
   bool defined;
   kiln__cpu_insn *insns;
-  kiln__cpu_line *lines; /* by instruction */
-  /* Also by instruction. */
+  kiln__cpu_line *lines; /* one element per instruction */
+  /* One element per instruction. */
   kiln__cpu_place *places;
   uint32_t n_insns;
-  uint32_t frame_bytes; /* registers and constants, a multiple of 64 */
+  uint32_t frame_bytes; /* size of registers and constants, a multiple of 64 */
   const kiln__cpu_const *consts;
   uint32_t n_consts;
-  /* Per-lane stack: .local variables, .param variables of calls made from
-   * here, parameters and results of this function. Offsets are from the start
-   * of the call's part of the stack. */
+  /* Size of this function's part of the per-lane stack in bytes. The part holds
+   * .local variables, .param variables of calls that this function makes, and
+   * the parameters and results of this function. Offsets are relative to the
+   * start of the part. */
   uint32_t local_bytes;
-  const kiln__cpu_param *params,
-      *returns; /* entry: of the parameter buffer; else
-                                          within the callee's local part */
+  /* Parameters and results. For an entry, offsets are relative to the
+   * parameter buffer. For other functions, they are relative to the
+   * function's part of the stack. */
+  const kiln__cpu_param *params, *returns;
   uint32_t n_params, n_returns, param_bytes;
-  /* Set for entries only. They include all functions that the entry reaches. */
-  uint32_t static_shared; /* bytes; dynamic shared memory starts at the next
-                             multiple of dynamic_align */
+  /* The members below are set for entries only. Their values include all
+   * functions that the entry can call, directly or indirectly. */
+  /* Size of static shared memory in bytes. Dynamic shared memory starts at the
+   * next multiple of dynamic_align. */
+  uint32_t static_shared;
   uint32_t dynamic_align;
-  uint32_t reach_local; /* bytes of stack without recursion */
-  /* True also for indirect calls. reach_local is then a lower bound. */
+  uint32_t reach_local; /* stack size in bytes, without recursion */
+  /* True if the call graph is recursive or has indirect calls. In that case
+   * reach_local is a lower bound. */
   bool recursive;
-  uint32_t registers; /* 32-bit ones alive at once, for occupancy */
-  uint32_t barriers;  /* highest named barrier + 1 */
+  /* Maximum number of live 32-bit registers, for occupancy. */
+  uint32_t registers;
+  uint32_t barriers; /* highest barrier number + 1 */
   bool uses_barrier, uses_grid_sync;
-  uint32_t max_threads; /* of .maxntid or .reqntid; 1024 without */
+  uint32_t max_threads; /* from .maxntid or .reqntid; 1024 by default */
   uint32_t req_ntid[3], cluster[3];
   bool explicit_cluster;
-  /* Call sites: for KILN__KIND_CALL, in->imm is an index here. */
+  /* The call sites of this function. For KILN__KIND_CALL, in->imm is the index
+   * of the call site in this array. */
   struct kiln__cpu_call *calls;
   uint32_t n_calls;
 };
 
-/* A call: copies between parameter areas are done by the scheduler. Offsets
- * `from` and `to` are in the per-lane stack parts of caller and callee. */
+/* One copy between the parameter areas of caller and callee, which the
+ * scheduler performs at a call or return. `from` and `to` are byte offsets in
+ * the stack parts of the two functions. */
 typedef struct kiln__cpu_copy {
   uint32_t from, to, size;
 } kiln__cpu_copy;
 
 typedef struct kiln__cpu_call {
-  uint32_t callee;           /* number, or UINT32_MAX: by address in slot a */
-  const kiln__cpu_copy *in;  /* caller -> callee, before */
-  const kiln__cpu_copy *out; /* callee -> caller, after */
+  /* Number of the called function. UINT32_MAX means an indirect call to the
+   * address in slot a. */
+  uint32_t callee;
+  const kiln__cpu_copy *in;  /* copies from caller to callee before the call */
+  const kiln__cpu_copy *out; /* copies from callee to caller after the call */
   uint32_t n_in, n_out;
-  /* Of indirect calls: parameters of the prototype. A callee with another
-   * number of them is a fault. */
+  /* For indirect calls: number of parameters of the prototype. Calling a
+   * function with a different number of parameters is a fault. */
   uint32_t n_params;
 } kiln__cpu_call;
 
-/* A variable of the module that needs memory: .global and .const. */
+/* A module variable that needs device memory: a variable in .global or .const.
+ */
 typedef struct kiln__cpu_global {
   const char *name;
-  bool visible; /* found by cuModuleGetGlobal */
+  bool visible; /* cuModuleGetGlobal finds the variable */
   bool constant, managed, external;
   uint64_t size;
   uint32_t align;
@@ -334,17 +369,17 @@ typedef struct kiln__cpu_global {
   struct kiln__cpu_patch {
     uint32_t offset;
     uint8_t size, shift;
-    bool function; /* number of a function, else of a global */
+    bool function; /* `number` is that of a function, otherwise of a global */
     uint32_t number;
     int64_t addend;
   } * patches;
   uint32_t n_patches;
-  /* A texref or surfref, which cuModuleGetTexRef or cuModuleGetSurfRef
-   * finds. */
+  /* True for a texref or surfref. cuModuleGetTexRef or cuModuleGetSurfRef finds
+   * such a variable. */
   bool texture, surface;
 } kiln__cpu_global;
 
-/* A module: code that no architecture or address is bound to yet. */
+/* The code of a module before handlers and addresses are bound to it. */
 typedef struct kiln__cpu_program {
   kiln__cpu_code *functions;
   uint32_t n_functions;
@@ -355,48 +390,56 @@ typedef struct kiln__cpu_program {
   bool debug;
   const char **files;
   uint32_t n_files;
-  /* The PTX that it was made of, which it owns. */
+  /* The parsed PTX modules that the program was made from. The program owns
+   * them. */
   kiln__cpu_ptx_module **parts;
   uint32_t n_parts;
   kiln_allocator alloc;
 } kiln__cpu_program;
 
-/* Checks every instruction and makes the code.
+/* Checks every instruction and makes the code of a program.
  *
- * Takes `ptx` over, also on failure. *out is the caller's. Rejects what ptxas
- * rejects: opcodes that do not exist, wrong operand counts, registers that do
- * not suit the types, immediates out of range, missing labels and functions,
- * instructions above the module's .version or .target, kernels beyond ptxas's
- * limits on shared, constant, local and parameter memory. Returns KILN_OK,
- * KILN_ECOMPILE (log as in kiln__cpu_ptx_parse) or KILN_ENOMEM. It may run on
- * any thread; it touches only its arguments. */
+ * The function takes ownership of `ptx`, also on failure. The caller owns *out.
+ * The function rejects what ptxas rejects:
+ *   - opcodes that do not exist, and wrong numbers of operands
+ *   - registers that do not match the types, and immediates out of range
+ *   - missing labels and functions
+ *   - instructions that need a later .version or a higher .target
+ *   - kernels that exceed ptxas's limits on shared, constant, local and
+ *     parameter memory
+ *
+ * Returns KILN_OK, KILN_ECOMPILE (with a log as in kiln__cpu_ptx_parse) or
+ * KILN_ENOMEM. Thread-safe: the function accesses only its arguments. */
 kiln_status kiln__cpu_program_make(kiln__cpu_program **out,
                                    const kiln_allocator *a,
                                    kiln__cpu_ptx_module *ptx);
-/* Frees the program and the PTX it was made of; NULL is fine. */
+/* Frees the program and the PTX modules that it was made from. The argument may
+ * be NULL. */
 void kiln__cpu_program_free(kiln__cpu_program *program);
 
-/* Makes one program of several PTX texts, as cuLink does. Takes all of them
- * over, also on failure. */
+/* Links several parsed PTX modules into one program, as cuLink does. The
+ * function takes ownership of all modules, also on failure. */
 kiln_status kiln__cpu_program_link(kiln__cpu_program **out,
                                    const kiln_allocator *a,
                                    kiln__cpu_ptx_module *const *parts,
                                    size_t n);
 
-/* Finds an entry by name. NULL: none. */
+/* Finds an entry by name. Returns NULL if the program has no such entry. */
 const kiln__cpu_code *kiln__cpu_program_entry(const kiln__cpu_program *program,
                                               const char *name);
 
-/* Sets insn.fn of every function from a table indexed by kiln__cpu_op. */
+/* Sets the handler `fn` of every instruction of every function from a table
+ * that is indexed by kiln__cpu_op. */
 void kiln__cpu_program_bind(kiln__cpu_program *program,
                             kiln__cpu_handler *const table[KILN__N_OPS]);
 
-/* Writes an instruction as text for messages and debuggers: the name of its row
- * and its slots. Cut to `size` bytes. */
+/* Formats an instruction for messages and debuggers: the name of its row in
+ * ops.def, followed by its slots. The string is truncated to `size` bytes. */
 void kiln__cpu_insn_text(const kiln__cpu_program *program,
                          const kiln__cpu_code *code, uint32_t index, char *buf,
                          size_t size);
-/* By row: its name, its pattern, its pseudo-code; the text of a class. */
+/* The name, the pattern and the pseudo-code of each row of ops.def, and the
+ * display name of each class. */
 extern const char *const kiln__cpu_op_name[KILN__N_OPS];
 extern const char *const kiln__cpu_op_pattern[KILN__N_OPS];
 extern const char *const kiln__cpu_op_pseudo[KILN__N_OPS];

@@ -1,24 +1,28 @@
-/* code_build.h -- inside of code/: the steps from PTX statements to
- * instructions.
+/* code_build.h -- the internal interface of code/, which turns PTX statements
+ * into executable instructions.
  *
+ * The build runs these files in this order:
  *   link_names.c      numbers the functions and variables of all parts
- *   code_layout.c     places shared memory, parameters and local variables
- *   then, per function:
+ *   code_layout.c     assigns offsets to shared variables, parameters and
+ *                     local variables
+ * Then, for each function:
  *   lower.c           makes instructions over virtual registers, with
- *                     match_opcode.c, opcode_rules.c, the bind_ files, lower_call.c
+ *                     match_opcode.c, opcode_rules.c, lower_call.c and the
+ *                     bind_ files
  *   control_flow.c    finds where divergent branches reconverge
  *   register_slots.c  replaces virtual registers by slots of the frame
- *   and at the end:
- *   code_layout.c     sums up what each kernel reaches
+ * At the end:
+ *   code_layout.c     computes the memory that each kernel needs in total
  *
- * Everything runs on the thread that loads the module. What outlives the build
- * lies in the arena of the first part. */
+ * The whole build runs on the thread that loads the module. Data that outlives
+ * the build is allocated in the arena of the first part. A part is one of the
+ * PTX modules that are linked. */
 #ifndef KILN_CPU_BUILD_H
 #define KILN_CPU_BUILD_H
 
 #include "code.h"
 
-/* ---- Rows of ops.def, read ----------------------------------------------- */
+/* ---- Parsed rows of ops.def ---------------------------------------------- */
 
 typedef enum kiln__cpu_shape {
   KILN__SHAPE_DEST,      /* =T */
@@ -40,199 +44,233 @@ typedef enum kiln__cpu_shape {
   KILN__SHAPE_CALL
 } kiln__cpu_shape;
 
-/* Types of operands beyond those of kiln__cpu_ptx_type. */
+/* Operand types in addition to those of kiln__cpu_ptx_type. */
 enum {
-  KILN__TYPE_LAST = KILN__N_PTX_TYPES, /* $1 */
-  KILN__TYPE_BEFORE,                   /* $2 */
-  KILN__TYPE_TWICE,                    /* $W */
-  KILN__TYPE_WORD                      /* w */
+  KILN__TYPE_LAST = KILN__N_PTX_TYPES, /* $1: last type modifier */
+  KILN__TYPE_BEFORE,                   /* $2: type modifier that precedes $1 */
+  KILN__TYPE_TWICE,                    /* $W: $1 with twice the width */
+  KILN__TYPE_WORD                      /* w: 32-bit or 64-bit address */
 };
 
 enum { KILN__SPACE_OF_OPCODE = 0xff, KILN__MAX_FORMS = 8, KILN__MAX_ROWS = 16 };
 
-/* The coordinates that a texture's or surface's shape has. */
+/* The number and kind of the coordinates that a texture or surface shape takes.
+ */
 typedef struct kiln__cpu_geometry {
-  char name[8];        /* "a2d"; "" without coordinates */
-  uint8_t coordinates; /* elements of their vector, three filled up to four */
-  uint8_t gradient;    /* elements of each vector of .grad */
-  bool array;          /* the first coordinate is a layer, .u32 */
+  /* Name of the shape, such as "a2d"; "" if it has no coordinates. */
+  char name[8];
+  /* Number of elements of the coordinate vector; 4 where the shape needs 3. */
+  uint8_t coordinates;
+  uint8_t gradient; /* number of elements of each gradient vector */
+  bool array;       /* the first coordinate is a layer index of type .u32 */
 } kiln__cpu_geometry;
 
-/* Which addresses a source may take where a register is expected. */
+/* Which symbols a source operand accepts in place of a register. */
 typedef enum kiln__cpu_symbols {
   KILN__SYMBOLS_NONE = 0,
-  KILN__SYMBOLS_ANY,     /* ~T: mov's: special registers, functions, too */
-  KILN__SYMBOLS_VARIABLE /* &T: cvta's: a variable of the opcode's space */
+  /* ~T: operands of mov, including special registers and functions */
+  KILN__SYMBOLS_ANY,
+  /* &T: operands of cvta, variables in the opcode's state space */
+  KILN__SYMBOLS_VARIABLE
 } kiln__cpu_symbols;
 
-/* One word of an `operands` column; ops.def explains the words. */
+/* One parsed operand description of an `operands` column. ops.def defines the
+ * syntax. */
 typedef struct kiln__cpu_form {
   uint8_t shape;
   uint8_t type;
-  uint8_t space;    /* of an address */
-  uint8_t variable; /* space of a variable named there; 0: the same */
-  uint8_t slot;     /* 0: the next free; 1 to 4: a, b, c, e */
-  uint8_t count;    /* of =V4; 0: what the opcode says; {4|8|16}: 4 + 8 + 16 */
-  uint8_t symbols;  /* kiln__cpu_symbols */
-  uint8_t sm;       /* .target needed where the operand is written */
+  uint8_t space; /* state space of an address */
+  /* State space of a variable in the address; 0 means `space`. */
+  uint8_t variable;
+  uint8_t slot; /* 0 means the next free slot; 1 to 4 mean slots a, b, c, e */
+  /* Number of elements of =V4, or 0 if the opcode determines the number. For
+   * {4|8|16}, the sum of the choices. */
+  uint8_t count;
+  uint8_t symbols; /* value of kiln__cpu_symbols */
+  uint8_t sm;      /* minimum .target if the operand is present */
   bool optional, wider;
-  bool paired;        /* |p is required */
-  bool strict;        /* %T */
-  bool register_only; /* T!: no literal, no `_` */
-  bool discards;      /* =T_: `_` may stand alone */
-  bool surface;       /* [surf] */
-  bool power_of_two;  /* T^ */
-  /* Range of a literal: T>=1, T<=15, T*16; 0: unbounded. */
+  bool paired;        /* the operand needs |p */
+  bool strict;        /* %T: only registers of bit type */
+  bool register_only; /* T!: neither a literal nor `_` is allowed */
+  bool discards;      /* =T_: `_` is allowed as the destination */
+  bool surface;       /* [surf]: the handle is that of a surface */
+  bool power_of_two;  /* T^: the literal must be a power of two */
+  /* Constraints on a literal (T>=1, T<=15, T*16): minimum, maximum and required
+   * divisor. A value of 0 means no constraint. */
   uint32_t least, most, multiple;
-  const kiln__cpu_geometry *geometry; /* [tex:2d:f32], {grad:2d} */
+  const kiln__cpu_geometry *geometry; /* shape of [tex:2d:f32] or {grad:2d} */
 } kiln__cpu_form;
 
-/* `most` of T<=B: the `bytes` of the instruction. */
+/* Value of `most` for T<=B. The maximum is then the `bytes` field of the
+ * instruction. */
 enum { KILN__MOST_BYTES = 0xffff + 1 };
 
 typedef struct kiln__cpu_row {
   const char *pattern;
   uint16_t ptx, sm;
   uint8_t kind, klass;
-  bool internal;    /* made by code/ only */
-  bool vec_written; /* vec holds results */
+  bool internal;    /* only code/ makes this instruction */
+  bool vec_written; /* vec holds destination slots */
   uint8_t n_forms;
-  uint16_t next; /* row with the same hash of its mnemonic */
+  uint16_t next; /* next row whose mnemonic has the same hash */
   kiln__cpu_form forms[KILN__MAX_FORMS];
 } kiln__cpu_row;
 
-/* Reads an `operands` column. False: it is not in the language. */
+/* Parses an `operands` column into row->forms. Returns false if the column
+ * violates the syntax of ops.def. */
 bool kiln__cpu_row_read(kiln__cpu_row *row, const char *operands);
 
-/* Whether `pattern` describes the opcode `text`. */
+/* Returns whether the opcode `text` matches `pattern`. */
 bool kiln__cpu_pattern_matches(const char *pattern, const char *text,
                                size_t size);
 
-/* Applies one modifier, with its dot, to the fields. False: it is neither a
- * type nor in modifiers.def. */
+/* Sets the instruction field that one modifier stands for. `text` includes the
+ * leading dot. Returns false if `text` is neither a type nor listed in
+ * modifiers.def. */
 bool kiln__cpu_modifier_apply(kiln__cpu_insn *in, const char *text,
                               size_t size);
 
-/* The rows that an opcode matches, in the order of ops.def. */
+/* The rows of ops.def that an opcode matches, in the order of ops.def. */
 typedef struct kiln__cpu_matches {
   kiln__cpu_slice opcode;
   uint32_t hash;
-  kiln__cpu_insn fields; /* what the modifiers set */
-  uint16_t ptx, sm;      /* needed for its modifiers */
-  bool specific;         /* only for targets with a suffix */
-  bool exact;            /* no result register wider than its type */
-  bool no_result;        /* its result must be `_` */
-  /* From this .version and this .target on, together, the opcode does not
-   * exist; 0: it always does. */
+  kiln__cpu_insn fields; /* instruction fields that the modifiers set */
+  uint16_t ptx, sm;      /* minimum .version and .target of the modifiers */
+  bool specific;         /* valid only for targets with a suffix */
+  bool exact;     /* result registers must not be wider than their type */
+  bool no_result; /* the result must be `_` */
+  /* The opcode does not exist if .version is at least last_ptx and .target at
+   * least last_sm. A value of 0 means that it always exists. */
   uint16_t last_ptx, last_sm;
-  uint32_t family; /* KILN__FAMILY_ flags */
+  uint32_t family; /* bitwise OR of KILN__FAMILY_ flags */
   uint16_t ops[KILN__MAX_ROWS];
   uint16_t n;
 } kiln__cpu_matches;
 
-/* All rows, and the opcodes of one program that were seen so far. It lives in
- * an arena. */
+/* All parsed rows of ops.def, and a cache of the opcodes seen so far in one
+ * program. The matcher is allocated in an arena. */
 typedef struct kiln__cpu_matcher {
   kiln__cpu_ptx_module *arena;
-  kiln__cpu_row *rows;      /* by kiln__cpu_op */
-  kiln__cpu_matches **seen; /* hash table */
-  uint32_t n_seen, size;    /* used; a power of two */
-  uint16_t heads[256];      /* by hash of the mnemonic; 0xffff: none */
+  kiln__cpu_row *rows;      /* indexed by kiln__cpu_op */
+  kiln__cpu_matches **seen; /* hash table of the opcodes seen so far */
+  /* Number of used entries; table size, a power of two. */
+  uint32_t n_seen, size;
+  uint16_t heads[256]; /* first row per mnemonic hash, or KILN__NO_ROW */
 } kiln__cpu_matcher;
 
 enum { KILN__NO_ROW = 0xffff };
 
-/* What all opcodes of one mnemonic have in common; opcode_rules.def. */
+/* Properties that all opcodes of one mnemonic share. opcode_rules.def assigns
+ * them. */
 enum {
-  KILN__FAMILY_FIXED = 1 << 0,      /* modifiers come in one order only */
-  KILN__FAMILY_COMPONENTS = 1 << 1, /* operands may be %v.x */
-  KILN__FAMILY_LOAD = 1 << 2,       /* .param accesses may be to the stack */
-  KILN__FAMILY_STORE = 1 << 3,      /* likewise */
+  /* Modifiers must appear in the order of the pattern. */
+  KILN__FAMILY_FIXED = 1 << 0,
+  /* Operands may be vector components such as %v.x. */
+  KILN__FAMILY_COMPONENTS = 1 << 1,
+  KILN__FAMILY_LOAD = 1 << 2,  /* a load from .param may access the stack */
+  KILN__FAMILY_STORE = 1 << 3, /* a store to .param may access the stack */
   KILN__FAMILY_CALL = 1 << 4,
-  KILN__FAMILY_ADDRESS = 1 << 5, /* takes the address of a variable */
-  KILN__FAMILY_ALIGNED = 1 << 6  /* barriers: .aligned without saying so */
+  /* The source may be the address of a variable. */
+  KILN__FAMILY_ADDRESS = 1 << 5,
+  /* Barriers that are .aligned without the modifier. */
+  KILN__FAMILY_ALIGNED = 1 << 6
 };
 
-/* Flags of the opcode's mnemonic; 0: none. */
+/* Returns the KILN__FAMILY_ flags of the opcode's mnemonic, or 0 if it has
+ * none. */
 uint32_t kiln__cpu_family_of(kiln__cpu_slice opcode);
 
-/* Apply opcode_rules.def: fills ptx, sm, specific, exact, family and ended, and
- * sets n to 0 where modifiers exclude each other. */
+/* Applies opcode_rules.def to a matched opcode. Sets the members ptx, sm,
+ * specific, exact, no_result, last_ptx and last_sm. Sets n to 0 if the rules
+ * exclude a combination of the opcode's modifiers. */
 void kiln__cpu_rules_apply(kiln__cpu_matches *m);
-/* Whether the opcode belongs to a group that the CPU device does not have. */
+/* Returns whether the opcode belongs to a family of PTX instructions that the
+ * CPU device does not implement. */
 bool kiln__cpu_is_unsupported(kiln__cpu_slice opcode);
-/* Reads all rows of ops.def. KILN_EINTERNAL: a row is malformed. */
+/* Parses all rows of ops.def. Returns KILN_EINTERNAL if a row is malformed. */
 kiln_status kiln__cpu_matcher_init(kiln__cpu_matcher *m,
                                    kiln__cpu_ptx_module *arena);
-/* Finds what an opcode matches. NULL: no memory. `n` 0: there is no such
- * opcode. `text` is copied when it is new. */
+/* Finds the rows that an opcode matches. The result has `n` equal to 0 if no
+ * such opcode exists. Returns NULL if memory allocation fails. The matcher
+ * copies `text` when it sees an opcode for the first time. */
 const kiln__cpu_matches *kiln__cpu_matcher_find(kiln__cpu_matcher *m,
                                                 const char *text, size_t size);
-/* ---- A program while it is made ------------------------------------------ */
+/* ---- Building a program -------------------------------------------------- */
 
-/* A growing array. All bytes zero is an empty one. */
+/* A dynamic array. A zero-initialised struct is an empty array. */
 typedef struct kiln__cpu_array {
   void *data;
   uint32_t n, capacity;
 } kiln__cpu_array;
 
-/* Appends `more` zeroed elements of `size` bytes and returns the first. NULL:
- * no memory. */
+/* Appends `more` zeroed elements of `size` bytes each and returns a pointer to
+ * the first of them. Returns NULL if memory allocation fails. */
 void *kiln__cpu_array_add(kiln__cpu_array *list, const kiln_allocator *a,
                           uint32_t more, size_t size);
 
 typedef struct kiln__cpu_build {
   const kiln_allocator *a;
   kiln__cpu_program *program;
-  kiln__cpu_ptx_module *arena; /* what lives as long as the program */
+  /* Allocations that live as long as the program. */
+  kiln__cpu_ptx_module *arena;
   kiln__cpu_ptx_module **parts;
   uint32_t n_parts;
-  kiln__cpu_ptx_messages *messages; /* by part */
+  kiln__cpu_ptx_messages *messages; /* one element per part */
   kiln__cpu_matcher matcher;
-  kiln__cpu_ptx_function **functions; /* by number */
-  uint32_t *part_of;                  /* by number of a function */
-  struct kiln__cpu_uses *uses; /* by number of a function; code_layout.c */
-  /* Bytes of the .const variables so far; link_names.c counts them. */
+  kiln__cpu_ptx_function **functions; /* indexed by function number */
+  uint32_t *part_of; /* part of each function, indexed by function number */
+  /* Indexed by function number; see code_layout.c. */
+  struct kiln__cpu_uses *uses;
+  /* Total size of the .const variables seen so far, in bytes. link_names.c
+   * updates the sum. */
   uint64_t const_bytes;
-  uint32_t const_part;         /* the one that is beyond the limit */
-  kiln__cpu_ptx_pos const_pos; /* line 0: none is */
+  uint32_t const_part; /* part of the variable that exceeds the limit */
+  /* Position of that variable; line 0 if none exceeds it. */
+  kiln__cpu_ptx_pos const_pos;
 } kiln__cpu_build;
 
 /* Numbers functions and variables and resolves names across parts. Returns
- * KILN_OK also after messages. */
+ * KILN_OK even if mistakes in the PTX source were reported. */
 kiln_status kiln__cpu_link_symbols(kiln__cpu_build *b);
 
-/* `number` of parameters and results. Other .param variables count from 0. */
+/* Special values of the `number` member of parameters and results. Other .param
+ * variables are numbered from 0. */
 enum { KILN__RESULT = INT32_MAX - 2, KILN__FUNCTION_PARAM, KILN__KERNEL_PARAM };
 
-/* What a function refers to. It is found before anything is lowered. */
+/* The functions and shared variables that a function refers to. They are
+ * collected before any function is lowered. */
 typedef struct kiln__cpu_uses {
-  uint32_t *calls; /* numbers of functions, called or address taken */
+  /* Numbers of functions that are called or whose address is taken. */
+  uint32_t *calls;
   uint32_t n_calls;
   struct kiln__cpu_ptx_variable **shared;
   uint32_t n_shared;
-  bool indirect;      /* calls through an address */
-  bool address_taken; /* of this function, anywhere */
+  bool indirect;      /* the function makes indirect calls */
+  bool address_taken; /* the address of this function is taken somewhere */
   bool grid_sync;
 } kiln__cpu_uses;
 
-/* Fills b->uses. */
+/* Fills b->uses with the references of every function. */
 kiln_status kiln__cpu_scan_uses(kiln__cpu_build *b);
-/* Places shared variables; sets static_shared and dynamic_align of entries. */
+/* Assigns offsets to shared variables. Sets static_shared and dynamic_align of
+ * every entry. */
 kiln_status kiln__cpu_place_shared(kiln__cpu_build *b);
-/* Places parameters, results and local variables of a function; lists its
- * parameters in its code. */
+/* Assigns stack offsets to the parameters, results and local variables of a
+ * function. Fills in the parameter lists of its code. */
 kiln_status kiln__cpu_place_locals(kiln__cpu_build *b, uint32_t number);
-/* Sums up what entries reach. Must run after all functions are lowered. */
+/* Computes the stack size, registers and barriers that each entry needs,
+ * including all functions that it can call. Must run after all functions have
+ * been lowered. */
 kiln_status kiln__cpu_sum_reach(kiln__cpu_build *b);
-/* Places a function's or prototype's parameters, then its results, from the
- * start of its stack part. Returns the bytes of both. */
+/* Assigns offsets to the parameters and then to the results of a function or
+ * prototype, from the start of its stack part. Returns the total size in bytes.
+ */
 uint64_t kiln__cpu_place_params(kiln__cpu_ptx_function *fn);
 
-/* ---- A function while it is made ----------------------------------------- */
+/* ---- Lowering a function ------------------------------------------------- */
 
-/* Operands of instructions before slots are known: the number of a virtual
- * register, or KILN__IS_CONST | the number of a constant. */
+/* Encoding of instruction operands before slots are assigned: the number of a
+ * virtual register, or KILN__IS_CONST | the number of a constant. */
 enum { KILN__IS_CONST = 1 << 30 };
 
 typedef struct kiln__cpu_lower {
@@ -242,131 +280,146 @@ typedef struct kiln__cpu_lower {
   kiln__cpu_ptx_function *fn;
   kiln__cpu_code *code;
   const kiln__cpu_ptx_insn *at; /* the statement being lowered */
-  uint32_t *base;               /* first virtual register of a PTX register */
-  kiln__cpu_array widths; /* uint8_t: bytes of each virtual register, 4, 8 */
-  kiln__cpu_array insns;  /* kiln__cpu_insn */
-  kiln__cpu_array lines;  /* kiln__cpu_line */
-  kiln__cpu_array consts; /* kiln__cpu_const */
-  kiln__cpu_array const_hash;       /* uint32_t: number + 1 */
-  kiln__cpu_array calls;            /* kiln__cpu_call */
-  uint32_t *starts;                 /* first instruction of each statement */
-  bool param_as_local;              /* this statement's .param is the stack */
-  const kiln__cpu_matches *matches; /* of this statement's opcode */
+  uint32_t *base; /* first virtual register of each PTX register */
+  /* uint8_t: size of each virtual register in bytes, 4 or 8 */
+  kiln__cpu_array widths;
+  kiln__cpu_array insns;      /* elements of type kiln__cpu_insn */
+  kiln__cpu_array lines;      /* elements of type kiln__cpu_line */
+  kiln__cpu_array consts;     /* elements of type kiln__cpu_const */
+  kiln__cpu_array const_hash; /* uint32_t: number of the constant + 1 */
+  kiln__cpu_array calls;      /* elements of type kiln__cpu_call */
+  uint32_t *starts;    /* index of the first instruction of each statement */
+  bool param_as_local; /* .param in this statement means the stack */
+  /* Matched rows of this statement's opcode. */
+  const kiln__cpu_matches *matches;
   bool out_of_memory;
 } kiln__cpu_lower;
 
-/* Lowers every function that is defined. */
+/* Lowers every function that has a definition. */
 kiln_status kiln__cpu_lower_all(kiln__cpu_build *b);
 
-/* Parts of lowering. Each reports a mistake or sets out_of_memory and returns
- * false. */
-/* Reports a mistake in the function's part. Returns false. */
+/* The functions below implement lowering. Those that return bool return false
+ * after they report a mistake or set out_of_memory. */
+/* Reports a mistake in the PTX source of the function. Returns false. */
 bool kiln__cpu_complain(kiln__cpu_lower *l, kiln__cpu_ptx_pos pos,
                         const char *format, ...) KILN_PRINTF(3, 4);
-/* Records that memory is short. Returns false. */
+/* Records that a memory allocation failed. Returns false. */
 bool kiln__cpu_no_memory(kiln__cpu_lower *l);
 #ifdef __clang_analyzer__
-/* The analyser looks at one file at a time and has to be shown that these
- * return false. */
+/* The static analyser sees one file at a time. These macros show it that both
+ * functions return false. */
 #define kiln__cpu_complain(...) (kiln__cpu_complain(__VA_ARGS__), false)
 #define kiln__cpu_no_memory(l) (kiln__cpu_no_memory(l), false)
 #endif
-/* Makes a virtual register of 4 or 8 bytes. */
-int32_t kiln__cpu_new_register(kiln__cpu_lower *l,
-                               uint8_t bytes); /* -1: no memory */
-/* Returns the constant with these properties; equal ones are shared. */
+/* Creates a virtual register of 4 or 8 bytes. Returns its number, or -1 if
+ * memory allocation fails. */
+int32_t kiln__cpu_new_register(kiln__cpu_lower *l, uint8_t bytes);
+/* Returns the operand of a constant with the given properties. Equal constants
+ * are shared. Returns -1 if memory allocation fails. */
 int32_t kiln__cpu_constant(kiln__cpu_lower *l, uint8_t bytes,
                            kiln__cpu_const_kind kind, uint64_t value,
-                           int64_t addend); /* -1: no memory */
-/* Appends an instruction, with the statement's guard if `guarded`. */
+                           int64_t addend);
+/* Appends an instruction to the function. If `guarded`, the instruction
+ * receives the guard of the current statement. */
 bool kiln__cpu_emit(kiln__cpu_lower *l, const kiln__cpu_insn *in, bool guarded);
-/* Fills in an instruction that the PTX text does not have; `opcode` names its
- * row. False also if there is no such row. */
+/* Initialises an instruction that lowering inserts and the PTX source does not
+ * contain. `opcode` selects its row. Returns false also if no row matches
+ * `opcode`. */
 bool kiln__cpu_fields_of(kiln__cpu_lower *l, kiln__cpu_insn *out,
                          const char *opcode);
-/* Emits the address of a variable in the stack part of the running call. */
+/* Emits an instruction that computes the address of a variable in the current
+ * call's part of the stack. */
 bool kiln__cpu_emit_local_address(kiln__cpu_lower *l, int32_t d, uint8_t bytes,
                                   int64_t offset);
-/* Emits a load or store between a register and the stack part. */
+/* Emits a load or store between a register and the current call's part of the
+ * stack. */
 bool kiln__cpu_emit_local_copy(kiln__cpu_lower *l, bool load,
                                kiln__cpu_ptx_type type, int32_t reg,
                                uint64_t offset, bool guarded);
+/* Returns whether the operand is a register. */
 bool kiln__cpu_is_register(const kiln__cpu_ptx_operand *o);
 /* Returns the virtual register of a register operand. */
 int32_t kiln__cpu_register_of(const kiln__cpu_lower *l,
                               const kiln__cpu_ptx_operand *o);
-/* Whether a register of type `have` may be an operand of type `want`, or a
- * wider one if `wider`. */
+/* Returns whether a register of type `have` may be an operand of type `want`.
+ * If `wider`, the register may also be wider than `want`. */
 bool kiln__cpu_type_fits(kiln__cpu_ptx_type want, kiln__cpu_ptx_type have,
                          bool wider);
-/* Converts a literal to the bits of type `want`. False: it is of another kind.
- */
+/* Converts a literal to the bit pattern of type `want`. Returns false if the
+ * literal is not valid for this type. */
 bool kiln__cpu_literal(const kiln__cpu_ptx_operand *o, kiln__cpu_ptx_type want,
                        uint64_t *bits);
+/* Returns whether the variable lies in the per-lane stack. */
 bool kiln__cpu_is_local(const kiln__cpu_ptx_variable *v);
-/* Whether a function is declared, not .extern, and defined nowhere. It then has
- * no address. */
+/* Returns whether a function is declared without .extern and has no definition
+ * in any part. Such a function has no address. */
 bool kiln__cpu_is_missing(const kiln__cpu_build *b,
                           const kiln__cpu_ptx_function *fn);
 
-/* Whether the operands of the statement have the number and the shapes of
- * `row`. */
+/* Returns whether the operands of the statement have the number and the shapes
+ * that `row` requires. */
 bool kiln__cpu_shapes_fit(const kiln__cpu_row *row,
                           const kiln__cpu_insn *fields,
                           const kiln__cpu_ptx_insn *statement);
-/* Fills `in` from the operands of the statement. Emits instructions that must
- * come before it. */
+/* Fills `in` from the operands of the statement. Emits the instructions that
+ * must precede `in`. */
 bool kiln__cpu_bind_operands(kiln__cpu_lower *l, const kiln__cpu_row *row,
                              kiln__cpu_insn *in);
-/* cp.async.bulk that signals an mbarrier: becomes two instructions. */
+/* Functions for cp.async.bulk instructions that signal an mbarrier. Lowering
+ * turns such a statement into two instructions. */
 bool kiln__cpu_is_bulk(kiln__cpu_slice opcode);
 bool kiln__cpu_lower_bulk(kiln__cpu_lower *l);
-/* Emits a call with the copies of its arguments and results. */
+/* Emits a call with the copies of its arguments and results between stack
+ * parts. */
 bool kiln__cpu_lower_call(kiln__cpu_lower *l, kiln__cpu_insn *in);
-/* Emit the loads of parameters, and the stores of results, that are registers.
- */
+/* Emit the loads of parameters in registers and the stores of results in
+ * registers. */
 bool kiln__cpu_load_formals(kiln__cpu_lower *l);
 bool kiln__cpu_store_results(kiln__cpu_lower *l);
 
-/* ---- Flow and slots ------------------------------------------------------ */
+/* ---- Control flow and slots ---------------------------------------------- */
 
-/* Basic blocks: instructions first[i] to first[i + 1]. */
+/* The basic blocks of a function. Block i consists of the instructions from
+ * first[i] up to, but excluding, first[i + 1]. */
 typedef struct kiln__cpu_blocks {
   uint32_t n;
-  uint32_t *first; /* n + 1 */
-  uint32_t *edges; /* n + 1: where a block's successors begin in `to` */
+  uint32_t *first; /* n + 1 elements */
+  /* N + 1 elements: index in `to` of each block's first successor. */
+  uint32_t *edges;
   uint32_t *to;
 } kiln__cpu_blocks;
 
-/* Splits instructions whose targets are resolved into basic blocks. */
+/* Splits a function into basic blocks. The branch targets of the instructions
+ * must be resolved. */
 kiln_status kiln__cpu_blocks_make(kiln__cpu_blocks *out,
                                   const kiln_allocator *a,
                                   const kiln__cpu_insn *insns, uint32_t n);
 void kiln__cpu_blocks_free(kiln__cpu_blocks *blocks, const kiln_allocator *a);
-/* Sets `join` of branches, the KILN__JOIN flags, and the places of all
- * instructions. */
+/* Sets `join` of branches, the KILN__JOIN flags, and the control-flow position
+ * of every instruction in `places`. */
 kiln_status kiln__cpu_flow_join(const kiln__cpu_blocks *blocks,
                                 const kiln_allocator *a, kiln__cpu_insn *insns,
                                 kiln__cpu_place *places);
 
-/* The registers that an instruction reads and writes, as pointers to its
- * fields. */
+/* Pointers to the fields of an instruction that name the registers that the
+ * instruction reads and writes. */
 typedef struct kiln__cpu_touched {
   int32_t **at;
-  uint32_t n_reads, n; /* first those read, then those written */
+  uint32_t n_reads, n; /* registers read come first, then registers written */
   uint32_t capacity;
 } kiln__cpu_touched;
 
-/* Lists what `in` touches; `row` is its row. Free out->at at the end. */
+/* Lists the registers that `in` reads and writes. `row` is the row of `in` in
+ * ops.def. The caller frees out->at. */
 kiln_status kiln__cpu_touch(kiln__cpu_touched *out, const kiln_allocator *a,
                             const kiln__cpu_row *row, kiln__cpu_insn *in);
 
-/* Replaces virtual registers and constants of `insns` by byte offsets of slots.
+/* Replaces virtual registers and constants in `insns` by byte offsets of slots.
  *
- * `widths` holds the bytes of each virtual register, 4 or 8. `consts` receive
- * their slots, too. *frame_bytes is the size of the frame, *pressure the
- * largest number of 32-bit registers alive at once. Returns KILN_OK or
- * KILN_ENOMEM. */
+ * `widths` holds the size of each virtual register in bytes, 4 or 8. Each
+ * element of `consts` receives its slot. *frame_bytes receives the size of the
+ * frame in bytes. *pressure receives the maximum number of 32-bit registers
+ * that are live at the same time. Returns KILN_OK or KILN_ENOMEM. */
 kiln_status kiln__cpu_slots_assign(const kiln_allocator *a,
                                    const kiln__cpu_row *rows,
                                    const kiln__cpu_blocks *blocks,

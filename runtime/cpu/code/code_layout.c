@@ -1,27 +1,29 @@
-/* code_layout.c -- places parameters, local and shared variables, and sums up
- * what each kernel reaches.
+/* code_layout.c -- assigns offsets to parameters, local and shared variables,
+ * and computes the memory that each kernel needs in total.
  *
- * Stack: a function's part holds its parameters, its results, and its own
- * variables. The .param variables of calls share bytes where their uses, from
- * first to last statement, do not overlap.
+ * Stack: a function's part of the stack holds its parameters, its results and
+ * its own variables. The .param variables of calls share bytes if their live
+ * ranges do not overlap. A live range extends from the first to the last
+ * statement that uses the variable.
  *
- * Shared memory: a variable may be used by functions that several kernels call,
- * yet its offset is one constant in the code. So variables that several kernels
- * reach are placed first, each after everything that any of its kernels has so
- * far; then those of one kernel. This is greedy and may leave gaps, as ptxas's
- * own layout may.
+ * Shared memory: several kernels may call a function that uses a shared
+ * variable, but the offset of the variable is a single constant in the code.
+ * Therefore, the variables that several kernels reach are placed first. Each of
+ * them is placed after everything that any of its kernels has placed so far.
+ * The variables of a single kernel follow. This greedy layout may leave gaps,
+ * as the layout of ptxas may.
  *
- * Reach: a depth-first walk over the call graph gives each kernel the functions
- * it may run. An indirect call may reach every function whose address is taken.
- */
+ * Reach: a depth-first walk over the call graph finds the functions that each
+ * kernel may run. An indirect call may reach every function whose address is
+ * taken. */
 #include "code_build.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-  MAX_LOCAL = 512 * 1024, /* bytes of stack per function, as in ptxas */
-  MAX_SHARED = 48 * 1024  /* bytes of static shared memory per kernel */
+  MAX_LOCAL = 512 * 1024, /* maximum stack bytes per function, as in ptxas */
+  MAX_SHARED = 48 * 1024  /* maximum bytes of static shared memory per kernel */
 };
 
 static uint64_t align_up(uint64_t at, uint64_t align)
@@ -37,10 +39,10 @@ static uint64_t bytes_of(const kiln__cpu_ptx_variable *v)
                                      : v->size;
 }
 
-/* Returns the alignment of an argument. Vector accesses to arguments are legal
- * whatever their .align, since a GPU keeps them in registers; so 16 bytes and
- * more are aligned to 16. A kernel's own parameters lie where the driver puts
- * them. */
+/* Returns the alignment of an argument in bytes. A GPU keeps arguments in
+ * registers, so vector accesses to an argument are legal for any .align.
+ * Arguments of at least 16 bytes are therefore aligned to 16 bytes. The driver
+ * determines the layout of a kernel's own parameters. */
 static uint64_t argument_align(const kiln__cpu_ptx_variable *v, uint64_t size)
 {
   const uint64_t align = v->align != 0 ? v->align : size;
@@ -74,11 +76,12 @@ uint64_t kiln__cpu_place_params(kiln__cpu_ptx_function *fn)
                     place_list(fn->params, fn->n_params, number, 0));
 }
 
-/* The statements between which a .param variable is in use. */
+/* The live range of a .param variable: the indices of the first and last
+ * statement that use it. */
 typedef struct span {
   kiln__cpu_ptx_variable *v;
   uint32_t first, last;
-  bool fixed; /* its address is taken, so it shares no bytes */
+  bool fixed; /* the address of the variable is taken, so it shares no bytes */
 } span;
 
 typedef struct spans {
@@ -129,13 +132,14 @@ static int by_first(const void *x, const void *y)
   return a->v->index < b->v->index ? -1 : a->v->index > b->v->index;
 }
 
-/* Places arguments of calls. Variables whose spans do not overlap share bytes.
- */
+/* Assigns stack offsets to the argument variables of calls. Variables with
+ * disjoint live ranges share bytes. */
 static uint64_t place_spans(spans *s, uint64_t base)
 {
   uint64_t at = base, top = base;
-  uint32_t busy =
-      0; /* last statement that uses a variable placed since `base` */
+  /* Last statement that uses one of the variables placed since `at` was last
+   * reset to `base`. */
+  uint32_t busy = 0;
 
   for (uint32_t i = 0; i < s->n; i++) {
     span *p = &s->items[i];
@@ -235,12 +239,12 @@ done:
   return st;
 }
 
-/* ---- What functions refer to --------------------------------------------- */
+/* ---- References of functions --------------------------------------------- */
 
 typedef struct scan {
   kiln__cpu_build *b;
-  kiln__cpu_array calls;  /* uint32_t */
-  kiln__cpu_array shared; /* kiln__cpu_ptx_variable * */
+  kiln__cpu_array calls;  /* elements of type uint32_t */
+  kiln__cpu_array shared; /* elements of type kiln__cpu_ptx_variable * */
   bool failed, indirect;
 } scan;
 
@@ -350,12 +354,13 @@ done:
   return st;
 }
 
-/* ---- Reach --------------------------------------------------------------- */
+/* ---- Reachable functions ------------------------------------------------- */
 
-/* The functions that an entry reaches, itself included, each once. */
+/* The functions that an entry may call, directly or indirectly, including the
+ * entry itself. Each function appears once. */
 typedef struct reach {
   kiln__cpu_build *b;
-  uint32_t *list, *seen; /* seen: stamp by function */
+  uint32_t *list, *seen; /* `seen` holds the last stamp of each function */
   uint32_t n, stamp;
   bool indirect;
 } reach;
@@ -407,7 +412,7 @@ static void reach_free(reach *r)
 
 /* ---- Shared memory ------------------------------------------------------- */
 
-/* One pair of a shared variable and a kernel that reaches it. */
+/* A pair of a shared variable and a kernel that reaches the variable. */
 typedef struct user {
   kiln__cpu_ptx_variable *v;
   uint32_t entry;
@@ -427,8 +432,8 @@ static bool is_dynamic(const kiln__cpu_ptx_variable *v)
   return v->flexible || v->size == 0;
 }
 
-/* Lists all pairs. Shared variables are numbered from 1 in order of first use.
- */
+/* Lists all pairs of a shared variable and a kernel that reaches it. Shared
+ * variables are numbered from 1 in order of first use. */
 static kiln_status list_users(kiln__cpu_build *b, kiln__cpu_array *users)
 {
   uint32_t next = 1;
@@ -532,15 +537,16 @@ done:
   return st;
 }
 
-/* ---- Sums over what a kernel reaches ------------------------------------- */
+/* ---- Totals per kernel --------------------------------------------------- */
 
-/* Largest stack below each function, by depth-first search. Meeting a function
- * that is still on the path means recursion. */
+/* State of the depth-first search that computes the maximum stack size of each
+ * function including its callees. If the search meets a function that is still
+ * on the current path, the call graph is recursive. */
 typedef struct depth {
   uint64_t *bytes;
-  uint8_t *state; /* 0 new, 1 on the path, 2 done */
+  uint8_t *state; /* 0 not visited, 1 on the current path, 2 finished */
   uint32_t *stack, *next;
-  uint8_t *loops; /* recursion at or below it */
+  uint8_t *loops; /* whether the function or one of its callees is recursive */
 } depth;
 
 static uint64_t max64(uint64_t a, uint64_t b)

@@ -1,5 +1,5 @@
-/* code_text.c -- the names of rows and classes, and an instruction as text for
- * messages, counters and debuggers. */
+/* code_text.c -- the names of rows and classes, and the formatting of
+ * instructions for messages, counters and debuggers. */
 #include "code_build.h"
 
 #include <string.h>

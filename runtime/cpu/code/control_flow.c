@@ -1,27 +1,32 @@
-/* control_flow.c -- finds basic blocks, and where divergent paths reconverge.
+/* control_flow.c -- finds basic blocks and the instructions at which divergent
+ * paths reconverge.
  *
  * Problem: lanes of a warp that take different sides of a branch should run
- * together again as soon as possible. Both schedulers need that place for every
- * branch, its join.
+ * together again as soon as possible. Both schedulers need the reconvergence
+ * point of every branch, which is called the join of the branch.
  *
- * Idea: the join is the immediate post-dominator, the first block that every
- * path from the branch to the end of the function passes. It is computed as a
- * dominator of the reversed graph by the iterative algorithm of Cooper, Harvey
- * and Kennedy, "A Simple, Fast Dominance Algorithm" (2001).
+ * Idea: the join is the immediate post-dominator of the branch. This is the
+ * first block that lies on every path from the branch to the end of the
+ * function. Post-dominators are the dominators of the reversed graph. They are
+ * computed by the iterative algorithm of Cooper, Harvey and Kennedy, "A Simple,
+ * Fast Dominance Algorithm" (2001).
  *
- * Paths that end in a trap, or never, would push joins to the end of the
- * function although lanes rarely take them. So each block has a rank by how its
- * best path ends: 0 by ret or exit, 1 by trap only, 2 never. An edge counts
- * only if it leads to a block of the same rank as its origin.
+ * Paths that end in a trap, and endless loops, would move joins to the end of
+ * the function although lanes rarely take such paths. Therefore, each block has
+ * a rank that depends on how its best path ends. Rank 0 means that the path
+ * ends in ret or exit, rank 1 that it ends in a trap, and rank 2 that it never
+ * ends. An edge counts only if both of its blocks have the same rank.
  *
- * Invariant: a guarded exit or ret removes its lanes and is not a path of its
- * own.
+ * Invariant: a guarded exit or ret removes its lanes from the warp and does not
+ * count as a separate path.
  *
- * Besides, every instruction gets a depth, the number of blocks that every path
- * from it to the end passes. The scheduler for independent threads prefers
- * deeper groups, so that lanes that are late catch up before the join.
+ * In addition, every instruction receives a depth. This is the number of blocks
+ * that lie on every path from the instruction to the end of the function. The
+ * scheduler for independent threads prefers groups of lanes with a larger
+ * depth, so that late lanes catch up before the join.
  *
- * Cost: near linear in blocks and edges for reducible code. */
+ * Cost: nearly linear in the number of blocks and edges for reducible graphs.
+ */
 #include "code_build.h"
 
 #include <string.h>
@@ -40,7 +45,7 @@ static bool ends_block(const kiln__cpu_insn *in)
   }
 }
 
-/* Whether control may continue at the next instruction. */
+/* Returns whether control may continue at the next instruction. */
 static bool falls_through(const kiln__cpu_insn *in)
 {
   return !ends_block(in) || in->guard >= 0;
@@ -64,8 +69,8 @@ static void mark_leaders(const kiln__cpu_insn *insns, uint32_t n,
   }
 }
 
-/* Writes the successors of the block that `in` ends and returns their number.
- * With `to` NULL it only counts. */
+/* Stores the successors of the block whose last instruction is `in` and returns
+ * their number. If `to` is NULL, the function only counts them. */
 static uint32_t successors(const kiln__cpu_insn *in, bool last,
                            const uint32_t *block_of, uint32_t index,
                            uint32_t *to)
@@ -157,13 +162,15 @@ enum { RANK_END, RANK_TRAP, RANK_ENDLESS, RANK_NONE };
 
 typedef struct flow {
   const kiln__cpu_blocks *b;
-  uint32_t *in_edges, *from; /* predecessors */
-  uint8_t *rank;             /* RANK_* */
-  uint8_t *last;             /* a path ends with this block */
+  uint32_t *in_edges, *from; /* predecessors of each block */
+  uint8_t *rank;             /* RANK_ constant of each block */
+  uint8_t *last;             /* whether a path ends with the block */
   uint32_t *order;           /* blocks in post-order of the reversed graph */
-  /* Per block: 1 + its position in `order`; 0: not reached. */
+  /* For each block: 1 + its position in `order`, or 0 if the block was not
+   * reached. */
   uint32_t *number;
-  /* Per block: its immediate post-dominator; b->n is the end. */
+  /* For each block: its immediate post-dominator. The value b->n stands for the
+   * end of the function. */
   uint32_t *up;
   uint32_t *stack, *next;
   uint32_t n_order;
@@ -184,7 +191,8 @@ static void make_predecessors(flow *f)
   }
 }
 
-/* Gives `rank` to every block that reaches `block` and has no rank yet. */
+/* Assigns `rank` to every block from which `block` is reachable and that has no
+ * rank yet. */
 static void rank_from(flow *f, uint32_t block, uint8_t rank)
 {
   uint32_t n = 0;
@@ -221,19 +229,20 @@ static void rank_blocks(flow *f, const kiln__cpu_insn *insns)
     if (b->edges[i] == b->edges[i + 1])
       rank_from(f, i, RANK_TRAP);
   }
-  /* An endless loop is treated as if its last block ended. */
+  /* The last block of an endless loop is treated as an end of the function. */
   for (uint32_t i = b->n; i-- > 0;)
     rank_from(f, i, RANK_ENDLESS);
 }
 
-/* Whether the edge counts, as explained in the head of the file. */
+/* Returns whether the edge counts for post-dominators: both blocks must have
+ * the same rank. */
 static bool counts(const flow *f, uint32_t from, uint32_t to)
 {
   return f->rank[from] == f->rank[to];
 }
 
-/* Walks depth-first over predecessors, from a block that ends paths, and lists
- * the blocks in post-order. */
+/* Visits the predecessors of `root` depth-first and lists the blocks in
+ * post-order. `root` is a block that ends paths. */
 static void visit(flow *f, uint32_t root)
 {
   uint32_t n = 0;
@@ -330,9 +339,10 @@ static void set_joins(const flow *f, kiln__cpu_insn *insns)
   }
 }
 
-/* Stores the depth of each block below the end in f->stack. A block before a
- * join is deeper than the join. Paths to a trap count from below all others,
- * since lanes on them need not wait. */
+/* Stores the depth of each block in the post-dominator tree in f->stack. A
+ * block that precedes a join is deeper than the join. Depths on paths to a trap
+ * start above all other depths, so that lanes need not wait for lanes on such
+ * paths. */
 static void measure(flow *f)
 {
   for (uint32_t i = f->n_order; i-- > 0;) {
@@ -352,7 +362,8 @@ static void set_places(flow *f, const kiln__cpu_insn *insns,
 
   measure(f);
   for (uint32_t i = b->n; i-- > 0;) {
-    /* the candidate for the next block in the text that is less deep */
+    /* Candidate for the next block in program order that has a smaller depth.
+     */
     uint32_t next = i + 1;
 
     rise[i] = UINT32_MAX;

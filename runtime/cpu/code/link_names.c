@@ -1,31 +1,33 @@
 /* link_names.c -- resolves names across the parts of a program, as a linker
- * does.
+ * does. A part is one of the linked PTX modules.
  *
  * Each part has its own symbols. A function or variable of a part receives the
- * number of the one definition that its name stands for in the program. Names
- * without .visible, .extern, .weak or .common belong to their part alone. Where
- * several parts define a name, a strong definition wins over a weak one, and a
- * weak one over .common; two strong ones are an error. */
+ * number of the one definition that its name refers to in the program. A name
+ * without .visible, .extern, .weak or .common is local to its part. If several
+ * parts define a name, a strong definition takes precedence over a weak
+ * definition, and a weak definition over .common. Two strong definitions are an
+ * error. */
 #include "code_build.h"
 
 #include <string.h>
 
-enum { MAX_CONST = 64 * 1024 }; /* bytes of .const variables of a program */
+/* maximum bytes of .const variables per program */
+enum { MAX_CONST = 64 * 1024 };
 
-/* A name that parts share. */
+/* A name that is visible to all parts of a program. */
 typedef struct shared_name {
   kiln__cpu_slice name;
-  uint32_t number; /* function, or global */
+  uint32_t number; /* number of the function or global */
   bool function;
   bool used;
-  void *item; /* kiln__cpu_ptx_function or kiln__cpu_ptx_variable */
+  void *item; /* pointer to kiln__cpu_ptx_function or kiln__cpu_ptx_variable */
   kiln__cpu_ptx_variable
-      *first; /* .shared: the variable whose offset all parts use */
+      *first; /* .shared: variable whose offset all parts use */
 } shared_name;
 
 typedef struct names {
   shared_name *table;
-  uint32_t size; /* a power of two */
+  uint32_t size; /* table size, a power of two */
 } names;
 
 static shared_name *find_name(const names *n, kiln__cpu_slice name)
@@ -70,7 +72,8 @@ static bool same_kind_of_function(const kiln__cpu_ptx_function *x,
   return true;
 }
 
-/* Merges a further function of a name; the stronger definition stays. */
+/* Merges another function with the same name. The stronger definition is kept.
+ */
 static void merge_function(kiln__cpu_build *b, uint32_t part, shared_name *s,
                            kiln__cpu_ptx_function *fn)
 {
@@ -117,7 +120,8 @@ static kiln_status number_function(kiln__cpu_build *b, const names *n,
   return KILN_OK;
 }
 
-/* Numbers an alias, another name for a function of the same part. */
+/* Numbers an alias. An alias is another name for a function of the same part.
+ */
 static void number_alias(kiln__cpu_build *b, const names *n, uint32_t part,
                          kiln__cpu_ptx_function *fn)
 {
@@ -154,7 +158,8 @@ static void describe(kiln__cpu_global *g, const kiln__cpu_ptx_variable *v)
   g->surface = v->type == KILN__SURFREF;
 }
 
-/* Returns the strength of a definition; the highest one wins. */
+/* Returns the strength of a definition. The definition with the highest
+ * strength is kept. */
 static int strength(const kiln__cpu_ptx_variable *v)
 {
   switch (v->linkage) {
@@ -169,8 +174,8 @@ static int strength(const kiln__cpu_ptx_variable *v)
   }
 }
 
-/* Merges .shared variables of a name into one, as large and as aligned as any
- * part declares it. */
+/* Merges .shared variables with the same name into one variable. The merged
+ * variable has the largest size and alignment that any part declares. */
 static void merge_shared(kiln__cpu_ptx_variable *first,
                          kiln__cpu_ptx_variable *v)
 {
@@ -208,8 +213,8 @@ static void merge_variable(kiln__cpu_build *b, uint32_t part, shared_name *s,
   }
 }
 
-/* Counts the bytes of .const variables, which lie in order of declaration in
- * one bank of 64 KiB. */
+/* Adds a .const variable to the total size. These variables lie in declaration
+ * order in one bank of 64 KiB. */
 static void count_const(kiln__cpu_build *b, uint32_t part,
                         const kiln__cpu_ptx_symbol *symbol)
 {
@@ -323,9 +328,10 @@ done:
   return st;
 }
 
-/* ---- All ----------------------------------------------------------------- */
+/* ---- Linking a program --------------------------------------------------- */
 
-/* Numbers variables that functions declare inside and that need memory. */
+/* Numbers the variables that function bodies declare and that need device
+ * memory. */
 static kiln_status number_inner(kiln__cpu_build *b, const names *n,
                                 uint32_t part, const kiln__cpu_ptx_function *fn)
 {

@@ -1,24 +1,27 @@
 /* lower.c -- turns the statements of a function into instructions over virtual
  * registers.
  *
- * For each statement it finds the rows of ops.def that the opcode matches,
- * takes the first one whose operand shapes fit, checks .version and .target,
- * and lets bind_statement.c fill in the operands. A PTX register becomes one
- * virtual register per vector component. Immediates, special registers and
- * addresses become constants, of which equal ones are shared through a hash
- * table. register_slots.c later replaces both by slots.
+ * For each statement, lowering finds the rows of ops.def that the opcode
+ * matches and takes the first row whose operand shapes match. It checks
+ * .version and .target and lets bind_statement.c bind the operands. A PTX
+ * register becomes one virtual register per vector component. Immediates,
+ * special registers and addresses become constants. A hash table finds equal
+ * constants, so that they are shared. Later, register_slots.c replaces virtual
+ * registers and constants by slots.
  *
- * Accesses to .param become accesses to the per-lane stack, except for a
- * kernel's own parameters, which lie in a buffer of the launch. So ld.param
- * inside functions, and every st.param, use the rows of .local.
+ * Accesses to .param become accesses to the per-lane stack. The only exception
+ * is a kernel's own parameters, which lie in a buffer of the launch. Therefore,
+ * st.param always uses the rows of .local. ld.param uses them unless it reads a
+ * kernel's own parameter.
  *
- * Labels of branches are indices of statements until resolve_targets(). */
+ * Branch targets are statement indices until resolve_targets() replaces them by
+ * instruction indices. */
 #include "code_build.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Small things every part needs --------------------------------------- */
+/* ---- Shared helper functions --------------------------------------------- */
 
 void *kiln__cpu_array_add(kiln__cpu_array *list, const kiln_allocator *a,
                           uint32_t more, size_t size)
@@ -84,8 +87,8 @@ static uint32_t hash_const(const kiln__cpu_const *c)
   return (uint32_t)(h >> 32);
 }
 
-/* Returns the place in the hash table that has this constant, or would have it.
- */
+/* Returns the entry of the hash table that holds the constant, or the empty
+ * entry where the constant belongs. */
 static uint32_t *const_place(const kiln__cpu_lower *l, const kiln__cpu_const *c)
 {
   const kiln__cpu_const *all = l->consts.data;
@@ -240,7 +243,7 @@ static kiln__cpu_class class_of(const kiln__cpu_insn *in)
   }
 }
 
-/* ---- One statement ------------------------------------------------------- */
+/* ---- Lowering one statement ---------------------------------------------- */
 
 static bool contains(kiln__cpu_slice s, const char *text)
 {
@@ -253,8 +256,8 @@ bool kiln__cpu_is_local(const kiln__cpu_ptx_variable *v)
          (v->space == KILN__SPACE_PARAM && v->number != KILN__KERNEL_PARAM);
 }
 
-/* Whether a .param access of this statement goes to the stack. Everything does
- * but a kernel's own parameters. */
+/* Returns whether a .param access of the current statement accesses the stack.
+ * All .param accesses do, except those to a kernel's own parameters. */
 static bool param_is_local(const kiln__cpu_lower *l)
 {
   const kiln__cpu_ptx_insn *at = l->at;
@@ -272,7 +275,8 @@ static bool param_is_local(const kiln__cpu_lower *l)
   return local;
 }
 
-/* Returns the symbol that an operand [symbol] or [symbol+4] names, or NULL. */
+/* Returns the symbol that an address operand such as [symbol] or [symbol+4]
+ * names. Returns NULL if the base is not a symbol. */
 static const kiln__cpu_ptx_symbol *addressed(const kiln__cpu_lower *l,
                                              uint32_t i)
 {
@@ -287,8 +291,8 @@ static const kiln__cpu_ptx_symbol *addressed(const kiln__cpu_lower *l,
              : NULL;
 }
 
-/* Checks a load from .param: a result must not be read before its call, and
- * arguments and results of calls must not be loaded under a guard. */
+/* Checks a load from .param. The result of a call must not be read before the
+ * call. Arguments and results of calls must not be loaded under a guard. */
 static bool check_load(kiln__cpu_lower *l)
 {
   const kiln__cpu_ptx_symbol *s = addressed(l, 1);
@@ -308,8 +312,9 @@ static bool check_load(kiln__cpu_lower *l)
                             KILN__SHOWN(s->name));
 }
 
-/* Checks a store to .param. A function's parameters are read-only. ptxas
- * decides by the name, even where a variable of a call hides it. */
+/* Checks a store to .param. A function's own parameters are read-only. ptxas
+ * identifies a parameter by its name, even if a call variable of the same name
+ * hides it. */
 static bool check_store(kiln__cpu_lower *l)
 {
   const kiln__cpu_ptx_operand *o = l->at->operands;
@@ -333,7 +338,7 @@ static bool check_store(kiln__cpu_lower *l)
   return true;
 }
 
-/* Finds the rows of the opcode with .param, .param::func or .param::entry
+/* Finds the rows of the opcode after .param, .param::func or .param::entry is
  * replaced by .local. */
 static const kiln__cpu_matches *find_local(kiln__cpu_lower *l)
 {
@@ -355,8 +360,8 @@ static const kiln__cpu_matches *find_local(kiln__cpu_lower *l)
   return kiln__cpu_matcher_find(&l->b->matcher, text, n + s.size - after);
 }
 
-/* Checks the .version and .target that the opcode needs. `ptx` and `sm` are the
- * row's. */
+/* Checks the .version and .target that the opcode requires. `ptx` and `sm` are
+ * the requirements of the selected row. */
 static bool check_needs(kiln__cpu_lower *l, const kiln__cpu_matches *m,
                         unsigned ptx, unsigned sm)
 {
@@ -384,8 +389,8 @@ static bool check_needs(kiln__cpu_lower *l, const kiln__cpu_matches *m,
   return true;
 }
 
-/* Finds the rows of a .param access. A store always goes to the stack, so
- * st.param has no rows of its own. */
+/* Finds the rows of a .param access. st.param has no rows of its own, because
+ * every store to .param accesses the stack. */
 static const kiln__cpu_matches *find_param(kiln__cpu_lower *l,
                                            const kiln__cpu_matches *m)
 {
@@ -447,7 +452,8 @@ static bool check_guard(kiln__cpu_lower *l)
   return true;
 }
 
-/* Returns `sub` of a barrier of the block: KILN__BAR_SYNC and following. */
+/* Returns the value of `sub` for a barrier of the block: one of KILN__BAR_SYNC
+ * and the constants that follow it. */
 static uint8_t barrier_form(const kiln__cpu_insn *in)
 {
   switch ((kiln__cpu_bool)in->boolop) {
@@ -458,11 +464,11 @@ static uint8_t barrier_form(const kiln__cpu_insn *in)
   case KILN__BOOL_OR:
     return 4;
   default:
-    return in->sub; /* .arrive has set it */
+    return in->sub; /* the modifier .arrive has set `sub` */
   }
 }
 
-/* Completes the fields that depend on the kind of the instruction. */
+/* Sets the remaining fields, which depend on the kind of the instruction. */
 static bool finish(kiln__cpu_lower *l, kiln__cpu_insn *in)
 {
   in->klass = (uint8_t)class_of(in);
@@ -521,7 +527,7 @@ static bool lower_statement(kiln__cpu_lower *l)
          kiln__cpu_emit(l, &in, true);
 }
 
-/* ---- One function -------------------------------------------------------- */
+/* ---- Lowering one function ----------------------------------------------- */
 
 static bool number_registers(kiln__cpu_lower *l)
 {
@@ -547,7 +553,7 @@ static bool number_registers(kiln__cpu_lower *l)
   return true;
 }
 
-/* Replaces indices of statements by indices of instructions. */
+/* Replaces the statement indices in branch targets by instruction indices. */
 static void resolve_targets(kiln__cpu_lower *l)
 {
   kiln__cpu_insn *insns = l->insns.data;
@@ -566,7 +572,7 @@ static void resolve_targets(kiln__cpu_lower *l)
   }
 }
 
-/* A function whose last statement does not end it returns there. */
+/* Appends a return if the last statement of the function does not end it. */
 static bool close_function(kiln__cpu_lower *l)
 {
   kiln__cpu_insn in;
@@ -579,7 +585,8 @@ static bool close_function(kiln__cpu_lower *l)
   return kiln__cpu_emit(l, &in, false);
 }
 
-/* Returns false only if memory is short. Mistakes are messages. */
+/* Lowers all statements of a function. Returns false only if memory allocation
+ * fails. Mistakes in the PTX source are reported as messages. */
 static bool lower_statements(kiln__cpu_lower *l)
 {
   const kiln__cpu_ptx_function *fn = l->fn;
@@ -601,7 +608,7 @@ static bool lower_statements(kiln__cpu_lower *l)
   return close_function(l) || !l->out_of_memory;
 }
 
-/* Copies a growing array to the arena. */
+/* Copies a dynamic array to the arena. */
 static void *keep(kiln__cpu_lower *l, const kiln__cpu_array *list, size_t size)
 {
   void *p = kiln__cpu_ptx_alloc(l->b->arena, (list->n + 1u) * size);

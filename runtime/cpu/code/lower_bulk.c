@@ -1,8 +1,9 @@
-/* lower_bulk.c -- lowers cp.async.bulk that signals an mbarrier. The statement
- * has three addresses, more than an instruction holds, so it becomes two
- * instructions: the copy, and mbarrier.complete_tx with the number of bytes.
- * The copy is done at once, so the order of the two is what a kernel can
- * observe. */
+/* lower_bulk.c -- lowers a cp.async.bulk that signals an mbarrier.
+ *
+ * The statement has three addresses, more than an instruction can hold. It
+ * therefore becomes two instructions: the copy, and mbarrier.complete_tx with
+ * the number of bytes. The copy is performed immediately, so a kernel that
+ * waits for the mbarrier always observes the copied data. */
 #include "code_build.h"
 
 static const struct {
@@ -14,7 +15,8 @@ static const struct {
     {"cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes", "8.6",
      86}};
 
-/* Returns the index of the form that the opcode is, or -1. */
+/* Returns the index of the table entry that the opcode matches, or -1 if the
+ * opcode matches no entry. */
 static int form_of(kiln__cpu_slice opcode)
 {
   for (int i = 0; i < 2; i++) {
@@ -50,7 +52,7 @@ static bool check(kiln__cpu_lower *l)
   return true;
 }
 
-/* Emits one of the two instructions, with operands of its own. */
+/* Emits one of the two instructions that the statement becomes. */
 static bool emit_part(kiln__cpu_lower *l, kiln__cpu_op op,
                       const kiln__cpu_ptx_operand *operands, uint32_t n)
 {

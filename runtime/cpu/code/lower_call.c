@@ -1,13 +1,14 @@
-/* lower_call.c -- lowers calls: arguments and results are bytes of stack parts.
+/* lower_call.c -- lowers calls. Arguments and results are passed in the
+ * per-lane stack.
  *
- * A function's part of the per-lane stack begins with its parameters, then its
- * results, then its own variables. A call is a list of copies from the caller's
- * part to the callee's, and one back; the scheduler performs them. Arguments
- * and parameters in registers are stored to, and loaded from, bytes of these
- * parts.
+ * A function's part of the per-lane stack begins with its parameters, followed
+ * by its results and its own variables. A call has a list of copies from the
+ * caller's part to the callee's part, and a list of copies back. The scheduler
+ * performs the copies. An argument in a register is first stored to the
+ * caller's part, and a result in a register is loaded from there.
  *
- * An indirect call copies to the layout of its prototype. A callee with
- * another number of parameters is a fault at run time. */
+ * An indirect call uses the layout of its prototype. If the callee has a
+ * different number of parameters, the call is a fault at run time. */
 #include "code_build.h"
 
 bool kiln__cpu_emit_local_copy(kiln__cpu_lower *l, bool load,
@@ -66,7 +67,8 @@ bool kiln__cpu_store_results(kiln__cpu_lower *l)
 
 typedef struct call {
   const kiln__cpu_ptx_operand *results, *callee, *arguments, *proto;
-  const kiln__cpu_ptx_function *formals; /* of the callee or the prototype */
+  /* Declaration of the callee, or the prototype. */
+  const kiln__cpu_ptx_function *formals;
   kiln__cpu_copy *in, *out;
 } call;
 
@@ -103,8 +105,8 @@ static bool indirect(kiln__cpu_lower *l, call *c, kiln__cpu_insn *in)
                               "the address of a function must be in a 64-bit "
                               "register");
   if (s->kind == KILN__SYMBOL_PROTOTYPE) {
-    (void)kiln__cpu_place_params(
-        s->u.function); /* lays out the prototype as its callees are */
+    /* Gives the prototype the parameter layout that its callees have. */
+    (void)kiln__cpu_place_params(s->u.function);
     c->formals = s->u.function;
   } else if (s->kind == KILN__SYMBOL_TARGETS && s->u.targets.n > 0 &&
              s->u.targets.items[0] != NULL &&
@@ -117,7 +119,8 @@ static bool indirect(kiln__cpu_lower *l, call *c, kiln__cpu_insn *in)
   return true;
 }
 
-/* Whether the device itself has the function; run/ finds these by name. */
+/* Returns whether the device itself implements the function. run/ finds such
+ * functions by name. */
 static bool is_system(kiln__cpu_slice name)
 {
   static const char *const known[] = {"vprintf",      "malloc", "free",
@@ -148,9 +151,9 @@ static bool direct(kiln__cpu_lower *l, call *c, kiln__cpu_call *site)
   return true;
 }
 
-/* Reserves bytes of the caller's part for an argument that is a register or
- * literal. They stay reserved for the whole function, since compilers do not
- * emit such calls. */
+/* Reserves bytes in the caller's part of the stack for an argument that is a
+ * register or a literal. The bytes stay reserved for the whole function,
+ * because compilers do not emit such calls. */
 static uint64_t own_bytes(kiln__cpu_lower *l, uint8_t size)
 {
   const uint32_t at = (l->code->local_bytes + 7u) & ~7u;
@@ -166,7 +169,7 @@ static bool is_param(const kiln__cpu_ptx_operand *o)
          o->symbol->u.variable->space == KILN__SPACE_PARAM;
 }
 
-/* Whether a .param variable may be passed for a formal parameter. */
+/* Returns whether a .param variable may be passed for a formal parameter. */
 static bool same_layout(const kiln__cpu_ptx_variable *actual,
                         const kiln__cpu_ptx_variable *formal)
 {
@@ -220,7 +223,8 @@ static bool is_formal(const kiln__cpu_ptx_function *fn,
   return false;
 }
 
-/* Finds where one argument or result lies in the caller's part. */
+/* Determines the offset of one argument or result in the caller's part of the
+ * stack. */
 static bool place_actual(kiln__cpu_lower *l, const kiln__cpu_ptx_operand *o,
                          const kiln__cpu_ptx_variable *formal, bool result,
                          uint64_t *offset)
@@ -270,7 +274,7 @@ static bool make_copies(kiln__cpu_lower *l, const kiln__cpu_ptx_operand *actual,
   return true;
 }
 
-/* Loads results that go to registers, after the call. */
+/* Emits the loads of results in registers that follow the call. */
 static bool load_results(kiln__cpu_lower *l, const call *c)
 {
   for (uint32_t i = 0; i < c->formals->n_returns; i++) {

@@ -1,24 +1,27 @@
 /* match_opcode.c -- finds the rows of ops.def that an opcode matches.
  *
- * A pattern is literal text with groups of alternatives,
- * "ld(.weak)?.global(.u32|.s32)", matched by backtracking. Rows are hashed by
- * mnemonic, and each distinct opcode text of a program is matched once and
- * remembered, so the cost per statement is one hash look-up.
+ * A pattern is literal text with alternatives, such as
+ * "ld(.weak)?.global(.u32|.s32)", and is matched by backtracking. Rows are
+ * hashed by mnemonic. Each distinct opcode of a program is matched once and
+ * then cached, so the cost per statement is one hash look-up.
  *
- * ptxas accepts most modifiers in any order. If no pattern matches the text as
- * it is written, the patterns are tried against the set of modifiers; only
- * types must keep their order. */
+ * ptxas accepts most modifiers in any order. If no pattern matches the opcode
+ * as written, the patterns are matched against the set of its modifiers. Only
+ * types must keep their relative order. */
 #include "code_build.h"
 
 #include <stddef.h>
 #include <string.h>
 
-/* ---- Patterns ---------------------------------------------------------------
- * Every piece begins with a dot, so that none can end within a modifier. */
+/* ---- Patterns ------------------------------------------------------------ */
+
+/* Every alternative of a pattern begins with a dot, so that no match can end in
+ * the middle of a modifier. */
 
 static bool matches_from(const char *p, const char *text, const char *end);
 
-/* Tries the alternatives between p, which is after '(', and `close`. */
+/* Tries the alternatives from p, which points after '(', to `close`. Returns
+ * whether one of them matches. */
 static bool matches_group(const char *p, const char *close, const char *rest,
                           const char *text, const char *end)
 {
@@ -70,9 +73,11 @@ bool kiln__cpu_pattern_matches(const char *pattern, const char *text,
   return matches_from(pattern, text, text + size);
 }
 
-/* ---- Modifiers in another order ---------------------------------------------
- * ptxas takes most modifiers in any order, only types must keep theirs. Where
- * no pattern matches as written, patterns are tried so. */
+/* ---- Modifiers in another order ------------------------------------------ */
+
+/* ptxas accepts most modifiers in any order; only types must keep their
+ * relative order. If no pattern matches the opcode as written, the patterns are
+ * matched against the set of its modifiers. */
 
 enum { MAX_MODIFIERS = 16 };
 
@@ -89,8 +94,9 @@ typedef struct unordered {
 
 static kiln__cpu_ptx_type type_named(const char *text, size_t size);
 
-/* Returns the unused modifiers, as bits, without the one that reads `text`; the
- * same bits if there is none. A type must be the first unused type. */
+/* Returns the bit set `left` of unused modifiers without the modifier that
+ * equals `text`. Returns `left` unchanged if no such modifier is left. A type
+ * must be the first unused type. */
 static unsigned use_one(const unordered *u, unsigned left, const char *text,
                         size_t size)
 {
@@ -109,7 +115,8 @@ static unsigned use_one(const unordered *u, unsigned left, const char *text,
   return left;
 }
 
-/* Uses all modifiers of `.a.b.c`. Returns false if one is missing. */
+/* Removes all modifiers of a sequence such as `.a.b.c` from *left. Returns
+ * false if one of them is missing. */
 static bool use_all(const unordered *u, unsigned *left, const char *text,
                     const char *end)
 {
@@ -157,8 +164,8 @@ static bool unordered_from(const unordered *u, const char *p, unsigned left)
   return *p == '\0' && left == 0;
 }
 
-/* Whether the text is a type, including those that few instructions have
- * (.e4m3x2). */
+/* Returns whether a modifier is a type, including types that only few
+ * instructions have (.e4m3x2). */
 static bool is_type(const char *text, size_t size)
 {
   return type_named(text, size) != KILN__NONE ||
@@ -186,7 +193,8 @@ static bool split_opcode(unordered *u, const char *text, size_t size)
 
 /* ---- Modifiers ----------------------------------------------------------- */
 
-/* The member of kiln__cpu_insn that a modifier sets: all are bytes but flags. */
+/* The members of kiln__cpu_insn that a modifier may set. All of them are single
+ * bytes, except `flags`. */
 enum {
   FIELD_round = offsetof(kiln__cpu_insn, round),
   FIELD_cmp = offsetof(kiln__cpu_insn, cmp),
@@ -247,7 +255,7 @@ bool kiln__cpu_modifier_apply(kiln__cpu_insn *in, const char *text, size_t size)
   return false;
 }
 
-/* Fills the fields that the modifiers of an opcode set. */
+/* Sets the instruction fields that the modifiers of an opcode stand for. */
 static void read_opcode(kiln__cpu_insn *in, const char *text, size_t size)
 {
   const char *end = text + size;
@@ -273,7 +281,8 @@ static uint32_t hash_text(const char *text, size_t size)
   return h ^ (h >> 15);
 }
 
-/* Returns the length of the mnemonic: the text before the first modifier. */
+/* Returns the length of the mnemonic, which is the part of the opcode before
+ * the first modifier. */
 static size_t mnemonic(const char *text, size_t size)
 {
   size_t n = 0;

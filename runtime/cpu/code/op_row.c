@@ -1,16 +1,17 @@
-/* op_row.c -- reads the operand column of ops.def.
+/* op_row.c -- parses the operand column of ops.def.
  *
- * The column is a small language, explained in ops.def: one word per operand.
- * Each word becomes one kiln__cpu_form. A word is taken apart from its ends:
- * suffixes first (`?`, `@x`, ranges), then marks in front, then the type that
- * is left. The matcher reads all rows once per program. */
+ * The column contains one description per operand, in the syntax that ops.def
+ * defines. Each description becomes one kiln__cpu_form. It is parsed from both
+ * ends: first the suffixes (`?`, `@x`, ranges), then the prefixes, and finally
+ * the type in the middle. The matcher parses all rows once per program. */
 #include "code_build.h"
 
 #include <string.h>
 
 typedef kiln__cpu_slice word;
 
-/* Removes `c` from the end or the start, if it is there. */
+/* Removes the character `c` from the end or from the start of a description if
+ * it is present. */
 static bool drop_last(word *w, char c)
 {
   if (w->size == 0 || w->data[w->size - 1] != c)
@@ -92,7 +93,8 @@ static bool read_geometry(word w, const kiln__cpu_geometry **out)
   return false;
 }
 
-/* Returns the part of `w` before the next colon and leaves the rest in `w`. */
+/* Returns the part of `w` before the next colon. `w` keeps the part after the
+ * colon. */
 static word take_part(word *w)
 {
   const char *colon = memchr(w->data, ':', w->size);
@@ -104,7 +106,8 @@ static word take_part(word *w)
   return part;
 }
 
-/* Reads [S], [S:V], [tex] or [tex:2d:f32] without the brackets. */
+/* Parses [S], [S:V], [tex] or [tex:2d:f32]. The brackets have already been
+ * removed. */
 static bool read_address(word w, kiln__cpu_form *f)
 {
   const word first = take_part(&w);
@@ -120,7 +123,8 @@ static bool read_address(word w, kiln__cpu_form *f)
          (w.size == 0 || read_space(w, &f->variable));
 }
 
-/* Reads {4|8|16}: powers of two up to 128, kept as the bits of `count`. */
+/* Parses a choice such as {4|8|16}. The numbers are powers of two up to 128,
+ * and `count` stores them as a bit set. */
 static bool read_choice(word w, kiln__cpu_form *f)
 {
   unsigned number = 0;
@@ -166,7 +170,7 @@ static bool read_braces(word w, kiln__cpu_form *f)
   return false;
 }
 
-/* Reads the rest of V, V$2, V4 or V4f32 after the V. */
+/* Parses the rest of V, V$2, V4 or V4f32 after the V. */
 static bool read_data(word w, kiln__cpu_form *f)
 {
   f->type = KILN__TYPE_LAST;
@@ -202,7 +206,8 @@ static bool read_number(word *w, uint32_t *number)
   return w->size < all;
 }
 
-/* Reads the suffixes >=1 <=15 *16 ^ /90 ! _ of a type, in any order. */
+/* Parses the suffixes of a type (>=1, <=15, *16, ^, /90, ! and _) in any order.
+ */
 static bool read_limits(word *w, kiln__cpu_form *f)
 {
   word rest = *w;
@@ -240,7 +245,7 @@ static bool read_limits(word *w, kiln__cpu_form *f)
   return true;
 }
 
-/* Reads |P or ||P of a result. */
+/* Parses |P or ||P after a destination. */
 static void read_pair(word *w, kiln__cpu_form *f)
 {
   if (w->size > 2 && memcmp(w->data + w->size - 2, "|P", 2) == 0) {

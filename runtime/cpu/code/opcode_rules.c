@@ -1,7 +1,7 @@
-/* opcode_rules.c -- applies opcode_rules.def to an opcode that was matched.
+/* opcode_rules.c -- applies the rules of opcode_rules.def to a matched opcode.
  *
- * The matcher calls it once per distinct opcode text of a program, so a linear
- * search through the rules costs nothing that counts. */
+ * The matcher calls kiln__cpu_rules_apply() once per distinct opcode of a
+ * program, so the cost of the linear search through the rules is negligible. */
 #include "code_build.h"
 
 #include <string.h>
@@ -77,7 +77,8 @@ static bool has_one(kiln__cpu_slice s, const char *modifier, size_t n)
   return false;
 }
 
-/* Whether the opcode has all of `.a.b.c`. */
+/* Returns whether the opcode has all modifiers of a sequence such as `.a.b.c`.
+ */
 static bool has(kiln__cpu_slice s, const char *modifiers)
 {
   while (*modifiers != '\0') {

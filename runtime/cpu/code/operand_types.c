@@ -1,7 +1,7 @@
-/* operand_types.c -- decides which registers and literals an instruction's
- * types accept, by the rules of the PTX ISA, "Operand Type Checking": a bit
- * type accepts every type of its size, an integer type accepts integers and
- * bits, a float type accepts itself and bits. */
+/* operand_types.c -- determines which registers and literals are valid for the
+ * types of an instruction. The rules are those of the PTX ISA, "Operand Type
+ * Checking". A bit type accepts every type of its size. An integer type accepts
+ * integer types and bit types. A float type accepts itself and bit types. */
 #include "code_build.h"
 
 #include <string.h>

@@ -1,33 +1,35 @@
 /* register_slots.c -- assigns virtual registers to slots of the frame.
  *
  * Problem: compilers emit one PTX register per value, thousands per kernel. A
- * slot is 32 lanes, 128 or 256 bytes, so a frame with a slot per register would
- * not fit the processor's caches.
+ * slot has 32 lanes and occupies 128 or 256 bytes. A frame with one slot per
+ * register would therefore not fit into the CPU caches.
  *
  * Idea: linear-scan register allocation without spilling (Poletto and Sarkar
- * 1999). The life of a register is the range of instructions, in text order,
- * that covers every place where it is alive. Registers that pass from block to
- * block get their ranges from the usual backward data flow over bit sets.
- * Ranges are visited by their start; a heap returns the slots of ranges that
- * have ended.
+ * 1999). The live range of a register is the range of instructions, in program
+ * order, that covers all instructions at which the register is live. For
+ * registers that are live across block boundaries, a backward data-flow
+ * analysis over bit sets computes the ranges. Live ranges are visited in order
+ * of their starts. A heap returns the slots of ranges that have ended.
  *
- * Invariant: two registers share a slot only if they are never alive at once
- * for one thread. Lanes elsewhere in the program do not matter, since a handler
- * writes active lanes only: a lane's part of a slot changes only when that lane
- * executes. Instructions that read other lanes' registers (shfl, vote) read
- * lanes at the same instruction.
+ * Invariant: two registers share a slot only if they are never live at the same
+ * time in the same thread. Lanes elsewhere in the program do not matter,
+ * because a handler writes active lanes only. A lane's element of a slot
+ * changes only when that lane executes. Instructions that read registers of
+ * other lanes (shfl, vote) read lanes that are at the same instruction.
  *
- * Two details follow. A guarded write keeps the old value of the lanes left
- * out, so it counts as a read, too. A result shares its slot with an operand
- * that dies there only if the handler works lane by lane on slots of one size.
+ * This has two consequences. A guarded write keeps the old values of inactive
+ * lanes, so it also counts as a read. A result may share the slot of an operand
+ * that dies at the same instruction only if the handler works lane by lane on
+ * slots of the same size.
  *
- * Cost: O(n) per pass and O(n log n) for the heap; data flow over r registers
- * that cross blocks takes O(blocks * r / 64) words per round. */
+ * Cost: O(n) per pass and O(n log n) for the heap. The data-flow analysis over
+ * r registers that cross blocks processes O(blocks * r / 64) words per
+ * iteration. */
 #include "code_build.h"
 
 #include <string.h>
 
-/* ---- What an instruction touches ----------------------------------------- */
+/* ---- Reads and writes of an instruction ---------------------------------- */
 
 static bool touch(kiln__cpu_touched *t, const kiln_allocator *a, int32_t *field)
 {
@@ -46,8 +48,9 @@ static bool touch(kiln__cpu_touched *t, const kiln_allocator *a, int32_t *field)
   return true;
 }
 
-/* Records a vector. Its data belongs to the program and is const only for those
- * who run it, so the cast is safe here. */
+/* Records the slots of a vector. The vector belongs to the program that is
+ * being built and is const only for code that runs the program, so the cast is
+ * safe here. */
 static bool touch_all(kiln__cpu_touched *t, const kiln_allocator *a,
                       const int32_t *vec, uint32_t n)
 {
@@ -77,10 +80,11 @@ kiln_status kiln__cpu_touch(kiln__cpu_touched *out, const kiln_allocator *a,
   return ok ? KILN_OK : kiln__fail_memory("operands");
 }
 
-/* ---- Lives --------------------------------------------------------------- */
+/* ---- Live ranges --------------------------------------------------------- */
 
 typedef struct life {
-  uint32_t first, last; /* 2 * instruction, + 1 for what it writes */
+  /* 2 * instruction index for a read, plus 1 for a write */
+  uint32_t first, last;
   uint32_t reg;
 } life;
 
@@ -91,16 +95,18 @@ typedef struct slots {
   kiln__cpu_insn *insns;
   const uint8_t *widths;
   uint32_t n_registers;
-  life *lives; /* by register; first UINT32_MAX: never touched */
-  /* Per register: 1 + its number among the registers that are alive across
-   * blocks; 0: it is alive within one block only. */
+  /* One element per register; first is UINT32_MAX if it is unused. */
+  life *lives;
+  /* For each register: 1 + its number among the registers that are live across
+   * block boundaries, or 0 if the register is not. */
   uint32_t *global;
-  /* The registers that have such a number, in its order. */
+  /* The registers that have a number in `global`, ordered by that number. */
   uint32_t *global_regs;
   uint32_t n_global, words;
-  /* Bit sets over these registers, `words` words per block. */
+  /* Bit sets over the registers in `global_regs`, with `words` 64-bit words per
+   * block. */
   uint64_t *in, *out, *gen, *kill;
-  /* Per register: 1 + the block that last wrote it. */
+  /* For each register: 1 + the index of the last block seen that wrote it. */
   uint32_t *seen;
   kiln__cpu_touched touched;
 } slots;
@@ -110,17 +116,17 @@ static bool is_register(int32_t id)
   return id >= 0 && (id & KILN__IS_CONST) == 0;
 }
 
-/* A virtual register among the operands of an instruction. */
+/* One use of a virtual register as an operand of an instruction. */
 typedef struct use {
   const kiln__cpu_insn *in;
-  uint32_t block, at, reg; /* at: index of the instruction */
-  bool reads, writes;      /* a guarded write does both */
+  uint32_t block, at, reg; /* block, instruction index and register number */
+  bool reads, writes;      /* a guarded write sets both */
 } use;
 
 typedef void visitor(slots *s, const use *u);
 
-/* Calls `visit` for the registers of all instructions, in order of the text; of
- * one instruction, first for those it reads. */
+/* Calls `visit` for the registers of all instructions in program order. For
+ * each instruction, the registers that it reads come first. */
 static kiln_status visit_all(slots *s, visitor *visit)
 {
   kiln_status st = KILN_OK;
@@ -150,7 +156,8 @@ static void add_global(slots *s, uint32_t reg)
   s->global[reg] = ++s->n_global;
 }
 
-/* Numbers the registers that some block reads before it writes them. */
+/* Numbers the registers that at least one block reads before writing. Only
+ * these registers are live across block boundaries. */
 static void find_global(slots *s, const use *u)
 {
   if (u->reads && s->seen[u->reg] != u->block + 1 && s->global[u->reg] == 0)
@@ -169,7 +176,8 @@ static bool has_bit(const uint64_t *set, uint32_t i)
   return (set[i / 64] >> (i % 64) & 1) != 0;
 }
 
-/* gen: read before written in the block; kill: written there. */
+/* Computes the data-flow sets of a block: `gen` holds the registers that the
+ * block reads before writing, `kill` the registers that it writes. */
 static void find_gen_kill(slots *s, const use *u)
 {
   const uint32_t g = s->global[u->reg];
@@ -227,7 +235,8 @@ static void extend_set(slots *s, const uint64_t *set, uint32_t at)
   }
 }
 
-/* Extends the lives of registers that cross the start or end of a block. */
+/* Extends the live ranges of registers that are live at the start or end of a
+ * block. */
 static void extend_global(slots *s)
 {
   for (uint32_t b = 0; b < s->b->n; b++) {
@@ -264,7 +273,8 @@ done:
   return st;
 }
 
-/* Whether a result may take the slot of an operand that dies here. */
+/* Returns whether the result of an instruction may share the slot of an operand
+ * that dies at the instruction. */
 static bool lane_by_lane(const slots *s, const kiln__cpu_insn *in)
 {
   const kiln__cpu_class klass = (kiln__cpu_class)in->klass;
@@ -284,8 +294,8 @@ static void find_local_lives(slots *s, const use *u)
 
 /* ---- Slots --------------------------------------------------------------- */
 
-/* Sorts registers by the start of their lives, with a counting sort: there may
- * be a million. */
+/* Sorts registers by the start of their live ranges. It uses a counting sort,
+ * because a function may have a million registers. */
 static kiln_status sort_lives(slots *s, life **out, uint32_t *n)
 {
   life *sorted = kiln__calloc(s->a, s->n_registers + 1u, sizeof *sorted);
@@ -321,7 +331,8 @@ static kiln_status sort_lives(slots *s, life **out, uint32_t *n)
   return KILN_OK;
 }
 
-/* Lives that have begun, as a heap ordered by their end. */
+/* The live ranges that have begun, as a heap ordered by the end of the range.
+ */
 typedef struct heap {
   struct ending {
     uint32_t last, slot;
@@ -361,7 +372,7 @@ static struct ending heap_pop(heap *h)
   return top;
 }
 
-/* Slots of one width: how many there are, and a stack of free ones. */
+/* The slots of one width: their number, and a stack of free slots. */
 typedef struct pool {
   uint32_t *free, n_free, n;
 } pool;

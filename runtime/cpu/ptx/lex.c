@@ -1,14 +1,14 @@
-/* lex.c -- splits PTX text into tokens.
+/* lex.c -- splits PTX source into tokens.
  *
- * The parser looks at one token at a time, p->tok, and calls
- * kiln__cpu_ptx_next() for the following one. Tokens are slices of the module's
- * copy of the text, so nothing is copied here. PTX writes modifiers as words
- * with a leading dot, and a dot may also begin a number: `.5` is a number,
- * `.2d` a word. Comments, line ends and the line markers of a preprocessor are
- * skipped.
+ * The parser has one current token, p->tok, and calls kiln__cpu_ptx_next() to
+ * advance to the next one. Tokens are slices of the module's copy of the
+ * source, so the lexer copies no text. A PTX modifier is a word with a leading
+ * dot, but a dot may also begin a number: `.5` is a number and `.2d` is a
+ * modifier. The lexer skips comments, line ends, and line markers of a
+ * preprocessor.
  *
- * The text ends with a NUL, so one character may always be read ahead. Time is
- * linear in the text. */
+ * The source is NUL-terminated, so the lexer may always read one character
+ * ahead. The running time is linear in the size of the source. */
 #include "parse.h"
 
 bool kiln__cpu_slice_is(kiln__cpu_slice s, const char *text)
@@ -53,7 +53,8 @@ static void new_line(kiln__cpu_parser *p)
   p->line_has_token = false;
 }
 
-/* Skips to the end of a comment whose opening has been read. */
+/* Skips to the end of a comment. The start of the comment has already been
+ * consumed. */
 static bool skip_comment(kiln__cpu_parser *p, kiln__cpu_ptx_pos from)
 {
   while (p->at < p->end) {
@@ -76,7 +77,8 @@ static void skip_line(kiln__cpu_parser *p)
   p->at = end == NULL ? p->end : end;
 }
 
-/* Skips `# 12 "file"` and `#line 12 "file"`, which a preprocessor leaves. */
+/* Skips the line markers that a preprocessor writes: `# 12 "file"` and `#line
+ * 12 "file"`. */
 static bool skip_line_marker(kiln__cpu_parser *p)
 {
   const char *c = p->at + 1;
@@ -93,7 +95,8 @@ static bool skip_line_marker(kiln__cpu_parser *p)
   return true;
 }
 
-/* Returns false if a comment has no end, which has been reported. */
+/* Skips white space, comments and line markers. Returns false after it reports
+ * an unterminated comment. */
 static bool skip_space(kiln__cpu_parser *p)
 {
   while (p->at < p->end) {
@@ -137,7 +140,8 @@ static void lex_string(kiln__cpu_parser *p)
   }
 }
 
-/* Takes the longest run that may be a number: 12U 0x1f 1.5e-3 .5 */
+/* Reads the longest sequence of characters that may be a number, such as 12U,
+ * 0x1f, 1.5e-3 or .5. */
 static void lex_number(kiln__cpu_parser *p)
 {
   const char *from = p->at;
@@ -158,7 +162,8 @@ static void lex_number(kiln__cpu_parser *p)
   }
 }
 
-/* Tells the numbers `.5` and `.5e3` from the words `.2d` and `.16x64b`. */
+/* Returns whether a dot begins a number, such as `.5` or `.5e3`, and not a
+ * modifier, such as `.2d` or `.16x64b`. */
 static bool dot_is_number(const char *c)
 {
   if (!is_digit(*++c))

@@ -1,6 +1,6 @@
-/* lex_number.c -- computes the values of numeric tokens: integers of 64 bits in
- * base 2, 8, 10 and 16, decimal floats, and floats that are given by their bits
- * (0f, 0d). */
+/* lex_number.c -- computes the values of numeric tokens: 64-bit integers in
+ * base 2, 8, 10 and 16, decimal floats, and floats that are written as bit
+ * patterns (0f, 0d). */
 #include "parse.h"
 
 #include <math.h>
@@ -17,9 +17,9 @@ static int digit_of(char c)
   return 99;
 }
 
-/* Reads all of [from, end) as digits in base `base`. Returns false if there are
- * none, if another character follows, or if the value needs more than 64 bits.
- */
+/* Parses the characters in [from, end) as digits in base `base`. Returns false
+ * if there are no digits, if one of the characters is not a digit, or if the
+ * value needs more than 64 bits. */
 static bool read_integer(const char *from, const char *end, unsigned base,
                          uint64_t *out)
 {
@@ -46,8 +46,9 @@ static bool read_exact(kiln__cpu_token *tok, int kind, size_t digits)
                       &tok->bits);
 }
 
-/* Converts with strtod(), whose decimal point depends on the locale. Digits and
- * an exponent alone read the same in every locale, so 1.5e3 becomes 15e2. */
+/* Converts a decimal float with strtod(). The decimal point of strtod() depends
+ * on the locale, but an integer with an exponent does not. Therefore 1.5e3 is
+ * first rewritten as 15e2. */
 static bool read_float(kiln__cpu_token *tok)
 {
   enum { LONGEST = 1000 };

@@ -1,10 +1,12 @@
-/* parse.h -- what the files of ptx/ share: tokens, scopes, the parser's state.
+/* parse.h -- the internal interface of ptx/: tokens, scopes, and the state of
+ * the parser.
  *
- * The parser is a recursive descent over one token of look-ahead. Functions
- * that return bool return false if the statement cannot be read to its end: the
- * mistake has been reported, or memory is short, and the caller skips to the
- * next statement. Mistakes of meaning are reported and true is returned, so
- * that one run shows several. */
+ * The parser is a recursive-descent parser with one token of look-ahead. A
+ * function that returns bool returns false if it cannot parse its statement to
+ * the end, or if memory allocation fails. The mistake has then been reported,
+ * and the caller skips to the next statement. After a semantic mistake, the
+ * function reports the mistake and returns true, so that one run reports
+ * several mistakes. */
 #ifndef KILN_CPU_PTX_PARSE_H
 #define KILN_CPU_PTX_PARSE_H
 
@@ -13,31 +15,35 @@
 #include <string.h>
 
 enum {
-  KILN__PTX_MAX_DEPTH = 128, /* nested braces of a body */
-  /* Depth of parentheses and of braces in initial values. */
+  KILN__PTX_MAX_DEPTH = 128, /* maximum depth of nested braces in a body */
+  /* Maximum nesting depth of parentheses, and of braces in initial values. */
   KILN__PTX_MAX_NESTING = 64,
-  KILN__PTX_MAX_ITEMS = 4096,        /* of one operand list */
-  KILN__PTX_MAX_REGISTERS = 1 << 20, /* of one function */
-  /* Bound of .file numbers. */
+  KILN__PTX_MAX_ITEMS = 4096,        /* maximum length of an operand list */
+  KILN__PTX_MAX_REGISTERS = 1 << 20, /* maximum per function */
+  /* Upper bound of .file numbers. */
   KILN__PTX_MAX_FILES = 1 << 16,
-  KILN__PTX_MAX_DIMENSIONS = 16, /* of an array */
-  KILN__PTX_MAX_ERRORS = 1000,   /* then the parser gives up */
+  KILN__PTX_MAX_DIMENSIONS = 16, /* maximum number of dimensions of an array */
+  /* Number of mistakes after which the parser stops. */
+  KILN__PTX_MAX_ERRORS = 1000,
 };
-#define KILN__PTX_MAX_ARRAY (UINT64_C(1) << 48) /* bytes of a variable */
-/* Bytes of initial values beyond what the text itself spells out. */
+/* maximum size of a variable in bytes */
+#define KILN__PTX_MAX_ARRAY (UINT64_C(1) << 48)
+/* Maximum number of bytes of initial values that the source does not list
+ * explicitly. */
 #define KILN__PTX_MAX_INIT (UINT64_C(1) << 26)
 
-/* Kinds of tokens. A single character is its own kind. */
+/* Kinds of tokens. The kind of a single-character token is the character
+ * itself. */
 typedef enum kiln__cpu_token_kind {
   KILN__TOKEN_END = 0,
-  KILN__TOKEN_NAME = 256, /* identifier, also %name */
-  KILN__TOKEN_WORD,       /* function_name, inlined_at: nothing is named so */
-  KILN__TOKEN_DOT,        /* .name, .2d, .shared::cta: text with the dot */
+  KILN__TOKEN_NAME = 256, /* identifier or %name */
+  KILN__TOKEN_WORD,       /* the keywords function_name and inlined_at */
+  KILN__TOKEN_DOT, /* .name, .2d or .shared::cta; the text includes the dot */
   KILN__TOKEN_INTEGER,
-  KILN__TOKEN_FLOAT,   /* decimal */
-  KILN__TOKEN_FLOAT32, /* 0f */
-  KILN__TOKEN_FLOAT64, /* 0d */
-  KILN__TOKEN_STRING,  /* text without the quotes */
+  KILN__TOKEN_FLOAT,   /* decimal floating-point number */
+  KILN__TOKEN_FLOAT32, /* float written as 0f... */
+  KILN__TOKEN_FLOAT64, /* double written as 0d... */
+  KILN__TOKEN_STRING,  /* string; the text excludes the quotes */
   KILN__TOKEN_SHL,
   KILN__TOKEN_SHR,
   KILN__TOKEN_LE,
@@ -46,30 +52,30 @@ typedef enum kiln__cpu_token_kind {
   KILN__TOKEN_NE,
   KILN__TOKEN_AND,
   KILN__TOKEN_OR,
-  KILN__TOKEN_BAD /* complained about by the lexer */
+  KILN__TOKEN_BAD /* malformed token that the lexer has reported */
 } kiln__cpu_token_kind;
 
 typedef struct kiln__cpu_token {
   int kind;
-  bool is_unsigned; /* INTEGER: U suffix, or too large for .s64 */
-  bool first;       /* on its line */
+  bool is_unsigned; /* INTEGER: has a U suffix or is too large for .s64 */
+  bool first;       /* first token of its line */
   kiln__cpu_ptx_pos pos;
-  kiln__cpu_slice text; /* as written */
-  uint64_t bits;        /* value of numbers */
+  kiln__cpu_slice text; /* source text of the token */
+  uint64_t bits;        /* value of a numeric token */
 } kiln__cpu_token;
 
-/* A bound name, as a node of a hash table of chains. The newest of equal keys
- * comes first. */
+/* A bound name, stored as a node of a hash table with chained buckets. Among
+ * equal keys, the newest node comes first. */
 typedef struct kiln__cpu_node {
-  struct kiln__cpu_node *chain; /* next in the bucket */
-  struct kiln__cpu_node
-      *before; /* declared before this one in the same scope */
+  struct kiln__cpu_node *chain;  /* next node in the bucket */
+  struct kiln__cpu_node *before; /* previous declaration in the scope */
   uint64_t hash;
-  uint64_t id; /* tells kinds of keys apart; labels: number of the scope */
+  uint64_t id; /* kind of the key; for labels, number of the scope */
   kiln__cpu_slice name;
   uint32_t depth;
   kiln__cpu_ptx_symbol *symbol;
-  /* `%r<12>`: the declaration. Members become symbols when they are used. */
+  /* For a range such as `%r<12>`: the declaration of its members. A member
+   * becomes a symbol when it is first used. */
   kiln__cpu_ptx_variable *pattern;
   kiln__cpu_ptx_pos pos;
   uint32_t count, number;
@@ -80,19 +86,19 @@ typedef struct kiln__cpu_table {
   uint32_t n_buckets, n;
 } kiln__cpu_table;
 
-/* A growing array of pointers in allocator memory. */
+/* A dynamic array of pointers, allocated with the module's allocator. */
 typedef struct kiln__cpu_list {
   void **items;
   uint32_t n, capacity;
 } kiln__cpu_list;
 
 typedef struct kiln__cpu_scope {
-  kiln__cpu_node *names; /* newest first */
-  uint32_t number;       /* never used twice in a module */
-  bool ranges;           /* some %r<n> was declared here */
+  kiln__cpu_node *names; /* names declared in the scope, newest first */
+  uint32_t number;       /* number of the scope, unique in the module */
+  bool ranges;           /* the scope declares a range such as %r<n> */
 } kiln__cpu_scope;
 
-/* A use of a label, to be resolved when the function ends. */
+/* A use of a label. The label is resolved at the end of the function. */
 typedef struct kiln__cpu_label_use {
   kiln__cpu_ptx_symbol **to;
   kiln__cpu_slice name;
@@ -103,39 +109,43 @@ typedef struct kiln__cpu_label_use {
 typedef struct kiln__cpu_parser {
   const char *at, *end, *line_start;
   uint32_t line;
-  bool line_has_token; /* `#` begins a directive only at a line's start */
-  kiln__cpu_token tok; /* the one to look at */
+  /* The line already has a token, so `#` begins no line marker. */
+  bool line_has_token;
+  kiln__cpu_token tok; /* current token */
   kiln__cpu_ptx_module *module;
   const kiln_allocator *alloc;
   kiln__cpu_ptx_messages messages;
   bool no_memory;
   uint32_t nesting;
-  uint64_t init_bytes; /* of all variables so far */
+  uint64_t init_bytes; /* size of all initial values so far, in bytes */
 
   kiln__cpu_table names, labels, members, marks;
   kiln__cpu_scope scopes[KILN__PTX_MAX_DEPTH + 3];
-  uint32_t depth; /* of the innermost scope; 0: the module */
+  uint32_t depth; /* depth of the innermost scope; 0 is module scope */
   uint32_t next_scope, next_range;
-  /* Scopes of the function being parsed: parent by number - first_scope. */
+  /* The parent of each scope of the current function, indexed by scope number -
+   * first_scope. */
   uint32_t *scope_parent;
   uint32_t scope_parent_capacity, first_scope;
 
-  kiln__cpu_ptx_function *function; /* whose body this is, or NULL */
+  /* Function whose body is being parsed, or NULL. */
+  kiln__cpu_ptx_function *function;
   kiln__cpu_ptx_insn *insns;
   uint32_t insns_capacity;
-  kiln__cpu_list variables, function_labels; /* of the running function */
+  /* Variables and labels of the current function. */
+  kiln__cpu_list variables, function_labels;
   kiln__cpu_list module_variables, functions;
-  kiln__cpu_list
-      section_uses; /* kiln__cpu_token: names of labels in sections */
+  /* Elements of type kiln__cpu_token: names of labels used in sections. */
+  kiln__cpu_list section_uses;
   kiln__cpu_label_use *uses;
   uint32_t n_uses, uses_capacity;
-  kiln__cpu_ptx_operand *operands; /* stack of operands being read */
+  kiln__cpu_ptx_operand *operands; /* stack of operands being parsed */
   uint32_t n_operands, operands_capacity;
   kiln__cpu_ptx_reloc *relocs;
   uint32_t n_relocs, relocs_capacity;
-  kiln__cpu_ptx_loc loc; /* in force */
-  bool in_brackets;      /* reading an address */
-  bool in_vector;        /* reading items of {...} or (...) */
+  kiln__cpu_ptx_loc loc; /* position from the last .loc */
+  bool in_brackets;      /* the parser is inside an address */
+  bool in_vector;        /* the parser is inside {...} or (...) */
   uint32_t n_sections;
 } kiln__cpu_parser;
 
@@ -143,30 +153,34 @@ typedef struct kiln__cpu_parser {
 bool kiln__cpu_wrong(kiln__cpu_parser *p, kiln__cpu_ptx_pos pos,
                      const char *format, ...) KILN_PRINTF(3, 4);
 #ifdef __clang_analyzer__
-/* The analyser looks at one file at a time and has to be shown that it returns
- * false. */
+/* The static analyser sees one file at a time. This macro shows it that the
+ * function returns false. */
 #define kiln__cpu_wrong(...) (kiln__cpu_wrong(__VA_ARGS__), false)
 #endif
 
 /* ---- ptx_memory.c -------------------------------------------------------- */
 
-/* Makes an empty module with a copy of the text. NULL: no memory. */
+/* Creates an empty module with a copy of the PTX source. Returns NULL if memory
+ * allocation fails. */
 kiln__cpu_ptx_module *kiln__cpu_ptx_module_create(const kiln_allocator *a,
                                                   const char *text,
                                                   size_t size);
-/* The module's own copy of its source, `*size` bytes and a NUL. */
+/* Returns the module's own copy of its PTX source. *size receives the size in
+ * bytes without the terminating NUL. */
 const char *kiln__cpu_ptx_source(const kiln__cpu_ptx_module *module,
                                  size_t *size);
-/* Returns arena memory, or NULL after setting no_memory. */
+/* Allocates memory in the module's arena. If this fails, sets no_memory and
+ * returns NULL. */
 void *kiln__cpu_ptx_new(kiln__cpu_parser *p, size_t size);
-/* Grows an array so that it holds one more element of `size` bytes. False: no
- * memory. */
+/* Grows an array of n elements of `size` bytes each so that one more element
+ * fits. Returns false if memory allocation fails. */
 bool kiln__cpu_ptx_grow(kiln__cpu_parser *p, void *items, uint32_t n,
                         uint32_t *capacity, size_t size);
-/* Appends to a list. False: no memory. */
+/* Appends an item to a list. Returns false if memory allocation fails. */
 bool kiln__cpu_ptx_push(kiln__cpu_parser *p, kiln__cpu_list *list, void *item);
-/* Copies the list from item `first` on to the arena and cuts it to `first`.
- * Returns NULL and sets *n to 0 if there is nothing, or no memory. */
+/* Copies the items of a list from index `first` on to the arena and removes
+ * them from the list. Returns NULL and sets *n to 0 if there are no such items
+ * or if memory allocation fails. */
 void *kiln__cpu_ptx_take(kiln__cpu_parser *p, kiln__cpu_list *list,
                          uint32_t first, uint32_t *n);
 
@@ -174,7 +188,7 @@ void *kiln__cpu_ptx_take(kiln__cpu_parser *p, kiln__cpu_list *list,
 
 /* Reads the next token into p->tok. */
 void kiln__cpu_ptx_next(kiln__cpu_parser *p);
-/* A position of the lexer that it can return to. */
+/* A saved position of the lexer. kiln__cpu_ptx_rewind() restores it. */
 typedef struct kiln__cpu_place {
   const char *at, *line_start;
   uint32_t line;
@@ -183,59 +197,71 @@ typedef struct kiln__cpu_place {
 } kiln__cpu_place;
 kiln__cpu_place kiln__cpu_ptx_place(const kiln__cpu_parser *p);
 void kiln__cpu_ptx_rewind(kiln__cpu_parser *p, const kiln__cpu_place *place);
-/* Whether the token is this word, with its dot if it has one. */
+/* Returns whether the text of the current token equals `text`. For a modifier
+ * or directive, `text` includes the dot. */
 bool kiln__cpu_ptx_is(const kiln__cpu_parser *p, const char *text);
-/* Consumes the token if it is this one. */
+/* Consumes the current token and returns true if it is of the given kind or
+ * equals the given text. */
 bool kiln__cpu_ptx_accept(kiln__cpu_parser *p, int kind);
 bool kiln__cpu_ptx_accept_word(kiln__cpu_parser *p, const char *text);
-/* Consumes the token if it is this one, and reports a mistake if not. */
+/* Consumes the current token if it is of the given kind. Otherwise reports a
+ * mistake and returns false. */
 bool kiln__cpu_ptx_expect(kiln__cpu_parser *p, int kind);
-/* Reports "unexpected 'x', expected WHAT". Returns false. */
+/* Reports the mistake "unexpected 'x', expected WHAT". Returns false. */
 bool kiln__cpu_ptx_unexpected(kiln__cpu_parser *p, const char *what);
-/* Reads an INTEGER token. Reports every other one. */
+/* Reads an INTEGER token. Reports a mistake for any other token. */
 bool kiln__cpu_ptx_number(kiln__cpu_parser *p, uint64_t *value);
-/* Whether to look for more mistakes: memory is left, and the limit on messages
- * is not reached. */
+/* Returns whether the parser should continue after a mistake. It stops if
+ * memory allocation has failed or if the limit on messages is reached. */
 bool kiln__cpu_ptx_may_continue(const kiln__cpu_parser *p);
 
 /* ---- lex_number.c -------------------------------------------------------- */
 
-/* Sets kind and value of a numeric token from its text. False: malformed. */
+/* Sets the kind and the value of a numeric token from its text. Returns false
+ * if the number is malformed. */
 bool kiln__cpu_ptx_read_number(kiln__cpu_token *tok);
 
 /* ---- parse_names.c ------------------------------------------------------- */
 
-/* Open a scope; close the innermost one with its names. False: no memory. */
+/* Open a scope, and close the innermost scope and remove its names. Opening
+ * returns false if memory allocation fails. */
 bool kiln__cpu_ptx_scope_open(kiln__cpu_parser *p);
 void kiln__cpu_ptx_scope_close(kiln__cpu_parser *p);
-/* Returns what `name` refers to in this scope. NULL: nothing, or no memory. */
+/* Returns the symbol that `name` refers to in the current scope. Returns NULL
+ * if there is none or if memory allocation fails. */
 kiln__cpu_ptx_symbol *kiln__cpu_ptx_lookup(kiln__cpu_parser *p,
                                            kiln__cpu_slice name);
-/* Looks only in the innermost scope, and only at declared names. */
+/* Looks up a name only in the innermost scope, and only among declared names.
+ */
 kiln__cpu_ptx_symbol *kiln__cpu_ptx_lookup_here(kiln__cpu_parser *p,
                                                 kiln__cpu_slice name);
-/* Makes a symbol that is not bound yet. NULL: no memory. */
+/* Creates a symbol that is not bound in any scope yet. Returns NULL if memory
+ * allocation fails. */
 kiln__cpu_ptx_symbol *kiln__cpu_ptx_symbol_new(kiln__cpu_parser *p,
                                                kiln__cpu_slice name,
                                                kiln__cpu_ptx_pos pos,
                                                kiln__cpu_symbol_kind kind);
-/* Binds the symbol in the innermost scope. Reports a name that is taken. False:
- * no memory. */
+/* Binds the symbol in the innermost scope. Reports a mistake if the name is
+ * already declared there. Returns false if memory allocation fails. */
 bool kiln__cpu_ptx_bind(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol);
-/* Declare `prefix<count>` and labels in the innermost scope; they report names
- * that are taken. False: no memory. */
+/* Declare the range `prefix<count>`, or a label, in the innermost scope. They
+ * report a mistake if a name is already declared. They return false if memory
+ * allocation fails. */
 bool kiln__cpu_ptx_declare_range(kiln__cpu_parser *p, kiln__cpu_slice prefix,
                                  kiln__cpu_ptx_pos pos, uint32_t count,
                                  const kiln__cpu_ptx_variable *pattern);
 bool kiln__cpu_ptx_declare_label(kiln__cpu_parser *p, kiln__cpu_slice name,
                                  kiln__cpu_ptx_pos pos);
-/* Sets *to when the function ends. */
+/* Records a use of the label `name`. *to receives the symbol of the label at
+ * the end of the function. */
 bool kiln__cpu_ptx_use_label(kiln__cpu_parser *p, kiln__cpu_ptx_symbol **to,
                              kiln__cpu_slice name, kiln__cpu_ptx_pos pos);
-/* Resolves the labels of the function that ends; reports missing ones. */
+/* Resolves the label uses of the current function and reports missing labels.
+ * It is called at the end of each function. */
 void kiln__cpu_ptx_resolve_labels(kiln__cpu_parser *p);
-/* Records a name under a kind of the caller's; *was: it was recorded before.
- * False: no memory. */
+/* Records a name together with a kind `id` that the caller chooses. *was tells
+ * whether the pair was recorded before. Returns false if memory allocation
+ * fails. */
 bool kiln__cpu_ptx_mark(kiln__cpu_parser *p, kiln__cpu_slice name, uint64_t id,
                         bool *was);
 bool kiln__cpu_ptx_is_marked(const kiln__cpu_parser *p, kiln__cpu_slice name,
@@ -247,47 +273,50 @@ void kiln__cpu_ptx_names_free(kiln__cpu_parser *p);
 
 typedef struct kiln__cpu_value {
   kiln__cpu_operand_kind
-      kind; /* INTEGER, FLOAT (bits of a double) or FLOAT32 */
+      kind; /* INTEGER, FLOAT (the bits of a double) or FLOAT32. */
   bool is_unsigned;
   uint64_t bits;
 } kiln__cpu_value;
 
-/* Whether the token begins a constant expression. */
+/* Returns whether the current token begins a constant expression. */
 bool kiln__cpu_ptx_starts_constant(const kiln__cpu_parser *p);
-/* Parses a constant expression. */
+/* Parses and evaluates a constant expression. */
 bool kiln__cpu_ptx_constant(kiln__cpu_parser *p, kiln__cpu_value *out);
-/* Parses an integer constant expression, as after `+` in an address. */
+/* Parses and evaluates an integer constant expression, such as the offset after
+ * `+` in an address. */
 bool kiln__cpu_ptx_offset(kiln__cpu_parser *p, int64_t *out);
 
 /* ---- parse_operand.c ----------------------------------------------------- */
 
-/* Parses an instruction whose first word has been read. */
+/* Parses an instruction whose first token, `word`, has already been read. */
 bool kiln__cpu_ptx_instruction(kiln__cpu_parser *p, const kiln__cpu_token *word,
                                kiln__cpu_ptx_symbol *guard, bool negated);
-/* Whether `name`, without its %, is a special register. */
+/* Returns whether `name`, without the leading %, is a special register. */
 bool kiln__cpu_ptx_is_special(kiln__cpu_slice name);
 
 /* ---- parse_variable.c, parse_initial.c ----------------------------------- */
 
-/* What a declaration says before the name. */
+/* The part of a declaration that precedes the variable name. */
 typedef struct kiln__cpu_declaration {
   kiln__cpu_ptx_pos pos;
   kiln__cpu_ptx_variable v;
   bool aligned;
 } kiln__cpu_declaration;
 
-/* Look up a word with its dot, such as `.b32`, `.global` or `.extern`. False:
- * the word is none. */
+/* Look up a type, a state space or a linkage by its keyword with the dot, such
+ * as `.b32`, `.global` or `.extern`. They return false if `text` is no such
+ * keyword. */
 bool kiln__cpu_ptx_type_named(kiln__cpu_slice text, kiln__cpu_ptx_type *out);
 bool kiln__cpu_ptx_space_named(kiln__cpu_slice text, kiln__cpu_space *out);
 bool kiln__cpu_ptx_linkage_named(kiln__cpu_slice text, kiln__cpu_linkage *out);
-/* Parses `.attribute(...)` if it is there. */
+/* Parses `.attribute(...)` if it is present. */
 bool kiln__cpu_ptx_attribute(kiln__cpu_parser *p, bool *managed, bool *unified);
-/* Parses `.global .align 4 .b32 a[2] = {1, 2}, b;` from the state space on. */
+/* Parses the declaration of one or more variables from the state space on, such
+ * as `.global .align 4 .b32 a[2] = {1, 2}, b;`. */
 bool kiln__cpu_ptx_variables(kiln__cpu_parser *p, kiln__cpu_linkage linkage,
                              bool managed, bool unified);
-/* Parses `(.param .b32 a, ...)`. The names are not bound yet; prototypes write
- * `_`. */
+/* Parses a parameter list such as `(.param .b32 a, ...)`. The names are not yet
+ * bound in a scope. A prototype has `_` in place of a name. */
 typedef enum kiln__cpu_param_use {
   KILN__PARAM_ENTRY,
   KILN__PARAM_FUNC,
@@ -296,33 +325,35 @@ typedef enum kiln__cpu_param_use {
 } kiln__cpu_param_use;
 bool kiln__cpu_ptx_params(kiln__cpu_parser *p, kiln__cpu_param_use use,
                           kiln__cpu_ptx_symbol ***params, uint32_t *n);
-/* Parses the initial value after `=`. dims are those of the array, then of the
- * vector. If dims[0] is 0, the elements are counted and it is set. */
+/* Parses the initial value after `=`. `dims` holds the dimensions of the array,
+ * followed by the number of vector components. If dims[0] is 0, the function
+ * counts the elements and stores their number in dims[0]. */
 bool kiln__cpu_ptx_initialiser(kiln__cpu_parser *p, kiln__cpu_ptx_variable *v,
                                uint64_t *dims, uint32_t n_dims);
 
 /* ---- parse_function.c, parse_body.c -------------------------------------- */
 
-/* Parses `.entry` or `.func` after the word. */
+/* Parses the rest of an `.entry` or `.func` after the keyword. */
 bool kiln__cpu_ptx_function_parse(kiln__cpu_parser *p,
                                   kiln__cpu_linkage linkage, bool entry);
-/* Parses `.alias g, f;` after the word. */
+/* Parses the rest of `.alias g, f;` after the keyword. */
 bool kiln__cpu_ptx_alias(kiln__cpu_parser *p);
-/* Parses `.pragma "...";` after the word. */
+/* Parses the rest of `.pragma "...";` after the keyword. */
 bool kiln__cpu_ptx_pragma(kiln__cpu_parser *p);
-/* Parses the statements up to the closing brace. The opening one has been read.
- */
+/* Parses the statements of a function body up to the closing brace. The opening
+ * brace has already been read. */
 bool kiln__cpu_ptx_body(kiln__cpu_parser *p);
-/* Skips to the end of a statement that cannot be read. */
+/* Skips to the end of a statement that cannot be parsed. */
 void kiln__cpu_ptx_recover(kiln__cpu_parser *p);
 
 /* ---- parse_debug.c ------------------------------------------------------- */
 
-/* Parse `.file`, `.loc` and `.section` after the word. */
+/* Parse the rest of a `.file`, `.loc` or `.section` directive after the
+ * keyword. */
 bool kiln__cpu_ptx_file(kiln__cpu_parser *p);
 bool kiln__cpu_ptx_loc_parse(kiln__cpu_parser *p);
 bool kiln__cpu_ptx_section(kiln__cpu_parser *p);
-/* Reports each label that debug information uses and no section has. */
+/* Reports every label that debug information uses but no section declares. */
 void kiln__cpu_ptx_resolve_sections(kiln__cpu_parser *p);
 
 #endif

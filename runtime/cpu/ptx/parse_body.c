@@ -1,7 +1,7 @@
-/* parse_body.c -- parses the statements between the braces of a function:
- * instructions, labels, declarations, and the lists of targets and prototypes
- * that indirect branches and calls refer to. Nested braces open scopes; the
- * statements of all of them end up in one flat list. */
+/* parse_body.c -- parses the body of a function: instructions, labels,
+ * declarations, and the target lists and prototypes of indirect branches and
+ * calls. Nested braces open scopes. The statements of all scopes are stored in
+ * one flat list. */
 #include "parse.h"
 
 void kiln__cpu_ptx_recover(kiln__cpu_parser *p)
@@ -30,7 +30,8 @@ bool kiln__cpu_ptx_pragma(kiln__cpu_parser *p)
   return kiln__cpu_ptx_expect(p, ';');
 }
 
-/* Parses `proto: .callprototype (ret) _ (params) .noreturn;` after the word. */
+/* Parses `proto: .callprototype (ret) _ (params) .noreturn;` from the token
+ * after .callprototype. */
 static bool call_prototype(kiln__cpu_parser *p, const kiln__cpu_token *label)
 {
   kiln__cpu_ptx_symbol *symbol = kiln__cpu_ptx_symbol_new(
@@ -56,8 +57,8 @@ static bool call_prototype(kiln__cpu_parser *p, const kiln__cpu_token *label)
   return kiln__cpu_ptx_expect(p, ';') && kiln__cpu_ptx_bind(p, symbol);
 }
 
-/* Parses one label of .branchtargets, or `L<3>`, which stands for L0, L1 and
- * L2. */
+/* Parses one label of .branchtargets. The form `L<3>` stands for the labels L0,
+ * L1 and L2. */
 static bool target(kiln__cpu_parser *p, kiln__cpu_list *list,
                    kiln__cpu_list *names)
 {
@@ -93,7 +94,8 @@ static bool target(kiln__cpu_parser *p, kiln__cpu_list *list,
   return true;
 }
 
-/* Resolves functions now; labels are resolved at the end of the function. */
+/* Resolves a target. Functions are resolved immediately, labels at the end of
+ * the current function. */
 static bool resolve(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol,
                     const kiln__cpu_list *names, bool calls)
 {
@@ -113,7 +115,8 @@ static bool resolve(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol,
   return !p->no_memory;
 }
 
-/* Parses `ts: .branchtargets L0, L1;` or `.calltargets` after the word. */
+/* Parses `ts: .branchtargets L0, L1;`, or the same with .calltargets, from the
+ * token after the keyword. */
 static bool targets(kiln__cpu_parser *p, const kiln__cpu_token *label,
                     bool calls)
 {
@@ -141,7 +144,7 @@ static bool targets(kiln__cpu_parser *p, const kiln__cpu_token *label,
   return ok;
 }
 
-/* Parses what follows `name:`. */
+/* Parses the statement or directive that follows the label `name:`. */
 static bool labelled(kiln__cpu_parser *p, const kiln__cpu_token *name)
 {
   if (kiln__cpu_ptx_accept_word(p, ".callprototype"))
@@ -153,7 +156,8 @@ static bool labelled(kiln__cpu_parser *p, const kiln__cpu_token *name)
   return kiln__cpu_ptx_declare_label(p, name->text, name->pos);
 }
 
-/* Parses `@p` or `@!p` after the @, then the instruction that it guards. */
+/* Parses a guard, `@p` or `@!p`, and the guarded instruction. The @ has already
+ * been consumed. */
 static bool guarded(kiln__cpu_parser *p)
 {
   const bool negated = kiln__cpu_ptx_accept(p, '!');

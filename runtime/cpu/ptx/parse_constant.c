@@ -1,12 +1,12 @@
 /* parse_constant.c -- evaluates constant expressions.
  *
- * PTX has C's operators on 64-bit integers, which are .s64 unless a suffix, a
- * cast or their size makes them .u64, and on doubles. The parser is a
- * precedence climber: binary() parses operators that bind at least as tightly
- * as its argument, and calls itself for the right operand. Only parentheses,
- * signs and `?:` recurse without consuming an operator, and their depth is
- * limited, so that no text can overflow the stack. Values are computed while
- * parsing; there is no tree. */
+ * PTX has the operators of C on 64-bit integers and on doubles. An integer has
+ * type .s64 unless a suffix, a cast or its size makes it .u64. The parser uses
+ * precedence climbing: binary() parses operators with at least the given
+ * precedence and calls itself for the right operand. Only parentheses, signs
+ * and `?:` recurse without consuming an operator. Their nesting depth is
+ * limited, so no source can overflow the stack. Values are computed during
+ * parsing, and no syntax tree is built. */
 #include "parse.h"
 
 #include <math.h>
@@ -62,7 +62,8 @@ bool kiln__cpu_ptx_starts_constant(const kiln__cpu_parser *p)
   }
 }
 
-/* Parses `(.s64) x` or `(expression)` after the parenthesis. */
+/* Parses `(.s64) x` or `(expression)`. The opening parenthesis has already been
+ * consumed. */
 static bool parenthesis(kiln__cpu_parser *p, kiln__cpu_value *out, bool *cast)
 {
   const bool is_unsigned = kiln__cpu_ptx_is(p, ".u64");
@@ -115,9 +116,9 @@ static bool unary_apply(kiln__cpu_parser *p, int mark, kiln__cpu_ptx_pos pos,
   return true;
 }
 
-/* Parses signs, complements, casts and parentheses. It iterates over prefixes
- * and recurses only for parentheses and operators, both of which are counted.
- */
+/* Parses signs, complements, casts and parentheses. The function iterates over
+ * prefixes and recurses only for parentheses and operators. Both are counted in
+ * the nesting depth. */
 static bool unary(kiln__cpu_parser *p, kiln__cpu_value *out)
 {
   const int mark = p->tok.kind;
@@ -146,7 +147,8 @@ static bool unary(kiln__cpu_parser *p, kiln__cpu_value *out)
   return ok;
 }
 
-/* Binary operators; higher ones bind tighter. 0: not a binary operator. */
+/* Returns the precedence of a binary operator. A higher value binds tighter.
+ * Returns 0 if `kind` is not a binary operator. */
 static int precedence(int kind)
 {
   static const struct {
@@ -177,7 +179,8 @@ static int precedence(int kind)
   return 0;
 }
 
-/* Applies a comparison, given how its operands compare. False: `op` is none. */
+/* Applies a comparison operator. `less` and `equal` are the results of
+ * comparing the operands. Returns false if `op` is not a comparison. */
 static bool compare(int op, bool less, bool equal, kiln__cpu_value *out)
 {
   const bool result = op == '<'              ? less
@@ -229,7 +232,8 @@ static uint64_t shifted_right(uint64_t x, uint64_t by, bool is_unsigned)
   return x;
 }
 
-/* Returns the quotient or the remainder. INT64_MIN / -1 wraps. */
+/* Returns the quotient or the remainder of x and y. INT64_MIN / -1 wraps
+ * around. */
 static uint64_t divided(uint64_t x, uint64_t y, bool is_unsigned,
                         bool remainder)
 {
@@ -303,8 +307,8 @@ static bool apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
                                         : integer_apply(p, op, pos, a, b);
 }
 
-/* Parses operators of precedence `least` and above. All of them associate to
- * the left. */
+/* Parses binary operators with a precedence of at least `least`. All operators
+ * are left-associative. */
 static bool binary(kiln__cpu_parser *p, kiln__cpu_value *out, int least)
 {
   if (!unary(p, out))
@@ -348,8 +352,8 @@ static bool ternary(kiln__cpu_parser *p, kiln__cpu_value *out)
   return true;
 }
 
-/* Accepts a number given by its bits (0f, 0d). Such numbers take part in no
- * expression. */
+/* Parses a float that is written as a bit pattern (0f, 0d). Such a number
+ * cannot be part of an expression. */
 static bool exact(kiln__cpu_parser *p, kiln__cpu_value *out)
 {
   if (p->tok.kind == KILN__TOKEN_FLOAT32)

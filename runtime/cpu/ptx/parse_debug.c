@@ -1,11 +1,11 @@
-/* parse_debug.c -- parses .file and .loc, which give source positions, and
- * checks and skips the debug sections. Kiln does not read the sections (DWARF),
- * but ptxas rejects malformed ones, so their grammar and their labels are
- * checked. */
+/* parse_debug.c -- parses .file and .loc, which define source positions, and
+ * checks and skips the debug sections. Kiln does not use the content of the
+ * sections (DWARF). However, ptxas rejects malformed sections, so their syntax
+ * and their labels are checked. */
 #include "parse.h"
 
-/* Kinds of names that kiln__cpu_ptx_mark() remembers. Source positions are
- * remembered by their numbers and need no name. */
+/* The kinds of names that this file records with kiln__cpu_ptx_mark(). Source
+ * positions are recorded by number, with an empty name. */
 enum { ID_LABEL = 0, ID_USED_LABEL = 1 };
 
 static bool small_number(kiln__cpu_parser *p, uint32_t *out)
@@ -18,7 +18,7 @@ static bool small_number(kiln__cpu_parser *p, uint32_t *out)
   return true;
 }
 
-/* Grows the table of files until it has index `index`. */
+/* Grows the table of files so that it contains index `index`. */
 static bool reach_file(kiln__cpu_parser *p, uint32_t index)
 {
   kiln__cpu_ptx_module *m = p->module;
@@ -37,8 +37,8 @@ static bool reach_file(kiln__cpu_parser *p, uint32_t index)
   return true;
 }
 
-/* Parses `.file 1 "name"` or `.file 1 "name", time, size`. No semicolon
- * follows. */
+/* Parses `.file 1 "name"` or `.file 1 "name", time, size`. The directive does
+ * not end in a semicolon. */
 bool kiln__cpu_ptx_file(kiln__cpu_parser *p)
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
@@ -76,7 +76,7 @@ bool kiln__cpu_ptx_file(kiln__cpu_parser *p)
   return true;
 }
 
-/* Records that a .loc named this position, so that inlined_at may refer to it.
+/* Records the position of a .loc, so that a later inlined_at may refer to it.
  */
 static bool mark_loc(kiln__cpu_parser *p, const kiln__cpu_ptx_loc *loc,
                      bool *was)
@@ -87,8 +87,8 @@ static bool mark_loc(kiln__cpu_parser *p, const kiln__cpu_ptx_loc *loc,
   return kiln__cpu_ptx_mark(p, (kiln__cpu_slice){"", 0}, id, was);
 }
 
-/* Records that the name must be a label of a section. Most such labels are
- * declared later. */
+/* Records that a section must declare the current token as a label. Most such
+ * labels are declared later in the source. */
 static bool use_section_label(kiln__cpu_parser *p)
 {
   const kiln__cpu_token name = p->tok;
@@ -119,8 +119,8 @@ void kiln__cpu_ptx_resolve_sections(kiln__cpu_parser *p)
   }
 }
 
-/* Parses `, function_name $L_info, inlined_at 1 2 3`. Only the innermost source
- * position is kept; this checks the rest. */
+/* Parses and checks `, function_name $L_info, inlined_at 1 2 3`. The values are
+ * discarded, because only the innermost source position is kept. */
 static bool inlined_at(kiln__cpu_parser *p)
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
@@ -161,7 +161,7 @@ bool kiln__cpu_ptx_loc_parse(kiln__cpu_parser *p)
 
 /* ---- Sections ------------------------------------------------------------ */
 
-/* Parses a number of at most `bytes` bytes, with or without a sign. */
+/* Parses a signed or unsigned number of at most `bytes` bytes. */
 static bool plain_datum(kiln__cpu_parser *p, uint32_t bytes)
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
@@ -176,8 +176,8 @@ static bool plain_datum(kiln__cpu_parser *p, uint32_t bytes)
   return true;
 }
 
-/* Parses -1, a, a+4, a-b, .debug_abbrev or .debug_str+4. A name takes at least
- * 4 bytes. */
+/* Parses a section item: -1, a, a+4, a-b, .debug_abbrev or .debug_str+4. An
+ * item that contains a name occupies at least 4 bytes. */
 static bool datum(kiln__cpu_parser *p, uint32_t bytes)
 {
   uint64_t ignored;
@@ -196,7 +196,7 @@ static bool datum(kiln__cpu_parser *p, uint32_t bytes)
   return true;
 }
 
-/* Declares a label. All sections share one name space. */
+/* Declares a label in a section. All sections share one name space. */
 static bool section_label(kiln__cpu_parser *p)
 {
   const kiln__cpu_token name = p->tok;
@@ -212,7 +212,8 @@ static bool section_label(kiln__cpu_parser *p)
   return true;
 }
 
-/* Whether the token names a debug section. PTX has no other sections. */
+/* Returns whether the token is the name of a debug section. PTX has no other
+ * sections. */
 static bool names_section(const kiln__cpu_token *tok)
 {
   static const char *const stems[] = {".debug_", ".nv_debug_"};
@@ -227,7 +228,8 @@ static bool names_section(const kiln__cpu_token *tok)
   return false;
 }
 
-/* Parses `.section .debug_info { .b32 1, 2 ... label: ... }` after the word. */
+/* Parses `.section .debug_info { .b32 1, 2 ... label: ... }` from the section
+ * name on. */
 bool kiln__cpu_ptx_section(kiln__cpu_parser *p)
 {
   if (!names_section(&p->tok))

@@ -1,12 +1,12 @@
 /* parse_function.c -- parses .entry and .func: performance directives,
  * parameters, declarations that precede definitions, and aliases. A function
- * may be declared several times and defined once; all declarations must agree,
- * as ptxas requires. */
+ * may be declared several times but defined only once. All declarations must
+ * agree, as ptxas requires. */
 #include "parse.h"
 
 /* ---- Performance directives ---------------------------------------------- */
 
-/* Parses one to three numbers. Those that are left out are 1. */
+/* Parses one to three numbers. A missing number is 1. */
 static bool triple(kiln__cpu_parser *p, uint32_t out[3])
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
@@ -35,7 +35,8 @@ static bool single(kiln__cpu_parser *p, uint32_t *out)
   return true;
 }
 
-/* Parses one directive of an entry. *known becomes false if there is none. */
+/* Parses one performance directive of an entry. *known becomes false if the
+ * current token is not such a directive. */
 static bool entry_directive(kiln__cpu_parser *p, kiln__cpu_ptx_function *f,
                             bool *blocks_are_clusters, bool *known)
 {
@@ -107,11 +108,11 @@ static bool function_directives(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
   }
 }
 
-/* ---- Header -------------------------------------------------------------- */
+/* ---- Function headers ---------------------------------------------------- */
 
-/* Refuse a kernel whose parameters do not fit the constant bank that holds
- * them: 4,352 bytes, or 32,764 from PTX 8.1 and sm_70 on (PTX ISA, "Kernel
- * Function Parameter Attributes"). */
+/* Reports a kernel whose parameters exceed the constant bank that holds them.
+ * The limit is 4,352 bytes, or 32,764 bytes from PTX 8.1 and sm_70 on (PTX ISA,
+ * "Kernel Function Parameter Attributes"). */
 static void check_param_bytes(kiln__cpu_parser *p,
                               const kiln__cpu_ptx_function *f)
 {
@@ -204,8 +205,9 @@ static bool same_function(const kiln__cpu_ptx_function *a,
          same_params(a->params, a->n_params, b->params, b->n_params);
 }
 
-/* Returns the function that the name stands for from now on. Returns NULL if
- * something else has the name, which is reported, or if memory is short. */
+/* Returns the function that the name of `f` refers to from now on. Returns NULL
+ * after it reports that the name already denotes something other than a
+ * function, or if memory allocation fails. */
 static kiln__cpu_ptx_function *enter(kiln__cpu_parser *p,
                                      const kiln__cpu_ptx_function *f)
 {
@@ -235,7 +237,8 @@ static kiln__cpu_ptx_function *enter(kiln__cpu_parser *p,
                     KILN__SHOWN(f->name));
     return NULL;
   }
-  /* The first declaration decides the linkage: later ones may omit .visible. */
+  /* The first declaration determines the linkage. Later declarations may omit
+   * .visible. */
   {
     const kiln__cpu_linkage linkage = result->linkage;
 
@@ -262,7 +265,8 @@ static bool bind_params(kiln__cpu_parser *p,
   return true;
 }
 
-/* Moves what the body declared from the parser to the function. */
+/* Moves the declarations and statements of the body from the parser to the
+ * function. */
 static bool collect(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
 {
   f->variables = kiln__cpu_ptx_take(p, &p->variables, 0, &f->n_variables);
@@ -277,7 +281,8 @@ static bool collect(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
   return !p->no_memory;
 }
 
-/* Parses the body after the opening brace. */
+/* Parses the body of a function. The opening brace has already been consumed.
+ */
 static bool definition(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
 {
   bool ok;
@@ -323,8 +328,8 @@ bool kiln__cpu_ptx_function_parse(kiln__cpu_parser *p,
   kiln__cpu_ptx_next(p);
   if (!f.defined)
     return true;
-  /* Where the name is taken, the body is parsed for its own mistakes and
-   * dropped. */
+  /* If the name is already in use, the body is parsed only to report its
+   * mistakes, and is then discarded. */
   unnamed = f;
   return definition(p, target == NULL ? &unnamed : target);
 }

@@ -1,20 +1,21 @@
-/* parse_initial.c -- turns initialisers into bytes and relocations. Braces nest
- * as in C; missing values are zero. An address of a variable or function is not
- * known before the module is loaded, so it becomes a relocation, as a linker
- * would have it. */
+/* parse_initial.c -- converts initialisers into bytes and relocations. Braces
+ * nest as in C, and missing values are zero. The address of a variable or
+ * function is unknown until the module is loaded. Such an address therefore
+ * becomes a relocation, as in an object file. */
 #include "parse.h"
 
 #include <float.h>
 #include <math.h>
 
-/* The variable that is being filled. */
+/* The state of the initialisation of one variable. */
 typedef struct filler {
   kiln__buf bytes;
   kiln__cpu_ptx_type type;
-  uint32_t n_dims; /* a vector's components are the last one */
+  uint32_t n_dims; /* number of dimensions; the last is the vector components */
   bool vector;
   uint64_t *dims;
-  uint64_t stride[KILN__PTX_MAX_DIMENSIONS + 1]; /* bytes of one item */
+  /* Bytes per item of each dimension. */
+  uint64_t stride[KILN__PTX_MAX_DIMENSIONS + 1];
 } filler;
 
 static bool mismatch(kiln__cpu_parser *p, kiln__cpu_ptx_pos pos)
@@ -22,7 +23,7 @@ static bool mismatch(kiln__cpu_parser *p, kiln__cpu_ptx_pos pos)
   return kiln__cpu_wrong(p, pos, "this value does not fit the variable's type");
 }
 
-/* Extends the bytes to `end`. Bytes without a value are zero. */
+/* Extends the initial value to `end` bytes. The new bytes are zero. */
 static bool reach(kiln__cpu_parser *p, filler *f, uint64_t end)
 {
   static const char zeros[256];
@@ -46,8 +47,8 @@ static bool reach(kiln__cpu_parser *p, filler *f, uint64_t end)
   return true;
 }
 
-/* Computes the bits of one element. Returns false if the value does not suit
- * the type. */
+/* Computes the bit pattern of one element. Returns false if the value is not
+ * valid for the type. */
 static bool bits_of(const kiln__cpu_value *v, kiln__cpu_ptx_type type,
                     uint64_t *bits)
 {
@@ -94,7 +95,8 @@ static bool store(kiln__cpu_parser *p, filler *f, uint64_t at, uint64_t bits)
   return true;
 }
 
-/* Parses an address: `a`, `a+4`, `generic(a)`, `generic(a)+4`, a function. */
+/* Parses the address of a variable or function: `a`, `a+4`, `generic(a)` or
+ * `generic(a)+4`. */
 static bool symbol_value(kiln__cpu_parser *p, kiln__cpu_ptx_reloc *r)
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
@@ -153,7 +155,8 @@ static bool address_item(kiln__cpu_parser *p, filler *f, uint64_t at)
   return store(p, f, at, 0) && symbol_value(p, &r) && add_reloc(p, &r);
 }
 
-/* Parses 0xFF00(symbol), one byte of an address. The mask has been read. */
+/* Parses a masked address such as 0xFF00(symbol), which selects one byte of the
+ * address. The mask has already been consumed. */
 static bool masked_item(kiln__cpu_parser *p, filler *f, uint64_t at,
                         uint64_t mask, kiln__cpu_ptx_pos pos)
 {
@@ -200,8 +203,8 @@ static bool scalar(kiln__cpu_parser *p, filler *f, uint64_t at)
   return store(p, f, at, bits);
 }
 
-/* Parses the braces of dimension `level`. The last dimension is a list of
- * scalars. */
+/* Parses the braced list of dimension `level`. The items of the last dimension
+ * are scalars. */
 static bool level_of(kiln__cpu_parser *p, filler *f, uint32_t level,
                      uint64_t at)
 {
@@ -230,12 +233,12 @@ static bool level_of(kiln__cpu_parser *p, filler *f, uint32_t level,
       return mismatch(p, pos);
     f->dims[level] = n;
   }
-  /* A vector must have all its components. */
+  /* The initial value of a vector must have all of its components. */
   return level + 1 < f->n_dims || !f->vector || n == f->dims[level] ||
          mismatch(p, pos);
 }
 
-/* Copies bytes and relocations to the arena of the module. */
+/* Copies the initial value and the relocations to the arena of the module. */
 static bool keep(kiln__cpu_parser *p, filler *f, kiln__cpu_ptx_variable *v)
 {
   uint8_t *bytes = kiln__cpu_ptx_new(p, f->bytes.size);

@@ -1,13 +1,13 @@
-/* parse_module.c -- parses a whole PTX text: .version, .target and
- * .address_size, then declarations up to the end. kiln__cpu_ptx_parse() is the
- * entry point of this folder. After a mistake the parser skips to the next
- * declaration, so that one run reports several. */
+/* parse_module.c -- parses a whole PTX module: .version, .target and
+ * .address_size, followed by declarations. kiln__cpu_ptx_parse() is the entry
+ * point of this folder. After a mistake, the parser skips to the next
+ * declaration, so that one run reports several mistakes. */
 #include "parse.h"
 
 /* ---- .version, .target, .address_size ------------------------------------ */
 
-/* Parses a version. The lexer takes `9.0` for a float, but it is two integers.
- */
+/* Parses the number of .version. The lexer reads `9.0` as a float, but the
+ * version consists of two integers. */
 static bool version(kiln__cpu_parser *p)
 {
   const kiln__cpu_slice text = p->tok.text;
@@ -34,10 +34,11 @@ static bool version(kiln__cpu_parser *p)
   return true;
 }
 
-/* Architectures, and the PTX version that introduced each (PTX ISA, "Release
- * Notes"). */
+/* Target architectures and the PTX versions that introduced them (PTX ISA,
+ * "Release Notes"). */
 static const struct {
-  uint16_t number, version, suffix_version; /* version of sm_90a, sm_100f */
+  /* `suffix_version`: for targets such as sm_90a */
+  uint16_t number, version, suffix_version;
 } targets[] = {{10, 10, 0},   {11, 10, 0},   {12, 12, 0},   {13, 12, 0},
                {20, 20, 0},   {21, 20, 0},   {30, 30, 0},   {32, 40, 0},
                {35, 31, 0},   {37, 41, 0},   {50, 40, 0},   {52, 41, 0},
@@ -47,7 +48,8 @@ static const struct {
                {90, 78, 80},  {100, 86, 86}, {101, 86, 86}, {103, 88, 88},
                {110, 90, 90}, {120, 87, 87}, {121, 88, 88}};
 
-/* Parses sm_90, sm_90a or sm_100f. */
+/* Parses the name of a target architecture, such as sm_90, sm_90a or sm_100f.
+ */
 static bool architecture(kiln__cpu_parser *p)
 {
   const kiln__cpu_slice text = p->tok.text;
@@ -86,7 +88,8 @@ static bool architecture(kiln__cpu_parser *p)
   return true;
 }
 
-/* Parses `sm_90, debug, texmode_independent`. */
+/* Parses the operands of .target, such as `sm_90, debug, texmode_independent`.
+ */
 static bool target(kiln__cpu_parser *p)
 {
   bool unified = false, named = false;
@@ -207,7 +210,8 @@ static void declarations(kiln__cpu_parser *p)
   }
 }
 
-/* Returns the first byte that is not ASCII, or NULL. */
+/* Returns a pointer to the first byte that is not ASCII. Returns NULL if all
+ * bytes are ASCII. */
 static const char *not_ascii(const char *text, size_t size)
 {
   for (size_t i = 0; i < size; i++) {
@@ -256,8 +260,8 @@ static void parser_free(kiln__cpu_parser *p)
   kiln__free(p->alloc, p);
 }
 
-/* Copies the lists of module scope. A declaration that became an alias is still
- * in the list of functions. */
+/* Copies the lists of module-scope variables and functions to the module. A
+ * declaration that became an alias stays in the list of functions. */
 static void finish(kiln__cpu_parser *p)
 {
   kiln__cpu_ptx_module *m = p->module;

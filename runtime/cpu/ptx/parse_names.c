@@ -1,28 +1,29 @@
-/* parse_names.c -- resolves names: scopes, ranges of registers (%r<n>), labels.
+/* parse_names.c -- resolves names: scopes, ranges of registers (%r<n>) and
+ * labels.
  *
- * Problem: braces nest, inner names hide outer ones, a declaration such as
- * %r<100000> declares many registers of which few are used, and labels are used
+ * Problem: braces nest, and inner names hide outer names. A declaration such as
+ * %r<100000> declares many registers, few of which are used. Labels may be used
  * before they are declared.
  *
- * Idea: one hash table holds the names of all open scopes. Equal keys form a
- * chain with the innermost declaration first, so a look-up takes the first
- * match. Each scope also lists its own names; closing it removes them from the
- * heads of their chains.
+ * Idea: one hash table holds the names of all open scopes. Nodes with equal
+ * keys form a chain in which the innermost declaration comes first, so a
+ * look-up takes the first match. Each scope also has a list of its own names.
+ * Closing a scope removes these names from the heads of their chains.
  *
- * A range is stored once, under its prefix. A member becomes a symbol when it
- * is first used. Uses of labels are collected and resolved when the function
- * ends; a label's key includes the number of its scope.
+ * A range is stored once, under its prefix. A member of a range becomes a
+ * symbol when it is first used. Label uses are collected and resolved at the
+ * end of the function. The key of a label includes the number of its scope.
  *
- * Cost: constant expected time per name, and memory in proportion to the text.
- */
+ * Cost: constant expected time per name, and memory proportional to the size of
+ * the source. */
 #include "parse.h"
 
-/* Kinds of keys in `names`. Labels and members of ranges have tables of their
- * own. */
+/* Kinds of keys in the table `names`. Labels and members of ranges are stored
+ * in separate tables. */
 enum { ID_NAME = 1, ID_RANGE = 2 };
-/* Flags of keys in `labels`, beside the numbers of scopes. ID_USED: a jump to
- * the name was seen in the scope. ID_HIDDEN: afterwards the scope declared
- * something else of that name. */
+/* Flags of keys in the table `labels`, combined with the scope number. ID_USED
+ * means that a branch in the scope uses the name. ID_HIDDEN means that the
+ * scope later declared something other than a label with that name. */
 #define ID_USED (UINT64_C(1) << 32)
 #define ID_HIDDEN (UINT64_C(1) << 33)
 
@@ -57,7 +58,7 @@ static kiln__cpu_node *find(const kiln__cpu_table *t, kiln__cpu_slice name,
   return n;
 }
 
-/* Returns the next older node of the same key. */
+/* Returns the next older node with the same key. */
 static kiln__cpu_node *find_next(const kiln__cpu_node *from)
 {
   kiln__cpu_node *n = from->chain;
@@ -67,8 +68,8 @@ static kiln__cpu_node *find_next(const kiln__cpu_node *from)
   return n;
 }
 
-/* Doubles the buckets. Chains keep their order, which decides what hides what.
- */
+/* Doubles the number of buckets. Chains keep their order, because the order
+ * determines which declaration hides another. */
 static bool widen(kiln__cpu_parser *p, kiln__cpu_table *t)
 {
   const uint32_t n = t->n_buckets == 0 ? 256 : t->n_buckets * 2;
@@ -123,7 +124,8 @@ static kiln__cpu_node *insert(kiln__cpu_parser *p, kiln__cpu_table *t,
   return node;
 }
 
-/* Inserts the node and adds it to the list of the innermost scope. */
+/* Inserts a node for the name and adds it to the list of the innermost scope.
+ */
 static kiln__cpu_node *insert_here(kiln__cpu_parser *p, kiln__cpu_slice name,
                                    uint64_t id)
 {
@@ -163,9 +165,10 @@ void kiln__cpu_ptx_scope_close(kiln__cpu_parser *p)
   p->depth--;
 }
 
-/* ---- Ranges -------------------------------------------------------------- */
+/* ---- Ranges of registers ------------------------------------------------- */
 
-/* Returns member `number` of a range; creates it on first use. */
+/* Returns the symbol of member `number` of a range. Creates the symbol on first
+ * use. */
 static kiln__cpu_ptx_symbol *member(kiln__cpu_parser *p,
                                     const kiln__cpu_node *range,
                                     kiln__cpu_slice name, uint32_t number)
@@ -191,8 +194,8 @@ static kiln__cpu_ptx_symbol *member(kiln__cpu_parser *p,
   return symbol;
 }
 
-/* Finds the innermost range that has `name` as a member, in scopes of `depth`
- * or deeper. */
+/* Finds the innermost range that has `name` as a member. Only scopes of depth
+ * `depth` or deeper are searched. */
 static const kiln__cpu_node *find_range(const kiln__cpu_parser *p,
                                         kiln__cpu_slice name, uint32_t depth,
                                         uint32_t *number)
@@ -210,8 +213,8 @@ static const kiln__cpu_node *find_range(const kiln__cpu_parser *p,
     value += (uint64_t)(c - '0') * scale;
     scale *= 10;
     node = find(&p->names, prefix, ID_RANGE);
-    /* A shorter range of the same prefix does not hide the remaining members of
-     * an outer one. */
+    /* A range hides only those members of an outer range with the same prefix
+     * that it declares itself. */
     while (node != NULL && value >= node->count)
       node = find_next(node);
     if (node != NULL && node->depth >= depth &&
@@ -305,7 +308,7 @@ bool kiln__cpu_ptx_bind(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol)
                 ID_HIDDEN | p->scopes[p->depth].number) != NULL;
 }
 
-/* Whether `name` is one of prefix0 ... prefix(count - 1). */
+/* Returns whether `name` is one of prefix0 ... prefix(count - 1). */
 static bool is_member(kiln__cpu_slice name, kiln__cpu_slice prefix,
                       uint32_t count)
 {
@@ -322,9 +325,9 @@ static bool is_member(kiln__cpu_slice name, kiln__cpu_slice prefix,
   return value < count;
 }
 
-/* Whether the scope already declares a name of the range. A short range looks
- * up each member. A long one, of which there are few, visits the declared names
- * instead. */
+/* Returns whether the innermost scope already declares a name of the range. For
+ * a short range, every member is looked up. Long ranges are rare, so for a long
+ * range the declared names of the scope are checked instead. */
 static bool range_taken(kiln__cpu_parser *p, kiln__cpu_slice prefix,
                         uint32_t count)
 {
@@ -398,8 +401,7 @@ bool kiln__cpu_ptx_declare_label(kiln__cpu_parser *p, kiln__cpu_slice name,
   return kiln__cpu_ptx_push(p, &p->function_labels, symbol);
 }
 
-/* Whether the innermost declaration of this name is something other than a
- * label. */
+/* Returns whether the innermost declaration of the name is not a label. */
 static bool is_hidden(kiln__cpu_parser *p, kiln__cpu_slice name)
 {
   const kiln__cpu_node *exact = find(&p->names, name, ID_NAME), *range = NULL;
@@ -441,8 +443,9 @@ bool kiln__cpu_ptx_use_label(kiln__cpu_parser *p, kiln__cpu_ptx_symbol **to,
   return true;
 }
 
-/* Returns the label of the innermost scope around the use, unless a declaration
- * in between hides it. */
+/* Returns the label with the given name in the innermost scope that encloses
+ * the use. Returns NULL if another declaration in a scope between them hides
+ * the label. */
 static kiln__cpu_ptx_symbol *find_label(const kiln__cpu_parser *p,
                                         const kiln__cpu_label_use *use)
 {

@@ -1,7 +1,7 @@
-/* parse_operand.c -- parses instructions: the opcode with its modifiers, kept
- * as text, and the operands. Operands are collected on a stack in the parser
- * and copied to the arena when their list ends. Whether an opcode exists, and
- * which operands it takes, is decided in code/. */
+/* parse_operand.c -- parses instructions: the opcode with its modifiers, which
+ * stays text, and the operands. Operands are collected on a stack in the parser
+ * and copied to the arena at the end of their list. code/ decides whether an
+ * opcode exists and which operands are valid. */
 #include "parse.h"
 
 static const char *const specials[] = {
@@ -11,7 +11,8 @@ static const char *const specials[] = {
 #include "special_registers.def"
 };
 
-/* Whether the name is one of pm0 ... pm7_64, envreg0 ... envreg31. */
+/* Returns whether the name is a numbered special register: pm0 ... pm7_64 or
+ * envreg0 ... envreg31. */
 static bool is_numbered(kiln__cpu_slice name)
 {
   static const char *const stems[] = {"envreg", "pm", "pm"};
@@ -30,7 +31,8 @@ static bool is_numbered(kiln__cpu_slice name)
   return false;
 }
 
-/* Whether there is a special register `name` with this tail. */
+/* Returns whether special_registers.def lists a special register that consists
+ * of `name` followed by `tail`. */
 static bool is_listed(kiln__cpu_slice name, const char *tail)
 {
   for (size_t i = 0; i < sizeof specials / sizeof *specials; i++) {
@@ -63,8 +65,8 @@ static int component_of(kiln__cpu_slice text)
   return -1;
 }
 
-/* Appends the text of a token to `text`. White space between the two is
- * dropped, which needs a copy. */
+/* Appends the text of the current token to `text`. If white space separates the
+ * two, the result is a copy without the white space. */
 static bool join(kiln__cpu_parser *p, kiln__cpu_slice *text,
                  kiln__cpu_slice more)
 {
@@ -91,7 +93,8 @@ static bool complain_unknown(kiln__cpu_parser *p, const kiln__cpu_token *name)
   return true;
 }
 
-/* Parses a special register such as %tid.x. `name` has no component yet. */
+/* Parses a special register such as %tid.x. `name` is its first token, without
+ * the component. */
 static bool special(kiln__cpu_parser *p, const kiln__cpu_token *name,
                     kiln__cpu_ptx_operand *out)
 {
@@ -125,7 +128,8 @@ static bool component(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
   return true;
 }
 
-/* Parses `a[3]`: the address of an element. The index counts elements. */
+/* Parses a subscript such as `a[3]`, which is the address of an element. The
+ * index is a number of elements. */
 static bool subscript(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   const kiln__cpu_ptx_symbol *s = out->symbol;
@@ -147,7 +151,7 @@ static bool subscript(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
   return true;
 }
 
-/* Parses a name and what may follow it: a component, a subscript, an offset. */
+/* Parses a name with an optional component, subscript or offset. */
 static bool named(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   const kiln__cpu_token name = p->tok;
@@ -189,7 +193,8 @@ static bool constant(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
   return true;
 }
 
-/* Parses a register, variable, constant or `_`; also `!p` and `-r`. */
+/* Parses a register, variable, constant or `_`. A register may be negated, as
+ * in `!p` and `-r`. */
 static bool simple(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   *out = (kiln__cpu_ptx_operand){.pos = p->tok.pos, .component = -1};
@@ -225,7 +230,7 @@ static bool push(kiln__cpu_parser *p, const kiln__cpu_ptx_operand *operand)
   return true;
 }
 
-/* Copies the operands that were pushed since `first` to the arena. */
+/* Moves the operands from stack index `first` on to the arena. */
 static kiln__cpu_ptx_operand *take(kiln__cpu_parser *p, uint32_t first,
                                    uint32_t *n)
 {
@@ -246,7 +251,8 @@ static bool take_items(kiln__cpu_parser *p, uint32_t first,
   return out->items != NULL;
 }
 
-/* Parses operands up to `close`, after the opening mark. */
+/* Parses a list of operands up to the token `close`. The opening token has
+ * already been consumed. */
 static bool list(kiln__cpu_parser *p, int close, bool may_be_empty,
                  kiln__cpu_ptx_operand *out)
 {
@@ -266,7 +272,8 @@ static bool list(kiln__cpu_parser *p, int close, bool may_be_empty,
   return kiln__cpu_ptx_expect(p, close) && take_items(p, first, out);
 }
 
-/* Parses [base], [base + offset] or [texture, {x, y}] after the bracket. */
+/* Parses [base], [base + offset] or [texture, {x, y}]. The opening bracket has
+ * already been consumed. */
 static bool address(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   const uint32_t first = p->n_operands;
@@ -316,7 +323,8 @@ static bool address(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
   return kiln__cpu_ptx_expect(p, ']') && take_items(p, first, out);
 }
 
-/* Parses the second part of `d|p`. The first one has been read. */
+/* Parses the rest of a register pair `d|p`. The first register has already been
+ * parsed. */
 static bool pair(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   kiln__cpu_ptx_operand *items = kiln__cpu_ptx_new(p, 2 * sizeof *items);
@@ -360,7 +368,8 @@ static bool operand(kiln__cpu_parser *p, bool call, kiln__cpu_ptx_operand *out)
   return pair(p, out);
 }
 
-/* Parses the operand of a branch. It is resolved when the function ends. */
+/* Parses the label operand of a branch. The label is resolved at the end of the
+ * function. */
 static bool label(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   *out = (kiln__cpu_ptx_operand){.kind = KILN__OPERAND_SYMBOL,

@@ -1,7 +1,7 @@
 /* parse_variable.c -- parses declarations of variables, registers and
- * parameters: state space, alignment, vector, type, name, dimensions, initial
- * value. It also checks what ptxas checks of them, such as which types a state
- * space takes. */
+ * parameters: state space, alignment, vector size, type, name, dimensions and
+ * initial value. It also makes the checks that ptxas makes, for example which
+ * types a state space allows. */
 #include "parse.h"
 
 const uint8_t kiln__cpu_ptx_type_bytes[KILN__N_PTX_TYPES] = {
@@ -99,7 +99,8 @@ bool kiln__cpu_ptx_attribute(kiln__cpu_parser *p, bool *managed, bool *unified)
   return kiln__cpu_ptx_expect(p, ')');
 }
 
-/* Parses the number of `.align 8` after the word. */
+/* Parses the number of an alignment such as `.align 8`. The keyword has already
+ * been consumed. */
 static bool alignment(kiln__cpu_parser *p, uint32_t *out)
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
@@ -115,7 +116,7 @@ static bool alignment(kiln__cpu_parser *p, uint32_t *out)
   return true;
 }
 
-/* Checks the combination of state space and type. */
+/* Checks that the state space allows the type. */
 static void check_type(kiln__cpu_parser *p, const kiln__cpu_declaration *d,
                        kiln__cpu_ptx_pos pos)
 {
@@ -144,7 +145,8 @@ static void check_type(kiln__cpu_parser *p, const kiln__cpu_declaration *d,
     kiln__cpu_wrong(p, pos, "%s", wrong);
 }
 
-/* Parses `.global .align 4 .v2 .f32`, from the state space on. */
+/* Parses the part of a declaration before the name, such as `.global .align 4
+ * .v2 .f32`. */
 static bool specification(kiln__cpu_parser *p, kiln__cpu_declaration *d)
 {
   kiln__cpu_ptx_pos pos;
@@ -180,7 +182,7 @@ static bool specification(kiln__cpu_parser *p, kiln__cpu_declaration *d)
   return true;
 }
 
-/* Parses `[2][3]`. For `[]`, dims[0] becomes 0. */
+/* Parses array dimensions such as `[2][3]`. For `[]`, dims[0] becomes 0. */
 static bool dimensions(kiln__cpu_parser *p, uint64_t *dims, uint32_t *n)
 {
   *n = 0;
@@ -203,7 +205,7 @@ static bool dimensions(kiln__cpu_parser *p, uint64_t *dims, uint32_t *n)
   return true;
 }
 
-/* Computes the size from type, vector and dimensions. */
+/* Computes the size of a variable from its type, vector size and dimensions. */
 static void measure(kiln__cpu_parser *p, kiln__cpu_declaration *d,
                     kiln__cpu_ptx_pos pos, const uint64_t *dims, uint32_t n)
 {
@@ -231,7 +233,8 @@ static void measure(kiln__cpu_parser *p, kiln__cpu_declaration *d,
     v->align = (uint32_t)one;
 }
 
-/* Parses the count of `%r<12>` after the `<`. */
+/* Parses the count of a range such as `%r<12>`. The `<` has already been
+ * consumed. */
 static bool range(kiln__cpu_parser *p, kiln__cpu_declaration *d,
                   const kiln__cpu_token *name)
 {
@@ -252,7 +255,8 @@ static bool range(kiln__cpu_parser *p, kiln__cpu_declaration *d,
                                      &d->v);
 }
 
-/* Whether an .extern declaration and another one describe the same variable. */
+/* Returns whether an .extern declaration and another declaration agree on the
+ * variable. */
 static bool agree(const kiln__cpu_ptx_variable *a,
                   const kiln__cpu_ptx_variable *b)
 {
@@ -261,8 +265,9 @@ static bool agree(const kiln__cpu_ptx_variable *a,
          (a->size == b->size || a->flexible || b->flexible);
 }
 
-/* At module scope, .extern declarations and one definition are one variable.
- * Returns true also after a mistake, which has been reported. */
+/* Handles a further declaration of a variable at module scope. Any number of
+ * .extern declarations and one definition declare the same variable. Returns
+ * true also after it reports a mistake. */
 static bool redeclare(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *old,
                       const kiln__cpu_ptx_variable *v,
                       const kiln__cpu_token *name)
@@ -331,7 +336,7 @@ static void check_one(kiln__cpu_parser *p, const kiln__cpu_declaration *d,
     kiln__cpu_wrong(p, name->pos, "%s", wrong);
 }
 
-/* Parses one name with its dimensions and initial value. */
+/* Parses one declarator: a name with its dimensions and initial value. */
 static bool declarator(kiln__cpu_parser *p, const kiln__cpu_declaration *all)
 {
   const kiln__cpu_token name = p->tok;
@@ -362,7 +367,7 @@ static bool declarator(kiln__cpu_parser *p, const kiln__cpu_declaration *all)
   return declare(p, &d.v, &name);
 }
 
-/* Checks that the state space may be declared in this scope. */
+/* Checks that the current scope allows a declaration in the state space. */
 static void check_space(kiln__cpu_parser *p, const kiln__cpu_declaration *d)
 {
   const kiln__cpu_space space = d->v.space;
@@ -398,7 +403,8 @@ bool kiln__cpu_ptx_variables(kiln__cpu_parser *p, kiln__cpu_linkage linkage,
 
 /* ---- Parameters ---------------------------------------------------------- */
 
-/* Parses `.ptr .global .align 4` after the first word. */
+/* Parses the attributes of a pointer parameter, such as `.ptr .global .align
+ * 4`. The .ptr has already been consumed. */
 static bool pointer(kiln__cpu_parser *p, kiln__cpu_ptx_variable *v)
 {
   kiln__cpu_space space;

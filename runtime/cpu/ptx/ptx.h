@@ -1,22 +1,24 @@
-/* ptx.h -- PTX text as a syntax tree with names resolved.
+/* ptx.h -- the syntax tree of a PTX module, with names resolved.
  *
- * kiln__cpu_ptx_parse() reads PTX 3.0 to 9.x. It resolves every name in its
- * scope, flattens nested blocks, keeps positions and .loc lines, and checks and
- * skips debug sections. It knows no instruction: opcodes are text here, and
- * code/ decides which exist. All nodes live in one arena of the module and are
- * freed with it. */
+ * kiln__cpu_ptx_parse() accepts PTX 3.0 to 9.x. The parser resolves every name
+ * in its scope and flattens nested blocks. It keeps source positions and .loc
+ * lines. It checks debug sections and then skips them. The parser does not know
+ * individual instructions: an opcode is a string here, and code/ decides which
+ * opcodes exist. All nodes live in one arena per module and are freed together
+ * with the module. */
 #ifndef KILN_CPU_PTX_H
 #define KILN_CPU_PTX_H
 
 #include "../../base/base.h"
 
-/* A piece of the module's own copy of the source. It is not NUL-terminated. */
+/* A substring of the module's own copy of the PTX source. The substring is not
+ * NUL-terminated. */
 typedef struct kiln__cpu_slice {
   const char *data;
   uint32_t size;
 } kiln__cpu_slice;
 
-/* Arguments of "%.*s" that print a slice, cut to what a message can hold. */
+/* Arguments for "%.*s" that print a slice, truncated to 200 characters. */
 #define KILN__SHOWN(slice)                                                     \
   (int)((slice).size > 200 ? 200 : (slice).size), (slice).data
 
@@ -24,10 +26,10 @@ bool kiln__cpu_slice_is(kiln__cpu_slice s, const char *text);
 bool kiln__cpu_slice_equal(kiln__cpu_slice a, kiln__cpu_slice b);
 
 typedef struct kiln__cpu_ptx_pos {
-  uint32_t line, column; /* from 1, of the PTX text */
+  uint32_t line, column; /* position in the PTX source, counted from 1 */
 } kiln__cpu_ptx_pos;
 
-/* KILN__PTX_TYPE(name, text, bytes) */
+/* The types of PTX: KILN__PTX_TYPE(name, name in PTX source, size in bytes). */
 #define KILN__PTX_TYPES(X)                                                     \
   X(NONE, "", 0)                                                               \
   X(U8, "u8", 1)                                                               \
@@ -67,15 +69,15 @@ extern const uint8_t kiln__cpu_ptx_type_bytes[KILN__N_PTX_TYPES];
 extern const char *const kiln__cpu_ptx_type_text[KILN__N_PTX_TYPES];
 
 typedef enum kiln__cpu_space {
-  KILN__SPACE_GENERIC = 0, /* no state space given */
+  KILN__SPACE_GENERIC = 0, /* no state space is given */
   KILN__SPACE_REG,
   KILN__SPACE_GLOBAL,
   KILN__SPACE_CONST,
-  KILN__SPACE_SHARED,         /* also .shared::cta */
+  KILN__SPACE_SHARED,         /* .shared or .shared::cta */
   KILN__SPACE_SHARED_CLUSTER, /* .shared::cluster */
   KILN__SPACE_LOCAL,
-  KILN__SPACE_PARAM, /* also .param::entry and .param::func */
-  KILN__SPACE_TEX    /* old-style .tex variables */
+  KILN__SPACE_PARAM, /* .param, .param::entry or .param::func */
+  KILN__SPACE_TEX    /* variables declared with the deprecated .tex */
 } kiln__cpu_space;
 
 typedef enum kiln__cpu_linkage {
@@ -89,42 +91,49 @@ typedef enum kiln__cpu_linkage {
 typedef struct kiln__cpu_ptx_symbol kiln__cpu_ptx_symbol;
 typedef struct kiln__cpu_ptx_function kiln__cpu_ptx_function;
 
-/* An address within the initial bytes of a variable. */
+/* An address that the loader stores into the initial value of a variable. */
 typedef struct kiln__cpu_ptx_reloc {
-  uint32_t offset; /* into the bytes */
-  uint8_t size;    /* 4 or 8; 1 with `shift` for 0xFF0000(symbol) */
-  uint8_t shift;   /* bits the address is shifted right by */
-  bool generic;    /* generic(symbol) */
-  kiln__cpu_ptx_symbol *symbol; /* variable or function */
+  uint32_t offset; /* byte offset in the initial value */
+  /* Size in bytes: 4 or 8, or 1 for a masked address such as 0xFF0000(symbol),
+   * which also has a `shift`. */
+  uint8_t size;
+  uint8_t shift; /* number of bits by which the address is shifted right */
+  bool generic;  /* the source has generic(symbol) */
+  /* Variable or function whose address is stored. */
+  kiln__cpu_ptx_symbol *symbol;
   int64_t addend;
 } kiln__cpu_ptx_reloc;
 
-/* A variable of any state space; registers, too. */
+/* A variable in any state space. Registers are also variables. */
 typedef struct kiln__cpu_ptx_variable {
   kiln__cpu_space space;
   kiln__cpu_ptx_type type;
-  /* Components: 1, 2 or 4, and 8 for registers from PTX 8.8 on. */
+  /* Number of vector components: 1, 2 or 4. Registers may have 8 from PTX 8.8
+   * on. */
   uint8_t vector;
-  uint32_t align;        /* bytes, a power of two, at least the natural one */
-  uint64_t size;         /* bytes; 0 for `x[]` without initialiser */
-  bool flexible;         /* `x[]` */
-  bool is_array;         /* `.b8 x[4]`, whatever the count */
-  bool managed, unified; /* .attribute */
+  uint32_t align; /* alignment in bytes, at least that of the type */
+  uint64_t size;  /* size in bytes; 0 for `x[]` without an initialiser */
+  bool flexible;  /* the variable is declared as `x[]` */
+  bool is_array;  /* the variable is declared as an array, such as `.b8 x[4]` */
+  bool managed, unified; /* from .attribute */
   kiln__cpu_linkage linkage;
-  /* The first `init_size` bytes; the rest is zero. NULL: no initial value. */
+  /* The first `init_size` bytes of the initial value. The remaining bytes are
+   * zero. NULL means that the variable has no initial value. */
   const uint8_t *init;
   uint64_t init_size;
   const kiln__cpu_ptx_reloc *relocs;
   uint32_t n_relocs;
-  uint32_t index;          /* registers: number within their function */
-  kiln__cpu_space pointee; /* `.ptr .global .align 4` of kernel parameters */
-  uint32_t pointee_align;  /* 0 without .ptr */
-  bool has_ptr;            /* .ptr was there */
-  uint32_t array_elements; /* .texref t[4]; else product of dimensions */
-  uint32_t number;         /* for code/: in the program's globals */
-  uint64_t place;          /* for code/: offset in its state space */
-  /* Set by code/: the .shared variable of another module that this one is
-   * merged with. */
+  uint32_t index; /* registers: index in the function */
+  /* Kernel parameters: state space from `.ptr .global .align 4`. */
+  kiln__cpu_space pointee;
+  uint32_t pointee_align; /* alignment from .ptr in bytes; 0 without .ptr */
+  bool has_ptr;           /* the parameter has .ptr */
+  /* Number of array elements, such as 4 for .texref t[4] */
+  uint32_t array_elements;
+  uint32_t number; /* for code/: index in the program's globals */
+  uint64_t place;  /* for code/: byte offset in the state space */
+  /* Set by code/ when parts are linked: the .shared variable of another module
+   * that this variable is merged with. */
   struct kiln__cpu_ptx_variable *same;
 } kiln__cpu_ptx_variable;
 
@@ -142,9 +151,10 @@ struct kiln__cpu_ptx_symbol {
   kiln__cpu_ptx_pos pos;
   union {
     kiln__cpu_ptx_variable *variable;
-    /* Also of a prototype, which has parameters only. */
+    /* A function, or a prototype, of which only parameters and results are set.
+     */
     kiln__cpu_ptx_function *function;
-    uint32_t label; /* index of the statement it precedes */
+    uint32_t label; /* index of the statement that follows the label */
     struct {
       kiln__cpu_ptx_symbol **items;
       uint32_t n;
@@ -154,140 +164,155 @@ struct kiln__cpu_ptx_symbol {
 
 typedef enum kiln__cpu_operand_kind {
   KILN__OPERAND_NONE = 0,
-  KILN__OPERAND_SYMBOL,  /* register, variable, function, label: `symbol` */
-  KILN__OPERAND_SPECIAL, /* %tid.x and the like: `text`, without % */
-  KILN__OPERAND_INTEGER, /* `bits`; `negative` if below 0 as .s64 */
-  KILN__OPERAND_FLOAT,   /* `bits` of a double, from decimal or 0d text */
-  KILN__OPERAND_FLOAT32, /* `bits` of a float, from 0f text */
-  KILN__OPERAND_ADDRESS, /* [base + offset]: `base` and `offset` */
-  KILN__OPERAND_VECTOR,  /* {a, b, ...}: `items`; also {a,b} in addresses */
-  KILN__OPERAND_TEXTURE, /* [t, {x, y}] or [t, s, {x, y}]: `items` */
-  KILN__OPERAND_SINK,    /* _ */
-  KILN__OPERAND_LIST,    /* (a, b): arguments of a call: `items` */
-  KILN__OPERAND_PAIR     /* d|p: `items` of two */
+  KILN__OPERAND_SYMBOL, /* register, variable, function or label in `symbol` */
+  /* Special register: `text` is its name, such as tid.x. */
+  KILN__OPERAND_SPECIAL,
+  /* integer in `bits`; `negative` if it is below 0 as .s64 */
+  KILN__OPERAND_INTEGER,
+  KILN__OPERAND_FLOAT,   /* double in `bits`, written in decimal or as 0d... */
+  KILN__OPERAND_FLOAT32, /* float in `bits`, written as 0f... */
+  KILN__OPERAND_ADDRESS, /* [base + offset], in `base` and `offset` */
+  KILN__OPERAND_VECTOR,  /* {a, b, ...} in `items`, also within an address */
+  KILN__OPERAND_TEXTURE, /* [t, {x, y}] or [t, s, {x, y}], in `items` */
+  KILN__OPERAND_SINK,    /* the operand `_`, which discards a result */
+  KILN__OPERAND_LIST,    /* arguments of a call, (a, b), in `items` */
+  KILN__OPERAND_PAIR     /* d|p, as two elements of `items` */
 } kiln__cpu_operand_kind;
 
 typedef struct kiln__cpu_ptx_operand kiln__cpu_ptx_operand;
 struct kiln__cpu_ptx_operand {
   kiln__cpu_operand_kind kind;
   kiln__cpu_ptx_pos pos;
-  bool negated;  /* !p, or - before a symbol */
-  bool negative; /* integer of type .s64 below 0 */
-  /* An integer of type .u64: it has a U suffix, or is 2^63 or above. */
+  bool negated;  /* `!` precedes a predicate, or `-` a symbol */
+  bool negative; /* the operand is a negative integer of type .s64 */
+  /* The operand is an integer of type .u64, because it has a U suffix or is at
+   * least 2^63. */
   bool is_unsigned;
-  /* Component of a vector register, 0 to 3; -1: none. */
+  /* Index of the selected component of a vector register, 0 to 3. A value of -1
+   * means that no component is selected. */
   int8_t component;
-  kiln__cpu_ptx_symbol *symbol; /* SYMBOL */
-  kiln__cpu_slice text;         /* as written; SPECIAL: the name, "tid.x" */
+  kiln__cpu_ptx_symbol *symbol; /* SYMBOL: the named symbol */
+  kiln__cpu_slice text; /* source text; SPECIAL: name, such as "tid.x" */
   uint64_t bits;
-  int64_t offset;                     /* ADDRESS; also SYMBOL+offset */
-  const kiln__cpu_ptx_operand *base;  /* ADDRESS: symbol or integer */
-  const kiln__cpu_ptx_operand *items; /* VECTOR, TEXTURE, LIST, PAIR */
+  int64_t offset;                    /* ADDRESS, SYMBOL: displacement */
+  const kiln__cpu_ptx_operand *base; /* ADDRESS: base, a symbol or an integer */
+  /* VECTOR, TEXTURE, LIST, PAIR: elements */
+  const kiln__cpu_ptx_operand *items;
   uint32_t n_items;
 };
 
-/* A source position from .loc; .file numbers the files. */
+/* A source position from a .loc directive. `file` is a number that a .file
+ * directive defines. */
 typedef struct kiln__cpu_ptx_loc {
   uint32_t file, line, column;
 } kiln__cpu_ptx_loc;
 
 typedef struct kiln__cpu_ptx_insn {
   kiln__cpu_ptx_pos pos;
-  kiln__cpu_ptx_loc loc;       /* file 0: none */
+  kiln__cpu_ptx_loc loc; /* position from .loc; file is 0 if there is none */
   kiln__cpu_ptx_symbol *guard; /* predicate register, or NULL */
   bool guard_negated;
-  kiln__cpu_slice opcode; /* "add.rn.f32": no white space within */
+  /* Opcode with modifiers, such as "add.rn.f32", without white space. */
+  kiln__cpu_slice opcode;
   const kiln__cpu_ptx_operand *operands;
   uint32_t n_operands;
-  /* The .pragma in force is not kept, since none changes results. */
+  /* No member records the .pragma directives, because they do not change
+   * results. */
 } kiln__cpu_ptx_insn;
 
 struct kiln__cpu_ptx_function {
   kiln__cpu_slice name;
   kiln__cpu_ptx_pos pos;
   bool entry;
-  bool defined; /* has a body; else a declaration or a prototype */
+  bool defined; /* has a body; otherwise it is a declaration or a prototype */
   bool noreturn;
   kiln__cpu_linkage linkage;
-  kiln__cpu_ptx_symbol **returns; /* of space PARAM or REG */
+  kiln__cpu_ptx_symbol **returns; /* variables in space PARAM or REG */
   uint32_t n_returns;
   kiln__cpu_ptx_symbol **params;
   uint32_t n_params;
-  bool variadic;                     /* last parameter is `.param .b8 x[]` */
-  uint32_t max_ntid[3], req_ntid[3]; /* 0: not given */
+  bool variadic; /* the last parameter is `.param .b8 x[]` */
+  uint32_t max_ntid[3], req_ntid[3]; /* 0 if the directive is absent */
   uint32_t min_ctas, max_nreg;
   uint32_t cluster[3], max_cluster_rank;
   bool explicit_cluster;
   kiln__cpu_ptx_insn *insns;
   uint32_t n_insns;
-  /* What the body declares, registers included: also parameters that are
-   * registers, and of `%r<100>` the members that are used. Parameters in .param
-   * are not in the list. */
+  /* The variables that the body declares, including registers. The list
+   * contains parameters that are registers, but no parameters in .param. Of a
+   * range such as `%r<100>`, it contains only the members that are used. */
   kiln__cpu_ptx_symbol **variables;
   uint32_t n_variables;
   uint32_t n_registers;
-  kiln__cpu_ptx_symbol **labels; /* for messages, by statement */
+  kiln__cpu_ptx_symbol **labels; /* for messages, ordered by statement */
   uint32_t n_labels;
-  uint32_t number; /* for code/: in the program's functions */
-  /* Of `.alias g, f`: set in g's declaration, which stays in the module's
-   * functions; symbols named g refer to f. NULL: no alias. */
+  uint32_t number; /* for code/: index in the program's functions */
+  /* For `.alias g, f`, the declaration of g points to f. The declaration stays
+   * in the module's functions, and symbols named g refer to f. NULL means that
+   * the function is not an alias. */
   const kiln__cpu_ptx_function *alias_of;
 };
 
 typedef struct kiln__cpu_ptx_module {
-  uint32_t version;   /* major * 10 + minor: 90 */
-  uint32_t target;    /* 90; the number of sm_90a too */
-  char target_suffix; /* 'a', 'f' or 0 */
+  uint32_t version;   /* major * 10 + minor of .version; 90 means 9.0 */
+  uint32_t target;    /* number of .target; 90 for sm_90 and sm_90a */
+  char target_suffix; /* suffix of .target: 'a', 'f' or 0 */
   bool debug, texmode_independent;
-  uint32_t address_size;            /* 64; 32-bit modules are refused */
-  kiln__cpu_ptx_symbol **variables; /* of module scope */
+  uint32_t address_size;            /* address size in bits; always 64 */
+  kiln__cpu_ptx_symbol **variables; /* variables at module scope */
   uint32_t n_variables;
-  /* Each name occurs once: its definition or, if there is none, a
-   * declaration. */
+  /* The functions of the module. Each name occurs once, with its definition or,
+   * if there is none, with a declaration. */
   kiln__cpu_ptx_function **functions;
   uint32_t n_functions;
-  const char **files; /* by .file number; NULL where none */
+  const char **files; /* indexed by .file number; NULL for unused numbers */
   uint32_t n_files;
   void *arena;
 } kiln__cpu_ptx_module;
 
-/* Parses `size` bytes of PTX; a NUL at their end may be counted in.
+/* Parses `size` bytes of PTX source. `size` may include a terminating NUL. The
+ * function copies `text`.
  *
- * *out is the caller's and goes to kiln__cpu_ptx_free(); NULL after any
- * failure. `text` is copied. Returns KILN_OK; KILN_ECOMPILE, with a log like
- * ptxas's: one message per mistake, at most 20, "ptx line 12, column 5: ...",
- * then the line and a caret; KILN_ENOMEM. Nesting, registers (2^20) and array
- * sizes are bounded, so no text crashes it. Time is linear in the text. It may
- * run on any thread. */
+ * The caller owns *out and frees it with kiln__cpu_ptx_free(). *out is NULL
+ * after any failure. Returns KILN_OK, KILN_ECOMPILE or KILN_ENOMEM. With
+ * KILN_ECOMPILE, the log resembles that of ptxas. It has one message per
+ * mistake, at most 20: "ptx line 12, column 5: ...", then the source line and a
+ * caret.
+ *
+ * Nesting depth, array sizes and the number of registers (2^20 per function)
+ * are limited, so no PTX source can make the parser crash. The running time is
+ * linear in `size`. Thread-safe. */
 kiln_status kiln__cpu_ptx_parse(kiln__cpu_ptx_module **out,
                                 const kiln_allocator *a, const char *text,
                                 size_t size);
-/* Frees the module and its arena; NULL is fine. */
+/* Frees the module and its arena. The argument may be NULL. */
 void kiln__cpu_ptx_free(kiln__cpu_ptx_module *module);
 
-/* Returns zeroed memory that lives as long as the module; NULL: no memory. */
+/* Returns zeroed memory that lives as long as the module. Returns NULL if
+ * memory allocation fails. */
 void *kiln__cpu_ptx_alloc(kiln__cpu_ptx_module *module, size_t size);
 
-/* Messages about one module, for the parser and the checks in code/. At most 20
- * are kept, each with the source line and a caret. */
+/* The error messages about one module. The parser and the checks in code/ add
+ * messages. At most 20 messages are kept, each with the source line and a
+ * caret. */
 typedef struct kiln__cpu_ptx_messages {
   kiln__buf text;
   const char *source;
   size_t source_size;
-  uint32_t n; /* also those beyond 20 */
+  uint32_t n; /* number of messages, including those beyond the first 20 */
 } kiln__cpu_ptx_messages;
 
-/* Adds a message about the position. It is only counted once there are 20, or
- * if memory is short. */
+/* Adds a message about a source position. If 20 messages exist already, or if
+ * memory allocation fails, the message is only counted. */
 void kiln__cpu_ptx_complain(kiln__cpu_ptx_messages *m, kiln__cpu_ptx_pos pos,
                             const char *format, ...) KILN_PRINTF(3, 4);
-/* Prepares messages about a module that has been parsed. */
+/* Initialises the messages about a module that has already been parsed. */
 void kiln__cpu_ptx_messages_init(kiln__cpu_ptx_messages *m,
                                  const kiln_allocator *a,
                                  const kiln__cpu_ptx_module *module);
-/* Ends the collection and frees it. Returns KILN_ECOMPILE with the messages as
- * the error's log, or KILN_OK if there are none. `what` names the text in the
- * error. */
+/* Frees the messages and converts them to a status. Returns KILN_ECOMPILE with
+ * the messages as the error's log, or KILN_OK if there are no messages. `what`
+ * names the PTX source in the error message. */
 kiln_status kiln__cpu_ptx_messages_end(kiln__cpu_ptx_messages *m,
                                        const char *what);
 

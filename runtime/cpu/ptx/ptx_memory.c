@@ -1,9 +1,10 @@
-/* ptx_memory.c -- the arena of a module, and the growing arrays of the parser.
+/* ptx_memory.c -- the arena of a module, and the dynamic arrays of the parser.
  *
- * Nodes of the syntax tree live in the arena and are freed together with the
- * module. Memory comes in chunks of 64 KiB; a larger request has a chunk of its
- * own. Growing arrays live in allocator memory, since they move; what remains
- * of them is copied to the arena. */
+ * Nodes of the syntax tree are allocated in the arena and are freed together
+ * with the module. The arena consists of chunks of 64 KiB. A larger request
+ * gets a chunk of its own. Dynamic arrays are allocated with the allocator,
+ * because they move when they grow. Their final content is copied to the arena.
+ */
 #include "parse.h"
 
 enum { CHUNK = 1 << 16, ALIGN = 16 };
@@ -15,7 +16,7 @@ typedef struct chunk {
 
 typedef struct arena {
   kiln_allocator alloc;
-  chunk *chunks; /* newest first */
+  chunk *chunks; /* list of chunks, newest first */
   char *source;
   size_t source_size;
 } arena;
@@ -54,7 +55,8 @@ void *kiln__cpu_ptx_alloc(kiln__cpu_ptx_module *module, size_t size)
   return arena_take(module->arena, size);
 }
 
-/* The module lies outside its arena, so that it can own it. */
+/* The module struct is not allocated in the arena, because the module owns the
+ * arena. */
 kiln__cpu_ptx_module *kiln__cpu_ptx_module_create(const kiln_allocator *alloc,
                                                   const char *text, size_t size)
 {
@@ -117,8 +119,9 @@ void *kiln__cpu_ptx_new(kiln__cpu_parser *p, size_t size)
   return result;
 }
 
-/* `items` is the address of the pointer to the array, whatever its element
- * type; hence memcpy() instead of a cast, which would break aliasing rules. */
+/* `items` is the address of a pointer to the array. The element type of the
+ * array is arbitrary, so memcpy() reads and writes the pointer. A cast would
+ * violate the aliasing rules. */
 bool kiln__cpu_ptx_grow(kiln__cpu_parser *p, void *items, uint32_t n,
                         uint32_t *capacity, size_t size)
 {

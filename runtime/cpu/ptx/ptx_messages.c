@@ -1,7 +1,7 @@
-/* ptx_messages.c -- collects messages about a PTX text in the form that
- * assemblers use: position, what is wrong, the line, and a caret. The parser
- * and the checks in code/ share it. At most 20 messages are kept; all are
- * counted. */
+/* ptx_messages.c -- collects error messages about a PTX module in the form that
+ * assemblers use: the position, the mistake, the source line and a caret. The
+ * parser and the checks in code/ share it. At most 20 messages are kept, but
+ * all messages are counted. */
 #include "parse.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ void kiln__cpu_ptx_messages_init(kiln__cpu_ptx_messages *m,
   m->source = kiln__cpu_ptx_source(module, &m->source_size);
 }
 
-/* Returns the text of line `wanted` without its end. */
+/* Returns source line number `wanted` without the newline. */
 static kiln__cpu_slice line_of(const kiln__cpu_ptx_messages *m, uint32_t wanted)
 {
   const char *at = m->source, *const end = at + m->source_size;
@@ -42,8 +42,8 @@ static char shown(char c)
   return c >= ' ' && c < 0x7f ? c : c == '\t' ? ' ' : '?';
 }
 
-/* Appends the line with a caret below. Of a long line it shows the part around
- * the column. */
+/* Appends the source line with a caret below the column. If the line is long,
+ * only the part around the column is shown. */
 static void show(kiln__cpu_ptx_messages *m, kiln__cpu_ptx_pos pos)
 {
   const kiln__cpu_slice line = line_of(m, pos.line);
