@@ -1,4 +1,4 @@
-/* bench.c -- `kiln bench`: the table of benchmarks. */
+/* bench.c -- `kiln bench`: the table of all benchmarks. */
 #include "bench/bench_ops.h"
 
 #include <string.h>

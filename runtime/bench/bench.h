@@ -1,5 +1,5 @@
-/* bench.h -- the benchmarks' side of the command: what cli/main.c calls, and
- * what the benchmarks share. */
+/* bench.h -- the benchmarks of the command: the functions that cli/main.c
+ * calls, and the functions that all benchmarks share. */
 #ifndef KILN_BENCH_BENCH_H
 #define KILN_BENCH_BENCH_H
 
@@ -8,12 +8,13 @@
 
 /* ---- Entries; see cli_command_fn ---------------------------------------- */
 
-/* `kiln bench`: calls the benchmark that argv[1] names. */
+/* Runs `kiln bench`: calls the benchmark that argv[1] names. */
 int kiln__cli_bench(cli *c, int argc, char **argv);
 int kiln__cli_tune(cli *c, int argc, char **argv);
-/* The child process of `bench start`. It runs before the command sets up
- * anything, since its time counts from the start of the process.
- * argv[0] is the word behind --child. @return an exit code */
+/* Runs the child process of `bench start`. This happens before the command sets
+ * up anything, since the measured time counts from the start of the process.
+ * argv[0] is the word after --child.
+ * @return an exit code */
 int kiln__cli_start_child(int argc, char **argv);
 
 int kiln__bench_reduce(cli *c, int argc, char **argv);
@@ -27,17 +28,17 @@ int kiln__bench_passes(cli *c, int argc, char **argv);
 
 enum { BENCH_MOST_REPEATS = 101 };
 
-/* Each benchmark sets its defaults, and names those that it takes in its table.
- */
+/* Each benchmark sets its own defaults, and lists the options that it
+ * accepts in its option table. */
 typedef struct bench_options {
-  const char *json; /* file for every figure, or NULL */
-  const char *plot; /* file for a picture, or NULL */
-  const char
-      *peers;       /* shared object with the peers; NULL: beside the command */
-  const char *only; /* part of the labels to run; NULL: all */
+  const char *json; /* file that receives every figure, or NULL */
+  const char *plot; /* file that receives a plot, or NULL */
+  /* Shared object with the peers; NULL means the object beside the command. */
+  const char *peers;
+  const char *only; /* substring of the labels to run; NULL means all labels */
   cli_sizes sizes;
-  unsigned repeats; /* 1 to BENCH_MOST_REPEATS */
-  int device;       /* ordinal */
+  unsigned repeats; /* number of repeats, 1 to BENCH_MOST_REPEATS */
+  int device;       /* ordinal of the device */
 } bench_options;
 
 #define BENCH_OPTION_JSON(o)                                                   \
@@ -52,15 +53,17 @@ typedef struct bench_options {
                   "shared object with the peers; default: libkiln_peers.so "   \
                   "beside this executable")
 
-/* Elements at the largest of the sizes. */
+/* Returns the number of elements at the largest of the sizes. */
 uint64_t kiln__bench_most(const cli_sizes *sizes);
-/* The label contains the text of --only, or --only was not given. */
+/* Returns true if the label contains the text of --only, or if --only was
+ * not given. */
 bool kiln__bench_chosen(const bench_options *o, const char *label);
 
 /* ---- The device that is measured ---------------------------------------- */
 
-/* A device with a stream, a pair of timed events, and a kernel that keeps the
- * device busy for about 100 us: longer than the host takes to queue a call. */
+/* A device with a stream, a pair of timed events, and a kernel that keeps
+ * the device busy for about 100 us, which is longer than the host takes to
+ * queue a call. */
 typedef struct bench_rig {
   cli *c;
   kiln_device *device;
@@ -72,15 +75,16 @@ typedef struct bench_rig {
   CUdeviceptr slow_out;
 } bench_rig;
 
-/* Queues the work to be timed on the rig's stream. */
+/* Queues the work to be timed on the stream of the rig. */
 typedef kiln_status (*bench_fire_fn)(void *user);
 
 kiln_status kiln__bench_rig_open(bench_rig *rig, cli *c, int ordinal);
 void kiln__bench_rig_close(bench_rig *rig);
-/* Queue the busy kernel, so that the host's part of the work queued behind it is
- * not in the time of that work. */
+/* Queues the busy kernel. Work that is queued after the busy kernel is then
+ * timed without the host's part. */
 kiln_status kiln__bench_rig_delay(bench_rig *rig);
-/* Milliseconds between two events around what `fire` queues; waits for them. */
+/* Measures the milliseconds between two events around the work that `fire`
+ * queues. Blocks until the work has finished. */
 kiln_status kiln__bench_rig_time(bench_rig *rig, bench_fire_fn fire, void *user,
                                  double *ms);
 
@@ -88,32 +92,36 @@ kiln_status kiln__bench_rig_time(bench_rig *rig, bench_fire_fn fire, void *user,
 
 typedef struct bench_symbol {
   const char *name;
-  void *slot; /* of a function pointer */
+  void *slot; /* address of a function pointer that receives the function */
 } bench_symbol;
 
-/* Store the addresses of all functions of a NULL-ended list. The object stays
- * loaded: the CUDA runtime in a peer registers exit handlers.
- * @return the object; NULL having set *why if it or a function is missing */
+/* Stores the addresses of all functions of a NULL-terminated list. The shared
+ * object stays loaded, since the CUDA runtime in a peer registers exit
+ * handlers.
+ * @return the shared object, or NULL having set *why if the object or a
+ *        function is missing */
 void *kiln__bench_symbols(const char *path, const bench_symbol *list,
                           const char **why);
-/* The same of the driver library that the runtime uses; NULL on the CPU device
- * inside this command, which is no library. */
+/* Stores addresses as kiln__bench_symbols() does, from the driver library
+ * that the runtime uses. Returns NULL for the CPU device inside this
+ * command, which has no driver library. */
 void *kiln__bench_driver_symbols(cli *c, const bench_symbol *list,
                                  const char **why);
-/* The address of one function, false if there is none. */
+/* Stores the address of one function. Returns false if the function is
+ * missing. */
 bool kiln__bench_symbol(void *object, const char *name, void *slot);
 
-/* cuLaunchKernel and cuCtxSetCurrent, with the driver's own signatures: the
+/* cuLaunchKernel and cuCtxSetCurrent, with the driver's own signatures. The
  * command includes no CUDA header. */
 typedef int (*bench_launch_fn)(CUfunction, unsigned, unsigned, unsigned,
                                unsigned, unsigned, unsigned, unsigned, CUstream,
                                void **, void **);
 typedef int (*bench_set_current_fn)(CUcontext);
 
-/* The peers: CUB, Thrust and cuBLAS in a shared object that only a machine with
- * nvcc can build. The command itself links nothing of CUDA. They use the primary
- * context of GPU `ordinal`, as the library does.
- * @return the object, or NULL having set *why */
+/* Opens the peers: CUB, Thrust and cuBLAS in a shared object that only a
+ * machine with nvcc can build. The command itself links no CUDA library. The
+ * peers use the primary context of GPU `ordinal`, as the library does.
+ * @return the shared object, or NULL having set *why */
 void *kiln__bench_peers(cli *c, const char *path, int ordinal,
                         const char **why);
 

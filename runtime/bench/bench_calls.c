@@ -1,25 +1,28 @@
-/* bench_calls.c -- `kiln bench calls`: what a call of each operation costs the
- * host. It times the first call with an empty cache (compiling included), the first
- * call with the code on disk, and later calls beside their bare launches.
+/* bench_calls.c -- `kiln bench calls`, which measures the host time of a call
+ * of each operation. Three times are measured: the first call with an empty
+ * cache (which compiles), the first call with the code on disk, and later calls
+ * beside their bare launches.
  *
- * Every first call has a runtime and a cache folder of its own, since a runtime
- * keeps what it compiled in memory. Later calls and bare launches are timed in
- * batches that take turns; the stream is idle between batches, so that the queue
- * never fills and the host's cost alone is measured. */
+ * Every first call uses a runtime and a cache folder of its own, since a
+ * runtime keeps compiled code in memory. Later calls and bare launches are
+ * timed in alternating batches. The stream is idle between batches. Therefore
+ * the queue never fills, and only the host time is measured. */
 #include "bench/bench_calls.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-  BATCH = 64, /* calls between two waits: far fewer launches than a driver
-                 queues before it blocks */
+  /* Number of calls between two waits, far below the number of launches that
+   * a driver queues before it blocks. */
+  BATCH = 64,
   BATCHES = 41,
   WARM_UP = 4,
   MAX_REPEATS = 25
 };
 
-/* The aims: milliseconds, milliseconds, ratio to bare launches. */
+/* The aims: milliseconds for a cold call, milliseconds for a call with the
+ * code on disk, and the ratio to bare launches. */
 static const double wanted_cold = 60, wanted_disk = 1, wanted_ratio = 1.5;
 
 typedef struct bench {
@@ -32,21 +35,22 @@ typedef struct bench {
   calls_bare *bare;
   const char *no_bare;
   calls_data data;
-  char *folder; /* for caches */
+  char *folder; /* parent folder of the cache folders */
   unsigned n_folders;
-  double very_first_ms; /* NVRTC loaded, a saxpy compiled */
+  double very_first_ms; /* milliseconds to load NVRTC and compile a saxpy */
   unsigned missed, asked;
 } bench;
 
 typedef struct outcome {
-  size_t launches, others; /* fills and copies */
+  /* Number of kernel launches; number of fills and copies. */
+  size_t launches, others;
   double cold_ms, disk_ms, call_us, bare_us;
 } outcome;
 
 /* ---- Data --------------------------------------------------------------- */
 
-/* Fill n elements of u32 from their index i; `n` in the expression is the number of
- * elements of the data. */
+/* Fills n elements of type u32 from their index i. The name `n` in the
+ * expression is the number of elements of the data. */
 static kiln_status fill(bench *b, CUdeviceptr to, uint64_t n, const char *expr)
 {
   const kiln_param size = {"n", KILN_U64, &b->data.n, false};
@@ -79,7 +83,8 @@ static kiln_status fill_all(bench *b, uint64_t n)
   return kiln_stream_synchronize(b->stream);
 }
 
-/* Buffers for the largest size; fill_all() fills them for each. */
+/* Allocates buffers for the largest size. fill_all() fills the buffers for
+ * each size. */
 static kiln_status allocate(bench *b)
 {
   calls_data *d = &b->data;
@@ -118,8 +123,8 @@ static const char saxpy_source[] =
     "    y[i] = a * x[i] + y[i];\n"
     "}\n";
 
-/* Load a saxpy first, as a program has long done when it calls an operation: then
- * driver and compiler are found and the cache is open. */
+/* Loads a saxpy before the measurement. A real program has usually found the
+ * driver and the compiler and opened the cache before it calls an operation. */
 static kiln_status load_saxpy(kiln_device *device)
 {
   const kiln_program_desc desc = {.source = saxpy_source, .name = "saxpy.cu"};
@@ -130,7 +135,7 @@ static kiln_status load_saxpy(kiln_device *device)
   return st;
 }
 
-/* A runtime of its own with a cache folder, and nothing cached in memory. */
+/* A runtime of its own with a cache folder and no code in memory. */
 typedef struct fresh {
   kiln_runtime *rt;
   kiln_device *device;
@@ -159,7 +164,8 @@ static void close_fresh(fresh *f)
   kiln_runtime_free(f->rt);
 }
 
-/* Milliseconds of one call in a fresh runtime on this cache folder. */
+/* Measures the milliseconds of one call in a fresh runtime on this cache
+ * folder. */
 static kiln_status time_first(bench *b, const calls_case *call,
                               const char *cache, double *ms)
 {
@@ -176,7 +182,8 @@ static kiln_status time_first(bench *b, const calls_case *call,
   return st;
 }
 
-/* Medians of the first call with an empty folder, and again with what it left. */
+/* Measures the medians of the first call with an empty folder, and of the
+ * first call with the filled folder. */
 static kiln_status first_calls(bench *b, const calls_case *call, outcome *out)
 {
   double cold[MAX_REPEATS], disk[MAX_REPEATS];
@@ -195,7 +202,8 @@ static kiln_status first_calls(bench *b, const calls_case *call, outcome *out)
 
 /* ---- Later calls -------------------------------------------------------- */
 
-/* For kiln_timeline_each(): row 0 is the host's, the others hold device work. */
+/* Counts launches and other device work. Row 0 of the timeline belongs to
+ * the host. Callback of kiln_timeline_each(). */
 static void count_span(void *user, const kiln_span *span)
 {
   outcome *out = user;
@@ -209,15 +217,15 @@ static void count_span(void *user, const kiln_span *span)
     out->launches++;
 }
 
-/* Count what one later call queues, by a timeline on a stream of its own. */
+/* Counts the launches of one later call, by a timeline on a separate stream. */
 static kiln_status count_launches(bench *b, const calls_case *call,
                                   outcome *out)
 {
   kiln_timeline *timeline = NULL;
   kiln_status st;
 
-  CLI_TRY(
-      call->call(b->watched, &b->data, NULL, NULL)); /* compiles, allocates */
+  /* This call compiles and allocates. */
+  CLI_TRY(call->call(b->watched, &b->data, NULL, NULL));
   CLI_TRY(kiln_stream_synchronize(b->watched));
   CLI_TRY(kiln_timeline_create(&timeline, b->device));
   st = kiln_stream_attach(b->watched, timeline);
@@ -230,8 +238,8 @@ static kiln_status count_launches(bench *b, const calls_case *call,
   return st;
 }
 
-/* Microseconds per call. The stream is idle before and after, and neither wait is
- * timed. */
+/* Measures the microseconds per call of one batch. The stream is idle before
+ * and after the batch, and neither wait is timed. */
 static kiln_status time_batch(bench *b, const calls_case *call, bool bare,
                               double *us)
 {
@@ -255,7 +263,8 @@ static kiln_status time_batch(bench *b, const calls_case *call, bool bare,
   return kiln_stream_synchronize(b->stream);
 }
 
-/* Medians of a later call and of its bare launches, in microseconds. */
+/* Measures the medians of a later call and of its bare launches, in
+ * microseconds. */
 static kiln_status later_calls(bench *b, const calls_case *call, outcome *out)
 {
   double times[2][BATCHES];
@@ -264,7 +273,8 @@ static kiln_status later_calls(bench *b, const calls_case *call, outcome *out)
   CLI_TRY(kiln__bench_bare_record(b->bare, call, &b->data, out->others));
   for (int i = -WARM_UP; i < BATCHES; i++)
     for (int w = 0; w < 2; w++) {
-      /* Odd batches run in reverse: neither always follows the other. */
+      /* Odd batches run in reverse order, so that neither kind always runs
+       * first. */
       const int way = i % 2 == 0 ? w : 1 - w;
       double us;
 
@@ -279,7 +289,7 @@ static kiln_status later_calls(bench *b, const calls_case *call, outcome *out)
 
 /* ---- The table ---------------------------------------------------------- */
 
-/* A figure, marked if it misses its aim. */
+/* Adds a cell with a figure, which is marked if the figure misses its aim. */
 static void cell(bench *b, cli_table *t, double value, double wanted,
                  const char *unit)
 {

@@ -1,16 +1,17 @@
-/* bench_calls_bare.c -- what a call's launches cost by themselves.
+/* bench_calls_bare.c -- measures the cost of a call's launches alone.
  *
- * The call is captured into a graph, whose nodes report the grids and the sizes of
- * the parameters. Then the same number of kernels with the same grids and
- * parameters, but without a body, are launched by cuLaunchKernel. The call's own
- * kernels cannot be launched again: their tile descriptors would have to be new
- * each time. */
+ * The call is captured into a graph, whose nodes report the grids and the sizes
+ * of the parameters. Then cuLaunchKernel launches the same number of kernels
+ * with the same grids and parameters, but with an empty body. The call's own
+ * kernels cannot be launched again, since each launch would need new tile
+ * descriptors. */
 #include "bench/bench_calls.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The driver's own signatures; the command includes no CUDA header. */
+/* Types with the driver's own signatures. The command includes no CUDA
+ * header. */
 typedef struct kernel_node {
   CUfunction function;
   unsigned gx, gy, gz, bx, by, bz, shared;
@@ -38,7 +39,7 @@ enum {
   MOST_LAUNCHES = 32,
   MOST_PARAMS = 32,
   NODES = 64,
-  MOST_FILLED = 1 << 18, /* words that a fill fills */
+  MOST_FILLED = 1 << 18, /* maximum number of words that one fill writes */
   KERNEL_NODE = 0,       /* CU_GRAPH_NODE_TYPE_KERNEL */
   FILL_NODE = 2,         /* CU_GRAPH_NODE_TYPE_MEMSET */
   RELAXED = 2            /* CU_STREAM_CAPTURE_MODE_RELAXED */
@@ -65,15 +66,18 @@ struct calls_bare {
   params_fn params;
   fill_params_fn fill_params;
   destroy_fn destroy;
-  param_info_fn param_info; /* NULL before CUDA 12.4: 8 bytes each */
+  /* NULL before CUDA 12.4; each parameter is then taken as 8 bytes */
+  param_info_fn param_info;
   kiln_module *module;
-  size_t n_fills, words; /* of the largest fill; the others are small */
+  /* Number of fills, and words of the largest fill; all other fills are
+   * small. */
+  size_t n_fills, words;
   CUdeviceptr filled;
   size_t n;
   bare_launch list[MOST_LAUNCHES];
-  _Alignas(16) unsigned char value[4096]; /* for every parameter: a kernel's
-                                             parameters have 4,096 bytes at most
-                                           */
+  /* Value of every parameter; the parameters of a kernel take at most 4,096
+   * bytes. */
+  _Alignas(16) unsigned char value[4096];
 };
 
 static void *find_entries(calls_bare *b, const char **why)
@@ -120,9 +124,9 @@ void kiln__bench_bare_current(const calls_bare *b, bool current)
     b->set_current(current ? b->context : NULL);
 }
 
-/* ---- What a call launches ----------------------------------------------- */
+/* ---- Recording of a call's launches ------------------------------------- */
 
-/* Record the grid and the parameters' sizes of a node. */
+/* Records the grid and the parameter sizes of a kernel node. */
 static void take_kernel(calls_bare *b, const kernel_node *node)
 {
   bare_launch *l = &b->list[b->n];
@@ -143,7 +147,7 @@ static void take_kernel(calls_bare *b, const kernel_node *node)
   b->n++;
 }
 
-/* Keep the size of the largest fill. */
+/* Records the size of the largest fill. */
 static kiln_status take_fill(calls_bare *b, void *node)
 {
   fill_node f = {0};
@@ -157,7 +161,7 @@ static kiln_status take_fill(calls_bare *b, void *node)
   return KILN_OK;
 }
 
-/* Record every kernel and fill of the graph. */
+/* Records every kernel and fill of the graph. */
 static kiln_status take_graph(calls_bare *b, void *graph)
 {
   void *node[NODES];
@@ -184,7 +188,8 @@ static kiln_status take_graph(calls_bare *b, void *graph)
   return KILN_OK;
 }
 
-/* With a workspace, so that the graph holds no allocation. */
+/* Captures the call with a workspace, so that the graph contains no
+ * allocation. */
 static kiln_status capture(calls_bare *b, const calls_case *call,
                            const calls_data *d, void **graph)
 {
@@ -208,10 +213,11 @@ static kiln_status capture(calls_bare *b, const calls_case *call,
   return st;
 }
 
-/* ---- Kernels that take the same and do nothing -------------------------- */
+/* ---- Kernels with the same parameters and an empty body ----------------- */
 
-/* Compile kernels with the recorded parameters and an empty body. A parameter is a
- * struct of its size, aligned as the original most likely is. */
+/* Compiles kernels with the recorded parameters and an empty body. Each
+ * parameter is a struct of the recorded size, with the most likely alignment
+ * of the original parameter. */
 static kiln_status make_kernels(calls_bare *b)
 {
   const char *source =

@@ -1,9 +1,10 @@
-/* bench_calls_table.c -- one call of every operation that launches, for `kiln bench
- * calls`. A row of the table is a label; CASE() makes its function. */
+/* bench_calls_table.c -- the table of `kiln bench calls`, with one call of
+ * every operation that launches kernels. The macro CASE() defines the
+ * function of a row. */
 #include "bench/bench_calls.h"
 
-/* A function that makes the call kiln_OP() with this descriptor, or asks for the
- * size of its workspace. */
+/* Defines a function that makes the call kiln_OP() with this descriptor, or
+ * reports the size of the workspace. */
 #define CASE(id, op, desc_type, ...)                                           \
   static kiln_status id(kiln_stream *stream, const calls_data *d,              \
                         const kiln_workspace *workspace, size_t *bytes)        \

@@ -1,4 +1,4 @@
-/* bench_cases_map.c -- cases of kiln_map. */
+/* bench_cases_map.c -- the benchmark cases of kiln_map(). */
 #include "bench/bench_ops.h"
 
 /* clang-format off */
@@ -13,7 +13,7 @@ BENCH_OWN(own_binary, map, kiln_map_desc,
 static const float half = 0.5f;
 static const kiln_param alpha = {"alpha", KILN_F32, &half, 0};
 
-/* y grows with each run, and stays finite. */
+/* The values of y grow with each run and stay finite. */
 BENCH_OWN(own_saxpy, map, kiln_map_desc,
     .in = {{b->in[0], KILN_F32}, {b->in[1], KILN_F32}},
     .out = {{b->in[1], KILN_F32}}, .expr = {"alpha * x + y"}, .n = b->n,

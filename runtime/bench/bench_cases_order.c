@@ -1,10 +1,10 @@
-/* bench_cases_order.c -- cases of selecting, partitioning, counting, sorting,
- * merging, searching, gathering and scattering. */
+/* bench_cases_order.c -- the benchmark cases of select, partition,
+ * histograms, sorts, merge, search, gather and scatter. */
 #include "bench/bench_ops.h"
 
 /* clang-format off */
 
-/* Inputs. */
+/* Inputs of the cases. */
 #define BITS {"hash(i)", "i"}
 #define CONSTANT {"77"}
 
@@ -33,7 +33,8 @@ BENCH_OWN(own_run_length, run_length_encode, kiln_run_length_desc,
 
 #define RUNS_OF_4 {"hash(i / 4)"}
 
-/* At least a quarter of the outputs exists and is compared. */
+/* The cases compare the first outputs. At least a quarter of the outputs
+ * exists. */
 const bench_case kiln__bench_select[] = {
     {"select odd", KILN_U32, 6, "CUB", "kiln_peer_select_if_u32",
      {1.3, 1.2, 1.05, 1.05}, BITS, NULL, own_select, KILN_U32, 1024, 0, 0},
@@ -66,7 +67,7 @@ HISTOGRAM(own_4096, 4096)
 #define BELOW_256 {"hash(i) & 255"}
 #define BELOW_4096 {"hash(i) & 4095"}
 #define RISING {"i & 255"}
-/* 16 values, each half as frequent as the one before. */
+/* Sixteen values, each half as frequent as the preceding value. */
 #define FEW {"16 * min(15, __clz((unsigned)(hash(i) >> 16)))"}
 
 const bench_case kiln__bench_histogram[] = {
@@ -138,7 +139,8 @@ const bench_case kiln__bench_sort_pairs[] = {
 
 /* clang-format on */
 
-/* Fill in[1] with a permutation of a power of two: each step is invertible. */
+/* Fills in[1] with a permutation of a power of two. Each operation of the
+ * expression is invertible, so the result is a permutation. */
 static kiln_status prepare_permutation(bench_ops *b)
 {
   const uint64_t last = b->n - 1;
@@ -198,7 +200,7 @@ BENCH_OWN(own_search, search, kiln_search_desc,
     .needles = {.in = {{b->in[1], KILN_U32}}}, .n = b->n,
     .out = {b->out[0], KILN_U32})
 
-/* Two ascending sequences; a sorted one and random needles. */
+/* Two non-decreasing sequences, for merges. */
 #define ASCENDING {"i * 3 + (hash(i) & 1)", "i * 3 + (hash(i + 5) & 1)"}
 #define NEEDLES {"i * 3", "hash(i) >> 34"}
 

@@ -1,12 +1,13 @@
-/* bench_cases_reduce.c -- cases of reductions, of everything and per segment, and of
- * scans. */
+/* bench_cases_reduce.c -- the benchmark cases of reductions of whole arrays,
+ * reductions per segment, and scans. */
 #include "bench/bench_ops.h"
 
 #include <stdlib.h>
 
 /* clang-format off */
 
-/* Inputs. Small whole numbers: float sums are exact up to 2^24 of them. */
+/* Inputs of small whole numbers. Sums of up to 2^24 such numbers are exact
+ * in float. */
 #define ZERO_ONE {"hash(i) & 1", "hash(i + 99) & 1"}
 #define BITS {"hash(i) >> 20"}
 #define FLOATS {"(int)(hash(i) >> 40) * 0x1p-24f - 0.5f"}
@@ -56,9 +57,9 @@ enum { BAGS = 1110000 };
 
 /* clang-format on */
 
-/* Offsets of segments as in a bag of embeddings: 1,000 of 1 to 10 elements, 100 of
- * 11 to 100 and 10 of 101 to 1,000, a thousand times over. Sets b->n to the number
- * of elements in all of them. */
+/* Computes offsets of segments as in a bag of embeddings: 1,000 segments of
+ * 1 to 10 elements, 100 of 11 to 100 and 10 of 101 to 1,000, repeated a
+ * thousand times. Sets b->n to the number of elements in all segments. */
 static kiln_status prepare_bags(bench_ops *b)
 {
   uint32_t *offsets = malloc((BAGS + 1) * sizeof *offsets);

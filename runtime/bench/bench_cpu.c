@@ -1,6 +1,7 @@
-/* bench_cpu.c -- `kiln bench cpu`: thread instructions per second of the CPU device,
- * with bounds checks and counters on, by instruction set and number of host threads.
- * Each result is verified against C. */
+/* bench_cpu.c -- `kiln bench cpu`, which measures thread instructions per
+ * second of the CPU device, with bounds checks and counters enabled, by
+ * instruction set and number of host threads. Each result is verified
+ * against C code. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -11,12 +12,12 @@ enum { N = 1 << 20, BODIES = 2048, SIDE = 512, MATRIX = 256, REPEATS = 5 };
 typedef struct bench {
   cli *c;
   kiln_device *device;
-  float *a, *b, *out; /* host */
+  float *a, *b, *out; /* arrays in host memory */
   CUdeviceptr da, db, dout;
-  double seconds; /* of the launches since the counters were reset */
+  double seconds; /* seconds of all launches since the counters were reset */
 } bench;
 
-/* Launch, wait, and add the time to b->seconds. */
+/* Launches the kernel, waits, and adds the time to b->seconds. */
 static kiln_status go(bench *b, kiln_kernel *kernel,
                       const kiln_launch_config *config, const kiln_arg *args,
                       size_t n)
@@ -30,7 +31,8 @@ static kiln_status go(bench *b, kiln_kernel *kernel,
   return st;
 }
 
-/* A function launch_ID() that launches with this configuration and arguments. */
+/* Defines a function launch_ID() that launches the kernel with this
+ * configuration and arguments. */
 #define LAUNCH(id, config_, ...)                                               \
   static kiln_status launch_##id(bench *b, kiln_kernel *k)                     \
   {                                                                            \
@@ -40,7 +42,7 @@ static kiln_status go(bench *b, kiln_kernel *kernel,
     return go(b, k, &config, args, sizeof args / sizeof args[0]);              \
   }
 
-/* Arguments, whose addresses a launch takes. */
+/* Kernel arguments. Launches take the addresses of these objects. */
 static const float factor = 2.5f, one = 1, two = 2, four = 4, softening = 0.01f,
                    julia_x = -0.79f, julia_y = 0.15f;
 static const uint32_t n_elements = N, n_bodies = BODIES, matrix = MATRIX,
@@ -81,7 +83,8 @@ static bool check_convolution(const bench *b)
 LAUNCH(reduce, kiln_launch_1d(N, 256), KILN_ARG(b->da), KILN_ARG(n_elements),
        KILN_ARG(b->dout))
 
-/* All values and sums are small multiples of 1/8, so the sums are exact. */
+/* Verifies the reduction. All values and sums are small multiples of 1/8, so
+ * the sums are exact. */
 static bool check_reduce(const bench *b)
 {
   double sum = 0;
@@ -94,7 +97,7 @@ static bool check_reduce(const bench *b)
 LAUNCH(nbody, kiln_launch_1d(BODIES, 256), KILN_ARG(b->dout), KILN_ARG(b->da),
        KILN_ARG(n_bodies), KILN_ARG(softening))
 
-/* Sampled bodies against a sum in double precision. */
+/* Verifies some bodies against a sum in double precision. */
 static bool check_nbody(const bench *b)
 {
   bool good = true;
@@ -120,7 +123,8 @@ static bool check_nbody(const bench *b)
 LAUNCH(matmul, matmul_config, KILN_ARG(b->dout), KILN_ARG(b->da),
        KILN_ARG(b->db), KILN_ARG(matrix), KILN_ARG(matrix))
 
-/* The kernel adds products in this order, by fused multiply-add: the same bits. */
+/* Verifies the product. The kernel adds products in the same order by fused
+ * multiply-add, so the bits must be equal. */
 static bool check_matmul(const bench *b)
 {
   bool good = true;
@@ -140,7 +144,8 @@ static bool check_matmul(const bench *b)
 LAUNCH(julia, kiln_launch_2d(SIDE, SIDE, 16, 16), KILN_ARG(b->dout),
        KILN_ARG(side), KILN_ARG(side), KILN_ARG(julia_x), KILN_ARG(julia_y))
 
-/* The compiler fuses some products, so up to 2 % of the pixels may differ. */
+/* Verifies the image. The compiler fuses some products, so up to 2 % of the
+ * pixels may differ. */
 static bool check_julia(const bench *b)
 {
   const unsigned char *steps = (const unsigned char *)b->out;
@@ -169,7 +174,9 @@ static const struct kernel {
   const char *builtin, *entry, *label;
   kiln_status (*launch)(bench *b, kiln_kernel *k);
   bool (*check)(const bench *b);
-  double wanted; /* aim, in 1e9 thread instructions per second, one core, v3 */
+  /* Aim in 1e9 thread instructions per second, for one core and instruction
+   * set v3. */
+  double wanted;
 } kernels[] = {
     {"saxpy", "saxpy", "saxpy", launch_saxpy, check_saxpy, 3},
     {"convolution", "convolve3", "convolution", launch_convolution,
@@ -209,8 +216,8 @@ static kiln_status allocate(bench *b)
   return kiln_copy_to_device(b->device, b->db, b->b, bytes);
 }
 
-/* One launch that is verified, then the timed ones. *rate becomes thread
- * instructions per second, or 0 for a wrong result. */
+/* Runs one launch that is verified, then the timed launches. *rate receives
+ * the thread instructions per second, or 0 for a wrong result. */
 static kiln_status measure_kernel(bench *b, const struct kernel *k,
                                   kiln_kernel *kernel, double *rate)
 {
@@ -252,7 +259,7 @@ static kiln_status measure(bench *b, const struct kernel *k, double *rate)
   return st;
 }
 
-/* Measure all kernels with one setting, in a runtime of their own. */
+/* Measures all kernels with one setting, in a separate runtime. */
 static int run_setting(cli *c, bench *b, const kiln_cpu_opts *cpu,
                        double rates[N_KERNELS])
 {
@@ -285,7 +292,7 @@ static int run_setting(cli *c, bench *b, const kiln_cpu_opts *cpu,
   return st == KILN_OK ? CLI_OK : CLI_FAILED;
 }
 
-/* Instruction sets, numbers of host threads and schedules to compare. */
+/* The instruction sets, numbers of host threads and schedules to compare. */
 static const struct setting {
   const char *label, *isa;
   unsigned threads;
@@ -383,7 +390,7 @@ int kiln__bench_cpu(cli *c, int argc, char **argv)
     for (int k = 0; k < N_KERNELS; k++)
       rates[s][k] = -1;
     if (kiln_cpu_configure(&cpu) ==
-        KILN_OK) /* otherwise this processor lacks the ISA */
+        KILN_OK) /* on failure, this processor lacks the instruction set */
       rc = run_setting(c, &b, &cpu, rates[s]);
   }
   if (rc != CLI_OK)

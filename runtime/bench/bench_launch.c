@@ -1,12 +1,14 @@
-/* bench_launch.c -- `kiln bench launch`: what a launch costs the host, beside a
- * bare cuLaunchKernel of the same kernel in the same stream. */
+/* bench_launch.c -- `kiln bench launch`, which measures the host time of a
+ * launch beside a bare cuLaunchKernel of the same kernel in the same stream. */
 #include "bench/bench.h"
 
 enum {
-  BATCH = 256, /* launches; well below the 1,024 that a driver queues */
+  /* Number of launches, well below the 1,024 that a driver queues. */
+  BATCH = 256,
   BATCHES = 101,
   WARM_UP = 8,
-  N = 256 /* elements: a kernel so short that the queue never fills */
+  N = 256 /* number of elements; the kernel is so short that the queue never
+           * fills */
 };
 
 typedef struct rig {
@@ -17,7 +19,7 @@ typedef struct rig {
   CUdeviceptr x, y;
   bench_launch_fn launch;
   bench_set_current_fn set_current;
-  kiln_status st; /* of the first launch that failed */
+  kiln_status st; /* status of the first launch that failed */
   int bare_rc;
 } rig;
 
@@ -30,7 +32,7 @@ static const char source[] =
     "    y[i] = a * x[i] + y[i];\n"
     "}\n";
 
-/* ---- The four ways ------------------------------------------------------ */
+/* ---- The four kinds of launches ----------------------------------------- */
 
 static void bare(rig *r)
 {
@@ -91,8 +93,8 @@ static void run_way(rig *r, way w)
   }
 }
 
-/* One batch, in nanoseconds per launch. The stream is idle before and after, and neither
- * wait is timed. */
+/* Measures one batch, in nanoseconds per launch. The stream is idle before
+ * and after the batch, and neither wait is timed. */
 static double time_batch(rig *r, way w, CUcontext context)
 {
   double begin, end;
@@ -185,7 +187,8 @@ static int measure(cli *c, rig *r, const char *json)
     return kiln__cli_failure(c, NULL);
   for (int b = -WARM_UP; b < BATCHES; b++)
     for (int w = 0; w < N_WAYS; w++) {
-      /* Odd batches run in reverse: no way always follows the same one. */
+      /* Odd batches run in reverse order, so that no kind always follows the
+       * same kind. */
       const way chosen = (way)(b % 2 == 0 ? w : N_WAYS - 1 - w);
       const double ns = time_batch(r, chosen, context);
 

@@ -1,8 +1,9 @@
-/* bench_ops.c -- runs the cases of the operations and prints their tables.
+/* bench_ops.c -- runs the benchmark cases of the operations and prints the
+ * tables.
  *
- * The library and its peer run in turns, so that a drift of the clock meets both.
- * Each is timed on an idle device, where the host's part counts, and behind a busy
- * kernel, where it does not. */
+ * The library and its peer run in turns, so that a drift of the clock affects
+ * both. Each call is timed on an idle device, where the host's part counts, and
+ * after a busy kernel, where the host's part does not count. */
 #include "bench/bench_ops.h"
 
 #include <math.h>
@@ -27,8 +28,9 @@ const bench_family kiln__bench_families[] = {
 };
 
 enum {
-  SPARE = 1 << 16, /* bytes beside the elements: results of small inputs */
-  WARM_UPS = 3     /* untimed runs before each timed one */
+  /* Additional bytes per buffer, for the results of small inputs. */
+  SPARE = 1 << 16,
+  WARM_UPS = 3 /* number of untimed runs before each timed run */
 };
 
 bool kiln__bench_ops_has(const char *family)
@@ -99,7 +101,7 @@ kiln_status kiln__bench_fill(bench_ops *b, CUdeviceptr to, kiln_dtype type,
 kiln_status kiln__bench_prepare(bench_ops *b)
 {
   b->workspace_known = false;
-  if (b->now->prepare != NULL) /* first: it may set b->n */
+  if (b->now->prepare != NULL) /* prepare() runs first, since it may set b->n */
     CLI_TRY(b->now->prepare(b));
   for (int k = 0; k < 2; k++)
     if (b->now->fill[k] != NULL)
@@ -126,7 +128,7 @@ kiln_status kiln__bench_workspace(bench_ops *b, size_t bytes)
 
 typedef struct shot {
   bool is_peer;
-  double idle_ms, queued_ms; /* medians */
+  double idle_ms, queued_ms; /* median times in milliseconds */
 } shot;
 
 static int call_peer(bench_ops *b, CUdeviceptr temp, size_t *bytes)
@@ -165,7 +167,8 @@ static kiln_status fire_peer(void *user)
   return KILN_EDRIVER;
 }
 
-/* Behind a busy kernel the host's part does not count. */
+/* Times one run. If `queued` is true, the run is queued after a busy kernel,
+ * so the host's part does not count. */
 static kiln_status run_once(bench_ops *b, bool is_peer, bool queued, double *ms)
 {
   if (queued && !b->rig.c->on_cpu)
@@ -179,16 +182,16 @@ kiln_status kiln__bench_time_own(bench_ops *b, double *ms)
 {
   double all[BENCH_MOST_REPEATS];
 
-  CLI_TRY(run_once(b, false, false, ms)); /* compiles */
+  CLI_TRY(run_once(b, false, false, ms)); /* this run compiles */
   for (unsigned r = 0; r < b->repeats; r++)
     CLI_TRY(run_once(b, false, true, &all[r]));
   *ms = kiln__cli_median(all, b->repeats);
   return KILN_OK;
 }
 
-/* Three untimed runs of the same code come before each timed one. Then the
- * second-level cache holds what this code leaves in it; its random part settles
- * after more than one run. */
+/* Times the shots in turns. Three untimed runs of the same code precede each
+ * timed run. The L2 cache then holds what this code leaves there; the random
+ * part of its contents settles only after several runs. */
 static kiln_status time_shots(bench_ops *b, shot *shots, size_t n)
 {
   double ms[2][2][BENCH_MOST_REPEATS];
@@ -208,7 +211,7 @@ static kiln_status time_shots(bench_ops *b, shot *shots, size_t n)
   return KILN_OK;
 }
 
-/* Make the temporary storage as large as the peer asks for. */
+/* Enlarges the temporary storage to the size that the peer needs. */
 static kiln_status peer_storage(bench_ops *b)
 {
   size_t bytes = 0;
@@ -226,8 +229,8 @@ static kiln_status peer_storage(bench_ops *b)
 
 /* ---- Comparing results -------------------------------------------------- */
 
-/* The largest difference of the results, computed by the library in double
- * precision; NaN if a difference is NaN. */
+/* Computes the largest difference of the results in double precision, by
+ * means of the library. The result is NaN if a difference is NaN. */
 static kiln_status difference(bench_ops *b, double *out, bool *compared)
 {
   const kiln_dtype type = b->now->compared;
@@ -249,7 +252,8 @@ static kiln_status difference(bench_ops *b, double *out, bool *compared)
   CLI_TRY(kiln_stream_synchronize(b->rig.stream));
   copy = malloc((size_t)n * kiln_dtype_size(desc.out[0].type));
   if (copy == NULL)
-    return KILN_OK; /* too large for this host: not compared */
+    return KILN_OK; /* the results are too large for this host and are not
+                     * compared */
   CLI_TRY(kiln_copy_to_host(b->rig.device, copy, b->peer_out[0],
                             (size_t)n * kiln_dtype_size(desc.out[0].type)));
   for (uint64_t i = 0; i < n; i++) {
@@ -275,7 +279,7 @@ typedef struct outcome {
   double wanted;
 } outcome;
 
-/* Compare the results once, then time the library and its peer. */
+/* Compares the results once, then times the library and its peer. */
 static kiln_status run_case(bench_ops *b, outcome *out)
 {
   shot shots[2] = {{.is_peer = false}, {.is_peer = true}};
@@ -288,7 +292,7 @@ static kiln_status run_case(bench_ops *b, outcome *out)
                   kiln__bench_symbol(b->peers, b->now->symbol, &symbol);
   if (out->has_peer)
     CLI_TRY(peer_storage(b));
-  CLI_TRY(run_once(b, false, false, &ms)); /* compiles */
+  CLI_TRY(run_once(b, false, false, &ms)); /* this run compiles */
   if (out->has_peer) {
     CLI_TRY(run_once(b, true, false, &ms));
     if (b->now->compared != KILN_DTYPE_NONE)
@@ -308,7 +312,7 @@ uint64_t kiln__bench_elements(const bench_case *c, unsigned bits)
   return UINT64_C(1) << (kiln_dtype_size(c->type) == 8 ? bits - 1 : bits);
 }
 
-/* The aim at a size; 0 if there is none. */
+/* Returns the aim at a size, or 0 if there is no aim. */
 static double wanted_at(const bench_case *c, unsigned bits)
 {
   return bits == 28   ? c->wanted[0]
@@ -369,7 +373,7 @@ static cJSON *outcome_json(const bench_ops *b, const char *family,
   return j;
 }
 
-/* Over all cases with a peer. */
+/* Totals over all cases with a peer. */
 typedef struct tally {
   unsigned wanted, held, wrong;
 } tally;
@@ -385,7 +389,7 @@ static void count(tally *t, const outcome *o)
   }
 }
 
-/* How many of the sizes a case runs at. */
+/* Returns the number of sizes that a case runs at. */
 static size_t sizes_of(const bench_case *c, const bench_options *o)
 {
   if (c->own_size == 0)

@@ -1,6 +1,8 @@
-/* bench_passes.c -- `kiln bench passes`: what the cost model of gather and scatter
- * predicts for each way to do them, what the GPU takes, and what the model's choice
- * costs beside the best way (multi-pass scatter, He et al. 2007). */
+/* bench_passes.c -- `kiln bench passes`, which compares the cost model of
+ * gather and scatter with measured times. For each method, the table shows
+ * the predicted and the measured time. The benchmark also shows how much
+ * slower the model's choice is than the best method (multi-pass scatter, He
+ * et al. 2007). */
 #include "bench/bench_ops.h"
 
 #include <math.h>
@@ -23,7 +25,8 @@ static const kiln_index_plan ways[] = {
     {.method = KILN_INDEX_PARTITION, .passes = 32},
     {.method = KILN_INDEX_PARTITION, .passes = 64},
     {.method = KILN_INDEX_PARTITION, .passes = 128},
-    {.method = KILN_INDEX_SORT, .passes = 1}, /* scatter only: must be last */
+    /* For a scatter only; must be last. */
+    {.method = KILN_INDEX_SORT, .passes = 1},
 };
 enum { N_WAYS = sizeof ways / sizeof ways[0] };
 
@@ -75,8 +78,8 @@ static void keep_way(cJSON *rows, const char *call, uint64_t n,
   cJSON_AddItemToArray(rows, row);
 }
 
-/* Time all ways of one call at one size. *over becomes the time of the model's
- * choice divided by that of the best way. */
+/* Times all methods of one call at one size. *over receives the time of the
+ * model's choice divided by the time of the best method. */
 static kiln_status one_size(bench_ops *b, const char *call, bool scatter,
                             cli_table *table, cJSON *rows, double *over)
 {
@@ -100,7 +103,7 @@ static kiln_status one_size(bench_ops *b, const char *call, bool scatter,
 
     t->plan = i < n_ways ? ways[i] : choice;
     if (b->n >> 16 < t->plan.passes)
-      continue; /* the chunks would be too small to pay */
+      continue; /* the buckets would be too small to be useful */
     CLI_TRY(plan(&b->rig.info, &shape, &t->plan));
     CLI_TRY(time_way(b, t));
     kiln__cli_progress(b->rig.c, call, i + 1, n_ways + (listed ? 0u : 1u));

@@ -1,4 +1,4 @@
-/* bench_plot.c -- draws a family's rates by size, by gnuplot. */
+/* bench_plot.c -- draws the rates of a family by size, by means of gnuplot. */
 #include "bench/bench_ops.h"
 
 #include <errno.h>
@@ -27,7 +27,8 @@ static const char *text(const cJSON *row, const char *key)
   return v == NULL ? "" : v->valuestring;
 }
 
-/* Of the same case and type, so of the same line. */
+/* Returns whether two rows have the same case and type, and so belong to the
+ * same line of the plot. */
 static bool same_line(const cJSON *a, const cJSON *b)
 {
   return strcmp(text(a, "family"), text(b, "family")) == 0 &&
@@ -35,7 +36,7 @@ static bool same_line(const cJSON *a, const cJSON *b)
          strcmp(text(a, "type"), text(b, "type")) == 0;
 }
 
-/* Whether the row is the first of its line. */
+/* Returns whether the row is the first of its line of the plot. */
 static bool is_first(const cJSON *cases, const cJSON *row)
 {
   const cJSON *other;
@@ -50,7 +51,8 @@ static bool is_first(const cJSON *cases, const cJSON *row)
   return true;
 }
 
-/* The peer's rate in GB/s: the library's, scaled by the two times. */
+/* Returns the peer's rate in GB/s: the library's rate scaled by the ratio of
+ * the two times. */
 static double peer_rate(const cJSON *row)
 {
   const double peer = number(row, "peer_ms");
@@ -58,7 +60,7 @@ static double peer_rate(const cJSON *row)
   return peer > 0 ? number(row, "gb_per_s") * number(row, "ms") / peer : 0;
 }
 
-/* The points of a line in gnuplot's inline form. */
+/* Writes the points of a line of the plot in gnuplot's inline form. */
 static void put_points(FILE *out, const cJSON *cases, const cJSON *line,
                        bool peer)
 {
@@ -133,7 +135,8 @@ static void put_script(FILE *out, const cJSON *json, const char *path)
   put_lines(out, cases);
 }
 
-/* The script goes to a pipe, so that no file remains but the picture. */
+/* The script is written to a pipe, so that only the picture remains as a
+ * file. */
 int kiln__bench_plot(cli *c, const cJSON *json, const char *path)
 {
   FILE *pipe;

@@ -1,5 +1,5 @@
-/* bench_reduce.c -- `kiln bench reduce`: options, tables and JSON. Without a GPU it
- * compiles the kernels and prints their resources. */
+/* bench_reduce.c -- `kiln bench reduce`: options, tables and JSON. Without a
+ * GPU, the command compiles the kernels and prints their resources. */
 #include "bench/bench_reduce.h"
 
 #include <math.h>
@@ -14,13 +14,13 @@ typedef struct options {
   bool quick, sweep, full;
 } options;
 
-/* One line of a table. */
+/* One row of a table. */
 typedef struct row {
   const char *label;
   char note[64];
   uint64_t n;
-  double ms;    /* for n elements */
-  double error; /* relative to the float64 sum; NaN: not compared */
+  double ms;    /* milliseconds for n elements */
+  double error; /* error relative to the float64 sum; NaN means not compared */
   bool is_cpu;
 } row;
 
@@ -31,7 +31,7 @@ typedef struct bench {
   float *host;
   uint64_t n;
   bench_gpu gpu;
-  bench_peer_fn peer; /* NULL: there is none */
+  bench_peer_fn peer; /* function of the peer, or NULL */
   const char *no_peer;
   const char *peer_version;
   cJSON *json;
@@ -43,7 +43,7 @@ typedef struct census {
   unsigned kernels, compiled;
 } census;
 
-/* Compile one kernel and add a row with its resources. */
+/* Compiles one kernel and adds a row with its resources. */
 static int show_resources(const bench *b, cli_table *t, const char *label,
                           const kiln_program_desc *desc, int block, census *c)
 {
@@ -151,14 +151,15 @@ static cJSON *row_json(const row *r)
   return j;
 }
 
-/* Times are compared by element: the one-thread step may have fewer. */
+/* Returns the time per element. Times are compared per element, since the
+ * step with one thread may have fewer elements. */
 static double per_element(const row *r)
 {
   return r->n > 0 ? r->ms / (double)r->n : 0;
 }
 
-/* `first` is the row that the cumulative speedup counts from. The CPU rows are the
- * last two: one thread, all cores. */
+/* Prints a table. `first` is the row that the cumulative speedup refers to.
+ * The CPU rows are the last two rows: one thread, then all cores. */
 static cJSON *print_table(const bench *b, const char *title, const row *rows,
                           size_t n, size_t first)
 {
@@ -244,7 +245,7 @@ static int time_rung(bench *b, const bench_rung *rung, uint64_t n,
   return 0;
 }
 
-/* Time the library and CUB in turns. */
+/* Times the library and CUB in turns. */
 static int time_library(bench *b, uint64_t n, bench_shot shots[2], bool all)
 {
   bench_tuning tuning = kiln__bench_tuned(n);
@@ -253,7 +254,7 @@ static int time_library(bench *b, uint64_t n, bench_shot shots[2], bool all)
   shots[0] = (bench_shot){.tuning = &tuning, .n = n};
   shots[1] = (bench_shot){.peer = b->peer, .n = n};
   st = kiln__bench_load(&b->gpu, &shots[0]);
-  if (st == KILN_ESPILL) { /* the parameters are an H200's */
+  if (st == KILN_ESPILL) { /* the parameters were measured on an H200 */
     tuning = kiln__bench_safe(&tuning);
     st = kiln__bench_load(&b->gpu, &shots[0]);
   }
@@ -281,9 +282,10 @@ static int add_library(bench *b, row *rows, size_t *n_rows, uint64_t n,
   return 0;
 }
 
-/* One thread would need half a minute for 2^28 elements, so it adds fewer. Its error
- * for all of them comes from the same additions on the CPU, after both computed the
- * same bits for the fewer. */
+/* Adds the row of the step with one thread. One thread would need half a
+ * minute for 2^28 elements, so it adds fewer elements. The error for all
+ * elements comes from the same additions on the CPU. This is valid since the
+ * CPU and the GPU gave the same bits for the fewer elements. */
 static int add_one_thread(bench *b, row *rows, size_t *n_rows, double reference)
 {
   const bench_rung *rung = &kiln__bench_small[0];
@@ -309,9 +311,10 @@ static int add_one_thread(bench *b, row *rows, size_t *n_rows, double reference)
   return 0;
 }
 
-/* The steps for n elements, the library, CUB and the CPU, as a table and under `key`
- * in the JSON. With `one_thread` its row comes first, and speedups count from the
- * next one. */
+/* Runs the steps for n elements, the library, CUB and the CPU. The results
+ * go to a table, and to the member `key` of the JSON. If `one_thread` is
+ * true, the row of the step with one thread comes first, and speedups refer
+ * to the second row. */
 static int ladder(bench *b, const bench_rung *rungs, uint64_t n,
                   bool one_thread, const char *key)
 {
@@ -423,7 +426,7 @@ typedef struct best {
   double ms;
 } best;
 
-/* Time one program with every limit on the grid; the smallest time counts. */
+/* Times one program with every limit on the grid. The smallest time counts. */
 static int sweep_program(bench *b, const bench_tuning *base, best *bests,
                          cli_table *t, cJSON *list)
 {

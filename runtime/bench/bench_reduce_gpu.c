@@ -1,4 +1,5 @@
-/* bench_reduce_gpu.c -- kernels of the reduction benchmark, and their times. */
+/* bench_reduce_gpu.c -- launches and times the kernels of the reduction
+ * benchmark. */
 #include "bench/bench_reduce.h"
 
 #include <string.h>
@@ -155,8 +156,9 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
   return (a + b - 1) / b;
 }
 
-/* As many blocks as are resident at once, fewer for small n. One block more than
- * those that reduce: it combines their results. */
+/* Returns the number of blocks: as many as can be resident at the same time,
+ * and fewer for small n. One additional block combines the results of the
+ * others. */
 static unsigned tuned_grid(const bench_gpu *g, const bench_tuning *t,
                            uint64_t n)
 {
@@ -170,7 +172,7 @@ static unsigned tuned_grid(const bench_gpu *g, const bench_tuning *t,
   return (unsigned)(wanted < resident ? wanted + 1 : resident);
 }
 
-/* Launch the library's reduction: one launch for any n. */
+/* Launches the library's reduction, which is one launch for any n. */
 static kiln_status fire_tuned(bench_gpu *g, bench_shot *s)
 {
   unsigned long long n = s->n;
@@ -183,7 +185,8 @@ static kiln_status fire_tuned(bench_gpu *g, bench_shot *s)
                      KILN_ARG(g->workspace), KILN_ARG(g->result));
 }
 
-/* Launch a step of the ladder; in-place steps work on a copy of the input. */
+/* Launches a step of the ladder. In-place steps overwrite a copy of the
+ * input. */
 static kiln_status fire_rung(bench_gpu *g, bench_shot *s)
 {
   const bench_rung *r = s->rung;
@@ -200,7 +203,8 @@ static kiln_status fire_rung(bench_gpu *g, bench_shot *s)
                      KILN_ARG(g->result));
 }
 
-/* The peer's failures leave no record of Kiln's. */
+/* Converts an error code of the peer to a status. The peer does not write
+ * Kiln's error record. */
 static kiln_status peer_status(const bench_gpu *g, int code)
 {
   if (code == 0)
@@ -220,7 +224,8 @@ static kiln_status fire_peer(bench_gpu *g, bench_shot *s)
   return peer_status(g, s->peer(x, s->n, result, temp, &bytes, stream));
 }
 
-/* The peer reports the size of its temporary storage if it is given none. */
+/* Allocates the peer's temporary storage. The peer reports the size if its
+ * temporary storage is NULL. */
 static kiln_status peer_storage(bench_gpu *g, const bench_shot *s)
 {
   size_t bytes = 0;
@@ -237,8 +242,8 @@ static kiln_status peer_storage(bench_gpu *g, const bench_shot *s)
   return KILN_OK;
 }
 
-/* Untimed work before a run: a result of 0, and input that an in-place step may
- * overwrite. */
+/* Prepares a run, untimed: sets the result to 0 and restores the input that
+ * an in-place step overwrites. */
 static kiln_status prepare(bench_gpu *g, const bench_shot *s)
 {
   if (s->rung != NULL && s->rung->in_place) {
@@ -250,7 +255,7 @@ static kiln_status prepare(bench_gpu *g, const bench_shot *s)
   return kiln_fill_async(g->rig.stream, g->result, 0, 4, 1);
 }
 
-/* Put the device into the state that the run starts from. */
+/* Puts the device into the state that the run starts from. */
 static kiln_status bring_about(bench_gpu *g, bench_state state)
 {
   if (state == BENCH_QUEUED)
@@ -294,8 +299,8 @@ static kiln_status time_all(bench_gpu *g, bench_shot *shots, size_t n_shots,
     return KILN_EINVAL;
   for (unsigned r = 0; r < repeats; r++)
     for (size_t i = 0; i < n_shots; i++) {
-      /* Twice untimed, so that the second-level cache holds what this code
-       * leaves in it and not what the other code did. */
+      /* Two untimed runs come first, so that the L2 cache holds what this
+       * code leaves there and not the data of the other code. */
       for (int again = 0; again < (n_shots > 1 && state != BENCH_COLD ? 2 : 0);
            again++)
         CLI_TRY(run_once(g, &shots[i], state, &ms[i][r]));
@@ -308,7 +313,8 @@ static kiln_status time_all(bench_gpu *g, bench_shot *shots, size_t n_shots,
   return KILN_OK;
 }
 
-/* Steps of half a second and more are not repeated as often. */
+/* Returns the number of repeats. Steps of at least half a second have fewer
+ * repeats. */
 static unsigned repeats_for(const bench_gpu *g, double longest_ms)
 {
   unsigned repeats = g->repeats;

@@ -1,4 +1,5 @@
-/* bench_reduce_host.c -- the input of `kiln bench reduce` and the CPU's own sums. */
+/* bench_reduce_host.c -- the input of `kiln bench reduce`, and sums on the
+ * CPU. */
 #include "bench/bench_reduce.h"
 
 #include <pthread.h>
@@ -10,7 +11,7 @@ enum { MAX_THREADS = 256, SPAN = 4096 };
 typedef struct chunk {
   float *x;
   const float *from;
-  uint64_t first, n; /* of x or from */
+  uint64_t first, n; /* first element, and number of elements, of x or from */
   uint64_t seed;
   double sum;
 } chunk;
@@ -62,8 +63,9 @@ static inline four load_four(const float *x)
   return v;
 }
 
-/* Eight vectors in flight hide the adder's latency; whole spans go into a
- * double, so that the lanes stay accurate. */
+/* Adds the floats of a chunk. Eight vectors in flight hide the latency of
+ * the adder. The sum of each span is added to a double, so that the lanes
+ * stay accurate. */
 static void *f32_chunk(void *argument)
 {
   chunk *p = argument;
@@ -95,8 +97,8 @@ static void *f32_chunk(void *argument)
   return NULL;
 }
 
-/* Run `fn` on chunks of equal size, one per thread. A chunk whose thread cannot be
- * created is done here. */
+/* Runs `fn` on chunks of equal size, one per thread. If a thread cannot be
+ * created, the calling thread processes the chunk. */
 static double on_threads(chunk_fn fn, float *x, const float *from, uint64_t n,
                          unsigned threads)
 {
@@ -159,7 +161,7 @@ double kiln__bench_cpu_ms(const float *x, uint64_t n, unsigned threads,
                           unsigned repeats)
 {
   double ms[BENCH_MOST_REPEATS] = {0};
-  volatile double keep; /* the sum must not be optimised away */
+  volatile double keep; /* keeps the compiler from removing the sum */
 
   if (repeats > BENCH_MOST_REPEATS)
     repeats = BENCH_MOST_REPEATS;

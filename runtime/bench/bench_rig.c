@@ -1,12 +1,12 @@
-/* bench_rig.c -- what every benchmark needs: a device with a stream and events,
- * and functions of shared objects to compare with. */
+/* bench_rig.c -- the functions that every benchmark needs: a device with a
+ * stream and events, and functions of shared objects to compare with. */
 #include "bench/bench.h"
 
 #include <dlfcn.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { SLOW_ITERATIONS = 40000 /* of the busy kernel */ };
+enum { SLOW_ITERATIONS = 40000 /* number of iterations of the busy kernel */ };
 
 uint64_t kiln__bench_most(const cli_sizes *sizes)
 {
@@ -82,7 +82,8 @@ bool kiln__bench_symbol(void *object, const char *name, void *slot)
 {
   void *address = dlsym(object, name);
 
-  /* POSIX promises that an object pointer holds a function's address. */
+  /* POSIX guarantees that an object pointer can hold the address of a
+   * function. */
   memcpy(slot, &address, sizeof address);
   return address != NULL;
 }
@@ -118,7 +119,7 @@ void *kiln__bench_driver_symbols(cli *c, const bench_symbol *list,
   return kiln__bench_symbols(driver.path, list, why);
 }
 
-/* libkiln_peers.so beside this executable. */
+/* Returns the path of libkiln_peers.so beside this executable. */
 static const char *beside_executable(cli *c)
 {
   char path[4096];

@@ -1,6 +1,7 @@
-/* bench_start.c -- `kiln bench start`: time from process start to a verified saxpy,
- * by a bare program on the driver API, by Kiln with a warm disk cache, and by Kiln
- * that compiles. The parent never uses CUDA; each run is a fresh child process. */
+/* bench_start.c -- `kiln bench start`, which measures the time from process
+ * start to a verified saxpy. Three programs are compared: a bare program on
+ * the driver API, Kiln with a warm disk cache, and Kiln with a compilation.
+ * The parent process never uses CUDA; each run is a new child process. */
 #include "bench/bench_start.h"
 
 #include <errno.h>
@@ -29,15 +30,15 @@ typedef struct start {
   int runs;
   char *folder, *cubin, *kernel, *driver, *device;
   double front_ms, both_ms;
-  size_t mapped; /* warm runs with NVRTC in the process */
-  series *of;    /* by kind */
+  size_t mapped; /* number of warm runs with NVRTC in the process */
+  series *of;    /* series by kind */
 } start;
 
 /* ---- Children ----------------------------------------------------------- */
 
-/* Run `kiln bench start --child ...` and return what it prints, to be freed.
- * *begun is when the process was requested. NULL if it failed, which is reported.
- */
+/* Runs `kiln bench start --child ...` and returns the output, which the
+ * caller frees. *begun receives the time at which the process was requested.
+ * Returns NULL having reported the failure. */
 static char *run_child(start *s, char *const words[], double *begun)
 {
   char *argv[12] = {"/proc/self/exe", "bench", "start", "--child"};
@@ -60,7 +61,8 @@ static char *run_child(start *s, char *const words[], double *begun)
   return NULL;
 }
 
-/* The value of a line "KEY VALUE", copied; "" if there is none. */
+/* Returns a copy of the value of a line "KEY VALUE", or "" if there is no
+ * such line. */
 static char *value_of(cli *c, const char *text, const char *key)
 {
   const size_t n = strlen(key);
@@ -76,7 +78,8 @@ static char *value_of(cli *c, const char *text, const char *key)
   return kiln__cli_text(c, "%s", "");
 }
 
-/* Steps are differences between marks; the first counts from `begun`. */
+/* Computes the time of each step as the difference between two marks. The
+ * first step counts from `begun`. */
 static void read_marks(series *of, size_t run, const char *text, double begun)
 {
   const char *line = text;
@@ -103,15 +106,17 @@ static void set_cache(start *s, const char *name)
   setenv("KILN_CACHE_DIR", kiln__cli_text(s->c, "%s/%s", s->folder, name), 1);
 }
 
-/* One run in a child process. A cold run gets a cache folder of its own; a warm one
- * must find its code on disk, otherwise the figure would be wrong. */
+/* Runs one measurement in a child process. A cold run gets a new cache
+ * folder. A warm run must find its code on disk, otherwise the figure would
+ * be wrong. */
 static int run_kind(start *s, kind k, int run)
 {
   char *bare[] = {"bare", s->cubin, s->kernel, s->driver, NULL};
   char *whole[] = {"kiln", NULL}, *steps[] = {"steps", NULL};
   char *const *argv = k == BARE ? bare : k <= COLD ? whole : steps;
   series *of = &s->of[k];
-  const size_t slot = run < 0 ? 0 : (size_t)run; /* a run to warm up */
+  /* A negative run is a warm-up */
+  const size_t slot = run < 0 ? 0 : (size_t)run;
   double begun;
   char *text;
 
@@ -137,8 +142,8 @@ static int run_kind(start *s, kind k, int run)
   return CLI_OK;
 }
 
-/* Fill the warm cache, write the CUBIN for the bare program, and learn the names
- * and the compiler's times. */
+/* Fills the warm cache, writes the CUBIN for the bare program, and reads the
+ * names and the compiler's times. */
 static int prepare(start *s)
 {
   char *argv[] = {"prepare", s->cubin, NULL};
@@ -164,11 +169,12 @@ static int run_all(start *s)
   size_t done = 0;
   int rc = prepare(s);
 
-  /* The first round warms up and is not kept. */
+  /* The first round warms up and is not recorded. */
   for (int run = -1; rc == CLI_OK && run < s->runs; run++)
     for (int k = 0; rc == CLI_OK && k < KINDS; k++) {
       kiln__cli_progress(s->c, "run", done++, total);
-      /* Odd rounds run in reverse: no kind always follows the same one. */
+      /* Odd rounds run in reverse order, so that no kind always follows the
+       * same kind. */
       rc = run_kind(s, (kind)(run % 2 == 0 ? k : KINDS - 1 - k), run);
     }
   kiln__cli_progress(s->c, "run", total, total);

@@ -1,6 +1,6 @@
-/* bench_start.h -- what `kiln bench start` and its child processes share. A child
- * prints a line "mark NANOSECONDS LABEL" for each step that it has finished; the
- * last step is "verified". */
+/* bench_start.h -- the interface between `kiln bench start` and its child
+ * processes. A child prints a line "mark NANOSECONDS LABEL" for each step
+ * that has finished; the last step is "verified". */
 #ifndef KILN_BENCH_BENCH_START_H
 #define KILN_BENCH_BENCH_START_H
 
@@ -8,16 +8,18 @@
 
 enum { START_ELEMENTS = 1 << 16 };
 
-/* Note that a step is finished now. */
+/* Prints a mark: the step with this label is finished now. */
 void kiln__bench_mark(const char *label);
 void kiln__bench_print_marks(void);
 
-/* The values that both programs compute on: x[i] = i, y[i] = 1. */
+/* Fills the input that both programs compute on: x[i] = i, y[i] = 1. */
 void kiln__bench_start_fill(float *x, float *y);
-/* True if y[i] is 2 * x[i] + 1 for all elements, as both programs compute. */
+/* Returns true if y[i] is 2 * x[i] + 1 for all elements, which is the result
+ * of both programs. */
 bool kiln__bench_start_verify(const float *y);
 
-/* The bare program: driver API only, a CUBIN from a file.
+/* Runs the bare program, which uses only the driver API and a CUBIN from a
+ * file.
  * @return an exit code */
 int kiln__bench_start_bare(const char *cubin, const char *kernel,
                            const char *driver);

@@ -1,11 +1,11 @@
-/* bench_start_bare.c -- the program that `kiln bench start` compares with: saxpy
- * from a CUBIN file on the driver API, without Kiln. */
+/* bench_start_bare.c -- the program that `kiln bench start` compares Kiln
+ * with: a saxpy from a CUBIN file on the driver API, without Kiln. */
 #include "bench/bench_start.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The few entry points, with the driver's own exact names. */
+/* The driver entry points that the program needs, with their exact names. */
 typedef struct api {
   int (*init)(unsigned);
   int (*get_device)(int *, int);
@@ -39,7 +39,7 @@ static int find_entries(api *a, const char *path)
   return kiln__bench_symbols(path, list, &why) == NULL ? -1 : 0;
 }
 
-/* Return the driver's code from the function if a call fails. */
+/* Returns the driver's error code from the function if a call fails. */
 #define DRIVER_TRY(call)                                                       \
   do {                                                                         \
     const int rc_ = (call);                                                    \
@@ -47,7 +47,8 @@ static int find_entries(api *a, const char *path)
       return rc_;                                                              \
   } while (0)
 
-/* The bytes of a file and a NUL, to be freed; NULL if it cannot be read. */
+/* Returns the bytes of a file and a NUL, which the caller frees. Returns
+ * NULL if the file cannot be read. */
 static void *read_whole(const char *path)
 {
   FILE *f = fopen(path, "rbe");
@@ -88,7 +89,7 @@ static int saxpy(const api *a, CUfunction f, float *x, float *y)
   return a->to_host(y, dy, bytes);
 }
 
-/* From the driver to the result, once. */
+/* Runs everything once, from loading the driver to the verified result. */
 static int live(const char *cubin, const char *kernel, const char *driver,
                 float *x, float *y)
 {

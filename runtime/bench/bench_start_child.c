@@ -1,11 +1,11 @@
 /* bench_start_child.c -- the child processes of `kiln bench start`:
  *
- *   --child bare CUBIN KERNEL LIBCUDA   the driver API alone
- *   --child kiln                        the same through Kiln, as fast as it can
- *   --child steps                       the same, one step after the other
- *   --child prepare CUBIN               fills the cache, writes the CUBIN
+ *   --child bare CUBIN KERNEL LIBCUDA   uses only the driver API
+ *   --child kiln                        uses Kiln with all overlaps
+ *   --child steps                       uses Kiln, one step after the other
+ *   --child prepare CUBIN               fills the cache and writes the CUBIN
  *
- * Paths come through the environment variables that the library reads. */
+ * The parent passes paths in the environment variables that the library reads. */
 #include "bench/bench_start.h"
 
 #include <stdlib.h>
@@ -47,7 +47,8 @@ bool kiln__bench_start_verify(const float *y)
   return true;
 }
 
-/* Whether a library whose name contains `what` is in this process. */
+/* Returns whether a library whose name contains `what` is loaded in this
+ * process. */
 static bool mapped(const char *what)
 {
   FILE *f = fopen("/proc/self/maps", "re");
@@ -72,8 +73,9 @@ static int fail(const char *what)
 
 static const kiln_program_desc saxpy_desc = {.builtin = "saxpy"};
 
-/* The device with the kernel, ready to launch. With `steps` each part is done by
- * itself; without, Kiln overlaps compiling and creating the context. */
+/* Creates the device and loads the kernel. If `steps` is true, the stages
+ * run one after the other; otherwise Kiln overlaps compilation and context
+ * creation. */
 static kiln_status load(kiln_runtime *rt, bool steps, kiln_device **device,
                         kiln_module **module, kiln_image **image)
 {
@@ -94,7 +96,7 @@ static kiln_status load(kiln_runtime *rt, bool steps, kiln_device **device,
   return kiln_module_from_image(module, *device, *image);
 }
 
-/* Launch on fresh memory and verify the result. */
+/* Launches the kernel on new memory and verifies the result. */
 static kiln_status compute(kiln_device *device, kiln_kernel *kernel,
                            CUdeviceptr *dx, CUdeviceptr *dy)
 {
@@ -119,7 +121,7 @@ static kiln_status compute(kiln_device *device, kiln_kernel *kernel,
   return KILN_OK;
 }
 
-/* From the driver to the verified result, once. */
+/* Runs everything once, from loading the driver to the verified result. */
 static kiln_status live(kiln_runtime *rt, bool steps, kiln_device **device,
                         kiln_module **module, kiln_image **image)
 {
@@ -171,8 +173,9 @@ static int kiln_child(bool steps)
 
 /* ---- Preparation -------------------------------------------------------- */
 
-/* Print the compiler's times: to PTX (the front end), and to machine code (both
- * ends). The first compile of a process includes loading NVRTC, so it is apart. */
+/* Prints the compiler's times: to PTX (the front end), and to machine code
+ * (both ends). The first compilation of a process includes loading NVRTC, so
+ * its time is printed separately. */
 static kiln_status time_compiler(kiln_runtime *rt, int cc)
 {
   kiln_program_desc desc = saxpy_desc;
@@ -193,7 +196,8 @@ static kiln_status time_compiler(kiln_runtime *rt, int cc)
   return KILN_OK;
 }
 
-/* Write the image for the bare program: the CUBIN, or PTX where there is none. */
+/* Writes the image for the bare program: the CUBIN, or PTX if there is no
+ * CUBIN. */
 static int write_image(const kiln_image *image, const char *path)
 {
   size_t size = 0;

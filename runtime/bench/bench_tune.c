@@ -1,6 +1,6 @@
-/* bench_tune.c -- `kiln tune`: times every candidate of the operations' parameters
- * on a GPU and keeps the best; without a GPU, compiles them and shows what each
- * takes. */
+/* bench_tune.c -- `kiln tune`, which times every candidate of the
+ * operations' parameters on a GPU and keeps the best candidate. Without a
+ * GPU, the command compiles the candidates and shows the resources of each. */
 #include "bench/bench_ops.h"
 
 #include <math.h>
@@ -9,9 +9,9 @@
 typedef struct options {
   bench_options shared;
   const char *arch;
-  bool dry_run;       /* do not write the file */
-  bool all;           /* a line for each candidate */
-  cli_words families; /* none: all */
+  bool dry_run;       /* do not write the tuning file */
+  bool all;           /* print a row for each candidate */
+  cli_words families; /* names of the families; none means all */
 } options;
 
 static bool is_wanted(const options *o, const char *family)
@@ -44,7 +44,7 @@ static int check_families(cli *c, const options *o)
   return CLI_OK;
 }
 
-/* ---- Without a GPU: what each candidate takes --------------------------- */
+/* ---- Without a GPU: resources of each candidate ------------------------- */
 
 static const char *verdict(const kiln_resources *r,
                            const kiln_occupancy_result *o)
@@ -90,7 +90,7 @@ static void compile_candidate(cli *c, const kiln_target *target,
   kiln_image_free(image);
 }
 
-/* Compile every candidate for a target and print what each uses. */
+/* Compiles every candidate for a target and prints the resources of each. */
 static int without_device(cli *c, const options *o)
 {
   static const char *const heads[] = {
@@ -120,7 +120,7 @@ static int without_device(cli *c, const options *o)
   return CLI_OK;
 }
 
-/* ---- On a device: how long each takes ----------------------------------- */
+/* ---- On a device: time of each candidate -------------------------------- */
 
 typedef struct best {
   kiln_tuning tuning;
@@ -150,9 +150,9 @@ static void print_best(cli_table *t, const bench_ops *b, const char *family,
   kiln__cli_cell(t, "%zu of %zu", found->tried - found->failed, found->tried);
 }
 
-/* Time every candidate of the family on b->now, and leave the best one set. A
- * candidate that does not compile is skipped.
- * @param all  NULL, or a table that gets a row for each */
+/* Times every candidate of the family on b->now, and leaves the best candidate
+ * set. A candidate that does not compile is skipped.
+ * @param all  NULL, or a table that gets a row for each candidate */
 static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
                              best *out, cli_table *all)
 {
@@ -176,7 +176,7 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
 
     CLI_TRY(kiln_tuning_set(b->rig.device, family, size, log2_n, &t[i]));
     kiln__cli_progress(b->rig.c, b->now->label, i + 1, n);
-    b->workspace_known = false; /* it depends on the tiles */
+    b->workspace_known = false; /* the workspace depends on the tile size */
     if (kiln__bench_time_own(b, &ms) != KILN_OK) {
       if (kiln_last_error()->status == KILN_ESTICKY)
         return KILN_ESTICKY;
@@ -195,8 +195,8 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
   return kiln_tuning_set(b->rig.device, family, size, log2_n, &out->tuning);
 }
 
-/* Only the first case of each element size is tuned: parameters are kept per
- * element size. */
+/* Returns whether a case is the first of its element size. Only such cases
+ * are tuned, since parameters are stored per element size. */
 static bool is_first_of_size(const bench_case *cases, const bench_case *c)
 {
   for (const bench_case *k = cases; k < c; k++)
@@ -239,7 +239,7 @@ static kiln_status keep(bench_ops *b, const options *o)
   return KILN_OK;
 }
 
-/* Time every candidate on the device and keep the best. */
+/* Times every candidate on the device and keeps the best candidate. */
 static int with_device(cli *c, const options *o)
 {
   static const char *const heads[] = {

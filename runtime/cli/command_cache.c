@@ -1,4 +1,5 @@
-/* command_cache.c -- `kiln cache`: inspect the compile cache and keep it small. */
+/* command_cache.c -- `kiln cache`, which shows the compile cache and limits
+ * its size. */
 #include "cli/commands.h"
 
 #include <inttypes.h>
@@ -11,7 +12,7 @@ typedef struct cache_args {
   cli_program program;
   const char *arch;
   bool json, repair;
-  int argc; /* words behind the action */
+  int argc; /* number of words after the action */
   char **argv;
 } cache_args;
 
@@ -53,7 +54,8 @@ typedef struct entries {
   size_t n, capacity, bad;
 } entries;
 
-/* For kiln_cache_each(): copy an entry, whose texts are borrowed. */
+/* Copies an entry, whose strings are borrowed. Callback of
+ * kiln_cache_each(). */
 static bool add_entry(void *user, const kiln_cache_item *item)
 {
   entries *e = user;
@@ -70,7 +72,8 @@ static bool add_entry(void *user, const kiln_cache_item *item)
   return true;
 }
 
-/* For qsort: latest use first; the hash orders equal times. */
+/* Orders entries by latest use, then by hash. Comparison function of
+ * qsort(). */
 static int latest_first(const void *a, const void *b)
 {
   const entry *x = a, *y = b;
@@ -90,7 +93,7 @@ static int collect(cli *c, bool verify, entries *out)
   return CLI_OK;
 }
 
-/* "5 min ago", from seconds since the epoch. */
+/* Formats seconds since the epoch as an age: "5 min ago". */
 static const char *age(cli *c, int64_t used_s)
 {
   const int64_t s = (int64_t)time(NULL) - used_s;
@@ -244,7 +247,7 @@ static int action_clear(cli *c, cache_args *a)
 
 /* ---- Why ---------------------------------------------------------------- */
 
-/* For kiln_cache_why(): one field that differs. */
+/* Adds one field that differs. Callback of kiln_cache_why(). */
 static void add_field(void *user, const char *field, const char *wanted,
                       const char *found)
 {

@@ -1,5 +1,5 @@
-/* command_compile.c -- `kiln compile`: compiles a program for several targets at
- * once and writes PTX, CUBIN, SASS or a report of resources. */
+/* command_compile.c -- `kiln compile`, which compiles a program for several
+ * targets in parallel and writes PTX, CUBIN, SASS or a report of resources. */
 #include "cli/command_compile.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ typedef struct request {
 
 /* ---- Compiling ---------------------------------------------------------- */
 
-/* For kiln_program_desc.on_log: keep the latest complete log. */
+/* Keeps the latest complete log. Callback for kiln_program_desc.on_log. */
 static void keep_log(void *user, const char *text, size_t size)
 {
   cli_unit *unit = user;
@@ -31,7 +31,8 @@ static void keep_log(void *user, const char *text, size_t size)
   unit->log = strndup(text, size);
 }
 
-/* A line of the assembler about resources, which the report prints anyway. */
+/* Returns whether a line of the assembler's log is about resources, which
+ * the report prints anyway. */
 static bool is_resource_line(const char *line, size_t n)
 {
   static const char info[] = "ptxas info", frame[] = "bytes stack frame";
@@ -46,8 +47,9 @@ static bool same_log(const cli_unit *a, const cli_unit *b)
          strcmp(a->log, b->log) == 0;
 }
 
-/* Print the compiler's messages to stderr. Targets usually share them, so a log
- * equal to the previous target's is not printed again. */
+/* Prints the compiler's messages to stderr. Targets usually have the same
+ * messages, so a log that equals the previous target's log is not printed
+ * again. */
 static void show_log(const cli_unit *unit, const cli_unit *previous)
 {
   const char *line = unit->log;
@@ -64,8 +66,8 @@ static void show_log(const cli_unit *unit, const cli_unit *previous)
   }
 }
 
-/* Print "saxpy.cu for sm_90: MESSAGE", the log and the next step. The step "correct
- * the source" is left out: the log makes it obvious. */
+/* Prints "saxpy.cu for sm_90: MESSAGE", the log and the next step. The next
+ * step "correct the source" is left out, since the log makes it obvious. */
 static void show_failure(const cli *c, const cli_unit *unit,
                          const cli_unit *previous)
 {
@@ -137,7 +139,7 @@ void kiln__cli_free_units(cli_unit *units, size_t n)
 
 /* ---- Artifacts ---------------------------------------------------------- */
 
-/* Whether -o names a folder: "dir/", or one that exists. */
+/* Returns whether -o names a folder: "dir/", or a folder that exists. */
 static bool is_folder(const char *path)
 {
   const size_t n = strlen(path);
@@ -147,7 +149,8 @@ static bool is_folder(const char *path)
          (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
 }
 
-/* The file of an artifact: -o itself, or "folder/saxpy.sm_90.ptx". */
+/* Returns the file name of an artifact: the name given by -o, or
+ * "folder/saxpy.sm_90.ptx". */
 static const char *artifact_path(cli *c, const request *r, const cli_unit *unit,
                                  artifact kind)
 {
@@ -166,7 +169,8 @@ static const char *artifact_path(cli *c, const request *r, const cli_unit *unit,
       base, kiln_target_text(&unit->target, text), artifact_names[kind]);
 }
 
-/* Write an artifact to its file, or to stdout, where a heading separates targets. */
+/* Writes an artifact to its file or to stdout. On stdout, a heading
+ * separates the targets. */
 static int put(cli *c, const request *r, const cli_unit *unit, artifact kind,
                const void *data, size_t size)
 {
@@ -263,9 +267,9 @@ static int take_emit(cli *c, void *to, const char *value)
   return CLI_OK;
 }
 
-/* Complete what -o and --emit leave open: the kind of output by the file's ending,
- * the folder, the disassembler. This comes before compiling, so that an error is
- * reported at once. */
+/* Completes the settings that -o and --emit leave open: the kind of output
+ * from the file's extension, the folder, and the disassembler. The function
+ * runs before the compilation, so that an error is reported immediately. */
 static int settle_output(request *r, cli *c)
 {
   const char *dot = r->output == NULL ? NULL : strrchr(r->output, '.');

@@ -1,5 +1,6 @@
-/* command_compile.h -- compiling several programs at once, and the report on
- * them. `compile` and `pack` share the first, `compile` uses the second. */
+/* command_compile.h -- compiles several programs in parallel and reports on
+ * the results. `kiln compile` and `kiln pack` share the compilation; only
+ * `kiln compile` uses the report. */
 #ifndef KILN_CLI_COMPILE_H
 #define KILN_CLI_COMPILE_H
 
@@ -7,22 +8,23 @@
 
 /* One program for one target. */
 typedef struct cli_unit {
-  const kiln_program_desc *desc; /* its on_log is replaced */
+  const kiln_program_desc *desc; /* program; the compilation replaces on_log */
   const char *label;
   kiln_target target;
   kiln_status status;
-  kiln_image *image; /* NULL if it failed */
-  char *log;         /* the complete log, or NULL */
+  kiln_image *image; /* result, or NULL if the compilation failed */
+  char *log;         /* complete log, or NULL */
 } cli_unit;
 
-/* Compile all in parallel. Progress, failures and compiler messages go to stderr.
- * Each unit gets its status and image; kiln__cli_free_units() frees them.
- * @return CLI_OK, or CLI_FAILED if any failed */
+/* Compiles all units in parallel. Progress, failures and compiler messages go
+ * to stderr. Each unit receives its status and image; kiln__cli_free_units()
+ * frees the units.
+ * @return CLI_OK, or CLI_FAILED if any unit failed */
 int kiln__cli_compile_units(cli *c, cli_unit *units, size_t n);
 void kiln__cli_free_units(cli_unit *units, size_t n);
 
-/* Print registers, spills, memory and occupancy of each kernel for each target, as
- * tables; or return them as JSON. Units that failed are left out. */
+/* Prints registers, spills, memory and occupancy of each kernel for each
+ * target, as tables or as JSON. Units that failed are left out. */
 void kiln__cli_print_units(cli *c, const cli_unit *units, size_t n);
 cJSON *kiln__cli_units_json(cli *c, const cli_unit *units, size_t n);
 

@@ -1,10 +1,10 @@
-/* command_devices.c -- `kiln devices`: each GPU's properties, and the table of
- * compute capabilities. */
+/* command_devices.c -- `kiln devices`, which prints the properties of each
+ * GPU, and the table of compute capabilities. */
 #include "cli/commands.h"
 
 #include <string.h>
 
-/* ---- One property: text for people, a value for programs ---------------- */
+/* ---- One property: text for people, a value for programs --------------- */
 
 typedef struct sheet {
   cli *c;
@@ -56,7 +56,8 @@ typedef struct feature {
   bool has;
 } feature;
 
-/* Two lines for people: what it has and what it lacks. */
+/* Adds two rows for people: the features that the GPU has, and the features
+ * that are missing. */
 static void add_features(sheet *s, const kiln_traits *t)
 {
   const feature list[] = {

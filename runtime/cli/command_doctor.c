@@ -1,6 +1,7 @@
-/* command_doctor.c -- `kiln doctor`: prints what doctor_examine.c found, as text,
- * in brief, or as JSON; and answers what the compatibility ladder would choose on
- * another machine. */
+/* command_doctor.c -- `kiln doctor`, which prints the facts that
+ * doctor_examine.c found, as text, in brief, or as JSON. With --what-if, the
+ * command prints what the compatibility ladder would choose on another
+ * machine. */
 #include "cli/doctor.h"
 
 #include <inttypes.h>
@@ -46,7 +47,7 @@ static cJSON *ladder_json(const kiln_ladder_query *query,
   return o;
 }
 
-/* Take one KEY=VALUE of --what-if. */
+/* Applies one KEY=VALUE of --what-if. */
 static int parse_key(cli *c, kiln_ladder_query *q, char *word)
 {
   char *value = strchr(word, '=');
@@ -91,7 +92,7 @@ static int parse_key(cli *c, kiln_ladder_query *q, char *word)
                          word);
 }
 
-/* Print what the ladder chooses on the machine that the text describes. */
+/* Prints what the ladder chooses on the machine that the text describes. */
 static int what_if(cli *c, const char *text, bool json)
 {
   kiln_ladder_query q = {.driver_version = -1, .nvrtc_version = -1};
@@ -138,7 +139,8 @@ static int what_if(cli *c, const char *text, bool json)
 
 /* ---- Text --------------------------------------------------------------- */
 
-/* The text without its list of places tried, which has a table of its own. */
+/* Returns the text without the list of files tried, which has a table of its
+ * own. */
 static const char *without_trail(const doctor *d, const char *text)
 {
   const char *trail = strstr(text, ": tried ");
@@ -232,7 +234,8 @@ static void print_gpus(const doctor *d)
   }
 }
 
-/* Without a GPU, print the ladder for the newest target of NVRTC. */
+/* Prints the ladder for the newest target of NVRTC, for a machine without a
+ * GPU. */
 static void print_no_gpu_ladder(const doctor *d)
 {
   kiln_ladder_result *result;
@@ -279,8 +282,8 @@ static void add_files(const doctor *d, cli_table *t)
                       "needs one");
 }
 
-/* Why a place was not used. dlopen's message starts with the path, which the column
- * before shows. */
+/* Returns the reason why a file was not used. The message of dlopen() starts
+ * with the path, which the preceding column shows, so the path is left out. */
 static const char *why_not(const kiln_trail_step *step)
 {
   const char *reason = step->found || step->reason == NULL ? "" : step->reason;

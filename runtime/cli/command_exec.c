@@ -1,9 +1,10 @@
-/* command_exec.c -- `kiln exec`: runs an unmodified program on the CPU device.
+/* command_exec.c -- `kiln exec`, which runs an unmodified program on the CPU
+ * device.
  *
- * The child process finds Kiln's libcuda.so.1 first and writes a report, one JSON
- * object per line, into a file; this process waits and prints it. The file is
- * temporary unless --report names it, and is also removed when a signal ends this
- * process. */
+ * The child process finds Kiln's libcuda.so.1 first and writes a report into a
+ * file, one JSON object per line. The parent process waits and prints the
+ * report. The file is temporary unless --report names a file. A temporary file
+ * is also removed when a signal ends the parent process. */
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -22,7 +23,8 @@ enum { MOST_NVRTC = 16, CANNOT_RUN = 127 };
 
 /* ---- Libraries ---------------------------------------------------------- */
 
-/* The folder with the drop-in libraries; NULL having reported the places. */
+/* Returns the folder with the drop-in libraries, or NULL having reported the
+ * folders that were searched. */
 static const char *find_folder(cli *c)
 {
   static const char *const places[] = {"cpu", "../lib/kiln", "../lib64/kiln",
@@ -61,8 +63,8 @@ static bool compiles_for(const kiln_nvrtc_info *nvrtc, int arch)
   return false;
 }
 
-/* Real NVRTC libraries for the shim: those that compile for the architecture, or all
- * if none does. */
+/* Returns the real NVRTC libraries for the shim: the libraries that compile
+ * for the architecture, or all libraries if none does. */
 static const char *nvrtc_list(cli *c, int arch)
 {
   kiln_nvrtc_info *all =
@@ -83,7 +85,8 @@ static const char *nvrtc_list(cli *c, int arch)
 
 /* ---- Running ------------------------------------------------------------ */
 
-/* "mem,race" as kiln_cpu_parse() expects it: "mem+race". */
+/* Converts a list such as "mem,race" to the form that kiln_cpu_parse()
+ * expects: "mem+race". */
 static const char *joined(cli *c, const char *list)
 {
   char *text = kiln__cli_text(c, "%s", list);
@@ -93,7 +96,8 @@ static const char *joined(cli *c, const char *list)
   return text;
 }
 
-/* The device's settings as text, checked. NULL having reported what is wrong. */
+/* Returns the settings of the CPU device as text, after checking them.
+ * Returns NULL having reported what is wrong. */
 static const char *settings(cli *c, const exec_opts *o, int *arch)
 {
   const char *text = c->device != NULL ? c->device : getenv("KILN_DEVICE");
@@ -118,7 +122,7 @@ static const char *settings(cli *c, const exec_opts *o, int *arch)
   return text;
 }
 
-/* Put a path in front of a list of paths in the environment. */
+/* Puts a path at the front of a list of paths in the environment. */
 static void put_first(cli *c, const char *name, const char *value)
 {
   const char *old = getenv(name);
@@ -129,8 +133,8 @@ static void put_first(cli *c, const char *name, const char *value)
          1);
 }
 
-/* The environment of the program: Kiln's libcuda first, the device's settings, and
- * none of Kiln's own variables. */
+/* Prepares the environment of the program: Kiln's libcuda comes first, the
+ * settings of the CPU device are set, and Kiln's own variables are removed. */
 static void prepare(cli *c, const exec_opts *o, const char *dir,
                     const char *text, const char *nvrtc, const char *report)
 {
@@ -141,17 +145,18 @@ static void prepare(cli *c, const exec_opts *o, const char *dir,
   setenv("KILN_CPU_REPORT", report, 1);
   setenv("KILN_EXEC_DIR", dir, 1);
   setenv("KILN_EXEC_NVRTC", nvrtc, 1);
-  unsetenv("KILN_DRIVER"); /* of programs that use Kiln themselves */
+  unsetenv("KILN_DRIVER"); /* would affect programs that use Kiln themselves */
   unsetenv("KILN_NVRTC");
   unsetenv("KILN_DEVICE");
 }
 
-/* The temporary report, for the handler; "" if there is none. A copy, since the
- * handler may run at any time. */
+/* Path of the temporary report for the signal handler, or "" if there is no
+ * temporary report. This is a copy, since the handler may run at any time. */
 static char temporary[4096];
 
-/* SIGTERM or SIGHUP: pass it on to the program, remove the temporary report, and
- * end in the way that the signal ends a process. Only async-signal-safe calls. */
+/* Handles SIGTERM and SIGHUP: passes the signal on to the program, removes
+ * the temporary report, and ends this process by the same signal. The
+ * handler makes only async-signal-safe calls. */
 static volatile pid_t running;
 
 static void end_by_signal(int number)
@@ -168,8 +173,9 @@ typedef struct handlers {
   struct sigaction interrupt, quit, terminate, hang_up;
 } handlers;
 
-/* Keys that stop the program (SIGINT, SIGQUIT) go to it as well; this process
- * stays to print the report. */
+/* Installs the signal handlers. SIGINT and SIGQUIT from the keyboard reach
+ * the program as well. This process ignores them, so that it can print the
+ * report. */
 static void catch_signals(handlers *old)
 {
   const struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -190,8 +196,8 @@ static void restore_signals(const handlers *old)
   sigaction(SIGHUP, &old->hang_up, NULL);
 }
 
-/* Run the program. @return its exit code, 128 + signal, or 127 if it could not be
- * started */
+/* Runs the program. @return the exit code of the program, 128 + signal, or
+ * 127 if the program could not be started */
 static int run(cli *c, char **argv)
 {
   sigset_t ends, before;
@@ -200,7 +206,8 @@ static int run(cli *c, char **argv)
   int status = 0;
 
   fflush(NULL);
-  /* No signal between fork() and the note of the child's id. */
+  /* No signal may arrive between fork() and the store of the child's process
+   * id. */
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);
   sigaddset(&ends, SIGHUP);
@@ -233,11 +240,11 @@ static int run(cli *c, char **argv)
 typedef struct report {
   cli_table kernels;
   unsigned findings, n_kernels;
-  bool checked;    /* some process ran under a check */
-  double launches; /* under a check, of all processes */
+  bool checked;    /* at least one process ran under a check */
+  double launches; /* number of launches under a check, in all processes */
 } report;
 
-/* Members of a report's line; "" and 0 if they are missing. */
+/* Return members of a report's line, or "" and 0 if the members are missing. */
 static const char *text_of(const cJSON *line, const char *key)
 {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, key);
@@ -260,7 +267,8 @@ static void ratio_cell(cli_table *t, double a, double b)
     kiln__cli_dashes(t, 1);
 }
 
-/* One kernel's counters. Ratios are per warp instruction or per request. */
+/* Adds a row with the counters of one kernel. Ratios are per warp
+ * instruction or per request. */
 static void kernel_row(cli *c, cli_table *t, const cJSON *k)
 {
   kiln__cli_cell(t, "%s", kiln__cli_plain_name(c, text_of(k, "kernel")));
@@ -292,7 +300,8 @@ static void show_line(cli *c, report *r, const cJSON *line)
       fprintf(stderr, "  seen %.0f times\n", number_of(line, "count"));
     r->findings++;
   } else if (strcmp(type, "fault") == 0) {
-    if (r->findings == 0) /* else a finding reports the same at length */
+    if (r->findings == 0) /* otherwise a finding reports the same fact in
+                           * detail */
       fprintf(stderr, "\n%s\n", text_of(line, "text"));
   } else if (strcmp(type, "checked") == 0) {
     r->checked = true;
@@ -305,7 +314,7 @@ static void show_line(cli *c, report *r, const cJSON *line)
   }
 }
 
-/* Print the report. @return the number of findings */
+/* Prints the report. @return the number of findings */
 static unsigned show(cli *c, const char *path)
 {
   static const char *const heads[] = {"kernel",
@@ -342,7 +351,7 @@ static unsigned show(cli *c, const char *path)
   if (r.n_kernels > 0) {
     putc('\n', stderr);
     fflush(stdout);
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* nothing follows on stdout */
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* nothing else is written to stdout */
     kiln__cli_table_print(&r.kernels, 0);
   }
   return r.findings;
@@ -350,8 +359,9 @@ static unsigned show(cli *c, const char *path)
 
 /* ---- The command -------------------------------------------------------- */
 
-/* The file for the report: that of --report, emptied, or a temporary one. NULL
- * having reported why there is none. */
+/* Returns the path of the report file: the file of --report, which is
+ * emptied, or a temporary file. Returns NULL having reported why there is no
+ * file. */
 static const char *report_file(cli *c, const exec_opts *o)
 {
   const char *dir = getenv("TMPDIR");

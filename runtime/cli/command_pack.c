@@ -1,13 +1,14 @@
-/* command_pack.c -- `kiln pack`: compiles programs for many targets and writes one
- * file that serves them where there is no NVRTC. */
+/* command_pack.c -- `kiln pack`, which compiles programs for many targets
+ * and writes one pack file. Machines without NVRTC can load the programs
+ * from this file. */
 #include "cli/command_compile.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* One program with its compile options. It is compiled for every target that it
- * supports. */
+/* One program with its compile options. The program is compiled for every
+ * target that it supports. */
 typedef struct item {
   const kiln_program_desc *desc;
   const char *label;
@@ -16,7 +17,8 @@ typedef struct item {
 
 typedef struct pack_args {
   cli *c;
-  cli_program shared; /* options of the command line, for every program */
+  /* Options of the command line that apply to every program. */
+  cli_program shared;
   const char *arch, *output;
   item *items;
   size_t n, capacity;
@@ -30,7 +32,7 @@ static void add_item(pack_args *a, const kiln_program_desc *desc,
   a->items[a->n++] = (item){desc, label, min_cc};
 }
 
-/* ---- What to pack ------------------------------------------------------- */
+/* ---- Programs to pack --------------------------------------------------- */
 
 static size_t count_texts(const char *const *list)
 {
@@ -41,8 +43,8 @@ static size_t count_texts(const char *const *list)
   return n;
 }
 
-/* Add a shipped variant. It keeps the options of the command line except defines,
- * traits and names, which the variant sets. */
+/* Adds a shipped variant. The variant sets defines, traits and names; all
+ * other options come from the command line. */
 static void add_variant(pack_args *a, const kiln_variant *v)
 {
   kiln_program_desc *desc = kiln__cli_alloc(a->c, 1, sizeof *desc);
@@ -59,8 +61,9 @@ static void add_variant(pack_args *a, const kiln_variant *v)
            v->min_cc);
 }
 
-/* Add every variant of an embedded program, of all of them for NULL.
- * @return whether there was one */
+/* Adds every variant of an embedded program, or of all embedded programs if
+ * `builtin` is NULL.
+ * @return whether there was a variant */
 static bool add_variants(pack_args *a, const char *builtin)
 {
   size_t n;
@@ -96,8 +99,9 @@ static int add_program(pack_args *a, cli_program *p, const char *what)
   return CLI_OK;
 }
 
-/* Cut a line into at most `capacity` words at blanks, in place. Blanks within '...' and
- * "..." are kept, and '#' starts a comment. @return how many words */
+/* Splits a line at blanks into at most `capacity` words, in place. Blanks
+ * within '...' and "..." are kept, and '#' starts a comment. @return the
+ * number of words */
 static int split_words(char *line, char **words, int capacity)
 {
   int n = 0;
@@ -126,7 +130,8 @@ static int split_words(char *line, char **words, int capacity)
   return n;
 }
 
-/* One line of a list: a program and its options. */
+/* Adds the program of one line of a list. The line holds a program and its
+ * options. */
 static int add_line(pack_args *a, const char *list, int number, char *line)
 {
   enum { ROOM = 128 };
@@ -207,7 +212,8 @@ static int add_word(pack_args *a, const char *word)
 
 /* ---- Building ----------------------------------------------------------- */
 
-/* Print what was written, its size, and how programs find it. */
+/* Prints the file that was written, its size, and how programs find the
+ * file. */
 static void print_written(const pack_args *a, const char *text)
 {
   struct stat info = {0};
@@ -276,7 +282,8 @@ static int pack_cache(const pack_args *a)
   return CLI_OK;
 }
 
-/* A pack replaces a file of that name, and nothing but a regular file. */
+/* Checks the output path. A pack may replace a regular file, but nothing
+ * else. */
 static int check_output(const pack_args *a)
 {
   const char *odd = kiln__cli_odd_file(a->output);
@@ -288,7 +295,7 @@ static int check_output(const pack_args *a)
   return CLI_FAILED;
 }
 
-/* Pack what the words of the command line name. */
+/* Packs the programs that the words of the command line name. */
 static int pack_words(pack_args *a, const cli_words *words)
 {
   cli_targets targets;

@@ -1,5 +1,5 @@
-/* command_run.c -- `kiln run` launches any kernel; `kiln check` does the same under
- * all checks of the CPU device. */
+/* command_run.c -- `kiln run`, which launches any kernel, and `kiln check`,
+ * which does so under all checks of the CPU device. */
 #include "cli/command_run.h"
 
 #include "tool/measure.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-  MOST_RUNS = 64,   /* launches that one file asks for */
-  MOST_WORDS = 200, /* of one of them */
+  MOST_RUNS = 64,   /* maximum number of launches in one file */
+  MOST_WORDS = 200, /* maximum number of words per launch */
   REPEATS = 15
 };
 
@@ -18,9 +18,9 @@ typedef struct request {
   cli_program program;
   run_spec spec;
   unsigned checks;
-  bool checking; /* `kiln check` */
+  bool checking; /* the command is `kiln check` */
   bool counters, time;
-  const char *json; /* where the counters go, too */
+  const char *json; /* file that receives the counters, or NULL */
   unsigned print;
 } request;
 
@@ -110,7 +110,8 @@ static int parse(cli *c, request *r, int argc, char **argv, cli_words *words)
   return kiln__cli_parse(c, &run, argc, argv, words);
 }
 
-/* Set what was not given. @return whether anything was */
+/* Sets default values for members that were not given. @return whether any
+ * member was given */
 static bool settle(run_spec *spec)
 {
   const bool given = spec->kernel != NULL || spec->grid.x != 0 ||
@@ -126,7 +127,8 @@ static bool settle(run_spec *spec)
 
 /* ---- The kernel --------------------------------------------------------- */
 
-/* The name of the i-th kernel in PTX text; NULL if there are fewer. */
+/* Returns the name of the i-th kernel in PTX source, or NULL if there are
+ * fewer kernels. */
 static const char *entry_name(cli *c, const char *ptx, size_t i)
 {
   static const char word[] = ".entry ";
@@ -143,8 +145,9 @@ static const char *entry_name(cli *c, const char *ptx, size_t i)
   return NULL;
 }
 
-/* The lowered name of the kernel that the user named, lowered or plain, or of the
- * only one. NULL having reported which kernels there are. */
+/* Returns the lowered name of the kernel that the user named (lowered or
+ * plain), or of the only kernel. Returns NULL having reported the available
+ * kernels. */
 static const char *find_kernel(cli *c, const kiln_module *module,
                                const char *wanted)
 {
@@ -188,7 +191,7 @@ static kiln_status launch_once(kiln_kernel *kernel, const run_spec *spec)
   return kiln_launch(kernel, &config, args, spec->n_args);
 }
 
-/* Milliseconds of one launch, between two events. */
+/* Measures the time of one launch in milliseconds, between two events. */
 static kiln_status time_once(kiln_event *from, kiln_event *to,
                              kiln_kernel *kernel, const run_spec *spec,
                              double *ms)
@@ -204,7 +207,7 @@ static kiln_status time_once(kiln_event *from, kiln_event *to,
   return KILN_OK;
 }
 
-/* The median of `repeats` launches. */
+/* Measures the median time of `repeats` launches. */
 static kiln_status timed(kiln_device *device, kiln_kernel *kernel,
                          const run_spec *spec, unsigned repeats, double *ms)
 {
@@ -222,7 +225,7 @@ static kiln_status timed(kiln_device *device, kiln_kernel *kernel,
   return st;
 }
 
-/* Launch, and print the time and the arrays. */
+/* Launches the kernel, and prints the time and the arrays. */
 static int run_kernel(cli *c, const request *r, run_spec *spec,
                       kiln_device *device, kiln_module *module)
 {
@@ -258,7 +261,7 @@ static int run_kernel(cli *c, const request *r, run_spec *spec,
 
 /* ---- Files -------------------------------------------------------------- */
 
-/* Take a launch from the words behind "kiln run:" in the file. */
+/* Parses a launch from the words after "kiln run:" in the file. */
 static int spec_of_line(cli *c, char *line, run_spec *spec)
 {
   cli_syntax syntax = {.synopsis = "--grid 4 --block 256 --arg 5 ...\n",
@@ -278,8 +281,8 @@ static int spec_of_line(cli *c, char *line, run_spec *spec)
   return CLI_OK;
 }
 
-/* Launches that the file itself describes. @return how many, or -1 for wrong use
- */
+/* Parses the launches that the file itself describes. @return the number of
+ * launches, or -1 for wrong use */
 static int specs_of_file(cli *c, const char *source, run_spec *specs)
 {
   static const char mark[] = "kiln run:";
@@ -314,7 +317,7 @@ static int run_spec_of(cli *c, request *r, run_spec *spec)
   return rc;
 }
 
-/* Run every launch that the command line or the file describes. */
+/* Runs every launch that the command line or the file describes. */
 static int run_file(cli *c, request *r, const char *what)
 {
   run_spec *specs = kiln__cli_alloc(c, MOST_RUNS, sizeof *specs);
@@ -344,12 +347,13 @@ static int run_file(cli *c, request *r, const char *what)
   return rc;
 }
 
-/* Move to the CPU device if checks or counters are wanted, and set them. */
+/* Switches to the CPU device if checks or counters are requested, and
+ * configures them. */
 static int configure(cli *c, request *r)
 {
   int rc;
 
-  if (r->checks == 0 && c->on_cpu) /* --device cpu,check=all */
+  if (r->checks == 0 && c->on_cpu) /* as for --device cpu,check=all */
     r->checks = c->cpu.checks;
   r->counters =
       r->counters || r->json != NULL || (c->on_cpu && c->cpu.counters);
@@ -362,7 +366,8 @@ static int configure(cli *c, request *r)
     return rc;
   c->cpu.checks = r->checks;
   c->cpu.counters = r->counters;
-  r->program.desc.lineinfo = true; /* findings and counters name lines */
+  /* Findings and counters refer to source lines. */
+  r->program.desc.lineinfo = true;
   return kiln_cpu_configure(&c->cpu) == KILN_OK ? CLI_OK
                                                 : kiln__cli_failure(c, NULL);
 }

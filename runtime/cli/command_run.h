@@ -1,5 +1,5 @@
-/* command_run.h -- what `kiln run` and `kiln check` launch, as words of the command
- * line describe it. */
+/* command_run.h -- the launches of `kiln run` and `kiln check`, as the words
+ * of the command line describe them. */
 #ifndef KILN_CLI_RUN_H
 #define KILN_CLI_RUN_H
 
@@ -21,41 +21,48 @@ typedef enum run_type {
   RUN_N_TYPES
 } run_type;
 
-/* One kernel argument: a number, or an array in device memory. */
+/* One kernel argument, which is a number or an array in device memory. */
 typedef struct run_arg {
-  const char *text; /* as written */
+  const char *text; /* argument as the user wrote it */
   run_type type;
-  bool typed; /* otherwise as wide as the kernel's parameter */
-  bool array; /* `n` elements with this start: */
+  /* The type was given; otherwise the argument is as wide as the kernel's
+   * parameter. */
+  bool typed;
+  /* The argument is an array of `n` elements with the initial contents below. */
+  bool array;
   uint64_t n;
-  const char *init; /* "zero", "none", "ramp", "random", "@FILE", a number */
-  const char *save; /* file to write it to afterwards, or NULL */
+  /* Initial contents: "zero", "none", "ramp", "random", "@FILE" or a number. */
+  const char *init;
+  /* File to which the array is written after the launch, or NULL. */
+  const char *save;
   unsigned char value[8];
-  size_t size;                  /* of the argument as launched */
-  unsigned char *host, *before; /* an array's elements, and before the launch */
+  size_t size; /* size in bytes of the launched argument */
+  /* Elements of an array, and a copy from before the launch. */
+  unsigned char *host, *before;
   CUdeviceptr device;
 } run_arg;
 
 /* One launch. */
 typedef struct run_spec {
-  const char *kernel;    /* NULL: the only one */
-  kiln_dim3 grid, block; /* {0}: not given, one */
+  const char *kernel;    /* name of the kernel; NULL means the only kernel */
+  kiln_dim3 grid, block; /* {0} means not given, which is 1 */
   uint32_t shared;       /* bytes of dynamic shared memory per block */
   bool cooperative;
   run_arg args[RUN_MOST_ARGS];
   unsigned n_args;
 } run_spec;
 
-/* The options that describe a launch, as a table for a cli_syntax: --kernel,
- * --grid, --block, --shared, --cooperative, --arg, --save. */
+/* Returns the options that describe a launch, as a table for a cli_syntax:
+ * --kernel, --grid, --block, --shared, --cooperative, --arg and --save. */
 const cli_option *kiln__cli_run_options(cli *c, run_spec *spec);
 
-/* Fill device memory of the arrays, and give numbers the width of the kernel's
- * parameters. @return CLI_OK, CLI_FAILED or CLI_USAGE having reported why */
+/* Fills the device memory of the arrays, and converts numbers to the width
+ * of the kernel's parameters. @return CLI_OK; CLI_FAILED or CLI_USAGE having
+ * reported why */
 int kiln__cli_run_prepare(cli *c, kiln_device *device, run_spec *spec,
                           const kiln_kernel_info *info);
-/* Copy the arrays back, print the first `elements` of each, and save those with
- * --save. @return an exit code */
+/* Copies the arrays back, prints the first `elements` elements of each
+ * array, and saves the arrays that have --save. @return an exit code */
 int kiln__cli_run_show(cli *c, kiln_device *device, run_spec *spec,
                        unsigned elements);
 void kiln__cli_run_release(kiln_device *device, run_spec *spec);

@@ -1,5 +1,5 @@
-/* compile_report.c -- the report of `kiln compile`: what each kernel uses, and the
- * occupancy of an SM that follows from it. */
+/* compile_report.c -- the report of `kiln compile`: the resources that each
+ * kernel uses, and the resulting occupancy of an SM. */
 #include "cli/command_compile.h"
 
 #include <string.h>
@@ -7,8 +7,8 @@
 static const int blocks[] = {128, 256, 512, 1024};
 enum { N_BLOCKS = sizeof blocks / sizeof blocks[0] };
 
-/* Occupancy for blocks of this many threads: resident warps in percent of the SM's
- * most; -1 if such a block cannot run. */
+/* Returns the occupancy for blocks of this many threads: resident warps in
+ * percent of the SM's maximum. Returns -1 if such a block cannot run. */
 static int occupancy(const kiln_traits *traits, const kiln_resources *r,
                      int block)
 {
@@ -22,7 +22,8 @@ static int occupancy(const kiln_traits *traits, const kiln_resources *r,
   return (int)(result.share * 100 + 0.5);
 }
 
-/* The name that the user asked for, where the lowered one stands for it. */
+/* Returns the name that the user requested if the lowered name belongs to
+ * such a name. */
 static const char *shown_name(cli *c, const cli_unit *unit, const char *lowered)
 {
   for (size_t i = 0; i < unit->desc->n_names; i++) {
@@ -34,15 +35,15 @@ static const char *shown_name(cli *c, const cli_unit *unit, const char *lowered)
   return kiln__cli_plain_name(c, lowered);
 }
 
-/* Dashes up to the end of the row: only the assembler, for PTX the driver's, could
- * fill these cells. */
+/* Adds dashes up to the end of the row. Only an assembler could fill these
+ * cells; for PTX, that is the driver's assembler. */
 static void add_unknown(cli_table *t)
 {
   kiln__cli_dashes(t, t->columns - t->n % t->columns);
 }
 
-/* The target that the image was compiled for: a pack may serve a target with an
- * image of a lower one. */
+/* Returns the target that the image was compiled for. A pack may serve a
+ * target with the image of a lower target. */
 static char *made_for(const cli_unit *unit, char text[24])
 {
   const kiln_target target = kiln_image_target(unit->image);
@@ -69,7 +70,8 @@ static void add_kernel(cli_table *t, const cli_unit *unit,
     kiln__cli_cell(t, "-");
   kiln__cli_cell(t, "%d", r->stack);
   kiln__cli_cell(t, "%d", r->shared_static);
-  /* Every kernel uses constant memory; 0 means that the assembler reported none. */
+  /* Every kernel uses constant memory, so 0 means that the assembler did not
+   * report it. */
   if (r->constant > 0)
     kiln__cli_cell(t, "%d", r->constant);
   else
@@ -86,7 +88,8 @@ static void add_kernel(cli_table *t, const cli_unit *unit,
   }
 }
 
-/* A program without kernels: most likely a template that nobody instantiated. */
+/* Adds a row for a program without kernels. Most likely the program has a
+ * template that was not instantiated. */
 static void add_empty(cli_table *t, const cli_unit *unit)
 {
   char text[24];

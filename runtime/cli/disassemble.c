@@ -1,4 +1,5 @@
-/* disassemble.c -- finds nvdisasm or cuobjdump, and runs it to print SASS. */
+/* disassemble.c -- finds nvdisasm or cuobjdump, and runs the tool to print
+ * SASS. */
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -37,7 +38,8 @@ static const char *in_path(cli *c, const char *tool)
   return NULL;
 }
 
-/* The last executable match, which is the newest where paths contain a version. */
+/* Returns the last executable file that matches the pattern. This file is
+ * the newest if the paths contain a version. */
 static const char *in_glob(cli *c, const char *pattern)
 {
   glob_t found = {0};
@@ -51,8 +53,8 @@ static const char *in_glob(cli *c, const char *pattern)
   return path;
 }
 
-/* The tool in a Python package, below the root of an installation or a virtual
- * environment. */
+/* Returns the path of the tool in a Python package, below the root of an
+ * installation or of a virtual environment. */
 static const char *in_python(cli *c, const char *root, const char *tool)
 {
   static const char *const places[] = {
@@ -71,7 +73,8 @@ static const char *in_python(cli *c, const char *root, const char *tool)
   return NULL;
 }
 
-/* Search PATH, CUDA toolkits, then Python packages. */
+/* Searches for the tool in PATH, then in CUDA toolkits, then in Python
+ * packages. */
 static const char *find_tool(cli *c, const char *tool)
 {
   static const char *const toolkits[] = {"CUDA_HOME", "CUDA_PATH",

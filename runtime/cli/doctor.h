@@ -1,5 +1,6 @@
-/* doctor.h -- what `kiln doctor` found, apart from how it is printed:
- * doctor_examine.c fills it, command_doctor.c prints it. */
+/* doctor.h -- the facts that `kiln doctor` finds, independent of how they
+ * are printed. doctor_examine.c collects the facts, and command_doctor.c
+ * prints them. */
 #ifndef KILN_CLI_DOCTOR_H
 #define KILN_CLI_DOCTOR_H
 
@@ -7,50 +8,53 @@
 
 enum { DOCTOR_NVRTC = 16, DOCTOR_DEVICES = 64, DOCTOR_PROBLEMS = 32 };
 
-/* One NVRTC and its builtins. */
+/* One NVRTC library and its builtins library. */
 typedef struct doctor_nvrtc {
   kiln_nvrtc_info info;
-  const char *builtins; /* file beside it, "" if none was found */
-  int builtins_version; /* 13000, 0 = unknown */
+  /* File beside the NVRTC library, or "" if no file was found. */
+  const char *builtins;
+  /* Version of the builtins such as 13000, or 0 if unknown. */
+  int builtins_version;
 } doctor_nvrtc;
 
-/* One GPU, what the ladder chose for it, and whether a kernel ran. */
+/* One GPU, the choice of the ladder for this GPU, and whether a kernel ran. */
 typedef struct doctor_device {
   kiln_device_info info;
   int cc;
-  bool supported; /* the NVRTC that the ladder chose compiles for it */
+  bool supported; /* the NVRTC that the ladder chose compiles for this GPU */
   kiln_ladder_query query;
   kiln_ladder_result ladder;
-  kiln_status run;      /* of a small kernel, verified */
-  const char *run_text; /* why not */
+  kiln_status run;      /* status of a small kernel that was run and verified */
+  const char *run_text; /* reason for a failure of this kernel */
 } doctor_device;
 
 typedef struct doctor_pack {
   const char *path;
   uint64_t size;
-  const char *reason; /* why it cannot be read, or NULL */
+  const char *reason; /* reason why the file cannot be read, or NULL */
 } doctor_pack;
 
-/* A problem, and what to do about it ("" if nothing can be done). */
+/* A problem and its fix ("" if there is no fix). */
 typedef struct doctor_problem {
   const char *what, *fix;
 } doctor_problem;
 
-/* Everything that was found. Texts are never NULL unless noted. */
+/* All facts that were found. Strings are never NULL unless noted. */
 typedef struct doctor {
   cli *c;
   kiln_status driver_status, nvrtc_status, compile_status;
   kiln_driver_info driver;
-  const char *driver_text, *driver_hint; /* of the failure */
-  const char
-      *kernel_driver; /* the kernel's own line about its module, or NULL */
-  bool has_hardware;  /* an NVIDIA GPU is on a bus */
+  /* Message and next step of the driver's failure. */
+  const char *driver_text, *driver_hint;
+  const char *kernel_driver; /* version line of the kernel module, or NULL */
+  bool has_hardware;         /* an NVIDIA GPU is on a bus */
   const char *nvrtc_text, *nvrtc_hint;
   size_t n_nvrtc, n_devices, n_packs, n_problems;
   doctor_nvrtc nvrtc[DOCTOR_NVRTC];
   doctor_device devices[DOCTOR_DEVICES];
   doctor_pack *packs;
-  kiln_target compile_target; /* of the small program tried */
+  /* Target of the small program that was compiled. */
+  kiln_target compile_target;
   double compile_ms;
   const char *compile_text, *compile_hint;
   kiln_cache_info cache;
@@ -60,8 +64,8 @@ typedef struct doctor {
   int rc;
 } doctor;
 
-/* Fill everything but d->c, which is set. Failures are findings: this function
- * itself never fails. */
+/* Fills all members except d->c, which is set on entry. A failure is
+ * recorded as a fact; the function itself never fails. */
 void kiln__cli_examine(doctor *d);
 
 #endif

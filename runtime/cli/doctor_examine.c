@@ -1,5 +1,5 @@
-/* doctor_examine.c -- collects the facts behind `kiln doctor` and draws its
- * conclusions: problems, each with a fix, a verdict and a next step. */
+/* doctor_examine.c -- collects the facts for `kiln doctor` and draws
+ * conclusions: problems, a fix for each problem, a verdict and a next step. */
 #include "cli/doctor.h"
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A small kernel without headers, whose result can be verified. */
+/* A small kernel without headers. Its result can be verified. */
 static const char probe[] =
     "extern \"C\" __global__ void probe(unsigned *out, unsigned seed)\n"
     "{\n"
@@ -43,8 +43,8 @@ static bool read_line(const char *path, char *out, size_t size)
   return good;
 }
 
-/* Whether a device of vendor 0x10de with display class 0x03 is on the PCI bus: a GPU
- * is plugged in, even if the driver does not see it. */
+/* Searches the PCI bus for a device of vendor 0x10de with display class
+ * 0x03. Such a device is a GPU, even if the driver does not see it. */
 static bool find_hardware(cli *c)
 {
   glob_t found = {0};
@@ -82,8 +82,9 @@ static void examine_driver(doctor *d)
 
 /* ---- Compilers ---------------------------------------------------------- */
 
-/* Find libnvrtc-builtins.so.13.0 beside the library that would load it. Its name
- * contains the version. Of several the one nearest to NVRTC's version is taken. */
+/* Finds libnvrtc-builtins.so.13.0 beside the library that would load it. The
+ * file name contains the version. If there are several files, the version
+ * nearest to NVRTC's version is used. */
 static void find_builtins(doctor *d, doctor_nvrtc *n)
 {
   static const char prefix[] = "libnvrtc-builtins.so";
@@ -145,7 +146,7 @@ static bool supports(const kiln_ladder_query *q)
   return false;
 }
 
-/* Ask the ladder with every NVRTC, as the library does. */
+/* Asks the ladder about every NVRTC, as the library does. */
 static void ask_ladder(doctor *d, doctor_device *gpu, const kiln_traits *traits)
 {
   kiln_nvrtc_info *info = kiln__cli_alloc(d->c, DOCTOR_NVRTC, sizeof *info);
@@ -161,7 +162,7 @@ static void ask_ladder(doctor *d, doctor_device *gpu, const kiln_traits *traits)
   gpu->supported = supports(&gpu->query);
 }
 
-/* Launch the small kernel on `p` and verify what it wrote. */
+/* Launches the small kernel on `p` and verifies the result. */
 static kiln_status verify_probe(kiln_device *device, kiln_module *module,
                                 CUdeviceptr p)
 {
@@ -180,7 +181,7 @@ static kiln_status verify_probe(kiln_device *device, kiln_module *module,
   return KILN_OK;
 }
 
-/* Compile, load, launch and verify the small kernel. */
+/* Compiles, loads, launches and verifies the small kernel. */
 static kiln_status run_probe(kiln_device *device)
 {
   const kiln_program_desc desc = {
@@ -222,8 +223,8 @@ static void examine_device(doctor *d, int ordinal)
   kiln_device_free(device);
 }
 
-/* Compile the small kernel, for the first GPU or the newest target: NVRTC may be
- * there without its builtins. */
+/* Compiles the small kernel for the first GPU or the newest target. This
+ * detects an NVRTC whose builtins are missing. */
 static void try_compile(doctor *d)
 {
   const kiln_program_desc desc = {
@@ -249,7 +250,8 @@ static void try_compile(doctor *d)
 
 /* ---- Files -------------------------------------------------------------- */
 
-/* Only whether each file of KILN_PACKS can be read: the library checks the rest. */
+/* Checks whether each file of KILN_PACKS can be read. The library checks the
+ * contents. */
 static void examine_packs(doctor *d)
 {
   const char *list = getenv("KILN_PACKS");
@@ -275,7 +277,8 @@ static void examine_packs(doctor *d)
 
 /* ---- Diagnosis ---------------------------------------------------------- */
 
-/* NVRTC is missing, does not work, or has the builtins of another version. */
+/* Diagnoses an NVRTC that is missing, does not work, or has the builtins of
+ * another version. */
 static void diagnose_compiler(doctor *d)
 {
   cli *c = d->c;
@@ -306,7 +309,8 @@ static void diagnose_compiler(doctor *d)
   "run kernels on the CPU device: kiln run FILE.cu --device cpu, or "          \
   "kiln exec -- PROGRAM"
 
-/* Why there is no GPU: no hardware, no driver, or none that is visible here. */
+/* Diagnoses why there is no GPU: there is no hardware, no driver, or no
+ * visible GPU. */
 static void diagnose_driver(doctor *d)
 {
   const bool chosen = d->c->driver != NULL || getenv("KILN_DRIVER") != NULL;
@@ -337,7 +341,7 @@ static void diagnose_driver(doctor *d)
   }
 }
 
-/* GPUs that nothing can be compiled for, or that do not run a kernel. */
+/* Diagnoses GPUs that no NVRTC compiles for, or that do not run a kernel. */
 static void diagnose_devices(doctor *d)
 {
   cli *c = d->c;
@@ -359,7 +363,8 @@ static void diagnose_devices(doctor *d)
   }
 }
 
-/* A cache or packs that cannot be used, and the library's warnings so far. */
+/* Diagnoses a cache or packs that cannot be used, and adds the library's
+ * warnings so far. */
 static void diagnose_files(doctor *d)
 {
   cli *c = d->c;
@@ -377,12 +382,13 @@ static void diagnose_files(doctor *d)
                   kiln__cli_text(c, "the pack %s %s", d->packs[i].path,
                                  d->packs[i].reason),
                   "correct KILN_PACKS, or make the pack again with kiln pack");
-  if (d->cache.usable) /* otherwise the warnings repeat the problem above */
+  if (d->cache.usable) /* otherwise the warnings repeat the preceding problem */
     while ((line = kiln__cli_word(&lines, "\n")) != NULL)
       add_problem(d, line, "");
 }
 
-/* Draw the verdict. The next step is that of the first problem that has one. */
+/* Decides the verdict. The next step is that of the first problem that has
+ * one. */
 static void conclude(doctor *d)
 {
   cli *c = d->c;

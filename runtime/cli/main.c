@@ -1,5 +1,5 @@
-/* main.c -- the `kiln` command: global options and the table of commands. Each
- * command parses its own options and returns an exit code. */
+/* main.c -- the `kiln` command: global options and the table of commands.
+ * Each command parses its own options and returns an exit code. */
 #include "bench/bench.h"
 #include "cli/commands.h"
 
@@ -58,7 +58,7 @@ static void help(FILE *out)
         out);
 }
 
-/* Append a line to c->warnings; without memory it is lost. */
+/* Appends a line to c->warnings. The line is lost if memory is exhausted. */
 static void keep_line(cli *c, const char *text)
 {
   const size_t old = c->warnings == NULL ? 0 : strlen(c->warnings);
@@ -71,8 +71,8 @@ static void keep_line(cli *c, const char *text)
   c->warnings = more;
 }
 
-/* The library's log. It may be called from any thread; the lock of stderr also
- * guards the kept lines. */
+/* Handles the library's log messages. Any thread may call the function; the
+ * lock of stderr also guards the kept lines. */
 static void log_line(void *user, kiln_log_level level, const char *text)
 {
   static const char *const names[] = {"error", "warning", "info", "debug"};
@@ -86,7 +86,8 @@ static void log_line(void *user, kiln_log_level level, const char *text)
   funlockfile(stderr);
 }
 
-/* `--device 1` is a GPU's ordinal: the command takes it, not the global option. */
+/* Returns whether `--device` has an ordinal as in `--device 1`. Then the
+ * option belongs to the command and is not the global option. */
 static bool is_ordinal(char **argv)
 {
   const char *value = strncmp(argv[0], "--device=", 9) == 0 ? argv[0] + 9
@@ -96,8 +97,10 @@ static bool is_ordinal(char **argv)
   return value != NULL && value[0] >= '0' && value[0] <= '9';
 }
 
-/* Take a global option with a value at argv[0]: "--nvrtc FILE" or "--nvrtc=FILE".
- * @return the words taken; 0 if it is none; -1 having reported a missing value */
+/* Parses a global option with a value at argv[0]: "--nvrtc FILE" or
+ * "--nvrtc=FILE".
+ * @return the number of words parsed; 0 if the word is no global option; -1
+ *        having reported a missing value */
 static int take_value(cli *c, char **argv)
 {
   const struct {
@@ -124,8 +127,8 @@ static int take_value(cli *c, char **argv)
   return 0;
 }
 
-/* Remove the global options from argv, wherever they stand, so that commands see
- * only their own. The word behind --option belongs to NVRTC, whatever it is.
+/* Removes the global options from argv at any position, so that commands see
+ * only their own options. The word after --option belongs to NVRTC and is kept.
  * @return the new argc, or -1 having reported what is wrong */
 static int take_globals(cli *c, int argc, char **argv)
 {
@@ -137,7 +140,8 @@ static int take_globals(cli *c, int argc, char **argv)
 
     if (taken < 0)
       return -1;
-    if (strcmp(argv[i], "--") == 0) { /* the rest is a program's command line */
+    if (strcmp(argv[i], "--") == 0) { /* the following words are a program's
+                                       * command line */
       while (i < argc)
         argv[kept++] = argv[i++];
     } else if (strcmp(argv[i], "--option") == 0 && i + 1 < argc) {
@@ -180,13 +184,13 @@ static int run_command(cli *c, size_t which, int argc, char **argv)
       c, &opts, wants_help(argv) ? CLI_DEVICE_GIVEN : commands[which].device);
   if (rc != CLI_OK)
     return rc;
-  /* getopt puts argv[0] before its messages. */
+  /* getopt_long() prints argv[0] before its messages. */
   argv[0] = kiln__cli_text(c, "kiln %s", c->name);
   rc = commands[which].run(c, argc, argv);
   if (rc == CLI_HELPED)
     rc = CLI_OK;
   kiln_runtime_free(c->rt);
-  /* With --device cpu,check=all any command may have findings. */
+  /* With --device cpu,check=all, any command may have findings. */
   if (c->on_cpu && kiln__cli_findings() > 0 && rc == CLI_OK)
     rc = CLI_FAILED;
   return rc;
@@ -221,8 +225,9 @@ int main(int argc, char **argv)
   cli c = {0};
   int rc;
 
-  /* A child of `bench start`: its time counts from the start of the process, so
-   * nothing may come before it. */
+  /* This process is a child of `bench start`. The measured time counts from
+   * the start of the process, so nothing may run before the child's
+   * function. */
   if (argc > 4 && strcmp(argv[1], "bench") == 0 &&
       strcmp(argv[2], "start") == 0 && strcmp(argv[3], "--child") == 0)
     return kiln__cli_start_child(argc - 4, argv + 4);

@@ -1,5 +1,5 @@
-/* print_counters.c -- prints what the CPU device counted and found, and writes the
- * counters as JSON. */
+/* print_counters.c -- prints the counters and findings of the CPU device,
+ * and writes the counters as JSON. */
 #include "cli/commands.h"
 
 #include <stddef.h>
@@ -20,7 +20,7 @@ static void print_finding(void *user, const kiln_cpu_finding *f)
 
 unsigned kiln__cli_findings(void)
 {
-  static unsigned long long reported; /* launches of earlier calls */
+  static unsigned long long reported; /* number of launches in earlier calls */
   const unsigned long long launches = kiln_cpu_checked_launches() - reported;
   unsigned n = 0;
 
@@ -109,7 +109,8 @@ static void print_kernel(void *user, const kiln_cpu_counters *k)
          (unsigned long long)k->atomic_conflicts);
 }
 
-/* A source line without leading blanks; "" if the file cannot be read. */
+/* Returns a source line without leading blanks, or "" if the file cannot be
+ * read. */
 static const char *source_line(cli *c, const char *path, unsigned line)
 {
   FILE *f = fopen(path, "re");
@@ -130,14 +131,15 @@ static const char *source_line(cli *c, const char *path, unsigned line)
   return out;
 }
 
-/* A ratio, or an empty cell if the divisor is 0. */
+/* Adds a cell with a ratio, or an empty cell if the divisor is 0. */
 static void ratio_cell(cli_table *t, uint64_t a, uint64_t b)
 {
   kiln__cli_cell(t, "%s",
                  b == 0 ? "" : kiln__cli_text(t->c, "%.2f", ratio(a, b)));
 }
 
-/* One source line. Sectors are per global request, passes per shared request. */
+/* Adds a row for one source line. Sectors are per global request, passes per
+ * shared request. */
 static void add_line(void *user, const kiln_cpu_counters *k)
 {
   cli_table *t = user;
@@ -157,7 +159,8 @@ static void add_line(void *user, const kiln_cpu_counters *k)
   kiln__cli_cell(t, "%s", source_line(t->c, k->file, k->line));
 }
 
-/* For qsort of a table's rows: the first cell is the line number. */
+/* Orders rows by line number, which is the first cell. Comparison function
+ * of qsort(). */
 static int by_line(const void *a, const void *b)
 {
   const char *const *x = a, *const *y = b;
@@ -170,7 +173,7 @@ static int by_line(const void *a, const void *b)
 
 static const struct {
   const char *name;
-  size_t at; /* of a uint64_t in kiln_cpu_counters */
+  size_t at; /* offset of a uint64_t in kiln_cpu_counters */
 } fields[] = {
 #define FIELD(name)                                                            \
   {                                                                            \

@@ -1,5 +1,5 @@
-/* program_options.c -- programs and targets as the command line names them.
- * `compile`, `cache`, `pack`, `run` and `check` share them. */
+/* program_options.c -- parses the programs and targets of the command line
+ * for `compile`, `cache`, `pack`, `run` and `check`. */
 #include "cli/commands.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 
 /* ---- Options of a program ----------------------------------------------- */
 
-/* Length of the C identifier that `text` starts with. */
+/* Returns the length of the C identifier that `text` starts with. */
 static size_t name_length(const char *text)
 {
   size_t n = 0;
@@ -59,7 +59,7 @@ static int take_option(cli *c, void *to, const char *value)
   return CLI_OK;
 }
 
-/* -I DIR goes to NVRTC as two words. */
+/* Adds -I DIR, which is passed to NVRTC as two words. */
 static int take_folder(cli *c, void *to, const char *value)
 {
   (void)take_option(c, to, "-I");
@@ -115,7 +115,8 @@ void kiln__cli_program_init(cli_program *p, cli *c, int argc)
   p->defines = kiln__cli_alloc(c, capacity, sizeof *p->defines);
   p->traits = kiln__cli_alloc(c, capacity, sizeof *p->traits);
   p->names = kiln__cli_alloc(c, capacity, sizeof *p->names);
-  /* "-I" and its folder take two words; one more pair for the file's own. */
+  /* "-I" and its folder take two words. One more pair is for the folder of
+   * the source file. */
   p->options = kiln__cli_alloc(c, 2 * capacity + 2, sizeof *p->options);
   d->defines = p->defines;
   d->traits = p->traits;
@@ -154,7 +155,8 @@ int kiln__cli_program_open(cli_program *p, cli *c, const char *what)
   p->label = strcmp(what, "-") == 0 ? "stdin" : what;
   p->desc.source = source;
   p->desc.name = p->label;
-  /* C programmers expect a quoted include to be found beside the file. */
+  /* C programmers expect that a quoted include is found beside the source
+   * file. */
   if (strstr(source, "#include \"") != NULL) {
     slash = strrchr(what, '/');
     p->options[p->desc.n_options++] = "-I";
@@ -170,7 +172,8 @@ int kiln__cli_program_open(cli_program *p, cli *c, const char *what)
 
 enum { MOST_NVRTC = 16 };
 
-/* Every target that one of the NVRTCs compiles for, in ascending order. */
+/* Lists every target that at least one NVRTC compiles for, in ascending
+ * order. */
 static int all_targets(cli *c, cli_targets *out)
 {
   kiln_nvrtc_info *info = kiln__cli_alloc(c, MOST_NVRTC, sizeof *info);
@@ -218,8 +221,8 @@ bool kiln__cli_ladder(kiln_ladder_query *query, kiln_ladder_result *out,
   return true;
 }
 
-/* The target that the ladder chooses for GPU 0; false if there is no GPU or nothing
- * fits it. */
+/* Finds the target that the ladder chooses for GPU 0. Returns false if there
+ * is no GPU, or if no target fits the GPU. */
 static bool device_target(cli *c, const kiln_nvrtc_info *nvrtc, size_t n,
                           kiln_target *out)
 {
@@ -243,7 +246,7 @@ static bool device_target(cli *c, const kiln_nvrtc_info *nvrtc, size_t n,
   return true;
 }
 
-/* The target without --arch. */
+/* Determines the target if --arch is not given. */
 static int default_target(cli *c, cli_targets *out)
 {
   kiln_nvrtc_info *info = kiln__cli_alloc(c, MOST_NVRTC, sizeof *info);

@@ -1,5 +1,5 @@
-/* run_arguments.c -- grids and kernel arguments as words of the command line, and
- * the device memory behind array arguments. */
+/* run_arguments.c -- parses grids and kernel arguments from the command
+ * line, and manages the device memory of array arguments. */
 #include "cli/command_run.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@ static const struct {
                         {"i32", 4}, {"u32", 4}, {"i64", 8}, {"u64", 8},
                         {"f32", 4}, {"f64", 8}};
 
-/* Length of the type's name that `text` starts with, 0 if it starts with none. The
- * name is followed by '=' or '['. */
+/* Returns the length of the type name that `text` starts with, or 0 if
+ * `text` starts with no type name. The type name is followed by '=' or '['. */
 static size_t take_type(const char *text, run_type *out)
 {
   for (int i = 0; i < RUN_N_TYPES; i++) {
@@ -30,7 +30,8 @@ static size_t take_type(const char *text, run_type *out)
   return 0;
 }
 
-/* Store one element: `d` as a float type, the low bytes of `v` as an integer. */
+/* Stores one element: `d` as a floating-point type, or the low bytes of `v`
+ * as an integer. */
 static void store(run_type type, double d, uint64_t v, unsigned char *out)
 {
   const float f = (float)d;
@@ -38,11 +39,12 @@ static void store(run_type type, double d, uint64_t v, unsigned char *out)
   memcpy(out,
          type == RUN_F32   ? (const void *)&f
          : type == RUN_F64 ? (const void *)&d
-                           : (const void *)&v, /* little-endian */
+                           : (const void *)&v, /* the host is little-endian */
          types[type].size);
 }
 
-/* Store a number as `type`. @return false if the text is no number or too large */
+/* Stores a number as `type`. @return false if the text is not a number or
+ * the number is too large */
 static bool store_number(run_type type, const char *text, unsigned char *out)
 {
   const bool is_float = type == RUN_F32 || type == RUN_F64;
@@ -194,14 +196,15 @@ const cli_option *kiln__cli_run_options(cli *c, run_spec *spec)
 
 /* ---- Device memory ------------------------------------------------------ */
 
-/* Store the next pseudo-random number (xorshift64): floats in [-1, 1), integers of
- * any bits. The seed is fixed, so every run has the same input. */
+/* Stores the next pseudo-random number (xorshift64). Floating-point numbers
+ * are in [-1, 1); integers have random bits. The seed is constant, so every
+ * run has the same input. */
 static void store_random(run_type type, uint64_t *state, unsigned char *out)
 {
   *state ^= *state << 13;
   *state ^= *state >> 7;
   *state ^= *state << 17;
-  /* As many bits as the type holds exactly. */
+  /* Use as many bits as the type represents exactly. */
   store(type,
         type == RUN_F32 ? (double)(*state >> 40) * 0x1p-23 - 1
                         : (double)(*state >> 11) * 0x1p-52 - 1,
@@ -252,7 +255,7 @@ static int fill(cli *c, const run_arg *a)
   return CLI_OK;
 }
 
-/* Allocate and fill an array, and keep a copy to compare with afterwards. */
+/* Allocates and fills an array, and keeps a copy for a later comparison. */
 static int prepare_array(cli *c, kiln_device *device, run_arg *a)
 {
   const size_t bytes = (size_t)a->n * types[a->type].size;
@@ -274,7 +277,7 @@ static int prepare_array(cli *c, kiln_device *device, run_arg *a)
   return CLI_OK;
 }
 
-/* Convert a number without a type to the width of the kernel's parameter. */
+/* Converts a number without a type to the width of the kernel's parameter. */
 static void fit_number(run_arg *a, uint32_t size)
 {
   double d;
@@ -317,7 +320,7 @@ void kiln__cli_run_release(kiln_device *device, run_spec *spec)
   }
 }
 
-/* ---- Showing ------------------------------------------------------------ */
+/* ---- Output ------------------------------------------------------------- */
 
 static void print_element(run_type type, const unsigned char *at)
 {
@@ -350,7 +353,7 @@ static void print_element(run_type type, const unsigned char *at)
   }
 }
 
-/* Print how many elements the kernel changed, and the first ones. */
+/* Prints how many elements the kernel changed, and the first elements. */
 static int show_array(cli *c, kiln_device *device, const run_arg *a,
                       unsigned index, unsigned elements)
 {

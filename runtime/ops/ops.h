@@ -73,11 +73,11 @@ typedef struct kiln__param {
 } kiln__param;
 
 typedef struct kiln__family {
-  /* Name of the source: "scan" is kernels_src/scan.cu */
+  /* Name of the source: "scan" is kernels_src/scan.cu. */
   const char *builtin;
-  /* Names of the extern "C" kernels, NULL-terminated */
+  /* Names of the extern "C" kernels, NULL-terminated. */
   const char *const *kernels;
-  /* Macros of the source; an entry without a name ends the array */
+  /* Macros of the source; an entry without a name ends the array. */
   const kiln__param *defines;
 } kiln__family;
 
@@ -88,7 +88,7 @@ typedef struct kiln__function {
   const char *name; /* name of the device function: "predicate" */
   const char *what; /* name of the expression in messages: "the predicate" */
   /* Expression text, or NULL if the call has no such function (a macro then
-   * selects the variant of the kernel) */
+   * selects the variant of the kernel). */
   const char *expr;
   /* C++ type of the result: "bool"; the types of namespace user are `value`
    * (a mapped element) and `acc` */
@@ -105,15 +105,15 @@ typedef struct kiln__function {
  * point to must live until kiln__specialise() returns. */
 typedef struct kiln__spec {
   const kiln__family *family;
-  /* Values of family->defines, in the same order */
+  /* Values of family->defines, in the same order. */
   uint32_t value[KILN__MAX_VALUES];
   /* Bit k requests kernel k, compiled as a program of its own so that
    * several compile in parallel (the source has KILN_MAKES(name) around each
-   * kernel); 0 requests all kernels in one program */
+   * kernel); 0 requests all kernels in one program. */
   uint32_t kernels;
   const kiln_input *input; /* input, or NULL */
   /* Vectors of the kernel may start at any element, so the kernel reads
-   * single elements */
+   * single elements. */
   bool unaligned;
   /* Index of the element at which the kernel's vectors start. This member is
    * not part of the key. It only decides which arrays are aligned at that
@@ -125,10 +125,10 @@ typedef struct kiln__spec {
   kiln_dtype acc;
   /* functions; an entry without a name ends the array */
   kiln__function function[KILN__MAX_FUNCTIONS];
-  /* Preamble and parameters, or NULL */
+  /* Preamble and parameters, or NULL. */
   const kiln_code *code;
   /* Compile with less optimisation: for kernels that were measured to be as
-   * fast, and for small calls (kiln__quick()) */
+   * fast, and for small calls (kiln__quick()). */
   bool quick;
 } kiln__spec;
 
@@ -155,7 +155,7 @@ static inline bool kiln__quick_on_9(const kiln_stream *s, uint64_t n)
  * kernels until the device is freed. */
 typedef struct kiln__kernel_set {
   kiln_kernel *kernel[KILN__MAX_KERNELS];
-  /* One module for all kernels, or one per kernel */
+  /* One module for all kernels, or one per kernel. */
   kiln_module *module[KILN__MAX_KERNELS];
 } kiln__kernel_set;
 
@@ -234,7 +234,7 @@ kiln_status kiln__check_code(const kiln_code *code);
  * Descriptors of earlier calls hold other epochs and count as empty, so
  * nothing is cleared between calls. */
 typedef struct kiln__need {
-  /* Size of temporary memory in bytes; the contents are undefined */
+  /* Size of temporary memory in bytes; the contents are undefined. */
   size_t temp;
   size_t descriptors; /* number of tile descriptors */
 } kiln__need;
@@ -256,7 +256,7 @@ typedef struct kiln__storage {
   bool from_pool;
   bool locked; /* the lock of the stream's kept storage is held */
   /* The device's context is current until close, so that launches need not
-   * change the context */
+   * change the context. */
   bool entered;
   kiln__scope scope;
 } kiln__storage;

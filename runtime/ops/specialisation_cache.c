@@ -172,7 +172,7 @@ typedef struct entry {
 
 typedef struct table {
   pthread_rwlock_t lock;
-  /* Hash table with open addressing and linear probing; empty slots are NULL */
+  /* Hash table with open addressing and linear probing; empty slots are NULL. */
   entry **slot;
   size_t capacity, used;
 } table;

@@ -20,9 +20,9 @@
 
 enum {
   ALIGN = 256,
-  /* Maximum temporary memory in bytes that a stream keeps */
+  /* Maximum temporary memory in bytes that a stream keeps. */
   KEPT_TEMP = 8 << 20,
-  /* Maximum number of tile descriptors that a stream keeps */
+  /* Maximum number of tile descriptors that a stream keeps. */
   KEPT_DESCRIPTORS = 1 << 20,
   LEAST_TEMP = 64 << 10,
   LEAST_DESCRIPTORS = 4096,

@@ -22,8 +22,8 @@ static int open_cpu(cli *c, const kiln_runtime_opts *opts, const char *text)
   return CLI_OK;
 }
 
-/* Whether there is no GPU, as opposed to a driver that fails: its message must
- * reach the user. */
+/* Returns whether the machine has no GPU. A driver that fails is a different
+ * error, whose message must reach the user. */
 static bool no_gpu(const cli *c)
 {
   kiln_driver_info driver;

@@ -1,4 +1,5 @@
-/* cli_file.c -- files, JSON, temporary folders and the output of tools. */
+/* cli_file.c -- reads and writes files and JSON, and handles temporary
+ * folders and the output of tools. */
 #include "tool/cli.h"
 
 #include <errno.h>
@@ -31,10 +32,11 @@ const char *kiln__cli_odd_file(const char *path)
   return stat(path, &info) == 0 ? odd_mode(info.st_mode) : NULL;
 }
 
-/* A regular file of at most `most` bytes, open; NULL having reported why. */
+/* Opens a regular file of at most `most` bytes. Returns NULL having reported
+ * why the file cannot be opened. */
 static FILE *open_bounded(const cli *c, const char *path, size_t most)
 {
-  /* O_NONBLOCK: opening a FIFO would wait for a writer. */
+  /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat info = {0};
   FILE *f = NULL;
@@ -172,8 +174,9 @@ char *kiln__cli_output_of(char *const argv[], int *status)
 
 /* ---- JSON --------------------------------------------------------------- */
 
-/* cJSON copies every byte from 0x80 on. JSON is UTF-8, and a file's name need not
- * be: what is not becomes U+FFFD. Such bytes occur in strings only. */
+/* Returns a copy of JSON text in which bytes that are not UTF-8 are U+FFFD.
+ * cJSON copies every byte from 0x80 on, but JSON must be UTF-8, and a file
+ * name need not be UTF-8. Such bytes occur only in strings. */
 static char *as_utf8(const char *text)
 {
   static const char instead[] = "\xef\xbf\xbd";

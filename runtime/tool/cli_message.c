@@ -1,5 +1,6 @@
-/* cli_message.c -- messages on stderr: what happened, to what, why, and the next
- * step. Names in them may hold any byte, so control bytes are escaped. */
+/* cli_message.c -- prints messages on stderr: what happened, to what, why,
+ * and the next step. Names in messages may hold any byte, so control bytes
+ * are escaped. */
 #include "tool/cli.h"
 
 #include <stdarg.h>
@@ -7,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* kiln__cli_shown() without memory of the run, and with lines kept. */
+/* Prints text escaped as by kiln__cli_shown(), but without allocating
+ * memory, and keeps newlines. */
 static void put_shown(const char *text)
 {
   while (*text != '\0') {
@@ -46,7 +48,7 @@ void kiln__cli_message(const cli *c, const char *next, const char *format, ...)
     fprintf(stderr, "next: %s\n", next);
 }
 
-/* Length of a message without its list of places tried. */
+/* Returns the length of a message without the list of files tried. */
 static int headline_length(const char *message)
 {
   const char *places = strstr(message, ": tried ");
@@ -58,7 +60,7 @@ int kiln__cli_failure(const cli *c, const char *what)
 {
   const kiln_error *e = kiln_last_error();
   const size_t n = strlen(e->log);
-  /* Without a driver the message lists a dozen folders. */
+  /* Without a driver, the message lists a dozen folders. */
   const bool cut =
       e->status == KILN_ENODRIVER && strstr(e->message, ": tried ") != NULL;
 

@@ -1,5 +1,6 @@
-/* cli_table.c -- tables for people: columns as wide as their widest cell, numbers
- * to the right. All cells are text and kept until the table is printed. */
+/* cli_table.c -- prints tables for people. Each column is as wide as its
+ * widest cell, and numbers are aligned to the right. Cells are stored as
+ * text until the table is printed. */
 #include "tool/cli.h"
 
 #include <stdarg.h>
@@ -8,7 +9,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { LEAST_LAST = 24 /* columns of a last column that is broken */ };
+enum {
+  LEAST_LAST = 24 /* minimum width of a last column whose text is
+                   * wrapped */
+};
 
 void kiln__cli_table(cli_table *t, cli *c, const char *const *heads)
 {
@@ -62,8 +66,9 @@ void kiln__cli_row(cli_table *t, const char *label, const char *format, ...)
   va_end(args);
 }
 
-/* Columns of the terminal; none if the output goes elsewhere, since programs
- * that read it want one line per row. */
+/* Returns the width of the terminal in columns. Returns no limit if the
+ * output is not a terminal, since programs that read the output expect one
+ * line per row. */
 static size_t terminal_width(void)
 {
   struct winsize size = {0};
@@ -73,7 +78,8 @@ static size_t terminal_width(void)
   return size.ws_col;
 }
 
-/* Cells of the row up to the last one with text: no blanks end a line. */
+/* Returns the number of cells of the row up to the last cell with text, so
+ * that no line ends in blanks. */
 static size_t used_cells(const cli_table *t, const char *const *cells)
 {
   size_t n = t->columns;

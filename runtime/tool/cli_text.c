@@ -1,5 +1,5 @@
-/* cli_text.c -- memory and text of one run of the command. Nearly every text
- * lives as long as the run, so one list of blocks owns all of them. */
+/* cli_text.c -- provides memory and text of one run of the command. Nearly
+ * all text lives as long as the run, so one list of blocks owns all memory. */
 #include "tool/cli.h"
 
 #include <errno.h>
@@ -85,7 +85,8 @@ char *kiln__cli_word(char **rest, const char *separators)
 
 /* ---- Characters --------------------------------------------------------- */
 
-/* Bytes of the UTF-8 character at `s`; 0: it is none, too long or a surrogate. */
+/* Returns the length in bytes of the UTF-8 character at `s`. Returns 0 if
+ * the bytes are no character, an overlong form or a surrogate. */
 static size_t utf8_length(const unsigned char *s)
 {
   static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -111,7 +112,7 @@ size_t kiln__cli_utf8(const char *text, bool *control)
   const unsigned char *s = (const unsigned char *)text;
   const size_t n = utf8_length(s);
 
-  /* C1 controls are U+0080 to U+009F: 0xc2 and a byte below 0xa0. */
+  /* C1 control characters are U+0080 to U+009F: 0xc2 and a byte below 0xa0. */
   *control = n == 0 || (n == 1 && (s[0] < 0x20 || s[0] == 0x7f)) ||
              (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
   return n;
@@ -149,8 +150,9 @@ size_t kiln__cli_columns(const char *text)
   return n;
 }
 
-/* Bytes of `text` that fit into `columns` columns, up to a newline at most; a
- * first word that is wider stays whole, since it may be copied. */
+/* Returns the number of bytes of `text` that fit into `columns` columns, up
+ * to the first newline. A first word that is wider than the line stays
+ * whole, since the user may copy it. */
 static size_t line_length(const char *text, size_t columns)
 {
   const size_t line = strcspn(text, "\n");
@@ -196,7 +198,7 @@ const char *kiln__cli_bytes(cli *c, uint64_t bytes)
     value /= 1024;
     unit++;
   }
-  /* Limits of a GPU are whole numbers: no ".0" on them. */
+  /* Limits of a GPU are whole numbers and are printed without ".0". */
   if (value == (double)(uint64_t)value)
     return kiln__cli_text(c, "%d %s", (int)value, units[unit]);
   return kiln__cli_text(c, "%.1f %s", value, units[unit]);

@@ -1,10 +1,12 @@
-/* measure.h -- the clock and the median that commands and benchmarks share. */
+/* measure.h -- the clock and the median that the commands and the benchmarks
+ * share. */
 #ifndef KILN_TOOL_MEASURE_H
 #define KILN_TOOL_MEASURE_H
 
 #include <stddef.h>
 
-/* Nanoseconds of CLOCK_MONOTONIC, which all processes of the machine share. */
+/* Returns the time of CLOCK_MONOTONIC in nanoseconds. All processes of the
+ * machine share this clock. */
 double kiln__cli_now_ns(void);
 
 /* Sorts values[0] to values[n - 1] in ascending order.

@@ -1,6 +1,7 @@
-/* option_table.c -- parses the words of a command line by tables of options, and
- * prints the help that belongs to them. Scanning is getopt_long's work; this
- * file makes its arrays from the tables and stores the values. */
+/* option_table.c -- parses the words of a command line by tables of options,
+ * and prints the help for these options. getopt_long() scans the words. This
+ * file makes the arrays of getopt_long() from the tables and stores the
+ * values. */
 #include "tool/options.h"
 
 #include <errno.h>
@@ -10,12 +11,14 @@
 
 enum {
   MOST_OPTIONS = 48,
-  LONG_VALUE = 256, /* getopt_long's value of row 0: above every character */
-  HELP_COLUMN = 22, /* of the descriptions */
+  /* Value that getopt_long() returns for row 0, above every character. */
+  LONG_VALUE = 256,
+  HELP_COLUMN = 22, /* column in which the descriptions start */
   HELP_WIDTH = 79
 };
 
-/* All tables of a command as one list, and getopt_long's view of it. */
+/* All option tables of a command as one list, and as the arrays of
+ * getopt_long(). */
 typedef struct scan {
   const cli_option *rows[MOST_OPTIONS];
   size_t n;
@@ -43,7 +46,8 @@ static void make_scan(scan *s, const cli_syntax *syntax)
   add_rows(s, syntax->shared);
   add_rows(s, syntax->more);
   if (syntax->program_follows)
-    s->letters[n_letters++] = '+'; /* getopt: stop at the first word */
+    s->letters[n_letters++] = '+'; /* lets getopt_long() stop at the first
+                                    * word that is no option */
   s->letters[n_letters++] = 'h';
   s->longs[n_longs++] = (struct option){"help", no_argument, NULL, 'h'};
   for (size_t i = 0; i < s->n; i++) {
@@ -195,7 +199,7 @@ int kiln__cli_parse(cli *c, const cli_syntax *syntax, int argc, char **argv,
   int value;
 
   make_scan(s, syntax);
-  optind = 0; /* glibc: start over, with new words */
+  optind = 0; /* makes glibc start over, with new words */
   while ((value = getopt_long(argc, argv, s->letters, s->longs, NULL)) != -1) {
     const cli_option *row = find_row(s, value);
     int rc;
@@ -204,7 +208,7 @@ int kiln__cli_parse(cli *c, const cli_syntax *syntax, int argc, char **argv,
       print_help(c, syntax);
       return CLI_HELPED;
     }
-    if (row == NULL) /* getopt_long has reported it */
+    if (row == NULL) /* getopt_long() has reported the error */
       return kiln__cli_usage(c, NULL);
     rc = take(c, row, optarg);
     if (rc != CLI_OK)

@@ -1,35 +1,40 @@
-/* options.h -- the option parser of every command of `kiln`.
+/* options.h -- the option parser of all commands of `kiln`.
  *
- * A command describes its options in a table: name, where the value goes, and
- * what the help prints. The parser and the help are made from the same table,
- * so that neither can fall behind the other. */
+ * A command describes its options in a table: the name, the address of the
+ * value, and the help text. The parser and the help use the same table, so they
+ * cannot contradict each other. */
 #ifndef KILN_TOOL_OPTIONS_H
 #define KILN_TOOL_OPTIONS_H
 
 #include "tool/cli.h"
 
-/* What an option does with its value. The type is that of cli_option.to. */
+/* What an option does with its value. Each comment begins with the type of
+ * cli_option.to. */
 typedef enum cli_option_kind {
-  CLI_FLAG,   /* bool: becomes true; the option has no value */
-  CLI_TEXT,   /* const char *: the value; the last one counts */
-  CLI_JOINED, /* const char *: values of repeated options, with commas */
-  CLI_NUMBER, /* int or unsigned: from `least` to `most` */
-  CLI_SIZES,  /* cli_sizes: "28,24", each from `least` to `most` */
-  CLI_TAKEN   /* anything: take(c, to, value) returns CLI_OK or CLI_USAGE */
+  CLI_FLAG, /* bool: becomes true; the option has no value */
+  CLI_TEXT, /* const char *: the value; the last occurrence counts */
+  /* Const char *: the values of all occurrences, joined with commas. */
+  CLI_JOINED,
+  CLI_NUMBER, /* int or unsigned: a number from `least` to `most` */
+  /* cli_sizes: a list such as "28,24", each number from `least` to `most` */
+  CLI_SIZES,
+  CLI_TAKEN /* any type: take(c, to, value) returns CLI_OK or CLI_USAGE */
 } cli_option_kind;
 
 typedef struct cli_option {
-  const char *name; /* without dashes; NULL: only the letter */
-  char letter;      /* of the short form, or 0 */
+  /* Long name without dashes, or NULL if the option has only a short form. */
+  const char *name;
+  char letter; /* letter of the short form, or 0 */
   cli_option_kind kind;
-  const char *value; /* what the help calls the value */
+  const char *value; /* name of the value in the help */
   void *to;
-  const char *help; /* starts in lower case, without a full stop at the end */
+  /* Help text, starts in lower case and has no full stop at the end. */
+  const char *help;
   int (*take)(cli *c, void *to, const char *value);
   long least, most;
 } cli_option;
 
-/* Rows of a table, which CLI_OPTIONS_END closes. */
+/* Rows of an option table. CLI_OPTIONS_END ends the table. */
 #define CLI_OPTION_FLAG(name_, to_, help_)                                     \
   {                                                                            \
     .name = (name_), .kind = CLI_FLAG, .to = (to_), .help = (help_)            \
@@ -72,29 +77,33 @@ typedef struct cli_sizes {
   size_t n;
 } cli_sizes;
 
-/* One command as its help shows it and the parser checks it. */
+/* The syntax of one command, which the help shows and the parser checks. */
 typedef struct cli_syntax {
-  const char *synopsis; /* behind "usage: "; lines end in a newline */
-  const char *about;    /* what the command does; wrapped when printed */
-  const cli_option *options, *shared, *more; /* tables, or NULL */
-  const char *example;                       /* a command line, or NULL */
-  const char *exit_codes; /* NULL: the usual ones, 0, 1 and 2 */
-  int least, most;        /* words that are no options; most < 0: any number */
-  const char *missing;    /* message where there are too few words */
-  bool program_follows;   /* the first word ends the options: it is a program */
+  const char *synopsis; /* text after "usage: "; every line ends in a newline */
+  const char *about;    /* what the command does; the help wraps this text */
+  const cli_option *options, *shared, *more; /* option tables, or NULL */
+  /* Example of a command line, or NULL. */
+  const char *example;
+  /* Exit codes; NULL means the usual codes 0, 1 and 2. */
+  const char *exit_codes;
+  /* Number of words that are not options; a negative `most` means any number. */
+  int least, most;
+  const char *missing;  /* message if there are too few words */
+  bool program_follows; /* the first word is a program and ends the options */
 } cli_syntax;
 
-/* The words that were no options. They point into argv. */
+/* The words of the command line that are not options. The pointers point
+ * into argv. */
 typedef struct cli_words {
   int n;
   char **at;
 } cli_words;
 
-enum { CLI_HELPED = -1 }; /* --help was given, and the help printed */
+enum { CLI_HELPED = -1 }; /* --help was given, and the help was printed */
 
-/* Parse argv[1] and what follows, which is permuted. May be called again, for
- * other words, before the command ends. argv[0] stands before messages.
- * @return CLI_OK; CLI_USAGE having reported what is wrong; CLI_HELPED. */
+/* Parses argv[1] and the following words, and permutes argv. A command may call
+ * the function again for other words. argv[0] is printed before messages.
+ * @return CLI_OK; CLI_USAGE having reported what is wrong; CLI_HELPED */
 int kiln__cli_parse(cli *c, const cli_syntax *syntax, int argc, char **argv,
                     cli_words *words);
 

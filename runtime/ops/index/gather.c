@@ -222,7 +222,7 @@ static kiln_status gather_need(kiln__need *need, kiln_stream *stream,
   if (p.method == KILN_INDEX_PARTITION) {
     kiln__partition_plan(&parts, desc->index, desc->n, desc->n_target,
                          desc->out, p.passes, false);
-    /* The range check runs before the gather, in the same memory */
+    /* The range check runs before the gather, in the same memory. */
     *need = parts.need;
   }
 

@@ -68,10 +68,10 @@ typedef struct kiln__partition {
   kiln_array index; /* array of indices of the call, with an unsigned type */
   kiln_dtype stored, place;
   /* Type of the elements of `out`; for a gather, the unsigned type of the
-   * same size */
+   * same size. */
   kiln_dtype value;
   bool scatter;
-  /* For a gather, the array that kiln__partition_join() writes */
+  /* For a gather, the array that kiln__partition_join() writes. */
   CUdeviceptr out;
   /* Offsets in temporary memory. */
   size_t cursor, at, values, slot, begin, delta;
@@ -116,14 +116,14 @@ bool kiln__sort_fits(unsigned element_size, unsigned index_size,
 typedef struct kiln__sorted {
   kiln__sort_bits bits;
   /* Number of buckets, and parameters of the same names in
-   * scatter_buckets.cu */
+   * scatter_buckets.cu. */
   uint32_t buckets, mask, last;
   uint32_t
       pairs; /* arrays of pairs that must be written before the sort: bits of
               * KILN_PAIRS */
   bool in_place; /* the written pairs are sorted in place */
   uint64_t n;
-  /* Input of the call; valid until the launches are queued */
+  /* Input of the call; valid until the launches are queued. */
   const kiln_input *x;
   kiln_array index, out; /* index has an unsigned type */
   kiln__sort_plan sort;

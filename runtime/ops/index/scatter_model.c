@@ -44,9 +44,9 @@ enum {
 typedef struct kind {
   double share; /* fraction of the cache that holds the target */
   /* Cost of a cache miss, in bytes of streaming traffic that take the same
-   * time */
+   * time. */
   double miss;
-  /* Number of element accesses through the cache per SM and cycle */
+  /* Number of element accesses through the cache per SM and cycle. */
   double rate;
   double window;   /* cost per element of windows, in cache accesses */
   double windowed; /* fraction of the cache that holds a window */

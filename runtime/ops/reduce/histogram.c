@@ -27,7 +27,7 @@ static const kiln__family family = {"histogram", kernels,
 enum { MODE_SHIFT, MODE_SCALE, MODE_WIDE, MODE_FLOAT, MODE_LEVELS };
 
 enum {
-  /* Maximum number of counts that blocks store in descriptors */
+  /* Maximum number of counts that blocks store in descriptors. */
   COMBINED_COUNTS = 1 << 18,
   MOST_ADDERS =
       32, /* maximum number of blocks that add counts; also limited to one

@@ -24,7 +24,7 @@ typedef struct kiln__reduction {
   const kiln_input *x;
   uint64_t n;    /* number of elements per row */
   uint64_t rows; /* number of rows, below 2^32 */
-  /* Number of elements from the start of a row to the start of the next row */
+  /* Number of elements from the start of a row to the start of the next row. */
   uint64_t leading;
   const kiln_op *op;    /* operation of KILN__REDUCTION_OP */
   kiln_array out, out2; /* outputs; an output without a type is not written */

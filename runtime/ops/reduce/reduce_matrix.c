@@ -10,12 +10,12 @@
 enum {
   MATRIX_BLOCK = 256,
   MATRIX_THREADS = 1024, /* number of threads that are resident on an SM */
-  /* Approximate number of bytes that a thread has in flight */
+  /* Approximate number of bytes that a thread has in flight. */
   FLIGHT = 64,
-  /* Number of vectors from which on several blocks reduce a row */
+  /* Number of vectors from which on several blocks reduce a row. */
   WIDE = 2048,
   RATHER_WIDE = 256 /* the same number if there are fewer rows than
-                          * warps */
+                     * warps */
 };
 
 /* ---- Common functions --------------------------------------------------- */

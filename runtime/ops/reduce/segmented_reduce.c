@@ -28,7 +28,7 @@
 
 enum {
   SEGMENT_THREADS = 1024, /* number of threads that are resident on an SM */
-  /* Minimum number of segment ends and rows per group of lanes */
+  /* Minimum number of segment ends and rows per group of lanes. */
   LEAST_ROWS = 8,
   ROWS_FLIGHT = 64 /* bytes of rows that a lane has in flight */
 };

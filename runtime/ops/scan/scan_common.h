@@ -32,7 +32,7 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
                                        bool plain, bool stageable, uint64_t n)
 {
   static const kiln__tuning instead = {.block = 512, .items = 16, .extra = 2};
-  /* Number of elements that 16 registers of 32 bits hold */
+  /* Number of elements that 16 registers of 32 bits hold. */
   const uint32_t held = widest == 8 ? 8 : 16;
 
   out->staged = stageable && (t->extra & KILN__SCAN_STAGED) != 0;
@@ -107,7 +107,7 @@ static inline kiln__need kiln__scan_need(const kiln__scan_shape *shape,
                                          kiln_dtype acc)
 {
   const size_t width = kiln__size(acc);
-  /* Descriptors of eight tiles are read together */
+  /* Descriptors of eight tiles are read together. */
   const uint64_t whole = shape->tiles / 8 * 8 + 8;
 
   return (kiln__need){.descriptors =

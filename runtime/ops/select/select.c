@@ -162,7 +162,7 @@ static void plan_staged(plan *p, const kiln_stream *stream, const request *r)
                                        value[SELECT_STAGED_ITEMS]);
   value[SELECT_STAGED_PREFETCH] =
       kiln__prefetch_tiles(stream->device, &r->input, r->n, p->tiles);
-  /* The additional leader block computes the prefixes */
+  /* The additional leader block computes the prefixes. */
   p->blocks = p->tiles + 1;
   p->need.descriptors =
       kiln__leader_descriptors(p->tiles, value[SELECT_STAGED_WIDE] ? 8 : 4);

@@ -74,7 +74,7 @@ static void specify(round *r, const kiln_split_desc *desc, const char *key,
 
   r->spec.family = &family;
   r->spec.input = &r->input;
-  /* The kernel reads single elements, so one program serves any alignment */
+  /* The kernel reads single elements, so one program serves any alignment. */
   r->spec.unaligned = true;
   r->spec.code = &desc->code;
   r->spec.quick = kiln__quick(desc->n);

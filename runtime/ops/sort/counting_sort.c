@@ -289,7 +289,7 @@ static kiln_status fill(kiln_stream *stream,
 /* The pairs that one pass moves. */
 typedef struct move {
   CUdeviceptr keys, values, keys_out, values_out;
-  /* Address of the number of elements; 0 means all elements */
+  /* Address of the number of elements; 0 means all elements. */
   CUdeviceptr limit;
   uint32_t shift;
 } move;

@@ -17,7 +17,7 @@ enum {
 /* The sizes and properties of a sort, without addresses. */
 typedef struct kiln__sort_shape {
   uint64_t n;
-  /* Bytes per key and per value; a value_size of 0 means no values */
+  /* Bytes per key and per value; a value_size of 0 means no values. */
   unsigned key_size, value_size;
   unsigned begin_bit, end_bit;
   bool in_place; /* an output array is also an input array */
@@ -29,9 +29,9 @@ typedef struct kiln__sort_facts {
   unsigned sm_count;
   size_t smem; /* maximum size of shared memory per block in bytes */
   /* Tuning row; `extra` is the number of tile descriptors that a look-back
-   * reads at once */
+   * reads at once. */
   kiln__tuning tuning;
-  /* Maximum number of keys that one block sorts; 0 means as many as fit */
+  /* Maximum number of keys that one block sorts; 0 means as many as fit. */
   uint64_t small;
   uint64_t portion; /* maximum number of keys per launch; 0 means 2^31 */
 } kiln__sort_facts;
@@ -45,9 +45,9 @@ typedef struct kiln__sort_plan {
   size_t smem;
   unsigned passes; /* number of digits */
   /* Number of passes, plus one copy if the keys would otherwise end in
-   * temporary memory */
+   * temporary memory. */
   unsigned steps;
-  /* Number of keys per portion, a multiple of the tile size */
+  /* Number of keys per portion, a multiple of the tile size. */
   uint64_t portion;
   unsigned portions;
   struct {
@@ -83,7 +83,7 @@ kiln__sort_order kiln__sort_order_of(kiln_dtype key, bool descending,
 typedef struct kiln__sort_call {
   kiln__sort_shape shape;
   bool is_float;
-  /* No array is written in place: see task_of() in radix_pass.cu */
+  /* No array is written in place: see task_of() in radix_pass.cu. */
   bool nothing_in_place;
   kiln__sort_order order;
   CUdeviceptr in, out, values_in, values_out;
