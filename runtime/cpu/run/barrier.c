@@ -74,8 +74,8 @@ static void check_whole(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
     if (lanes != 0 && !ends_here(e->frame, e->pc)) {
       misuse(w, in, __builtin_ctz(lanes),
-             "only a part of the warp comes to this barrier; this thread is "
-             "elsewhere");
+             "only part of the warp arrives at this barrier; this thread is at "
+             "another instruction");
       return;
     }
     seen |= lanes;
@@ -101,8 +101,8 @@ static void check_strays(kiln__cpu_warp *w, uint32_t leaving)
   if ((s->strayed & leaving) == 0)
     return;
   misuse(w, s->strayed_from, __builtin_ctz(s->strayed & leaving),
-         "this thread ends without coming to the barrier that others of its "
-         "warp wait at");
+         "this thread exits without arriving at the barrier at which other "
+         "threads of its warp wait");
   s->strayed = 0;
 }
 
@@ -116,7 +116,8 @@ static void check_places(kiln__cpu_warp *w, const kiln__cpu_group *a,
   if ((in->flags & KILN__ALIGNED) != 0 &&
       (a->frame->code != b->frame->code || a->pc != b->pc))
     misuse(w, in, __builtin_ctz(b->mask),
-           "threads of one warp meet at a barrier from different places");
+           "threads of one warp arrive at a barrier through different "
+           "instructions");
 }
 
 /* ---- Releasing waiting threads ------------------------------------------- */
@@ -237,7 +238,7 @@ static kiln__cpu_barrier *opened(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     own->open |= 1u << number;
   } else if (bar->expected != expected) {
     misuse(w, in, -1,
-           "threads give different thread counts for the same barrier");
+           "threads specify different thread counts for the same barrier");
   }
   return bar;
 }

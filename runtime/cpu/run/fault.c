@@ -197,8 +197,8 @@ void kiln__cpu_fault_deadlock(kiln__cpu_job *job, const kiln__cpu_gang *gangs,
   pthread_mutex_lock(&job->grid.lock);
   if (fault->kind == KILN__FAULT_NONE) {
     fault->kind = KILN__FAULT_DEADLOCK;
-    add(&l, spinning ? "only loops that wait, and nothing changes memory any "
-                       "more:"
+    add(&l, spinning ? "all threads poll in loops, and no thread changes "
+                       "memory:"
                      : "all threads wait for each other:");
     for (; gangs != NULL; gangs = one ? NULL : gangs->next) {
       for (uint32_t i = 0; i < gangs->n_warps; i++) {
@@ -229,7 +229,7 @@ static const struct {
     [KILN__FAULT_SPACE] = {"address of the wrong state space",
                            "where this pointer comes from: shared, local and "
                            "global addresses do not mix"},
-    [KILN__FAULT_PC] = {"call of something that is no function",
+    [KILN__FAULT_PC] = {"call of an address at which there is no function",
                         "the function pointer or the name that is called"},
     [KILN__FAULT_INSTRUCTION] = {"illegal operand of an instruction",
                                  "barrier numbers (0 to 15), thread counts "
@@ -243,7 +243,8 @@ static const struct {
                               "barriers that not all threads reach, member "
                               "masks that name lanes which went elsewhere, "
                               "waits for threads that cannot run"},
-    [KILN__FAULT_BUDGET] = {"stopped", "loops whose condition never ends"},
+    [KILN__FAULT_BUDGET] = {"stopped",
+                            "loops whose exit condition is never met"},
     [KILN__FAULT_MEMORY] = {"out of host memory", "the number of blocks and "
                                                   "the size of the stack"}};
 
