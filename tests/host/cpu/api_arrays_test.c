@@ -1,6 +1,7 @@
-/* api_arrays_test.c -- arrays, mipmapped arrays, texture and surface objects
- * and references of the CPU device's driver: shapes, descriptors, wrong arguments.
- * texture_test.c and surface_test.c test what kernels read through them. */
+/* api_arrays_test.c -- tests arrays, mipmapped arrays, texture objects, surface
+ * objects and references of the CPU device's driver. The tests cover shapes,
+ * descriptors and wrong arguments. texture_test.c and surface_test.c test what
+ * kernels read through these objects. */
 #include "api_fixture.h"
 #include "support.h"
 
@@ -27,7 +28,7 @@ enum { LAYERED = CUDA_ARRAY3D_LAYERED, CUBE = CUDA_ARRAY3D_CUBEMAP };
 static const struct {
   CUDA_ARRAY3D_DESCRIPTOR d;
   CUresult rc;
-  size_t bytes; /* of all texels */
+  size_t bytes; /* total size of all texels in bytes */
 } shapes[] = {
     {{16, 0, 0, F32, 1, 0}, CUDA_SUCCESS, 64},
     {{16, 4, 0, F32, 4, 0}, CUDA_SUCCESS, 1024},
@@ -68,7 +69,7 @@ START_TEST(arrays_have_the_shape_asked_for)
             d.Flags == shapes[_i].d.Flags);
   t = &a->texels;
   memset(t->data, 1,
-         shapes[_i].bytes); /* a sanitizer reports if there are fewer */
+         shapes[_i].bytes); /* a sanitizer reports an array that is too small */
   ck_assert_uint_eq(t->row_bytes, t->width * t->texel_bytes);
   ck_assert_uint_eq(t->plane_bytes,
                     t->row_bytes * (t->height == 0 ? 1 : t->height));
@@ -94,7 +95,7 @@ START_TEST(two_dimensions_have_a_descriptor_of_their_own)
             got.NumChannels == 4);
   is(kiln__cpu_arrayCreate(&a, NULL), CUDA_ERROR_INVALID_VALUE);
   is(kiln__cpu_arrayCreate(NULL, &want), CUDA_ERROR_INVALID_VALUE);
-  /* The array ends with its context. */
+  /* The array is destroyed with its context. */
 }
 END_TEST
 
@@ -107,7 +108,7 @@ START_TEST(levels_halve)
   CUmipmappedArray mipmap;
   CUarray level;
 
-  ok(kiln__cpu_mipmappedArrayCreate(&mipmap, &d, 99)); /* cut to 5 */
+  ok(kiln__cpu_mipmappedArrayCreate(&mipmap, &d, 99)); /* limited to 5 levels */
   for (unsigned i = 0; i < 5; i++) {
     ok(kiln__cpu_mipmappedArrayGetLevel(&level, mipmap, i));
     ok(kiln__cpu_array3DGetDescriptor(&got, level));
@@ -124,7 +125,7 @@ START_TEST(levels_halve)
 }
 END_TEST
 
-/* ---- Objects ------------------------------------------------------------- */
+/* ---- Texture and surface objects ----------------------------------------- */
 
 static CUarray array_of(CUarray_format format, unsigned flags)
 {
@@ -166,7 +167,7 @@ START_TEST(texture_objects_remember_what_they_were_made_of)
   ck_assert_ptr_nonnull(t);
   ck_assert(t->linear_filter && !t->normalised && t->border[2] == 3);
   ck_assert_int_eq(t->mode[1], KILN__BORDER);
-  /* Wrapping needs normalised coordinates. */
+  /* Wrapping requires normalised coordinates. */
   ck_assert_int_eq(t->mode[2], KILN__CLAMP);
   ck_assert_ptr_eq(t->level[0].data, r.res.array.hArray->texels.data);
   ok(kiln__cpu_texObjectDestroy(o));
@@ -192,10 +193,10 @@ START_TEST(linear_memory_is_checked)
                         ->level[0]
                         .width,
                     256);
-  r.res.linear.devPtr = p + 16; /* alignment */
+  r.res.linear.devPtr = p + 16; /* misaligned address */
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
   r.res.linear.devPtr = p;
-  r.res.linear.sizeInBytes = 4112; /* beyond the allocation */
+  r.res.linear.sizeInBytes = 4112; /* extends beyond the allocation */
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
   r.resType = CU_RESOURCE_TYPE_PITCH2D;
   r.res.pitch2D.devPtr = p;
@@ -210,7 +211,7 @@ START_TEST(linear_memory_is_checked)
   r.res.pitch2D.height = 32;
   r.res.pitch2D.pitchInBytes = 120; /* not a multiple of 32 */
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
-  r.res.pitch2D.pitchInBytes = 96; /* less than a row */
+  r.res.pitch2D.pitchInBytes = 96; /* less than the size of a row */
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
   r.resType = 9;
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
@@ -268,9 +269,10 @@ START_TEST(views_choose_levels_layers_and_format)
   ck_assert_ptr_eq(t->level[0].data,
                    mipmap->levels[1]->texels.data +
                        2 * mipmap->levels[1]->texels.plane_bytes);
-  v.format = 1; /* 8 bits: not the same size */
+  /* 8 bits: the size differs from the size of the array's texels */
+  v.format = 1;
   is(kiln__cpu_texObjectCreate(&o, &r, &d, &v), CUDA_ERROR_INVALID_VALUE);
-  v.format = 25; /* block compressed */
+  v.format = 25; /* a block-compressed format */
   is(kiln__cpu_texObjectCreate(&o, &r, &d, &v), CUDA_ERROR_NOT_SUPPORTED);
   v.format = 0;
   v.lastMipmapLevel = 3;
@@ -301,7 +303,7 @@ START_TEST(surfaces_want_arrays_made_for_them)
 }
 END_TEST
 
-/* ---- References ---------------------------------------------------------- */
+/* ---- Texture and surface references -------------------------------------- */
 
 static const char references[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -347,7 +349,7 @@ START_TEST(references_hold_what_is_bound)
       kiln__cpu_texture_find(kiln__cpu_the_machine()->textures, handle)
           ->mode[0],
       KILN__BORDER);
-  /* Settings take effect at once. */
+  /* A changed setting takes effect immediately. */
   ok(kiln__cpu_texRefSetFilterMode(r, CU_TR_FILTER_MODE_LINEAR));
   memcpy(&handle,
          kiln__cpu_memory_host(kiln__cpu_the_machine()->memory,

@@ -1,5 +1,6 @@
-/* api_capture_test.c -- stream capture of the CPU device's driver: what becomes
- * of commands, what a capture forbids, and how captures end. */
+/* api_capture_test.c -- tests stream capture in the CPU device's driver: how
+ * commands become nodes, which calls a capture forbids, and how captures
+ * end. */
 #include "api_fixture.h"
 #include "support.h"
 
@@ -22,8 +23,8 @@ static size_t nodes_of(CUgraph g)
   return n;
 }
 
-/* Captures a random program of forks and joins, and records its order as lists.
- * The graph has to run in every order that the lists demand. */
+/* Captures a random program of forks and joins, and records the required order
+ * as lists. The graph has to run in an order that all lists allow. */
 START_TEST(random_captures_keep_the_order)
 {
   enum { STREAMS = 4, OPS = 40 };
@@ -48,7 +49,7 @@ START_TEST(random_captures_keep_the_order)
       const int a = (int)below(STREAMS), b = (int)below(STREAMS);
 
       v[i] = (visit){.clock = &clock};
-      if (in[a] && below(3) == 0) { /* b continues after a, too */
+      if (in[a] && below(3) == 0) { /* b also depends on a */
         ok(cu(eventRecord)(e[a], s[a]));
         memcpy(mark[a], tail[a], sizeof mark[a]);
         ok(cu(streamWaitEvent)(s[b], e[a], 0));
@@ -133,7 +134,7 @@ START_TEST(all_kinds_of_work_are_captured)
   ck_assert_int_eq(kinds[CU_GRAPH_NODE_TYPE_EVENT_RECORD], 1);
   ck_assert_int_eq(kinds[CU_GRAPH_NODE_TYPE_WAIT_EVENT], 1);
   x = instance(g);
-  in[0] = 100; /* read when the graph runs */
+  in[0] = 100; /* the graph reads this value when it runs */
   for (int i = 0; i < 3; i++)
     ok(cu(graphLaunch)(x, s));
   ok(cu(streamSynchronize)(s));
@@ -167,7 +168,7 @@ static CUstreamCaptureStatus status_of(CUstream s)
   return status;
 }
 
-/* The call fails and invalidates the capture. */
+/* Checks that a call fails and invalidates the capture. */
 #define spoils(call, want)                                                     \
   do {                                                                         \
     ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_GLOBAL));              \
@@ -216,7 +217,7 @@ START_TEST(what_a_capture_forbids)
   spoils(cu(streamWaitEvent)(s, f, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   spoils((cu(eventRecord)(e, s), cu(eventQuery)(e)), CUDA_ERROR_CAPTURED_EVENT);
   is(cu(eventSynchronize)(e), CUDA_ERROR_CAPTURED_EVENT);
-  ok(cu(eventRecord)(e, other)); /* the new record was not captured */
+  ok(cu(eventRecord)(e, other)); /* this second record was not captured */
   ok(cu(eventSynchronize)(e));
   is(cu(streamEndCapture)(s, &g), CUDA_ERROR_ILLEGAL_STATE);
   is(cu(streamBeginCapture)(NULL, 0), no);
@@ -275,7 +276,8 @@ START_TEST(forks_have_to_join)
   is(cu(streamEndCapture)(s, &g), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   ck_assert_int_eq(status_of(t), CU_STREAM_CAPTURE_STATUS_NONE);
 
-  ok(cu(streamBeginCapture)(s, 0)); /* a fork without work needs no join */
+  /* a fork without work does not have to be joined */
+  ok(cu(streamBeginCapture)(s, 0));
   ok(cu(launchHostFunc)(s, count_fn, &n));
   ok(cu(eventRecord)(e, s));
   ok(cu(streamWaitEvent)(t, e, 0));
@@ -303,14 +305,14 @@ START_TEST(forks_have_to_join)
   is(cu(streamWaitEvent)(t, f, 0), CUDA_ERROR_CAPTURED_EVENT);
 
   ok(cu(streamBeginCapture)(s, 0));
-  ok(cu(streamDestroy)(s)); /* ends its capture */
+  ok(cu(streamDestroy)(s)); /* destroying the stream ends its capture */
   ok(cu(streamSynchronize)(t));
   ck_assert_int_eq(atomic_load(&n), 0);
   ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
-/* A thread that makes an unsafe call while another one captures. */
+/* A thread that makes an unsafe call while another thread captures. */
 typedef struct intruder {
   CUcontext context;
   CUstreamCaptureMode mode;
@@ -337,7 +339,8 @@ static void *intrude(void *arg)
   return NULL;
 }
 
-/* `fork` joins the capture of `s` and records `event` after its work. */
+/* Makes the stream `fork` join the capture of `s`. Records `event` after the
+ * work of `fork`. */
 static void fork_capture(CUstream s, CUstream fork, CUevent event,
                          CUdeviceptr p)
 {
@@ -348,7 +351,7 @@ static void fork_capture(CUstream s, CUstream fork, CUevent event,
   ok(cu(eventRecord)(event, fork));
 }
 
-/* The codes are those of an H200 with driver 580. */
+/* The expected result codes were recorded on an H200 with driver 580. */
 START_TEST(a_forked_stream_may_be_destroyed_during_the_capture)
 {
   CUcontext c = make_context();
@@ -373,7 +376,8 @@ START_TEST(a_forked_stream_may_be_destroyed_during_the_capture)
   }
   fork = make_stream(1);
   fork_capture(s, fork, event, p);
-  ok(cu(streamDestroy)(fork)); /* and nothing joins its work */
+  /* the work of the destroyed stream is not joined */
+  ok(cu(streamDestroy)(fork));
   is(cu(streamEndCapture)(s, &g), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   ck_assert_int_eq(status_of(s), CU_STREAM_CAPTURE_STATUS_NONE);
   ok(cu(ctxDestroy)(c));
@@ -415,7 +419,8 @@ START_TEST(modes_of_capture)
   }
   is(cu(threadExchangeStreamCaptureMode)(&mode), CUDA_ERROR_INVALID_VALUE);
   mode =
-      CU_STREAM_CAPTURE_MODE_RELAXED; /* also for this thread's own captures */
+      /* relaxed mode also applies to captures of this thread */
+      CU_STREAM_CAPTURE_MODE_RELAXED;
   ok(cu(threadExchangeStreamCaptureMode)(&mode));
   ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
   ok(cu(memAlloc)(&p, 16));
@@ -445,7 +450,8 @@ START_TEST(captures_show_themselves)
   ck_assert_int_eq(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
   ck_assert_uint_eq(n, 1);
   ok(cu(graphAddEmptyNode)(&extra, g, tips, n));
-  is(cu(graphDestroy)(g), CUDA_ERROR_INVALID_VALUE); /* not yet */
+  /* the graph cannot be destroyed yet */
+  is(cu(graphDestroy)(g), CUDA_ERROR_INVALID_VALUE);
   ok(cu(streamUpdateCaptureDependencies)(s, &extra, 1,
                                          CU_STREAM_SET_CAPTURE_DEPENDENCIES));
   ok(cu(launchHostFunc)(s, count_fn, &calls));

@@ -1,5 +1,5 @@
-/* api_context_test.c -- devices, contexts, attributes and result texts of the CPU
- * device's driver. */
+/* api_context_test.c -- tests devices, contexts, attributes and error
+ * descriptions of the CPU device's driver. */
 #include "api_fixture.h"
 #include "support.h"
 
@@ -39,7 +39,8 @@ static int attribute(CUdevice_attribute a)
   return value;
 }
 
-/* The numbers are copied by hand from the table in the CUDA programming guide. */
+/* The expected numbers are copied by hand from the table of compute
+ * capabilities in the CUDA C++ Programming Guide. */
 START_TEST(attributes_are_the_architecture_s)
 {
   static const struct {
@@ -109,7 +110,8 @@ START_TEST(devices_have_names_ids_and_places)
     ok(cu(deviceGetPCIBusId)(text, sizeof text, i));
     ok(cu(deviceGetByPCIBusId)(&device, text));
     ck_assert_int_eq(device, i);
-    ok(cu(deviceGetByPCIBusId)(&device, text + 5)); /* without the domain */
+    /* PCI bus id without the domain */
+    ok(cu(deviceGetByPCIBusId)(&device, text + 5));
     ck_assert_int_eq(device, i);
     ok(cu(deviceGetAttribute)(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, i));
     ck_assert_int_eq(bus, (int)strtol(text + 5, NULL, 16));
@@ -205,7 +207,7 @@ START_TEST(contexts_are_a_stack_of_the_thread)
   is(cu(ctxGetDevice)(&device), CUDA_ERROR_INVALID_CONTEXT);
   ok(cu(ctxSetCurrent)(NULL));
   ok(cu(ctxPushCurrent)(c[0]));
-  ok(cu(ctxSetCurrent)(c[1])); /* replaces the top */
+  ok(cu(ctxSetCurrent)(c[1])); /* replaces the top of the context stack */
   ok(cu(ctxGetId)(NULL, &id[0]));
   ok(cu(ctxGetId)(c[1], &id[1]));
   ck_assert_uint_eq(id[0], id[1]);
@@ -229,10 +231,10 @@ START_TEST(a_destroyed_context_stays_current_elsewhere)
   CUdeviceptr p;
 
   ok(cu(ctxPushCurrent)(outer));
-  ok(cu(ctxDestroy)(inner)); /* below the top */
+  ok(cu(ctxDestroy)(inner)); /* destroys a context below the top of the stack */
   ok(cu(ctxPopCurrent)(NULL));
   is(cu(memAlloc)(&p, 16), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  again = make_context(); /* perhaps at the same address */
+  again = make_context(); /* the new context may have the same address */
   ok(cu(ctxPopCurrent)(NULL));
   is(cu(ctxSynchronize)(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   ok(cu(ctxPopCurrent)(NULL));
@@ -311,7 +313,7 @@ START_TEST(primary_contexts_are_counted)
   is(cu(memFree)(p), CUDA_ERROR_INVALID_VALUE);
   ok(cu(memGetInfo)(&after, NULL));
   ck_assert_uint_eq(before, after);
-  ok(cu(memAlloc)(&p, 4096)); /* it still works */
+  ok(cu(memAlloc)(&p, 4096)); /* the context still works */
   ok(cu(devicePrimaryCtxRelease)(0));
   ok(cu(ctxSynchronize)());
   ok(cu(devicePrimaryCtxRelease)(0));

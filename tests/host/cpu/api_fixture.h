@@ -1,4 +1,4 @@
-/* api_fixture.h -- shared by the tests of the CPU device's driver: checks of
+/* api_fixture.h -- helpers for the tests of the CPU device's driver: checks of
  * result codes, and gates that block streams. */
 #ifndef CPU_API_FIXTURE_H
 #define CPU_API_FIXTURE_H
@@ -21,7 +21,8 @@
   } while (0)
 #define ok(call) is(call, CUDA_SUCCESS)
 
-/* A host function that blocks its stream until the gate is opened. */
+/* A gate: a host function that blocks its stream until the test opens the
+ * gate. */
 typedef struct gate {
   atomic_bool reached, open;
 } gate;
@@ -46,7 +47,7 @@ static inline void count_fn(void *user)
   atomic_fetch_add((atomic_int *)user, 1);
 }
 
-/* Work that fails with a given code. */
+/* Stream work that fails with a given result code. */
 typedef struct failing {
   kiln__cpu_work base;
   CUresult rc;
@@ -100,7 +101,8 @@ static inline CUevent make_event(void)
   return e;
 }
 
-/* A host function that records when it ran, by a shared clock, and how often. */
+/* A host function that records the time of its last run on a shared clock and
+ * the number of its runs. */
 typedef struct visit {
   atomic_int *clock;
   int at, times;

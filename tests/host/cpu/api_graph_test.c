@@ -1,5 +1,5 @@
-/* api_graph_test.c -- graphs of the CPU device's driver: order, nodes, memory,
- * updates, user objects. */
+/* api_graph_test.c -- tests graphs of the CPU device's driver: execution order,
+ * nodes, memory, updates and user objects. */
 #include "api_fixture.h"
 #include "support.h"
 
@@ -14,7 +14,7 @@ static unsigned below(unsigned n)
   return (unsigned)(test_random(&seed) % n);
 }
 
-/* ---- Orders -------------------------------------------------------------- */
+/* ---- Execution order ----------------------------------------------------- */
 
 enum { MOST = 60 };
 
@@ -28,8 +28,8 @@ static CUgraphNode host_node(CUgraph g, const CUgraphNode *after, size_t n,
   return node;
 }
 
-/* Random graphs without cycles. Each launch runs every node once, after all nodes
- * that it depends on. */
+/* Creates random acyclic graphs. Each launch has to run every node once, after
+ * all nodes on which the node depends. */
 START_TEST(random_graphs_run_in_order)
 {
   CUcontext c = make_context();
@@ -72,7 +72,7 @@ START_TEST(random_graphs_run_in_order)
     ok(cu(graphGetEdges)(g, NULL, NULL, &counted));
     ck_assert_uint_eq(counted, n_edges);
     x = instance(g);
-    ok(cu(graphDestroy)(g)); /* the executable graph is a copy */
+    ok(cu(graphDestroy)(g)); /* the executable graph is a copy of the graph */
     for (int launch = 1; launch <= 3; launch++) {
       ok(cu(graphLaunch)(x, s));
       ok(cu(streamSynchronize)(s));
@@ -171,7 +171,8 @@ START_TEST(graphs_answer_questions)
   is(cu(graphDestroyNode)(n[1]), CUDA_ERROR_INVALID_VALUE);
   ok(cu(graphNodeGetDependencies)(n[3], NULL, &count));
   ck_assert_uint_eq(count, 1);
-  ok(cu(graphAddEmptyNode)(&n[1], g, &n[3], 1)); /* the list still has an end */
+  /* appending to the list of nodes still works */
+  ok(cu(graphAddEmptyNode)(&n[1], g, &n[3], 1));
   ok(cu(graphGetNodes)(g, NULL, &count));
   ck_assert_uint_eq(count, 4);
   ok(cu(graphGetNodes)(clone, NULL, &count));
@@ -184,7 +185,7 @@ START_TEST(graphs_answer_questions)
 }
 END_TEST
 
-/* ---- What nodes do ------------------------------------------------------- */
+/* ---- Effects of nodes ---------------------------------------------------- */
 
 START_TEST(nodes_copy_fill_and_call)
 {
@@ -239,12 +240,12 @@ START_TEST(nodes_copy_fill_and_call)
   ck_assert_uint_eq(out[63], 7);
   ck_assert_int_eq(atomic_load(&n), 1);
 
-  f.value = 9; /* changes the graph's node only */
+  f.value = 9; /* changes only the node of the graph */
   ok(cu(graphMemsetNodeSetParams)(fill, &f));
   ok(cu(graphLaunch)(x, s));
   ok(cu(streamSynchronize)(s));
   ck_assert_uint_eq(out[5], 7);
-  f.value = 11; /* changes the executable graph only */
+  f.value = 11; /* changes only the executable graph */
   ok(cu(graphExecMemsetNodeSetParams)(x, fill, &f, c));
   ok(cu(graphLaunch)(x, s));
   ok(cu(streamSynchronize)(s));
@@ -259,7 +260,7 @@ START_TEST(nodes_copy_fill_and_call)
   ok(cu(streamSynchronize)(s));
   ck_assert_uint_eq(out[5], 0);
   is(cu(graphNodeSetEnabled)(x, call, 0), CUDA_ERROR_INVALID_VALUE);
-  f.dst = p + 4; /* beyond the end */
+  f.dst = p + 4; /* one element beyond the end */
   is(cu(graphExecMemsetNodeSetParams)(x, fill, &f, c),
      CUDA_ERROR_INVALID_VALUE);
   is(cu(graphAddMemsetNode)(&fill, g, NULL, 0, &f, c),
@@ -284,7 +285,8 @@ START_TEST(child_graphs_are_copies)
   ok(cu(graphCreate)(&child, 0));
   host_node(child, NULL, 0, count_fn, &a);
   ok(cu(graphAddChildGraphNode)(&node, g, NULL, 0, child));
-  host_node(child, NULL, 0, count_fn, &a); /* after the copy was made */
+  /* this node is added after the copy was made */
+  host_node(child, NULL, 0, count_fn, &a);
   ok(cu(graphDestroy)(child));
   ok(cu(graphChildGraphNodeGetGraph)(node, &inside));
   is(cu(graphDestroy)(inside), CUDA_ERROR_INVALID_VALUE);
@@ -374,7 +376,7 @@ START_TEST(launches_of_one_executable_do_not_overlap)
   gate_wait(&g);
   is(cu(streamQuery)(s[3]), CUDA_ERROR_NOT_READY);
   ck_assert_int_eq(atomic_load(&n), 0);
-  ok(cu(graphExecDestroy)(x)); /* while it runs */
+  ok(cu(graphExecDestroy)(x)); /* destroys the executable graph while it runs */
   ok(cu(graphDestroy)(graph));
   atomic_store(&g.open, true);
   ok(cu(ctxSynchronize)());
@@ -413,7 +415,8 @@ START_TEST(memory_of_graphs)
   ok(cu(streamSynchronize)(s));
   ok(cu(memcpyDtoH)(&byte, p.dptr + 399, 1));
   ck_assert_uint_eq(byte, 3);
-  is(cu(graphLaunch)(x, s), CUDA_ERROR_INVALID_VALUE); /* not freed yet */
+  /* the allocation has not been freed yet */
+  is(cu(graphLaunch)(x, s), CUDA_ERROR_INVALID_VALUE);
   ok(cu(memFreeAsync)(p.dptr, s));
   ok(cu(graphLaunch)(x, s));
   ok(cu(memFree)(p.dptr));
@@ -463,7 +466,7 @@ START_TEST(an_executable_is_updated_from_a_graph)
   is(cu(graphExecUpdate)(x, g[2], &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
   ck_assert_int_eq(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
   ck_assert_ptr_nonnull(info.errorNode);
-  ok(cu(graphDestroy)(g[1])); /* the executable graph keeps its work */
+  ok(cu(graphDestroy)(g[1])); /* the executable graph keeps its nodes */
   ok(cu(graphLaunch)(x, NULL));
   ok(cu(ctxSynchronize)());
   ck_assert_int_eq(atomic_load(&n[1]), 2);
@@ -489,7 +492,8 @@ static void count_free(kiln__cpu_work *work)
   free(work);
 }
 
-/* Work that other files enqueue is captured, run several times, freed once. */
+/* Captures work that other files enqueue, runs it several times, and checks
+ * that it is freed once. */
 START_TEST(captured_work_is_freed_once)
 {
   CUcontext c = make_context();
@@ -550,7 +554,7 @@ START_TEST(user_objects_live_as_long_as_graphs)
 }
 END_TEST
 
-/* ---- Misuse -------------------------------------------------------------- */
+/* ---- Wrong uses ---------------------------------------------------------- */
 
 START_TEST(what_is_no_graph_is_refused)
 {
@@ -571,7 +575,8 @@ START_TEST(what_is_no_graph_is_refused)
   is(cu(graphCreate)(NULL, 0), bad);
   ok(cu(graphAddEmptyNode)(&a, g, NULL, 0));
   ok(cu(graphAddEmptyNode)(&b, h, NULL, 0));
-  is(cu(graphAddEmptyNode)(&b, h, &a, 1), bad); /* of another graph */
+  /* the node belongs to another graph */
+  is(cu(graphAddEmptyNode)(&b, h, &a, 1), bad);
   is(cu(graphAddEmptyNode)(&b, h, NULL, 1), bad);
   is(cu(graphAddEmptyNode)(NULL, h, NULL, 0), bad);
   twice[0] = twice[1] = a;
@@ -622,7 +627,8 @@ START_TEST(a_failing_node_ends_the_launch)
   x = instance(g);
   ok(cu(graphLaunch)(x, s));
   is(cu(streamSynchronize)(s), CUDA_ERROR_MISALIGNED_ADDRESS);
-  is(cu(eventSynchronize)(e), CUDA_ERROR_MISALIGNED_ADDRESS); /* no hang */
+  /* the call must not hang */
+  is(cu(eventSynchronize)(e), CUDA_ERROR_MISALIGNED_ADDRESS);
   ck_assert_int_eq(atomic_load(&n), 0);
   ok(cu(graphExecDestroy)(x));
   ok(cu(graphDestroy)(g));

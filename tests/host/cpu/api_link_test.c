@@ -1,5 +1,5 @@
-/* api_link_test.c -- libraries, links and relocatable code of the CPU device's
- * driver. */
+/* api_link_test.c -- tests libraries, linking and relocatable code in the CPU
+ * device's driver. */
 #include "api_module_fixture.h"
 
 /* ---- Libraries ----------------------------------------------------------- */
@@ -37,7 +37,7 @@ START_TEST(libraries_load_into_each_context)
   ok(kiln__cpu_kernelGetParamInfo(kernel, 1, &offset, &size));
   ck_assert(offset == 8 && size == 4);
 
-  /* Set before it is loaded anywhere. */
+  /* The attribute is set before the library is loaded in any context. */
   ok(kiln__cpu_kernelSetAttribute(
       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 90000, kernel, 0));
   ok(kiln__cpu_kernelGetAttribute(
@@ -51,7 +51,7 @@ START_TEST(libraries_load_into_each_context)
   ok(kiln__cpu_libraryGetModule(&m, library));
   is(kiln__cpu_moduleUnload(m), CUDA_ERROR_INVALID_HANDLE);
 
-  /* A CUkernel is accepted in place of a CUfunction. */
+  /* A CUkernel is accepted instead of a CUfunction. */
   out = one = memory_of(16);
   ok(launch((CUfunction)(void *)kernel, 1, 4, args));
   ok(kiln__cpu_memcpyDtoH(got, one, sizeof got));
@@ -101,7 +101,7 @@ START_TEST(libraries_have_globals)
 }
 END_TEST
 
-/* ---- Links --------------------------------------------------------------- */
+/* ---- Linking ------------------------------------------------------------- */
 
 static const char caller_ptx[] =
     HEAD ".extern .func (.param .b32 r) twice(.param .b32 x);\n"
@@ -134,7 +134,8 @@ static CUresult add_text(CUlinkState state, const char *ptx)
                                strlen(ptx) + 1, "part", 0, NULL, NULL);
 }
 
-/* A fat binary with one entry: `kind` 1 is PTX, 2 machine code. */
+/* Creates a fat binary with one entry. A `kind` of 1 is PTX; a `kind` of 2 is
+ * machine code. */
 static void make_fatbin(uint8_t *to, size_t capacity, uint16_t kind,
                         const char *payload)
 {
@@ -205,7 +206,7 @@ START_TEST(links_report_what_is_wrong)
      CUDA_ERROR_INVALID_VALUE);
   is(kiln__cpu_linkAddFile(state, CU_JIT_INPUT_PTX, "/no/such", 0, NULL, NULL),
      CUDA_ERROR_FILE_NOT_FOUND);
-  /* No text defines `twice`. */
+  /* No PTX source defines `twice`. */
   ok(add_text(state, caller_ptx));
   ck_assert_int_ne(kiln__cpu_linkComplete(state, &image, &size), CUDA_SUCCESS);
   ck_assert_msg(strstr(log, "twice") != NULL || strstr(log, "offset") != NULL,
@@ -214,7 +215,8 @@ START_TEST(links_report_what_is_wrong)
 }
 END_TEST
 
-/* A library of objects, by file and by data: the driver's codes of an H200. */
+/* Adds a library of object files by file name and from memory. The expected
+ * result codes were recorded on an H200. */
 START_TEST(libraries_are_refused_as_input)
 {
   static const char archive[] = "!<arch>\nand nothing that is a member of it";
@@ -245,8 +247,9 @@ START_TEST(libraries_are_refused_as_input)
 }
 END_TEST
 
-/* What nvcc -rdc=true makes: a wrapper of version 2 with an empty fat binary and
- * a list of those of the objects, which have to be linked. */
+/* Imitates the output of nvcc -rdc=true: a wrapper of version 2 with an empty
+ * fat binary and a list of the fat binaries of the object files, which have to
+ * be linked. */
 START_TEST(relocatable_code_is_linked)
 {
   static const struct {

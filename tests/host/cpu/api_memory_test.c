@@ -1,5 +1,5 @@
-/* api_memory_test.c -- allocations, copies, fills and pools of the CPU device's
- * driver, compared with plain loops. */
+/* api_memory_test.c -- tests allocations, copies, fills and memory pools of the
+ * CPU device's driver against plain loops. */
 #include "api_fixture.h"
 #include "support.h"
 
@@ -50,7 +50,7 @@ START_TEST(bytes_are_counted)
   is(cu(memAlloc)(&p, 0), CUDA_ERROR_INVALID_VALUE);
   is(cu(memAlloc)(NULL, 16), CUDA_ERROR_INVALID_VALUE);
   is(cu(memGetInfo)(NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(memAlloc)(&p, 1000)); /* the context's end frees it */
+  ok(cu(memAlloc)(&p, 1000)); /* freed when the context is destroyed */
   ok(cu(ctxDestroy)(c));
   c = make_context();
   ok(cu(memGetInfo)(&unused, NULL));
@@ -92,7 +92,7 @@ START_TEST(ranges_and_alignment)
 }
 END_TEST
 
-/* As on GPUs, whose pages for large allocations have 2 MiB. */
+/* GPUs use 2 MiB pages for large allocations. */
 START_TEST(large_allocations_are_aligned_to_pages)
 {
   static const size_t sizes[] = {1 << 20, 1500000, (2 << 20) + 1, 33554433};
@@ -225,7 +225,8 @@ START_TEST(host_memory_has_its_own_address)
   is(cu(memHostRegister)(own, 0, 0), CUDA_ERROR_INVALID_VALUE);
   is(cu(memHostRegister)(own, 16, 4), CUDA_ERROR_NOT_SUPPORTED);
   ok(cu(memHostRegister)(own, 10000,
-                         0)); /* the end of the context unregisters it */
+                         /* destroying the context unregisters the memory */
+                         0));
   ok(cu(ctxDestroy)(c));
   memset(own, 1, 10000);
   free(own);
@@ -321,7 +322,7 @@ START_TEST(leaks_are_found_at_the_end)
 }
 END_TEST
 
-/* ---- Copies in a row ----------------------------------------------------- */
+/* ---- Contiguous copies --------------------------------------------------- */
 
 START_TEST(copies_in_all_directions)
 {
@@ -428,8 +429,9 @@ START_TEST(copies_beyond_the_end_write_nothing)
 }
 END_TEST
 
-/* A pageable source may change as soon as the call returns, though the copy is
- * still in its stream. A pageable target is complete when the call returns. */
+/* A pageable source may be modified as soon as the call returns, although the
+ * copy is still pending in its stream. A pageable destination is complete when
+ * the call returns. */
 START_TEST(pageable_memory_is_staged)
 {
   CUcontext c = make_context();
@@ -452,7 +454,8 @@ START_TEST(pageable_memory_is_staged)
 }
 END_TEST
 
-/* A synchronous copy runs in the legacy stream, after all blocking streams. */
+/* A synchronous copy runs in the legacy stream, after the work of all blocking
+ * streams. */
 START_TEST(a_synchronous_copy_comes_after_blocking_streams)
 {
   CUcontext c = make_context();
@@ -474,10 +477,10 @@ START_TEST(a_synchronous_copy_comes_after_blocking_streams)
 }
 END_TEST
 
-/* ---- Boxes --------------------------------------------------------------- */
+/* ---- Two- and three-dimensional copies ----------------------------------- */
 
 /* One side of a copy: bytes in host, device or unified memory, and a plain copy
- * of what they should be. */
+ * of their expected values. */
 typedef struct box_side {
   int type;
   size_t pitch, rows, slices;
@@ -629,13 +632,13 @@ START_TEST(wrong_boxes)
   q.dstY = 0;
   q.dstMemoryType = 0;
   is(cu(memcpy2D)(&q), bad);
-  q.dstMemoryType = CU_MEMORYTYPE_ARRAY; /* no array */
+  q.dstMemoryType = CU_MEMORYTYPE_ARRAY; /* the array handle is missing */
   is(cu(memcpy2D)(&q), bad);
   q.dstMemoryType = CU_MEMORYTYPE_DEVICE;
   q.srcHost = NULL;
   is(cu(memcpy2D)(&q), bad);
   q.WidthInBytes = 0;
-  ok(cu(memcpy2D)(&q)); /* nothing to do */
+  ok(cu(memcpy2D)(&q)); /* the size is zero, so there is nothing to copy */
   q.WidthInBytes = SIZE_MAX;
   is(cu(memcpy2D)(&q), bad);
   is(cu(memcpy2D)(NULL), bad);
@@ -766,7 +769,7 @@ START_TEST(fills_against_loops)
 }
 END_TEST
 
-/* ---- Pools --------------------------------------------------------------- */
+/* ---- Memory pools -------------------------------------------------------- */
 
 static uint64_t number(CUmemoryPool pool, CUmemPool_attribute a)
 {
@@ -812,7 +815,7 @@ START_TEST(pools_count_what_they_hold)
   ck_assert_uint_eq(number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 500);
   is(cu(memPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &zero),
      CUDA_ERROR_INVALID_VALUE);
-  ok(cu(memFree)(q)); /* of a pool, synchronously */
+  ok(cu(memFree)(q)); /* frees memory of a pool synchronously */
 
   ok(cu(memPoolCreate)(&own, &props));
   ok(cu(memAllocFromPoolAsync)(&p, 6000, own, s));
@@ -821,7 +824,7 @@ START_TEST(pools_count_what_they_hold)
   ok(cu(memAllocAsync)(&q, 100, s));
   ck_assert_uint_eq(number(own, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 6100);
   is(cu(memPoolDestroy)(pool), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(memPoolDestroy)(own)); /* its allocations stay */
+  ok(cu(memPoolDestroy)(own)); /* allocations of a destroyed pool stay valid */
   is(cu(memPoolDestroy)(own), CUDA_ERROR_INVALID_VALUE);
   ok(cu(deviceGetMemPool)(&of, 0));
   ck_assert_ptr_eq(of, pool);
@@ -846,8 +849,10 @@ START_TEST(a_free_waits_in_its_stream)
   ok(cu(memAllocAsync)(&p, 4, s));
   ok(cu(launchHostFunc)(s, gate_fn, &g));
   ok(cu(memFreeAsync)(p, s));
-  is(cu(memFree)(p), CUDA_ERROR_INVALID_VALUE); /* freed already */
-  ok(cu(memsetD32)(p, 17, 1)); /* its bytes stay until the free runs */
+  /* the memory has already been freed */
+  is(cu(memFree)(p), CUDA_ERROR_INVALID_VALUE);
+  /* the bytes remain valid until the free operation runs */
+  ok(cu(memsetD32)(p, 17, 1));
   ok(cu(memcpyDtoH)(&value, p, 4));
   ck_assert_uint_eq(value, 17);
   atomic_store(&g.open, true);

@@ -1,5 +1,6 @@
-/* api_module_fixture.h -- shared by the tests that load PTX through the CPU
- * device's driver: a context, and short forms of load, look up and launch. */
+/* api_module_fixture.h -- helpers for the tests that load PTX through the CPU
+ * device's driver: a context, and short functions that load modules, look up
+ * functions and launch kernels. */
 #ifndef CPU_API_MODULE_FIXTURE_H
 #define CPU_API_MODULE_FIXTURE_H
 
@@ -72,7 +73,7 @@ static inline int attribute(CUfunction f, CUfunction_attribute which)
   return value;
 }
 
-/* Stores its thread's number + `add` in out[thread]. */
+/* A kernel that stores (thread number + `add`) in out[thread]. */
 static const char number_ptx[] =
     HEAD ".visible .entry number(.param .u64 out, .param .u32 add)\n"
          "{\n"

@@ -1,5 +1,5 @@
-/* api_modules_test.c -- modules, functions and launches of the CPU
- * device's driver: what they do, and the code of each wrong use. */
+/* api_modules_test.c -- tests modules, functions and launches of the CPU
+ * device's driver: their effects, and the result code of each wrong use. */
 #include "api_module_fixture.h"
 
 /* ---- Loading ------------------------------------------------------------- */
@@ -7,7 +7,7 @@
 static const struct {
   const char *image;
   CUresult rc;
-  const char *log; /* part of the error log */
+  const char *log; /* expected part of the error log */
 } loads[] = {
     {number_ptx, CUDA_SUCCESS, ""},
     {HEAD ".visible .entry k() { ret; }", CUDA_SUCCESS, ""},
@@ -51,7 +51,7 @@ START_TEST(loading_reports_what_is_wrong)
   if (m != NULL)
     ok(kiln__cpu_moduleUnload(m));
 
-  /* A small buffer is filled and ends in a NUL. */
+  /* A log that exceeds the buffer is truncated and NUL-terminated. */
   memset(log, '#', sizeof log);
   values[0] = log;
   values[1] = (void *)10;
@@ -161,7 +161,7 @@ START_TEST(variables_hold_what_they_begin_with)
   ck_assert_uint_eq(number, 9);
   ck_assert_uint_eq(global(m, "wide", 64) % 64, 0);
 
-  /* Each module has variables of its own. */
+  /* Each module has its own variables. */
   ck_assert_uint_ne(global(other, "number", 4), at);
   ok(launch(function(other, "bump"), 1, 1, NULL));
   ok(kiln__cpu_ctxSynchronize());
@@ -176,14 +176,14 @@ START_TEST(variables_hold_what_they_begin_with)
      CUDA_ERROR_INVALID_VALUE);
   ok(kiln__cpu_moduleGetGlobal(NULL, &n, m, "number"));
   ok(kiln__cpu_moduleUnload(m));
-  /* Its memory is freed with it. */
+  /* The memory of a variable is freed with its module. */
   is(kiln__cpu_memcpyDtoH(&number, at, 4), CUDA_ERROR_INVALID_VALUE);
   ok(kiln__cpu_moduleUnload(other));
 }
 END_TEST
 
-/* Variables take device memory as allocations do: charged when the module is
- * loaded, given back when it is unloaded. */
+/* Variables use device memory as allocations do. The memory is charged to the
+ * device when the module is loaded and released when the module is unloaded. */
 START_TEST(variables_are_charged_to_the_device)
 {
   const uint64_t sizes[] = {1 << 20, 20000000000, UINT64_C(1) << 40};
@@ -302,8 +302,8 @@ START_TEST(arguments_are_taken_at_the_launch)
 
   for (add = 1; add < 20; add++)
     ok(launch(f, 2, 32, args));
-  add = 1000;                    /* after the launch has copied it */
-  ok(kiln__cpu_moduleUnload(m)); /* the launch in flight continues */
+  add = 1000; /* the launch has already copied the parameter */
+  ok(kiln__cpu_moduleUnload(m)); /* the running launch continues */
   ok(kiln__cpu_memcpyDtoH(got, out, sizeof got));
   for (uint32_t i = 0; i < 64; i++)
     ck_assert_uint_eq(got[i], i + 19);
@@ -454,7 +454,8 @@ START_TEST(launches_are_checked)
                             shapes[_i].bx, shapes[_i].by, shapes[_i].bz,
                             shapes[_i].smem, NULL, NULL, NULL),
      shapes[_i].rc);
-  ok(kiln__cpu_ctxSynchronize()); /* refused launches do not break the context */
+  /* a rejected launch does not invalidate the context */
+  ok(kiln__cpu_ctxSynchronize());
 }
 END_TEST
 
@@ -516,7 +517,7 @@ START_TEST(clusters_are_checked)
   ck_assert_int_eq(n, 32 * KILN__SM_COUNT / 2);
   ok(kiln__cpu_occupancyMaxPotentialClusterSize(&n, f, &c));
   ck_assert_int_eq(n, 8);
-  c.gridDimX = 9; /* not a multiple */
+  c.gridDimX = 9; /* the grid size is not a multiple of the cluster size */
   is(kiln__cpu_launchKernelEx(&c, f, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
   c.gridDimX = 16;
   a[0].value.clusterDim.x = 16;
@@ -554,7 +555,8 @@ START_TEST(block_sizes_are_searched)
   ok(kiln__cpu_occupancyMaxPotentialBlockSize(&grid, &block, bounded, NULL, 0,
                                               0));
   ck_assert_int_eq(block, 256);
-  /* 200 bytes per thread: as many as fit the SM's 228 KiB, less 1 KiB per block. */
+  /* Each thread needs 200 bytes. The block size is limited by the 228 KiB of
+   * shared memory per SM, less 1 KiB per block. */
   ok(kiln__cpu_occupancyMaxPotentialBlockSize(&grid, &block, f,
                                               two_bytes_a_thread, 0, 0));
   ok(kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessor(
@@ -603,7 +605,8 @@ START_TEST(faults_become_results)
   f = function(load(ptx), "broken");
   ok(launch(f, 1, 32, NULL));
   is(kiln__cpu_ctxSynchronize(), faults[_i].rc);
-  is(launch(f, 1, 32, NULL), faults[_i].rc); /* the context is lost */
+  /* the fault has invalidated the context */
+  is(launch(f, 1, 32, NULL), faults[_i].rc);
   ck_kiln_ok(kiln_cpu_last_fault(fault, sizeof fault));
   ck_assert_msg(strstr(fault, "broken") != NULL, "%s", fault);
 }
@@ -636,7 +639,8 @@ static Suite *make_suite(void)
   tcase_add_test(t, block_sizes_are_searched);
   suite_add_tcase(s, t);
   t = tcase_create(
-      "faults"); /* a fault ends the context, so these have no fixture */
+      /* these tests have no fixture, because a fault invalidates the context */
+      "faults");
   tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, setup, NULL);
   LOOP(faults_become_results, faults);

@@ -1,5 +1,6 @@
-/* api_settings_test.c -- the CPU device's settings, what it keeps for reports,
- * occupancy of every architecture, functions by name and version. */
+/* api_settings_test.c -- tests the settings of the CPU device, the data that it
+ * keeps for reports, the occupancy of every architecture, and functions by name
+ * and version. */
 #include "support.h"
 
 #include "cpu/api/missing.h"
@@ -111,7 +112,7 @@ START_TEST(settings_are_fixed_under_a_context)
   int value = 0;
 
   ck_kiln_ok(kiln_cpu_configure(&o));
-  isa[0] = 'x'; /* copied */
+  isa[0] = 'x'; /* the setting was copied */
   ck_assert_int_eq(d->init(0), CUDA_SUCCESS);
   ck_assert_int_eq(d->ctxCreate(&context, 0, 0), CUDA_SUCCESS);
   ck_assert_int_eq(d->deviceGetAttribute(
@@ -119,7 +120,7 @@ START_TEST(settings_are_fixed_under_a_context)
                    CUDA_SUCCESS);
   ck_assert_int_eq(value, 7);
   o.isa = "base";
-  o.seed = 3; /* from the next launch on */
+  o.seed = 3; /* takes effect with the next launch */
   ck_kiln_ok(kiln_cpu_configure(&o));
   o.arch = 80;
   ck_kiln_is(kiln_cpu_configure(&o), KILN_EUNSUPPORTED);
@@ -144,7 +145,7 @@ START_TEST(the_table_is_complete)
 }
 END_TEST
 
-/* ---- What is kept -------------------------------------------------------- */
+/* ---- Data kept for reports ----------------------------------------------- */
 
 typedef struct seen {
   int n;
@@ -180,10 +181,11 @@ START_TEST(findings_are_kept_until_taken)
   seen s = {0};
 
   kiln__cpu_keep_finding(NULL, &f);
-  kernel[0] = 'x'; /* texts are copied */
+  kernel[0] = 'x'; /* the strings were copied */
   text[0] = 'T';
   kernel[0] = 'k';
-  kiln__cpu_keep_finding(NULL, &f); /* an equal finding raises the count */
+  /* a second equal finding increments the count */
+  kiln__cpu_keep_finding(NULL, &f);
   f.ptx_line = 31;
   kiln__cpu_keep_finding(NULL, &f);
   f.other = NULL;
@@ -260,7 +262,7 @@ START_TEST(names_stay)
 }
 END_TEST
 
-/* ---- Occupancy: against the library's own calculator --------------------- */
+/* ---- Occupancy, compared with the calculator of the library -------------- */
 
 static const int occupancy_archs[] = {30, 35, 37, 50, 52, 60, 61,  62,  70,
                                       75, 80, 86, 87, 89, 90, 100, 103, 120};
@@ -279,7 +281,7 @@ START_TEST(occupancy_agrees_with_the_calculator)
   for (int block = 1; block <= 1024; block += block < 34 ? 1 : 31) {
     for (unsigned regs = 8; regs <= 255; regs += 13) {
       for (uint32_t smem = 0; smem < 240 * 1024; smem += 7777) {
-        /* With this block size the cap on registers has no effect. */
+        /* With this block size, the register limit has no effect. */
         const kiln__cpu_code code = {
             .registers = regs, .max_threads = 1, .static_shared = smem / 3};
         kiln_occupancy_result r;
@@ -330,8 +332,9 @@ static const char *const own_bases[] = {
 #include "cpu/api/entry_points.def"
 };
 
-/* The name that cuGetProcAddress takes for `symbol`. @return 2, the flag for the
- * per-thread default stream, if the symbol is such a form; else 0. */
+/* Computes the name that cuGetProcAddress takes for `symbol`. Returns 2, the
+ * flag for the per-thread default stream, if the symbol is a per-thread form,
+ * and 0 otherwise. */
 static uint64_t base_of(const char *symbol, char *base, size_t size)
 {
   const char *form = strstr(symbol, "_pt");
@@ -477,7 +480,7 @@ START_TEST(unsupported_functions_are_counted)
                    CUDA_ERROR_NOT_SUPPORTED);
   n_missing = 0;
   kiln__cpu_each_missing(note_missing, NULL);
-  ck_assert_uint_eq(n_missing, 1); /* the call before cuInit does not count */
+  ck_assert_uint_eq(n_missing, 1); /* a call before cuInit does not count */
 }
 END_TEST
 

@@ -1,5 +1,5 @@
-/* api_streams_test.c -- streams, events, host functions and failures of the CPU
- * device's driver, without kernels. */
+/* api_streams_test.c -- tests streams, events, host functions and failures of
+ * the CPU device's driver, without kernels. */
 #include "api_fixture.h"
 #include "support.h"
 
@@ -10,7 +10,7 @@
 
 static uint64_t seed = 1;
 
-/* ---- Order --------------------------------------------------------------- */
+/* ---- Order of operations ------------------------------------------------- */
 
 typedef struct in_order {
   int *list, *n, value;
@@ -48,7 +48,7 @@ static void meet_fn(void *user)
   pthread_barrier_wait(user);
 }
 
-/* Ends only if two streams run concurrently. */
+/* This test terminates only if two streams run concurrently. */
 START_TEST(streams_overlap)
 {
   enum { N = 8 };
@@ -103,7 +103,7 @@ START_TEST(the_legacy_stream_waits_and_holds_up)
 END_TEST
 
 /* Random programs of streams and events. The rules of streams are recorded as
- * pairs: this operation has to end before that one begins. */
+ * pairs: the first operation has to end before the second operation begins. */
 enum { N_OPS = 300, N_STREAMS = 6 };
 
 typedef struct op {
@@ -122,7 +122,8 @@ static void op_fn(void *user)
   o->end = atomic_fetch_add(o->clock, 1);
 }
 
-/* A set of operations is an array of flags: what an operation comes after. */
+/* A set of operations is an array of flags. The set contains the operations
+ * that have to end first. */
 static void or_into(bool *to, const bool *from)
 {
   for (int i = 0; i < N_OPS; i++)
@@ -131,7 +132,8 @@ static void or_into(bool *to, const bool *from)
 
 static void random_program(op *ops)
 {
-  static bool tail[N_STREAMS][N_OPS], mark[4][N_OPS]; /* stream 0: legacy */
+  /* stream 0 is the legacy stream */
+  static bool tail[N_STREAMS][N_OPS], mark[4][N_OPS];
   bool recorded[4] = {false};
   CUstream s[N_STREAMS] = {NULL};
   CUevent e[4];
@@ -150,7 +152,7 @@ static void random_program(op *ops)
 
     ops[i].begin = -1;
     if (what == 1 && !recorded[v])
-      continue; /* no wait at all */
+      continue; /* a wait without an effect */
     if (k == 0) {
       for (int j = 1; j < 4; j++)
         or_into(tail[0], tail[j]);
@@ -233,7 +235,7 @@ START_TEST(events_measure_the_time_between_them)
   int ms = 30;
   float t;
 
-  ok(cu(eventQuery)(a)); /* never recorded */
+  ok(cu(eventQuery)(a)); /* an event that was never recorded */
   ok(cu(eventSynchronize)(a));
   is(cu(eventElapsedTime)(&t, a, b), CUDA_ERROR_INVALID_HANDLE);
   ok(cu(eventRecord)(a, s));
@@ -270,7 +272,8 @@ START_TEST(events_measure_the_time_between_them)
 }
 END_TEST
 
-/* A wait concerns the record before it, not later ones. */
+/* A wait refers to the most recent record before the wait, not to later
+ * records. */
 START_TEST(a_wait_is_for_the_record_before_it)
 {
   CUcontext c = make_context();
@@ -291,7 +294,7 @@ START_TEST(a_wait_is_for_the_record_before_it)
   ok(cu(streamSynchronize)(w));
   ck_assert_int_eq(atomic_load(&n), 1);
   is(cu(eventQuery)(e), CUDA_ERROR_NOT_READY);
-  ok(cu(eventDestroy)(e)); /* before it happens */
+  ok(cu(eventDestroy)(e)); /* destroys the event before it occurs */
   atomic_store(&h.open, true);
   ok(cu(ctxDestroy)(c));
 }
@@ -307,7 +310,8 @@ START_TEST(events_belong_to_their_context)
   t = make_stream(0);
   is(cu(eventRecord)(e, t), CUDA_ERROR_INVALID_HANDLE);
   ok(cu(eventRecord)(e, s));
-  ok(cu(streamWaitEvent)(t, e, 0)); /* waits may cross contexts */
+  /* a wait may refer to an event of another context */
+  ok(cu(streamWaitEvent)(t, e, 0));
   ok(cu(ctxDestroy)(c));
   is(cu(eventQuery)(e), CUDA_ERROR_INVALID_HANDLE);
   is(cu(streamQuery)(s), CUDA_ERROR_INVALID_HANDLE);
@@ -399,12 +403,13 @@ START_TEST(streams_wait_for_words_in_memory)
   is(cu(streamBatchMemOp)(a, 0, ops, 0), CUDA_ERROR_INVALID_VALUE);
   ops[0].operation = 99;
   is(cu(streamBatchMemOp)(a, 1, ops, 0), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(streamWaitValue32)(a, p, 77, CU_STREAM_WAIT_VALUE_EQ)); /* for ever */
-  ok(cu(ctxDestroy)(c)); /* ends nevertheless */
+  /* waits forever */
+  ok(cu(streamWaitValue32)(a, p, 77, CU_STREAM_WAIT_VALUE_EQ));
+  ok(cu(ctxDestroy)(c)); /* destroying the context ends the wait */
 }
 END_TEST
 
-/* ---- Failures stick ------------------------------------------------------ */
+/* ---- Sticky errors ------------------------------------------------------- */
 
 START_TEST(a_failed_kernel_sticks_to_its_context)
 {
@@ -432,7 +437,7 @@ START_TEST(a_failed_kernel_sticks_to_its_context)
   ok(cu(ctxGetCurrent)(&d));
   ck_assert_ptr_eq(c, d);
   ok(cu(ctxDestroy)(c));
-  d = make_context(); /* without the error */
+  d = make_context(); /* the new context does not have the error */
   ok(cu(memAlloc)(&p, 64));
   ok(cu(ctxDestroy)(d));
 }
@@ -629,7 +634,7 @@ static void *work(void *arg)
     for (int i = 0; i < 256; i++)
       host[i] = (uint32_t)(w->number * 1000000 + round * 1000 + i);
     ok(cu(memcpyHtoDAsync)(p, host, sizeof host, s));
-    memset(host, 0, sizeof host); /* pageable: was staged */
+    memset(host, 0, sizeof host); /* the pageable source was staged */
     ok(cu(memcpyDtoDAsync)(q, p, sizeof host, s));
     ok(cu(launchHostFunc)(s, count_fn, &n));
     ok(cu(eventRecord)(e, s));
@@ -680,7 +685,8 @@ static int child(CUstream s, CUdeviceptr p)
   CUcontext c;
   char byte;
 
-  alarm(10); /* ends a deadlock on a lock of the parent */
+  /* terminates the test if the child deadlocks on a lock of the parent */
+  alarm(10);
   return cu(init)(0) != CUDA_ERROR_NOT_INITIALIZED ||
          cu(deviceGetCount)(&n) != CUDA_ERROR_NOT_INITIALIZED ||
          cu(ctxGetCurrent)(&c) != CUDA_ERROR_NOT_INITIALIZED ||

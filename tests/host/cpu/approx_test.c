@@ -1,6 +1,6 @@
-/* approx_test.c -- the .approx and .full handlers of f32 and f64: over dense
- * samples they stay within the bounds of the PTX manual, and where the manual
- * tabulates results they are exact. */
+/* approx_test.c -- tests the .approx and .full handlers of f32 and f64. Over
+ * dense samples, the results have to stay within the error bounds of the PTX
+ * manual. Results that the manual tabulates have to be exact. */
 #include "soft.h"
 
 #include <math.h>
@@ -52,8 +52,9 @@ static long double reciprocal_root(long double x)
   return 1 / sqrtl(x);
 }
 
-/* The bound: |got - exact| <= absolute + relative * |exact|, for sources whose
- * magnitude lies in [first, last]; and the results of special sources. */
+/* The error bound of a function:
+ * |got - exact| <= absolute + relative * |exact| for sources whose magnitude is
+ * at most `last`. The of_... members are the results of special sources. */
 typedef struct function {
   const char *what;
   exact_function *exact;
@@ -74,7 +75,7 @@ static const function functions[] = {
 enum { N_FUNCTIONS = sizeof functions / sizeof *functions };
 
 typedef struct worst {
-  double error; /* in units of the bound */
+  double error; /* error divided by the error bound */
   uint32_t at, got;
   const char *isa;
 } worst;
@@ -84,8 +85,8 @@ static uint32_t flush32(bool ftz, uint32_t bits)
   return (uint32_t)(ftz ? soft_flush(&soft_f32, bits) : bits);
 }
 
-/* Beyond the range of the bound: the angle as GPUs compute it, in turns with 24
- * bits. */
+/* Returns the angle as GPUs compute it: in turns, with 24 bits. Used outside
+ * the range of the error bound. */
 static long double angle_of(float x)
 {
   const long double turns = (long double)x * 0x1.45f306p-3L;
@@ -96,7 +97,8 @@ static long double angle_of(float x)
          0x1.921fb54442d1846ap+2L;
 }
 
-/* Distance between `got` and the exact result, in units of the bound. */
+/* Returns the distance between `got` and the exact result, divided by the error
+ * bound. */
 static double error32(const function *f, bool ftz, uint32_t a, uint32_t got)
 {
   const uint32_t in = flush32(ftz, a);
@@ -155,8 +157,9 @@ static void run_warp(const cpu_case *c, const function *f, bool ftz,
   }
 }
 
-/* A sample of all exponents, and again of the range in which the bound holds,
- * with zeros and subnormals. Each is run by itself, because a warp with far
+/* Returns the i-th source of a sample. The sample covers all exponents, and
+ * once more the range in which the error bound holds, with zeros and
+ * subnormals. The two ranges run in separate warps, because a warp with large
  * values takes another path. */
 static uint32_t sample(const function *f, uint32_t i, uint32_t n)
 {
@@ -187,7 +190,8 @@ START_TEST(function_is_within_its_bound)
   snprintf(opcode, sizeof opcode, "%s.approx%s.f32", f->what,
            ftz ? ".ftz" : "");
   if (!cpu_case_find(&c, opcode)) {
-    ck_assert_str_eq(opcode, "tanh.approx.ftz.f32"); /* PTX has no such form */
+    /* PTX does not have this form */
+    ck_assert_str_eq(opcode, "tanh.approx.ftz.f32");
     return;
   }
   for (uint32_t i = 0; i < N; i += KILN__WARP) {
@@ -206,7 +210,7 @@ START_TEST(function_is_within_its_bound)
 }
 END_TEST
 
-/* ---- Partial masks, results over sources --------------------------------- */
+/* ---- Partial masks, and destinations that are also sources --------------- */
 
 static const function *current;
 static bool current_ftz;
@@ -214,7 +218,7 @@ static bool current_ftz;
 static void never(const kiln__cpu_insn *in, cpu_lane *l)
 {
   (void)in;
-  l->d = UINT64_MAX; /* `same` decides */
+  l->d = UINT64_MAX; /* the function `same` checks the result */
 }
 
 static bool same32(const kiln__cpu_insn *in, const cpu_lane *src,
@@ -249,8 +253,8 @@ END_TEST
 
 static bool full;
 
-/* Two units in the last place. div.approx treats reciprocals below 2^-126 as
- * 0. */
+/* Returns true if the quotient is within two units in the last place.
+ * div.approx treats reciprocals below 2^-126 as 0. */
 static bool same_quotient(const kiln__cpu_insn *in, const cpu_lane *src,
                           const cpu_lane *got, const cpu_lane *want)
 {
@@ -295,7 +299,7 @@ START_TEST(quotient_is_within_two_units)
 }
 END_TEST
 
-/* ---- f64: seeds of libdevice, rsqrt -------------------------------------- */
+/* ---- f64: reciprocal seeds of libdevice, rsqrt --------------------------- */
 
 static double seed_bound;
 static bool root, seeds;
@@ -320,11 +324,12 @@ static bool same64(const kiln__cpu_insn *in, const cpu_lane *src,
     return got->d == (seeds      ? UINT64_C(0x7fffffff00000000)
                       : isnan(x) ? src->a | UINT64_C(1) << 51
                                  : UINT64_C(0xfff8000000000000));
-  if (x == 0) /* also for 1 / sqrt(-0) */
+  if (x == 0) /* also holds for 1 / sqrt(-0) */
     return isinf(d) && (signbit(d) != 0) == (signbit(f64(used)) != 0);
   if (isinf(x))
     return d == 0 && (signbit(d) != 0) == (x < 0);
-  if (seeds && fabsl(exact) < 0x1p-1022L) /* flushed, or just above */
+  /* flushed to zero, or slightly above */
+  if (seeds && fabsl(exact) < 0x1p-1022L)
     return (d == 0 || fabs(d) == 0x1p-1022) && (signbit(d) != 0) == (exact < 0);
   if (fabsl(exact) > 0x1.fffffffffffffp+1023L)
     return isinf(d) && (signbit(d) != 0) == (exact < 0);
@@ -352,13 +357,14 @@ START_TEST(double_is_within_its_bound)
   seeds = cases[_i].seeds;
   lanes = soft_lanes(KILN__F64, KILN__NONE, KILN__NONE, 100000, &n);
   for (size_t i = 0; i < n; i += 2)
-    lanes[i].a &= INT64_MAX; /* mostly arguments that have a root */
+    /* mostly positive arguments, which have a square root */
+    lanes[i].a &= INT64_MAX;
   cpu_case_check(&c, lanes, n, never);
   free(lanes);
 }
 END_TEST
 
-/* ---- Nothing left out ---------------------------------------------------- */
+/* ---- Completeness -------------------------------------------------------- */
 
 START_TEST(every_approximate_row_was_run)
 {
@@ -381,7 +387,8 @@ static Suite *make(void)
   tcase_add_loop_test(t, function_keeps_to_its_lanes, 0, 2 * N_FUNCTIONS);
   tcase_add_loop_test(t, quotient_is_within_two_units, 0, 4);
   tcase_add_loop_test(t, double_is_within_its_bound, 0, 3);
-  tcase_add_test(t, every_approximate_row_was_run); /* has to run last */
+  /* this test has to run last */
+  tcase_add_test(t, every_approximate_row_was_run);
   suite_add_tcase(s, t);
   return s;
 }

@@ -1,5 +1,5 @@
-/* async_test.c -- asynchronous copies, barriers in shared memory (mbarrier),
- * and instructions that ask about addresses. */
+/* async_test.c -- tests asynchronous copies, barriers in shared memory
+ * (mbarrier), and instructions that query addresses. */
 #include "world.h"
 
 static world *w;
@@ -19,7 +19,7 @@ static void teardown(void)
   free(w);
 }
 
-/* Operands are slot numbers; -1: none. */
+/* Creates an instruction. Operands are slot numbers; -1 means no operand. */
 static kiln__cpu_insn make_insn(const char *opcode, int d, int a, int b, int c)
 {
   cpu_case k;
@@ -38,7 +38,7 @@ static void run(const kiln__cpu_isa *isa, const kiln__cpu_insn *in)
   world_run(w, isa, in, KILN__FAULT_NONE, 0, 0, "insn");
 }
 
-/* ---- Copies -------------------------------------------------------------- */
+/* ---- Asynchronous copies ------------------------------------------------- */
 
 enum { DESTINATION = 1, SOURCE = 2, SIZE = 3 };
 
@@ -93,7 +93,7 @@ START_TEST(copies_wait_for_their_wait)
       put_copy(i, 384 + i * 4, w->range[0].first + i * 4);
     run(isa, &copy);
     memcpy(w->frame_model, w->frame, WORLD_FRAME);
-    run(isa, &wait); /* not in a group yet */
+    run(isa, &wait); /* the copy is not in a group yet */
     memcpy(w->shared_model + 192, w->model[0] + 1064, 64);
     memcpy(w->shared_model + 320, w->model[0] + 2064, 64);
     world_compare(w, "without a group");
@@ -128,8 +128,8 @@ START_TEST(copies_read_as_much_as_they_say)
       const unsigned read = ignores     ? ignored ? 0 : 16
                             : size > 16 ? 16
                                         : (unsigned)size;
-      /* An address without memory is allowed where nothing is read; otherwise
-       * the last 33 bytes of range 2. */
+      /* A lane that reads nothing may use an address without memory. Otherwise
+       * the lane reads the last 33 bytes of range 2. */
       const uint64_t from = read == 0   ? 12345
                             : read == 1 ? w->range[2].first + 32
                                         : w->range[0].first + 16 * i;
@@ -179,7 +179,7 @@ START_TEST(copies_fault_when_asked_for)
 }
 END_TEST
 
-/* ---- Barriers ------------------------------------------------------------ */
+/* ---- Barriers in shared memory ------------------------------------------- */
 
 enum { AT = 1, COUNT = 2, STATE = 3, OVER = 4, TOKEN = 5 };
 
@@ -212,8 +212,8 @@ static void arrive(uint32_t mask)
   run(isa_now, &in);
 }
 
-/* Whether the phase of the state in STATE (lane 0) is over, tested by state and
- * by parity. */
+/* Returns true if the phase of the state in STATE (lane 0) has ended. Tests the
+ * phase by state and by parity. */
 static bool over(void)
 {
   const kiln__cpu_insn in = at_barrier(
@@ -278,17 +278,17 @@ START_TEST(who_drops_out_is_not_waited_for)
                1);
     ck_assert(!over());
     arrive(3);
-    ck_assert(over()); /* the state of lane 0 is of phase 0 */
+    ck_assert(over()); /* the state of lane 0 belongs to phase 0 */
     arrive(1);
     ck_assert(!over());
     arrive(2);
-    ck_assert(over()); /* two arrivals completed it */
+    ck_assert(over()); /* two arrivals have completed the phase */
     arrive(1);
     with_count("mbarrier_arrive_drop mbarrier.arrive_drop.shared.b64", STATE, 1,
                1);
     ck_assert(over());
     arrive(1);
-    ck_assert(over()); /* now one arrival completes it */
+    ck_assert(over()); /* now one arrival completes the phase */
   }
 }
 END_TEST
@@ -307,7 +307,7 @@ START_TEST(phases_wait_for_bytes)
       ck_assert(!over());
       with_count("mbarrier.complete_tx.shared::cta.b64", -1, 1, 40);
       ck_assert(over());
-      /* Bytes may arrive before they are expected. */
+      /* Bytes may arrive before the barrier expects them. */
       with_count("mbarrier.complete_tx.shared::cta.b64", -1, 1, 50);
       ck_assert(!parity(1));
       with_count("mbarrier_arrive_expect_tx "
@@ -377,7 +377,7 @@ START_TEST(spaces_are_told_apart)
       "isspacep.shared::cluster"};
   const struct {
     uint64_t address;
-    unsigned in; /* bit k: result for opcode[k] */
+    unsigned in; /* bit k is the expected result of opcode[k] */
   } cases[] = {{w->range[0].first, 1},
                {w->range[3].last - 1, 1},
                {12345, 1},

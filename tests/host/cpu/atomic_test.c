@@ -1,5 +1,6 @@
-/* atomic_test.c -- atom and red: each row against plain arithmetic, lane after
- * lane, and many threads on a few words. */
+/* atomic_test.c -- tests atom and red. Each row of ops.def is compared with
+ * plain arithmetic, lane by lane. Another test updates a few words from many
+ * threads. */
 #include "world.h"
 
 #include <math.h>
@@ -22,7 +23,7 @@ static void teardown(void)
   free(w);
 }
 
-/* ---- Floating point by way of double ------------------------------------- */
+/* ---- Floating point computed in double ----------------------------------- */
 
 static double value_of(uint32_t bits, int digits, int exponents)
 {
@@ -37,7 +38,7 @@ static double value_of(uint32_t bits, int digits, int exponents)
                         : ldexp(m + ldexp(1, digits), e - bias - digits));
 }
 
-/* Round to nearest, ties to even, by bisection. */
+/* Rounds a number to the nearest encoding, ties to even, by bisection. */
 static uint32_t bits_of(double x, int digits, int exponents)
 {
   const uint32_t sign = signbit(x) ? 1u << (digits + exponents) : 0;
@@ -59,7 +60,7 @@ static uint32_t bits_of(double x, int digits, int exponents)
       high = middle;
   }
   a = value_of(low, digits, exponents);
-  /* the first value that is too large counts as the next finite number would */
+  /* The first value that is too large is treated as the next finite number. */
   b = high == infinite ? 2 * value_of(high - 1, digits, exponents) -
                              value_of(high - 2, digits, exponents)
                        : value_of(high, digits, exponents);
@@ -117,7 +118,7 @@ enum {
 
 typedef struct shape {
   kiln__cpu_insn in;
-  /* slots that are read, and of vector atomics those that are written */
+  /* slots that are read, and slots that a vector atomic writes */
   int32_t vec[4], to[4];
   char name[160];
   const char *opcode;
@@ -143,7 +144,7 @@ static int64_t as_signed(uint64_t x, unsigned bytes)
   return (int64_t)(x << (64 - 8 * bytes)) >> (64 - 8 * bytes);
 }
 
-/* The new value of a word, from the text of the opcode. */
+/* Computes the new value of a word from the text of the opcode. */
 static uint64_t after(const shape *s, uint64_t old, uint64_t b, uint64_t c,
                       bool shared)
 {
@@ -261,7 +262,7 @@ static void model(const shape *s, const uint64_t *address, uint32_t mask)
   }
 }
 
-/* Number of lanes that share a word with another lane. */
+/* Returns the number of lanes that access the same word as another lane. */
 static unsigned crowd(const uint64_t *address, uint32_t mask, unsigned bytes)
 {
   const unsigned size = bytes < 4 ? 4 : bytes;
@@ -301,7 +302,7 @@ static void try(shape *s, unsigned pattern)
                 random_operand(s));
     if (s->in.c >= 0)
       world_put(w, s->in.c, s->bytes, i, random_operand(s));
-    /* Make half of the comparisons succeed. */
+    /* Makes half of the comparisons succeed. */
     if (s->in.c >= 0 && test_random(&w->seed) % 2 == 0 &&
         world_holds(w, space, i, address[i], s->bytes))
       world_put(w, s->in.b, s->bytes, i,
@@ -364,7 +365,8 @@ static void try_rows(const char *name, unsigned times)
 START_TEST(atoms_are_plain_operations_in_lane_order)
 {
   w->block.cluster = _i != 0 ? w->cluster : NULL;
-  if (_i == 0) { /* alone in its cluster, so that no neighbour can be named */
+  /* the cluster has one block, so no address refers to another block */
+  if (_i == 0) {
     w->block.cluster_size = 1;
     memset(w->other, 0, sizeof w->other);
     memset(w->other_model, 0, sizeof w->other_model);
@@ -380,7 +382,7 @@ START_TEST(reds_are_atoms_without_results)
 }
 END_TEST
 
-/* ---- Order --------------------------------------------------------------- */
+/* ---- Order of lanes ------------------------------------------------------ */
 
 START_TEST(a_seed_permutes_lanes)
 {
@@ -419,14 +421,14 @@ START_TEST(a_seed_permutes_lanes)
 }
 END_TEST
 
-/* ---- Threads ------------------------------------------------------------- */
+/* ---- Several host threads ------------------------------------------------ */
 
 enum { N_THREADS = 4, N_TIMES = 40000 };
 
 typedef struct hammer {
   pthread_t thread;
   pthread_barrier_t *start;
-  world *own; /* own warp and registers; the memory is shared */
+  world *own; /* private warp and registers; the memory is shared */
   const kiln__cpu_isa *isa;
   kiln__cpu_insn in;
   uint64_t sum; /* sum of the values that exchanges returned */
@@ -440,7 +442,8 @@ static void *strike(void *user)
   (void)pthread_barrier_wait(h->start);
   for (unsigned t = 0; t < N_TIMES; t++) {
     for (unsigned i = 0; i < 32; i++) {
-      /* All lanes use one word in every other round, else four. */
+      /* In every other round all lanes access one word; otherwise they access
+       * four words. */
       world_put(own, h->in.a, 8, i,
                 w->range[0].first + (t % 2 == 0 ? 0 : (i % 4) * 8));
       world_put(own, h->in.b, 8, i,
@@ -505,10 +508,12 @@ START_TEST(threads_lose_nothing)
                     rounds * (32 * 33 / 2));
   (void)strike_together(KILN__OP_red_add_f64, KILN__F64, 3);
   memcpy(real, w->range[0].host, sizeof real);
-  /* The bits of 1 to 32 as doubles: multiples of 2^-1074, so sums are exact. */
+  /* The bits of 1 to 32 as doubles are multiples of 2^-1074, so sums are
+   * exact. */
   ck_assert(real[0] + real[1] + real[2] + real[3] ==
             (double)(rounds * (32 * 33 / 2)) * 0x1p-1074);
-  /* Every value that was stored was either returned or is still there. */
+  /* Every stored value was either returned by an exchange or is still in
+   * memory. */
   sum = strike_together(KILN__OP_atom_exch, KILN__B64, 6);
   memcpy(word, w->range[0].host, sizeof word);
   sum += word[0] + word[1] + word[2] + word[3];

@@ -1,5 +1,5 @@
-/* bulk_test.c -- cp.async.bulk into shared memory, tracked by an mbarrier, and
- * back to global memory. */
+/* bulk_test.c -- tests cp.async.bulk to shared memory, tracked by an mbarrier,
+ * and back to global memory. */
 #include "cpu_ptx.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* call_test.c -- arguments and results of calls: in registers, as literals, as
- * structures, through addresses, in recursion. */
+/* call_test.c -- tests arguments and results of function calls: in registers,
+ * as literals, as structures, through function addresses, and in recursion. */
 #include "cpu_ptx.h"
 
 #include <stdint.h>
@@ -24,7 +24,7 @@ static const char text[] =
     ".reg .b64 at, off;\n.reg .b32 i1, v;\nld.param.b32 i1, [i];\n"
     "mov.b64 at, s;\nmul.wide.u32 off, i1, 4;\nadd.u64 at, at, off;\n"
     "ld.param.b32 v, [at];\nst.param.b32 [r], v;\nret;\n}\n"
-    /* recursion as deep as the argument, with a local variable per call */
+    /* recursion to the depth of the argument, with a local variable per call */
     ".func (.param .b32 r) down(.param .b32 n)\n{\n.reg .b32 x, y, z;\n"
     ".reg .pred p;\n.reg .b64 at;\n.local .align 4 .b8 keep[8];\n"
     ".param .b32 a1, r1;\n"
@@ -46,7 +46,7 @@ static const char text[] =
     "cvt.u64.u32 wide, id;\ncvt.u16.u32 h, id;\n"
     /* 0: registers to registers */
     "call (v), plain, (id, wide);\nst.global.b32 [o], v;\n"
-    /* 1: registers and a literal to memory */
+    /* 1: registers and a literal are copied to memory */
     "call (v), boxed, (id, wide, 3);\nst.global.b32 [o+4], v;\n"
     /* 2: memory to memory */
     "st.param.b32 [ra], id;\nst.param.b64 [rb], wide;\nst.param.b16 [rc], h;\n"
@@ -61,7 +61,8 @@ static const char text[] =
     "and.b32 w, id, 7;\nst.param.b32 [ra], w;\n"
     "call (rr), down, (ra);\nld.param.b32 v, [rr];\n"
     "st.global.b32 [o+16], v;\n"
-    /* 5: by address, another function for odd and even lanes */
+    /* 5: call through an address; odd and even lanes call different
+     * functions */
     "and.b32 w, id, 1;\nmul.wide.u32 off, w, 8;\nmov.u64 t, table;\n"
     "add.u64 t, t, off;\nld.global.u64 f, [t];\n"
     "st.param.b32 [ra], id;\nst.param.b64 [rb], 5;\nst.param.b16 [rc], 3;\n"

@@ -1,6 +1,7 @@
-/* code_test.c -- from PTX to code: the rows and their language, a correct and
- * an incorrect text per check, layout, calls, linking. What is accepted and
- * rejected is what ptxas accepts and rejects. */
+/* code_test.c -- tests the translation of PTX to code: the rows of ops.def and
+ * their pattern language, a correct and an incorrect statement for each check,
+ * layout, calls and linking. A statement has to be accepted if and only if
+ * ptxas accepts it. */
 #include "cpu_statements.h"
 #include "support.h"
 
@@ -41,7 +42,7 @@ static kiln_status load(const char *text)
 #define HEAD(version, target)                                                  \
   ".version " version "\n.target " target "\n.address_size 64\n"
 
-/* Loads one statement in the module that cpu_statements.c builds. */
+/* Loads one statement in the module that cpu_statements.c creates. */
 static kiln_status load_statement(const char *statement, unsigned version,
                                   unsigned target)
 {
@@ -160,7 +161,7 @@ static bool has_op(unsigned op)
   return false;
 }
 
-/* Statements that need more than themselves, or a target with a suffix. */
+/* Statements that depend on other statements, or on a target with a suffix. */
 static const char *statement_by_hand(unsigned op)
 {
   switch (op) {
@@ -173,7 +174,8 @@ static const char *statement_by_hand(unsigned op)
   }
 }
 
-/* Every row can be reached: some opcode of its pattern becomes it. */
+/* Checks that every row is reachable: at least one opcode of the row's pattern
+ * has to select the row. */
 START_TEST(every_row_is_reachable)
 {
   static const char *const others[] = {"setmaxnreg", "redux_f32",
@@ -186,7 +188,7 @@ START_TEST(every_row_is_reachable)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
       found |= strcmp(kiln__cpu_op_name[op], others[i]) == 0;
     if (op == KILN__OP_call)
-      continue; /* in the tests of calls */
+      continue; /* tested by the tests of calls */
     for (int i = 0; i < 60 && !found; i++) {
       char text[512];
       unsigned ptx = 0, sm = 0;
@@ -229,8 +231,8 @@ START_TEST(rows_for_suffixed_targets)
 }
 END_TEST
 
-/* A modifier that is named in a pattern means something, or is listed here as
- * one that may be without effect. */
+/* Checks that every modifier in a pattern has a meaning or is listed here as a
+ * modifier without effect. */
 START_TEST(modifiers_are_known_or_listed)
 {
   kiln__cpu_insn in = {0};
@@ -252,7 +254,7 @@ END_TEST
 
 /* ---- Checks -------------------------------------------------------------- */
 
-/* PTX 8.0, sm_90; registers as in cpu_statements.c. */
+/* Uses PTX 8.0, sm_90 and the registers of cpu_statements.c. */
 static const struct {
   const char *good, *bad;
 } checks[] = {
@@ -292,7 +294,7 @@ static const struct {
     {"mbarrier.test_wait.shared.b64 %p1, [%uw1], %ud1;",
      "mbarrier.test_wait.shared.b64 _, [%uw1], %ud1;"},
     {"setp.eq.f32 _, %f1, %f2;", "shfl.sync.up.b32 _, %bw2, 1, 0, -1;"},
-    /* registers against types */
+    /* register types that do not match the instruction type */
     {"add.s32 %sw1, %uw1, %bw1;", "add.s32 %sw1, %f1, %bw1;"},
     {"add.f32 %f1, %bw1, %f2;", "add.f32 %f1, %uw1, %f2;"},
     {"and.b32 %f1, %sw1, %bw2;", "and.b32 %bw1, %bd1, %bw2;"},
@@ -307,7 +309,7 @@ static const struct {
     {"mul.wide.u32 %ud1, %uw1, %uw2;", "mul.wide.u32 %uw1, %uw1, %uw2;"},
     {"add.s32 %sw1, %sw2, %sw3;", "add.s32 %sw1, -%sw2, %sw3;"},
     {"@%p1 add.s32 %sw1, %sw2, %sw3;", "@%bw1 add.s32 %sw1, %sw2, %sw3;"},
-    /* wider registers */
+    /* registers wider than the instruction type */
     {"ld.global.u8 %uw1, [%ud1];", "ld.global.u32 %us1, [%ud1];"},
     {"ld.global.b8 %f1, [%ud1];", "ld.global.u8 %f1, [%ud1];"},
     {"ld.global.f32 %bd1, [%ud1];", "ld.global.f32 %d1, [%ud1];"},
@@ -395,11 +397,11 @@ START_TEST(check)
 }
 END_TEST
 
-/* .version and .target */
+/* Minimum PTX version and target of a statement. */
 static const struct {
   const char *text;
-  unsigned version, target;         /* enough */
-  unsigned low_version, low_target; /* too low, one of the two */
+  unsigned version, target;         /* sufficient version and target */
+  unsigned low_version, low_target; /* insufficient version or target */
 } needs[] = {
     {"redux.sync.add.u32 %uw1, %uw2, -1;", 70, 80, 70, 75},
     {"ld.shared::cta.u32 %uw1, [%uw2];", 78, 80, 77, 80},
@@ -582,7 +584,7 @@ START_TEST(moves_of_addresses_and_clocks)
   ck_assert_uint_eq(insn(1)->op, KILN__OP_cvta);
   ck_assert_int_eq(insn(2)->a, insn(1)->d);
   in = only("and.pred %p1, %p2, !%p3;");
-  ck_assert_int_eq(insn(1)->b, insn(0)->d); /* not, then and */
+  ck_assert_int_eq(insn(1)->b, insn(0)->d); /* the `not` precedes the `and` */
 }
 END_TEST
 
@@ -610,7 +612,7 @@ START_TEST(branches_have_targets_and_joins)
   ck_assert((insn(4)->flags & KILN__JOIN) != 0);
   ck_assert_uint_eq(insn(4)->kind, KILN__KIND_EXIT);
   ck_assert_uint_eq(function("k")->lines[3].ptx, 11);
-  /* a statement that becomes two instructions */
+  /* A statement that is translated to two instructions. */
   ck_kiln_ok(load_statement("bra there;\nand.pred %p1, %p2, !%p3;\n"
                             "there: add.s32 %sw1, %sw1, 1;",
                             80, 90));
@@ -672,9 +674,10 @@ START_TEST(shared_memory_is_by_kernel)
 }
 END_TEST
 
-/* Limits that ptxas enforces, so that a driver refuses the module as well. */
+/* Limits that ptxas enforces. A driver also rejects such modules. */
 static const struct {
-  const char *version, *target, *body, *message; /* NULL: loads */
+  /* a NULL message means that the module loads */
+  const char *version, *target, *body, *message;
 } limits[] = {
     {"8.0", "sm_90",
      ".shared .b8 s[49152];\n.entry k() { .reg .b32 r; ld.shared.b32 r, [s]; }",
@@ -749,9 +752,10 @@ START_TEST(calls_copy_arguments_and_results)
   f = function("f");
   g = function("g");
   ck_assert_uint_eq(f->params[0].offset, 0);
-  ck_assert_uint_eq(f->params[1].offset, 16); /* may be accessed as vectors */
+  ck_assert_uint_eq(f->params[1].offset, 16); /* aligned for vector accesses */
   ck_assert_uint_eq(f->returns[0].offset, 40);
-  ck_assert_uint_eq(f->local_bytes, 96); /* 48 of formals, 40 of its own */
+  /* 48 bytes of parameters and 40 bytes of local variables */
+  ck_assert_uint_eq(f->local_bytes, 96);
   ck_assert_uint_eq(g->n_calls, 2);
   call = &g->calls[g->insns[0].imm];
   ck_assert_uint_eq(call->callee, f->number);
@@ -760,8 +764,8 @@ START_TEST(calls_copy_arguments_and_results)
   ck_assert_uint_eq(call->in[1].to, 16);
   ck_assert_uint_eq(call->in[1].size, 24);
   ck_assert_uint_eq(call->out[0].from, 40);
-  ck_assert_uint_ge(call->in[0].from, 48); /* after g's own formals */
-  /* the second call's arguments lie where the first one's were */
+  ck_assert_uint_ge(call->in[0].from, 48); /* after the parameters of g */
+  /* The second call reuses the argument memory of the first call. */
   ck_assert_uint_eq(g->calls[1].in[1].from, call->in[1].from);
   ck_assert_uint_eq(g->local_bytes, 96);
   ck_assert_uint_eq(f->insns[0].op, KILN__OP_ld_local_8);
@@ -774,7 +778,8 @@ START_TEST(calls_copy_arguments_and_results)
 }
 END_TEST
 
-/* An indirect call copies to where the callee lays out its own. */
+/* An indirect call copies its arguments to the offsets at which the callee
+ * expects its parameters. */
 START_TEST(indirect_calls_copy_to_the_same_places)
 {
   const kiln__cpu_code *k;
@@ -892,7 +897,7 @@ START_TEST(parts_find_each_other)
       PART ".visible .func f(.param .b32 a) { ret; }\n.func own() { trap; }\n"
            ".visible .global .u32 g = 7;\n"));
   k = function("k");
-  ck_assert_uint_eq(program->n_functions, 4); /* f once, own twice */
+  ck_assert_uint_eq(program->n_functions, 4); /* `f` once, `own` twice */
   ck_assert_uint_eq(program->n_globals, 1);
   ck_assert_uint_eq(program->globals[0].init_size, 4);
   ck_assert(!program->globals[0].external);
@@ -927,7 +932,7 @@ START_TEST(weak_common_and_double_definitions)
 }
 END_TEST
 
-/* The constants of all parts share one bank. */
+/* The constants of all linked modules share one bank. */
 START_TEST(constants_of_parts_add_up)
 {
   ck_kiln_ok(link_two(PART ".visible .const .b8 c[40000];",
@@ -938,7 +943,8 @@ START_TEST(constants_of_parts_add_up)
 }
 END_TEST
 
-/* A mov that splits a clock reads it with an instruction before. */
+/* A mov that splits a clock value is preceded by an instruction that reads the
+ * clock. */
 START_TEST(clocks_are_taken_apart)
 {
   const kiln__cpu_code *k;
@@ -994,7 +1000,8 @@ START_TEST(memory_may_run_out_anywhere)
 }
 END_TEST
 
-/* 100,000 instructions: long chains, loops, and many registers. */
+/* A module of 100,000 instructions with long chains, loops and many registers
+ * has to load quickly. */
 START_TEST(large_modules_load_quickly)
 {
   kiln_allocator a = {0};

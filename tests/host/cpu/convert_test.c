@@ -1,6 +1,6 @@
-/* convert_test.c -- conversions: every row of convert.def, in every build of
- * exec/ and with registers wider than the types, against references that round
- * by bisection in long double. */
+/* convert_test.c -- tests conversions: every row of convert.def, in every build
+ * of exec/, and with registers wider than the types. The reference rounds by
+ * bisection in long double. */
 #include "cpu_handler.h"
 #include "cpu_reference.h"
 
@@ -21,7 +21,7 @@ static long double whole(long double x, ref_round round)
   case REF_UP:
     return ceill(x);
   default:
-    return rintl(x); /* the processor rounds to nearest */
+    return rintl(x); /* the host processor rounds to nearest */
   }
 }
 
@@ -42,7 +42,7 @@ static uint64_t to_integer(const char *type, const char *from, long double x)
   return ref_cut(type, x <= (long double)low ? low : (ref_int)x);
 }
 
-/* Whether x is below 2^-126 when rounded to the 24 bits of an f32. */
+/* Returns true if x is below 2^-126 after rounding to the 24 bits of f32. */
 static bool is_tiny(long double x)
 {
   const uint64_t scaled =
@@ -67,8 +67,8 @@ static uint64_t to_float(const char *type, long double x, bool rounds_whole)
   return r;
 }
 
-/* A NaN converted from or to f64 keeps its sign and what fits of its payload,
- * and becomes quiet. */
+/* Returns the NaN of a conversion from or to f64. The NaN keeps its sign and
+ * the highest bits of its payload, and becomes quiet. */
 static uint64_t nan_to(const char *to, const char *from, uint64_t raw)
 {
   const ref_format *const f = ref_format_of(from), *const g = ref_format_of(to);
@@ -83,7 +83,8 @@ static uint64_t nan_to(const char *to, const char *from, uint64_t raw)
          fraction >> (64 - g->fraction_bits);
 }
 
-/* cvt.rna.tf32 rounds as an integer and only cuts special values. */
+/* Converts to tf32 with .rna, which rounds finite values as integers and only
+ * truncates special values. */
 static uint64_t to_tf32_away(uint64_t raw)
 {
   const bool special = (raw >> 23 & 255) == 255;
@@ -94,7 +95,7 @@ static uint64_t to_tf32_away(uint64_t raw)
   return r & 0xffffffff;
 }
 
-/* Whether a conversion copies the bits, so that it keeps a NaN. */
+/* Returns true if a conversion copies the bits, so that a NaN is preserved. */
 static bool only_moves(const char *to, const char *from)
 {
   const bool shifts =
@@ -150,7 +151,8 @@ static void ref_cvt(const kiln__cpu_insn *in, cpu_lane *l)
     l->d &= (UINT64_C(1) << width) - 1;
 }
 
-/* Turn "f16x2" into "f16". */
+/* Converts a packed type name to its element type, for example "f16x2" to
+ * "f16". */
 static void single(const char *t, char out[8])
 {
   snprintf(out, 8, "%.*s", (int)(strlen(t) - 2), t);
@@ -217,14 +219,15 @@ static void run(cpu_case *c, size_t n_random)
 
   lanes =
       cpu_lanes_make(c, a, b, c->c != 0 ? KILN__B32 : KILN__NONE, n_random, &n);
-  /* Bits above a narrow type must not matter. */
+  /* Bits above a narrow type must not affect the result. */
   for (size_t i = 0; i < n; i++)
     lanes[i].a |= a_bits < 64 ? lanes[i].e << a_bits : 0;
   cpu_case_check(c, lanes, n, reference_of());
   free(lanes);
 }
 
-/* Every register width that ptxas accepts: the width of the type or more. */
+/* Tests every register width that ptxas accepts: the width of the type or
+ * more. */
 static void run_widths(cpu_case *c)
 {
   static const uint8_t widths[] = {1, 2, 4, 8};
@@ -237,7 +240,7 @@ static void run_widths(cpu_case *c)
         continue;
       c->in.reg_bytes = widths[i];
       c->in.src_reg_bytes = widths[k];
-      /* An 8-bit register occupies a slot as a 16-bit one does. */
+      /* An 8-bit register occupies a slot like a 16-bit register. */
       c->d = widths[i] == 1 ? 2 : widths[i];
       c->a = widths[k] == 1 ? 2 : widths[k];
       run(c, 128);
@@ -279,7 +282,7 @@ START_TEST(rows_follow_the_reference)
 }
 END_TEST
 
-/* ---- Exhaustive ---------------------------------------------------------- */
+/* ---- Exhaustive tests ---------------------------------------------------- */
 
 static void check_values(const char *opcode, const cpu_lane *lanes, size_t n)
 {
@@ -311,8 +314,8 @@ START_TEST(all_values_of_16_bits)
 }
 END_TEST
 
-/* The value of each result, the midpoints between neighbours, and the values
- * next to those. */
+/* Creates the value of each result, the midpoints between consecutive results,
+ * and the values next to these midpoints. */
 static size_t boundaries(const char *type, uint64_t stride, cpu_lane *lanes)
 {
   size_t n = 0;
@@ -320,7 +323,8 @@ static size_t boundaries(const char *type, uint64_t stride, cpu_lane *lanes)
   for (uint64_t k = 0; k < 65536; k += stride) {
     const long double x = ref_decode(type, k, false);
     const long double y = ref_decode(type, k + ((k & 0x7fff) != 0x7fff), false);
-    /* The value above the largest one counts, too: overflow begins there. */
+    /* The value above the largest result is also tested, because overflow
+     * begins there. */
     const long double next =
         isinf(y) && !isinf(x) ? 2 * x - ref_decode(type, k - 1, false) : y;
     const long double middle = (x + next) / 2;
@@ -365,7 +369,7 @@ START_TEST(boundaries_of_16_bits)
 }
 END_TEST
 
-/* Packed forms round in code of their own. */
+/* Packed conversions have separate rounding code. */
 START_TEST(boundaries_of_packed_halves)
 {
   static const char *const types[] = {"f16", "bf16"};
@@ -387,8 +391,8 @@ START_TEST(boundaries_of_packed_halves)
 }
 END_TEST
 
-/* A double that misses a midpoint of two halves by its last bit: rounding twice
- * would give the wrong half. */
+/* Tests doubles that differ from a midpoint of two halves only in the last bit.
+ * Rounding such a double twice would give the wrong half. */
 START_TEST(doubles_round_once)
 {
   static const char *const opcodes[] = {"cvt.rn.f16.f64", "cvt.rn.bf16.f64"};

@@ -1,4 +1,5 @@
-/* demangle_test.c -- readable names of C++ kernels, as findings show them. */
+/* demangle_test.c -- tests the demangling of C++ kernel names, which findings
+ * show in readable form. */
 #include "support.h"
 
 #include "cpu/model/demangle.h"
@@ -26,9 +27,10 @@ static const struct {
     {"_Z3devIN2ns1PIJEEEEvT_", "dev<ns::P<>>"},
     {"_Z3devISt6vectorIiSaIiEEEvT_",
      "dev<std::vector<int, std::allocator<int>>>"},
-    {"_Z5applyILZ3incfEEvv", "_Z5applyILZ3incfEEvv"}, /* not a literal */
+    /* the template argument is not a literal */
+    {"_Z5applyILZ3incfEEvv", "_Z5applyILZ3incfEEvv"},
     {"_Z5applyIL_Z3incfEEvv", "apply<inc>"},
-    /* not supported: shown as they are */
+    /* unsupported names are returned unchanged */
     {"_Z5withfIXadL_Z2fniEEEvv", "_Z5withfIXadL_Z2fniEEEvv"},
     {"_Z", "_Z"},
     {"_Z9shorter", "_Z9shorter"},
@@ -44,8 +46,9 @@ START_TEST(names_are_readable)
 }
 END_TEST
 
-/* Names come from files: any text gives some text, and nothing is read past its
- * end (the copies are as long as the text, so that sanitizers see it). */
+/* Names come from files, so any input has to give some output. The function
+ * must not read beyond the end of the name. The copies have exact size, so that
+ * sanitizers detect such reads. */
 START_TEST(damaged_names_do_no_harm)
 {
   static const char characters[] = "_ZNIEJLSKPRX0129tanib";
@@ -57,7 +60,7 @@ START_TEST(damaged_names_do_no_harm)
     for (size_t k = 0; k < sizeof characters; k++) {
       char *const copy = strdup(name);
 
-      copy[at] = characters[k]; /* the last one cuts the name */
+      copy[at] = characters[k]; /* the last character truncates the name */
       kiln__cpu_demangle(copy, buf, sizeof buf);
       ck_assert_uint_lt(strlen(buf), sizeof buf);
       free(copy);

@@ -1,5 +1,6 @@
-/* fatbin_test.c -- images that programs give to cuModuleLoadData: PTX, fat
- * binaries in every compression, linked images, and invalid bytes. */
+/* fatbin_test.c -- tests the images that programs pass to cuModuleLoadData:
+ * PTX, fat binaries with every compression, linked images, and invalid
+ * bytes. */
 #include "support.h"
 
 #include "cpu/api/module/api_module.h"
@@ -24,8 +25,8 @@ static void teardown(void)
   ck_assert_int_eq(memory.live, 0);
 }
 
-/* Copies the bytes to the end of a heap block, so that a sanitizer reports a
- * read beyond them. */
+/* Copies the bytes to the end of a heap block, so that a sanitizer reports
+ * reads beyond the bytes. */
 static CUresult read_copy(kiln__cpu_image *out, const void *bytes, size_t size,
                           int arch)
 {
@@ -77,7 +78,7 @@ START_TEST(the_best_ptx_is_taken)
       read_copy(&image, picks[_i].bytes, picks[_i].size, picks[_i].arch);
 
   if (rc == CUDA_ERROR_NOT_SUPPORTED)
-    return; /* this build lacks LZ4 or zstd */
+    return; /* this build does not support LZ4 or zstd */
   ck_assert_msg(rc == picks[_i].rc, "%s for %d: %d: %s", picks[_i].what,
                 picks[_i].arch, rc, messages.data);
   if (rc != CUDA_SUCCESS) {
@@ -89,11 +90,11 @@ START_TEST(the_best_ptx_is_taken)
                 picks[_i].what, picks[_i].arch);
   ck_assert_ptr_nonnull(strstr(text_of(&image), picks[_i].entry));
   ck_assert_uint_eq(image.texts[0].size, strlen(text_of(&image)));
-  /* The text is complete. */
+  /* The PTX source is complete. */
   ck_assert_str_eq(strchr(text_of(&image), '}'), "}\n");
   kiln__cpu_image_free(&image);
 
-  /* The same without a size, as from cuModuleLoadData. */
+  /* Reads the same image without a size, as cuModuleLoadData does. */
   rc = kiln__cpu_image_read(&image, &memory.alloc, picks[_i].bytes, 0,
                             picks[_i].arch, &messages);
   ck_assert_int_eq(rc, CUDA_SUCCESS);
@@ -115,7 +116,7 @@ START_TEST(a_wrapper_is_looked_through)
       CUDA_SUCCESS);
   ck_assert_ptr_nonnull(strstr(text_of(&image), "k_d"));
   kiln__cpu_image_free(&image);
-  /* Not from a file, whose pointer would mean nothing. */
+  /* A wrapper from a file is rejected, because its pointer is meaningless. */
   ck_assert_int_eq(read_copy(&image, &wrapper, sizeof wrapper, 90),
                    CUDA_ERROR_INVALID_IMAGE);
   wrapper.data = "neither";
@@ -142,7 +143,7 @@ static const struct {
     {".version 8.8\n.target sm_100f\n", 103, CUDA_SUCCESS},
     {".version 8.8\n.target sm_103f\n", 100, CUDA_ERROR_NO_BINARY_FOR_GPU},
     {".version 8.8\n.target sm_100f\n", 120, CUDA_ERROR_NO_BINARY_FOR_GPU},
-    /* The parser reports what is wrong inside the text. */
+    /* The parser reports errors within the PTX source. */
     {".entry foo", 90, CUDA_SUCCESS},
     {".version", 90, CUDA_SUCCESS},
     {".version x.y\n.target\n", 90, CUDA_SUCCESS},
@@ -200,7 +201,7 @@ START_TEST(linked_images_come_back)
       ck_assert_str_eq(out.texts[i].data, parts[i]);
     kiln__cpu_image_free(&out);
   }
-  /* One of them is for later devices only. */
+  /* One of the linked images supports only later devices. */
   ck_assert_int_eq(kiln__cpu_image_read(&out, &memory.alloc, bytes.data,
                                         bytes.size, 80, &messages),
                    CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -214,7 +215,7 @@ START_TEST(linked_images_come_back)
 }
 END_TEST
 
-/* Truncated or changed bytes give an error code and no crash. */
+/* Truncated or modified bytes have to give an error code and no crash. */
 START_TEST(damage_is_survived)
 {
   static const struct {
@@ -252,7 +253,7 @@ START_TEST(machine_code_alone_is_refused)
   kiln__cpu_image image;
 
   memcpy(copy, fatbin_none, sizeof copy);
-  copy[16] = 2; /* kind: machine code */
+  copy[16] = 2; /* entry kind 2 is machine code */
   ck_assert_int_eq(read_copy(&image, copy, sizeof copy, 90),
                    CUDA_ERROR_NO_BINARY_FOR_GPU);
   ck_assert_ptr_nonnull(strstr(messages.data, "machine code"));

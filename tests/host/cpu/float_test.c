@@ -1,4 +1,5 @@
-/* float_test.c -- f32 and f64 handlers against arithmetic on integers. */
+/* float_test.c -- tests f32 and f64 handlers against floating-point arithmetic
+ * on integers. */
 #include "soft.h"
 
 #include <fenv.h>
@@ -11,8 +12,8 @@ static const soft_row rows[] = {
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
-/* The operation that the reference is asked for, so that names of handlers do
- * not matter to it. */
+/* The operation that the reference computes, so that the reference does not
+ * depend on the names of handlers. */
 static char what[16];
 static const soft_format *narrow, *wide;
 static bool pairs, three;
@@ -37,7 +38,8 @@ static uint64_t source(const kiln__cpu_insn *in, uint64_t bits)
   return (in->flags & KILN__FTZ) != 0 ? soft_flush(wide, bits) : bits;
 }
 
-/* An f32 NaN becomes canonical; an f64 NaN keeps its bits and becomes quiet. */
+/* Computes neg, abs and copysign. An f32 NaN becomes canonical; an f64 NaN
+ * keeps its bits and becomes quiet. */
 static void sign(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const uint64_t a = source(in, l->a);
@@ -52,7 +54,7 @@ static void sign(const kiln__cpu_insn *in, cpu_lane *l)
     l->d = a & (soft_sign(wide) - 1);
 }
 
-/* Whether a < b, with -0 < +0. Neither is a NaN. */
+/* Returns true if a < b, where -0 < +0. Neither operand is a NaN. */
 static bool less(uint64_t a, uint64_t b)
 {
   const bool a_minus = (a & soft_sign(wide)) != 0;
@@ -120,7 +122,7 @@ static cpu_reference *reference_of(const char *opcode)
               {"max", extreme},    {"testp", kind}};
 
   if (strstr(opcode, ".approx") != NULL || strstr(opcode, ".full") != NULL)
-    return NULL; /* tested by approx_test.c */
+    return NULL; /* approx_test.c tests these opcodes */
   soft_mnemonic(opcode, what);
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
     if (strcmp(list[i].what, what) == 0)
@@ -138,7 +140,7 @@ static kiln__cpu_ptx_type type_of(const char *operand)
                                         : KILN__F32;
 }
 
-/* Types of the sources, from the operands of the row. */
+/* Determines the types of the sources from the operands of the row. */
 static void types_of(const soft_row *row, const char *opcode,
                      kiln__cpu_ptx_type types[3])
 {
@@ -180,7 +182,7 @@ static void run_opcode(const soft_row *row, const char *opcode)
   magnitudes = strstr(opcode, ".abs") != NULL;
   three = reference == extreme && types[2] != KILN__NONE;
   if (three)
-    c.c = 4; /* the matcher chose the form with two sources */
+    c.c = 4; /* the pattern selected the form with two sources */
   lanes = soft_lanes(types[0], types[1], types[2], plain ? 100000 : 6000, &n);
   cpu_case_check(&c, lanes, n, reference);
   free(lanes);
@@ -195,7 +197,7 @@ START_TEST(row_is_as_computed_with_integers)
 }
 END_TEST
 
-/* A handler leaves the rounding mode of its caller as it was. */
+/* A handler must not change the rounding mode of its caller. */
 START_TEST(rounding_mode_of_the_caller_stays)
 {
   static const char *const opcodes[] = {"add.rp.f64", "fma.rz.f64",

@@ -1,7 +1,8 @@
-/* flow_programs_test.c -- random programs of nested loops, breaks, early exits,
- * jump tables and calls. Lock-step, independent lanes and every seed have to
- * leave the same memory as a plain interpreter of the syntax tree, thread by
- * thread. KILN_TEST_FLOW_PROGRAMS sets the number of programs (300). */
+/* flow_programs_test.c -- tests random programs of nested loops, breaks, early
+ * exits, jump tables and calls. A plain interpreter of the syntax tree runs
+ * each program thread by thread. Lock-step scheduling, independent thread
+ * scheduling and every seed have to leave the same memory.
+ * KILN_TEST_FLOW_PROGRAMS sets the number of programs; the default is 300. */
 #include "cpu_flow.h"
 #include "cpu_ptx.h"
 

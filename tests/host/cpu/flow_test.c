@@ -1,5 +1,6 @@
-/* flow_test.c -- control flow and register slots: joins against reachability
- * with a block removed, slots against a machine that never shares them. */
+/* flow_test.c -- tests control-flow analysis and register slots. Joins are
+ * compared with reachability after removal of a block. Slots are compared with
+ * a machine that never shares slots. */
 #include "support.h"
 
 #include "cpu/code/code_build.h"
@@ -48,7 +49,7 @@ static kiln__cpu_insn make(kiln__cpu_op op)
 
 enum { MOST = 24 };
 
-/* A graph of one-instruction blocks, by hand. */
+/* A graph of one-instruction blocks. */
 typedef struct graph {
   kiln__cpu_insn insns[MOST];
   kiln__cpu_place places[MOST];
@@ -78,7 +79,7 @@ static graph random_graph(uint64_t *random)
   return g;
 }
 
-/* Successors of instruction i; UINT32_MAX: none. */
+/* Computes the successors of instruction i; UINT32_MAX means no successor. */
 static void next_of(const graph *g, uint32_t i, uint32_t next[2])
 {
   const kiln__cpu_insn *in = &g->insns[i];
@@ -88,7 +89,8 @@ static void next_of(const graph *g, uint32_t i, uint32_t next[2])
   next[1] = through && i + 1 < g->n ? i + 1 : UINT32_MAX;
 }
 
-/* Whether `from` reaches an end of the given kind without passing `without`. */
+/* Returns true if a path leads from `from` to an instruction of the given kind
+ * without passing `without`. */
 static bool reaches(const graph *g, uint32_t from, uint32_t without,
                     kiln__cpu_kind end)
 {
@@ -116,7 +118,8 @@ static bool reaches(const graph *g, uint32_t from, uint32_t without,
   return false;
 }
 
-/* The first instruction that all paths from `branch` to an exit pass. */
+/* Returns the first instruction that all paths from `branch` to an exit
+ * pass. */
 static uint32_t join_of(const graph *g, uint32_t branch)
 {
   for (uint32_t x = 0; x < g->n; x++) {
@@ -129,7 +132,8 @@ static uint32_t join_of(const graph *g, uint32_t branch)
     for (uint32_t y = 0; y < g->n && nearest; y++) {
       if (y != x && y != branch && reaches(g, y, UINT32_MAX, KILN__KIND_EXIT) &&
           !reaches(g, branch, y, KILN__KIND_EXIT))
-        nearest = !reaches(g, x, y, KILN__KIND_EXIT); /* y comes after x */
+        /* every path from x to an exit passes y */
+        nearest = !reaches(g, x, y, KILN__KIND_EXIT);
     }
     if (nearest)
       return x;
@@ -146,8 +150,9 @@ static uint32_t first_of_block(const kiln__cpu_blocks *b, uint32_t insn)
   return UINT32_MAX;
 }
 
-/* Instructions between a branch and its join are deeper than the join, unless
- * they lead nowhere; dead ends are deeper than everything else. */
+/* Checks the depths of instructions. Instructions between a branch and its join
+ * are deeper than the join. Instructions that cannot reach an exit are deeper
+ * than all other instructions. */
 static void check_depths(const graph *g, uint32_t branch)
 {
   const uint32_t join = g->insns[branch].join;
@@ -233,7 +238,8 @@ START_TEST(joins_are_nearest_post_dominators)
 }
 END_TEST
 
-/* 0: bra 3 (guarded); 1: trap or bra 1; 2: -; 3: exit. */
+/* Returns the join of the program 0: guarded bra 3; 1: trap or bra 1; 2: add;
+ * 3: exit. */
 static uint32_t join_beside(kiln__cpu_op op)
 {
   kiln__cpu_insn insns[4] = {make(KILN__OP_bra), make(op),
@@ -260,7 +266,8 @@ END_TEST
 
 START_TEST(branches_within_endless_loops_join)
 {
-  /* 0: @p bra 2; 1: add; 2: bra 0; 3: exit, not reached */
+  /* The program is 0: @p bra 2; 1: add; 2: bra 0; 3: exit, which is
+   * unreachable. */
   kiln__cpu_insn insns[4] = {make(KILN__OP_bra), make(KILN__OP_add_b32),
                              make(KILN__OP_bra), make(KILN__OP_exit)};
   kiln__cpu_place places[4];
@@ -276,11 +283,12 @@ START_TEST(branches_within_endless_loops_join)
 }
 END_TEST
 
-/* ---- Slots --------------------------------------------------------------- */
+/* ---- Register slots ------------------------------------------------------ */
 
 enum { LENGTH = 60, REGISTERS = 24, STEPS = 400 };
 
-/* A random function over registers, kept to compare it with its slots. */
+/* A random function over registers, which is kept for the comparison with its
+ * slots. */
 typedef struct function {
   kiln__cpu_insn before[LENGTH], after[LENGTH];
   int32_t vec[LENGTH][4], kept[LENGTH][4];
@@ -288,7 +296,7 @@ typedef struct function {
   uint32_t n, frame;
 } function;
 
-/* A random register of the wanted width. */
+/* Returns a random register of the requested width. */
 static int32_t pick(uint64_t *random, const function *f, uint8_t width)
 {
   int32_t r;
@@ -377,7 +385,7 @@ static void random_function(uint64_t *random, function *f)
   kiln__cpu_blocks_free(&b, &heap);
 }
 
-/* The operands of instruction i, as registers and as slots. */
+/* Lists the operands of instruction i, as registers and as slots. */
 static uint32_t operands(const function *f, uint32_t i, int32_t regs[16],
                          int32_t slots[16], uint32_t *n_reads)
 {
@@ -402,8 +410,8 @@ static uint32_t operands(const function *f, uint32_t i, int32_t regs[16],
   return n;
 }
 
-/* Walk a random path: a read from a slot must return what was written to the
- * register. The bytes of one lane stand for a slot. */
+/* Follows a random path. A read from a slot has to return the value that was
+ * last written to the register. The bytes of one lane represent a slot. */
 static void walk(uint64_t *random, const function *f)
 {
   uint64_t value[REGISTERS] = {0}, written[REGISTERS] = {0}, next = 1;
@@ -437,8 +445,8 @@ static void walk(uint64_t *random, const function *f)
   free(frame);
 }
 
-/* Results must not overlap operands of instructions that do not work lane by
- * lane. */
+/* Checks that results do not overlap the operands of instructions that do not
+ * work lane by lane. */
 static void check_overlap(const function *f)
 {
   for (uint32_t i = 0; i < f->n; i++) {

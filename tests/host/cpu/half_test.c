@@ -1,5 +1,5 @@
-/* half_test.c -- f16 and bf16 handlers against arithmetic on integers;
- * exhaustive where there is one source. */
+/* half_test.c -- tests f16 and bf16 handlers against floating-point arithmetic
+ * on integers. Instructions with one source are tested exhaustively. */
 #include "soft.h"
 
 #include "cpu/exec/half.h"
@@ -17,17 +17,17 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
 static char what[16];
 static const soft_format *format;
 static bool pairs;
-/* largest error of approximations, in units of the bound */
+/* The largest error of the approximations, divided by the error bound. */
 static double worst;
 
-/* ---- Of one half --------------------------------------------------------- */
+/* ---- Instructions with one source ---------------------------------------- */
 
 static uint64_t source(const kiln__cpu_insn *in, uint64_t bits)
 {
   return (in->flags & KILN__FTZ) != 0 ? soft_flush(format, bits) : bits;
 }
 
-/* The value of a half that is no NaN. */
+/* Returns the value of a half that is not a NaN. */
 static double number(uint64_t bits)
 {
   const soft x = soft_from(format, bits);
@@ -49,7 +49,7 @@ static uint64_t extreme(const kiln__cpu_insn *in, uint64_t a, uint64_t b)
     return 0x7fff;
   if (x_nan || y_nan)
     d = x_nan ? y : x;
-  else if (number(x) == number(y)) /* zeros may differ in sign */
+  else if (number(x) == number(y)) /* zeros may differ in their sign */
     d = what[1] == 'i' ? x | y : x & y;
   else
     d = (number(x) < number(y)) == (what[1] == 'i') ? x : y;
@@ -79,9 +79,9 @@ static void reference(const kiln__cpu_insn *in, cpu_lane *l)
 
 /* ---- Approximations ------------------------------------------------------ */
 
-/* The error in units of the bound that the PTX manual gives: relative for ex2,
- * absolute for tanh. A result below the smallest normal number may be off by
- * one. */
+/* Returns the error divided by the error bound of the PTX manual. The bound is
+ * relative for ex2 and absolute for tanh. A result below the smallest normal
+ * number may differ by one unit in the last place. */
 static double error_of(uint64_t a, uint64_t got)
 {
   const bool f16 = format == &soft_f16, ex2 = what[0] == 'e';
@@ -106,7 +106,7 @@ static bool near_enough(uint64_t a, uint64_t got)
     return got == 0x7fff;
   if (soft_is_nan(format, got))
     return false;
-  /* Zeros and infinities are exact, with the sign of tanh. */
+  /* Zeros and infinities are exact and have the sign of tanh. */
   if ((a & 0x7fff) == 0 || (a & 0x7fff) == soft_infinity(format)) {
     const uint64_t unit = (uint64_t)soft_bias(format) << format->fraction;
 
@@ -133,7 +133,7 @@ static bool same(const kiln__cpu_insn *in, const cpu_lane *src,
 static void never(const kiln__cpu_insn *in, cpu_lane *l)
 {
   (void)in;
-  l->d = UINT64_MAX; /* `same` decides */
+  l->d = UINT64_MAX; /* the function `same` checks the result */
 }
 
 /* ---- Every opcode of every row ------------------------------------------- */
@@ -228,7 +228,8 @@ static void check_narrow(double x, bool is_float)
     ck_abort_msg("%a: float to bf16, want %04x", x, bf16);
 }
 
-/* All halves, the midpoints between two, and the values next to those. */
+/* Tests all halves, the midpoints between two consecutive halves, and the
+ * values next to these midpoints. */
 START_TEST(narrowing_rounds_once)
 {
   for (uint32_t h = 0; h < 65536; h++) {

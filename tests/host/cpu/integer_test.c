@@ -1,5 +1,5 @@
-/* integer_test.c -- moves, comparisons and integer instructions: every row of
- * move.def and integer.def, in every build of exec/, against references that
+/* integer_test.c -- tests moves, comparisons and integer instructions: every
+ * row of move.def and integer.def, in every build of exec/. The references
  * follow the PTX ISA bit by bit. */
 #include "cpu_handler.h"
 #include "cpu_reference.h"
@@ -37,7 +37,7 @@ static void ref_sum(const kiln__cpu_insn *in, cpu_lane *l)
   const char *const t = ref_last(0);
   const bool adds = ref_op.part[0][0] == 'a';
   const bool with = ref_op.part[0][3] == 'c';
-  /* A difference sets the carry if there is no borrow. */
+  /* A subtraction sets the carry flag if there is no borrow. */
   const ref_int carry = !with ? 0 : adds ? l->carry : !l->carry;
   const ref_int modulus = (ref_int)1 << ref_bits(t);
   const ref_int a = (ref_int)ref_cut(t, (ref_int)l->a);
@@ -58,7 +58,8 @@ static void ref_sum(const kiln__cpu_insn *in, cpu_lane *l)
     l->carry = adds ? plain >= modulus : plain >= 0;
 }
 
-/* The part of a product that .lo, .hi or .wide selects. */
+/* Returns the half of a product that .lo or .hi selects, or the whole product
+ * for .wide. */
 static ref_uint part_of_product(const char *t, uint64_t a, uint64_t b)
 {
   const unsigned bits = ref_bits(t);
@@ -82,7 +83,8 @@ static void ref_product(const kiln__cpu_insn *in, cpu_lane *l)
   ref_uint sum = part;
 
   (void)in;
-  if (ref_is("madc") && bits == 16 && ref_has("hi")) /* of 64 bits */
+  /* the product has 64 bits */
+  if (ref_is("madc") && bits == 16 && ref_has("hi"))
     sum = (ref_uint)(ref_value(t, l->a) * ref_value(t, l->b) < 0) * mask;
   if (adds)
     sum += (ref_uint)l->c + (ref_is("madc") ? l->carry : 0);
@@ -167,7 +169,8 @@ static void ref_extreme(const kiln__cpu_insn *in, cpu_lane *l)
                                            << 16;
 }
 
-/* SIMD video instructions: part by part, merged into d or summed. */
+/* Computes SIMD video instructions element by element. The results are merged
+ * into d or added up. */
 static void ref_apart(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const unsigned parts = ref_is("vabsdiff4") ? 4 : 2, bits = 32 / parts;
@@ -247,7 +250,8 @@ static void ref_bfind(const kiln__cpu_insn *in, cpu_lane *l)
     l->d = (uint64_t)top - l->d;
 }
 
-/* A position or length: a byte, but a whole word in 64-bit forms. */
+/* Returns a position or length: the low byte of the operand, or the whole word
+ * in 64-bit forms. */
 static uint64_t place(const char *type, uint64_t raw)
 {
   return raw & (ref_bits(type) == 64 ? UINT32_MAX : 0xff);
@@ -387,7 +391,7 @@ static void ref_funnel(const kiln__cpu_insn *in, cpu_lane *l)
   l->d = (uint64_t)(ref_has("l") ? both << n >> 32 : both >> n) & 0xffffffff;
 }
 
-/* The byte that position k of the result comes from. */
+/* Returns the source byte for byte k of the result. */
 static unsigned mode_byte(const char *mode, unsigned c, unsigned k)
 {
   if (strcmp(mode, "f4e") == 0)
@@ -400,7 +404,7 @@ static unsigned mode_byte(const char *mode, unsigned c, unsigned k)
     return k > c ? k : c;
   if (strcmp(mode, "ecr") == 0)
     return k < c ? k : c;
-  return c % 2 * 2 + k % 2; /* rc16 */
+  return c % 2 * 2 + k % 2; /* mode .rc16 */
 }
 
 static void ref_prmt(const kiln__cpu_insn *in, cpu_lane *l)
@@ -466,7 +470,7 @@ static void ref_cvta(const kiln__cpu_insn *in, cpu_lane *l)
 
 /* ---- Comparisons --------------------------------------------------------- */
 
-/* -1, 0 or 1; 2: unordered. */
+/* Returns -1, 0 or 1, or 2 if the operands are unordered. */
 static int order(const char *t, uint64_t a, uint64_t b)
 {
   if (ref_is_float(t)) {
@@ -495,7 +499,7 @@ static bool compares(const char *cmp, int how)
     return how == 0;
   if (cmp[0] == 'n')
     return how != 0;
-  /* lt, le, gt, ge, and lo, ls, hi, hs for unsigned numbers. */
+  /* lt, le, gt, ge; lo, ls, hi and hs for unsigned numbers. */
   if (cmp[0] == 'l')
     return how < 0 || (how == 0 && (cmp[1] == 'e' || cmp[1] == 's'));
   return how > 0 || (how == 0 && (cmp[1] == 'e' || cmp[1] == 's'));
@@ -509,7 +513,7 @@ static bool combined(bool t, bool c)
                           : t;
 }
 
-/* The type of one value of a packed type. */
+/* Computes the element type of a packed type. */
 static void single(const char *t, char out[8])
 {
   const size_t n = strlen(t);
@@ -611,8 +615,8 @@ static cpu_reference *reference_of(void)
   ck_abort_msg("no reference for %s", ref_op.part[0]);
 }
 
-/* The type whose edge values suit an operand of this many bytes; floats are
- * chosen by the last type of the opcode. */
+/* Returns the type whose edge values suit an operand of this size in bytes. The
+ * last type of the opcode selects floats. */
 static kiln__cpu_ptx_type edges_for(uint8_t bytes, const char *type)
 {
   const kiln__cpu_ptx_type own = ref_type(type);
@@ -641,8 +645,8 @@ static void run(cpu_case *c)
 
   lanes = cpu_lanes_make(c, edges_for(c->a, type), edges_for(c->b, type),
                          edges_for(c->c, type), 256, &n);
-  /* Counts and positions matter most where they are small, and comparisons
-   * where values are equal. */
+  /* Small values are most interesting for counts and positions, and equal
+   * values for comparisons. */
   for (size_t i = 0; i < n; i += 3) {
     lanes[i].c %= i % 2 == 0 ? 70 : 1000000;
     lanes[i].e %= 70;
@@ -655,7 +659,8 @@ static void run(cpu_case *c)
   free(lanes);
 }
 
-/* Predicates may be negated or absent; one of two results may be `_`. */
+/* Tests the optional forms: predicates that are negated or absent, and results
+ * that are `_`. */
 static void run_forms(cpu_case *c, size_t k)
 {
   const uint8_t d = c->d, d2 = c->d2, pred = c->c;
@@ -690,7 +695,7 @@ static bool special(kiln__cpu_op op)
          op == KILN__OP_mov_local || op == KILN__OP_mov_clock;
 }
 
-/* All opcodes of a row, or a sample if there are very many. */
+/* Runs all opcodes of a row, or a sample if there are many. */
 static void run_row(kiln__cpu_op op)
 {
   enum { MOST = 30 };
@@ -706,7 +711,7 @@ static void run_row(kiln__cpu_op op)
     cpu_row_opcode(op, k, opcode, sizeof opcode);
     cpu_case_init(&c, opcode);
     ref_parse(opcode);
-    c.in.imm = (int64_t)(0x96 + 0x1d * k); /* lop3 */
+    c.in.imm = (int64_t)(0x96 + 0x1d * k); /* truth table of lop3 */
     run_forms(&c, k);
   }
 }
@@ -727,8 +732,8 @@ START_TEST(rows_follow_the_reference)
 }
 END_TEST
 
-/* Exhaustive where 16 bits allow it: one operand takes all values, the other
- * the edges. */
+/* Tests 16-bit instructions exhaustively: one operand takes all values, and the
+ * other operand takes the edge values. */
 START_TEST(all_tables_of_lop3)
 {
   cpu_case c;
@@ -749,7 +754,8 @@ START_TEST(all_tables_of_lop3)
 }
 END_TEST
 
-/* Quotients next to whole numbers, where an inexact division would slip. */
+/* Tests quotients next to integers, for which an inexact division would give
+ * wrong results. */
 START_TEST(divisions_near_whole_quotients)
 {
   static const char *const opcodes[] = {"div.u32", "rem.u32", "div.s32",
@@ -820,7 +826,8 @@ START_TEST(pack_and_unpack)
   random_lanes(lanes, 320);
   snprintf(opcode, sizeof opcode, "mov_pack mov.%s", s->type);
   cpu_case_init(&c, opcode);
-  c.vec = s->bytes == 1 ? 4 : s->bytes; /* 8 bits: whatever the rest holds */
+  /* for 8 bits, the rest of the register is arbitrary */
+  c.vec = s->bytes == 1 ? 4 : s->bytes;
   c.n_vec = s->n;
   c.in.bytes = s->bytes;
   c.in.n_vec = s->n;
@@ -886,7 +893,7 @@ START_TEST(clocks_go_forward)
 {
   cpu_isas_find();
   for (uint8_t k = 0; k < 3; k++) {
-    const uint8_t first = k < 2 ? 2 : 3; /* clock64 or globaltimer */
+    const uint8_t first = k < 2 ? 2 : 3; /* 2 is clock64; 3 is globaltimer */
     const uint64_t before = clock_now(first, 8);
     uint64_t after;
 
@@ -896,7 +903,8 @@ START_TEST(clocks_go_forward)
     ck_assert_uint_gt(after, before);
     ck_assert_uint_lt(after - before, 10000000000);
   }
-  /* Halves: within 4 seconds of the whole, or the low one went round. */
+  /* The halves differ by less than 4 seconds from the whole value, unless the
+   * low half has wrapped. */
   ck_assert_uint_le(clock_now(1, 4) - (clock_now(2, 8) >> 32) + 1, 1);
   ck_assert_uint_le(clock_now(5, 4) - (clock_now(3, 8) >> 32) + 1, 1);
   ck_assert_uint_lt((uint32_t)(clock_now(0, 4) - (uint32_t)clock_now(2, 8)) +

@@ -1,5 +1,6 @@
-/* load_store_test.c -- every load and store of ops.def against a model that
- * moves byte by byte, with sectors and passes counted by hand. */
+/* load_store_test.c -- tests every load and store of ops.def against a model
+ * that moves single bytes. The expected numbers of sectors and passes are
+ * computed independently. */
 #include "world.h"
 
 #include "cpu/code/code.h"
@@ -21,7 +22,7 @@ static void teardown(void)
   free(w);
 }
 
-/* ---- Counters by hand ---------------------------------------------------- */
+/* ---- Reference for the counters ------------------------------------------ */
 
 static unsigned add_new(uint64_t *set, unsigned n, uint64_t x)
 {
@@ -46,7 +47,7 @@ static unsigned count_sectors(const uint64_t *address, uint32_t mask,
   return n;
 }
 
-/* Word k of lane l is at 128 k + 4 l. */
+/* Word k of lane l is at offset 128 k + 4 l. */
 static unsigned count_local(const uint64_t *offset, uint32_t mask,
                             unsigned bytes)
 {
@@ -155,8 +156,8 @@ static unsigned bytes_of(kiln__cpu_ptx_type type)
   }
 }
 
-/* The k-th opcode of a row, with registers that are as wide as the element or
- * wider. */
+/* Creates the k-th opcode of a row with registers that are at least as wide as
+ * the element. */
 static bool make_shape(shape *s, kiln__cpu_op op, size_t k)
 {
   cpu_case c;
@@ -192,8 +193,8 @@ static bool make_shape(shape *s, kiln__cpu_op op, size_t k)
   return true;
 }
 
-/* Puts addresses into a slot of 32 or 64 bits with a displacement, or, where all
- * are the same, into the instruction alone. */
+/* Stores the addresses in a slot of 32 or 64 bits, with a displacement. If all
+ * addresses are equal, the instruction may contain the address instead. */
 static void put_addresses(shape *s, uint64_t address[32])
 {
   const kiln__cpu_space space = (kiln__cpu_space)s->in.space;
@@ -267,7 +268,7 @@ static void try(shape *s, unsigned pattern)
   put_addresses(s, address);
   if (s->load && s->in.a >= 0 && test_random(&w->seed) % 8 == 0 &&
       ((s->in.flags & KILN__WIDE_A) != 0) == (s->reg == 8)) {
-    s->vec[s->n - 1] = s->in.a; /* results over the addresses */
+    s->vec[s->n - 1] = s->in.a; /* results overwrite the addresses */
     s->in.d = s->n == 1 ? s->in.a : s->in.d;
   }
   world_mask(w, mask);
@@ -301,7 +302,8 @@ static bool starts(const char *text, const char *with)
   return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* All rows whose names begin with `name`, `times` opcodes of each. */
+/* Tests all rows whose names begin with `name`, with `times` opcodes per
+ * row. */
 static void try_rows(const char *name, unsigned times)
 {
   unsigned rows = 0;
@@ -344,15 +346,15 @@ START_TEST(stores_are_bytewise_writes)
 }
 END_TEST
 
-/* So often that every way of counting passes has its cases. */
+/* Repeats the test often enough to reach every algorithm that counts passes. */
 START_TEST(steps_hit_banks)
 {
   try_rows("ld_shared", 256);
 }
 END_TEST
 
-/* A kernel's parameters read by offset from the buffer; a function's lie on the
- * stack. Stores to .param are to the stack. */
+/* The parameters of a kernel are read from the parameter buffer. The parameters
+ * of a function are on the stack, and stores to .param go to the stack. */
 START_TEST(function_parameters_are_on_the_stack)
 {
   for (unsigned t = 0; t < 200; t++) {
@@ -367,7 +369,8 @@ START_TEST(function_parameters_are_on_the_stack)
 }
 END_TEST
 
-/* Lanes that write one place: one of them wins, another one with other seeds. */
+/* If several lanes write to one address, one lane wins. Another lane wins with
+ * other seeds. */
 START_TEST(a_seed_chooses_who_is_last)
 {
   uint32_t winners = 0;
@@ -394,7 +397,7 @@ START_TEST(a_seed_chooses_who_is_last)
 }
 END_TEST
 
-/* What was found once is not believed when ranges have changed. */
+/* Cached ranges must not be used after the memory ranges have changed. */
 START_TEST(removed_ranges_fault)
 {
   shape s;
@@ -432,11 +435,12 @@ START_TEST(matrices_are_spread_over_the_warp)
       s.vec[i] = world_slot(SLOT_DATA + i);
     s.in.d = s.in.b = s.vec[0];
     world_fill(w, w->frame, NULL, WORLD_FRAME);
-    /* Lines that do not overlap. */
+    /* Rows that do not overlap. */
     for (unsigned i = 0; i < 32; i++)
       address[i] = ((i * 37 + t) % 127) * 16;
     put_addresses(&s, address);
-    for (unsigned i = 8 * n; i < 32; i++) /* not read by the instruction */
+    /* the instruction does not read these addresses */
+    for (unsigned i = 8 * n; i < 32; i++)
       world_put(w, s.in.a, (s.in.flags & KILN__WIDE_A) != 0 ? 8 : 4, i, 12345);
     world_mask(w, UINT32_MAX);
     memcpy(w->frame_model, w->frame, WORLD_FRAME);

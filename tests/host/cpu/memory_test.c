@@ -1,5 +1,5 @@
-/* memory_test.c -- the CPU device's address space and its list of pending
- * copies. */
+/* memory_test.c -- tests the address space of the CPU device and its list of
+ * pending copies. */
 #include "support.h"
 
 #include "cpu/memory/address_space.h"
@@ -89,7 +89,7 @@ START_TEST(host_memory_keeps_its_address)
   own = add(KILN__RANGE_MANAGED, 0, 100, 0);
   ck_assert_uint_eq(own.first, (uint64_t)(uintptr_t)own.host);
   ck_assert(kiln__cpu_memory_remove(map, r.first));
-  mine[0] = 1; /* the bytes are still ours */
+  mine[0] = 1; /* the test still owns the bytes */
 }
 END_TEST
 
@@ -104,7 +104,7 @@ START_TEST(devices_have_places_of_their_own)
 }
 END_TEST
 
-/* More than a terabyte in total, though never at once. */
+/* Allocates more than one terabyte in total, but never at the same time. */
 START_TEST(addresses_come_back_late)
 {
   const kiln__cpu_range stays = add(KILN__RANGE_DEVICE, 0, 1000, 0);
@@ -167,7 +167,7 @@ START_TEST(bytes_live_as_long_as_launches)
   ck_assert(kiln__cpu_memory_remove(map, small.first));
   ck_assert(kiln__cpu_memory_remove(map, big.first));
   ck_assert_uint_ne(kiln__cpu_memory_epoch(map), epoch);
-  small.host[999] = 1; /* a sanitizer would report it */
+  small.host[999] = 1; /* a sanitizer would report a write to freed memory */
   big.host[(1 << 20) - 1] = 1;
   kiln__cpu_memory_leave(map);
   small.host[0] = 1;
@@ -185,7 +185,7 @@ START_TEST(bad_sizes_are_refused)
   ck_kiln_is(kiln__cpu_memory_add(map, &r, UINT64_MAX, 0), KILN_ENOMEM);
   ck_kiln_is(kiln__cpu_memory_add(map, &r, UINT64_C(1) << 60, 0), KILN_ENOMEM);
   ck_kiln_is(kiln__cpu_memory_add(map, &r, (UINT64_C(1) << 40) - 100, 0),
-             KILN_ENOMEM); /* no space for the gaps */
+             KILN_ENOMEM); /* the guard gaps do not fit */
 }
 END_TEST
 
@@ -306,7 +306,7 @@ static void *look(void *user)
       l->wrong++;
     if (kiln__cpu_memory_find(
             map, KILN__DEVICE_BASE + test_random(&seed) % 300000, &r))
-      /* the bytes live between enter and leave */
+      /* The bytes stay allocated between enter and leave. */
       (void)*(volatile uint8_t *)r.host;
     kiln__cpu_memory_leave(map);
   }
@@ -403,7 +403,7 @@ START_TEST(a_shadow_is_given_once)
 }
 END_TEST
 
-/* ---- Copies -------------------------------------------------------------- */
+/* ---- Pending copies ------------------------------------------------------ */
 
 typedef struct heard {
   uint32_t lanes;
@@ -419,7 +419,7 @@ static void hear(void *user, const kiln__cpu_async_copy *copy, uint32_t lanes)
   h->times++;
 }
 
-/* A model that keeps all copies in one list, by lane. */
+/* A model that keeps all copies in one list, marked with their lanes. */
 typedef struct model_copy {
   unsigned lane, group, to, from, size;
   bool done;

@@ -1,5 +1,5 @@
-/* progress_test.c -- waits that end, waits that never do, and other reasons to
- * stop a launch. */
+/* progress_test.c -- tests forward progress: waits that end, waits that never
+ * end, and other reasons to stop a launch. */
 #include "ways.h"
 
 #include "base/os.h"
@@ -15,7 +15,7 @@
   ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
 
 static const char spins[] =
-    /* lane 0 waits for a flag that lane 1 sets, below it in the code */
+    /* Lane 0 waits for a flag that lane 1 sets in later code. */
     SPIN("flag") "ld.param.u64 %a1, [cell]; mov.u32 %r1, %tid.x; setp.eq.u32 "
                  "%q1, %r1, 0;\n"
                  "@%q1 bra WAIT;\n"
@@ -26,7 +26,7 @@ static const char spins[] =
                  "@%q2 bra WAIT; ld.param.u64 %a2, [out]; st.global.u32 [%a2], "
                  "%r2;\n"
                  "END: ret; }\n"
-    /* every thread takes one lock, so lanes of a warp compete */
+    /* Every thread takes the same lock, so the lanes of a warp compete. */
     SPIN("lock") "ld.param.u64 %a1, [cell]; ld.param.u64 %a2, [out];\n"
                  "TAKE: atom.global.cas.b32 %r1, [%a1], 0, 1; setp.ne.u32 %q1, "
                  "%r1, 0;\n"
@@ -34,7 +34,7 @@ static const char spins[] =
                  "ld.volatile.global.u32 %r2, [%a2]; add.u32 %r2, %r2, 1;\n"
                  "st.volatile.global.u32 [%a2], %r2; membar.gl;\n"
                  "atom.global.exch.b32 %r1, [%a1], 0; ret; }\n"
-    /* two sides of a branch wait for each other */
+    /* The two sides of a branch wait for each other. */
     SPIN("turns") "ld.param.u64 %a1, [cell]; ld.param.u64 %a2, [out];\n"
                   "mov.u32 %r1, %tid.x; and.b32 %r1, %r1, 1; mov.u32 %r4, 0;\n"
                   "setp.ne.u32 %q1, %r1, 0; @%q1 bra ODD;\n"
@@ -52,17 +52,18 @@ static const char spins[] =
                   "add.u32 %r4, %r4, 1; setp.lt.u32 %q2, %r4, 50; @%q2 bra "
                   "ODD;\n"
                   "END: ret; }\n"
-    /* no thread ever writes */
+    /* No thread ever writes the polled word. */
     SPIN("never") "ld.param.u64 %a1, [cell];\n"
                   "WAIT: ld.global.u32 %r2, [%a1]; setp.eq.u32 %q2, %r2, 0;\n"
                   "@%q2 bra WAIT; ret; }\n"
-    /* never, but the loop counts */
+    /* No thread writes the polled word, but the polling loop counts its
+     * iterations. */
     SPIN("counting") "ld.param.u64 %a1, [cell]; mov.u32 %r3, 0;\n"
                      "WAIT: ld.acquire.gpu.global.u32 %r2, [%a1]; setp.eq.u32 "
                      "%q2, %r2, 0;\n"
                      "add.u32 %r3, %r3, 1; @%q2 bra WAIT; st.global.u32 [%a1], "
                      "%r3; ret; }\n"
-    /* long, but finite */
+    /* A long but finite loop. */
     SPIN("slow") "ld.param.u64 %a2, [out]; mov.u32 %r1, 0;\n"
                  "LOOP: add.u32 %r1, %r1, 1; setp.lt.u32 %q1, %r1, 600000;\n"
                  "@%q1 bra LOOP; st.global.u32 [%a2], %r1; ret; }\n";
@@ -96,7 +97,7 @@ START_TEST(lanes_wait_for_lanes)
 }
 END_TEST
 
-/* ---- Where lanes meet ---------------------------------------------------- */
+/* ---- Reconvergence ------------------------------------------------------- */
 
 #define REGISTERS                                                              \
   "(.param .u64 out) {\n"                                                      \
@@ -105,31 +106,33 @@ END_TEST
   "mad.wide.u32 %a1, %r1, 4, %a1; and.b32 %r2, %r1, 1;\n"                      \
   "setp.eq.u32 %q1, %r2, 0; mov.u32 %r3, 0;\n"
 
-/* Each lane stores which lanes are with it at the immediate post-dominator of a
- * branch. */
+/* Each lane stores the mask of the lanes that are in its group at the immediate
+ * post-dominator of a branch. */
 static const char meetings[] =
-    /* behind a loop that some lanes leave thousands of iterations before
-     * others */
+    /* The lanes meet after a loop that some lanes leave thousands of iterations
+     * earlier than others. */
     ".visible .entry loop" REGISTERS
     "mul.lo.u32 %r2, %r1, 200; add.u32 %r2, %r2, 1;\n"
     "MORE: add.u32 %r3, %r3, 1; setp.lt.u32 %q2, %r3, %r2; @%q2 bra MORE;\n"
     "activemask.b32 %r4; st.global.u32 [%a1], %r4; ret; }\n"
-    /* one side lies behind the join */
+    /* One side of the branch lies after the join. */
     ".visible .entry aside" REGISTERS "@%q1 bra ASIDE; add.u32 %r3, %r3, 1;\n"
     "BACK: activemask.b32 %r4; st.global.u32 [%a1], %r4; ret;\n"
     "ASIDE: add.u32 %r3, %r3, 2; bra.uni BACK; }\n"
-    /* both sides do, and the join lies before the branch */
+    /* Both sides of the branch lie after the join, and the join lies before the
+     * branch. */
     ".visible .entry before" REGISTERS "bra.uni START;\n"
     "END: activemask.b32 %r4; st.global.u32 [%a1], %r4; ret;\n"
     "START: @%q1 bra OTHER; add.u32 %r3, %r3, 1; bra.uni END;\n"
     "OTHER: add.u32 %r3, %r3, 2; bra.uni END; }\n"
-    /* in a loop that is left from its middle, with the rest elsewhere */
+    /* The lanes leave a loop from its middle, while other lanes are
+     * elsewhere. */
     ".visible .entry middle" REGISTERS
     "AGAIN: add.u32 %r3, %r3, 1; setp.gt.u32 %q2, %r3, %r1;\n"
     "@!%q2 bra REST;\n"
     "activemask.b32 %r4; st.global.u32 [%a1], %r4; ret;\n"
     "REST: @%q1 bra AGAIN; add.u32 %r5, %r3, 1; bra.uni AGAIN; }\n"
-    /* lanes that do not arrive are not waited for */
+    /* The group does not wait for lanes that do not arrive. */
     ".visible .entry gone" REGISTERS "@%q1 bra OUT; setp.eq.u32 %q2, %r1, 1;\n"
     "@%q2 exit;\n"
     "OUT: activemask.b32 %r4; st.global.u32 [%a1], %r4; ret; }\n";
@@ -201,8 +204,8 @@ START_TEST(long_loops_are_no_deadlock)
 }
 END_TEST
 
-/* Block i waits for block i - 1, or with `back` for block i + 1, before it
- * ends. There are more blocks than can be resident. */
+/* Block i waits for block i - 1 (or for block i + 1 if `back` is set) before it
+ * ends. The grid has more blocks than can be resident. */
 static const char chain[] =
     ".visible .entry k(.param .u64 cells, .param .u32 step) {\n"
     ".reg .b32 %r<8>; .reg .b64 %a<6>; .reg .pred %q<3>;\n"
@@ -226,7 +229,7 @@ START_TEST(blocks_wait_for_blocks)
   cpu_ptx_load(&p, chain);
   use_way(_i);
   sizes(N, 64);
-  p.launch.max_resident = 8; /* a seed permutes only these */
+  p.launch.max_resident = 8; /* a seed permutes only these 8 blocks */
   cells = cpu_ptx_buffer(&p, NULL, (N + 1) * 4);
   memcpy(cpu_ptx_at(&p, cells, 4), one, 4);
   cpu_ptx_ok(&p, "k", (uint64_t[]){cells + 4, UINT32_MAX});
@@ -236,7 +239,8 @@ START_TEST(blocks_wait_for_blocks)
 }
 END_TEST
 
-/* Block 0 stays and releases each later block in order once it has arrived. */
+/* Block 0 stays resident and releases each later block in order after this
+ * block has arrived. */
 static const char served[] =
     ".visible .entry k(.param .u64 cells, .param .u32 n) {\n"
     ".reg .b32 %r<8>; .reg .b64 %a<6>; .reg .pred %q<4>;\n"
@@ -286,7 +290,8 @@ START_TEST(blocks_that_do_not_fit_deadlock)
   cells = cpu_ptx_buffer(&p, NULL, 41 * 4);
   *(uint32_t *)cpu_ptx_at(&p, cells + 160, 4) = 1;
   cpu_ptx_fails(&p, "k", (uint64_t[]){cells, 1}, KILN__FAULT_DEADLOCK, words);
-  p.launch.cooperative = true; /* all are resident, so it works */
+  /* all blocks are resident, so the grid makes progress */
+  p.launch.cooperative = true;
   cpu_ptx_ok(&p, "k", (uint64_t[]){cells, 1});
   ck_assert_uint_eq(word(cells), 41);
 }
@@ -327,7 +332,7 @@ START_TEST(waits_for_nobody_are_told)
 }
 END_TEST
 
-/* ---- Stops --------------------------------------------------------------- */
+/* ---- Stopped launches ---------------------------------------------------- */
 
 static const char ends[] =
     ".global .u32 forever[1];\n"
@@ -355,8 +360,9 @@ START_TEST(a_budget_ends_loops)
   sizes(5, 64);
   cpu_ptx_fails(&p, "loop", (uint64_t[]){out}, KILN__FAULT_BUDGET,
                 (const char *const[]){"loop", "budget", NULL});
-  ck_assert_uint_gt(word(out), 100000 / 2 * 32 - 5000); /* 2 per iteration */
-  ck_assert_uint_le(word(out), /* each host thread ends its share */
+  /* a loop iteration has 2 instructions */
+  ck_assert_uint_gt(word(out), 100000 / 2 * 32 - 5000);
+  ck_assert_uint_le(word(out), /* each host thread finishes its time slice */
                     (100000 + (p.launch.threads - 1) * 16384) / 2 * 32);
 }
 END_TEST

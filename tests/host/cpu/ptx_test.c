@@ -1,6 +1,6 @@
-/* ptx_test.c -- the PTX parser: every form of syntax, every mistake, hostile
- * text, memory that runs out. Accepted and rejected texts are those that ptxas
- * accepts and rejects. */
+/* ptx_test.c -- tests the PTX parser: every form of syntax, every error,
+ * malicious input, and memory exhaustion. The parser has to accept a PTX source
+ * if and only if ptxas accepts it. */
 #include "ptx_cases.h"
 #include "support.h"
 
@@ -37,7 +37,7 @@ static kiln_status parse(const char *text)
   return kiln__cpu_ptx_parse(&module, &memory.alloc, text, strlen(text));
 }
 
-/* Returns a whole text with these declarations and statements. */
+/* Returns a complete PTX source with these declarations and statements. */
 static const char *whole(const char *declarations, const char *statements)
 {
   static char text[1 << 16];
@@ -52,7 +52,7 @@ static bool slice_is(kiln__cpu_slice s, const char *text)
   return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0;
 }
 
-/* Returns the entry that BODY made. */
+/* Returns the kernel that the macro BODY created. */
 static const kiln__cpu_ptx_function *entry(void)
 {
   for (uint32_t i = 0; i < module->n_functions; i++) {
@@ -69,7 +69,7 @@ static const kiln__cpu_ptx_insn *insn(uint32_t index)
   return &entry()->insns[index];
 }
 
-/* Returns operand `n` of the first of these statements. */
+/* Returns operand `n` of the first statement. */
 static const kiln__cpu_ptx_operand *
 operand_of(const char *declarations, const char *statements, uint32_t n)
 {
@@ -88,7 +88,7 @@ static const kiln__cpu_ptx_variable *global(const char *name)
   return NULL;
 }
 
-/* ---- What is accepted and what is not ------------------------------------ */
+/* ---- Accepted and rejected sources --------------------------------------- */
 
 START_TEST(texts_are_accepted_or_not)
 {
@@ -160,7 +160,8 @@ START_TEST(debug_needs_sections_and_a_nul_may_end_it)
                       ".section .debug_info { }";
 
   ck_kiln_ok(
-      kiln__cpu_ptx_parse(&module, &memory.alloc, text, sizeof text)); /* NUL */
+      /* the size includes the NUL */
+      kiln__cpu_ptx_parse(&module, &memory.alloc, text, sizeof text));
   ck_assert(module->debug);
   kiln__cpu_ptx_free(module);
   ck_kiln_is(kiln__cpu_ptx_parse(&module, &memory.alloc, "a\0b", 3),
@@ -344,7 +345,8 @@ START_TEST(names_are_resolved_in_their_scope)
   ck_assert_int_eq(outer->u.variable->type, KILN__B32);
   ck_assert_int_eq(inner->u.variable->type, KILN__B64);
   ck_assert_ptr_eq(insn(3)->operands[0].symbol, outer);
-  ck_assert_ptr_eq(insn(7)->operands[0].symbol, outer); /* r01 is r1 */
+  /* r01 is a different name for r1 */
+  ck_assert_ptr_eq(insn(7)->operands[0].symbol, outer);
   ck_assert_uint_eq(insn(2)->operands[0].symbol->u.label, 3);
   ck_assert_uint_eq(insn(4)->operands[0].symbol->u.label, 3);
   ck_assert_ptr_ne(insn(2)->operands[0].symbol, insn(4)->operands[0].symbol);
@@ -354,8 +356,8 @@ START_TEST(names_are_resolved_in_their_scope)
 }
 END_TEST
 
-/* Registers are numbered without gaps, and only used members of ranges exist.
- */
+/* Registers are numbered without gaps. Only those members of a register range
+ * exist that are used. */
 START_TEST(registers_are_numbered)
 {
   bool seen[16] = {false};
@@ -415,7 +417,8 @@ START_TEST(functions_keep_their_header)
   ck_assert_uint_eq(f->params[0]->u.variable->pointee_align, 16);
   ck_assert_uint_eq(f->params[1]->u.variable->size, 12);
   ck_assert_uint_eq(f->params[1]->u.variable->align, 8);
-  ck_assert_uint_eq(f->insns[0].operands[0].symbol->u.label, 1); /* the end */
+  /* the label is at the end of the function */
+  ck_assert_uint_eq(f->insns[0].operands[0].symbol->u.label, 1);
   ck_assert_ptr_eq(module->functions[2]->alias_of, module->functions[3]);
 }
 END_TEST
@@ -547,9 +550,9 @@ START_TEST(twenty_mistakes_are_shown)
 }
 END_TEST
 
-/* ---- Hostile text -------------------------------------------------------- */
+/* ---- Malicious input ----------------------------------------------------- */
 
-/* A text with every construct. */
+/* A PTX source with every construct. */
 static const char everything[] = HEAD
     ".file 1 \"a.cu\"\n.extern .shared .align 16 .b8 sm[];\n" A
     ".global .u64 pa[3] = {a, generic(a)+4, 7};\n"
@@ -575,7 +578,8 @@ static const char everything[] = HEAD
 
 static kiln_status parse_bytes(const char *text, size_t size)
 {
-  /* A copy of exact size, so that a sanitizer sees reads beyond its end. */
+  /* The copy has exact size, so that a sanitizer detects reads beyond its
+   * end. */
   char *copy = malloc(size + 1);
   kiln_status st;
 
@@ -597,7 +601,8 @@ START_TEST(every_truncation_is_survived)
     ck_assert_msg(st == KILN_OK || st == KILN_ECOMPILE, "%zu bytes", size);
     accepted += st == KILN_OK;
   }
-  ck_assert_int_lt(accepted, 60); /* between declarations only */
+  /* only sources that end between declarations are accepted */
+  ck_assert_int_lt(accepted, 60);
 }
 END_TEST
 
@@ -682,7 +687,8 @@ static const struct {
     {".entry x(.param .b32 a", ",.param .b32 b", ") { ret; }", false},
 };
 
-/* Deep, long and repeated: an answer comes soon, whatever it is. */
+/* Deeply nested, long and repetitive sources must be accepted or rejected
+ * quickly. */
 START_TEST(piles_are_bounded)
 {
   char *text =
@@ -721,7 +727,7 @@ START_TEST(every_allocation_may_fail)
     }
   }
   memory.fail_at = -1;
-  /* Memory for messages runs out, too. */
+  /* Memory for messages is exhausted as well. */
   for (long at = 0; at < 12; at++) {
     memory.calls = 0;
     memory.fail_at = at;

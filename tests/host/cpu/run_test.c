@@ -1,5 +1,5 @@
-/* run_test.c -- running grids: blocks, barriers, calls, system functions and
- * misuse, under both schedulers and several seeds. */
+/* run_test.c -- tests running grids: blocks, barriers, calls, system functions
+ * and wrong uses, under both schedulers and several seeds. */
 #include "ways.h"
 
 #include "cpu/watch/watch.h"
@@ -55,7 +55,8 @@ END_TEST
 
 /* ---- Divergence ---------------------------------------------------------- */
 
-/* Steps of the 3x+1 iteration per thread; threads with x = 0 leave early. */
+/* Counts the steps of the 3x+1 iteration per thread. Threads with x = 0 exit
+ * early. */
 static const char collatz[] = ENTRY(
     "k") "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;\n"
          "mad.lo.u32 %r1, %r2, %r3, %r1; mov.u32 %r4, %r1;\n"
@@ -85,7 +86,8 @@ END_TEST
 
 /* ---- Barriers ------------------------------------------------------------ */
 
-/* Tree sum of a block; threads from 150 on leave before the first barrier. */
+/* A tree reduction in a block. Threads from 150 on exit before the first
+ * barrier. */
 static const char tree[] = ENTRY(
     "k") ".shared .align 4 .b8 buf[1024];\n"
          "mov.u32 %r1, %tid.x; mov.u32 %r9, buf;\n"
@@ -117,7 +119,8 @@ START_TEST(blocks_meet_at_barriers)
 }
 END_TEST
 
-/* popc, and, or over 100 threads, and again with a count of 64 in two warps. */
+/* barrier.red with popc, and, and or over 100 threads; then with a thread count
+ * of 64 in two warps. */
 static const char votes[] = ENTRY(
     "k") "mov.u32 %r1, %tid.x; rem.u32 %r2, %r1, 3; setp.eq.u32 %q1, %r2, 0;\n"
          "bar.red.popc.u32 %r3, 0, %q1;\n"
@@ -173,7 +176,8 @@ START_TEST(named_barriers_hand_over)
 }
 END_TEST
 
-/* 40 threads at a barrier of 64: the second warp counts as a whole. */
+/* A barrier with a thread count of 64 and 40 threads. The second warp counts as
+ * a whole. */
 static const char partial[] =
     ENTRY("k") "mov.u32 %r1, %tid.x; setp.eq.u32 %q1, %r1, 39; @%q1 exit;\n"
                "barrier.sync 1, 64; bar.sync 2, 64; ld.param.u64 %a1, [out];\n"
@@ -187,8 +191,8 @@ START_TEST(short_warps_count_as_whole)
 }
 END_TEST
 
-/* Half of a warp at a barrier of its own: independent lanes count as single
- * threads. */
+/* Half of a warp arrives at its own barrier. With independent thread
+ * scheduling, lanes count as single threads. */
 static const char half[] = ENTRY(
     "k") "mov.u32 %r1, %tid.x; setp.lt.u32 %q1, %r1, 16; mov.u32 %r2, 1;\n"
          "@%q1 bra LOW; barrier.sync 0; mov.u32 %r2, 2; bra.uni END;\n"
@@ -205,8 +209,8 @@ START_TEST(threads_count_one_by_one)
 }
 END_TEST
 
-/* Each block of a cluster of 4 passes its number to the next one through global
- * memory, before and after the barrier of the cluster. */
+/* Each block of a cluster of 4 passes its number to the next block through
+ * global memory, before and after the cluster barrier. */
 static const char cluster[] = ENTRY(
     "k") "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, "
          "%cluster_ctarank;\n"
@@ -454,7 +458,7 @@ START_TEST(heaps)
   cpu_ptx_ok(&p, "heap", (uint64_t[]){size, out});
   ck_assert_uint_eq(word(out), 4 * 64 * 63 / 2);
   *(uint32_t *)cpu_ptx_at(&p, out, 4) = 0;
-  sizes(1, 1); /* more than there is */
+  sizes(1, 1); /* more memory than available */
   cpu_ptx_ok(&p, "heap", (uint64_t[]){p.launch.heap_limit + 1, out});
   ck_assert_uint_eq(word(out), 1000);
   cpu_ptx_fails(&p, "unfree", (uint64_t[]){out}, KILN__FAULT_ADDRESS, NULL);
@@ -480,8 +484,9 @@ END_TEST
 
 /* ---- Grid-wide synchronisation ------------------------------------------- */
 
-/* As the runtime headers do it: the workspace comes from %envreg1 and 2, the
- * first thread of each block counts, and the top bit flips. */
+/* Implements grid-wide synchronisation as the CUDA headers do. The address of
+ * the workspace is in %envreg1 and %envreg2. The first thread of each block
+ * increments the counter, and the top bit of the counter flips. */
 static const char grids[] =
     ".visible .entry k(.param .u64 cells, .param .u32 rounds) {\n"
     ".reg .b32 %r<20>; .reg .b64 %a<8>; .reg .pred %q<4>;\n"
@@ -520,34 +525,37 @@ START_TEST(grids_synchronise)
   cpu_ptx_ok(&p, "k", (uint64_t[]){cells, 9});
   for (uint32_t i = 0; i < 40; i++)
     ck_assert_uint_eq(word(cells + 4 * i), 9);
-  p.launch.cooperative = false; /* then there is no workspace */
+  /* without a cooperative launch, there is no workspace */
+  p.launch.cooperative = false;
   cpu_ptx_fails(&p, "k", (uint64_t[]){cells, 9}, KILN__FAULT_TRAP, NULL);
 }
 END_TEST
 
-/* ---- Misuse of synchronisation ------------------------------------------- */
+/* ---- Wrong uses of synchronisation --------------------------------------- */
 
 static const char misused[] =
-    /* lanes 16 and up skip the barrier */
+    /* Lanes 16 and above skip the barrier. */
     ENTRY("past") "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 16; @%q1 bra "
                   "SKIP;\n"
                   "bar.sync 0;\n"
                   "SKIP: ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1; "
                   "ret; }\n"
-    /* two barriers, one per half of the warp */
+    /* The two halves of the warp arrive at different barriers. */
     ENTRY(
         "two") "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 16; @%q1 bra HIGH;\n"
                "bar.sync 0; bra.uni END;\n"
                "HIGH: bar.sync 0;\n"
                "END: ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1; ret; "
                "}\n"
-    /* a member mask without the lane itself, or with a lane that exited */
+    /* A member mask does not contain the executing lane, or contains a lane
+     * that exited. */
     ENTRY("self") "mov.u32 %r1, %tid.x; shfl.sync.idx.b32 %r2, %r1, 0, 31, "
                   "0xffff;\n"
                   "ret; }\n" ENTRY("gone") "mov.u32 %r1, %tid.x; setp.eq.u32 "
                                            "%q1, %r1, 3; @%q1 exit;\n"
                                            "bar.warp.sync -1; ret; }\n"
-    /* correct: some lanes leave early, and a loop is left at different times */
+    /* A correct program: some lanes exit early, and lanes leave a loop at
+     * different times. */
     ENTRY("early") "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 45; @%q1 bra "
                    "END;\n"
                    "and.b32 %r2, %r1, 7;\n"
@@ -573,7 +581,7 @@ static void keep_finding(void *user, const kiln_cpu_finding *f)
 }
 
 static const struct misuse {
-  const char *kernel, *kind; /* NULL: no finding is expected */
+  const char *kernel, *kind; /* a NULL kind means that no finding is expected */
   unsigned line;
 } misuses[] = {{"past", "divergent barrier", 7},
                {"two", "divergent barrier", 12},
@@ -612,7 +620,7 @@ START_TEST(misuse_is_found)
 }
 END_TEST
 
-/* Copies that no lane waits for are dropped with their warp. */
+/* Copies that no lane waits for are dropped when their warp ends. */
 START_TEST(copies_in_flight_are_dropped)
 {
   static const char text[] =
@@ -630,7 +638,8 @@ START_TEST(copies_in_flight_are_dropped)
 }
 END_TEST
 
-/* Each allocation of a launch fails in turn: an error, never a leak. */
+/* Each allocation of a launch fails in turn. The launch has to return an error
+ * and must not leak. */
 START_TEST(launches_survive_without_memory)
 {
   uint64_t out;

@@ -1,9 +1,9 @@
-/* soft.h -- floating-point arithmetic on integers: the reference for the tests
- * of float and half handlers.
+/* soft.h -- floating-point arithmetic on integers, which is the reference for
+ * the tests of float and half handlers.
  *
- * It supports any format up to f64 and all four rounding directions. A value is
- * m * 2^e with a 128-bit m; whatever is lost sets the last bit of m
- * ("jamming"), so that a later rounding is still correct. */
+ * The functions support any format up to f64 and all four rounding directions.
+ * A value is m * 2^e, where m has 128 bits. The last bit of m is set if any
+ * bits were lost ("jamming"), so that a later rounding is still correct. */
 #ifndef KILN_TEST_CPU_SOFT_H
 #define KILN_TEST_CPU_SOFT_H
 
@@ -16,8 +16,8 @@
 __extension__ typedef unsigned __int128 u128;
 
 typedef struct soft_format {
-  int bits, fraction; /* bits of the encoding, and bits of its fraction */
-  uint64_t nan;       /* the NaN that arithmetic returns */
+  int bits, fraction; /* number of bits of the encoding and of the fraction */
+  uint64_t nan;       /* encoding of the NaN that arithmetic returns */
 } soft_format;
 
 static const soft_format soft_f16 = {16, 10, 0x7fff};
@@ -29,7 +29,7 @@ typedef enum soft_kind { SOFT_FINITE, SOFT_INFINITE, SOFT_NAN } soft_kind;
 typedef struct soft {
   soft_kind kind;
   bool negative;
-  u128 m; /* 0: zero */
+  u128 m; /* significand; 0 means that the value is zero */
   int e;
 } soft;
 
@@ -83,7 +83,7 @@ static inline soft soft_from(const soft_format *f, uint64_t bits)
   return x;
 }
 
-/* Shift right by n and jam the lost bits. */
+/* Shifts x right by n bits and jams the lost bits into the last bit. */
 static inline u128 soft_jam(u128 m, int n)
 {
   if (n <= 0)
@@ -93,7 +93,8 @@ static inline u128 soft_jam(u128 m, int n)
   return (m >> n) | ((m << (128 - n)) != 0);
 }
 
-static inline int soft_top(u128 m) /* position of the highest set bit */
+/* returns the position of the highest set bit */
+static inline int soft_top(u128 m)
 {
   int n = -1;
 
@@ -106,7 +107,8 @@ static inline int soft_top(u128 m) /* position of the highest set bit */
 
 static inline bool soft_up(soft_mode mode, bool negative, bool odd, int rest)
 {
-  /* rest: 0 exact, 1 below half, 2 half, 3 above. */
+  /* `rest` classifies the lost bits: 0 exact, 1 below half, 2 half, 3 above
+   * half. */
   switch (mode) {
   case SOFT_N:
     return rest == 3 || (rest == 2 && odd);
@@ -122,7 +124,8 @@ static inline bool soft_up(soft_mode mode, bool negative, bool odd, int rest)
 static inline uint64_t soft_to(const soft_format *f, soft x, soft_mode mode)
 {
   const uint64_t sign = x.negative ? soft_sign(f) : 0;
-  const int least = 1 - soft_bias(f) - f->fraction; /* exponent of bit 0 */
+  /* exponent of the lowest fraction bit */
+  const int least = 1 - soft_bias(f) - f->fraction;
   uint64_t bits;
   int exponent, rest = 0;
 
@@ -136,7 +139,7 @@ static inline uint64_t soft_to(const soft_format *f, soft x, soft_mode mode)
   if (exponent < least)
     exponent = least;
   if (exponent > x.e) {
-    /* Two bits below the last one, and the jammed bit. */
+    /* `kept` has two more bits than the result, and the jammed bit. */
     const u128 kept = exponent - x.e > 2 ? soft_jam(x.m, exponent - x.e - 2)
                                          : x.m << (2 - (exponent - x.e));
 
@@ -147,7 +150,7 @@ static inline uint64_t soft_to(const soft_format *f, soft x, soft_mode mode)
   }
   if (soft_up(mode, x.negative, (bits & 1) != 0, rest))
     bits++;
-  /* a carry increments the exponent by itself */
+  /* A carry of the rounding increments the exponent field. */
   if (bits >> f->fraction != 0)
     bits += (uint64_t)(exponent - least) << f->fraction;
   if (bits >= soft_infinity(f)) {
@@ -179,7 +182,7 @@ static inline soft soft_mul(soft a, soft b)
   return (soft){SOFT_FINITE, negative, a.m * b.m, a.e + b.e};
 }
 
-/* Move the highest bit to position 125. */
+/* Shifts m so that its highest set bit is at position 125. */
 static inline void soft_normalise(soft *x)
 {
   const int n = 125 - soft_top(x->m);
@@ -244,7 +247,8 @@ static inline soft soft_div(soft a, soft b)
   if (a.m == 0)
     return q;
   soft_normalise(&a);
-  /* b has at most 53 bits, so the quotient has 72 or more and a jammed bit */
+  /* The divisor has at most 53 bits, so the quotient has at least 72 bits and a
+   * jammed bit. */
   q.m = (a.m / b.m) << 1 | (a.m % b.m != 0);
   q.e = a.e - b.e - 1;
   return q;
@@ -288,7 +292,7 @@ static inline soft_mode soft_mode_of(const kiln__cpu_insn *in)
   }
 }
 
-/* ---- Reference of arithmetic, modifiers included ------------------------- */
+/* ---- Reference for arithmetic instructions with modifiers ---------------- */
 
 static inline bool soft_is(const char *what, const char *list)
 {
@@ -298,8 +302,8 @@ static inline bool soft_is(const char *what, const char *list)
   return strstr(list, name) != NULL;
 }
 
-/* The result for NaN operands in f64: the first one, in the order of GPUs, made
- * quiet. */
+/* Returns the f64 result for NaN operands: the first NaN operand in the order
+ * of GPUs, made quiet. */
 static inline uint64_t soft_nan_of(const char *what, uint64_t a, uint64_t b,
                                    uint64_t c)
 {
@@ -315,10 +319,12 @@ static inline uint64_t soft_nan_of(const char *what, uint64_t a, uint64_t b,
   return soft_f64.nan;
 }
 
-/* Whether x is below the normal numbers after rounding to full precision. */
+/* Returns true if x, rounded to full precision, is smaller than the smallest
+ * normal number. */
 static inline bool soft_is_tiny(const soft_format *f, soft x, soft_mode mode)
 {
-  const int up = f->fraction + 8; /* no longer subnormal */
+  /* large enough that the scaled value is normal */
+  const int up = f->fraction + 8;
   const soft scaled = {x.kind, x.negative, x.m, x.e + up};
 
   if (x.kind != SOFT_FINITE || x.m == 0 ||
@@ -330,8 +336,9 @@ static inline bool soft_is_tiny(const soft_format *f, soft x, soft_mode mode)
                                                                << f->fraction;
 }
 
-/* One operation on bits. `wide` is the format of the addend and the result,
- * `narrow` that of the other sources; they differ for mixed precision only. */
+/* Computes one operation on encoded values. `wide` is the format of the addend
+ * and the result; `narrow` is the format of the other sources. The two formats
+ * differ only for mixed-precision instructions. */
 static inline uint64_t soft_arithmetic(const kiln__cpu_insn *in,
                                        const char *what,
                                        const soft_format *narrow,
@@ -386,8 +393,8 @@ static inline uint64_t soft_arithmetic(const kiln__cpu_insn *in,
 
 /* ---- Operands ------------------------------------------------------------ */
 
-/* Random bits of a format: often with few fraction bits, so that results are
- * midpoints, and often with similar exponents. */
+/* Returns random bits of a format. The value often has few fraction bits, so
+ * that results are midpoints. The exponents of two values are often similar. */
 static inline uint64_t soft_random(const soft_format *f, uint64_t *seed)
 {
   const uint64_t r = test_random(seed) >> 3, how = test_random(seed) >> 7;
@@ -400,7 +407,7 @@ static inline uint64_t soft_random(const soft_format *f, uint64_t *seed)
 
   if (exponent < 0 || exponent >= wide)
     exponent = soft_bias(f);
-  if ((how >> 4 & 3) == 0) /* subnormal, or nearly */
+  if ((how >> 4 & 3) == 0) /* subnormal, or close to a subnormal */
     exponent = (int)(how >> 6 & 1);
   if ((how >> 8 & 1) != 0)
     m &= fraction << ((how >> 24) % (unsigned)f->fraction);
@@ -425,7 +432,8 @@ static inline const soft_format *soft_format_of(kiln__cpu_ptx_type type)
   }
 }
 
-/* The i-th edge value, then random ones; for packed types, pairs of edges. */
+/* Returns the i-th edge value of a type, or a random value if i exceeds the
+ * number of edge values. A packed type combines two values. */
 static inline uint64_t soft_value(kiln__cpu_ptx_type type, size_t i,
                                   uint64_t *seed)
 {
@@ -449,9 +457,9 @@ static inline uint64_t soft_value(kiln__cpu_ptx_type type, size_t i,
                                     : other | v << f->bits;
 }
 
-/* Edge values of a and b crossed, then n_random lanes. A type NONE means that
- * the operand is absent. A third of the values of c are near -a * b, for
- * cancellation. */
+/* Creates lanes with all pairs of edge values of a and b, followed by n_random
+ * random lanes. The type NONE means that the operand is absent. One third of
+ * the values of c are near -a * b, to test cancellation. */
 static inline cpu_lane *soft_lanes(kiln__cpu_ptx_type ta, kiln__cpu_ptx_type tb,
                                    kiln__cpu_ptx_type tc, size_t n_random,
                                    size_t *n)
@@ -491,9 +499,9 @@ static inline cpu_lane *soft_lanes(kiln__cpu_ptx_type ta, kiln__cpu_ptx_type tb,
   return lanes;
 }
 
-/* ---- Rows ---------------------------------------------------------------- */
+/* ---- Rows of ops.def ----------------------------------------------------- */
 
-/* One row of ops.def; every opcode that it stands for is run. */
+/* One row of ops.def. The tests run every opcode that the row stands for. */
 typedef struct soft_row {
   kiln__cpu_op op;
   const char *name, *pattern, *operands;
@@ -504,7 +512,7 @@ typedef struct soft_row {
 
 typedef void soft_visit(const soft_row *row, const char *opcode);
 
-/* Calls `visit` with each opcode of the row and returns their number. */
+/* Calls `visit` for each opcode of the row. Returns the number of opcodes. */
 static inline unsigned soft_expand(const soft_row *row, const char *pattern,
                                    char *opcode, size_t n, soft_visit *visit)
 {
@@ -537,7 +545,7 @@ static inline bool soft_begins(const char *text, const char *with)
   return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* The mnemonic of an opcode. */
+/* Extracts the mnemonic of an opcode. */
 static inline void soft_mnemonic(const char *opcode, char what[16])
 {
   const size_t n = strcspn(opcode, ".");

@@ -1,6 +1,6 @@
-/* strict_test.c -- what only mutations of PTX found: modules that ptxas
- * rejects, each beside its nearest correct neighbour, and correct ones that
- * computed wrong values. */
+/* strict_test.c -- regression tests for bugs that only mutated PTX sources
+ * revealed. Modules that ptxas rejects are tested together with their nearest
+ * correct module. Other correct modules used to compute wrong values. */
 #include "cpu_ptx.h"
 
 #include <stdint.h>
@@ -49,7 +49,7 @@ static kiln_status load(const char *body, unsigned version, unsigned target)
   return link_parts(&part, 1);
 }
 
-/* ---- Modules, right and wrong -------------------------------------------- */
+/* ---- Incorrect and correct modules --------------------------------------- */
 
 #define G ".func g(.param .b32 q) { ret; }\n"
 #define R ".func (.param .b32 q) g() { ret; }\n"
@@ -60,8 +60,8 @@ static kiln_status load(const char *body, unsigned version, unsigned target)
 static const struct {
   const char *good, *bad;
 } pairs[] = {
-    /* parameters of the function are read-only, even where another name hides
-     * them */
+    /* The parameters of a function are read-only, even if another name hides
+     * them. */
     {G ".func f(.param .b32 a) { .reg .b32 x; { .param .b32 b;\n"
        "st.param.b32 [b], x; call g, (b); } ret; }",
      G ".func f(.param .b32 a) { .reg .b32 x; { .param .b32 a;\n"
@@ -70,7 +70,7 @@ static const struct {
        "st.param.b32 [a], x; call g, (a); } ret; }",
      G ".entry f(.param .b32 a) { .reg .b32 x; { .param .b32 a;\n"
        "st.param.b32 [a], x; call g, (a); } ret; }"},
-    /* results are read after the call, by all threads */
+    /* The results of a call are read after the call, by all threads. */
     {R ".func f(.param .b32 a) { .reg .b32 x; .reg .pred p; { .param .b32 b;\n"
        "call (b), g; ld.param.b32 x, [b]; } @p ld.param.b32 x, [a]; ret; }",
      R ".func f(.param .b32 a) { .reg .b32 x; .reg .pred p; { .param .b32 b;\n"
@@ -79,19 +79,19 @@ static const struct {
      "ld.param.b32 x, [b]; st.param.b32 [a], x; ret; }",
      ".func (.param .b32 a) f(.param .b32 b) { .reg .b32 x;\n"
      "ld.param.b32 x, [a]; st.param.b32 [a], x; ret; }"},
-    /* a function has an address if it is defined, here or elsewhere */
+    /* A function has an address if this module or another module defines it. */
     {".extern .func f();\n" ENTRY("mov.u64 %rd1, f;"),
      ".func f();\n" ENTRY("mov.u64 %rd1, f;")},
     {".func f();\n.global .u64 t[1] = {f};\n.func f() { ret; }\n" ENTRY(""),
      ".func f();\n.global .u64 t[1] = {f};\n" ENTRY("")},
-    /* results that are discarded */
+    /* Results may be discarded. */
     {ENTRY("shfl.sync.up.b32 %r1|_, %r2, 1, 0, -1;"),
      ENTRY("shfl.sync.up.b32 _|%p1, %r2, 1, 0, -1;")},
     {ENTRY("elect.sync _|%p1, -1;"), ENTRY("elect.sync %r1|_, -1;")},
     {ENTRY("setp.eq.u32 _|%p1, %r1, 3;"), ENTRY("setp.eq.u32 _|_, %r1, 3;")},
     {ENTRY("match.all.sync.b32 _|%p1, %r1, -1;"),
      ENTRY("match.all.sync.b32 _|_, %r1, -1;")},
-    /* conversions that do not widen, with modifiers in any order */
+    /* Conversions that do not widen, with modifiers in any order. */
     {ENTRY("cvt.rz.ftz.f32.f64 %f1, %fd2;"),
      ENTRY("cvt.rz.ftz.f32.f64 %rd1, %fd2;")},
     {ENTRY("cvt.rp.f32.f64 %rd1, %fd2;"),
@@ -120,7 +120,7 @@ START_TEST(needs_of_modifiers_in_any_order)
 }
 END_TEST
 
-/* ---- Parts --------------------------------------------------------------- */
+/* ---- Linked modules ------------------------------------------------------ */
 
 static const kiln__cpu_const *only_const(const char *function)
 {
@@ -138,8 +138,8 @@ static const kiln__cpu_const *only_const(const char *function)
 #define USES(name, what)                                                       \
   ".visible .func " name "() { .reg .b32 r; mov.u32 r, " what "; ret; }\n"
 
-/* .shared variables of one name are one variable, as large and as aligned as
- * any part declares it. */
+/* The .shared variables of one name are one variable. Its size and alignment
+ * are the largest size and alignment that any module declares. */
 START_TEST(shared_variables_are_one)
 {
   static const char *const sized[] = {
@@ -171,7 +171,8 @@ END_TEST
 
 enum { LANES = 32 };
 
-/* A literal beside a register that is wider than the stored element. */
+/* Stores a literal together with a register that is wider than the stored
+ * element. */
 START_TEST(literals_beside_wide_registers)
 {
   static const char text[] =

@@ -1,11 +1,12 @@
-/* surface_test.c -- loads, stores and reductions of surfaces, byte by byte. */
+/* surface_test.c -- tests loads, stores and reductions of surfaces, byte by
+ * byte. */
 #include "texture.h"
 
 /* ---- Surfaces ------------------------------------------------------------ */
 
 static const struct {
   const char *type;
-  uint32_t bytes; /* bytes of one element */
+  uint32_t bytes; /* size of one element in bytes */
   uint32_t n;
 } widths[] = {{"b8", 1, 1},     {"b16", 2, 1},    {"b32", 4, 1},
               {"b64", 8, 1},    {"v2.b8", 1, 2},  {"v2.b16", 2, 2},
@@ -16,7 +17,8 @@ static const char *const clamps[] = {"zero", "clamp", "trap"};
 static const shape_info *const surface_shapes[] = {
     &shapes[0], &shapes[1], &shapes[2], &shapes[3], &shapes[4]};
 
-/* Loads `width` elements into r0 to r3, or stores x0 to x3. */
+/* Writes the kernel body that loads `width` elements into r0 to r3, or stores
+ * x0 to x3. */
 static void surface_body(char *body, size_t size, const shape_info *shape,
                          int width, const char *clamp, bool store)
 {
@@ -53,7 +55,8 @@ static void surface_body(char *body, size_t size, const shape_info *shape,
     strcat(body, "mov.b64 {r0,r1}, d0; mov.b64 {r2,r3}, d1;");
 }
 
-/* Offset of a thread's bytes in the surface; -1: beyond an edge. */
+/* Returns the offset of the bytes of a thread in the surface, or -1 if the
+ * coordinates lie beyond an edge. */
 static long place_of(const kiln__cpu_texels *t, const shape_info *shape,
                      const request *r, uint32_t bytes, bool clamp)
 {
@@ -102,7 +105,8 @@ static void surface_requests(const kiln__cpu_texels *t, const shape_info *shape,
   }
 }
 
-/* A byte of the element words of a thread: elements below 32 bits occupy 16. */
+/* Returns one byte of the registers of a thread. Elements below 32 bits occupy
+ * 16 bits. */
 static uint32_t element_byte(const uint32_t word[4], int width, uint32_t byte)
 {
   const uint32_t each = widths[width].bytes;
@@ -216,7 +220,7 @@ START_TEST(surfaces_fault)
   ck_assert(!kiln__cpu_texture_remove(table, handle));
   ck_assert(kiln__cpu_surface_remove(table, handle));
   run_fails(handle, r, KILN__FAULT_INSTRUCTION);
-  /* The entry of the table is used again, the handle is not. */
+  /* The table entry is reused, but the handle is new. */
   ck_kiln_ok(kiln__cpu_surface_add(table, &s, &other));
   ck_assert_uint_ne(other, handle);
   run_fails(handle, r, KILN__FAULT_INSTRUCTION);
@@ -227,7 +231,7 @@ START_TEST(surfaces_fault)
 }
 END_TEST
 
-/* An access that is wider than a row fits nowhere. */
+/* An access that is wider than a row is always out of bounds. */
 START_TEST(accesses_fit_in_a_row)
 {
   kiln__cpu_surface s;
@@ -280,7 +284,7 @@ START_TEST(formatted_stores_convert)
   ck_kiln_ok(kiln__cpu_surface_add(table, &s, &handle));
   for (int i = 0; i < THREADS; i++)
     r[i] = (request){.c = {4, 3}, .x = {formatted[_i].in, formatted[_i].in}};
-  r[9].c[0] = 6; /* dropped */
+  r[9].c[0] = 6; /* the write is dropped */
   (void)run(handle, r);
   for (size_t k = 0; k < 2; k++)
     ck_assert_mem_eq(s.texels.data + 3 * s.texels.row_bytes +

@@ -1,5 +1,5 @@
-/* texture.h -- kernels of one texture or surface instruction, run with random
- * texels, for the tests of both. */
+/* texture.h -- helpers for the tests of textures and surfaces: kernels that
+ * execute one texture or surface instruction on random texels. */
 #ifndef KILN_TEST_CPU_TEXTURE_H
 #define KILN_TEST_CPU_TEXTURE_H
 
@@ -20,9 +20,10 @@ static uint64_t seed;
 
 /* ---- Kernels ------------------------------------------------------------- */
 
-/* Loads a kernel in which every thread executes `body`. Its coordinates are in
- * c0 to c3 (f0 to f3 as floats), four more words in x0 to x3 (g0 to g3), and
- * the handle in h. Results are taken from r0 to r3. */
+/* Loads a kernel in which every thread executes `body`. The coordinates are in
+ * c0 to c3 (as floats in f0 to f3). x0 to x3 (as floats g0 to g3) contain four
+ * more operands, and h contains the handle. The kernel stores r0 to r3 as
+ * results. */
 static inline void load_kernel(const char *globals, const char *body)
 {
   char text[4000];
@@ -114,7 +115,8 @@ static inline uint8_t channel_size(kiln__cpu_texel texel)
   return sizes[texel];
 }
 
-/* Random bytes; floats are finite. Rows and planes have gaps. */
+/* Creates random texels. Float texels are finite. There are gaps between rows
+ * and between planes. */
 static inline kiln__cpu_texels make_texels(kiln__cpu_texel texel, int channels,
                                            uint32_t width, uint32_t height,
                                            uint32_t depth, uint32_t layers)
@@ -144,7 +146,7 @@ static inline kiln__cpu_texels make_texels(kiln__cpu_texel texel, int channels,
     }
   } else if (texel == KILN__TEXEL_F16) {
     for (size_t i = 1; i < size; i += 2)
-      t.data[i] &= 0xbb; /* so that no exponent is all ones */
+      t.data[i] &= 0xbb; /* clear bits so that no exponent has all bits set */
   }
   return t;
 }

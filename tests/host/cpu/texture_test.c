@@ -1,6 +1,6 @@
-/* texture_test.c -- textures against a reference in double precision that
- * follows the CUDA guide: coordinates are brought into range, then texels are
- * weighted axis by axis. */
+/* texture_test.c -- tests textures against a reference in double precision that
+ * follows the CUDA C++ Programming Guide. The reference maps the coordinates to
+ * the valid range and then weights texels axis by axis. */
 #include "texture.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ typedef struct sampling {
   bool floats;
 } sampling;
 
-/* One channel of one texel as a number. */
+/* Returns one channel of one texel as a number. */
 static double channel_value(const sampling *s, const kiln__cpu_texels *l,
                             const uint8_t *at, int channel)
 {
@@ -71,7 +71,8 @@ static double at_or_zero(const sampling *s, const kiln__cpu_texels *l, long x,
 
 /* ---- The reference ------------------------------------------------------- */
 
-/* Two texels along one axis and the weight of the second. -1: border. */
+/* Two texels along one axis and the weight of the second texel. An index of -1
+ * is the border. */
 typedef struct axis {
   long texel[2];
   double weight;
@@ -109,7 +110,7 @@ static axis along(double x, long n, kiln__cpu_address_mode mode,
   if (mode == KILN__CLAMP)
     x = fmin(fmax(x, 0), (double)n);
   if (mode == KILN__MIRROR && !linear && x >= (double)n)
-    x = (double)n - 0.5; /* 1 - 0 lies on the last texel */
+    x = (double)n - 0.5; /* the coordinate 1 - 0 selects the last texel */
   if (!linear) {
     a.texel[0] = a.texel[1] = clip((long)floor(x), n, mode);
     return a;
@@ -148,7 +149,7 @@ static double box(const sampling *s, const kiln__cpu_texels *l, const axis a[3],
   return mix(z[0], z[1], a[2].weight);
 }
 
-/* Faces as in the table of the guide. */
+/* Selects the cube face as in the table of the CUDA C++ Programming Guide. */
 static int cube_face(const double v[3], double *s, double *t)
 {
   const double ax = fabs(v[0]), ay = fabs(v[1]), az = fabs(v[2]);
@@ -167,7 +168,7 @@ static int cube_face(const double v[3], double *s, double *t)
   return face;
 }
 
-/* One channel at a coordinate of one level. */
+/* Computes one channel at a coordinate of one mip level. */
 static double reference(const sampling *s, const shape_info *shape,
                         const kiln__cpu_texels *l, const double at[3],
                         uint32_t layer, int channel)
@@ -226,8 +227,9 @@ static kiln__cpu_texels texels_of_shape(const shape_info *shape,
                      shape->dimensions > 2 ? 3 : 0, shape->layered ? 4 : 0);
 }
 
-/* Texel centres, edges, points in between and far outside. All are exact in
- * binary fractions, so that no rounding decides which texel is meant. */
+/* Returns texel centres, edges, points between texels and points far outside.
+ * All coordinates are exact in binary, so that rounding never selects the
+ * texel. */
 static float random_coordinate(const sampling *s, bool cube, long n)
 {
   const double texel =
@@ -350,7 +352,7 @@ START_TEST(samples_are_those_of_the_manual)
 }
 END_TEST
 
-/* ---- Levels -------------------------------------------------------------- */
+/* ---- Mip levels ---------------------------------------------------------- */
 
 static void make_levels(sampling *s, const shape_info *shape)
 {
@@ -400,7 +402,8 @@ static void check_levels(const sampling *s, const shape_info *shape,
   }
 }
 
-/* Settings of the levels: linear between them or not, bias, clamps. */
+/* Applies the settings of mip levels: linear filtering between levels, bias and
+ * clamps. */
 static void level_setting(sampling *s, unsigned bits)
 {
   s->t.linear_filter = (bits & 1) != 0;
@@ -441,8 +444,8 @@ START_TEST(levels_are_chosen_and_mixed)
 }
 END_TEST
 
-/* Gradients along the first axis that are powers of two texels of level 0
- * select whole levels; the longer of the two counts. */
+/* Gradients along the first axis that are powers of two in texels of level 0
+ * select whole levels. The longer gradient determines the level. */
 START_TEST(gradients_choose_the_level)
 {
   static const char *const vectors[] = {"{g0}, {g1}", "{g0,g2}, {g1,g2}",
@@ -471,11 +474,11 @@ START_TEST(gradients_choose_the_level)
     r[i].x[1] = bits_of((float)ldexp(1. / 16, b));
     if (!shape->cube)
       continue;
-    /* On a cube of 16 texels, a step of the length of the major axis is 8
-     * texels. */
+    /* On a cube map with 16 texels per axis, a step of the length of the major
+     * axis is 8 texels. */
     for (int k = 0; k < 3; k++)
       r[i].c[shape->layered + k] = bits_of(k == i % 3 ? 2.f : .25f);
-    level[i] += 0; /* 1/16 * 8 / 2: a quarter of a texel */
+    level[i] += 0; /* 1/16 * 8 / 2 is a quarter of a texel */
     level[i] -= 2;
   }
   check_levels(&s, shape, r, level, run(handle, r));
@@ -524,8 +527,8 @@ START_TEST(gather_takes_the_four_texels_around)
 
     if (shape->cube)
       plane = plane * CUBE + (uint32_t)cube_face(at, &u, &v);
-    /* The footprint is that of linear filtering; a weight that rounds to one
-     * moves it by a texel. */
+    /* tld4 reads the four texels of linear filtering. If a weight rounds to
+     * one, the footprint moves by one texel. */
     x = along(u, l->width, shape->cube ? KILN__CLAMP : KILN__WRAP, true, true);
     y = along(v, l->height, shape->cube ? KILN__CLAMP : KILN__BORDER, true,
               true);
@@ -542,7 +545,7 @@ START_TEST(gather_takes_the_four_texels_around)
 }
 END_TEST
 
-/* ---- Fetches by index; memory of the device ------------------------------ */
+/* ---- Fetches by index; linear and pitched memory ------------------------- */
 
 START_TEST(linear_memory_is_fetched_by_index)
 {
@@ -582,7 +585,7 @@ START_TEST(linear_memory_is_fetched_by_index)
 }
 END_TEST
 
-/* Integer coordinates of an array select texels, whatever the filter. */
+/* Integer coordinates of an array select unfiltered texels. */
 START_TEST(arrays_are_fetched_by_index)
 {
   sampling s = {.t = {.n_levels = 1, .linear_filter = true}, .floats = true};
@@ -615,11 +618,11 @@ START_TEST(arrays_are_fetched_by_index)
 }
 END_TEST
 
-/* ---- Seamless cubes ------------------------------------------------------ */
+/* ---- Seamless cube maps -------------------------------------------------- */
 
-/* A cube whose texels hold a linear function of the direction has no seam:
- * filtering near an edge stays close to the function. Without the setting it is
- * up to half a texel off. */
+/* The texels of a cube map contain a linear function of the direction, so
+ * filtering near an edge stays close to the function. Without seamless
+ * filtering, the result differs by up to half a texel. */
 START_TEST(seams_of_cubes_are_filtered_over)
 {
   enum { SIZE = 64 };
@@ -674,7 +677,7 @@ START_TEST(seams_of_cubes_are_filtered_over)
 
     worst = fmax(worst, fabs((double)float_of(got[i][0]) - want));
   }
-  /* Half a texel is 1/64; the function bends across an edge. */
+  /* Half a texel is 1/64. The function is not linear across an edge. */
   if (_i != 0)
     ck_assert_msg(worst < 4. / 64 * .8, "seamless: %g", worst);
   else
@@ -702,7 +705,7 @@ START_TEST(corners_of_cubes_are_means_of_three)
   ck_kiln_ok(kiln__cpu_texture_add(table, &s.t, &handle));
   for (int i = 0; i < THREADS; i++)
     r[i] = (request){.c = {bits_of(1), bits_of(1), bits_of(1)}};
-  /* Where +x, +y and +z meet, the four texels are those three and their
+  /* Where +x, +y and +z meet, filtering uses the three corner texels and their
    * mean. */
   sum = at_or_zero(&s, l, 0, 0, 0, 0) + at_or_zero(&s, l, 3, 3, 2, 0) +
         at_or_zero(&s, l, 3, 0, 4, 0);
@@ -712,7 +715,7 @@ START_TEST(corners_of_cubes_are_means_of_three)
 }
 END_TEST
 
-/* ---- Coordinates that are no place --------------------------------------- */
+/* ---- Non-finite and very large coordinates ------------------------------- */
 
 START_TEST(any_coordinate_is_survived)
 {
@@ -831,7 +834,7 @@ START_TEST(references_hold_a_handle)
   for (int i = 0; i < THREADS; i++)
     r[i] =
         (request){.c = {bits_of((float)(i % 6)), bits_of((float)(i / 6 % 5))}};
-  run_fails(0, r, KILN__FAULT_INSTRUCTION); /* nothing bound */
+  run_fails(0, r, KILN__FAULT_INSTRUCTION); /* no texture is bound */
   memcpy(cpu_ptx_at(&cpu, cpu_ptx_global(&cpu, "picture"), 8), &handle, 8);
   got = run(0, r);
   for (int i = 0; i < THREADS; i++) {

@@ -1,5 +1,5 @@
-/* warp_test.c -- shuffles, votes, matches and reductions of a warp against
- * loops over lanes, with full, partial and divergent masks. */
+/* warp_test.c -- tests shuffles, votes, matches and reductions of a warp
+ * against loops over lanes, with full, partial and divergent masks. */
 #include "cpu_ptx.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@
 static cpu_ptx p;
 
 /* Loads a kernel with three input words and two output words per lane. `body`
- * computes %r4, %r5 (and %q1) from %r1, %r2, %r3 in the lanes of `mask`
- * (%r0). */
+ * computes %r4, %r5 and %q1 from %r1, %r2 and %r3 in the lanes of the mask
+ * %r0. */
 static void load(const char *body)
 {
   static char text[6000];
@@ -63,7 +63,8 @@ static void run(words *v, uint32_t mask)
 
 static const char *const modes[] = {"up", "down", "bfly", "idx"};
 
-/* Follows the text of the PTX manual: lane, bounds of its segment, source. */
+/* Implements the description of the PTX manual: source lane, and bounds of the
+ * segment. */
 static uint32_t shuffled(int mode, int lane, const words *v, uint32_t mask,
                          bool *in_range)
 {
@@ -320,7 +321,7 @@ START_TEST(float_reductions)
       }
       if (!found)
         want = bits;
-      else if (as_float(bits) == as_float(want)) /* -0 is below +0 */
+      else if (as_float(bits) == as_float(want)) /* -0 sorts below +0 */
         want = max ? want & bits : want | bits;
       else if ((as_float(bits) > as_float(want)) == max)
         want = bits;
@@ -338,10 +339,10 @@ START_TEST(float_reductions)
 }
 END_TEST
 
-/* ---- Waiting for members ------------------------------------------------- */
+/* ---- Waiting for the members of a mask ----------------------------------- */
 
-/* The mask of each lane is the set of lanes with its key: several masks at one
- * instruction. */
+/* The member mask of each lane is the set of lanes with the same key, so one
+ * instruction has several masks. */
 START_TEST(several_masks_at_once)
 {
   uint64_t random = 21;
@@ -381,8 +382,9 @@ START_TEST(several_masks_at_once)
 }
 END_TEST
 
-/* Lanes reach one shuffle one after the other, through separate calls and
- * frames; two branches meet at different bar.warp.sync. */
+/* Lanes reach one shuffle at different times, through separate calls and
+ * frames. The two sides of a branch synchronise at different bar.warp.sync
+ * instructions. */
 static const char apart[] =
     ".func (.param .b32 ret) total(.param .b32 x) {\n"
     ".reg .b32 %r<8>;\n"
@@ -427,7 +429,7 @@ START_TEST(lanes_meet_in_other_frames)
 }
 END_TEST
 
-/* Lanes that exited are not waited for. */
+/* A .sync instruction does not wait for lanes that have exited. */
 START_TEST(who_has_left_is_not_missed)
 {
   static const char text[] =
@@ -447,13 +449,14 @@ START_TEST(who_has_left_is_not_missed)
   p.launch.block_dim[0] = 29;
   cpu_ptx_ok(&p, "k", (uint64_t[]){out});
   got = cpu_ptx_at(&p, out, 128);
-  for (uint32_t l = 1; l < 29; l++) /* in its last round, l lanes have exited */
+  /* in its last iteration, l lanes have exited */
+  for (uint32_t l = 1; l < 29; l++)
     ck_assert_uint_eq(got[l], 29 - l);
   cpu_ptx_free(&p);
 }
 END_TEST
 
-/* The forms without .sync use the lanes that are present. */
+/* The forms without .sync use the active lanes. */
 START_TEST(old_forms)
 {
   static const char text[] =

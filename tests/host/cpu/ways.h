@@ -1,5 +1,5 @@
-/* ways.h -- what tests of running grids share: one loaded program, and the ways
- * of running it that have to give the same results. */
+/* ways.h -- helpers for the tests of running grids: one loaded program, and the
+ * launch configurations that have to give the same results. */
 #ifndef KILN_TEST_CPU_WAYS_H
 #define KILN_TEST_CPU_WAYS_H
 
@@ -7,8 +7,8 @@
 
 static cpu_ptx p;
 
-/* Every test of results runs under each of these: scheduler, seed, host
- * threads. */
+/* The launch configurations: scheduler, seed and number of host threads. Every
+ * test of results runs with each configuration. */
 static const struct way {
   bool lock_step;
   uint64_t seed;
@@ -30,13 +30,15 @@ static inline void sizes(uint32_t grid, uint32_t block)
   p.launch.block_dim[0] = block;
 }
 
-/* The head of a kernel that stores its results through `out`. */
+/* The beginning of a kernel that stores its results through the parameter
+ * `out`. */
 #define ENTRY(name)                                                            \
   ".visible .entry " name "(.param .u64 out) {\n"                              \
   ".reg .b32 %r<20>; .reg .b64 %a<9>; .reg .pred %q<6>;\n"
 
-/* Load a program and run one of its kernels in one way, with `bytes` bytes of
- * zeroed memory for its results, which are returned. */
+/* Loads a program and runs one of its kernels with launch configuration number
+ * `way`. The kernel stores its results in `bytes` bytes of zeroed memory.
+ * Returns this memory. */
 static inline void *run_for(const char *text, int way, const char *kernel,
                             uint32_t grid, uint32_t block, size_t bytes)
 {
@@ -50,8 +52,8 @@ static inline void *run_for(const char *text, int way, const char *kernel,
   return cpu_ptx_at(&p, out, bytes);
 }
 
-/* A test case whose tests load `p`; it is freed, and its memory counted, after
- * each of them. */
+/* Creates a test case whose tests load a program into `p`. After each test, the
+ * program is freed and its memory is checked for leaks. */
 static void unload(void)
 {
   cpu_ptx_free(&p);

@@ -1,8 +1,9 @@
-/* world.h -- a warp with all the memory that it can access, and a model of that
- * memory.
+/* world.h -- a test environment for instructions: a warp with all the memory
+ * that it can access, and a model of this memory.
  *
- * A test runs an instruction and does by hand, in the model, what it should
- * have done; world_compare() then compares every byte and register. */
+ * A test runs an instruction and applies the expected effect to the model.
+ * world_compare() then compares every byte of memory and every register with
+ * the model. */
 #ifndef KILN_TEST_CPU_WORLD_H
 #define KILN_TEST_CPU_WORLD_H
 
@@ -18,20 +19,22 @@
 
 enum {
   WORLD_RANGES = 6,
-  /* odd sizes: accesses may begin inside and end outside */
+  /* The sizes are odd, so that an access may begin inside a range and end
+   * outside. */
   WORLD_SHARED = 2037,
-  WORLD_STACK = 253,  /* bytes of stack per lane */
-  WORLD_STRIDE = 272, /* bytes from the stack of one lane to the next */
+  WORLD_STACK = 253, /* stack size in bytes per lane */
+  /* distance in bytes between the stacks of consecutive lanes */
+  WORLD_STRIDE = 272,
   WORLD_PARAMS = 93,
   WORLD_FRAME = 48 * 256,
-  WORLD_CONST = 4 /* number of the constant range */
+  WORLD_CONST = 4 /* index of the constant range */
 };
 
 typedef struct world {
   test_allocator memory;
   kiln__cpu_memory *map;
   kiln__cpu_range range[WORLD_RANGES];
-  uint8_t *model[WORLD_RANGES]; /* expected content of the ranges */
+  uint8_t *model[WORLD_RANGES]; /* expected contents of the ranges */
   _Alignas(64) uint8_t shared[2048], other[2048];
   uint8_t shared_model[2048], other_model[2048];
   _Alignas(64) uint8_t stack[32 * WORLD_STRIDE];
@@ -47,11 +50,13 @@ typedef struct world {
   kiln__cpu_block block, neighbour;
   kiln__cpu_block *cluster[2];
   kiln__cpu_warp warp;
-  bool alone; /* alone in its cluster, so that no neighbour can be named */
+  /* the cluster has one block, so no address refers to another block */
+  bool alone;
   uint64_t seed;
 } world;
 
-/* Used where run/ is not linked; does what its function does. */
+/* Replaces kiln__cpu_fault() in tests that do not link run/; has the same
+ * effect. */
 __attribute__((weak)) void kiln__cpu_fault(kiln__cpu_warp *w,
                                            const kiln__cpu_insn *in,
                                            kiln__cpu_fault_kind kind, int lane,
@@ -202,7 +207,7 @@ static inline void world_expect(world *w, int32_t slot, unsigned bytes,
 
 /* ---- Memory, looked up byte by byte -------------------------------------- */
 
-/* The state space of an address, with generic addresses resolved. */
+/* Returns the state space of an address. Generic addresses are resolved. */
 static inline kiln__cpu_space world_space(kiln__cpu_space space,
                                           uint64_t *address)
 {
@@ -229,7 +234,8 @@ static inline kiln__cpu_space world_space(kiln__cpu_space space,
   return KILN__SPACE_GLOBAL;
 }
 
-/* Where the model keeps one byte; NULL: it does not exist. */
+/* Returns a pointer to one byte of the model, or NULL if the byte does not
+ * exist. */
 static inline uint8_t *world_byte(world *w, kiln__cpu_space space,
                                   unsigned lane, uint64_t address)
 {
@@ -257,7 +263,7 @@ static inline uint8_t *world_byte(world *w, kiln__cpu_space space,
   }
 }
 
-/* A little-endian value of `bytes` bytes in the model. */
+/* Reads a little-endian value of `bytes` bytes from the model. */
 static inline uint64_t world_get(world *w, kiln__cpu_space space, unsigned lane,
                                  uint64_t address, unsigned bytes)
 {
@@ -285,8 +291,8 @@ static inline bool world_holds(world *w, kiln__cpu_space space, unsigned lane,
   return true;
 }
 
-/* The fault that the instruction should cause; *lane: the first lane that
- * faults. */
+/* Returns the fault that the instruction should cause. *lane receives the first
+ * lane that faults. */
 static inline kiln__cpu_fault_kind world_fault(world *w, kiln__cpu_space space,
                                                const uint64_t address[32],
                                                uint32_t mask, unsigned bytes,
@@ -312,7 +318,7 @@ static inline kiln__cpu_fault_kind world_fault(world *w, kiln__cpu_space space,
   return KILN__FAULT_NONE;
 }
 
-/* Check that everything is as in the model. */
+/* Checks that memory and registers are equal to the model. */
 static inline void world_compare(world *w, const char *what)
 {
   for (int i = 0; i < WORLD_RANGES; i++) {
@@ -327,7 +333,8 @@ static inline void world_compare(world *w, const char *what)
     ck_abort_msg("%s: the neighbour's shared memory", what);
   if (memcmp(w->stack, w->stack_model, sizeof w->stack) != 0)
     ck_abort_msg("%s: stacks", what);
-  /* An assertion that holds costs a system call, so one covers all. */
+  /* A successful assertion costs a system call, so one assertion covers all
+   * bytes. */
   for (unsigned i = 0; memcmp(w->frame, w->frame_model, WORLD_FRAME) != 0 &&
                        i < WORLD_FRAME / 4;
        i++) {
@@ -341,7 +348,7 @@ static inline void world_compare(world *w, const char *what)
   }
 }
 
-/* Run an instruction and check the fault that it should cause. */
+/* Runs an instruction and checks that it causes the expected fault, or none. */
 static inline void world_run(world *w, const kiln__cpu_isa *isa,
                              const kiln__cpu_insn *in,
                              kiln__cpu_fault_kind want, unsigned lane,
@@ -364,7 +371,7 @@ static inline void world_run(world *w, const kiln__cpu_isa *isa,
   }
 }
 
-/* ---- Addresses to try ---------------------------------------------------- */
+/* ---- Test addresses ------------------------------------------------------ */
 
 enum { WORLD_PATTERNS = 16 };
 
@@ -404,8 +411,9 @@ static inline uint64_t world_base(world *w, kiln__cpu_space space,
   return r->first;
 }
 
-/* Addresses of 32 lanes for accesses of `bytes` bytes; the number of the
- * pattern decides in which way they may be wrong. */
+/* Creates the addresses of 32 lanes for accesses of `bytes` bytes per lane.
+ * `pattern` selects the access pattern. Some patterns contain misaligned or
+ * out-of-bounds addresses. */
 static inline void world_addresses(world *w, kiln__cpu_space space,
                                    unsigned pattern, unsigned bytes,
                                    uint64_t address[32])
@@ -432,47 +440,48 @@ static inline void world_addresses(world *w, kiln__cpu_space space,
     case 1: /* all lanes at one address */
       address[i] = base + at;
       break;
-    case 2: /* apart */
+    case 2: /* strided */
       address[i] =
           base + at / 4 + (uint64_t)i * bytes * 3 % size / bytes * bytes;
       break;
-    case 3: /* anywhere */
+    case 3: /* random addresses */
       address[i] = base + any;
       break;
-    case 4: /* up to the very end */
+    case 4: /* consecutive up to the end of the range */
       address[i] = base + size / bytes * bytes - (uint64_t)(32 - i) * bytes;
       break;
-    case 7: /* backwards */
+    case 7: /* descending */
       address[i] = base + at + (uint64_t)(31 - i) * bytes;
       break;
-    case 8: /* another space or range per lane */
+    case 8: /* a different state space or range for each lane */
       base = world_base(w, space, (unsigned)test_random(&w->seed), &size);
       address[i] =
           base +
           (size >= bytes ? test_random(&w->seed) % (size / bytes) * bytes : 0);
       break;
-    case 9: /* no memory there */
+    case 9: /* addresses without memory */
       address[i] = test_random(&w->seed) >> (test_random(&w->seed) % 60);
       break;
-    case 10: /* a few places, mixed */
+    case 10: /* five addresses in mixed order */
       address[i] = base + at + (i * 7 % 5) * (uint64_t)bytes;
       break;
-    case 11: /* rows of eight, far apart */
+    case 11: /* rows of eight lanes, far apart */
       address[i] = base + at + i / 8 * 64 % (size / 4 + 1) / bytes * bytes +
                    (uint64_t)(i % 8) * bytes;
       break;
-    case 12: /* 128 bytes apart: one bank */
+    case 12: /* a stride of 128 bytes, which maps to one bank */
       address[i] = base + (uint64_t)i * 128 % size / bytes * bytes;
       break;
-    case 13: /* the last lane ends beyond the end */
+    case 13: /* the access of the last lane is out of bounds */
       address[i] = base + size / bytes * bytes - (uint64_t)(31 - i) * bytes;
       break;
-    case 14: /* groups of eight with a step each; lane 21 may deviate */
+    /* groups of eight lanes, each with its own stride; lane 21 may deviate */
+    case 14:
       address[i] = base + (i / 8 * 2 + i % 8 * ((at / bytes + i / 8 * 5) % 18) +
                            (i == 21 ? at / bytes % 2 * 11 : 0)) *
                               (uint64_t)bytes % size / bytes * bytes;
       break;
-    default: /* pairs */
+    default: /* pairs of lanes with the same address */
       address[i] = base + at + (uint64_t)(i / 2) * bytes;
     }
   }
@@ -489,7 +498,7 @@ static inline uint32_t world_random_mask(world *w)
     return m != 0 ? m : 1;
   case 1:
     return UINT32_C(1) << (m % 32);
-  case 2: /* lanes from one to another */
+  case 2: /* a contiguous range of lanes */
     return UINT32_MAX >> (m % 16) & (UINT32_MAX << (m / 16 % 16));
   default:
     return UINT32_MAX;
