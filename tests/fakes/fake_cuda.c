@@ -1,4 +1,4 @@
-/* fake_cuda.c -- see fake_cuda.h. */
+/* fake_cuda.c -- a fake CUDA driver for tests; fake_cuda.h describes it. */
 #include "fake_cuda.h"
 
 #include <pthread.h>
@@ -8,7 +8,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Declared from the table: a definition below that differs does not compile. */
+/* Declares every function from the table, so that a definition with a different
+ * signature does not compile. */
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   EXPORT result symbol params;
 #include "driver/driver_api.def"
@@ -29,28 +30,30 @@ typedef enum kind {
   LINK
 } kind;
 
-/* Every handle is one of these. A handle is looked for among the live ones
- * before it is touched: a stale one must not be followed. */
+/* Every handle points to an object of this type. A handle is searched for among
+ * the live objects before it is dereferenced, so a stale handle is never
+ * followed. */
 typedef struct object {
   kind kind;
-  struct object *context; /* owner; NULL for contexts themselves */
-  struct object *module;  /* of a function */
+  struct object *context; /* owning context; NULL for a context itself */
+  struct object *module;  /* for a function: its module */
   struct object *next, *prev;
-  int device;            /* context */
-  unsigned long long id; /* context */
-  int sticky;            /* context: what every call returns from now on */
-  bool primary;          /* context */
-  unsigned flags;        /* stream, event */
-  int priority;          /* stream */
-  int capture;           /* stream: status */
-  int capture_mode;      /* stream */
-  pthread_t capturer;    /* stream */
-  int nodes;             /* stream, graph, exec: launches captured */
-  uint64_t ns;           /* event: when it was recorded, 0 never */
-  char *bytes;           /* module: text; memory: data; function: name */
-  size_t size;           /* memory */
-  int dynamic_smem;      /* function */
-  char *global;          /* module: the variable */
+  int device;            /* for a context: the device */
+  unsigned long long id; /* for a context: its unique id */
+  int sticky;     /* for a context: error code that every later call returns */
+  bool primary;   /* for a context: is it the primary context */
+  unsigned flags; /* for a stream or an event */
+  int priority;   /* for a stream */
+  int capture;    /* for a stream: capture status */
+  int capture_mode;   /* for a stream */
+  pthread_t capturer; /* for a stream: thread that began the capture */
+  int nodes; /* for a stream, graph or exec: number of captured launches */
+  /* for an event: record time in nanoseconds, 0 if never recorded */
+  uint64_t ns;
+  char *bytes;      /* for a module: source; memory: data; function: name */
+  size_t size;      /* for memory: size in bytes */
+  int dynamic_smem; /* for a function */
+  char *global;     /* for a module: its global variable */
 } object;
 
 typedef struct primary {
@@ -65,9 +68,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static object *live;
 static primary primaries[FAKE_CUDA_DEVICES];
 static unsigned long long last_id;
-static atomic_int global_captures; /* streams captured in the default mode */
+/* number of streams captured in the default mode */
+static atomic_int global_captures;
 static atomic_int all_captures;
-static pid_t started_in; /* process that called cuInit */
+static pid_t started_in; /* id of the process that called cuInit */
 static _Thread_local object *stack[MAX_STACK];
 static _Thread_local int depth;
 static _Thread_local int thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -183,7 +187,7 @@ static void destroy(object *o)
   free(o);
 }
 
-/* The live object behind a handle, or NULL. */
+/* Returns the live object for a handle, or NULL. */
 static object *find(const void *handle, kind k)
 {
   object *o;
@@ -202,7 +206,8 @@ static object *current(void)
   return depth == 0 ? NULL : stack[depth - 1];
 }
 
-/* The same, which must belong to the current context. */
+/* Returns the live object for a handle if it belongs to the current context, or
+ * NULL. */
 static object *own(const void *handle, kind k, const char *call)
 {
   object *o = find(handle, k);
@@ -216,7 +221,8 @@ static object *own(const void *handle, kind k, const char *call)
   return NULL;
 }
 
-/* NULL for the default streams; false: not a stream. */
+/* Finds the stream for a handle; *out is NULL for the default streams. Returns
+ * false if the handle is not a stream. */
 static bool stream_of(CUstream handle, object **out, const char *call)
 {
   *out = NULL;
@@ -229,10 +235,10 @@ static bool stream_of(CUstream handle, object **out, const char *call)
 /* ---- Entering a function ------------------------------------------------ */
 
 typedef enum need {
-  ANYTHING = 0, /* may be called before cuInit */
+  ANYTHING = 0, /* no precondition: may be called before cuInit */
   STARTED,
   A_CONTEXT,
-  UNSAFE /* a context, and not while a capture forbids it */
+  UNSAFE /* needs a context, and fails while a capture forbids it */
 } need;
 
 static bool injectable(int f)
@@ -400,7 +406,8 @@ EXPORT CUresult cuProfilerStop(void)
   return CUDA_SUCCESS;
 }
 
-/* A blocking stream under capture ties up the legacy stream. */
+/* Returns true if a capture of a blocking stream blocks the legacy default
+ * stream. */
 static bool legacy_tied(CUstream handle);
 
 #include "cuda/contexts.h"

@@ -1,11 +1,12 @@
-/* fake_cuda.h -- a stand-in for libcuda that tests script.
+/* fake_cuda.h -- a scripted fake of libcuda for tests.
  *
- * fake_cuda.so is loaded by Kiln's own loader; its control block comes from
- * fake_cuda_of(). It keeps contexts, streams and so on as a real driver does,
- * with host memory as device memory, and is stricter than one: a call without
- * the context that it needs, a handle that is stale or of another context, or
- * any call in a forked child counts as a violation. Kernels do not run; what
- * they were launched with is kept. */
+ * Kiln's own loader loads fake_cuda.so. fake_cuda_of() returns the control
+ * block of the fake. The fake tracks contexts, streams and other objects like a
+ * real driver, and uses host memory as device memory. It is stricter than a
+ * real driver and records a violation for each of these: a call without the
+ * required context, a handle that is stale or belongs to another context, and
+ * any call in a forked child. Kernels do not run; the fake records their launch
+ * parameters. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
@@ -30,13 +31,14 @@ enum {
   FAKE_CUDA_DEVICES = 8,
   FAKE_CUDA_ATTRIBUTES = 160,
   FAKE_CUDA_PARAM_BYTES = 4096,
-  FAKE_CUDA_UNKNOWN = -1 /* an attribute that the driver does not know */
+  FAKE_CUDA_UNKNOWN = -1 /* marks an attribute that the driver does not know */
 };
 
 typedef struct fake_cuda_device {
   char name[96];
   size_t memory;
-  int attributes[FAKE_CUDA_ATTRIBUTES]; /* cc is 75 and 76 */
+  /* device attributes; the capability is in 75 and 76 */
+  int attributes[FAKE_CUDA_ATTRIBUTES];
 } fake_cuda_device;
 
 typedef struct fake_cuda_launch {
@@ -46,47 +48,50 @@ typedef struct fake_cuda_launch {
   CUcontext context;
   int n_params;
   uint32_t sizes[256];
-  unsigned char params[FAKE_CUDA_PARAM_BYTES]; /* values, one after another */
+  /* parameter values, one after another */
+  unsigned char params[FAKE_CUDA_PARAM_BYTES];
   bool cooperative, ex, overlap;
   unsigned cluster[3];
 } fake_cuda_launch;
 
 typedef struct fake_cuda_control {
-  int version; /* driver */
+  int version; /* driver version */
   int n_devices;
   fake_cuda_device devices[FAKE_CUDA_DEVICES];
 
-  /* Failures. rc[f] not 0: function f fails with it, after skip[f] calls that
-   * went well, times[f] times (0: for ever). fail_at >= 0: the n-th call of
-   * any function that a caller can be expected to handle fails with fail_rc. */
+  /* Scripted failures. If rc[f] is not 0, function f first succeeds skip[f]
+   * times, then fails with rc[f] times[f] times (0 means always). If fail_at >=
+   * 0, call number fail_at fails with fail_rc. Only functions for which a
+   * caller can handle a failure are counted. */
   int rc[FAKE_CUDA_FUNCTIONS];
   int skip[FAKE_CUDA_FUNCTIONS];
   int times[FAKE_CUDA_FUNCTIONS];
   long fail_at;
   int fail_rc;
-  int launch_sticky; /* a launch succeeds, and the context is lost with this */
-  int cubin_rc, ptx_rc; /* loading machine code or PTX gives this */
-  const char *jit_log;  /* written to the error log buffer on a failed load */
+  int launch_sticky; /* a launch succeeds, and later calls return this code */
+  int cubin_rc, ptx_rc; /* result codes for loading machine code and PTX */
+  const char *jit_log;  /* written to the error log buffer by a failed load */
 
-  /* Of every kernel. */
+  /* The attributes of every kernel. */
   int registers, static_smem, max_threads, blocks_per_sm;
-  const char *global_name; /* a variable that every module has */
+  const char *global_name; /* name of a global variable that every module has */
   size_t global_size;
 
   atomic_int calls[FAKE_CUDA_FUNCTIONS];
-  atomic_long all_calls; /* those that fail_at counts */
+  atomic_long all_calls; /* number of calls that fail_at counts */
   atomic_int contexts, modules, streams, events, allocations, pinned;
-  atomic_int retained; /* primary contexts held */
+  atomic_int retained; /* number of primary contexts currently retained */
   atomic_int graphs, links;
   atomic_int launches;
   atomic_int violations;
-  char violation[256]; /* the last */
+  char violation[256]; /* description of the last violation */
   fake_cuda_launch last;
 } fake_cuda_control;
 
 typedef fake_cuda_control *fake_cuda_fn(void);
 
-/* The control block of the fake at `path`; loads it if it is not loaded. */
+/* Returns the control block of the fake driver at `path`, and loads the library
+ * if necessary. */
 static inline fake_cuda_control *fake_cuda_of(const char *path)
 {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -101,7 +106,7 @@ static inline fake_cuda_control *fake_cuda_of(const char *path)
   return fn();
 }
 
-/* Everything that a driver's user must give back. */
+/* Returns the number of live objects that a user of the driver must destroy. */
 static inline int fake_cuda_live(const fake_cuda_control *c)
 {
   return c->contexts + c->modules + c->streams + c->events + c->allocations +

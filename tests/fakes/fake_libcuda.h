@@ -1,11 +1,13 @@
-/* fake_libcuda.h -- the body of small stand-ins for libcuda: every function
- * answers FAKE_ANSWER, cuInit what FAKE_CUINIT says, cuDriverGetVersion what
- * FAKE_CUDA_VERSION says (both from the environment).
+/* fake_libcuda.h -- the body of small fakes of libcuda. Every function returns
+ * FAKE_ANSWER. The environment variable FAKE_CUINIT sets the result of cuInit,
+ * and FAKE_CUDA_VERSION sets the result of cuDriverGetVersion.
  *
- * Define before: FAKE_ANSWER, FAKE_VERSION (default version), and one of
+ * Before including this file, define FAKE_ANSWER, FAKE_VERSION (the default
+ * version), and one of
  *   FAKE_OPTIONAL_TOO  export the optional functions as well
- *   FAKE_HIDDEN        export none but cuInit, cuDriverGetVersion and
- *                      cuGetProcAddress_v2, which gives the rest */
+ *   FAKE_HIDDEN        export only cuInit, cuDriverGetVersion and
+ *                      cuGetProcAddress_v2, which returns the other functions
+ */
 #include "driver/abi.h"
 
 #include <stdlib.h>
@@ -35,7 +37,7 @@
 #define IF_OPTIONAL(symbol, result, params)
 #endif
 
-/* Those that get a body of their own go by other names in the list. */
+/* Functions with a body of their own are renamed in the generated list. */
 #define cuInit unused_init
 #define cuDriverGetVersion unused_version
 #define cuGetProcAddress unused_proc

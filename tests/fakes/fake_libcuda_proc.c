@@ -1,13 +1,13 @@
-/* fake_libcuda_proc.c -- a driver whose functions come from
- * cuGetProcAddress_v2 alone, each by plain name and the version that brought
- * the variant. */
+/* fake_libcuda_proc.c -- a fake driver that provides its functions only through
+ * cuGetProcAddress_v2. A function is found by its plain name and the driver
+ * version that introduced the variant. */
 #define FAKE_ANSWER CUDA_SUCCESS
 #define FAKE_VERSION 13000
 #define FAKE_HIDDEN
 #include "fake_libcuda.h"
 
 typedef struct row {
-  const char *name; /* memAlloc: no variant to mix up with the symbol */
+  const char *name; /* member name such as memAlloc, without a variant suffix */
   int since;
   void (*fn)(void);
 } row;
@@ -35,8 +35,8 @@ CUresult cuGetProcAddress_real(const char *symbol, void **fn, int version,
   *fn = NULL;
   *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    /* "cuMemAlloc" asks for memAlloc of the version that brought _v2; one
-     * optional function is lacking. */
+    /* The plain name "cuMemAlloc" requests memAlloc of the version that
+     * introduced _v2. One optional function is missing. */
     if (strcmp(rows[i].name + 1, symbol + 3) == 0 && rows[i].since == version &&
         flags == CU_GET_PROC_ADDRESS_LEGACY_STREAM &&
         strcmp(symbol, "cuFuncGetName") != 0) {

@@ -1,4 +1,5 @@
-/* fake_libcuda_stub.c -- like the toolkit's stub: for linking, not running. */
+/* fake_libcuda_stub.c -- a fake of the toolkit's stub library, which is only
+ * for linking. */
 #define FAKE_ANSWER CUDA_ERROR_STUB_LIBRARY
 #define FAKE_VERSION 0
 #define FAKE_OPTIONAL_TOO

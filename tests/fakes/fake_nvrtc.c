@@ -1,4 +1,4 @@
-/* fake_nvrtc.c -- see fake_nvrtc.h. */
+/* fake_nvrtc.c -- a fake NVRTC for tests; fake_nvrtc.h describes it. */
 #include "fake_nvrtc.h"
 
 #include "base/base.h"
@@ -175,8 +175,8 @@ __attribute__((constructor)) static void set_up(void)
 /* ---- Reading a program ------------------------------------------------------ */
 
 typedef struct kernel {
-  char name[256];    /* as written */
-  char lowered[320]; /* as in the PTX */
+  char name[256];    /* kernel name as in the source */
+  char lowered[320]; /* kernel name as in the PTX */
   int sizes[64];
   int n_params;
   bool is_template;
@@ -193,7 +193,8 @@ static bool word_in(const char *from, const char *to, const char *word)
   return false;
 }
 
-/* Size of a parameter by its declaration, e.g. "const float *x". */
+/* Returns the size of a parameter from its declaration, such as "const float
+ * *x". */
 static int size_of(const char *from, const char *to)
 {
   static const struct {
@@ -255,7 +256,8 @@ static const char *matching(const char *open)
   return NULL;
 }
 
-/* The parameter list after a __global__ and the name before it. */
+/* Finds the parameter list after a __global__, and the kernel's name that
+ * precedes the list. */
 static const char *find_list(const char *mark, const char **name,
                              size_t *name_size)
 {
@@ -275,13 +277,14 @@ static const char *find_list(const char *mark, const char **name,
       return NULL;
     if (strncmp(start, "__", 2) != 0)
       return open;
-    open = strchr(close, '('); /* was an attribute: __launch_bounds__(...) */
+    /* the parentheses belonged to an attribute: __launch_bounds__(...) */
+    open = strchr(close, '(');
   }
   return NULL;
 }
 
-/* The next __global__ function of the source at *at. Explicit instances of
- * templates have no plain name and are passed over. */
+/* Finds the next __global__ function of the source at *at. Explicit template
+ * instances have no plain name and are skipped. */
 static bool next_kernel(const char *source, const char **at, kernel *k)
 {
   const char *mark, *open, *before, *name;
@@ -309,7 +312,8 @@ static bool next_kernel(const char *source, const char **at, kernel *k)
   return false;
 }
 
-/* The kernel that a name expression means: "&ns::k<int, 3>" -> k. */
+/* Finds the kernel that a name expression refers to: "&ns::k<int, 3>" refers to
+ * k. */
 static bool find_kernel(const char *source, const char *expression, kernel *k)
 {
   char name[256];
@@ -383,7 +387,8 @@ static target read_options(int n, const char *const *options)
   return t;
 }
 
-/* #error, #warning and headers that are not there. False: an error. */
+/* Handles #error and #warning lines and missing headers. Returns false after an
+ * error. */
 static bool check_lines(nvrtcProgram p, const target *t)
 {
   const char *line = p->source;
@@ -496,7 +501,7 @@ static bool emit(nvrtcProgram p, const target *t, uint64_t hash)
   return true;
 }
 
-/* False: canceled. */
+/* Simulates the compile time. Returns false if the compile was cancelled. */
 static bool pass_time(nvrtcProgram p)
 {
   if (control.on_compile != NULL)
@@ -666,7 +671,7 @@ EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int n,
   return rc;
 }
 
-/* Sizes of texts count the NUL that follows them, as NVRTC's do. */
+/* Sizes of strings include the NUL byte, as in NVRTC. */
 static nvrtcResult give_size(nvrtcProgram p, const text *t, size_t nul,
                              size_t *size)
 {

@@ -1,28 +1,33 @@
-/* fake_nvrtc.h -- a stand-in for NVRTC that tests script.
+/* fake_nvrtc.h -- a scripted fake of NVRTC for tests.
  *
- * fake_nvrtc.so is loaded by Kiln's own loader, from any path and under any
- * name. Its version and architectures come, in rising order of weight, from
- *   - its file name: libnvrtc.so.12 is 12.8, .so.11.2 is 11.8, else 13.0
- *   - a text file beside it, "<library>.fake": lines "version 12040",
- *     "archs 50 52 90", "delay_ms 20", "rc compileProgram 7"
- *   - environment: FAKE_NVRTC_DELAY_MS (of each compile), and
- *     FAKE_NVRTC_COUNT_FILE (gets one byte a compile, from any process);
- *     FAKE_NVRTC_LOAD_FILE gets one each time a copy is loaded
- *   - its control block, through fake_nvrtc_of().
- * A copy of the file is a library of its own; a link to it is not.
+ * Kiln's own loader loads fake_nvrtc.so from any path and under any name. These
+ * sources set the version and the architectures of the fake; a later source
+ * overrides an earlier source:
+ *   - the file name: libnvrtc.so.12 is 12.8, .so.11.2 is 11.8, any other name
+ *     is 13.0
+ *   - a text file "<library>.fake" in the same folder, with lines such as
+ *     "version 12040", "archs 50 52 90", "delay_ms 20", "rc compileProgram 7"
+ *   - the environment: FAKE_NVRTC_DELAY_MS is the duration of each compile. The
+ *     file FAKE_NVRTC_COUNT_FILE grows by one byte per compile in any process.
+ *     The file FAKE_NVRTC_LOAD_FILE grows by one byte whenever a copy is loaded
+ *   - the control block that fake_nvrtc_of() returns. A copy of the file is a
+ *     separate library; a symbolic link to the file is not.
  *
- * What it makes of a program:
+ * The fake generates from a program:
  *   - PTX with one `.visible .entry` for every __global__ function that is not
- *     a template and for every name expression; parameters from a small parse
- *     of their types, or from a remark `//params 8,8,4` on the line where the
- *     parameter list closes. Names are plain after extern "C", else mangled as
- *     _Z<length><name>v; template instances end in a hash instead of v.
- *   - the line "// fake <hash>", of source, headers, options and version.
- *   - CUBIN for sm_XX: "\177ELF fake cubin sm_XX\n" and the same text.
- *   - `//regs N`, `//spill N`, `//smem N`, anywhere: what ptxas -v reports, in
- *     the log if an option asks for it.
- *   - #error and #warning lines, missing headers and unknown architectures
- *     give NVRTC's own log lines and codes. */
+ *     a template and for every name expression. The parameters come from a
+ *     simple parse of their types, or from a comment `//params 8,8,4` on the
+ *     line that ends the parameter list. Names are unchanged after extern "C",
+ *     and otherwise mangled as _Z<length><name>v. Names of template instances
+ *     end in a hash instead of v.
+ *   - the line "// fake <hash>", a hash of the source, headers, options and
+ *     version.
+ *   - CUBIN for sm_XX: "\177ELF fake cubin sm_XX\n" followed by the PTX.
+ *   - the report of ptxas -v, in the log if an option requests it. The comments
+ *     `//regs N`, `//spill N` and `//smem N` anywhere in the source set its
+ *     numbers.
+ *   - NVRTC's log lines and result codes for #error and #warning lines, missing
+ *     headers and unknown architectures. */
 #ifndef FAKE_NVRTC_H
 #define FAKE_NVRTC_H
 
@@ -46,23 +51,26 @@ typedef struct fake_nvrtc_control {
   int version;
   int archs[64];
   int n_archs;
-  int delay_ms;                   /* each compile takes that long at least */
-  int rc[FAKE_NVRTC_FUNCTIONS];   /* not 0: the function fails with it */
+  int delay_ms; /* minimum duration of each compile in milliseconds */
+  /* result code of each function; 0 means success */
+  int rc[FAKE_NVRTC_FUNCTIONS];
   const char *log;                /* appended to each compile log */
   void (*on_compile)(void *user); /* called in the middle of a compile */
   void *user;
   atomic_int calls[FAKE_NVRTC_FUNCTIONS];
-  atomic_int compiles;              /* compiles that ran to the end */
-  atomic_int running, most_running; /* compiles at the same time */
-  atomic_int programs;              /* programs created and not destroyed */
-  char options[8192];               /* of the last compile, each with '\n' */
-  char source_name[1024];           /* of the last compile */
-  int n_headers;                    /* of the last compile */
+  atomic_int compiles; /* number of completed compiles */
+  /* current and maximum number of concurrent compiles */
+  atomic_int running, most_running;
+  atomic_int programs; /* number of programs not destroyed yet */
+  char options[8192];  /* options of the last compile, each followed by '\n' */
+  char source_name[1024]; /* source name of the last compile */
+  int n_headers;          /* number of headers of the last compile */
 } fake_nvrtc_control;
 
 typedef fake_nvrtc_control *fake_nvrtc_fn(void);
 
-/* The control block of the fake at `path`; loads it if it is not loaded. */
+/* Returns the control block of the fake NVRTC at `path`, and loads the library
+ * if necessary. */
 static inline fake_nvrtc_control *fake_nvrtc_of(const char *path)
 {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -77,8 +85,8 @@ static inline fake_nvrtc_control *fake_nvrtc_of(const char *path)
   return fn();
 }
 
-/* Copy the fake `from` to dir/name and write `config` (NULL: none) beside it;
- * `out` receives the path. */
+/* Copies the fake `from` to dir/name and writes `config` to a file beside the
+ * copy, unless `config` is NULL. `out` receives the path of the copy. */
 static inline void fake_nvrtc_install(const char *from, const char *dir,
                                       const char *name, const char *config,
                                       char out[512])

@@ -1,5 +1,6 @@
-/* fake_nvrtc_broken.c -- a library that claims to be NVRTC and lacks nearly
- * everything; as NVRTC before 11.2 lacks the list of architectures. */
+/* fake_nvrtc_broken.c -- a library that claims to be NVRTC but lacks nearly
+ * every function. Like NVRTC before 11.2, it lacks the list of architectures.
+ */
 __attribute__((visibility("default"))) int nvrtcVersion(int *major, int *minor);
 
 int nvrtcVersion(int *major, int *minor)

@@ -1,14 +1,15 @@
-/* alloc_torture_test.c -- every allocation fails in turn, over the whole public
- * interface: no crash, no leak, and each call either works or says why not. */
+/* alloc_torture_test.c -- makes every allocation fail in turn, over the whole
+ * public interface. No call may crash or leak memory, and each call must either
+ * succeed or report a failure. */
 #include "device_fixture.h"
 
 #include <unistd.h>
 
-/* One area of the interface. Runs with allocations that fail; every call goes
- * through TRY, which ends the area at the first that says it failed. */
+/* The test of one area of the interface, run with failing allocations. Every
+ * call is wrapped in TRY, which ends the area at the first reported failure. */
 typedef void area_fn(void);
 
-static kiln_status last; /* what ended the area; KILN_OK if nothing did */
+static kiln_status last; /* failure that ended the area, or KILN_OK */
 
 static bool went_well(kiln_status st, const char *call)
 {
@@ -26,7 +27,8 @@ static bool went_well(kiln_status st, const char *call)
       goto done;                                                               \
   } while (0)
 
-/* For `T **out`: NULL after a failure, not NULL after success. */
+/* For calls with an out parameter `T **out`: *out must be NULL after a failure
+ * and not NULL after success. */
 #define TRY_OUT(out, call)                                                     \
   do {                                                                         \
     const bool ok_ = went_well(call, #call);                                   \
@@ -184,7 +186,7 @@ static void cache_area(void)
   TRY(kiln_cache_each(f.rt, true, each, NULL));
   desc.fast_math = true;
   last = kiln_cache_why(f.rt, &desc, &target, &hit, report, NULL);
-  if (last != KILN_ENOTFOUND) /* what could not be kept is not there */
+  if (last != KILN_ENOTFOUND) /* an entry that could not be kept is not found */
     TRY(last);
   TRY(kiln_pack_write(f.rt, pack_path, &image, 1));
   last = kiln_pack_cache(f.rt, pack_path, NULL);
@@ -241,7 +243,8 @@ done:
   kiln_device_free(device);
 }
 
-/* The way down: refused, rebuilt, refused again, PTX. */
+/* Every fallback of a load: the driver refuses the image, the rebuilt image is
+ * refused again, and the PTX is loaded. */
 static void refused_area(void)
 {
   const kiln_program_desc desc = {.source = SAXPY};
@@ -287,7 +290,7 @@ static void stream_area(void)
   TRY(kiln_stream_attach(stream, timeline));
   TRY(kiln_memory_alloc(&p, device, 64));
   TRY(kiln_fill_async(stream, p, 0, 4,
-                      16)); /* goes unrecorded without memory */
+                      16)); /* the launch goes unrecorded if memory runs out */
   TRY(kiln_timeline_begin(timeline, stream, "outer"));
   for (int i = 0; i < 40; i++) {
     TRY(kiln_timeline_begin(timeline, wrapped, "inner"));
@@ -307,7 +310,7 @@ done:
   kiln_device_free(device);
 }
 
-/* What a module's kernels and variables answer. */
+/* Queries the attributes of a module's kernels and variables. */
 static void kernel_area(void)
 {
   const kiln_program_desc desc = {.source = SAXPY};
@@ -333,7 +336,8 @@ done:
   kiln_device_free(device);
 }
 
-/* Memory of every kind, copied and filled in every way, recorded or not. */
+/* Allocates, copies and fills memory of every kind, with and without a
+ * timeline. */
 static void memory_area(void)
 {
   enum { SIZE = 64 };
@@ -433,15 +437,16 @@ static const struct {
              {"events", event_area}};
 enum { AREAS = sizeof areas / sizeof areas[0] };
 
-/* Empty the cache folder, so that each round has the same work. */
+/* Empties the cache folder, so that each round does the same work. */
 static void fresh_folder(void)
 {
   test_dir_remove(f.dir);
   test_dir_make(f.dir);
 }
 
-/* One round: allocation `at` of the area fails, alone or with all after it.
- * False: the area has not that many. */
+/* Runs one round: allocation number `at` of the area fails, alone or together
+ * with all later allocations. Returns false if the area makes fewer
+ * allocations. */
 static bool round_of(area_fn *run, long at, bool after)
 {
   bool reached;
@@ -478,14 +483,14 @@ START_TEST(every_allocation_fails_in_turn)
     refused += last != KILN_OK;
     at += thorough || at < 20 ? 1 : 3;
   }
-  ck_assert_int_eq(last, KILN_OK); /* the round in which none failed */
+  ck_assert_int_eq(last, KILN_OK); /* no allocation failed in this round */
   ck_assert_msg(at > 3, "%s: only %ld allocations", areas[_i / 2].name, at);
   ck_assert_msg(refused > 0, "%s: no failure was ever reported",
                 areas[_i / 2].name);
 }
 END_TEST
 
-/* What the pack area reads. */
+/* Writes the pack that the pack area reads. */
 static void write_pack(void)
 {
   const kiln_program_desc desc = whole_desc();

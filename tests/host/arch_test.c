@@ -1,6 +1,8 @@
-/* arch_test.c -- tables of capabilities and of NVRTC, targets as text.
+/* arch_test.c -- tests the tables of compute capabilities and NVRTC releases,
+ * and the parsing of targets.
  *
- * Expected numbers are copied by hand from the programming guide's tables. */
+ * The expected numbers are copied by hand from the tables of the CUDA C++
+ * Programming Guide. */
 #include "support.h"
 
 #include <kiln/arch.h>
@@ -105,7 +107,7 @@ START_TEST(limits_are_the_published_ones)
 }
 END_TEST
 
-/* Each feature and the capability that brought it. */
+/* Each feature, and the first capability that has it. */
 static const struct feature {
   const char *name;
   size_t offset;
@@ -159,7 +161,7 @@ START_TEST(unknown_capabilities_take_the_nearest_older)
     ck_assert_str_eq(t.family, like.family);
     ck_assert_int_eq(t.smem_per_sm, like.smem_per_sm);
     ck_assert_int_eq(t.max_blocks_per_sm, like.max_blocks_per_sm);
-    ck_assert(!t.tegra); /* nothing is known of it */
+    ck_assert(!t.tegra); /* an unknown capability is not integrated */
     ck_assert_int_eq(t.has_its, like.has_its);
   }
 }
@@ -205,7 +207,7 @@ static const struct {
   int cc;
   char suffix;
   bool ptx;
-  const char *again; /* printed */
+  const char *again; /* expected canonical form */
 } targets[] = {
     {"sm_90a", 90, 'a', false, "sm_90a"},
     {"compute_75", 75, 0, true, "compute_75"},
@@ -316,7 +318,7 @@ START_TEST(target_corner_cases)
 }
 END_TEST
 
-/* Whatever the bytes, a parse ends in a target that prints and reads back. */
+/* Any random bytes parse to a target that can be printed and parsed again. */
 START_TEST(random_targets_never_break)
 {
   static const char alphabet[] = "sm_computeaf0123456789. ";
@@ -387,7 +389,7 @@ START_TEST(nvrtc_lists_are_known)
 }
 END_TEST
 
-/* The table against the real libraries, where the caller names some. */
+/* Compares the table with real NVRTC libraries, if the caller names any. */
 START_TEST(nvrtc_lists_match_real_libraries)
 {
   const char *env = getenv("KILN_TEST_NVRTC");

@@ -1,5 +1,5 @@
-/* base_test.c -- error record, memory, text, buffers, trail, files, fork guard.
- */
+/* base_test.c -- tests error records, memory, strings, buffers, the trail,
+ * files and the fork guard. */
 #include "support.h"
 
 #include "base/os.h"
@@ -61,7 +61,8 @@ START_TEST(text_is_cut_between_characters)
     ck_assert_msg(valid_utf8(buf), "copy to %zu bytes", size);
     ck_assert_uint_lt(strlen(buf), size);
     ck_assert_int_eq(strncmp(buf, mixed, strlen(buf)), 0);
-    ck_assert_uint_ge(strlen(buf) + 4, size); /* drops one character at most */
+    /* truncation drops at most one character */
+    ck_assert_uint_ge(strlen(buf) + 4, size);
     ck_assert_int_eq(buf[size], '#');
 
     memset(buf, '#', sizeof buf);
@@ -75,7 +76,8 @@ START_TEST(text_is_cut_between_characters)
 }
 END_TEST
 
-/* Bytes that are no UTF-8: no read outside, and the text is terminated. */
+/* For bytes that are not UTF-8, no read leaves the buffer, and the result is
+ * terminated. */
 START_TEST(other_bytes_survive_a_cut)
 {
   static const char *const texts[] = {
@@ -129,7 +131,7 @@ START_TEST(record_holds_the_last_failure)
   ck_assert_int_eq(kiln__fail(KILN_EINVAL, "%d", "bad %d", 7), KILN_EINVAL);
   check_record(KILN_EINVAL, KILN_SOURCE_NONE, 0);
   ck_assert_str_eq(e->message, "bad 7");
-  ck_assert_str_eq(e->hint, "%d"); /* a hint is not a format */
+  ck_assert_str_eq(e->hint, "%d"); /* a hint is not a format string */
   ck_assert_str_eq(e->call, "");
 
   kiln__error_log("the log\n", 8);
@@ -155,7 +157,7 @@ START_TEST(record_holds_the_last_failure)
 }
 END_TEST
 
-/* Messages are often made from the record that they replace. */
+/* Messages are often built from the record that they replace. */
 START_TEST(record_may_be_its_own_source)
 {
   const kiln_error *e = kiln_last_error();
@@ -190,7 +192,7 @@ static void check_cut(const char *text, size_t size)
   ck_assert_str_eq(text + n - 3, "...");
 }
 
-/* Every phase of a multi-byte character at the cut. */
+/* The truncation point falls on every byte of a multi-byte character. */
 START_TEST(long_texts_end_in_dots)
 {
   const kiln_error *e = kiln_last_error();
@@ -214,7 +216,7 @@ START_TEST(long_texts_end_in_dots)
     kiln__error_log(text, n);
     check_cut(e->log, KILN_ERROR_LOG_SIZE);
   }
-  /* One that just fits is not cut. */
+  /* A log that just fits is not truncated. */
   memset(text, 'y', sizeof text);
   kiln__error_log(text, KILN_ERROR_LOG_SIZE - 1);
   ck_assert_uint_eq(strlen(e->log), KILN_ERROR_LOG_SIZE - 1);
@@ -269,11 +271,12 @@ START_TEST(memory_goes_through_the_caller)
 
   ck_assert_int_eq(memory.live, 1);
   for (int i = 0; i < 300; i++)
-    ck_assert_int_eq(p[i], 0); /* the test's allocator returns 0xa5 */
+    ck_assert_int_eq(p[i], 0); /* the test's allocator fills memory with 0xa5 */
   p = kiln__resize(a, p, 1000);
   kiln__free(a, p);
   kiln__free(a, NULL);
-  kiln__free(a, kiln__alloc(a, 0)); /* the allocator never sees 0 */
+  /* the allocator is never called with size 0 */
+  kiln__free(a, kiln__alloc(a, 0));
   ck_assert_ptr_null(kiln__calloc(a, SIZE_MAX / 2, 3));
   s = kiln__strdup(a, "text");
   ck_assert_str_eq(s, "text");
@@ -361,7 +364,7 @@ START_TEST(doubles_read_back_equal)
 }
 END_TEST
 
-/* Locales with a comma, and with a decimal point of two bytes. */
+/* Locales in which the decimal point is a comma or has two bytes. */
 static const char *const locales[] = {"de_DE.UTF-8", "de_DE.utf8",
                                       "de_DE",       "fr_FR.UTF-8",
                                       "fa_IR.UTF-8", "ps_AF.UTF-8"};
@@ -397,7 +400,8 @@ START_TEST(buffers_grow_and_hand_over)
   kiln__buf_add(&b, "\0\0", 2);
   kiln__buf_add(&b, NULL, 0);
   ck_assert_uint_eq(b.size, 4002);
-  ck_assert_int_eq(memcmp(b.data + 3996, "999,\0\0", 7), 0); /* and a NUL */
+  /* followed by a NUL */
+  ck_assert_int_eq(memcmp(b.data + 3996, "999,\0\0", 7), 0);
   ck_assert_int_eq(kiln__buf_status(&b, "it"), KILN_OK);
   kiln__buf_clear(&b);
   ck_assert_uint_eq(b.size, 0);
@@ -407,7 +411,7 @@ START_TEST(buffers_grow_and_hand_over)
   ck_assert_str_eq(data, "kept");
   ck_assert_ptr_null(b.data);
   kiln__free(&memory.alloc, data);
-  data = kiln__buf_take(&b); /* an empty one gives empty text */
+  data = kiln__buf_take(&b); /* an empty buffer gives an empty string */
   ck_assert_str_eq(data, "");
   kiln__free(&memory.alloc, data);
   kiln__buf_free(&b);
@@ -423,7 +427,8 @@ START_TEST(buffers_keep_what_they_have)
   kiln__buf_text(&b, "first");
   memory.fail_at = memory.calls;
   kiln__buf_format(&b, "%1000d", 1);
-  kiln__buf_text(&b, "third"); /* would fit, but an append before it failed */
+  /* this append would fit, but an earlier append failed */
+  kiln__buf_text(&b, "third");
   ck_assert(b.failed);
   ck_assert_str_eq(b.data, "first");
   ck_kiln_is(kiln__buf_status(&b, "it"), KILN_ENOMEM);
@@ -482,7 +487,7 @@ static void count_step(void *user, const kiln_trail_step *step)
   kiln__trail *trail = user;
 
   ck_assert(step->what[0] != '\0');
-  /* The callback may use the trail: no lock is held. */
+  /* The callback may use the trail, since no lock is held. */
   if (strcmp(step->where, "c") != 0)
     kiln__trail_add(trail, "other", "re-entry", "c", "late");
 }
@@ -503,7 +508,7 @@ START_TEST(trail_remembers_each_place)
   char where[8] = "a";
 
   kiln__trail_add(trail, "lib", "env", where, "missing");
-  strcpy(where, "zzz"); /* texts are copied */
+  strcpy(where, "zzz"); /* the trail has copied the strings */
   kiln__trail_add(trail, "lib", "system", "b", NULL);
   kiln__trail_add(NULL, "lib", "system", "b", NULL);
   kiln__trail_each(NULL, print_step, text);
@@ -520,7 +525,7 @@ START_TEST(trail_remembers_each_place)
   kiln__trail_each(trail, count_step, trail);
   kiln__trail_text(trail, "other", text, sizeof text);
   ck_assert_str_eq(text, "c (late), c (late)");
-  memory.fail_at = memory.calls; /* dropped, no more */
+  memory.fail_at = memory.calls; /* the step is dropped, with no other effect */
   kiln__trail_add(trail, "lib", "env", "d", "no");
   kiln__trail_text(trail, "lib", text, sizeof text);
   ck_assert_str_eq(text, "a (missing), b (found)");
@@ -572,7 +577,8 @@ START_TEST(files_are_read_whole)
   ck_assert_uint_eq(b.size, 3);
   ck_assert_int_eq(memcmp(b.data, "a\0b", 4), 0);
   kiln__buf_clear(&b);
-  ck_kiln_is(kiln__read_file(&b, path, 2), KILN_EIO); /* above the limit */
+  /* the file is larger than the limit */
+  ck_kiln_is(kiln__read_file(&b, path, 2), KILN_EIO);
   ck_assert_int_eq(kiln_last_error()->native, EFBIG);
   ck_kiln_is(kiln__read_file(&b, folder, 100), KILN_EIO);
   snprintf(name, sizeof name, "%s/none", folder);
@@ -586,8 +592,7 @@ START_TEST(files_are_read_whole)
   ck_kiln_ok(kiln__read_file(&b, path, 0));
   ck_assert_str_eq(b.data, "");
   kiln__buf_free(&b);
-  /* A pipe in the file's place is an error; the call does not wait for a
-   * writer. */
+  /* If the path is a pipe, the call fails and does not wait for a writer. */
   snprintf(name, sizeof name, "%s/pipe", folder);
   ck_assert_int_eq(mkfifo(name, 0600), 0);
   ck_kiln_is(kiln__read_file(&b, name, 100), KILN_EIO);
@@ -610,11 +615,11 @@ START_TEST(files_are_replaced_whole)
   ck_assert_int_eq(stat(path, &info), 0);
   ck_assert_int_eq(info.st_mode & 0777, 0640);
   ck_kiln_ok(kiln__replace_file(path, "", 0, 0600));
-  ck_assert_uint_eq(files_in(folder), 1); /* no temporary file is left */
+  ck_assert_uint_eq(files_in(folder), 1); /* no temporary file remains */
   snprintf(name, sizeof name, "%s/none/file", folder);
   ck_kiln_is(kiln__replace_file(name, "x", 1, 0600), KILN_EIO);
   ck_assert_int_eq(kiln_last_error()->native, ENOENT);
-  /* A folder is not replaced, and no temporary file is left. */
+  /* A folder is not replaced, and no temporary file remains. */
   snprintf(name, sizeof name, "%s/sub", folder);
   ck_assert_int_eq(mkdir(name, 0700), 0);
   ck_kiln_is(kiln__replace_file(name, "x", 1, 0600), KILN_EIO);
@@ -658,7 +663,7 @@ static void *replace_often(void *arg)
   return NULL;
 }
 
-/* Readers see the whole content of one writer. */
+/* Readers see the complete content of one writer. */
 START_TEST(replacing_at_once)
 {
   pthread_t threads[WRITERS];
@@ -678,7 +683,8 @@ START_TEST(replacing_at_once)
       ck_assert_uint_eq(b.size, BIG);
       ck_assert_int_eq(memcmp(b.data, b.data + 1, BIG - 1), 0);
     } else {
-      ck_assert_int_eq(kiln_last_error()->native, ENOENT); /* not yet there */
+      /* the file does not exist yet */
+      ck_assert_int_eq(kiln_last_error()->native, ENOENT);
     }
     kiln__buf_free(&b);
   }
@@ -690,8 +696,8 @@ START_TEST(replacing_at_once)
 }
 END_TEST
 
-/* A file system that transfers one byte per call and interrupts every second
- * call. */
+/* A fake file system that transfers one byte per call and interrupts every
+ * second call. */
 typedef struct slow {
   int calls, error_at;
   char data[16];
@@ -758,7 +764,8 @@ START_TEST(short_and_interrupted_calls)
   ck_assert(kiln__read_all(&fs, 0, got, 5));
   ck_assert_str_eq(got, "hello");
   errno = 99;
-  ck_assert(!kiln__read_all(&fs, 0, got, 1)); /* the end is no error number */
+  /* the end of a file gives errno 0 */
+  ck_assert(!kiln__read_all(&fs, 0, got, 1));
   ck_assert_int_eq(errno, 0);
   ck_assert(kiln__pread_all(&fs, 0, got, 3, 1));
   ck_assert_int_eq(memcmp(got, "ell", 3), 0);
@@ -768,7 +775,8 @@ START_TEST(short_and_interrupted_calls)
   ck_assert(!kiln__write_all(&fs, 0, "more", 4));
   ck_assert_int_eq(errno, ENOSPC);
   s.error_at = 0;
-  s.end = sizeof s.data; /* a write that takes nothing must not spin */
+  /* a write that transfers 0 bytes must not loop for ever */
+  s.end = sizeof s.data;
   ck_assert(!kiln__write_all(&fs, 0, "more", 4));
   ck_assert_int_eq(errno, EIO);
   ck_assert(kiln__write_all(&fs, 0, "", 0));
@@ -786,10 +794,11 @@ START_TEST(locks_exclude_other_descriptors)
   ck_assert_int_eq(fs->lock(fs->user, first, 0), 0);
   ck_assert_int_eq(fs->lock(fs->user, second, 0), -1);
   ck_assert(errno == EAGAIN || errno == EACCES);
-  ck_assert_int_eq(fs->lock(fs->user, second, 1), 0); /* another byte */
+  /* a lock of another byte */
+  ck_assert_int_eq(fs->lock(fs->user, second, 1), 0);
   ck_assert_int_eq(fs->unlock(fs->user, first, 0), 0);
   ck_assert_int_eq(fs->lock(fs->user, second, 0), 0);
-  close(second); /* releases the lock */
+  close(second); /* closing releases the lock */
   ck_assert_int_eq(fs->lock(fs->user, first, 1), 0);
   close(first);
 }
@@ -802,7 +811,8 @@ START_TEST(environment_and_clocks)
   const uint64_t before = kiln__clock_ns();
 
   setenv("KILN_TEST_X", "", 1);
-  ck_assert_ptr_null(kiln__env("KILN_TEST_X")); /* empty counts as unset */
+  /* an empty variable counts as unset */
+  ck_assert_ptr_null(kiln__env("KILN_TEST_X"));
   setenv("KILN_TEST_X", "y", 1);
   ck_assert_str_eq(kiln__env("KILN_TEST_X"), "y");
   unsetenv("KILN_TEST_X");

@@ -1,4 +1,5 @@
-/* The disk and memory tiers: what is found, refused, repaired and evicted. */
+/* Tests the disk and memory tiers: which entries are found, refused, repaired
+ * and evicted. */
 #include "cache_fixture.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@ static void end(void)
   bench_free(&b);
 }
 
-/* A fresh cache on the same folder, as another process would have. */
+/* Opens a fresh cache on the same folder, like another process. */
 static void reopen(void)
 {
   if (b.cache != NULL)
@@ -109,7 +110,7 @@ START_TEST(folders_are_made_private)
   b.config.dir = deep;
   bench_open(&b);
   ck_assert(!bench_has(&b, "a", SIZE));
-  ck_assert(!exists(up)); /* a look-up makes no folder */
+  ck_assert(!exists(up)); /* a look-up creates no folder */
   bench_fetch(&b, "a", SIZE);
   ck_assert_uint_eq(mode_of(up), 0700);
   ck_assert_uint_eq(mode_of(deep), 0700);
@@ -131,7 +132,7 @@ START_TEST(relative_path_stays)
   ck_assert_int_eq(chdir("/"), 0);
   bench_fetch(&b, "a", SIZE);
   ck_assert(exists(b.dir));
-  reopen(); /* from '/': "cache" is another path now */
+  reopen(); /* after chdir to '/', "cache" is a different path */
   ck_assert_int_eq(chdir(b.root), 0);
   reopen();
   ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_DISK);
@@ -254,8 +255,8 @@ END_TEST
 
 /* ---- Bad entries --------------------------------------------------------- */
 
-/* The entry "a" was replaced by something: it must be noticed, counted,
- * removed and rebuilt. */
+/* The entry "a" was replaced by a bad file. The cache must detect, count,
+ * remove and rebuild the entry. */
 static void rebuilt(uint64_t corrupt, uint64_t forged)
 {
   kiln_cache_stats s;
@@ -263,7 +264,8 @@ static void rebuilt(uint64_t corrupt, uint64_t forged)
   reopen();
   ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_COMPILER);
   s = bench_stats(&b);
-  /* Counted at the first look-up; the second one finds nothing. */
+  /* The first look-up counts the bad file, and the second look-up finds no
+   * file. */
   ck_assert_uint_eq(s.corrupt, corrupt);
   ck_assert_uint_eq(s.forged, forged);
   reopen();
@@ -285,7 +287,7 @@ START_TEST(every_truncation_is_noticed)
   size_t size;
   char *data;
 
-  b.config.memory_bytes = 1; /* disk only */
+  b.config.memory_bytes = 1; /* disk tier only */
   make_one(path);
   data = test_read_file(path, &size);
   for (size_t n = 0; n < size; n += n < 200 ? 1 : step) {
@@ -335,7 +337,8 @@ START_TEST(forged_entry_is_a_miss)
   bench_fetch(&b, "other", SIZE);
   bench_entry_path(&b, "other", other);
   data = test_read_file(other, &size);
-  test_write_file(a, data, size); /* a good entry under another's name */
+  /* a valid entry under the name of another entry */
+  test_write_file(a, data, size);
   rebuilt(0, 1);
   free(data);
   ck_assert(bench_has(&b, "other", SIZE));
@@ -349,16 +352,17 @@ START_TEST(links_fifos_and_folders_are_no_entries)
   make_one(path);
   path_in(kept, "kept");
   ck_assert_int_eq(rename(path, kept), 0);
-  ck_assert_int_eq(symlink("kept", path), 0); /* to an undamaged entry */
+  /* a symbolic link to an undamaged entry */
+  ck_assert_int_eq(symlink("kept", path), 0);
   rebuilt(1, 0);
   ck_assert(exists(kept));
   unlink(path);
-  ck_assert_int_eq(mkfifo(path, 0600), 0); /* must not hang */
+  ck_assert_int_eq(mkfifo(path, 0600), 0); /* opening a FIFO must not hang */
   rebuilt(1, 0);
   unlink(path);
   ck_assert_int_eq(mkdir(path, 0700), 0);
   reopen();
-  b.warnings = 0; /* keep the next one */
+  b.warnings = 0; /* report the next warning */
   ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_COMPILER);
   ck_assert_uint_eq(bench_stats(&b).write_failures, 1);
   {
@@ -366,14 +370,15 @@ START_TEST(links_fifos_and_folders_are_no_entries)
 
     ck_assert_uint_eq(count_files(b.dir, ".tmp", &bytes), 0);
   }
-  /* The folder stays, and the warning does not claim otherwise. */
+  /* The folder remains, and the warning does not claim otherwise. */
   ck_assert_ptr_nonnull(strstr(b.last_warning, "is a folder"));
   ck_assert_ptr_null(strstr(b.last_warning, "removed"));
   ck_assert(exists(path));
 }
 END_TEST
 
-/* Publishes an entry for "a" whose checksums hold and whose META is `text`. */
+/* Publishes an entry for "a" with valid checksums and the META section `text`.
+ */
 static void publish_meta(const char *text)
 {
   kiln__slice parts[KILN__SECTIONS];
@@ -474,7 +479,8 @@ START_TEST(rejected_images_are_forgotten)
   ck_kiln_is(kiln__cache_fetch(b.cache, &f, &better, &origin), KILN_ENOTFOUND);
   ck_assert_uint_eq(bench_stats(&b).rejected, 1);
 
-  /* Another process has replaced the file meanwhile: its entry stays. */
+  /* Another process has replaced the file meanwhile. The new entry must not be
+   * removed. */
   {
     kiln__entry *other = image_make(&b.mem.alloc, &key, "a", SIZE + 1);
 
@@ -558,7 +564,8 @@ START_TEST(memory_tier_holds_its_cap)
     bench_fetch(&b, name, SIZE);
     ck_assert(bench_has(&b, name, SIZE));
     if (i > 0)
-      ck_assert(bench_has(&b, "kernel 0", SIZE)); /* used, so kept */
+      /* recently used, so the entry is kept */
+      ck_assert(bench_has(&b, "kernel 0", SIZE));
     ck_assert_uint_le(b.cache->memory.bytes, b.config.memory_bytes);
   }
   ck_assert(!bench_has(&b, "kernel 1", SIZE));
@@ -586,13 +593,13 @@ START_TEST(least_recently_used_goes_first)
     bench_entry_path(&b, name, path);
     set_file_time(path, -3600 + 60 * i);
   }
-  bench_fetch(&b, "kernel 0", SIZE); /* a hit renews its time */
+  bench_fetch(&b, "kernel 0", SIZE); /* a hit renews the file's time */
   for (int i = 15; i < 25; i++) {
     char name[32];
 
     snprintf(name, sizeof name, "kernel %d", i);
     bench_fetch(&b, name, SIZE);
-    ck_assert(bench_has(&b, name, SIZE)); /* the newest entry stays */
+    ck_assert(bench_has(&b, name, SIZE)); /* the newest entry is kept */
     count_files(b.dir, "", &bytes);
     ck_assert_uint_le(bytes, b.config.cap_bytes);
   }
@@ -620,7 +627,7 @@ START_TEST(hits_are_noted_at_most_once_a_minute)
   bench_fetch(&b, "a", SIZE);
   ck_assert_int_eq(stat(path, &after), 0);
   ck_assert_int_ge(after.st_mtim.tv_sec, before.st_mtim.tv_sec);
-  set_file_time(path, 7200); /* as after setting the clock back */
+  set_file_time(path, 7200); /* as if the clock had been set back */
   bench_fetch(&b, "a", SIZE);
   ck_assert_int_eq(stat(path, &after), 0);
   ck_assert_int_lt(after.st_mtim.tv_sec, before.st_mtim.tv_sec + 3600);
@@ -655,22 +662,23 @@ START_TEST(caps_below_an_entry)
   for (int i = 0; i < 3; i++)
     ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_COMPILER);
   ck_assert_uint_eq(bench_stats(&b).write_failures, 3);
-  ck_assert_uint_eq(count_files(b.dir, "", &bytes), 1); /* the lock */
+  ck_assert_uint_eq(count_files(b.dir, "", &bytes), 1); /* the lock file */
   ck_assert_uint_eq(bytes, 0);
   bench_close(&b);
 
-  b.config.cap_bytes = 2 * SIZE; /* one fits, not two */
+  b.config.cap_bytes = 2 * SIZE; /* one entry fits, two do not */
   bench_open(&b);
   bench_fetch(&b, "a", SIZE);
   ck_assert(bench_has(&b, "a", SIZE));
   bench_fetch(&b, "b", SIZE);
   ck_assert(bench_has(&b, "b", SIZE));
   ck_assert(!bench_has(&b, "a", SIZE));
-  bench_fetch(&b, "large", 3 * SIZE); /* never fits: evicts nothing */
+  /* an entry that never fits evicts nothing */
+  bench_fetch(&b, "large", 3 * SIZE);
   ck_assert(bench_has(&b, "b", SIZE));
   bench_close(&b);
 
-  b.config.cap_bytes = 0; /* the default */
+  b.config.cap_bytes = 0; /* the default capacity */
   bench_open(&b);
   {
     kiln_cache_info info;
@@ -687,7 +695,7 @@ START_TEST(temporary_files_count_and_are_swept)
   static const char stale[] = "0123456789abcdef0123456789abcdef.1.2.4.tmp";
   static const char ahead[] = "0123456789abcdef0123456789abcdef.1.2.5.tmp";
   static const char memo[] = "nvrtc.memo.123.abc.tmp";
-  static const char foreign[] = "notes.tmp"; /* not a name of ours */
+  static const char foreign[] = "notes.tmp"; /* not a file name of the cache */
   static char data[4 * SIZE];
   kiln_cache_info info;
   char path[512];
@@ -713,7 +721,8 @@ START_TEST(temporary_files_count_and_are_swept)
   path_in(path, foreign);
   ck_assert(exists(path));
 
-  /* Young ones count: an entry that no longer fits beside them is not added. */
+  /* Young temporary files count: an entry that no longer fits beside these
+   * files is not added. */
   bench_close(&b);
   b.config.cap_bytes = 2 * sizeof data + SIZE / 2;
   b.config.memory_bytes = 1;
@@ -760,12 +769,12 @@ START_TEST(visiting)
   bench_fetch(&b, "b", SIZE);
   bench_fetch(&b, "c", SIZE);
   data = test_read_file(path, &size);
-  data[size - 1] = (char)(data[size - 1] ^ 1); /* in the last section */
+  data[size - 1] = (char)(data[size - 1] ^ 1); /* a byte of the last section */
   test_write_file(path, data, size);
   free(data);
   ck_kiln_ok(kiln__cache_visit(b.cache, false, see, &all));
   ck_assert_int_eq(all.n, 3);
-  ck_assert_int_eq(all.good, 3); /* heads and keys only */
+  ck_assert_int_eq(all.good, 3); /* only headers and keys are read */
   ck_assert_ptr_nonnull(strchr(all.programs, 'a'));
   ck_assert_ptr_nonnull(strchr(all.programs, 'c'));
   ck_kiln_ok(kiln__cache_visit(b.cache, true, see, &checked));
@@ -802,7 +811,8 @@ START_TEST(keys_of_both_tiers)
   bench_fetch(&b, "a", SIZE);
   bench_fetch(&b, "b", SIZE);
   reopen();
-  bench_fetch(&b, "b", SIZE); /* in memory too: listed once */
+  /* the entry is also in the memory tier, but listed once */
+  bench_fetch(&b, "b", SIZE);
   bench_fetch(&b, "c", SIZE);
   ck_kiln_ok(kiln__cache_keys(b.cache, count_key, &n));
   ck_assert_int_eq(n, 3);

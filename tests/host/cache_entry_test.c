@@ -1,4 +1,4 @@
-/* The entry format: any change to the bytes of an entry is noticed. */
+/* Tests the entry format: any change to the bytes of an entry is detected. */
 #include "cache_fixture.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static void end(void)
   ck_assert_int_eq(mem.live, 0);
 }
 
-/* The bytes of an entry's file; malloc. */
+/* Returns the bytes of an entry's file in memory from malloc(). */
 static unsigned char *wire_of(const kiln__entry *entry)
 {
   unsigned char *wire = malloc(entry->wire_size);
@@ -45,7 +45,7 @@ static kiln__entry *decode(const unsigned char *wire, size_t size)
   return NULL;
 }
 
-/* Make the head's own checksum right again. */
+/* Recomputes the checksum of the header. */
 static void reseal(unsigned char *wire)
 {
   kiln__put64(wire + KILN__WIRE_HEAD - 8,
@@ -115,7 +115,7 @@ START_TEST(longer_is_refused)
   memcpy(more, wire, e->wire_size);
   for (size_t extra = 1; extra <= 8; extra++)
     ck_assert_ptr_null(decode(more, e->wire_size + extra));
-  kiln__put64(more + 16, e->wire_size + 8); /* with that size in its head */
+  kiln__put64(more + 16, e->wire_size + 8); /* a header that claims this size */
   reseal(more);
   ck_assert_ptr_null(decode(more, e->wire_size + 8));
   kiln__entry_unref(e);
@@ -124,7 +124,7 @@ START_TEST(longer_is_refused)
 }
 END_TEST
 
-/* Heads with a right checksum and wrong content. */
+/* Headers with a valid checksum and invalid content are refused. */
 START_TEST(forged_heads_are_refused)
 {
   static const uint64_t huge[] = {UINT64_MAX,           UINT64_MAX / 2,
@@ -135,7 +135,9 @@ START_TEST(forged_heads_are_refused)
 
   for (int field = 0; field < 4; field++) {
     static const size_t at[] = {8, 12, 24,
-                                28}; /* version, byte order, parts, head */
+                                /* offsets of version, byte order, number of
+                                 * parts, header size */
+                                28};
     static const uint32_t values[] = {0, 2, 0x04030201, UINT32_MAX};
 
     for (int v = 0; v < 4; v++) {
@@ -157,7 +159,7 @@ START_TEST(forged_heads_are_refused)
   memcpy(bad, "not ours", 8);
   reseal(bad);
   ck_assert_ptr_null(decode(bad, e->wire_size));
-  /* Sizes that wrap around to the right sum. */
+  /* Part sizes that overflow, so that their sum is correct modulo 2^64. */
   memcpy(bad, good, e->wire_size);
   kiln__put64(bad + 32, kiln__get64(bad + 32) + ((uint64_t)1 << 63));
   kiln__put64(bad + 48, kiln__get64(bad + 48) + ((uint64_t)1 << 63));

@@ -1,4 +1,5 @@
-/* cache_fixture.c -- see cache_fixture.h. */
+/* cache_fixture.c -- shared helpers of the cache tests; cache_fixture.h
+ * describes them. */
 #include "cache_fixture.h"
 
 #include <dirent.h>
@@ -25,7 +26,8 @@ void key_make_target(kiln__key *key, const kiln_allocator *a, const char *name,
   add(key, "nvrtc", "13.0 build 1", false);
   add(key, "target", target, false);
   if (kiln__key_seal(key) != KILN_OK)
-    abort(); /* not ck_: helper programs call this too */
+    /* helper programs call this too, so ck_ macros are not available */
+    abort();
 }
 
 void key_make(kiln__key *key, const kiln_allocator *a, const char *name)
@@ -95,7 +97,7 @@ kiln_status maker_run(void *user, kiln__entry **out)
 
 /* ---- Failing file operations --------------------------------------------- */
 
-/* Does this operation fail? Sets errno if so. */
+/* Returns true and sets errno if this file operation has to fail. */
 static bool fails(void *user)
 {
   faulty_fs *f = user;
@@ -148,7 +150,8 @@ static int f_openat(void *user, int dir, const char *name, int flags,
   return kiln__fs_posix.openat(NULL, dir, name, flags, mode);
 }
 
-/* Functions that fail as `refuse` says, and otherwise make the real call. */
+/* Defines functions that fail if `refuse` requests it, and that otherwise make
+ * the real call. */
 #define FORWARD(type, name, parameters, refuse, failure, arguments)            \
   static type f_##name parameters                                              \
   {                                                                            \
@@ -181,13 +184,13 @@ FORWARD(DIR *, fdopendir, (void *user, int fd), fails(user), NULL, (NULL, fd))
 FORWARD(struct dirent *, readdir, (void *user, DIR *dir), fails(user), NULL,
         (NULL, dir))
 
-/* The descriptor is gone even if close fails. */
+/* The descriptor is closed even if close() reports a failure. */
 static int f_close(void *user, int fd)
 {
   const bool fail = fails(user);
   const int code = errno, rc = kiln__fs_posix.close(NULL, fd);
 
-  ck_assert_int_eq(rc, 0); /* closed twice? */
+  ck_assert_int_eq(rc, 0); /* fails if a descriptor is closed twice */
   errno = code;
   return fail ? -1 : 0;
 }

@@ -1,5 +1,5 @@
-/* Single flight: threads, processes, failures, re-entrancy, dead and hung
- * holders. */
+/* Tests single flight: threads, processes, failures, re-entrancy, and lock
+ * holders that die or hang. */
 #include "cache_fixture.h"
 
 #include <errno.h>
@@ -104,7 +104,8 @@ END_TEST
 START_TEST(threads_share_one_compile_without_a_folder)
 {
   b.config.dir = NULL;
-  b.config.memory_bytes = 1; /* nor memory: the flight passes the entry on */
+  /* no memory tier either: the flight itself passes the entry on */
+  b.config.memory_bytes = 1;
   many_threads_one_key();
 }
 END_TEST
@@ -119,7 +120,8 @@ START_TEST(threads_share_one_failure)
     jobs[i] = (job){.maker = &m, .key = &key};
   bench_open(&b);
   run_jobs(jobs, THREADS);
-  ck_assert_int_lt(m.calls, THREADS / 2); /* late starters may try again */
+  /* threads that start late may try again */
+  ck_assert_int_lt(m.calls, THREADS / 2);
   for (int i = 0; i < THREADS; i++) {
     ck_kiln_is(jobs[i].st, KILN_ECOMPILE);
     ck_assert_str_eq(jobs[i].message, "made to fail: shared");
@@ -128,7 +130,7 @@ START_TEST(threads_share_one_failure)
 }
 END_TEST
 
-/* Fails once another thread waits for it. */
+/* A maker that fails with KILN_ECANCELED once another thread waits for it. */
 static kiln_status make_canceled(void *user, kiln__entry **out)
 {
   bool awaited = false;
@@ -153,7 +155,7 @@ static void *run_canceled(void *user)
   return NULL;
 }
 
-/* Cancelling concerns the leader only: one of those that wait compiles. */
+/* Cancelling affects only the leader: one of the waiting threads compiles. */
 START_TEST(canceling_is_not_shared)
 {
   maker canceled = {&b.mem.alloc, &key, "shared", SIZE, 0, KILN_ECANCELED, 0};
@@ -165,7 +167,8 @@ START_TEST(canceling_is_not_shared)
   bench_open(&b);
   ck_assert_int_eq(pthread_create(&first.thread, NULL, run_canceled, &first),
                    0);
-  while (bench_stats(&b).misses == 0) /* until it leads */
+  /* wait until the first thread leads the flight */
+  while (bench_stats(&b).misses == 0)
     kiln__sleep_ns(1000000);
   run_jobs(jobs, THREADS);
   pthread_join(first.thread, NULL);
@@ -180,7 +183,7 @@ static pthread_barrier_t inside;
 
 static kiln_status make_together(void *user, kiln__entry **out)
 {
-  /* Passes only if all are in here at once. */
+  /* The barrier opens only if all threads are compiling concurrently. */
   pthread_barrier_wait(&inside);
   return maker_run(user, out);
 }
@@ -225,7 +228,7 @@ START_TEST(different_keys_compile_at_once)
 }
 END_TEST
 
-/* Threads fetch, reject, clear and count at once: for the sanitizers. */
+/* Threads fetch, reject, clear and count concurrently, for the sanitizers. */
 static void *stir(void *user)
 {
   uint64_t random = 1 + (uint64_t)(uintptr_t)user, n;
@@ -274,7 +277,7 @@ END_TEST
 
 /* ---- Re-entrancy --------------------------------------------------------- */
 
-/* While it makes "outer", the maker fetches other keys and "outer" itself. */
+/* While it makes "outer", this maker fetches other keys and "outer" itself. */
 static kiln_status make_nested(void *user, kiln__entry **out)
 {
   maker *m = user;
@@ -301,7 +304,7 @@ START_TEST(make_may_call_the_cache)
   ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
   ck_assert(image_is(entry, "shared", SIZE));
   kiln__entry_unref(entry);
-  /* It did not wait for its own lock. */
+  /* The thread did not wait for its own lock. */
   ck_assert_uint_eq(bench_stats(&b).wait_timeouts, 0);
 }
 END_TEST
@@ -320,7 +323,7 @@ static kiln_status make_crossing(void *user, kiln__entry **out)
   kiln__entry *entry;
   kiln_origin origin;
 
-  pthread_barrier_wait(&inside); /* both are under way */
+  pthread_barrier_wait(&inside); /* both makers are running */
   ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
   ck_assert(image_is(entry, c->other_name, SIZE));
   kiln__entry_unref(entry);
@@ -340,7 +343,8 @@ static void *cross(void *user)
   return NULL;
 }
 
-/* Two threads fetch the key that the other one makes: one must notice. */
+/* Two threads each fetch the key that the other thread is making. One of them
+ * must detect the cycle. */
 START_TEST(crossed_makes_do_not_deadlock)
 {
   crossing c[2] = {{.name = "left", .other_name = "right"},
@@ -368,8 +372,8 @@ END_TEST
 
 /* ---- Processes ----------------------------------------------------------- */
 
-/* A child that starts to make "shared", reports that, and then ends as `how`
- * asks. */
+/* A child process that starts to make "shared", reports that, and then ends as
+ * `how` specifies. */
 typedef enum holder { FINISHES, HANGS, FAILS } holder;
 
 static int told;
@@ -491,7 +495,8 @@ START_TEST(hung_holder_is_waited_for_so_long)
   ck_assert_uint_lt(took, 3000000000u);
   ck_assert_uint_eq(bench_stats(&b).waits, 1);
   ck_assert_uint_eq(bench_stats(&b).wait_timeouts, 1);
-  ck_assert_uint_eq(bench_stats(&b).published, 1); /* others need not wait */
+  /* other processes need not wait */
+  ck_assert_uint_eq(bench_stats(&b).published, 1);
   kill(pid, SIGKILL);
   reap(pid, false);
   printf("hung holder: waited %.0f ms of 300, then compiled\n",
@@ -499,7 +504,7 @@ START_TEST(hung_holder_is_waited_for_so_long)
 }
 END_TEST
 
-/* Where locks do not work, nothing waits. */
+/* If locks do not work in the file system, no thread waits. */
 START_TEST(locks_that_fail_are_done_without)
 {
   static const int codes[] = {ENOLCK, EDEADLK, ESTALE, ENOSYS, EACCES, EIO};
@@ -531,7 +536,8 @@ START_TEST(forked_child_finds_no_locked_door)
 
   bench_open(&b);
   bench_fetch(&b, "shared", SIZE);
-  pthread_mutex_lock(&b.cache->lock); /* as another thread might at fork */
+  /* locked like a mutex that another thread held at the fork */
+  pthread_mutex_lock(&b.cache->lock);
   pthread_mutex_lock(&b.cache->pack_lock);
   pid = fork();
   if (pid == 0) {

@@ -1,4 +1,5 @@
-/* Packs: which image serves which target, and that a bad pack does no harm. */
+/* Tests packs: which image serves which target, and that a damaged pack does no
+ * harm. */
 #include "cache_fixture.h"
 
 #include <stdio.h>
@@ -24,7 +25,8 @@ static void end(void)
   bench_free(&b);
 }
 
-/* The size of a target's image, by which the test recognises the chosen one. */
+/* Returns the image size for a target, by which the test identifies the chosen
+ * image. */
 static size_t size_for(const char *target)
 {
   size_t n = 1000;
@@ -53,7 +55,8 @@ static void write_pack(const char *file, const char *name,
     kiln__entry_unref(entries[i]);
 }
 
-/* The target whose image serves; "" if none. */
+/* Returns the target of the image that serves the request; "" if there is none.
+ */
 static const char *answer(const char *name, const char *want,
                           const char *const *list, size_t n)
 {
@@ -86,17 +89,17 @@ START_TEST(targets_are_chosen)
   static const struct {
     const char *want, *got;
   } cases[] = {
-      {"sm_80", "sm_80"},      /* exact */
-      {"sm_86", "sm_80"},      /* same major, lower */
-      {"sm_89", "sm_80"},      /* not sm_87: that is integrated */
-      {"sm_87", "sm_87"},      /* exact */
-      {"sm_72", "sm_70"},      /* PTX of the same entry: sm_72 is Tegra */
-      {"sm_75", "sm_70"},      /* machine code before PTX of compute_75 */
-      {"sm_90", "sm_90a"},     /* made for this very chip */
-      {"sm_90a", "sm_90a"},    /* exact */
-      {"compute_90", "sm_87"}, /* highest PTX without suffix */
-      {"sm_120", "sm_87"},     /* no machine code: highest PTX */
-      {"sm_103f", "sm_100f"},  /* family */
+      {"sm_80", "sm_80"}, /* exact match */
+      {"sm_86", "sm_80"}, /* same major version, lower minor version */
+      {"sm_89", "sm_80"}, /* not sm_87, which is integrated */
+      {"sm_87", "sm_87"}, /* exact match */
+      {"sm_72", "sm_70"}, /* PTX of the same entry, since sm_72 is integrated */
+      {"sm_75", "sm_70"}, /* machine code is preferred to PTX of compute_75 */
+      {"sm_90", "sm_90a"},     /* image for exactly this chip */
+      {"sm_90a", "sm_90a"},    /* exact match */
+      {"compute_90", "sm_87"}, /* highest PTX without a suffix */
+      {"sm_120", "sm_87"}, /* no machine code fits, so the highest PTX serves */
+      {"sm_103f", "sm_100f"}, /* same family */
       {"sm_100f", "sm_100f"},
       {"sm_103", "sm_87"},
       {"sm_120f", ""},
@@ -104,7 +107,7 @@ START_TEST(targets_are_chosen)
       {"compute_75", "compute_75"},
       {"sm_62", "sm_60"},
       {"sm_61", "sm_60"},
-      {"sm_53", ""}, /* all are newer */
+      {"sm_53", ""}, /* all images are for newer GPUs */
       {"sm_35", ""},
   };
   const size_t n = sizeof list / sizeof list[0];
@@ -146,7 +149,7 @@ START_TEST(fetch_takes_it_from_the_pack)
   ck_assert_uint_eq(s.memory_hits, 1);
   ck_assert_uint_eq(count_files(b.dir, "", &bytes), 0); /* no copy on disk */
 
-  /* The driver refuses it: it is not offered again. */
+  /* After the driver refuses an image, no pack offers it again. */
   {
     kiln_target t[4];
 
@@ -238,8 +241,8 @@ END_TEST
 
 /* ---- Bad packs ------------------------------------------------------------- */
 
-/* A pack that is cut short or has a flipped bit gives the right image or none,
- * and an image that it does not give is compiled. */
+/* A pack that is truncated or has a flipped bit gives the correct image or
+ * none. If it gives no image, the image is compiled. */
 static void still_right(void)
 {
   kiln__entry *entry;
@@ -248,7 +251,8 @@ static void still_right(void)
   bench_open(&b);
   key_make(&key, &b.mem.alloc, "app");
   entry = kiln__cache_pack(b.cache, &key, (kiln_target){90, 0, false}, true);
-  if (entry != NULL) /* if not its own, the PTX of the other */
+  /* the item's own image, or else the PTX of the other item */
+  if (entry != NULL)
     ck_assert(image_is(entry, "app", size_for("sm_90")) ||
               image_is(entry, "app", size_for("sm_80")));
   kiln__entry_unref(entry);
@@ -292,7 +296,7 @@ static void refused(const char *reason)
   for (int i = 0; i < 3; i++)
     ck_assert_ptr_null(
         kiln__cache_pack(b.cache, &key, (kiln_target){90, 0, false}, true));
-  ck_assert_int_eq(b.warnings, 1); /* tried and logged once */
+  ck_assert_int_eq(b.warnings, 1); /* opened and logged once */
   ck_assert_msg(strstr(b.last_warning, reason) != NULL, "%s", b.last_warning);
   ck_assert_uint_eq(bench_stats(&b).read_failures, 1);
   ck_assert_int_eq(bench_fetch(&b, "app", 100), KILN_FROM_COMPILER);
@@ -321,14 +325,14 @@ START_TEST(unusable_packs_are_reported)
   test_write_file(path, data, size);
   refused("another version");
   kiln__put32(data + 8, 1);
-  kiln__put64(data + 24, UINT64_MAX / 44); /* entries */
+  kiln__put64(data + 24, UINT64_MAX / 44); /* the number of entries */
   test_write_file(path, data, size);
   refused("damaged");
   free(data);
 }
 END_TEST
 
-/* An undamaged entry, listed under the hash of another key. */
+/* An undamaged entry that the index lists under the hash of another key. */
 START_TEST(forged_index_is_a_miss)
 {
   static const char *const list[] = {"sm_90"};
@@ -351,7 +355,8 @@ START_TEST(forged_index_is_a_miss)
 }
 END_TEST
 
-/* A sparse file of 2 GiB whose head claims that it is full of entries. */
+/* A sparse file of 2 GiB with a header that claims the file is full of entries.
+ */
 START_TEST(counts_are_bounded_before_reading)
 {
   static const char *const list[] = {"sm_90"};
@@ -402,7 +407,7 @@ START_TEST(memory_fails_in_turn)
       break;
     }
     ck_kiln_is(st, KILN_ENOMEM);
-    ck_assert_int_ne(access(path, F_OK), 0); /* no incomplete file */
+    ck_assert_int_ne(access(path, F_OK), 0); /* no incomplete file remains */
   }
   for (int i = 0; i < 2; i++)
     kiln__entry_unref(made[i]);
@@ -417,7 +422,7 @@ START_TEST(memory_fails_in_turn)
     if (entry != NULL)
       ck_assert(image_is(entry, "app", size_for("sm_90")));
     kiln__entry_unref(entry);
-    if (b.cache != NULL && entry == NULL) { /* the next try is a good one */
+    if (b.cache != NULL && entry == NULL) { /* the next attempt succeeds */
       entry = kiln__cache_pack(b.cache, &key, targets[1], true);
       ck_assert_ptr_nonnull(entry);
       kiln__entry_unref(entry);

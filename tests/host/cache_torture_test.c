@@ -1,6 +1,6 @@
-/* The cache under stress: many processes, kills, failing system calls, a full
- * folder, many entries. Every result must be right. KILN_TEST_THOROUGH=1 runs
- * ten times as long. */
+/* Tests the cache under stress: many processes, kills, failing system calls, a
+ * full folder, many entries. Every result must be correct. With
+ * KILN_TEST_THOROUGH=1 the test runs ten times as long. */
 #include "cache_fixture.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ START_TEST(many_processes_one_cold_key)
     for (int i = 0; i < PROCESSES; i++)
       pids[i] = start_worker(count_file, gate[0]);
     close(gate[0]);
-    kiln__sleep_ns(100000000); /* let them get to the gate */
+    kiln__sleep_ns(100000000); /* give the processes time to reach the gate */
     begun = kiln__clock_ns();
     close(gate[1]);
     for (int i = 0; i < PROCESSES; i++) {
@@ -129,7 +129,7 @@ START_TEST(killed_while_publishing)
   uint64_t random = 2463534242u, bytes, removed, temps = 0, hits = 0;
 
   b.config.memory_bytes = 1;
-  /* Further kills until one interrupts a write. */
+  /* Kill further processes until one kill interrupts a write. */
   for (; n < kills || (n < 2000 && count_files(b.dir, ".tmp", &bytes) == 0);
        n++) {
     int status, begun[2];
@@ -152,7 +152,7 @@ START_TEST(killed_while_publishing)
       char name[32];
 
       snprintf(name, sizeof name, "kernel %d", k);
-      /* Checks every byte; a miss is fine, a wrong one is not. */
+      /* Checks every byte. A miss is allowed, a wrong image is not. */
       hits += bench_has(&b, name, 20 * SIZE);
     }
     bench_fetch(&b, "kernel 0", 20 * SIZE);
@@ -167,8 +167,8 @@ START_TEST(killed_while_publishing)
          "damaged, %llu temporary files left for the sweep\n",
          n, (unsigned long long)hits, (unsigned long long)temps);
   ck_assert_uint_eq(removed,
-                    0); /* no damaged entry, and temporary files are young */
-  ck_assert_uint_gt(temps, 0); /* some kill interrupted a write */
+                    0); /* no entry is damaged, and temporary files are young */
+  ck_assert_uint_gt(temps, 0); /* at least one kill interrupted a write */
   ck_assert_uint_gt(hits, (uint64_t)n);
 }
 END_TEST
@@ -179,7 +179,7 @@ typedef enum scene { COLD, WARM, CROWDED, DAMAGED, SCENES } scene;
 
 enum { CROWD = 12 };
 
-/* Prepares the folder for a scene, without faults. */
+/* Prepares the folder for a scene without injected faults. */
 static void set_scene(scene s)
 {
   char name[32], path[512];
@@ -198,14 +198,15 @@ static void set_scene(scene s)
   if (s == CROWDED)
     unlink(path);
   if (s == WARM)
-    set_file_time(path, -600); /* so that a hit updates its time */
+    /* old enough that a hit updates the file's time */
+    set_file_time(path, -600);
   if (s == DAMAGED)
     ck_assert_int_eq(truncate(path, SIZE / 2), 0);
   bench_close(&b);
 }
 
-/* One fetch with a fault at operation `at`; true if that operation was reached.
- */
+/* Fetches once with a fault at file operation `at`. Returns true if that
+ * operation was reached. */
 static bool fetch_with_fault(scene s, long at)
 {
   const size_t fds = open_fds();
@@ -215,13 +216,13 @@ static bool fetch_with_fault(scene s, long at)
   bench_open(&b);
   b.fs.ops = 0;
   b.fs.fail_at = at;
-  bench_fetch(&b, "victim", SIZE); /* checks status and every byte */
+  bench_fetch(&b, "victim", SIZE); /* checks the status and every byte */
   ops = b.fs.ops;
   b.fs.fail_at = -1;
   bench_close(&b); /* checks for leaks */
   ck_assert_uint_eq(open_fds(), fds);
 
-  /* The next process finds nothing damaged. */
+  /* The next process finds no damaged file. */
   bench_open(&b);
   bench_fetch(&b, "victim", SIZE);
   if (s != DAMAGED)
@@ -236,7 +237,7 @@ static long sweep(scene s)
 
   while (fetch_with_fault(s, at))
     at++;
-  ck_assert_int_ge(at, 8); /* operations of a hit */
+  ck_assert_int_ge(at, 8); /* minimum number of file operations of a hit */
   return at;
 }
 
@@ -246,7 +247,8 @@ START_TEST(every_call_fails_in_turn)
                               EIO,    EDQUOT, EINTR,  ENOENT, ESTALE};
   long runs = 0, calls = 0;
 
-  b.config.cap_bytes = CROWD * (SIZE + 400); /* "crowded" must evict */
+  /* the scene "crowded" must evict */
+  b.config.cap_bytes = CROWD * (SIZE + 400);
   for (scene s = COLD; s < SCENES; s++) {
     for (size_t c = 0; c < sizeof codes / sizeof codes[0];
          c += test_rounds(10) == 1 ? 3 : 1) {
@@ -255,7 +257,8 @@ START_TEST(every_call_fails_in_turn)
       calls = sweep(s);
       runs += calls;
       b.fs.sticky =
-          codes[c] != EINTR; /* EINTR for ever would be an endless loop */
+          /* an endless series of EINTR would be an endless loop */
+          codes[c] != EINTR;
       runs += b.fs.sticky ? sweep(s) : 0;
     }
   }
@@ -280,7 +283,7 @@ START_TEST(folder_vanishes_at_every_call)
 }
 END_TEST
 
-/* Interrupted calls are repeated. */
+/* Interrupted system calls are repeated. */
 START_TEST(interruptions_cost_nothing)
 {
   b.fs.interrupts = true;
@@ -335,10 +338,12 @@ static void write_for(unsigned ms, uint64_t seed)
 
     snprintf(name, sizeof name, "%llu %d", (unsigned long long)seed, i);
     bench_fetch(&b, name, size);
-    /* What was just written is still there (eight others add at most a few
-     * entries meanwhile, far from the whole cap). */
+    /* An entry that was just written is still present. Eight other writers add
+     * at most a few entries meanwhile, which is far less than the whole
+     * capacity. */
     lost += !bench_has(&b, name, size);
-    if (i % 50 == 49) { /* a new process starts without any knowledge */
+    /* start like a new process without any knowledge of the folder */
+    if (i % 50 == 49) {
       bench_close(&b);
       bench_open(&b);
     }
@@ -386,7 +391,8 @@ START_TEST(cap_holds_under_eight_writers)
          (unsigned long long)samples, (unsigned long long)peak_temps);
   ck_assert_int_eq(bad, 0);
   ck_assert_uint_le(peak, CAP + CAP / 20);
-  ck_assert_uint_ge(peak, CAP - CAP / 5); /* it was full at all */
+  /* the folder was nearly full at some time */
+  ck_assert_uint_ge(peak, CAP - CAP / 5);
 }
 END_TEST
 
@@ -399,7 +405,8 @@ static int by_value(const void *left, const void *right)
   return (a > c) - (a < c);
 }
 
-/* Writes an entry directly, with a third of the system calls of publishing. */
+/* Writes an entry directly, with a third of the system calls of a normal
+ * publication. */
 static void write_entry(const char *name)
 {
   unsigned char wire[4096];
@@ -430,8 +437,8 @@ enum { PROBES = 2001 };
 
 static int n_entries; /* 100,000 in a thorough run */
 
-/* Times look-ups that hit and that miss, sorted, in milliseconds. The 99th of
- * 100 hits. */
+/* Times look-ups that hit and that miss; the arrays are sorted, in
+ * milliseconds. Returns the 99th percentile of the hits. */
 static double probe_all(double hit[PROBES], double miss[PROBES],
                         uint64_t *random)
 {
@@ -474,7 +481,7 @@ START_TEST(many_entries)
     write_entry(name);
   }
   made = ms_since(begun);
-  /* Other load on the machine may slow a round down, but not all of them. */
+  /* Other load on the machine may slow down a round, but not all rounds. */
   do
     slowest = probe_all(hit, miss, &random);
   while (slowest >= 1.0 && ++rounds < ROUNDS);
@@ -503,7 +510,8 @@ static Suite *suite(void)
   Suite *s = suite_create("cache torture");
   TCase *t = tcase_create("torture");
 
-  setvbuf(stdout, NULL, _IOLBF, 0); /* children must not repeat it */
+  /* children must not repeat buffered output */
+  setvbuf(stdout, NULL, _IOLBF, 0);
   tcase_set_timeout(t, 120);
   tcase_add_checked_fixture(t, begin, end);
   tcase_add_test(t, many_processes_one_cold_key);

@@ -1,10 +1,11 @@
-/* cache_worker.c -- one process among many: fetches one key.
+/* cache_worker.c -- a process that fetches one key; the cache tests start many
+ * of these processes.
  *
  *   cache_worker FOLDER NAME COUNTFILE MS
  *
- * waits for the end of its standard input, fetches NAME with a compile that
- * takes MS and appends a byte to COUNTFILE, and exits with 0 if the result is
- * right. */
+ * The process waits for the end of its standard input and then fetches NAME. A
+ * compile takes MS milliseconds and appends a byte to COUNTFILE. The exit code
+ * is 0 if the result is correct. */
 #include "cache_fixture.h"
 
 #include <fcntl.h>

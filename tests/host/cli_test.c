@@ -1,4 +1,5 @@
-/* The command, as a child process, with a fake NVRTC and no driver. */
+/* Tests the kiln command as a child process, with a fake NVRTC and without a
+ * driver. */
 #include "command.h"
 
 #ifdef KILN_TEST_CLI
@@ -13,7 +14,7 @@
 
 static char dir[256];
 
-/* A fake NVRTC 13.0; what it makes is written in fake_nvrtc.h. */
+/* A fake NVRTC 13.0; fake_nvrtc.h describes its output. */
 #define NVRTC "--nvrtc " KILN_TEST_FAKES "/fake_nvrtc.so "
 
 static const char kernel[] = "extern \"C\" __global__ void twice(float *x,\n"
@@ -78,7 +79,7 @@ static const char *text_of(const cJSON *object, const char *key)
   return item->valuestring;
 }
 
-/* JSON on standard output of a run with this exit code. */
+/* Parses the JSON that a run with this exit code writes to standard output. */
 #define expect_json(rc, ...) parse(expect(rc, NULL, __VA_ARGS__).out)
 
 /* ---- Use and wrong use -------------------------------------------------- */
@@ -178,7 +179,7 @@ START_TEST(wrong_use_exits_2)
   const test_run run = expect(2, NULL, "%s", misuses[_i]);
 
   ck_assert_str_eq(run.out, "");
-  /* The bare command prints the whole help instead. */
+  /* The bare command prints the whole help text instead. */
   ck_has(run.err, _i == 0 ? "usage: kiln" : "next: ");
 }
 END_TEST
@@ -239,7 +240,7 @@ START_TEST(doctor_without_gpu)
 }
 END_TEST
 
-/* Where nothing is wrong but the missing GPU, the next step is the CPU device. */
+/* If only the GPU is missing, the suggested next step is the CPU device. */
 START_TEST(doctor_names_the_cpu_device)
 {
   test_run run;
@@ -443,9 +444,9 @@ START_TEST(compile_error_is_mapped)
   ck_has(run.err, "this is wrong");
   ck_has(run.err, "for sm_80: ");
   ck_has(run.err, "for sm_90: ");
-  first = strstr(run.err, want); /* the same log is said once */
+  first = strstr(run.err, want); /* the same log is printed once */
   ck_assert_ptr_null(strstr(first + 1, want));
-  ck_assert_ptr_null(strstr(run.err, "next: ")); /* it is in the log */
+  ck_assert_ptr_null(strstr(run.err, "next: ")); /* the hint is in the log */
   expect(1, "KILN_ECOMPILE", NVRTC "compile %s --arch 90 --json", file);
 }
 END_TEST
@@ -481,7 +482,7 @@ END_TEST
 
 START_TEST(compile_options_reach_nvrtc)
 {
-  /* --verbose belongs to Kiln everywhere but behind --option. */
+  /* --verbose belongs to Kiln everywhere, except directly after --option. */
   const char *file = write_source("twice.cu", kernel);
   const test_run run =
       expect(0, NULL,
@@ -521,7 +522,8 @@ START_TEST(sass_needs_a_tool)
 
   setenv("PATH", dir, 1);
   run = test_kiln(NVRTC "compile %s --arch 90 --emit sass", file);
-  if (run.rc != 0) { /* a machine with a tool in a known place finds that */
+  /* on a machine with a tool in a well-known folder, that tool is found */
+  if (run.rc != 0) {
     ck_run_rc(run, 1);
     ck_has(run.err, "next: pip install nvidia-cuda-nvdisasm");
   }
@@ -536,7 +538,7 @@ END_TEST
 
 /* ---- Files that are not what they should be ----------------------------- */
 
-/* Reading any of these would never end, or take all memory. */
+/* Reading any of these files would never end or would exhaust the memory. */
 START_TEST(odd_files_are_refused)
 {
   const char *fifo = path_of("fifo"), *large = path_of("large.cu");
@@ -571,8 +573,8 @@ START_TEST(odd_files_are_refused)
 }
 END_TEST
 
-/* A file's name may hold any byte but '/': JSON stays UTF-8, and a terminal obeys
- * no byte of a table. */
+/* A file name may contain any byte except '/' and NUL. JSON output stays UTF-8,
+ * and tables contain no terminal control bytes. */
 START_TEST(names_with_odd_bytes)
 {
   const char *file = write_source("odd\xff\x1b[1m.cu", kernel);
@@ -635,7 +637,8 @@ START_TEST(cache_life)
 }
 END_TEST
 
-/* Flip the last byte of the biggest file of the cache folder or one below. */
+/* Flips the last byte of the largest file in the cache folder or in a
+ * subfolder. */
 static void damage(const char *folder, char *best, off_t *size)
 {
   DIR *d = opendir(folder);
@@ -784,7 +787,7 @@ END_TEST
 
 /* ---- With a fake GPU ---------------------------------------------------- */
 
-/* Its kernels do not run: whatever verifies a result must notice. */
+/* The fake GPU runs no kernels, so every verification of a result must fail. */
 #define GPU "--driver " KILN_TEST_FAKES "/fake_cuda.so "
 
 START_TEST(gpu_is_described)

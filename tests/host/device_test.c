@@ -1,4 +1,5 @@
-/* device_test.c -- opening, contexts, streams and events on the fake driver. */
+/* device_test.c -- tests devices, contexts, streams and events on the fake
+ * driver. */
 #include "device_fixture.h"
 
 #include <pthread.h>
@@ -62,7 +63,7 @@ START_TEST(a_gpu_newer_than_the_table_works)
   ck_kiln_ok(kiln_device_open(&device, f.rt, 0, NULL));
   ck_assert_int_eq(kiln_device_traits(device)->cc, 137);
   ck_assert(kiln_device_traits(device)->has_cluster);
-  /* No NVRTC supports it, so the driver assembles PTX. */
+  /* No NVRTC supports this GPU, so the driver assembles PTX. */
   module = load_source(device, SAXPY);
   ck_assert_int_eq(kiln_module_ladder(module)->rung, KILN_RUNG_PTX);
   kiln_module_free(module);
@@ -171,7 +172,8 @@ START_TEST(own_context_is_created_and_destroyed)
   ck_kiln_ok(kiln_device_open(&a, f.rt, 0, &opts));
   ck_kiln_ok(kiln_device_open(&b, f.rt, 0, &opts));
   ck_kiln_ok(kiln_device_context(a, &one));
-  ck_assert_ptr_null(current_context()); /* cuCtxCreate pushes the context; Kiln popped it */
+  /* cuCtxCreate() pushes the context, and Kiln has popped it */
+  ck_assert_ptr_null(current_context());
   ck_kiln_ok(kiln_device_context(b, &two));
   ck_kiln_ok(kiln_device_context(f.device, &primary));
   ck_assert_ptr_ne(one, two);
@@ -183,7 +185,7 @@ START_TEST(own_context_is_created_and_destroyed)
 }
 END_TEST
 
-/* Creates a context of the test's own, which is then current in this thread. */
+/* Creates a context that belongs to the test and is current in this thread. */
 static void make_outer(void)
 {
   ck_assert_int_eq(f.rt->driver.ctxCreate(&f.outer, 0, 0), 0);
@@ -308,7 +310,7 @@ START_TEST(a_reset_device_takes_its_handles_along)
 
   ck_kiln_ok(kiln_stream_create(&stream, f.device, NULL));
   ck_assert_int_eq(f.rt->driver.devicePrimaryCtxReset(0), 0);
-  /* Somebody else creates it again, perhaps with the same handle. */
+  /* Another user creates the context again, perhaps with the same handle. */
   ck_assert_int_eq(f.rt->driver.devicePrimaryCtxRetain(&again, 0), 0);
   kiln_stream_free(stream);
   kiln_module_free(module);
@@ -339,7 +341,7 @@ START_TEST(a_recycled_context_handle_is_told_by_its_number)
   kiln_stream *stream;
 
   ck_kiln_ok(kiln_stream_create(&stream, f.device, NULL));
-  f.device->context_id += 1; /* the same pointer, another context */
+  f.device->context_id += 1; /* the same handle refers to another context */
   kiln_stream_free(stream);
   ck_assert_int_eq(f.cuda->calls[FAKE_CUDA_streamDestroy], 0);
   f.device->context_id -= 1;
@@ -408,7 +410,8 @@ START_TEST(wrapped_streams_stay_the_callers)
   ck_assert_ptr_null(wrapped);
   kiln_device_free(other);
   kiln_stream_free(real);
-  for (uintptr_t i = 0; i < 3; i++) { /* default, legacy, per thread */
+  /* the default, legacy and per-thread streams */
+  for (uintptr_t i = 0; i < 3; i++) {
     ck_kiln_ok(kiln_stream_wrap(&wrapped, f.device, (CUstream)i));
     ck_kiln_ok(kiln_stream_synchronize(wrapped));
     kiln_stream_free(wrapped);
@@ -498,7 +501,7 @@ static kiln_stream *begin_capture(bool blocking, int mode)
   return stream;
 }
 
-/* Checks that nothing has invalidated the capture. */
+/* Checks that no call has invalidated the capture. */
 static void end_capture(kiln_stream *stream)
 {
   CUgraph graph = NULL;

@@ -1,4 +1,4 @@
-/* edge_environment_test.c -- what the environment may hold: homes, cache
+/* edge_environment_test.c -- tests unusual environments: home folders, cache
  * folders and sizes that are missing, empty, relative or too long. */
 #include "support.h"
 
@@ -57,7 +57,7 @@ static kiln_origin compile(kiln_runtime *rt, const kiln_program_desc *desc)
   return origin;
 }
 
-/* Where the environment puts the cache; `$` stands for the test's folder. */
+/* Where the environment places the cache; `$` stands for the test's folder. */
 static const struct {
   const char *home, *xdg, *kiln, *want;
 } homes[] = {
@@ -100,7 +100,8 @@ START_TEST(homes_of_all_kinds)
   kiln_runtime *rt;
   char want[600];
 
-  ck_assert_int_eq(chdir(dir), 0); /* nothing relative may lead here */
+  /* no relative path may resolve to this folder */
+  ck_assert_int_eq(chdir(dir), 0);
   set("HOME", homes[_i].home);
   set("XDG_CACHE_HOME", homes[_i].xdg);
   set("KILN_CACHE_DIR", homes[_i].kiln);
@@ -123,7 +124,7 @@ END_TEST
 
 static const struct {
   const char *text;
-  uint64_t cap; /* 0: the default */
+  uint64_t cap; /* expected capacity; 0 means the default */
 } sizes[] = {
     {"4096", 4096},
     {"1K", 1024},
@@ -168,7 +169,7 @@ START_TEST(sizes_of_all_kinds)
 }
 END_TEST
 
-/* Names and paths above the file system's limits: nothing is cached. */
+/* If names or paths exceed the limits of the file system, nothing is cached. */
 START_TEST(paths_that_are_too_long)
 {
   static const size_t lengths[] = {255, 256, 1000, 4095, 4096, 70000};
@@ -202,7 +203,7 @@ static void touch(const char *path, time_t seconds_ago)
   ck_assert_int_eq(utimes(path, (const struct timeval[]){now, now}), 0);
 }
 
-/* Time stamps do not count, neither of included files nor of the compiler. */
+/* Time stamps of included files and of the compiler do not affect the key. */
 START_TEST(time_stamps_do_not_matter)
 {
   const char *options[] = {"-I", dir};
@@ -227,7 +228,8 @@ START_TEST(time_stamps_do_not_matter)
                   "round %d", round);
     kiln_runtime_free(rt);
   }
-  test_write_file(header, "int y;\n", 7); /* the content does */
+  /* the content of a file affects the key */
+  test_write_file(header, "int y;\n", 7);
   rt = make_runtime(cache);
   ck_assert_int_eq(compile(rt, &desc), KILN_FROM_COMPILER);
   kiln_runtime_free(rt);

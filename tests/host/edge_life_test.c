@@ -1,6 +1,7 @@
-/* edge_life_test.c -- processes that end early or run for long, on the fake
- * driver and the fake NVRTC: fork, exit, signals, callbacks, ten thousand
- * loads, and memory that runs out anywhere in the public interface. */
+/* edge_life_test.c -- tests processes that end early or run for a long time, on
+ * the fake driver and the fake NVRTC. The cases are fork, exit, signals,
+ * callbacks, ten thousand loads, and lack of memory anywhere in the public
+ * interface. */
 #include "device_fixture.h"
 
 #include <pthread.h>
@@ -54,7 +55,8 @@ static void release(belongings *b)
   kiln_stream_free(b->stream);
 }
 
-/* Every call that needs the driver; how many did not refuse. */
+/* Makes every call that needs the driver. Returns the number of calls that were
+ * not refused. */
 static int count_willing(belongings *b)
 {
   static const kiln_program_desc saxpy = {.source = SAXPY};
@@ -117,7 +119,7 @@ START_TEST(after_a_fork_the_driver_is_left_alone)
   if (pid == 0) {
     int bad = count_willing(&b);
 
-    release(&b); /* must not crash */
+    release(&b); /* freeing in the child must not crash */
     kiln_module_free(f.module);
     kiln_device_free(f.device);
     kiln_runtime_free(f.rt);
@@ -125,15 +127,15 @@ START_TEST(after_a_fork_the_driver_is_left_alone)
     _exit(bad > 100 ? 100 : bad);
   }
   ck_assert_int_eq(exit_status(pid), 0);
-  ck_kiln_ok(kiln_launch(b.kernel, &one, NULL, 0)); /* the parent goes on */
+  ck_kiln_ok(kiln_launch(b.kernel, &one, NULL, 0)); /* the parent still works */
   ck_kiln_ok(kiln_memory_free(f.device, b.memory));
   ck_kiln_ok(kiln_host_free(f.device, b.pinned));
   release(&b);
 }
 END_TEST
 
-/* Forked before CUDA was touched: the parent's runtime refuses, a new one does
- * everything. */
+/* A child forked before CUDA was initialised: the parent's runtime refuses
+ * every call, while a new runtime works fully. */
 START_TEST(a_child_may_start_afresh)
 {
   const pid_t pid = fork();
@@ -159,7 +161,8 @@ END_TEST
 
 /* ---- Ends -------------------------------------------------------------------- */
 
-/* exit() while objects exist and compiles run: the process ends normally. */
+/* If exit() is called while objects exist and compiles are running, the process
+ * ends normally. */
 static void leave_everything(int compiles)
 {
   static kiln_program_desc descs[8];
@@ -204,7 +207,8 @@ static void count_alarm(int number)
   alarms++;
 }
 
-/* A signal every half millisecond, system calls not restarted. */
+/* A signal arrives every half millisecond, and system calls are not restarted.
+ */
 START_TEST(signals_interrupt_nothing)
 {
   const struct sigaction action = {.sa_handler = count_alarm};
@@ -237,7 +241,7 @@ typedef struct listener {
   atomic_int lines, depth, failures;
 } listener;
 
-/* Calls back into the runtime that logs. */
+/* A log callback that calls the runtime that is logging. */
 static void listen(void *user, kiln_log_level level, const char *text)
 {
   const kiln_program_desc desc = {
@@ -280,13 +284,15 @@ START_TEST(the_log_may_call_kiln)
 
   ck_kiln_ok(kiln_runtime_create(&l.rt, &opts));
   ck_kiln_ok(kiln_device_open(&device, l.rt, 0, NULL));
-  for (int i = 0; i < 5; i++) { /* evicts, which logs more */
+  /* the fetches evict entries, which causes more log messages */
+  for (int i = 0; i < 5; i++) {
     char source[64];
 
     snprintf(source, sizeof source, "__global__ void k%d() {}\n", i);
     kiln_module_free(load_source(device, source));
   }
-  f.cuda->cubin_rc = CUDA_ERROR_INVALID_IMAGE; /* rejects and rebuilds */
+  /* the image is rejected and rebuilt */
+  f.cuda->cubin_rc = CUDA_ERROR_INVALID_IMAGE;
   kiln_module_free(load_source(device, "__global__ void k0() {}\n"));
   f.cuda->cubin_rc = 0;
   ck_kiln_ok(kiln_cache_clear(l.rt, &removed));
@@ -320,7 +326,8 @@ static void each_field(void *user, const char *field, const char *wanted,
   (void)found;
 }
 
-/* The only failure allowed is a lack of memory. */
+/* Returns true if the call succeeded. The only failure allowed is a lack of
+ * memory. */
 static bool fine(kiln_status st, const char *call)
 {
   ck_assert_msg(st == KILN_OK || st == KILN_ENOMEM, "%s: %s: %s", call,
@@ -331,7 +338,7 @@ static bool fine(kiln_status st, const char *call)
 }
 
 #define FINE(call) fine((call), #call)
-/* After success there is an object, after failure NULL. */
+/* After success there is an object; after a failure the pointer is NULL. */
 #define MAKES(object, call)                                                    \
   do {                                                                         \
     const bool ok_ = FINE(call);                                               \
@@ -427,7 +434,7 @@ static void live_with_cache(kiln_runtime *rt, const char *pack)
   {
     const kiln_status st = kiln_pack_cache(rt, pack, NULL);
 
-    if (st != KILN_ENOTFOUND) /* nothing could be kept */
+    if (st != KILN_ENOTFOUND) /* no entry could be kept */
       FINE(st);
   }
   kiln_image_free(image);
@@ -443,7 +450,7 @@ static void live_with_cache(kiln_runtime *rt, const char *pack)
     const kiln_status st =
         kiln_cache_why(rt, &other, &sm_90, &hit, each_field, NULL);
 
-    if (st != KILN_ENOTFOUND) /* nothing could be kept */
+    if (st != KILN_ENOTFOUND) /* no entry could be kept */
       fine(st, "kiln_cache_why");
   }
   FINE(kiln_cache_describe(rt, &info));
@@ -453,7 +460,8 @@ static void live_with_cache(kiln_runtime *rt, const char *pack)
   FINE(kiln_cache_clear(rt, &removed));
 }
 
-/* Row 0: this allocation only; row 1: it and all later ones. */
+/* In row 0 only this allocation fails; in row 1 this allocation and all later
+ * ones fail. */
 START_TEST(wherever_memory_runs_out)
 {
   char trace[300], pack[300], cache[300];
@@ -522,7 +530,7 @@ START_TEST(ten_thousand_loads)
 }
 END_TEST
 
-/* A runtime that was freed leaves no memory and no descriptor behind. */
+/* A freed runtime leaves no memory and no file descriptor behind. */
 START_TEST(a_thousand_runtimes)
 {
   const int probe = dup(0);
@@ -563,13 +571,14 @@ START_TEST(a_module_survives_its_cache)
   uint64_t removed;
   size_t size;
 
-  /* Another runtime, as another process would, empties the folder. */
+  /* Another runtime empties the folder, as another process would. */
   ck_kiln_ok(kiln_runtime_create(
       &other, &(kiln_runtime_opts){.cache_dir = f.dir, .ignore_env = true}));
   ck_kiln_ok(kiln_cache_clear(other, &removed));
   ck_assert_uint_ge(removed, 1);
   kiln_runtime_free(other);
-  ck_kiln_ok(kiln_cache_clear(f.rt, &removed)); /* and the memory tier */
+  /* the memory tier is emptied too */
+  ck_kiln_ok(kiln_cache_clear(f.rt, &removed));
   test_dir_remove(f.dir);
 
   ck_kiln_ok(kiln_launch(kernel, &one, NULL, 0));
@@ -584,7 +593,7 @@ START_TEST(a_module_survives_its_cache)
 }
 END_TEST
 
-/* A graph holds the kernel, not the cache. */
+/* A graph depends on the kernel, not on the cache. */
 START_TEST(a_graph_is_replayed_after_eviction)
 {
   kiln_launch_config config = one;

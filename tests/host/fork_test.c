@@ -1,5 +1,5 @@
-/* fork_test.c -- in a forked child every call that needs the driver is refused,
- * none reaches the driver, and freeing releases the host memory. */
+/* fork_test.c -- in a forked child, every call that needs the driver is
+ * refused, no call reaches the driver, and freeing releases the host memory. */
 #include "device_fixture.h"
 
 #include <sys/wait.h>
@@ -12,8 +12,8 @@ static kiln_kernel *kernel;
 static CUdeviceptr memory;
 static void *pinned;
 
-/* Uncached: a child does not use the memory tier, which a thread of the parent
- * may have been changing. */
+/* The program is not cached, because a child does not use the memory tier: a
+ * thread of the parent may have been changing it at the fork. */
 static void set_up(void)
 {
   const kiln_program_desc desc = {.source = SAXPY, .no_cache = true};
@@ -51,7 +51,8 @@ static void finish(void)
   tear_down();
 }
 
-/* Check's own assertions do not work in a child, so it prints and exits. */
+/* Check's own assertions do not work in a child, so this macro prints a message
+ * and exits. */
 #define MUST(condition)                                                        \
   do {                                                                         \
     if (!(condition)) {                                                        \
@@ -269,7 +270,7 @@ static void own_runtime(void)
 START_TEST(forked_before_the_driver)
 {
   in_child(use_untouched);
-  in_child(own_runtime); /* made after fork: works */
+  in_child(own_runtime); /* a runtime created after the fork works */
   ck_kiln_ok(kiln_device_open(&f.device, f.rt, 0, NULL));
 }
 END_TEST

@@ -1,4 +1,4 @@
-/* Many programs in the background. */
+/* Tests jobs, which compile many programs in the background. */
 #include "support.h"
 
 #include "core/runtime.h"
@@ -51,7 +51,7 @@ static kiln_runtime *make_runtime(const kiln_allocator *a, unsigned threads)
   return rt;
 }
 
-/* What the callback saw. */
+/* What the progress callback received. */
 typedef struct seen {
   atomic_int calls;
   kiln_job_progress last;
@@ -99,7 +99,7 @@ START_TEST(all_are_done_and_told)
     ck_assert_str_eq(kiln_image_lowered(image, name), name);
     kiln_image_free(image);
   }
-  for (int k = 0; k < 2; k++) { /* the same record each time */
+  for (int k = 0; k < 2; k++) { /* each call returns the same record */
     kiln_image_free(NULL);
     ck_kiln_is(kiln_job_image(job, N, &image), KILN_EINVAL);
     ck_kiln_is(kiln_job_image(job, 4, &image), KILN_ECOMPILE);
@@ -134,7 +134,8 @@ START_TEST(a_second_job_hits_the_cache)
 }
 END_TEST
 
-/* Everything that a desc points to may go once the job has started. */
+/* Everything that a description points to may be freed once the job has
+ * started. */
 START_TEST(descs_are_copied)
 {
   kiln_runtime *rt = make_runtime(NULL, 1);
@@ -167,7 +168,7 @@ START_TEST(descs_are_copied)
   kiln_image *image;
   kiln_job *job;
 
-  control->delay_ms = 40; /* the second waits for the first */
+  control->delay_ms = 40; /* the second compile waits for the first */
   ck_kiln_ok(kiln_job_start(&job, rt, both, targets, 2, NULL, NULL));
   memset(text, 'x', sizeof text);
   memset(both, 0x5a, sizeof both);
@@ -225,7 +226,7 @@ START_TEST(cancel_stops_what_runs)
     usleep(1000);
   start = kiln__clock_ns();
   ck_kiln_ok(kiln_job_cancel(job));
-  ck_kiln_ok(kiln_job_cancel(job)); /* twice is fine */
+  ck_kiln_ok(kiln_job_cancel(job)); /* cancelling twice is allowed */
   ck_kiln_ok(kiln_job_wait(job, UINT64_MAX));
   ck_assert_uint_lt(kiln__clock_ns() - start, 5000000000u);
   ck_kiln_ok(kiln_job_state(job, &state));
@@ -235,7 +236,7 @@ START_TEST(cancel_stops_what_runs)
     ck_kiln_is(kiln_job_image(job, i, &image), KILN_ECANCELED);
   kiln_job_free(job);
 
-  /* A canceled compile leaves nothing behind. */
+  /* A cancelled compile leaves nothing behind. */
   control->delay_ms = 0;
   ck_kiln_ok(kiln_compile(&image, rt, &descs[0], &targets[0]));
   ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
@@ -260,7 +261,8 @@ START_TEST(free_while_running)
 }
 END_TEST
 
-/* The callback may compile, on the only compile thread there is. */
+/* A progress callback that compiles, while the pool has only one compile
+ * thread. */
 static void compile_more(void *user, const kiln_job_progress *now)
 {
   const kiln_program_desc desc = {.source = "__global__ void more() {}"};
@@ -311,7 +313,7 @@ START_TEST(bad_arguments_and_empty_jobs)
   ck_kiln_ok(kiln_job_wait(job, 0));
   kiln_job_free(job);
 
-  /* A wrong desc is that program's failure. */
+  /* An invalid description makes only its own program fail. */
   descs[0].source = NULL;
   ck_kiln_ok(kiln_job_start(&job, rt, descs, targets, 2, NULL, NULL));
   ck_kiln_ok(kiln_job_wait(job, UINT64_MAX));

@@ -1,9 +1,11 @@
-/* ladder_test.c -- the compatibility ladder, case by case and in the large.
+/* ladder_test.c -- tests the compatibility ladder on single cases and over all
+ * combinations.
  *
- * Expected rungs come from NVIDIA's rules: machine code within a major and to
- * later minors, never to or from integrated GPUs; PTX to later capabilities and
- * to drivers that are not older; suffixes a and f; one CUDA major for machine
- * code. */
+ * The expected rungs follow NVIDIA's rules. Machine code runs within a major
+ * version on later minor versions, but not across integrated and discrete GPUs.
+ * PTX runs on later capabilities and on drivers that are not older than the
+ * compiler. Suffixes a and f restrict both. The driver loads machine code of
+ * the same CUDA major version. */
 #include "support.h"
 
 #include <kiln/arch.h>
@@ -20,11 +22,11 @@ static const struct rule {
   char suffix;
   bool tegra;
   int driver, nvrtc, link;
-  const char *archs; /* NVRTC's list; NULL: the known one */
+  const char *archs; /* architectures of NVRTC; NULL for the built-in list */
   const char *pack;  /* targets in packs */
   kiln_rung rung;
   const char *target;
-  const char *hint; /* a word that must be in it */
+  const char *hint; /* string that the hint must contain */
 } rules[] = {
 #define E KILN_RUNG_EXACT
 #define L KILN_RUNG_LOWER
@@ -32,7 +34,7 @@ static const struct rule {
 #define K KILN_RUNG_LINK
 #define B KILN_RUNG_PACK
 #define R KILN_RUNG_REFUSE
-    /* Driver against NVRTC. */
+    /* Driver version compared with NVRTC version. */
     {"same version", 90, 0, 0, 13000, 13000, 0, 0, 0, E, "sm_90", 0},
     {"newer minor", 90, 0, 0, 12020, 12090, 0, 0, 0, E, "sm_90", 0},
     {"newest minor on the first driver of its major", 75, 0, 0, 12000, 12090, 0,
@@ -46,7 +48,7 @@ static const struct rule {
      "none", "driver to CUDA 13"},
     {"newer major, a pack", 90, 0, 0, 12020, 13000, 0, 0, "sm_90", B, "sm_90",
      0},
-    /* GPU newer than NVRTC. */
+    /* The GPU is newer than NVRTC. */
     {"B200 under 11.8", 100, 0, 0, 13000, 11080, 0, 0, 0, P, "compute_90", 0},
     {"RTX 50 under 12.4", 120, 0, 0, 12080, 12040, 0, 0, 0, P, "compute_90", 0},
     {"12.1 under 12.8", 121, 0, 0, 12090, 12080, 0, 0, 0, L, "sm_120", 0},
@@ -80,7 +82,7 @@ static const struct rule {
     {"Thor under CUDA 13", 110, 0, 1, 13000, 13000, 0, 0, 0, E, "sm_110", 0},
     {"Thor under CUDA 12 finds no name in 13", 101, 0, 1, 12090, 13000, 0, 0, 0,
      R, "none", "12.9"},
-    /* GPU older than NVRTC. */
+    /* The GPU is older than NVRTC. */
     {"Pascal under 13", 61, 0, 0, 13000, 13000, 0, 0, 0, R, "none", "12.9"},
     {"Volta under 13", 70, 0, 0, 12080, 13000, 0, 0, 0, R, "none", "12.9"},
     {"Kepler under 12", 35, 0, 0, 11040, 12000, 0, 0, 0, R, "none", "11.8"},
@@ -90,7 +92,7 @@ static const struct rule {
     {"2.0 from a pack", 20, 0, 0, 0, 11020, 0, 0, "sm_20", B, "sm_20", 0},
     {"Volta under 13, a pack", 70, 0, 0, 12080, 13000, 0, 0, "compute_60", B,
      "compute_60", 0},
-    /* Suffixes. */
+    /* Targets with suffixes. */
     {"9.0a", 90, 'a', 0, 12020, 12000, 0, 0, 0, E, "sm_90a", 0},
     {"9.0a under 11.8", 90, 'a', 0, 12020, 11080, 0, 0, 0, R, "none", "12.0"},
     {"9.0a on 10.0", 100, 'a', 0, 13000, 12000, 0, 0, 0, R, "none", "12.8"},
@@ -119,7 +121,7 @@ static const struct rule {
     {"compile only, lower", 121, 0, 0, 0, 12080, 0, 0, 0, L, "sm_120", 0},
     {"compile only needs no nvJitLink", 120, 0, 0, 0, 12040, 12090, 0, 0, P,
      "compute_90", 0},
-    /* nvJitLink. */
+    /* Assembly by nvJitLink. */
     {"link", 90, 0, 0, 12020, 12090, 12090, "75 80", 0, K, "compute_80", 0},
     {"link, a later nvJitLink", 90, 0, 0, 12020, 12040, 12090, "80 75", 0, K,
      "compute_80", 0},
@@ -137,7 +139,7 @@ static const struct rule {
      "compute_80", 0},
     {"link below the GPU only", 75, 0, 0, 12020, 12090, 12090, "80 90", 0, R,
      "none", "7.5"},
-    /* Packs. */
+    /* Images from packs. */
     {"the pack's own GPU", 90, 0, 0, 12020, 0, 0, 0, "sm_80 sm_90 compute_75",
      B, "sm_90", 0},
     {"the pack's lower code", 86, 0, 0, 12020, 0, 0, 0,
@@ -167,7 +169,7 @@ static const struct rule {
      0},
     {"PTX before a pack", 120, 0, 0, 12080, 12040, 0, 0, "sm_120", P,
      "compute_90", 0},
-    /* Lists. */
+    /* Lists of architectures. */
     {"unsorted", 103, 0, 0, 13000, 13000, 0, "90 75 120 80 100", 0, L, "sm_100",
      0},
     {"unsorted PTX", 110, 0, 0, 13000, 13000, 0, "120 100 75 90", 0, P,
@@ -279,8 +281,8 @@ START_TEST(a_device_of_ptx_gets_ptx)
   ck_assert_int_eq(r.rung, KILN_RUNG_PTX);
   ck_assert(r.target.ptx && r.target.cc == 90);
   ck_assert_ptr_nonnull(strstr(r.reason[KILN_RUNG_EXACT], "no machine code"));
-  /* Lower PTX where the compiler has no code for the very capability; never
-   * machine code, also not from a pack. */
+  /* PTX for a lower target is used if the compiler does not support the exact
+   * capability. Machine code is never used then, also not from a pack. */
   q.cc = 61;
   q.nvrtc_version = 12090;
   ck_kiln_ok(kiln_ladder(&q, &r));
@@ -317,7 +319,7 @@ START_TEST(wrong_queries_are_refused)
   ck_kiln_is(kiln_ladder(&q, &r), KILN_EINVAL);
   q = (kiln_ladder_query){.cc = 90, .n_pack = 1};
   ck_kiln_is(kiln_ladder(&q, &r), KILN_EINVAL);
-  /* An empty list is a list: nothing is made. */
+  /* An empty list of architectures is valid: no code can be made. */
   q = (kiln_ladder_query){.cc = 90, .nvrtc_version = 13000, .archs = archs};
   ck_kiln_ok(kiln_ladder(&q, &r));
   ck_assert_int_eq(r.rung, KILN_RUNG_REFUSE);
@@ -370,8 +372,8 @@ static bool made_by(int nvrtc, int cc)
   return false;
 }
 
-/* An assertion that costs nothing while it holds: Check reports each of its
- * own, and there are millions here. */
+/* A cheap assertion. Check records every assertion that holds, and this test
+ * makes millions of them. */
 #define HOLD(condition)                                                        \
   do {                                                                         \
     if (!(condition))                                                          \
@@ -384,7 +386,7 @@ static void check_reasons(const kiln_ladder_result *r)
     const size_t n = strlen(r->reason[i]);
 
     HOLD(n > 0);
-    HOLD(n < KILN_REASON_SIZE - 1); /* not cut */
+    HOLD(n < KILN_REASON_SIZE - 1); /* the reason is not truncated */
     HOLD(strstr(r->reason[i], " 0.0") == NULL);
     HOLD((strcmp(r->reason[i], "not needed") == 0) == (i > (int)r->rung));
   }
@@ -419,7 +421,7 @@ static void check_ptx(const kiln_ladder_query *q, const kiln_ladder_result *r)
   HOLD(r->target.cc <= q->cc);
   HOLD(made_by(q->nvrtc_version, r->target.cc));
   HOLD(q->suffix != 'a' || r->target.cc == q->cc);
-  /* Nothing better in between. */
+  /* No listed capability between the target and the GPU would be better. */
   for (int cc = r->target.cc + 1; cc <= q->cc && q->suffix == 0; cc++)
     HOLD(!made_by(q->nvrtc_version, cc));
   if (r->rung == KILN_RUNG_PTX) {
@@ -471,7 +473,7 @@ static void check_with_all(kiln_ladder_query q, long count[KILN_RUNG_COUNT])
     q.pack = packed;
     q.n_pack = sizeof packed / sizeof packed[0];
     with = check_answer(&q);
-    /* A pack steps in only where everything else fails. */
+    /* A pack is used only if everything else fails. */
     if (without != KILN_RUNG_REFUSE)
       HOLD(with == without);
     else
@@ -502,7 +504,7 @@ START_TEST(invariants_hold_everywhere)
   }
   for (int i = 0; i < KILN_RUNG_COUNT; i++) {
     printf("%s %ld\n", kiln_rung_name((kiln_rung)i), count[i]);
-    /* nvJitLink has work only where a list is shorter than usual. */
+    /* nvJitLink is useful only if a list is shorter than usual. */
     ck_assert(i == KILN_RUNG_LINK || count[i] > 100);
   }
 }
@@ -542,7 +544,7 @@ START_TEST(more_never_makes_worse)
 }
 END_TEST
 
-/* The order of a list says nothing. */
+/* The order of a list does not affect the result. */
 START_TEST(order_does_not_matter)
 {
   uint64_t seed = 11;

@@ -1,5 +1,5 @@
-/* launch_test.c -- launches on the fake driver: grids, checks of arguments and limits,
- * what reaches the driver, occupancy. */
+/* launch_test.c -- tests launches on the fake driver: grids, checks of
+ * arguments and limits, the driver calls, and occupancy. */
 #include "device_fixture.h"
 
 #include <pthread.h>
@@ -39,7 +39,8 @@ START_TEST(grids_for_elements)
       {257, 256, 2},
       {(uint64_t)1 << 31, 256, 1u << 23},
       {((uint64_t)1 << 32) + 1, 256, (1u << 24) + 1},
-      {(uint64_t)1 << 40, 256, 2147483647}, /* clamped: the kernel has to loop */
+      /* clamped, so the kernel has to loop */
+      {(uint64_t)1 << 40, 256, 2147483647},
       {UINT64_MAX, 1, 2147483647},
       {UINT64_MAX, 1024, 2147483647},
   };
@@ -64,12 +65,14 @@ START_TEST(grids_in_two_and_three_dimensions)
   ck_assert(c.grid.x == 1 && c.grid.y == 65535);
   c = kiln_launch_3d(17, 9, 5, 16, 4, 2);
   ck_assert(c.grid.x == 2 && c.grid.y == 3 && c.grid.z == 3);
-  /* No elements in one dimension means no elements; 0 in y alone would count as 1. */
+  /* Zero elements in one dimension means zero elements in total, while a grid
+   * with 0 in y would count as 1. */
   ck_assert_uint_eq(kiln_launch_2d(5, 0, 1, 1).grid.x, 0);
   ck_assert_uint_eq(kiln_launch_3d(5, 0, 5, 1, 1, 1).grid.x, 0);
   ck_assert_uint_eq(kiln_launch_3d(5, 5, 0, 1, 1, 1).grid.x, 0);
   ck_assert_uint_eq(kiln_launch_2d(0, 5, 1, 1).grid.x, 0);
-  ck_assert_uint_eq(kiln_launch_1d(5, 0).block.x, 0); /* refused at launch */
+  /* the launch is refused later */
+  ck_assert_uint_eq(kiln_launch_1d(5, 0).block.x, 0);
 }
 END_TEST
 
@@ -122,7 +125,8 @@ START_TEST(streams_arrive)
   ck_kiln_ok(launch(&c));
   ck_assert_ptr_eq(f.cuda->last.stream, kiln_stream_handle(stream));
   kiln_stream_free(stream);
-  for (uintptr_t i = 1; i <= 2; i++) { /* legacy and per-thread */
+  /* the legacy and the per-thread default stream */
+  for (uintptr_t i = 1; i <= 2; i++) {
     ck_kiln_ok(kiln_stream_wrap(&wrapped, f.device, (CUstream)i));
     c.stream = wrapped;
     ck_kiln_ok(launch(&c));
@@ -164,7 +168,8 @@ START_TEST(an_empty_grid_is_no_work)
   c.grid = (kiln_dim3){0, 0, 0};
   ck_kiln_ok(launch(&c));
   ck_assert_int_eq(f.cuda->launches, 0);
-  ck_kiln_is(kiln_launch(kernel, &c, NULL, 0), KILN_EARGS); /* still checked */
+  /* the arguments are still checked */
+  ck_kiln_is(kiln_launch(kernel, &c, NULL, 0), KILN_EARGS);
 }
 END_TEST
 
@@ -325,7 +330,7 @@ START_TEST(dynamic_shared_memory_is_opted_in_once)
   c.smem = 49153;
   ck_kiln_ok(launch(&c));
   ck_assert_int_eq(f.cuda->calls[FAKE_CUDA_funcSetAttribute], 1);
-  c.smem = 232448; /* everything that the device has */
+  c.smem = 232448; /* all shared memory that a block may use */
   ck_kiln_ok(launch(&c));
   ck_assert_int_eq(f.cuda->calls[FAKE_CUDA_funcSetAttribute], 1);
   c.smem = 232449;
@@ -408,7 +413,8 @@ START_TEST(cluster_launches)
   ck_kiln_is(launch(&c), KILN_EINVAL);
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "multiple"));
   c.grid = (kiln_dim3){16, 1, 1};
-  c.cluster = (kiln_dim3){16, 1, 1}; /* above 8 the kernel needs an attribute */
+  /* clusters of more than 8 blocks need a kernel attribute */
+  c.cluster = (kiln_dim3){16, 1, 1};
   ck_kiln_ok(launch(&c));
   ck_assert_int_eq(f.cuda->calls[FAKE_CUDA_funcSetAttribute], 1);
   c.grid.x = c.cluster.x = 32;
@@ -457,7 +463,8 @@ END_TEST
 START_TEST(an_earlier_kernels_failure_is_told_apart)
 {
   f.cuda->launch_sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
-  ck_kiln_ok(launch(&one)); /* the launch succeeds, the kernel breaks the context */
+  /* the launch succeeds, and the kernel then corrupts the context */
+  ck_kiln_ok(launch(&one));
   f.cuda->launch_sticky = 0;
   ck_kiln_is(launch(&one), KILN_ESTICKY);
   ck_assert_int_eq(kiln_last_error()->native, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -542,7 +549,8 @@ START_TEST(occupancy_is_the_drivers)
   ck_kiln_ok(kiln_kernel_occupancy(kernel, 256, 0, &blocks));
   ck_assert_int_eq(blocks, 2);
   ck_kiln_ok(kiln_kernel_occupancy(kernel, 256, 100000, &blocks));
-  ck_assert_int_eq(blocks, 2); /* the attribute is set before the driver computes it */
+  /* the attribute is set before the driver computes the occupancy */
+  ck_assert_int_eq(blocks, 2);
   ck_kiln_ok(kiln_kernel_occupancy(kernel, 256, 300000, &blocks));
   ck_assert_int_eq(blocks, 0);
   ck_kiln_ok(kiln_kernel_occupancy(kernel, 2048, 0, &blocks));

@@ -1,14 +1,16 @@
-/* link_test.c -- a driver that is older than the compiler: nvJitLink assembles the PTX. */
+/* link_test.c -- tests a driver that is older than the compiler, so that
+ * nvJitLink assembles the PTX. */
 #include "device_fixture.h"
 
 #include <unistd.h>
 
-#define FAKE_LINK KILN_TEST_FAKES "/fake_nvjitlink.so" /* version 12.4 */
+/* nvJitLink version 12.4 */
+#define FAKE_LINK KILN_TEST_FAKES "/fake_nvjitlink.so"
 
 static char library[512], cache[300];
 static const kiln_program_desc saxpy = {.source = SAXPY, .name = "saxpy.cu"};
 
-/* Returns the nvJitLink handles that were not destroyed. */
+/* Returns the number of nvJitLink handles that were not destroyed. */
 static int live_jobs(void)
 {
   int (*live)(void) = NULL;
@@ -33,7 +35,8 @@ static kiln_status open_with(const char *nvrtc, const char *dirs,
   return st != KILN_OK ? st : kiln_device_open(&f.device, f.rt, 0, NULL);
 }
 
-/* Driver 12.2, a GPU of capability 9.0, and an NVRTC 12.4 without support for 9.x code. */
+/* The setup has driver 12.2, a GPU of capability 9.0, and an NVRTC 12.4 that
+ * does not support 9.x. */
 static void set_up(void)
 {
   memset(&f, 0, sizeof f);
@@ -148,14 +151,15 @@ START_TEST(without_nvjitlink_it_is_named)
 }
 END_TEST
 
-/* An nvJitLink beside an NVRTC that is too new for the driver is too new as well. */
+/* If an NVRTC is too new for the driver, the nvJitLink beside it is too new as
+ * well. */
 START_TEST(nvjitlink_of_the_drivers_major)
 {
   char other[512], path[512];
 
   fake_nvrtc_install(FAKE_NVRTC, f.dir, "libnvrtc.so.13", NULL, other);
   fake_nvrtc_install(FAKE_LINK, f.dir, "libnvJitLink.so.12", NULL, path);
-  /* It would load but could not help. */
+  /* This nvJitLink would load but could not help. */
   fake_nvrtc_install(FAKE_LINK, f.dir, "libnvJitLink.so.13", NULL, path);
   start_again(NULL, f.dir, NULL);
   ck_kiln_ok(kiln_module_load(&f.module, f.device, &saxpy));
@@ -167,7 +171,7 @@ START_TEST(nvjitlink_of_the_drivers_major)
 }
 END_TEST
 
-/* One round in which allocation `at` fails, from a cold start. */
+/* Runs one round from a cold start in which allocation `at` fails. */
 static bool round_of(long at, bool after)
 {
   char command[400];

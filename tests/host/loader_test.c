@@ -1,4 +1,5 @@
-/* loader_test.c -- finding libcuda, resolving it, starting it; CUresult. */
+/* loader_test.c -- tests finding libcuda, resolving its symbols, initialising
+ * it, and the conversion of CUresult codes. */
 #include "support.h"
 
 #include "driver/driver.h"
@@ -95,7 +96,8 @@ START_TEST(stub_is_recognised)
              KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "stub");
   ck_assert(no_members(&driver));
-  /* It was closed again, so that its soname does not find it later. */
+  /* The stub library was closed again, so a later search for its soname does
+   * not find it. */
   ck_assert_ptr_null(dlopen(STUB, RTLD_LAZY | RTLD_NOLOAD));
 }
 END_TEST
@@ -174,8 +176,8 @@ START_TEST(bad_paths_are_errors)
 {
   char path[512];
 
-  /* Neither falls back to another place, and the option overrides the variable.
-   */
+  /* Neither the option nor the variable falls back to another path, and the
+   * option overrides the variable. */
   ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, "/nonexistent/x.so",
                                LEAST, trail),
              KILN_ENODRIVER);
@@ -195,7 +197,7 @@ START_TEST(bad_paths_are_errors)
              KILN_ENODRIVER);
   ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, dir, NULL, trail),
              KILN_ENODRIVER);
-  /* A library, but not this one. */
+  /* A shared library that is not libcuda. */
   ck_kiln_is(kiln__driver_open(&driver, &memory.alloc,
                                KILN_TEST_FAKES "/fake_nvjitlink.so", NULL,
                                trail),
@@ -275,7 +277,8 @@ static int child(void)
   return 0;
 }
 
-/* Output of this program run as `child` with LD_LIBRARY_PATH set. */
+/* Returns the output of this program, run as `child` with LD_LIBRARY_PATH set.
+ */
 static char *run_child(const char *library_path, const char *cwd)
 {
   static char out[4096];
@@ -342,7 +345,7 @@ START_TEST(relative_library_paths_are_not_searched)
 }
 END_TEST
 
-/* The loader itself would end the process with SIGBUS. */
+/* The system's loader would end the process with SIGBUS. */
 START_TEST(truncated_driver_is_passed_over)
 {
   char path[512], want[600];

@@ -1,4 +1,4 @@
-/* memory_test.c -- allocation, copies and fills on the fake driver. */
+/* memory_test.c -- tests allocation, copies and fills on the fake driver. */
 #include "device_fixture.h"
 
 static unsigned char pattern[1000], back[1000];
@@ -45,7 +45,7 @@ START_TEST(nothing_is_nothing)
   ck_kiln_ok(kiln_copy_on_device(f.device, 0, 0, 0));
   ck_kiln_ok(kiln_copy_peer(f.device, 0, f.device, 0, 0));
   ck_kiln_ok(kiln_fill(f.device, 0, 0, 4, 0));
-  ck_assert_int_eq(f.cuda->retained, 0); /* no call reached the driver */
+  ck_assert_int_eq(f.cuda->retained, 0); /* no call has reached the driver */
   ck_kiln_ok(kiln_stream_create(&stream, f.device, NULL));
   ck_kiln_ok(kiln_memory_alloc_async(&p, stream, 0));
   ck_kiln_ok(kiln_memory_free_async(stream, 0));
@@ -64,7 +64,8 @@ START_TEST(copies_arrive_and_are_waited_for)
   ck_kiln_ok(kiln_copy_on_device(f.device, b, a, 1000));
   ck_kiln_ok(kiln_copy_to_host(f.device, back, b, 1000));
   ck_assert_mem_eq(back, pattern, 1000);
-  /* The driver returns from the first two before the device has the data. */
+  /* In the first two cases, the driver returns before the device has the data.
+   */
   ck_assert_int_ge(f.cuda->calls[FAKE_CUDA_streamSynchronize], waits + 2);
   put(a);
   put(b);
@@ -291,8 +292,9 @@ START_TEST(a_failed_copy_restores_everything)
 }
 END_TEST
 
-/* A capture of another stream in the strictest mode neither stops memory calls nor is
- * invalidated by them. Copies in the captured stream become nodes. */
+/* A capture of another stream in the strictest mode neither prevents memory
+ * calls nor is invalidated by them. Copies in the captured stream become graph
+ * nodes. */
 START_TEST(memory_calls_leave_a_capture_whole)
 {
   kiln_stream *stream;
@@ -314,7 +316,8 @@ START_TEST(memory_calls_leave_a_capture_whole)
   ck_kiln_ok(kiln_copy_to_device(f.device, p, pattern, 1000));
   ck_kiln_ok(kiln_copy_to_host(f.device, back, p, 1000));
   ck_kiln_ok(kiln_fill(f.device, p, 0, 4, 10));
-  ck_kiln_ok(kiln_copy_to_host_async(stream, back, p, 1000)); /* captured, so it does not run yet */
+  /* the copy is captured, so it does not run yet */
+  ck_kiln_ok(kiln_copy_to_host_async(stream, back, p, 1000));
   ck_assert_mem_eq(back, pattern, 1000);
   ck_kiln_ok(kiln_host_alloc(&pinned, f.device, 10));
   ck_kiln_ok(kiln_host_free(f.device, pinned));

@@ -1,11 +1,13 @@
-/* module_pack_test.c -- modules from packs: which image is taken, which part of it is
- * loaded, and that the pack stays usable after a refusal by the driver. */
+/* module_pack_test.c -- tests modules from packs: which image is chosen, which
+ * section is loaded, and that the pack stays usable after the driver refuses an
+ * image. */
 #include "device_fixture.h"
 
 static const kiln_program_desc saxpy = {.source = SAXPY, .name = "saxpy.cu"};
 static char pack[300];
 
-/* Starts again with the pack and an empty cache. nvrtc: NULL for none. */
+/* Restarts the runtime with the pack and an empty cache. `nvrtc` may be NULL
+ * for none. */
 static void start(const char *nvrtc)
 {
   const char *const packs[] = {pack};
@@ -51,7 +53,7 @@ static uint64_t rejected(void)
   return stats.rejected;
 }
 
-/* Loads and checks the rung and the target of the module. */
+/* Loads a module and checks its rung and target. */
 static void load(kiln_rung rung, const char *target, kiln_origin origin)
 {
   const kiln_ladder_result *ladder;
@@ -94,7 +96,7 @@ START_TEST(lower_code_serves_without_a_compiler)
 }
 END_TEST
 
-/* The machine code of another major is not offered to the driver at all. */
+/* Machine code for another major version is never passed to the driver. */
 START_TEST(ptx_serves_later_generations)
 {
   write_pack(80);
@@ -128,7 +130,7 @@ START_TEST(refused_with_a_compiler_is_compiled)
 }
 END_TEST
 
-/* An NVRTC that exists and does not work. */
+/* An NVRTC that is installed but does not work. */
 START_TEST(a_pack_steps_in)
 {
   static const struct {

@@ -1,5 +1,5 @@
-/* module_test.c -- loading on the fake driver: refusals and what Kiln tries next,
- * kernels, symbols, captures. */
+/* module_test.c -- tests module loading on the fake driver: refused images and
+ * their fallbacks, kernels, symbols, captures. */
 #include "device_fixture.h"
 
 #include "program/program.h"
@@ -72,7 +72,7 @@ START_TEST(machine_code_of_another_gpu_falls_back_to_its_ptx)
   ck_assert_ptr_nonnull(
       strstr(kiln_module_ladder(module)->reason[KILN_RUNG_LOWER],
              "CUDA_ERROR_NO_BINARY_FOR_GPU"));
-  ck_assert_uint_eq(rejected(), 0); /* the image itself is good */
+  ck_assert_uint_eq(rejected(), 0); /* the image itself is valid */
   kiln_module_free(module);
   kiln_image_free(image);
 }
@@ -136,7 +136,8 @@ static const int refusals[] = {
     CUDA_ERROR_INVALID_SOURCE, CUDA_ERROR_FILE_NOT_FOUND};
 enum { REFUSALS = sizeof refusals / sizeof refusals[0] };
 
-/* Kiln drops a cached image that the driver refuses and compiles it once more. */
+/* Kiln removes a cached image that the driver refuses, and compiles it again.
+ */
 START_TEST(refused_cached_image_is_rebuilt)
 {
   kiln_module *module;
@@ -162,7 +163,7 @@ START_TEST(refused_machine_code_falls_back_to_ptx)
 
   f.cuda->cubin_rc = refusals[_i];
   ck_kiln_ok(kiln_module_load(&module, f.device, &saxpy));
-  ck_assert_int_eq(f.nvrtc->compiles, 2); /* rebuilt once, not more */
+  ck_assert_int_eq(f.nvrtc->compiles, 2); /* compiled again exactly once */
   ck_assert_int_eq(kiln_module_ladder(module)->rung, KILN_RUNG_PTX);
   ck_assert(kiln_module_ladder(module)->target.ptx);
   ck_assert_ptr_nonnull(strstr(
@@ -220,7 +221,8 @@ START_TEST(rebuilding_without_nvrtc_still_tries_ptx)
 }
 END_TEST
 
-/* A failure of the device says nothing about the image, so the cache keeps it. */
+/* A failure of the device does not show that the image is bad, so the cache
+ * keeps the image. */
 START_TEST(other_failures_leave_the_cache_alone)
 {
   static const struct {
@@ -275,7 +277,8 @@ START_TEST(refusal_of_the_ladder_names_the_cause)
 {
   kiln_module *module;
 
-  f.device->traits.cc = 30; /* older than every NVRTC that was found supports */
+  /* older than every GPU that the installed NVRTC libraries support */
+  f.device->traits.cc = 30;
   ck_kiln_is(kiln_module_load(&module, f.device, &saxpy), KILN_EUNSUPPORTED);
   ck_assert_ptr_null(module);
   ck_assert_str_ne(kiln_last_error()->message, "");
@@ -344,7 +347,8 @@ START_TEST(name_expressions_find_templates)
   a = get_kernel(f.module, "scale<float, 4>");
   b = get_kernel(f.module, "scale<int, 2>");
   ck_assert_ptr_ne(a, b);
-  ck_assert_ptr_eq(get_kernel(f.module, a->name), a); /* by lowered name */
+  /* found by lowered name */
+  ck_assert_ptr_eq(get_kernel(f.module, a->name), a);
 }
 END_TEST
 
@@ -360,7 +364,8 @@ START_TEST(a_missing_kernel_is_named_with_those_there)
 }
 END_TEST
 
-/* Drivers before 12.4 do not report parameters, so they come from the PTX. */
+/* Drivers before 12.4 do not report parameters, so the sizes come from the PTX.
+ */
 START_TEST(parameters_come_from_ptx_on_older_drivers)
 {
   const char *source =
@@ -521,8 +526,9 @@ END_TEST
 
 /* ---- Capture ----------------------------------------------------------------------------- */
 
-/* Everything is used for the first time while another stream is captured in the strictest
- * mode: loading, look-up, symbols, unloading. The capture stays valid. */
+/* Every feature is used for the first time while another stream is captured in
+ * the strictest mode: loading, look-up, symbols, unloading. The capture stays
+ * valid. */
 START_TEST(loading_in_a_capture_leaves_it_whole)
 {
   const kiln_launch_config config = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
@@ -580,7 +586,7 @@ START_TEST(wherever_the_driver_fails_nothing_is_lost)
     if (st == KILN_OK)
       st = kiln_module_kernel(&kernel, module, "saxpy");
     if (f.cuda->all_calls <= at)
-      at = 500; /* every call has failed in turn */
+      at = 500; /* every call has failed once */
     f.cuda->fail_at = -1;
     check_calm();
     kiln_module_free(module);

@@ -1,5 +1,5 @@
-/* nvrtc_fixture.h -- a folder that replaces "/" for the search, with fake
- * NVRTCs in it. */
+/* nvrtc_fixture.h -- a folder with fake NVRTC libraries that replaces "/"
+ * during the search. */
 #ifndef NVRTC_FIXTURE_H
 #define NVRTC_FIXTURE_H
 
@@ -49,7 +49,7 @@ static void teardown(void)
   test_dir_remove(root);
 }
 
-/* root/below, its folders made. */
+/* Returns the path root/name, and creates its folders. */
 static const char *below(const char *name)
 {
   static char out[4][512];
@@ -66,7 +66,7 @@ static const char *below(const char *name)
   return path;
 }
 
-/* Put a fake at root/folder/name. */
+/* Copies a fake to root/folder/name and returns the path. */
 static const char *put(const char *from, const char *folder, const char *name,
                        const char *config)
 {
@@ -93,7 +93,8 @@ static int make_old(const char *path, const struct stat *info, int type,
   return utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
 }
 
-/* A search that meets a fresh file is not remembered, so age everything. */
+/* Sets old time stamps on all files, since the result of a search that meets a
+ * recently changed file is not stored. */
 static void age(void)
 {
   ck_assert_int_eq(nftw(root, make_old, 16, FTW_PHYS), 0);
@@ -107,7 +108,7 @@ static kiln__nvrtc_set *open_set(void)
   return set;
 }
 
-/* Versions found, as "13000 12080 "; "" if none. */
+/* Returns the versions that were found as "13000 12080 ", or "" for none. */
 static const char *versions_here(void)
 {
   static char out[512];
@@ -127,8 +128,9 @@ static const char *versions_here(void)
   return out;
 }
 
-/* The same in another process: a library that was loaded once would be found
- * as "loaded in this process" from then on. */
+/* Returns the same list as versions_here(), from another process. A library
+ * loaded in this process would be found as "loaded in this process" in all
+ * later searches. */
 static const char *versions(void)
 {
   static char out[512];
@@ -172,7 +174,7 @@ static bool mapped(const char *path)
   return found;
 }
 
-/* Fill the memo from another process. */
+/* Fills the memo from another process. */
 static void list_elsewhere(void)
 {
   versions();

@@ -1,5 +1,5 @@
-/* nvrtc_memo_test.c -- what is remembered of NVRTC libraries between processes,
- * and what identifies a file. */
+/* nvrtc_memo_test.c -- tests the memo of NVRTC libraries that is kept between
+ * processes, and the identification of library files. */
 #include "nvrtc_fixture.h"
 
 #define XXH_INLINE_ALL
@@ -54,7 +54,7 @@ START_TEST(warm_start_loads_nothing)
   ck_assert_int_eq(stat(path, &info), 0);
   ck_assert_uint_eq(ids[0].size, (uint64_t)info.st_size);
 
-  /* The steps of the first search are in the trail again. */
+  /* The trail contains the steps of the first search again. */
   kiln__trail_each(trail, count_step, &steps);
   cold = trail;
   trail = kiln__trail_create(&memory.alloc);
@@ -65,7 +65,7 @@ START_TEST(warm_start_loads_nothing)
   ck_assert_int_eq(steps, slow_steps);
   kiln__trail_free(cold);
 
-  /* Using it loads it; the earlier array stays valid. */
+  /* Using a library loads it, and the earlier array stays valid. */
   ck_kiln_ok(kiln__nvrtc_use(set, 0, &nvrtc));
   ck_assert(mapped(path));
   ck_assert(!ids[0].info.loaded);
@@ -73,7 +73,8 @@ START_TEST(warm_start_loads_nothing)
   ck_assert(ids[0].info.loaded);
   kiln__nvrtc_set_free(set);
 
-  /* Other load on the machine may spoil one measurement, but not all. */
+  /* Other load on the machine may spoil one measurement, but not all
+   * measurements. */
   places.memo_path = memo;
   for (int again = 0; took >= 20000000u && again < 4; again++) {
     set = open_set();
@@ -95,10 +96,10 @@ START_TEST(memo_notices_changes)
   list_elsewhere();
   ck_assert_str_eq(versions(), "12080 ");
 
-  /* in a folder that was searched */
+  /* a new library in a folder that was searched */
   put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.13", NULL);
   ck_assert_str_eq(versions(), "13000 12080 ");
-  /* in a folder that did not exist */
+  /* a new library in a folder that did not exist */
   age();
   list_elsewhere();
   put(FAKE, "usr/lib/python3/dist-packages/nvidia/cu13/lib", "libnvrtc.so.13",
@@ -113,7 +114,7 @@ START_TEST(memo_notices_changes)
   list_elsewhere();
   put(FAKE, "mine/lib64", "libnvrtc.so.12", "version 12010\n");
   ck_assert_str_eq(versions(), "14000 13010 13000 12080 12010 ");
-  /* gone */
+  /* a library that was removed */
   age();
   list_elsewhere();
   ck_assert_int_eq(unlink(below("mine/lib64/libnvrtc.so.12")), 0);
@@ -138,7 +139,7 @@ START_TEST(memo_notices_a_replaced_library)
   memcpy(before, ids[0].build, sizeof before);
   kiln__nvrtc_set_free(set);
 
-  /* in place: one byte longer, another version */
+  /* a library that changed in place: one byte longer, another version */
   f = fopen(path, "ab");
   ck_assert_ptr_nonnull(f);
   fputc(0, f);
@@ -154,7 +155,8 @@ START_TEST(memo_notices_a_turned_link)
   const char *one = put(FAKE, "one", "libnvrtc.so.12", "version 12010\n");
   const char *two = put(FAKE, "two", "libnvrtc.so.12", "version 12020\n");
 
-  /* usr/local/cuda/lib64/libnvrtc.so.12 -> alternatives/nvrtc -> one/... */
+  /* A chain of links: usr/local/cuda/lib64/libnvrtc.so.12 -> alternatives/nvrtc
+   * -> one/... */
   below("alternatives/");
   below("usr/local/cuda/lib64/");
   ck_assert_int_eq(symlink(one, below("alternatives/nvrtc")), 0);
@@ -168,7 +170,7 @@ START_TEST(memo_notices_a_turned_link)
   ck_assert_int_eq(unlink(below("alternatives/nvrtc")), 0);
   ck_assert_int_eq(symlink(two, below("alternatives/nvrtc")), 0);
   ck_assert_str_eq(versions(), "12020 ");
-  /* the same with a path that is given */
+  /* the same chain with an explicitly given path */
   places.explicit_path = below("alternatives/nvrtc");
   list_elsewhere();
   ck_assert_str_eq(versions(), "12020 ");
@@ -193,7 +195,8 @@ START_TEST(memo_keeps_several_answers)
   ck_assert_str_eq(versions_here(), "12080 ");
   ck_assert(!mapped(root));
   setenv("CUDA_HOME", below("elsewhere"), 1);
-  ck_assert_str_eq(versions_here(), "12080 "); /* its libraries are known */
+  /* the memo knows the libraries of this search */
+  ck_assert_str_eq(versions_here(), "12080 ");
   ck_assert(!mapped(root));
 }
 END_TEST
@@ -214,7 +217,7 @@ START_TEST(broken_library_is_not_loaded_again)
   free(data);
   ck_assert_str_eq(versions_here(), "12080 ");
   ck_assert(!mapped(root));
-  /* repaired in place */
+  /* the library is repaired in place */
   data = test_read_file(FAKE, &size);
   test_write_file(path, data, size);
   free(data);
@@ -265,7 +268,7 @@ START_TEST(memo_has_one_answer_a_search)
   age();
   list_elsewhere();
   ck_assert_int_eq(answers_in_memo(), 2);
-  for (int i = 0; i < 20; i++) { /* it does not grow for ever */
+  for (int i = 0; i < 20; i++) { /* the memo does not grow for ever */
     snprintf(name, sizeof name, "elsewhere%d", i);
     setenv("CUDA_HOME", below(name), 1);
     list_elsewhere();
@@ -284,7 +287,8 @@ START_TEST(success_leaves_the_error_record_alone)
 }
 END_TEST
 
-/* Replaces `from` by `to` in the memo and writes it with a correct checksum. */
+/* Replaces `from` by `to` in the memo and writes the memo with a valid
+ * checksum. */
 static void forge(const char *from, const char *to)
 {
   char sum[32], *data, *at, *made;
@@ -314,7 +318,7 @@ START_TEST(memo_of_others_is_ignored)
   age();
   list_elsewhere();
   forge("\t12080\t", "\t12070\t");
-  ck_assert_str_eq(versions(), "12070 "); /* our own: trusted */
+  ck_assert_str_eq(versions(), "12070 "); /* a memo of this user is trusted */
   ck_assert_int_eq(chmod(memo, 0620), 0);
   ck_assert_str_eq(versions(), "12080 ");
   list_elsewhere();
@@ -333,7 +337,8 @@ START_TEST(memo_of_others_is_ignored)
 }
 END_TEST
 
-/* A folder that others may write to, or a link of another user, is not used. */
+/* A folder that other users may write to, or a link of another user, is not
+ * used. */
 START_TEST(memo_stays_out_of_others_folders)
 {
   put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
@@ -348,7 +353,7 @@ START_TEST(memo_stays_out_of_others_folders)
   ck_assert_int_eq(access(memo, F_OK), 0);
   forge("\t12080\t", "\t12070\t");
   ck_assert_int_eq(chmod(below("cache/deep"), 0777), 0);
-  ck_assert_str_eq(versions(), "12080 "); /* not trusted either */
+  ck_assert_str_eq(versions(), "12080 "); /* this memo is not trusted either */
   if (geteuid() == 0) {
     below("target/");
     ck_assert_int_eq(symlink(below("target"), below("link")), 0);
@@ -360,7 +365,7 @@ START_TEST(memo_stays_out_of_others_folders)
 }
 END_TEST
 
-/* The memo still describes libraries that are gone. */
+/* The memo still describes libraries that were removed. */
 START_TEST(memo_remembers_what_is_gone)
 {
   const char *path = put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
@@ -458,10 +463,10 @@ START_TEST(memo_that_cannot_be_written)
 {
   put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
   test_write_file(below("file"), "x", 1);
-  places.memo_path = below("file/nvrtc.memo"); /* its folder is a file */
+  places.memo_path = below("file/nvrtc.memo"); /* the memo's folder is a file */
   kiln__fail(KILN_EINVAL, NULL, "an earlier failure");
   ck_assert_str_eq(versions_here(), "12080 ");
-  /* A call that succeeds leaves the record alone. */
+  /* A successful call leaves the error record unchanged. */
   ck_assert_str_eq(kiln_last_error()->message, "an earlier failure");
   places.memo_path = "/proc/nvrtc.memo";
   ck_assert_str_eq(versions(), "12080 ");
@@ -490,8 +495,8 @@ END_TEST
 
 enum { ELF_SIZE = 300000 };
 
-/* An ELF file that is all notes: one of another kind, then a build id of
- * `size` bytes. */
+/* Makes an ELF file that consists of notes: a note of another kind, then a
+ * build id of `size` bytes. */
 static void make_elf(unsigned char *out, unsigned size)
 {
   const Elf64_Ehdr head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64},
@@ -538,13 +543,13 @@ START_TEST(build_id_identifies)
   data[ELF_SIZE - 1] ^= 1; /* bytes outside of the notes do not count */
   ck_assert_str_eq(build_of(data, ELF_SIZE),
                    "id-0102030405060708090a0b0c0d0e0f1011121314");
-  make_elf(data, 32); /* longer than fits: hashed */
+  make_elf(data, 32); /* a build id that is too long for the buffer is hashed */
   strcpy(before, build_of(data, ELF_SIZE));
   ck_assert_int_eq(strncmp(before, "id-", 3), 0);
   ck_assert_uint_eq(strlen(before), 35);
   data[256 + 36 + 31] ^= 1;
   ck_assert_str_ne(build_of(data, ELF_SIZE), before);
-  make_elf(data, 4); /* too short to identify anything */
+  make_elf(data, 4); /* a build id that is too short to identify the file */
   ck_assert_int_eq(strncmp(build_of(data, ELF_SIZE), "fx-", 3), 0);
   free(data);
 }
@@ -560,7 +565,8 @@ START_TEST(without_build_id_pieces_identify)
   ck_assert_int_eq(strncmp(before, "fx-", 3), 0);
   ck_assert_str_eq(build_of(data, ELF_SIZE), before);
   ck_assert_str_ne(build_of(data, ELF_SIZE - 1), before);
-  for (size_t at = 0; at < ELF_SIZE; at += ELF_SIZE - 1) { /* first, last */
+  /* the first and the last byte */
+  for (size_t at = 0; at < ELF_SIZE; at += ELF_SIZE - 1) {
     data[at] ^= 1;
     ck_assert_str_ne(build_of(data, ELF_SIZE), before);
     data[at] ^= 1;

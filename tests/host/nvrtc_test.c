@@ -1,4 +1,5 @@
-/* nvrtc_test.c -- discovery of NVRTC, loading, results; nvJitLink. */
+/* nvrtc_test.c -- tests the search for NVRTC, its loading and its result codes,
+ * and nvJitLink. */
 #include "nvrtc_fixture.h"
 
 #include <limits.h>
@@ -10,7 +11,7 @@ static void expect_none(const char *message, const char *hint)
   const kiln__nvrtc_id *ids = (const kiln__nvrtc_id *)&places;
   size_t n = 7;
 
-  for (int i = 0; i < 2; i++) { /* asked again it fails in the same way */
+  for (int i = 0; i < 2; i++) { /* a second call fails in the same way */
     ck_kiln_is(kiln__nvrtc_list(set, &ids, &n), KILN_ENONVRTC);
     ck_assert_ptr_null(ids);
     ck_assert_uint_eq(n, 0);
@@ -30,7 +31,8 @@ START_TEST(nothing_anywhere)
 END_TEST
 
 static const struct {
-  const char *folder, *variable, *value; /* value: below root */
+  /* the variable's value is relative to root */
+  const char *folder, *variable, *value;
 } place_rows[] = {
     {"usr/local/cuda/lib64", NULL, NULL},
     {"usr/local/cuda/lib", NULL, NULL},
@@ -122,7 +124,8 @@ START_TEST(given_path_is_the_only_place)
 
   put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so", NULL);
   places.explicit_path = mine;
-  places.env_path = "/nonexistent/env.so"; /* the option wins */
+  /* the option overrides the variable */
+  places.env_path = "/nonexistent/env.so";
   ck_assert_str_eq(versions(), "12010 ");
   places.explicit_path = NULL;
   places.env_path = mine;
@@ -141,11 +144,11 @@ START_TEST(given_path_that_fails_is_an_error)
   expect_none("No such file", "path");
   places.explicit_path = below("text.so");
   expect_none("text.so", "path");
-  places.explicit_path = root; /* a folder */
+  places.explicit_path = root; /* the path is a folder */
   expect_none(root, "path");
-  places.explicit_path = FAKE_LINK; /* a library, but another one */
+  places.explicit_path = FAKE_LINK; /* a library that is not NVRTC */
   expect_none("nvrtcGetErrorString", "path");
-  places.explicit_path = "libnvrtc.so.13"; /* no such file here */
+  places.explicit_path = "libnvrtc.so.13"; /* this file does not exist here */
   expect_none("libnvrtc.so.13", "path");
 }
 END_TEST
@@ -195,7 +198,8 @@ END_TEST
 
 /* ---- Fork -------------------------------------------------------------------- */
 
-static atomic_int stall; /* 1: the next allocation waits, 2: it does */
+/* 1: the next allocation will wait, 2: it is waiting */
+static atomic_int stall;
 
 static void *stalling_alloc(void *user, size_t size)
 {
@@ -217,7 +221,8 @@ static void *list_set(void *set)
   return NULL;
 }
 
-/* The child has a copy of the lock, and no thread that would open it. */
+/* The child has a copy of the locked mutex, but no thread that would unlock it.
+ */
 START_TEST(forked_child_does_not_wait_for_the_parents_search)
 {
   kiln_allocator a = {0};
@@ -261,7 +266,7 @@ START_TEST(current_directory_is_never_searched)
   setenv("VIRTUAL_ENV", "", 1);
   setenv("HOME", ".", 1);
   expect_none("not an absolute path", "install");
-  places.root = NULL; /* now with the loader's own search as well */
+  places.root = NULL; /* now with the system loader's own search as well */
   {
     kiln__nvrtc_set *set = open_set();
     const kiln__nvrtc_id *ids;
@@ -322,13 +327,14 @@ static int32_t native(void)
 #endif
 }
 
-/* A cache of two libraries, optionally behind a table of the older format. */
+/* Makes a loader cache with two libraries, optionally after a table of the
+ * older format. */
 static size_t make_cache(char *out, size_t capacity, int32_t flags,
                          const char *path, bool old_table)
 {
-  static const char old[] = "ld.so-1.7.0\0\1\0\0\0" /* one row */
-                            "123456789012"          /* which is this */
-                            "1234";                 /* padding to 8 */
+  static const char old[] = "ld.so-1.7.0\0\1\0\0\0" /* a table with one row */
+                            "123456789012"          /* the row of 12 bytes */
+                            "1234"; /* padding to a multiple of 8 bytes */
   const size_t start = old_table ? sizeof old - 1 : 0;
   cache_row rows[2] = {{.flags = native()}, {.flags = flags}};
   uint32_t counts[7] = {2, 0, 0, 0, 0, 0, 0};
@@ -573,7 +579,7 @@ START_TEST(threads_share_a_set)
 }
 END_TEST
 
-/* One whole use; counts its allocations. */
+/* Creates, uses and frees a set once, and counts the allocations. */
 static kiln_status whole(void)
 {
   kiln__nvrtc_set *set = NULL;
@@ -636,7 +642,7 @@ START_TEST(link_assembles)
 {
   kiln__nvjitlink *link;
   kiln__buf cubin;
-  const char text[] = {'p', 't', 'x', '1'}; /* no NUL */
+  const char text[] = {'p', 't', 'x', '1'}; /* not NUL-terminated */
 
   ck_kiln_ok(kiln__nvjitlink_open(&link, &memory.alloc, FAKE_LINK,
                                   "/nonexistent", NULL, false, 0, trail));

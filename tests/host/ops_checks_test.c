@@ -1,5 +1,6 @@
-/* ops_checks_test.c -- what operations refuse: texts that would reach beyond their
- * place, parameters, arrays that overlap. */
+/* ops_checks_test.c -- tests what operations refuse: expressions that could
+ * escape from the generated code, invalid parameters, and overlapping arrays.
+ */
 #include "support.h"
 
 #include "ops/ops.h"
@@ -32,7 +33,7 @@ START_TEST(test_good_texts)
 }
 END_TEST
 
-/* Line and column of the caret, both from 1. */
+/* Finds the line and column of the caret, both counted from 1. */
 static void caret(const char *text, unsigned line, unsigned column)
 {
   char want[64], number[64];
@@ -69,7 +70,8 @@ START_TEST(test_bad_texts)
 }
 END_TEST
 
-/* Whatever comes: a verdict, within the record's bounds. */
+/* Every random input gives a result, and the error record stays within its
+ * bounds. */
 START_TEST(test_random_texts)
 {
   static const char letters[] = "x1 +()[]{};\"'\\/*\n\r#ab,?:\t\xff";
@@ -154,7 +156,7 @@ static kiln_status two(int how1, uint64_t at1, uint64_t n1, int how2,
                                           kiln__check_in_place};
   const kiln_array a = {at1, KILN_F32}, b = {at2, KILN_F32};
   kiln__checker c;
-  int stream = 0; /* its address is all that counts */
+  int stream = 0; /* only the address of the variable is used */
 
   ck_assert_int_eq(kiln__check_begin(&c, "kiln_test",
                                      (const kiln_stream *)(void *)&stream, "x"),
@@ -185,8 +187,8 @@ START_TEST(test_overlaps)
 }
 END_TEST
 
-/* In place means elements of the same size: else one is written where the next
- * is still to be read. */
+/* Operating in place requires elements of equal size. Otherwise an element
+ * would be written before the old value at that address is read. */
 START_TEST(test_in_place_of_another_size)
 {
   const kiln_array from = {256, KILN_F32}, same = {256, KILN_I32},
@@ -219,7 +221,8 @@ START_TEST(test_types)
 }
 END_TEST
 
-/* A type that is none is named; it is not "no type". */
+/* An invalid element type is named in the message; it is not treated as "no
+ * type". */
 START_TEST(test_unknown_type)
 {
   kiln__checker c;
@@ -239,8 +242,8 @@ END_TEST
 
 /* ---- Tiles -------------------------------------------------------------------------- */
 
-/* Whatever is tuned and however wide elements become, a tile fits the static shared
- * memory of every architecture. */
+/* For any tuning and any element size, a tile fits in the static shared memory
+ * of every architecture. */
 START_TEST(test_tiles_fit)
 {
   for (unsigned block = 32; block <= 1024; block += 32)

@@ -1,5 +1,5 @@
-/* pool_test.c -- threads of the pool: bound, wake-up, removal, signals, fork.
- */
+/* pool_test.c -- tests the compile pool: maximum number of threads, wake-up,
+ * removal of tasks, signals, fork. */
 #include "support.h"
 
 #include "base/os.h"
@@ -26,7 +26,7 @@ static void teardown(void)
 }
 
 typedef struct job {
-  kiln__task task; /* first: a task is a job */
+  kiln__task task; /* first member, so that a task pointer is a job pointer */
   atomic_int *running, *most, *done;
   sem_t *gate;
   pthread_t thread;
@@ -80,7 +80,7 @@ START_TEST(pool_runs_everything_within_its_bound)
   ck_kiln_ok(kiln__pool_create(&pool, &memory.alloc, limits[_i]));
   for (int i = 0; i < JOBS; i++)
     kiln__pool_add(pool, &jobs[i].task);
-  kiln__pool_free(pool); /* runs what is queued */
+  kiln__pool_free(pool); /* runs the queued tasks */
   ck_assert_int_eq(done, JOBS);
   ck_assert_int_le(most, limits[_i] == 0 ? 1 : (int)limits[_i]);
   for (int i = 0; i < JOBS; i++)
@@ -88,7 +88,8 @@ START_TEST(pool_runs_everything_within_its_bound)
 }
 END_TEST
 
-/* A burst after a pause starts further threads beside the idle one. */
+/* If many tasks arrive after a pause, the pool starts further threads in
+ * addition to the idle one. */
 START_TEST(pool_wakes_enough_threads)
 {
   kiln__pool *pool;
@@ -102,10 +103,10 @@ START_TEST(pool_wakes_enough_threads)
     sem_post(&gate);
     wait_for(&done, 1);
     if (round % 5 != 0)
-      kiln__sleep_ns(500000); /* until it is idle */
+      kiln__sleep_ns(500000); /* wait until the thread is idle */
     for (int i = 1; i <= 4; i++)
       kiln__pool_add(pool, &jobs[i].task);
-    wait_for(&running, 4); /* all at once */
+    wait_for(&running, 4); /* all four run concurrently */
     for (int i = 1; i <= 4; i++)
       sem_post(&gate);
     kiln__pool_free(pool);
@@ -123,16 +124,19 @@ START_TEST(pool_gives_tasks_back)
   sem_init(&gate, 0, 0);
   prepare_jobs(&gate);
   ck_kiln_ok(kiln__pool_create(&pool, &memory.alloc, 1));
-  ck_assert(!kiln__pool_remove(pool, &jobs[0].task)); /* never added */
+  /* the task was never added */
+  ck_assert(!kiln__pool_remove(pool, &jobs[0].task));
   for (int i = 0; i < 5; i++)
     kiln__pool_add(pool, &jobs[i].task);
   wait_for(&running, 1);
-  ck_assert(!kiln__pool_remove(pool, &jobs[0].task)); /* runs already */
-  ck_assert(kiln__pool_remove(pool, &jobs[2].task));  /* middle */
-  ck_assert(kiln__pool_remove(pool, &jobs[4].task));  /* last */
-  ck_assert(kiln__pool_remove(pool, &jobs[1].task));  /* first */
+  /* the task is already running */
+  ck_assert(!kiln__pool_remove(pool, &jobs[0].task));
+  /* a task in the middle of the queue */
+  ck_assert(kiln__pool_remove(pool, &jobs[2].task));
+  ck_assert(kiln__pool_remove(pool, &jobs[4].task)); /* the last task */
+  ck_assert(kiln__pool_remove(pool, &jobs[1].task)); /* the first task */
   ck_assert(!kiln__pool_remove(pool, &jobs[1].task));
-  kiln__pool_add(pool, &jobs[5].task); /* the queue is still in one piece */
+  kiln__pool_add(pool, &jobs[5].task); /* the queue is still valid */
   for (int i = 0; i < 3; i++)
     sem_post(&gate);
   kiln__pool_free(pool);
@@ -141,7 +145,7 @@ START_TEST(pool_gives_tasks_back)
 }
 END_TEST
 
-/* No thread can be started: the task runs in the calling thread. */
+/* If no thread can be started, the task runs in the calling thread. */
 START_TEST(pool_without_threads_works)
 {
   struct rlimit before, none;
@@ -158,7 +162,7 @@ START_TEST(pool_without_threads_works)
   none = (struct rlimit){0, before.rlim_max};
   ck_assert_int_eq(setrlimit(RLIMIT_NPROC, &none), 0);
   kiln__pool_add(pool, &jobs[0].task);
-  setrlimit(RLIMIT_NPROC, &before); /* leak checkers want a thread */
+  setrlimit(RLIMIT_NPROC, &before); /* leak checkers need a thread */
   ck_assert_int_eq(done, 1);
   ck_assert(pthread_equal(jobs[0].thread, pthread_self()));
   kiln__pool_free(pool);
@@ -178,9 +182,11 @@ START_TEST(pool_runs_no_signal_handlers)
   ck_assert(!sigismember(&mask, SIGUSR1));
   kiln__pool_add(pool, &jobs[0].task);
   pthread_sigmask(SIG_SETMASK, NULL, &mask);
-  ck_assert(!sigismember(&mask, SIGUSR1)); /* ours is as it was */
+  /* the signal mask of this thread is unchanged */
+  ck_assert(!sigismember(&mask, SIGUSR1));
   wait_for(&running, 1);
-  /* With the default action this would end the process if it got through. */
+  /* The default action of this signal would end the process if the signal were
+   * delivered. */
   ck_assert_int_eq(pthread_kill(jobs[0].thread, SIGUSR1), 0);
   sem_post(&gate);
   kiln__pool_free(pool);
@@ -188,8 +194,8 @@ START_TEST(pool_runs_no_signal_handlers)
 }
 END_TEST
 
-/* A forked child has no threads: tasks run in the calling thread, and free does
- * not wait. */
+/* A forked child has no pool threads, so tasks run in the calling thread and
+ * kiln__pool_free() does not wait. */
 START_TEST(pool_in_a_forked_child)
 {
   kiln__pool *pool;

@@ -1,5 +1,5 @@
-/* Descriptions: what is refused, what is normalised, and what is part of the
- * key. */
+/* Tests program descriptions: which are refused, how they are normalised, and
+ * what is part of the key. */
 #include "support.h"
 
 #include "program/plan.h"
@@ -28,7 +28,8 @@ static const char *const empty[] = {""};
 
 #define SOURCE .source = "int x;"
 
-/* Each is refused with KILN_EINVAL and a message that holds `says`. */
+/* Each description is refused with KILN_EINVAL and a message that contains
+ * `says`. */
 static const struct {
   kiln_program_desc desc;
   const char *says;
@@ -73,7 +74,7 @@ static kiln_status make(kiln__plan *plan, const kiln_program_desc *desc)
   return kiln__plan_make(plan, &heap, desc);
 }
 
-/* NVRTC crashes on names of that length. */
+/* NVRTC crashes on names of this length. */
 static char *make_long_text(void)
 {
   static char text[100001];
@@ -179,7 +180,7 @@ static const char *const o_g[] = {"-G"};
 
 static const char with_a[] = "#include \"a.h\"\nint x;\n";
 
-/* Of a pair: `same` keys or not. */
+/* Pairs of descriptions; `same` is true if both give the same key. */
 static const struct {
   kiln_program_desc a, b;
   bool same;
@@ -283,7 +284,7 @@ START_TEST(what_matters_is_in_the_key)
 END_TEST
 
 /* Keys are the same in every process, build and machine. A change of these
- * values makes every pack and cache entry useless, and must be intended. */
+ * values invalidates every pack and cache entry, so it must be intended. */
 START_TEST(keys_are_stable)
 {
   const kiln_program_desc desc = {.source = with_a,
@@ -307,7 +308,7 @@ START_TEST(keys_are_stable)
 }
 END_TEST
 
-/* Changes of compiler, target and traits, one at a time. */
+/* The compiler, the target and the traits are changed one at a time. */
 START_TEST(local_fields_are_in_the_key)
 {
   static const struct {
@@ -361,7 +362,7 @@ START_TEST(local_fields_are_in_the_key)
 }
 END_TEST
 
-/* The cache reads these two by name. */
+/* The cache reads these two fields by name. */
 START_TEST(key_names_program_and_target)
 {
   const kiln__image_request req = {.target = {90, 'a', false}, .cc = 90};
@@ -392,7 +393,8 @@ START_TEST(key_names_program_and_target)
 }
 END_TEST
 
-/* Lower rungs get the features of the target and the limits of the device. */
+/* On lower rungs, the macros describe the features of the target and the limits
+ * of the device. */
 START_TEST(macros_of_a_lower_target)
 {
   const kiln_target target = {.cc = 70};

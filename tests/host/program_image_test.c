@@ -1,4 +1,4 @@
-/* From a description to an image, with a scripted NVRTC. */
+/* Tests how a description becomes an image, with a scripted NVRTC. */
 #include "support.h"
 
 #include "fake_nvrtc.h"
@@ -43,7 +43,7 @@ static kiln_runtime *make_runtime(const kiln_allocator *a)
   return rt;
 }
 
-/* What a desc's on_log received. */
+/* What a description's on_log callback received. */
 typedef struct heard {
   int calls;
   char text[4096];
@@ -122,7 +122,7 @@ END_TEST
 
 START_TEST(plain_names_of_mangled_kernels)
 {
-  /* The fake gives PTX names as written after extern "C". */
+  /* For extern "C", the fake writes the names in the PTX unchanged. */
   const kiln_program_desc desc = {
       .source =
           "extern \"C\" __global__ void _Z5saxpyfPKf(int a) {}\n"
@@ -205,8 +205,8 @@ START_TEST(options_that_the_compiler_gets)
   ck_assert_str_eq(control->source_name, "program.cu");
   kiln_image_free(image);
 
-  /* A suffix of the target wins over the desc's; old compilers know no
-   * --no-cache. */
+  /* The suffix of the target overrides the suffix of the description. Old
+   * compilers do not support --no-cache. */
   control->version = 12080;
   desc.suffix = 'a';
   desc.no_cache = true;
@@ -225,7 +225,8 @@ static void compile_quickly(kiln_runtime *rt, const kiln_program_desc *desc)
   kiln_image_free(image);
 }
 
-/* Compilers that support them get them, once, and not together with -G. */
+/* Compilers that support these options receive them once, and not together with
+ * -G. */
 START_TEST(options_for_compiling_sooner)
 {
   static const char *const own[] = {"--minimal", "-Ofast-compile=mid"};
@@ -268,7 +269,7 @@ START_TEST(old_compilers_know_none_of_them)
 }
 END_TEST
 
-/* A compiler that fails as long as --minimal is given. */
+/* Makes the compiler fail as long as --minimal is given. */
 static void lack(void *user)
 {
   (void)user;
@@ -352,7 +353,7 @@ START_TEST(spill_gate)
   kiln_runtime *rt = make_runtime(NULL);
   kiln_image *image;
 
-  for (int i = 0; i < 2; i++) { /* compiled, then from the cache */
+  for (int i = 0; i < 2; i++) { /* first compiled, then read from the cache */
     image = (kiln_image *)&desc;
     ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_90), KILN_ESPILL);
     ck_assert_ptr_null(image);
@@ -403,7 +404,7 @@ START_TEST(compile_errors)
 }
 END_TEST
 
-/* Every function of NVRTC failing with every result. */
+/* Every function of NVRTC fails with every result code. */
 START_TEST(compiler_failures)
 {
   static const int functions[] = {
@@ -427,7 +428,7 @@ START_TEST(compiler_failures)
       image = (kiln_image *)&rt;
       st = kiln_compile(&image, rt, &desc, &sm_90);
       if (functions[f] == FAKE_NVRTC_getProgramLogSize && results[r] != 1) {
-        ck_assert_int_eq(st, KILN_OK); /* an image without its log */
+        ck_assert_int_eq(st, KILN_OK); /* the image has no log */
         kiln_image_free(image);
       } else {
         ck_assert_int_ne(st, KILN_OK);
@@ -565,7 +566,8 @@ START_TEST(the_newest_that_the_driver_takes)
 }
 END_TEST
 
-/* The memo describes each earlier NVRTC, so what it compiled is found. */
+/* The memo describes each earlier NVRTC, so the images that it compiled are
+ * found. */
 START_TEST(the_cache_answers_when_nvrtc_is_gone)
 {
   const kiln_program_desc desc = {.source = source, .name = "p.cu"};
@@ -577,12 +579,12 @@ START_TEST(the_cache_answers_when_nvrtc_is_gone)
   snprintf(found, sizeof found, "%s", library);
   fake_nvrtc_install(fake, dir, "libnvrtc.so.12", NULL, library);
   snprintf(older, sizeof older, "%s", library);
-  rt = make_runtime(NULL); /* with the older one */
+  rt = make_runtime(NULL); /* compile with the older NVRTC */
   ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
   kiln_image_free(image);
   kiln_runtime_free(rt);
   snprintf(library, sizeof library, "%s", found);
-  rt = make_runtime(NULL); /* the memo describes both now */
+  rt = make_runtime(NULL); /* the memo now describes both NVRTC libraries */
   other.source = "extern \"C\" __global__ void other() {}\n";
   ck_kiln_ok(kiln_compile(&image, rt, &other, &sm_90));
   kiln_image_free(image);
@@ -674,7 +676,8 @@ START_TEST(a_compiler_beats_the_lower_code_of_a_pack)
   kiln_runtime_free(rt);
   ck_assert_int_eq(control->compiles, 1);
 
-  /* Compiled, then read from disk; the pack's own target from the pack. */
+  /* The image is compiled, then read from disk. For the pack's own target, the
+   * pack serves the image. */
   for (int i = 0; i < 2; i++) {
     rt = runtime_in(dirs, 1, packs, 1);
     ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_86));
@@ -719,7 +722,7 @@ START_TEST(a_pack_steps_in_for_an_nvrtc_that_does_not_work)
   desc.refresh = true;
   ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_86), KILN_ENONVRTC);
   desc.refresh = false;
-  /* It is not cached under the key of a compiled image. */
+  /* The image is not cached under the key of a compiled image. */
   control->rc[FAKE_NVRTC_compileProgram] = 0;
   ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_86));
   ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
@@ -793,7 +796,7 @@ START_TEST(a_failure_crosses_threads)
 }
 END_TEST
 
-/* Every compile thread is busy: finishing must not wait for one. */
+/* Every compile thread is busy, so finishing must not wait for one of them. */
 typedef struct nested {
   kiln__task task;
   kiln_runtime *rt;
@@ -897,7 +900,7 @@ START_TEST(compiles_in_parallel_up_to_the_bound)
 }
 END_TEST
 
-/* on_log may call Kiln, for the same program too. */
+/* on_log may call Kiln, also for the same program. */
 static void compile_again(void *user, const char *text, size_t size)
 {
   const kiln_program_desc desc = {.source = source};
@@ -970,7 +973,7 @@ START_TEST(why_names_the_field)
   r.text[0] = '\0';
   desc.defines = d1;
   desc.n_defines = 2;
-  desc.source = other.source; /* its own entries come first all the same */
+  desc.source = other.source; /* entries of the same program still rank first */
   ck_kiln_ok(kiln_cache_why(rt, &desc, &sm_80, &hit, note, &r));
   ck_assert_ptr_nonnull(strstr(r.text, "[source|int o;|"));
   ck_assert_ptr_nonnull(strstr(r.text, " bytes, hash "));
@@ -986,7 +989,8 @@ END_TEST
 
 /* ---- Memory ---------------------------------------------------------------------------- */
 
-/* Every allocation failing in turn: a status, no leak, NULL. */
+/* Every allocation fails in turn: the call returns a status, leaks nothing and
+ * sets the output to NULL. */
 START_TEST(out_of_memory)
 {
   static const char *const names[] = {"scale<int>"};

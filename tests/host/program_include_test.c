@@ -1,5 +1,5 @@
-/* What a program includes: the directives that are seen, where they lead, and
- * that every text they lead to is part of the key. */
+/* Tests the includes of a program: which directives are found, which files they
+ * refer to, and that every file's content is part of the key. */
 #include "support.h"
 
 #include "program/builtin.h"
@@ -14,7 +14,8 @@
 
 /* ---- The lexer -------------------------------------------------------------- */
 
-/* `want` lists what is found: q: quoted, a: angled, c: computed. */
+/* `want` lists the expected includes: q for quoted, a for angled, c for
+ * computed. */
 static const struct {
   const char *text, *want;
 } texts[] = {
@@ -62,7 +63,8 @@ START_TEST(finds_directives)
 
   memcpy(text, texts[_i].text, size);
   text = realloc(
-      text, size == 0 ? 1 : size); /* so that ASan sees a read past its end */
+      /* exact size, so that ASan detects a read past the end */
+      text, size == 0 ? 1 : size);
   kiln__lexer_init(&lexer, text, size);
   while (kiln__lexer_next(&lexer, &found))
     snprintf(got + strlen(got), sizeof got - strlen(got), "%c:%.100s ",
@@ -104,7 +106,8 @@ static const char *put(const char *name, const char *text)
   return path;
 }
 
-/* The names of headers and files that the plan found, and the key's hash. */
+/* Writes the names of headers and files that the plan found, and the hash of
+ * the key. */
 static void plan_of(const kiln_program_desc *desc, char found[512],
                     char hash[33], bool *tracked)
 {
@@ -186,7 +189,7 @@ START_TEST(files_are_part_of_the_key)
   plan_of(&desc, found, second, &tracked);
   ck_assert_str_ne(first, second);
 
-  /* The same texts elsewhere are the same program. */
+  /* The same files in another folder give the same program. */
   put("else/one.h", "#include \"sub/two.h\"\n");
   put("else/sub/two.h", "#include \"three.h\"\n");
   put("else/sub/three.h", "#include <one.h>\nint y;\n");
@@ -196,7 +199,7 @@ START_TEST(files_are_part_of_the_key)
 }
 END_TEST
 
-/* C's headers, unless the caller has one of that name. */
+/* The small C headers are used unless the caller has a header of that name. */
 START_TEST(c_headers_are_there)
 {
   char found[512], hash[33];
@@ -216,7 +219,8 @@ START_TEST(c_headers_are_there)
 }
 END_TEST
 
-/* <cuda_fp16.h> and what it includes, from the folder of the compiler. */
+/* <cuda_fp16.h> and the headers that it includes come from the compiler's
+ * folder. */
 START_TEST(headers_of_the_compiler)
 {
   const kiln_program_desc desc = {
@@ -242,13 +246,14 @@ START_TEST(headers_of_the_compiler)
   ck_assert_str_eq(plan.header_names.items[2], "cstdint");
   ck_assert_str_eq(plan.header_names.items[3], "b.h");
   ck_assert_str_eq(plan.header_texts.items[3], "int b;");
-  ck_assert_uint_eq(plan.compiler_files.n, 6); /* pairs, without cstdint */
+  /* number of strings: two per file, without cstdint */
+  ck_assert_uint_eq(plan.compiler_files.n, 6);
   kiln__plan_free(&plan);
 }
 END_TEST
 
-/* The compiler takes the file of the first folder. The files of the others
- * count too, since they could become the first. */
+/* The compiler takes the file of the first folder. Files in later folders count
+ * too, since each could become the first. */
 START_TEST(every_folder_is_looked_at)
 {
   char second[300], found[512], hash[33], other[33];
@@ -270,7 +275,8 @@ START_TEST(every_folder_is_looked_at)
   ck_assert_str_eq(found, "f:one.h f:one.h ");
   ck_assert_str_ne(hash, other);
 
-  /* A virtual header's own folder counts as if it were a file. */
+  /* The folder in the name of a virtual header is searched as if the header
+   * were a file. */
   desc.n_options = 0;
   desc.source = "#include \"sub/v.h\"\n";
   put("sub/beside.h", "int b;");
@@ -299,8 +305,9 @@ START_TEST(virtual_headers_win_over_files)
 }
 END_TEST
 
-/* A quoted name is also looked for beside the program, so the current folder
- * can matter; when it does not, it must not. */
+/* A quoted name is also searched in the program's folder, so the current folder
+ * can affect the key. If it does not affect the includes, it must not affect
+ * the key. */
 START_TEST(beside_the_program)
 {
   char found[512], hash[33], other[33], name[300];
@@ -363,14 +370,14 @@ START_TEST(what_cannot_be_known_is_not_cached)
 
   plan_of(&desc, found, hash, &tracked);
   ck_assert(!tracked);
-  /* Whatever the macro says, the compiler has every header. */
+  /* The compiler receives every header, regardless of the macro's value. */
   ck_assert_ptr_nonnull(strstr(found, "h:v.h "));
   ck_assert_ptr_nonnull(strstr(found, "h:kiln/prelude.cuh "));
 
   desc.source = "#include <missing.h>\n";
   plan_of(&desc, found, hash, &tracked);
   ck_assert(tracked);
-  /* There, but larger than what is read. */
+  /* The file exists, but it is larger than the limit. */
   ck_assert_int_eq(truncate(put("large.h", "int l;"), (64 << 20) + 1), 0);
   desc.source = "#include <large.h>\n";
   plan_of(&desc, found, hash, &tracked);
@@ -383,7 +390,7 @@ START_TEST(what_cannot_be_known_is_not_cached)
 }
 END_TEST
 
-/* Every allocation failing in turn, over files and headers. */
+/* Every allocation fails in turn, with files and headers. */
 START_TEST(out_of_memory)
 {
   const char *options[] = {"-I", dir};
@@ -415,8 +422,8 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-/* Kiln's own texts are not lexed. Each include must be on a line that a plain
- * search finds, or be in quotes, for other compilers. */
+/* Kiln's own headers are not lexed. Each include must be on a line that a plain
+ * search finds, or be quoted, for other compilers. */
 static void check_embedded(const char *name, const char *text, size_t size)
 {
   kiln__include found;
@@ -451,7 +458,7 @@ START_TEST(embedded_texts_include_plainly)
   ck_kiln_ok(kiln__plan_make(&plan, &heap, &desc));
   for (size_t i = 0; i < plan.header_names.n; i++)
     far |= strcmp(plan.header_names.items[i], "kiln/look_back.cuh") == 0;
-  ck_assert(far); /* by way of others */
+  ck_assert(far); /* found through other headers */
   kiln__plan_free(&plan);
 }
 END_TEST

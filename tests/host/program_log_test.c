@@ -1,4 +1,5 @@
-/* The compiler's log: the form that users see, and the numbers in it. */
+/* Tests the compiler's log: the form that users see, and the resource numbers
+ * in it. */
 #include "support.h"
 
 #include "program/compiler.h"
@@ -29,7 +30,7 @@ static const struct {
     {"a.cu(3): error: x\n \0", "a.cu(3): error: x\n"},
     {"a\r\nb\r\n", "a\nb\n"},
     {"a\n\nb\n", "a\n\nb\n"},
-    /* Bytes that are no UTF-8, or that control a terminal. */
+    /* Bytes that are not UTF-8 or that control a terminal. */
     {"\xff\xfe z\x1b[31m\n", "?? z?[31m\n"},
     {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\xa5\n",
      "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\xa5\n"},
@@ -183,7 +184,7 @@ START_TEST(reads_resource_lines)
   ck_assert(line.kernel && line.name_size == 5);
   ck_assert_int_eq(line.res.registers, 0);
 
-  /* Of the functions, the one that spills. */
+  /* Of the functions, only the one that spills is reported. */
   ck_assert(kiln__report_next(report, size, &at, &line));
   ck_assert(!line.kernel);
   ck_assert_mem_eq(line.name, "_Z1fiPi", 7);
@@ -215,7 +216,7 @@ START_TEST(odd_reports)
 }
 END_TEST
 
-/* Every truncation of the log, with nothing behind it. */
+/* Every truncation of the log, with no byte after it. */
 START_TEST(every_truncation_stays_inside)
 {
   for (size_t size = 0; size < sizeof ptxas; size++) {
@@ -238,16 +239,17 @@ END_TEST
 
 /* ---- Machine code ------------------------------------------------------------- */
 
-/* An ELF file with a section of names and one of constants for "k". */
+/* Makes an ELF file with a section of names and a constant section for kernel
+ * "k". */
 static size_t make_elf(unsigned char *out)
 {
   static const char strings[] = "\0.names\0.nv.constant0.k\0.nv.constant2.k";
 
   memset(out, 0, 400);
   memcpy(out, "\177ELF\2\1", 6);
-  out[40] = 128; /* sections start here */
+  out[40] = 128; /* offset of the section headers */
   out[58] = 64;
-  out[60] = 4; /* of them, the first is none */
+  out[60] = 4; /* number of sections, the first of which is empty */
   out[62] = 1;
   memcpy(out + 64, strings, sizeof strings);
   out[128 + 64] = 1;
@@ -271,14 +273,16 @@ START_TEST(constants_of_machine_code)
   ck_assert_int_eq(kiln__cubin_constant(file, size, "kk", 2), 0);
   ck_assert_int_eq(kiln__cubin_constant(file, size, "", 0), 0);
   ck_assert_int_eq(kiln__cubin_constant("", 0, "k", 1), 0);
-  for (size_t n = 0; n < size; n++) { /* cut short, nothing behind it */
+  /* truncated, with no byte after the end */
+  for (size_t n = 0; n < size; n++) {
     unsigned char *copy = malloc(n == 0 ? 1 : n);
 
     memcpy(copy, file, n);
     ck_assert_int_eq(kiln__cubin_constant(copy, n, "k", 1), 0);
     free(copy);
   }
-  for (int i = 0; i < 20000; i++) { /* random damage never leads outside */
+  /* random damage never causes a read outside the file */
+  for (int i = 0; i < 20000; i++) {
     unsigned char *copy = malloc(size);
 
     memcpy(copy, file, size);

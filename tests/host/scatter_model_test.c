@@ -1,5 +1,5 @@
-/* scatter_model_test.c -- the cost model of gathers and scatters, and the
- * lecture's machine that counts misses. */
+/* scatter_model_test.c -- tests the cost model of gathers and scatters, and the
+ * theoretical machine that counts cache misses. */
 #include "support.h"
 
 #include <kiln/gather.h>
@@ -25,8 +25,9 @@ static kiln_index_plan plan(bool scatter, uint64_t n, kiln_index_method method,
 
 /* ---- The cost model ---------------------------------------------------------------- */
 
-/* One-pass gathers and scatters of a random permutation of f32 on an H200, in
- * milliseconds of the kernel: the model has to be near. */
+/* Measured times of one-pass gathers and scatters of a random permutation of
+ * f32 on an H200, in milliseconds of kernel time. The model's prediction has to
+ * be close. */
 START_TEST(test_measured)
 {
   static const struct {
@@ -47,8 +48,8 @@ START_TEST(test_measured)
 }
 END_TEST
 
-/* Small targets directly, large ones by sorting or, of a gather, in windows or by
- * parts. */
+/* Small targets are accessed directly. Large targets are sorted first; a large
+ * gather may also use windows or buckets. */
 START_TEST(test_choice)
 {
   static const struct {
@@ -69,13 +70,13 @@ START_TEST(test_choice)
 
   ck_assert_int_eq(p.method, wanted[_i].method);
   ck_assert_double_le(p.ms, direct.ms);
-  /* what was chosen is rated the same when it is named in the call */
+  /* the chosen method has the same predicted cost if the caller requests it */
   ck_assert_double_eq(plan(wanted[_i].scatter, n, p.method, p.passes).ms, p.ms);
 }
 END_TEST
 
-/* No number of windows or parts beats the choice by more than the margin that
- * protects the plain way. */
+/* No number of windows or buckets beats the choice by more than the margin that
+ * favours the direct method. */
 START_TEST(test_best)
 {
   const uint64_t n = UINT64_C(1) << (18 + _i);
@@ -105,7 +106,8 @@ static kiln_index_plan sorted(uint64_t n, uint64_t n_target, unsigned size,
   return p;
 }
 
-/* A gather of 2^24 took 203, 213, 251 and 366 us in so many windows. */
+/* A gather of 2^24 elements took 203, 213, 251 and 366 us with these numbers of
+ * windows. */
 START_TEST(test_gather_windows)
 {
   static const struct {
@@ -120,7 +122,8 @@ START_TEST(test_gather_windows)
 }
 END_TEST
 
-/* A sort of pairs took 3.93, 0.27 and 0.042 ms; then n * 12 bytes are moved. */
+/* A sort of pairs took 3.93, 0.27 and 0.042 ms; afterwards n * 12 bytes are
+ * moved. */
 START_TEST(test_sort)
 {
   static const struct {
@@ -131,7 +134,7 @@ START_TEST(test_sort)
   const double ms = measured[_i].sort_ms + 12.0 * (double)n / 4.33e9;
   const kiln_index_plan p = sorted(n, n, 4, 4);
 
-  /* below 2^21 it is one pass of the sort less than was measured */
+  /* below 2^21 elements the sort needs one pass less than the measured sort */
   ck_assert_double_ge(p.ms, (measured[_i].log2_n < 24 ? 0.7 : 0.95) * ms);
   ck_assert_double_le(p.ms, 1.1 * ms + 0.02);
   /* n words, two passes of pairs or one, what is left of which is written */
@@ -145,13 +148,13 @@ START_TEST(test_sort)
 }
 END_TEST
 
-/* What the choice takes, by what the ways were measured or made up from, is at
- * most a tenth above the best. */
+/* According to the measured times, the chosen method takes at most a tenth
+ * longer than the fastest method. */
 START_TEST(test_choice_measured)
 {
   static const struct {
     unsigned log2_n;
-    double ms[5]; /* by method; 0: not measured */
+    double ms[5]; /* milliseconds per method; 0 if not measured */
   } measured[] = {{20, {0, 0.0164, 0, 0, 0.046}},
                   {24, {0, 0.8117, 0.348, 0.368, 0.319}},
                   {26, {0, 0, 0, 1.7, 1.21}},
@@ -181,7 +184,7 @@ START_TEST(test_rates)
   ck_assert_double_lt(slow_plan.ms, 4.1 * fast_plan.ms);
   ck_kiln_ok(kiln_scatter_plan(&unknown, &shape, &slow_plan));
   ck_assert_double_gt(slow_plan.ms, fast_plan.ms);
-  /* wider indices cost their bytes */
+  /* wider indices increase the traffic */
   fast_plan = (kiln_index_plan){.method = KILN_INDEX_DIRECT};
   wide = fast_plan;
   other.index_size = 8;
@@ -287,7 +290,8 @@ START_TEST(test_lecture)
 }
 END_TEST
 
-/* The same machine in another way: a time of last use for each line of memory. */
+/* The same machine, implemented differently: it stores the time of last use for
+ * each cache line. */
 enum { LINES = 64 };
 
 static uint64_t slow_misses(const kiln_cache_model *cache,

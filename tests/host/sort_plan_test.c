@@ -1,5 +1,5 @@
-/* sort_plan_test.c -- how a sort is laid out: passes, tiles, portions, memory; and
- * the words that keys become. */
+/* sort_plan_test.c -- tests the plan of a sort: passes, tiles, portions,
+ * temporary storage, and the encoding of keys. */
 #include "ops/sort/sort.h"
 
 #include "support.h"
@@ -18,7 +18,7 @@ static kiln__sort_shape shape_of(uint64_t n, unsigned key, unsigned value)
       .n = n, .key_size = key, .value_size = value, .end_bit = 8 * key};
 }
 
-/* Invariants of any plan. */
+/* Checks the invariants of any plan. */
 static void check(const kiln__sort_shape *s, const kiln__sort_facts *f)
 {
   const uint64_t bits = s->end_bit - s->begin_bit;
@@ -128,11 +128,11 @@ START_TEST(known_plans)
   odd.in_place = false;
   kiln__sort_plan_make(&p, &odd, &big_gpu);
   ck_assert_uint_eq(p.steps, 1);
-  ck_assert_uint_lt(p.need.temp, 4096); /* no other array */
+  ck_assert_uint_lt(p.need.temp, 4096); /* there is no other array */
 }
 END_TEST
 
-/* As radix_encode() of radix.cuh has it. */
+/* Computes the same encoding as radix_encode() of radix.cuh. */
 static uint32_t word_of_float(float f, kiln__sort_order o)
 {
   uint32_t x;

@@ -1,4 +1,4 @@
-/* timeline_test.c -- spans, their order, and the trace file. */
+/* timeline_test.c -- tests spans, their order, and the trace file. */
 #include "device_fixture.h"
 
 #include "device/timeline.h"
@@ -83,7 +83,7 @@ START_TEST(spans_nest_and_come_in_order)
   ck_assert(s.spans[1].begin >= s.spans[0].begin + 2000);
   ck_assert(s.spans[1].end >= s.spans[1].begin + 2000);
   ck_assert(s.spans[0].end >= s.spans[1].end + 2000);
-  ck_assert_uint_eq(look().n, 3); /* visiting twice gives the same spans */
+  ck_assert_uint_eq(look().n, 3); /* a second visit gives the same spans */
 }
 END_TEST
 
@@ -116,7 +116,7 @@ START_TEST(ends_without_begin_are_refused)
   ck_kiln_is(kiln_timeline_host_end(timeline), KILN_EINVAL);
   ck_kiln_ok(kiln_timeline_begin(timeline, stream, "open"));
   ck_kiln_is(kiln_timeline_end(timeline, NULL), KILN_EINVAL);
-  ck_assert_uint_eq(look().n, 0); /* still open: not visited */
+  ck_assert_uint_eq(look().n, 0); /* an open span is not visited */
   ck_kiln_ok(kiln_timeline_end(timeline, stream));
   ck_kiln_is(kiln_timeline_end(timeline, stream), KILN_EINVAL);
   ck_assert_uint_eq(look().n, 1);
@@ -174,8 +174,8 @@ START_TEST(a_stream_of_another_context_is_not_attached)
 }
 END_TEST
 
-/* A failure to record must not make the work fail, and the record must show the work's
- * own failure. */
+/* A failure to record must not make the work fail, and the error record must
+ * show the failure of the work. */
 START_TEST(recording_never_fails_the_work)
 {
   kiln_launch_config c = {.grid = {1, 1, 1}, .block = {32, 1, 1}};
@@ -186,7 +186,8 @@ START_TEST(recording_never_fails_the_work)
   f.cuda->rc[FAKE_CUDA_eventRecord] = CUDA_ERROR_UNKNOWN;
   ck_kiln_ok(kiln_launch(empty, &c, NULL, 0));
   ck_assert_int_eq(f.cuda->launches, 1);
-  f.cuda->skip[FAKE_CUDA_eventRecord] = 1; /* the span opens, its end fails */
+  /* the begin event succeeds and the end event fails */
+  f.cuda->skip[FAKE_CUDA_eventRecord] = 1;
   ck_kiln_ok(kiln_launch(empty, &c, NULL, 0));
   f.cuda->skip[FAKE_CUDA_eventRecord] = 1;
   f.cuda->rc[FAKE_CUDA_launchKernel] = CUDA_ERROR_INVALID_VALUE;
@@ -234,8 +235,8 @@ START_TEST(events_are_used_again)
 }
 END_TEST
 
-/* In long runs the driver's float milliseconds would lose microseconds, so new anchors
- * are recorded. */
+/* In long recordings the driver's float milliseconds would lose microseconds,
+ * so new anchors are recorded. */
 START_TEST(long_recordings_stay_exact)
 {
   seen s;
@@ -295,7 +296,7 @@ END_TEST
 
 /* ---- The file ----------------------------------------------------------------- */
 
-/* A strict JSON parser that keeps no value. */
+/* A strict JSON parser that stores no values. */
 static const char *json(const char *p);
 
 static const char *space(const char *p)
@@ -417,7 +418,8 @@ START_TEST(long_names_are_cut_between_characters)
   seen s;
 
   memset(name, 'x', sizeof name);
-  memcpy(name + 62, "\xe2\x82\xac", 3); /* would be cut in the middle */
+  /* this character would be split by truncation */
+  memcpy(name + 62, "\xe2\x82\xac", 3);
   name[199] = '\0';
   ck_kiln_ok(kiln_timeline_host_begin(timeline, name));
   ck_kiln_ok(kiln_timeline_host_end(timeline));
@@ -436,7 +438,7 @@ START_TEST(numbers_ignore_the_locale)
   char *text;
 
   for (size_t i = 0; i < 5 && setlocale(LC_ALL, comma[i]) == NULL; i++)
-    continue; /* without such a locale the C locale is used */
+    continue; /* if the locale is not installed, the C locale is used */
   ck_kiln_ok(kiln_timeline_begin(timeline, stream, "x"));
   pass(1);
   ck_kiln_ok(kiln_timeline_end(timeline, stream));

@@ -1,4 +1,5 @@
-/* contexts.h -- part of fake_cuda.c: devices and contexts. */
+/* contexts.h -- the part of fake_cuda.c that implements devices and contexts.
+ */
 
 /* ---- Devices ------------------------------------------------------------ */
 
@@ -131,7 +132,8 @@ static object *owned_by(const object *context)
   return o;
 }
 
-/* With all that lives in it, as a driver does. */
+/* Destroys a context with everything that lives in it, as a real driver does.
+ */
 static void drop_context(object *context)
 {
   object *o;

@@ -1,4 +1,5 @@
-/* memory.h -- part of fake_cuda.c: memory, copies, fills. */
+/* memory.h -- the part of fake_cuda.c that implements memory, copies and fills.
+ */
 
 /* ---- Memory ------------------------------------------------------------- */
 
@@ -40,7 +41,7 @@ static CUresult release(CUdeviceptr address, const char *call)
   return CUDA_SUCCESS;
 }
 
-/* Is [address, address + bytes) device memory? */
+/* Returns true if [address, address + bytes) is device memory. */
 static bool valid(CUdeviceptr address, size_t bytes, const char *call)
 {
   bool found = false;
@@ -152,7 +153,7 @@ static CUresult unpin(const void *p, kind k)
   if (o == NULL)
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   if (k == REGISTERED)
-    o->global = NULL; /* the caller's */
+    o->global = NULL; /* the caller frees the variable's memory */
   destroy(o);
   atomic_fetch_sub(&control.pinned, 1);
   return CUDA_SUCCESS;

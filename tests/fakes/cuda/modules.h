@@ -1,4 +1,5 @@
-/* modules.h -- part of fake_cuda.c: modules, functions, launches. */
+/* modules.h -- the part of fake_cuda.c that implements modules, functions and
+ * launches. */
 
 /* ---- Modules and functions ---------------------------------------------- */
 
@@ -7,8 +8,9 @@ static bool is_cubin(const char *image)
   return memcmp(image, "\177ELF", 4) == 0;
 }
 
-/* The architecture of an image, false if it does not tell. Machine code of a real
- * compiler has it in the ELF header's flags, since ABI 8 in the second byte. */
+/* Finds the compute capability of an image. Returns false if the image does not
+ * specify it. Machine code of a real compiler stores the capability in the
+ * flags of the ELF header, in the second byte since ABI 8. */
 static bool arch_of(const char *image, int *cc)
 {
   enum { ABI_AT = 8, FLAGS_AT = 48 };
@@ -24,7 +26,8 @@ static bool arch_of(const char *image, int *cc)
   return arch != NULL;
 }
 
-/* Machine code runs on its own major, from its own minor on. */
+/* Accepts or refuses an image. Machine code runs on GPUs of the same major
+ * version with an equal or later minor version. */
 static CUresult judge(const char *image)
 {
   const fake_cuda_device *d = &control.devices[current()->device];
@@ -56,7 +59,8 @@ static void write_jit_log(unsigned n, const CUjit_option *options,
     else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
       size = (size_t)(uintptr_t)values[i];
   }
-  /* As the real one: filled to the last byte, then without a NUL. */
+  /* Like the real driver, fills the buffer to the last byte, without a NUL if
+   * the log is too long. */
   if (buffer != NULL && control.jit_log != NULL)
     memcpy(buffer, control.jit_log,
            strlen(control.jit_log) < size ? strlen(control.jit_log) + 1 : size);
@@ -116,7 +120,7 @@ EXPORT CUresult cuModuleUnload(CUmodule handle)
   return CUDA_SUCCESS;
 }
 
-/* The parameter list of an entry, or NULL. */
+/* Returns the parameter list of a PTX entry, or NULL. */
 static const char *entry_of(const char *text, const char *name)
 {
   const size_t n = strlen(name);
@@ -210,8 +214,8 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction handle,
   return CUDA_SUCCESS;
 }
 
-/* Size of parameter i in a list like "\n\t.param .u64 a,\n\t.param .align 8 .b8
- * b[24]\n)"; 0 past the last. */
+/* Returns the size in bytes of parameter i in a list such as "\n\t.param .u64
+ * a,\n\t.param .align 8 .b8 b[24]\n)". Returns 0 after the last parameter. */
 static size_t param_size(const char *list, size_t i)
 {
   const char *end = strchr(list, ')');

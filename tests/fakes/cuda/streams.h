@@ -1,4 +1,5 @@
-/* streams.h -- part of fake_cuda.c: streams, capture, graphs, events. */
+/* streams.h -- the part of fake_cuda.c that implements streams, capture, graphs
+ * and events. */
 
 /* ---- Streams and graphs ------------------------------------------------- */
 
@@ -56,7 +57,8 @@ static bool legacy_tied(CUstream handle)
   return tied;
 }
 
-/* Waiting for a stream under capture spoils the capture. */
+/* Waits for a stream. Waiting for a stream under capture invalidates the
+ * capture. */
 static CUresult wait_for(CUstream handle, const char *call)
 {
   object *stream;
