@@ -421,7 +421,7 @@ static void check_ptx(const kiln_ladder_query *q, const kiln_ladder_result *r)
   HOLD(r->target.cc <= q->cc);
   HOLD(made_by(q->nvrtc_version, r->target.cc));
   HOLD(q->suffix != 'a' || r->target.cc == q->cc);
-  /* No listed capability between the target and the GPU would be better. */
+  /* NVRTC makes code for no capability between the target and the GPU. */
   for (int cc = r->target.cc + 1; cc <= q->cc && q->suffix == 0; cc++)
     HOLD(!made_by(q->nvrtc_version, cc));
   if (r->rung == KILN_RUNG_PTX) {

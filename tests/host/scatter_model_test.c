@@ -137,7 +137,8 @@ START_TEST(test_sort)
   /* below 2^21 elements the sort needs one pass less than the measured sort */
   ck_assert_double_ge(p.ms, (measured[_i].log2_n < 24 ? 0.7 : 0.95) * ms);
   ck_assert_double_le(p.ms, 1.1 * ms + 0.02);
-  /* n words, two passes of pairs or one, what is left of which is written */
+  /* The sort reads n keys, and makes one or two passes over pairs. The last
+   * pass writes only the part that is still needed. */
   if (measured[_i].log2_n >= 24)
     ck_assert_double_eq(p.stream_bytes, (4.0 + 2 * 16 + 8) * (double)n);
   else
@@ -197,8 +198,8 @@ START_TEST(test_rates)
 }
 END_TEST
 
-/* Windows: |L| is read in each pass, and what is missed falls until a window fits
- * the cache. */
+/* In the windows method each pass reads all indices L. The traffic of cache
+ * misses decreases until a window fits in the cache. */
 START_TEST(test_windows)
 {
   const uint64_t n = 1 << 24;
@@ -213,7 +214,7 @@ START_TEST(test_windows)
     ck_assert_double_gt(p.stream_bytes, 4.0 * (double)n * passes);
     before = p;
   }
-  /* in the end: every sector written once */
+  /* with the most windows, every sector is written once */
   ck_assert_double_eq_tol(before.missed_bytes, 64e6, 8e6);
 }
 END_TEST

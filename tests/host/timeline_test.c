@@ -87,8 +87,9 @@ START_TEST(spans_nest_and_come_in_order)
 }
 END_TEST
 
-/* Host and device spans share one axis. The fake driver uses the host's clock, so a
- * device span that was opened inside a host span must lie inside it. */
+/* Host and device spans share one time axis. The fake driver uses the host's
+ * clock, so a device span that was opened inside a host span must lie inside
+ * that host span. */
 START_TEST(host_rows_share_the_axis)
 {
   seen s;
