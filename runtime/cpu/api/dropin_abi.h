@@ -14,7 +14,8 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_st {
   unsigned int blockDimX, blockDimY, blockDimZ;
   unsigned int sharedMemBytes;
   void **kernelParams, **extra;
-  CUkernel kern; /* absent from CUDA_KERNEL_NODE_PARAMS_v1, as `ctx` is */
+  /* `kern` and `ctx` are absent from CUDA_KERNEL_NODE_PARAMS_v1 */
+  CUkernel kern;
   CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS;
 
@@ -39,7 +40,7 @@ enum {
   CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE = 1
 };
 
-/* Tags in the `extra` array of cuLaunchKernel. */
+/* Tags in the `extra` argument of cuLaunchKernel. */
 #define CU_LAUNCH_PARAM_END ((void *)0x00)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x01)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x02)

@@ -84,11 +84,12 @@ typedef struct kiln__cpu_machine {
   pthread_mutex_t graph_lock;
   struct kiln__cpu_capture *captures; /* list of captures that have not ended */
   atomic_uint n_captures;
-  CUmemoryPool pools, current_pool[KILN__MAX_DEVICES]; /* guarded by `lock` */
+  /* memory pools, all and current; guarded by machine.lock */
+  CUmemoryPool pools, current_pool[KILN__MAX_DEVICES];
   /* `lock` guards the next three lists. */
   struct CUarray_st *arrays;
   struct CUmipmappedArray_st *mipmaps;
-  /* texture objects and surface objects */
+  /* list of texture objects and surface objects */
   struct kiln__cpu_texture_object *texture_objects;
   /* receiver of device printf; NULL means standard output */
   kiln_cpu_print_fn print;
@@ -173,13 +174,13 @@ struct CUctx_st {
   struct CUstream_st *legacy; /* legacy default stream */
   struct CUevent_st *events;  /* list of events; under machine.queue_lock */
   unsigned n_threads; /* number of stream threads; under machine.queue_lock */
-  /* true while the context is destroyed; waiting streams then give up */
+  /* true while the context is destroyed; waiting streams stop waiting */
   atomic_bool dying;
   struct CUmod_st *modules;
   size_t limit[16]; /* limits, indexed by CUlimit */
   kiln__cpu_out *out;
   uint64_t peers; /* bit d is set if the context may access device d's memory */
-  int cache_config, shared_config; /* values for the getters; no other effect */
+  int cache_config, shared_config; /* cache preferences, for the getters only */
   void *user;
 };
 
@@ -232,7 +233,7 @@ typedef struct kiln__cpu_work {
     KILN__WORK_EMPTY,
     KILN__WORK_MEM_OP
   } kind;
-  bool always; /* run also after the context failed, as stream callbacks are */
+  bool always; /* true if the work runs even after the context failed */
 } kiln__cpu_work;
 
 /* Puts work at the end of `stream`, or into the graph that the stream captures.
@@ -272,7 +273,7 @@ CUresult kiln__cpu_wait_context(CUcontext context);
 struct CUfunc_st {
   CUmodule module;
   const kiln__cpu_code *code;
-  /* value of CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_... */
+  /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
   atomic_int max_dynamic_shared;
   atomic_int carveout, non_portable_cluster, cluster_policy;
   /* blocks per cluster, set or compiled in; 0 means no cluster */
@@ -309,7 +310,7 @@ void kiln__cpu_module_free(CUmodule module);
 struct CUarray_st {
   CUcontext context;
   kiln__cpu_texels texels;
-  int format; /* value of type CUarray_format */
+  int format; /* texel format, a CUarray_format */
   unsigned flags;
   struct CUmipmappedArray_st
       *parent; /* mipmapped array that this level belongs to, or NULL */

@@ -32,8 +32,8 @@ enum {
 
 typedef struct region {
   kiln__cpu_range range;
-  void *base;        /* start of the bytes; NULL if the caller owns the bytes */
-  size_t base_bytes; /* bytes mapped; 0 if `base` comes from the allocator */
+  void *base; /* start of the range's bytes; NULL if the caller owns them */
+  size_t base_bytes;   /* bytes mapped; 0 if `base` comes from the allocator */
   struct region *next; /* next region in the list of removed ranges */
 } region;
 
@@ -205,7 +205,8 @@ static bool valid_at_first(kiln__cpu_range_kind kind)
   switch (kind) {
   case KILN__RANGE_GLOBAL:
   case KILN__RANGE_CONST:
-  case KILN__RANGE_HOST: /* the check cannot observe writes of the host */
+  /* writes of the host to this memory cannot be observed */
+  case KILN__RANGE_HOST:
   case KILN__RANGE_MANAGED:
   case KILN__RANGE_INTERNAL:
     return true;
@@ -309,7 +310,7 @@ kiln_status kiln__cpu_memory_keep_valid(kiln__cpu_memory *memory, bool keep)
   for (size_t i = 0; keep && i < m->n && st == KILN_OK; i++) {
     kiln__cpu_range *r = &m->regions[i]->range;
 
-    /* bitmaps were not maintained while the check was off */
+    /* bitmaps were not updated while the initialisation check was off */
     if (r->valid != NULL && !m->keep_valid)
       memset(r->valid, 0xff, (r->last - r->first + 7) / 8);
     if (r->valid == NULL)

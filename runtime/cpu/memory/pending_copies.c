@@ -18,7 +18,7 @@ typedef struct pending {
 struct kiln__cpu_copies {
   kiln_allocator alloc;
   pending *first, **end;
-  pending *spare; /* list of nodes to reuse */
+  pending *spare; /* list of unused nodes for reuse */
   /* number of the open commit group, per lane */
   uint64_t group[KILN__COPY_LANES];
 };

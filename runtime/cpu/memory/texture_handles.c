@@ -12,7 +12,7 @@
 enum { PLACES = 1 << 20 };
 
 typedef struct object {
-  uint32_t uses; /* number of times that the entry was used, from 1 */
+  uint32_t uses; /* number of times that the table entry was used, from 1 */
   bool taken, surface;
   union {
     kiln__cpu_texture texture;
@@ -25,7 +25,7 @@ struct kiln__cpu_textures {
   pthread_rwlock_t lock;
   object **places;
   uint32_t n, capacity;
-  uint32_t first_free; /* index below which no entry is free */
+  uint32_t first_free; /* index below which all table entries are in use */
 };
 
 kiln_status kiln__cpu_textures_create(kiln__cpu_textures **out,

@@ -147,7 +147,7 @@ static bool literal(reader *r)
   }
   if (!put_text(r, "(") || !type(r) || !put_text(r, ")"))
     return false;
-  /* integers are printed without their type */
+  /* the number is clear without its integer type */
   if (strchr("ijlmxyst", code) != NULL)
     r->used = from;
   if (take(r, 'n') && !put_text(r, "-"))

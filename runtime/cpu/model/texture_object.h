@@ -42,7 +42,7 @@ typedef enum kiln__cpu_address_mode {
   KILN__CLAMP,
   KILN__MIRROR,
   KILN__BORDER
-} kiln__cpu_address_mode; /* values of CUaddress_mode */
+} kiln__cpu_address_mode; /* with the values of CUaddress_mode */
 
 enum { KILN__MAX_LEVELS = 16 };
 
@@ -52,7 +52,7 @@ typedef struct kiln__cpu_texture {
   uint32_t n_levels;
   kiln__cpu_address_mode mode[3];
   bool linear_filter, linear_mipmap;
-  bool normalised; /* coordinates range from 0 to 1 */
+  bool normalised; /* true if texture coordinates range from 0 to 1 */
   /* texels are read as integers (CU_TRSF_READ_AS_INTEGER); otherwise 8-bit and
    * 16-bit texels are read as normalised floats */
   bool as_integer;
@@ -60,7 +60,8 @@ typedef struct kiln__cpu_texture {
   bool seamless_cube;
   float border[4];
   float level_bias, min_level, max_level;
-  uint32_t max_anisotropy; /* value for the getter; filtering is isotropic */
+  /* maximum anisotropy for the getter; filtering is isotropic */
+  uint32_t max_anisotropy;
 } kiln__cpu_texture;
 
 typedef struct kiln__cpu_surface {

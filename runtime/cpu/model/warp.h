@@ -19,7 +19,7 @@ typedef struct kiln__cpu_grid kiln__cpu_grid;
 /* Counts of one instruction, summed over its executions. A group of lanes that
  * executes the instruction together counts as one warp instruction. */
 typedef struct kiln__cpu_tally {
-  uint64_t issued; /* number of warp instructions */
+  uint64_t issued; /* number of warp instructions issued */
   uint64_t lanes;  /* number of thread instructions, one per active lane */
   /* number of divergent branches, memory requests, or barrier waits, according
    * to the class of the instruction */
@@ -32,17 +32,18 @@ typedef struct kiln__cpu_tally {
 
 typedef enum kiln__cpu_fault_kind {
   KILN__FAULT_NONE = 0,
-  KILN__FAULT_ADDRESS,     /* CUDA_ERROR_ILLEGAL_ADDRESS */
-  KILN__FAULT_MISALIGNED,  /* CUDA_ERROR_MISALIGNED_ADDRESS */
-  KILN__FAULT_SPACE,       /* CUDA_ERROR_INVALID_ADDRESS_SPACE */
-  KILN__FAULT_PC,          /* CUDA_ERROR_INVALID_PC: bad function address */
-  KILN__FAULT_INSTRUCTION, /* CUDA_ERROR_ILLEGAL_INSTRUCTION: bad operand */
-  KILN__FAULT_TRAP,        /* CUDA_ERROR_LAUNCH_FAILED */
-  KILN__FAULT_ASSERT,      /* CUDA_ERROR_ASSERT */
-  KILN__FAULT_STACK,       /* CUDA_ERROR_LAUNCH_FAILED: stack overflow */
-  KILN__FAULT_DEADLOCK,    /* CUDA_ERROR_LAUNCH_TIMEOUT */
-  KILN__FAULT_BUDGET,      /* CUDA_ERROR_LAUNCH_TIMEOUT */
-  KILN__FAULT_MEMORY       /* CUDA_ERROR_OUT_OF_MEMORY: no host memory */
+  KILN__FAULT_ADDRESS,     /* reported as CUDA_ERROR_ILLEGAL_ADDRESS */
+  KILN__FAULT_MISALIGNED,  /* reported as CUDA_ERROR_MISALIGNED_ADDRESS */
+  KILN__FAULT_SPACE,       /* reported as CUDA_ERROR_INVALID_ADDRESS_SPACE */
+  KILN__FAULT_PC,          /* bad function address, CUDA_ERROR_INVALID_PC */
+  KILN__FAULT_INSTRUCTION, /* bad operand, CUDA_ERROR_ILLEGAL_INSTRUCTION */
+  KILN__FAULT_TRAP,        /* trap instruction, CUDA_ERROR_LAUNCH_FAILED */
+  KILN__FAULT_ASSERT,      /* failed assertion, CUDA_ERROR_ASSERT */
+  KILN__FAULT_STACK,       /* stack overflow, CUDA_ERROR_LAUNCH_FAILED */
+  KILN__FAULT_DEADLOCK,    /* deadlock, CUDA_ERROR_LAUNCH_TIMEOUT */
+  /* instruction budget used up, CUDA_ERROR_LAUNCH_TIMEOUT */
+  KILN__FAULT_BUDGET,
+  KILN__FAULT_MEMORY /* no host memory, CUDA_ERROR_OUT_OF_MEMORY */
 } kiln__cpu_fault_kind;
 
 /* Number of address ranges that a warp keeps copies of. The copies are those of
@@ -97,7 +98,7 @@ struct kiln__cpu_block {
   kiln__cpu_block **cluster;
   uint32_t cluster_rank, cluster_size;
   void *watch;    /* watch/: shadow of shared memory and clocks, or NULL */
-  uint32_t phase; /* number of whole-block barriers passed */
+  uint32_t phase; /* number of block-wide barriers passed */
   void *schedule;
 };
 
@@ -124,7 +125,7 @@ struct kiln__cpu_grid {
   const uint8_t *params; /* parameter buffer of code->param_bytes bytes */
   uint32_t grid_dim[3], block_dim[3], cluster_dim[3];
   uint32_t dynamic_shared, shared_size;
-  uint64_t number;  /* value of %gridid */
+  uint64_t number;  /* grid number, the value of %gridid */
   int device, arch; /* device ordinal; compute capability, where 90 means 9.0 */
   int sm_count;
   bool lock_step;
@@ -137,7 +138,7 @@ struct kiln__cpu_grid {
    * synchronisation */
   uint64_t envreg[2];
   struct kiln__cpu_textures *textures; /* texture and surface objects */
-  struct kiln__cpu_watch *watch;       /* checks and counters, or NULL */
+  struct kiln__cpu_watch *watch; /* watch for checks and counters, or NULL */
   /* printf buffer of the context; NULL means that output is dropped */
   struct kiln__cpu_out *out;
   kiln_allocator alloc;

@@ -34,10 +34,10 @@ static void *open_path(const char *path, size_t n)
   memcpy(copy, path, n);
   copy[n] = '\0';
 #if !defined(__SANITIZE_ADDRESS__) && defined(RTLD_DEEPBIND)
-  /* keep the library's own calls from reaching this shim */
+  /* keeps the library's own calls from reaching this shim */
   flags |= RTLD_DEEPBIND;
 #endif
-  /* not dlopen, which preload.c replaces */
+  /* dlmopen, since preload.c replaces dlopen */
   return dlmopen(LM_ID_BASE, copy, flags);
 }
 

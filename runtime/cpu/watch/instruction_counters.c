@@ -39,7 +39,7 @@ kiln__cpu_tally *kiln__cpu_watch_tally(kiln__cpu_watch *watch, unsigned thread,
 /* Counters to which the events and the cost of an instruction are added, by
  * class of the instruction. */
 static const struct {
-  size_t events, cost; /* offsets in kiln_cpu_counters */
+  size_t events, cost; /* byte offsets of two members of kiln_cpu_counters */
 } accesses[KILN__N_CLASSES] = {
 #define ACCESS(name, requests, units)                                          \
   [KILN__CLASS_##name] = {offsetof(kiln_cpu_counters, requests),               \

@@ -301,7 +301,7 @@ typedef struct touch {
   kiln__cpu_warp *w;
   const kiln__cpu_insn *in;
   kiln__cpu_space space;
-  uint32_t bytes; /* bytes per lane */
+  uint32_t bytes; /* size of the access in bytes per lane */
   bool strong, write;
 } touch;
 
@@ -386,7 +386,7 @@ void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                    .strong = is_strong(in, access),
                    .write = access != KILN__ACCESS_READ};
 
-  /* The copy engine performs bulk copies, and their mbarrier orders them. */
+  /* The copy engine performs a bulk copy, and the copy's mbarrier orders it. */
   if (w->block->watch == NULL || named(in, "cp_async_bulk") ||
       (space != KILN__SPACE_SHARED && space != KILN__SPACE_GLOBAL))
     return;

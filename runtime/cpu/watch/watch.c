@@ -165,7 +165,9 @@ void kiln__cpu_watch_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   kiln__cpu_watch *watch = w->grid->watch;
 
   if (space == KILN__SPACE_SHARED_CLUSTER)
-    return; /* shared memory of another block, whose clocks this block lacks */
+    /* not checked: this block has no clocks of the other block, which owns the
+     * shared memory */
+    return;
   if (space == KILN__SPACE_GENERIC)
     space = KILN__SPACE_GLOBAL;
   pthread_mutex_lock(&watch->lock);

@@ -25,10 +25,11 @@ typedef struct kiln__cpu_clocks {
 typedef struct kiln__cpu_stamp {
   /* accessing instruction; NULL before the first access */
   const kiln__cpu_insn *in;
-  uint32_t block, time; /* number of the block, and its clock */
+  /* number of the accessing block, and the clock of the block */
+  uint32_t block, time;
   uint32_t warp_clock, lane_clock;
   uint8_t warp, lane;
-  uint8_t bytes; /* bit mask of the accessed bytes of the word */
+  uint8_t bytes; /* bit mask of the accessed bytes of the 32-bit word */
   /* true for atomic, volatile and relaxed accesses; two strong accesses never
    * race */
   uint8_t strong;
@@ -77,9 +78,9 @@ typedef struct kiln__cpu_warp_clocks {
 
 /* State of the checks for one block. */
 typedef struct kiln__cpu_block_state {
-  /* one cell per 32-bit word; NULL without the race check */
+  /* one shadow cell per 32-bit word; NULL without the race check */
   kiln__cpu_cell *shared;
-  /* one bit per byte; NULL without the initialisation check */
+  /* bitmap with one bit per byte; NULL without the initialisation check */
   uint8_t *shared_valid;
   uint32_t n_words;
   uint32_t time;

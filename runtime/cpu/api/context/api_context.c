@@ -232,7 +232,7 @@ CUresult kiln__cpu_ctxCreate(CUcontext *context, unsigned int flags,
     return CUDA_ERROR_INVALID_VALUE;
   if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
-  count_contexts(1); /* the settings are fixed while a context exists */
+  count_contexts(1); /* contexts exist from here on, which fixes the settings */
   rc = kiln__cpu_context_make(&made, device, flags, false);
   if (rc == CUDA_SUCCESS) {
     rc = kiln__cpu_push(made);

@@ -32,13 +32,13 @@ struct kiln__cpu_capture {
   uint64_t id;
   uint64_t thread; /* id of the thread that began the capture */
   CUstreamCaptureMode mode;
-  /* stream that began; all streams, linked by next_captured */
+  /* stream that began the capture; list of its streams */
   CUstream origin, streams;
   CUgraph graph;
   /* tips of streams that were destroyed during the capture */
   CUgraphNode *orphans;
   size_t n_orphans;
-  bool given; /* true if the program passed the graph to capture into */
+  bool given; /* true if the program supplied the graph */
   bool invalid;
   capture *next;
 };
@@ -549,7 +549,7 @@ static CUresult take(CUstream s, kiln__cpu_work *work, bool wait, bool *taken)
     node->shared = shared;
     *taken = true;
   } else {
-    /* free only the wrapper: the caller still owns the work */
+    /* frees only the wrapper, since the caller still owns the work */
     kiln__free(&machine()->alloc, shared);
   }
   return rc;
@@ -757,7 +757,7 @@ CUresult kiln__cpu_streamGetCaptureInfoV3(CUstream stream,
     if (after != NULL)
       *after = s->tips;
     if (edges != NULL)
-      *edges = NULL; /* no edge of a capture has data */
+      *edges = NULL; /* NULL, since no edge of a capture has edge data */
     if (n != NULL)
       *n = s->n_tips;
   }

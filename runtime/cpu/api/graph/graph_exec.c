@@ -449,7 +449,7 @@ CUresult kiln__cpu_graphNodeGetEnabled(CUgraphExec exec, CUgraphNode node,
 
 typedef struct difference {
   CUgraphExecUpdateResult result;
-  CUgraphNode node; /* node of the new graph */
+  CUgraphNode node; /* node of the new graph that differs */
 } difference;
 
 /* Returns whether two paired nodes depend on paired nodes. The marks of the

@@ -16,7 +16,7 @@ static CUgraphNodeParams kernel_params_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
   CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
 
-  /* *p has the first members of the newer struct */
+  /* The older struct is a prefix of CUDA_KERNEL_NODE_PARAMS. */
   memcpy(&all.kernel, p, sizeof *p);
   return all;
 }
@@ -296,7 +296,8 @@ kiln__cpu_graphKernelNodeSetAttribute(CUgraphNode node,
   case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
   case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
   case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    return CUDA_SUCCESS; /* these attributes are hints without effect */
+    /* these launch attributes are hints without effect here */
+    return CUDA_SUCCESS;
   case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
     return value->cooperative == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
   case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:

@@ -24,7 +24,7 @@ void kiln__cpu_graph_memory_drop(kiln__cpu_graph_memory *memory);
 
 /* Functions on the references to user objects that a graph holds. Defined in
  * graph_object.c. The caller holds machine.graph_lock. */
-/* returns false if there is no memory */
+/* returns false if out of memory */
 bool kiln__cpu_held_copy(CUgraph to, CUgraph from);
 void kiln__cpu_held_drop_all(CUgraph graph);
 

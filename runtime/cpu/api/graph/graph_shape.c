@@ -129,7 +129,7 @@ CUresult kiln__cpu_graphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
  * the number of items. */
 
 typedef struct list {
-  CUgraphNode *to, *from; /* arrays to fill; NULL means count only */
+  CUgraphNode *to, *from; /* arrays of nodes to fill, or NULL to count only */
   CUgraphEdgeData *edges;
   size_t n, capacity;
 } list;

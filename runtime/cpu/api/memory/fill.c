@@ -127,7 +127,8 @@ static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value,
     manner = KILN__MAY_RUN_HERE | KILN__SYNC_CALL;
     if (kiln__cpu_memory_find(machine()->memory, to, &range) &&
         (range.kind == KILN__RANGE_HOST || range.kind == KILN__RANGE_MANAGED))
-      manner |= KILN__WAIT; /* wait, since the host may read this memory next */
+      /* wait for the fill, since the host may read this memory next */
+      manner |= KILN__WAIT;
   } else if (width * size * height <= SMALL) {
     manner = KILN__MAY_RUN_HERE;
   }

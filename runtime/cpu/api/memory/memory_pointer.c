@@ -12,7 +12,7 @@ typedef struct subject {
   CUdeviceptr address;
   kiln__cpu_range range;
   kiln__cpu_block_info
-      /* ledger entry; zero for addresses without one, such as variables */
+      /* ledger entry; all zero for an address without a ledger entry */
       info;
   bool known; /* true if the address map contains the address */
 } subject;
@@ -329,7 +329,7 @@ CUresult kiln__cpu_memRangeGetAttribute(void *data, size_t size,
                                         CUmem_range_attribute attribute,
                                         CUdeviceptr address, size_t n)
 {
-  const int nowhere = -2; /* value of the driver for "no such device" */
+  const int nowhere = -2; /* the driver's number for "no such device" */
 
   CU_TRY(managed(address, n));
   if (data == NULL || size < 4 || size % 4 != 0)

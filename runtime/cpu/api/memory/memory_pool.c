@@ -418,7 +418,8 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
     return CUDA_ERROR_OUT_OF_MEMORY;
   rc = kiln__cpu_block_add(address, KILN__RANGE_POOL, pool->device, s->context,
                            bytes);
-  if (rc == CUDA_ERROR_OUT_OF_MEMORY) { /* retry after the enqueued frees */
+  /* wait for enqueued frees, then retry */
+  if (rc == CUDA_ERROR_OUT_OF_MEMORY) {
     kiln__cpu_wait_context(s->context);
     rc = kiln__cpu_block_add(address, KILN__RANGE_POOL, pool->device,
                              s->context, bytes);

@@ -92,7 +92,7 @@ static CUresult add(CUlinkState s, CUjitInputType type, const void *data,
   CUresult rc;
 
   if (type == CU_JIT_INPUT_NVVM)
-    /* the driver returns this without libnvvm */
+    /* result code of a driver without libnvvm */
     return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
   if (type < CU_JIT_INPUT_CUBIN || type > CU_JIT_INPUT_LIBRARY)
     return CUDA_ERROR_INVALID_VALUE;

@@ -53,7 +53,7 @@ void kiln__cpu_image_write(const kiln__cpu_image *image, kiln__buf *out);
 typedef struct kiln__cpu_ptx_head {
   int version; /* value of .version, where 90 means 9.0; 0 if not found */
   int target;  /* value of .target, where 90 means sm_90; 0 if not found */
-  char suffix; /* suffix of .target: 'a', 'f' or 0 */
+  char suffix; /* suffix of .target: 'a' or 'f', or 0 for none */
 } kiln__cpu_ptx_head;
 kiln__cpu_ptx_head kiln__cpu_ptx_head_of(const char *text, size_t size);
 /* Returns whether a device of compute capability `arch` can run PTX of this
@@ -81,7 +81,7 @@ CUresult kiln__cpu_fatbin_link(kiln__cpu_image *out, const void *const *parts,
 typedef struct kiln__cpu_jit {
   char *info, *error;
   size_t info_size, error_size;
-  /* option values that are written back */
+  /* addresses of option values that are written back */
   void **info_out, **error_out, **time_out;
   uint64_t started;
 } kiln__cpu_jit;
@@ -165,7 +165,7 @@ void kiln__cpu_keep_fault(const char *text, size_t size);
 /* Records that a launch ran with at least one check enabled. */
 void kiln__cpu_keep_checked(void);
 void kiln__cpu_keep_finding(void *user, const kiln_cpu_finding *finding);
-/* Adds the counters of a launch to the totals. */
+/* Adds the counters of a launch to the machine's totals. */
 void kiln__cpu_keep_counters(struct kiln__cpu_watch *watch);
 
 #endif

@@ -96,7 +96,7 @@ int kiln__cpu_resident_blocks(const kiln__cpu_limits *limits,
 
 /* ---- The driver's functions ---------------------------------------------- */
 
-/* The checked arguments of the occupancy functions. */
+/* The checked arguments of an occupancy function. */
 typedef struct asked {
   CUfunction function;
   const kiln__cpu_code *code;

@@ -199,7 +199,7 @@ static void *stream_thread(void *arg)
       run(mark);
       pthread_mutex_lock(&m->queue_lock);
     }
-    finish(mark); /* cannot free the stream while has_thread is set */
+    finish(mark); /* the stream stays allocated while has_thread is set */
   }
   s->has_thread = false;
   retire(s);

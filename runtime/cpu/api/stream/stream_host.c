@@ -160,7 +160,8 @@ static bool met(uint64_t now, const CUstreamBatchMemOpParams *op)
   const uint64_t value = wide ? op->waitValue.value64 : op->waitValue.value;
 
   switch (op->waitValue.flags & 3) {
-  case CU_STREAM_WAIT_VALUE_GEQ: /* the comparison is cyclic */
+  /* cyclic comparison: the value may wrap around */
+  case CU_STREAM_WAIT_VALUE_GEQ:
     return wide ? (int64_t)(now - value) >= 0
                 : (int32_t)((uint32_t)now - (uint32_t)value) >= 0;
   case CU_STREAM_WAIT_VALUE_EQ:

@@ -14,7 +14,7 @@ typedef struct kiln__cpu_thread_stream {
 } kiln__cpu_thread_stream;
 
 typedef struct kiln__cpu_thread {
-  uint64_t id; /* unique in the process, never reused */
+  uint64_t id; /* id of the thread, unique in the process and never reused */
   struct kiln__cpu_pushed {
     CUcontext context;
     /* id of the context; detects a later context at the same address */
@@ -52,7 +52,8 @@ bool kiln__cpu_device_exists(int device);
  * graphs hold references to marks. machine.queue_lock guards all members. */
 typedef struct kiln__cpu_mark kiln__cpu_mark;
 typedef struct kiln__cpu_edge {
-  kiln__cpu_mark *later; /* mark that waits */
+  /* mark that waits for the mark which holds this edge */
+  kiln__cpu_mark *later;
   struct kiln__cpu_edge *next;
 } kiln__cpu_edge;
 
@@ -104,7 +105,7 @@ struct CUstream_st {
   bool running, has_thread, ending;
   pthread_cond_t wake;
   CUstream next;
-  /* Members of graph/graph_capture.c, guarded by machine.graph_lock. */
+  /* Members that graph/graph_capture.c uses, guarded by machine.graph_lock. */
   /* capture that the stream takes part in, or NULL */
   struct kiln__cpu_capture *capture;
   CUgraphNode *tips; /* nodes that the next captured node depends on */
@@ -117,7 +118,8 @@ struct CUstream_st {
  * the stream is unfinished. That avoids a thread switch. */
 typedef enum kiln__cpu_how { KILN__LATER, KILN__HERE } kiln__cpu_how;
 
-/* Flags that say how a call enqueues its work; a set of bits. */
+/* Flags that specify how a call enqueues its work. A call takes a set of these
+ * flags. */
 enum {
   /* the calling thread may run the work if nothing precedes it */
   KILN__MAY_RUN_HERE = 1,

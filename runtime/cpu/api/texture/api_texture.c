@@ -19,7 +19,8 @@ typedef struct kiln__cpu_texture_object {
   struct kiln__cpu_texture_object *next;
 } kiln__cpu_texture_object;
 
-/* Limits, equal to the device attributes of the same names. */
+/* Limits of textures. Each limit equals the device attribute of the same
+ * name. */
 enum {
   TEXTURE_ALIGNMENT = 512,
   PITCH_ALIGNMENT = 32,
@@ -232,7 +233,8 @@ CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
 
 /* ---- Texture and surface objects ----------------------------------------- */
 
-/* Lists the object. On failure it removes the object's handle again. */
+/* Adds a texture or surface object to the machine's list. On failure it removes
+ * the object's handle again. */
 static CUresult list_object(const kiln__cpu_texture_object *object)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
@@ -288,7 +290,7 @@ static CUresult destroy(uint64_t handle, bool surface)
   CUresult rc;
 
   CU_TRY(kiln__cpu_current(&context));
-  /* wait, since kernels may still read through the object */
+  /* wait for kernels that may still read through the object */
   rc = kiln__cpu_wait_context(context);
   pthread_mutex_lock(&m->lock);
   at = find_locked(m, handle, surface);

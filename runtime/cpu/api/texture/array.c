@@ -245,7 +245,7 @@ CUresult kiln__cpu_arrayDestroy(CUarray array)
   CU_TRY(kiln__cpu_current_unsafe(&context));
   if (!kiln__cpu_live(array, KILN__HANDLE_ARRAY) || array->parent != NULL)
     return CUDA_ERROR_INVALID_HANDLE;
-  /* wait, since kernels may still read the array */
+  /* wait for kernels that may still read the array */
   rc = kiln__cpu_wait_context(context);
   unlist_array(array);
   free_array(array);

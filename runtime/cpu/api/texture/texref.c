@@ -12,7 +12,7 @@ struct CUtexref_st {
   CUcontext context;
   CUmodule module; /* module of the variable; NULL after cuTexRefCreate */
   uint32_t number; /* index of the module's variable */
-  bool surface;    /* true for a CUsurfref */
+  bool surface;    /* true for a surface reference (CUsurfref) */
   bool bound;
   uint64_t handle; /* handle of the bound texture or surface; 0 if unbound */
   CUarray_format format;
