@@ -7,11 +7,12 @@
  *
  * Passes: shared memory has 32 banks of 4 bytes. Accesses of up to 4 bytes are
  * served for the whole warp at once. Accesses of 8 bytes are served per
- * half-warp, and accesses of 16 bytes per quarter-warp. Two consecutive groups
- * of lanes are served together if they agree in every pair of lanes (i, i ^ 1),
- * or in every pair (i, i ^ 2). A pair agrees if both lanes access the same
- * address or one lane is inactive. The number of passes for a group of lanes is
- * the largest number of distinct words in one bank. */
+ * half-warp, and accesses of 16 bytes per quarter-warp. A group is the set of
+ * lanes that are served at once. Two consecutive groups are served together if
+ * they agree in every pair of lanes (i, i ^ 1), or in every pair (i, i ^ 2). A
+ * pair agrees if both lanes access the same address or one lane is inactive.
+ * The number of passes for a group of lanes is the largest number of distinct
+ * words in one bank. */
 #include "access.h"
 
 /* Collects the keys of the active lanes in lane order, and fills the remaining

@@ -5,8 +5,8 @@
  * of libm. The functions here reduce the argument, evaluate a polynomial and
  * reassemble the result with bit operations. Their relative error is below
  * 2^-32. A result narrowed to f32 or a smaller format is therefore nearly
- * always correctly rounded, which is far more accurate than the PTX manual
- * requires for .approx. */
+ * always correctly rounded. The PTX manual allows much larger errors for
+ * .approx. */
 #ifndef KILN_CPU_APPROX_H
 #define KILN_CPU_APPROX_H
 

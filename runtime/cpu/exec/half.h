@@ -1,11 +1,11 @@
-/* half.h -- f16 and bf16 values as bits, and their conversion from and to float
- * and double. Included only by exec/.
+/* half.h -- f16 and bf16 values as bits, and conversions between these formats,
+ * float and double. Only files of exec/ include this header.
  *
- * Everything is inline and free of branches, so that the loops of handlers
- * vectorise. A 16-bit value is the low half of a uint32_t whose upper half is
- * zero. Widening is exact and keeps the payload of a NaN. Narrowing rounds
- * once, to nearest even unless stated otherwise, and returns the canonical
- * NaN. */
+ * All functions are inline and free of branches, so that the loops of the
+ * handlers vectorise. A 16-bit value is stored in the low half of a uint32_t
+ * whose upper half is zero. Widening is exact and keeps the payload of a NaN.
+ * Narrowing rounds once and returns the canonical NaN. The rounding is to
+ * nearest even unless stated otherwise. */
 #ifndef KILN_CPU_HALF_H
 #define KILN_CPU_HALF_H
 

@@ -13,9 +13,11 @@
 #ifndef KILN_CPU_MEMORY_PATH_H
 #define KILN_CPU_MEMORY_PATH_H
 
-/* Move without a pattern, if all lanes lie in one range or in this block's
- * shared memory. The seed decides which of several stores to one place wins, so
- * stores of launches with a seed take the general path. */
+/* Moves the elements of lanes that follow no pattern. Returns false unless all
+ * lanes lie in one range of global memory or in the shared memory of this
+ * block. If several lanes store to the same address, the seed of the launch
+ * decides which store wins. Stores of a launch with a seed therefore take the
+ * general path. */
 KILN__INLINE bool scattered(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             unsigned bytes, unsigned n, bool shared)
 {
@@ -30,8 +32,8 @@ KILN__INLINE bool scattered(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return true;
 }
 
-/* Move at the same offset of every stack. False: misaligned or out of
- * bounds. */
+/* Moves the elements at the same offset of every lane's stack. Returns false if
+ * the offset is misaligned or out of bounds. */
 KILN__INLINE bool move_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                 unsigned bytes, unsigned n, uint64_t offset)
 {
@@ -44,8 +46,8 @@ KILN__INLINE bool move_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return true;
 }
 
-/* Global and generic addresses, or, with `own`, offsets in the shared memory of
- * this block. */
+/* Moves elements at global or generic addresses. If `own` is true, the
+ * addresses are offsets in the shared memory of this block. */
 KILN__INLINE void move_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                           unsigned bytes, unsigned n, bool own)
 {
@@ -105,8 +107,9 @@ KILN__INLINE void move_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     slowly(w, in, bytes, n);
 }
 
-/* Handlers of one path by element size, and one of vectors (suffix _v), whose
- * usual sizes and counts become constants. */
+/* Defines the handlers of one path: one handler per element size, and one
+ * handler for vectors (suffix _v). The common sizes and vector lengths are
+ * constants in the generated code. */
 #define MOVES(prefix, move)                                                    \
   KILN__HANDLER(prefix##_1)                                                    \
   {                                                                            \
@@ -136,14 +139,16 @@ KILN__INLINE void move_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
       slowly(w, in, in->bytes, in->n_vec);                                     \
   }
 
-/* A form that does not differ in its effect from another one. */
+/* Defines a handler of an instruction form that has the same effect as another
+ * form. */
 #define SAME(name, as)                                                         \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
     KILN__ISA_NAME(op_##as)(w, in);                                            \
   }
 
-/* Any size and count; only weak global and generic accesses come here. */
+/* Defines a handler for any element size and vector length. Only weak global
+ * and generic accesses use such handlers. */
 #define ANY_SIZE(name, prefix)                                                 \
   KILN__HANDLER(name)                                                          \
   {                                                                            \

@@ -18,8 +18,8 @@ int KILN__ISA_NAME(run_its)(kiln__cpu_warp *w, uint64_t *left);
 int KILN__ISA_NAME(run_lock_step)(kiln__cpu_warp *w, uint64_t *left);
 void KILN__ISA_NAME(set_mask)(kiln__cpu_warp *w, uint32_t mask);
 uint32_t KILN__ISA_NAME(predicate)(const kiln__cpu_warp *w, int32_t slot);
-/* Executes `in` and records whether the instruction changed memory; see
- * spin_trace.c. */
+/* Executes the instruction `in` and records whether the instruction changed
+ * memory; see spin_trace.c. */
 void KILN__ISA_NAME(traced)(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 
 /* Returns the bits of a predicate register: 32 words that are 0 or ~0. */
@@ -73,7 +73,7 @@ struct kiln__cpu_frame {
   kiln__cpu_frame *made; /* next frame in the list of all frames of a worker */
   const kiln__cpu_call *call;
   uint32_t resume; /* pc in the parent frame to return to */
-  uint32_t lanes;  /* lanes that have neither returned nor exited */
+  uint32_t lanes;  /* mask of the lanes that have neither returned nor exited */
   uint32_t depth;
   uint32_t local_at; /* offset of the first stack byte of this frame */
   /* offset of the end of this frame's stack, which alloca moves */
@@ -128,7 +128,7 @@ typedef struct kiln__cpu_schedule {
   kiln__cpu_frame *frame; /* frame of the running lanes */
   kiln__cpu_frame *entry; /* frame of the kernel, kept from block to block */
   uint8_t *stack;         /* stack of lane 0; see local_stride of the warp */
-  /* KILN__WARP_* state that the scheduler returned; a barrier may change it */
+  /* KILN__WARP_* state that the scheduler returned; barriers may change it */
   int status;
   bool traced; /* changes of memory are recorded in `changed` */
   bool changed;
@@ -158,8 +158,8 @@ typedef struct kiln__cpu_schedule {
   uint32_t n_stacked, max_stacked;
   kiln__cpu_wait wait;
   uint32_t wants;
-  /* mask of the lanes that arrived at the cluster barrier and have not waited
-   * yet, and parity of the phase in which each lane arrived */
+  /* lanes that arrived at the cluster barrier and have not waited yet, and the
+   * parity of the phase in which each lane arrived */
   uint32_t cluster_in, cluster_odd;
   /* State of the livelock search: hash of the saved state of the warp, and
    * whether the same state occurred again. */
@@ -172,7 +172,7 @@ static inline kiln__cpu_schedule *kiln__cpu_schedule_of(const kiln__cpu_warp *w)
   return w->schedule;
 }
 
-/* Returns the active lanes that the guard of `in` selects. */
+/* Returns the active lanes that the guard of the instruction `in` selects. */
 static inline uint32_t kiln__cpu_guard_mask(const kiln__cpu_warp *w,
                                             const kiln__cpu_insn *in)
 {

@@ -39,9 +39,9 @@ static bool ends_here(const kiln__cpu_frame *f, uint32_t pc)
 
 /* Records the lanes that have not arrived when another part of the warp arrives
  * at an .aligned barrier. These lanes may still arrive. If they exit instead,
- * check_strays() reports a mistake. With a seed, or while a group of lanes runs
- * because of its age, the order of groups does not show which lanes have passed
- * the barrier. Nothing is recorded then. */
+ * check_strays() reports a mistake. Nothing is recorded if the launch has a
+ * seed, or if a group of lanes runs because of its age. The order of groups
+ * then does not show which lanes have passed the barrier. */
 static void note_strays(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         uint32_t mask)
 {

@@ -25,7 +25,7 @@ enum {
   KILN__WORKSPACE = 256
 };
 
-/* One barrier of a block. */
+/* The state of one barrier of a block. */
 typedef struct kiln__cpu_barrier {
   /* number of threads that have to arrive; 0 means all threads of the block */
   uint32_t expected;

@@ -209,7 +209,7 @@ START_TEST(linear_memory_is_checked)
   r.res.pitch2D.height = 33;
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
   r.res.pitch2D.height = 32;
-  r.res.pitch2D.pitchInBytes = 120; /* not a multiple of 32 */
+  r.res.pitch2D.pitchInBytes = 120; /* pitch that is not a multiple of 32 */
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
   r.res.pitch2D.pitchInBytes = 96; /* less than the size of a row */
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);

@@ -70,7 +70,7 @@ START_TEST(random_captures_keep_the_order)
       }
     }
     ok(cu(streamEndCapture)(s[0], &g));
-    ck_assert_int_eq(atomic_load(&clock), 0); /* nothing has run yet */
+    ck_assert_int_eq(atomic_load(&clock), 0); /* no captured work has run */
     x = instance(g);
     ok(cu(graphLaunch)(x, s[1]));
     ok(cu(streamSynchronize)(s[1]));

@@ -178,8 +178,8 @@ static const char *statement_by_hand(unsigned op)
  * has to select the row. */
 START_TEST(every_row_is_reachable)
 {
-  static const char *const others[] = {"setmaxnreg", "redux_f32",
-                                       "redux_abs_f32"}; /* sm_90a, sm_100a */
+  static const char *const others[] = {
+      "setmaxnreg", "redux_f32", "redux_abs_f32"}; /* need sm_90a or sm_100a */
   uint64_t random = 3;
 
   for (unsigned op = 0; op < KILN__N_OPS; op++) {
@@ -258,7 +258,7 @@ END_TEST
 static const struct {
   const char *good, *bad;
 } checks[] = {
-    /* opcodes */
+    /* test cases for opcodes */
     {"add.s32 %sw1, %sw2, %sw3;", "add.s33 %sw1, %sw2, %sw3;"},
     {"add.f32 %f1, %f2, %f3;", "plus.f32 %f1, %f2, %f3;"},
     {"add.rn.ftz.f32 %f1, %f2, %f3;", "add.rn.rz.f32 %f1, %f2, %f3;"},
@@ -268,7 +268,7 @@ static const struct {
     {"ld.volatile.global.u32 %uw1, [%ud1];",
      "ld.volatile.nc.u32 %uw1, [%ud1];"},
     {"ld.global.nc.u32 %uw1, [%ud1];", "ld.nc.u32 %uw1, [%ud1];"},
-    /* counts and shapes */
+    /* test cases for counts and shapes */
     {"add.s32 %sw1, %sw2, %sw3;", "add.s32 %sw1, %sw2;"},
     {"neg.s32 %sw1, %sw2;", "neg.s32 %sw1, %sw2, %sw3;"},
     {"mov.u32 %uw1, 4;", "mov.u32 4, %uw1;"},
@@ -318,7 +318,7 @@ static const struct {
     {"cvt.f32.f16 %f1, %bw1;", "cvt.f32.bf16 %f1, %bw1;"},
     {"ld.global.v2.u8 {%us1, %us2}, [%ud1];",
      "ld.global.v2.u8 {%us1, %uw2}, [%ud1];"},
-    /* literals */
+    /* test cases for literals */
     {"add.f32 %f1, %f2, 1.0;", "add.f32 %f1, %f2, 1;"},
     {"add.f64 %d1, %d2, 0f3F800000;", "add.s32 %sw1, %sw2, 1.0;"},
     {"mov.b32 %bw1, 0f3F800000;", "mov.b32 %bw1, 1.0;"},
@@ -338,7 +338,7 @@ static const struct {
      "cp.async.ca.shared.global [%uw1], [%ud1], 8, 9;"},
     {"mbarrier.test_wait.parity.shared.b64 %p1, [%uw1], 1;",
      "mbarrier.test_wait.parity.shared.b64 %p1, [%uw1], 2;"},
-    /* special registers and names */
+    /* test cases for special registers and names */
     {"mov.u32 %uw1, %tid.x;", "add.u32 %uw1, %tid.x, 1;"},
     {"mov.u64 %ud1, %clock64;", "mov.u32 %uw1, %clock64;"},
     {"mov.u32 %uw1, %tid.x;", "mov.f32 %f1, %tid.x;"},
@@ -351,7 +351,7 @@ static const struct {
     {"ld.global.v4.f32 %v, [%ud1];", "ld.global.v2.f32 %v, [%ud1];"},
     {"mov.b64 {%bw1, _}, %bd1;", "mov.b64 {%bw1, %bs1}, %bd1;"},
     {"mov.b64 %bd1, {%bw1, %bw2};", "mov.u64 %ud1, {%uw1, %uw2};"},
-    /* addresses */
+    /* test cases for addresses */
     {"ld.shared.u32 %uw1, [%uw2];", "ld.global.u32 %uw1, [%uw2];"},
     {"ld.global.u32 %uw1, [%ud2];", "ld.global.u32 %uw1, [%d2];"},
     {"ld.global.u32 %uw1, [gv+4];", "ld.global.u32 %uw1, [sv+4];"},
@@ -362,14 +362,14 @@ static const struct {
     {"st.param.b32 [cp], %bw1;", "@%p1 st.param.b32 [cp], %bw1;"},
     {"ld.param.b32 %bw1, [cp];", "ld.local.b32 %bw1, [cp];"},
     {"atom.add.u32 %uw1, [sv], 1;", "atom.add.u32 %uw1, [cv], 1;"},
-    /* textures */
+    /* test cases for textures */
     {"tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f0}, [%ud1, {%f1}];",
      "tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f0}, [%ud1, {%f1, %f2}];"},
     {"tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f0}, [%ud1, {%sw1, %sw2}];",
      "tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f0}, [%ud1, {%f1, %f2}];"},
     {"suld.b.2d.b32.trap {%bw1}, [%ud1, {%bw1, %bw2}];",
      "suld.b.2d.b32.trap {%bw1}, [gv, {%bw1, %bw2}];"},
-    /* calls and branches */
+    /* test cases for calls and branches */
     {"bra end;", "bra nowhere;"},
     {"bra.uni start;", "bra dv;"},
     {"call (cp), dv, (cp, cq);", "call (cp), dv, (cp);"},

@@ -1,6 +1,8 @@
-/* fatbin_data.h -- small fat binaries as CUDA 13.0's fatbinary packs them:
- * one kernel for sm_70, sm_90 and sm_90a each, packed for speed (LZ4) and for
- * size (zstd); and one for sm_80, not packed. */
+/* fatbin_data.h -- small fat binaries that the fatbinary tool of CUDA 13.0
+ * created. Two of the fat binaries contain one kernel each for sm_70, sm_90 and
+ * sm_90a. fatbin_speed is compressed for speed (LZ4), and fatbin_size is
+ * compressed for size (zstd). fatbin_none contains an uncompressed kernel for
+ * sm_80. */
 
 static const unsigned char fatbin_speed[] = {
     0x50, 0xed, 0x55, 0xba, 0x01, 0x00, 0x10, 0x00, 0x68, 0x03, 0x00, 0x00,

@@ -25,7 +25,7 @@ typedef struct text_case {
 #define A ".global .b8 a[4];\n.func ff() { ret; }\n"
 
 static const text_case cases[] = {
-    /* Labels and scopes. */
+    /* Test cases for labels and scopes. */
     NO("", "bra L; { L: }"),
     NO("", "{ L: mov.u32 r0, 1; } bra L;"),
     YES("", "L: { L: mov.u32 r0, 1; bra L; } bra L;"),
@@ -58,14 +58,14 @@ static const text_case cases[] = {
     NO("", "{ .reg .b32 q<4>; bra q2; } q2: ret;"),
     YES("", "{ bra q2; .reg .b32 q<4>; } q2: ret;"),
     NO("", ".reg .b32 L; { x: .branchtargets L; brx.idx r1, x; L: ret; }"),
-    /* Reserved words. */
+    /* Test cases for reserved words. */
     NO("", ".reg .b32 inlined_at;"),
     NO("", "function_name: ret;"),
     YES("", ".reg .b32 inlined_at_; function_names: ret;"),
     NO("", "{"),
     NO("", "} }"),
     YES("", "{ { { mov.u32 r1, 1; } } } { }"),
-    /* Registers. */
+    /* Test cases for registers. */
     YES("", "{ .reg .b64 r0; mov.b64 r0, 1; } mov.b32 r0, 1;"),
     NO("", ".reg .b32 p1;"),
     NO("", ".reg .b32 r0;"),
@@ -101,7 +101,7 @@ static const text_case cases[] = {
     NO("", ".reg .b32 WARP_SZ;"),
     NO("", "mov.u32 r1, nobody;"),
     NO("", "mov.u32 %r, 1;"),
-    /* Names. */
+    /* Test cases for names. */
     YES("", ".reg .b32 $a, _a, %a, $1, %1, _1; mov.u32 $1, %1;"),
     NO("", ".reg .b32 _;"),
     NO("", ".reg .b32 %;"),
@@ -110,7 +110,7 @@ static const text_case cases[] = {
     NO("", ".reg .b32 \xc3\xa4;"),
     NO("", "// \xc3\xa4"),
     YES("", ".reg .b32 %tid, add; mov.u32 %tid, add;"),
-    /* Special registers. */
+    /* Test cases for special registers. */
     YES("", "mov.u32 r1, %tid.x;"),
     YES("", "mov.u32 r1, %tid .x;"),
     NO("", "mov.u32 r1, %tid. x;"),
@@ -120,7 +120,7 @@ static const text_case cases[] = {
     NO("", "mov.u32 r1, %envreg32;"),
     NO("", "mov.u32 r1, %foo;"),
     NO("", "mov.u32 r1, %tid.x + 1;"),
-    /* Guards. */
+    /* Test cases for guards. */
     YES("", "@p1 bra L; @!p1 bra L; @ ! p2 bra L; L:"),
     NO("", "@r1 bra L; L:"),
     NO("", "@1 bra L; L:"),
@@ -129,7 +129,7 @@ static const text_case cases[] = {
     NO("", "@p1 .reg .b32 z;"),
     NO("", "@p1 ;"),
     NO("", "@p1 @p2 ret;"),
-    /* Statements. */
+    /* Test cases for statements. */
     NO("", "mov.u32 r1, r2"),
     NO("", ";"),
     NO("", "mov.u32 r1, 1;;"),
@@ -152,7 +152,7 @@ static const text_case cases[] = {
     NO("", ".maxntid 3;"),
     NO("", ".visible .global .b32 z;"),
     NO("", "\"text\""),
-    /* Comments and line markers. */
+    /* Test cases for comments and line markers. */
     YES("", "mov.u32 r1, 1 // c\n; /* /* */ mov.u32 r1, 1 /* \n */;"),
     NO("", "/* no end"),
     YES("", "# 1 \"x.cu\"\nmov.u32 r1, 1;"),
@@ -162,7 +162,7 @@ static const text_case cases[] = {
     NO("", "@@DWARF .byte 1"),
     NO("", "\v"),
     NO("", "mov.u32 r1, \\\n1;"),
-    /* Numbers. */
+    /* Test cases for numbers. */
     YES("", "mov.u32 r1, 0b101; mov.u32 r1, 0B1U; mov.u32 r1, 017;"),
     YES("", "mov.u32 r1, 0x1FU; mov.u32 r1, 0X1f; mov.u32 r1, 1U;"),
     NO("", "mov.u32 r1, 018;"),
@@ -187,7 +187,7 @@ static const text_case cases[] = {
     NO("", "mov.f64 rd1, 0d3ff000000000000;"),
     NO("", "mov.f32 f1, 0f3f800000 + 1.0;"),
     NO("", "mov.f32 f1, 1.0 + 0f3f800000;"),
-    /* Constant expressions. */
+    /* Test cases for constant expressions. */
     YES("", "mov.u32 r1, (1 + 2) * 3; mov.u32 r1, 1 ? 2 : 3;"),
     YES("", "mov.u32 r1, (.s64) 1; mov.u32 r1, (.u64) -1;"),
     NO("", "mov.u32 r1, (.s32) 1;"),
@@ -204,7 +204,7 @@ static const text_case cases[] = {
     NO("", "mov.u32 r1, (1;"),
     NO("", "mov.u32 r1, 1 ? 2;"),
     NO("", "mov.u64 rd1, (a);"),
-    /* Operands. */
+    /* Test cases for operands. */
     YES(A, "mov.u64 rd1, a + 4; mov.u64 rd1, a + 4 + 4; mov.u64 rd1, a[3];"),
     NO(A, "mov.u64 rd1, a - 4;"),
     NO(A, "mov.u64 rd1, 4 + a;"),
@@ -235,7 +235,7 @@ static const text_case cases[] = {
     YES("", "tex.2d.v4.f32.f32 {f1, f2, f3, f4}, [rd1, rd2, {f5, f6}];"),
     NO("", "tex.2d.v4.f32.f32 {f1, f2, f3, f4}, [rd1 + 4, {f5, f6}];"),
     NO("", "tex.2d.v4.f32.f32 {f1, f2, f3, f4}, [rd1, {f5, f6}, {f5, f6}];"),
-    /* Calls. */
+    /* Test cases for calls. */
     YES(F, "call (r1), fn, (r2); call (r1), fn, (2); call v; call v, ();"),
     YES(F, "call.uni (), v, ();"),
     NO(F, "call v, ;"),
@@ -259,7 +259,7 @@ static const text_case cases[] = {
     NO("", "x: .branchtargets L0, L9; brx.idx r1, x; L0: ret;"),
     NO("", "brx.idx r1, x; x: .branchtargets L0; L0: ret;"),
     NO("", "x: .branchtargets ;"),
-    /* Positions, pragmas and sections. */
+    /* Test cases for positions, pragmas and sections. */
     YES(".file 1 \"a.cu\"", ".loc 1 3 4\nmov.u32 r1, 1;"),
     YES(".file 1 \"a.cu\", 123, 456", ".loc 2 3 4\n"),
     NO("", ".loc 1 3\nmov.u32 r1, 1;"),
@@ -302,7 +302,7 @@ static const text_case cases[] = {
     NO(".section .b8 { }", ""),
     NO(".section .param { .b8 1 }", ""),
     NO(".target sm_90", ""),
-    /* Variables. */
+    /* Test cases for variables. */
     YES("", ".local .align 8 .b8 d[4]; .shared .b32 s; .global .b32 g = 3; "
             ".const .b32 c = 1; .param .b32 q[4];"),
     NO("", ".shared .b32 s[];"),
@@ -351,7 +351,7 @@ static const text_case cases[] = {
     YES(".attribute(.managed) .global .b32 x; "
         ".global .align 4 .attribute(.managed) .b32 y = 1;",
         ""),
-    /* Initial values. */
+    /* Test cases for initial values. */
     YES(".global .b32 x = 1, y = 2, z[2];", ""),
     NO(".global .b32 x = {1};", ""),
     NO(".global .b32 x[2] = 1;", ""),
@@ -393,7 +393,7 @@ static const text_case cases[] = {
     NO(A ".global .b8 x = 0xFF(a);", ""),
     NO(A ".global .u8 x = 0xFF(a) + 1;", ""),
     NO(A ".global .u8 x = 1 + 0xFF(a);", ""),
-    /* Functions. */
+    /* Test cases for functions. */
     NO(".visible .func x() { ret; } .visible .func x() { ret; }", ""),
     NO(".func x() { ret; } .func x();", ""),
     YES(".func x(.param .b32 a); .func x(.param .b32 b) { ret; }", ""),
