@@ -177,8 +177,9 @@ int kiln__bench_passes(cli *c, int argc, char **argv)
   if (st == KILN_OK) {
     printf("%s; medians of %u, queued\n", b.rig.info.name, o.repeats);
     kiln__cli_table_print(&table, 0);
-    printf("the model's choice takes at most %.2fx the time of the best way\n",
-           worst);
+    printf(
+        "the model's choice takes at most %.2fx the time of the best method\n",
+        worst);
     JSON_TEXT(json, "device", b.rig.info.name);
     JSON_NUMBER(json, "worst", worst);
   }

@@ -406,10 +406,10 @@ static int library_table(bench *b)
   printf("\nLibrary's reduction against CUB %s, in turns, median of %u\n",
          b->peer != NULL ? b->peer_version : "(not here)", b->gpu.repeats);
   kiln__cli_table_print(&t, 2);
-  puts("  queued: behind a busy kernel, so that the host's part of the launch "
+  puts("  queued: after a busy kernel, so that the host's part of the launch "
        "does not count\n"
-       "  cold: other data in the second-level cache; otherwise it holds what "
-       "the run before left");
+       "  cold: other data in the L2 cache; otherwise the L2 cache holds what "
+       "the preceding run left there");
   if (wrong)
     kiln__cli_message(b->c, NULL, "the library's sum is off by more than 1e-6");
   return wrong ? 1 : 0;

@@ -280,7 +280,7 @@ int kiln__cli_tune(cli *c, int argc, char **argv)
       CLI_OPTION_TEXT(
           "arch", "TARGET", &o.arch,
           "compile every candidate for sm_90 or another target, and "
-          "print what each takes; needs no GPU"),
+          "print the resources of each; needs no GPU"),
       CLI_OPTIONS_END};
   const cli_syntax syntax = {
       .synopsis = "kiln tune [FAMILY]... [options]\n",

@@ -260,7 +260,7 @@ int kiln__cli_devices(cli *c, int argc, char **argv)
   const cli_option options[] = {
       CLI_OPTION_FLAG("table", &table,
                       "print every compute capability from 1.0 on: its limits "
-                      "and what it brought"),
+                      "and its new features"),
       CLI_OPTION_FLAG("json", &json, "print JSON"), CLI_OPTIONS_END};
   const cli_syntax syntax = {
       .synopsis = "kiln devices [--table] [--json]\n",

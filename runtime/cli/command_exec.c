@@ -426,7 +426,7 @@ int kiln__cli_exec(cli *c, int argc, char **argv)
                     "something; 127 if the program cannot be started.",
       .least = 1,
       .most = -1,
-      .missing = "name a program behind --",
+      .missing = "name a program after --",
       .program_follows = true};
   const char *dir, *text, *nvrtc, *path;
   cli_words words;

@@ -334,7 +334,7 @@ int kiln__cli_pack(cli *c, int argc, char **argv)
       .synopsis = "kiln pack LIST... -o FILE [options]\n",
       .about =
           "Compiles programs for many targets and writes one read-only file "
-          "that serves them where there is no NVRTC. Programs find it through "
+          "for machines without NVRTC. Programs find the file through "
           "KILN_PACKS or kiln_runtime_opts.packs. LIST is \"cache\", for what "
           "an application left in the cache folder, or any of:\n"
           "  all           every shipped variant of every embedded program\n"

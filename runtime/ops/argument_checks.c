@@ -56,7 +56,7 @@ static void add(kiln__checker *c, const char *name, kiln_array a, uint64_t n,
                    "%s is not aligned to its elements of %u bytes", name,
                    (unsigned)size);
   kiln__check_that(c, n <= (UINT64_MAX - a.data) / size,
-                   "%s: more elements than addresses", name);
+                   "%s has more elements than the address space", name);
   kiln__check_that(c, c->n < KILN__MAX_RANGES, "too many arrays");
   if (c->st != KILN_OK || n == 0)
     return;
@@ -124,7 +124,7 @@ void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc)
   kiln__check_that(c, (unsigned)op->name <= KILN_XOR,
                    "op.name is no operation");
   kiln__check_that(c, op->name < KILN_AND || !type->is_float,
-                   "a bitwise operation on %s", type->name);
+                   "bitwise operations do not support %s", type->name);
 }
 
 static bool apart(const kiln__checker *c, size_t i, size_t k)

@@ -537,7 +537,7 @@ static void name_the_text(const making *list, const kiln_allocator *alloc)
                (int)(found - record.log) - what - 1, record.log + what + 1,
                (int)(end - found - (int)strlen(mark)), found + strlen(mark));
   kiln__copy_text(record.hint, sizeof record.hint,
-                  "correct the text; the log shows the place");
+                  "correct the expression; the log shows the line");
   kiln__error_set(&record);
 }
 

@@ -220,7 +220,7 @@ static kiln_status parse_file(const kiln__buf *file, kiln__buf *rows,
     number++;
     if (!parse_row(at, length, &r))
       return kiln__fail(KILN_ECORRUPT, "run `kiln tune` again",
-                        "%s: line %u is no row of parameters", path, number);
+                        "%s: line %u is not a row of parameters", path, number);
     kiln__buf_add(rows, &r, sizeof r);
     at += length;
   }

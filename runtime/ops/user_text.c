@@ -30,7 +30,7 @@ static kiln_status fail_at(const char *what, const char *text, const char *at,
   end = line + strcspn(line, "\r\n");
   size = (int)(end - line < 400 ? end - line : 400);
   column = (int)(at - line < 400 ? at - line : 400);
-  kiln__fail(KILN_ECOMPILE, "correct the text: it must be one C++ expression",
+  kiln__fail(KILN_ECOMPILE, "write one complete C++ expression",
              "%s does not compile: line %u: %s", what, number, why);
   kiln__format(log, sizeof log, "%s(%u): error: %s\n  %.*s\n  %*s^\n", what,
                number, why, size, line, column, "");
@@ -359,7 +359,7 @@ static kiln_status check_param(const kiln_code *code, size_t k)
 
   if (p->name == NULL || !is_identifier(p->name))
     return kiln__fail(KILN_EINVAL, "give it a C identifier",
-                      "code.params[%zu]: no usable name", k);
+                      "code.params[%zu] has no valid name", k);
   why = name_conflict(p->name);
   if (why != NULL)
     return kiln__fail(KILN_EINVAL, "choose another name",

@@ -124,9 +124,10 @@ static kiln_status check(const kiln_stream *stream, const kiln_map_desc *desc)
         "expr[%zu] is NULL, and there is no in[0] to copy", k);
   }
   check_sizes(&c, desc);
-  kiln__check_that(&c, !in_place(desc) || !reads_neighbours(desc),
-                   "an expression reads other elements (x_at() or its like) of "
-                   "arrays that are written");
+  kiln__check_that(
+      &c, !in_place(desc) || !reads_neighbours(desc),
+      "an expression reads other elements (x_at(), y_at() and so on) of "
+      "arrays that are written");
   return kiln__check_end(&c);
 }
 

@@ -66,7 +66,7 @@ void kiln__check_index(kiln__checker *c, kiln_array index, uint64_t n)
   kiln__check_that(c,
                    index.type == KILN_I32 || index.type == KILN_U32 ||
                        index.type == KILN_I64 || index.type == KILN_U64,
-                   "index: of type %s; i32, u32, i64 or u64 are possible",
+                   "index has type %s; it must be i32, u32, i64 or u64",
                    kiln_dtype_name(index.type));
   kiln__check_read(c, "index", index, n);
 }
@@ -74,13 +74,13 @@ void kiln__check_index(kiln__checker *c, kiln_array index, uint64_t n)
 void kiln__check_method(kiln__checker *c, kiln_index_method method,
                         uint32_t passes, bool checked, uint64_t n_target)
 {
-  kiln__check_that(c, (unsigned)method <= KILN_INDEX_SORT, "method %d is none",
-                   (int)method);
+  kiln__check_that(c, (unsigned)method <= KILN_INDEX_SORT,
+                   "method %d is no kiln_index_method", (int)method);
   kiln__check_that(c, method != KILN_INDEX_WINDOWS || passes <= 65535,
-                   "%u passes; 65,535 at most", passes);
+                   "%u passes; the maximum is 65,535", passes);
   kiln__check_that(
       c, method != KILN_INDEX_PARTITION || passes <= KILN__MAX_BUCKETS,
-      "%u parts; 1,024 at most", passes);
+      "%u buckets; the maximum is 1,024", passes);
   kiln__check_that(c, !checked || n_target > 0,
                    ".checked needs n_target, the elements that the indices "
                    "point into");

@@ -368,24 +368,24 @@ static kiln_status plan_for(const kind *k, const kiln_device_info *gpu,
   if (shape->element_size == 0 ||
       (shape->index_size != 4 && shape->index_size != 8))
     return kiln__fail(KILN_EINVAL, NULL,
-                      "elements of %u bytes and indices of %u",
+                      "elements of %u bytes and indices of %u bytes",
                       shape->element_size, shape->index_size);
   if ((unsigned)plan->method > KILN_INDEX_SORT)
-    return kiln__fail(KILN_EINVAL, NULL, "method %d is none",
+    return kiln__fail(KILN_EINVAL, NULL, "method %d is no kiln_index_method",
                       (int)plan->method);
   if (plan->method == KILN_INDEX_WINDOWS && plan->passes > MAX_WINDOWS)
-    return kiln__fail(KILN_EINVAL, NULL, "%u passes; 65,535 at most",
+    return kiln__fail(KILN_EINVAL, NULL, "%u passes; the maximum is 65,535",
                       plan->passes);
   if (plan->method == KILN_INDEX_PARTITION && plan->passes > KILN__MAX_BUCKETS)
-    return kiln__fail(KILN_EINVAL, NULL, "%u parts; 1,024 at most",
+    return kiln__fail(KILN_EINVAL, NULL, "%u buckets; the maximum is 1,024",
                       plan->passes);
   c = call_of(k, gpu, shape);
   if (plan->method == KILN_INDEX_SORT && !c.sorts)
     return kiln__fail(KILN_EINVAL,
-                      "kiln_scatter() has it, for elements of 1, 2, 4 or 8 "
-                      "bytes, and with indices of 64 bits for an n_target of "
-                      "2^32 at most",
-                      "KILN_INDEX_SORT is no way for this call");
+                      "kiln_scatter() supports this method for elements of 1, "
+                      "2, 4 or 8 bytes; indices of 64 bits need an n_target "
+                      "of at most 2^32",
+                      "KILN_INDEX_SORT is not possible for this call");
   if (plan->method == KILN_INDEX_AUTO) {
     choose(plan, &c);
   } else if (plan->method == KILN_INDEX_WINDOWS && plan->passes == 0) {
@@ -487,9 +487,9 @@ kiln_status kiln_scatter_misses(const kiln_cache_model *model,
   if (model->line == 0 || model->lines == 0 || model->lines > MOST ||
       model->threads == 0 || model->threads > MOST || passes == 0)
     return kiln__fail(KILN_EINVAL,
-                      "elements a line, lines and threads (1 to 64) and passes "
-                      "have to be given",
-                      "not a machine that could be looked at");
+                      "set elements per line, lines and threads (1 to 64 each) "
+                      "and passes",
+                      "the cache model is incomplete or out of range");
   c.size = model->lines;
   window = kiln__divide_up(n_target, passes);
   for (uint32_t pass = 0; pass < passes; pass++)

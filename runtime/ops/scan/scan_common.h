@@ -96,7 +96,7 @@ static inline void kiln__check_out(kiln__checker *c, kiln_array out,
                      "in place, but the elements of out are of another size");
     kiln__check_that(
         c, !kiln__reads_neighbours(x->map),
-        "the map reads other elements (x_at() or its like), so out "
+        "the map reads other elements (x_at(), y_at() and so on), so out "
         "cannot be an input");
   }
 }

@@ -357,7 +357,7 @@ static kiln_status check(const kiln_stream *stream,
   kiln__check_that(&c,
                    offset == KILN_I32 || offset == KILN_U32 ||
                        offset == KILN_I64 || offset == KILN_U64,
-                   "offsets are of type %s; i32, u32, i64 or u64 will do",
+                   "offsets have type %s; it must be i32, u32, i64 or u64",
                    kiln_dtype_name(offset));
   kiln__check_that(&c, desc->n <= UINT64_C(1) << 31, "n is above 2^31");
   kiln__check_that(&c,

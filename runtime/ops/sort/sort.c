@@ -446,7 +446,7 @@ static kiln_status check_argsort(const kiln_stream *stream,
   kiln__check_that(&c,
                    type == KILN_I32 || type == KILN_U32 || type == KILN_I64 ||
                        type == KILN_U64,
-                   "indices are of type %s; i32, u32, i64 or u64 will do",
+                   "indices have type %s; it must be i32, u32, i64 or u64",
                    kiln_dtype_name(type));
   kiln__check_that(&c,
                    (type != KILN_I32 || desc->n <= UINT64_C(1) << 31) &&
