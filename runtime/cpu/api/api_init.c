@@ -1,5 +1,5 @@
-/* api_init.c -- cuInit, the driver version, and the check at the start of other
- * driver calls that cuInit was called in this process. */
+/* api_init.c -- implements cuInit and the driver version. Also checks, for
+ * other driver calls, that cuInit was called in this process. */
 #include "stream/streams.h"
 
 CUresult kiln__cpu_init(unsigned int flags)

@@ -1,5 +1,5 @@
-/* configure.c -- settings of the CPU device, from a struct or from a string
- * such as "arch=9.0,memory=1G,check=mem". */
+/* configure.c -- reads the settings of the CPU device, from a struct or from a
+ * string such as "arch=9.0,memory=1G,check=mem". */
 #include "../../base/sized.h"
 #include "machine.h"
 

@@ -1,4 +1,4 @@
-/* cu_try.h -- CU_TRY, the only control-flow macro of the CPU device's
+/* cu_try.h -- defines CU_TRY, the only control-flow macro of the CPU device's
  * driver. */
 #ifndef KILN_CPU_CU_TRY_H
 #define KILN_CPU_CU_TRY_H

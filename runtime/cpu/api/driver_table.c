@@ -1,5 +1,5 @@
-/* driver_table.c -- the CPU device as a kiln_driver, which kiln_open() uses
- * instead of NVIDIA's driver. */
+/* driver_table.c -- provides the CPU device as a kiln_driver, which kiln_open()
+ * uses instead of NVIDIA's driver. */
 #include "machine.h"
 
 static const kiln__driver table = {

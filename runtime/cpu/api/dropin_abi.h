@@ -1,6 +1,6 @@
-/* dropin_abi.h -- types of the driver's ABI that only the CPU device needs:
- * graphs, libraries, memory operations and attributes. A test compares sizes,
- * offsets and signatures with cuda.h. */
+/* dropin_abi.h -- declares types of the driver's ABI that only the CPU device
+ * needs: graphs, libraries, memory operations and attributes. A test compares
+ * sizes, offsets and signatures with cuda.h. */
 #ifndef KILN_CPU_DROPIN_ABI_H
 #define KILN_CPU_DROPIN_ABI_H
 

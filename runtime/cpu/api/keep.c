@@ -1,4 +1,4 @@
-/* keep.c -- data that the machine stores for reports: findings of checks,
+/* keep.c -- stores data for reports in the machine: findings of checks,
  * counters, the last fault and names. The machine's lock guards all of this
  * data. The lock is released while callbacks run. */
 #include "module/api_module.h"

@@ -1,4 +1,4 @@
-/* live.c -- the set of live handles.
+/* live.c -- implements the set of live handles.
  *
  * The set is an open-addressing hash table with linear probing. Removed entries
  * stay as tombstones until the table is rebuilt, so that probes do not stop

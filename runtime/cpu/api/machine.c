@@ -1,4 +1,5 @@
-/* machine.c -- the one machine of the process, and the state of each thread. */
+/* machine.c -- implements the one machine of the process, and the state of each
+ * thread. */
 #include "memory/api_memory.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* machine.h -- the state behind the CPU device's driver API: the machine, the
- * objects that handles point to, and the functions that put work into streams.
+/* machine.h -- declares the state behind the CPU device's driver API: the
+ * machine, the objects that handles point to, and the functions that put work
+ * into streams.
  *
  * A process has one machine, as it has one driver. The first call makes the
  * machine, and nothing frees it. Handles are pointers to objects. Every call

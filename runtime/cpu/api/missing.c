@@ -1,4 +1,5 @@
-/* missing.c -- driver functions that the CPU device does not implement.
+/* missing.c -- implements stubs for the driver functions that the CPU device
+ * lacks.
  *
  * Each of these functions has a stub in this file, so that the drop-in can
  * report which functions a program called. The table entry_points.def lists the

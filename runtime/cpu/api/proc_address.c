@@ -1,5 +1,5 @@
-/* proc_address.c -- cuGetProcAddress, which finds exported functions by name
- * and version.
+/* proc_address.c -- implements cuGetProcAddress, which finds exported functions
+ * by name and version.
  *
  * A program passes a base name such as "cuMemAlloc", and the driver version
  * that it was built for. It also says whether stream NULL means the thread's

@@ -1,5 +1,5 @@
-/* profiler.c -- cuProfilerStart and cuProfilerStop. Both functions succeed and
- * do nothing, since counters include every launch. */
+/* profiler.c -- implements cuProfilerStart and cuProfilerStop. Both functions
+ * succeed and do nothing, since counters include every launch. */
 #include "machine.h"
 
 CUresult kiln__cpu_profilerInitialize(const char *config, const char *output,

@@ -1,5 +1,5 @@
-/* address_space.c -- the address map: ranges sorted by address, under a
- * read-write lock.
+/* address_space.c -- implements the address map: ranges sorted by address,
+ * under a read-write lock.
  *
  * Problem: every memory access of a kernel has to find the range that contains
  * the address. At the same time, host threads allocate and free. A use after

@@ -1,5 +1,6 @@
-/* address_space.h -- the map of device memory: which addresses exist, which
- * allocation an address belongs to, and where its bytes lie in this process.
+/* address_space.h -- declares the map of device memory. The map records which
+ * addresses exist, which allocation an address belongs to, and where its bytes
+ * lie in this process.
  *
  * One address space serves all devices of the process. Device addresses lie
  * where no host mapping does, so a host dereference of a device address faults.
@@ -48,9 +49,9 @@ bool kiln__cpu_memory_remove(kiln__cpu_memory *memory, uint64_t first);
  * contains the address. */
 bool kiln__cpu_memory_find(kiln__cpu_memory *memory, uint64_t address,
                            kiln__cpu_range *out);
-/* The surroundings of an address, for messages: the nearest range below it, the
- * nearest range above it, and the freed range that used to contain it. The
- * address space remembers the last 1,024 freed ranges. */
+/* The surroundings of an address, for messages. These are the nearest range
+ * below the address, the nearest range above it, and the freed range that used
+ * to contain it. The address space remembers the last 1,024 freed ranges. */
 typedef struct kiln__cpu_nearby {
   bool has_below, has_above, was_freed;
   kiln__cpu_range below, above, freed;

@@ -1,4 +1,4 @@
-/* pending_copies.c -- the list of pending copies, in program order.
+/* pending_copies.c -- implements the list of pending copies, in program order.
  *
  * Each copy stores the number of the commit group that each of its lanes had
  * open at that time. A wait compares this number with the lane's current group

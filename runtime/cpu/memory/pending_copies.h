@@ -1,5 +1,5 @@
-/* pending_copies.h -- the asynchronous copies (cp.async) of a warp that no lane
- * has waited for yet.
+/* pending_copies.h -- declares the asynchronous copies (cp.async) of a warp
+ * that no lane has waited for yet.
  *
  * The bytes move when a lane waits, which is the latest moment that PTX allows.
  * A kernel that forgets to wait therefore reads old data, instead of working by

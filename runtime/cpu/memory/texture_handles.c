@@ -1,4 +1,4 @@
-/* texture_handles.c -- handles of texture and surface objects.
+/* texture_handles.c -- implements handles of texture and surface objects.
  *
  * The low 20 bits of a handle are an index into a table, plus 1. The other bits
  * are the number of times that the table entry was used. The handle of a

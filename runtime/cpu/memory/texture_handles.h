@@ -1,5 +1,5 @@
-/* texture_handles.h -- the table that maps the handles of texture and surface
- * objects to the objects. All functions are thread-safe. */
+/* texture_handles.h -- declares the table that maps the handles of texture and
+ * surface objects to the objects. All functions are thread-safe. */
 #ifndef KILN_CPU_TEXTURE_HANDLES_H
 #define KILN_CPU_TEXTURE_HANDLES_H
 

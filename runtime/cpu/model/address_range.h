@@ -1,5 +1,5 @@
-/* address_range.h -- the meaning of an address on the CPU device: the windows
- * of the state spaces, and the record of one allocated range.
+/* address_range.h -- defines the meaning of an address on the CPU device: the
+ * windows of the state spaces, and the record of one allocated range.
  *
  * memory/ stores the ranges. Handlers in exec/ and the checks in watch/ use
  * copies of the ranges, so that a look-up takes no lock. A copy is valid as

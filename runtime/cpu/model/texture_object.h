@@ -1,5 +1,5 @@
-/* texture_object.h -- arrays, texture objects and surface objects in the form
- * that instruction handlers read.
+/* texture_object.h -- declares arrays, texture objects and surface objects in
+ * the form that instruction handlers read.
  *
  * api/ fills these structs from the descriptors of the driver API, and
  * memory/texture_handles stores them. exec/texture_fetch.c and

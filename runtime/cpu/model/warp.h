@@ -1,5 +1,5 @@
-/* warp.h -- the parts of a running launch that an instruction handler sees: the
- * warp, its block and its grid.
+/* warp.h -- declares the parts of a running launch that an instruction handler
+ * sees: the warp, its block and its grid.
  *
  * run/ fills these structs when a grid, a block or a warp starts. Handlers in
  * exec/ read the structs and change registers, memory and lane masks. The

@@ -1,5 +1,5 @@
-/* preload.c -- a replacement of dlopen for programs under `kiln exec` that open
- * libcuda or NVRTC by an explicit path. Such programs receive the libraries in
+/* preload.c -- replaces dlopen for programs under `kiln exec` that open libcuda
+ * or NVRTC by an explicit path. Such programs receive the libraries in
  * KILN_EXEC_DIR instead.
  *
  * Every other call jumps to the real dlopen, which then sees the original

@@ -1,4 +1,4 @@
-/* clocks.c -- sparse vector clocks of blocks.
+/* clocks.c -- implements sparse vector clocks of blocks.
  *
  * A grid has up to 2^31 blocks, but each block learns the clocks of only a few
  * other blocks. A vector clock therefore stores only the blocks that it knows,

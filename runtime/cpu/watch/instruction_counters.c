@@ -1,5 +1,5 @@
-/* instruction_counters.c -- counts per instruction, summed per kernel and per
- * source line.
+/* instruction_counters.c -- counts events per instruction, and sums the counts
+ * per kernel and per source line.
  *
  * Each worker thread counts into its own arrays, with one entry per
  * instruction, so that counting needs no atomics. The arrays are summed after

@@ -23,8 +23,8 @@
  * per access, under one lock per launch.
  *
  * The check may miss races but reports no false ones. What one warp learns of
- * another block counts for the whole block of that warp, and a shadow cell
- * stores the readers of only two warps. */
+ * another block counts for the whole block of that warp. A shadow cell stores
+ * the readers of only two warps. */
 #include "watch_state.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* watch.c -- the checks and counters of one launch: creation, shadow state of
- * blocks, and the entry point of memory accesses.
+/* watch.c -- implements the checks and counters of one launch: creation, shadow
+ * state of blocks, and the entry point of memory accesses.
  *
  * The shadow state of a block is large: clocks of 32 warps, and one cell per
  * 32-bit word of shared memory. It is allocated when the first block starts and

@@ -1,5 +1,5 @@
-/* watch.h -- the checks (memory, race, initialisation, synchronisation) and the
- * counters of one launch.
+/* watch.h -- declares the checks (memory, race, initialisation,
+ * synchronisation) and the counters of one launch.
  *
  * run/ makes a watch per launch. The schedulers and memory handlers of exec/
  * report events to the watch. Afterwards, api/ collects the findings and

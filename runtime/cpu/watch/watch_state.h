@@ -1,5 +1,5 @@
-/* watch_state.h -- the state of the checks while one launch runs. Private to
- * watch/.
+/* watch_state.h -- declares the state of the checks while one launch runs.
+ * Private to watch/.
  *
  * A clock counts the synchronisations of one block, warp or lane. A stamp
  * records the clocks of the accessing lane at the time of the access. Two

@@ -1,5 +1,6 @@
-/* api_context.c -- contexts: creation, destruction, primary contexts, and the
- * check of the current context that most driver calls start with.
+/* api_context.c -- implements contexts: creation, destruction, primary
+ * contexts, and the check of the current context that most driver calls start
+ * with.
  *
  * Each thread has a stack of contexts, and the context on top is the current
  * one. A stack entry also stores the context's id. A destroyed context is

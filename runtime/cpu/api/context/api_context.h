@@ -1,5 +1,5 @@
-/* api_context.h -- creation and destruction of contexts, and the calling
- * thread's context stack. */
+/* api_context.h -- declares the creation and destruction of contexts, and the
+ * calling thread's context stack. */
 #ifndef KILN_CPU_CONTEXT_H
 #define KILN_CPU_CONTEXT_H
 

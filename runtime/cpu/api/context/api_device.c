@@ -1,5 +1,5 @@
-/* api_device.c -- the simulated devices: names, attributes, and settings of
- * primary contexts.
+/* api_device.c -- implements the simulated devices: names, attributes, and
+ * settings of primary contexts.
  *
  * Some attributes are defined by the compute capability. The other attributes
  * have the values of a mid-range GPU. */

@@ -1,5 +1,5 @@
-/* context_state.c -- functions that get or set the current context and the
- * attributes of contexts. */
+/* context_state.c -- implements the functions that get or set the current
+ * context and the attributes of contexts. */
 #include "api_context.h"
 
 /* ---- The calling thread's context stack ---------------------------------- */

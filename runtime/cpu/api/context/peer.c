@@ -1,5 +1,5 @@
-/* peer.c -- access of devices to the memory of other devices. Every pair of
- * simulated devices supports peer access; each context enables it
+/* peer.c -- implements the access of devices to the memory of other devices.
+ * Every pair of simulated devices supports peer access; each context enables it
  * separately. */
 #include "api_context.h"
 

@@ -1,4 +1,5 @@
-/* graph.c -- graphs as data: nodes, edges, copies and topological orders.
+/* graph.c -- implements graphs as data: nodes, edges, copies and topological
+ * orders.
  *
  * A graph is a list of nodes in the order of their creation. Each node has an
  * array of the nodes that it depends on. Nothing in this file runs a node. The

@@ -1,4 +1,5 @@
-/* graph.h -- graphs as data, the work of graph nodes, and stream captures.
+/* graph.h -- declares graphs as data, the work of graph nodes, and stream
+ * captures.
  *
  * machine.graph_lock guards all of this state, except what an executable graph
  * reads while it runs. */
@@ -96,7 +97,7 @@ bool kiln__cpu_node_undepend(CUgraphNode node, CUgraphNode before);
 /* Returns the graph's node with this number, or NULL if there is none. */
 CUgraphNode kiln__cpu_node_numbered(CUgraph graph, uint64_t number);
 /* Returns true if `node` is one of the `n` nodes of `of`, or if one of these
- * nodes depends on `node`, directly or through other nodes. Returns false
+ * nodes depends on `node`. The dependency may be indirect. Returns false
  * otherwise, and if there is no memory. */
 bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
                             const CUgraphNode *of, size_t n);

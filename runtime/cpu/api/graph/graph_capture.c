@@ -1,5 +1,5 @@
-/* graph_capture.c -- stream capture: the commands of a stream become nodes of a
- * graph.
+/* graph_capture.c -- implements stream capture, which turns the commands of a
+ * stream into nodes of a graph.
  *
  * Problem: while a stream captures, its commands are not run but collected. The
  * graph must order the commands as the streams would have ordered them.

@@ -1,4 +1,5 @@
-/* graph_exec.c -- executable graphs: instantiation, launch and update.
+/* graph_exec.c -- implements executable graphs: instantiation, launch and
+ * update.
  *
  * Instantiation copies the graph and computes a topological order. A launch
  * turns the current state of the copy into a list of steps, and puts the list

@@ -1,5 +1,5 @@
-/* graph_exec.h -- executable graphs, which are snapshots of graphs that streams
- * run. */
+/* graph_exec.h -- declares executable graphs, which are snapshots of graphs
+ * that streams run. */
 #ifndef KILN_CPU_GRAPH_EXEC_H
 #define KILN_CPU_GRAPH_EXEC_H
 

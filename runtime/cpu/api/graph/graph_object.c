@@ -1,5 +1,5 @@
-/* graph_object.c -- user objects, which graphs keep alive, and the memory of
- * alloc nodes.
+/* graph_object.c -- implements user objects, which graphs keep alive, and the
+ * memory of alloc nodes.
  *
  * A user object is a reference count with a destructor that the program
  * provides. Graphs and the program hold references. The holder that drops the

@@ -1,6 +1,6 @@
-/* graph_params.c -- the functions that add a node of one type, or get or set
- * its parameters. The functions pack their arguments into CUgraphNodeParams and
- * call the general functions of graph_node.c. */
+/* graph_params.c -- implements the functions that add a node of one type, or
+ * get or set its parameters. The functions pack their arguments into
+ * CUgraphNodeParams and call the general functions of graph_node.c. */
 #include "graph_exec.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* graph_parts.h -- the parts of graph nodes, and the memory and user objects
- * that graphs own. */
+/* graph_parts.h -- declares the parts of graph nodes, and the memory and user
+ * objects that graphs own. */
 #ifndef KILN_CPU_GRAPH_PARTS_H
 #define KILN_CPU_GRAPH_PARTS_H
 

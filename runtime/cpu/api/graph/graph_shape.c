@@ -1,6 +1,6 @@
-/* graph_shape.c -- the API functions for the structure of a graph: create,
- * clone and destroy graphs, list nodes, add and remove edges, and draw a
- * graph. */
+/* graph_shape.c -- implements the API functions for the structure of a graph.
+ * They create, clone and destroy graphs, list nodes, add and remove edges, and
+ * draw a graph. */
 #include "graph_parts.h"
 
 #include "../../../base/os.h"

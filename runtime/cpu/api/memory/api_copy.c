@@ -1,5 +1,5 @@
-/* api_copy.c -- the work of a copy. A copy moves a box of bytes between two
- * sides, where a side is host memory, device memory or an array.
+/* api_copy.c -- implements the work of a copy. A copy moves a box of bytes
+ * between two sides, where a side is host memory, device memory or an array.
  *
  * Every copy function of the API is converted to CUDA_MEMCPY3D. Adjacent rows
  * and slices are joined first, so that a contiguous copy is one memcpy. */

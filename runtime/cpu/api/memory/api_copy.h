@@ -1,4 +1,4 @@
-/* api_copy.h -- the function through which all copies are issued. */
+/* api_copy.h -- declares the function through which all copies are issued. */
 #ifndef KILN_CPU_COPY_H
 #define KILN_CPU_COPY_H
 

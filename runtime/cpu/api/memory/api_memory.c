@@ -1,8 +1,8 @@
-/* api_memory.c -- device memory, pitched memory and managed memory, and the
- * ledger of all allocations.
+/* api_memory.c -- implements device memory, pitched memory and managed memory,
+ * and the ledger of all allocations.
  *
  * The address map records which addresses exist. The ledger is keyed by the
- * first address of an allocation and records the data that only the API needs:
+ * first address of an allocation. It records the data that only the API needs:
  * context, flags, pool and requested size. It also counts the bytes in use of
  * each device, so that allocations fail when the simulated device has no memory
  * left. */

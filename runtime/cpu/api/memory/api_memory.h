@@ -1,5 +1,5 @@
-/* api_memory.h -- the ledger of all allocations, and access to the bytes of an
- * allocation. */
+/* api_memory.h -- declares the ledger of all allocations, and access to the
+ * bytes of an allocation. */
 #ifndef KILN_CPU_API_MEMORY_H
 #define KILN_CPU_API_MEMORY_H
 

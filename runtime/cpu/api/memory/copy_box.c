@@ -1,5 +1,5 @@
-/* copy_box.c -- the functions for copies in two and three dimensions, and for
- * copies to and from arrays. */
+/* copy_box.c -- implements copies in two and three dimensions, and copies to
+ * and from arrays. */
 #include "../context/api_context.h"
 #include "api_copy.h"
 

@@ -1,4 +1,4 @@
-/* copy_linear.c -- the functions for copies of contiguous bytes. */
+/* copy_linear.c -- implements copies of contiguous bytes. */
 #include "../context/api_context.h"
 #include "api_copy.h"
 

@@ -1,5 +1,5 @@
-/* fill.c -- cuMemset with values of 8, 16 and 32 bits, in one and two
- * dimensions. */
+/* fill.c -- implements cuMemset with values of 8, 16 and 32 bits, in one and
+ * two dimensions. */
 #include "../context/api_context.h"
 #include "api_memory.h"
 

@@ -1,5 +1,5 @@
-/* memory_host.c -- pinned host memory. Its device address equals its host
- * address. */
+/* memory_host.c -- implements pinned host memory. The device address of this
+ * memory equals the host address. */
 #include "../context/api_context.h"
 #include "api_memory.h"
 

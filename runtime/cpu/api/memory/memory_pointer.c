@@ -1,5 +1,5 @@
-/* memory_pointer.c -- attributes of addresses, advice and prefetches. Advice
- * and prefetches are checked but have no effect. */
+/* memory_pointer.c -- implements attributes of addresses, advice and
+ * prefetches. Advice and prefetches are checked but have no effect. */
 #include "../context/api_context.h"
 #include "api_memory.h"
 

@@ -1,4 +1,5 @@
-/* memory_pool.c -- stream-ordered allocation: cuMemAllocAsync and memory pools.
+/* memory_pool.c -- implements stream-ordered allocation: cuMemAllocAsync and
+ * memory pools.
  *
  * An allocation receives its address when the program calls, and is freed when
  * the stream reaches the free. A GPU's pool keeps freed memory reserved for

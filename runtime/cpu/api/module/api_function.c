@@ -1,4 +1,5 @@
-/* api_function.c -- attributes and parameters of kernels. */
+/* api_function.c -- implements the functions for attributes and parameters of
+ * kernels. */
 #include "api_module.h"
 
 /* Estimates the number of registers per thread that ptxas would allocate. The

@@ -1,5 +1,5 @@
-/* api_launch.c -- kernel launches: checks a launch, copies its arguments, and
- * enqueues the launch as work.
+/* api_launch.c -- implements kernel launches. It checks a launch, copies its
+ * arguments, and enqueues the launch as work.
  *
  * The shape and the arguments are checked and copied during the program's call,
  * so that the program may change or free them at once. The work holds a

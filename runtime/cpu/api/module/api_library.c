@@ -1,5 +1,5 @@
-/* api_library.c -- libraries and their kernels. A library belongs to no
- * context. It is loaded into a context when one of the library's kernels is
+/* api_library.c -- implements libraries and their kernels. A library belongs to
+ * no context. It is loaded into a context when one of the library's kernels is
  * first used in that context. */
 #include "api_module.h"
 

@@ -1,4 +1,5 @@
-/* api_link.c -- the link API, which combines PTX sources into one image.
+/* api_link.c -- implements the link API, which combines PTX sources into one
+ * image.
  *
  * Each input is parsed when it is added, so that messages contain the input's
  * name. cuLinkComplete links the inputs once to report unresolved symbols. The

@@ -1,9 +1,9 @@
-/* api_module.c -- modules: PTX that is loaded into a context, with memory for
- * its variables.
+/* api_module.c -- implements modules. A module is PTX that is loaded into a
+ * context, with memory for its variables.
  *
- * Loading consists of these steps: parse and link the PTX sources, allocate
- * memory for each variable, write the initial values and the addresses in them,
- * list the kernels, and bind the program to the handlers of the instruction
+ * Loading parses and links the PTX sources, and allocates memory for each
+ * variable. It then writes the initial values and the addresses in them. Last,
+ * it lists the kernels and binds the program to the handlers of the instruction
  * set. Launches in flight hold references to the module. Unloading therefore
  * takes effect when the last launch is done. */
 #include "api_module.h"

@@ -1,5 +1,5 @@
-/* api_module.h -- images, modules, functions and JIT options, which modules,
- * libraries, links and launches share. */
+/* api_module.h -- declares images, modules, functions and JIT options, which
+ * modules, libraries, links and launches share. */
 #ifndef KILN_CPU_MODULE_H
 #define KILN_CPU_MODULE_H
 
@@ -23,12 +23,14 @@ typedef struct kiln__cpu_image {
 /* newest supported .version, where 90 means PTX 9.0 */
 enum { KILN__PTX_VERSION = 90 };
 
-/* Recognises `bytes` as PTX source, a fat binary, the wrapper of a fat binary,
- * or a linked image, and stores copies of the PTX sources. From a fat binary it
- * takes the best PTX for `arch`, which is 10 * major + minor. A `size` of 0
- * means that the size is unknown, as for cuModuleLoadData. Then the lengths in
- * the format's own headers are trusted. Messages are appended to `log`. On
- * failure `out` is empty; otherwise the caller frees it.
+/* Recognises the format of `bytes` and stores copies of the PTX sources. The
+ * formats are PTX source, a fat binary, the wrapper of a fat binary, and a
+ * linked image. From a fat binary it takes the best PTX for `arch`, which is 10
+ * * major + minor.
+ *
+ * A `size` of 0 means that the size is unknown, as for cuModuleLoadData. Then
+ * the lengths in the format's own headers are trusted. Messages are appended to
+ * `log`. On failure `out` is empty; otherwise the caller frees it.
  *
  * Returns CUDA_SUCCESS, CUDA_ERROR_INVALID_IMAGE (unknown or damaged format),
  * CUDA_ERROR_NO_BINARY_FOR_GPU (only machine code, or only PTX for later
@@ -130,8 +132,8 @@ uint32_t kiln__cpu_module_global(const kiln__cpu_program *program,
  * `context`. */
 CUresult kiln__cpu_function_of(CUfunction handle, CUcontext context,
                                CUfunction *out);
-/* Stores the function of a CUkernel in `context`. Loads the kernel's library
- * there first if necessary. Defined in library.c. */
+/* Stores the function of a CUkernel in `context`. If the kernel's library is
+ * not yet loaded there, loads the library first. Defined in api_library.c. */
 CUresult kiln__cpu_kernel_function(CUfunction handle, CUcontext context,
                                    CUfunction *out);
 

@@ -1,5 +1,5 @@
-/* jit_log.c -- the JIT options of the driver: the program's buffers for log
- * messages. */
+/* jit_log.c -- implements the JIT options for log messages, which name buffers
+ * of the program. */
 #include "api_module.h"
 
 #include "../../../base/os.h"

@@ -1,5 +1,5 @@
-/* api_event.c -- events. An event holds the mark of its last record. A wait for
- * the event is a dependency on that mark. */
+/* api_event.c -- implements events. An event holds the mark of its last record.
+ * A wait for the event is a dependency on that mark. */
 #include "../context/api_context.h"
 #include "../graph/graph.h"
 

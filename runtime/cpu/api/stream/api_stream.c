@@ -1,6 +1,6 @@
-/* api_stream.c -- the stream functions of the API: handles, work, creation and
- * destruction, waiting, and attributes. The work that these functions enqueue
- * is run by queue.c. */
+/* api_stream.c -- implements the stream functions of the API: handles, work,
+ * creation and destruction, waiting, and attributes. The work that these
+ * functions enqueue is run by queue.c. */
 #include "../context/api_context.h"
 #include "../graph/graph.h"
 

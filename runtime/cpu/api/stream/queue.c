@@ -1,5 +1,5 @@
-/* queue.c -- streams as queues of marks. A host thread per stream runs the
- * marks.
+/* queue.c -- implements streams as queues of marks. A host thread per stream
+ * runs the marks.
  *
  * Problem: each stream runs its work in order, and streams run concurrently
  * with each other. Event waits and the legacy stream restrict this. The legacy

@@ -1,6 +1,6 @@
-/* stream_host.c -- host functions that streams run, and the memory operations
- * of streams. A memory operation writes a value to memory, or waits until the
- * value in memory meets a condition. */
+/* stream_host.c -- implements host functions that streams run, and the memory
+ * operations of streams. A memory operation writes a value to memory, or waits
+ * until the value in memory meets a condition. */
 #include "../context/api_context.h"
 #include "../memory/api_memory.h"
 

@@ -1,5 +1,5 @@
-/* stream_per_thread.c -- the _ptsz and _ptds forms of functions. In these
- * forms, stream NULL means the calling thread's own default stream.
+/* stream_per_thread.c -- implements the _ptsz and _ptds forms of functions. In
+ * these forms, stream NULL means the calling thread's own default stream.
  *
  * Each form raises the thread's counter, calls the ordinary function, and
  * lowers the counter again. kiln__cpu_stream_of() reads the counter when the

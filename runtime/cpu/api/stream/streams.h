@@ -1,5 +1,5 @@
-/* streams.h -- threads, marks, streams and events, which contexts, streams and
- * graphs share. stream/queue.c explains how streams run. */
+/* streams.h -- declares threads, marks, streams and events, which contexts,
+ * streams and graphs share. */
 #ifndef KILN_CPU_STREAMS_H
 #define KILN_CPU_STREAMS_H
 

@@ -1,4 +1,4 @@
-/* api_texture.c -- texture and surface objects.
+/* api_texture.c -- implements texture and surface objects.
  *
  * The creation of an object converts the descriptors of the API into the form
  * that the handlers of texture instructions read. The result is stored in a

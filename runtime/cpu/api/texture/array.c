@@ -1,6 +1,6 @@
-/* array.c -- CUDA arrays and mipmapped arrays, which hold texels in memory
- * without a device address. A mipmapped array is a list of arrays, one per
- * mipmap level. */
+/* array.c -- implements CUDA arrays and mipmapped arrays, which hold texels in
+ * memory without a device address. A mipmapped array is a list of arrays, one
+ * per mipmap level. */
 #include "texels.h"
 
 #include <string.h>

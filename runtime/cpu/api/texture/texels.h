@@ -1,4 +1,4 @@
-/* texels.h -- declarations that arrays, textures, surfaces and texture
+/* texels.h -- contains declarations that arrays, textures, surfaces and texture
  * references share. */
 #ifndef KILN_CPU_TEXELS_H
 #define KILN_CPU_TEXELS_H

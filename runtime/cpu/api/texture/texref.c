@@ -1,5 +1,5 @@
-/* texref.c -- texture and surface references, the interface that preceded
- * texture and surface objects.
+/* texref.c -- implements texture and surface references, the interface that
+ * preceded texture and surface objects.
  *
  * A reference is a named variable of a module. Binding makes a texture or
  * surface object from the settings of the reference. The handle of the object
