@@ -124,7 +124,7 @@ static bool ptx_runs(int code, char suffix, int gpu, bool gpu_alone)
   return code <= gpu;
 }
 
-/* ---- What NVRTC and the driver allow ---------------------------------------- */
+/* ---- Capabilities that NVRTC and the driver support ---------------------- */
 
 static bool suffix_exists(const kiln_ladder_query *q)
 {
@@ -217,7 +217,7 @@ static int best_listed(const climb *c, bool ptx)
   return best;
 }
 
-/* ---- The rungs: each returns true if it is chosen ------------------------------------------------ */
+/* ---- The rungs: each function returns true if its rung is chosen --------- */
 
 static bool choose(climb *c, kiln_rung rung, int cc, bool ptx)
 {

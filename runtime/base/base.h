@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 
-/* ---- Errors: one status, one clean-up label ------------------------------ */
+/* ---- Errors: each function has one status and one clean-up label --------- */
 
 /* For functions with `kiln_status st = KILN_OK;` and a label `done`: evaluates
  * the expression and goes to `done` if the result is a failure. No other macro
@@ -66,7 +66,7 @@ void kiln__error_hint(const char *format, ...) KILN_PRINTF(1, 2);
 void kiln__error_get(kiln_error *out);
 void kiln__error_set(const kiln_error *record);
 
-/* ---- Memory: always the caller's allocator ------------------------------- */
+/* ---- Memory: all allocations use the caller's allocator ------------------ */
 
 /* Sets malloc, realloc and free as the allocator if the caller gave no
  * allocator. */
@@ -139,7 +139,7 @@ typedef struct kiln__log {
 void kiln__logf(const kiln__log *log, kiln_log_level level, const char *format,
                 ...) KILN_PRINTF(3, 4);
 
-/* ---- Trail: every place that discovery looked at --------------------------- */
+/* ---- Trail: every path that the library search examined ------------------ */
 
 typedef struct kiln__trail kiln__trail;
 

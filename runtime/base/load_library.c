@@ -26,7 +26,7 @@ enum { CACHE_MACHINE = 0x0a00 };
 enum { CACHE_MACHINE = 0x0300 };
 #endif
 
-/* ---- Whole files ----------------------------------------------------------- */
+/* ---- Check for truncated files ------------------------------------------- */
 
 /* Returns the file offset of the end of the last segment, or 0 if the file is
  * not a 64-bit ELF file. In the latter case dlopen() itself reports the error.
@@ -215,7 +215,7 @@ bool kiln__loader_cache_each(const kiln_allocator *a, const char *cache,
   return stopped;
 }
 
-/* ---- Both ---------------------------------------------------------------------- */
+/* ---- Search of folders and cache ----------------------------------------- */
 
 typedef struct visit {
   kiln__library_fn fn;

@@ -271,7 +271,7 @@ kiln_status kiln__fork_check(const kiln__fork_guard *guard)
                     "runtime, and CUDA does not work across fork");
 }
 
-/* ---- A mutex across fork ------------------------------------------------------ */
+/* ---- A mutex that detects a fork ----------------------------------------- */
 
 /* A thread executes only a few instructions between taking the mutex and
  * recording the holder. If the mutex stays locked for this long and no thread

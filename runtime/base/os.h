@@ -57,7 +57,7 @@ kiln_status kiln__read_file(kiln__buf *out, const char *path, size_t limit);
 kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
                                mode_t mode);
 
-/* ---- Folders that only this user writes to (trusted_folder.c) -------------- */
+/* ---- Folders that only this user can write to (trusted_folder.c) --------- */
 
 /* Opens a folder and returns its file descriptor, or returns -1 and sets errno.
  * ENOENT means that the folder does not exist or could not be created. EPERM

@@ -234,7 +234,7 @@ static void unlist(kiln__cache *cache, kiln__flight *flight)
   *at = flight->next;
 }
 
-/* ---- Without the lock ----------------------------------------------------------- */
+/* ---- Functions called without the cache's lock --------------------------- */
 
 static void drop_flight(kiln__cache *cache, kiln__flight *flight)
 {

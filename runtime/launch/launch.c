@@ -197,7 +197,7 @@ static kiln_status fail_launch(const kiln_kernel *k, const shape *s,
   return st;
 }
 
-/* ---- Cooperative, clusters, overlap, timeline ----------------------------- */
+/* ---- Cooperative launches, clusters, overlap, timelines ------------------ */
 
 static kiln_status check_cluster(const kiln_kernel *k, const shape *s,
                                  const kiln_dim3 *cluster)

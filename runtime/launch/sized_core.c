@@ -111,7 +111,7 @@ TAKES(kiln_texture_of_memory, kiln_texture_desc, border, desc,
        const kiln_texture_desc *desc, size_t size),
       (out, device, p, texel, channels, width, height, pitch, in), NO_OUT)
 
-/* ---- Both ways --------------------------------------------------------------- */
+/* ---- Functions that read and write structs ------------------------------- */
 
 static const kiln__sized traits_type =
     KILN__SIZED_TYPE(kiln_traits, smem_alloc_unit);
@@ -176,7 +176,7 @@ int kiln_occupancy_best_block_sized(const kiln_traits *traits, int regs,
   return kiln_occupancy_best_block(in, regs, smem, max_block);
 }
 
-/* ---- Arrays of structs: the caller's size is the distance of two elements ----- */
+/* ---- Arrays of structs: the caller's struct size is the stride of the array ---- */
 
 kiln_status kiln_runtime_nvrtc_sized(kiln_runtime *rt, kiln_nvrtc_info *out,
                                      size_t capacity, size_t *n, size_t size)

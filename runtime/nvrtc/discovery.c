@@ -236,7 +236,7 @@ static void look_in(kiln__search *s, const char *how, const char *folder)
     step(s, how, folder, "no libnvrtc in it");
 }
 
-/* ---- Groups of places ---------------------------------------------------------------- */
+/* ---- Search locations ---------------------------------------------------- */
 
 typedef void place_fn(kiln__search *s, const char *how, const char *path);
 
@@ -375,7 +375,7 @@ static void look_at_variable(kiln__search *s, const char *variable,
     step(s, how, value, "not an absolute path");
 }
 
-/* ---- What the system's loader would find ---------------------------------------------- */
+/* ---- Libraries that the system's loader finds ---------------------------- */
 
 static bool take_cached(void *user, const char *path)
 {
@@ -486,7 +486,7 @@ void kiln__search_free(kiln__search *s)
   kiln__buf_free(&s->lines);
 }
 
-/* ---- The whole search ----------------------------------------------------------------------- */
+/* ---- The complete search ------------------------------------------------- */
 
 static void look_at_given(kiln__search *s)
 {

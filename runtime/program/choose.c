@@ -154,7 +154,7 @@ kiln_status kiln__image_refuse(kiln_runtime *rt,
       ladder->reason[KILN_RUNG_PACK]);
 }
 
-/* ---- For a target, without a GPU ---------------------------------------------------- */
+/* ---- Compiling for a target without a GPU -------------------------------- */
 
 bool kiln__nvrtc_makes(const kiln__nvrtc_id *id, const kiln_target *target)
 {

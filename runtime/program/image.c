@@ -144,7 +144,7 @@ kiln_status kiln__image_check_spill(const kiln_image *image, const char *name)
                     image->spill, kiln_target_text(&image->target, target));
 }
 
-/* ---- Views ----------------------------------------------------------------------- */
+/* ---- Sections of the image ----------------------------------------------- */
 
 static const void *section(const kiln_image *image, kiln__section which,
                            size_t *size)

@@ -327,7 +327,7 @@ static kiln_status try_in(scan *s, const char *dir)
   return try_file(s);
 }
 
-/* ---- The walk --------------------------------------------------------------------- */
+/* ---- Following the includes ---------------------------------------------- */
 
 /* Handles an include that is neither a header of the caller or of Kiln nor a
  * file. */

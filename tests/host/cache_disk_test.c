@@ -849,7 +849,7 @@ START_TEST(shrink_and_wipe)
 }
 END_TEST
 
-/* ---- Everything that can fail, in turn ------------------------------------ */
+/* ---- Every operation fails in turn --------------------------------------- */
 
 START_TEST(memory_fails_in_turn)
 {

@@ -159,7 +159,7 @@ START_TEST(a_child_may_start_afresh)
 }
 END_TEST
 
-/* ---- Ends -------------------------------------------------------------------- */
+/* ---- Process exit -------------------------------------------------------- */
 
 /* If exit() is called while objects exist and compiles are running, the process
  * ends normally. */
@@ -560,7 +560,7 @@ START_TEST(a_thousand_runtimes)
 }
 END_TEST
 
-/* ---- What is loaded does not need its cache -------------------------------------------- */
+/* ---- Loaded modules do not depend on the cache --------------------------- */
 
 START_TEST(a_module_survives_its_cache)
 {

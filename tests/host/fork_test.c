@@ -240,7 +240,7 @@ START_TEST(what_needs_no_driver_still_answers)
 }
 END_TEST
 
-/* ---- A runtime that never touched the driver ----------------------------------- */
+/* ---- A runtime that never called the driver ------------------------------ */
 
 static void use_untouched(void)
 {

@@ -338,7 +338,7 @@ START_TEST(rungs_have_names)
 }
 END_TEST
 
-/* ---- What must hold for every question ------------------------------------- */
+/* ---- Invariants of every query ------------------------------------------- */
 
 static const int drivers[] = {0,     11020, 11080, 12000, 12020,
                               12080, 12090, 13000, 13010, 14000};

@@ -76,7 +76,7 @@ START_TEST(grids_in_two_and_three_dimensions)
 }
 END_TEST
 
-/* ---- What arrives ---------------------------------------------------------------- */
+/* ---- Arguments that reach the driver ------------------------------------- */
 
 START_TEST(arguments_and_shape_arrive)
 {

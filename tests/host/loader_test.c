@@ -258,7 +258,7 @@ START_TEST(trail_lists_every_place)
 }
 END_TEST
 
-/* ---- Through the loader's own search: needs a process of its own ----------- */
+/* ---- Search by the system's loader, in a separate process ---------------- */
 
 static int child(void)
 {
