@@ -40,11 +40,11 @@ enum {
 
 typedef struct climb {
   const kiln_ladder_query *q;
-  const int *archs; /* architectures that NVRTC supports */
+  const int *archs; /* compute capabilities that NVRTC supports */
   size_t n;
   bool tegra;
   kiln_ladder_result *out;
-  /* versions as strings for messages */
+  /* version numbers formatted for messages */
   char gpu[24], nvrtc[16], driver[16], link[16];
 } climb;
 
@@ -62,7 +62,7 @@ const char *kiln_rung_name(kiln_rung rung)
   return "?";
 }
 
-/* Formats a version: 12090 becomes "12.9". */
+/* Formats a version number: 12090 becomes "12.9". */
 static void version_text(char buf[16], int version)
 {
   kiln__format(buf, 16, "%d.%d", version / 1000, version % 1000 / 10);
@@ -208,7 +208,7 @@ static int best_listed(const climb *c, bool ptx)
     const bool fits = ptx ? ptx_runs(code, c->q->suffix, c->q->cc, c->tegra)
                           : binary_runs(code, c->q->suffix, c->q->cc, c->tegra);
 
-    /* Only later capabilities have this suffix. */
+    /* Compute capabilities before FIRST_F have no suffix f. */
     if (c->q->suffix == 'f' && code < FIRST_F)
       continue;
     if (fits && code > best && code >= 10)
@@ -465,7 +465,7 @@ static void hint_driver(climb *c)
            c->nvrtc, c->nvrtc, major, c->driver);
 }
 
-/* Returns true if another version of NVRTC would help. */
+/* Returns true if a different NVRTC version could make code for the GPU. */
 static bool wrong_version(const kiln_ladder_query *q, int first, int last)
 {
   return q->nvrtc_version < first || q->nvrtc_version < suffix_since(q) ||

@@ -3,7 +3,8 @@
  * `doctor --what-if` and for hints. */
 #include "arch.h"
 
-/* NVRTC 11.2 to 11.4 on x86-64; 11.5 added 8.7. */
+/* Compute capabilities that NVRTC 11.2 to 11.4 support on x86-64. NVRTC 11.5
+ * added 8.7. */
 static const int archs_11_2[] = {35, 37, 50, 52, 53, 60, 61,
                                  62, 70, 72, 75, 80, 86};
 static const int archs_11_5[] = {35, 37, 50, 52, 53, 60, 61,
@@ -25,7 +26,7 @@ static const int archs_13_0[] = {75, 80,  86,  87,  88,  89,
  * its major version uses the list of that row, since no release removed a
  * capability within a major version. */
 static const struct known {
-  int first, end; /* the row covers versions v with first <= v < end */
+  int first, end; /* the row covers NVRTC versions v with first <= v < end */
   const int *archs;
   size_t n;
 } table[] = {

@@ -4,7 +4,7 @@
 
 enum { KIB = 1024, WARP = 32 };
 
-/* A row of traits.def, in the units of that file. */
+/* One row of traits.def, in the units of that file. */
 typedef struct row {
   int cc;
   const char *family;

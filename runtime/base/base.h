@@ -54,7 +54,8 @@ kiln_status kiln__fail_memory(const char *what);
 #define kiln__fail_memory(what) (kiln__fail_memory(what), KILN_ENOMEM)
 #endif
 
-/* Attaches a log to the error record that was just written. */
+/* Attaches a log, such as the compiler's output, to the error record that was
+ * just written. */
 void kiln__error_log(const char *text, size_t size);
 
 /* Sets the hint of the error record that was just written. */
@@ -76,7 +77,7 @@ void *kiln__calloc(const kiln_allocator *a, size_t n, size_t size);
 void *kiln__resize(const kiln_allocator *a, void *p, size_t size);
 void kiln__free(const kiln_allocator *a, void *p);
 char *kiln__strdup(const kiln_allocator *a,
-                   const char *text); /* NULL gives NULL */
+                   const char *text); /* returns NULL if `text` is NULL */
 char *kiln__strndup(const kiln_allocator *a, const char *text, size_t n);
 
 /* ---- Text ----------------------------------------------------------------- */
@@ -105,7 +106,7 @@ void kiln__format_double(char buf[32], double value);
  * always ends in a NUL byte, which `size` does not count. */
 typedef struct kiln__buf {
   const kiln_allocator *alloc;
-  char *data; /* NULL until the first append */
+  char *data; /* the content; NULL until the first append */
   size_t size, capacity;
   bool failed;
 } kiln__buf;
@@ -126,7 +127,7 @@ kiln_status kiln__buf_status(const kiln__buf *b, const char *what);
 
 /* ---- Log ------------------------------------------------------------------- */
 
-/* The caller's log callback. Nothing is logged if `fn` is NULL. */
+/* The caller's log callback. Messages are discarded if `fn` is NULL. */
 typedef struct kiln__log {
   kiln_log_fn fn;
   void *user;
@@ -143,13 +144,13 @@ void kiln__logf(const kiln__log *log, kiln_log_level level, const char *format,
 
 typedef struct kiln__trail kiln__trail;
 
-/* NULL if memory ran out */
+/* Creates an empty trail. Returns NULL if memory ran out. */
 kiln__trail *kiln__trail_create(const kiln_allocator *a);
 void kiln__trail_free(kiln__trail *trail);
-/* Records one step of a library search: `what` was looked for, `how` and
- * `where`. A `reason` of NULL means that the library was found and is used. If
- * memory runs out, the step is dropped, since the trail only informs users. A
- * NULL trail is allowed. Thread-safe. */
+/* Records one step of a library search. `what` names the library, `how` the
+ * method of the search, and `where` the path. A `reason` of NULL means that the
+ * library was found and is used. If memory runs out, the step is dropped, since
+ * the trail only informs users. A NULL trail is allowed. Thread-safe. */
 void kiln__trail_add(kiln__trail *trail, const char *what, const char *how,
                      const char *where, const char *reason);
 /* Calls `fn` for each step of the trail, in order. No lock is held during the

@@ -151,7 +151,7 @@ void kiln__error_log(const char *text, size_t size)
 {
   const size_t limit = sizeof record.log;
 
-  /* `text` may point into the record. */
+  /* `text` may point into the record itself, so memmove() is used. */
   if (size < limit) {
     memmove(record.log, text, size);
     record.log[size] = '\0';

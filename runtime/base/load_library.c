@@ -47,7 +47,8 @@ static uint64_t segments_end(int fd, uint64_t size)
     Elf64_Phdr segment;
 
     if (at > size || !kiln__pread_all(fs, fd, &segment, sizeof segment, at))
-      return at + sizeof segment; /* the file ends within the program headers */
+      /* the file is truncated within its program headers */
+      return at + sizeof segment;
     if (segment.p_type == PT_LOAD && segment.p_filesz <= UINT64_MAX / 2 &&
         segment.p_offset <= UINT64_MAX / 2 &&
         segment.p_offset + segment.p_filesz > end)
@@ -150,14 +151,14 @@ kiln_status kiln__loader_folders(kiln__buf *out, void *library, bool *relative)
 
 /* Layout of /etc/ld.so.cache since glibc 2.2; see ldconfig(8). */
 typedef struct cache_head {
-  char magic[20]; /* "glibc-ld.so.cache1.1" without a NUL */
+  char magic[20]; /* the string "glibc-ld.so.cache1.1" without its NUL */
   uint32_t n, strings;
   uint32_t unused[5];
 } cache_head;
 
 typedef struct cache_row {
   int32_t flags;
-  uint32_t key, value; /* offsets of strings from the header */
+  uint32_t key, value; /* byte offsets of strings from the header */
   uint32_t os;
   uint64_t hwcap;
 } cache_row;
@@ -254,7 +255,7 @@ bool kiln__library_each(const kiln_allocator *a, const char *soname,
   kiln__buf_free(&folders);
   if (stopped)
     return true;
-  kiln__error_get(&record); /* a missing cache file is not a failure */
+  kiln__error_get(&record); /* a missing loader cache is not a failure */
   stopped = kiln__loader_cache_each(a, "/etc/ld.so.cache", soname, visit_cached,
                                     &v, NULL);
   if (!stopped)

@@ -172,7 +172,7 @@ kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
   if (fsync(fd) != 0)
     KILN_TRY(kiln__fail_os(errno, "fsync", temporary));
   failed = close(fd) != 0;
-  fd = -1; /* the descriptor is closed even if close() fails */
+  fd = -1; /* close() releases the descriptor even if it fails */
   if (failed)
     KILN_TRY(kiln__fail_os(errno, "close", temporary));
   if (rename(temporary, path) != 0)
@@ -242,7 +242,8 @@ void kiln__fork_guard_init(kiln__fork_guard *guard)
   if (page == MAP_FAILED)
     return;
   if (madvise(page, size, MADV_WIPEONFORK) != 0) {
-    munmap(page, size); /* kernels older than 4.14: use getpid() instead */
+    /* kernels older than 4.14 lack MADV_WIPEONFORK: use getpid() instead */
+    munmap(page, size);
     return;
   }
   guard->page = page;

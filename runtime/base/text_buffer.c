@@ -104,7 +104,8 @@ void kiln__format_double(char buf[32], double value)
   }
   for (int digits = 1; digits <= 17; digits++) {
     snprintf(buf, 32, "%.*g", digits, value);
-    /* strtod() uses the same locale as snprintf(). */
+    /* strtod() uses the same locale as snprintf(), so it reads the number back
+     * correctly. */
     if (strtod(buf, NULL) == value)
       break;
   }

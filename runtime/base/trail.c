@@ -7,7 +7,8 @@
 
 typedef struct step {
   struct step *next;
-  kiln_trail_step view; /* the strings of `view` point into `text` */
+  /* the public form of the step; its strings point into `text` */
+  kiln_trail_step view;
   char text[];
 } step;
 

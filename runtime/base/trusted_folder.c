@@ -141,7 +141,8 @@ static void explain(const kiln__fs *fs, const char *path, char why[256],
                  kiln__errno_text(code, text, sizeof text));
 }
 
-/* Returns 0, or EPERM with the reason in `why`. */
+/* Checks the owner and the permissions of a folder. Returns 0, or EPERM with
+ * the reason in `why`. */
 static int check_dir(const struct stat *info, char why[256])
 {
   char unused[256];

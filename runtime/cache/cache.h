@@ -21,8 +21,8 @@
  * source, headers, defines, options, names. Local fields describe the compiler
  * and the target. Packs compare only the portable fields. */
 typedef struct kiln__key {
-  kiln__buf text;     /* all fields of the key */
-  kiln__buf portable; /* portable fields only */
+  kiln__buf text;     /* text of all fields of the key */
+  kiln__buf portable; /* text of the portable fields only */
   /* XXH3-128 hash of text in hexadecimal; set by kiln__key_seal() */
   char hash[33];
   char portable_hash[33];
@@ -38,7 +38,7 @@ kiln_status kiln__key_seal(kiln__key *key);
 /* Iterates over the fields of a key's text. Start with *at = 0. Returns false
  * at the end of the text or if the text is malformed. */
 typedef struct kiln__field {
-  const char *name, *value; /* both without a NUL terminator */
+  const char *name, *value; /* pointers to text that is not NUL-terminated */
   size_t name_size, size;
   bool portable;
 } kiln__field;
@@ -50,7 +50,7 @@ bool kiln__key_next(const char *text, size_t size, size_t *at,
 typedef enum kiln__section {
   KILN__PTX = 0,
   KILN__CUBIN,
-  KILN__NAMES,  /* lowered names of the name expressions */
+  KILN__NAMES,  /* lowered (mangled) names of the name expressions */
   KILN__LOG,    /* log of the compiler */
   KILN__REPORT, /* resource usage of the kernels */
   KILN__META,   /* compile time, NVRTC version and target */
@@ -65,7 +65,7 @@ typedef struct kiln__slice {
 
 /* The parsed META section of an entry. */
 typedef struct kiln__meta {
-  kiln_target target;    /* target of the image */
+  kiln_target target;    /* target for which the image was compiled */
   int nvrtc;             /* compiler version, 13000 = 13.0 */
   uint64_t microseconds; /* compile time in microseconds */
 } kiln__meta;
@@ -82,9 +82,9 @@ typedef struct kiln__entry kiln__entry;
 kiln__entry *kiln__entry_create(const kiln_allocator *a, const kiln__key *key,
                                 const kiln__slice sections[KILN__SECTIONS]);
 kiln__entry *kiln__entry_ref(kiln__entry *entry);
-void kiln__entry_unref(kiln__entry *entry); /* NULL is allowed */
+void kiln__entry_unref(kiln__entry *entry); /* `entry` may be NULL */
 kiln__slice kiln__entry_get(const kiln__entry *entry, kiln__section section);
-/* the full text of the key */
+/* returns the full text of the key */
 kiln__slice kiln__entry_key(const kiln__entry *entry);
 const char *kiln__entry_hash(const kiln__entry *entry);
 
@@ -98,7 +98,8 @@ typedef struct kiln__cache_config {
   const kiln__fs *fs; /* file operations; NULL means the real system calls */
   const char *dir;    /* cache folder; NULL means no disk tier */
   uint64_t cap_bytes; /* capacity of the disk tier in bytes; 0 means 256 MiB */
-  unsigned wait_ms;   /* maximum wait for another process in milliseconds */
+  /* maximum time to wait for a compile in another process, in milliseconds */
+  unsigned wait_ms;
   /* capacity of the memory tier in bytes; 0 means 64 MiB */
   size_t memory_bytes;
   const char *const *packs;
@@ -116,10 +117,13 @@ typedef kiln_status (*kiln__make_fn)(void *user, kiln__entry **out);
 
 typedef struct kiln__fetch {
   const kiln__key *key;
-  kiln_target target; /* packs serve only an image for exactly this target */
-  bool refresh;       /* ignore existing entries and replace them */
-  bool private_only;  /* make the entry without using any tier */
-  /* return KILN_ENOTFOUND, without a record, instead of making the entry */
+  /* target of the request: packs serve only an image for exactly this target */
+  kiln_target target;
+  bool refresh; /* true: ignore existing cache entries and replace them */
+  /* true: make the entry without using any tier of the cache */
+  bool private_only;
+  /* true: after a miss, return KILN_ENOTFOUND without an error record instead
+   * of making the entry */
   bool lookup_only;
   kiln__make_fn make;
   void *user;
@@ -160,7 +164,7 @@ void kiln__cache_reject(kiln__cache *cache, kiln__entry *entry);
  * Touches no file. */
 const char *kiln__cache_dir(const kiln__cache *cache);
 
-/* Implement the public functions of <kiln/cache.h>. */
+/* These functions implement the public functions of <kiln/cache.h>. */
 void kiln__cache_stats_get(kiln__cache *cache, kiln_cache_stats *out);
 void kiln__cache_info_get(kiln__cache *cache, kiln_cache_info *out);
 /* Programs and targets are read from the key fields "program" and "target". */

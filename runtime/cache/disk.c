@@ -192,7 +192,7 @@ bool kiln__disk_unlink(kiln__cache *cache, int dir, const char *name,
   if (fs->fstatat(fs->user, dir, name, &now) != 0 ||
       now.st_ino != info->st_ino || now.st_dev != info->st_dev ||
       now.st_size != info->st_size) {
-    errno = ENOENT; /* another process has replaced the file meanwhile */
+    errno = ENOENT; /* another process has replaced the entry file meanwhile */
     return false;
   }
   return fs->unlinkat(fs->user, dir, name) == 0;

@@ -28,7 +28,8 @@ enum { FIRST_PAUSE_NS = 1000000, LONGEST_PAUSE_NS = 20000000 };
 
 struct kiln__flight {
   kiln__flight *next;
-  /* owned by the leader; valid while the flight is listed */
+  /* the key is owned by the leader thread and valid while the flight is listed
+   */
   const kiln__key *key;
   pthread_t leader;
   pthread_cond_t landed;
@@ -69,7 +70,7 @@ kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
 
 /* ---- Between processes ---------------------------------------------------- */
 
-/* The lock of a key between processes. */
+/* A file lock that represents a cache key between processes. */
 typedef struct turn {
   int fd; /* descriptor of the lock file; -1 means to continue without a lock */
   off_t at;
@@ -85,7 +86,8 @@ static off_t lock_offset(const kiln__key *key)
 
     at = at << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
   }
-  return (off_t)(at | (uint64_t)1 << 61); /* never equal to KILN__EVICT_LOCK */
+  /* the byte offset never equals KILN__EVICT_LOCK */
+  return (off_t)(at | (uint64_t)1 << 61);
 }
 
 static void open_turn(kiln__cache *cache, const kiln__key *key, turn *t)
@@ -301,9 +303,9 @@ static kiln__flight *new_flight(kiln__cache *cache, const kiln__key *key)
 }
 
 typedef enum course {
-  LANDED, /* *out is the entry */
-  LEAD,   /* this thread leads; `mine` is listed */
-  FOLLOW, /* *flight has finished, with an entry or a failure */
+  LANDED, /* the flight has ended; *out is the entry */
+  LEAD,   /* this thread leads a new flight; `mine` is in the list */
+  FOLLOW, /* *flight has ended, with an entry or a failure */
   ALONE   /* waiting would deadlock, or memory for a flight ran out */
 } course;
 

@@ -25,7 +25,7 @@ static kiln_status open_for_user(kiln__cache *cache, int *dir)
   *dir = kiln__cache_folder(cache, false, why);
   if (*dir >= 0 || errno == ENOENT)
     return KILN_OK;
-  /* The reason has the form "what is wrong: what to do". */
+  /* Split the message: it has the form "what is wrong: what to do". */
   next = strstr(why, ": ");
   if (next != NULL)
     *next = '\0';
@@ -176,7 +176,7 @@ static bool visit_one(kiln__cache *cache, int dir, const kiln__file_item *file,
   kiln__buf_init(&key, cache->alloc);
   verdict = kiln__disk_peek(cache, dir, file->name, &key, &info);
   if (verdict == KILN__ABSENT)
-    goto done; /* the file was evicted meanwhile */
+    goto done; /* another process evicted the entry file meanwhile */
   item.good =
       verdict == KILN__LOADED &&
       (!verify || entry_is_good(cache, dir, file->name, &info, &verdict));

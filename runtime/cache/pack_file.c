@@ -399,7 +399,8 @@ kiln__entry *kiln__cache_pack(kiln__cache *cache, const kiln__key *key,
     switch (read_item(cache, &cache->packs[which], item, key, &packed)) {
     case KILN__LOADED:
       break;
-    case KILN__BAD: /* another item may serve */
+    /* the entry is damaged; another item may serve the target */
+    case KILN__BAD:
       __atomic_store_n(&item->rejected, 1, __ATOMIC_RELAXED);
       continue;
     default:
@@ -470,7 +471,7 @@ size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
       if (__atomic_load_n(&pack->items[i].rejected, __ATOMIC_RELAXED) != 0)
         continue;
       add_target(out, capacity, &n, t);
-      t.ptx = true; /* each entry also has PTX */
+      t.ptx = true; /* each pack entry also has PTX for its target */
       add_target(out, capacity, &n, t);
     }
   }
@@ -481,7 +482,7 @@ size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
 
 typedef struct draft {
   kiln__pack_item item;
-  kiln__entry *entry; /* the entry, with the portable key only */
+  kiln__entry *entry; /* copy of the entry with only the portable key */
 } draft;
 
 static int compare_drafts(const void *left, const void *right)

@@ -13,8 +13,9 @@
 
 enum {
   KILN__MEMORY_BUCKETS = 1024,
-  KILN__NAME_SIZE = 48, /* buffer size for an entry's file name */
-  /* number of parts: the key, then the sections */
+  /* size of a buffer for an entry's file name, in bytes */
+  KILN__NAME_SIZE = 48,
+  /* number of parts of an entry: the key, then the sections */
   KILN__WIRE_PARTS = KILN__SECTIONS + 1,
   KILN__WIRE_HEAD = 32 + KILN__WIRE_PARTS * 16 + 8
 };
@@ -31,7 +32,7 @@ struct kiln__entry {
   /* 0 if not from a pack, else 1 + index << 32 | pack: see pack_file.c */
   uint64_t pack_item;
   size_t wire_size;                    /* size of the entry's file in bytes */
-  kiln__slice parts[KILN__WIRE_PARTS]; /* slices of block */
+  kiln__slice parts[KILN__WIRE_PARTS]; /* the parts as slices of `block` */
   unsigned char block[];
 };
 
@@ -77,7 +78,7 @@ typedef struct kiln__tier {
 } kiln__tier;
 
 typedef struct kiln__pack_item {
-  char hash[33]; /* hash of the portable key */
+  char hash[33]; /* hash of the portable key, in hexadecimal */
   kiln_target target;
   uint64_t offset, size;
   uint32_t rejected; /* the driver refused the image; it is not offered again */
@@ -86,8 +87,8 @@ typedef struct kiln__pack_item {
 typedef struct kiln__pack {
   char *path;
   int fd;
-  uint32_t state;         /* 0: not opened yet, 1: open, 2: unusable */
-  kiln__pack_item *items; /* array sorted by hash */
+  uint32_t state; /* state of the pack: 0 not opened yet, 1 open, 2 unusable */
+  kiln__pack_item *items; /* index of the pack, sorted by hash */
   size_t n;
 } kiln__pack;
 
@@ -165,8 +166,9 @@ int kiln__cache_folder(kiln__cache *cache, bool create, char why[256]);
 int kiln__entry_open(kiln__cache *cache, int dir, const char *name, int flags,
                      mode_t mode);
 void kiln__entry_name(char name[KILN__NAME_SIZE], const char *hash);
-bool kiln__is_entry_name(const char *name); /* of any format version */
-/* of the current format version */
+/* true for entry names of any format version */
+bool kiln__is_entry_name(const char *name);
+/* Returns true for entry names of the current format version. */
 bool kiln__is_current_name(const char *name);
 bool kiln__is_temp_name(const char *name);
 
@@ -187,7 +189,7 @@ void kiln__lock_release(kiln__cache *cache, int fd, off_t at);
 typedef enum kiln__verdict {
   KILN__LOADED,
   KILN__ABSENT,
-  KILN__BAD,   /* not a valid entry of this format version */
+  KILN__BAD,   /* the file is not a valid entry of this format version */
   KILN__FAILED /* a system call or an allocation failed */
 } kiln__verdict;
 

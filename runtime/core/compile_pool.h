@@ -12,7 +12,7 @@ typedef struct kiln__pool kiln__pool;
  * true. */
 typedef struct kiln__task {
   struct kiln__task *next;
-  /* called on a pool thread with no lock held */
+  /* callback that a pool thread calls with no lock held */
   void (*run)(struct kiln__task *task);
 } kiln__task;
 

@@ -143,7 +143,8 @@ static kiln_status open_cache(kiln_runtime *rt, const kiln_runtime_opts *opts,
 
 static kiln_status open_nvrtc(kiln_runtime *rt, const kiln_runtime_opts *opts)
 {
-  const char *dir = kiln__cache_dir(rt->cache); /* an absolute path */
+  /* absolute path of the cache folder */
+  const char *dir = kiln__cache_dir(rt->cache);
   char memo[PATH_SIZE];
   const kiln__nvrtc_places places = {
       .explicit_path = opts->nvrtc_path,

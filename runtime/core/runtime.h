@@ -18,17 +18,19 @@ struct kiln_runtime {
   kiln__nvrtc_set *nvrtc;
   kiln__pool *pool;
 
-  /* guards the following members; never held while compiling */
+  /* guards the following members; never held while a program compiles */
   pthread_mutex_t lock;
   bool driver_ready, driver_missing;
   kiln__driver driver;
-  kiln_error driver_error; /* error record if driver_missing is set */
+  /* error record of the driver search if driver_missing is set */
+  kiln_error driver_error;
   bool link_tried;
   kiln__nvjitlink *link;
 
   bool ignore_env;
-  const kiln__driver *given_driver;   /* the caller's driver table, or NULL */
-  char *driver_path, *nvjitlink_path; /* the caller's paths, or NULL */
+  const kiln__driver *given_driver; /* the caller's driver table, or NULL */
+  /* paths of libraries that the caller supplied, or NULL */
+  char *driver_path, *nvjitlink_path;
 };
 
 /* Returns the initialised driver in *out; the first call finds and loads it.

@@ -40,7 +40,7 @@ static kiln_status create(kiln_device *device, CUcontext *out)
                            "cuDevicePrimaryCtxRetain");
   rc = driver->ctxCreate(out, device->context_flags, device->handle);
   if (rc == CUDA_SUCCESS)
-    /* cuCtxCreate() has pushed the new context */
+    /* cuCtxCreate() has also pushed the new context */
     driver->ctxPopCurrent(&popped);
   return kiln__device_rc(device, rc, "cuCtxCreate_v2");
 }
@@ -178,7 +178,8 @@ bool kiln__capturing(const kiln__driver *driver, CUstream handle)
   const CUresult rc = driver->streamIsCapturing(handle, &status);
 
   if (rc == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-    /* the legacy default stream, while a blocking stream is captured */
+    /* The stream is the legacy default stream, which counts as captured while a
+     * blocking stream is captured. */
     return true;
   return rc == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }

@@ -15,7 +15,7 @@ static bool attribute(const kiln__driver *driver, CUdevice device, int number,
 
   if (driver->deviceGetAttribute(&value, (CUdevice_attribute)number, device) !=
       CUDA_SUCCESS)
-    return false; /* an older driver does not have the attribute */
+    return false; /* older drivers do not have this device attribute */
   *out = value;
   return true;
 }
@@ -227,7 +227,8 @@ static kiln_status find_ordinal(const kiln__driver *driver, CUdevice handle,
                     "the context is on a device that this process cannot see");
 }
 
-/* Sets device->handle and, for a foreign context, *ordinal. */
+/* Sets the driver's device handle in device->handle. If the context is foreign,
+ * also sets *ordinal. */
 static kiln_status select_device(kiln_device *device, int *ordinal,
                                  CUcontext foreign)
 {

@@ -23,22 +23,24 @@
 struct kiln_device {
   kiln_runtime *rt;
   const kiln__driver *driver;
-  _Atomic(CUcontext) context; /* NULL until the first use */
+  /* the device's CUDA context; NULL until the first use */
+  _Atomic(CUcontext) context;
   /* the driver's unique id of the context, or 0; the driver reuses handles, but
    * not ids */
   uint64_t context_id;
   CUdevice handle;
   kiln_context_kind kind;
   unsigned context_flags;
-  pthread_mutex_t lock; /* held while the context is created */
-  /* of the compute capability, with this GPU's own limits */
+  pthread_mutex_t lock; /* mutex that is held while the context is created */
+  /* traits of the compute capability, with the limits of this GPU */
   kiln_traits traits;
   kiln_device_info info;
-  /* specialised kernels of ops/; NULL until the first use */
+  /* specialised kernels that ops/ stores here; NULL until the first use */
   _Atomic(void *) ops;
-  void (*ops_free)(kiln_device *device); /* frees `ops`; set together with it */
-  _Atomic(void *)
-      tuned; /* tuning parameters of ops/ that were set or read, or NULL */
+  /* callback that frees `ops`; set together with `ops` */
+  void (*ops_free)(kiln_device *device);
+  /* tuning parameters that ops/ has read or the user has set, or NULL */
+  _Atomic(void *) tuned;
   _Atomic bool tuned_read; /* true once the tuning file was searched for */
   void (*tuned_free)(kiln_device *device);
 };
@@ -107,10 +109,11 @@ kiln_status kiln__device_missing(const char *call);
 struct kiln_stream {
   kiln_device *device;
   CUstream handle;
-  bool owned; /* false if wrapped: the caller destroys the handle */
+  bool owned; /* false for a wrapped handle, which the caller destroys */
   /* timeline that records launches, copies and fills, or NULL */
   kiln_timeline *timeline;
-  _Atomic(void *) ops; /* temporary storage of ops/; NULL until the first use */
+  /* temporary storage that ops/ stores here; NULL until the first use */
+  _Atomic(void *) ops;
   void (*ops_free)(kiln_stream *stream);
 };
 
@@ -132,11 +135,12 @@ struct kiln_event {
 struct kiln_module {
   kiln_device *device;
   CUmodule handle;
-  bool owned;        /* false if wrapped: the caller unloads the handle */
-  kiln_image *image; /* NULL for a wrapped module */
-  char *ptx;         /* PTX of a wrapped module, for parameter sizes, or NULL */
+  bool owned;        /* false for a wrapped handle, which the caller unloads */
+  kiln_image *image; /* image of the module; NULL for a wrapped module */
+  /* PTX from which the parameter sizes of a wrapped module are read, or NULL */
+  char *ptx;
   kiln_ladder_result ladder;
-  pthread_mutex_t lock; /* guards the list of kernels */
+  pthread_mutex_t lock; /* mutex that guards the list of kernels */
   kiln_kernel *kernels;
 };
 
@@ -160,21 +164,21 @@ struct kiln_kernel {
   CUfunction handle;
   kiln_device *device;
   const uint32_t *sizes; /* sizes of the n_params parameters in bytes */
-  _Atomic uint32_t
-      smem_opted_in; /* dynamic shared memory allowed so far, in bytes */
+  /* dynamic shared memory allowed so far, in bytes */
+  _Atomic uint32_t smem_opted_in;
   /* maximum dynamic shared memory that can be allowed, in bytes */
   uint32_t smem_limit;
-  uint32_t max_grid[3];  /* the device's limits */
-  uint16_t max_block[3]; /* the device's limits */
+  uint32_t max_grid[3];  /* the device's maximum grid dimensions */
+  uint16_t max_block[3]; /* the device's maximum block dimensions */
   uint16_t max_threads;  /* maximum threads per block of this kernel */
   uint16_t n_params;
   bool params_known;
 
   kiln_module *module;
-  char *name; /* lowered name */
+  char *name; /* lowered (mangled) name */
   kiln_kernel_info info;
   struct kiln_kernel *next; /* next kernel in the module's list */
-  void *block;              /* the allocation that contains this struct */
+  void *block;              /* memory block that contains this struct */
 };
 
 /* Allows `smem` bytes of dynamic shared memory, which the driver requires above

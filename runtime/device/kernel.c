@@ -33,7 +33,7 @@ static bool params_by_driver(const kiln__driver *driver, CUfunction function,
     const CUresult rc = driver->funcGetParamInfo(function, i, &offset, &size);
 
     if (rc == CUDA_ERROR_INVALID_VALUE)
-      break; /* no more parameters */
+      break; /* the previous parameter was the last one */
     if (rc != CUDA_SUCCESS || i == KILN_MAX_PARAMS)
       return false;
     sizes[i] = (uint32_t)size;
@@ -110,7 +110,7 @@ static uint16_t narrow(int value)
   return value < 0 ? 0 : value > UINT16_MAX ? UINT16_MAX : (uint16_t)value;
 }
 
-/* Stores the limits in the types that a launch compares. */
+/* Stores the launch limits in the integer types that a launch compares. */
 static void set_limits(kiln_kernel *k, int dynamic)
 {
   const kiln_device *device = k->device;

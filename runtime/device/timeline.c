@@ -48,7 +48,7 @@ static const kiln_allocator *allocator(const kiln_timeline *t)
   return &t->device->rt->alloc;
 }
 
-/* Takes a reusable event, or creates one. */
+/* Returns an unused event for a span, or creates a new event. */
 static CUresult take_event(kiln_timeline *t, CUevent *out)
 {
   if (t->idle.n == 0)
@@ -113,7 +113,7 @@ static kiln_status add_anchor(kiln_timeline *t, CUstream stream, uint64_t now)
   return KILN_OK;
 }
 
-/* Finds or adds the row of a stream or host thread. */
+/* Finds the timeline row of a stream or host thread, or adds a row. */
 static kiln_status find_row(kiln_timeline *t, kiln__list *rows,
                             const kiln__row *wanted, bool host, size_t *out)
 {

@@ -10,8 +10,9 @@ enum { KILN__SPAN_NAME = 64 };
 
 typedef enum kiln__span_state {
   KILN__SPAN_OPEN = 0,
-  KILN__SPAN_CLOSED, /* span has ended; its times are still in the events */
-  KILN__SPAN_TIMED,  /* begin_ns and end_ns are known */
+  /* the span has ended; its times are still in the CUDA events */
+  KILN__SPAN_CLOSED,
+  KILN__SPAN_TIMED,  /* the members begin_ns and end_ns are known */
   KILN__SPAN_DROPPED /* the driver refused to record the span */
 } kiln__span_state;
 
@@ -20,12 +21,14 @@ typedef enum kiln__span_state {
 typedef struct kiln__span_record {
   char name[KILN__SPAN_NAME];
   kiln__span_state state;
-  int row;       /* number of the stream, from 1; 0 means host */
-  int thread;    /* number of the host thread, from 1 */
-  size_t anchor; /* index of the anchor used to compute the times */
+  /* number of the span's stream, counted from 1; 0 means a host span */
+  int row;
+  int thread;    /* number of the span's host thread, counted from 1 */
+  size_t anchor; /* index of the anchor used to compute the times of the span */
   size_t outer;  /* index of the enclosing open span, or KILN__NONE */
   CUevent begin, end;
-  int64_t begin_ns, end_ns; /* nanoseconds since the timeline was created */
+  /* begin and end in nanoseconds since the timeline was created */
+  int64_t begin_ns, end_ns;
 } kiln__span_record;
 
 #define KILN__NONE SIZE_MAX
@@ -41,8 +44,9 @@ typedef struct kiln__row {
  */
 typedef struct kiln__anchor {
   CUevent event;
-  bool timed; /* ns is valid */
-  int64_t ns; /* nanoseconds since the timeline was created */
+  bool timed; /* true if the member `ns` is valid */
+  /* time of the anchor in nanoseconds since the timeline was created */
+  int64_t ns;
 } kiln__anchor;
 
 /* A growing array. */
@@ -56,11 +60,12 @@ struct kiln_timeline {
   uint64_t origin_ns;   /* host clock at the first anchor, in nanoseconds */
   uint64_t anchored_ns; /* host clock at the last anchor, in nanoseconds */
   pthread_mutex_t lock;
-  kiln__list spans;   /* list of kiln__span_record */
-  kiln__list rows;    /* list of kiln__row: streams; number = index + 1 */
-  kiln__list threads; /* list of kiln__row: host threads */
+  kiln__list spans; /* list of kiln__span_record */
+  /* list of kiln__row for streams; stream number = index + 1 */
+  kiln__list rows;
+  kiln__list threads; /* list of kiln__row for host threads */
   kiln__list anchors; /* list of kiln__anchor */
-  kiln__list idle;    /* list of CUevent: reusable events */
+  kiln__list idle;    /* list of CUevent that later spans reuse */
 };
 
 static inline kiln__span_record *kiln__spans(const kiln_timeline *t)

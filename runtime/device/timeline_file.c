@@ -165,7 +165,8 @@ static size_t sequence(const unsigned char *p)
   }
   if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
       (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-    return 0; /* overlong form, surrogate, or value above the last code point */
+    /* an overlong form, a surrogate, or a value above the last code point */
+    return 0;
   return n;
 }
 

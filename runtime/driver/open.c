@@ -17,7 +17,7 @@
 
 enum {
   LEAST_DRIVER =
-      11020, /* from this version on, the driver has every required function */
+      11020, /* every required function exists from this driver version on */
   REQUIRED = 1,
   OPTIONAL = 0
 };
@@ -30,7 +30,7 @@ static const char no_driver_hint[] =
 
 typedef struct symbol {
   const char *name;
-  size_t offset; /* offset of the member in kiln__driver */
+  size_t offset; /* byte offset of the function pointer in kiln__driver */
   int since;
   bool required;
 } symbol;
@@ -284,13 +284,14 @@ static outcome attempt(kiln__driver *out, const char *how, const char *name,
     kiln__trail_add(trail, WHAT, how, name,
                     result == UNUSABLE ? kiln_last_error()->message : reason);
   if (result == ABSENT && out->library != NULL)
-    /* otherwise a later search for the soname would find this stub */
+    /* close the stub; otherwise a later search for its soname would find it */
     dlclose(out->library);
   memset(out, 0, sizeof *out);
   return result;
 }
 
-/* Opens the only path allowed by the caller or the environment. */
+/* Opens the driver library at the only path that the caller or the environment
+ * allows. */
 static kiln_status open_given(kiln__driver *out, const char *how,
                               const char *given, const char *hint,
                               kiln__trail *trail)

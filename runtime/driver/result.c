@@ -23,7 +23,8 @@ static const char capture_hint[] =
     "end the capture first, or do this before it begins";
 static const char mps_hint[] = "check the MPS daemon and its client limits";
 
-/* A code that is not listed gives KILN_EDRIVER without a hint. */
+/* Maps driver codes to a status and a hint. A code that is not listed gives
+ * KILN_EDRIVER without a hint. */
 static const meaning meanings[] = {
     {CUDA_ERROR_INVALID_VALUE, KILN_EDRIVER, NULL},
     {CUDA_ERROR_OUT_OF_MEMORY, KILN_EDEVMEM,

@@ -31,7 +31,8 @@
     return st;                                                                 \
   }
 
-/* `to` is the struct that the plain function writes. */
+/* Defines the exported form of a function with a result struct. `to` is the
+ * struct that the plain function writes. */
 #define GIVES(name, type, last, parameters, arguments)                         \
   kiln_status name##_sized parameters                                          \
   {                                                                            \

@@ -66,10 +66,10 @@ bool kiln__stamp_same(const kiln__stamp *a, const kiln__stamp *b)
  * is not stored in the memo. */
 static void note_age(kiln__search *s, const kiln__stamp *stamp)
 {
-  const int64_t grain = stamp->mtime_ns % 1000000000 == 0
-                            /* file system with a coarse time resolution */
-                            ? 2000000000
-                            : 50000000;
+  /* tolerance in nanoseconds; the larger value is for file systems that store
+   * whole seconds */
+  const int64_t grain =
+      stamp->mtime_ns % 1000000000 == 0 ? 2000000000 : 50000000;
 
   if (stamp->exists && stamp->mtime_ns > s->began_ns - grain)
     s->fresh = true;
@@ -101,7 +101,8 @@ static bool join(char out[KILN__PATH_SIZE], const char *folder,
   return kiln__format(out, KILN__PATH_SIZE, "%s/%s", folder, name);
 }
 
-/* Returns a well-known absolute path, below the test root if one is set. */
+/* Returns a well-known absolute path. In tests, the path is below the test's
+ * root folder. */
 static const char *system_path(const kiln__search *s, const char *path,
                                char out[KILN__PATH_SIZE])
 {
@@ -198,7 +199,7 @@ static bool try_file(kiln__search *s, const char *how, const char *asked)
     note_age(s, &e.stamp);
     s->odd_text = s->odd_text || strpbrk(path, "\t\n") != NULL;
     if (strcmp(asked, path) != 0)
-      /* the path is a symbolic link, whose target may change */
+      /* the path is a symbolic link, and the target of the link may change */
       watch(s, asked);
     if (kiln__search_push(s, &e))
       step(s, how, path, NULL);
@@ -206,7 +207,7 @@ static bool try_file(kiln__search *s, const char *how, const char *asked)
       kiln__free(s->alloc, e.table);
     return true;
   }
-  watch(s, asked); /* the file may be repaired in place */
+  watch(s, asked); /* an unusable library file may be repaired in place */
   step(s, how, asked, s->why);
   return true;
 }
@@ -512,7 +513,7 @@ static void look_in_dirs(kiln__search *s)
       step(s, "option nvrtc_dirs", given, "no such folder");
     else
       look_in(s, "option nvrtc_dirs", path);
-    /* a symbolic link or a relative path may lead elsewhere later */
+    /* a symbolic link or a relative path may refer to another file later */
     watch(s, given);
   }
 }

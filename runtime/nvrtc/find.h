@@ -12,7 +12,8 @@ enum { KILN__LEAST_NVRTC = 11020, KILN__PATH_SIZE = 512 };
 /* The fields of stat() that reveal a change of a file or folder. */
 typedef struct kiln__stamp {
   bool exists;
-  uint64_t size, inode, device; /* the memo does not store the device */
+  /* the device number is not stored in the memo */
+  uint64_t size, inode, device;
   int64_t mtime_ns;
 } kiln__stamp;
 
@@ -23,8 +24,8 @@ bool kiln__stamp_same(const kiln__stamp *a, const kiln__stamp *b);
 typedef struct kiln__nvrtc_entry {
   kiln__nvrtc_id id;
   kiln__stamp stamp;
-  kiln__nvrtc *table; /* NULL until the library is loaded */
-  bool in_use; /* a caller has the table, and the builtins library is loaded */
+  kiln__nvrtc *table; /* function table; NULL until the library is loaded */
+  bool in_use; /* a caller uses the table, and the builtins library is loaded */
 } kiln__nvrtc_entry;
 
 /* ---- Search ------------------------------------------------------------------ */
@@ -35,23 +36,25 @@ typedef struct kiln__search {
   const kiln_allocator *alloc;
   const kiln__nvrtc_places *places;
   kiln__trail *trail;
-  const char *memo;      /* content of the memo file, or "" */
-  const char *given;     /* the only path to try, or NULL */
-  const char *given_how; /* origin of `given`, for messages */
+  const char *memo;  /* content of the memo file, or "" */
+  const char *given; /* the only library path to try, or NULL */
+  /* name of the option or variable that set `given`, for messages */
+  const char *given_how;
   /* paths of libraries loaded in the process, each with its NUL */
   kiln__buf loaded;
   kiln__buf loader; /* folders of the system's loader, each with its NUL */
   char inputs[33];  /* hash of all inputs, in hexadecimal */
 
-  kiln__buf lines; /* the watch and step lines for the memo */
+  kiln__buf lines; /* text lines that the search adds to the memo */
   kiln__nvrtc_entry *entries;
   size_t n, capacity;
-  char why[256];    /* why the last candidate cannot be used */
-  int64_t began_ns; /* calendar time in nanoseconds */
+  char why[256]; /* reason why the last candidate library cannot be used */
+  /* calendar time at which the search began, in nanoseconds */
+  int64_t began_ns;
   /* a file changed so recently that its stamp may miss a second change; the
    * result is not stored */
   bool fresh;
-  bool odd_text; /* a path has characters that the memo cannot store */
+  bool odd_text; /* true if a path has characters that the memo cannot store */
   bool no_memory;
 } kiln__search;
 
@@ -59,7 +62,7 @@ typedef struct kiln__search {
 kiln_status kiln__search_init(kiln__search *s, const kiln_allocator *a,
                               const kiln__nvrtc_places *places,
                               kiln__trail *trail);
-/* Frees the search, and its entries unless the caller took them. */
+/* Frees the search and its entries, unless the caller took the entries. */
 void kiln__search_free(kiln__search *s);
 /* Searches all folders. Returns KILN_OK, also if no library was found, or
  * KILN_ENOMEM. */

@@ -130,9 +130,9 @@ static bool trusted(int fd, struct stat *info)
          info->st_size > 0 && info->st_size <= LIMIT;
 }
 
-/* Opens the memo's folder with the rules of the cache folder, and finds the
- * memo's file name. Returns -1 if the folder does not exist or if other users
- * may write to it. */
+/* Opens the folder of the memo, which must pass the same checks as the cache
+ * folder, and finds the file name of the memo in its path. Returns -1 if the
+ * folder does not exist or if other users may write to it. */
 static int open_folder(const char *path, bool create, const char **name)
 {
   const char *slash = strrchr(path, '/');
@@ -400,7 +400,8 @@ static void keep_libraries(kiln__buf *out, const char *old,
   }
 }
 
-/* Copies the old search results, except the result of this search. */
+/* Copies the old search results to the new memo, except the result of the
+ * current search. */
 static void keep_searches(kiln__buf *out, const char *old, const char *inputs)
 {
   const char *mine = find_answer(old, inputs);

@@ -15,7 +15,7 @@
 enum {
   INPUT_PTX = 2,
   LINK_SUCCESS = 0,
-  LINK_INVALID_INPUT = 3, /* value of nvJitLinkResult */
+  LINK_INVALID_INPUT = 3, /* a value of the enumeration nvJitLinkResult */
   LINK_PTX_COMPILE = 4,
   NEWEST_MAJOR = 20,
   OLDEST_MAJOR = 12,
@@ -40,7 +40,7 @@ struct kiln__nvjitlink {
   int (*log)(link_handle, char *);
 };
 
-/* Function names without the prefix "nvJitLink". */
+/* Names of the nvJitLink functions without the prefix "nvJitLink". */
 static const struct {
   const char *name;
   size_t offset;
@@ -145,7 +145,8 @@ static bool try_path(void *user, const char *path)
   return try_library(w->link, "system loader", path, w->trail);
 }
 
-/* Searches where the system's loader would find each soname. */
+/* Tries the library files that the system's loader would find for each soname
+ * of nvJitLink. */
 static bool try_loader(kiln__nvjitlink *link, int newest, kiln__trail *trail)
 {
   walk w = {link, trail};

@@ -30,7 +30,8 @@ typedef struct kiln__nvrtc {
   int version; /* NVRTC version, 13000 = 13.0 */
 } kiln__nvrtc;
 
-/* The description of a library, available without loading the library. */
+/* The description of an NVRTC library, available without loading the library.
+ */
 typedef struct kiln__nvrtc_id {
   kiln_nvrtc_info info;
   char build[48]; /* build id of the library; part of every cache key */
@@ -41,13 +42,14 @@ typedef struct kiln__nvrtc_id {
 /* Where the search looks for libraries. All strings are borrowed during the
  * call. */
 typedef struct kiln__nvrtc_places {
-  const char *explicit_path; /* the only path to try, or NULL */
-  /* the only path to try if explicit_path is NULL, or NULL */
+  const char *explicit_path; /* the only library path to try, or NULL */
+  /* the only library path to try if explicit_path is NULL, or NULL */
   const char *env_path;
-  const char *const *dirs; /* the caller's folders, searched first */
+  const char *const *dirs; /* library folders of the caller, searched first */
   size_t n_dirs;
-  bool ignore_env; /* ignore CUDA_PATH, VIRTUAL_ENV and similar variables */
-  const char *memo_path; /* absolute path of the memo, or NULL */
+  /* true: ignore CUDA_PATH, VIRTUAL_ENV and similar variables */
+  bool ignore_env;
+  const char *memo_path; /* absolute path of the memo file, or NULL */
   /* for tests: replaces "/" in well-known paths and disables the loader's
    * search; NULL otherwise */
   const char *root;
@@ -95,17 +97,18 @@ kiln_status kiln__nvrtc_rc(const kiln__nvrtc *nvrtc, nvrtcResult rc,
 typedef struct kiln__nvjitlink kiln__nvjitlink;
 
 /* Finds and loads nvJitLink. Returns KILN_OK, KILN_ENOTFOUND or KILN_ENOMEM.
+ * @param beside  path of an NVRTC library; the folder of that library is also
+ *   searched
  * @param newest_major  newest useful major version of CUDA, since the driver
  *   loads no machine code of a later major version; 0 means any. An explicitly
  *   given path is used regardless of its version. */
 kiln_status kiln__nvjitlink_open(kiln__nvjitlink **out, const kiln_allocator *a,
                                  const char *explicit_path,
-                                 const char *env_path,
-                                 /* path of an NVRTC library */
-                                 const char *beside, bool ignore_env,
-                                 int newest_major, kiln__trail *trail);
+                                 const char *env_path, const char *beside,
+                                 bool ignore_env, int newest_major,
+                                 kiln__trail *trail);
 void kiln__nvjitlink_free(kiln__nvjitlink *link);
-/* version, 12080 = 12.8 */
+/* Returns the version of nvJitLink, 12080 = 12.8. */
 int kiln__nvjitlink_version(const kiln__nvjitlink *link);
 /* Appends machine code for `arch` (such as "sm_90") to `cubin`. Returns
  * KILN_OK, KILN_ECOMPILE (the record has nvJitLink's log) or KILN_ENOMEM. */

@@ -9,7 +9,7 @@ enum { REQUIRED = 1, OPTIONAL = 0, MAX_ARCHS = 1024 };
 
 typedef struct symbol {
   const char *name;
-  size_t offset; /* offset of the member in kiln__nvrtc */
+  size_t offset; /* byte offset of the function pointer in kiln__nvrtc */
   bool required;
 } symbol;
 
@@ -88,7 +88,7 @@ kiln_status kiln__nvrtc_load(const kiln_allocator *a, const char *path,
 
 done:
   if (nvrtc != NULL && nvrtc->library != NULL)
-    /* no function of the library was called except nvrtcVersion */
+    /* unloading is safe: only nvrtcVersion() was called */
     dlclose(nvrtc->library);
   kiln__free(a, nvrtc);
   return st;

@@ -18,17 +18,18 @@ struct kiln__nvrtc_set {
   const kiln_allocator *alloc;
   kiln__trail *trail;
   const kiln__log *log;
-  kiln__nvrtc_places places; /* the set owns these strings */
+  /* settings of the search; the set owns the strings */
+  kiln__nvrtc_places places;
   char **dirs;
 
-  kiln__fork_mutex lock; /* guards the following members */
+  kiln__fork_mutex lock; /* mutex that guards the following members */
   bool searched;
   /* the entries come from the memo, and none is installed any more */
   bool gone;
-  kiln__nvrtc_entry *entries; /* sorted by version, newest first */
+  kiln__nvrtc_entry *entries; /* libraries sorted by version, newest first */
   size_t n;
   listing *list;
-  char why[256]; /* why the only allowed path cannot be used */
+  char why[256]; /* reason why the only allowed library path cannot be used */
 };
 
 /* ---- Making ---------------------------------------------------------------------- */

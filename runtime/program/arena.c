@@ -9,7 +9,8 @@ enum { ALIGN = 16, CHUNK = 4096 };
 
 struct kiln__chunk {
   struct kiln__chunk *next;
-  size_t used, size; /* in bytes, without the header */
+  /* bytes used and capacity of the chunk, without its header */
+  size_t used, size;
 };
 
 static size_t round_up(size_t size)

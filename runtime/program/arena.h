@@ -9,7 +9,7 @@
 typedef struct kiln__arena {
   const kiln_allocator *alloc;
   struct kiln__chunk *chunks;
-  bool failed; /* true once an allocation failed */
+  bool failed; /* true after any allocation of the arena failed */
 } kiln__arena;
 
 void kiln__arena_init(kiln__arena *arena, const kiln_allocator *a);

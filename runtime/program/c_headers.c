@@ -80,7 +80,7 @@
   "#define DBL_MIN 2.2250738585072014e-308\n"                                  \
   "#define DBL_MAX 1.7976931348623157e+308\n#endif\n"
 
-/* The functions are NVRTC's own. */
+/* NVRTC itself provides the mathematical functions. */
 #define MATH                                                                   \
   "#ifndef KILN_MATH_H\n#define KILN_MATH_H\n"                                 \
   "#define M_E 2.7182818284590452354\n#define M_LOG2E 1.4426950408889634\n"    \
@@ -120,9 +120,10 @@ static const kiln_header headers[] = {
     {"stdbool.h", "/* C++ has bool, true and false. */\n"},
     {"stddef.h", STDDEF},
     {"stdint.h", STDINT},
-    {"stdio.h", STDDEF}, /* NVRTC provides printf */
+    {"stdio.h", STDDEF}, /* NVRTC provides printf() without a header */
     {"stdlib.h", STDDEF},
-    {"string.h", STDDEF}, /* NVRTC provides memcpy and memset */
+    /* NVRTC provides memcpy() and memset() without a header */
+    {"string.h", STDDEF},
     {"cassert", ASSERT},
     {"cfloat", FLOAT},
     {"climits", LIMITS},

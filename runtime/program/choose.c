@@ -17,7 +17,8 @@ typedef struct offer {
   kiln_runtime *rt;
   const kiln__nvrtc_id *ids;
   size_t n;
-  kiln_status list_status; /* KILN_OK or KILN_ENONVRTC */
+  /* status of the NVRTC search: KILN_OK or KILN_ENONVRTC */
+  kiln_status list_status;
   kiln_target pack[MAX_PACK_TARGETS];
   size_t n_pack;
 } offer;
@@ -214,7 +215,7 @@ static kiln_status refuse_target(const offer *o, const kiln_target *target)
   size_t used = 0;
 
   if (o->n == 0)
-    /* the error record lists the paths that were tried */
+    /* the error record of the search lists the paths that were tried */
     return o->list_status;
   advise_target(o, target, hint);
   for (size_t i = 0; i < o->n && used + 16 < sizeof list; i++) {

@@ -16,7 +16,8 @@
 #include <string.h>
 
 struct kiln__pending {
-  /* first member, since the pool passes the address of the task */
+  /* first member of the struct, since the pool passes the address of the task
+   */
   kiln__task task;
   kiln_runtime *rt;
   const kiln_program_desc *desc;
@@ -193,7 +194,7 @@ static bool next_gone(kiln__pending *p)
     if (kiln__nvrtc_makes(&ids[p->req.nvrtc], &p->req.target))
       return true;
   }
-  p->req.nvrtc = n - 1; /* the last index stays valid */
+  p->req.nvrtc = n - 1; /* keep a valid index after the last NVRTC */
   return false;
 }
 
@@ -387,7 +388,7 @@ kiln_status kiln__request_key(kiln__key *key, kiln_image **cached,
     p->entry = NULL;
   }
   kiln__key_free(key);
-  *key = p->key; /* the caller owns the key now */
+  *key = p->key; /* the caller owns the key from this point on */
   kiln__key_init(&p->key, &rt->alloc);
   pending_free(p);
   return st;

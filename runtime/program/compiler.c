@@ -21,7 +21,7 @@ enum {
   MINIMAL = 1 << 4
 };
 
-/* The results of one run. */
+/* The results of one run of NVRTC. */
 typedef struct output {
   kiln__buf raw, ptx, cubin, names;
   uint64_t ns;

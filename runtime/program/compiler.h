@@ -38,10 +38,10 @@ int kiln__cubin_constant(const void *cubin, size_t size, const char *kernel,
 
 /* One line of a resource report. The names are not NUL-terminated. */
 typedef struct kiln__report_line {
-  bool kernel; /* false for a device function */
+  bool kernel; /* true for a kernel, false for a device function */
   const char *name;
   size_t name_size;
-  kiln_resources res; /* the member `name` is not set */
+  kiln_resources res; /* resource usage; its member `name` is not set */
 } kiln__report_line;
 /* Iterates over the lines of a resource report. Start with *at = 0. Returns
  * false at the end of the report or at an invalid line. */

@@ -29,7 +29,7 @@ typedef struct elf {
   size_t size;
   uint64_t sections;
   unsigned n;
-  const char *names; /* table of section names */
+  const char *names; /* string table with all section names */
   size_t names_size;
 } elf;
 

@@ -285,7 +285,7 @@ static bool demangles_to(const char *lowered, const char *name)
     return false;
   p += 2;
   nested = *p == 'N';
-  p += nested || *p == 'L'; /* 'L' means internal linkage */
+  p += nested || *p == 'L'; /* the letter L marks internal linkage */
   if (!nested)
     return take_part(&p, &part, &size) && same_text(name, part, size);
   while (*p != 'E' && *p != 'I' && take_part(&p, &part, &size)) {
@@ -320,7 +320,8 @@ const char *kiln_image_lowered(const kiln_image *image, const char *name)
     if (!demangles_to(image->resources[i].name, name))
       continue;
     if (found != NULL)
-      /* the kernel is overloaded, so only a name expression identifies it */
+      /* The kernel is overloaded, so its plain name is ambiguous. Only a name
+       * expression identifies it. */
       return NULL;
     found = image->resources[i].name;
   }

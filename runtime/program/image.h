@@ -12,7 +12,7 @@ struct kiln_image {
   kiln_target target;
   int nvrtc;
   uint64_t microseconds;
-  char *names; /* names of the kernels, one after another */
+  char *names; /* names of the kernels, each followed by a NUL */
   /* resource usage per kernel; the names point into `names` */
   kiln_resources *resources;
   size_t n;

@@ -29,7 +29,7 @@ typedef enum owner {
   COMPILER  /* headers that belong to NVRTC */
 } owner;
 
-/* A source text whose includes have to be followed. */
+/* A source text that is queued so that its includes are followed. */
 typedef struct text_job {
   struct text_job *next;
   const char *text;
@@ -43,14 +43,15 @@ typedef struct text_job {
  */
 typedef struct name_set {
   const char **slots;
-  size_t n, capacity; /* capacity is a power of two */
+  /* number of strings and of slots; the number of slots is a power of two */
+  size_t n, capacity;
 } name_set;
 
 typedef struct scan {
   kiln__plan *plan;
   text_job *first, *last;
-  name_set seen;    /* paths already examined */
-  name_set missing; /* names found nowhere */
+  name_set seen;    /* paths of files already examined */
+  name_set missing; /* header names found in no folder */
   kiln__include include;
   owner owner;        /* owner of the text whose includes are followed */
   bool found;         /* the include is a file, or was already examined */
@@ -296,7 +297,8 @@ static kiln_status try_file(scan *s)
   if (stat(s->path, &info) != 0 || S_ISDIR(info.st_mode))
     return KILN_OK;
   s->found = true;
-  if (!S_ISREG(info.st_mode)) { /* reading a pipe would consume its data */
+  /* not a regular file: reading a pipe would consume its data */
+  if (!S_ISREG(info.st_mode)) {
     give_up(s, s->path);
     return KILN_OK;
   }
@@ -497,7 +499,8 @@ done:
  * <mma.h> includes, and libcu++, which cooperative groups include. */
 static void find_folders(kiln__arena *arena, const char *nvrtc, kiln__list *out)
 {
-  /* Toolkits and wheels of CUDA 13; wheels of CUDA 11 and 12; conda; Debian. */
+  /* Header folders relative to the NVRTC library: toolkits and wheels of CUDA
+   * 13, wheels of CUDA 11 and 12, conda, Debian. */
   static const char *const places[] = {
       "../include", "../../cuda_runtime/include",
       "../targets/x86_64-linux/include", "../targets/sbsa-linux/include",

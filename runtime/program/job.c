@@ -11,7 +11,8 @@
 #include <time.h>
 
 typedef struct item {
-  /* first member, since the pool passes the address of the task */
+  /* first member of the struct, since the pool passes the address of the task
+   */
   kiln__task task;
   kiln_job *job;
   kiln_program_desc desc;
@@ -31,7 +32,7 @@ struct kiln_job {
   void *user;
   atomic_bool cancel;
   pthread_mutex_t lock;
-  pthread_cond_t ended; /* signalled when an item is done */
+  pthread_cond_t ended; /* condition that is signalled when an item is done */
   kiln_job_progress state;
   size_t busy; /* number of items whose end has not been reported yet */
 };
@@ -300,7 +301,8 @@ kiln_status kiln_job_image(kiln_job *job, size_t i, kiln_image **out)
     return kiln__fail(KILN_EINVAL, NULL, "the job has no program %zu", i);
   it = &job->items[i];
   pthread_mutex_lock(&job->lock);
-  done = it->done; /* the other members do not change after `done` is set */
+  /* the other members of the item do not change after `done` is set */
+  done = it->done;
   pthread_mutex_unlock(&job->lock);
   if (!done)
     return kiln__fail(KILN_ENOTREADY, "wait with kiln_job_wait()",
@@ -338,7 +340,7 @@ void kiln_job_free(kiln_job *job)
   if (job->n > 0) {
     kiln_error before;
 
-    /* the cancelled items are not a failure of this call */
+    /* the failures of cancelled items are not a failure of this call */
     kiln__error_get(&before);
     kiln_job_cancel(job);
     kiln_job_wait(job, UINT64_MAX);

@@ -110,7 +110,7 @@ static void skip_raw(kiln__lexer *x)
   char stop[20] = ")";
   size_t n = 1;
 
-  x->at++; /* the opening quote */
+  x->at++; /* skip the opening quote */
   while (x->at < x->end && *x->at != '(' && n < 17)
     stop[n++] = *x->at++;
   stop[n++] = '"';
@@ -238,7 +238,9 @@ bool kiln__lexer_next(kiln__lexer *x, kiln__include *out)
     } else if (is_name_char(c)) {
       take_word(x, word);
       if (peek(x) == '\'' && word[0] >= '0' && word[0] <= '9')
-        take(x); /* a digit separator rather than a character literal */
+        /* the quote is a digit separator, not the start of a character literal
+         */
+        take(x);
       else if (take_special(x, word, out))
         return true;
     } else if (c == '"' || c == '\'') {

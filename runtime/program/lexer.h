@@ -18,7 +18,8 @@ typedef struct kiln__include {
  * the lexer. */
 typedef struct kiln__lexer {
   const char *at, *end;
-  bool line_start; /* only white space and comments so far on this line */
+  /* true if the line so far has only white space and comments */
+  bool line_start;
 } kiln__lexer;
 
 void kiln__lexer_init(kiln__lexer *lexer, const char *text, size_t size);

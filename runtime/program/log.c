@@ -118,7 +118,7 @@ void kiln__log_map(kiln__buf *out, const char *raw, size_t size,
     if (n > 0 && line[n - 1] == '\r')
       n--;
     if (begins(line, n, generated)) {
-      caret = true; /* the next line has the caret that points into this line */
+      caret = true; /* the caret on the next line points into this line */
       continue;
     }
     if (!caret)
@@ -151,7 +151,7 @@ bool kiln__log_error(const char *log, size_t size, const char **line,
       text++; /* ptxas indents its errors by one space */
       n--;
     } else if (n > 0 && text[0] == ' ') {
-      continue; /* a quoted source line */
+      continue; /* skip a line that quotes source code */
     }
     if (is_error(text, n)) {
       *line = text;

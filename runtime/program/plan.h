@@ -20,18 +20,19 @@ typedef struct kiln__plan {
   kiln__list defines;   /* "NAME=VALUE" strings, sorted */
   kiln__list traits;    /* trait overrides such as "KILN_X=1", sorted */
   kiln__list names;     /* name expressions, sorted */
-  kiln__list words;     /* option strings in the form for the compiler */
+  kiln__list words;     /* option strings in the form that the compiler takes */
   kiln__list canonical; /* options without -I, one string per option */
-  kiln__list folders;   /* folders of -I options, in order */
-  kiln__list preludes;  /* files of -include options, in order */
+  kiln__list folders;   /* folders of the -I options, in order */
+  kiln__list preludes;  /* files of the -include options, in order */
   bool has_std, has_debug, has_lineinfo, has_fast_math, has_max_registers;
   bool has_fast_compile, has_minimal;
 
   /* The headers that the source can include. Exactly these headers are passed
    * to the compiler. */
   kiln__list header_names, header_texts; /* parallel lists */
-  kiln__list files;      /* two items per file: "name", then "size hash" */
-  const char *untracked; /* why the includes cannot be determined, or NULL */
+  kiln__list files; /* two items per file: "name", then "size hash" */
+  /* reason why the includes cannot be determined, or NULL */
+  const char *untracked;
   /* header names found nowhere, which the compiler may provide */
   kiln__list unresolved;
   /* the compiler's headers: "name", then "size hash" */
@@ -50,7 +51,7 @@ kiln_status kiln__plan_check(kiln__plan *plan, const kiln_allocator *a,
                              const kiln_program_desc *desc);
 void kiln__plan_free(kiln__plan *plan);
 
-/* Steps of kiln__plan_make(). */
+/* These functions are the steps of kiln__plan_make(). */
 kiln_status kiln__plan_options(kiln__plan *plan);
 kiln_status kiln__plan_includes(kiln__plan *plan);
 

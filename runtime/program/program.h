@@ -17,9 +17,9 @@
 
 /* ---- Making images --------------------------------------------------------- */
 
-/* Which image to make, and how. */
+/* A request for an image: the target, and the method to make the image. */
 typedef struct kiln__image_request {
-  kiln_rung rung;     /* EXACT, LOWER, PTX, LINK or PACK */
+  kiln_rung rung;     /* rung of the ladder: EXACT, LOWER, PTX, LINK or PACK */
   kiln_target target; /* compile target; for PACK the pack's target */
   int cc;             /* for LINK: compute capability of the machine code */
   size_t nvrtc;       /* index in kiln__nvrtc_list(); unused for PACK */
@@ -100,7 +100,9 @@ typedef struct kiln__image_ptx_entry {
   const char *name;
   size_t name_size;
   size_t n_params;
-  int max_threads; /* product of .maxntid or .reqntid; 0 if absent */
+  /* maximum threads per block: product of .maxntid or .reqntid, or 0 if absent
+   */
+  int max_threads;
 } kiln__image_ptx_entry;
 
 /* Iterates over the entries of a PTX source. Start with *at = 0. Returns false

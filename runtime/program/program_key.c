@@ -43,7 +43,7 @@ static void add_pair(kiln__key *key, const kiln_allocator *a, const char *field,
   kiln__buf_add(&pair, name, strlen(name) + 1);
   kiln__buf_text(&pair, text);
   if (pair.failed)
-    key->text.failed = true; /* kiln__key_seal() reports the failure */
+    key->text.failed = true; /* kiln__key_seal() reports this failure */
   else
     kiln__key_add(key, field, pair.data, pair.size, portable);
   kiln__buf_free(&pair);

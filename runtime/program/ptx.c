@@ -173,7 +173,7 @@ static void read_bounds(cursor *c, int *max_threads)
       before = *c;
       if (!next_token(c, &token, &size))
         break;
-      if (*token != ',') { /* fewer than three dimensions */
+      if (*token != ',') { /* the directive has fewer than three dimensions */
         *c = before;
         break;
       }
@@ -182,8 +182,8 @@ static void read_bounds(cursor *c, int *max_threads)
   }
 }
 
-/* Moves the cursor to the position after the next ".entry". Kernel bodies do
- * not contain this directive. */
+/* Moves the cursor past the next ".entry" directive. Kernel bodies do not
+ * contain this directive. */
 static bool find_entry(cursor *c)
 {
   static const char word[] = ".entry";

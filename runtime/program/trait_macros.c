@@ -27,7 +27,8 @@ void kiln__macros(kiln__macro out[KILN__MACROS], const kiln_traits *traits,
   kiln_traits lower;
   size_t n = 0;
 
-  /* Code for a lower target may use only the features of that target. */
+  /* Code compiled for a lower compute capability than the GPU's may use only
+   * the features of that capability. */
   if (target->cc != traits->cc &&
       kiln_arch_traits(target->cc, &lower) == KILN_OK)
     code = &lower;

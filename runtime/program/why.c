@@ -13,7 +13,7 @@ enum { SHOWN = 80 };
 
 typedef struct search {
   const kiln__key *wanted;
-  kiln__buf nearest; /* key text of the nearest entry so far */
+  kiln__buf nearest; /* key text of the most similar entry so far */
   long score;
   bool any;
 } search;
