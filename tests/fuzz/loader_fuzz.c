@@ -1,6 +1,7 @@
-/* loader_fuzz.c -- libFuzzer target: PTX text through the parser and the code
- * builder. Bytes without a .version are also tried as statements of a kernel,
- * so that the fuzzer need not discover the frame around them. */
+/* loader_fuzz.c -- a libFuzzer target that runs the PTX parser and the code
+ * builder on arbitrary bytes. Input without a .version is also inserted as the
+ * statements of a kernel, so that the fuzzer need not discover the surrounding
+ * directives. */
 #include "cpu/code/code.h"
 
 #include <string.h>

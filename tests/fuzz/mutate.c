@@ -1,16 +1,18 @@
-/* mutate.c -- looks for PTX that the CPU device accepts and ptxas rejects.
+/* mutate.c -- searches for PTX that the CPU device accepts and ptxas rejects.
  *
  *   mutate [-n COUNT] [-s SEED] [-p PTXAS | -P] [-o FILE] [-a] [FILE ...]
  *
- * Without files it makes statements from the rows of ops.def and breaks each in
- * one to three places. With files it changes a byte, a word or a line of whole
- * modules; a .cu file is compiled first, with several options.
+ * Without files, the program generates statements from the rows of ops.def and
+ * makes one to three changes to each of them. With files, it changes a byte, a
+ * word or a line of whole modules. It first compiles a .cu file with several
+ * sets of options.
  *
- * Texts that load are passed to ptxas, if one is named. What ptxas rejects is
- * listed with its reason, and the exit status is 1 unless all of it is in
- * ptxas_differences.def. -P looks for the ptxas that the file describes; without
- * one, the run counts as skipped (77). -a also lists what ptxas accepts and the
- * CPU device does not. Without ptxas the run checks that nothing crashes. */
+ * Source that loads is passed to ptxas if -p or -P is given. Each case that
+ * ptxas rejects is listed with the reason. The exit status is 1 unless
+ * ptxas_differences.def contains all of these cases. -P searches for the ptxas
+ * release that this file describes; if it is not found, the run counts as
+ * skipped (exit status 77). -a also lists cases that ptxas accepts and the CPU
+ * device rejects. Without ptxas, the run checks only that nothing crashes. */
 #include "cpu_statements.h"
 #include "ptxas.h"
 
@@ -58,7 +60,7 @@ static bool loads(const char *text, size_t size)
 
 static struct {
   const char *statement, *message,
-      *why; /* message NULL: the loader is stricter */
+      *why; /* `message` is NULL if the loader is stricter than ptxas */
   unsigned long met;
   char example[LINE];
 } known[] = {
@@ -69,7 +71,8 @@ static struct {
 #undef KILN__STRICTER
 };
 
-/* Records a disagreement. `message` is ptxas's; NULL: it accepts the text. */
+/* Records a disagreement between the CPU device and ptxas. `message` is the
+ * message of ptxas, or NULL if ptxas accepts the source. */
 static void disagree(const char *where, const char *statement,
                      const char *message)
 {
@@ -140,7 +143,8 @@ static bool is_syntax(const char *message)
          strstr(message, "syntax") != NULL;
 }
 
-/* Marks the statements that a run of ptxas reports. False: none. */
+/* Marks the statements that a run of ptxas reports. Returns false if it reports
+ * none. */
 static bool mark(batch *b, const char *messages, unsigned first,
                  const unsigned *index)
 {
@@ -164,7 +168,7 @@ static bool mark(batch *b, const char *messages, unsigned first,
                        what + 10);
         any = true;
         if (is_syntax(b->reason[i]))
-          return true; /* the rest was not read */
+          return true; /* ptxas did not parse the remaining source */
       }
     }
     at = next == NULL ? NULL : next + 1;
@@ -172,8 +176,8 @@ static bool mark(batch *b, const char *messages, unsigned first,
   return any;
 }
 
-/* Some mistakes end ptxas without a line number: the batch is halved until one
- * statement is left. */
+/* Some mistakes make ptxas stop without a line number. In that case, the batch
+ * is halved until a single statement is left. */
 static void ask_each(batch *b, kiln__buf *text, unsigned from, unsigned to)
 {
   static bool before[BATCH];
@@ -282,7 +286,8 @@ static bool is_word(char c)
          (c >= '0' && c <= '9') || c == '_' || c == '%' || c == '$';
 }
 
-/* Picks a word of the text: its start and its end. */
+/* Selects a random word of the module. *from and *to receive its start and end.
+ */
 static void pick_word(const text *t, size_t *from, size_t *to)
 {
   size_t at = (size_t)(test_random(&run.random) % t->size);
@@ -309,7 +314,7 @@ static void pick_line(const text *t, size_t *from, size_t *to)
     (*to)++;
 }
 
-/* Writes `t` with one change. */
+/* Writes the module `t` with one random change. */
 static void change(kiln__buf *out, const text *t)
 {
   size_t from, to, other, end;
@@ -325,30 +330,30 @@ static void change(kiln__buf *out, const text *t)
   }
   kiln__buf_add(out, t->data, from);
   switch (how) {
-  case 0: /* a word for another */
+  case 0: /* replaces a word by another word */
   case 1:
   case 2:
-  case 4: /* a line for another */
+  case 4: /* replaces a line by another line */
     kiln__buf_add(out, t->data + other, end - other);
     break;
-  case 3: /* a word less, or a character changed */
+  case 3: /* removes a word or changes one of its characters */
     if (to > from && below(2) == 0) {
       kiln__buf_add(out, t->data + from, to - from);
       out->data[out->size - 1 - below((unsigned)(to - from))] =
           "0123456789abcdefsux_.,;%[]{}"[below(28)];
     }
     break;
-  case 5: /* a line twice */
+  case 5: /* repeats a line */
     kiln__buf_add(out, t->data + from, to - from);
     kiln__buf_text(out, "\n");
     kiln__buf_add(out, t->data + from, to - from);
     break;
-  case 6: /* a line more */
+  case 6: /* inserts a copy of another line */
     kiln__buf_add(out, t->data + other, end - other);
     kiln__buf_text(out, "\n");
     kiln__buf_add(out, t->data + from, to - from);
     break;
-  default: /* a line less */
+  default: /* removes a line */
     break;
   }
   kiln__buf_add(out, t->data + to, t->size - to);
@@ -386,7 +391,7 @@ typedef struct texts {
   unsigned n;
 } texts;
 
-/* Adds a text and takes `data` over. */
+/* Adds a module to the list and takes ownership of `data`. */
 static void add_text(texts *all, char *data, size_t size)
 {
   all->items = realloc(all->items, (all->n + 1) * sizeof *all->items);
@@ -395,8 +400,9 @@ static void add_text(texts *all, char *data, size_t size)
   all->items[all->n++] = (text){data, size, target_of(data)};
 }
 
-/* Compiles with the usual options: none, line numbers, fast math. -G would add
- * debug sections, into which nearly all mutations would fall. */
+/* Compiles a source file with the usual options: none, line numbers, fast math.
+ * -G is not used, because nearly all mutations would then fall into the debug
+ * sections. */
 static void add_source(texts *all, kiln_runtime *rt, const char *path)
 {
   static const int archs[] = {75, 90, 120};
@@ -415,7 +421,7 @@ static void add_source(texts *all, kiln_runtime *rt, const char *path)
     char *copy;
 
     if (kiln_compile(&image, rt, &d, &target) != KILN_OK)
-      continue; /* it needs headers that are missing */
+      continue; /* the source needs headers that are not available */
     ptx = kiln_image_ptx(image, &size);
     copy = calloc(1, size + 1);
     if (copy != NULL)
@@ -427,7 +433,8 @@ static void add_source(texts *all, kiln_runtime *rt, const char *path)
   free(source);
 }
 
-/* Compiles sources with the newest NVRTC there is. False: there is none. */
+/* Compiles source files with the newest NVRTC that is available. Returns false
+ * if NVRTC is not available. */
 static bool add_sources(texts *all, char **paths, int n)
 {
   const char *list = getenv("KILN_TEST_NVRTC");
@@ -464,7 +471,7 @@ static void mutate_one(const text *t, kiln__buf *out)
   free(says);
 }
 
-/* Mutates modules. False: there are none. */
+/* Mutates whole modules. Returns false if there are no modules. */
 static bool modules(char **paths, int n)
 {
   texts all = {0};
@@ -499,8 +506,8 @@ static bool modules(char **paths, int n)
 
 enum { SKIP = KILN_TEST_SKIP };
 
-/* Returns the ptxas that ptxas_differences.def is about. NULL: there is none,
- * and the reason has been printed. */
+/* Returns the path of the ptxas release that ptxas_differences.def describes.
+ * If it is not found, prints the reason and returns NULL. */
 static const char *reference(void)
 {
   static const char release[] = "13.0";

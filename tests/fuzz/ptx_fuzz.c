@@ -1,4 +1,5 @@
-/* ptx_fuzz.c -- libFuzzer target: arbitrary bytes through the PTX parser. */
+/* ptx_fuzz.c -- a libFuzzer target that runs the PTX parser on arbitrary bytes.
+ */
 #include "cpu/ptx/ptx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -46,7 +46,8 @@ char *fuzz_read_file(const char *path, size_t *size)
   return data;
 }
 
-/* Returns what a program prints to both streams. *status is as from wait(). */
+/* Runs a program and returns its standard output and standard error in one
+ * string. *status receives the status from wait(). */
 static char *output_of(const char *path, char *const argv[], int *status)
 {
   size_t n;

@@ -1,26 +1,28 @@
-/* ptxas.h -- ptxas as the reference for which PTX is correct. */
+/* ptxas.h -- runs ptxas, which is the reference for the validity of PTX. */
 #ifndef KILN_TEST_PTXAS_H
 #define KILN_TEST_PTXAS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Reads a whole stream or file and appends a NUL. The caller frees it. Ends the
- * process on error, since Check's assertions work only within its tests. */
+/* Reads a whole file and appends a NUL. The caller frees the result. An error
+ * ends the process, because Check's assertions work only within its tests. */
 char *fuzz_read_file(const char *path, size_t *size);
 
-/* Finds ptxas: KILN_TEST_PTXAS, then PATH, then the usual places of toolkits.
- * NULL: none. The result stays valid. */
+/* Finds ptxas: first KILN_TEST_PTXAS, then PATH, then the usual folders of CUDA
+ * toolkits. Returns NULL if ptxas is not found. The result stays valid until
+ * the process ends. */
 const char *ptxas_find(void);
-/* Returns "13.0" from `ptxas --version`, or "" if it does not print one. The
- * result is static. */
+/* Returns the release number that `ptxas --version` prints, such as "13.0", or
+ * "" if it prints none. The result is static. */
 const char *ptxas_release(const char *ptxas);
 
-/* Returns what ptxas prints for the text, compiled for sm_<target>. Empty: it
- * accepts it. The caller frees it. */
+/* Compiles PTX source for sm_<target> with ptxas and returns the output of
+ * ptxas. An empty string means that ptxas accepts the source. The caller frees
+ * the result. */
 char *ptxas_says(const char *ptxas, const char *text, size_t size,
                  unsigned target);
-/* Removes the files it worked with. */
+/* Removes the temporary files that the functions of this header created. */
 void ptxas_end(void);
 
 #endif

@@ -1,5 +1,5 @@
-# libFuzzer targets of the PTX parser and of the loader that uses it. They need
-# clang and -DKILN_FUZZ=ON, and compile all they run with its instrumentation:
+# The libFuzzer targets of the PTX parser and of the loader. They need clang and
+# -DKILN_FUZZ=ON. All code that they run is compiled with instrumentation. Usage:
 #   fuzz_ptx -dict=tests/fuzz/ptx.dict -max_total_time=60 FOLDER
 option(KILN_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
 if(KILN_FUZZ)
@@ -37,9 +37,10 @@ if(KILN_FUZZ)
   endforeach()
 endif()
 
-# fuzz_mutate: changed PTX must not crash the loader. compile.cpu_mutate also
-# passes what loads to ptxas. It needs the ptxas 13.0 that ptxas_differences.def
-# is about: KILN_TEST_PTXAS, or one in the usual places.
+# fuzz_mutate checks that mutated PTX does not crash the loader. In addition,
+# compile.cpu_mutate passes mutated PTX that loads to ptxas. The test needs ptxas
+# 13.0, the release that ptxas_differences.def describes. It is found through
+# KILN_TEST_PTXAS, PATH, or the usual folders of CUDA toolkits.
 add_executable(fuzz_mutate ${CMAKE_CURRENT_LIST_DIR}/mutate.c
   ${CMAKE_CURRENT_LIST_DIR}/ptxas.c)
 target_link_libraries(fuzz_mutate PRIVATE kiln_test_support)

@@ -1,4 +1,5 @@
-/* command.c -- runs the command and collects its output in unnamed files. */
+/* command.c -- runs the `kiln` command and collects its output in unnamed
+ * temporary files. */
 #include "command.h"
 
 #include <errno.h>
@@ -30,8 +31,8 @@ void test_command_setup(const char *folder)
   setenv("KILN_DRIVER", path, 1);
 }
 
-/* The command lies beside the folder of the test programs, wherever the build
- * folder is. */
+/* Returns the path of the command. It is derived from the path of the test
+ * program, because both are in the same build folder. */
 static const char *command_path(void)
 {
   static char path[4096];
@@ -45,7 +46,8 @@ static const char *command_path(void)
   return path;
 }
 
-/* Returns an unnamed file for output. A pipe could fill and block the child. */
+/* Returns an unnamed temporary file for output. A pipe could fill up and block
+ * the child process. */
 static int unnamed_file(void)
 {
   char path[] = "/tmp/kiln-run-XXXXXX";
@@ -56,8 +58,8 @@ static int unnamed_file(void)
   return fd;
 }
 
-/* Outputs live as long as the test process and stay reachable for leak
- * checkers. */
+/* The outputs of all runs. They are kept until the test process ends and stay
+ * reachable, so that leak checkers do not report them. */
 static struct output {
   struct output *next;
   char text[];
@@ -102,7 +104,7 @@ test_run test_kiln_words(const char *const *words)
   return run;
 }
 
-/* Cut a line at blanks, in place, and run it. */
+/* Splits a command line at blanks, in place, and runs it. */
 static test_run run_line(char *line)
 {
   const char *words[64] = {"kiln"};

@@ -1,5 +1,5 @@
-/* cpu_bounds.c -- the error bounds of approximate opcodes, as the PTX ISA manual states
- * them, and the exact functions that results are compared with. */
+/* cpu_bounds.c -- the error bounds of approximate opcodes from the PTX ISA
+ * manual, and the exact functions that results are compared with. */
 #include "cpu_bounds.h"
 
 #include <math.h>
@@ -52,12 +52,13 @@ static double reciprocal(double x)
 
 static double reciprocal_root(double x)
 {
-  return (double)(1 / sqrtl((long double)x)); /* 1 / sqrt(-0): -infinity */
+  return (double)(1 / sqrtl((long double)x)); /* 1 / sqrt(-0) is -infinity */
 }
 
-/* A bound: |got - exact| <= absolute + relative * |exact|, or <= `steps`
- * representable numbers from the correctly rounded result. All 0: no bound. The
- * numbers are the PTX ISA manual's. */
+/* An error bound. A result is correct if |got - exact| <= absolute + relative *
+ * |exact|, or if it is at most `steps` representable numbers away from the
+ * correctly rounded result. If all members are 0, there is no bound. The values
+ * are from the PTX ISA manual. */
 typedef struct bound {
   double relative, absolute;
   int steps;
@@ -105,8 +106,8 @@ static double flushed(const format *f, bool ftz, double x)
   return ftz && fabs(x) < smallest_normal(f) ? copysign(0, x) : x;
 }
 
-/* Returns how many representable f32 numbers lie between a result and the
- * correctly rounded one. */
+/* Returns the number of representable f32 values between a result and the
+ * correctly rounded result. */
 static double steps_off(double exact, double got)
 {
   const float x = (float)exact, y = (float)got;
@@ -117,7 +118,8 @@ static double steps_off(double exact, double got)
   return fabs((double)a - (double)b);
 }
 
-/* Compares a result. `nan` is the only right NaN, `x` the source. */
+/* Compares a result with the exact value. `nan` is the only correct NaN, and
+ * `x` is the source operand. */
 static double compare(const struct function *of, bool ftz, double exact,
                       uint64_t got, uint64_t nan, double x)
 {
@@ -148,15 +150,18 @@ static double compare(const struct function *of, bool ftz, double exact,
     return steps_off(exact, d) / b.steps;
   if (limit == 0)
     return 0;
-  if (limit < ldexp(smallest, -f->fraction_bits)) /* one unit of subnormals */
+  /* At least one subnormal step. */
+  if (limit < ldexp(smallest, -f->fraction_bits))
     limit = ldexp(smallest, -f->fraction_bits);
-  if (f != &f32 && f != &f64) /* rounded to the format after the function */
+  /* The result is rounded to the format afterwards. */
+  if (f != &f32 && f != &f64)
     limit += 0.5 * fabs(exact) * ldexp(1, -f->fraction_bits);
   return fabs(d - exact) / limit;
 }
 
-/* The approximate f64 opcodes read and write the high word only, so a NaN whose
- * high word has no fraction counts as infinity. */
+/* Returns the error of a result. The approximate f64 opcodes read and write
+ * only the upper 32 bits. A NaN whose upper 32 bits have a zero fraction
+ * therefore counts as infinity. */
 static double error_of(const struct function *of, const char *name,
                        const uint64_t *in, uint64_t got)
 {
@@ -176,7 +181,7 @@ static double error_of(const struct function *of, const char *name,
     return compare(of, ftz, of->exact(x), got, nan, x);
   y = flushed(f, ftz, decode(f, in[1]));
   if (strstr(name, ".approx") != NULL && fabs(y) > 0x1p126 && !isinf(y) &&
-      !isnan(x)) /* the reciprocal is flushed */
+      !isnan(x)) /* the reciprocal is flushed to zero */
     return compare(of, ftz, x * copysign(0, y), got, nan, x);
   return compare(of, ftz, x / y, got, nan, x);
 }

@@ -1,4 +1,5 @@
-/* cpu_differ.c -- opens devices, loads, launches and forks for cpu_differ.h. */
+/* cpu_differ.c -- implements cpu_differ.h: opens devices, loads PTX, launches
+ * kernels and forks children. */
 #include "cpu_differ.h"
 
 #include <stdio.h>

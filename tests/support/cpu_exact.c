@@ -1,4 +1,5 @@
-/* cpu_exact.c -- the references of cpu_exact.h, one function per family of opcodes. */
+/* cpu_exact.c -- implements the references of cpu_exact.h, with one function
+ * per family of opcodes. */
 #include "cpu_exact.h"
 
 #include "cpu_reference.h"
@@ -9,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The opcode under test: what ref_op says of it, looked up once. */
+/* Properties of the opcode under test, derived once from ref_op. */
 static struct {
   const opcode_case *of;
-  const char *type, *before; /* last type, the one before it */
+  /* Last type modifier, and the type modifier that precedes it. */
+  const char *type, *before;
   unsigned bits;
   bool ftz, sat, carry;
 } op;
@@ -53,8 +55,8 @@ static ref_int clamp_to(const char *type, ref_int v)
   return v < low ? low : v > high ? high : v;
 }
 
-/* Returns the part of a * b that the opcode names. The full product fits 128
- * bits. */
+/* Returns the part of a * b that the opcode selects (.lo, .hi or .wide). The
+ * full product fits into 128 bits. */
 static ref_int part_of_product(ref_int a, ref_int b)
 {
   const ref_uint product = (ref_uint)a * (ref_uint)b;
@@ -62,7 +64,7 @@ static ref_int part_of_product(ref_int a, ref_int b)
   if (!ref_has("hi"))
     return (ref_int)product;
   if (ref_is("madc") &&
-      op.bits == 16) /* GPUs return the upper half of 64 bits here */
+      op.bits == 16) /* GPUs return the upper half of 64 bits in this form */
     return (ref_int)product >> 32;
   return op.bits == 64 && !ref_is_signed(op.type) ? (ref_int)(product >> 64)
                                                   : (ref_int)product >> op.bits;
@@ -189,7 +191,9 @@ static bool counts(const uint64_t *in, uint64_t *out)
   return true;
 }
 
-/* Positions and lengths are bytes for 32 bits, words for 64 bits. */
+/* Computes bit field opcodes. For 32-bit types, positions and lengths are taken
+ * from the low byte of the operand. For 64-bit types, they are taken from the
+ * low 32 bits. */
 static bool fields(const uint64_t *in, uint64_t *out)
 {
   const uint64_t mask = op.bits == 64 ? UINT32_MAX : 255;
@@ -273,7 +277,8 @@ static bool convert_integers(const uint64_t *in, uint64_t *out)
   v = ref_value(op.before, ref_cut(op.before, v));
   *out = bits == 64   ? (uint64_t)v
          : bits == 16 ? (uint64_t)v & 0xffff
-                      : (uint64_t)v & UINT32_MAX; /* 8: register of 32 bits */
+                      /* An 8-bit result is in a 32-bit register. */
+                      : (uint64_t)v & UINT32_MAX;
   return true;
 }
 
@@ -316,8 +321,8 @@ static bool is_nan64(uint64_t raw)
   return (raw & INT64_MAX) > UINT64_C(0x7ff0000000000000);
 }
 
-/* Returns the NaN of an f64 operation: the first operand that is a NaN in a
- * GPU's order, made quiet. */
+/* Returns the NaN result of an f64 operation: the first NaN operand, in the
+ * order of a GPU, as a quiet NaN. */
 static uint64_t nan64(const uint64_t *in)
 {
   static const unsigned orders[][3] = {
@@ -332,8 +337,7 @@ static uint64_t nan64(const uint64_t *in)
   return UINT64_C(0xfff8000000000000);
 }
 
-/* Computes with the host's arithmetic in the rounding direction of the opcode.
- */
+/* Computes a result with host arithmetic in the rounding mode of the opcode. */
 static bool single(const uint64_t *in, uint64_t *out)
 {
   volatile float a = single_of(in[0]), b = single_of(in[1]);
@@ -357,7 +361,8 @@ static bool single(const uint64_t *in, uint64_t *out)
     r = fmaf(a, b, c);
   fesetround(FE_TONEAREST);
   if (op.ftz && fabsf(r) == 0x1p-126f)
-    return false; /* tiny before or after rounding */
+    /* It is unknown whether a GPU detects tininess before or after rounding. */
+    return false;
   if (op.ftz && fabsf(r) < 0x1p-126f)
     r = copysignf(0, r);
   if (op.sat)
@@ -396,7 +401,8 @@ static bool twice(const uint64_t *in, uint64_t *out)
   return true;
 }
 
-/* f16 and bf16: exact in a long double, unless an addend is far smaller. */
+/* Computes f16 and bf16 results. They are exact in a long double, unless an
+ * addend is far smaller than the other terms. */
 static bool half(const uint64_t *in, uint64_t *out)
 {
   const long double a = ref_decode(op.type, in[0], op.ftz);
@@ -437,7 +443,7 @@ static bool float_arithmetic(const uint64_t *in, uint64_t *out)
          half(in, out);
 }
 
-/* Minimum and maximum. Two zeros differ by their signs. */
+/* Computes minimum and maximum. -0 is smaller than +0. */
 static bool smaller_or_larger(const uint64_t *in, uint64_t *out)
 {
   const uint64_t sign = UINT64_C(1) << (op.bits - 1);
@@ -466,7 +472,7 @@ static bool smaller_or_larger(const uint64_t *in, uint64_t *out)
   return true;
 }
 
-/* Computes each half as an opcode of its own. */
+/* Computes a packed opcode as two scalar opcodes, one for each half. */
 static bool halves(const uint64_t *in, uint64_t *out)
 {
   const char *const type = op.type;
@@ -598,8 +604,8 @@ static bool to_integer(const uint64_t *in, uint64_t *out)
   return true;
 }
 
-/* Converts a NaN from or to f64: the sign, and the highest bits of the fraction
- * that fit. */
+/* Converts a NaN from or to f64. The sign and the most significant fraction
+ * bits that fit are kept. */
 static uint64_t converted_nan(uint64_t raw)
 {
   const ref_format *const from = ref_format_of(op.type);
@@ -621,7 +627,7 @@ static bool to_float(const uint64_t *in, uint64_t *out)
       ref_has("satfinite"))
     return false;
   if (isnan(x) && strcmp(op.type, "bf16") == 0 && strcmp(op.before, "f64") != 0)
-    return false; /* moved to f32, so its payload stays */
+    return false; /* the value moves to f32, so the NaN payload is kept */
   if (isnan(x) && (op.bits == 64 || ref_bits(op.before) == 64)) {
     *out = converted_nan(in[0]);
     return true;
@@ -712,7 +718,7 @@ bool exact_result(const opcode_case *c, const uint64_t *operands,
 
 /* ---- Warps --------------------------------------------------------------- */
 
-/* Returns the lane that a shuffle reads, or -1 if it is out of range. */
+/* Returns the lane that a shuffle reads, or -1 if the lane is out of range. */
 static int shuffled(int lane, uint32_t b, uint32_t c)
 {
   const int by = (int)(b & 31);

@@ -1,4 +1,5 @@
-/* cpu_flow.c -- generates random syntax trees, writes them as PTX and interprets them. */
+/* cpu_flow.c -- generates random syntax trees, writes them as PTX source, and
+ * interprets them. */
 #include "cpu_flow.h"
 
 #include "base/base.h"
@@ -9,40 +10,44 @@
 
 enum {
   N_VARIABLES = FLOW_VARIABLES,
-  N_FUNCTIONS = 4, /* number 0: the kernel; each calls only later ones */
+  /* Number of functions. Function 0 is the kernel. Each function calls only
+   * functions with a higher number. */
+  N_FUNCTIONS = 4,
   N_CELLS = FLOW_CELLS,
   THREADS = FLOW_THREADS,
   BLOCKS = FLOW_BLOCKS,
   MAX_NODES = 400,
   MAX_TEXT = 200000,
-  MOST_STEPS = 40000 /* steps of one thread; larger programs are made again */
+  /* Maximum number of steps of a thread. A larger program is discarded and
+   * generated again. */
+  MOST_STEPS = 40000
 };
 
 typedef enum kind {
   ASSIGN,
-  BRANCH, /* if, else */
-  SWITCH, /* four ways */
+  BRANCH, /* if and else */
+  SWITCH, /* jump table with four targets */
   LOOP,
   BREAK,
   CONTINUE,
-  LEAVE, /* return, in the kernel exit */
-  END,   /* exit, anywhere */
+  LEAVE, /* return; in the kernel, exit */
+  END,   /* exit, in any function */
   CALL,
-  COUNT, /* add to a cell */
+  COUNT, /* adds to a cell */
   N_KINDS
 } kind;
 
 typedef struct node {
   kind kind;
   int id;
-  int d, a, b;            /* variables */
-  unsigned op, imm;       /* of the assignment */
-  unsigned shift, wanted; /* condition: (a >> shift & 3) == wanted */
-  bool guarded;           /* written with a guard instead of a branch */
+  int d, a, b;            /* numbers of the variables that the node uses */
+  unsigned op, imm;       /* operation and constant of an assignment */
+  unsigned shift, wanted; /* the condition is (a >> shift & 3) == wanted */
+  bool guarded;           /* the condition is a guard, not a branch */
   int function;
   struct node *body[4];
   struct node *next;
-  struct node *loop; /* of break and continue: which */
+  struct node *loop; /* loop that break or continue refers to */
 } node;
 
 static struct program {
@@ -137,7 +142,7 @@ typedef enum outcome { NEXT, BROKE, CONTINUED, LEFT, ENDED } outcome;
 typedef struct thread {
   uint32_t *out, *cells;
   long steps;
-  const node *to; /* loop that is broken out of or continued */
+  const node *to; /* loop that break or continue refers to */
 } thread;
 
 static uint32_t compute(const node *n, const uint32_t *v)
@@ -234,7 +239,7 @@ static outcome run_list(const node *n, uint32_t *v, thread *t)
   return NEXT;
 }
 
-/* Interprets a program. False: it takes too many steps. */
+/* Interprets a program. Returns false if a thread exceeds MOST_STEPS. */
 static bool interpret(uint32_t *out, uint32_t *cells)
 {
   for (uint32_t i = 0; i < THREADS * BLOCKS; i++) {

@@ -1,6 +1,6 @@
-/* cpu_flow.h -- makes random programs of nested loops, breaks, early exits,
- * jump tables and calls: as PTX, and with the results that a plain interpreter
- * computes from the same syntax tree, thread by thread. */
+/* cpu_flow.h -- generates random programs of nested loops, breaks, early exits,
+ * jump tables and calls. Each program exists as PTX source and as the results
+ * that an interpreter computes, thread by thread, from the same syntax tree. */
 #ifndef KILN_TEST_CPU_FLOW_H
 #define KILN_TEST_CPU_FLOW_H
 
@@ -8,7 +8,7 @@
 
 enum {
   FLOW_VARIABLES = 4,
-  FLOW_CELLS = 8, /* added to by all threads */
+  FLOW_CELLS = 8, /* number of counters that all threads add to */
   FLOW_THREADS = 80,
   FLOW_BLOCKS = 2
 };
@@ -18,10 +18,10 @@ typedef struct flow_results {
   uint32_t cells[FLOW_CELLS];
 } flow_results;
 
-/* Makes program `number`: kernel "k" for FLOW_BLOCKS blocks of FLOW_THREADS
- * threads. Its parameters are the addresses of `out` and of `cells`, which must
- * be zero. .version and .target are left out. The text is valid until the next
- * call. */
+/* Generates program `number` with kernel "k" for FLOW_BLOCKS blocks of
+ * FLOW_THREADS threads. The parameters of the kernel are the addresses of `out`
+ * and of `cells`. The cells must be zero before the launch. The source has no
+ * .version and no .target. The returned string is valid until the next call. */
 const char *flow_make(uint64_t number, flow_results *want);
 
 #endif

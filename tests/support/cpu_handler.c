@@ -1,5 +1,5 @@
-/* cpu_handler.c -- finds the shape of a row, runs its handler on made-up frames, and
- * compares the results with a reference. */
+/* cpu_handler.c -- determines the shape of a row, runs its handler on synthetic
+ * frames, and compares the results with a reference. */
 #include "cpu_handler.h"
 
 #include "cpu_rows.h"
@@ -12,8 +12,8 @@
 
 /* ---- Rows and modifiers -------------------------------------------------- */
 
-/* Returns the bytes of a register of the type. A register of 8 bits lies in a
- * slot like one of 16 bits; 1 means a predicate. */
+/* Returns the size in bytes of a register of the type, or 1 for a predicate. An
+ * 8-bit register occupies a slot like a 16-bit register, so its size is 2. */
 static uint8_t type_bytes(unsigned type)
 {
   return type == KILN__PRED                    ? 1
@@ -21,10 +21,11 @@ static uint8_t type_bytes(unsigned type)
                                                : kiln__cpu_ptx_type_bytes[type];
 }
 
-/* The shape of a row while its forms are read from left to right. */
+/* The state while the operand forms of a row are processed from left to right.
+ */
 typedef struct shaper {
   cpu_case *c;
-  unsigned written, read; /* operands so far */
+  unsigned written, read; /* number of destinations and sources so far */
 } shaper;
 
 static void add_result(shaper *s, uint8_t bytes)
@@ -44,7 +45,8 @@ static void add_source(shaper *s, unsigned slot, uint8_t bytes)
   *sources[slot - 1] = bytes;
 }
 
-/* Adds a vector. One element is also an ordinary operand. */
+/* Adds a vector operand to the shape. A vector of one element is also a scalar
+ * operand. */
 static void add_data(shaper *s, const kiln__cpu_form *f, uint8_t bytes)
 {
   const bool written = f->shape == KILN__SHAPE_DATA_OUT;
@@ -85,7 +87,7 @@ static void add_form(shaper *s, const kiln__cpu_form *f)
   case KILN__SHAPE_DATA_IN:
     add_data(s, f, bytes);
     break;
-  default: /* left to the test */
+  default: /* the test describes these operands */
     break;
   }
 }
@@ -100,9 +102,10 @@ static void set_shape(cpu_case *c, const kiln__cpu_row *row)
   c->in.src_reg_bytes = c->a < 2 ? 2 : c->a;
 }
 
-/* The row of that name, if its pattern has the opcode; without a name, the first
- * row that the loader would take. -1: none. A row that code/ makes itself, "@...",
- * and an opcode whose modifiers exclude each other can only be named. */
+/* Returns the row of the given name if its pattern matches the opcode. Without
+ * a name, returns the first row that the loader would select. Returns -1 if
+ * there is no such row. Some rows can only be selected by name: rows that code/
+ * inserts ("@..."), and opcodes whose modifiers exclude each other. */
 static int find_row(const kiln__cpu_matches *m, const char *opcode,
                     const char *name, size_t n)
 {
@@ -146,8 +149,8 @@ void cpu_case_init(cpu_case *c, const char *opcode)
   ck_assert_msg(cpu_case_find(c, opcode), "no row matches %s", opcode);
 }
 
-/* Expands one group of alternatives: takes number k % count and returns count.
- */
+/* Expands one set of alternatives in a pattern. Writes alternative k % count
+ * and returns count, the number of alternatives. */
 static size_t expand_group(const char **at, size_t k, char *out, size_t *n)
 {
   const char *const end = strchr(*at, ')');
@@ -211,7 +214,7 @@ unsigned cpu_isas_find(void)
   return n;
 }
 
-/* Shared with the children that Check forks. */
+/* One flag per row, in memory shared with the children that Check forks. */
 static volatile bool *seen;
 
 void cpu_seen_init(void)
@@ -220,8 +223,8 @@ void cpu_seen_init(void)
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
   seen = p == MAP_FAILED ? NULL : p;
-  /* Operands are allocated and freed in blocks of some hundred kilobytes; keep
-   * them on the heap. */
+  /* Operands are allocated and freed in blocks of a few hundred kilobytes. This
+   * setting keeps the blocks on the heap. */
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
 }
@@ -233,8 +236,8 @@ bool cpu_seen(kiln__cpu_op op)
 
 /* ---- One run ------------------------------------------------------------- */
 
-/* Slots lie apart, so that a write beyond the end of one changes nothing that
- * is read. */
+/* Layout of the frame. There are gaps between slots, so that a write beyond the
+ * end of a slot does not change other operands. */
 enum {
   SLOT_BYTES = 320,
   SLOT_D = 1,
@@ -328,7 +331,7 @@ static bool set_slots(const cpu_case *c, kiln__cpu_insn *in, int32_t *vec,
   in->n_vec = c->n_vec;
   fits = set_alias(c, in, vec, alias);
   if (c->vec_is_operand) {
-    /* The data of a store is its last source. */
+    /* The last source of a store is its data. */
     vec[0] = c->d != 0   ? in->d
              : c->e != 0 ? in->e
              : c->c != 0 ? in->c
@@ -397,7 +400,7 @@ static void fill_frame(const cpu_case *c, const kiln__cpu_insn *in, frame *f,
   }
 }
 
-/* Checks that nothing but the results changed. */
+/* Checks that the run changed only the results. */
 static void check_rest(const cpu_case *c, const kiln__cpu_isa *isa,
                        const kiln__cpu_insn *in, const frame *before,
                        const frame *after, const cpu_lane out[KILN__WARP],
@@ -450,8 +453,8 @@ bool cpu_case_run(const cpu_case *c, const kiln__cpu_isa *isa,
 
   if (!set_slots(c, &insn, vec, alias))
     return false;
-  /* Check writes to a file at each assertion that holds, which is too slow
-   * here. */
+  /* A plain comparison is used here, because Check writes to a file for each
+   * passed assertion, which is too slow. */
   if (fn == NULL)
     ck_abort_msg("%s has no handler in %s", kiln__cpu_op_name[c->in.op],
                  isa->name);
@@ -522,15 +525,15 @@ static void compare(const cpu_case *c, const kiln__cpu_isa *isa,
     return;
   for (int i = 0; i < KILN__WARP; i++) {
     if ((mask >> i & 1) == 0)
-      continue; /* the run itself saw that nothing changed */
+      continue; /* cpu_case_run() has checked that nothing changed */
     if (!equal(c, &got[i], &want[i]) &&
         (c->same == NULL || !c->same(&c->in, &in[i], &got[i], &want[i])))
       complain(c, isa, mask, alias, i, &in[i], &got[i], &want[i]);
   }
 }
 
-/* Cuts sources to the width of their registers, so that the reference reads
- * what the handler reads. */
+/* Truncates source values to the width of their registers, so that the
+ * reference reads the same values as the handler. */
 static void cut(const cpu_case *c, cpu_lane *l)
 {
   l->a &= c->a == 1 ? 1 : slot_mask(c->a);
@@ -553,7 +556,8 @@ void cpu_case_check(cpu_case *c, const cpu_lane *lanes, size_t n,
   enum { N_MASKS = sizeof masks / sizeof *masks };
   const unsigned n_isas = cpu_isas_find();
   const size_t n_warps = (n + KILN__WARP - 1) / KILN__WARP;
-  /* Repeats few operands until every mask has met every alias. */
+  /* A short list of operands is repeated until every mask has been combined
+   * with every alias. */
   const size_t turns = c->brief ? 14 : N_MASKS * CPU_N_ALIASES;
   const size_t rounds = n_warps < turns ? turns : n_warps;
 
@@ -572,7 +576,7 @@ void cpu_case_check(cpu_case *c, const cpu_lane *lanes, size_t n,
       if (r < n_warps)
         compare(c, cpu_isas[k], in, want, UINT32_MAX, CPU_ALIAS_NONE);
     }
-    /* Masks, aliases and builds rotate: 7 masks, 9 aliases, 3 builds. */
+    /* The runs rotate through 7 masks, 9 aliases and 3 builds. */
     if (r < 2 * turns) {
       const kiln__cpu_isa *const isa = cpu_isas[r / CPU_N_ALIASES % n_isas];
 
@@ -623,8 +627,9 @@ static const uint64_t edges64[] = {0,
                                    UINT64_C(0xffffffff00000000),
                                    UINT64_C(0xaaaaaaaaaaaaaaaa),
                                    UINT64_C(0x0123456789abcdef)};
-/* Edge values: zeros, subnormals, ones, halfway cases, limits of integers,
- * infinities, quiet and signalling NaNs, with both signs where that matters. */
+/* Edge values of each type: zeros, subnormals, ones, halfway cases, integer
+ * limits, infinities, and quiet and signalling NaNs. Both signs occur where the
+ * sign matters. */
 static const uint64_t edges_f16[] = {
     0,      0x8000, 1,      0x8001, 0x03ff, 0x83ff, 0x0400, 0x8400,
     0x3800, 0xb800, 0x3c00, 0xbc00, 0x3e00, 0xbe00, 0x4100, 0x4000,
@@ -753,8 +758,9 @@ size_t cpu_n_edges(kiln__cpu_ptx_type type)
   return n;
 }
 
-/* Returns random bits. Half of them have few significant bits or a common
- * exponent, so that small integers and floats close to each other occur. */
+/* Returns a random bit pattern. Half of the patterns have few significant bits
+ * or a common exponent, so that small integers and nearly equal floats occur.
+ */
 static uint64_t random_value(kiln__cpu_ptx_type type, uint64_t *seed)
 {
   const uint64_t r = test_random(seed);
@@ -830,7 +836,8 @@ cpu_lane *cpu_lanes_make(const cpu_case *c, kiln__cpu_ptx_type a,
 
     l->a = cpu_value(a, random ? SIZE_MAX : i % na, &seed);
     l->b = cpu_value(b, random ? SIZE_MAX : i / na, &seed);
-    /* Mostly edges, in an order that is independent of those of a and b. */
+    /* C takes mostly edge values, in an order that is independent of a and b.
+     */
     l->c =
         cpu_value(cc, (size_t)(test_random(&seed) % (nc + nc / 4 + 1)), &seed);
     l->e = test_random(&seed);

@@ -1,4 +1,5 @@
-/* cpu_opcodes.c -- one case per opcode of the rows of ops.def, with the code around it. */
+/* cpu_opcodes.c -- generates one case for each opcode of the rows of ops.def,
+ * and the kernel code that surrounds the cases. */
 #include "cpu_opcodes.h"
 
 #include "cpu_handler.h"
@@ -20,11 +21,11 @@ typedef struct maker {
   opcode_case c;
   const kiln__cpu_insn *fields;
   const char *opcode;
-  size_t used; /* of c.text */
+  size_t used; /* number of used characters in c.text */
   unsigned hash;
-  const char *number; /* immediate */
+  const char *number; /* immediate operand */
   unsigned destinations;
-  unsigned dest[2]; /* their types */
+  unsigned dest[2]; /* types of the destinations */
 } maker;
 
 static void put(maker *m, const char *format, ...) KILN_PRINTF(2, 3);
@@ -109,7 +110,8 @@ static void put_destination(maker *m, unsigned type)
   put(m, "%s", names[n][bytes == 0 ? 0 : bytes == 2 ? 1 : bytes == 8 ? 3 : 2]);
 }
 
-/* Writes one operand. False: registers alone do not make this shape. */
+/* Writes one operand of a case. Returns false if the operand is not a register
+ * or an immediate. */
 static bool put_form(maker *m, const kiln__cpu_form *f)
 {
   const unsigned type = cpu_form_type(m->fields, f->type);
@@ -120,7 +122,7 @@ static bool put_form(maker *m, const kiln__cpu_form *f)
     return true;
   case KILN__SHAPE_DEST_PAIR:
     put_destination(m, type);
-    /* The optional second result is written in every other case. */
+    /* The optional second result is present in half of the cases. */
     if (f->paired || m->hash % 2 == 0 || begins(m, "shfl") ||
         begins(m, "match")) {
       put(m, "|");
@@ -166,7 +168,8 @@ static bool put_statement(maker *m, const kiln__cpu_row *row)
   return m->destinations > 0;
 }
 
-/* Writes the code that combines all results into %r, or %q for 8 bytes. */
+/* Writes the code that combines all results of a case into %r, or into %q for a
+ * result of 8 bytes. */
 static void put_result(maker *m)
 {
   const unsigned first = bytes_of(m->dest[0]);
@@ -176,9 +179,9 @@ static void put_result(maker *m)
     put(m, "selp.u32 %%r, 1, 0, %%e;\n");
   else if (first == 2)
     put(m, "cvt.u32.u16 %%r, %%o;\n");
-  /* ptxas 13.0 merges two comparisons into one instruction and then leaves the
-   * result of one in the upper half of the other's, which the cvt should clear.
-   * So only the lower half is compared. */
+  /* ptxas 13.0 merges two comparisons into one instruction. The upper half of
+   * one result then holds the result of the other comparison, although the cvt
+   * should clear it. Therefore only the lower half is compared. */
   m->c.half = first == 2 && begins(m, "set");
   if (m->destinations < 2)
     return;
@@ -197,7 +200,8 @@ static bool reads_carry(const maker *m)
   return begins(m, "addc") || begins(m, "subc") || begins(m, "madc");
 }
 
-/* Writes the carry before the opcode: 1 where one more operand is not 0. */
+/* Writes the code that sets the carry flag before the opcode. An additional
+ * operand determines the flag: a nonzero value sets it. */
 static void put_carry_in(maker *m)
 {
   const unsigned n = m->c.n_in;
@@ -221,9 +225,9 @@ static void add(opcode_list *list, const opcode_case *c)
   list->cases[list->n++] = *c;
 }
 
-/* `sources first`: the flag is made before the opcode from an operand that
- * comes after the opcode's own, so its number is known only once these are
- * counted. */
+/* Generates the source of one case. The code that sets the carry flag precedes
+ * the opcode, but it uses an operand that follows the opcode's own operands.
+ * The opcode is therefore generated first, to count its operands. */
 static bool make(maker *m, const kiln__cpu_row *row, bool carry)
 {
   maker body = *m;
@@ -250,8 +254,8 @@ static bool make(maker *m, const kiln__cpu_row *row, bool carry)
   return true;
 }
 
-/* Adds one variant of a case: with a number in the opcode, or with the carry it
- * leaves. */
+/* Adds a variant of a case: an opcode with an immediate, or the same opcode
+ * with its carry as the result. */
 static bool add_variant(opcode_list *list, const maker *start,
                         const kiln__cpu_row *row, const char *number,
                         bool carry)
@@ -271,7 +275,8 @@ static bool add_variant(opcode_list *list, const maker *start,
   return true;
 }
 
-/* Whether an earlier row takes the same operands. */
+/* Returns whether an earlier row accepts the same operands, so that the loader
+ * never selects this row. */
 static bool hidden(const kiln__cpu_matches *matches, unsigned op)
 {
   const kiln__cpu_row *rows = cpu_rows()->rows;
@@ -324,7 +329,8 @@ static bool add_opcode(opcode_list *list, unsigned op, const char *opcode,
   return ok;
 }
 
-/* Rows whose result depends on more than the operands, or that have none. */
+/* Returns whether a row has no case, because it has no result or because the
+ * result depends on more than the operands. */
 static bool is_left_out(unsigned op)
 {
   static const char *const names[] = {"cvta",      "cvta_same",   "cvta_to",
@@ -357,7 +363,7 @@ static bool add_row(opcode_list *list, unsigned op, unsigned above, unsigned sm)
   return any;
 }
 
-/* Cases that the rows alone do not describe. */
+/* Adds cases that cannot be derived from the rows alone. */
 static void add_by_hand(opcode_list *list)
 {
   static const opcode_case cases[] = {
@@ -496,7 +502,8 @@ static void put_loads(kiln__buf *out, const opcode_case *c)
   }
 }
 
-/* Writes one case. Lanes that are not members skip it and store 0. */
+/* Writes the code of one case. Lanes outside the member mask skip the case and
+ * store 0. */
 static void put_case(kiln__buf *out, const opcode_case *c, size_t number)
 {
   const bool members = c->n_in > 0 && c->in[c->n_in - 1] == OPERAND_MEMBERS;

@@ -1,74 +1,83 @@
-/* cpu_opcodes.h -- makes PTX kernels from the rows of ops.def: every opcode
- * that computes registers from registers, to be run on any device.
+/* cpu_opcodes.h -- generates PTX kernels from the rows of ops.def, for any
+ * device. They cover every opcode that computes registers from registers.
  *
- * A kernel reads up to four arrays of operands, one element per thread,
- * executes several opcodes that take the same operands, and stores the result
- * of each. Results are bits: 4 or 8 bytes. */
+ * A kernel reads up to four arrays of operands, one element per thread. It
+ * executes several opcodes that have the same operands and stores the result of
+ * each. A result is a bit pattern of 4 or 8 bytes. */
 #ifndef KILN_TEST_CPU_OPCODES_H
 #define KILN_TEST_CPU_OPCODES_H
 
 #include "cpu/code/code_build.h"
 #include "support.h"
 
-/* Operands beyond those of kiln__cpu_ptx_type: how their values are drawn. */
+/* Operand kinds in addition to kiln__cpu_ptx_type. They determine how operand
+ * values are generated. */
 enum {
-  OPERAND_FEW32 = 64, /* few different values in a warp */
+  OPERAND_FEW32 = 64, /* few distinct values per warp */
   OPERAND_FEW64,
-  OPERAND_SOME,    /* predicate: all, none or some of a warp */
-  OPERAND_LANE,    /* shfl: which lane */
-  OPERAND_SEGMENT, /* shfl: segments and clamp */
+  OPERAND_SOME,    /* predicate that holds for all, no or some lanes */
+  OPERAND_LANE,    /* shfl: lane or distance operand */
+  OPERAND_SEGMENT, /* shfl: segment mask and clamp operand */
   OPERAND_SEGMENT_UP,
-  OPERAND_MEMBERS /* the same in a warp: members, whole segments; last */
+  /* Member mask of whole segments, equal in all lanes of a warp. This is the
+   * last operand. */
+  OPERAND_MEMBERS
 };
 
 enum { OPCODE_SOURCES = 5, OPCODE_BATCH = 32 };
 
 typedef struct opcode_case {
-  char name[112]; /* "lop3.b32 0x96"; unique */
-  uint16_t op;    /* row */
+  char name[112]; /* unique name, such as "lop3.b32 0x96" */
+  uint16_t op;    /* row of ops.def */
   uint16_t ptx, sm;
   uint8_t n_in, in[OPCODE_SOURCES];
-  uint8_t out_bytes; /* 4 or 8 */
-  bool approx;       /* not determined to the bit */
+  uint8_t out_bytes; /* size of the result in bytes, 4 or 8 */
+  bool approx;       /* the result is not specified bit by bit */
   bool half;         /* only the lower 16 bits are compared */
-  char text[480];    /* reads %s, %h, %d, %p and its number; writes %r or %q */
+  /* PTX source of the case. It reads the registers %s, %h, %d and %p with the
+   * case number, and writes %r or %q. */
+  char text[480];
 } opcode_case;
 
 typedef struct opcode_list {
-  opcode_case *cases; /* sorted by operands, then name */
+  opcode_case *cases; /* cases, sorted by operands, then by name */
   size_t n;
 } opcode_list;
 
-/* Lists all cases for capability `sm` (90) that need more than `above`.
- * `uncovered`, which may be NULL, has KILN__N_OPS elements and is set for rows
- * without a case. Free with opcode_list_free(). */
+/* Lists all cases that run on compute capability `sm` (90 means 9.0) and need
+ * more than `above`. `uncovered` may be NULL. Otherwise it has KILN__N_OPS
+ * elements, and the elements of rows without a case are set. The caller frees
+ * the list with opcode_list_free(). */
 void opcode_list_make(opcode_list *out, unsigned above, unsigned sm,
                       bool *uncovered);
 void opcode_list_free(opcode_list *list);
 
-/* Whether two cases have the same operands. */
+/* Returns whether two cases have the same operands. */
 bool opcode_same_operands(const opcode_case *a, const opcode_case *b);
 
-/* Writes one module with `n` cases, in kernels "k0", "k1", ... of at most
- * OPCODE_BATCH cases with the same operands each. Parameters: the arrays of
- * operands, the array of results, the number of threads (u32), the bytes from
- * one case's results to the next one's (u64). */
+/* Writes one PTX module with `n` cases. The kernels "k0", "k1", ... have at
+ * most OPCODE_BATCH cases each, all with the same operands. The parameters of a
+ * kernel are the arrays of operands, the array of results, the number of
+ * threads (u32), and the distance in bytes between the results of consecutive
+ * cases (u64). */
 void opcode_module(kiln__buf *out, const opcode_case *cases, size_t n);
-/* Returns how many of the cases go into the kernel of the first one. */
+/* Returns the number of leading cases that share a kernel with the first case.
+ */
 size_t opcode_kernel_cases(const opcode_case *cases, size_t n);
 
 /* ---- Operands ------------------------------------------------------------ */
 
-/* Returns the bytes of one element of an operand's array. */
+/* Returns the size in bytes of one element in the array of an operand. */
 unsigned operand_bytes(unsigned operand);
 
-/* Makes the operands. Element i is the same in every run and on every machine:
- * the first OPERAND_EDGES combine edge values, as many random ones follow, then
- * more edges up to OPERAND_MORE_EDGES, then random ones. */
+/* Generates the operand arrays. Element i is the same in every run and on every
+ * machine. The first OPERAND_EDGES elements combine edge values, and the same
+ * number of random elements follows. Further edge values follow up to element
+ * OPERAND_MORE_EDGES. All later elements are random. */
 enum { OPERAND_EDGES = 8192, OPERAND_MORE_EDGES = 65536 };
 void operands_make(const uint8_t *operands, unsigned n_operands, size_t n,
                    void *arrays[OPCODE_SOURCES]);
-/* Writes the operands as text, "f32,f32". */
+/* Formats the operand kinds of a case, for example "f32,f32". */
 void operands_text(const opcode_case *c, char *buf, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
-/* cpu_operands.c -- draws the operands of cpu_opcodes.h. The stored golden
- * results depend on every value here: after a change they must be recorded
- * again. */
+/* cpu_operands.c -- generates the operand values of cpu_opcodes.h. The stored
+ * golden results depend on every value in this file. After a change, they must
+ * be recorded again. */
 #include "cpu_opcodes.h"
 
 #include <string.h>
@@ -150,8 +150,8 @@ static const uint64_t *edges_of(unsigned operand, size_t *n)
   }
 }
 
-/* Returns an edge value. The upper parts of packed operands take other edges.
- */
+/* Returns an edge value of an operand. In a packed operand, the upper parts
+ * have different edge values than the lowest part. */
 static uint64_t edge(unsigned operand, size_t at)
 {
   size_t n;
@@ -164,7 +164,7 @@ static uint64_t edge(unsigned operand, size_t at)
   return list[at % n];
 }
 
-/* Returns the number of combinations of edges, at most `most`. */
+/* Returns the number of combinations of edge values, but at most `most`. */
 static size_t count_edges(const uint8_t *operands, unsigned n_operands,
                           size_t most)
 {
@@ -181,7 +181,8 @@ static size_t count_edges(const uint8_t *operands, unsigned n_operands,
   return total;
 }
 
-/* Draws combination i: all in order where they are few, otherwise spread. */
+/* Generates combination i of edge values. If there are few combinations, all of
+ * them are used in order. Otherwise a spread selection is used. */
 static void draw_edges(const uint8_t *operands, unsigned n_operands, size_t i,
                        uint64_t out[OPCODE_SOURCES])
 {
@@ -201,8 +202,8 @@ static void draw_edges(const uint8_t *operands, unsigned n_operands, size_t i,
 
 typedef struct real {
   bool negative;
-  int exponent;      /* a power of two */
-  uint64_t fraction; /* 52 bits */
+  int exponent;      /* exponent to base 2 */
+  uint64_t fraction; /* fraction of 52 bits */
 } real;
 
 static uint64_t pack(const real *r, int exponent_bits, int fraction_bits)
@@ -248,8 +249,8 @@ static void format_of(unsigned operand, int *exponent_bits, int *fraction_bits)
   }
 }
 
-/* Draws a fraction: all bits random, few high bits, few zeros, or ending in a
- * half. */
+/* Generates a fraction: with all bits random, with few high bits set, with few
+ * zero bits, or exactly halfway between two narrower values. */
 static uint64_t draw_fraction(uint64_t random)
 {
   const uint64_t bits = random >> 12;
@@ -267,8 +268,9 @@ static uint64_t draw_fraction(uint64_t random)
   }
 }
 
-/* Draws exponents and signs of one element's operands such that the operands
- * interact. `widest` is the exponent range of the narrowest format. */
+/* Generates exponents and signs for the operands of one element so that the
+ * operands affect each other. `widest` is the exponent range of the narrowest
+ * format. */
 static void draw_reals(uint64_t i, unsigned part, unsigned n, int range,
                        real out[OPCODE_SOURCES])
 {
@@ -287,11 +289,13 @@ static void draw_reals(uint64_t i, unsigned part, unsigned n, int range,
     out[k].fraction = draw_fraction(draw(i, 100 + 8 * part + k));
     out[k].exponent = base + (int)(s >> 8 & 0xff) % 7 - 3;
   }
-  if (way == 3 && n >= 2) { /* a product near the smallest numbers */
+  /* The product is near the smallest representable number. */
+  if (way == 3 && n >= 2) {
     out[1].exponent = -range + 1 - out[0].exponent + (int)(r >> 40 & 7) - 4;
     if (n >= 3)
       out[2].exponent = -range + 1 + (int)(r >> 44 & 7) - 4;
-  } else if (way == 4 && n >= 3) { /* c has the magnitude of the product */
+    /* C and the product have the same magnitude. */
+  } else if (way == 4 && n >= 3) {
     out[1].exponent = (int)(r >> 40 & 7) - 3;
     out[2].exponent =
         out[0].exponent + out[1].exponent + (int)(r >> 44 & 63) - 32;
@@ -323,8 +327,8 @@ static bool is_real(unsigned operand)
   }
 }
 
-/* Replaces the random bits of `out` by random floats in three of four elements.
- */
+/* In three of four elements, replaces the random bits in `out` by random
+ * floats. */
 static void draw_floats(const uint8_t *operands, unsigned n_operands, size_t i,
                         uint64_t out[OPCODE_SOURCES])
 {
@@ -403,8 +407,8 @@ static uint32_t members_of(size_t i)
   return mask != 0 ? mask : width == 32 ? UINT32_MAX : (1u << width) - 1;
 }
 
-/* Returns a lane for shfl. Where some lanes are not members, a butterfly stays
- * within its segment. */
+/* Returns a lane operand for shfl. If some lanes are not in the member mask, a
+ * butterfly shuffle stays within its segment. */
 static uint32_t lane_of(size_t i)
 {
   const uint64_t r = draw(i / KILN__WARP, 7);
@@ -415,7 +419,8 @@ static uint32_t lane_of(size_t i)
   return draw(i, 10) % 4 == 0 ? lane : lane % KILN__WARP;
 }
 
-/* Returns segments for shfl such that lanes stay within segments of members. */
+/* Returns a segment operand for shfl with which lanes read only lanes of the
+ * member mask. */
 static uint32_t segment_of(size_t i, bool up)
 {
   const uint64_t r = draw(i / KILN__WARP, 7);

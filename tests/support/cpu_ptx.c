@@ -1,4 +1,5 @@
-/* cpu_ptx.c -- loads and launches PTX for cpu_ptx.h. */
+/* cpu_ptx.c -- implements cpu_ptx.h: loads PTX source and launches its kernels
+ * on the CPU device. */
 #include "cpu_ptx.h"
 
 #include <stdio.h>

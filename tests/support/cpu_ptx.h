@@ -1,5 +1,6 @@
-/* cpu_ptx.h -- runs PTX text on the CPU device without the driver above it:
- * parse, check, bind, allocate its variables, launch with buffers.
+/* cpu_ptx.h -- runs PTX source on the CPU device without the driver API: it
+ * parses, checks and binds the source, allocates the variables, and launches
+ * kernels with buffers.
  *
  *     cpu_ptx p;
  *     cpu_ptx_load(&p, text);                        fails the test on error
@@ -17,38 +18,39 @@
 #include "cpu/run/grid_run.h"
 
 typedef struct cpu_ptx {
-  test_allocator memory_of; /* counts, so that leaks are found */
+  test_allocator memory_of; /* counting allocator, which detects leaks */
   kiln__cpu_program *program;
   kiln__cpu_memory *memory;
   uint64_t *globals;
-  kiln__cpu_launch_desc
-      launch; /* what a test may change; kept between launches */
+  /* Launch settings that a test may change; kept between launches. */
+  kiln__cpu_launch_desc launch;
   kiln__cpu_fault_info fault;
-  char *text;   /* of the last fault; NULL: none */
-  char *output; /* what printf wrote since the load */
+  char *text;   /* text of the last fault, or NULL if there was none */
+  char *output; /* output of printf since the load */
   size_t output_size;
 } cpu_ptx;
 
-/* Loads PTX. If the text has no .version, .version 8.6, .target sm_90 and
- * .address_size are added. The device has the architecture of the text's
- * .target. */
+/* Loads PTX source. If the source has no .version, the directives .version 8.6,
+ * .target sm_90 and .address_size are added. The device has the compute
+ * capability of the source's .target. */
 void cpu_ptx_load(cpu_ptx *p, const char *text);
 void cpu_ptx_free(cpu_ptx *p);
 
-/* Allocates device memory with the bytes of `init`, or zeros. */
+/* Allocates `size` bytes of device memory and copies `init` to it. If `init` is
+ * NULL, the memory is zeroed. */
 uint64_t cpu_ptx_buffer(cpu_ptx *p, const void *init, size_t size);
-/* Returns the bytes of device memory in this process. */
+/* Returns the host address of device memory. */
 void *cpu_ptx_at(cpu_ptx *p, uint64_t address, size_t size);
 /* Returns the address of a .global or .const variable. */
 uint64_t cpu_ptx_global(cpu_ptx *p, const char *name);
 
-/* Launches with the sizes of p->launch. args: one per parameter, of which the
- * low bytes are used. */
+/* Launches a kernel with the grid and block sizes of p->launch. `args` has one
+ * element per parameter, of which only the low bytes are used. */
 kiln_status cpu_ptx_run(cpu_ptx *p, const char *kernel, const uint64_t *args);
-/* Launches; the launch must succeed. */
+/* Launches a kernel. Fails the test unless the launch succeeds. */
 void cpu_ptx_ok(cpu_ptx *p, const char *kernel, const uint64_t *args);
-/* Launches; the launch must fail with this fault, and its text must contain all
- * of `words` (NULL-terminated). */
+/* Launches a kernel. Fails the test unless the launch ends in the given fault
+ * and the fault text contains all of `words`. `words` is NULL-terminated. */
 void cpu_ptx_fails(cpu_ptx *p, const char *kernel, const uint64_t *args,
                    kiln__cpu_fault_kind kind, const char *const *words);
 

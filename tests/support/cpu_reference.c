@@ -1,4 +1,5 @@
-/* cpu_reference.c -- decodes and encodes numbers without using the code under test. */
+/* cpu_reference.c -- decodes and encodes numbers independently of the code
+ * under test. */
 #include "cpu_reference.h"
 
 #include <float.h>
@@ -127,7 +128,7 @@ const ref_format *ref_format_of(const char *type)
   return NULL;
 }
 
-/* Returns 2^k, as far as any encoding reaches. */
+/* Returns 2^k for every exponent that an encoding can have. */
 static long double power(int k)
 {
   enum { FAR = 1100 };
@@ -140,8 +141,8 @@ static long double power(int k)
   return table[FAR + k];
 }
 
-/* Returns the magnitude of an encoding without its sign. Infinity counts as the
- * number after the largest. */
+/* Returns the absolute value of an encoded number. Infinity has the value that
+ * would follow the largest finite number. */
 static long double magnitude(const ref_format *f, uint64_t encoded)
 {
   const int bias = (1 << (f->exponent_bits - 1)) - 1;
@@ -190,12 +191,12 @@ ref_round ref_rounding(void)
   return REF_NEAREST;
 }
 
-/* Returns the largest encoding whose magnitude is at most `value`. */
+/* Returns the largest encoding whose absolute value is at most `value`. */
 static uint64_t below(const ref_format *f, long double value)
 {
   uint64_t low = 0, high = f->largest;
 
-  /* Finds the power of two first, then the fraction. */
+  /* The bisection finds the exponent first, then the fraction. */
   for (int b = f->exponent_bits - 1; b >= 0; b--) {
     const uint64_t next = low + (UINT64_C(1) << (b + f->fraction_bits));
 

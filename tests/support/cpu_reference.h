@@ -1,16 +1,16 @@
-/* cpu_reference.h -- what references of handlers are written with: an opcode in
- * its parts, and numbers of any encoding as long double.
+/* cpu_reference.h -- building blocks for references of handlers: an opcode
+ * split into its parts, and numbers in any encoding as long double.
  *
- * It shares nothing with the code under test: encodings are decoded from their
- * fields, and results are found by bisection among all encodings. A long double
- * must hold 64 significant bits. */
+ * This code is independent of the code under test. Numbers are decoded from the
+ * fields of their encoding, and encoded by bisection among all encodings. A
+ * long double must have 64 significant bits. */
 #ifndef KILN_TEST_CPU_REFERENCE_H
 #define KILN_TEST_CPU_REFERENCE_H
 
 #include "cpu_handler.h"
 
-/* "setp.lt.ftz.f32" in its parts. References take the opcode from ref_op and
- * have no argument for it. */
+/* An opcode such as "setp.lt.ftz.f32", split into its parts. References read
+ * the current opcode from ref_op, because they have no argument for it. */
 typedef struct ref_opcode {
   char part[10][20];
   unsigned n;
@@ -18,53 +18,60 @@ typedef struct ref_opcode {
 
 extern ref_opcode ref_op;
 
-void ref_parse(const char *opcode); /* fills ref_op; also takes "row opcode" */
+/* Splits an opcode into ref_op. The form "row opcode" is accepted, too. */
+void ref_parse(const char *opcode);
 bool ref_is(const char *mnemonic);
 bool ref_has(const char *modifier);
-/* Returns the k-th part from the end; 0 is the last. */
+/* Returns the k-th part of the opcode, counted from the end. Part 0 is the last
+ * part. */
 const char *ref_last(unsigned k);
 
-/* Types by their names in PTX. */
+/* Properties of a type, given by its name in PTX. */
 unsigned ref_bits(const char *type);
 bool ref_is_signed(const char *type);
 bool ref_is_float(const char *type);
-kiln__cpu_ptx_type
-ref_type(const char *type); /* for edge values; packed types, too */
+/* Returns the type that edge values are generated for. Packed types are also
+ * supported. */
+kiln__cpu_ptx_type ref_type(const char *type);
 
 __extension__ typedef __int128 ref_int;
 __extension__ typedef unsigned __int128 ref_uint;
 
-/* Returns the value of an integer type; encodes one in the low bits. */
+/* Convert between an integer value and its encoding in the low bits of a
+ * uint64_t. */
 ref_int ref_value(const char *type, uint64_t raw);
 uint64_t ref_cut(const char *type, ref_int value);
 
-/* f16, bf16, f32, f64, tf32, e4m3, e5m2. */
+/* The encoding of a floating-point type: f16, bf16, f32, f64, tf32, e4m3 or
+ * e5m2. */
 typedef struct ref_format {
   const char *name;
   int exponent_bits, fraction_bits;
-  unsigned shift;                  /* unused low bits */
-  uint64_t largest, infinity, nan; /* infinity 0: has none */
+  unsigned shift; /* number of unused low bits */
+  /* Encodings; infinity is 0 if there is none. */
+  uint64_t largest, infinity, nan;
 } ref_format;
 
 const ref_format *ref_format_of(const char *type);
 
-/* Decodes a number; every NaN is the same. ftz: subnormals become zeros of
- * their sign. */
+/* Decodes a number. All NaN encodings give the same NaN. With `ftz`, subnormals
+ * become zeros of the same sign. */
 long double ref_decode(const char *type, uint64_t raw, bool ftz);
 
 typedef enum ref_round {
   REF_NEAREST,
-  REF_AWAY, /* ties away from zero */
+  REF_AWAY, /* to nearest, ties away from zero */
   REF_ZERO,
   REF_DOWN,
   REF_UP
 } ref_round;
 
-/* Returns the direction that the opcode names; to nearest without one. */
+/* Returns the rounding mode of the current opcode. The default is to nearest.
+ */
 ref_round ref_rounding(void);
 
-/* Encodes a number with one rounding. finite: numbers above the largest become
- * the largest. */
+/* Encodes a number with a single rounding. With `finite`, larger values become
+ * the largest finite number. */
 uint64_t ref_encode(const char *type, long double value, ref_round round,
                     bool finite);
 

@@ -1,4 +1,4 @@
-/* cpu_rows.c -- reads the rows of ops.def through the loader's matcher. */
+/* cpu_rows.c -- parses the rows of ops.def with the loader's matcher. */
 #include "cpu_rows.h"
 
 #include <stdio.h>

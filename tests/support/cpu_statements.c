@@ -1,4 +1,5 @@
-/* cpu_statements.c -- PTX statements from the rows of ops.def, whole and broken. */
+/* cpu_statements.c -- generates correct and incorrect PTX statements from the
+ * rows of ops.def. */
 #include "cpu_statements.h"
 
 #include "cpu_rows.h"
@@ -140,7 +141,7 @@ static void put_address(maker *m, const kiln__cpu_form *f)
   }
 }
 
-/* Returns the number of coordinates or gradients of a texture. */
+/* Returns the number of coordinates or gradient elements of a texture shape. */
 static unsigned dimensions(const maker *m, bool gradient)
 {
   const bool array =
@@ -172,7 +173,8 @@ static void put_texture(maker *m)
   kiln__buf_text(&m->out, n > 0 ? "}]" : "]");
 }
 
-/* Writes one operand. False: the statement needs more than itself. */
+/* Writes one operand of a statement. Returns false if the operand requires
+ * further statements. */
 static bool put_form(maker *m, const kiln__cpu_form *f)
 {
   const unsigned type = cpu_form_type(m->fields, f->type);
@@ -409,10 +411,11 @@ static const char *const operands[] = {"%p1",
 
 enum { MAX_PIECES = 24, PIECE = 96 };
 
-/* A statement in pieces: the opcode with its modifiers, and the operands. */
+/* A statement split into pieces: the mnemonic and modifiers of the opcode, and
+ * the operands. */
 typedef struct pieces {
   char guard[16];
-  char parts[2][MAX_PIECES][PIECE]; /* opcode, operands */
+  char parts[2][MAX_PIECES][PIECE]; /* pieces of the opcode, and the operands */
   unsigned n[2];
 } pieces;
 
@@ -467,7 +470,8 @@ static void erase(pieces *p, int which, unsigned at)
   p->n[which]--;
 }
 
-/* Inserts a piece. `text` may be the piece at `at`. */
+/* Inserts a piece at index `at`. `text` may point to the piece that is at this
+ * index. */
 static void insert(pieces *p, int which, unsigned at, const char *text)
 {
   const size_t size = strnlen(text, PIECE - 1);
@@ -500,7 +504,8 @@ static const char *any_operand(uint64_t *random)
   return operands[below(random, sizeof operands / sizeof *operands)];
 }
 
-/* The mnemonic, piece 0, is not changed. */
+/* Makes a random change to the modifiers of the opcode. Piece 0, the mnemonic,
+ * is not changed. */
 static void break_opcode(pieces *p, uint64_t *random)
 {
   const unsigned n = p->n[0], at = n > 1 ? 1 + below(random, n - 1) : 0;

@@ -1,26 +1,27 @@
-/* cpu_statements.h -- makes PTX statements from the rows of ops.def, correct
- * ones and broken ones, and the module around them. */
+/* cpu_statements.h -- generates correct and incorrect PTX statements from the
+ * rows of ops.def, and the module that contains them. */
 #ifndef KILN_TEST_CPU_STATEMENTS_H
 #define KILN_TEST_CPU_STATEMENTS_H
 
 #include "base/base.h"
 
-/* Writes the text before the statements: directives, variables, registers. */
+/* Writes the part of the module that precedes the statements: directives,
+ * variables and registers. */
 void statements_head(kiln__buf *out, unsigned version, unsigned target);
-/* Writes the text after them. */
+/* Writes the part of the module that follows the statements. */
 void statements_tail(kiln__buf *out);
 
-/* Makes one statement of a random row, in a random variant of its pattern, that
- * ptxas accepts. *ptx and *sm receive the .version and .target that it needs.
- */
+/* Generates a statement that ptxas accepts, for a random row and a random
+ * opcode of its pattern. *ptx and *sm receive the .version and .target that the
+ * statement requires. */
 void statement_make(char *buf, size_t size, uint64_t *random, unsigned *ptx,
                     unsigned *sm);
-/* Makes a statement of row `op`. False: code/ makes the row itself, or it needs
- * more than one statement. */
+/* Generates a statement for row `op`. Returns false if code/ inserts the row
+ * itself, or if the row needs more than one statement. */
 bool statement_of_row(char *buf, size_t size, unsigned op, uint64_t *random,
                       unsigned *ptx, unsigned *sm);
-/* Makes a statement and changes one to three things: a modifier, an operand, a
- * type. */
+/* Generates a statement and makes one to three random changes to its modifiers,
+ * operands or types. */
 void statement_break(char *buf, size_t size, uint64_t *random);
 
 #endif

@@ -1,4 +1,5 @@
-/* support.c -- folders, files, random numbers and the counting allocator of tests. */
+/* support.c -- helper functions of the tests: temporary folders, files, random
+ * numbers and the counting allocator. */
 #include "support.h"
 
 #include <dirent.h>
@@ -39,7 +40,7 @@ static void *counting_alloc(void *user, size_t size)
   if (fails(a, size))
     return NULL;
   p = malloc(size);
-  memset(p, 0xa5, size); /* fresh memory must not look like zeros */
+  memset(p, 0xa5, size); /* new memory must not be zero */
   __atomic_fetch_add(&a->live, 1, __ATOMIC_RELAXED);
   return p;
 }

@@ -1,4 +1,4 @@
-/* support.h -- what all test programs share. */
+/* support.h -- the helper functions that all test programs share. */
 #ifndef KILN_TEST_SUPPORT_H
 #define KILN_TEST_SUPPORT_H
 
@@ -6,8 +6,8 @@
 
 #include <check.h>
 
-/* Defines main(), which runs the suite that `make` returns. Each test runs in a
- * forked child with a generous timeout, unless CK_FORK=no. */
+/* Defines main(), which runs the test suite that `make` returns. Each test runs
+ * in a forked child with a long timeout, unless CK_FORK=no is set. */
 #define KILN_TEST_MAIN(make)                                                   \
   int main(void)                                                               \
   {                                                                            \
@@ -16,11 +16,12 @@
 
 int kiln_test_run(Suite *suite);
 
-/* The exit status that ctest counts as a skip. Print the reason on stdout
- * first. */
+/* The exit status that ctest treats as a skipped test. The test first prints
+ * the reason to standard output. */
 enum { KILN_TEST_SKIP = 77 };
 
-/* Checks that `call` returns KILN_OK; prints the whole error record if not. */
+/* Checks that `call` returns KILN_OK. Otherwise prints the complete error
+ * record. */
 #define ck_kiln_ok(call)                                                       \
   do {                                                                         \
     const kiln_status ck_st_ = (call);                                         \
@@ -29,7 +30,7 @@ enum { KILN_TEST_SKIP = 77 };
                   kiln_last_error()->hint, kiln_last_error()->log);            \
   } while (0)
 
-/* Checks that `call` returns exactly `want`. */
+/* Checks that `call` returns the status `want`. */
 #define ck_kiln_is(call, want)                                                 \
   do {                                                                         \
     const kiln_status ck_st_ = (call);                                         \
@@ -38,32 +39,35 @@ enum { KILN_TEST_SKIP = 77 };
                   kiln_last_error()->message);                                 \
   } while (0)
 
-/* An allocator that counts, and fails from the n-th call on or only there. */
+/* An allocator that counts calls and can fail a chosen call, or all calls from
+ * that one on. */
 typedef struct test_allocator {
   kiln_allocator alloc; /* the allocator to pass to Kiln */
-  long live;            /* blocks not released yet */
-  long calls;           /* alloc and resize calls so far */
-  long fail_at;         /* this call fails (0-based); -1: none */
-  bool fail_after;      /* and all later ones too */
-  size_t largest;       /* bytes of the largest block asked for */
+  long live;            /* number of blocks that are not freed yet */
+  long calls;           /* number of alloc and resize calls so far */
+  long fail_at;         /* index of the call that fails, or -1 for none */
+  bool fail_after;      /* all later calls fail as well */
+  size_t largest;       /* size of the largest requested block in bytes */
 } test_allocator;
 
 void test_allocator_init(test_allocator *a);
 
-/* Makes a new empty folder below TMPDIR; the second function removes it with
- * its contents. */
+/* Creates a new empty folder in TMPDIR. The second function removes the folder
+ * with its contents. */
 void test_dir_make(char path[256]);
 void test_dir_remove(const char *path);
 
-/* Read and write whole files; they fail the test on error. */
+/* Read and write whole files. Both functions fail the test on error. */
 void test_write_file(const char *path, const void *data, size_t size);
-char *test_read_file(const char *path, size_t *size); /* the caller frees it */
+/* Reads a whole file. The caller frees the result. */
+char *test_read_file(const char *path, size_t *size);
 
-/* How often a test repeats: `full` times with KILN_TEST_THOROUGH=1, else a tenth
- * of it, at least once. */
+/* Returns the number of repetitions of a test: `full` if KILN_TEST_THOROUGH=1
+ * is set, otherwise a tenth of `full`, but at least 1. */
 int test_rounds(int full);
 
-/* Returns the next number of a xorshift generator. A seed must not be 0. */
+/* Returns the next number of a xorshift generator. The initial *state must not
+ * be 0. */
 uint64_t test_random(uint64_t *state);
 
 #endif

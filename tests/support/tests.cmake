@@ -1,4 +1,5 @@
-# Tests of the command run it as a child and read its JSON.
+# The tests of the `kiln` command run it as a child process and parse its JSON
+# output.
 foreach(target host_cli compile_cli device_cli device_bugs)
   if(TARGET ${target} AND KILN_CLI)
     target_include_directories(${target} PRIVATE ${KILN_CJSON_INCLUDE})

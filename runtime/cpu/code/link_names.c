@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* maximum bytes of .const variables per program */
+/* Maximum bytes of .const variables per program. */
 enum { MAX_CONST = 64 * 1024 };
 
 /* A name that is visible to all parts of a program. */

@@ -26,7 +26,7 @@ enum {
   /* Number of mistakes after which the parser stops. */
   KILN__PTX_MAX_ERRORS = 1000,
 };
-/* maximum size of a variable in bytes */
+/* Maximum size of a variable in bytes. */
 #define KILN__PTX_MAX_ARRAY (UINT64_C(1) << 48)
 /* Maximum number of bytes of initial values that the source does not list
  * explicitly. */
