@@ -61,8 +61,8 @@ bool kiln__bench_chosen(const bench_options *o, const char *label);
 
 /* ---- The device that is measured ---------------------------------------- */
 
-/* A device with a stream, a pair of timed events, and a kernel that keeps
- * the device busy for about 100 us, which is longer than the host takes to
+/* A device with a stream, a pair of timed events, and a busy kernel. The
+ * busy kernel runs for about 100 us, which is longer than the host takes to
  * queue a call. */
 typedef struct bench_rig {
   cli *c;

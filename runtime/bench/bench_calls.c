@@ -1,7 +1,7 @@
 /* bench_calls.c -- `kiln bench calls`, which measures the host time of a call
  * of each operation. Three times are measured: the first call with an empty
- * cache (which compiles), the first call with the code on disk, and later calls
- * beside their bare launches.
+ * cache, which compiles; the first call with the code on disk; and later calls.
+ * Later calls are compared with bare launches of the same number of kernels.
  *
  * Every first call uses a runtime and a cache folder of its own, since a
  * runtime keeps compiled code in memory. Later calls and bare launches are
@@ -224,7 +224,8 @@ static kiln_status count_launches(bench *b, const calls_case *call,
   kiln_timeline *timeline = NULL;
   kiln_status st;
 
-  /* This call compiles and allocates. */
+  /* The first call compiles kernels and allocates memory, so it is not
+   * counted. */
   CLI_TRY(call->call(b->watched, &b->data, NULL, NULL));
   CLI_TRY(kiln_stream_synchronize(b->watched));
   CLI_TRY(kiln_timeline_create(&timeline, b->device));
@@ -481,7 +482,8 @@ int kiln__bench_calls(cli *c, int argc, char **argv)
 
   if (rc != CLI_OK)
     return rc;
-  unsetenv("KILN_PACKS"); /* a cold call must compile */
+  unsetenv("KILN_PACKS"); /* KILN_PACKS is removed, since a cold call must
+                           * compile */
   json = cJSON_CreateObject();
   b.folder = kiln__cli_make_folder(c, "kiln-calls");
   if (b.folder == NULL)

@@ -35,9 +35,9 @@ typedef struct calls_case {
 
 extern const calls_case kiln__bench_calls_table[];
 
-/* The launches of one call by bare cuLaunchKernel and cuMemsetD32Async. The
- * kernels have the same grid, block and parameters as those of the call, and
- * an empty body. */
+/* The bare launches of one call, which call cuLaunchKernel and
+ * cuMemsetD32Async directly. The kernels have the same grid, block and
+ * parameters as those of the call, and an empty body. */
 typedef struct calls_bare calls_bare;
 
 /* Opens the driver library for bare launches. Returns NULL having set *why

@@ -58,8 +58,9 @@ enum { BAGS = 1110000 };
 /* clang-format on */
 
 /* Computes offsets of segments as in a bag of embeddings: 1,000 segments of
- * 1 to 10 elements, 100 of 11 to 100 and 10 of 101 to 1,000, repeated a
- * thousand times. Sets b->n to the number of elements in all segments. */
+ * 1 to 10 elements, 100 segments of 11 to 100 elements and 10 segments of
+ * 101 to 1,000 elements. This pattern repeats a thousand times. Sets b->n to
+ * the number of elements in all segments. */
 static kiln_status prepare_bags(bench_ops *b)
 {
   uint32_t *offsets = malloc((BAGS + 1) * sizeof *offsets);

@@ -1,7 +1,7 @@
-/* bench_cpu.c -- `kiln bench cpu`, which measures thread instructions per
- * second of the CPU device, with bounds checks and counters enabled, by
- * instruction set and number of host threads. Each result is verified
- * against C code. */
+/* bench_cpu.c -- `kiln bench cpu`, which measures the thread instructions
+ * per second of the CPU device. Bounds checks and counters are enabled. The
+ * figures are per instruction set and number of host threads. Each result is
+ * verified against C code. */
 #include "bench/bench.h"
 
 #include <math.h>

@@ -182,7 +182,8 @@ kiln_status kiln__bench_time_own(bench_ops *b, double *ms)
 {
   double all[BENCH_MOST_REPEATS];
 
-  CLI_TRY(run_once(b, false, false, ms)); /* this run compiles */
+  CLI_TRY(run_once(b, false, false, ms)); /* the first run also compiles the
+                                           * kernels and is not timed */
   for (unsigned r = 0; r < b->repeats; r++)
     CLI_TRY(run_once(b, false, true, &all[r]));
   *ms = kiln__cli_median(all, b->repeats);
@@ -292,7 +293,8 @@ static kiln_status run_case(bench_ops *b, outcome *out)
                   kiln__bench_symbol(b->peers, b->now->symbol, &symbol);
   if (out->has_peer)
     CLI_TRY(peer_storage(b));
-  CLI_TRY(run_once(b, false, false, &ms)); /* this run compiles */
+  CLI_TRY(run_once(b, false, false, &ms)); /* the first run also compiles the
+                                            * kernels and is not timed */
   if (out->has_peer) {
     CLI_TRY(run_once(b, true, false, &ms));
     if (b->now->compared != KILN_DTYPE_NONE)

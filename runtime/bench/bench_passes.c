@@ -25,7 +25,7 @@ static const kiln_index_plan ways[] = {
     {.method = KILN_INDEX_PARTITION, .passes = 32},
     {.method = KILN_INDEX_PARTITION, .passes = 64},
     {.method = KILN_INDEX_PARTITION, .passes = 128},
-    /* For a scatter only; must be last. */
+    /* The sort is for a scatter only and must be the last method. */
     {.method = KILN_INDEX_SORT, .passes = 1},
 };
 enum { N_WAYS = sizeof ways / sizeof ways[0] };

@@ -284,8 +284,9 @@ static int add_library(bench *b, row *rows, size_t *n_rows, uint64_t n,
 
 /* Adds the row of the step with one thread. One thread would need half a
  * minute for 2^28 elements, so it adds fewer elements. The error for all
- * elements comes from the same additions on the CPU. This is valid since the
- * CPU and the GPU gave the same bits for the fewer elements. */
+ * elements comes from the same additions on the CPU. The additions on the
+ * CPU are equivalent, since CPU and GPU gave the same bits for the fewer
+ * elements. */
 static int add_one_thread(bench *b, row *rows, size_t *n_rows, double reference)
 {
   const bench_rung *rung = &kiln__bench_small[0];

@@ -115,7 +115,7 @@ static int run_kind(start *s, kind k, int run)
   char *whole[] = {"kiln", NULL}, *steps[] = {"steps", NULL};
   char *const *argv = k == BARE ? bare : k <= COLD ? whole : steps;
   series *of = &s->of[k];
-  /* A negative run is a warm-up */
+  /* A negative run number means a warm-up run */
   const size_t slot = run < 0 ? 0 : (size_t)run;
   double begun;
   char *text;
@@ -316,7 +316,8 @@ static int run_bench(start *s, const char *json)
     setenv("KILN_DRIVER", s->c->driver, 1);
   if (s->c->nvrtc != NULL)
     setenv("KILN_NVRTC", s->c->nvrtc, 1);
-  unsetenv("KILN_PACKS"); /* a cold start must compile */
+  unsetenv("KILN_PACKS"); /* KILN_PACKS is removed, since a cold start must
+                           * compile */
   rc = run_all(s);
   kiln__cli_remove_folder(s->folder);
   return rc == CLI_OK ? report(s, json) : rc;

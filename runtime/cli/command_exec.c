@@ -151,7 +151,8 @@ static void prepare(cli *c, const exec_opts *o, const char *dir,
 }
 
 /* Path of the temporary report for the signal handler, or "" if there is no
- * temporary report. This is a copy, since the handler may run at any time. */
+ * temporary report. The handler may run at any time, so it reads a copy of
+ * the path. */
 static char temporary[4096];
 
 /* Handles SIGTERM and SIGHUP: passes the signal on to the program, removes
@@ -244,7 +245,8 @@ typedef struct report {
   double launches; /* number of launches under a check, in all processes */
 } report;
 
-/* Return members of a report's line, or "" and 0 if the members are missing. */
+/* text_of() and number_of() return a member of a line of the report, or ""
+ * or 0 if the member is missing. */
 static const char *text_of(const cJSON *line, const char *key)
 {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, key);
@@ -351,7 +353,8 @@ static unsigned show(cli *c, const char *path)
   if (r.n_kernels > 0) {
     putc('\n', stderr);
     fflush(stdout);
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* nothing else is written to stdout */
+    /* The tables go to stderr. Nothing else is written to stdout. */
+    dup2(STDERR_FILENO, STDOUT_FILENO);
     kiln__cli_table_print(&r.kernels, 0);
   }
   return r.findings;

@@ -22,8 +22,8 @@ static int occupancy(const kiln_traits *traits, const kiln_resources *r,
   return (int)(result.share * 100 + 0.5);
 }
 
-/* Returns the name that the user requested if the lowered name belongs to
- * such a name. */
+/* Returns the name of a kernel to show to the user: the name that the user
+ * requested with --name, or the lowered name. */
 static const char *shown_name(cli *c, const cli_unit *unit, const char *lowered)
 {
   for (size_t i = 0; i < unit->desc->n_names; i++) {

@@ -21,11 +21,12 @@ typedef struct doctor_nvrtc {
 typedef struct doctor_device {
   kiln_device_info info;
   int cc;
-  bool supported; /* the NVRTC that the ladder chose compiles for this GPU */
+  bool supported; /* true if the NVRTC that the ladder chose compiles for
+                   * this GPU */
   kiln_ladder_query query;
   kiln_ladder_result ladder;
-  kiln_status run;      /* status of a small kernel that was run and verified */
-  const char *run_text; /* reason for a failure of this kernel */
+  kiln_status run;      /* status of running and verifying a small kernel */
+  const char *run_text; /* reason why the small kernel failed */
 } doctor_device;
 
 typedef struct doctor_pack {
@@ -44,7 +45,7 @@ typedef struct doctor {
   cli *c;
   kiln_status driver_status, nvrtc_status, compile_status;
   kiln_driver_info driver;
-  /* Message and next step of the driver's failure. */
+  /* Error message of the driver, and the next step for the user. */
   const char *driver_text, *driver_hint;
   const char *kernel_driver; /* version line of the kernel module, or NULL */
   bool has_hardware;         /* an NVIDIA GPU is on a bus */

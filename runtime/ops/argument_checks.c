@@ -3,7 +3,8 @@
  * check() adds its arrays here, and conditions of its own. */
 #include "ops.h"
 
-/* This file defines the functions that the macros replace. */
+/* For the static analyzer, macros replace some check functions. This file
+ * defines the functions. */
 #ifdef __clang_analyzer__
 #undef kiln__check_begin
 #undef kiln__check_failed

@@ -12,11 +12,12 @@
  * last line of the kernel, holds the preamble and the function bodies, in a
  * namespace of their own.
  *
- * Invariant: between the preamble and the end of the program, only these names
- * occur: C++ keywords, the documented names of expressions (x, i, a, x_at and
- * the parameters), and names that begin with kiln__. kiln__check_code() refuses
- * parameters whose names begin with kiln__. Therefore the preamble may define
- * any other name, even as a macro; such a name hides the kernel's name.
+ * Invariant: between the preamble and the end of the program, only three kinds
+ * of names occur. These are C++ keywords, the documented names of expressions
+ * (x, i, a, x_at and the parameters), and names that begin with kiln__. The
+ * function kiln__check_code() refuses parameters whose names begin with kiln__.
+ * Therefore the preamble may define any other name, even as a macro; such a
+ * name hides the kernel's name.
  *
  * Cost: none at run time, since every function is inlined.
  *

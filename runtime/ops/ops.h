@@ -107,9 +107,9 @@ typedef struct kiln__spec {
   const kiln__family *family;
   /* Values of family->defines, in the same order. */
   uint32_t value[KILN__MAX_VALUES];
-  /* Bit k requests kernel k, compiled as a program of its own so that
-   * several compile in parallel (the source has KILN_MAKES(name) around each
-   * kernel); 0 requests all kernels in one program. */
+  /* Bit k requests kernel k as a separate program, so that several kernels
+   * compile in parallel. The source of such kernels has KILN_MAKES(name)
+   * around each kernel. 0 requests all kernels in one program. */
   uint32_t kernels;
   const kiln_input *input; /* input, or NULL */
   /* Vectors of the kernel may start at any element, so the kernel reads
@@ -143,8 +143,8 @@ static inline bool kiln__quick(uint64_t n)
 }
 
 /* Returns what kiln__quick() returns, but always false below compute
- * capability 9.0. This is for kernels that spill registers on older GPUs if
- * they are compiled with less optimisation. */
+ * capability 9.0. Kernels that spill registers on older GPUs without full
+ * optimisation use this function. */
 static inline bool kiln__quick_on_9(const kiln_stream *s, uint64_t n)
 {
   return kiln__quick(n) && s->device->traits.cc >= 90;
@@ -273,8 +273,8 @@ size_t kiln__need_temp(kiln__need *need, size_t bytes);
  * context. The storage is the caller's workspace if that has data, else the
  * storage that the stream keeps, else memory of the pool. No other call uses
  * the stream's kept storage while it is open. Returns KILN_EINVAL if the
- * workspace is misaligned or too small; in the latter case the message has
- * both sizes. After a failure there is nothing to close. */
+ * workspace is misaligned or too small. The message about a small workspace
+ * has both sizes. After a failure there is nothing to close. */
 kiln_status kiln__storage_open(kiln__storage *storage, kiln_stream *stream,
                                const kiln_workspace *workspace,
                                kiln__need need);
@@ -329,8 +329,9 @@ void kiln__check_read(kiln__checker *c, const char *name, kiln_array a,
                       uint64_t n);
 void kiln__check_write(kiln__checker *c, const char *name, kiln_array a,
                        uint64_t n);
-/* Adds an output that may be in place: the output may be the same array as
- * an input, with the same first element and elements of the same size. */
+/* Adds an output that may be in place. The output may be the same array as
+ * an input if both start at the same address and have elements of the same
+ * size. */
 void kiln__check_in_place(kiln__checker *c, const char *name, kiln_array a,
                           uint64_t n);
 /* Adds all arrays of an input, which the call reads. */
@@ -389,9 +390,9 @@ kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
 /* Returns the number of tiles by which a kernel prefetches its input if its
  * blocks wait for their predecessors. The prefetched data fill at most a
  * tenth of the L2 cache. Returns 0 if the input is smaller than four times
- * the cache. On an H200, a scan of 2^28 u32 took 617 us without prefetch,
- * 560 us with a distance of 4 to 9 MB, 610 us with 13 MB and 770 us with 26
- * MB. */
+ * the cache. On an H200, a scan of 2^28 u32 took 617 us without prefetch and
+ * 560 us with a prefetch distance of 4 to 9 MB. Larger distances were
+ * slower: 610 us with 13 MB, 770 us with 26 MB. */
 uint32_t kiln__prefetch_tiles(const kiln_device *device, const kiln_input *x,
                               uint64_t n, uint64_t tiles);
 

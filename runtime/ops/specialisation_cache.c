@@ -530,7 +530,7 @@ static void name_the_text(const making *list, const kiln_allocator *alloc)
   found = strstr(record.log, mark);
   what = (int)strcspn(record.log, "(");
   if (found == NULL || memchr(record.log, '.', (size_t)what) != NULL)
-    return; /* the error is in a file, not in the user's expression */
+    return; /* the log is about a file, not about the user's expression */
   end = found + strlen(mark) + strcspn(found + strlen(mark), "\n");
   kiln__format(record.message, sizeof record.message,
                "%.*s does not compile: line %.*s: %.*s", what, record.log,

@@ -2,13 +2,13 @@
  * block, elements per thread and so on. The parameters depend on family,
  * element size, size class and GPU.
  *
- * The sources are searched in this order: the measurements of `kiln tune` on
- * this GPU, which are read once from a file beside the disk cache; the table in
- * tuning.def; a fixed default.
+ * The measurements of `kiln tune` on this GPU are searched first. They are read
+ * once from a file beside the disk cache. Then the table in tuning.def is
+ * searched. If no row applies, a fixed default is used.
  *
- * Of the rows that apply to a call, the most specific row is used: the highest
- * compute capability, then the smallest size class, then the element's own
- * size.
+ * Of the rows that apply to a call, the most specific row is used. A higher
+ * compute capability is more specific. Among equal capabilities, a smaller size
+ * class is more specific, and then a row for the element's own size.
  *
  * The measurements are an immutable list behind one atomic pointer. Readers
  * take no lock. Lists that were replaced stay allocated until the device is

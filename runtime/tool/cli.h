@@ -1,9 +1,9 @@
 /* cli.h -- the interface that the commands of `kiln` and the benchmarks share:
  * the state of one run, memory, text, tables, messages, files and JSON.
  *
- * Includes between the folders go in one direction: cli/ (the commands) may
- * include bench/ (the measurements of `kiln bench` and `kiln tune`), and both
- * may include tool/. Only the public headers of the library are used. */
+ * Includes between the folders go in one direction. cli/ (the commands) may
+ * include bench/ (the measurements of `kiln bench` and `kiln tune`). Both may
+ * include tool/. Only the public headers of the library are used. */
 #ifndef KILN_TOOL_CLI_H
 #define KILN_TOOL_CLI_H
 

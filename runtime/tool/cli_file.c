@@ -175,8 +175,8 @@ char *kiln__cli_output_of(char *const argv[], int *status)
 /* ---- JSON --------------------------------------------------------------- */
 
 /* Returns a copy of JSON text in which bytes that are not UTF-8 are U+FFFD.
- * cJSON copies every byte from 0x80 on, but JSON must be UTF-8, and a file
- * name need not be UTF-8. Such bytes occur only in strings. */
+ * JSON must be UTF-8, but a file name need not be UTF-8, and cJSON copies
+ * every byte from 0x80 on. Such bytes occur only in strings. */
 static char *as_utf8(const char *text)
 {
   static const char instead[] = "\xef\xbf\xbd";

@@ -88,7 +88,7 @@ static int take_number(const cli *c, const cli_option *o, const char *text)
       value > o->most)
     return kiln__cli_usage(c, "--%s is a number from %ld to %ld, not \"%s\"",
                            o->name, o->least, o->most, text);
-  *(int *)o->to = (int)value; /* C lets an unsigned be stored as an int */
+  *(int *)o->to = (int)value; /* C permits access to an unsigned as an int */
   return CLI_OK;
 }
 

@@ -47,7 +47,8 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
                 [GATHER_SMALL] = (r->n < UINT32_C(1) << 31),
                 [GATHER_WINDOWS] = (windows > 1)},
       .input = &r->x,
-      .unaligned = true, /* the kernel reads single elements */
+      .unaligned = true, /* the kernel reads single elements, at any
+                          * alignment */
       .code = r->code,
       .quick = true};
   kiln_status st = KILN_OK;

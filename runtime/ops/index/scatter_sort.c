@@ -114,7 +114,8 @@ void kiln__sorted_plan(kiln__sorted *p, kiln_device *device,
         (uint32_t)kiln__divide_up(n_target, UINT64_C(1) << p->bits.shift);
   p->pairs = (kiln__size(index.type) == 8 ? PLACES : 0u) |
              (x->map != NULL || x->in[0].type != out.type ? VALUES : 0u);
-  /* An odd number of passes in place would need an additional copy. */
+  /* Sort in place only if the number of passes is even. An odd number would
+   * need an additional copy. */
   p->in_place = p->bits.passes % 2 == 0;
   call = sort_of(p);
   facts = kiln__sort_facts_of(device, &call.shape);

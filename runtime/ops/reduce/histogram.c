@@ -2,11 +2,11 @@
  *
  * Blocks count in shared memory. Each block has several copies of the bins if
  * these fit, so that lanes with equal samples seldom wait for each other. For
- * few bins, the counts of all blocks are added in the same launch: blocks store
- * their counts in tile descriptors, and additional blocks each add the counts
- * of a range of bins. For many bins, each block adds its counts to global
- * memory by atomics. If the bins exceed shared memory, they are counted in
- * slices.
+ * few bins, the counts of all blocks are added in the same launch. The blocks
+ * store their counts in tile descriptors, and each additional block adds the
+ * counts of a range of bins. For many bins, each block adds its counts to
+ * global memory by atomics. If the bins exceed shared memory, they are counted
+ * in slices.
  *
  * The bin of an integer sample is computed exactly. If the width of the bins is
  * a power of two, the kernel uses a shift. Otherwise it multiplies with a
@@ -30,9 +30,9 @@ enum {
   /* Maximum number of counts that blocks store in descriptors. */
   COMBINED_COUNTS = 1 << 18,
   MOST_ADDERS =
-      32, /* maximum number of blocks that add counts; also limited to one
-           * per two SMs, since these blocks wait for counting blocks, which
-           * need SMs to run on */
+      32, /* maximum number of blocks that add counts. There is at most one
+           * such block per two SMs, since these blocks wait for counting
+           * blocks, which need SMs, too. */
   LEAST_COPIES =
       4 /* with fewer copies, threads first count runs of equal samples;
          * otherwise 32 lanes with one value would update one bin one after

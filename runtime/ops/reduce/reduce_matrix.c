@@ -9,7 +9,7 @@
 
 enum {
   MATRIX_BLOCK = 256,
-  MATRIX_THREADS = 1024, /* number of threads that are resident on an SM */
+  MATRIX_THREADS = 1024, /* target number of resident threads per SM */
   /* Approximate number of bytes that a thread has in flight. */
   FLIGHT = 64,
   /* Number of vectors from which on several blocks reduce a row. */

@@ -27,7 +27,7 @@
 #include "reduce.h"
 
 enum {
-  SEGMENT_THREADS = 1024, /* number of threads that are resident on an SM */
+  SEGMENT_THREADS = 1024, /* target number of resident threads per SM */
   /* Minimum number of segment ends and rows per group of lanes. */
   LEAST_ROWS = 8,
   ROWS_FLIGHT = 64 /* bytes of rows that a lane has in flight */

@@ -1,6 +1,6 @@
 /* scan_common.h -- the internal interface that the host sides of scans and
- * differences share: the shape of a launch, and the checks of an output in
- * place. */
+ * differences share. It covers the shape of a launch, and the checks of an
+ * output in place. */
 #ifndef KILN_OPS_SCAN_COMMON_H
 #define KILN_OPS_SCAN_COMMON_H
 

@@ -75,10 +75,10 @@ static inline unsigned kiln__input_vec(const kiln_input *x)
 
 /* Returns the number of elements per thread of a tile that holds `bytes` per
  * element in static shared memory. The number follows the tuning row, in
- * whole vectors. It is limited to 32, since each element takes one bit of a
- * mask, and by the shared memory. If even one vector per thread does not
- * fit, for example because the map widens the elements, the function reduces
- * t->block. */
+ * whole vectors. The maximum is 32, since each element takes one bit of a
+ * mask. The shared memory may limit the number further. If even one vector
+ * per thread does not fit, for example because the map widens the elements,
+ * the function reduces t->block. */
 static inline unsigned kiln__tile_items(kiln__tuning *t, unsigned vec,
                                         size_t bytes)
 {

@@ -47,9 +47,9 @@ static kiln_status check(const char *call, what which,
   return kiln__check_end(&c);
 }
 
-/* Returns the number of blocks: one block for one tile, otherwise as many as
- * can be resident at the same time, plus one block that combines the
- * results. */
+/* Returns the number of blocks: one block for one tile. For more tiles, the
+ * number is that of the blocks that can be resident at the same time, plus
+ * one block that combines the results. */
 static uint32_t blocks_for(const kiln_stream *stream, const kiln__tuning *t,
                            uint64_t tiles)
 {
@@ -131,7 +131,7 @@ static kiln_status empty(kiln_stream *stream, const kiln_find_desc *desc,
   kiln_status st = KILN_OK;
 
   KILN_TRY(kiln__zero(stream, desc->out, 1));
-  if (which == ALL) /* fill the low bytes of the value 1 */
+  if (which == ALL) /* kiln_all() returns 1: fill the low bytes */
     st =
         kiln_fill_async(stream, desc->out.data, 1, size < 4 ? (int)size : 4, 1);
 

@@ -264,9 +264,8 @@ static kiln_status launch_long(kiln__storage *storage,
       .values_in = c->values_in,
       .values_out = c->values_out,
       .values_other = storage->temp + p->values,
-      .single =
-          p->steps > p->passes ? c->counts : 0, /* must not be 0, since the last
-                                                 * step copies */
+      /* A nonzero address means that the last step only copies. */
+      .single = p->steps > p->passes ? c->counts : 0,
       .descriptors = storage->descriptors,
       .n = p->shape.n,
       .order = p->order,
@@ -294,7 +293,8 @@ static kiln_status run(kiln_stream *stream,
                        const kiln_segmented_sort_desc *desc,
                        const kiln_workspace *workspace)
 {
-  /* Kernels of the classes, and kernels of the passes. */
+  /* Kernels that sort the classes of segments, and kernels of the radix sort
+   * passes. */
   const kiln__kernel_set *set[2];
   kiln_status st = KILN_OK;
   kiln__spec classes, pass;

@@ -107,10 +107,10 @@ enum {
   KILN__SORT_MUST_WRITE = 8
 };
 
-/* Returns the configuration of a launch. The launch may overlap with the
- * preceding launch if the kernel was compiled for a GPU on which the kernel
- * itself waits for the preceding results (programmatic dependent launch,
- * from compute capability 9.0 on). */
+/* Returns the configuration of a launch. From compute capability 9.0 on, the
+ * launch may overlap with the preceding launch (programmatic dependent
+ * launch). The kernel itself then waits for the results of the preceding
+ * launch. */
 kiln_launch_config kiln__sort_launch(kiln_stream *stream,
                                      const kiln_kernel *kernel, uint64_t blocks,
                                      unsigned threads, size_t smem);
