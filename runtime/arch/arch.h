@@ -18,8 +18,8 @@ bool kiln__nvrtc_span(int cc, int *first, int *last);
 
 /* Parses a target such as "sm_90a", "compute_75", "9.0" or "90" into *out.
  * Returns false, without an error record, if the text has another form or names
- * a suffix that no GPU of that capability has; *out then holds the part that
- * was parsed. */
+ * a suffix that no GPU of that capability has. In that case *out holds the part
+ * that was parsed. */
 bool kiln__target_read(const char *text, kiln_target *out);
 
 #endif

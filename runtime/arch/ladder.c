@@ -20,8 +20,8 @@
  *   runs on later minor versions of its family. Both rules hold for PTX and
  *   machine code.
  * - A driver loads machine code of every older compiler and, since 11.0, of
- *   every compiler with the same CUDA major version. It loads PTX only if the
- *   compiler's version, including the minor version, is not newer than the
+ *   every compiler with the same CUDA major version. A driver loads PTX only if
+ *   the compiler's version, including the minor version, is not newer than the
  *   driver's.
  *
  * Source: CUDA C++ Programming Guide, "Compute Capabilities" and "Binary

@@ -22,9 +22,9 @@ static const int archs_13_0[] = {75, 80,  86,  87,  88,  89,
 
 #define LIST(array) (array), sizeof(array) / sizeof((array)[0])
 
-/* The rows are in ascending order. A minor version newer than the last row of
- * its major version uses the list of that row, since no release removed a
- * capability within a major version. */
+/* The rows are in ascending order. A minor version that is newer than the last
+ * row of its major version uses the list of that row. This is correct because
+ * no release removed a capability within a major version. */
 static const struct known {
   int first, end; /* the row covers NVRTC versions v with first <= v < end */
   const int *archs;

@@ -59,10 +59,10 @@ static int blocks_by_regs_of_blocks(const kiln_traits *t, int warps, int regs)
 }
 
 /* Since capability 2.0, registers are allocated per warp. A warp takes its
- * registers from the slice of the register file that belongs to its scheduler,
- * so the number of warps is rounded up to a multiple of the number of slices.
- * The hardware also compares the block's rounded register count with the limit
- * per block. */
+ * registers from the slice of the register file that belongs to its scheduler.
+ * The number of warps is therefore rounded up to a multiple of the number of
+ * slices. The hardware also compares the block's rounded register count with
+ * the limit per block. */
 static int blocks_by_slices(const kiln_traits *t, int warps, int warp_regs,
                             int slices)
 {

@@ -45,8 +45,8 @@ kiln_status kiln__fail_os(int code, const char *call, const char *path);
 kiln_status kiln__fail_memory(const char *what);
 
 #ifdef __clang_analyzer__
-/* The static analyzer looks at one file at a time. These macros show it that a
- * failure is never KILN_OK. */
+/* The static analyzer looks at one file at a time. These macros show the
+ * analyzer that the failure functions never return KILN_OK. */
 #define kiln__fail(status, ...) (kiln__fail(status, __VA_ARGS__), (status))
 #define kiln__fail_native(status, ...)                                         \
   (kiln__fail_native(status, __VA_ARGS__), (status))

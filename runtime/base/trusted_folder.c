@@ -60,8 +60,8 @@ static bool is_link(const kiln__fs *fs, const char *path, uid_t *owner)
 }
 
 /* Opens a folder whose path is a symbolic link. The link is followed only if
- * this user or root created it: in a folder that others may write to, such as
- * /tmp, a link could lead anywhere. */
+ * this user or root created the link. In a folder that others may write to,
+ * such as /tmp, other links could lead anywhere. */
 static int open_link(const kiln__fs *fs, const char *path)
 {
   uid_t owner;

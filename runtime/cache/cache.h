@@ -111,8 +111,8 @@ kiln_status kiln__cache_open(kiln__cache **out,
                              const kiln__cache_config *config);
 void kiln__cache_close(kiln__cache *cache);
 
-/* Callback that makes the entry after a miss. It runs in the thread that called
- * kiln__cache_fetch(), with no lock held. */
+/* Callback that makes the entry after a miss. The callback runs in the thread
+ * that called kiln__cache_fetch(), with no lock held. */
 typedef kiln_status (*kiln__make_fn)(void *user, kiln__entry **out);
 
 typedef struct kiln__fetch {

@@ -8,11 +8,10 @@
  * partial file. A reader checks the owner, mode, size, checksums and stored
  * key. An entry that fails a check is removed and counts as a miss.
  * Invariant: an entry that passes the checks is the image that its key
- * describes.
- * Entries are not synced. fsync() costs 3 to 8 ms per entry on an SSD, compared
- * with 1 ms for a write and 10 to 20 ms for a small compile, and the caller
- * waits for the image. The checksums detect entries that a power failure tore;
- * the loss is one compile.
+ * describes. Entries are not synced, because the caller waits for the image.
+ * fsync() costs 3 to 8 ms per entry on an SSD, compared with 1 ms for a write
+ * and 10 to 20 ms for a small compile. The checksums detect entries that a
+ * power failure tore; the loss is one compile.
  * Cost of a hit: open, fstat, two reads, close, and XXH3 over the file content.
  */
 #include "tiers.h"

@@ -3,14 +3,14 @@
  * Problem: the limit holds for all processes together. There is no daemon, and
  * a shared counter would become wrong if a process were killed.
  * Idea: only the folder itself records its size. A process lists the folder
- * before it publishes its first entry. It lists the folder again whenever it
- * has published one sixteenth of the space that the previous listing left. The
- * least recently used entries are evicted first, ordered by the modification
- * times that Kiln sets.
+ * before it publishes its first entry. The process lists the folder again
+ * whenever it has published one sixteenth of the space that the previous
+ * listing left. The least recently used entries are evicted first, ordered by
+ * the modification times that Kiln sets.
  * Invariant: up to sixteen processes that add entries at full speed stay below
  * the limit. Listing and removing files need no lock. A lock is held briefly so
- * that processes do not all list the folder concurrently. It also ensures that
- * the bytes of a new entry are counted by the next listing.
+ * that processes do not all list the folder concurrently. The lock also ensures
+ * that the bytes of a new entry are counted by the next listing.
  * Cost: one listing per sixteenth of the free space. Eviction continues down to
  * 90 % of the limit, so that one listing serves several entries. */
 #include "tiers.h"

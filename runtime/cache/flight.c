@@ -198,9 +198,9 @@ static const kiln__flight *awaited_by(const kiln__cache *cache,
 }
 
 /* Returns true if waiting for a flight would deadlock: this thread leads the
- * flight, or leads another flight for which the flight's leader waits. This
- * happens because make() may call the cache again, for the same key or for a
- * key of another thread. */
+ * flight, or leads another flight for which the flight's leader waits. Such a
+ * cycle is possible because make() may call the cache again, for the same key
+ * or for a key of another thread. */
 static bool waits_for_self(const kiln__cache *cache, const kiln__flight *flight)
 {
   const pthread_t self = pthread_self();

@@ -2,9 +2,9 @@
  * application.
  *
  * A pack is made without a GPU and read on machines that may have no compiler.
- * Its entries are therefore found by the portable part of the key, which
- * describes the program, and by the target. All numbers are little-endian. The
- * columns are the offset, the size in bytes and the content:
+ * The entries of a pack are therefore found by the portable part of the key,
+ * which describes the program, and by the target. All numbers are
+ * little-endian. The columns are the offset, the size in bytes and the content:
  *
  *    0  8  magic number
  *    8  4  format version
@@ -150,8 +150,8 @@ static bool parse_index(kiln__pack *pack, const unsigned char *index,
   return at == size;
 }
 
-/* This problem may be temporary, so the pack is tried again. The other problems
- * are permanent. */
+/* An unreadable pack may be a temporary problem, so the pack is tried again
+ * later. All other problems of a pack are permanent. */
 static const char unreadable[] = "it cannot be read";
 
 /* Reads the index of a pack. Returns NULL, or the reason why the pack cannot be

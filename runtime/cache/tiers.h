@@ -49,9 +49,9 @@ kiln__entry *kiln__entry_reserve(const kiln_allocator *a, size_t wire_size);
 /* Checks the file content in the entry's block (sizes, checksums, META) and
  * sets the parts of the entry. Returns false if the content is damaged. */
 bool kiln__entry_decode(kiln__entry *entry);
-/* Checks the first KILN__WIRE_HEAD bytes of a file of `size` bytes: the magic
- * number, the version, the checksum, and that the sizes of the parts add up to
- * `size`. */
+/* Checks the first KILN__WIRE_HEAD bytes of a file of `size` bytes. The checks
+ * cover the magic number, the version, the checksum, and the sum of the part
+ * sizes, which must equal `size`. */
 bool kiln__wire_read(kiln__wire *out, const unsigned char *head, uint64_t size);
 void kiln__entry_head(const kiln__entry *entry,
                       unsigned char head[KILN__WIRE_HEAD]);

@@ -1,5 +1,5 @@
-/* cache_api.c -- the public cache functions of <kiln/cache.h>. They check the
- * arguments and call the runtime's cache. */
+/* cache_api.c -- the public cache functions of <kiln/cache.h>. The functions
+ * check their arguments and call the runtime's cache. */
 #include "runtime.h"
 
 static kiln_status need(const kiln_runtime *rt, const void *other)

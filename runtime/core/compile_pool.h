@@ -8,8 +8,8 @@
 typedef struct kiln__pool kiln__pool;
 
 /* A task of the pool. Embed it in a struct with the data that the task needs.
- * It must stay valid until `run` was called or kiln__pool_remove() returned
- * true. */
+ * The task must stay valid until `run` was called or kiln__pool_remove()
+ * returned true. */
 typedef struct kiln__task {
   struct kiln__task *next;
   /* callback that a pool thread calls with no lock held */

@@ -69,9 +69,9 @@ bool kiln__enter_to_free(kiln_device *device, kiln__scope *scope);
 bool kiln__context_alive(const kiln_device *device, CUcontext context);
 
 /* While any stream is captured in the default mode, the driver forbids some
- * calls in all threads, such as loading modules and allocating memory, although
- * these calls disturb no capture. Between kiln__relax() and kiln__unrelax()
- * they are allowed in this thread. Needs a scope. */
+ * calls in all threads. Examples are loading modules and allocating memory,
+ * although these calls disturb no capture. Between kiln__relax() and
+ * kiln__unrelax() they are allowed in this thread. Needs a scope. */
 typedef struct kiln__relaxed {
   const kiln__driver *driver;
   CUstreamCaptureMode before;

@@ -198,9 +198,10 @@ kiln_status kiln_cuda_array_read(kiln_cuda_array *array, void *dst)
 /* ---- Textures ------------------------------------------------------------------- */
 
 /* Converts a texture description for the driver. `dims` is the number of
- * dimensions. Dimensions that do not exist are set to "clamp": on an H200, a
- * linear fetch in one dimension blends in the border colour if the mode of the
- * second dimension is "border". */
+ * dimensions. The address mode of dimensions that do not exist is set to
+ * "clamp". The reason is that on an H200, a linear fetch in one dimension
+ * blends in the border colour if the mode of the second dimension is "border".
+ */
 static kiln_status describe(CUDA_TEXTURE_DESC *out,
                             const kiln_texture_desc *desc, kiln_texel texel,
                             int dims)

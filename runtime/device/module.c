@@ -1,9 +1,9 @@
 /* module.c -- loads programs into a context.
  *
- * kiln_module_load() first chooses a rung of the compatibility ladder. It then
- * compiles on a compile thread while the calling thread creates the context,
- * and loads the image. If the driver refuses an image, the next attempts are,
- * in this order:
+ * kiln_module_load() first chooses a rung of the compatibility ladder. The
+ * function then compiles on a compile thread while the calling thread creates
+ * the context, and loads the image. If the driver refuses an image, the next
+ * attempts are, in this order:
  *   1. remove the image from the cache and compile it again, since it may be
  *     damaged or made for another driver;
  *   2. load the image's PTX, which the driver assembles itself;

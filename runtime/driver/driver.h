@@ -21,9 +21,9 @@ typedef struct kiln__driver {
   char path[512];
   int version;      /* result of cuDriverGetVersion() */
   int kiln_version; /* KILN_VERSION of the library that filled this table */
-  /* Only the CPU device sets these members. It loads PTX but no machine code,
-   * and it can describe which thread of the last failed launch caused the
-   * fault. */
+  /* Only the CPU device sets these members. The CPU device loads PTX but no
+   * machine code, and can describe which thread of the last failed launch
+   * caused the fault. */
   bool ptx_only;
   kiln_status (*last_fault)(char *buf, size_t size);
 } kiln__driver;

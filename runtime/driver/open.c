@@ -1,10 +1,14 @@
 /* open.c -- finds libcuda, fills the function table, and initialises the
  * driver.
  *
- * The search order is: a path given by the caller or by KILN_DRIVER; a libcuda
- * that the process has already loaded; the system loader's folders and cache;
- * well-known folders that the loader's configuration may lack. A stub library
- * for linking is skipped. A driver that fails to initialise is an error. */
+ * The search order is:
+ * - a path given by the caller or by KILN_DRIVER;
+ * - a libcuda that the process has already loaded;
+ * - the system loader's folders and cache;
+ * - well-known folders that the loader's configuration may lack.
+ *
+ * A stub library for linking is skipped. A driver that fails to initialise is
+ * an error. */
 #include "driver.h"
 
 #include "../base/load_library.h"

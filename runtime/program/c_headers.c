@@ -1,12 +1,12 @@
 /* c_headers.c -- small versions of C headers for programs that include them.
  *
- * NVRTC has no C headers, and the host's headers do not compile for a GPU.
- * These small headers declare what device code can use: fixed-width integers,
- * limits, M_PI, assert, and functions that NVRTC provides. The names are also
- * declared in namespace std. If the caller supplies a header of the same name,
- * or a -I folder has such a file, that header takes precedence. The 64-bit
- * integer types are long long, as in libcu++, so that programs can include both
- * headers. */
+ * NVRTC has no C headers, and the host's headers do not compile for a GPU. The
+ * small headers of this file declare what device code can use: fixed-width
+ * integers, limits, M_PI, assert, and functions that NVRTC provides. The names
+ * are also declared in namespace std. If the caller supplies a header of the
+ * same name, or a -I folder has such a file, that header takes precedence. The
+ * 64-bit integer types are long long, as in libcu++, so that programs can
+ * include both headers. */
 #include "builtin.h"
 
 #include <string.h>

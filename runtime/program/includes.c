@@ -9,10 +9,13 @@
  * would run outdated code. If an include cannot be followed (#include MACRO, a
  * pipe), the program is not cached.
  *
- * A name is searched in this order: the caller's headers, Kiln's headers, the
- * -I folders, the small C headers (c_headers.c), and the headers that belong to
- * the compiler. The compiler's headers are read only if a name is still
- * unresolved. */
+ * A name is searched in this order:
+ * - the caller's headers;
+ * - Kiln's headers;
+ * - the -I folders;
+ * - the small C headers (c_headers.c);
+ * - the headers that belong to the compiler, which are read only if a name is
+ *   still unresolved. */
 #include "plan.h"
 
 #include "builtin.h"
@@ -406,9 +409,9 @@ static kiln_status resolve(scan *s, const char *dir)
   return s->owner == COMPILER ? resolve_compiler(s, dir) : resolve_file(s, dir);
 }
 
-/* Follows the includes of Kiln's headers. These headers are large and are
- * scanned at every first call. A fast scan suffices, since they include each
- * other only by a line `#include <name>`. */
+/* Follows the includes of Kiln's headers. Kiln's headers are large and are
+ * scanned at every first call. A fast scan suffices, since these headers
+ * include each other only by a line `#include <name>`. */
 static kiln_status walk_embedded(scan *s, const text_job *job)
 {
   static const char line[] = "\n#include <";

@@ -3,7 +3,7 @@
  * Problem: the cache key needs every file that a program can include, but only
  * a full preprocessor can determine which #if groups are taken.
  * Idea: recognise just enough of C++ to find a directive exactly where the
- * compiler would. That requires handling of spliced lines, comments, literals
+ * compiler would. The lexer therefore handles spliced lines, comments, literals
  * (including raw literals) and digit separators. #if groups are not evaluated,
  * so all includes are reported.
  * Invariant: every include that the compiler processes is reported. An include

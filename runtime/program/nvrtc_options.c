@@ -1,13 +1,13 @@
-/* nvrtc_options.c -- checks the caller's compiler options. It records the
- * options that decide which files are read, and those that a field of the
- * description also sets. */
+/* nvrtc_options.c -- checks the caller's compiler options. The check also
+ * records the options that decide which files are read, and the options that a
+ * field of the description also sets. */
 #include "plan.h"
 
 #include <string.h>
 
-/* Refused options, without leading dashes. They choose the kind of output, read
- * or write files that the key cannot cover, or duplicate other fields of the
- * description. */
+/* Refused options, without leading dashes. These options choose the kind of
+ * output, read or write files that the key cannot cover, or duplicate other
+ * fields of the description. */
 static const struct {
   const char *name;
   const char *instead;

@@ -2,11 +2,11 @@
  *
  * Problem: two descriptions that mean the same program should give the same
  * key, and an invalid description should be refused before the compiler runs.
- * Idea: a plan holds the program as the compiler will receive it: LF line ends,
- * sorted defines ("NAME" as "NAME=1"), traits and names, options without
- * repetitions, and every header that the program can include. A plan is made
- * from the description alone and needs no compiler. The compiler's own headers
- * are added later (includes.c).
+ * Idea: a plan holds the program as the compiler will receive it. Line ends are
+ * LF. Defines ("NAME" as "NAME=1"), traits and names are sorted, and options
+ * are not repeated. The plan also holds every header that the program can
+ * include. A plan is made from the description alone and needs no compiler. The
+ * compiler's own headers are added later (includes.c).
  * Invariant: equal plans give equal keys, and a plan compiles the same source
  * text in every process. */
 #include "plan.h"
@@ -55,8 +55,8 @@ static const kiln_builtin *find_builtin(const char *name)
   return NULL;
 }
 
-/* Converts CR LF to LF and removes a leading byte order mark, so that the key
- * of a source text does not depend on the editor that wrote it. */
+/* Converts CR LF to LF and removes a leading byte order mark. The key of a
+ * source text therefore does not depend on the editor that wrote it. */
 static const char *normal_text(kiln__arena *arena, const char *text,
                                size_t *size)
 {

@@ -1,7 +1,7 @@
-/* plan.h -- a plan is a checked and normalised program description. It holds
- * everything that is passed to the compiler and everything that enters the
- * cache key. A plan is made from the description alone and needs no compiler.
- */
+/* plan.h -- a plan is a checked and normalised program description. A plan
+ * holds everything that is passed to the compiler and everything that enters
+ * the cache key. A plan is made from the description alone and needs no
+ * compiler. */
 #ifndef KILN_PLAN_H
 #define KILN_PLAN_H
 

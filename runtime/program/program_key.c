@@ -77,7 +77,7 @@ void kiln__plan_key(const kiln__plan *plan, kiln__key *key)
   add_number(key, "lineinfo", lineinfo, true);
   add_number(key, "fast_math", desc->fast_math || plan->has_fast_math, true);
   add_number(key, "max_registers", desc->max_registers, true);
-  /* These fields are added only if they are set, so that the keys of older
+  /* Optional fields are added only if they are set, so that the keys of older
    * packs remain valid. */
   if (desc->fast_compile)
     add_number(key, "fast_compile", 1, true);

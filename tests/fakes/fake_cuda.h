@@ -2,11 +2,12 @@
  *
  * Kiln's own loader loads fake_cuda.so. fake_cuda_of() returns the control
  * block of the fake. The fake tracks contexts, streams and other objects like a
- * real driver, and uses host memory as device memory. It is stricter than a
- * real driver and records a violation for each of these: a call without the
- * required context, a handle that is stale or belongs to another context, and
- * any call in a forked child. Kernels do not run; the fake records their launch
- * parameters. */
+ * real driver, and uses host memory as device memory. Kernels do not run; the
+ * fake records their launch parameters. The fake is stricter than a real driver
+ * and records a violation for each of these:
+ * - a call without the required context;
+ * - a handle that is stale or belongs to another context;
+ * - any call in a forked child. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
