@@ -1,13 +1,13 @@
-/* program.h -- CUDA C++ source in; image, module and kernels out.
+/* program.h -- compile CUDA C++ source into images; load modules and kernels.
  *
  *   kiln_program_desc -> kiln_compile() -> kiln_image    (no GPU needed)
  *   kiln_program_desc -> kiln_module_load() -> kiln_module -> kiln_kernel
  *
- * Both take the result from the cache if it is there.
+ * Both functions take the compiled image from the cache if the cache holds it.
  *
  * NVRTC runs on the thread that calls kiln_compile() or kiln_module_load(), or
- * on a compile thread of the runtime. The calling thread needs at least 128 KiB
- * of stack for it. */
+ * on a compile thread of the runtime. NVRTC needs at least 128 KiB of stack on
+ * the calling thread. */
 #ifndef KILN_PROGRAM_H
 #define KILN_PROGRAM_H
 
@@ -18,203 +18,228 @@
 extern "C" {
 #endif
 
-/** A header that the source may #include <name> without a file. Its size never
- * changes. */
+/** A virtual header: source code may #include <name> although no such file
+ * exists. The size of this struct never changes. */
 typedef struct kiln_header {
-  const char *name; /**< as written in the #include */
-  const char *text; /**< NUL-terminated */
+  const char *name; /**< name of the header, as written in the #include */
+  const char *text; /**< contents of the header, NUL-terminated */
 } kiln_header;
 
 /**
- * A program and how to specialise it. Start from {0}. Everything is borrowed for
- * the call that takes it; kiln_job_start() copies what it needs.
+ * A program and how to specialise it. Start from {0}. All members are borrowed
+ * for the call that takes the desc; kiln_job_start() copies what it needs.
  *
  * Kiln compiles every program with the traits of its target as macros
  * (KILN_ARCH, KILN_WARP_SIZE, KILN_HAS_SHFL, KILN_HAS_ITS, KILN_HAS_MATCH,
  * KILN_HAS_REDUX, KILN_HAS_CP_ASYNC, KILN_HAS_TMA, KILN_HAS_CLUSTER,
- * KILN_SMEM_PER_BLOCK, KILN_SMEM_PER_BLOCK_OPTIN, KILN_REGS_PER_SM). A
- * program may #include <kiln/prelude.cuh>, which spells warp and block
- * collectives the same way for every target.
+ * KILN_SMEM_PER_BLOCK, KILN_SMEM_PER_BLOCK_OPTIN, KILN_REGS_PER_SM). A program
+ * may #include <kiln/prelude.cuh>, which offers warp and block collectives with
+ * the same names on every target.
  *
- * Small versions of C's headers (<stdint.h>, <math.h>, <assert.h>, <stdio.h>,
- * ...) are there, and CUDA's own (<cuda_fp16.h>, <cuda_bf16.h>, <mma.h>, ...)
- * are found beside the NVRTC that compiles, if they are installed. Virtual
- * headers and files in -I folders win over both.
+ * Kiln provides small versions of the standard C headers (<stdint.h>, <math.h>,
+ * <assert.h>, <stdio.h>, ...). CUDA's own headers (<cuda_fp16.h>,
+ * <cuda_bf16.h>, <mma.h>, ...) are taken from the installation of the NVRTC
+ * that compiles the program, if they are installed there. Virtual headers and
+ * files in -I folders take precedence over both.
  */
 typedef struct kiln_program_desc {
   const char *builtin; /**< name of an embedded program, or NULL */
-  const char *source;  /**< else CUDA C++; may hold CR LF and a BOM */
-  size_t source_size;  /**< bytes, 0 = NUL-terminated; a NUL inside is an
-                          error */
-  const char *name;    /**< file name shown in compile messages, at most 8,192
-                          bytes; default "program.cu" */
-  int first_line;      /**< line number of the source's first line; default 1 */
-  const kiln_header *headers; /**< virtual headers; they win over files */
-  size_t n_headers;           /**< entries of headers */
-  const char *const *defines; /**< "NAME" or "NAME=VALUE"; the same name twice
-                                 is an error unless the values are equal */
-  size_t n_defines;           /**< entries of defines */
-  const char *const *traits;  /**< overrides: "KILN_HAS_SHFL=0" */
-  size_t n_traits;            /**< entries of traits */
-  const char *const *names;   /**< name expressions: "scale<float>", at most
-                                 8,192 bytes each */
-  size_t n_names;             /**< entries of names */
-  const char *const *options; /**< further NVRTC options, one word each; "-I"
-                                 and its folder may be two words. Options that
-                                 Kiln sets itself (-arch, --gpu-architecture,
-                                 -ptx, -dlto, -time, ...) are refused. The
-                                 contents of files that may be included are part
-                                 of the cache key; a program with
-                                 `#include MACRO` is not cached */
-  size_t n_options;           /**< entries of options */
-  char suffix;                /**< 'a' or 'f' if the code needs it */
-  bool debug;                 /**< -G */
-  bool lineinfo;              /**< -lineinfo */
-  bool fast_math;             /**< --use_fast_math */
-  bool fast_compile;  /**< -Ofast-compile=min (NVRTC 12.9, no effect before):
-                          compiles in 0.4 to 0.9 of the time. The code may be
-                          slower, so measure it */
-  bool minimal;       /**< --minimal (NVRTC 12.9, no effect before): compiles a
-                          few milliseconds sooner. For programs without textures,
-                          surfaces, CUDA's runtime API and launches from the
-                          device. Kiln compiles a program that fails with it
-                          again without it */
-  int max_registers;  /**< -maxrregcount, 0 = none */
-  bool fail_on_spill; /**< KILN_ESPILL if a kernel spills */
-  bool no_cache;      /**< neither read nor write any tier */
-  bool refresh;       /**< compile, then replace the cached entry */
-  void (*on_log)(void *user, const char *text, size_t size); /**< receives the
-                     complete log, with `name` and lines from first_line; also
-                     warnings. Called from the thread that compiles */
-  void *log_user; /**< passed to on_log */
+  const char *source;  /**< CUDA C++ source; used if builtin is NULL. CR LF line
+                            ends and a byte order mark are allowed */
+  /** Size of the source in bytes; 0 means that the source is NUL-terminated.
+   * The source must not contain a NUL. */
+  size_t source_size;
+  const char *name; /**< file name in compile messages, at most 8,192 bytes;
+                         default: "program.cu" */
+  int first_line;   /**< line number of the first line of the source; default:
+                         1 */
+  const kiln_header *headers; /**< virtual headers; they take precedence over
+                                   files */
+  size_t n_headers;           /**< number of headers */
+  /** Macro definitions "NAME" or "NAME=VALUE". Defining the same name twice is
+   * an error unless the values are equal. */
+  const char *const *defines;
+  size_t n_defines;          /**< number of macro definitions */
+  const char *const *traits; /**< overrides of traits, e.g. "KILN_HAS_SHFL=0" */
+  size_t n_traits;           /**< number of overrides */
+  const char *const *names;  /**< name expressions, e.g. "scale<float>", at most
+                                  8,192 bytes each */
+  size_t n_names;            /**< number of name expressions */
+  /** Further NVRTC options, one per entry; "-I" and its folder may be two
+   * entries. Options that Kiln sets itself (-arch, --gpu-architecture, -ptx,
+   * -dlto, -time, ...) are refused. The contents of included files are part of
+   * the cache key. A program that contains `#include MACRO` is not cached. */
+  const char *const *options;
+  size_t n_options; /**< number of NVRTC options */
+  char suffix;    /**< target suffix 'a' or 'f' if the code needs it, otherwise
+                       0 */
+  bool debug;     /**< compile with -G */
+  bool lineinfo;  /**< compile with -lineinfo */
+  bool fast_math; /**< compile with --use_fast_math */
+  /** Compile with -Ofast-compile=min (no effect before NVRTC 12.9), which takes
+   * 0.4 to 0.9 of the compile time. The code may be slower, so measure its
+   * speed. */
+  bool fast_compile;
+  /** Compile with --minimal (no effect before NVRTC 12.9), which saves a few
+   * milliseconds. The option suits programs that use neither textures,
+   * surfaces, CUDA's runtime API nor launches from the device. If a program
+   * fails to compile with the option, Kiln compiles the program again without
+   * it. */
+  bool minimal;
+  int max_registers;  /**< register limit (-maxrregcount); 0 means no limit */
+  bool fail_on_spill; /**< fail with KILN_ESPILL if a kernel spills registers */
+  bool no_cache;      /**< neither read nor write any cache tier */
+  bool refresh;       /**< always compile, then replace the cached entry */
+  /** Callback that receives the complete compile log, including warnings. The
+   * log contains `name` and line numbers that count from first_line. Kiln calls
+   * it from the thread that compiles. */
+  void (*on_log)(void *user, const char *text, size_t size);
+  void *log_user; /**< pointer that is passed to on_log */
 } kiln_program_desc;
 
-/** Where Kiln took an image from. */
+/** The origin of an image: the compiler, a cache tier or a pack. */
 typedef enum kiln_origin {
-  KILN_FROM_COMPILER = 0, /**< NVRTC ran */
-  KILN_FROM_MEMORY,       /**< memory tier */
-  KILN_FROM_DISK,         /**< disk tier */
-  KILN_FROM_PACK,         /**< a pack */
-  KILN_FROM_OTHER_PROCESS /**< another process compiled it meanwhile */
+  KILN_FROM_COMPILER = 0, /**< NVRTC compiled the image */
+  KILN_FROM_MEMORY,       /**< memory tier of the cache */
+  KILN_FROM_DISK,         /**< disk tier of the cache */
+  KILN_FROM_PACK,         /**< a pack file */
+  KILN_FROM_OTHER_PROCESS /**< another process compiled the image while this
+                               process waited */
 } kiln_origin;
 
-/** Returns an origin as text: "compiled", "memory", "disk", "pack" or "other
- * process". The text is static. Threads: any. Blocks: never. */
+/** Returns the name of an origin: "compiled", "memory", "disk", "pack" or
+ * "other process". The string is static.
+ * Thread-safe. Never blocks. */
 KILN_API const char *kiln_origin_name(kiln_origin origin);
 
 /**
- * Compiles a program for a target, or takes the image from the cache. Needs no
- * GPU.
+ * Compiles a program for a target, or takes the image from the cache. The call
+ * needs no GPU.
  *
- * @param[out] out  yours, free with kiln_image_free(); NULL on failure.
- * @param desc      the program; borrowed for the call.
- * @param target    the target; its suffix takes precedence over desc->suffix.
+ * @param[out] out  the image; the caller frees it with kiln_image_free(). NULL
+ *                  on failure.
+ * @param desc      the program to compile; borrowed for the call.
+ * @param target    the target to compile for; its suffix takes precedence over
+ *                  desc->suffix.
  * @retval KILN_OK
- * @retval KILN_EINVAL       both or neither of builtin and source, NUL in the
- *                           source, a bad option, define or trait
- * @retval KILN_ENOTFOUND    no such builtin, or a name expression that the
- *                           program does not define
- * @retval KILN_ENONVRTC     no compiler, and no cached image
- * @retval KILN_EUNSUPPORTED no NVRTC that was found supports the target
- * @retval KILN_ECOMPILE     see kiln_last_error()->log
+ * @retval KILN_EINVAL       both or neither of builtin and source are given;
+ *                           the source contains a NUL; or an option, define or
+ *                           trait is not valid
+ * @retval KILN_ENOTFOUND    there is no such embedded program, or the program
+ *                           does not define a name expression
+ * @retval KILN_ENONVRTC     NVRTC is not available, and no cache holds the
+ *                           image
+ * @retval KILN_EUNSUPPORTED none of the NVRTC libraries found supports the
+ *         target
+ * @retval KILN_ECOMPILE     the program does not compile; see
+ *                           kiln_last_error()->log
  * @retval KILN_ESPILL, KILN_ENOMEM, KILN_ECANCELED
- * Threads: any, also at once for the same program (one compiles).
- * Blocks: on files, while compiling, and for at most flight_wait_ms on another
- * process that compiles the same.
+ * Thread-safe, also for concurrent calls with the same program: only one of
+ * them compiles. Blocks while it accesses files, while it compiles, and for at
+ * most flight_wait_ms while another process compiles the same program.
  */
 KILN_INLINE kiln_status kiln_compile(kiln_image **out, kiln_runtime *rt,
                                      const kiln_program_desc *desc,
                                      const kiln_target *target);
 
 /** Frees the caller's reference to an image; NULL is allowed. Modules that were
- * loaded from the image keep references of their own. Threads: any. Blocks:
- * never. */
+ * loaded from the image stay valid, because each module holds its own
+ * reference.
+ * Thread-safe. Never blocks. */
 KILN_API void kiln_image_free(kiln_image *image);
 
-/* The functions below read an image; they return NULL or 0 for NULL. Pointers
- * that they return belong to the image and are valid until it is freed.
- * Threads: any. Blocks: never. */
+/* The functions below read properties of an image. For a NULL image they return
+ * NULL or 0. The image owns the pointers that they return, which are valid
+ * until the image is freed.
+ * Thread-safe. Never blocks. */
 
-/** Returns the PTX, NUL-terminated; NULL if the image holds machine code only.
- * @param[out] size  bytes without the NUL; may be NULL. */
+/** Returns the PTX of the image as a NUL-terminated string, or NULL if the
+ * image holds only machine code.
+ * @param[out] size  receives the length in bytes without the NUL; may be NULL. */
 KILN_API const char *kiln_image_ptx(const kiln_image *image, size_t *size);
-/** Returns the machine code (CUBIN); NULL if the image holds PTX only.
- * @param[out] size  bytes; may be NULL. */
+/** Returns the machine code (CUBIN) of the image, or NULL if the image holds
+ * only PTX.
+ * @param[out] size  receives the size in bytes; may be NULL. */
 KILN_API const void *kiln_image_cubin(const kiln_image *image, size_t *size);
-/** Returns the compile log, with warnings and the assembler's resource lines;
- * NUL-terminated, may be empty. */
+/** Returns the compile log as a NUL-terminated string, which may be empty. The
+ * log contains warnings and the resource usage that the assembler reports. */
 KILN_API const char *kiln_image_log(const kiln_image *image);
 /** Returns the target that the image was compiled for. */
 KILN_API kiln_target kiln_image_target(const kiln_image *image);
-/** Returns where Kiln took the image from. */
+/** Returns the origin of the image. */
 KILN_API kiln_origin kiln_image_origin(const kiln_image *image);
-/** Returns the version of the NVRTC that compiled the image, 13000 = 13.0. */
+/** Returns the version of the NVRTC that compiled the image; 13000 means
+ * 13.0. */
 KILN_API int kiln_image_nvrtc(const kiln_image *image);
-/** Returns the milliseconds that the compiler took when it made the image, also
- * if the image has come from a cache since. */
+/** Returns the time in milliseconds that the compiler took for the image, even
+ * if the image was later loaded from a cache. */
 KILN_API double kiln_image_compile_ms(const kiln_image *image);
-/** Returns the cache key as text.
- * @param[out] hash  the key's 32-digit hash, which names the cache file; may be
- *                   NULL. */
+/** Returns the cache key of the image as a string.
+ * @param[out] hash  receives the 32-digit hash of the key, which is the name of
+ *                   the cache file; may be NULL. */
 KILN_API const char *kiln_image_key(const kiln_image *image, const char **hash);
-/** Returns the lowered (mangled) name of a name expression or of a kernel; NULL
- * if the image has no such name. */
+/** Returns the lowered (mangled) name of a name expression or of a kernel, or
+ * NULL if the image contains no such name. */
 KILN_API const char *kiln_image_lowered(const kiln_image *image,
                                         const char *name);
 
-/** The resources that a kernel needs, as the assembler reported them. */
+/** The resources that a kernel uses, as reported by the assembler. */
 typedef struct kiln_resources {
-  const char *name;  /**< lowered name; borrowed from the image */
-  int registers;     /**< per thread */
-  int spill_stores;  /**< bytes per thread */
-  int spill_loads;   /**< bytes per thread */
-  int stack;         /**< frame bytes per thread */
-  int shared_static; /**< bytes per block */
-  int constant;      /**< bytes, including parameters */
-  int local;         /**< bytes per thread */
-  int max_threads;   /**< threads per block by launch bounds, 0 = unbounded */
-  int n_params;      /**< parameters */
+  const char *name;  /**< lowered name of the kernel; owned by the image */
+  int registers;     /**< number of registers per thread */
+  int spill_stores;  /**< spill stores in bytes per thread */
+  int spill_loads;   /**< spill loads in bytes per thread */
+  int stack;         /**< stack frame in bytes per thread */
+  int shared_static; /**< static shared memory in bytes per block */
+  int constant;      /**< constant memory in bytes, including parameters */
+  int local;         /**< local memory in bytes per thread */
+  int max_threads; /**< launch bound in threads per block; 0 means unbounded */
+  int n_params;    /**< number of kernel parameters */
 } kiln_resources;
 
 /** Returns the number of kernels in the image. */
 KILN_API size_t kiln_image_kernels(const kiln_image *image);
-/** Describes the resources of one kernel.
- * @param i         0 to kiln_image_kernels() - 1.
- * @param[out] out  filled on success.
- * @retval KILN_OK, KILN_EINVAL (NULL, or no kernel i). */
+/** Describes the resources that one kernel in an image uses.
+ * @param i         index of the kernel, 0 to kiln_image_kernels() - 1.
+ * @param[out] out  the resources; filled on success.
+ * @retval KILN_OK, KILN_EINVAL (an argument is NULL, or there is no kernel i). */
 KILN_INLINE kiln_status kiln_image_resources(const kiln_image *image, size_t i,
                                              kiln_resources *out);
 
 /* ---- Many at once, in the background ------------------------------------ */
 
-/** Programs that compile in the background. Opaque. */
+/** A set of programs that compile in the background. The type is opaque. */
 typedef struct kiln_job kiln_job;
 
-/** How far a job is. Counts are programs. */
+/** Progress of a job. All counts are numbers of programs. */
 typedef struct kiln_job_progress {
-  size_t total;    /**< of the job */
-  size_t done;     /**< finished, with success or failure */
-  size_t failed;   /**< of `done`: failed */
-  size_t compiled; /**< of `done`: compiled rather than taken from a cache */
+  size_t total;    /**< number of programs in the job */
+  size_t done;     /**< number of finished programs, with success or failure */
+  size_t failed;   /**< number of finished programs that failed */
+  size_t compiled; /**< number of finished programs that were compiled rather
+                        than loaded from a cache */
 } kiln_job_progress;
 
-/** Receives the progress after each program; borrowed for the call. Kiln calls
- * it from a compile thread and holds no lock meanwhile. For programs that were
- * canceled before they started, kiln_job_cancel() or kiln_job_free() calls it in
- * their caller's thread. */
+/** Callback that receives the progress of a job after each program. `now` is
+ * borrowed for the call. Kiln calls it from a compile thread and holds no lock
+ * meanwhile. For programs that are canceled before they start,
+ * kiln_job_cancel() or kiln_job_free() calls it in the thread of their
+ * caller. */
 typedef void (*kiln_progress_fn)(void *user, const kiln_job_progress *now);
 
 /**
- * Starts to compile n programs, desc[i] for target[i], on the runtime's compile
- * threads. Programs start in order; at most compile_threads run at once.
+ * Starts to compile n programs, desc[i] for target[i], on the compile threads
+ * of the runtime. The programs start in order, and at most compile_threads of
+ * them are compiled concurrently.
  *
- * @param[out] out  yours, free with kiln_job_free(); NULL on failure.
- * @param desc      n programs; copied.
- * @param target    n targets; copied.
+ * @param[out] out  the job; the caller frees it with kiln_job_free(). NULL on
+ *                  failure.
+ * @param desc      array of n programs; copied.
+ * @param target    array of n targets; copied.
  * @param progress  called after each program; may be NULL.
  * @param user      passed to progress.
  * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM.
- * Threads: any. Blocks: never.
+ * Thread-safe. Never blocks.
  */
 KILN_INLINE kiln_status kiln_job_start(kiln_job **out, kiln_runtime *rt,
                                        const kiln_program_desc *desc,
@@ -222,137 +247,162 @@ KILN_INLINE kiln_status kiln_job_start(kiln_job **out, kiln_runtime *rt,
                                        kiln_progress_fn progress, void *user);
 
 /**
- * Waits until every program of a job is done.
+ * Waits until every program of a job has finished.
  *
- * @param timeout_ms  milliseconds; 0 polls, UINT64_MAX waits without limit.
- * @retval KILN_OK (also if programs failed), KILN_ETIMEOUT, KILN_EINVAL.
- * Threads: any. Blocks: for at most timeout_ms.
+ * @param timeout_ms  timeout in milliseconds; 0 only polls, and UINT64_MAX
+ *                    waits without limit.
+ * @retval KILN_OK (all programs have finished, with success or failure),
+ *         KILN_ETIMEOUT, KILN_EINVAL.
+ * Thread-safe. Blocks for at most timeout_ms.
  */
 KILN_API kiln_status kiln_job_wait(kiln_job *job, uint64_t timeout_ms);
 
-/** Reports how far a job is.
- * @param[out] out  filled on success.
- * @retval KILN_OK, KILN_EINVAL. Threads: any. Blocks: never. */
+/** Reports the progress of a job.
+ * @param[out] out  the progress; filled on success.
+ * @retval KILN_OK, KILN_EINVAL.
+ * Thread-safe. Never blocks. */
 KILN_INLINE kiln_status kiln_job_state(kiln_job *job, kiln_job_progress *out);
 
 /**
- * Returns the result of one program after it is done.
+ * Returns the image of one program of a job after the program has finished.
  *
- * @param i         index of the program in kiln_job_start()'s arrays.
- * @param[out] out  yours, free with kiln_image_free(); NULL on failure.
+ * @param i         index of the program in the arrays passed to
+ *                  kiln_job_start().
+ * @param[out] out  the image; the caller frees it with kiln_image_free(). NULL
+ *                  on failure.
  * @retval KILN_OK
- * @retval KILN_ENOTREADY  the program is not done yet
- * @retval KILN_EINVAL     NULL, or no program i
- * @retval other           the program failed; as kiln_compile(), with the
- *                         failure's own record in kiln_last_error()
- * Threads: any. Blocks: never.
+ * @retval KILN_ENOTREADY  the program has not finished yet
+ * @retval KILN_EINVAL     an argument is NULL, or there is no program i
+ * @retval other           the program failed; the status is one of
+ *                         kiln_compile(), and kiln_last_error() returns the
+ *                         record of that failure
+ * Thread-safe. Never blocks.
  */
 KILN_API kiln_status kiln_job_image(kiln_job *job, size_t i, kiln_image **out);
 
-/** Cancels a job. Programs that have not started end with KILN_ECANCELED.
- * Programs that are being compiled stop at once if the compiler supports it
- * (NVRTC 12.8 and later), otherwise they run to their end.
- * @retval KILN_OK, KILN_EINVAL. Threads: any. Blocks: never. */
+/** Cancels a job. Programs that have not started finish with KILN_ECANCELED.
+ * Running compilations stop immediately if NVRTC supports it (12.8 and later).
+ * Otherwise they run to completion.
+ * @retval KILN_OK, KILN_EINVAL.
+ * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_job_cancel(kiln_job *job);
 
 /** Cancels a job and frees it; NULL is allowed. Images that kiln_job_image()
- * returned stay valid. Threads: no other thread may use the job. Blocks: until
- * compiles that are running have stopped. */
+ * returned stay valid.
+ * Not thread-safe: no other thread may use the job. Blocks until running
+ * compilations have stopped. */
 KILN_API void kiln_job_free(kiln_job *job);
 
 /* ---- Modules ------------------------------------------------------------- */
 
 /**
- * Compiles a program for a device, or takes it from the cache, and loads it.
+ * Compiles a program for a device, or takes its image from the cache, and loads
+ * the image into the context of the device.
  *
- * The compatibility ladder (arch.h) chooses what to compile. If the driver
- * rejects the image, Kiln drops it from the cache, compiles it once more, and
- * then tries its PTX.
+ * The compatibility ladder (arch.h) chooses the target to compile for. If the
+ * driver rejects the image, Kiln removes the image from the cache and compiles
+ * the program again. If the driver rejects the new image as well, Kiln loads
+ * its PTX.
  *
- * @param[out] out  yours, free with kiln_module_free(); NULL on failure.
- * @param device    must outlive the module.
- * @param desc      the program; borrowed for the call.
+ * @param[out] out  the module; the caller frees it with kiln_module_free().
+ *                  NULL on failure.
+ * @param device    the device to load into; must outlive the module.
+ * @param desc      the program to load; borrowed for the call.
  * @retval as kiln_compile(), and KILN_EDRIVER, KILN_EDEVMEM, KILN_ESTICKY,
  *         KILN_EFORKED.
- * Threads: any. Blocks: as kiln_compile(). The first use of a device also
- * creates its context, while a compile thread compiles.
+ * Thread-safe. Blocks like kiln_compile(). The first use of a device also
+ * creates its context, while a compile thread compiles the program.
  */
 KILN_INLINE kiln_status kiln_module_load(kiln_module **out, kiln_device *device,
                                          const kiln_program_desc *desc);
 
 /**
- * Loads an image that kiln_compile() returned. Compiles nothing.
+ * Loads an image that kiln_compile() returned. The call compiles nothing.
  *
- * @param[out] out  yours, free with kiln_module_free(); NULL on failure.
- * @param device    must outlive the module.
- * @param image     may be freed afterwards.
- * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM, KILN_EDRIVER (the driver takes
+ * @param[out] out  the module; the caller frees it with kiln_module_free().
+ *                  NULL on failure.
+ * @param device    the device to load into; must outlive the module.
+ * @param image     the image to load; the caller may free it afterwards.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM, KILN_EDRIVER (the driver accepts
  *         neither the machine code nor the PTX), KILN_EDEVMEM, KILN_ESTICKY,
  *         KILN_EFORKED.
- * Threads: any. Blocks: while the driver loads, or assembles PTX.
+ * Thread-safe. Blocks while the driver loads the image or assembles its PTX.
  */
 KILN_API kiln_status kiln_module_from_image(kiln_module **out,
                                             kiln_device *device,
                                             const kiln_image *image);
 
 /**
- * Wraps a module that the caller loaded. The caller keeps owning `handle`.
+ * Wraps a module that the caller has loaded with the driver. The caller remains
+ * the owner of `handle`.
  *
- * Kiln checks launches if it knows the kernels' parameters: from the driver
- * (12.4 and later) or from `ptx`. Otherwise it does not check them.
+ * Kiln checks the arguments of launches if it knows the parameters of the
+ * kernels, either from the driver (12.4 and later) or from `ptx`. Otherwise
+ * Kiln does not check the arguments.
  *
- * @param[out] out  yours, free with kiln_module_free(); NULL on failure.
- * @param device    the device of the context that holds the module.
- * @param handle    not NULL.
- * @param ptx       the module's PTX, NUL-terminated, copied; may be NULL.
+ * @param[out] out  the module; the caller frees it with kiln_module_free().
+ *                  NULL on failure.
+ * @param device    the device whose context holds the module; must outlive the
+ *                  module.
+ * @param handle    handle of the module; must not be NULL.
+ * @param ptx       PTX source of the module, NUL-terminated, copied; may be
+ *                  NULL.
  * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM, KILN_EFORKED.
- * Threads: any. Blocks: never.
+ * Thread-safe. Never blocks.
  */
 KILN_API kiln_status kiln_module_wrap(kiln_module **out, kiln_device *device,
                                       CUmodule handle, const char *ptx);
 
-/** Unloads a module and frees it with its kernels; NULL is allowed. A wrapped
- * module is not unloaded. Threads: no launch of its kernels may be running.
- * Blocks: while the driver unloads. */
+/** Unloads a module and frees it together with its kernels; NULL is allowed. A
+ * wrapped module is freed but not unloaded.
+ * Not thread-safe: no other thread may use the module, and none of its kernels
+ * may be running. Blocks while the driver unloads the module. */
 KILN_API void kiln_module_free(kiln_module *module);
 
-/** Returns the image that the module was loaded from; NULL for a wrapped module
- * and for NULL. Borrowed from the module. Threads: any. Blocks: never. */
+/** Returns the image that the module was loaded from, or NULL for a wrapped
+ * module and for NULL. The module owns the image.
+ * Thread-safe. Never blocks. */
 KILN_API const kiln_image *kiln_module_image(const kiln_module *module);
 
-/** Returns the rung that the module was loaded on, with all reasons; NULL for a
- * wrapped module and for NULL. Borrowed from the module. Threads: any. Blocks:
- * never. */
+/** Returns the decision of the compatibility ladder for the module, with the
+ * reasons for all rungs. Returns NULL for a wrapped module and for NULL. The
+ * module owns the result.
+ * Thread-safe. Never blocks. */
 KILN_API const kiln_ladder_result *
 kiln_module_ladder(const kiln_module *module);
 
-/** Returns the driver's handle, which the module keeps owning; NULL for NULL.
- * Threads: any. Blocks: never. */
+/** Returns the driver's handle of the module, or NULL for NULL. The module owns
+ * the handle.
+ * Thread-safe. Never blocks. */
 KILN_API CUmodule kiln_module_handle(const kiln_module *module);
 
 /**
- * Finds a kernel by name expression, plain name (extern "C") or lowered name.
+ * Finds a kernel of a module by its name expression, plain name (extern "C") or
+ * lowered name.
  *
- * @param[out] out  borrowed from the module, valid until it is freed; NULL on
- *                  failure. The same name gives the same kernel.
- * @param name      NUL-terminated.
- * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND (lists the module's kernels),
- *         KILN_EDRIVER, KILN_ENOMEM, KILN_ESTICKY, KILN_EFORKED.
- * Threads: any. Blocks: on the first use of a name, while the driver loads code.
+ * @param[out] out  the kernel, which the module owns; valid until the module is
+ *                  freed. The same name always returns the same kernel. NULL on
+ *                  failure.
+ * @param name      name of the kernel, NUL-terminated.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND (the error record lists the
+ *         kernels of the module), KILN_EDRIVER, KILN_ENOMEM, KILN_ESTICKY,
+ *         KILN_EFORKED.
+ * Thread-safe. Blocks only on the first use of a name, while the driver loads
+ * code.
  */
 KILN_API kiln_status kiln_module_kernel(kiln_kernel **out, kiln_module *module,
                                         const char *name);
 
 /**
- * Finds a __device__, __constant__ or __managed__ variable.
+ * Finds a __device__, __constant__ or __managed__ variable of a module.
  *
  * @param name          extern "C" name, or a name expression such as "&table".
- * @param[out] address  device address, valid until the module is freed; may be
- *                      NULL.
- * @param[out] size     bytes; may be NULL.
+ * @param[out] address  receives the device address, valid until the module is
+ *                      freed; may be NULL.
+ * @param[out] size     receives the size of the variable in bytes; may be NULL.
  * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND, KILN_EDRIVER, KILN_ESTICKY,
  *         KILN_EFORKED.
- * Threads: any. Blocks: never.
+ * Thread-safe. Never blocks.
  */
 KILN_API kiln_status kiln_module_symbol(kiln_module *module, const char *name,
                                         CUdeviceptr *address, size_t *size);
@@ -360,13 +410,14 @@ KILN_API kiln_status kiln_module_symbol(kiln_module *module, const char *name,
 /**
  * Copies host memory into a variable of a module.
  *
- * @param name    as for kiln_module_symbol().
- * @param offset  bytes from the variable's start.
+ * @param name    name of the variable, as for kiln_module_symbol().
+ * @param offset  distance from the start of the variable in bytes.
  * @param src     `size` bytes in host memory.
- * @param size    bytes; offset + size must not exceed the variable.
+ * @param size    number of bytes; offset + size must not exceed the size of the
+ *                variable.
  * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND, KILN_EDRIVER, KILN_ESTICKY,
  *         KILN_EFORKED, KILN_ECAPTURE.
- * Threads: any. Blocks: until the copy is done.
+ * Thread-safe. Blocks until the copy is done.
  */
 KILN_API kiln_status kiln_symbol_write(kiln_module *module, const char *name,
                                        size_t offset, const void *src,
@@ -375,45 +426,52 @@ KILN_API kiln_status kiln_symbol_write(kiln_module *module, const char *name,
 /**
  * Copies a variable of a module into host memory.
  *
- * @param name    as for kiln_module_symbol().
- * @param offset  bytes from the variable's start.
- * @param dst     receives `size` bytes.
- * @param size    bytes; offset + size must not exceed the variable.
+ * @param name    name of the variable, as for kiln_module_symbol().
+ * @param offset  distance from the start of the variable in bytes.
+ * @param dst     host memory that receives `size` bytes.
+ * @param size    number of bytes; offset + size must not exceed the size of the
+ *                variable.
  * @retval as kiln_symbol_write().
- * Threads: any. Blocks: until the copy is done.
+ * Thread-safe. Blocks until the copy is done.
  */
 KILN_API kiln_status kiln_symbol_read(kiln_module *module, const char *name,
                                       size_t offset, void *dst, size_t size);
 
 /* ---- Embedded programs ---------------------------------------------------- */
 
-/** One program that is embedded in the library. Its size never changes. */
+/** One program that is embedded in the library. The size of this struct never
+ * changes. */
 typedef struct kiln_builtin {
-  const char *name;   /**< "reduce", "ladder/reduce_shared" */
-  const char *source; /**< CUDA C++ */
-  size_t size;        /**< bytes of source */
+  const char *name;   /**< name of the program, e.g. "reduce" or
+                           "ladder/reduce_shared" */
+  const char *source; /**< CUDA C++ source */
+  size_t size;        /**< size of the source in bytes */
 } kiln_builtin;
 
 /** Returns the table of embedded programs.
- * @param[out] n  number of entries. @return static array. Threads: any. Blocks:
- * never. */
+ * @param[out] n  receives the number of entries.
+ * @return a static array.
+ * Thread-safe. Never blocks. */
 KILN_API const kiln_builtin *kiln_builtin_list(size_t *n);
 
-/** One shipped specialisation of an embedded program. Its size never changes. */
+/** One specialisation of an embedded program that is shipped with Kiln. The
+ * size of this struct never changes. */
 typedef struct kiln_variant {
-  const char *builtin;        /**< the program */
-  const char *label;          /**< "f32 sum, block 256" */
-  const char *const *defines; /**< NULL-terminated */
-  const char *const *traits;  /**< NULL-terminated trait overrides */
-  const char *const *names;   /**< NULL-terminated name expressions */
-  int min_cc;                 /**< oldest GPU it is meant for */
-  bool may_spill;             /**< false: a register spill is a defect */
+  const char *builtin;        /**< name of the embedded program */
+  const char *label;          /**< description, e.g. "f32 sum, block 256" */
+  const char *const *defines; /**< NULL-terminated array of macro definitions */
+  const char *const *traits;  /**< NULL-terminated array of trait overrides */
+  const char *const *names;   /**< NULL-terminated array of name expressions */
+  int min_cc; /**< lowest compute capability that the variant is meant for */
+  bool may_spill; /**< register spills are allowed; otherwise a register spill
+                       is a defect */
 } kiln_variant;
 
 /** Returns the table of shipped specialisations. `kiln pack` builds them, and
  * the tests compile them for every architecture.
- * @param[out] n  number of entries. @return static array. Threads: any. Blocks:
- * never. */
+ * @param[out] n  receives the number of entries.
+ * @return a static array.
+ * Thread-safe. Never blocks. */
 KILN_API const kiln_variant *kiln_variant_list(size_t *n);
 
 /* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */
