@@ -1,10 +1,10 @@
 /* arch.h -- GPU generations as data, the compatibility ladder, occupancy.
  *
- * Everything here is a pure function: it needs no GPU, driver or file and keeps
- * no state. Threads: any. Blocks: never.
+ * All functions in this header are pure functions. They need no GPU, driver or
+ * file and keep no state. They are thread-safe and never block.
  *
- * A compute capability is one number, major * 10 + minor: 35 = 3.5, 90 = 9.0,
- * 121 = 12.1. */
+ * A compute capability is represented as one number, major * 10 + minor: 35
+ * means 3.5, 90 means 9.0, 121 means 12.1. */
 #ifndef KILN_ARCH_H
 #define KILN_ARCH_H
 
@@ -14,86 +14,98 @@
 extern "C" {
 #endif
 
-/** What a generation can do and how much it holds. Sizes are in bytes. */
+/** Features and limits of a GPU generation. Sizes are in bytes. */
 typedef struct kiln_traits {
-  int cc;               /**< compute capability, e.g. 90 */
-  char family[16];      /**< "Kepler" ... "Blackwell" */
-  bool tegra;           /**< system on a chip: its machine code runs on no other
-                             capability, and no other's runs on it */
-  bool has_shfl;        /**< warp shuffle (3.0) */
-  bool has_its;         /**< independent thread scheduling (7.0) */
-  bool has_match;       /**< match.any / match.all (7.0) */
-  bool has_redux;       /**< redux.sync for 32-bit integers (8.0) */
-  bool has_redux_f32;   /**< redux.sync for f32 min/max: 10.0 and 10.3 only,
-                             with suffix a or f */
-  bool has_cp_async;    /**< cp.async (8.0) */
-  bool has_tma;         /**< bulk tensor copies and mbarrier tx (9.0) */
-  bool has_cluster;     /**< thread block clusters (9.0) */
-  bool has_pdl;         /**< programmatic dependent launch (9.0) */
-  bool has_f16;         /**< half-precision arithmetic (5.3) */
-  bool has_bf16;        /**< bfloat16 arithmetic (8.0) */
-  bool has_tensor;      /**< tensor cores (7.0) */
-  bool has_f64_atomics; /**< atomicAdd on double (6.0) */
-  bool has_coop;        /**< cooperative launch (6.0) */
-  int warp_size;        /**< lanes per warp, 32 */
-  int max_threads_per_block; /**< 1,024; 512 before 2.0 */
-  int max_threads_per_sm;    /**< resident threads */
-  int max_blocks_per_sm;     /**< resident blocks */
-  int max_warps_per_sm;      /**< resident warps */
-  int regs_per_sm;           /**< 32-bit registers */
-  int regs_per_block;        /**< 32-bit registers */
-  int max_regs_per_thread;   /**< 255; 63 in 2.x and 3.0, 124 before */
-  int reg_alloc_unit;        /**< registers are allocated per warp in multiples
-                                    of this (before 2.0 per block) */
-  int warp_alloc_unit;       /**< warps: slices of the register file */
-  int smem_per_sm;           /**< shared memory, at the largest carve-out */
-  int smem_per_block;        /**< without opt-in, 48 KiB (16 before 2.0) */
-  int smem_per_block_optin;  /**< with opt-in */
-  int smem_reserved_per_block; /**< taken by the system, 1 KiB from 8.0 */
-  int smem_alloc_unit;         /**< shared memory is allocated in multiples of
-                                    this */
+  int cc;          /**< compute capability, e.g. 90 */
+  char family[16]; /**< name of the generation, "Kepler" ... "Blackwell" */
+  /** System on a chip. Its machine code runs on no other compute capability,
+   * and machine code of other capabilities does not run on it. */
+  bool tegra;
+  bool has_shfl;      /**< warp shuffle (from 3.0) */
+  bool has_its;       /**< independent thread scheduling (from 7.0) */
+  bool has_match;     /**< match.any and match.all (from 7.0) */
+  bool has_redux;     /**< redux.sync for 32-bit integers (from 8.0) */
+  bool has_redux_f32; /**< redux.sync for f32 min and max (10.0 and 10.3 only,
+                           with suffix a or f) */
+  bool has_cp_async;  /**< cp.async (from 8.0) */
+  bool has_tma; /**< bulk tensor copies and mbarrier transaction counts (from
+                     9.0) */
+  bool has_cluster;          /**< thread block clusters (from 9.0) */
+  bool has_pdl;              /**< programmatic dependent launch (from 9.0) */
+  bool has_f16;              /**< half-precision arithmetic (from 5.3) */
+  bool has_bf16;             /**< bfloat16 arithmetic (from 8.0) */
+  bool has_tensor;           /**< tensor cores (from 7.0) */
+  bool has_f64_atomics;      /**< atomicAdd on double (from 6.0) */
+  bool has_coop;             /**< cooperative launch (from 6.0) */
+  int warp_size;             /**< number of lanes per warp, always 32 */
+  int max_threads_per_block; /**< largest number of threads per block: 1,024;
+                                  512 before 2.0 */
+  int max_threads_per_sm;    /**< number of resident threads per SM */
+  int max_blocks_per_sm;     /**< number of resident blocks per SM */
+  int max_warps_per_sm;      /**< number of resident warps per SM */
+  int regs_per_sm;           /**< number of 32-bit registers per SM */
+  int regs_per_block;        /**< number of 32-bit registers per block */
+  int max_regs_per_thread; /**< largest number of registers per thread: 255; 63
+                                in 2.x and 3.0, 124 before */
+  int reg_alloc_unit;  /**< allocation granularity of registers, per warp (per
+                            block before 2.0) */
+  int warp_alloc_unit; /**< allocation granularity of warps: number of
+                            partitions of the register file */
+  int smem_per_sm;     /**< shared memory per SM at the largest carve-out */
+  int smem_per_block;  /**< shared memory per block without opt-in, 48 KiB (16
+                            KiB before 2.0) */
+  int smem_per_block_optin;    /**< shared memory per block with opt-in */
+  int smem_reserved_per_block; /**< shared memory per block that the system
+                                    reserves, 1 KiB from 8.0 */
+  int smem_alloc_unit;         /**< allocation granularity of shared memory */
 } kiln_traits;
 
-/** Returns the capabilities in the table, ascending (10 = 1.0 ... 121 = 12.1).
- * @param[out] n  number of entries. @return static array. */
+/** Returns all known compute capabilities in ascending order, from 10 (1.0) to
+ * 121 (12.1).
+ * @param[out] n  receives the number of entries. @return a static array. */
 KILN_API const int *kiln_arch_list(size_t *n);
 
 /**
  * Looks up the traits of a compute capability.
  *
- * A capability that is not in the table gets the limits of the nearest older
- * one and its own number in `cc`. It keeps that one's features, except
- * has_redux_f32, which belongs to one family.
+ * An unknown capability gets the features and limits of the nearest older
+ * capability, but its own number in `cc`. The feature has_redux_f32 is an
+ * exception, because it exists in one family only.
  *
- * @param cc        compute capability.
- * @param[out] out  filled on success.
+ * @param cc        compute capability, such as 90.
+ * @param[out] out  the traits; filled on success.
  * @retval KILN_OK, KILN_EINVAL (out is NULL or cc is below 10).
  */
 KILN_INLINE kiln_status kiln_arch_traits(int cc, kiln_traits *out);
 
-/** Returns what a generation introduced, for people: "warp shuffle; ...".
- * @return static text; "" for an unknown capability. */
+/** Returns a human-readable list of the features that a generation introduced,
+ * such as "warp shuffle; ...".
+ * @return a static string; "" for an unknown capability. */
 KILN_API const char *kiln_arch_brought(int cc);
 
-/** What code is compiled for: "sm_90a" machine code or "compute_90" PTX. Its
- * size never changes. */
+/** The target that code is compiled for, such as "sm_90a" for machine code or
+ * "compute_90" for PTX. The size of this struct never changes. */
 typedef struct kiln_target {
-  int cc;      /**< compute capability, 0 = unset */
-  char suffix; /**< 0, 'a' (this chip only) or 'f' (its family) */
+  int cc;      /**< compute capability; 0 means unset */
+  char suffix; /**< target suffix: 0, 'a' (this chip only) or 'f' (its
+                    family) */
   bool ptx;    /**< PTX only ("compute_") instead of machine code ("sm_") */
 } kiln_target;
 
 /**
- * Parses "sm_90a", "compute_75", "90", "9.0", "9.0a" or "100f".
+ * Parses a target such as "sm_90a", "compute_75", "90", "9.0", "9.0a" or
+ * "100f".
  *
- * @param[out] out  zeroed on failure.
- * @param text      NUL-terminated; nothing may follow the target.
- * @retval KILN_OK, KILN_EINVAL (also for suffix a below 9.0 and f below 10.0).
+ * @param[out] out  the target; zeroed on failure.
+ * @param text      NUL-terminated string; nothing may follow the target.
+ * @retval KILN_OK, KILN_EINVAL (also for the suffix a below 9.0 and the suffix
+ *         f below 10.0).
  */
 KILN_API kiln_status kiln_target_parse(kiln_target *out, const char *text);
 
-/** Writes a target as text: "sm_90a", or "none" if it is unset.
- * @param buf  receives at most 24 bytes, always NUL-terminated. @return buf. */
+/** Formats a target as a string such as "sm_90a", or "none" if the target is
+ * unset.
+ * @param buf  receives at most 24 bytes including the NUL. @return buf. */
 KILN_API char *kiln_target_text(const kiln_target *target, char buf[24]);
 
 /** The rungs of the compatibility ladder, best first. */
@@ -112,57 +124,65 @@ typedef enum kiln_rung {
       KILN_RUNG_COUNT
 } kiln_rung;
 
-/** Returns a rung's name: "exact", "lower", ... The text is static; "?" for a
- * value that is no rung. */
+/** Returns the name of a rung, such as "exact" or "lower", or "?" for a value
+ * that is not a valid rung. The string is static. */
 KILN_API const char *kiln_rung_name(kiln_rung rung);
 
-/** What the ladder decides from. Start from {0}. */
+/** Input of the compatibility ladder. Start from {0}. */
 typedef struct kiln_ladder_query {
-  int cc;             /**< the GPU's capability */
-  bool tegra;         /**< integrated GPU. Capabilities 32, 53, 62, 72, 87, 101
-                         and 110 always count as such, 121 never: it runs 12.0
-                         code */
-  bool ptx_only;      /**< the device takes no machine code: the CPU device */
-  char suffix;        /**< 0, or 'a' or 'f' if the kernel needs it */
-  int driver_version; /**< 12020 = 12.2; 0 = no driver (compile only) */
-  int nvrtc_version;  /**< 13000 = 13.0; 0 = no NVRTC */
-  const int *archs;   /**< NVRTC's list, any order; NULL: the known list of
-                         that version */
-  size_t n_archs;     /**< entries of archs */
-  int nvjitlink_version;   /**< 12080 = 12.8; 0 = none */
-  const kiln_target *pack; /**< targets in packs */
-  size_t n_pack;           /**< entries of pack */
+  int cc; /**< compute capability of the GPU */
+  /** Integrated GPU. Capabilities 32, 53, 62, 72, 87, 101 and 110 always count
+   * as integrated. Capability 121 never does, because it runs 12.0 code. */
+  bool tegra;
+  bool ptx_only; /**< the device accepts no machine code, like the CPU device */
+  char suffix;   /**< target suffix 'a' or 'f' if the kernel needs it, otherwise
+                      0 */
+  int driver_version; /**< version of the driver; 12020 means 12.2, 0 means no
+                           driver (compile only) */
+  int nvrtc_version;  /**< version of NVRTC; 13000 means 13.0, 0 means no
+                           NVRTC */
+  const int *archs; /**< compute capabilities that NVRTC supports, in any order;
+                         NULL selects the known list of that version */
+  size_t n_archs;   /**< number of entries in archs */
+  int nvjitlink_version; /**< version of nvJitLink; 12080 means 12.8, 0 means no
+                              nvJitLink */
+  const kiln_target *pack; /**< targets of the images in packs */
+  size_t n_pack;           /**< number of entries in pack */
 } kiln_ladder_query;
 
 enum { KILN_REASON_SIZE = 160 };
 
-/** The decision, with a reason for every rung. */
+/** Decision of the compatibility ladder, with a reason for every rung. */
 typedef struct kiln_ladder_result {
-  kiln_rung rung;     /**< the rung chosen */
-  kiln_target target; /**< what to compile for; on PACK the pack's target */
-  char reason[KILN_RUNG_COUNT][KILN_REASON_SIZE]; /**< why each rung was chosen
-                                        or rejected, "not needed" below the
-                                        chosen one */
-  char hint[KILN_ERROR_HINT_SIZE]; /**< on REFUSE: what would help */
+  kiln_rung rung;     /**< the chosen rung */
+  kiln_target target; /**< the target to compile for; on KILN_RUNG_PACK the
+                           target of the pack's image */
+  /** Why each rung was chosen or rejected; "not needed" for rungs below the
+   * chosen rung. */
+  char reason[KILN_RUNG_COUNT][KILN_REASON_SIZE];
+  char hint[KILN_ERROR_HINT_SIZE]; /**< on KILN_RUNG_REFUSE: advice for the
+                                        user */
 } kiln_ladder_result;
 
 /**
- * Chooses the best rung that driver, compiler and packs allow for a GPU.
+ * Chooses the best rung of the compatibility ladder that driver, compiler and
+ * packs allow for a GPU.
  *
- * @param query     borrowed for the call.
+ * @param query     properties of the GPU, driver, compiler and packs; borrowed
+ *                  for the call.
  * @param[out] out  the decision. KILN_RUNG_REFUSE is a decision, not a failure.
  * @retval KILN_OK, KILN_EINVAL.
  */
 KILN_INLINE kiln_status kiln_ladder(const kiln_ladder_query *query,
                                     kiln_ladder_result *out);
 
-/** Returns the architectures that a version of NVRTC is known to support,
- * ascending.
- * @param[out] n  number of entries, 0 for an unknown version.
- * @return static array. */
+/** Returns the compute capabilities that a version of NVRTC is known to
+ * support, in ascending order.
+ * @param[out] n  receives the number of entries; 0 for an unknown version.
+ * @return a static array. */
 KILN_API const int *kiln_nvrtc_known_archs(int nvrtc_version, size_t *n);
 
-/** The resource that keeps more blocks from residing on an SM. */
+/** The resource that limits the number of resident blocks on an SM. */
 typedef enum kiln_limiter {
   KILN_LIMIT_NONE = 0,
   KILN_LIMIT_WARPS,
@@ -171,27 +191,31 @@ typedef enum kiln_limiter {
   KILN_LIMIT_SMEM
 } kiln_limiter;
 
-/** How many blocks and warps reside on an SM. */
+/** Numbers of blocks and warps that can be resident on an SM. */
 typedef struct kiln_occupancy_result {
-  int blocks_per_sm;    /**< resident blocks, 0 if the block cannot run */
-  int warps_per_sm;     /**< resident warps */
-  double share;         /**< warps_per_sm / max_warps_per_sm, 0 to 1 */
-  kiln_limiter limiter; /**< the tightest; the first in the enum among equals */
+  int blocks_per_sm; /**< number of resident blocks; 0 if the block cannot
+                          run */
+  int warps_per_sm;  /**< number of resident warps */
+  double share;      /**< occupancy: warps_per_sm / max_warps_per_sm, 0 to 1 */
+  kiln_limiter limiter; /**< the limiting resource; among equals, the first in
+                             the enum */
 } kiln_occupancy_result;
 
 /**
- * Computes occupancy from the table, with the rules of NVIDIA's CUDA occupancy
- * calculator.
+ * Computes the occupancy from the traits of a GPU, by the rules of NVIDIA's
+ * CUDA occupancy calculator.
  *
- * The SM is assumed to be configured for the most shared memory. For another
- * carve-out, lower traits->smem_per_sm in a copy: with 32 * 1024 there, 7.0
- * holds 8 blocks of 128 threads, 32 registers and 4,096 bytes, which is 50 %.
+ * The SM is assumed to be configured for the largest amount of shared memory.
+ * For another carve-out, change traits->smem_per_sm in a copy of the traits.
+ * For example, with 32 KiB a GPU of compute capability 7.0 holds 8 blocks of
+ * 128 threads with 32 registers per thread and 4,096 bytes of shared memory per
+ * block. That is an occupancy of 50 %.
  *
- * @param traits  borrowed for the call.
- * @param block   threads per block, 1 to max_threads_per_block.
- * @param regs    registers per thread.
+ * @param traits  traits of the GPU; borrowed for the call.
+ * @param block   number of threads per block, 1 to max_threads_per_block.
+ * @param regs    number of registers per thread.
  * @param smem    shared memory per block in bytes, static plus dynamic.
- * @param[out] out  filled on success.
+ * @param[out] out  the occupancy; filled on success.
  * @retval KILN_OK, KILN_EINVAL.
  */
 KILN_INLINE kiln_status kiln_occupancy(const kiln_traits *traits, int block,
@@ -199,13 +223,14 @@ KILN_INLINE kiln_status kiln_occupancy(const kiln_traits *traits, int block,
                                        kiln_occupancy_result *out);
 
 /**
- * Returns the block size with the highest occupancy: a multiple of the warp
- * size, the largest of equals.
+ * Returns the block size with the highest occupancy, which is a multiple of the
+ * warp size. Among block sizes with the same occupancy the largest is returned.
  *
- * @param regs       registers per thread.
+ * @param regs       number of registers per thread.
  * @param smem       shared memory per block in bytes.
- * @param max_block  largest block to consider in threads; 0 = the device's limit.
- * @return threads per block; 0 if no block can run.
+ * @param max_block  largest block size to consider, in threads; 0 means the
+ *                   limit of the device.
+ * @return the number of threads per block; 0 if no block can run.
  */
 KILN_INLINE int kiln_occupancy_best_block(const kiln_traits *traits, int regs,
                                           size_t smem, int max_block);

@@ -1,12 +1,13 @@
-/* launch.h -- run kernels.
+/* launch.h -- launch kernels.
  *
  *   float a = 2;  CUdeviceptr x, y;  uint32_t n = 1000;
  *   kiln_launch_config c = kiln_launch_1d(n, 256);
  *   st = KILN_LAUNCH(kernel, &c, KILN_ARG(a), KILN_ARG(x), KILN_ARG(y),
  *                    KILN_ARG(n));
  *
- * Kiln compares the number and the sizes of the arguments with the compiled
- * kernel. A launch allocates nothing, takes no lock and searches nothing. */
+ * Kiln compares the number and the sizes of the arguments with the parameters
+ * of the compiled kernel. A launch allocates no memory, takes no lock and
+ * searches no table. */
 #ifndef KILN_LAUNCH_H
 #define KILN_LAUNCH_H
 
@@ -17,44 +18,54 @@
 extern "C" {
 #endif
 
-/** A size in three dimensions. Its size in memory never changes. */
+/** A number of blocks or threads in three dimensions. The size of this struct
+ * never changes. */
 typedef struct kiln_dim3 {
-  uint32_t x, y, z; /**< 0 in y or z counts as 1 */
+  uint32_t x, y, z; /**< sizes per dimension; 0 in y or z counts as 1 */
 } kiln_dim3;
 
-/** How to launch. Start from {0} or from a helper below. */
+/** Configuration of a launch. Start from {0}, or from kiln_launch_1d(),
+ * kiln_launch_2d() or kiln_launch_3d(). */
 typedef struct kiln_launch_config {
-  kiln_dim3 grid;      /**< blocks; 0 in x: nothing to do, a no-op */
-  kiln_dim3 block;     /**< threads per block; 0 in x is an error */
-  uint32_t smem;       /**< dynamic shared memory per block in bytes; above 48
-                         KiB Kiln sets the kernel's opt-in attribute */
-  kiln_stream *stream; /**< NULL: default stream of the kernel's device */
-  bool cooperative;    /**< all blocks are resident at once: grid-wide
-                         synchronisation works */
-  kiln_dim3 cluster;   /**< blocks per cluster; 0 in x: none. Needs 9.0 */
-  bool overlap_prior;  /**< programmatic dependent launch: the kernel may start
-                         before the stream's previous kernel ends. Needs 9.0;
-                         ignored on older devices */
+  kiln_dim3 grid;  /**< number of blocks; 0 in x means that the launch does
+                        nothing */
+  kiln_dim3 block; /**< number of threads per block; 0 in x is an error */
+  uint32_t smem;   /**< dynamic shared memory per block in bytes. Above 48 KiB
+                        Kiln sets the opt-in attribute of the kernel */
+  kiln_stream *stream; /**< stream of the launch; NULL means the default stream
+                            of the kernel's device */
+  /** Cooperative launch: all blocks are resident simultaneously, so grid-wide
+   * synchronisation is possible. */
+  bool cooperative;
+  kiln_dim3 cluster; /**< number of blocks per cluster; 0 in x means no
+                          clusters. Clusters need compute capability 9.0 */
+  /** Programmatic dependent launch: the kernel may start before the preceding
+   * kernel of the stream ends. Needs compute capability 9.0; ignored on older
+   * devices. */
+  bool overlap_prior;
 } kiln_launch_config;
 
-/** One argument of a kernel. Its size never changes. */
+/** One argument of a kernel. The size of this struct never changes. */
 typedef struct kiln_arg {
-  const void *value; /**< address of the value */
-  size_t size;       /**< bytes of the value */
+  const void *value; /**< address of the argument's value */
+  size_t size;       /**< size of the value in bytes */
 } kiln_arg;
 
-/** Makes an argument from a variable (not from an expression): KILN_ARG(n). */
+/** Creates an argument from a variable, such as KILN_ARG(n). The macro does not
+ * accept an expression. */
 /* clang-format off */
 #define KILN_ARG(variable) {&(variable), sizeof(variable)}
 /* clang-format on */
 
-/** Launches a kernel with arguments that are written as KILN_ARG(variable), or
- * with none: KILN_LAUNCH(kernel, &config). Evaluates to the status of
- * kiln_launch(). In C++ it is usable within functions only. */
+/** Launches a kernel. Each argument has the form KILN_ARG(variable);
+ * KILN_LAUNCH(kernel, &config) launches a kernel without parameters. The macro
+ * evaluates to the status of kiln_launch(). In C++ it can only be used inside
+ * functions. */
 #define KILN_LAUNCH(kernel, ...)                                               \
   KILN__LAUNCH(kernel, __VA_ARGS__, KILN__LAST_ARG)
-/* An element after the last, so that neither the list of arguments nor the array
- * is ever empty: both would be errors in strict C11 and C++. */
+/* A dummy argument after the last one, which ensures that the argument list and
+ * the array of KILN_LAUNCH() are never empty. Empty lists and arrays are errors
+ * in strict C11 and C++. */
 /* clang-format off */
 #define KILN__LAST_ARG {KILN__NULL, 0}
 /* clang-format on */
@@ -73,31 +84,36 @@ typedef struct kiln_arg {
               sizeof((const kiln_arg[]){__VA_ARGS__}) / sizeof(kiln_arg) - 1)
 #endif
 
-/** Most parameters that a kernel may have to be launched by kiln_launch(). */
+/** The largest number of kernel parameters that kiln_launch() supports. */
 enum { KILN_MAX_PARAMS = 256 };
 
 /**
- * Queues a kernel.
+ * Queues a launch of a kernel. The call may be captured into a graph.
  *
- * @param config  borrowed for the call.
- * @param args    n arguments; the values are copied before the call returns.
+ * @param config  configuration of the launch; borrowed for the call.
+ * @param args    array of n arguments; the values are copied before the call
+ *                returns.
  * @param n       number of arguments.
- * @retval KILN_OK       queued, or nothing to do (grid.x is 0)
- * @retval KILN_EARGS    wrong number or size of arguments; the record names the
- *                       argument
- * @retval KILN_ELIMIT   grid, block, shared memory, registers or cooperative
- *                       size above what the device or kernel allows
- * @retval KILN_EUNSUPPORTED  clusters or cooperative launch on a device without
- * @retval KILN_ESTICKY  an earlier kernel failed; not this launch's fault
+ * @retval KILN_OK       the launch is queued, or grid.x is 0 and there is
+ *                       nothing to do
+ * @retval KILN_EARGS    the number or the size of the arguments is wrong; the
+ *                       error record names the argument
+ * @retval KILN_ELIMIT   the grid, the block, the shared memory, the registers
+ *                       or the size of a cooperative grid exceeds a limit of
+ *                       the device or kernel
+ * @retval KILN_EUNSUPPORTED  the device does not support clusters or
+ *                            cooperative launches
+ * @retval KILN_ESTICKY  an earlier kernel failed; this launch is not the cause
  * @retval KILN_EINVAL, KILN_EDRIVER, KILN_EDEVMEM, KILN_EFORKED
- * Threads: any, also at once for one kernel. Blocks: only while the device's
- * queue is full. May be captured into a graph.
+ * Thread-safe, also for concurrent launches of one kernel. Blocks only while
+ * the queue of the device is full.
  */
 KILN_INLINE kiln_status kiln_launch(kiln_kernel *kernel,
                                     const kiln_launch_config *config,
                                     const kiln_arg *args, size_t n);
 
-/* Blocks of `block` threads for n elements, at most `most`. */
+/* Returns the number of blocks of `block` threads that cover n elements, but at
+ * most `most`. */
 static inline uint32_t kiln__blocks(uint64_t n, uint32_t block, uint32_t most)
 {
   const uint64_t threads = block == 0 ? 1 : block;
@@ -106,10 +122,12 @@ static inline uint32_t kiln__blocks(uint64_t n, uint32_t block, uint32_t most)
   return wanted < most ? (uint32_t)wanted : most;
 }
 
-/** Returns a configuration with bx x by x bz threads per block and enough blocks
- * for nx x ny x nz elements, each dimension rounded up. Blocks are limited to
- * 2^31 - 1 in x and 65,535 in y and z; for more elements the kernel must loop.
- * Without elements the launch is a no-op. Threads: any. Blocks: never. */
+/** Returns a configuration with bx * by * bz threads per block and enough
+ * blocks for nx * ny * nz elements. The number of blocks is rounded up in each
+ * dimension. It is limited to 2^31 - 1 in x and 65,535 in y and z; for more
+ * elements the kernel must loop. If there are no elements, the launch does
+ * nothing.
+ * Thread-safe. Never blocks. */
 static inline kiln_launch_config kiln_launch_3d(uint64_t nx, uint64_t ny,
                                                 uint64_t nz, uint32_t bx,
                                                 uint32_t by, uint32_t bz)
@@ -120,7 +138,8 @@ static inline kiln_launch_config kiln_launch_3d(uint64_t nx, uint64_t ny,
   c.stream = KILN__NULL;
   c.cooperative = c.overlap_prior = false;
   c.cluster.x = c.cluster.y = c.cluster.z = 0;
-  /* 0 in y or z would count as 1, so "nothing to do" is set in x. */
+  /* A grid size of 0 in y or z would count as 1, so an empty grid is marked by
+   * 0 in x. */
   c.grid.x = ny == 0 || nz == 0 ? 0 : kiln__blocks(nx, bx, 2147483647);
   c.grid.y = kiln__blocks(ny, by, 65535);
   c.grid.z = kiln__blocks(nz, bz, 65535);
@@ -130,70 +149,80 @@ static inline kiln_launch_config kiln_launch_3d(uint64_t nx, uint64_t ny,
   return c;
 }
 
-/** Returns kiln_launch_3d() for nx x ny elements in blocks of bx x by threads.
- * Threads: any. Blocks: never. */
+/** Returns the configuration of kiln_launch_3d() for nx * ny elements and
+ * blocks of bx * by threads.
+ * Thread-safe. Never blocks. */
 static inline kiln_launch_config kiln_launch_2d(uint64_t nx, uint64_t ny,
                                                 uint32_t bx, uint32_t by)
 {
   return kiln_launch_3d(nx, ny, 1, bx, by, 1);
 }
 
-/** Returns kiln_launch_3d() for n elements in blocks of `block` threads.
- * Threads: any. Blocks: never. */
+/** Returns the configuration of kiln_launch_3d() for n elements and blocks of
+ * `block` threads.
+ * Thread-safe. Never blocks. */
 static inline kiln_launch_config kiln_launch_1d(uint64_t n, uint32_t block)
 {
   return kiln_launch_3d(n, 1, 1, block, 1, 1);
 }
 
-/** What is known about a loaded kernel. */
+/** Properties of a loaded kernel. */
 typedef struct kiln_kernel_info {
-  const char *name;      /**< lowered name; borrowed from the module */
-  int registers;         /**< per thread */
-  int shared_static;     /**< bytes per block */
-  int local;             /**< bytes per thread */
-  int constant;          /**< bytes of user constants */
-  int max_threads;       /**< threads per block */
-  int ptx_version;       /**< 90 = compute_90 */
-  int binary_version;    /**< 90 = sm_90 */
-  bool params_known;     /**< launches are checked */
-  int n_params;          /**< parameters, if known */
-  const uint32_t *sizes; /**< their sizes in bytes; borrowed from the module */
+  const char *name;   /**< lowered name of the kernel; owned by the module */
+  int registers;      /**< number of registers per thread */
+  int shared_static;  /**< static shared memory in bytes per block */
+  int local;          /**< local memory in bytes per thread */
+  int constant;       /**< user constants in bytes */
+  int max_threads;    /**< largest number of threads per block */
+  int ptx_version;    /**< compute capability of the PTX; 90 means compute_90 */
+  int binary_version; /**< compute capability of the machine code; 90 means
+                           sm_90 */
+  bool params_known;  /**< Kiln knows the parameters and checks launches */
+  int n_params;       /**< number of parameters; valid if params_known is set */
+  const uint32_t *sizes; /**< sizes of the parameters in bytes; owned by the
+                              module */
 } kiln_kernel_info;
 
-/** Describes a kernel with what was read when it was looked up.
- * @param[out] out  filled on success.
- * @retval KILN_OK, KILN_EINVAL. Threads: any. Blocks: never. */
+/** Describes a kernel. Kiln read the properties when it looked up the kernel.
+ * @param[out] out  the properties; filled on success.
+ * @retval KILN_OK, KILN_EINVAL.
+ * Thread-safe. Never blocks. */
 KILN_INLINE kiln_status kiln_kernel_describe(const kiln_kernel *kernel,
                                              kiln_kernel_info *out);
-/** Returns the driver's handle, which the module keeps owning; NULL for NULL.
- * Threads: any. Blocks: never. */
+/** Returns the driver's handle of the kernel, or NULL for NULL. The module owns
+ * the handle.
+ * Thread-safe. Never blocks. */
 KILN_API CUfunction kiln_kernel_handle(const kiln_kernel *kernel);
-/** Returns the module that the kernel belongs to; NULL for NULL. Borrowed.
- * Threads: any. Blocks: never. */
+/** Returns the module that the kernel belongs to, or NULL for NULL. The caller
+ * does not own the result.
+ * Thread-safe. Never blocks. */
 KILN_API kiln_module *kiln_kernel_module(const kiln_kernel *kernel);
 
 /**
- * Computes by the driver how many blocks of a kernel reside on one SM.
+ * Computes how many blocks of a kernel can be resident on one SM. The driver
+ * computes the result.
  *
- * @param block  threads per block.
+ * @param block  number of threads per block.
  * @param smem   dynamic shared memory per block in bytes.
- * @param[out] blocks_per_sm  0 if such a block cannot run, and on failure.
+ * @param[out] blocks_per_sm  receives the number of resident blocks; 0 if such
+ *                            a block cannot run, and on failure.
  * @retval KILN_OK, KILN_EINVAL, KILN_EDRIVER, KILN_ESTICKY, KILN_EFORKED.
- * Threads: any. Blocks: never.
+ * Thread-safe. Never blocks.
  */
 KILN_API kiln_status kiln_kernel_occupancy(kiln_kernel *kernel, int block,
                                            size_t smem, int *blocks_per_sm);
 /**
- * Finds by the driver the block size with the highest occupancy and the smallest
- * grid that fills the device with it.
+ * Finds the block size with the highest occupancy, and the smallest grid that
+ * then fills the device. The driver computes the result.
  *
  * @param smem        dynamic shared memory per block in bytes.
- * @param max_block   most threads per block; 0: no limit.
- * @param[out] block  threads per block; may be NULL; 0 on failure.
- * @param[out] grid   blocks; may be NULL; 0 on failure.
+ * @param max_block   largest number of threads per block; 0 means no limit.
+ * @param[out] block  receives the number of threads per block; may be NULL; 0
+ *                    on failure.
+ * @param[out] grid   receives the number of blocks; may be NULL; 0 on failure.
  * @retval KILN_OK, KILN_EINVAL, KILN_ELIMIT (smem is above the device's limit),
  *         KILN_EDRIVER, KILN_ESTICKY, KILN_EFORKED.
- * Threads: any. Blocks: never.
+ * Thread-safe. Never blocks.
  */
 KILN_API kiln_status kiln_kernel_suggest(kiln_kernel *kernel, size_t smem,
                                          int max_block, int *block, int *grid);

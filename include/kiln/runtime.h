@@ -1,17 +1,17 @@
-/* runtime.h -- the root object: allocator, log, driver, compilers, cache.
+/* runtime.h -- the root object: allocator, log, driver, compilers and cache.
  *
- * A runtime finds the driver and NVRTC when they are first needed. Creating one
- * touches neither, so it works on a machine that has neither. A process may
- * hold several runtimes.
+ * A runtime loads the driver and NVRTC when they are first needed.
+ * kiln_runtime_create() loads neither, so it also succeeds on a machine that
+ * has neither. A process may create several runtimes.
  *
  * A runtime reads these environment variables, unless opts.ignore_env is set or
  * the process runs with raised privileges:
- *   KILN_DRIVER      path of libcuda.so.1; a path that fails is an error
- *   KILN_NVRTC       path of libnvrtc; a path that fails is an error
+ *   KILN_DRIVER      path of libcuda.so.1; it is an error if loading fails
+ *   KILN_NVRTC       path of libnvrtc; it is an error if loading fails
  *   KILN_NVJITLINK   path of libnvJitLink
- *   KILN_CACHE_DIR   cache folder; "off" switches the disk cache off
- *   KILN_CACHE_SIZE  byte cap of the cache, with K, M or G
- *   KILN_PACKS       ':'-separated pack files
+ *   KILN_CACHE_DIR   cache folder; "off" disables the disk cache
+ *   KILN_CACHE_SIZE  size limit of the cache in bytes, or with suffix K, M or G
+ *   KILN_PACKS       pack files, separated by ':'
  *   XDG_CACHE_HOME, HOME, CUDA_PATH, CUDA_HOME, VIRTUAL_ENV, CONDA_PREFIX */
 #ifndef KILN_RUNTIME_H
 #define KILN_RUNTIME_H
@@ -22,146 +22,172 @@
 extern "C" {
 #endif
 
-/** The caller's host memory. Set all three functions or none. Kiln may call
- * them from any thread, including its compile threads. */
+/** An allocator for host memory that the caller provides. Set all three
+ * functions or none of them. Kiln may call the functions from any thread,
+ * including its compile threads. */
 typedef struct kiln_allocator {
-  void *(*alloc)(void *user, size_t size);           /**< size > 0 */
-  void *(*resize)(void *user, void *p, size_t size); /**< p may be NULL */
-  void (*release)(void *user, void *p);              /**< p may be NULL */
-  void *user; /**< passed to each function as it is */
+  /** Allocates `size` bytes, size > 0. */
+  void *(*alloc)(void *user, size_t size);
+  /** Resizes a block of memory; p may be NULL. */
+  void *(*resize)(void *user, void *p, size_t size);
+  void (*release)(void *user, void *p); /**< frees a block of memory; p may be
+                                             NULL */
+  void *user; /**< pointer that is passed to each function unchanged */
 } kiln_allocator;
 
-/** How serious a log line is. */
+/** Severity of a log message. */
 typedef enum kiln_log_level {
   KILN_LOG_ERROR = 0, /**< a call failed */
-  KILN_LOG_WARNING,   /**< Kiln continued with less, e.g. without the cache */
-  KILN_LOG_INFO,      /**< compiled, loaded, found */
-  KILN_LOG_DEBUG      /**< each place that a search looked at */
+  KILN_LOG_WARNING,   /**< Kiln continued without a feature, e.g. without the
+                           cache */
+  KILN_LOG_INFO,      /**< a program was compiled or loaded, or a library was
+                           found */
+  KILN_LOG_DEBUG      /**< each path that a search tried */
 } kiln_log_level;
 
-/** Receives one log line without its newline. Kiln calls it from any thread and
- * holds no lock meanwhile, so it may call Kiln. `text` is borrowed for the
- * call. */
+/** Callback that receives one log message without a newline at its end. Kiln
+ * calls it from any thread and holds no lock meanwhile, so the callback may
+ * call Kiln. `text` is borrowed for the call. */
 typedef void (*kiln_log_fn)(void *user, kiln_log_level level, const char *text);
 
-/** Options of a runtime. Start from {0}: zero means "default" in each member.
+/** Options of a runtime. Start from {0}; zero means "default" in each member.
  * Kiln copies the strings. */
 typedef struct kiln_runtime_opts {
-  kiln_allocator allocator;      /**< default: malloc */
-  kiln_log_fn log;               /**< default: none; Kiln itself never prints */
-  void *log_user;                /**< passed to log */
-  kiln_log_level log_level;      /**< lines above this level are dropped */
-  const char *driver_path;       /**< the only libcuda to try */
+  kiln_allocator allocator; /**< allocator for host memory; default: malloc */
+  kiln_log_fn log; /**< callback that receives log messages; default: none. Kiln
+                        itself never prints */
+  void *log_user;  /**< pointer that is passed to log */
+  kiln_log_level log_level;      /**< messages above this level are dropped */
+  const char *driver_path;       /**< path of the only libcuda to try */
   const kiln_driver *driver;     /**< driver to use instead of libcuda, e.g.
-                                    kiln_cpu_driver(); must outlive the runtime */
-  const char *nvrtc_path;        /**< the only libnvrtc to try */
-  const char *const *nvrtc_dirs; /**< folders searched before the system's */
-  size_t n_nvrtc_dirs;           /**< entries of nvrtc_dirs */
-  const char *nvjitlink_path;    /**< the only libnvJitLink to try */
-  const char *cache_dir;         /**< cache folder, created if missing */
-  uint64_t cache_bytes;          /**< byte cap on disk; default 256 MiB */
-  bool cache_off;                /**< no disk cache; memory cache stays */
-  const char *const *packs; /**< pack files. An image for exactly the wanted
-                                    target is taken before the disk cache, one
-                                    for a lower target after the compiler */
-  size_t n_packs;           /**< entries of packs */
-  unsigned compile_threads; /**< compiles at once; default: the number of
-                                    cores, 8 at most (each takes 100 MB) */
-  unsigned flight_wait_ms;  /**< longest wait in milliseconds for another
-                                    process that compiles the same key; default
-                                    20,000 */
-  bool ignore_env;          /**< read no environment variable */
+                                      kiln_cpu_driver(); must outlive the
+                                      runtime */
+  const char *nvrtc_path;        /**< path of the only libnvrtc to try */
+  const char *const *nvrtc_dirs; /**< folders that are searched for NVRTC before
+                                      the system's folders */
+  size_t n_nvrtc_dirs;           /**< number of folders in nvrtc_dirs */
+  const char *nvjitlink_path;    /**< path of the only libnvJitLink to try */
+  const char *cache_dir; /**< cache folder; created if it does not exist */
+  uint64_t cache_bytes; /**< size limit of the disk cache in bytes; default: 256
+                             MiB */
+  bool cache_off;       /**< disable the disk cache; the memory cache remains
+                             enabled */
+  /** Paths of pack files. An image for exactly the wanted target takes
+   * precedence over the disk cache. An image for a lower target is used only if
+   * the compiler provides nothing better. */
+  const char *const *packs;
+  size_t n_packs; /**< number of pack files */
+  /** Number of concurrent compilations. Default: the number of cores, at most
+   * 8, because each compilation takes 100 MB of memory. */
+  unsigned compile_threads;
+  /** Longest time in milliseconds to wait for another process that compiles the
+   * same program; default: 20,000. */
+  unsigned flight_wait_ms;
+  bool ignore_env; /**< read no environment variable */
 } kiln_runtime_opts;
 
 /**
  * Creates a runtime.
  *
- * @param[out] out  yours, free with kiln_runtime_free(); NULL on failure.
- * @param opts      NULL for all defaults; borrowed for the call.
- * @retval KILN_OK, KILN_EINVAL (half an allocator, an empty path), KILN_ENOMEM.
- * Threads: any. Blocks: never; the call touches no driver, compiler or disk.
+ * @param[out] out  the runtime; the caller frees it with kiln_runtime_free().
+ *                  NULL on failure.
+ * @param opts      options; NULL selects all defaults. Borrowed for the call.
+ * @retval KILN_OK, KILN_EINVAL (the allocator is incomplete, or a path is
+ *         empty), KILN_ENOMEM.
+ * Thread-safe. Never blocks, because the call accesses neither driver, compiler
+ * nor disk.
  */
 KILN_INLINE kiln_status kiln_runtime_create(kiln_runtime **out,
                                             const kiln_runtime_opts *opts);
 
 /**
- * Frees a runtime. Free everything that was made from it before.
+ * Frees a runtime. All objects that were created from the runtime must be freed
+ * before.
  *
- * Loaded CUDA libraries stay loaded until the process ends, since unloading
- * them while one of their threads runs is not safe.
+ * CUDA libraries that Kiln has loaded stay loaded until the process ends,
+ * because unloading a library while one of its threads runs is not safe.
  *
- * @param rt  NULL is allowed.
- * Threads: no other thread may use the runtime. Blocks: until compiles that are
- * still running have ended.
+ * @param rt  the runtime; NULL is allowed.
+ * Not thread-safe: no other thread may use the runtime. Blocks until running
+ * compilations have ended.
  */
 KILN_API void kiln_runtime_free(kiln_runtime *rt);
 
-/** Which driver was found. */
+/** Description of the driver that Kiln found. */
 typedef struct kiln_driver_info {
-  int version;    /**< cuDriverGetVersion: 12020 = 12.2 */
-  char path[512]; /**< file that was loaded */
-  int n_devices;  /**< GPUs visible to this process */
-  bool ptx_only;  /**< it loads PTX but no machine code: the CPU device */
+  int version;    /**< version by cuDriverGetVersion; 12020 means 12.2 */
+  char path[512]; /**< path of the loaded library */
+  int n_devices;  /**< number of GPUs visible to this process */
+  bool ptx_only;  /**< the driver loads PTX but no machine code, like the CPU
+                       device */
 } kiln_driver_info;
 
 /**
- * Describes the driver; loads and initialises it on the first call.
+ * Describes the driver. The first call loads and initialises the driver.
  *
- * @param[out] out  filled on success, zeroed on failure.
- * @retval KILN_OK, KILN_EINVAL, KILN_ENODRIVER (the record lists every place
- *         that was tried), KILN_ENODEVICE (a driver without a GPU),
+ * @param[out] out  the description; filled on success, zeroed on failure.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENODRIVER (the error record lists every
+ *         path that was tried), KILN_ENODEVICE (the driver found no GPU),
  *         KILN_EDRIVER, KILN_EFORKED.
- * Threads: any. Blocks: in the first call, for about 0.1 s in cuInit.
+ * Thread-safe. The first call blocks in cuInit for about 0.1 s.
  */
 KILN_INLINE kiln_status kiln_runtime_driver(kiln_runtime *rt,
                                             kiln_driver_info *out);
 
-/** One NVRTC library. */
+/** Description of one NVRTC library. */
 typedef struct kiln_nvrtc_info {
-  int version;    /**< 13000 = 13.0, 11080 = 11.8 */
-  char path[512]; /**< file */
-  int archs[64];  /**< supported architectures, ascending: 75, 80, ... 121 */
-  size_t n_archs; /**< entries of archs */
-  bool loaded;    /**< this runtime has mapped it into the process */
+  int version;    /**< version of the library; 13000 means 13.0, 11080 means
+                       11.8 */
+  char path[512]; /**< path of the library */
+  int archs[64];  /**< supported compute capabilities, ascending: 75, 80, ...
+                       121 */
+  size_t n_archs; /**< number of entries in archs */
+  bool loaded;    /**< this runtime has loaded the library into the process */
 } kiln_nvrtc_info;
 
 /**
- * Describes the NVRTC libraries that were found, newest first.
+ * Describes the NVRTC libraries that Kiln found, newest version first.
  *
- * A note beside the cache describes libraries that Kiln has seen before, so
- * these need not be loaded. A library's path, size and modification time must
- * match its note.
+ * A file in the cache folder describes libraries that Kiln has loaded before,
+ * so these libraries need not be loaded again. The description is used only if
+ * the path, size and modification time of the library match.
  *
- * @param out       array of `capacity` entries; may be NULL if capacity is 0.
- * @param capacity  entries that fit in out.
- * @param[out] n    number of libraries found; may be above capacity.
+ * @param out       array that receives the descriptions; may be NULL if
+ *                  capacity is 0.
+ * @param capacity  number of entries that fit in out.
+ * @param[out] n    receives the number of libraries found, which may exceed
+ *                  capacity.
  * @retval KILN_OK, KILN_EINVAL, KILN_ENONVRTC, KILN_ENOMEM.
- * Threads: any. Blocks: on files, and while it loads libraries without a note.
+ * Thread-safe. Blocks while it accesses files and while it loads libraries that
+ * are not yet described.
  */
 KILN_INLINE kiln_status kiln_runtime_nvrtc(kiln_runtime *rt,
                                            kiln_nvrtc_info *out,
                                            size_t capacity, size_t *n);
 
-/** One place that a search looked at. */
+/** One path that Kiln tried in a search for a CUDA library. */
 typedef struct kiln_trail_step {
-  const char *what;   /**< "libcuda", "libnvrtc", "libnvJitLink" */
-  const char *how;    /**< "environment KILN_NVRTC", "system loader", ... */
-  const char *where;  /**< path or soname */
-  bool found;         /**< it was used */
-  const char *reason; /**< why it was not used */
+  const char *what;   /**< library searched for: "libcuda", "libnvrtc" or
+                           "libnvJitLink" */
+  const char *how;    /**< origin of the path: "environment KILN_NVRTC", "system
+                           loader", ... */
+  const char *where;  /**< path or soname that was tried */
+  bool found;         /**< the library was found and used */
+  const char *reason; /**< why the library was not used */
 } kiln_trail_step;
 
-/** Receives one step; borrowed for the call. */
+/** Callback that receives one step of a search; the step is borrowed for the
+ * call. */
 typedef void (*kiln_trail_fn)(void *user, const kiln_trail_step *step);
 
 /**
- * Reports every place that searches for CUDA libraries have looked at so far,
- * in order.
+ * Reports every path that Kiln has tried so far in its searches for CUDA
+ * libraries, in order.
  *
- * @param fn    called once per step, in the calling thread.
- * @param user  passed to fn.
+ * @param fn    callback; called once per step, in the calling thread.
+ * @param user  pointer that is passed to fn.
  * @retval KILN_OK, KILN_EINVAL.
- * Threads: any. Blocks: never.
+ * Thread-safe. Never blocks.
  */
 KILN_API kiln_status kiln_runtime_trail(kiln_runtime *rt, kiln_trail_fn fn,
                                         void *user);
