@@ -1,8 +1,9 @@
 /* cache.h -- inspect and maintain the compile cache; write packs.
  *
- * Entries live in memory, per runtime, and in one folder that every process of
- * this user shares. Kiln never depends on the folder: whatever goes wrong with it
- * ends in an uncached compile and in a counter here. */
+ * Cache entries are in memory, per runtime, and in one folder that all
+ * processes of this user share. Kiln never depends on the folder. If a problem
+ * with the folder occurs, Kiln compiles without the cache and counts the
+ * problem in kiln_cache_stats. */
 #ifndef KILN_CACHE_H
 #define KILN_CACHE_H
 
@@ -12,107 +13,124 @@
 extern "C" {
 #endif
 
-/** Counters of one runtime since it was created. */
+/** Cache counters of a runtime since its creation. */
 typedef struct kiln_cache_stats {
-  uint64_t memory_hits;   /**< look-ups answered from memory */
-  uint64_t disk_hits;     /**< look-ups answered from the folder */
-  uint64_t pack_hits;     /**< look-ups answered from a pack */
-  uint64_t misses;        /**< look-ups without an answer: compiled */
-  uint64_t waits;         /**< waits for a thread or process that compiled it */
+  uint64_t memory_hits; /**< look-ups that memory answered */
+  uint64_t disk_hits;   /**< look-ups that the cache folder answered */
+  uint64_t pack_hits;   /**< look-ups that a pack answered */
+  uint64_t misses;      /**< look-ups without a hit; the program was compiled */
+  uint64_t waits; /**< waits for another thread or process that compiled the
+                       program */
   uint64_t wait_timeouts; /**< waits that timed out; this process compiled the
-                              program itself */
-  uint64_t corrupt;       /**< bad entries removed */
-  uint64_t rejected; /**< entries removed because the driver refused them */
-  uint64_t forged;   /**< entries whose stored key was another one */
+                               program itself */
+  uint64_t corrupt;       /**< damaged entries that were removed */
+  uint64_t rejected; /**< entries that were removed because the driver rejected
+                          them */
+  uint64_t forged; /**< entries whose stored key differs from the wanted key */
   uint64_t read_failures;  /**< system calls that failed while reading */
   uint64_t write_failures; /**< entries that could not be published */
-  uint64_t lock_failures;  /**< locks that could not be taken; Kiln continued
-                              without them */
-  uint64_t published;      /**< entries written */
-  uint64_t evicted;        /**< entries removed to stay below the byte cap */
+  uint64_t lock_failures;  /**< locks that could not be acquired; Kiln continued
+                                without them */
+  uint64_t published;      /**< entries that were written */
+  uint64_t evicted;        /**< entries that were removed to stay below the size
+                                limit */
 } kiln_cache_stats;
 
 /** Reads the cache counters of a runtime.
- * @param[out] out  filled on success.
- * @retval KILN_OK, KILN_EINVAL. Threads: any. Blocks: never. */
+ * @param[out] out  the counters; filled on success.
+ * @retval KILN_OK, KILN_EINVAL.
+ * Thread-safe. Never blocks. */
 KILN_INLINE kiln_status kiln_cache_counters(kiln_runtime *rt,
                                             kiln_cache_stats *out);
 
 /** State of the cache folder. */
 typedef struct kiln_cache_info {
-  char path[512];   /**< folder; "" if there is none */
-  bool usable;      /**< Kiln reads and writes it */
-  char reason[256]; /**< if it is not usable: why, and what to do */
-  uint64_t entries; /**< complete entries */
-  uint64_t bytes;   /**< size of all files, including temporary ones */
-  uint64_t cap;     /**< byte cap */
+  char path[512];   /**< path of the folder; "" if there is no folder */
+  bool usable;      /**< Kiln can read and write the folder */
+  char reason[256]; /**< why the folder is not usable, and what to do; "" if it
+                         is usable */
+  uint64_t entries; /**< number of complete entries */
+  uint64_t bytes; /**< size of all files in bytes, including temporary files */
+  uint64_t cap;   /**< size limit in bytes */
 } kiln_cache_info;
 
 /** Describes the cache folder.
- * @param[out] out  filled on success, also if the folder is not usable.
- * @retval KILN_OK, KILN_EINVAL. Threads: any. Blocks: on files. */
+ * @param[out] out  the description; filled on success, even if the folder is
+ *                  not usable.
+ * @retval KILN_OK, KILN_EINVAL.
+ * Thread-safe. Blocks while it accesses files. */
 KILN_INLINE kiln_status kiln_cache_describe(kiln_runtime *rt,
                                             kiln_cache_info *out);
 
-/** One entry in the folder. */
+/** One entry in the cache folder. */
 typedef struct kiln_cache_item {
-  const char *hash;    /**< 32 digits; the file's name */
-  const char *program; /**< the program's name, as in its key */
-  const char *target;  /**< "sm_90" */
-  uint64_t bytes;      /**< file size */
-  int64_t used_s;      /**< last use, seconds since 1970 */
-  bool good;           /**< every length and checksum is right */
+  const char *hash;    /**< hash of the key, 32 digits; the name of the file */
+  const char *program; /**< name of the program, as stored in the key */
+  const char *target;  /**< target of the image, e.g. "sm_90" */
+  uint64_t bytes;      /**< size of the file in bytes */
+  int64_t used_s;      /**< time of the last use in seconds since 1970 */
+  bool good;           /**< all lengths and checksums are correct */
 } kiln_cache_item;
 
-/** Receives one entry, borrowed for the call. Returns false to stop. */
+/** Callback that receives one cache entry, which is borrowed for the call. The
+ * callback returns false to stop the visit. */
 typedef bool (*kiln_cache_fn)(void *user, const kiln_cache_item *item);
 
 /**
- * Visits every entry of the folder, in no particular order.
+ * Visits every entry of the cache folder, in no particular order.
  *
- * @param verify  read each entry whole and check its checksums.
- * @param fn      called per entry, in the calling thread.
- * @param user    passed to fn.
+ * @param verify  read each entry completely and verify its checksums.
+ * @param fn      callback; called once per entry, in the calling thread.
+ * @param user    pointer that is passed to fn.
  * @retval KILN_OK, KILN_EINVAL, KILN_EIO.
- * Threads: any. Blocks: on files.
+ * Thread-safe. Blocks while it accesses files.
  */
 KILN_API kiln_status kiln_cache_each(kiln_runtime *rt, bool verify,
                                      kiln_cache_fn fn, void *user);
 
-/** Removes bad entries and temporary files that a crashed process left.
- * @param[out] removed  number of files removed; may be NULL.
- * @retval KILN_OK, KILN_EINVAL, KILN_EIO. Threads: any. Blocks: on files. */
+/** Removes damaged cache entries, and temporary files that crashed processes
+ * left behind.
+ * @param[out] removed  receives the number of removed files; may be NULL.
+ * @retval KILN_OK, KILN_EINVAL, KILN_EIO.
+ * Thread-safe. Blocks while it accesses files. */
 KILN_API kiln_status kiln_cache_repair(kiln_runtime *rt, uint64_t *removed);
 
-/** Removes the least recently used entries until the rest fits.
+/** Removes the least recently used cache entries until the rest fits into the
+ * given size.
  * @param bytes         size in bytes that the folder may keep.
- * @param[out] removed  number of files removed; may be NULL.
- * @retval KILN_OK, KILN_EINVAL, KILN_EIO. Threads: any. Blocks: on files. */
+ * @param[out] removed  receives the number of removed files; may be NULL.
+ * @retval KILN_OK, KILN_EINVAL, KILN_EIO.
+ * Thread-safe. Blocks while it accesses files. */
 KILN_API kiln_status kiln_cache_trim(kiln_runtime *rt, uint64_t bytes,
                                      uint64_t *removed);
 
-/** Removes every entry, in memory and in the folder.
- * @param[out] removed  number of files removed; may be NULL.
- * @retval KILN_OK, KILN_EINVAL, KILN_EIO. Threads: any. Blocks: on files. */
+/** Removes all cache entries, in memory and in the folder.
+ * @param[out] removed  receives the number of removed files; may be NULL.
+ * @retval KILN_OK, KILN_EINVAL, KILN_EIO.
+ * Thread-safe. Blocks while it accesses files. */
 KILN_API kiln_status kiln_cache_clear(kiln_runtime *rt, uint64_t *removed);
 
-/** Receives one key field that differs. A value longer than 80 bytes is given as
- * its length and hash. Texts are borrowed for the call. */
+/** Callback that receives one field in which two cache keys differ. A value
+ * longer than 80 bytes is reported as its length and hash. The strings are
+ * borrowed for the call. */
 typedef void (*kiln_why_fn)(void *user, const char *field, const char *wanted,
                             const char *found);
 
 /**
- * Explains why a program is not in the cache. Finds the entry that shares most
- * key fields with it and reports the fields in which the two differ.
+ * Explains why a program is not in the cache. The function finds the entry
+ * whose key is most similar to the key of the program. It reports the fields in
+ * which the two keys differ.
  *
- * @param desc      the program; borrowed for the call.
- * @param target    the target.
- * @param[out] hit  the program is in the cache; report is not called then.
- * @param report    called per differing field, in the calling thread.
- * @param user      passed to report.
- * @retval KILN_OK, KILN_ENOTFOUND (the cache is empty), and as kiln_compile()
- *         for a bad desc.
- * Threads: any. Blocks: on files.
+ * @param desc      the program to look up; borrowed for the call.
+ * @param target    the target of the program.
+ * @param[out] hit  receives true if the program is in the cache; report is then
+ *                  not called.
+ * @param report    callback; called once per differing field, in the calling
+ *                  thread.
+ * @param user      pointer that is passed to report.
+ * @retval KILN_OK, KILN_ENOTFOUND (the cache is empty), and the statuses of
+ *         kiln_compile() for an invalid desc.
+ * Thread-safe. Blocks while it accesses files.
  */
 KILN_INLINE kiln_status kiln_cache_why(kiln_runtime *rt,
                                        const kiln_program_desc *desc,
@@ -120,35 +138,37 @@ KILN_INLINE kiln_status kiln_cache_why(kiln_runtime *rt,
                                        kiln_why_fn report, void *user);
 
 /**
- * Writes a pack: images in one read-only file, for machines without NVRTC.
+ * Writes a pack, a read-only file of several images, for machines without
+ * NVRTC.
  *
- * A pack answers a program with the same source, headers, defines, names and
- * options, whichever NVRTC is installed. An image for exactly the wanted target
- * is used at once. An image that the target can also run is used if no NVRTC
- * compiles a better one. Kiln writes a temporary file and renames it.
+ * A pack provides the image for a program with the same source, headers,
+ * defines, names and options, regardless of the installed version of NVRTC. An
+ * image for exactly the wanted target is used directly. Another image that can
+ * run on the target is used only if NVRTC cannot compile a better one. Kiln
+ * writes a temporary file and renames it.
  *
- * @param path    file to write or replace.
- * @param images  n images; borrowed for the call.
+ * @param path    path of the file to write or replace.
+ * @param images  array of n images; borrowed for the call.
  * @retval KILN_OK, KILN_EINVAL, KILN_EIO, KILN_ENOMEM.
- * Threads: any. Blocks: on files.
+ * Thread-safe. Blocks while it accesses files.
  */
 KILN_API kiln_status kiln_pack_write(kiln_runtime *rt, const char *path,
                                      kiln_image *const *images, size_t n);
 
 /**
- * Writes a pack of everything that this runtime's cache holds, in memory and in
- * the folder: what an application has compiled so far, including the operations
- * (ops.h) with the application's own expressions.
+ * Writes a pack of all images in the cache of a runtime, in memory and in the
+ * folder. The pack contains everything that an application has compiled so far,
+ * including the kernels of operations (ops.h) with user expressions.
  *
- * To ship packs, run the application once on each kind of GPU with a cache folder
- * of its own and then call this function. With its pack the application starts
- * without NVRTC and takes every first call from a file.
+ * To ship packs, run the application once on each kind of GPU with a separate
+ * cache folder and then call this function. With these packs the application
+ * runs without NVRTC, and no call has to compile.
  *
- * @param path           file to write or replace.
- * @param[out] n_images  number of images written; may be NULL.
+ * @param path           path of the file to write or replace.
+ * @param[out] n_images  receives the number of images written; may be NULL.
  * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND (the cache is empty), KILN_EIO,
  *         KILN_ENOMEM.
- * Threads: any. Blocks: on files.
+ * Thread-safe. Blocks while it accesses files.
  */
 KILN_API kiln_status kiln_pack_cache(kiln_runtime *rt, const char *path,
                                      size_t *n_images);

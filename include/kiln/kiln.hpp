@@ -1,20 +1,22 @@
-/* kiln.hpp -- Kiln from C++11 on: owners that free, setters, launches.
+/* kiln.hpp -- C++11 interface: RAII owners, setters for descs, launches.
  *
- * Header-only, over the C functions; nothing else to link. An owner frees its object
- * when it goes out of scope, can be moved but not copied, and converts to the C
- * pointer, so that every C function takes it. `out()` is what a creating function
- * fills:
+ * The interface is header-only and uses the C functions, so there is no
+ * additional library to link. An owner frees its object when the owner goes out
+ * of scope. An owner can be moved but not copied. It converts to the C pointer,
+ * so that it can be passed to every C function. `out()` returns the output
+ * argument for a function that creates an object:
  *
  *   kiln::runtime rt;
  *   kiln::device device;
  *   kiln::check(kiln_runtime_create(rt.out(), nullptr));
  *   kiln::check(kiln_device_open(device.out(), rt, 0, nullptr));
  *
- * Declare owners in the order of "Life of the objects" in kiln.h: C++ then frees them
- * in the opposite order.
+ * Declare owners in the order of "Life of the objects" in kiln.h, because C++
+ * destroys them in the opposite order.
  *
- * C++ has designated initialisers from C++20 only. `kiln::make<T>()` starts any desc
- * from zero, and set() assigns one member and returns the rest for the next:
+ * C++ has designated initialisers only since C++20. `kiln::make<T>()` returns a
+ * desc in which all members are zero. set() assigns one member and returns the
+ * desc, so that calls can be chained:
  *
  *   auto sum = kiln::make<kiln_reduce_desc>()
  *                  .set(&kiln_reduce_desc::x, kiln::input({x, KILN_F32}))
@@ -24,8 +26,8 @@
  *
  *   kiln::check(kiln::launch(kernel, kiln_launch_1d(n, 256), x, a, n));
  *
- * check() throws a kiln::error where exceptions are enabled. Without exceptions, use
- * the statuses as in C. */
+ * check() throws a kiln::error if exceptions are enabled. Without exceptions,
+ * use the statuses as in C. */
 #ifndef KILN_KILN_HPP
 #define KILN_KILN_HPP
 
@@ -41,14 +43,15 @@
 namespace kiln
 {
 
-/** Owns one object of the C interface and frees it with Free. */
+/** Owns one object of the C interface and frees the object with the function
+ * Free. */
 template <typename T, void (*Free)(T *)> class owner
 {
 public:
   owner() noexcept : object_(nullptr)
   {
   }
-  /** Takes over `object`, which may be NULL. */
+  /** Takes ownership of `object`, which may be NULL. */
   explicit owner(T *object) noexcept : object_(object)
   {
   }
@@ -68,7 +71,8 @@ public:
     Free(object_);
   }
 
-  /** The C pointer, which stays owned; NULL if there is none. */
+  /** Returns the C pointer without transferring ownership; NULL if the owner is
+   * empty. */
   T *get() const noexcept
   {
     return object_;
@@ -77,19 +81,20 @@ public:
   {
     return object_;
   }
-  /** Frees what is owned and returns the place for a creating function. */
+  /** Frees the owned object and returns the address to pass to a function that
+   * creates an object. */
   T **out() noexcept
   {
     reset();
     return &object_;
   }
-  /** Frees what is owned and takes over `object`. */
+  /** Frees the owned object and takes ownership of `object`. */
   void reset(T *object = nullptr) noexcept
   {
     Free(object_);
     object_ = object;
   }
-  /** Gives up ownership: the caller frees the result. */
+  /** Releases ownership: the caller must free the returned object. */
   T *release() noexcept
   {
     T *const object = object_;
@@ -112,7 +117,8 @@ using graph = owner<kiln_graph, kiln_graph_free>;
 using timeline = owner<kiln_timeline, kiln_timeline_free>;
 using cuda_array = owner<kiln_cuda_array, kiln_cuda_array_free>;
 
-/** Owns device memory of kiln_memory_alloc(). The device must outlive it. */
+/** Owns device memory that kiln_memory_alloc() returned. The device must
+ * outlive this owner. */
 class memory
 {
 public:
@@ -137,7 +143,7 @@ public:
     reset();
   }
 
-  /** Frees what is owned and allocates `size` bytes. Statuses of
+  /** Frees the owned memory and allocates `size` bytes. Returns the statuses of
    * kiln_memory_alloc(). */
   kiln_status alloc(kiln_device *on, size_t size)
   {
@@ -145,14 +151,14 @@ public:
     device_ = on;
     return kiln_memory_alloc(&address_, on, size);
   }
-  /** Frees what is owned. */
+  /** Frees the owned memory. */
   void reset() noexcept
   {
     if (address_ != 0)
       (void)kiln_memory_free(device_, address_);
     address_ = 0;
   }
-  /** The device address; 0 if there is none. */
+  /** Returns the device address, or 0 if the owner is empty. */
   CUdeviceptr get() const noexcept
   {
     return address_;
@@ -167,15 +173,15 @@ private:
   CUdeviceptr address_;
 };
 
-/** A desc or options struct that starts from zero. Converts to a pointer to it, as
- * the C functions take it. */
+/** A desc or options struct whose members are initially zero. The object
+ * converts to a pointer to the struct, as the C functions expect it. */
 template <typename T> class desc
 {
 public:
   desc() noexcept : value()
   {
   }
-  /** Assigns one member: set(&kiln_sort_desc::n, n). */
+  /** Assigns one member of the struct, as in set(&kiln_sort_desc::n, n). */
   template <typename M, typename V> desc &set(M T::*member, V &&to)
   {
     value.*member = static_cast<M>(std::forward<V>(to));
@@ -193,13 +199,14 @@ public:
   T value;
 };
 
-/** A desc or options struct in which every member is "default". */
+/** Returns a desc or options struct in which every member has its default,
+ * zero. */
 template <typename T> desc<T> make()
 {
   return desc<T>();
 }
 
-/** An input that reads one array as it is. */
+/** Returns an input that reads the elements of one array without a map. */
 inline kiln_input input(kiln_array array)
 {
   kiln_input x = kiln_input();
@@ -208,9 +215,9 @@ inline kiln_input input(kiln_array array)
   return x;
 }
 
-/** Queues a kernel with the values as its arguments, in order. Their types must be
- * those that the kernel declares; Kiln checks their sizes. Statuses of
- * kiln_launch(). */
+/** Queues a launch of a kernel with the given values as its arguments. The
+ * types of the values must be the types of the kernel's parameters; Kiln checks
+ * only their sizes. Returns the statuses of kiln_launch(). */
 template <typename... Values>
 kiln_status launch(kiln_kernel *kernel, const kiln_launch_config &config,
                    const Values &...values)
@@ -221,7 +228,8 @@ kiln_status launch(kiln_kernel *kernel, const kiln_launch_config &config,
 }
 
 #if defined(__cpp_exceptions) || defined(__EXCEPTIONS)
-/** A failed call: what() is the record's message and hint. */
+/** Exception for a failed call. what() returns the message and the hint of the
+ * error record. */
 class error : public std::runtime_error
 {
 public:
@@ -232,7 +240,7 @@ public:
         status_(status)
   {
   }
-  /** What the call returned. */
+  /** Returns the status that the failed call returned. */
   kiln_status status() const noexcept
   {
     return status_;
@@ -242,8 +250,9 @@ private:
   kiln_status status_;
 };
 
-/** Throws a kiln::error for any status but KILN_OK. Call it in the thread of the
- * failed call, before any other. */
+/** Throws a kiln::error for any status except KILN_OK. Call check() in the same
+ * thread as the function that returned the status, before any other call of
+ * Kiln. */
 inline void check(kiln_status status)
 {
   if (status != KILN_OK)

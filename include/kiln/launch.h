@@ -189,8 +189,8 @@ typedef struct kiln_kernel_info {
  * Thread-safe. Never blocks. */
 KILN_INLINE kiln_status kiln_kernel_describe(const kiln_kernel *kernel,
                                              kiln_kernel_info *out);
-/** Returns the driver's handle of the kernel, or NULL for NULL. The module owns
- * the handle.
+/** Returns the driver's handle of the kernel, or NULL for NULL. The call does
+ * not transfer ownership of the handle.
  * Thread-safe. Never blocks. */
 KILN_API CUfunction kiln_kernel_handle(const kiln_kernel *kernel);
 /** Returns the module that the kernel belongs to, or NULL for NULL. The caller

@@ -371,8 +371,8 @@ KILN_API const kiln_image *kiln_module_image(const kiln_module *module);
 KILN_API const kiln_ladder_result *
 kiln_module_ladder(const kiln_module *module);
 
-/** Returns the driver's handle of the module, or NULL for NULL. The module owns
- * the handle.
+/** Returns the driver's handle of the module, or NULL for NULL. The call does
+ * not transfer ownership of the handle.
  * Thread-safe. Never blocks. */
 KILN_API CUmodule kiln_module_handle(const kiln_module *module);
 

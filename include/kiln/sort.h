@@ -140,11 +140,11 @@ typedef struct kiln_segmented_sort_desc {
  * that descends or exceeds n is not a segment. The contents of overlapping
  * segments are unspecified.
  *
- * Up to n = 3,072 the sort needs no temporary storage. Above, it needs the
- * storage of kiln_sort() and up to 2 more bytes per key. The sort needs one
- * fill and one launch for n up to 128, and two launches up to 3,072. Above, it
- * needs three launches plus one per 8 bits. An in-place sort with an odd number
- * of passes needs one more launch.
+ * Up to n = 3,072 the temporary storage takes less than 1 KiB. Above, the sort
+ * needs the storage of kiln_sort() and up to 2 more bytes per key. Every sort
+ * needs one fill. It needs one launch for n up to 128, two launches up to
+ * 3,072, and three launches plus one per 8 bits above. An in-place sort with an
+ * odd number of passes needs one more launch.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.

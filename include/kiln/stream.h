@@ -67,8 +67,8 @@ KILN_API kiln_status kiln_stream_wrap(kiln_stream **out, kiln_device *device,
  * pools, the call blocks until the work in the stream is done. */
 KILN_API void kiln_stream_free(kiln_stream *stream);
 
-/** Returns the driver's handle of the stream, or NULL for NULL. The stream owns
- * the handle.
+/** Returns the driver's handle of the stream, or NULL for NULL. The call does
+ * not transfer ownership of the handle.
  * Thread-safe. Never blocks. */
 KILN_API CUstream kiln_stream_handle(const kiln_stream *stream);
 
@@ -154,8 +154,8 @@ KILN_API kiln_status kiln_event_create(kiln_event **out, kiln_device *device,
 /** Frees an event; NULL is allowed. The event may still be pending.
  * Not thread-safe: no other thread may use the event. Never blocks. */
 KILN_API void kiln_event_free(kiln_event *event);
-/** Returns the driver's handle of the event, or NULL for NULL. The event owns
- * the handle.
+/** Returns the driver's handle of the event, or NULL for NULL. The call does
+ * not transfer ownership of the handle.
  * Thread-safe. Never blocks. */
 KILN_API CUevent kiln_event_handle(const kiln_event *event);
 /** Records an event in a stream: the event is reached when all work queued so
@@ -237,8 +237,8 @@ KILN_API kiln_status kiln_graph_end(kiln_graph **out, kiln_stream *stream);
  * while the queue of the device is full. */
 KILN_API kiln_status kiln_graph_launch(kiln_graph *graph, kiln_stream *stream);
 
-/** Returns the driver's handle of the graph, or NULL for NULL. The graph owns
- * the handle.
+/** Returns the driver's handle of the graph, or NULL for NULL. The call does
+ * not transfer ownership of the handle.
  * Thread-safe. Never blocks. */
 KILN_API CUgraphExec kiln_graph_handle(const kiln_graph *graph);
 

@@ -1,10 +1,10 @@
-/* tune.h -- parameters that the operations run with on a device.
+/* tune.h -- tuning parameters of the operations on a device.
  *
- * They come from a table of measured values inside the library. On a device that was
- * tuned (`kiln tune`) they come from a file beside the cache, which is read on the
- * first operation. A GPU that is not in the table gets the values of the nearest row.
- * Results do not depend on the parameters, except for the rounding of floating-point
- * sums. */
+ * The library contains a table of measured parameters. If a device was tuned
+ * with `kiln tune`, a file in the cache folder takes precedence over the table;
+ * the first operation reads the file. A GPU that is not in the table gets the
+ * parameters of the most similar GPU. The parameters do not change results,
+ * except for the rounding of floating-point sums. */
 #ifndef KILN_TUNE_H
 #define KILN_TUNE_H
 
@@ -14,95 +14,109 @@
 extern "C" {
 #endif
 
-/** Parameters of a family. The units of items and extra differ by family; see
- * kiln_tuning_families(). Its size never changes. */
+/** Tuning parameters of a family of operations. The meaning of items and extra
+ * depends on the family; see kiln_tuning_families(). The size of this struct
+ * never changes. */
 typedef struct kiln_tuning {
-  uint16_t block;  /**< threads per block: a multiple of 32, 1,024 at most */
-  uint16_t items;  /**< share of a thread, 1 to 256 */
-  uint16_t per_sm; /**< resident blocks per SM that registers are limited for;
-                      0: not limited */
-  uint16_t extra;  /**< the family's own parameter */
+  uint16_t block;  /**< number of threads per block: a multiple of 32, at most
+                        1,024 */
+  uint16_t items;  /**< amount of work per thread, 1 to 256;
+                        kiln_tuning_family.items names the unit */
+  uint16_t per_sm; /**< number of resident blocks per SM that the register limit
+                        allows for; 0 means no register limit */
+  uint16_t extra;  /**< additional parameter of the family;
+                        kiln_tuning_family.extra names it */
 } kiln_tuning;
 
-/** A family of operations that has parameters. Its size never changes. */
+/** A family of operations with tuning parameters. The size of this struct never
+ * changes. */
 typedef struct kiln_tuning_family {
-  const char *name;  /**< "scan" */
-  const char *items; /**< what items counts: "elements per thread" */
-  const char *extra; /**< what extra counts, "" if nothing */
-  const char
-      *builtin; /**< embedded program that takes KILN_BLOCK, KILN_ITEMS */
+  const char *name;  /**< name of the family, e.g. "scan" */
+  const char *items; /**< unit of kiln_tuning.items, e.g. "elements per
+                          thread" */
+  const char *extra; /**< meaning of kiln_tuning.extra; "" if it is not used */
+  const char *builtin; /**< name of the embedded program that takes KILN_BLOCK
+                            and KILN_ITEMS */
 } kiln_tuning_family;
 
-/** Returns the table of families.
- * @param[out] n  number of entries. @return static array. Threads: any. Blocks:
- * never. */
+/** Returns the table of all families.
+ * @param[out] n  receives the number of entries.
+ * @return a static array.
+ * Thread-safe. Never blocks. */
 KILN_API const kiln_tuning_family *kiln_tuning_families(size_t *n);
 
 /** Returns the parameters that are worth trying for a family.
- * @param[out] n  number of entries. @return static array; NULL if there is no such
- * family. Threads: any. Blocks: never. */
+ * @param[out] n  receives the number of entries.
+ * @return a static array, or NULL if there is no such family.
+ * Thread-safe. Never blocks. */
 KILN_API const kiln_tuning *kiln_tuning_candidates(const char *family,
                                                    size_t *n);
 
 /**
- * Reads the parameters that a family runs with.
+ * Returns the parameters with which a family runs on a device.
  *
  * @param family         name of a family.
- * @param size           bytes per element: 1, 2, 4 or 8.
- * @param n              elements.
- * @param[out] out       zeroed on failure.
- * @param[out] measured  they were measured on this device; false: they are from the
- *                       table. May be NULL.
- * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND (no such family).
- * Threads: any. Blocks: on the tuning file, the first time.
+ * @param size           size of an element in bytes: 1, 2, 4 or 8.
+ * @param n              number of elements.
+ * @param[out] out       the parameters; zeroed on failure.
+ * @param[out] measured  receives true if the parameters were measured on this
+ *                       device, and false if they come from the table. May be
+ *                       NULL.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND (there is no such family).
+ * Thread-safe. Blocks only when it reads the tuning file for the first time.
  */
 KILN_API kiln_status kiln_tuning_get(kiln_device *device, const char *family,
                                      unsigned size, uint64_t n,
                                      kiln_tuning *out, bool *measured);
 
 /**
- * Sets the parameters that a family runs with from the next call on, for up to
- * 2^log2_n elements. If several classes that were set fit a call, the smallest one
- * applies.
+ * Sets the parameters with which a family runs on a device from the next call
+ * on, for calls with up to 2^log2_n elements. If parameters are set for several
+ * size classes that fit a call, those of the smallest class apply.
  *
  * @param family  name of a family.
- * @param size    bytes per element: 1, 2, 4 or 8.
- * @param log2_n  the class's largest number of elements, as a power of two.
- * @param tuning  copied.
- * @retval KILN_OK, KILN_EINVAL (the record names the bound), KILN_ENOTFOUND,
- *         KILN_ENOMEM.
- * Threads: any. Blocks: never.
+ * @param size    size of an element in bytes: 1, 2, 4 or 8.
+ * @param log2_n  largest number of elements in the size class, as a base-2
+ *                logarithm.
+ * @param tuning  the parameters; copied.
+ * @retval KILN_OK, KILN_EINVAL (the error record names the violated bound),
+ *         KILN_ENOTFOUND, KILN_ENOMEM.
+ * Thread-safe. Never blocks.
  */
 KILN_API kiln_status kiln_tuning_set(kiln_device *device, const char *family,
                                      unsigned size, unsigned log2_n,
                                      const kiln_tuning *tuning);
 
-/** Discards what was set and what was read from the tuning file, so that the table
+/** Discards all parameters that were set or read from a file, so that the table
  * applies again.
- * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM. Threads: any. Blocks: never. */
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM.
+ * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_tuning_reset(kiln_device *device);
 
-/** Returns the path of this device's tuning file beside the cache. There is one file
- * per GPU model and version of Kiln.
+/** Returns the path of the tuning file of a device. The file is in the cache
+ * folder, one per GPU model and version of Kiln.
  * @param[out] buf  receives the path, NUL-terminated.
- * @param size      bytes of buf.
- * @retval KILN_OK, KILN_EINVAL, KILN_EIO (no usable cache folder). Threads: any.
- * Blocks: on files. */
+ * @param size      size of buf in bytes.
+ * @retval KILN_OK, KILN_EINVAL, KILN_EIO (the cache folder is not usable).
+ * Thread-safe. Blocks while it accesses files. */
 KILN_API kiln_status kiln_tuning_path(kiln_device *device, char *buf,
                                       size_t size);
 
-/** Writes what was set to a file. Kiln writes a temporary file and renames it.
- * @param path  NULL: kiln_tuning_path().
- * @retval KILN_OK, KILN_EINVAL, KILN_EIO, KILN_ENOMEM. Threads: any. Blocks: on
- * files. */
+/** Writes all parameters that were set to a file. Kiln writes a temporary file
+ * and renames it.
+ * @param path  path of the file to write or replace; NULL selects
+ *              kiln_tuning_path().
+ * @retval KILN_OK, KILN_EINVAL, KILN_EIO, KILN_ENOMEM.
+ * Thread-safe. Blocks while it accesses files. */
 KILN_API kiln_status kiln_tuning_save(kiln_device *device, const char *path);
 
-/** Reads a file that kiln_tuning_save() wrote and sets everything in it, or nothing if
- * a line is wrong. The file beside the cache needs no call: the first operation reads
- * it.
- * @param path  file to read.
- * @retval KILN_OK, KILN_EINVAL, KILN_EIO, KILN_ECORRUPT (the record names the line),
- *         KILN_ENOMEM. Threads: any. Blocks: on files. */
+/** Reads a file that kiln_tuning_save() wrote, and sets all parameters in the
+ * file. If any line is invalid, the call sets nothing. The tuning file in the
+ * cache folder need not be loaded, because the first operation reads it.
+ * @param path  path of the file to read.
+ * @retval KILN_OK, KILN_EINVAL, KILN_EIO, KILN_ECORRUPT (the error record names
+ *         the invalid line), KILN_ENOMEM.
+ * Thread-safe. Blocks while it accesses files. */
 KILN_API kiln_status kiln_tuning_load(kiln_device *device, const char *path);
 
 #ifdef __cplusplus
