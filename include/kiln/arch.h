@@ -62,7 +62,8 @@ typedef struct kiln_traits {
 
 /** Returns all known compute capabilities in ascending order, from 10 (1.0) to
  * 121 (12.1).
- * @param[out] n  receives the number of entries. @return a static array. */
+ * @param[out] n  receives the number of entries.
+ * @return a static array. */
 KILN_API const int *kiln_arch_list(size_t *n);
 
 /**
@@ -105,7 +106,8 @@ KILN_API kiln_status kiln_target_parse(kiln_target *out, const char *text);
 
 /** Formats a target as a string such as "sm_90a", or "none" if the target is
  * unset.
- * @param buf  receives at most 24 bytes including the NUL. @return buf. */
+ * @param buf  receives at most 24 bytes including the NUL.
+ * @return buf. */
 KILN_API char *kiln_target_text(const kiln_target *target, char buf[24]);
 
 /** The rungs of the compatibility ladder, best first. */

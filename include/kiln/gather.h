@@ -90,9 +90,9 @@ typedef struct kiln_gather_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h. Returns KILN_EINVAL also for an index out of range
- *         in checked mode (the error record names the index); KILN_ECAPTURE for
- *         checked mode while the stream is being captured.
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also for an index
+ *         out of range in checked mode (the error record names the index);
+ *         KILN_ECAPTURE for checked mode while the stream is being captured.
  * The operation does not work in place.
  * Thread-safe. Blocks while a kernel compiles and, in checked mode, until the
  * GPU has checked the indices.
@@ -134,7 +134,7 @@ typedef struct kiln_gather_rows_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_gather().
+ * @retval the same statuses as kiln_gather().
  * The operation does not work in place.
  * Thread-safe. Blocks while a kernel compiles and, in checked mode, until the
  * GPU has checked the indices.
@@ -187,7 +187,7 @@ typedef struct kiln_scatter_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_gather().
+ * @retval the same statuses as kiln_gather().
  * The operation does not work in place.
  * Thread-safe. Blocks while a kernel compiles and, in checked mode, until the
  * GPU has checked the indices.

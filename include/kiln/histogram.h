@@ -65,11 +65,11 @@ typedef struct kiln_histogram_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h. Returns KILN_EINVAL also if `bins` is 0 or too
- *         large; if the bounds are not finite, or not ascending in the samples'
- *         type, or not whole numbers for integer samples; if the levels have
- *         another type than the samples; and if the counts are neither u32 nor
- *         u64.
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also if `bins` is 0
+ *         or too large; if the bounds are not finite, or not ascending in the
+ *         samples' type, or not whole numbers for integer samples; if the
+ *         levels have another type than the samples; and if the counts are
+ *         neither u32 nor u64.
  * The operation does not work in place.
  * Thread-safe. Blocks only while a kernel compiles.
  */
@@ -122,9 +122,9 @@ typedef struct kiln_counting_sort_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h. Returns KILN_EINVAL also if the keys are floats;
- *         if the range is above 65,536, missing, or outside the keys' type; and
- *         for u32 offsets if n is 2^32 or more.
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also if the keys
+ *         are floats; if the range is above 65,536, missing, or outside the
+ *         keys' type; and for u32 offsets if n is 2^32 or more.
  * In-place operation is possible only for keys alone: keys_out is then the same
  * array as keys.
  * Thread-safe. Blocks only while a kernel compiles.

@@ -43,10 +43,10 @@ typedef struct kiln_map_desc {
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  not used; NULL.
- * @retval statuses in ops.h. Returns KILN_EINVAL also if two outputs overlap,
- *         if an output overlaps an input without being the same array, and if
- *         an output is an input and a user expression reads other elements, for
- *         example with x_at().
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also if two outputs
+ *         overlap, if an output overlaps an input without being the same array,
+ *         and if an output is an input and a user expression reads other
+ *         elements, for example with x_at().
  * In-place operation is possible unless a user expression reads other elements.
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.

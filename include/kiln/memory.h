@@ -186,7 +186,7 @@ KILN_API kiln_status kiln_copy_to_device(kiln_device *device, CUdeviceptr dst,
  * @param dst   destination: `size` bytes in host memory.
  * @param src   device address of the source.
  * @param size  number of bytes to copy.
- * @retval as kiln_copy_to_device().
+ * @retval the same statuses as kiln_copy_to_device().
  * Thread-safe. Blocks until the copy is done. */
 KILN_API kiln_status kiln_copy_to_host(kiln_device *device, void *dst,
                                        CUdeviceptr src, size_t size);
@@ -196,7 +196,7 @@ KILN_API kiln_status kiln_copy_to_host(kiln_device *device, void *dst,
  * @param dst   device address of the destination.
  * @param src   device address of the source.
  * @param size  number of bytes to copy.
- * @retval as kiln_copy_to_device().
+ * @retval the same statuses as kiln_copy_to_device().
  * Thread-safe. Blocks until the copy is done. */
 KILN_API kiln_status kiln_copy_on_device(kiln_device *device, CUdeviceptr dst,
                                          CUdeviceptr src, size_t size);
@@ -207,7 +207,7 @@ KILN_API kiln_status kiln_copy_on_device(kiln_device *device, CUdeviceptr dst,
  * @param dst   destination address on dst_device.
  * @param src   source address on src_device.
  * @param size  number of bytes to copy.
- * @retval as kiln_copy_to_device().
+ * @retval the same statuses as kiln_copy_to_device().
  * Thread-safe. Blocks until the copy is done. */
 KILN_API kiln_status kiln_copy_peer(kiln_device *dst_device, CUdeviceptr dst,
                                     kiln_device *src_device, CUdeviceptr src,
@@ -228,7 +228,7 @@ KILN_API kiln_status kiln_copy_to_device_async(kiln_stream *stream,
  * @param dst   host address of `size` bytes; must stay valid until the copy is
  *              done.
  * @param size  number of bytes to copy.
- * @retval as kiln_copy_to_device_async().
+ * @retval the same statuses as kiln_copy_to_device_async().
  * Thread-safe. Never blocks with pinned memory. With pageable memory the driver
  * may wait. */
 KILN_API kiln_status kiln_copy_to_host_async(kiln_stream *stream, void *dst,
@@ -237,7 +237,7 @@ KILN_API kiln_status kiln_copy_to_host_async(kiln_stream *stream, void *dst,
 /** Queues a copy of device memory within one device. Source and destination
  * must not overlap.
  * @param size  number of bytes to copy.
- * @retval as kiln_copy_to_device_async().
+ * @retval the same statuses as kiln_copy_to_device_async().
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_copy_on_device_async(kiln_stream *stream,
                                                CUdeviceptr dst, CUdeviceptr src,
@@ -248,7 +248,7 @@ KILN_API kiln_status kiln_copy_on_device_async(kiln_stream *stream,
  * @param dst     destination address on dst_device.
  * @param src     source address on src_device.
  * @param size    number of bytes to copy.
- * @retval as kiln_copy_to_device_async().
+ * @retval the same statuses as kiln_copy_to_device_async().
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_copy_peer_async(kiln_stream *stream,
                                           kiln_device *dst_device,
@@ -284,7 +284,7 @@ KILN_API kiln_status kiln_copy_2d_to_device(kiln_device *device,
 /** Copies a rectangle of device memory to the host. The padding between the
  * rows of dst is not modified.
  * @param extent  the rectangle, as for kiln_copy_2d_to_device().
- * @retval as kiln_copy_2d_to_device().
+ * @retval the same statuses as kiln_copy_2d_to_device().
  * Thread-safe. Blocks until the copy is done. */
 KILN_API kiln_status kiln_copy_2d_to_host(kiln_device *device, void *dst,
                                           CUdeviceptr src,
@@ -292,7 +292,7 @@ KILN_API kiln_status kiln_copy_2d_to_host(kiln_device *device, void *dst,
 
 /** Copies a rectangle within one device. The rectangles must not overlap.
  * @param extent  the rectangle, as for kiln_copy_2d_to_device().
- * @retval as kiln_copy_2d_to_device().
+ * @retval the same statuses as kiln_copy_2d_to_device().
  * Thread-safe. Blocks until the copy is done. */
 KILN_API kiln_status kiln_copy_2d_on_device(kiln_device *device,
                                             CUdeviceptr dst, CUdeviceptr src,
@@ -314,7 +314,7 @@ KILN_API kiln_status kiln_copy_2d_to_device_async(kiln_stream *stream,
 /** Queues a copy of a rectangle of device memory to the host, like
  * kiln_copy_2d_to_host().
  * @param dst  host address; must stay valid until the copy is done.
- * @retval as kiln_copy_2d_to_device_async().
+ * @retval the same statuses as kiln_copy_2d_to_device_async().
  * Thread-safe. Never blocks with pinned memory. With pageable memory the driver
  * may wait. */
 KILN_API kiln_status kiln_copy_2d_to_host_async(kiln_stream *stream, void *dst,
@@ -323,7 +323,7 @@ KILN_API kiln_status kiln_copy_2d_to_host_async(kiln_stream *stream, void *dst,
 
 /** Queues a copy of a rectangle within one device, like
  * kiln_copy_2d_on_device().
- * @retval as kiln_copy_2d_to_device_async().
+ * @retval the same statuses as kiln_copy_2d_to_device_async().
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_copy_2d_on_device_async(kiln_stream *stream,
                                                   CUdeviceptr dst,

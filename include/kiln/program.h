@@ -308,8 +308,8 @@ KILN_API void kiln_job_free(kiln_job *job);
  *                  NULL on failure.
  * @param device    the device to load into; must outlive the module.
  * @param desc      the program to load; borrowed for the call.
- * @retval as kiln_compile(), and KILN_EDRIVER, KILN_EDEVMEM, KILN_ESTICKY,
- *         KILN_EFORKED.
+ * @retval the same statuses as kiln_compile(), and KILN_EDRIVER, KILN_EDEVMEM,
+ *         KILN_ESTICKY, KILN_EFORKED.
  * Thread-safe. Blocks like kiln_compile(). The first use of a device also
  * creates its context, while a compile thread compiles the program.
  */
@@ -431,7 +431,7 @@ KILN_API kiln_status kiln_symbol_write(kiln_module *module, const char *name,
  * @param dst     host memory that receives `size` bytes.
  * @param size    number of bytes; offset + size must not exceed the size of the
  *                variable.
- * @retval as kiln_symbol_write().
+ * @retval the same statuses as kiln_symbol_write().
  * Thread-safe. Blocks until the copy is done.
  */
 KILN_API kiln_status kiln_symbol_read(kiln_module *module, const char *name,

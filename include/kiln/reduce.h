@@ -63,7 +63,7 @@ typedef struct kiln_reduce_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h.
+ * @retval one of the statuses in ops.h.
  * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_reduce(kiln_stream *stream,
@@ -103,8 +103,8 @@ typedef struct kiln_arg_reduce_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h. Returns KILN_EINVAL also for an operation that is
- *         neither KILN_MIN nor KILN_MAX.
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also for an
+ *         operation that is neither KILN_MIN nor KILN_MAX.
  * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_arg_reduce(kiln_stream *stream,
@@ -136,7 +136,7 @@ typedef struct kiln_dot_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h.
+ * @retval one of the statuses in ops.h.
  * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_dot(kiln_stream *stream, const kiln_dot_desc *desc,
@@ -170,7 +170,7 @@ typedef struct kiln_norm_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h.
+ * @retval one of the statuses in ops.h.
  * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_norm(kiln_stream *stream,
@@ -212,7 +212,7 @@ typedef struct kiln_distance_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h.
+ * @retval one of the statuses in ops.h.
  * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_distance(kiln_stream *stream,
@@ -250,7 +250,7 @@ typedef struct kiln_mean_variance_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h.
+ * @retval one of the statuses in ops.h.
  * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_mean_variance(kiln_stream *stream,
@@ -289,7 +289,7 @@ typedef struct kiln_reduce_matrix_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h.
+ * @retval one of the statuses in ops.h.
  * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_reduce_rows(kiln_stream *stream,
@@ -313,7 +313,7 @@ KILN_INLINE kiln_status kiln_reduce_rows_workspace(
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h.
+ * @retval one of the statuses in ops.h.
  * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_reduce_columns(kiln_stream *stream,
@@ -381,9 +381,9 @@ typedef struct kiln_segmented_reduce_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h. Returns KILN_EINVAL also for bad offsets or
- *         indices in checked mode; KILN_ECAPTURE for checked mode while the
- *         stream is being captured.
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also for bad
+ *         offsets or indices in checked mode; KILN_ECAPTURE for checked mode
+ *         while the stream is being captured.
  * Thread-safe. Blocks while a kernel compiles and, in checked mode, until the
  * GPU has checked the indices.
  */

@@ -50,9 +50,9 @@ typedef struct kiln_scan_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h. Returns KILN_EINVAL also if `out` is one of the
- *         inputs and a user expression reads other elements, for example with
- *         x_at().
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also if `out` is
+ *         one of the inputs and a user expression reads other elements, for
+ *         example with x_at().
  * In-place operation is possible unless a user expression reads other elements.
  * The scan needs one launch. For n = 0 it needs a launch only if `total` is
  * wanted.
@@ -96,7 +96,7 @@ typedef struct kiln_scan_by_key_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_scan().
+ * @retval the same statuses as kiln_scan().
  * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_scan_by_key(kiln_stream *stream,
@@ -138,8 +138,8 @@ typedef struct kiln_segmented_scan_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_scan(). Returns KILN_EINVAL also if both offsets and flags
- *         are given, or neither.
+ * @retval the same statuses as kiln_scan(). Returns KILN_EINVAL also if both
+ *         offsets and flags are given, or neither.
  * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status
@@ -178,8 +178,9 @@ typedef struct kiln_adjacent_difference_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h. Returns KILN_EINVAL also if `out` is one of the
- *         inputs and a map reads other elements, for example with x_at().
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also if `out` is
+ *         one of the inputs and a map reads other elements, for example with
+ *         x_at().
  * In-place operation is possible unless a user expression reads other elements.
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.

@@ -47,8 +47,9 @@ typedef struct kiln_search_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h. Returns KILN_EINVAL also if needles and sequence
- *         have different types, and for u32 positions if m is 2^32 or more.
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also if needles and
+ *         sequence have different types, and for u32 positions if m is 2^32 or
+ *         more.
  * The search does not work in place.
  * Thread-safe. Blocks only while a kernel compiles.
  */

@@ -67,9 +67,9 @@ typedef struct kiln_select_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h. Returns KILN_EINVAL also if both a predicate and
- *         flags are given, or neither, and if u32 counts or indices are used
- *         with more than 2^32 - 1 elements.
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also if both a
+ *         predicate and flags are given, or neither, and if u32 counts or
+ *         indices are used with more than 2^32 - 1 elements.
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.
  */
@@ -112,7 +112,7 @@ typedef struct kiln_unique_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_select().
+ * @retval the same statuses as kiln_select().
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.
  */
@@ -171,10 +171,10 @@ typedef struct kiln_partition_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_select(). Returns KILN_EINVAL also if there are three parts
- *         and only one of out_second and out_rest is given, if there are two
- *         parts and out_second is given, and for rest_reversed with three parts
- *         or with out_rest.
+ * @retval the same statuses as kiln_select(). Returns KILN_EINVAL also if there
+ *         are three parts and only one of out_second and out_rest is given, if
+ *         there are two parts and out_second is given, and for rest_reversed
+ *         with three parts or with out_rest.
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.
  */
@@ -225,8 +225,8 @@ typedef struct kiln_split_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_select(). Returns KILN_EINVAL also if `parts` is 0 or above
- *         KILN_MAX_PARTS.
+ * @retval the same statuses as kiln_select(). Returns KILN_EINVAL also if
+ *         `parts` is 0 or above KILN_MAX_PARTS.
  * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_split(kiln_stream *stream,
@@ -268,7 +268,7 @@ typedef struct kiln_run_length_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_select().
+ * @retval the same statuses as kiln_select().
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.
  */
@@ -291,7 +291,7 @@ KILN_INLINE kiln_status kiln_run_length_encode_workspace(
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_select().
+ * @retval the same statuses as kiln_select().
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.
  */
@@ -332,7 +332,7 @@ typedef struct kiln_find_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_select().
+ * @retval the same statuses as kiln_select().
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.
  */
@@ -354,7 +354,7 @@ KILN_INLINE kiln_status kiln_find_workspace(kiln_stream *stream,
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_select().
+ * @retval the same statuses as kiln_select().
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.
  */
@@ -377,7 +377,7 @@ KILN_INLINE kiln_status kiln_count_workspace(kiln_stream *stream,
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_select().
+ * @retval the same statuses as kiln_select().
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.
  */
@@ -400,7 +400,7 @@ KILN_INLINE kiln_status kiln_any_workspace(kiln_stream *stream,
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_select().
+ * @retval the same statuses as kiln_select().
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.
  */

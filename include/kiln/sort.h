@@ -65,8 +65,8 @@ typedef struct kiln_sort_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval statuses in ops.h. Returns KILN_EINVAL also if the range of bits is
- *         empty or exceeds the width of the key.
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also if the range
+ *         of bits is empty or exceeds the width of the key.
  * The sort works in place.
  * Thread-safe. Blocks only while a kernel compiles.
  */
@@ -102,7 +102,7 @@ typedef struct kiln_argsort_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_sort().
+ * @retval the same statuses as kiln_sort().
  * Thread-safe. Blocks only while a kernel compiles.
  */
 KILN_INLINE kiln_status kiln_argsort(kiln_stream *stream,
@@ -150,7 +150,8 @@ typedef struct kiln_segmented_sort_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval as kiln_sort(). Returns KILN_EINVAL also for n above 2^31.
+ * @retval the same statuses as kiln_sort(). Returns KILN_EINVAL also for n
+ *         above 2^31.
  * The sort works in place.
  * Thread-safe. Blocks only while a kernel compiles.
  */

@@ -91,7 +91,7 @@ KILN_API kiln_status kiln_cuda_array_write(kiln_cuda_array *array,
 /** Copies a whole CUDA array into host memory.
  * @param dst  host memory that receives kiln_cuda_array_bytes() bytes in the
  *             same layout as for kiln_cuda_array_write().
- * @retval as kiln_cuda_array_write().
+ * @retval the same statuses as kiln_cuda_array_write().
  * Thread-safe. Blocks until the copy is done. */
 KILN_API kiln_status kiln_cuda_array_read(kiln_cuda_array *array, void *dst);
 
@@ -159,7 +159,7 @@ KILN_INLINE kiln_status kiln_texture_create(uint64_t *out,
  *                   multiple of the device's texture pitch alignment (32);
  *                   ignored if height is 0.
  * @param desc       properties of the texture; borrowed for the call.
- * @retval as kiln_texture_create().
+ * @retval the same statuses as kiln_texture_create().
  * Thread-safe. Never blocks.
  */
 KILN_INLINE kiln_status kiln_texture_of_memory(uint64_t *out,
@@ -183,13 +183,13 @@ KILN_API kiln_status kiln_texture_free(kiln_device *device, uint64_t texture);
  *                  kiln_surface_free(). 0 on failure.
  * @param array     the array, created with kiln_cuda_array_desc.surface; must
  *                  outlive the surface.
- * @retval as kiln_texture_create().
+ * @retval the same statuses as kiln_texture_create().
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_surface_create(uint64_t *out, kiln_cuda_array *array);
 
 /** Frees a surface. Kernels that use it must have ended.
  * @param surface  handle of the surface; 0 is allowed.
- * @retval as kiln_texture_free().
+ * @retval the same statuses as kiln_texture_free().
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_surface_free(kiln_device *device, uint64_t surface);
 
