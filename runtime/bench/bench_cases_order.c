@@ -33,8 +33,8 @@ BENCH_OWN(own_run_length, run_length_encode, kiln_run_length_desc,
 
 #define RUNS_OF_4 {"hash(i / 4)"}
 
-/* The cases compare the first outputs. At least a quarter of the outputs
- * exists. */
+/* The cases compare only the first elements of the output. At least a
+ * quarter of the output is written. */
 const bench_case kiln__bench_select[] = {
     {"select odd", KILN_U32, 6, "CUB", "kiln_peer_select_if_u32",
      {1.3, 1.2, 1.05, 1.05}, BITS, NULL, own_select, KILN_U32, 1024, 0, 0},
@@ -139,8 +139,8 @@ const bench_case kiln__bench_sort_pairs[] = {
 
 /* clang-format on */
 
-/* Fills in[1] with a permutation of a power of two. Each operation of the
- * expression is invertible, so the result is a permutation. */
+/* Fills in[1] with a permutation of the indices below a power of two. Each
+ * operation of the expression is invertible, so the result is a permutation. */
 static kiln_status prepare_permutation(bench_ops *b)
 {
   const uint64_t last = b->n - 1;

@@ -27,7 +27,7 @@ typedef struct bench_ops {
   size_t temp_bytes;
   /* Workspace of the library, if the call needs more than a stream keeps. */
   kiln_workspace workspace;
-  /* The workspace was determined for this case and size. */
+  /* True if the workspace was determined for this case and size. */
   bool workspace_known;
   unsigned repeats;
   /* Method of gathers and scatters; {0} means the choice of the cost model. */

@@ -103,7 +103,7 @@ static kiln_status one_size(bench_ops *b, const char *call, bool scatter,
 
     t->plan = i < n_ways ? ways[i] : choice;
     if (b->n >> 16 < t->plan.passes)
-      continue; /* the buckets would be too small to be useful */
+      continue; /* skip the method: its windows or buckets would be too small */
     CLI_TRY(plan(&b->rig.info, &shape, &t->plan));
     CLI_TRY(time_way(b, t));
     kiln__cli_progress(b->rig.c, call, i + 1, n_ways + (listed ? 0u : 1u));

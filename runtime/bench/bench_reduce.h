@@ -38,7 +38,7 @@ typedef struct bench_rung {
   unsigned block; /* number of threads per block */
   /* Number of elements per thread; 0 means that one block adds all elements. */
   unsigned elements;
-  bool in_place; /* the step overwrites its input */
+  bool in_place; /* true if the step overwrites its input */
 } bench_rung;
 
 /* The parameters with which the library's reduction is specialised and

@@ -9,9 +9,10 @@
 typedef struct options {
   bench_options shared;
   const char *arch;
-  bool dry_run;       /* do not write the tuning file */
-  bool all;           /* print a row for each candidate */
-  cli_words families; /* names of the families; none means all */
+  bool dry_run;       /* true if the tuning file is not written */
+  bool all;           /* true to print a row for each candidate */
+  cli_words families; /* names of the families; an empty list means all
+                       * families */
 } options;
 
 static bool is_wanted(const options *o, const char *family)

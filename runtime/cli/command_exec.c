@@ -241,7 +241,7 @@ static int run(cli *c, char **argv)
 typedef struct report {
   cli_table kernels;
   unsigned findings, n_kernels;
-  bool checked;    /* at least one process ran under a check */
+  bool checked;    /* true if at least one process ran under a check */
   double launches; /* number of launches under a check, in all processes */
 } report;
 
@@ -302,7 +302,7 @@ static void show_line(cli *c, report *r, const cJSON *line)
       fprintf(stderr, "  seen %.0f times\n", number_of(line, "count"));
     r->findings++;
   } else if (strcmp(type, "fault") == 0) {
-    if (r->findings == 0) /* otherwise a finding reports the same fact in
+    if (r->findings == 0) /* print the fact only if no finding reports it in
                            * detail */
       fprintf(stderr, "\n%s\n", text_of(line, "text"));
   } else if (strcmp(type, "checked") == 0) {

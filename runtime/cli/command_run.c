@@ -18,7 +18,7 @@ typedef struct request {
   cli_program program;
   run_spec spec;
   unsigned checks;
-  bool checking; /* the command is `kiln check` */
+  bool checking; /* true if the command is `kiln check` */
   bool counters, time;
   const char *json; /* file that receives the counters, or NULL */
   unsigned print;

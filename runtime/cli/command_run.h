@@ -25,10 +25,11 @@ typedef enum run_type {
 typedef struct run_arg {
   const char *text; /* argument as the user wrote it */
   run_type type;
-  /* The type was given; otherwise the argument is as wide as the kernel's
-   * parameter. */
+  /* True if the type was given. Otherwise the argument is as wide as the
+   * kernel's parameter. */
   bool typed;
-  /* The argument is an array of `n` elements with the initial contents below. */
+  /* True if the argument is an array of `n` elements with the initial
+   * contents `init`. */
   bool array;
   uint64_t n;
   /* Initial contents: "zero", "none", "ramp", "random", "@FILE" or a number. */

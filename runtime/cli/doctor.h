@@ -48,7 +48,7 @@ typedef struct doctor {
   /* Error message of the driver, and the next step for the user. */
   const char *driver_text, *driver_hint;
   const char *kernel_driver; /* version line of the kernel module, or NULL */
-  bool has_hardware;         /* an NVIDIA GPU is on a bus */
+  bool has_hardware;         /* true if an NVIDIA GPU is on the PCI bus */
   const char *nvrtc_text, *nvrtc_hint;
   size_t n_nvrtc, n_devices, n_packs, n_problems;
   doctor_nvrtc nvrtc[DOCTOR_NVRTC];

@@ -382,7 +382,8 @@ static void diagnose_files(doctor *d)
                   kiln__cli_text(c, "the pack %s %s", d->packs[i].path,
                                  d->packs[i].reason),
                   "correct KILN_PACKS, or make the pack again with kiln pack");
-  if (d->cache.usable) /* otherwise the warnings repeat the preceding problem */
+  if (d->cache.usable) /* without a usable cache, the warnings would repeat
+                        * the preceding problem */
     while ((line = kiln__cli_word(&lines, "\n")) != NULL)
       add_problem(d, line, "");
 }

@@ -112,8 +112,8 @@ typedef struct kiln__spec {
    * around each kernel. 0 requests all kernels in one program. */
   uint32_t kernels;
   const kiln_input *input; /* input, or NULL */
-  /* Vectors of the kernel may start at any element, so the kernel reads
-   * single elements. */
+  /* True if the kernel's vectors may start at any element. The kernel then
+   * reads single elements. */
   bool unaligned;
   /* Index of the element at which the kernel's vectors start. This member is
    * not part of the key. It only decides which arrays are aligned at that
@@ -127,8 +127,8 @@ typedef struct kiln__spec {
   kiln__function function[KILN__MAX_FUNCTIONS];
   /* Preamble and parameters, or NULL. */
   const kiln_code *code;
-  /* Compile with less optimisation: for kernels that were measured to be as
-   * fast, and for small calls (kiln__quick()). */
+  /* True to compile with less optimisation. This is for kernels that were
+   * measured to be as fast, and for small calls (kiln__quick()). */
   bool quick;
 } kiln__spec;
 
@@ -252,11 +252,11 @@ typedef struct kiln__storage {
   CUdeviceptr temp;        /* temporary memory, aligned to 256 bytes */
   CUdeviceptr descriptors; /* tile descriptors, aligned to 256 bytes */
   uint32_t epoch;          /* epoch that was used last */
-  /* `temp` comes from the pool and must be freed in the stream */
+  /* True if `temp` comes from the pool and must be freed in the stream. */
   bool from_pool;
-  bool locked; /* the lock of the stream's kept storage is held */
-  /* The device's context is current until close, so that launches need not
-   * change the context. */
+  bool locked; /* true if the call holds the lock of the stream's storage */
+  /* True while the device's context is current, which is until
+   * kiln__storage_close(). Launches then need not change the context. */
   bool entered;
   kiln__scope scope;
 } kiln__storage;

@@ -2,9 +2,9 @@
  * block, elements per thread and so on. The parameters depend on family,
  * element size, size class and GPU.
  *
- * The measurements of `kiln tune` on this GPU are searched first. They are read
- * once from a file beside the disk cache. Then the table in tuning.def is
- * searched. If no row applies, a fixed default is used.
+ * The measurements of `kiln tune` on this GPU are searched first. The
+ * measurements are read once from a file beside the disk cache. Then the table
+ * in tuning.def is searched. If no row applies, a fixed default is used.
  *
  * Of the rows that apply to a call, the most specific row is used. A higher
  * compute capability is more specific. Among equal capabilities, a smaller size

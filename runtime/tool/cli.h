@@ -38,10 +38,10 @@ typedef struct cli {
   /* Device option: "gpu", "cpu:9.0,..."; NULL means that the command chooses. */
   const char *device;
   kiln_runtime_opts opts; /* options that `rt` was created with */
-  bool on_cpu;            /* `rt` uses the CPU device */
+  bool on_cpu;            /* true if `rt` uses the CPU device */
   kiln_cpu_opts cpu;      /* settings of the CPU device, if `rt` uses it */
   bool verbose;
-  /* Keep the library's warnings instead of printing them. */
+  /* True to keep the library's warnings instead of printing the warnings. */
   bool keep_warnings;
   char *warnings;         /* warnings that were kept, one per line */
   struct cli_block *pool; /* blocks that kiln__cli_alloc() has allocated */

@@ -89,7 +89,8 @@ typedef struct cli_syntax {
   /* Number of words that are not options; a negative `most` means any number. */
   int least, most;
   const char *missing;  /* message if there are too few words */
-  bool program_follows; /* the first word is a program and ends the options */
+  bool program_follows; /* true if the first word is a program, which ends
+                         * the options */
 } cli_syntax;
 
 /* The words of the command line that are not options. The pointers point

@@ -119,9 +119,9 @@ typedef struct kiln__sorted {
    * scatter_buckets.cu. */
   uint32_t buckets, mask, last;
   uint32_t
-      pairs; /* arrays of pairs that must be written before the sort: bits of
-              * KILN_PAIRS */
-  bool in_place; /* the written pairs are sorted in place */
+      pairs;     /* bits of KILN_PAIRS: arrays of the pairs that must be written
+              * before the sort */
+  bool in_place; /* true if the written pairs are sorted in place */
   uint64_t n;
   /* Input of the call; valid until the launches are queued. */
   const kiln_input *x;

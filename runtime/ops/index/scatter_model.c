@@ -93,7 +93,7 @@ typedef struct rates {
   double accesses;  /* element accesses through the cache per second */
   double cache;     /* bytes of the target that the cache holds */
   double window;    /* bytes of a window that the cache holds */
-  double piece;     /* bytes per bucket of a partition */
+  double piece;     /* size in bytes of a bucket of a partition */
 } rates;
 
 static double or_guess(double value, double guess)
@@ -122,7 +122,7 @@ typedef struct call {
   double n, target; /* number of elements */
   /* Bytes per element, per index, and per index in temporary memory. */
   double element, index, stored;
-  bool sorts;     /* a sort is possible */
+  bool sorts;     /* true if the call can use a sort */
   double touched; /* bytes of the target that every method moves once */
 } call;
 
@@ -346,12 +346,13 @@ static void choose(kiln_index_plan *plan, const call *c)
   try_plan(&direct, c, KILN_INDEX_DIRECT, 1);
   *plan = direct;
   if (target_bytes(c) <= c->r.cache)
-    return; /* no gain is possible: the cache holds the target */
+    return; /* keep the direct method: the cache holds the target */
   best_windows(&other, c);
   try_plan(&other, c, KILN_INDEX_PARTITION, parts_for(c));
   if (c->sorts) {
     try_plan(&sorted, c, KILN_INDEX_SORT, 1);
-    if (sorted.ms < 0.95 * other.ms) /* a sort takes the most memory */
+    if (sorted.ms < 0.95 * other.ms) /* a sort must be clearly faster, since
+                                      * it takes the most memory */
       other = sorted;
   }
   if (other.ms < 0.85 * direct.ms)

@@ -244,7 +244,7 @@ typedef struct plan {
   uint32_t slices, slice; /* number of slices, and bins per slice */
   uint32_t workers, adders;
   uint32_t smem;
-  bool shared; /* the levels are in shared memory */
+  bool shared; /* true if the levels are in shared memory */
   bool combine;
 } plan;
 
@@ -282,7 +282,7 @@ static void plan_memory(plan *p, kiln_device *device,
   p->slices = (uint32_t)kiln__divide_up(desc->bins, most / 4 - 4);
   p->slice = (uint32_t)kiln__divide_up(desc->bins, p->slices);
   p->smem = smem_of(p->slice, p->copies, levels);
-  if (p->smem > part && p->block <= 512) /* the block is alone on its SM */
+  if (p->smem > part && p->block <= 512) /* such a block is alone on its SM */
     p->block *= 2;
   if (p->smem < 4 * p->block)
     p->smem = 4 * p->block;

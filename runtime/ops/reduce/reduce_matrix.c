@@ -14,8 +14,8 @@ enum {
   FLIGHT = 64,
   /* Number of vectors from which on several blocks reduce a row. */
   WIDE = 2048,
-  RATHER_WIDE = 256 /* the same number if there are fewer rows than
-                     * warps */
+  RATHER_WIDE = 256 /* number of vectors from which on several blocks reduce
+                     * a row, if there are fewer rows than warps */
 };
 
 /* ---- Common functions --------------------------------------------------- */

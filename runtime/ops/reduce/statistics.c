@@ -183,8 +183,8 @@ kiln_status kiln_distance(kiln_stream *stream, const kiln_distance_desc *desc,
 
   if (st != KILN_OK)
     return st;
-  /* The identity of the maximum is -infinity, but a distance is never
-   * negative. */
+  /* For n = 0, the reduction would return the identity of the maximum,
+   * -infinity. A distance is never negative, so the result is 0. */
   if (desc->n == 0)
     return kiln__zero(stream, s.reduction.out, 1);
   return run(stream, &s, workspace);

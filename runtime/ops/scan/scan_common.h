@@ -56,7 +56,7 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
   while (out->window > 8 || (out->window & (out->window - 1)) != 0)
     out->window--; /* the kernel requires a power of two up to 8 */
   if (out->staged)
-    out->window = 1; /* staged tiles use no look-back */
+    out->window = 1; /* staged tiles need no look-back window */
   out->tiles = kiln__divide_up(n > 0 ? n : 1, (uint64_t)(out->block - 32) *
                                                   out->vec * out->vecs);
 }

@@ -14,7 +14,7 @@
 static const char *const kernels[] = {"select_elements", NULL};
 static const kiln__family family = {"select", kernels, kiln__select_params};
 
-/* The staged kernel is for large arrays without map, indices or payload. */
+/* The staged kernel handles large arrays without map, indices or payload. */
 
 static const char *const staged_kernels[] = {"select_staged", NULL};
 static const kiln__family staged_family = {"select_staged", staged_kernels,
@@ -188,7 +188,8 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
     return;
   }
   if ((p->tuning.extra & KILN__SELECT_STAGED) != 0) {
-    p->tuning.block = 128; /* the tiles stay in registers */
+    p->tuning.block = 128; /* block size of the kernel that keeps tiles in
+                            * registers */
     p->tuning.items = 32;
     p->tuning.extra = 4;
   }

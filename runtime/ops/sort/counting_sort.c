@@ -11,7 +11,7 @@
 
 #include <kiln/histogram.h>
 
-/* Macros of the kernels, in order. */
+/* Indices of the kernels' macros, in order. */
 
 enum { PREFIX, FILL, PREFIX_BLOCKS, DIGITS_COUNT, SCATTER };
 
@@ -149,7 +149,7 @@ static kiln_status check(const kiln_stream *stream,
 typedef struct plan {
   uint32_t range;
   uint64_t lowest;
-  bool runs; /* the counts and starts of runs are needed */
+  bool runs; /* true if the counts and starts of runs are needed */
   bool pairs;
   uint32_t passes; /* number of digits */
   uint32_t items;
@@ -176,7 +176,8 @@ static kiln_status plan_runs(plan *p, kiln_stream *stream,
                             .bins = p->range,
                             .lower = (double)lowest_of(desc),
                             .upper = (double)lowest_of(desc) + p->range,
-                            /* kiln_counting_sort() sets the address later */
+                            /* find_runs() sets the address of the counts
+                             * later */
                             .counts = {256, type}};
   return kiln_histogram_workspace(stream, &p->histogram, &p->histogram_bytes);
 }

@@ -7,7 +7,7 @@
 
 #include <kiln/merge.h>
 
-/* Macros of the kernel, in order. */
+/* Indices of the kernel's macros, in order. */
 
 enum { MERGE_TILES, FIND_SPLITS }; /* indices of the kernels */
 

@@ -11,7 +11,7 @@
 enum {
   KILN__RADIX_BITS = 8,
   KILN__RADIX_DIGITS = 256,
-  KILN__SORT_MAX_STEPS = 9 /* 8 passes and one copy */
+  KILN__SORT_MAX_STEPS = 9 /* at most 8 passes and one copy */
 };
 
 /* The sizes and properties of a sort, without addresses. */
@@ -20,8 +20,8 @@ typedef struct kiln__sort_shape {
   /* Bytes per key and per value; a value_size of 0 means no values. */
   unsigned key_size, value_size;
   unsigned begin_bit, end_bit;
-  bool in_place; /* an output array is also an input array */
-  bool argsort;  /* the sort reads only keys and writes only indices */
+  bool in_place; /* true if an output array is also an input array */
+  bool argsort;  /* true if the sort reads only keys and writes only indices */
 } kiln__sort_shape;
 
 /* The properties of the device and the parameters that a plan depends on. */
@@ -40,10 +40,10 @@ typedef struct kiln__sort_facts {
  * counts digits, followed by `steps` launches per portion. */
 typedef struct kiln__sort_plan {
   bool one_block;
-  bool wide; /* destinations have 64 bits */
+  bool wide; /* destinations of keys have 64 bits */
   unsigned block, items, per_sm, window;
   size_t smem;
-  unsigned passes; /* number of digits */
+  unsigned passes; /* number of passes, one per digit */
   /* Number of passes, plus one copy if the keys would otherwise end in
    * temporary memory. */
   unsigned steps;
@@ -83,7 +83,7 @@ kiln__sort_order kiln__sort_order_of(kiln_dtype key, bool descending,
 typedef struct kiln__sort_call {
   kiln__sort_shape shape;
   bool is_float;
-  /* No array is written in place: see task_of() in radix_pass.cu. */
+  /* True if no array is written in place: see task_of() in radix_pass.cu. */
   bool nothing_in_place;
   kiln__sort_order order;
   CUdeviceptr in, out, values_in, values_out;
@@ -99,7 +99,7 @@ typedef struct kiln__sort_pass_args {
   uint32_t epoch, step, steps, shift, mask, flags;
 } kiln__sort_pass_args;
 
-/* Flags of radix_pass.cu and radix_small.cu. */
+/* Bits of the `flags` parameter of radix_pass.cu and radix_small.cu. */
 enum {
   KILN__SORT_IN_PLACE = 1,
   KILN__SORT_MAKE_INDEX = 2,

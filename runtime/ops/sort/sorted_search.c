@@ -7,14 +7,14 @@
 
 #include <kiln/search.h>
 
-/* Macros of the kernel, in order. */
+/* Indices of the kernel's macros, in order. */
 
 static const char *const kernels[] = {"search", NULL};
 static const kiln__family family = {"search", kernels, kiln__search_params};
 
 enum {
   SAMPLE_BYTES = 16 << 10, /* bytes of shared memory for the upper levels */
-  NEEDLES_A_SAMPLE = 2     /* number of needles per sample from which on
+  NEEDLES_A_SAMPLE = 2     /* minimum number of needles per sample for which
                             * samples are used */
 };
 
