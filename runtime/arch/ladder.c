@@ -309,8 +309,8 @@ static bool link_knows(const climb *c)
     if (archs[i] == c->q->cc)
       return true;
   }
-  /* the version is newer than this table: assume that it supports the
-   * capability */
+  /* The NVRTC version is newer than this table. Assume that it supports the
+   * capability. */
   return n == 0;
 }
 

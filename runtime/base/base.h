@@ -40,8 +40,8 @@ kiln_status kiln__fail_native(kiln_status status, kiln_error_source source,
  * its message and the path. Returns KILN_EIO. */
 kiln_status kiln__fail_os(int code, const char *call, const char *path);
 
-/* Returns KILN_ENOMEM. `what` in the error record names what the memory was
- * for. */
+/* Writes an error record and returns KILN_ENOMEM. The text `what` in the record
+ * describes what the memory was for. */
 kiln_status kiln__fail_memory(const char *what);
 
 #ifdef __clang_analyzer__

@@ -92,8 +92,8 @@ unsigned kiln__cores(void);
 /* Distinguishes a forked child from its parent without a system call: the
  * kernel zeroes a page of memory in the child (MADV_WIPEONFORK). */
 typedef struct kiln__fork_guard {
-  /* holds 1 in the process that created it; NULL if the pid is compared instead
-   */
+  /* page that holds 1 in the creating process and 0 in a forked child; NULL if
+   * the pid is compared instead */
   volatile uint32_t *page;
   pid_t pid;
 } kiln__fork_guard;

@@ -49,8 +49,8 @@ kiln_status kiln__key_seal(kiln__key *key)
   return KILN_OK;
 }
 
-/* Reads a decimal number followed by a space. Returns false if there is no
- * number or if the number exceeds the size of the remaining text. */
+/* Reads the decimal size of a name or value, followed by a space. Returns false
+ * if there is no number or if the size exceeds the size of the whole text. */
 static bool read_size(const char *text, size_t size, size_t *at, size_t *out)
 {
   const size_t start = *at;

@@ -148,7 +148,8 @@ void kiln__warn(kiln__cache *cache, kiln__warning kind, const char *format, ...)
 /* Looks up a key in the memory tier. The caller holds cache->lock. Returns a
  * reference or NULL. */
 kiln__entry *kiln__tier_peek(kiln__cache *cache, const kiln__key *key);
-/* These functions take the lock. In a forked child they do nothing. */
+/* The following functions take the cache's lock. In a forked child they do
+ * nothing. */
 kiln__entry *kiln__tier_find(kiln__cache *cache, const kiln__key *key);
 void kiln__tier_put(kiln__cache *cache, kiln__entry *entry);
 void kiln__tier_drop(kiln__cache *cache, const kiln__entry *entry);
@@ -229,7 +230,7 @@ typedef struct kiln__file_item {
 typedef struct kiln__files {
   kiln__file_item *items; /* entry files of any format version */
   size_t n, capacity;
-  uint64_t bytes; /* total size of all files */
+  uint64_t bytes; /* total size of all files in the cache folder, in bytes */
   uint64_t swept; /* number of stale temporary files removed */
 } kiln__files;
 

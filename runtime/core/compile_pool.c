@@ -19,7 +19,8 @@ struct kiln__pool {
   kiln__task *first, *last;
   unsigned limit, started, idle, queued;
   bool closing;
-  pthread_cond_t turn; /* signalled when a run of the compiler ends */
+  /* condition that is signalled when a run of the compiler ends */
+  pthread_cond_t turn;
   unsigned compiling;
   pid_t pid;
   pthread_t threads[MAX_THREADS];

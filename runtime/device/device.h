@@ -81,8 +81,8 @@ typedef struct kiln__relaxed {
 void kiln__relax(const kiln__driver *driver, kiln__relaxed *relaxed);
 void kiln__unrelax(kiln__relaxed *relaxed);
 
-/* Converts a driver result to a status and writes an error record if it is a
- * failure. */
+/* Converts a driver result to a status. For a failure, also writes an error
+ * record. */
 kiln_status kiln__device_rc(const kiln_device *device, CUresult rc,
                             const char *call);
 
@@ -159,7 +159,8 @@ kiln_status kiln__module_start(kiln__loading *out, kiln_device *device,
                                const kiln_program_desc *desc);
 kiln_status kiln__module_finish(kiln__loading *loading, kiln_module **out);
 
-/* The members that a launch reads come first, in one cache line. */
+/* The members that a launch reads come first in the struct and share one cache
+ * line. */
 struct kiln_kernel {
   CUfunction handle;
   kiln_device *device;

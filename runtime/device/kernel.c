@@ -33,7 +33,7 @@ static bool params_by_driver(const kiln__driver *driver, CUfunction function,
     const CUresult rc = driver->funcGetParamInfo(function, i, &offset, &size);
 
     if (rc == CUDA_ERROR_INVALID_VALUE)
-      break; /* the previous parameter was the last one */
+      break; /* the kernel has no parameter with this index */
     if (rc != CUDA_SUCCESS || i == KILN_MAX_PARAMS)
       return false;
     sizes[i] = (uint32_t)size;

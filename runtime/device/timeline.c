@@ -147,7 +147,7 @@ static kiln_status new_span(kiln_timeline *t, const char *name,
   return KILN_OK;
 }
 
-/* Opens a span on a stream. Needs a scope and the lock. */
+/* Opens a span on a stream. Needs a scope and the timeline's lock. */
 static kiln_status open_span(kiln_timeline *t, CUstream stream,
                              const char *name, size_t *row, size_t *index)
 {

@@ -80,10 +80,10 @@ static inline kiln__anchor *kiln__anchors(const kiln_timeline *t)
 
 /* Returns space for one more item of `size` bytes at the end of the list; the
  * caller increments list->n. Returns NULL if memory ran out. The caller holds
- * the lock. */
+ * the timeline's lock. */
 void *kiln__list_next(kiln__list *list, const kiln_allocator *a, size_t size);
 /* Keeps an event for reuse by later spans, or destroys the event if memory runs
- * out. Needs a scope and the lock. */
+ * out. Needs a scope and the timeline's lock. */
 void kiln__timeline_keep(kiln_timeline *t, CUevent event);
 
 #endif

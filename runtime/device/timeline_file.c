@@ -83,7 +83,8 @@ static int by_begin(const void *left, const void *right)
   return 0;
 }
 
-/* Makes a sorted copy of the closed spans, which is used without the lock. */
+/* Makes a sorted copy of the closed spans, so that the timeline's lock can be
+ * released. */
 static kiln_status copy_spans(kiln_timeline *t, kiln__span_record **out,
                               size_t *n)
 {

@@ -182,8 +182,9 @@ static kiln_status init_failed(const kiln__driver *driver, CUresult rc)
 {
   const kiln_status st = kiln__cu(driver, rc, "cuInit");
 
-  /* During cuInit() no context exists yet. Codes that later mean a lost context
-   * or full device memory therefore have another cause here. */
+  /* No context exists during cuInit(). An error code that later means a lost
+   * context or full device memory therefore has a different cause during
+   * cuInit(). */
   return kiln__fail_native(st == KILN_ENODEVICE ? st : KILN_EDRIVER,
                            KILN_SOURCE_DRIVER, rc, "cuInit", init_hint(rc),
                            "%s (%s)", kiln_last_error()->message, driver->path);

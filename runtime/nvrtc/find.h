@@ -38,14 +38,14 @@ typedef struct kiln__search {
   kiln__trail *trail;
   const char *memo;  /* content of the memo file, or "" */
   const char *given; /* the only library path to try, or NULL */
-  /* name of the option or variable that set `given`, for messages */
+  /* name of the option or variable that specifies `given`, for messages */
   const char *given_how;
   /* paths of libraries loaded in the process, each with its NUL */
   kiln__buf loaded;
   kiln__buf loader; /* folders of the system's loader, each with its NUL */
   char inputs[33];  /* hash of all inputs, in hexadecimal */
 
-  kiln__buf lines; /* text lines that the search adds to the memo */
+  kiln__buf lines; /* lines of text that the search adds to the memo file */
   kiln__nvrtc_entry *entries;
   size_t n, capacity;
   char why[256]; /* reason why the last candidate library cannot be used */

@@ -1,11 +1,11 @@
 /* compile.c -- kiln_compile(): how a source text becomes an image.
  *
- *   description -> plan     check, normalise, follow the includes  (plan.c)
- *   plan        -> request  choose target, rung and NVRTC          (choose.c)
- *   plan        -> key      write every input as text              (program_key.c)
- *   key         -> entry    memory, packs, disk, single flight     (cache/)
- *   miss        -> entry    run NVRTC, read its log and report     (compiler.c)
- *   entry       -> image    parse sections, names and resources    (image.c)
+ *   description -> plan     check, normalise, follow includes   (plan.c)
+ *   plan        -> request  choose target, rung and NVRTC       (choose.c)
+ *   plan        -> key      write every input as text           (program_key.c)
+ *   key         -> entry    memory, packs, disk, single flight  (cache/)
+ *   miss        -> entry    run NVRTC, read its log and report  (compiler.c)
+ *   entry       -> image    parse sections, names, resources    (image.c)
  *
  * The calling thread plans a pending image and looks it up. A compile thread is
  * used only if the cache does not have the image. If NVRTC was removed from the

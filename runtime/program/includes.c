@@ -56,8 +56,8 @@ typedef struct scan {
   name_set seen;    /* paths of files already examined */
   name_set missing; /* header names found in no folder */
   kiln__include include;
-  owner owner;        /* owner of the text whose includes are followed */
-  bool found;         /* the include is a file, or was already examined */
+  owner owner; /* owner of the text whose includes are followed */
+  bool found;  /* true if the include is a file or was examined earlier */
   kiln__list folders; /* folders of the compiler's headers, in search order */
   char path[PATH_SIZE];
 } scan;
@@ -334,8 +334,8 @@ static kiln_status try_in(scan *s, const char *dir)
 
 /* ---- Following the includes ---------------------------------------------- */
 
-/* Handles an include that is neither a header of the caller or of Kiln nor a
- * file. */
+/* Handles an include that is not a header of the caller, not a header of Kiln,
+ * and not a file. */
 static void resolve_missing(scan *s)
 {
   kiln__plan *plan = s->plan;

@@ -318,9 +318,9 @@ kiln_status kiln_job_cancel(kiln_job *job)
   if (job == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "job is NULL");
   atomic_store(&job->cancel, true);
-  /* The cancelled tasks are removed from the queue immediately. Tasks queued
-   * after those of another job might otherwise wait long until they detect the
-   * cancellation. */
+  /* The cancelled tasks are removed from the queue immediately. If another
+   * job's tasks are queued first, the cancelled tasks would otherwise wait long
+   * until they detect the cancellation. */
   for (size_t i = 0; i < job->n; i++) {
     item *it = &job->items[i];
 

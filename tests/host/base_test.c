@@ -76,8 +76,8 @@ START_TEST(text_is_cut_between_characters)
 }
 END_TEST
 
-/* For bytes that are not UTF-8, no read leaves the buffer, and the result is
- * terminated. */
+/* Bytes that are not UTF-8: truncation never reads outside the buffer, and the
+ * result is terminated. */
 START_TEST(other_bytes_survive_a_cut)
 {
   static const char *const texts[] = {
@@ -192,7 +192,7 @@ static void check_cut(const char *text, size_t size)
   ck_assert_str_eq(text + n - 3, "...");
 }
 
-/* The truncation point falls on every byte of a multi-byte character. */
+/* The test truncates the text at every byte of a multi-byte character. */
 START_TEST(long_texts_end_in_dots)
 {
   const kiln_error *e = kiln_last_error();

@@ -296,7 +296,8 @@ static void refused(const char *reason)
   for (int i = 0; i < 3; i++)
     ck_assert_ptr_null(
         kiln__cache_pack(b.cache, &key, (kiln_target){90, 0, false}, true));
-  ck_assert_int_eq(b.warnings, 1); /* opened and logged once */
+  /* the bad pack is opened and logged only once */
+  ck_assert_int_eq(b.warnings, 1);
   ck_assert_msg(strstr(b.last_warning, reason) != NULL, "%s", b.last_warning);
   ck_assert_uint_eq(bench_stats(&b).read_failures, 1);
   ck_assert_int_eq(bench_fetch(&b, "app", 100), KILN_FROM_COMPILER);

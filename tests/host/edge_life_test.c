@@ -460,8 +460,8 @@ static void live_with_cache(kiln_runtime *rt, const char *pack)
   FINE(kiln_cache_clear(rt, &removed));
 }
 
-/* In row 0 only this allocation fails; in row 1 this allocation and all later
- * ones fail. */
+/* In row 0 only one allocation fails; in row 1 this allocation and all later
+ * allocations fail. */
 START_TEST(wherever_memory_runs_out)
 {
   char trace[300], pack[300], cache[300];

@@ -163,7 +163,8 @@ START_TEST(refused_machine_code_falls_back_to_ptx)
 
   f.cuda->cubin_rc = refusals[_i];
   ck_kiln_ok(kiln_module_load(&module, f.device, &saxpy));
-  ck_assert_int_eq(f.nvrtc->compiles, 2); /* compiled again exactly once */
+  /* the image was compiled again exactly once */
+  ck_assert_int_eq(f.nvrtc->compiles, 2);
   ck_assert_int_eq(kiln_module_ladder(module)->rung, KILN_RUNG_PTX);
   ck_assert(kiln_module_ladder(module)->target.ptx);
   ck_assert_ptr_nonnull(strstr(

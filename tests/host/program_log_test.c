@@ -184,7 +184,8 @@ START_TEST(reads_resource_lines)
   ck_assert(line.kernel && line.name_size == 5);
   ck_assert_int_eq(line.res.registers, 0);
 
-  /* Of the functions, only the one that spills is reported. */
+  /* Among the device functions, the report lists only the function that spills
+   * registers. */
   ck_assert(kiln__report_next(report, size, &at, &line));
   ck_assert(!line.kernel);
   ck_assert_mem_eq(line.name, "_Z1fiPi", 7);
