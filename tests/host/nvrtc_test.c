@@ -148,7 +148,7 @@ START_TEST(given_path_that_fails_is_an_error)
   expect_none(root, "path");
   places.explicit_path = FAKE_LINK; /* a library that is not NVRTC */
   expect_none("nvrtcGetErrorString", "path");
-  /* a soname without a folder is not a file in the current folder */
+  /* no file of this name exists in the current folder */
   places.explicit_path = "libnvrtc.so.13";
   expect_none("libnvrtc.so.13", "path");
 }
