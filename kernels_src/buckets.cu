@@ -1,47 +1,51 @@
-/* buckets.cu -- sort elements by the part of the target that their index falls
- * into, so that a scatter or a gather then works on one such bucket at a time,
- * and the cache holds it.
+/* buckets.cu -- sort elements into buckets by the upper bits of their index. A bucket is
+ * a contiguous range of the target, which is the array that a scatter writes or a gather
+ * reads. Then a scatter or a gather can access the target bucket by bucket, and the
+ * cache holds one bucket.
  *
- * Problem: a random access to a target larger than the cache moves a whole
- * sector of memory for one element.
- * Idea: the bucket of an index is its upper bits. Count the elements per bucket,
- * turn the counts into bucket starts, move the elements to their buckets, and
- * access the target bucket by bucket (multi-pass scatter and gather: He et al.,
+ * Problem: a random access to a target larger than the cache transfers a whole sector of
+ * memory for one element.
+ * Idea: bucket_count counts the elements per bucket. bucket_begin replaces the counts by
+ * the starts of the buckets. bucket_split moves the elements to their buckets. Then the
+ * target is accessed bucket by bucket (multi-pass scatter and gather: He et al.,
  * Efficient Gather and Scatter Operations on Graphics Processors, 2007).
- * Invariant: within a bucket the order is arbitrary. Atomic additions assign the
- * destinations, in shared memory within a tile and in global memory from tile to
- * tile, so no block waits for another one. Each tile is sorted by bucket in
- * shared memory first, so that its run of each bucket is stored contiguously.
- * Cost: one more read and one more write of each index and element.
+ * Invariant: the order within a bucket is arbitrary. Atomic additions assign the
+ * destinations, in shared memory within a tile and in global memory for whole tiles. So
+ * no block waits for another block. Each tile is first sorted by bucket in shared memory.
+ * A run consists of the elements of a tile that have the same bucket, and each run is
+ * stored contiguously.
+ * Cost: one additional read and one additional write of each index and element.
  *
  * Parameters:
  *   KILN_BLOCK        256            threads per block
  *   KILN_ITEMS        4              vectors of 4 elements in flight per thread
- *   KILN_BUCKETS      128            buckets: a power of two, at most 1024
+ *   KILN_BUCKETS      128            number of buckets, a power of two, at most 1024
  *   KILN_INDEX        type unsigned  type of an index, unsigned or unsigned
  *                                    long long
- *   KILN_STORED       type unsigned  type that the index is stored as
- *   KILN_DESTINATION  type unsigned  type that holds numbers up to n
- *   KILN_VALUE        type unsigned  type of an element of out; an unsigned type
- *                                    of its size where elements only move
- *   KILN_SCATTER      1              1: bucket_split moves values with the
- *                                    indices; 0: it records where each element
- *                                    went, for bucket_join
- *   KILN_ALIGNED      3              bit 0: index is aligned to 16 bytes; bit 1:
- *                                    out of bucket_join is
+ *   KILN_STORED       type unsigned  type of an index in the output of bucket_split
+ *   KILN_DESTINATION  type unsigned  type that can represent n
+ *   KILN_VALUE        type unsigned  type of an element of out. An unsigned type of the
+ *                                    same size is enough if no element is converted
+ *   KILN_SCATTER      1              1 if bucket_split moves values together with the
+ *                                    indices; 0 if bucket_split records the destination
+ *                                    of each element for bucket_join
+ *   KILN_ALIGNED      3              bit 0 is set if index is aligned to 16 bytes, bit
+ *                                    1 if out of bucket_join is aligned to 16 bytes
  * Generated code (user.cuh): for a scatter, the values and their map.
- * Launch: block KILN_BLOCK. A tile has KILN_BLOCK * KILN_ITEMS * 4 elements.
- *   bucket_count  Any grid. Adds to counts[KILN_BUCKETS], which the caller has
- *                 cleared. The bucket of an index is index >> shift, or the last
- *                 bucket if that is too large.
- *   bucket_begin  One block. Replaces the counts by the start of each bucket.
- *   bucket_split  One block per tile. Writes stored (and values, for a scatter)
- *                 in bucket order. For a gather it also writes slot[i], the place
- *                 of element i in its sorted tile, and per tile KILN_BUCKETS
- *                 entries of begin (start of the bucket's run in the tile) and of
- *                 delta (what to add to get a place in stored).
- *   bucket_join   One block per tile. Sets out[i] to the entry of values at the
- *                 destination of element i. */
+ * Launch: the block size is KILN_BLOCK. A tile has KILN_BLOCK * KILN_ITEMS * 4 elements.
+ *   bucket_count  The grid has any size. Adds to counts[KILN_BUCKETS], which the caller
+ *                 has cleared. The bucket of an index is index >> shift, or the last
+ *                 bucket if index >> shift is too large.
+ *   bucket_begin  The grid has one block. Replaces the counts by the starts of the
+ *                 buckets.
+ *   bucket_split  The grid has one block per tile. Writes `stored` in bucket order, and
+ *                 for a scatter also `values`. For a gather, writes slot[i], which is the
+ *                 position of element i in its sorted tile. For each run of a tile,
+ *                 begin[] then receives the position in the tile at which the run
+ *                 starts. delta[] receives the difference between the position of the
+ *                 run in `stored` and its position in the tile.
+ *   bucket_join   The grid has one block per tile. Sets out[i] to the entry of `values`
+ *                 at the destination of element i. */
 #include <kiln/params/buckets.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -70,14 +74,14 @@ static __device__ __forceinline__ unsigned bucket_of(KILN_STORED at,
                                : KILN_BUCKETS - 1;
 }
 
-/* Index in its tile of element e of this thread's vector k. */
+/* Returns the index in the tile of element e of the calling thread's vector k. */
 static __device__ __forceinline__ unsigned element(unsigned k, unsigned e)
 {
   return (k * KILN_BLOCK + threadIdx.x) * vector_size + e;
 }
 
-/* Loads the tile's indices, of which `here` exist. The others become copies of
- * the last one. */
+/* Loads the indices of a tile with `here` elements. Indices beyond the last
+ * element become copies of the last index. */
 static __device__ __forceinline__ void
 load_indices(const KILN_INDEX *index, unsigned here,
              KILN_STORED (&at)[KILN_ITEMS][vector_size])
@@ -103,8 +107,8 @@ load_indices(const KILN_INDEX *index, unsigned here,
       at[k][e] = static_cast<KILN_STORED>(wide[k][e]);
 }
 
-/* Bucket of element e of vector k. Elements that do not exist get a bucket of
- * their own behind all others. */
+/* Returns the bucket of element e of vector k, which has index `at`. Elements
+ * beyond the last element get the additional bucket KILN_BUCKETS. */
 static __device__ __forceinline__ unsigned
 bucket_in_tile(KILN_STORED at, unsigned shift, unsigned k, unsigned e,
                unsigned here)
@@ -113,7 +117,7 @@ bucket_in_tile(KILN_STORED at, unsigned shift, unsigned k, unsigned e,
                               : static_cast<unsigned>(KILN_BUCKETS);
 }
 
-/* ---- Count --------------------------------------------------------------- */
+/* ---- Kernel bucket_count ------------------------------------------------- */
 
 #if KILN_MAKES(bucket_count)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
@@ -148,9 +152,11 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Where buckets begin ------------------------------------------------- */
+/* ---- Kernel bucket_begin ------------------------------------------------- */
 
-/* Exclusive scan over all buckets, of which this thread holds `here`. */
+/* Replaces one count per bucket by the exclusive scan over the buckets. Each
+ * thread passes buckets_each consecutive counts. All threads of the block call
+ * it. */
 template <class T>
 static __device__ __forceinline__ void scan_buckets(T (&here)[buckets_each])
 {
@@ -187,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Split --------------------------------------------------------------- */
+/* ---- Kernel bucket_split ------------------------------------------------- */
 
 /* A tile in bucket order. */
 struct sorted_tile {
@@ -198,12 +204,14 @@ struct sorted_tile {
 };
 
 struct shared_tables {
-  unsigned begin[KILN_BUCKETS + 1]; /* counts at first, starts later */
+  /* number of elements per bucket, which place_runs() replaces by the starts of
+   * the runs in the tile */
+  unsigned begin[KILN_BUCKETS + 1];
   KILN_DESTINATION delta[KILN_BUCKETS];
 };
 
-/* Gives each bucket's run its start in the tile and, by an atomic addition to
- * the bucket's cursor, its destination. */
+/* Computes the start of each run in the tile, and the destination of each run by
+ * an atomic addition to the cursor of its bucket. */
 static __device__ __forceinline__ void place_runs(shared_tables &t,
                                                   unsigned here, count *cursor)
 {
@@ -240,7 +248,7 @@ struct split_arrays {
 #endif
 };
 
-/* Stores each run contiguously. */
+/* Stores the sorted tile, each run to its destination. */
 static __device__ __forceinline__ void store_tile(const split_arrays &a,
                                                   const sorted_tile &r,
                                                   const shared_tables &t,
@@ -298,7 +306,7 @@ store_slots(const split_arrays &a, count first, unsigned here,
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (element(k, 0) < here) /* slot has space for whole tiles */
+    if (element(k, 0) < here) /* the array slot has space for whole tiles */
       kiln::store_vector<vector_size, true, kiln::cached::once>(
           a.slot + first + element(k, 0), slot[k]);
   for (unsigned b = threadIdx.x; b < KILN_BUCKETS; b += KILN_BLOCK) {
@@ -360,10 +368,11 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Join ---------------------------------------------------------------- */
+/* ---- Kernel bucket_join -------------------------------------------------- */
 
 #if !KILN_SCATTER
-/* Threads that load a run together: about as many as it has elements. */
+/* `team` threads load a run together. It is about the average number of elements
+ * per run. */
 enum : unsigned {
   run_size = tile_size / KILN_BUCKETS,
   team = run_size >= 32  ? 32

@@ -1,35 +1,37 @@
-/* counting_sort.cu -- sort integers that take few different values by counting
- * them (counting sort: Seward 1954; Knuth, volume 3, section 5.2).
+/* counting_sort.cu -- sort integer keys that have few different values, by counting the
+ * keys (counting sort: Seward 1954; Knuth, volume 3, section 5.2).
  *
- * Keys alone need no moves. sort_prefix turns the counts of histogram.cu into the
- * start of each key's run, and sort_fill writes the runs.
- * With values, the kernels make one stable pass per digit of 8 bits, lowest digit
- * first: sort_count counts the digits in each block's chunk, sort_prefix_blocks
- * scans these counts digit by digit and block by block, and sort_scatter moves
- * the elements in order within each digit.
- * Cost: keys alone are read once and written once. With values, each pass reads
- * the keys twice and moves keys and values once.
+ * Without values, no key has to be moved. sort_prefix replaces the counts of
+ * histogram.cu by the start of the run of each key, and sort_fill writes the runs.
+ * With values, the kernels make one stable pass per digit of 8 bits, from the lowest
+ * digit to the highest. sort_count counts the digits in the chunk of each block.
+ * sort_prefix_blocks scans these counts in the order of digits, then of blocks.
+ * sort_scatter moves the elements, and keeps their order within each digit.
+ * Cost: without values, keys are read once and written once. With values, each pass
+ * reads the keys twice and moves keys and values once.
  *
  * Parameters:
  *   KILN_BLOCK    256            threads per block, at least 256
- *   KILN_ITEMS    12             elements of a tile per thread
+ *   KILN_ITEMS    12             elements per thread and tile
  *   KILN_T        type unsigned  type of a key
  *   KILN_V        type unsigned  type of a value
  *   KILN_COUNT    type unsigned  type of a count, unsigned or unsigned long long
- *   KILN_OFFSET   type unsigned  type of the offsets that are written for the caller
- *   KILN_ALIGNED  1              1: the keys that sort_fill writes are aligned to
+ *   KILN_OFFSET   type unsigned  type of the offsets that the caller receives
+ *   KILN_ALIGNED  1              1 if the keys that sort_fill writes are aligned to
  *                                16 bytes
- * Launch: sort_prefix and sort_prefix_blocks take one block of 1,024 threads.
- *         sort_fill takes any grid of blocks of KILN_BLOCK threads. sort_count and
- *         sort_scatter take the same grid. Each of its blocks handles `each`
- *         elements, a multiple of KILN_BLOCK * KILN_ITEMS.
- *         range   number of possible keys: lowest to lowest + range - 1
- *         n       number of elements; *limit if that is less (limit may be NULL)
- *         shift   position of the digit in key - lowest */
+ * Launch: sort_prefix and sort_prefix_blocks run in one block of 1,024 threads. The
+ *         block size of the other kernels is KILN_BLOCK. The grid of sort_fill has any
+ *         size. sort_count and sort_scatter have the same grid, in which each block
+ *         handles `each` elements, a multiple of KILN_BLOCK * KILN_ITEMS.
+ *         lowest  lowest possible key
+ *         range   number of possible keys, which are lowest to lowest + range - 1
+ *         n       number of elements. If limit is not NULL and *limit is less than n,
+ *                 *limit is the number of elements
+ *         shift   number of the lowest bit of the digit in key - lowest */
 #include <kiln/params/counting_sort.cuh>
 
-#define KILN_READ_ONLY 0    /* the output may be the input */
-#define KILN_MAX_BLOCK 1024 /* block of sort_prefix */
+#define KILN_READ_ONLY 0    /* the output array may be the input array */
+#define KILN_MAX_BLOCK 1024 /* block size of sort_prefix */
 #include <kiln/types.cuh>
 
 static_assert(KILN_BLOCK >= 256, "KILN_BLOCK: a thread for each digit");
@@ -38,19 +40,19 @@ typedef unsigned long long count;
 
 enum : unsigned {
   digits = 256,
-  none = digits, /* digit of a key that is out of range */
+  none = digits, /* digit of every key that is out of range */
   tile_size = KILN_BLOCK * KILN_ITEMS,
   warps = KILN_BLOCK / 32,
   vector_size = 16 / sizeof(KILN_T),
-  /* Keys per block and step of sort_fill. */
+  /* number of keys that a block of sort_fill writes per step */
   fill_size = KILN_BLOCK * 4 * vector_size,
   nearby_size = 1024
 };
 
-/* ---- Prefix sums, by one block ------------------------------------------- */
+/* ---- Prefix sums by one block -------------------------------------------- */
 
-/* Sets start[k] to counts[0] + ... + counts[k - 1] for all k <= n, and `also`
- * alike unless it is NULL. */
+/* Sets start[k] to counts[0] + ... + counts[k - 1] for all k <= n. Sets also[k]
+ * to the same value unless `also` is NULL. */
 template <class C>
 static __device__ __forceinline__ void add_up(const C *counts, unsigned n,
                                               count *start, KILN_OFFSET *also)
@@ -94,10 +96,10 @@ extern "C" __global__ void __launch_bounds__(1024)
 }
 #endif
 
-/* ---- Keys alone ---------------------------------------------------------- */
+/* ---- Keys without values ------------------------------------------------- */
 
-/* Returns the last k in low ... high with start[k] <= i. The caller ensures that
- * start[low] <= i. */
+/* Returns the last k from `low` to `high` for which start[k] <= i. The caller
+ * ensures that start[low] <= i. */
 template <class P>
 static __device__ __forceinline__ unsigned key_of(P start, unsigned low,
                                                   unsigned high, count i)
@@ -113,8 +115,9 @@ static __device__ __forceinline__ unsigned key_of(P start, unsigned low,
   return low;
 }
 
-/* The same, by one whole warp with 32 probes per step. Every step waits for
- * memory, so few steps matter. */
+/* Returns the last k from 0 to `high` for which start[k] <= i. One whole warp
+ * calls it. Each step makes 32 probes, because the latency of memory dominates
+ * the time of a step. */
 static __device__ __forceinline__ unsigned warp_key_of(const count *start,
                                                        unsigned high, count i)
 {
@@ -133,8 +136,8 @@ static __device__ __forceinline__ unsigned warp_key_of(const count *start,
   return low;
 }
 
-/* Writes the vector that starts at i. Its first element has key `low` or a
- * later one. */
+/* Writes the vector that starts at element i. The key of element i is in the
+ * range of keys from `low` to `high`. */
 template <class P>
 static __device__ __forceinline__ void fill_vector(KILN_T *out, count i,
                                                    P start, unsigned low,
@@ -193,14 +196,14 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 4)
         fill_vector(out, i, start, low, high, lowest);
       }
     }
-    __syncthreads(); /* before the next round overwrites `ends` */
+    __syncthreads(); /* the next iteration overwrites `ends` */
   }
 }
 #endif
 
-/* ---- With values --------------------------------------------------------- */
+/* ---- Keys with values ---------------------------------------------------- */
 
-/* The elements that a block handles. */
+/* The elements that a block handles, from `first` to end - 1. */
 struct chunk {
   count first, end;
 };
@@ -250,14 +253,15 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* Per warp: elements of the tile seen so far. */
+/* Number of elements that a warp has counted in the current tile, per warp and
+ * digit. add_warps() replaces these numbers by sums over lower warps. */
 __shared__ unsigned seen[warps][digits];
-/* Destination of the tile's first element, per digit. */
+/* Destination of the first element of the tile, per digit. */
 __shared__ count place[digits];
 
-/* Returns how many elements of this warp's part of the tile have the same digit
- * and come before this one, and counts this one in `seen`. Item k of lane l is
- * element 32 k + l. */
+/* Counts one element per lane in `seen`. Returns how many preceding elements of
+ * the warp have the same digit. Item k of lane l is element 32 k + l of the
+ * warp. */
 static __device__ __forceinline__ unsigned rank_item(unsigned digit)
 {
   const unsigned same = kiln::warp_match(digit);
@@ -273,8 +277,8 @@ static __device__ __forceinline__ unsigned rank_item(unsigned digit)
   return before + static_cast<unsigned>(__popc(lower));
 }
 
-/* Scans the warps' counts of one digit and returns the digit's count in the
- * tile. */
+/* Replaces the counts of one digit by their exclusive scan over the warps, and
+ * returns the count of the digit in the tile. */
 static __device__ __forceinline__ unsigned add_warps(unsigned digit)
 {
   unsigned sum = 0;
@@ -289,7 +293,8 @@ static __device__ __forceinline__ unsigned add_warps(unsigned digit)
   return sum;
 }
 
-/* Three blocks per SM where ranking takes few registers. */
+/* sort_scatter limits registers for three resident blocks per SM, except on
+ * devices on which ranking needs more registers. */
 #if KILN_MAKES(sort_scatter)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                                              KILN_ARCH >= 80 ? 3 : 1)
@@ -344,7 +349,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
         values_out[to] = values[mine + k * 32];
       }
     }
-    __syncthreads(); /* before the next tile clears the counts */
+    __syncthreads(); /* the next iteration clears the counts */
   }
 }
 #endif

@@ -1,69 +1,77 @@
 /* histogram.cu -- count the samples of each bin.
  *
- * Problem: atomic additions to one bin serialise, and samples are often skewed.
- * Idea: counters live in shared memory, KILN_COPIES of each bin side by side, one
- * per residue of the lane. With 32 copies, no two lanes of a warp ever access the
- * same bank, whatever the samples are. At its end a block adds up the copies.
- * The blocks' counts are then added by atomics in global memory, or, for few
- * words, published as tile descriptors (look_back.cuh) that further blocks of the
- * same launch add up. The latter needs no cleared counts.
+ * Problem: atomic additions to the same bin serialise, and many inputs have a few bins
+ * with most of the samples.
+ * Idea: each block counts in shared memory, with KILN_COPIES counters per bin. The lane
+ * number modulo KILN_COPIES selects the counter. With 32 copies, the lanes of a warp
+ * always access different banks. At the end, the block sums the copies.
+ * There are two methods to add the counts of all blocks. In the first method, each block
+ * adds its counts by atomics in global memory. In the second method, each block
+ * publishes its counts in tile descriptors (look_back.cuh), and further blocks of the
+ * same launch sum them. The second method needs no cleared counts and suits small
+ * numbers of bins and blocks.
  * Cost: one read of the samples, and bins * blocks counts.
  *
  * Parameters:
- *   KILN_BLOCK   (KILN_ARCH < 80 ? 256 : 1024)  threads per block; capability 5.3
- *                               has half as many registers
+ *   KILN_BLOCK   (KILN_ARCH < 80 ? 256 : 1024)  threads per block; compute capability
+ *                               5.3 has half as many registers
  *   KILN_ITEMS   4              vectors in flight per thread
- *   KILN_VECTOR  4              samples per vector: a power of two
- *   KILN_COPIES  32             counters per bin: a power of two, at most 32
- *   KILN_RUNS    0              1: a thread combines equal neighbours before it
- *                               counts them; pays off with few copies
- *   KILN_MODE    3              how a sample finds its bin: see mode_shift and
- *                               the others below
- *   KILN_PLAIN   0              1: with mode 0, lower and shift are 0
- *   KILN_ALL     0              1: no sample lies outside the bins
- *   KILN_WIDE    0              1: sample - lower needs 64 bits
- *   KILN_SHARED  1              1: the levels of mode 4 fit in shared memory
- *   KILN_ADDERS  0              1: blocks publish their counts and further blocks
- *                               add them up; 0: atomics add to cleared counts
- *   KILN_KEEP    0              1: add to the present contents of counts
- *   KILN_SMALL   0              1: n is below 2^31
+ *   KILN_VECTOR  4              samples per vector, a power of two
+ *   KILN_COPIES  32             counters per bin, a power of two, at most 32
+ *   KILN_RUNS    0              1 if a thread combines consecutive samples of the same
+ *                               bin before it counts them, which is faster with few
+ *                               copies
+ *   KILN_MODE    3              method that maps a sample to a bin, 0 to 4; see
+ *                               mode_shift to mode_levels
+ *   KILN_PLAIN   0              1 if `lower` and `shift` are 0 in mode 0
+ *   KILN_ALL     0              1 if every sample belongs to a bin
+ *   KILN_WIDE    0              1 if sample - lower needs 64 bits
+ *   KILN_SHARED  1              1 if the levels of mode 4 fit in shared memory
+ *   KILN_ADDERS  0              1 if blocks publish their counts and adding blocks sum
+ *                               them; 0 if atomics add to cleared counts
+ *   KILN_KEEP    0              1 adds to the present contents of counts
+ *   KILN_SMALL   0              1 if n is below 2^31
  *   KILN_COUNT   type unsigned  type of a count, unsigned or unsigned long long
  * Generated code (user.cuh): the samples.
- * Launch: block KILN_BLOCK. grid.x is `workers`; with KILN_ADDERS and more than one
- *         worker, any number of adding blocks comes on top. grid.y is the number of
- *         slices of the bins, 1 with KILN_ADDERS. A block counts at most 2^32 - 1
- *         samples. Dynamic shared memory: 4 bytes per counter of a slice, rounded
- *         up to 16, then the levels; at least 4 bytes per thread.
+ * Launch: the block size is KILN_BLOCK. grid.x is `workers`, the number of blocks that
+ *         count. With KILN_ADDERS and more than one worker, any number of adding blocks
+ *         follows the workers. grid.y is the number of slices of the bins, which is 1
+ *         with KILN_ADDERS. A block counts at most 2^32 - 1 samples. Dynamic shared
+ *         memory contains 4 bytes per counter of a slice, rounded up to a multiple of 16
+ *         bytes, and then the levels. It has at least 4 bytes per thread.
  *         n        number of samples
  *         to       the bounds of the bins
- *         levels   the bounds of mode 4
+ *         levels   with mode 4, the bins + 1 bounds of the bins in increasing order
  *         counts   one count per bin
- *         words    with KILN_ADDERS, workers * bins descriptors of this epoch */
+ *         words    with KILN_ADDERS, workers * bins tile descriptors */
 #include <kiln/params/histogram.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/look_back.cuh>
 #include <kiln/user.cuh>
 
+/* Formulas that map a sample to the index of its bin. */
 enum : unsigned {
   mode_shift = 0, /* (sample - lower) >> shift */
-  mode_scale = 1, /* (sample - lower) * bins / range, range at most 2^32 */
-  mode_wide = 2,  /* the same for any range */
-  mode_float = 3, /* (sample - lower) * scale */
-  mode_levels = 4 /* by binary search */
+  mode_scale = 1, /* (sample - lower) * bins / range, for a range up to 2^32 */
+  mode_wide = 2,  /* (sample - lower) * bins / range, for any range */
+  mode_float = 3, /* (sample - lower) * scale, for floats */
+  mode_levels = 4 /* binary search in the levels */
 };
 
-/* How samples map to bins. The host sets what the mode uses. */
+/* The parameters of the formulas. The host sets the members that the mode
+ * uses. */
 struct bounds {
-  unsigned long long lower; /* lower bound of integers */
-  unsigned long long last;  /* size of the range, less 1 */
-  unsigned long long low; /* 2^64 * bins / range rounded up, or the lower and */
-  unsigned long long high;   /* upper half of 2^128 * (bins % range) / range */
-  double from, below, scale; /* for floats */
+  unsigned long long lower; /* lower bound of integer samples */
+  unsigned long long last;  /* size of the range of integer samples, minus 1 */
+  unsigned long long low;   /* mode_scale: 2^64 * bins / range, rounded up; */
+  /* mode_wide: `high` and `low` are 2^128 * (bins % range) / range */
+  unsigned long long high;
+  double from, below, scale; /* lower bound, upper bound and bins per unit */
   unsigned shift;
   unsigned times; /* bins / range */
   unsigned bins;
-  unsigned slice; /* bins per slice; a block counts slice blockIdx.y */
+  unsigned slice; /* number of bins per slice; blockIdx.y is the slice */
 };
 
 #if KILN_SMALL
@@ -81,11 +89,11 @@ static constexpr unsigned nowhere = ~0u;
 
 /* ---- The bin of a sample ------------------------------------------------- */
 
-/* Returns the upper 64 bits of d times the factor (high, low), which is scaled
- * by 2^128. Exact for all d within the range. */
-/* The default parameters use only some of these functions. */
+/* KILN_MAY_BE_UNUSED marks functions that only some parameters use. */
 #define KILN_MAY_BE_UNUSED __attribute__((unused))
 
+/* Returns the integer part of d * (high * 2^64 + low) / 2^128. The result is
+ * exact for all d within the range. */
 static __device__ __forceinline__ KILN_MAY_BE_UNUSED unsigned
 scale_wide(unsigned long long d, unsigned long long low,
            unsigned long long high)
@@ -106,8 +114,8 @@ scale_narrow(unsigned d, unsigned long long by)
       (static_cast<unsigned long long>(d) * high + __umulhi(d, low)) >> 32);
 }
 
-/* Returns how many levels are less than or equal to the sample. A NaN counts as
- * below all levels. */
+/* Returns how many levels are less than or equal to the sample. For a NaN, the
+ * comparison is false for all levels. */
 template <class T>
 static __device__ __forceinline__ unsigned
 count_levels(const T *levels, unsigned n, kiln::compute_t<T> sample)
@@ -123,8 +131,8 @@ count_levels(const T *levels, unsigned n, kiln::compute_t<T> sample)
   return below;
 }
 
-/* Bin of a sample. Samples outside give `nowhere` or another value not below
- * the number of bins. */
+/* finder<mode>::bin() returns the bin of a sample. For a sample outside of all
+ * bins, the result is not below the number of bins. */
 template <unsigned mode> struct finder {
   template <class V>
   static __device__ __forceinline__ unsigned bin(V sample, const bounds &to,
@@ -176,15 +184,17 @@ template <> struct finder<mode_levels> {
 
 extern __shared__ uint4 storage[];
 
+/* The counters of one thread's samples. */
 struct tally {
-  /* Shared-memory address of this lane's copy of the first counter. */
+  /* Shared-memory address of the calling lane's copy of the first counter. */
   unsigned mine;
-  unsigned first, width;
+  unsigned first, width; /* first bin and number of bins of the slice */
   const user::stored *levels;
-  unsigned bin, run; /* the run of equal bins that is not counted yet */
+  unsigned bin, run; /* `run` samples of `bin` are not counted yet */
 
-  /* Inline PTX predicates the lanes outside of the range. The compiler would
-   * emit a branch per sample. */
+  /* Adds `times` to the counter of bin `at`, unless `at` is outside of the slice.
+   * The inline PTX uses a predicate for this test, where the compiler would
+   * generate a branch per sample. */
   __device__ __forceinline__ void count_them(unsigned at, unsigned times)
   {
     const unsigned to = mine + at * (4 * KILN_COPIES);
@@ -237,8 +247,9 @@ add_vector(tally &t, const user::args &in, const user::vector<KILN_VECTOR> &p,
     t.add(user::map_at(in, p, e, i), to);
 }
 
-/* Blocks advance side by side. All loads of a round are in flight before its
- * first sample is counted. */
+/* Counts the samples of the calling thread's vectors. All blocks together advance
+ * through the array. All loads of a round are issued before the first sample of
+ * the round is counted. */
 static __device__ __forceinline__ void
 count_share(tally &t, const user::args &in, count vectors, unsigned workers,
             const bounds &to)
@@ -278,7 +289,8 @@ storage_for_levels(unsigned width)
                                           (width * KILN_COPIES + 3) / 4);
 }
 
-/* Clears the counters and copies the levels to shared memory. */
+/* Clears the counters, copies the levels to shared memory if they fit there, and
+ * returns the address of the levels. */
 static __device__ __forceinline__ const user::stored *
 prepare(const user::stored *levels, unsigned width, unsigned bins)
 {
@@ -295,8 +307,8 @@ prepare(const user::stored *levels, unsigned width, unsigned bins)
   return levels;
 }
 
-/* Adds up the copies of a bin. Neighbouring threads start at different copies
- * to avoid bank conflicts. */
+/* Returns the sum of the copies of a bin's counter. Consecutive threads start at
+ * different copies to avoid bank conflicts. */
 static __device__ __forceinline__ unsigned sum_of_copies(unsigned bin)
 {
   const unsigned *counters = reinterpret_cast<const unsigned *>(storage);
@@ -319,8 +331,9 @@ static __device__ __forceinline__ void put(KILN_COUNT *to, KILN_COUNT sum)
 #endif
 }
 
-/* Adds up, over all workers, one bin per lane; each warp of the block handles
- * some of the workers. */
+/* Returns the sum of the counts of `bin` over those workers that the calling warp
+ * handles. Each lane passes its own bin. The warps of the block share the
+ * workers. */
 static __device__ __forceinline__ KILN_COUNT
 gather_row(const unsigned long long *words, unsigned bin, unsigned bins,
            unsigned workers, unsigned tag)
@@ -338,7 +351,7 @@ gather_row(const unsigned long long *words, unsigned bin, unsigned bins,
       seen[k] = bin < bins && w + k * warps < workers
                     ? 0
                     : static_cast<unsigned long long>(tag) << 32;
-    do { /* lanes leave together */
+    do { /* all lanes leave the loop in the same iteration */
       all_here = true;
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
@@ -357,8 +370,8 @@ gather_row(const unsigned long long *words, unsigned bin, unsigned bins,
   return sum;
 }
 
-/* Each block behind the workers adds up rows of 32 bins. It waits only for
- * blocks of a lower index. */
+/* Sums the counts of all workers. Each adding block handles rows of 32 bins, and
+ * waits only for workers, which have a lower block index. */
 static __device__ __forceinline__ KILN_MAY_BE_UNUSED void
 add_up(KILN_COUNT *counts, const unsigned long long *words, unsigned bins,
        unsigned workers, unsigned tag)

@@ -1,52 +1,59 @@
-/* reduce_any.cu -- reduce an input of any type and map to one value, or each row of
- * a matrix to one value, in one launch at every size: an operation, the place of an
- * extreme value, mean and variance, or the Euclidean norm.
+/* reduce_any.cu -- reduce an array of any type and with any map to one value, or each
+ * row of a matrix to one value, in one launch. The reduction is a binary operation, the
+ * index of an extreme value, mean and variance, or the Euclidean norm.
  *
- * Idea: as reduce.cu. An accumulator (accumulators.cuh) per thread takes elements.
- * The blocks' results travel in tile descriptors to the last block, which starts to
- * poll for them immediately (results_combine() in ordered_reduce.cuh).
- * With KILN_ORDERED the operands keep the order of the elements: a warp reads 32
- * vectors side by side and reduces each such line over its lanes at once.
- * With KILN_CHUNKS the order follows from n, the chunk and the types alone, so the
- * result does not depend on the grid, and with it not on the GPU.
+ * Idea: the algorithm is that of reduce.cu. Each thread adds elements to an accumulator
+ * (accumulators.cuh). The blocks publish their results in tile descriptors. The last
+ * block polls the descriptors and combines the results (results_combine() in
+ * ordered_reduce.cuh).
+ * With KILN_ORDERED, the operands keep the order of the elements. A warp reads a row of
+ * 32 consecutive vectors and reduces the row over its lanes.
+ * With KILN_CHUNKS, the order of the operands depends only on n, the chunk size and the
+ * types. So the result depends neither on the grid nor on the GPU.
  *
  * Parameters:
- *   KILN_KIND     0            0: an operation; 1: place of the smallest value; 2:
- *                              of the greatest; 3: mean and variance; 4: Euclidean
- *                              norm
+ *   KILN_KIND     0            kind of reduction. 0 is a binary operation, 1 the index
+ *                              of the smallest value, 2 the index of the greatest
+ *                              value, 3 mean and variance, and 4 the Euclidean norm
  *   KILN_OUT      type float   type of an element of out
  *   KILN_OUT2     type double  type of an element of out2 (KILN_KIND 1 to 3)
  *   KILN_BLOCK    512          threads per block
- *   KILN_VECTOR   4            elements per vector: a power of two, 16 bytes of the
+ *   KILN_VECTOR   4            elements per vector, a power of two: 16 bytes of the
  *                              widest array
  *   KILN_ITEMS    4            vectors in flight per thread
- *   KILN_THREADS  1024         resident threads per SM to limit registers for
- *   KILN_KEEP     0            2^12 vectors at the front with the usual priority in
- *                              the second-level cache; the rest is evicted first, so
- *                              that an array larger than the cache does not displace
- *                              all of it. 0: all have the usual priority
- *   KILN_RESULTS  9            results that a lane of the last block polls at once
- *   KILN_ORDERED  0            1: operands keep the order of the elements, and each
+ *   KILN_THREADS  1024         minimum number of resident threads per SM, which limits
+ *                              registers through __launch_bounds__
+ *   KILN_KEEP     0            size, in units of 2^12 vectors, of the front of the input
+ *                              that has the usual priority in the L2 cache. The rest is
+ *                              evicted first, so that an array larger than the cache
+ *                              does not evict all of its front. With 0, the whole input
+ *                              has the usual priority
+ *   KILN_RESULTS  9            maximum number of results that each lane of the combining
+ *                              warp polls at the same time
+ *   KILN_ORDERED  0            1 if operands keep the order of the elements, where each
  *                              block and warp reads one contiguous range
- *   KILN_CHUNKS   0            1: the order of operands does not depend on the grid
- *   KILN_HEAD     0            1: vectors start `head` elements after the first one
- *   KILN_ROWS     0            1: one result per row
- *   KILN_SMALL    0            1: fewer than 2^31 elements in all
- * Generated code (user.cuh): KILN_KIND 0 needs acc and op.
- * Launch: block KILN_BLOCK. grid.x is 1, or several, of which the last one combines.
- *         grid.y is 1; with KILN_ROWS it is any number if grid.x is 1, otherwise
- *         the number of rows.
- *         n        number of elements (per row)
- *         rows     1, or the number of rows, `leading` elements apart
- *         head     elements before the first vector; with KILN_ROWS, elements from a
- *                  vector's boundary to element 0
- *         chunk    vectors per chunk (KILN_CHUNKS)
- *         words    per row one descriptor for each block but the last, or for each
- *                  chunk
- *         extra    KILN_KIND 3: what is subtracted from n in the variance
- *         out      KILN_KIND 1, 2: the value; 3: the mean. May be NULL there
- *         out2     the index; the variance. May be NULL
- * Result: the same bits for the same n, specialisation and grid. */
+ *   KILN_CHUNKS   0            1 if the order of operands does not depend on the grid
+ *   KILN_HEAD     0            1 if vectors start `head` elements after element 0
+ *   KILN_ROWS     0            1 if there is one result per row
+ *   KILN_SMALL    0            1 if there are fewer than 2^31 elements in all rows
+ * Generated code (user.cuh): acc and op for KILN_KIND 0.
+ * Launch: the block size is KILN_BLOCK. If grid.x is greater than 1, the last block of
+ *         each row only combines. grid.y is 1 without KILN_ROWS. With KILN_ROWS, grid.y
+ *         is the number of rows, or any number if grid.x is 1.
+ *         n        number of elements, or number of elements per row
+ *         rows     number of rows; 1 without KILN_ROWS
+ *         leading  distance in elements between the starts of two rows
+ *         head     number of elements before the first vector; with KILN_ROWS, number
+ *                  of elements between the last vector boundary and element 0
+ *         chunk    number of vectors per chunk (KILN_CHUNKS)
+ *         words    tile descriptors. Each row has one descriptor per block except the
+ *                  last block, or with KILN_CHUNKS one descriptor per chunk
+ *         extra    for KILN_KIND 3, the variance is divided by n - extra
+ *         out      receives the result; for KILN_KIND 1 and 2 the value, for KILN_KIND 3
+ *                  the mean. May be NULL for KILN_KIND 1 to 3
+ *         out2     receives the index for KILN_KIND 1 and 2, and the variance for
+ *                  KILN_KIND 3. May be NULL
+ * Result: the result has the same bits for the same n, specialisation and grid. */
 #include <kiln/params/reduce_any.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -59,7 +66,8 @@ static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK <= 1024,
 static_assert(KILN_ITEMS >= 1, "KILN_ITEMS: at least 1");
 
 #if KILN_SMALL
-/* Number of vectors, with room for a round past the end. */
+/* Type of an index of a vector. The index may exceed the number of vectors by
+ * one round of loads. */
 typedef unsigned count;
 #else
 typedef unsigned long long count;
@@ -94,8 +102,9 @@ static __device__ __forceinline__ merge make_merge(const user::args &in)
 #endif
 }
 
-/* The identity. For mean and variance it also carries the value that means are
- * relative to, the row's first element. */
+/* Returns the identity of the reduction. For mean and variance, the identity
+ * also contains the origin of the means, which is the first element of the
+ * row. */
 static __device__ __forceinline__ reduced identity_of(const user::args &in,
                                                       unsigned long long n,
                                                       user::index origin)
@@ -116,23 +125,24 @@ static __device__ __forceinline__ reduced identity_of(const user::args &in,
 #endif
 }
 
-/* The row that a block works on. */
+/* The row that a block reduces. */
 struct job {
-  user::index first;    /* first element of vector 0 */
+  user::index first;    /* index of the first element of vector 0 */
   count vectors;        /* number of whole vectors */
-  user::index origin;   /* first element of the row */
-  unsigned long long n; /* number of its elements */
+  user::index origin;   /* index of the first element of the row */
+  unsigned long long n; /* number of elements of the row */
   reduced identity;
-  unsigned head, tail; /* elements before and after the vectors */
+  unsigned head, tail; /* number of elements before and after the vectors */
 };
 
-/* Number of blocks that reduce elements. */
+/* Returns the number of blocks that reduce elements. */
 static __device__ __forceinline__ unsigned workers()
 {
   return gridDim.x == 1 ? 1 : gridDim.x - 1;
 }
 
-/* The vectors begin, begin + stride, ... below end. */
+/* The vectors that one thread or warp reads. Their indices are begin, begin +
+ * stride, begin + 2 stride and so on, as long as the index is below `end`. */
 struct share {
   count begin, end, stride;
 };
@@ -144,7 +154,7 @@ static __device__ __forceinline__ user::index element_of(const job &j, count i)
 
 #if !KILN_ORDERED
 /* ---- Operands in any order ------------------------------------------
- * All loads of a round are in flight before the first value is used. */
+ * All loads of a round are issued before the first value is used. */
 
 template <kiln::cached how>
 static __device__ __forceinline__ void whole_round(const user::args &in,
@@ -166,9 +176,9 @@ static __device__ __forceinline__ void whole_round(const user::args &in,
              i + k * stride);
 }
 
-/* Vectors that do not exist are read as copies of the first one. Without a
- * branch between a load and its use, the compiler keeps loaded elements
- * packed. */
+/* Adds the last, partial round. A vector beyond the end is read as a copy of
+ * vector i. This avoids a branch between a load and its use, so the compiler
+ * keeps the loaded elements packed in registers. */
 template <kiln::cached how>
 static __device__ __forceinline__ void
 last_round(const user::args &in, const job &j, count i, const share &s,
@@ -227,8 +237,9 @@ static __device__ __forceinline__ reduced reduce_share(const user::args &in,
 
 #else
 /* ---- Operands in the order of the elements --------------------------
- * A warp reads rows of 32 vectors. Each row is reduced over the lanes at once,
- * with several rows in flight. Lane 0 gets the result. */
+ * A warp reads rows of 32 vectors, with several rows in flight. Each row is
+ * reduced over the lanes before the next row is added. Lane 0 gets the
+ * result. */
 
 static __device__ __forceinline__ reduced reduce_vector(
     const user::args &in, const job &j, user::vector<KILN_VECTOR> &p, count i)
@@ -280,7 +291,7 @@ static __device__ __forceinline__ reduced reduce_in_order(const user::args &in,
 
 #endif
 
-/* ---- Which vectors ------------------------------------------------------- */
+/* ---- Distribution of the vectors over blocks, warps and threads ---------- */
 
 #if KILN_ORDERED || KILN_CHUNKS
 static __device__ __forceinline__ count at_most(count a, count b)
@@ -296,7 +307,8 @@ static __device__ __forceinline__ count share_size(count n, count parts,
   return ((n + unit - 1) / unit + parts - 1) / parts * unit;
 }
 
-/* This warp's share of the contiguous vectors from begin to end. */
+/* Divides the contiguous vectors from `begin` to end - 1 among the warps of the
+ * block, and returns the part of the calling warp. */
 static __device__ __forceinline__ share warp_share(count begin, count end)
 {
   constexpr unsigned warps = KILN_BLOCK / kiln::warp_size;
@@ -308,8 +320,8 @@ static __device__ __forceinline__ share warp_share(count begin, count end)
 
 #endif
 
-/* The vectors of a unit that this thread reads. A unit is a chunk, or the share
- * of a block. */
+/* Returns the vectors of a unit that the calling thread reads. A unit is a chunk
+ * with KILN_CHUNKS, and otherwise the part of the input that a block reduces. */
 static __device__ __forceinline__ share unit_share(const job &j, count unit,
                                                    count chunk)
 {
@@ -333,7 +345,7 @@ static __device__ __forceinline__ share unit_share(const job &j, count unit,
 #endif
 }
 
-/* ---- A unit, with the elements before and after its vectors -------------- */
+/* ---- Reduction of one unit ----------------------------------------------- */
 
 static __device__ __forceinline__ reduced edge_of(const user::args &in,
                                                   const job &j, unsigned which,
@@ -345,8 +357,9 @@ static __device__ __forceinline__ reduced edge_of(const user::args &in,
                              j.identity);
 }
 
-/* Reduces a unit and, in the first and last one, the elements before and after
- * the vectors. The result is in thread 0. */
+/* Reduces one unit and returns the result in thread 0. The first unit also
+ * includes the elements before the first vector. The last unit also includes the
+ * elements after the last vector. */
 static __device__ __forceinline__ reduced reduce_unit(const user::args &in,
                                                       const job &j, count unit,
                                                       count last, count chunk)
@@ -355,7 +368,7 @@ static __device__ __forceinline__ reduced reduce_unit(const user::args &in,
   const user::index behind = j.origin + (j.n - j.tail);
   reduced value, head = j.identity, tail = j.identity;
 
-  /* Loaded first, used last. */
+  /* The elements outside of vectors are loaded first and used last. */
   if (KILN_HEAD && unit == 0)
     head = edge_of(in, j, threadIdx.x, j.head, j.origin);
   if (unit == last)
@@ -461,8 +474,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     reduced value;
 
     /* The last block only combines. It starts last, so all blocks that it waits
-     * for are running or done. One warp polls from the beginning, so its
-     * latency overlaps with their work. */
+     * for are running or done. One warp starts to poll immediately, so its
+     * latency overlaps with the work of the other blocks. */
     if (gridDim.x > 1 && blockIdx.x == gridDim.x - 1) {
       if (kiln::warp() != 0)
         return;
@@ -490,7 +503,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
           kiln::result_publish(slots, unit, value, epoch);
       }
 #if KILN_CHUNKS || KILN_ROWS
-      __syncthreads(); /* before the block's scratch is used again */
+      __syncthreads(); /* the next reduction uses block_scratch() again */
 #endif
     }
   }

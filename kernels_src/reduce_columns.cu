@@ -1,27 +1,30 @@
 /* reduce_columns.cu -- reduce each column of a matrix.
  *
- * Idea: neighbouring lanes read neighbouring columns, so that every load is
- * coalesced. The rows are divided among the threads of a block, and among blocks;
- * the last block of a column combines the results that the others publish in tile
- * descriptors (look_back.cuh).
+ * Idea: consecutive lanes read consecutive columns, so that every load is coalesced.
+ * The rows are divided into chunks, one per block, and each chunk is divided among the
+ * threads of its block. The other blocks publish their results in tile descriptors
+ * (look_back.cuh), and the block of the last chunk combines these results.
  *
  * Parameters:
  *   KILN_OUT      type float  type of an element of out
- *   KILN_BLOCK    256         threads per block: a power of two
- *   KILN_LANES    32          threads side by side: a power of two
- *   KILN_VECTOR   4           columns per thread: a power of two that divides all
+ *   KILN_BLOCK    256         threads per block, a power of two
+ *   KILN_LANES    32          threads that read the same row, a power of two
+ *   KILN_VECTOR   4           columns per thread, a power of two that divides all
  *                             widths and `leading`; KILN_LANES * KILN_VECTOR is at
  *                             most KILN_BLOCK
  *   KILN_ITEMS    4           rows in flight per thread
- *   KILN_THREADS  1024        resident threads per SM to limit registers for
- *   KILN_ORDERED  0           1: operands keep the order of the rows
- *   KILN_SMALL    0           1: fewer than 2^31 elements from first to last
+ *   KILN_THREADS  1024        minimum number of resident threads per SM, which limits
+ *                             registers through __launch_bounds__
+ *   KILN_ORDERED  0           1 if operands keep the order of the rows
+ *   KILN_SMALL    0           1 if the matrix spans fewer than 2^31 elements
  * Generated code (user.cuh): acc and op.
- * Launch: block KILN_BLOCK. grid.x covers KILN_LANES * KILN_VECTOR columns per block,
- *         and grid.y is the number of chunks of rows.
- *         words    grid.y * columns descriptors; unused if grid.y is 1
- * Result: out[c] is the reduction of column c, with the same bits for the same sizes
- *         and grid. */
+ * Launch: the block size is KILN_BLOCK. Each block handles KILN_LANES * KILN_VECTOR
+ *         columns, and grid.x covers all columns. grid.y is the number of chunks of
+ *         rows.
+ *         leading  distance in elements between the starts of two rows
+ *         words    grid.y * columns tile descriptors; unused if grid.y is 1
+ * Result: out[c] is the reduction of column c. For the same sizes and grid, the result
+ *         has the same bits. */
 #include <kiln/params/reduce_columns.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -43,12 +46,12 @@ enum : unsigned {
   threads_down = KILN_BLOCK / KILN_LANES, /* threads that share columns */
   width = KILN_LANES * KILN_VECTOR,       /* columns per block */
   takers = KILN_BLOCK / width,            /* threads that combine one column */
-  at_once = 4 /* results that a thread polls at once */
+  at_once = 4 /* results that a thread polls at the same time */
 };
 
-/* Threads t, t + across, t + 2 across, ... hold values of the same columns.
- * Reduces these in the order of the threads; the threads below `across` get the
- * result. `storage` has one entry per thread and value. */
+/* Reduces the values of threads t, t + across, t + 2 across, ..., which belong to
+ * the same columns. The operands keep the order of the threads. The threads
+ * below `across` get the result. `storage` has one entry per thread and value. */
 template <unsigned across, unsigned n>
 static __device__ __forceinline__ void
 reduce_down(reduced (&value)[n], reduced *storage, user::op op)
@@ -72,8 +75,8 @@ reduce_down(reduced (&value)[n], reduced *storage, user::op op)
   }
 }
 
-/* Reduces rows begin, begin + stride, ... below end of one vector of
- * columns. */
+/* Reduces KILN_VECTOR columns, of which `column` is the first, over the rows
+ * begin, begin + stride, begin + 2 stride, ... that are below `end`. */
 static __device__ __forceinline__ void
 reduce_part(const user::args &in, count column, count begin, count stride,
             count end, count leading, reduced (&value)[KILN_VECTOR])
@@ -106,8 +109,8 @@ reduce_part(const user::args &in, count column, count begin, count stride,
   }
 }
 
-/* Combines what chunks begin to end - 1 have published for a column, in
- * order. */
+/* Waits for the results that chunks `begin` to end - 1 publish for a column, and
+ * returns their reduction in the order of the chunks. */
 static __device__ __forceinline__ reduced take(const unsigned long long *words,
                                                count column, count columns,
                                                unsigned begin, unsigned end,
@@ -196,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     return;
   }
 
-  /* The last chunk combines the results of the others with its own. */
+  /* The block of the last chunk combines the results of all chunks. */
   {
     const unsigned taker = threadIdx.x / width;
     const unsigned c = threadIdx.x % width;

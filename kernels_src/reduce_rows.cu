@@ -1,28 +1,32 @@
 /* reduce_rows.cu -- reduce each row of a matrix, with a group of lanes per row.
  *
- * Short rows leave most of a block idle, so a group of 1 to 32 lanes takes a row,
- * and each group has KILN_DEPTH rows in flight. No block waits for another one.
- * Long rows are the case of reduce_any.cu.
+ * Problem: one block per row would leave most of its threads idle if rows are short.
+ * Idea: a group of 1 to 32 lanes reduces a row, and each group of lanes has KILN_DEPTH
+ * rows in flight. No block waits for another block. reduce_any.cu reduces long rows.
  *
  * Parameters:
  *   KILN_OUT      type float  type of an element of out
  *   KILN_BLOCK    256         threads per block
- *   KILN_GROUP    4           lanes per row: a power of two up to 32
- *   KILN_VECTOR   4           elements per vector: a power of two
+ *   KILN_GROUP    4           lanes per row, a power of two up to 32
+ *   KILN_VECTOR   4           elements per vector, a power of two
  *   KILN_ITEMS    1           vectors of a row in flight per lane
- *   KILN_DEPTH    4           rows in flight per group
- *   KILN_THREADS  1024        resident threads per SM to limit registers for
- *   KILN_EXACT    1           1: a row has exactly KILN_GROUP * KILN_ITEMS vectors
- *   KILN_HEAD     0           1: rows start and end inside vectors (needs KILN_GROUP
- *                             32, KILN_DEPTH 1 and KILN_EXACT 0)
- *   KILN_ORDERED  0           1: operands keep the order of the elements
- *   KILN_SMALL    0           1: fewer than 2^31 elements from first to last
+ *   KILN_DEPTH    4           rows in flight per group of lanes
+ *   KILN_THREADS  1024        minimum number of resident threads per SM, which limits
+ *                             registers through __launch_bounds__
+ *   KILN_EXACT    1           1 if a row has exactly KILN_GROUP * KILN_ITEMS vectors
+ *   KILN_HEAD     0           1 if rows start or end inside vectors; requires
+ *                             KILN_GROUP 32, KILN_DEPTH 1 and KILN_EXACT 0
+ *   KILN_ORDERED  0           1 if operands keep the order of the elements
+ *   KILN_SMALL    0           1 if the matrix spans fewer than 2^31 elements
  * Generated code (user.cuh): acc and op.
- * Launch: block KILN_BLOCK, any grid: blocks stride over tiles of KILN_BLOCK /
- *         KILN_GROUP * KILN_DEPTH rows.
- *         n        elements per row; whole vectors unless KILN_HEAD is 1
- *         rows     number of rows, `leading` elements apart
- *         phase    elements from a vector's boundary to element 0 (KILN_HEAD)
+ * Launch: the block size is KILN_BLOCK. The grid has any size, since the blocks stride
+ *         over tiles of KILN_BLOCK / KILN_GROUP * KILN_DEPTH rows.
+ *         n        number of elements per row, a multiple of KILN_VECTOR unless
+ *                  KILN_HEAD is 1
+ *         rows     number of rows
+ *         leading  distance in elements between the starts of two rows
+ *         phase    with KILN_HEAD, number of elements between the last vector boundary
+ *                  and element 0
  * Result: out[r] is the reduction of row r. */
 #include <kiln/params/reduce_rows.cuh>
 
@@ -46,7 +50,8 @@ typedef user::vector<KILN_VECTOR> vector;
 
 enum : unsigned { groups = KILN_BLOCK / KILN_GROUP };
 
-/* The vectors of a row, and the number of elements before and after them. */
+/* The whole vectors of a row, and the number of elements before and after these
+ * vectors. */
 struct extent {
   count first, vectors;
   unsigned head, tail;
@@ -80,8 +85,9 @@ static __device__ __forceinline__ reduced reduce_vector(const user::args &in,
   return kiln::reduce_array(v, op);
 }
 
-/* Combines `value` with one step of all lanes: in each lane, or, if ordered, in
- * the group's first lane. */
+/* Combines `value` with the result `step` of one vector per lane. Each lane
+ * combines its own values. With KILN_ORDERED, the first lane of each group
+ * combines the reduction over the group of lanes instead. */
 static __device__ __forceinline__ reduced add(reduced value, reduced step,
                                               user::op op)
 {
@@ -102,8 +108,9 @@ static __device__ __forceinline__ reduced edge_of(const user::args &in,
 }
 #endif
 
-/* Reduces rows start + d * groups + g, where g is this thread's group. Every
- * lane of the warp makes the same rounds, also for rows that do not exist. */
+/* Reduces rows start + d * groups + g for all d < KILN_DEPTH, where g is the
+ * calling thread's group of lanes. Every lane of the warp runs the same number
+ * of iterations, also for rows beyond the last row. */
 static __device__ __forceinline__ void
 reduce_tile_rows(const user::args &in, count start, count rows, count n,
                  count leading, unsigned phase, reduced (&value)[KILN_DEPTH])
@@ -119,9 +126,9 @@ reduce_tile_rows(const user::args &in, count start, count rows, count n,
   for (unsigned d = 0; d < KILN_DEPTH; ++d) {
     const count row = start + threadIdx.x / KILN_GROUP + d * groups;
 
-    /* Rows that do not exist are read as copies of the first one. Without a
-     * branch between a load and its use, the compiler keeps loaded elements
-     * packed. */
+    /* A row beyond the last row is read as a copy of row `start`. This avoids a
+     * branch between a load and its use, so the compiler keeps the loaded
+     * elements packed in registers. */
     x[d] = extent_of((row < rows ? row : start) * leading, n, phase);
     value[d] = identity;
   }

@@ -1,36 +1,39 @@
-/* scatter_buckets.cu -- scatter pairs of index and value that are already sorted by
- * the upper bits of the index.
+/* scatter_buckets.cu -- scatter pairs of place and value that are already sorted by the
+ * upper bits of the place. A place is an index of an element of the array out.
  *
- * Idea: the pairs of one bucket, a piece of the target that shared memory holds, are
- * contiguous. A block assembles its bucket in shared memory and writes it in whole
- * 16-byte accesses, so the target is written sequentially.
- * Load balance: a bucket with very many pairs would make one block work alone. Blocks
- * whose tiles begin inside such a long run therefore scatter its pairs directly.
+ * Idea: a bucket is a range of out that fits into shared memory. The pairs of one bucket
+ * are contiguous and form a run. A block assembles its bucket in shared memory and
+ * stores the bucket by 16-byte accesses, so out is written sequentially.
+ * Load balance: a run with very many pairs would occupy one block for too long.
+ * Therefore each block whose tile starts inside of such a long run scatters the pairs of
+ * its tile directly.
  *
  * Parameters:
  *   KILN_BLOCK    256            threads per block
  *   KILN_ITEMS    2              vectors of 4 elements in flight per thread
- *   KILN_SHIFT    12             log2 of the elements per bucket
- *   KILN_VALUE    type unsigned  type of an element of out; an unsigned type of its
- *                                size where elements only move
- *   KILN_ALIGNED  1              bit 0: index (bucket_pairs) or out (bucket_write) is
- *                                aligned to 16 bytes
- *   KILN_INDEX    type unsigned  bucket_pairs: type of an index, unsigned or unsigned
- *                                long long
- *   KILN_PAIRS    3              what bucket_pairs writes: bit 0 places, bit 1 values
+ *   KILN_SHIFT    12             log2 of the number of elements per bucket
+ *   KILN_VALUE    type unsigned  type of an element of out. An unsigned type of the same
+ *                                size is enough if no element is converted
+ *   KILN_ALIGNED  1              bit 0 is set if index (bucket_pairs) or out
+ *                                (bucket_write) is aligned to 16 bytes
+ *   KILN_INDEX    type unsigned  type of an index that bucket_pairs reads, unsigned or
+ *                                unsigned long long
+ *   KILN_PAIRS    3              outputs of bucket_pairs: bit 0 is set for places, bit 1
+ *                                for values
  * Generated code (user.cuh): for bucket_pairs, the values and their map.
- * Launch: block KILN_BLOCK. The bucket of a place is bits KILN_SHIFT and above of it;
- *         `mask` keeps those that the pairs are sorted by.
- *   bucket_pairs   One block per KILN_BLOCK * KILN_ITEMS vectors. Writes places and
- *                  values of the n elements, aligned to 16 bytes, as input of a sort.
- *   bucket_bounds  One thread for each of `buckets` and one more. begin[b] is the
- *                  first of the n sorted places that is in bucket b or above.
- *   bucket_write   One block per bucket or per 2^(KILN_SHIFT + 1) elements, whichever
- *                  gives more blocks. Takes sorted places and values, aligned to 16
- *                  bytes. Places above `last` are written one by one, because `mask`
- *                  put them into the wrong bucket.
- * Result: out[places[i]] = values[i], and of equal places one of the values. Nothing
- *         else in out is written. */
+ * Launch: the block size is KILN_BLOCK. The bucket of a place is
+ *         place >> KILN_SHIFT & mask; the pairs are sorted by the bits in `mask`.
+ *   bucket_pairs   The grid has one block per KILN_BLOCK * KILN_ITEMS vectors. Writes
+ *                  the places and values of the n elements as input of a sort. Both
+ *                  arrays are aligned to 16 bytes.
+ *   bucket_bounds  The grid has `buckets` + 1 threads or more. begin[b] receives the
+ *                  number of pairs in buckets below b.
+ *   bucket_write   The grid has one block per bucket, and at least one block per
+ *                  2^(KILN_SHIFT + 1) pairs. Reads the sorted places and values, which
+ *                  are aligned to 16 bytes. Pairs with a place above `last` are stored
+ *                  one by one, because `mask` assigns them to a wrong bucket.
+ * Result: out[places[i]] = values[i]. If several places are equal, the element is one of
+ *         their values. Other elements of out are not written. */
 #include <kiln/params/scatter_buckets.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -163,7 +166,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 struct bucket_tile {
   alignas(16) KILN_VALUE value[bucket_size];
   alignas(
-      16) unsigned char named[bucket_size]; /* 1: this element has a value */
+      16) unsigned char named[bucket_size]; /* 1 if the element has a value */
 };
 
 struct arrays {
@@ -179,9 +182,10 @@ struct run {
   count begin, end;
 };
 
-/* Longer runs are handled by the blocks whose tiles begin in them, so that
- * equal places, or many pairs in few buckets, do not make one block work alone.
- * The bucket's own block handles what comes before the first such tile. */
+/* Returns whether a run is long. The blocks whose tiles start inside of a long
+ * run scatter its pairs. The block of the bucket handles only the pairs before
+ * the first of these tiles. So equal places, or many pairs in few buckets, do
+ * not occupy one block for too long. */
 static __device__ __forceinline__ bool is_long(const run &r)
 {
   return r.end - r.begin > 2 * tile_size;
@@ -198,8 +202,8 @@ static __device__ __forceinline__ void put(const arrays &a, bucket_tile &s,
   }
 }
 
-/* Handles a step that lies inside of the run. All its vectors are in flight
- * before the first one is used. */
+/* Handles step_size pairs that all belong to the run. All vectors are loaded
+ * before the first vector is used. */
 static __device__ __forceinline__ void put_step(const arrays &a, bucket_tile &s,
                                                 count first)
 {
@@ -222,7 +226,7 @@ static __device__ __forceinline__ void put_step(const arrays &a, bucket_tile &s,
       put(a, s, place[k][e], value[k][e]);
 }
 
-/* Handles a step that begins or ends outside of the run. */
+/* Handles those of step_size pairs that belong to the run r. */
 static __device__ __forceinline__ void put_rest(const arrays &a, bucket_tile &s,
                                                 const run &r, count first)
 {
@@ -235,7 +239,7 @@ static __device__ __forceinline__ void put_rest(const arrays &a, bucket_tile &s,
   }
 }
 
-/* Returns how many elements of line p have a value. */
+/* Returns how many of the line_size elements of line p have a value. */
 static __device__ __forceinline__ unsigned named_in(const bucket_tile &s,
                                                     unsigned p)
 {

@@ -1,35 +1,40 @@
-/* segmented.cu -- reduce each segment of an array, with segments of any lengths, in
- * one launch.
+/* segmented.cu -- reduce each segment of an array in one launch. The segments may have
+ * any lengths.
  *
- * Problem: segments may be empty, or one may hold nearly all elements.
- * Idea: ends and elements of segments form one merged sequence (segments.cuh), and
- * every block takes an equal part of it, whatever the lengths are (Merrill and
- * Garland, Merge-based Parallel Sparse Matrix-Vector Multiplication, 2016). Threads
- * walk along their share and store a result at each end. What is open at the end of a
- * share is combined by a scan over the block, and a decoupled look-back (look_back.cuh)
- * brings what is open before the block. A block's first end is therefore stored last.
- * Tiles without any end are inside a long segment; there each thread keeps its own
- * partial result unless KILN_ORDERED forbids it.
+ * Problem: some segments may be empty, and one segment may hold nearly all elements.
+ * Idea: ends and elements of segments form one merged sequence (segments.cuh). Each
+ * block handles an equal range of this sequence for any lengths of the segments (Merrill
+ * and Garland, Merge-based Parallel Sparse Matrix-Vector Multiplication, 2016). A thread
+ * handles consecutive items of the range and stores a result at each segment end. A
+ * segment that continues after a thread's range is an open segment. A scan over the
+ * block combines the partial results of open segments. A decoupled look-back
+ * (look_back.cuh) adds the partial results of preceding blocks. Therefore the result of
+ * the first segment end of a block is stored last.
+ * A tile without a segment end is inside a long segment. In such tiles, each thread
+ * keeps its own partial result unless KILN_ORDERED is 1.
  * Cost: one read per element and offset, and one write per segment.
  *
  * Parameters:
  *   KILN_OUT      type float     type of an element of out
  *   KILN_OFFSET   type unsigned  type of an offset
  *   KILN_INDEX    type unsigned  type of an element of index
- *   KILN_GATHER   0              1: index lists the elements to reduce
+ *   KILN_GATHER   0              1 if the array `index` lists the elements to reduce
  *   KILN_BLOCK    256            threads per block, at least 64
  *   KILN_ITEMS    7              ends and elements per thread and tile; an odd number
  *                                avoids bank conflicts
- *   KILN_THREADS  1024           resident threads per SM to limit registers for
- *   KILN_ORDERED  0              0: inside of long segments, elements may be combined
- *                                in another order
- *   KILN_SMALL    0              1: fewer than 2^31 ends and elements
+ *   KILN_THREADS  1024           minimum number of resident threads per SM, which
+ *                                limits registers through __launch_bounds__
+ *   KILN_ORDERED  0              1 if operands keep the order of the elements; with 0,
+ *                                their order may change inside of long segments
+ *   KILN_SMALL    0              1 if there are fewer than 2^31 ends and elements
  * Generated code (user.cuh): acc and op.
- * Launch: block KILN_BLOCK; a one-dimensional grid that covers all ends and elements.
- *         per      ends and elements per block: a multiple of KILN_BLOCK * KILN_ITEMS
+ * Launch: the block size is KILN_BLOCK. The grid is one-dimensional and covers all ends
+ *         and elements.
+ *         per      number of ends and elements per block, a multiple of KILN_BLOCK *
+ *                  KILN_ITEMS
  *         words    one tile descriptor per block
- * Result: out[s] is the reduction of segment s, with the same bits for the same
- *         offsets, grid and specialisation. */
+ * Result: out[s] is the reduction of segment s. For the same offsets, grid and
+ *         specialisation, the result has the same bits. */
 #include <kiln/params/segmented.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -48,8 +53,9 @@ typedef kiln::segments<KILN_OFFSET, count> segments;
 
 enum : unsigned { tile = KILN_BLOCK * KILN_ITEMS, warps = KILN_BLOCK / 32 };
 
-/* The reduction of the segment that is still open at the end of a stretch, and
- * whether a segment ended in the stretch. */
+/* The state of the reduction at the end of a range of the merged sequence: the
+ * partial result of the open segment, and whether a segment ends in the
+ * range. */
 struct open_end {
   reduced value;
   unsigned ended;
@@ -65,12 +71,12 @@ struct follow {
 
 struct shared_storage {
   reduced value[tile];
-  unsigned end[tile + 1]; /* number of the tile's elements before the end */
-  open_end last[warps];   /* combined over this warp and those before it */
+  unsigned end[tile + 1]; /* number of elements of the tile before the end */
+  open_end last[warps]; /* state after each warp, from the start of the tile */
 };
 
-/* A block's first result is written last, because it needs what is open before
- * the block. */
+/* The result of a block's first segment end. It is stored last, because it needs
+ * the partial results of preceding blocks. */
 struct deferred {
   reduced value;
   count segment;
@@ -89,8 +95,8 @@ static __device__ __forceinline__ reduced load_element(const user::args &in,
 #endif
 }
 
-/* Loads the ends that lie in the tile that begins at segment s and element e.
- * Returns their number. Ends with a barrier. */
+/* Loads the segment ends of the tile that starts at segment s and element e, and
+ * returns the number of these ends. The last step is a barrier. */
 static __device__ __forceinline__ unsigned load_ends(const segments &all,
                                                      count s, count e,
                                                      unsigned length,
@@ -113,7 +119,7 @@ static __device__ __forceinline__ unsigned load_ends(const segments &all,
   return n;
 }
 
-/* Number of ends before place p of the tile. */
+/* Returns the number of segment ends before position p of the tile. */
 static __device__ __forceinline__ unsigned
 tile_ends_before(const unsigned *end, unsigned n, unsigned p)
 {
@@ -130,9 +136,9 @@ tile_ends_before(const unsigned *end, unsigned n, unsigned p)
   return low;
 }
 
-/* Reduces the tile's segments and returns what is open after it; `open` is what
- * is open before it. The whole block calls it after a barrier, with values and
- * ends in shared memory. */
+/* Reduces the segments of the tile. `open` is the state before the tile, and the
+ * function returns the state after the tile. Values and segment ends are in
+ * shared memory. All threads of the block call the function after a barrier. */
 static __device__ __forceinline__ open_end
 reduce_tile(const user::args &in, shared_storage &r, deferred &first, count s,
             unsigned ends, unsigned length, open_end open, KILN_OUT *out)
@@ -186,8 +192,8 @@ reduce_tile(const user::args &in, shared_storage &r, deferred &first, count s,
 }
 
 #if !KILN_ORDERED
-/* Combines the threads' partial results of one long segment with what the block
- * has open. */
+/* Combines the threads' partial results `loose` of a long segment with the state
+ * `open` of the block. All threads of the block call it. */
 static __device__ __forceinline__ open_end gather_loose(open_end open,
                                                         reduced loose,
                                                         user::op op)
@@ -243,8 +249,9 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     reduced value[KILN_ITEMS];
     unsigned ends;
 
-    /* Ends take the place of some elements. So a few elements too many are
-     * loaded, which the next tile finds in the cache. */
+    /* Some items of the tile are segment ends and not elements. So this loop
+     * loads more elements than the tile has, and the next tile finds the rest in
+     * the cache. */
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k) {
       const unsigned i = k * KILN_BLOCK + threadIdx.x;

@@ -1,34 +1,39 @@
-/* segmented_rows.cu -- reduce the rows of each segment, column by column (bags of rows
- * of a matrix, as in an embedding lookup).
+/* segmented_rows.cu -- reduce each column over the rows of each segment. A segment is a
+ * bag of rows of a matrix, as in an embedding lookup.
  *
- * Idea: as segmented.cu, with rows in place of elements: groups of lanes take equal
- * parts of the merged sequence of ends and rows (segments.cuh), and each lane handles
- * KILN_VECTOR columns. What is open at the end of a group is combined over the warp, the
- * block, and the blocks before (look_back.cuh).
+ * Idea: the algorithm is that of segmented.cu, with rows instead of elements. Each group
+ * of lanes handles an equal range of the merged sequence of segment ends and rows
+ * (segments.cuh), and each lane handles KILN_VECTOR columns. A segment that continues
+ * after the range of a group is an open segment. Its partial results are combined over
+ * the warp, over the block, and over the preceding blocks (look_back.cuh).
  *
  * Parameters:
  *   KILN_OUT      type float     type of an element of out
  *   KILN_OFFSET   type unsigned  type of an offset
- *   KILN_OFFSETS  1              0: there are no offsets, and every segment has
- *                                `length` rows
+ *   KILN_OFFSETS  1              1 if offsets describe the segments; 0 if every segment
+ *                                has `length` rows
  *   KILN_INDEX    type unsigned  type of an element of index
- *   KILN_GATHER   0              1: index lists the rows to reduce
+ *   KILN_GATHER   0              1 if the array `index` lists the rows to reduce
  *   KILN_BLOCK    256            threads per block
- *   KILN_GROUP    32             lanes side by side: a power of two up to 32
- *   KILN_VECTOR   4              columns per lane: a power of two that divides width
+ *   KILN_GROUP    32             lanes per group, a power of two up to 32
+ *   KILN_VECTOR   4              columns per lane, a power of two that divides width
  *                                and leading
  *   KILN_ITEMS    4              rows in flight per lane
- *   KILN_ALIGNED  1              1: rows of out are aligned to 16 bytes or to the size
- *                                of a vector, if that is less
- *   KILN_THREADS  1024           resident threads per SM to limit registers for
- *   KILN_SMALL    0              1: fewer than 2^31 ends and rows
+ *   KILN_ALIGNED  1              1 if rows of out are aligned to 16 bytes, or to the
+ *                                size of a vector if that size is less
+ *   KILN_THREADS  1024           minimum number of resident threads per SM, which
+ *                                limits registers through __launch_bounds__
+ *   KILN_SMALL    0              1 if there are fewer than 2^31 ends and rows
  * Generated code (user.cuh): acc and op.
- * Launch: block KILN_BLOCK. grid.x covers ends and rows, and grid.y covers KILN_GROUP *
- *         KILN_VECTOR columns per block.
- *         per      ends and rows per group
- *         words    grid.x * width descriptors
- * Result: out[s * width + c] is the reduction over the rows of segment s, in order, with
- *         the same bits for the same offsets and grid. */
+ * Launch: the block size is KILN_BLOCK. grid.x covers all segment ends and rows. Each
+ *         block handles KILN_GROUP * KILN_VECTOR columns, and grid.y covers all columns.
+ *         width    number of columns
+ *         leading  distance in elements between the starts of two rows
+ *         per      number of segment ends and rows per group of lanes
+ *         words    grid.x * width tile descriptors
+ * Result: out[s * width + c] is the reduction of column c over the rows of segment s, in
+ *         the order of the rows. For the same offsets and grid, the result has the same
+ *         bits. */
 #include <kiln/params/segmented_rows.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -52,19 +57,21 @@ typedef kiln::equal_segments<count> segments;
 enum : unsigned {
   groups = KILN_BLOCK / KILN_GROUP,
   warps = KILN_BLOCK / 32,
-  /* blocks that a lane reads at once in a look-back */
+  /* number of blocks whose descriptors a lane reads at a time in a look-back */
   look_at = kiln::least(
       4, 16 / (KILN_VECTOR * kiln::descriptor_words<reduced>::count))
 };
 
-/* The reduction of the segment that is still open at the end of a stretch of
- * rows, and whether a segment ended in the stretch. */
+/* The state of the reduction at the end of a range of the merged sequence: the
+ * partial result of the open segment, and whether a segment ends in the
+ * range. */
 struct open_end {
   reduced value[KILN_VECTOR];
   bool ended;
 };
 
-/* Combines a with b, which follows it. */
+/* Returns the state of two adjacent ranges with states a and b; range b follows
+ * range a. */
 static __device__ __forceinline__ open_end follow(const open_end &a,
                                                   const open_end &b,
                                                   user::op op)
@@ -92,7 +99,7 @@ static __device__ __forceinline__ open_end from_below(const open_end &a,
 
 struct job {
   const KILN_INDEX *index;
-  count base; /* first row, or first entry of index */
+  count base; /* first row of segment 0, or first entry of its index list */
   user::index leading, width, column;
   KILN_OUT *out;
 };
@@ -114,9 +121,10 @@ static __device__ __forceinline__ user::index place_of(const job &j, count row)
 #endif
 }
 
-/* Reduces a group's share: segment s and row e to segment s_end and row e_end.
- * The result of its first end goes to `head`, because it needs what is open
- * before the group. */
+/* Reduces the range of one group of lanes, from segment s and row e to segment
+ * s_end and row e_end, and returns the state after the range. `head` receives
+ * the result at the first segment end of the range. This result is not stored
+ * yet, because it needs the partial result of the preceding groups. */
 static __device__ __forceinline__ open_end
 reduce_part(const user::args &in, const segments &all, const job &j, count s,
             count e, count s_end, count e_end, reduced (&head)[KILN_VECTOR])
@@ -177,13 +185,13 @@ reduce_part(const user::args &in, const segments &all, const job &j, count s,
   return mine;
 }
 
-/* Combines what is open before this block with `value`. Each lane does so for
- * its columns. */
+/* Combines the partial results of the open segment in the preceding blocks with
+ * `value`. Each lane handles its own columns. */
 static __device__ __forceinline__ void
 look_back(const unsigned long long *words, const job &j, unsigned epoch,
           user::op op, reduced identity, reduced (&value)[KILN_VECTOR])
 {
-  unsigned block = blockIdx.x; /* blocks below it are not combined yet */
+  unsigned block = blockIdx.x; /* blocks below `block` are not combined yet */
   bool done = false;
 
 #pragma unroll 1
@@ -285,7 +293,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   if (active)
     mine = reduce_part(in, all, j, s, from - s, s_end, to - s_end, head);
 
-  /* Within the warp: what is open before each group. */
+  /* A scan over the warp computes the state before each group of lanes. */
   {
     open_end upto = mine;
 
@@ -313,7 +321,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   }
   __syncthreads();
 
-  /* Over the warps before, and for the whole block. */
+  /* The loop over the warps computes the state before the calling warp, and the
+   * state after the block. */
   {
     open_end past;
 
@@ -352,7 +361,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
 #pragma unroll
   for (unsigned e = 0; e < KILN_VECTOR; ++e)
     head[e] = op(before.value[e], head[e]);
-  /* Does the segment of the block's first end begin before the block? */
+  /* A look-back is needed if the segment starts before the block. */
   continues =
       !before.ended && blockIdx.x > 0 && all.start(segment) + segment < first;
   if (continues)

@@ -1,35 +1,38 @@
-/* segmented_sort.cu -- sort the segments of an array, each by itself.
+/* segmented_sort.cu -- sort the elements of each segment of an array.
  *
- * Idea: segments are classified by length. A warp sorts a short segment: each lane
- * counts how many keys precede its own (rank sort). A block sorts a middle segment by a
- * radix sort in shared memory (radix.cuh). Long segments are listed, their digits are
- * counted, and radix_pass.cu then sorts them tile by tile.
- * Lists are filled by atomic additions and are in arbitrary order, which does not show
- * in the result.
- * Robustness: offsets that descend or lie beyond n form no segment. Whatever the offsets
- * are, nothing outside of the arrays is read or written.
+ * Idea: segments are classified by length. One warp sorts a short segment by a rank sort,
+ * in which each lane counts how many keys precede its own keys. One block sorts a middle
+ * segment by a radix sort in shared memory (radix.cuh). For long segments, these kernels
+ * only write a list of segments and count the digits. Then radix_pass.cu sorts the long
+ * segments tile by tile.
+ * Atomic additions fill the lists, so the order of a list is arbitrary. The result does
+ * not depend on this order.
+ * Robustness: two consecutive offsets form no segment if they decrease or exceed n. For
+ * any offsets, no kernel reads or writes outside of the arrays.
  *
  * Parameters:
- *   KILN_BLOCK   256            threads per block: a multiple of 32, at least 256
- *   KILN_ITEMS   12             keys per thread in segments that a block sorts
- *   KILN_SHORT   4              keys per lane in segments that a warp sorts
+ *   KILN_BLOCK   256            threads per block, a multiple of 32, at least 256
+ *   KILN_ITEMS   12             maximum number of keys per thread in middle segments
+ *   KILN_SHORT   4              maximum number of keys per lane in short segments
  *   KILN_KEY     4              bytes per key: 1, 2, 4 or 8
- *   KILN_VALUE   0              bytes per value: 0 (no values), 1, 2, 4 or 8
- *   KILN_FLOAT   0              1: keys are floats
+ *   KILN_VALUE   0              bytes per value: 1, 2, 4 or 8; 0 if there are no values
+ *   KILN_FLOAT   0              1 if keys are floats
  *   KILN_OFFSET  type unsigned  type of an offset
  *   KILN_TILE    4096           keys per tile of a long segment
  *   KILN_PASSES  4              digits per key
- * Launch: counts[3] (middle segments, long segments, tiles) is cleared before.
- *   segments_short   Any grid. With W warps in the grid, warp w takes segments w, w + W,
- *                    w + 2 W, ...
- *   segments_middle  Any grid. With B blocks in the grid, block b takes entries b, b + B,
- *                    b + 2 B, ... of the list. Dynamic shared memory: struct
- *                    shared_storage below.
- *   segments_count   One block per tile that there may be. */
+ * Launch: the caller clears counts[3] before the first launch. These are the numbers of
+ * middle segments, of long segments and of tiles. The block size is KILN_BLOCK.
+ *   segments_short   The grid has any size. If the grid has W warps, warp w sorts or
+ *                    lists segments w, w + W, w + 2 W, ...
+ *   segments_middle  The grid has any size. If the grid has B blocks, block b sorts
+ *                    entries b, b + B, b + 2 B, ... of the list. The size of dynamic
+ *                    shared memory is sizeof(struct shared_storage).
+ *   segments_count   The grid has one block per tile; the number of tiles may be an
+ *                    upper bound. */
 #include <kiln/params/segmented_sort.cuh>
 
 #define KILN_FLAT_BLOCK 1
-#define KILN_READ_ONLY 0 /* the output may be the input */
+#define KILN_READ_ONLY 0 /* the output array may be the input array */
 #include <kiln/radix.cuh>
 
 #define PAIRS (KILN_VALUE > 0)
@@ -49,7 +52,7 @@ static_assert(middle_most <= 65536, "indices have 16 bits");
 
 enum : unsigned { n_middle, n_long, n_tiles };
 
-/* As in radix_pass.cu. */
+/* A long segment; radix_pass.cu declares the same struct. */
 struct segment {
   count begin;
   unsigned n, first_tile;
@@ -60,24 +63,24 @@ struct sort_args {
   key *out;
   const value *values_in;
   value *values_out;
-  const KILN_OFFSET *offsets; /* n_segments + 1 offsets, ascending */
+  const KILN_OFFSET *offsets; /* n_segments + 1 non-decreasing offsets */
   count n_segments, n;
   kiln::radix_order order;
-  count mask; /* the bits to sort by, after a shift by begin_bit */
+  count mask; /* mask of the key bits to sort by, after a shift by begin_bit */
   unsigned begin_bit, end_bit;
   unsigned *counts;
-  count *middle;    /* list of the segments that a block sorts */
-  segment *list;    /* list of the segments of several tiles */
-  unsigned *tile;   /* for each tile, its entry in `list` */
-  unsigned *digits; /* [entry of list][pass][256] number of keys */
-  unsigned most[3]; /* capacity of the three lists that `counts` counts */
+  count *middle;    /* list of the indices of middle segments */
+  segment *list;    /* list of the long segments */
+  unsigned *tile;   /* entry in `list` of the segment of each tile */
+  unsigned *digits; /* number of keys per [entry of list][pass][digit] */
+  unsigned most[3]; /* capacities of `middle`, `list` and `tile` */
   unsigned reserved;
 };
 
-/* ---- Short: a warp ------------------------------------------------------- */
+/* ---- Short segments: one warp per segment -------------------------------- */
 
-/* Sorts a segment by one warp: each lane counts, for its keys, how many keys
- * come before them. */
+/* Sorts a segment of at most `items` * 32 keys by one warp. Each lane counts, for
+ * each of its keys, how many keys of the segment precede that key. */
 template <unsigned items>
 static __device__ __forceinline__ void sort_short(const sort_args &s,
                                                   count begin, unsigned n)
@@ -122,7 +125,7 @@ static __device__ __forceinline__ void sort_short(const sort_args &s,
       values[k] = s.values_in[begin + k * kiln::warp_size + lane];
 #endif
   kiln::
-      /* The sort may be in place: all keys are read before any is written. */
+      /* The sort may be in place, so all keys are read before any is stored. */
       warp_sync();
 #pragma unroll
   for (unsigned k = 0; k < items; ++k)
@@ -134,7 +137,8 @@ static __device__ __forceinline__ void sort_short(const sort_args &s,
     }
 }
 
-/* Adds a long segment to the lists for later launches. Called by one warp. */
+/* Adds a long segment to the lists for later launches. One whole warp calls
+ * it. */
 static __device__ __forceinline__ void list_long(const sort_args &s,
                                                  count begin, unsigned n)
 {
@@ -158,7 +162,7 @@ static __device__ __forceinline__ void list_long(const sort_args &s,
     s.digits[static_cast<count>(own) * counters + k] = 0;
 }
 
-/* Adds a middle segment to its list for a later launch. Called by one lane. */
+/* Adds a middle segment to the list for a later launch. One lane calls it. */
 static __device__ __forceinline__ void list_middle(const sort_args &s, count i)
 {
   const unsigned own = atomicAdd(&s.counts[n_middle], 1u);
@@ -197,7 +201,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Middle: a block ----------------------------------------------------- */
+/* ---- Middle segments: one block per segment ------------------------------ */
 
 extern __shared__ uint4 shared[];
 
@@ -271,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Long: input for radix_pass.cu --------------------------------------- */
+/* ---- Long segments: input of radix_pass.cu ------------------------------- */
 
 #if KILN_MAKES(segments_count)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)

@@ -1,38 +1,41 @@
-/* split.cu -- sort elements into buckets by a key, stably, without locks or atomics:
- * count, prefix scan, scatter.
+/* split.cu -- sort elements into buckets by a key, stably, without locks or atomics. The
+ * steps are counting, a prefix scan and a scatter.
  *
- * Idea: each block owns a contiguous range of tiles. split_count counts the elements of
- * the range per bucket, split_scan turns all counts into destinations, and split_move
- * reads the range again and moves its elements (Satish, Harris and Garland, Designing
- * Efficient Sorting Algorithms for Manycore GPUs, 2009). split_move orders each tile by
- * bucket in shared memory first, so that neighbours in a bucket are stored together.
- * A single tile needs split_move alone. More than 256 buckets take two rounds, by the low
- * and then by the high bits of the key.
+ * Idea: each block handles a contiguous range of tiles. split_count counts the elements
+ * of the range per bucket. split_scan replaces all counts by destinations. split_move
+ * reads the range again and moves the elements (Satish, Harris and Garland, Designing
+ * Efficient Sorting Algorithms for Manycore GPUs, 2009). split_move first sorts each tile
+ * by bucket in shared memory, so that elements of one bucket are stored together.
+ * A single tile needs only split_move. More than 256 buckets need two rounds, the first
+ * by the low bits of the key and the second by the high bits.
  * Cost: two reads and one write per element and round.
  *
  * Parameters:
  *   KILN_BLOCK     256            threads per block, at least KILN_BINS
  *   KILN_ITEMS     (KILN_ARCH < 70 ? 8 : 16)  elements per thread; ranking by votes takes
  *                                 more registers
- *   KILN_BUCKETS   256            buckets, at most 65536; larger keys go to the last one
- *   KILN_SHIFT     0              this round sorts by (key >> KILN_SHIFT) % KILN_BINS
- *   KILN_BINS      256            at most 256; a power of two if KILN_SHIFT is 0 and the
- *                                 keys have more bits
- *   KILN_KEYS      0              1: keys are written as well
+ *   KILN_BUCKETS   256            number of buckets, at most 65536; an element with a
+ *                                 larger key belongs to the last bucket
+ *   KILN_SHIFT     0              the round sorts by bin (key >> KILN_SHIFT) % KILN_BINS
+ *   KILN_BINS      256            number of bins per round, at most 256; a power of two
+ *                                 if KILN_SHIFT is 0 and the keys have more bits
+ *   KILN_KEYS      0              1 writes the keys as well
  *   KILN_POSITION  type unsigned  type of an offset
- *   KILN_WIDE      0              1: n is 2^32 or more
- * Generated code (user.cuh): the map gives the elements. key is a long long function of
- * the same inputs.
- * Launch: split_count and split_move take the same grid of `blocks`, at most one block per
- *         tile, with `each` tiles per block. split_scan takes KILN_BINS blocks.
- *         split_offsets, for two rounds, takes a thread per bucket and one more; it
- *         computes the offsets from the sorted keys.
+ *   KILN_WIDE      0              1 if n is 2^32 or more
+ * Generated code (user.cuh): the map computes the elements. `key` is a long long function
+ * of the same inputs.
+ * Launch: the block size is KILN_BLOCK. split_count and split_move have the same grid, with
+ *         at most one block per tile and `each` tiles per block. The grid of split_scan
+ *         has KILN_BINS blocks. After two rounds, split_offsets computes the offsets from
+ *         the sorted keys, with KILN_BUCKETS + 1 threads.
  *         n          number of elements, at least 1
- *         table      per bin a row of one count per block, then one total per bin;
- *                    split_scan replaces the counts by destinations. NULL: one tile
- *         out, out_keys   n elements, n keys
- *         offsets    KILN_BUCKETS + 1 offsets, or NULL
- * Result: the same on every device. */
+ *         table      one row per bin, with one count per block; then one total per bin.
+ *                    split_scan replaces the counts by destinations. NULL if there is
+ *                    only one tile
+ *         out        receives n elements
+ *         out_keys   receives n keys
+ *         offsets    receives KILN_BUCKETS + 1 offsets; may be NULL
+ * Result: the result is the same on every device. */
 #include <kiln/params/split.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -102,9 +105,10 @@ static __device__ __forceinline__ unsigned elements_of(count tile, count n)
                                                        : shape::size);
 }
 
-/* ---- Counting by warps --------------------------------------------------- */
+/* ---- Counters per warp --------------------------------------------------- */
 
-/* The lanes whose elements exist and have the same bin. */
+/* Returns the mask of the lanes whose element exists and has the calling lane's
+ * bin. `exists` states whether the calling lane's element exists. */
 static __device__ __forceinline__ unsigned same_bin(unsigned bin, bool exists)
 {
   unsigned same = kiln::warp_ballot(exists);
@@ -129,7 +133,7 @@ static __device__ __forceinline__ void warp_sync()
 #endif
 }
 
-/* One row of counts per warp. */
+/* The counters of a block, with one row of counters per warp. */
 struct counters {
   unsigned bin[shape::warps][KILN_BINS];
 };
@@ -140,8 +144,8 @@ static __device__ __forceinline__ void clear(counters &c)
     c.bin[b / KILN_BINS][b % KILN_BINS] = 0;
 }
 
-/* Counts the warp's elements of one slot. Returns how many elements of the same
- * bin the warp has counted before this one. */
+/* Counts one element per lane. Returns the number of elements of the same bin
+ * that the warp has counted before the calling lane's element. */
 static __device__ __forceinline__ unsigned take_rank(volatile unsigned *row,
                                                      unsigned bin, bool exists)
 {
@@ -157,7 +161,7 @@ static __device__ __forceinline__ unsigned take_rank(volatile unsigned *row,
   return before + below;
 }
 
-/* ---- Count --------------------------------------------------------------- */
+/* ---- Kernel split_count -------------------------------------------------- */
 
 #if KILN_MAKES(split_count)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
@@ -193,9 +197,10 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Prefix sum ---------------------------------------------------------- */
+/* ---- Kernel split_scan --------------------------------------------------- */
 
-/* Each block scans the row of one bin. */
+/* In split_scan, block b replaces the row of bin b by its exclusive scan, and
+ * stores the total of the row. */
 #if KILN_MAKES(split_scan)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     split_scan(position *table, unsigned blocks)
@@ -217,18 +222,19 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Scatter ------------------------------------------------------------- */
+/* ---- Kernel split_move --------------------------------------------------- */
 
 struct shared_storage {
   counters c;
   user::stored value[shape::size];
   unsigned short key[shape::size];
-  position next[KILN_BINS]; /* destination of the bin's next element */
-  /* Difference of destination and place in the tile. */
+  position next[KILN_BINS]; /* destination of the next element of each bin */
+  /* destination of an element minus its position in the tile, per bin */
   position shift[KILN_BINS];
 };
 
-/* Finds where this block's elements of each bin start. All threads call it. */
+/* Computes the destination of the block's first element of each bin. All threads
+ * of the block call it. */
 static __device__ __forceinline__ void
 start(shared_storage &r, const position *table, count n, KILN_POSITION *offsets)
 {
@@ -251,7 +257,8 @@ start(shared_storage &r, const position *table, count n, KILN_POSITION *offsets)
     offsets[KILN_BINS] = static_cast<KILN_POSITION>(n);
 }
 
-/* Turns the warps' counts into places in the tile. All threads call it. */
+/* Replaces the counts of the warps by positions in the tile. All threads of the
+ * block call it. */
 static __device__ __forceinline__ void
 place_bins(shared_storage &r, bool only_tile, count n, KILN_POSITION *offsets)
 {
@@ -342,7 +349,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Offsets from keys in order ------------------------------------------ */
+/* ---- Kernel split_offsets ------------------------------------------------ */
 
 #if KILN_MAKES(split_offsets)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
@@ -351,7 +358,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 {
   const unsigned bucket = blockIdx.x * KILN_BLOCK + threadIdx.x;
   count low = 0,
-        /* The first key of this bucket or a later one lies between them. */
+        /* invariant: the first key that is at least `bucket` has an index from
+         * `low` to `high` */
       high = n;
 
   if (bucket > KILN_BUCKETS)

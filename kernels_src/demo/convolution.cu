@@ -1,8 +1,8 @@
-/* convolution.cu -- three-point convolution, with zeros beyond the ends
- * (samples/README.md, row D1).
+/* convolution.cu -- three-point convolution of an array. Elements beyond the ends of the
+ * array count as 0 (samples/README.md, row D1).
  *
- * Parameters: KILN_T, type of an element (float).
- * Launch: one thread per element in one dimension: grid * block >= n.
+ * Parameters: KILN_T (default float) is the type of an element.
+ * Launch: one thread per element in one dimension, so that grid * block >= n.
  * Result: y[i] = a * x[i - 1] + b * x[i] + c * x[i + 1] */
 #ifndef KILN_T
 #define KILN_T float

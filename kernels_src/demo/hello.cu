@@ -1,7 +1,8 @@
 /* hello.cu -- every thread prints its indices (samples/README.md, row A1).
  *
- * Launch: any grid and block; the lecture uses 3 blocks of 4 threads.
- * Result: one line per thread on stdout, when the device is synchronised. */
+ * Launch: any grid and block size; the lecture uses 3 blocks of 4 threads.
+ * Result: each thread prints one line to stdout. The lines appear when the host
+ *         synchronises with the device. */
 #ifndef __CUDACC_RTC__
 #include <cstdio>
 #endif

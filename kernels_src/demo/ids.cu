@@ -1,9 +1,11 @@
-/* ids.cu -- the table of grid, block and thread indices (samples/README.md, row A4).
+/* ids.cu -- a table of the block and thread indices of all threads (samples/README.md,
+ * row A4).
  *
  * Launch: any grid and block in one, two or three dimensions.
- * Result: nine numbers per thread, in the order of the threads' global numbers:
- *         blockIdx x y z, threadIdx x y z, number of the block, number of the thread
- *         in its block, global number. */
+ * Result: out receives one row of nine numbers per thread, in the order of the global
+ *         thread numbers. A row contains blockIdx (x, y, z), threadIdx (x, y, z), the
+ *         number of the block in the grid, the number of the thread in the block, and
+ *         the global number of the thread. */
 extern "C" __global__ void ids(unsigned *out)
 {
   const unsigned block =

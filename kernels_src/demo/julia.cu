@@ -1,9 +1,9 @@
-/* julia.cu -- the Julia set of z -> z^2 + c: steps until |z| >= 2 (samples/README.md,
- * row C4).
+/* julia.cu -- image of the Julia set of z -> z^2 + c (samples/README.md, row C4).
  *
- * Launch: one thread per pixel in two dimensions: grid * block >= width, height.
- * Result: steps[y * width + x], 0 to 255. The picture spans -1.5 to 1.5 in the longer
- *         direction. */
+ * Launch: one thread per pixel in two dimensions, so that grid * block covers width and
+ *         height.
+ * Result: steps[y * width + x] is the number of iterations until |z| >= 2, at most 255.
+ *         The image spans the coordinates -1.5 to 1.5 in its longer dimension. */
 extern "C" __global__ void julia(unsigned char *steps, unsigned width,
                                  unsigned height, float cx, float cy)
 {

@@ -1,13 +1,14 @@
-/* matmul.cu -- C = A B for row-major matrices of floats (samples/README.md, rows B7,
- * C1, E6).
+/* matmul.cu -- matrix product C = A B for row-major matrices of floats
+ * (samples/README.md, rows B7, C1, E6).
  *
- * Idea: a block computes a 128 x 128 tile of C. It stages tiles of A and B in shared
- * memory, and each thread computes 8 x 8 elements from registers, so an element that
- * is loaded from shared memory is used 8 times.
+ * Idea: a block computes a tile of C with 128 x 128 elements. It stages tiles of A and B
+ * in shared memory. Each thread computes 8 x 8 elements of C, so each value that the
+ * thread loads from shared memory to registers is used 8 times.
  *
- * Launch: block 256, grid (n / 128, m / 128); m and n are multiples of 128, and k is
- *         one of 8. All addresses are aligned to 16 bytes.
- * Result: c[m][n], with sums in the order of k. */
+ * Launch: blocks of 256 threads, with a grid of (n / 128, m / 128). m and n are multiples
+ *         of 128, and k is a multiple of 8. All addresses are aligned to 16 bytes.
+ * Result: c receives m rows of n elements. Each element is a sum of k products, in
+ *         increasing order of the index into A's columns. */
 enum { TILE = 128, DEPTH = 8, EACH = 8 };
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -19,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(256)
   const unsigned row0 = blockIdx.y * TILE, col0 = blockIdx.x * TILE;
   const unsigned ar = t / 2,
                  ak = t % 2 *
-                      4; /* the four elements of A's tile that a thread loads */
+                      4; /* a thread loads four elements of the tile of A */
   const unsigned bk = t / 32, bc = t % 32 * 4;
   float sum[EACH][EACH] = {};
 

@@ -1,8 +1,8 @@
-/* matrix_add.cu -- c = a + b for row-major matrices of rows x cols elements
+/* matrix_add.cu -- sum c = a + b of row-major matrices with rows x cols elements
  * (samples/README.md, row E1).
  *
- * Launch: one thread per element, x over columns and y over rows: one block for a
- *         small matrix, or a two-dimensional grid that covers it.
+ * Launch: one thread per element, where x is the column and y is the row. A small matrix
+ *         needs one block, and a larger matrix needs a two-dimensional grid.
  * Result: c[row][col] = a[row][col] + b[row][col] */
 extern "C" __global__ void matrix_add(const float *a, const float *b, float *c,
                                       unsigned rows, unsigned cols)

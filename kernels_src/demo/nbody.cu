@@ -1,13 +1,16 @@
-/* nbody.cu -- accelerations of n bodies by all pairs (samples/README.md, row B15).
+/* nbody.cu -- accelerations of n bodies, computed from all pairs of bodies
+ * (samples/README.md, row B15).
  *
- * Idea: the block stages the positions of one block of bodies at a time in shared
- * memory, where all its threads read them (Nyland, Harris and Prins, Fast N-Body
- * Simulation with CUDA, 2007).
+ * Idea: a block repeatedly stages KILN_BLOCK bodies in shared memory, where all threads
+ * of the block read them (Nyland, Harris and Prins, Fast N-Body Simulation with CUDA,
+ * 2007).
  *
- * Parameters: KILN_BLOCK, threads per block (256): a multiple of 32, at most 1024.
- * Launch: block KILN_BLOCK, grid n / KILN_BLOCK; n is a multiple of KILN_BLOCK.
- * Result: a[i] = sum of m[j] * d / (|d|^2 + softening)^(3/2), where d is the vector
- *         from i to j. */
+ * Parameters: KILN_BLOCK (default 256) is the number of threads per block, a multiple of
+ *             32 and at most 1024.
+ * Launch: n / KILN_BLOCK blocks of KILN_BLOCK threads; n is a multiple of KILN_BLOCK.
+ * Result: a[i] is the sum over all j of m[j] * d / (|d|^2 + softening)^(3/2), where d is
+ *         the vector from body i to body j. m[j] is the mass of body j, which is member w
+ *         of body[j]. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif

@@ -1,14 +1,14 @@
 /* shared_memory.cu -- static and dynamic shared memory (samples/README.md, row B5).
  *
- * Launch: reverse_static takes one block of 256 threads for 256 elements.
- *         reverse_dynamic takes one block of n threads and 4 n bytes of dynamic shared
- *         memory, whose size the launch chooses.
- * Result: x in reverse order. */
+ * Launch: reverse_static needs one block of 256 threads, and reverses 256 elements.
+ *         reverse_dynamic needs one block of n threads and 4 n bytes of dynamic shared
+ *         memory, and reverses n elements.
+ * Result: both kernels reverse the order of the elements of x. */
 enum { STATIC_SIZE = 256 };
 
 extern "C" __global__ void reverse_static(float *x)
 {
-  __shared__ float tile[STATIC_SIZE]; /* the size is part of the program */
+  __shared__ float tile[STATIC_SIZE]; /* the program defines the size */
   const unsigned i = threadIdx.x;
 
   tile[i] = x[i];
@@ -18,7 +18,7 @@ extern "C" __global__ void reverse_static(float *x)
 
 extern "C" __global__ void reverse_dynamic(float *x, unsigned n)
 {
-  extern __shared__ float dynamic_tile[]; /* the launch sets the size */
+  extern __shared__ float dynamic_tile[]; /* the launch defines the size */
   const unsigned i = threadIdx.x;
 
   if (i < n)

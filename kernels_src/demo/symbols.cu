@@ -2,8 +2,8 @@
  * and writes by name (samples/README.md, row B1).
  *
  * Symbols: factor        float in device memory
- *          coefficients  float[4] in constant memory: c0, c1, c2, c3
- *          counter       unsigned in device memory; each launch adds n to it
+ *          coefficients  float[4] in constant memory, which holds c0, c1, c2, c3
+ *          counter       unsigned in device memory; each launch adds n to counter
  * Launch: one thread per element in one dimension.
  * Result: y[i] = factor * (c0 + c1 x + c2 x^2 + c3 x^3) with x = x[i]. */
 extern "C" {
@@ -14,7 +14,7 @@ __device__ unsigned counter;
 
 extern "C" __global__ void polynomial(const float *x, float *y, unsigned n)
 {
-  __shared__ unsigned in_block; /* exists as long as the block */
+  __shared__ unsigned in_block; /* lifetime: the lifetime of the block */
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
 
   if (threadIdx.x == 0)

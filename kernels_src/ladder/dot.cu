@@ -1,11 +1,12 @@
-/* dot.cu -- dot product: products in shared memory, a tree reduction over them, and
- * one atomic addition per block (samples/README.md, row D4).
+/* dot.cu -- dot product of two arrays. Each block stores products in shared memory, sums
+ * them by a tree reduction, and makes one atomic addition (samples/README.md, row D4).
  *
- * Parameters: KILN_T, type of an element (float; double from 6.0 on). KILN_BLOCK, threads
- *             per block (256): a power of two.
- * Launch: one thread per element, block KILN_BLOCK.
- * Result: adds the sum of a[i] * b[i] to *out. The order of the blocks differs from run to
- *         run, and with it the last bits. */
+ * Parameters: KILN_T (default float) is the type of an element; double needs compute
+ *             capability 6.0. KILN_BLOCK (default 256) is the number of threads per
+ *             block, a power of two.
+ * Launch: one thread per element; the block size is KILN_BLOCK.
+ * Result: the sum of a[i] * b[i] is added to *out. The order of the blocks differs
+ *         between runs, and so may the last bits of the result. */
 #ifndef KILN_T
 #define KILN_T float
 #endif
@@ -21,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const unsigned i = blockIdx.x * KILN_BLOCK + t;
 
   product[t] = i < n ? a[i] * b[i] : KILN_T(0);
-  __syncthreads(); /* before other threads read it */
+  __syncthreads(); /* other threads read the products next */
   for (unsigned width = KILN_BLOCK / 2; width > 0; width /= 2) {
     if (t < width)
       product[t] += product[t + width];

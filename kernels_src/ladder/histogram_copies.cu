@@ -1,8 +1,9 @@
 /* histogram_copies.cu -- histogram with 32 counters per bin in shared memory, one per
- * lane : no two lanes of a warp access the same bank, whatever they count.
+ * lane. The lanes of a warp always access different banks.
  *
- * Launch: any grid; 128 bytes of dynamic shared memory per bin; counts are 0 before.
- * Result: counts[x[i]] for all samples below bins. */
+ * Launch: any grid, with 128 bytes of dynamic shared memory per bin. The caller clears
+ *         counts before the launch.
+ * Result: counts[b] is the number of samples x[i] equal to b, for all b < bins. */
 extern "C" __global__ void histogram_copies(const unsigned *x, unsigned n,
                                             unsigned *counts, unsigned bins)
 {

@@ -1,8 +1,8 @@
 /* histogram_global.cu -- histogram with one atomic addition in global memory per
  * sample.
  *
- * Launch: any grid; counts are 0 before.
- * Result: counts[x[i]] for all samples below bins. */
+ * Launch: any grid. The caller clears counts before the launch.
+ * Result: counts[b] is the number of samples x[i] equal to b, for all b < bins. */
 extern "C" __global__ void histogram_global(const unsigned *x, unsigned n,
                                             unsigned *counts, unsigned bins)
 {

@@ -1,8 +1,9 @@
-/* histogram_shared.cu -- histogram in which each block counts in shared memory and
- * adds its counts in global memory at its end.
+/* histogram_shared.cu -- histogram in which each block counts in shared memory. At the
+ * end, each block adds its counts to the counts in global memory.
  *
- * Launch: any grid; 4 bytes of dynamic shared memory per bin; counts are 0 before.
- * Result: counts[x[i]] for all samples below bins. */
+ * Launch: any grid, with 4 bytes of dynamic shared memory per bin. The caller clears
+ *         counts before the launch.
+ * Result: counts[b] is the number of samples x[i] equal to b, for all b < bins. */
 extern "C" __global__ void histogram_shared(const unsigned *x, unsigned n,
                                             unsigned *counts, unsigned bins)
 {

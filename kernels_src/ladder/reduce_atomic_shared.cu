@@ -1,8 +1,8 @@
-/* reduce_atomic_shared.cu -- atomic additions within the block, then one per block
- * (samples/README.md, row A9).
+/* reduce_atomic_shared.cu -- sum of an array by atomic additions in shared memory, then
+ * one atomic addition in global memory per block (samples/README.md, row A9).
  *
  * Launch: one thread per element.
- * Result: adds the sum of x to *result, in the order in which the atomics happen. */
+ * Result: the sum of x is added to *result, in the order in which the atomics execute. */
 extern "C" __global__ void reduce_atomic_shared(const float *x, unsigned n,
                                                 float *result)
 {

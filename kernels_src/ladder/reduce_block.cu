@@ -1,9 +1,10 @@
-/* reduce_block.cu -- a tree reduction in global memory by one block
+/* reduce_block.cu -- sum of an array by a tree reduction in global memory, with one block
  * (samples/README.md, row C8).
  *
  * Launch: one block of any size.
- * Result: adds the sum of x to *result. The tree overwrites x. Elements at distance 1, 2, 4,
- *         ... are added, so the active threads are ever further apart. */
+ * Result: the sum of x is added to *result. The tree reduction overwrites x. It adds
+ *         elements at distances 1, 2, 4 and so on, so the distance between active threads
+ *         doubles in each step. */
 extern "C" __global__ void reduce_block(float *x, unsigned n, float *result)
 {
   const unsigned long long size = n;

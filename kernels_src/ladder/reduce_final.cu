@@ -1,9 +1,11 @@
-/* reduce_final.cu -- two loads per thread, shuffles within the warps, and shared
- * memory only between the warps (samples/README.md, row A9, one step further).
+/* reduce_final.cu -- sum of an array with two loads per thread and shuffles within each
+ * warp. Shared memory is used only between warps (samples/README.md, row A9, and one
+ * further optimisation).
  *
- * Parameters: KILN_BLOCK, threads per block (256): a multiple of 32, at most 1024.
- * Launch: one thread per two elements, block KILN_BLOCK.
- * Result: adds the sum of x to *result. */
+ * Parameters: KILN_BLOCK (default 256) is the number of threads per block, a multiple of
+ *             32 and at most 1024.
+ * Launch: one thread per two elements; the block size is KILN_BLOCK.
+ * Result: the sum of x is added to *result. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif

@@ -1,8 +1,8 @@
-/* reduce_grid_atomic.cu -- a tree reduction in global memory in each block, then one
- * atomic addition per block (samples/README.md, row C8).
+/* reduce_grid_atomic.cu -- sum of an array by one tree reduction in global memory per
+ * block, then one atomic addition per block (samples/README.md, row C8).
  *
  * Launch: one thread per two elements.
- * Result: adds the sum of x to *result. The trees overwrite x. */
+ * Result: the sum of x is added to *result. The tree reductions overwrite x. */
 extern "C" __global__ void reduce_grid_atomic(float *x, unsigned n,
                                               float *result)
 {

@@ -1,9 +1,11 @@
-/* reduce_grid_local.cu -- the trees of reduce_grid_atomic in the block's shared memory
- * (samples/README.md, row C8, where it is called local memory). x is not changed.
+/* reduce_grid_local.cu -- sum of an array by one tree reduction in shared memory per
+ * block, then one atomic addition per block (samples/README.md, row C8, where shared
+ * memory is called local memory). In contrast to reduce_grid_atomic, x is not changed.
  *
- * Parameters: KILN_BLOCK, threads per block (1024): a power of two, at most 1024.
- * Launch: one thread per two elements, block KILN_BLOCK.
- * Result: adds the sum of x to *result. */
+ * Parameters: KILN_BLOCK (default 1024) is the number of threads per block, a power of
+ *             two and at most 1024.
+ * Launch: one thread per two elements; the block size is KILN_BLOCK.
+ * Result: the sum of x is added to *result. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 1024
 #endif

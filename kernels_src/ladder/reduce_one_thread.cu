@@ -1,9 +1,9 @@
-/* reduce_one_thread.cu -- the sum as a plain loop in one thread (samples/README.md,
+/* reduce_one_thread.cu -- sum of an array by a loop in one thread (samples/README.md,
  * row C8).
  *
  * Launch: one block of one thread.
- * Result: adds the sum of x to *result, from left to right. Once the running sum is 2^24
- *         times an element, adding that element changes nothing. */
+ * Result: the sum of x is added to *result, from left to right. An element that is less
+ *         than about 2^-24 times the running sum does not change the running sum. */
 extern "C" __global__ void reduce_one_thread(const float *x, unsigned n,
                                              float *result)
 {

@@ -1,10 +1,12 @@
-/* reduce_shared.cu -- a tree reduction in shared memory that halves the active threads
- * in each step, then one atomic addition per block (samples/README.md, row A9; Harris,
- * Optimizing Parallel Reduction in CUDA, 2007).
+/* reduce_shared.cu -- sum of an array by one tree reduction in shared memory per block,
+ * then one atomic addition per block. Each step of the tree reduction halves the number
+ * of active threads (samples/README.md, row A9; Harris, Optimizing Parallel Reduction in
+ * CUDA, 2007).
  *
- * Parameters: KILN_BLOCK, threads per block (256): a power of two, at most 1024.
- * Launch: one thread per element, block KILN_BLOCK.
- * Result: adds the sum of x to *result. */
+ * Parameters: KILN_BLOCK (default 256) is the number of threads per block, a power of two
+ *             and at most 1024.
+ * Launch: one thread per element; the block size is KILN_BLOCK.
+ * Result: the sum of x is added to *result. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif
@@ -16,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const unsigned t = threadIdx.x;
   const unsigned i = blockIdx.x * KILN_BLOCK + t;
 
-  tile[t] = i < n ? x[i] : 0.0f; /* beyond the end: 0 does not change the sum */
+  tile[t] = i < n ? x[i] : 0.0f; /* 0 does not change the sum */
 #pragma unroll
   for (unsigned width = KILN_BLOCK / 2; width > 0; width /= 2) {
     __syncthreads();

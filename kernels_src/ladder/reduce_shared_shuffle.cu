@@ -1,9 +1,11 @@
-/* reduce_shared_shuffle.cu -- the tree reduction in shared memory down to one warp,
- * which continues in registers (samples/README.md, row A9).
+/* reduce_shared_shuffle.cu -- sum of an array by one tree reduction per block, then one
+ * atomic addition per block. The tree reduction uses shared memory until 32 values are
+ * left, which one warp reduces by shuffles (samples/README.md, row A9).
  *
- * Parameters: KILN_BLOCK, threads per block (256): a power of two, 64 to 1024.
- * Launch: one thread per element, block KILN_BLOCK.
- * Result: adds the sum of x to *result. */
+ * Parameters: KILN_BLOCK (default 256) is the number of threads per block, a power of two
+ *             from 64 to 1024.
+ * Launch: one thread per element; the block size is KILN_BLOCK.
+ * Result: the sum of x is added to *result. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif

@@ -1,9 +1,11 @@
-/* reduce_warp.cu -- warps reduce in registers, the first warp reduces their results,
- * and each block makes one atomic addition (samples/README.md, row C8).
+/* reduce_warp.cu -- sum of an array in which each warp reduces its elements in registers.
+ * Then the first warp of the block reduces the results of all warps, and the block makes
+ * one atomic addition (samples/README.md, row C8).
  *
- * Parameters: KILN_BLOCK, threads per block (512): a multiple of 32, at most 1024.
- * Launch: one thread per element, block KILN_BLOCK.
- * Result: adds the sum of x to *result. */
+ * Parameters: KILN_BLOCK (default 512) is the number of threads per block, a multiple of
+ *             32 and at most 1024.
+ * Launch: one thread per element; the block size is KILN_BLOCK.
+ * Result: the sum of x is added to *result. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 512
 #endif

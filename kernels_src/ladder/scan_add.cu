@@ -1,13 +1,14 @@
-/* scan_add.cu -- turn scanned sections into one scan: each section adds the sum of the
- * sections before it (samples/README.md, row B11).
+/* scan_add.cu -- combine scanned sections into one scan. The kernel adds to each element
+ * the sum of all preceding sections (samples/README.md, row B11).
  *
- * Parameters: KILN_COUNT (0), 1: *additions grows by the number of additions.
- * Launch: one thread per element, any block.
+ * Parameters: if KILN_COUNT (default 0) is 1, the kernel adds the number of its additions
+ *             to *additions.
+ * Launch: one thread per element, with blocks of any size.
  *         n          number of elements
- *         section    elements per section
- *         sums       the inclusive scan of the sections' sums
- *         additions  unused without KILN_COUNT
- * Result: adds sums[i / section - 1] to y[i], except in the first section. */
+ *         section    number of elements per section
+ *         sums       the inclusive scan of the sums of the sections
+ *         additions  counter of additions; unused if KILN_COUNT is 0
+ * Result: sums[i / section - 1] is added to y[i], except in the first section. */
 #ifndef KILN_COUNT
 #define KILN_COUNT 0
 #endif

@@ -1,18 +1,20 @@
-/* scan_brent_kung.cu -- sections scanned in shared memory over a balanced tree, from
- * the leaves to the root and back (samples/README.md, row B11; Brent and Kung, A
- * Regular Layout for Parallel Adders, 1982). Compared with scan_hillis_steele, it
- * takes twice the steps, but fewer than two additions per element.
+/* scan_brent_kung.cu -- scan of each section of an array in shared memory. The scan uses
+ * a balanced tree, from the leaves to the root and back (samples/README.md, row B11;
+ * Brent and Kung, A Regular Layout for Parallel Adders, 1982). Compared with
+ * scan_hillis_steele, it has twice as many steps, but fewer than two additions per
+ * element.
  *
- * Parameters: KILN_BLOCK, threads per block (256): a power of two; a section has twice as
- *             many elements. KILN_EXCLUSIVE (0), 1: y[i] is the sum of the section's
- *             elements before x[i]. KILN_COUNT (0), 1: *additions grows by the number of
- *             additions.
- * Launch: one block per section, block KILN_BLOCK.
+ * Parameters: KILN_BLOCK (default 256) is the number of threads per block, a power of
+ *             two. A section has 2 * KILN_BLOCK elements. If KILN_EXCLUSIVE (default 0) is
+ *             1, y[i] is the sum of those elements of the section that precede x[i]. If
+ *             KILN_COUNT (default 0) is 1, the kernel adds the number of its additions to
+ *             *additions.
+ * Launch: one block per section; the block size is KILN_BLOCK.
  *         n          number of elements
- *         sums       NULL, or one sum per section
- *         additions  unused without KILN_COUNT
- * Result: y, each section scanned; at most 2 (n - 1) additions for a section of n
- *         elements. */
+ *         sums       receives one sum per section; may be NULL
+ *         additions  counter of additions; unused if KILN_COUNT is 0
+ * Result: y receives the scan of each section. A section of n elements needs at most
+ *         2 (n - 1) additions. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif
@@ -36,8 +38,9 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     section[i] = i < size ? x[first + i] : 0.0f;
   __syncthreads();
 
-  /* Up: the last element of each pair of subtrees gets the sum of both. The
-   * active threads are adjacent, so few warps diverge. */
+  /* The first loop goes from the leaves to the root. The last element of each
+   * pair of subtrees receives the sum of both subtrees. The active threads are
+   * consecutive, so few warps diverge. */
   for (unsigned stride = 1; stride < size; stride *= 2) {
     const unsigned i = (t + 1) * stride * 2 - 1;
 
@@ -47,8 +50,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     }
     __syncthreads();
   }
-  /* Down: the first half of each right subtree gets the sum of what comes
-   * before it. */
+  /* The second loop goes from the root to the leaves. The first half of each
+   * right subtree receives the sum of all preceding elements. */
   for (unsigned stride = KILN_BLOCK / 2; stride > 0; stride /= 2) {
     const unsigned i = (t + 1) * stride * 2 - 1;
 

@@ -1,17 +1,18 @@
-/* scan_hillis_steele.cu -- sections scanned in shared memory by doubling: in step s
- * each element adds the one 2^s before it (samples/README.md, row B11; Hillis and
- * Steele, Data Parallel Algorithms, 1986). It takes few steps, but more additions than
- * needed.
+/* scan_hillis_steele.cu -- scan of each section of an array in shared memory by doubling
+ * distances. Step s adds element i - 2^s to element i (samples/README.md, row B11; Hillis
+ * and Steele, Data Parallel Algorithms, 1986). The scan has few steps, but more additions
+ * than necessary.
  *
- * Parameters: KILN_BLOCK, threads per block and elements per section (512).
- *             KILN_EXCLUSIVE (0), 1: y[i] is the sum of the section's elements before
- *             x[i]. KILN_COUNT (0), 1: *additions grows by the number of additions.
- * Launch: one thread per element, block KILN_BLOCK.
+ * Parameters: KILN_BLOCK (default 512) is the number of threads per block and of elements
+ *             per section. If KILN_EXCLUSIVE (default 0) is 1, y[i] is the sum of those
+ *             elements of the section that precede x[i]. If KILN_COUNT (default 0) is 1,
+ *             the kernel adds the number of its additions to *additions.
+ * Launch: one thread per element; the block size is KILN_BLOCK.
  *         n          number of elements
- *         sums       NULL, or one sum per section
- *         additions  unused without KILN_COUNT
- * Result: y, each section scanned; n log2 n - (n - 1) additions for a section of n
- *         elements, if n is a power of two. */
+ *         sums       receives one sum per section; may be NULL
+ *         additions  counter of additions; unused if KILN_COUNT is 0
+ * Result: y receives the scan of each section. A section of n elements needs n log2 n -
+ *         (n - 1) additions if n is a power of two. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 512
 #endif
@@ -37,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     const bool adds = t >= stride && t < size;
     const float before = adds ? section[t - stride] : 0.0f;
 
-    __syncthreads(); /* all threads have read what is overwritten next */
+    __syncthreads(); /* all threads have read `section` */
     if (adds) {
       section[t] += before;
       ++added;

@@ -1,12 +1,13 @@
-/* scan_naive.cu -- one thread per result, which adds all elements that it needs
- * (samples/README.md, row B11).
+/* scan_naive.cu -- prefix scan in which the thread of each result adds all elements of
+ * that result (samples/README.md, row B11).
  *
- * Parameters: KILN_EXCLUSIVE (0), 1: y[i] is the sum of the elements before x[i].
- *             KILN_COUNT (0), 1: *additions grows by the number of additions.
- * Launch: one thread per element, any block.
+ * Parameters: if KILN_EXCLUSIVE (default 0) is 1, y[i] is the sum of the elements that
+ *             precede x[i]. If KILN_COUNT (default 0) is 1, the kernel adds the number of
+ *             its additions to *additions.
+ * Launch: one thread per element, with blocks of any size.
  *         n          number of elements
- *         additions  unused without KILN_COUNT
- * Result: y[i] = x[0] + ... + x[i]; n (n - 1) / 2 additions. */
+ *         additions  counter of additions; unused if KILN_COUNT is 0
+ * Result: y[i] = x[0] + ... + x[i]. The kernel makes n (n - 1) / 2 additions. */
 #ifndef KILN_EXCLUSIVE
 #define KILN_EXCLUSIVE 0
 #endif

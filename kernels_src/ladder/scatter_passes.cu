@@ -1,13 +1,13 @@
 /* scatter_passes.cu -- one pass of a multi-pass scatter (He et al., Efficient Gather
- * and Scatter Operations on Graphics Processors, 2007): it reads all of x and index
- * and writes what falls into one chunk of the target. While the chunk fits in the
- * cache, each of its lines is loaded once.
+ * and Scatter Operations on Graphics Processors, 2007). A pass reads all of x and index,
+ * and writes only the elements of one chunk of out. If the chunk fits in the cache, each
+ * cache line of the chunk is loaded once.
  *
- * Launch: any grid and block with one thread per element; one launch per chunk.
+ * Launch: one thread per element, with blocks of any size; one launch per chunk.
  *         x, index     n elements
- *         out          the target
- *         begin, end   the chunk: begin <= index < end
- * Result: out[index[i]] = x[i] where index[i] is in the chunk. */
+ *         out          the array that receives the elements
+ *         begin, end   the chunk consists of the indices from begin to end - 1
+ * Result: out[index[i]] = x[i] for every index[i] in the chunk. */
 extern "C" __global__ void scatter_passes(const float *x, const unsigned *index,
                                           float *out, unsigned n,
                                           unsigned begin, unsigned end)

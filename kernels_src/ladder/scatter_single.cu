@@ -1,9 +1,9 @@
-/* scatter_single.cu -- a scatter in a single pass, which reads in order and writes in
- * random order.
+/* scatter_single.cu -- scatter in a single pass. The kernel reads x in order and writes
+ * out in random order.
  *
- * Launch: any grid and block with one thread per element.
+ * Launch: one thread per element, with blocks of any size.
  *         x, index   n elements
- *         out        the target
+ *         out        the array that receives the elements
  * Result: out[index[i]] = x[i] */
 extern "C" __global__ void scatter_single(const float *x, const unsigned *index,
                                           float *out, unsigned n)

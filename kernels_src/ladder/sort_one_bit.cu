@@ -1,19 +1,24 @@
 /* sort_one_bit.cu -- radix sort by one bit per pass (samples/README.md, row B14;
- * Blelloch, Prefix Sums and Their Applications, 1990). Each pass is a stable split into
- * the keys whose bit is 0 and the keys whose bit is 1. With b the bit and e = 1 - b:
+ * Blelloch, Prefix Sums and Their Applications, 1990). Each pass is a stable split: the
+ * keys in which the bit is 0 precede the keys in which the bit is 1. The destinations
+ * follow from these formulas, where i is the index of a key, b its bit and e = 1 - b:
  *   f            = exclusive scan of e: destination of a key with b = 0
  *   total_falses = sum of e
  *   t            = i - f + total_falses: destination of a key with b = 1
  *
- * Parameters: KILN_BLOCK, threads per block (256): a multiple of 32, at most 1024.
- * Launch: one thread per key, block KILN_BLOCK, three launches per bit:
- *         split_count    counts[block] = keys of the block with b = 0
- *         split_scan     one block: replaces the counts by their exclusive scan, and sets
+ * Parameters: KILN_BLOCK (default 256) is the number of threads per block, a multiple of
+ *             32 and at most 1024.
+ * Launch: the block size is KILN_BLOCK. There are three launches per bit:
+ *         split_count    one thread per key; sets counts[block] to the number of keys of
+ *                        the block with b = 0
+ *         split_scan     one block; replaces the counts by their exclusive scan, and sets
  *                        counts[blocks] to the sum
- *         split_scatter  `to` = `from`, split
- *         split_show prints the intermediate values: one block of at least n threads
- *         writes rows of n words with b, e, f, t and d = b ? t : f, then total_falses.
- * Result: after bits 0 to 31 the keys are sorted. */
+ *         split_scatter  one thread per key; copies the keys of `from` to their
+ *                        destinations in `to`
+ *         A further kernel, split_show, stores the intermediate values. One block of at
+ *         least n threads writes rows of n words with b, e, f, t and d = b ? t : f, and
+ *         then total_falses.
+ * Result: the keys are sorted after the passes of bits 0 to 31. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif

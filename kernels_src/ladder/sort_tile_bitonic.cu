@@ -1,20 +1,23 @@
-/* sort_tile_bitonic.cu -- tiles sorted in shared memory by one-bit splits, then merged
- * pair by pair by bitonic merges until one is left (samples/README.md, row B14;
- * Batcher, Sorting Networks and Their Applications, 1968).
+/* sort_tile_bitonic.cu -- merge sort. Each tile is sorted in shared memory by one-bit
+ * splits. Then bitonic merges combine pairs of sorted runs until one run is left
+ * (samples/README.md, row B14; Batcher, Sorting Networks and Their Applications, 1968).
  *
- * Idea: two adjacent sorted runs of `run` keys are merged in place. merge_flip compares key
- * i of the first run with key i from the end of the second one. After that, every key of
- * the first half belongs there, and each half is bitonic. Comparing keys at distances
- * run / 2, run / 4, ... 1 sorts each half: merge_step for one distance, merge_tile for all
- * distances within a tile at once, in shared memory.
- * Keys beyond the end count as larger than all others, so n may be anything.
+ * Idea: two consecutive sorted runs of `run` keys are merged in place. merge_flip compares
+ * key i of the first run with key i from the end of the second run, and exchanges them if
+ * necessary. After that, no key of the first run is larger than a key of the second run,
+ * and each run is bitonic. Comparing keys at distances run / 2, run / 4, ..., 1 sorts each
+ * run. merge_step handles one distance in global memory. merge_tile handles all distances
+ * within a tile in shared memory.
+ * Keys beyond the end of the array count as larger than all other keys, so n is arbitrary.
  *
- * Parameters: KILN_BLOCK, threads per block (512): a power of two, 32 to 1024. A tile has
- *             2 * KILN_BLOCK keys.
- * Launch: block KILN_BLOCK, in place. sort_tile and merge_tile take one block per tile;
- *         merge_flip and merge_step one thread per pair of keys.
- *         Call sort_tile; then for run = tile, 2 tile, ... below n: merge_flip(run),
- *         merge_step(run / 2), ..., merge_step(tile), merge_tile. */
+ * Parameters: KILN_BLOCK (default 512) is the number of threads per block, a power of two
+ *             from 32 to 1024. A tile has 2 * KILN_BLOCK keys.
+ * Launch: the block size is KILN_BLOCK. sort_tile and merge_tile have one block per tile.
+ *         merge_flip and merge_step have one thread per pair of keys. All kernels work in
+ *         place.
+ *         The first launch is sort_tile. Then, for run = tile, 2 tile, 4 tile, ... below n,
+ *         the launches are merge_flip(run), merge_step(run / 2), merge_step(run / 4), ...,
+ *         merge_step(tile), merge_tile. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 512
 #endif
@@ -53,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   __shared__ unsigned tile[tile_size];
 
   load(keys, n, tile);
-  for (unsigned bit = 0; bit < 32; ++bit) { /* two adjacent keys per thread */
+  for (unsigned bit = 0; bit < 32; ++bit) { /* two keys per thread */
     const unsigned i = 2 * threadIdx.x;
     const unsigned x = tile[i], y = tile[i + 1];
     const unsigned ex = (x >> bit & 1) == 0, ey = (y >> bit & 1) == 0;
@@ -68,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   store(keys, n, tile);
 }
 
-/* Puts the smaller key first. */
+/* Exchanges keys[low] and keys[high] if keys[high] is smaller. */
 static __device__ __forceinline__ void order(unsigned *keys, unsigned n,
                                              unsigned low, unsigned high)
 {

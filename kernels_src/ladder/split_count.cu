@@ -1,13 +1,14 @@
-/* split_count.cu -- split, steps 1 and 2: each thread counts its own contiguous
- * elements by bucket and stores the counts in the order of the prefix scan
+/* split_count.cu -- steps 1 and 2 of a split into buckets. Each thread counts its own
+ * elements per bucket, and stores the counts in the order of the prefix scan
  * (samples/README.md, row B12).
  *
- * Parameters: KILN_BUCKETS, number of buckets (2). KILN_KEY(x), bucket of an element
- *             (x % KILN_BUCKETS).
- * Launch: any number of threads; each owns ceil(n / threads) contiguous elements.
- *         counts  KILN_BUCKETS rows of one number per thread
- * Result: counts[bucket][thread]. No two threads write the same word, so no locks are
- *         needed. */
+ * Parameters: KILN_BUCKETS (default 2) is the number of buckets. KILN_KEY(x) (default
+ *             x % KILN_BUCKETS) is the bucket of element x.
+ * Launch: any number of threads. Each thread handles ceil(n / threads) consecutive
+ *         elements.
+ *         counts  KILN_BUCKETS rows with one count per thread
+ * Result: counts[bucket][thread] is the number of elements of the thread in the bucket.
+ *         No two threads write the same word, so no locks are needed. */
 #ifndef KILN_BUCKETS
 #define KILN_BUCKETS 2
 #endif

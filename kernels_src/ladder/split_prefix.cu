@@ -1,9 +1,10 @@
-/* split_prefix.cu -- split, step 3: the exclusive prefix scan of all counts, row by
- * row, turns them into destinations (samples/README.md, row B12).
+/* split_prefix.cu -- step 3 of a split into buckets. The exclusive prefix scan of all
+ * counts, row by row, replaces the counts by destinations (samples/README.md, row B12).
  *
- * Parameters: KILN_BLOCK, threads per block (256): a power of two, at most 1024.
+ * Parameters: KILN_BLOCK (default 256) is the number of threads per block, a power of two
+ *             and at most 1024.
  * Launch: one block of KILN_BLOCK threads.
- *         counts  m numbers, replaced by their sums */
+ *         counts  m counts, which the kernel replaces by their exclusive scan */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif
@@ -13,7 +14,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 {
   __shared__ unsigned sum[KILN_BLOCK];
   const unsigned t = threadIdx.x;
-  unsigned before = 0; /* sum over all rounds so far */
+  unsigned before = 0; /* sum over all previous iterations */
 
   for (unsigned first = 0; first < m; first += KILN_BLOCK) {
     const unsigned mine = first + t < m ? counts[first + t] : 0;
@@ -30,6 +31,6 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     if (first + t < m)
       counts[first + t] = before + sum[t] - mine;
     before += sum[KILN_BLOCK - 1];
-    __syncthreads(); /* before the next round overwrites the sums */
+    __syncthreads(); /* the next iteration overwrites the sums */
   }
 }

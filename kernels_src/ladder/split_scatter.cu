@@ -1,11 +1,12 @@
-/* split_scatter.cu -- split, steps 4 and 5: each thread reads its destinations and
- * moves its elements (samples/README.md, row B12).
+/* split_scatter.cu -- steps 4 and 5 of a split into buckets. Each thread reads its
+ * destinations and moves its elements (samples/README.md, row B12).
  *
- * Parameters: KILN_BUCKETS, number of buckets (2). KILN_KEY(x), bucket of an element
- *             (x % KILN_BUCKETS).
- * Launch: as split_count.
- *         places  the output of split_prefix; the kernel overwrites it
- * Result: out holds bucket 0, then 1, and so on, each in the order of x. */
+ * Parameters: KILN_BUCKETS (default 2) is the number of buckets. KILN_KEY(x) (default
+ *             x % KILN_BUCKETS) is the bucket of element x.
+ * Launch: the grid and the block size of split_count.
+ *         places  the output of split_prefix, which the kernel overwrites
+ * Result: out contains the elements of bucket 0, then of bucket 1, and so on. Each bucket
+ *         keeps the order of x. */
 #ifndef KILN_BUCKETS
 #define KILN_BUCKETS 2
 #endif
