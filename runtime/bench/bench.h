@@ -6,7 +6,7 @@
 #include "tool/measure.h"
 #include "tool/options.h"
 
-/* ---- Entries; see cli_command_fn ---------------------------------------- */
+/* ---- Entry functions; see cli_command_fn ------------------------------- */
 
 /* Runs `kiln bench`: calls the benchmark that argv[1] names. */
 int kiln__cli_bench(cli *c, int argc, char **argv);

@@ -66,11 +66,12 @@ struct calls_bare {
   params_fn params;
   fill_params_fn fill_params;
   destroy_fn destroy;
-  /* NULL before CUDA 12.4; each parameter is then taken as 8 bytes */
+  /* Function that reports the sizes of parameters, or NULL before CUDA 12.4.
+   * Without the function, each parameter is assumed to have 8 bytes. */
   param_info_fn param_info;
   kiln_module *module;
-  /* Number of fills, and words of the largest fill; all other fills are
-   * small. */
+  /* Number of fills, and number of words of the largest fill. All other
+   * fills are small. */
   size_t n_fills, words;
   CUdeviceptr filled;
   size_t n;

@@ -375,7 +375,8 @@ int kiln__bench_cpu(cli *c, int argc, char **argv)
 
   if (rc != CLI_OK)
     return rc;
-  kiln_runtime_free(c->rt); /* only one runtime may use the device */
+  kiln_runtime_free(c->rt); /* free the runtime, since only one runtime may
+                             * use the device */
   c->rt = NULL;
   b.a = kiln__cli_alloc(c, N, sizeof *b.a);
   b.b = kiln__cli_alloc(c, N, sizeof *b.b);

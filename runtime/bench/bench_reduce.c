@@ -254,7 +254,8 @@ static int time_library(bench *b, uint64_t n, bench_shot shots[2], bool all)
   shots[0] = (bench_shot){.tuning = &tuning, .n = n};
   shots[1] = (bench_shot){.peer = b->peer, .n = n};
   st = kiln__bench_load(&b->gpu, &shots[0]);
-  if (st == KILN_ESPILL) { /* the parameters were measured on an H200 */
+  if (st == KILN_ESPILL) { /* the parameters of an H200 spill registers on
+                            * this GPU */
     tuning = kiln__bench_safe(&tuning);
     st = kiln__bench_load(&b->gpu, &shots[0]);
   }

@@ -44,14 +44,14 @@ typedef struct bench_rung {
 /* The parameters with which the library's reduction is specialised and
  * launched. */
 typedef struct bench_tuning {
-  unsigned block; /* value of KILN_BLOCK */
-  unsigned items; /* value of KILN_ITEMS */
-  /* Value of KILN_THREADS, the number of resident threads per SM. */
+  unsigned block; /* value of the macro KILN_BLOCK */
+  unsigned items; /* value of the macro KILN_ITEMS */
+  /* Value of the macro KILN_THREADS, the number of resident threads per SM. */
   unsigned threads;
-  unsigned even;    /* value of KILN_EVEN */
-  unsigned keep;    /* value of KILN_KEEP */
-  unsigned small;   /* value of KILN_SMALL */
-  unsigned results; /* value of KILN_RESULTS */
+  unsigned even;    /* value of the macro KILN_EVEN */
+  unsigned keep;    /* value of the macro KILN_KEEP */
+  unsigned small;   /* value of the macro KILN_SMALL */
+  unsigned results; /* value of the macro KILN_RESULTS */
   /* Minimum number of 16-byte vectors per thread, which limits the grid. */
   unsigned vectors;
 } bench_tuning;
@@ -84,7 +84,7 @@ typedef struct bench_gpu {
   CUdeviceptr copy;      /* copy of the input for in-place steps */
   uint64_t copy_n;       /* number of floats in the copy */
   CUdeviceptr workspace; /* workspace of the library's reduction */
-  CUdeviceptr result;    /* result of one float */
+  CUdeviceptr result;    /* result, one float */
   CUdeviceptr other;     /* data that evicts the input from the L2 cache */
   size_t other_bytes;
   CUdeviceptr temp; /* temporary storage of the peer */

@@ -11,7 +11,7 @@ enum { MAX_THREADS = 256, SPAN = 4096 };
 typedef struct chunk {
   float *x;
   const float *from;
-  uint64_t first, n; /* first element, and number of elements, of x or from */
+  uint64_t first, n; /* index of the first element, and number of elements */
   uint64_t seed;
   double sum;
 } chunk;

@@ -31,7 +31,7 @@ typedef struct start {
   char *folder, *cubin, *kernel, *driver, *device;
   double front_ms, both_ms;
   size_t mapped; /* number of warm runs with NVRTC in the process */
-  series *of;    /* series by kind */
+  series *of;    /* array of series, one per kind of run */
 } start;
 
 /* ---- Children ----------------------------------------------------------- */

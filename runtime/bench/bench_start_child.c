@@ -121,7 +121,8 @@ static kiln_status compute(kiln_device *device, kiln_kernel *kernel,
   return KILN_OK;
 }
 
-/* Runs everything once, from loading the driver to the verified result. */
+/* Runs the whole program once, from loading the driver to the verified
+ * result. */
 static kiln_status live(kiln_runtime *rt, bool steps, kiln_device **device,
                         kiln_module **module, kiln_image **image)
 {

@@ -145,7 +145,8 @@ static void prepare(cli *c, const exec_opts *o, const char *dir,
   setenv("KILN_CPU_REPORT", report, 1);
   setenv("KILN_EXEC_DIR", dir, 1);
   setenv("KILN_EXEC_NVRTC", nvrtc, 1);
-  unsetenv("KILN_DRIVER"); /* would affect programs that use Kiln themselves */
+  unsetenv("KILN_DRIVER"); /* Kiln's variables would affect programs that use
+                            * Kiln */
   unsetenv("KILN_NVRTC");
   unsetenv("KILN_DEVICE");
 }

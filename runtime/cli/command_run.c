@@ -353,7 +353,8 @@ static int configure(cli *c, request *r)
 {
   int rc;
 
-  if (r->checks == 0 && c->on_cpu) /* as for --device cpu,check=all */
+  if (r->checks == 0 && c->on_cpu) /* --device cpu,check=all has already set
+                                    * the checks */
     r->checks = c->cpu.checks;
   r->counters =
       r->counters || r->json != NULL || (c->on_cpu && c->cpu.counters);

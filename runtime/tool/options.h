@@ -13,7 +13,7 @@
 typedef enum cli_option_kind {
   CLI_FLAG, /* bool: becomes true; the option has no value */
   CLI_TEXT, /* const char *: the value; the last occurrence counts */
-  /* Const char *: the values of all occurrences, joined with commas. */
+  /* const char *: the values of all occurrences, joined with commas. */
   CLI_JOINED,
   CLI_NUMBER, /* int or unsigned: a number from `least` to `most` */
   /* cli_sizes: a list such as "28,24", each number from `least` to `most` */
@@ -100,7 +100,7 @@ typedef struct cli_words {
   char **at;
 } cli_words;
 
-enum { CLI_HELPED = -1 }; /* --help was given, and the help was printed */
+enum { CLI_HELPED = -1 }; /* the user gave --help, and the help was printed */
 
 /* Parses argv[1] and the following words, and permutes argv. A command may call
  * the function again for other words. argv[0] is printed before messages.

@@ -118,10 +118,9 @@ typedef struct kiln__sorted {
   /* Number of buckets, and parameters of the same names in
    * scatter_buckets.cu. */
   uint32_t buckets, mask, last;
-  uint32_t
-      pairs;     /* bits of KILN_PAIRS: arrays of the pairs that must be written
-              * before the sort */
-  bool in_place; /* true if the written pairs are sorted in place */
+  uint32_t pairs; /* bits of the macro KILN_PAIRS: arrays of the pairs that
+                  * must be written before the sort */
+  bool in_place;  /* true if the written pairs are sorted in place */
   uint64_t n;
   /* Input of the call; valid until the launches are queued. */
   const kiln_input *x;

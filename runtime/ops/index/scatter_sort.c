@@ -19,7 +19,7 @@
 #include "kernel_params.h"
 
 enum { MAKE_PAIRS, FIND_BOUNDS, WRITE }; /* indices of the kernels */
-enum { PLACES = 1, VALUES = 2 };         /* bits of KILN_PAIRS */
+enum { PLACES = 1, VALUES = 2 };         /* bits of the macro KILN_PAIRS */
 
 static const char *const kernels[] = {"bucket_pairs", "bucket_bounds",
                                       "bucket_write", NULL};

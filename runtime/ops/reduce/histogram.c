@@ -118,7 +118,8 @@ static void set_integer(layout *l, const kiln__dtype *type, wide lower,
   } else if (range <= two_to(32) && (wide)bins < range) {
     l->mode = MODE_SCALE;
     set_scale(&l->to, bins, range);
-    l->to.low = l->to.high + (l->to.low != 0); /* 2^64 * bins / range */
+    l->to.low = l->to.high + (l->to.low != 0); /* the fraction is 2^64 * bins
+                                                * / range, rounded up */
   } else {
     l->mode = MODE_WIDE;
     set_scale(&l->to, bins, range);

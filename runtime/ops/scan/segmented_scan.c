@@ -12,7 +12,7 @@ static const char *const kernels[] = {"scan_by_key", NULL};
 static const kiln__family family = {"scan_by_key", kernels,
                                     kiln__scan_by_key_params};
 
-/* values of KILN_HEADS */
+/* values of the macro KILN_HEADS */
 enum { BY_KEYS, BY_FLAGS, BY_OFFSETS };
 
 /* The common form of kiln_scan_by_key() and kiln_segmented_scan(). */

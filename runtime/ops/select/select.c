@@ -15,7 +15,6 @@ static const char *const kernels[] = {"select_elements", NULL};
 static const kiln__family family = {"select", kernels, kiln__select_params};
 
 /* The staged kernel handles large arrays without map, indices or payload. */
-
 static const char *const staged_kernels[] = {"select_staged", NULL};
 static const kiln__family staged_family = {"select_staged", staged_kernels,
                                            kiln__select_staged_params};

@@ -11,8 +11,7 @@
 
 #include <kiln/histogram.h>
 
-/* Indices of the kernels' macros, in order. */
-
+/* Indices of the kernels in `kernels`. */
 enum { PREFIX, FILL, PREFIX_BLOCKS, DIGITS_COUNT, SCATTER };
 
 static const char *const kernels[] = {"sort_prefix",        "sort_fill",

@@ -7,8 +7,6 @@
 
 #include <kiln/merge.h>
 
-/* Indices of the kernel's macros, in order. */
-
 enum { MERGE_TILES, FIND_SPLITS }; /* indices of the kernels */
 
 static const char *const kernels[] = {"merge", "merge_split", NULL};

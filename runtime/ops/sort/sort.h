@@ -56,7 +56,7 @@ typedef struct kiln__sort_plan {
   } histogram;
   /* Offsets in temporary memory. */
   size_t base;   /* first destinations of the digits: [portion][pass][256] */
-  size_t single; /* one element per step: [step] */
+  size_t single; /* one flag per step: [step] */
   size_t keys, more_keys, values;
   kiln__need need;
 } kiln__sort_plan;

@@ -7,8 +7,6 @@
 
 #include <kiln/search.h>
 
-/* Indices of the kernel's macros, in order. */
-
 static const char *const kernels[] = {"search", NULL};
 static const kiln__family family = {"search", kernels, kiln__search_params};
 
