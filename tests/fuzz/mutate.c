@@ -7,12 +7,13 @@
  * word or a line of whole modules. It first compiles a .cu file with several
  * sets of options.
  *
- * Source that loads is passed to ptxas if -p or -P is given. Each case that
- * ptxas rejects is listed with the reason. The exit status is 1 unless
- * ptxas_differences.def contains all of these cases. -P searches for the ptxas
- * release that this file describes; if it is not found, the run counts as
- * skipped (exit status 77). -a also lists cases that ptxas accepts and the CPU
- * device rejects. Without ptxas, the run checks only that nothing crashes. */
+ * Source that loads is passed to ptxas if -p or -P is given. Each statement
+ * that ptxas rejects is listed with the reason. The exit status is 1 unless
+ * ptxas_differences.def lists all of these statements. -P searches for the
+ * ptxas release that this file describes; if it is not found, the run counts as
+ * skipped (exit status 77). -a also lists statements that ptxas accepts and the
+ * CPU device rejects. Without ptxas, the run checks only that nothing crashes.
+ */
 #include "cpu_statements.h"
 #include "ptxas.h"
 

@@ -150,7 +150,7 @@ static double compare(const struct function *of, bool ftz, double exact,
     return steps_off(exact, d) / b.steps;
   if (limit == 0)
     return 0;
-  /* At least one subnormal step. */
+  /* The limit is at least the distance between two subnormals. */
   if (limit < ldexp(smallest, -f->fraction_bits))
     limit = ldexp(smallest, -f->fraction_bits);
   /* The result is rounded to the format afterwards. */

@@ -1,5 +1,6 @@
-/* cpu_opcodes.h -- generates PTX kernels from the rows of ops.def, for any
- * device. They cover every opcode that computes registers from registers.
+/* cpu_opcodes.h -- generates PTX test kernels from the rows of ops.def, for any
+ * device. The kernels cover every opcode that computes registers from
+ * registers.
  *
  * A kernel reads up to four arrays of operands, one element per thread. It
  * executes several opcodes that have the same operands and stores the result of

@@ -39,8 +39,8 @@ enum { KILN_TEST_SKIP = 77 };
                   kiln_last_error()->message);                                 \
   } while (0)
 
-/* An allocator that counts calls and can fail a chosen call, or all calls from
- * that one on. */
+/* An allocator that counts its calls. It can fail one chosen call, or a chosen
+ * call and all later calls. */
 typedef struct test_allocator {
   kiln_allocator alloc; /* the allocator to pass to Kiln */
   long live;            /* number of blocks that are not freed yet */

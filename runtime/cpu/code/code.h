@@ -216,8 +216,9 @@ struct kiln__cpu_insn {
   /* kiln__cpu_class; the state space decides for memory operations */
   uint8_t klass;
   uint16_t n_vec, n_vec2;
-  /* `type` is the last type modifier, `type2` the one in front of it, as in
-   * cvt.type2.type. Both are values of kiln__cpu_ptx_type. */
+  /* The type modifiers of the opcode, such as cvt.type2.type: `type` is the
+   * last type modifier, and `type2` is the type modifier that precedes `type`.
+   * Both are values of kiln__cpu_ptx_type. */
   uint8_t type, type2;
   uint8_t bytes; /* memory operations: bytes per element */
   uint8_t round, cmp, boolop, space, sem, scope;
@@ -297,8 +298,8 @@ struct kiln__cpu_code {
    * system call or an error. */
   bool defined;
   kiln__cpu_insn *insns;
-  kiln__cpu_line *lines; /* one element per instruction */
-  /* One element per instruction. */
+  kiln__cpu_line *lines; /* source positions, one element per instruction */
+  /* Positions in the control flow graph, one element per instruction. */
   kiln__cpu_place *places;
   uint32_t n_insns;
   uint32_t frame_bytes; /* size of registers and constants, a multiple of 64 */
@@ -320,9 +321,10 @@ struct kiln__cpu_code {
    * next multiple of dynamic_align. */
   uint32_t static_shared;
   uint32_t dynamic_align;
-  uint32_t reach_local; /* stack size in bytes, without recursion */
-  /* True if the call graph is recursive or has indirect calls. In that case
-   * reach_local is a lower bound. */
+  /* Stack bytes of the entry and its callees, without recursion. */
+  uint32_t reach_local;
+  /* True if the entry's call graph is recursive or contains indirect calls. The
+   * stack size reach_local is then only a lower bound. */
   bool recursive;
   /* Maximum number of live 32-bit registers, for occupancy. */
   uint32_t registers;

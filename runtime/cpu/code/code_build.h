@@ -93,7 +93,7 @@ typedef struct kiln__cpu_form {
   bool strict;        /* %T: only registers of bit type */
   bool register_only; /* T!: neither a literal nor `_` is allowed */
   bool discards;      /* =T_: `_` is allowed as the destination */
-  bool surface;       /* [surf]: the handle is that of a surface */
+  bool surface;       /* [surf]: the operand is the handle of a surface */
   bool power_of_two;  /* T^: the literal must be a power of two */
   /* Constraints on a literal (T>=1, T<=15, T*16): minimum, maximum and required
    * divisor. A value of 0 means no constraint. */
@@ -153,7 +153,8 @@ typedef struct kiln__cpu_matcher {
   kiln__cpu_ptx_module *arena;
   kiln__cpu_row *rows;      /* indexed by kiln__cpu_op */
   kiln__cpu_matches **seen; /* hash table of the opcodes seen so far */
-  /* Number of used entries; table size, a power of two. */
+  /* Number of used entries in the hash table, and size of the table, which is a
+   * power of two. */
   uint32_t n_seen, size;
   uint16_t heads[256]; /* first row per mnemonic hash, or KILN__NO_ROW */
 } kiln__cpu_matcher;
@@ -215,11 +216,13 @@ typedef struct kiln__cpu_build {
   kiln__cpu_ptx_module *arena;
   kiln__cpu_ptx_module **parts;
   uint32_t n_parts;
-  kiln__cpu_ptx_messages *messages; /* one element per part */
+  kiln__cpu_ptx_messages *messages; /* error messages, one element per part */
   kiln__cpu_matcher matcher;
-  kiln__cpu_ptx_function **functions; /* indexed by function number */
-  uint32_t *part_of; /* part of each function, indexed by function number */
-  /* Indexed by function number; see code_layout.c. */
+  /* PTX functions, indexed by function number */
+  kiln__cpu_ptx_function **functions;
+  uint32_t *part_of; /* index of each function's part */
+  /* References of each function, indexed by function number. See code_layout.c.
+   */
   struct kiln__cpu_uses *uses;
   /* Total size of the .const variables seen so far, in bytes. link_names.c
    * updates the sum. */
@@ -298,8 +301,8 @@ typedef struct kiln__cpu_lower {
 /* Lowers every function that has a definition. */
 kiln_status kiln__cpu_lower_all(kiln__cpu_build *b);
 
-/* The functions below implement lowering. Those that return bool return false
- * after they report a mistake or set out_of_memory. */
+/* The functions below implement the lowering of one PTX function. Those that
+ * return bool return false after they report a mistake or set out_of_memory. */
 /* Reports a mistake in the PTX source of the function. Returns false. */
 bool kiln__cpu_complain(kiln__cpu_lower *l, kiln__cpu_ptx_pos pos,
                         const char *format, ...) KILN_PRINTF(3, 4);
@@ -365,8 +368,9 @@ bool kiln__cpu_shapes_fit(const kiln__cpu_row *row,
  * must precede `in`. */
 bool kiln__cpu_bind_operands(kiln__cpu_lower *l, const kiln__cpu_row *row,
                              kiln__cpu_insn *in);
-/* Functions for cp.async.bulk instructions that signal an mbarrier. Lowering
- * turns such a statement into two instructions. */
+/* kiln__cpu_is_bulk() returns whether the opcode is a cp.async.bulk that
+ * signals an mbarrier. kiln__cpu_lower_bulk() lowers such a statement to two
+ * instructions. */
 bool kiln__cpu_is_bulk(kiln__cpu_slice opcode);
 bool kiln__cpu_lower_bulk(kiln__cpu_lower *l);
 /* Emits a call with the copies of its arguments and results between stack
@@ -383,8 +387,9 @@ bool kiln__cpu_store_results(kiln__cpu_lower *l);
  * first[i] up to, but excluding, first[i + 1]. */
 typedef struct kiln__cpu_blocks {
   uint32_t n;
-  uint32_t *first; /* n + 1 elements */
-  /* N + 1 elements: index in `to` of each block's first successor. */
+  uint32_t *first; /* index of each block's first instruction; n + 1 elements */
+  /* Index in `to` of each block's first successor. The array has n + 1
+   * elements. */
   uint32_t *edges;
   uint32_t *to;
 } kiln__cpu_blocks;

@@ -162,7 +162,7 @@ enum { RANK_END, RANK_TRAP, RANK_ENDLESS, RANK_NONE };
 
 typedef struct flow {
   const kiln__cpu_blocks *b;
-  uint32_t *in_edges, *from; /* predecessors of each block */
+  uint32_t *in_edges, *from; /* predecessor lists of all blocks */
   uint8_t *rank;             /* RANK_ constant of each block */
   uint8_t *last;             /* whether a path ends with the block */
   uint32_t *order;           /* blocks in post-order of the reversed graph */

@@ -17,7 +17,7 @@ enum { MAX_CONST = 64 * 1024 };
 /* A name that is visible to all parts of a program. */
 typedef struct shared_name {
   kiln__cpu_slice name;
-  uint32_t number; /* number of the function or global */
+  uint32_t number; /* number of the function or global variable */
   bool function;
   bool used;
   void *item; /* pointer to kiln__cpu_ptx_function or kiln__cpu_ptx_variable */
@@ -27,7 +27,7 @@ typedef struct shared_name {
 
 typedef struct names {
   shared_name *table;
-  uint32_t size; /* table size, a power of two */
+  uint32_t size; /* number of entries of the hash table, a power of two */
 } names;
 
 static shared_name *find_name(const names *n, kiln__cpu_slice name)

@@ -170,7 +170,7 @@ static bool read_braces(word w, kiln__cpu_form *f)
   return false;
 }
 
-/* Parses the rest of V, V$2, V4 or V4f32 after the V. */
+/* Parses what follows the V in a vector description: V, V$2, V4 or V4f32. */
 static bool read_data(word w, kiln__cpu_form *f)
 {
   f->type = KILN__TYPE_LAST;
@@ -245,7 +245,8 @@ static bool read_limits(word *w, kiln__cpu_form *f)
   return true;
 }
 
-/* Parses |P or ||P after a destination. */
+/* Parses the suffix |P or ||P of a destination, which adds a predicate result.
+ */
 static void read_pair(word *w, kiln__cpu_form *f)
 {
   if (w->size > 2 && memcmp(w->data + w->size - 2, "|P", 2) == 0) {

@@ -18,9 +18,9 @@
  * other lanes (shfl, vote) read lanes that are at the same instruction.
  *
  * This has two consequences. A guarded write keeps the old values of inactive
- * lanes, so it also counts as a read. A result may share the slot of an operand
- * that dies at the same instruction only if the handler works lane by lane on
- * slots of the same size.
+ * lanes, so it also counts as a read. A result may reuse the slot of an operand
+ * that dies at the same instruction. This requires that the handler works lane
+ * by lane on slots of the same size.
  *
  * Cost: O(n) per pass and O(n log n) for the heap. The data-flow analysis over
  * r registers that cross blocks processes O(blocks * r / 64) words per
@@ -83,7 +83,8 @@ kiln_status kiln__cpu_touch(kiln__cpu_touched *out, const kiln_allocator *a,
 /* ---- Live ranges --------------------------------------------------------- */
 
 typedef struct life {
-  /* 2 * instruction index for a read, plus 1 for a write */
+  /* The live range of a register. A read has position 2 * instruction index,
+   * and a write has the following position. */
   uint32_t first, last;
   uint32_t reg;
 } life;
@@ -125,8 +126,9 @@ typedef struct use {
 
 typedef void visitor(slots *s, const use *u);
 
-/* Calls `visit` for the registers of all instructions in program order. For
- * each instruction, the registers that it reads come first. */
+/* Calls `visit` for each register operand of all instructions in program order.
+ * For each instruction, source registers are visited before destination
+ * registers. */
 static kiln_status visit_all(slots *s, visitor *visit)
 {
   kiln_status st = KILN_OK;
@@ -372,7 +374,8 @@ static struct ending heap_pop(heap *h)
   return top;
 }
 
-/* The slots of one width: their number, and a stack of free slots. */
+/* The pool of slots of one width: the number of slots, and a stack of the free
+ * slots. */
 typedef struct pool {
   uint32_t *free, n_free, n;
 } pool;

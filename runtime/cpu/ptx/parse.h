@@ -19,7 +19,7 @@ enum {
   /* Maximum nesting depth of parentheses, and of braces in initial values. */
   KILN__PTX_MAX_NESTING = 64,
   KILN__PTX_MAX_ITEMS = 4096,        /* maximum length of an operand list */
-  KILN__PTX_MAX_REGISTERS = 1 << 20, /* maximum per function */
+  KILN__PTX_MAX_REGISTERS = 1 << 20, /* maximum number of registers */
   /* Upper bound of .file numbers. */
   KILN__PTX_MAX_FILES = 1 << 16,
   KILN__PTX_MAX_DIMENSIONS = 16, /* maximum number of dimensions of an array */
@@ -211,8 +211,8 @@ bool kiln__cpu_ptx_expect(kiln__cpu_parser *p, int kind);
 bool kiln__cpu_ptx_unexpected(kiln__cpu_parser *p, const char *what);
 /* Reads an INTEGER token. Reports a mistake for any other token. */
 bool kiln__cpu_ptx_number(kiln__cpu_parser *p, uint64_t *value);
-/* Returns whether the parser should continue after a mistake. It stops if
- * memory allocation has failed or if the limit on messages is reached. */
+/* Returns whether the parser should continue after a mistake. The parser stops
+ * if memory allocation has failed or if the limit on messages is reached. */
 bool kiln__cpu_ptx_may_continue(const kiln__cpu_parser *p);
 
 /* ---- lex_number.c -------------------------------------------------------- */
@@ -244,9 +244,9 @@ kiln__cpu_ptx_symbol *kiln__cpu_ptx_symbol_new(kiln__cpu_parser *p,
 /* Binds the symbol in the innermost scope. Reports a mistake if the name is
  * already declared there. Returns false if memory allocation fails. */
 bool kiln__cpu_ptx_bind(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol);
-/* Declare the range `prefix<count>`, or a label, in the innermost scope. They
- * report a mistake if a name is already declared. They return false if memory
- * allocation fails. */
+/* Declare the range `prefix<count>`, or a label, in the innermost scope. Both
+ * functions report a mistake if a name is already declared. Both return false
+ * if memory allocation fails. */
 bool kiln__cpu_ptx_declare_range(kiln__cpu_parser *p, kiln__cpu_slice prefix,
                                  kiln__cpu_ptx_pos pos, uint32_t count,
                                  const kiln__cpu_ptx_variable *pattern);
@@ -257,7 +257,7 @@ bool kiln__cpu_ptx_declare_label(kiln__cpu_parser *p, kiln__cpu_slice name,
 bool kiln__cpu_ptx_use_label(kiln__cpu_parser *p, kiln__cpu_ptx_symbol **to,
                              kiln__cpu_slice name, kiln__cpu_ptx_pos pos);
 /* Resolves the label uses of the current function and reports missing labels.
- * It is called at the end of each function. */
+ * The parser calls this function at the end of each PTX function. */
 void kiln__cpu_ptx_resolve_labels(kiln__cpu_parser *p);
 /* Records a name together with a kind `id` that the caller chooses. *was tells
  * whether the pair was recorded before. Returns false if memory allocation
@@ -304,8 +304,8 @@ typedef struct kiln__cpu_declaration {
 } kiln__cpu_declaration;
 
 /* Look up a type, a state space or a linkage by its keyword with the dot, such
- * as `.b32`, `.global` or `.extern`. They return false if `text` is no such
- * keyword. */
+ * as `.b32`, `.global` or `.extern`. The functions return false if `text` is no
+ * such keyword. */
 bool kiln__cpu_ptx_type_named(kiln__cpu_slice text, kiln__cpu_ptx_type *out);
 bool kiln__cpu_ptx_space_named(kiln__cpu_slice text, kiln__cpu_space *out);
 bool kiln__cpu_ptx_linkage_named(kiln__cpu_slice text, kiln__cpu_linkage *out);

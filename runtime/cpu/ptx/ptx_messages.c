@@ -1,7 +1,7 @@
 /* ptx_messages.c -- collects error messages about a PTX module in the form that
  * assemblers use: the position, the mistake, the source line and a caret. The
- * parser and the checks in code/ share it. At most 20 messages are kept, but
- * all messages are counted. */
+ * parser and the checks in code/ use the same functions. At most 20 messages
+ * are kept, but all messages are counted. */
 #include "parse.h"
 
 #include <stdio.h>
