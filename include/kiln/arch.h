@@ -88,9 +88,10 @@ KILN_API const char *kiln_arch_brought(int cc);
  * "compute_90" for PTX. The size of this struct never changes. */
 typedef struct kiln_target {
   int cc;      /**< compute capability; 0 means unset */
-  char suffix; /**< target suffix: 0, 'a' (this chip only) or 'f' (its
-                    family) */
-  bool ptx;    /**< PTX only ("compute_") instead of machine code ("sm_") */
+  char suffix; /**< target suffix: 0, 'a' (code for this chip only) or 'f' (code
+                    for the chip's family) */
+  bool ptx;    /**< the target is PTX ("compute_") instead of machine code
+                    ("sm_") */
 } kiln_target;
 
 /**
@@ -110,7 +111,8 @@ KILN_API kiln_status kiln_target_parse(kiln_target *out, const char *text);
  * @return buf. */
 KILN_API char *kiln_target_text(const kiln_target *target, char buf[24]);
 
-/** The rungs of the compatibility ladder, best first. */
+/** The rungs of the compatibility ladder, from best to worst. Each rung is one
+ * way to obtain code that runs on a GPU. */
 #define KILN_RUNG_MAP(X)                                                       \
   X(EXACT, "exact", "machine code for exactly this GPU")                       \
   X(LOWER, "lower", "machine code for a lower GPU of the same major")          \
@@ -130,7 +132,7 @@ typedef enum kiln_rung {
  * that is not a valid rung. The string is static. */
 KILN_API const char *kiln_rung_name(kiln_rung rung);
 
-/** Input of the compatibility ladder. Start from {0}. */
+/** Input of the compatibility ladder. Initialise the struct with {0}. */
 typedef struct kiln_ladder_query {
   int cc; /**< compute capability of the GPU */
   /** Integrated GPU. Capabilities 32, 53, 62, 72, 87, 101 and 110 always count
@@ -209,9 +211,10 @@ typedef struct kiln_occupancy_result {
  *
  * The SM is assumed to be configured for the largest amount of shared memory.
  * For another carve-out, change traits->smem_per_sm in a copy of the traits.
- * For example, with 32 KiB a GPU of compute capability 7.0 holds 8 blocks of
- * 128 threads with 32 registers per thread and 4,096 bytes of shared memory per
- * block. That is an occupancy of 50 %.
+ * For example, consider blocks of 128 threads with 32 registers per thread and
+ * 4,096 bytes of shared memory per block. With a carve-out of 32 KiB, a GPU of
+ * compute capability 7.0 holds 8 such blocks per SM. That is an occupancy of 50
+ * %.
  *
  * @param traits  traits of the GPU; borrowed for the call.
  * @param block   number of threads per block, 1 to max_threads_per_block.

@@ -47,8 +47,8 @@ enum {
   KILN_CPU_CHECK_ALL = 15
 };
 
-/** Options of the CPU device. Start from {0}; zero means "default" in each
- * member. */
+/** Options of the CPU device. Initialise the struct with {0}; zero means
+ * "default" in each member. */
 typedef struct kiln_cpu_opts {
   int arch;    /**< compute capability to model, at least 30; 90 means 9.0.
                     Default: the newest for which every shipped kernel runs */

@@ -25,7 +25,7 @@ typedef enum kiln_context_kind {
   KILN_CONTEXT_FOREIGN /**< context that the caller owns; borrowed */
 } kiln_context_kind;
 
-/** Options of a device. Start from {0}. */
+/** Options of a device. Initialise the struct with {0}. */
 typedef struct kiln_device_opts {
   kiln_context_kind context; /**< kind of context; default: primary */
   CUcontext foreign; /**< context for KILN_CONTEXT_FOREIGN; NULL selects the

@@ -7,9 +7,9 @@
  *
  * The target is the array that the indices refer to: a gather reads it, a
  * scatter writes it. If the target is larger than the L2 cache and the indices
- * are spread over it, each element costs a memory access of which only a few
- * bytes are used. Kiln has four methods. A cost model chooses the method;
- * kiln_gather_plan() shows the choice.
+ * are spread over the target, each element causes a DRAM access. Only a few
+ * bytes of each access are used. Kiln has four methods. A cost model chooses
+ * the method; kiln_gather_plan() shows the choice.
  *
  *   direct     uses one pass.
  *   windows    uses several passes. Each pass reads all indices, but handles only
@@ -295,7 +295,7 @@ KILN_INLINE kiln_status kiln_scatter_misses(const kiln_cache_model *cache,
                                             uint64_t n_target, uint32_t passes,
                                             uint64_t *misses);
 
-/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
 
 #define KILN__GATHER_OPERATIONS(X)                                             \
   X(kiln_gather, kiln_gather_desc, code)                                       \

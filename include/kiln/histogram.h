@@ -54,8 +54,8 @@ typedef struct kiln_histogram_desc {
  * Every input array is read once. If there are more than about 50,000 bins, the
  * bins are divided into slices of that size, and the input is read once per
  * slice. The repeated reads come from the L2 cache if the input fits in it. The
- * counters are in shared memory. Each bin has several copies side by side. Lane
- * l uses copy l modulo the number of copies, so that lanes rarely collide. The
+ * counters are in shared memory. Each bin has several adjacent copies. Lane l
+ * uses copy l modulo the number of copies, so that lanes rarely collide. The
  * temporary storage takes one word per bin and block, at most 2 MiB. Up to
  * about 1,000 bins need one launch; more bins need one fill and one launch.
  * Source: Podlozhnyuk, Histogram calculation in CUDA, 2007; Gomez-Luna et al.,
@@ -138,7 +138,7 @@ KILN_INLINE kiln_status kiln_counting_sort(kiln_stream *stream,
 KILN_INLINE kiln_status kiln_counting_sort_workspace(
     kiln_stream *stream, const kiln_counting_sort_desc *desc, size_t *bytes);
 
-/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
 
 #define KILN__HISTOGRAM_OPERATIONS(X)                                          \
   X(kiln_histogram, kiln_histogram_desc, code)                                 \

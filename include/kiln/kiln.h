@@ -1,6 +1,8 @@
-/* kiln.h -- CUDA kernels in any C program: no nvcc, no link to CUDA.
+/* kiln.h -- run CUDA kernels from any C program, without nvcc and without linking
+ * to CUDA.
  *
- * This is the first chapter of the manual. The other chapters, in the order of use:
+ * This header is the first chapter of the manual. The other chapters are, in the
+ * order of use:
  *
  *   types.h      names that all headers share; the version
  *   status.h     status codes, and the record of the last failure
@@ -10,18 +12,17 @@
  *   device.h     GPUs and their contexts
  *   stream.h     streams, events, graphs, host functions
  *   memory.h     device, pinned and managed memory; copies; fills
- *   launch.h     run kernels
- *   ops.h        what all operations share. Each family of operations has a
- *   header:
+ *   launch.h     launch kernels
+ *   ops.h        types and rules that all operations share. Each family of
+ *                operations has its own header:
  *                map.h reduce.h scan.h select.h sort.h merge.h search.h
  *                histogram.h gather.h
  *   tune.h       tuning parameters of the operations
  *   cache.h      inspect and maintain the compile cache; write packs
  *   texture.h    CUDA arrays, textures, surfaces
  *   timeline.h   record when work ran on the host and the device
- *   cpu.h        kernels on the CPU, with checks. It belongs to the library
- *   kiln_cpu,
- *                so this header does not include it
+ *   cpu.h        run kernels on the CPU, with checks. The CPU device is in a
+ *                separate library, so kiln.h does not include cpu.h
  *   kiln.hpp     header-only C++ interface: RAII owners, setters for descs
  *
  *
@@ -104,7 +105,8 @@
  *   the function says how long the pointer is valid.
  * - Arguments are borrowed for the call, unless a contract says that Kiln
  *   copies them or that they must live longer.
- * - Descs and options start from {0}: zero means "default" in each member.
+ * - Initialise desc and option structs with {0}: zero means "default" in each
+ *   member.
  *
  *
  * Errors
@@ -112,10 +114,9 @@
  *
  * Functions that can fail return a kiln_status; kiln_last_error() explains the
  * last failure of the calling thread. A contract lists the statuses of its
- * function after "@retval". There "as kiln_x()" means: the same statuses as
- * kiln_x(). Any function that calls the driver may also return KILN_ENODRIVER
- * if the driver is no longer available. Any function may return KILN_EINTERNAL,
- * which reports a defect in Kiln.
+ * function after "@retval". Any function that calls the driver may also return
+ * KILN_ENODRIVER if the driver is no longer available. Any function may return
+ * KILN_EINTERNAL, which reports a defect in Kiln.
  *
  * Kiln never prints, exits or aborts, and keeps no global state except one
  * error record per thread. Every function restores the context that was current
@@ -127,12 +128,12 @@
  * -------
  *
  * "Thread-safe" in a contract means that any number of CPU threads may call the
- * function concurrently, also with the same objects. Otherwise the contract
- * names the object that only one thread may use during the call. Functions that
- * create, compile, launch or copy are thread-safe, and so are all operations. A
- * function that frees an object needs exclusive use of that object. A callback
- * runs in the thread that its contract names. Kiln holds no lock while a
- * callback runs.
+ * function concurrently, also with the same objects. "Not thread-safe" is always
+ * followed by the object that only one thread may use during the call. Functions
+ * that create, compile, launch or copy are thread-safe, and so are all
+ * operations. A function that frees an object needs exclusive use of that
+ * object. A callback runs in the thread that its contract names. Kiln holds no
+ * lock while a callback runs.
  *
  * "Never blocks" means that the call waits neither for the device, nor for
  * files, nor for the compiler. The call may lock a mutex for a short time.

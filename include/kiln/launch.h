@@ -24,8 +24,8 @@ typedef struct kiln_dim3 {
   uint32_t x, y, z; /**< sizes per dimension; 0 in y or z counts as 1 */
 } kiln_dim3;
 
-/** Configuration of a launch. Start from {0}, or from kiln_launch_1d(),
- * kiln_launch_2d() or kiln_launch_3d(). */
+/** Configuration of a launch. Initialise the struct with {0}, or with the
+ * result of kiln_launch_1d(), kiln_launch_2d() or kiln_launch_3d(). */
 typedef struct kiln_launch_config {
   kiln_dim3 grid;  /**< number of blocks; 0 in x means that the launch does
                         nothing */

@@ -44,9 +44,9 @@ typedef struct kiln_map_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  not used; NULL.
  * @retval one of the statuses in ops.h. Returns KILN_EINVAL also if two outputs
- *         overlap, if an output overlaps an input without being the same array,
- *         and if an output is an input and a user expression reads other
- *         elements, for example with x_at().
+ *         overlap, or if an output overlaps an input without being the same
+ *         array. The status is also KILN_EINVAL if an output is an input and a
+ *         user expression reads other elements, for example with x_at().
  * In-place operation is possible unless a user expression reads other elements.
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.
@@ -60,7 +60,7 @@ KILN_INLINE kiln_status kiln_map_workspace(kiln_stream *stream,
                                            const kiln_map_desc *desc,
                                            size_t *bytes);
 
-/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
 
 #define KILN__MAP_OPERATIONS(X) X(kiln_map, kiln_map_desc, code)
 KILN__MAP_OPERATIONS(KILN__OPERATION)

@@ -60,7 +60,7 @@ KILN_INLINE kiln_status kiln_merge_workspace(kiln_stream *stream,
                                              const kiln_merge_desc *desc,
                                              size_t *bytes);
 
-/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
 
 #define KILN__MERGE_OPERATIONS(X) X(kiln_merge, kiln_merge_desc, code)
 KILN__MERGE_OPERATIONS(KILN__OPERATION)

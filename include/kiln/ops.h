@@ -6,7 +6,7 @@
  *
  * Every operation is a function kiln_NAME(stream, &desc, workspace). Its
  * companion kiln_NAME_workspace(stream, &desc, &bytes) computes the size of the
- * temporary storage. Initialise a desc with {0}; zero means "default" in each
+ * temporary storage. Initialise the desc with {0}; zero means "default" in each
  * member. The desc is borrowed for the call.
  *
  * Calls
@@ -51,7 +51,7 @@
  * blocks, except that the first call reads the tuning file. An operation that
  * gets a smaller workspace returns KILN_EINVAL.
  *
- * A user expression is a string of CUDA C++ that the caller passes in a desc:
+ * A "user expression" is a string of CUDA C++ that the caller passes in a desc:
  * the map of an input, the expression of an operation, a predicate or a key.
  * Kiln compiles user expressions into the kernel. They may use these names:
  *   in a map:        x, y, z, w or x0 .. x7 (element i of each input) and i (the

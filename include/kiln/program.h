@@ -26,8 +26,9 @@ typedef struct kiln_header {
 } kiln_header;
 
 /**
- * A program and how to specialise it. Start from {0}. All members are borrowed
- * for the call that takes the desc; kiln_job_start() copies what it needs.
+ * A program and how to specialise it. Initialise the struct with {0}. All
+ * members are borrowed for the call that takes the desc; kiln_job_start()
+ * copies what it needs.
  *
  * Kiln compiles every program with the traits of its target as macros
  * (KILN_ARCH, KILN_WARP_SIZE, KILN_HAS_SHFL, KILN_HAS_ITS, KILN_HAS_MATCH,

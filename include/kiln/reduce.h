@@ -3,7 +3,7 @@
  *
  * Order: Predefined operations and commutative user expressions combine the
  * elements in a fixed order. The order depends on the types, on n, on the
- * alignment of the arrays and on the device, so that the same call always
+ * alignment of the arrays and on the device. The same call therefore always
  * returns the same bits. With `portable` the order depends only on the types
  * and n. A user expression that is not commutative combines the elements in
  * array order; only the grouping differs.
@@ -56,8 +56,8 @@ typedef struct kiln_reduce_desc {
  *
  * Each element is read once. The temporary storage takes 8 or 16 bytes per
  * block or chunk. Source: Harris, Optimizing Parallel Reduction in CUDA, 2007.
- * Unlike there, one launch suffices, because blocks publish their results as
- * tile descriptors.
+ * Unlike Harris, Kiln needs only one launch, because blocks publish their
+ * results as tile descriptors.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.
@@ -94,8 +94,9 @@ typedef struct kiln_arg_reduce_desc {
 
 /**
  * Finds the position and the value of the minimum or maximum, like NumPy's
- * argmin and argmax. The result is the first of several equal values, where -0
- * equals +0. If an element is NaN, the result is the first NaN.
+ * argmin and argmax. If several elements have this value, the result is the
+ * first of them; -0 equals +0. If an element is NaN, the result is the first
+ * NaN.
  *
  * The temporary storage takes 32 bytes per block.
  *
@@ -120,7 +121,7 @@ KILN_INLINE kiln_status kiln_arg_reduce_workspace(
 
 /** Dot product: out[0] = sum of x[i] * y[i]. */
 typedef struct kiln_dot_desc {
-  kiln_array x, y; /**< n elements each */
+  kiln_array x, y; /**< input vectors of n elements each */
   uint64_t n;      /**< number of elements per array */
   kiln_array out;  /**< one element; products and sum are computed in its type
                         (float for f16 and bf16). Default type: the type of x */
@@ -192,7 +193,7 @@ typedef enum kiln_metric {
 
 /** Distance between two vectors: out[0] = distance of x and y. */
 typedef struct kiln_distance_desc {
-  kiln_array x, y;    /**< n elements each */
+  kiln_array x, y;    /**< input vectors of n elements each */
   uint64_t n;         /**< number of elements per array */
   kiln_metric metric; /**< metric of the distance; default: KILN_L2 */
   /** One element of a floating-point type. Default type: f32; f64 if either
@@ -397,7 +398,7 @@ KILN_INLINE kiln_status kiln_segmented_reduce(
 KILN_INLINE kiln_status kiln_segmented_reduce_workspace(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc, size_t *bytes);
 
-/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
 
 #define KILN__REDUCE_OPERATIONS(X)                                             \
   X(kiln_reduce, kiln_reduce_desc, code)                                       \

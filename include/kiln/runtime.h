@@ -50,8 +50,8 @@ typedef enum kiln_log_level {
  * call Kiln. `text` is borrowed for the call. */
 typedef void (*kiln_log_fn)(void *user, kiln_log_level level, const char *text);
 
-/** Options of a runtime. Start from {0}; zero means "default" in each member.
- * Kiln copies the strings. */
+/** Options of a runtime. Initialise the struct with {0}; zero means "default"
+ * in each member. Kiln copies the strings. */
 typedef struct kiln_runtime_opts {
   kiln_allocator allocator; /**< allocator for host memory; default: malloc */
   kiln_log_fn log; /**< callback that receives log messages; default: none. Kiln
@@ -83,7 +83,7 @@ typedef struct kiln_runtime_opts {
   /** Longest time in milliseconds to wait for another process that compiles the
    * same program; default: 20,000. */
   unsigned flight_wait_ms;
-  bool ignore_env; /**< read no environment variable */
+  bool ignore_env; /**< do not read environment variables */
 } kiln_runtime_opts;
 
 /**

@@ -196,7 +196,7 @@ KILN_INLINE kiln_status kiln_adjacent_difference_workspace(
     kiln_stream *stream, const kiln_adjacent_difference_desc *desc,
     size_t *bytes);
 
-/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
 
 #define KILN__SCAN_OPERATIONS(X)                                               \
   X(kiln_scan, kiln_scan_desc, code)                                           \

@@ -63,7 +63,7 @@ KILN_INLINE kiln_status kiln_search_workspace(kiln_stream *stream,
                                               const kiln_search_desc *desc,
                                               size_t *bytes);
 
-/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
 
 #define KILN__SEARCH_OPERATIONS(X) X(kiln_search, kiln_search_desc, code)
 KILN__SEARCH_OPERATIONS(KILN__OPERATION)

@@ -68,8 +68,9 @@ typedef struct kiln_select_desc {
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
  * @retval one of the statuses in ops.h. Returns KILN_EINVAL also if both a
- *         predicate and flags are given, or neither, and if u32 counts or
- *         indices are used with more than 2^32 - 1 elements.
+ *         predicate and flags are given, or neither. The status is also
+ *         KILN_EINVAL if u32 counts or indices are used with more than 2^32 - 1
+ *         elements.
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.
  */
@@ -172,9 +173,9 @@ typedef struct kiln_partition_desc {
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
  * @retval the same statuses as kiln_select(). Returns KILN_EINVAL also if there
- *         are three parts and only one of out_second and out_rest is given, if
- *         there are two parts and out_second is given, and for rest_reversed
- *         with three parts or with out_rest.
+ *         are three parts and only one of out_second and out_rest is given. The
+ *         status is also KILN_EINVAL if there are two parts and out_second is
+ *         given, and if rest_reversed is set with three parts or with out_rest.
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.
  */
@@ -414,7 +415,7 @@ KILN_INLINE kiln_status kiln_all_workspace(kiln_stream *stream,
                                            const kiln_find_desc *desc,
                                            size_t *bytes);
 
-/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
 
 #define KILN__SELECT_OPERATIONS(X)                                             \
   X(kiln_select, kiln_select_desc, code)                                       \

@@ -164,7 +164,7 @@ kiln_segmented_sort(kiln_stream *stream, const kiln_segmented_sort_desc *desc,
 KILN_INLINE kiln_status kiln_segmented_sort_workspace(
     kiln_stream *stream, const kiln_segmented_sort_desc *desc, size_t *bytes);
 
-/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
 
 #define KILN__SORT_OPERATIONS(X)                                               \
   X(kiln_sort, kiln_sort_desc, end_bit)                                        \

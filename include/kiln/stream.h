@@ -19,7 +19,7 @@ extern "C" {
 
 /* ---- Streams -------------------------------------------------------------- */
 
-/** Options of a stream. Start from {0}. */
+/** Options of a stream. Initialise the struct with {0}. */
 typedef struct kiln_stream_opts {
   bool blocking; /**< the stream and the legacy default stream wait for each
                       other; by default they do not */

@@ -39,7 +39,7 @@ typedef enum kiln_texel {
  * Thread-safe. Never blocks. */
 KILN_API size_t kiln_texel_bytes(kiln_texel texel);
 
-/** Shape of a CUDA array. Start from {0}. */
+/** Shape of a CUDA array. Initialise the struct with {0}. */
 typedef struct kiln_cuda_array_desc {
   uint32_t width;   /**< number of texels per row, at least 1 */
   uint32_t height;  /**< number of rows; 0 means one dimension */
@@ -105,7 +105,7 @@ typedef enum kiln_address_mode {
   KILN_ADDRESS_CLAMP,    /**< the texel at the nearest edge */
   KILN_ADDRESS_MIRROR,   /**< the texture repeats mirrored; for normalised
                               coordinates only */
-  KILN_ADDRESS_BORDER    /**< the border colour */
+  KILN_ADDRESS_BORDER    /**< the border colour, kiln_texture_desc.border */
 } kiln_address_mode;
 
 /** Filter mode: how a texture computes a value from texels. */
@@ -114,8 +114,8 @@ typedef enum kiln_filter {
   KILN_FILTER_LINEAR       /**< linear interpolation with weights of 8 bits */
 } kiln_filter;
 
-/** Properties of a texture. Start from {0}, which selects the nearest texel,
- * wrapped addresses and coordinates in texels. */
+/** Properties of a texture. Initialise the struct with {0}, which selects the
+ * nearest texel, wrapped addresses and coordinates in texels. */
 typedef struct kiln_texture_desc {
   kiln_address_mode address[3]; /**< address mode per dimension */
   kiln_filter filter; /**< filter mode; KILN_FILTER_LINEAR requires that texels

@@ -83,7 +83,8 @@ typedef struct kiln_runtime kiln_runtime;
 typedef struct kiln_device kiln_device;
 /** An ordered queue of work on a device; see stream.h. */
 typedef struct kiln_stream kiln_stream;
-/** A point in a stream; see stream.h. */
+/** A point in the work of a stream, for which the host or other streams can
+ * wait; see stream.h. */
 typedef struct kiln_event kiln_event;
 /** Captured work that can be launched repeatedly; see stream.h. */
 typedef struct kiln_graph kiln_graph;
