@@ -240,7 +240,7 @@ KILN_INLINE kiln_status kiln_occupancy(const kiln_traits *traits, int block,
 KILN_INLINE int kiln_occupancy_best_block(const kiln_traits *traits, int regs,
                                           size_t smem, int max_block);
 
-/* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */
+/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
 
 KILN__SIZED(kiln_arch_traits, (int cc, kiln_traits *out), (size_t out_size),
             (cc, out, sizeof *out))

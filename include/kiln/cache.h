@@ -173,7 +173,7 @@ KILN_API kiln_status kiln_pack_write(kiln_runtime *rt, const char *path,
 KILN_API kiln_status kiln_pack_cache(kiln_runtime *rt, const char *path,
                                      size_t *n_images);
 
-/* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */
+/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
 
 KILN__SIZED(kiln_cache_counters, (kiln_runtime * rt, kiln_cache_stats *out),
             (size_t out_size), (rt, out, sizeof *out))

@@ -235,7 +235,7 @@ typedef void (*kiln_cpu_print_fn)(void *user, const char *text, size_t size);
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_cpu_on_print(kiln_cpu_print_fn fn, void *user);
 
-/* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */
+/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
 
 KILN__SIZED(kiln_cpu_configure, (const kiln_cpu_opts *opts), (size_t opts_size),
             (opts, sizeof *opts))

@@ -140,7 +140,7 @@ KILN_API kiln_runtime *kiln_device_runtime(const kiln_device *device);
  */
 KILN_API kiln_status kiln_device_synchronize(kiln_device *device);
 
-/* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */
+/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
 
 KILN__SIZED(kiln_device_open,
             (kiln_device * *out, kiln_runtime *rt, int ordinal,

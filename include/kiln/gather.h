@@ -49,8 +49,8 @@ typedef enum kiln_index_method {
   KILN_INDEX_WINDOWS, /**< `passes` passes over the indices, in one launch for a
                            scatter and in one launch per pass for a gather */
   KILN_INDEX_PARTITION, /**< sort by `passes` parts of the target */
-  /** Sort pairs by index; kiln_scatter() only. 64-bit indices require n_target
-   * of at most 2^32. `passes` has no effect. */
+  /** Sort pairs of index and value by index; for kiln_scatter() only. 64-bit
+   * indices require n_target of at most 2^32. `passes` has no effect. */
   KILN_INDEX_SORT
 } kiln_index_method;
 
@@ -59,10 +59,12 @@ typedef enum kiln_index_method {
 /** Gather: out[i] = X[index[i]] for i < n, where X denotes the elements of x
  * after its map. */
 typedef struct kiln_gather_desc {
-  kiln_input x;     /**< n_target input elements; in a map, i is index[i] */
+  kiln_input x; /**< n_target input elements; in a map, the variable i has the
+                     value index[i] */
   kiln_array index; /**< n indices of type i32, u32, i64 or u64 */
-  /** Receives n elements; X is converted to their type. Without a map, elements
-   * of x's own type are copied bit by bit. */
+  /** Receives n elements. The elements of x, after the map, are converted to
+   * their type. Without a map, elements of the same type are copied bit by
+   * bit. */
   kiln_array out;
   uint64_t n;        /**< number of elements of index and out */
   uint64_t n_target; /**< number of elements of x; 0 means unknown, and the cost
@@ -101,7 +103,7 @@ KILN_INLINE kiln_status kiln_gather(kiln_stream *stream,
                                     const kiln_gather_desc *desc,
                                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_gather() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_gather_workspace(kiln_stream *stream,
                                               const kiln_gather_desc *desc,
@@ -143,7 +145,7 @@ KILN_INLINE kiln_status kiln_gather_rows(kiln_stream *stream,
                                          const kiln_gather_rows_desc *desc,
                                          const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_gather_rows() needs for
- * the same stream and desc. The contract and the statuses in ops.h apply.
+ * the same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_gather_rows_workspace(
     kiln_stream *stream, const kiln_gather_rows_desc *desc, size_t *bytes);
@@ -158,8 +160,9 @@ typedef struct kiln_scatter_desc {
    * exactly one of their values is stored. Which value is stored is unspecified
    * and may differ between runs. */
   kiln_array index;
-  kiln_array out;    /**< n_target elements; X is converted to their type */
-  uint64_t n;        /**< number of elements of x and index */
+  kiln_array out; /**< n_target elements; the elements of x, after the map, are
+                       converted to their type */
+  uint64_t n;     /**< number of elements of x and index */
   uint64_t n_target; /**< number of elements of out; 0 means unknown, and the
                           cost model then assumes n. Required by .checked */
   kiln_index_method method; /**< method; default: chosen by the cost model */
@@ -196,7 +199,7 @@ KILN_INLINE kiln_status kiln_scatter(kiln_stream *stream,
                                      const kiln_scatter_desc *desc,
                                      const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_scatter() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_scatter_workspace(kiln_stream *stream,
                                                const kiln_scatter_desc *desc,

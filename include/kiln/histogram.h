@@ -77,7 +77,7 @@ KILN_INLINE kiln_status kiln_histogram(kiln_stream *stream,
                                        const kiln_histogram_desc *desc,
                                        const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_histogram() needs for
- * the same stream and desc. The contract and the statuses in ops.h apply.
+ * the same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_histogram_workspace(
     kiln_stream *stream, const kiln_histogram_desc *desc, size_t *bytes);
@@ -133,7 +133,7 @@ KILN_INLINE kiln_status kiln_counting_sort(kiln_stream *stream,
                                            const kiln_counting_sort_desc *desc,
                                            const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_counting_sort() needs
- * for the same stream and desc. The contract and the statuses in ops.h apply.
+ * for the same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_counting_sort_workspace(
     kiln_stream *stream, const kiln_counting_sort_desc *desc, size_t *bytes);

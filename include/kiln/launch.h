@@ -227,7 +227,7 @@ KILN_API kiln_status kiln_kernel_occupancy(kiln_kernel *kernel, int block,
 KILN_API kiln_status kiln_kernel_suggest(kiln_kernel *kernel, size_t smem,
                                          int max_block, int *block, int *grid);
 
-/* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */
+/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
 
 KILN__SIZED(kiln_launch,
             (kiln_kernel * kernel, const kiln_launch_config *config,

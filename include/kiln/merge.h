@@ -15,9 +15,9 @@ extern "C" {
 
 /** Two sorted sequences of keys, with or without one value per key. */
 typedef struct kiln_merge_desc {
-  kiln_array a, b;     /**< two sorted sequences of keys of one type */
-  uint64_t n_a, n_b;   /**< numbers of keys in a and b */
-  kiln_array out;      /**< receives n_a + n_b keys of that type */
+  kiln_array a, b;   /**< two sorted sequences of keys of one type */
+  uint64_t n_a, n_b; /**< numbers of keys in a and b */
+  kiln_array out;    /**< receives n_a + n_b keys of the same type as a and b */
   kiln_array a_values; /**< optional: n_a values of any type */
   kiln_array b_values; /**< optional: n_b values of the same type as a_values */
   kiln_array out_values; /**< receives n_a + n_b values of the same type as
@@ -54,7 +54,7 @@ KILN_INLINE kiln_status kiln_merge(kiln_stream *stream,
                                    const kiln_merge_desc *desc,
                                    const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_merge() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_merge_workspace(kiln_stream *stream,
                                              const kiln_merge_desc *desc,

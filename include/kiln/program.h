@@ -475,7 +475,7 @@ typedef struct kiln_variant {
  * Thread-safe. Never blocks. */
 KILN_API const kiln_variant *kiln_variant_list(size_t *n);
 
-/* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */
+/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
 
 KILN__SIZED(kiln_compile,
             (kiln_image * *out, kiln_runtime *rt, const kiln_program_desc *desc,

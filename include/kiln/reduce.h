@@ -70,7 +70,7 @@ KILN_INLINE kiln_status kiln_reduce(kiln_stream *stream,
                                     const kiln_reduce_desc *desc,
                                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_reduce() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_reduce_workspace(kiln_stream *stream,
                                               const kiln_reduce_desc *desc,
@@ -112,7 +112,7 @@ KILN_INLINE kiln_status kiln_arg_reduce(kiln_stream *stream,
                                         const kiln_arg_reduce_desc *desc,
                                         const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_arg_reduce() needs for
- * the same stream and desc. The contract and the statuses in ops.h apply.
+ * the same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_arg_reduce_workspace(
     kiln_stream *stream, const kiln_arg_reduce_desc *desc, size_t *bytes);
@@ -125,7 +125,8 @@ typedef struct kiln_dot_desc {
   uint64_t n;      /**< number of elements per array */
   kiln_array out;  /**< one element; products and sum are computed in its type
                         (float for f16 and bf16). Default type: the type of x */
-  bool portable;   /**< same bits on every device; see kiln_reduce() */
+  bool portable;   /**< the result has the same bits on every device; see
+                        kiln_reduce() */
 } kiln_dot_desc;
 
 /**
@@ -143,7 +144,7 @@ typedef struct kiln_dot_desc {
 KILN_INLINE kiln_status kiln_dot(kiln_stream *stream, const kiln_dot_desc *desc,
                                  const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_dot() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_dot_workspace(kiln_stream *stream,
                                            const kiln_dot_desc *desc,
@@ -156,7 +157,8 @@ typedef struct kiln_norm_desc {
   /** One element of a floating-point type. Default type: the type of the input
    * if that is floating-point, otherwise f64. */
   kiln_array out;
-  bool portable;  /**< same bits on every device; see kiln_reduce() */
+  bool portable;  /**< the result has the same bits on every device; see
+                       kiln_reduce() */
   kiln_code code; /**< parameters and functions for the user expressions */
 } kiln_norm_desc;
 
@@ -178,7 +180,7 @@ KILN_INLINE kiln_status kiln_norm(kiln_stream *stream,
                                   const kiln_norm_desc *desc,
                                   const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_norm() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_norm_workspace(kiln_stream *stream,
                                             const kiln_norm_desc *desc,
@@ -199,7 +201,8 @@ typedef struct kiln_distance_desc {
   /** One element of a floating-point type. Default type: f32; f64 if either
    * array holds f64 or integers of more than 2 bytes. */
   kiln_array out;
-  bool portable; /**< same bits on every device; see kiln_reduce() */
+  bool portable; /**< the result has the same bits on every device; see
+                      kiln_reduce() */
 } kiln_distance_desc;
 
 /**
@@ -220,7 +223,7 @@ KILN_INLINE kiln_status kiln_distance(kiln_stream *stream,
                                       const kiln_distance_desc *desc,
                                       const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_distance() needs for
- * the same stream and desc. The contract and the statuses in ops.h apply.
+ * the same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_distance_workspace(kiln_stream *stream,
                                                 const kiln_distance_desc *desc,
@@ -235,7 +238,8 @@ typedef struct kiln_mean_variance_desc {
                                   type means that the result is not wanted */
   double correction; /**< 0 for the population variance, 1 for the sample
                           variance */
-  bool portable;     /**< same bits on every device; see kiln_reduce() */
+  bool portable;     /**< the result has the same bits on every device; see
+                          kiln_reduce() */
   kiln_code code;    /**< parameters and functions for the user expressions */
 } kiln_mean_variance_desc;
 
@@ -258,7 +262,7 @@ KILN_INLINE kiln_status kiln_mean_variance(kiln_stream *stream,
                                            const kiln_mean_variance_desc *desc,
                                            const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_mean_variance() needs
- * for the same stream and desc. The contract and the statuses in ops.h apply.
+ * for the same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_mean_variance_workspace(
     kiln_stream *stream, const kiln_mean_variance_desc *desc, size_t *bytes);
@@ -297,7 +301,7 @@ KILN_INLINE kiln_status kiln_reduce_rows(kiln_stream *stream,
                                          const kiln_reduce_matrix_desc *desc,
                                          const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_reduce_rows() needs for
- * the same stream and desc. The contract and the statuses in ops.h apply.
+ * the same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_reduce_rows_workspace(
     kiln_stream *stream, const kiln_reduce_matrix_desc *desc, size_t *bytes);
@@ -321,7 +325,7 @@ KILN_INLINE kiln_status kiln_reduce_columns(kiln_stream *stream,
                                             const kiln_reduce_matrix_desc *desc,
                                             const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_reduce_columns() needs
- * for the same stream and desc. The contract and the statuses in ops.h apply.
+ * for the same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_reduce_columns_workspace(
     kiln_stream *stream, const kiln_reduce_matrix_desc *desc, size_t *bytes);
@@ -356,8 +360,8 @@ typedef struct kiln_segmented_reduce_desc {
                        the input */
   kiln_code code; /**< parameters and functions for the user expressions */
   /** Check the offsets and the indices first. If an offset descends or exceeds
-   * n (n_index), or an index is n or more, the call returns KILN_EINVAL and
-   * writes nothing, and the error record names the first bad entry. The call
+   * n (n_index), or if an index is n or more, the call returns KILN_EINVAL and
+   * writes nothing. The error record names the first invalid entry. The call
    * waits for the GPU. */
   bool checked;
 } kiln_segmented_reduce_desc;
@@ -392,8 +396,8 @@ KILN_INLINE kiln_status kiln_segmented_reduce(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc,
     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_segmented_reduce()
- * needs for the same stream and desc. The contract and the statuses in ops.h
- * apply.
+ * needs for the same stream and desc. See the contract and the statuses in
+ * ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_segmented_reduce_workspace(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc, size_t *bytes);

@@ -192,7 +192,7 @@ typedef void (*kiln_trail_fn)(void *user, const kiln_trail_step *step);
 KILN_API kiln_status kiln_runtime_trail(kiln_runtime *rt, kiln_trail_fn fn,
                                         void *user);
 
-/* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */
+/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
 
 KILN__SIZED(kiln_runtime_create,
             (kiln_runtime * *out, const kiln_runtime_opts *opts),

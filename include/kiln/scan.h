@@ -23,8 +23,9 @@ typedef struct kiln_scan_desc {
   /** n elements. Default type: the type of the input. `out` may be one of the
    * input arrays if both types have the same size. */
   kiln_array out;
-  /** Element i receives the reduction of all elements before i. The first
-   * element receives `init`, or the operation's identity if `init` is NULL. */
+  /** Exclusive scan: element i receives the reduction of all elements before i.
+   * The first element receives `init`, or the operation's identity if `init` is
+   * NULL. */
   bool exclusive;
   /** One element of out's type in host memory, copied. It is the first operand
    * of all results. NULL means that there is no initial value. */
@@ -62,7 +63,7 @@ KILN_INLINE kiln_status kiln_scan(kiln_stream *stream,
                                   const kiln_scan_desc *desc,
                                   const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_scan() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_scan_workspace(kiln_stream *stream,
                                             const kiln_scan_desc *desc,
@@ -80,8 +81,8 @@ typedef struct kiln_scan_by_key_desc {
   kiln_op op;     /**< operation; see kiln_scan_desc.op */
   kiln_array out; /**< n elements; see kiln_scan_desc.out. Must not be the array
                        of keys */
-  bool exclusive; /**< the first element of a segment receives `init`, or the
-                       identity if `init` is NULL */
+  bool exclusive; /**< exclusive scan: the first element of a segment receives
+                       `init`, or the identity if `init` is NULL */
   const void *init; /**< first operand of every segment; NULL means that there
                          is no initial value */
   kiln_code code;   /**< parameters and functions for the user expressions */
@@ -103,7 +104,7 @@ KILN_INLINE kiln_status kiln_scan_by_key(kiln_stream *stream,
                                          const kiln_scan_by_key_desc *desc,
                                          const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_scan_by_key() needs for
- * the same stream and desc. The contract and the statuses in ops.h apply.
+ * the same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_scan_by_key_workspace(
     kiln_stream *stream, const kiln_scan_by_key_desc *desc, size_t *bytes);
@@ -146,7 +147,7 @@ KILN_INLINE kiln_status
 kiln_segmented_scan(kiln_stream *stream, const kiln_segmented_scan_desc *desc,
                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_segmented_scan() needs
- * for the same stream and desc. The contract and the statuses in ops.h apply.
+ * for the same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_segmented_scan_workspace(
     kiln_stream *stream, const kiln_segmented_scan_desc *desc, size_t *bytes);
@@ -189,8 +190,8 @@ KILN_INLINE kiln_status kiln_adjacent_difference(
     kiln_stream *stream, const kiln_adjacent_difference_desc *desc,
     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_adjacent_difference()
- * needs for the same stream and desc. The contract and the statuses in ops.h
- * apply.
+ * needs for the same stream and desc. See the contract and the statuses in
+ * ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_adjacent_difference_workspace(
     kiln_stream *stream, const kiln_adjacent_difference_desc *desc,

@@ -57,7 +57,7 @@ KILN_INLINE kiln_status kiln_search(kiln_stream *stream,
                                     const kiln_search_desc *desc,
                                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_search() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_search_workspace(kiln_stream *stream,
                                               const kiln_search_desc *desc,

@@ -78,7 +78,7 @@ KILN_INLINE kiln_status kiln_select(kiln_stream *stream,
                                     const kiln_select_desc *desc,
                                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_select() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_select_workspace(kiln_stream *stream,
                                               const kiln_select_desc *desc,
@@ -121,7 +121,7 @@ KILN_INLINE kiln_status kiln_unique(kiln_stream *stream,
                                     const kiln_unique_desc *desc,
                                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_unique() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_unique_workspace(kiln_stream *stream,
                                               const kiln_unique_desc *desc,
@@ -183,7 +183,7 @@ KILN_INLINE kiln_status kiln_partition(kiln_stream *stream,
                                        const kiln_partition_desc *desc,
                                        const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_partition() needs for
- * the same stream and desc. The contract and the statuses in ops.h apply.
+ * the same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_partition_workspace(
     kiln_stream *stream, const kiln_partition_desc *desc, size_t *bytes);
@@ -234,7 +234,7 @@ KILN_INLINE kiln_status kiln_split(kiln_stream *stream,
                                    const kiln_split_desc *desc,
                                    const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_split() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_split_workspace(kiln_stream *stream,
                                              const kiln_split_desc *desc,
@@ -277,8 +277,8 @@ KILN_INLINE kiln_status kiln_run_length_encode(kiln_stream *stream,
                                                const kiln_run_length_desc *desc,
                                                const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_run_length_encode()
- * needs for the same stream and desc. The contract and the statuses in ops.h
- * apply.
+ * needs for the same stream and desc. See the contract and the statuses in
+ * ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_run_length_encode_workspace(
     kiln_stream *stream, const kiln_run_length_desc *desc, size_t *bytes);
@@ -300,8 +300,8 @@ KILN_INLINE kiln_status kiln_run_length_non_trivial(
     kiln_stream *stream, const kiln_run_length_desc *desc,
     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that
- * kiln_run_length_non_trivial() needs for the same stream and desc. The
- * contract and the statuses in ops.h apply.
+ * kiln_run_length_non_trivial() needs for the same stream and desc. See the
+ * contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_run_length_non_trivial_workspace(
     kiln_stream *stream, const kiln_run_length_desc *desc, size_t *bytes);
@@ -341,7 +341,7 @@ KILN_INLINE kiln_status kiln_find(kiln_stream *stream,
                                   const kiln_find_desc *desc,
                                   const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_find() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_find_workspace(kiln_stream *stream,
                                             const kiln_find_desc *desc,
@@ -363,7 +363,7 @@ KILN_INLINE kiln_status kiln_count(kiln_stream *stream,
                                    const kiln_find_desc *desc,
                                    const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_count() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_count_workspace(kiln_stream *stream,
                                              const kiln_find_desc *desc,
@@ -386,7 +386,7 @@ KILN_INLINE kiln_status kiln_any(kiln_stream *stream,
                                  const kiln_find_desc *desc,
                                  const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_any() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_any_workspace(kiln_stream *stream,
                                            const kiln_find_desc *desc,
@@ -409,7 +409,7 @@ KILN_INLINE kiln_status kiln_all(kiln_stream *stream,
                                  const kiln_find_desc *desc,
                                  const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_all() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_all_workspace(kiln_stream *stream,
                                            const kiln_find_desc *desc,

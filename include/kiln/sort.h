@@ -35,12 +35,12 @@ extern "C" {
 /** Keys to sort, and optional values that move with the keys. */
 typedef struct kiln_sort_desc {
   kiln_array keys_in;   /**< n keys of any type */
-  kiln_array keys_out;  /**< receives n keys of the same type; may be the same
-                             array as keys_in */
+  kiln_array keys_out;  /**< receives n keys of the type of keys_in; may be the
+                             same array as keys_in */
   kiln_array values_in; /**< optional: n elements of any type that move with the
                              keys; no type means that there are no values */
-  kiln_array values_out; /**< receives n elements of the same type; may be the
-                              same array as values_in */
+  kiln_array values_out; /**< receives n values of the type of values_in; may be
+                              the same array as values_in */
   uint64_t n;            /**< number of keys */
   bool descending;       /**< sort in the exact reverse of ascending order */
   unsigned begin_bit;    /**< lowest bit that the sort considers */
@@ -74,7 +74,7 @@ KILN_INLINE kiln_status kiln_sort(kiln_stream *stream,
                                   const kiln_sort_desc *desc,
                                   const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_sort() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_sort_workspace(kiln_stream *stream,
                                             const kiln_sort_desc *desc,
@@ -109,7 +109,7 @@ KILN_INLINE kiln_status kiln_argsort(kiln_stream *stream,
                                      const kiln_argsort_desc *desc,
                                      const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_argsort() needs for the
- * same stream and desc. The contract and the statuses in ops.h apply.
+ * same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_argsort_workspace(kiln_stream *stream,
                                                const kiln_argsort_desc *desc,
@@ -118,12 +118,12 @@ KILN_INLINE kiln_status kiln_argsort_workspace(kiln_stream *stream,
 /** Keys to sort within segments, and optional values that move with the keys. */
 typedef struct kiln_segmented_sort_desc {
   kiln_array keys_in;    /**< n keys of any type */
-  kiln_array keys_out;   /**< receives n keys of the same type; may be the same
-                              array as keys_in */
+  kiln_array keys_out;   /**< receives n keys of the type of keys_in; may be the
+                              same array as keys_in */
   kiln_array values_in;  /**< optional: n elements of any type; no type means
                               that there are no values */
-  kiln_array values_out; /**< receives n elements of the same type; may be the
-                              same array as values_in */
+  kiln_array values_out; /**< receives n values of the type of values_in; may be
+                              the same array as values_in */
   /** n_segments + 1 non-decreasing elements of type i32, u32, i64 or u64, at
    * most n. Segment k consists of the keys offsets[k] to offsets[k + 1] - 1. */
   kiln_array offsets;
@@ -159,7 +159,7 @@ KILN_INLINE kiln_status
 kiln_segmented_sort(kiln_stream *stream, const kiln_segmented_sort_desc *desc,
                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_segmented_sort() needs
- * for the same stream and desc. The contract and the statuses in ops.h apply.
+ * for the same stream and desc. See the contract and the statuses in ops.h.
  * @param[out] bytes  receives the size in bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_segmented_sort_workspace(
     kiln_stream *stream, const kiln_segmented_sort_desc *desc, size_t *bytes);

@@ -246,7 +246,7 @@ KILN_API CUgraphExec kiln_graph_handle(const kiln_graph *graph);
  * Not thread-safe: no other thread may use the graph. Never blocks. */
 KILN_API void kiln_graph_free(kiln_graph *graph);
 
-/* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */
+/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
 
 KILN__SIZED(kiln_stream_create,
             (kiln_stream * *out, kiln_device *device,

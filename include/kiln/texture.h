@@ -193,7 +193,7 @@ KILN_API kiln_status kiln_surface_create(uint64_t *out, kiln_cuda_array *array);
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_surface_free(kiln_device *device, uint64_t surface);
 
-/* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */
+/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
 
 KILN__SIZED(kiln_cuda_array_create,
             (kiln_cuda_array * *out, kiln_device *device,
