@@ -103,8 +103,9 @@ KILN_INLINE kiln_status kiln_gather(kiln_stream *stream,
                                     const kiln_gather_desc *desc,
                                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_gather() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_gather_workspace(kiln_stream *stream,
                                               const kiln_gather_desc *desc,
                                               size_t *bytes);
@@ -145,8 +146,9 @@ KILN_INLINE kiln_status kiln_gather_rows(kiln_stream *stream,
                                          const kiln_gather_rows_desc *desc,
                                          const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_gather_rows() needs for
- * the same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_gather_rows_workspace(
     kiln_stream *stream, const kiln_gather_rows_desc *desc, size_t *bytes);
 
@@ -199,8 +201,9 @@ KILN_INLINE kiln_status kiln_scatter(kiln_stream *stream,
                                      const kiln_scatter_desc *desc,
                                      const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_scatter() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_scatter_workspace(kiln_stream *stream,
                                                const kiln_scatter_desc *desc,
                                                size_t *bytes);

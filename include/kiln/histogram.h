@@ -77,8 +77,9 @@ KILN_INLINE kiln_status kiln_histogram(kiln_stream *stream,
                                        const kiln_histogram_desc *desc,
                                        const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_histogram() needs for
- * the same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_histogram_workspace(
     kiln_stream *stream, const kiln_histogram_desc *desc, size_t *bytes);
 
@@ -98,7 +99,7 @@ typedef struct kiln_counting_sort_desc {
   /** Number of possible keys lowest, lowest + 1, ...; at most 65,536. 0 selects
    * all values of an 8-bit or 16-bit type. */
   uint32_t range;
-  /** optional: receives the start of each key's run in the output, range + 1
+  /** Optional: receives the start of each key's run in the output, range + 1
    * elements of type u32 or u64. The last element is the number of keys within
    * the range. */
   kiln_array offsets;
@@ -133,8 +134,9 @@ KILN_INLINE kiln_status kiln_counting_sort(kiln_stream *stream,
                                            const kiln_counting_sort_desc *desc,
                                            const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_counting_sort() needs
- * for the same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * for the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_counting_sort_workspace(
     kiln_stream *stream, const kiln_counting_sort_desc *desc, size_t *bytes);
 

@@ -54,8 +54,9 @@ typedef struct kiln_map_desc {
 KILN_INLINE kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
                                  const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_map() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_map_workspace(kiln_stream *stream,
                                            const kiln_map_desc *desc,
                                            size_t *bytes);

@@ -54,8 +54,9 @@ KILN_INLINE kiln_status kiln_merge(kiln_stream *stream,
                                    const kiln_merge_desc *desc,
                                    const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_merge() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_merge_workspace(kiln_stream *stream,
                                              const kiln_merge_desc *desc,
                                              size_t *bytes);

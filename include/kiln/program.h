@@ -130,8 +130,8 @@ KILN_API const char *kiln_origin_name(kiln_origin origin);
  *                           does not define a name expression
  * @retval KILN_ENONVRTC     NVRTC is not available, and no cache holds the
  *                           image
- * @retval KILN_EUNSUPPORTED none of the NVRTC libraries found supports the
- *         target
+ * @retval KILN_EUNSUPPORTED no NVRTC library that Kiln found supports the
+ *                           target
  * @retval KILN_ECOMPILE     the program does not compile; see
  *                           kiln_last_error()->log
  * @retval KILN_ESPILL, KILN_ENOMEM, KILN_ECANCELED

@@ -70,8 +70,9 @@ KILN_INLINE kiln_status kiln_reduce(kiln_stream *stream,
                                     const kiln_reduce_desc *desc,
                                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_reduce() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_reduce_workspace(kiln_stream *stream,
                                               const kiln_reduce_desc *desc,
                                               size_t *bytes);
@@ -112,8 +113,9 @@ KILN_INLINE kiln_status kiln_arg_reduce(kiln_stream *stream,
                                         const kiln_arg_reduce_desc *desc,
                                         const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_arg_reduce() needs for
- * the same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_arg_reduce_workspace(
     kiln_stream *stream, const kiln_arg_reduce_desc *desc, size_t *bytes);
 
@@ -144,8 +146,9 @@ typedef struct kiln_dot_desc {
 KILN_INLINE kiln_status kiln_dot(kiln_stream *stream, const kiln_dot_desc *desc,
                                  const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_dot() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_dot_workspace(kiln_stream *stream,
                                            const kiln_dot_desc *desc,
                                            size_t *bytes);
@@ -180,8 +183,9 @@ KILN_INLINE kiln_status kiln_norm(kiln_stream *stream,
                                   const kiln_norm_desc *desc,
                                   const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_norm() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_norm_workspace(kiln_stream *stream,
                                             const kiln_norm_desc *desc,
                                             size_t *bytes);
@@ -223,8 +227,9 @@ KILN_INLINE kiln_status kiln_distance(kiln_stream *stream,
                                       const kiln_distance_desc *desc,
                                       const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_distance() needs for
- * the same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_distance_workspace(kiln_stream *stream,
                                                 const kiln_distance_desc *desc,
                                                 size_t *bytes);
@@ -262,8 +267,9 @@ KILN_INLINE kiln_status kiln_mean_variance(kiln_stream *stream,
                                            const kiln_mean_variance_desc *desc,
                                            const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_mean_variance() needs
- * for the same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * for the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_mean_variance_workspace(
     kiln_stream *stream, const kiln_mean_variance_desc *desc, size_t *bytes);
 
@@ -301,8 +307,9 @@ KILN_INLINE kiln_status kiln_reduce_rows(kiln_stream *stream,
                                          const kiln_reduce_matrix_desc *desc,
                                          const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_reduce_rows() needs for
- * the same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_reduce_rows_workspace(
     kiln_stream *stream, const kiln_reduce_matrix_desc *desc, size_t *bytes);
 
@@ -325,8 +332,9 @@ KILN_INLINE kiln_status kiln_reduce_columns(kiln_stream *stream,
                                             const kiln_reduce_matrix_desc *desc,
                                             const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_reduce_columns() needs
- * for the same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * for the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_reduce_columns_workspace(
     kiln_stream *stream, const kiln_reduce_matrix_desc *desc, size_t *bytes);
 
@@ -396,9 +404,9 @@ KILN_INLINE kiln_status kiln_segmented_reduce(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc,
     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_segmented_reduce()
- * needs for the same stream and desc. See the contract and the statuses in
- * ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * needs for the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_segmented_reduce_workspace(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc, size_t *bytes);
 

@@ -63,8 +63,9 @@ KILN_INLINE kiln_status kiln_scan(kiln_stream *stream,
                                   const kiln_scan_desc *desc,
                                   const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_scan() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_scan_workspace(kiln_stream *stream,
                                             const kiln_scan_desc *desc,
                                             size_t *bytes);
@@ -104,8 +105,9 @@ KILN_INLINE kiln_status kiln_scan_by_key(kiln_stream *stream,
                                          const kiln_scan_by_key_desc *desc,
                                          const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_scan_by_key() needs for
- * the same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_scan_by_key_workspace(
     kiln_stream *stream, const kiln_scan_by_key_desc *desc, size_t *bytes);
 
@@ -147,8 +149,9 @@ KILN_INLINE kiln_status
 kiln_segmented_scan(kiln_stream *stream, const kiln_segmented_scan_desc *desc,
                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_segmented_scan() needs
- * for the same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * for the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_segmented_scan_workspace(
     kiln_stream *stream, const kiln_segmented_scan_desc *desc, size_t *bytes);
 
@@ -190,9 +193,9 @@ KILN_INLINE kiln_status kiln_adjacent_difference(
     kiln_stream *stream, const kiln_adjacent_difference_desc *desc,
     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_adjacent_difference()
- * needs for the same stream and desc. See the contract and the statuses in
- * ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * needs for the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_adjacent_difference_workspace(
     kiln_stream *stream, const kiln_adjacent_difference_desc *desc,
     size_t *bytes);

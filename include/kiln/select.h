@@ -78,8 +78,9 @@ KILN_INLINE kiln_status kiln_select(kiln_stream *stream,
                                     const kiln_select_desc *desc,
                                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_select() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_select_workspace(kiln_stream *stream,
                                               const kiln_select_desc *desc,
                                               size_t *bytes);
@@ -121,8 +122,9 @@ KILN_INLINE kiln_status kiln_unique(kiln_stream *stream,
                                     const kiln_unique_desc *desc,
                                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_unique() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_unique_workspace(kiln_stream *stream,
                                               const kiln_unique_desc *desc,
                                               size_t *bytes);
@@ -183,8 +185,9 @@ KILN_INLINE kiln_status kiln_partition(kiln_stream *stream,
                                        const kiln_partition_desc *desc,
                                        const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_partition() needs for
- * the same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_partition_workspace(
     kiln_stream *stream, const kiln_partition_desc *desc, size_t *bytes);
 
@@ -234,8 +237,9 @@ KILN_INLINE kiln_status kiln_split(kiln_stream *stream,
                                    const kiln_split_desc *desc,
                                    const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_split() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_split_workspace(kiln_stream *stream,
                                              const kiln_split_desc *desc,
                                              size_t *bytes);
@@ -248,13 +252,13 @@ typedef struct kiln_run_length_desc {
   const char *equal; /**< user expression that compares two elements; see
                           kiln_unique_desc.equal */
   uint64_t n;        /**< number of elements */
-  /** optional; receives the first element of each run, of x's type; needs space
+  /** Optional; receives the first element of each run, of x's type; needs space
    * for the largest possible number of runs. */
   kiln_array values;
-  /** optional; receives the index at which each run starts, as u32 or u64;
+  /** Optional; receives the index at which each run starts, as u32 or u64;
    * needs space for the largest possible number of runs. */
   kiln_array offsets;
-  /** optional; receives the number of elements of each run, as u32 or u64;
+  /** Optional; receives the number of elements of each run, as u32 or u64;
    * needs space for the largest possible number of runs. */
   kiln_array lengths;
   kiln_array count; /**< receives the number of runs as one u32 or u64 */
@@ -277,9 +281,9 @@ KILN_INLINE kiln_status kiln_run_length_encode(kiln_stream *stream,
                                                const kiln_run_length_desc *desc,
                                                const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_run_length_encode()
- * needs for the same stream and desc. See the contract and the statuses in
- * ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * needs for the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_run_length_encode_workspace(
     kiln_stream *stream, const kiln_run_length_desc *desc, size_t *bytes);
 
@@ -300,9 +304,9 @@ KILN_INLINE kiln_status kiln_run_length_non_trivial(
     kiln_stream *stream, const kiln_run_length_desc *desc,
     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that
- * kiln_run_length_non_trivial() needs for the same stream and desc. See the
- * contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * kiln_run_length_non_trivial() needs for the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_run_length_non_trivial_workspace(
     kiln_stream *stream, const kiln_run_length_desc *desc, size_t *bytes);
 
@@ -341,8 +345,9 @@ KILN_INLINE kiln_status kiln_find(kiln_stream *stream,
                                   const kiln_find_desc *desc,
                                   const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_find() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_find_workspace(kiln_stream *stream,
                                             const kiln_find_desc *desc,
                                             size_t *bytes);
@@ -363,8 +368,9 @@ KILN_INLINE kiln_status kiln_count(kiln_stream *stream,
                                    const kiln_find_desc *desc,
                                    const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_count() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_count_workspace(kiln_stream *stream,
                                              const kiln_find_desc *desc,
                                              size_t *bytes);
@@ -386,8 +392,9 @@ KILN_INLINE kiln_status kiln_any(kiln_stream *stream,
                                  const kiln_find_desc *desc,
                                  const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_any() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_any_workspace(kiln_stream *stream,
                                            const kiln_find_desc *desc,
                                            size_t *bytes);
@@ -409,8 +416,9 @@ KILN_INLINE kiln_status kiln_all(kiln_stream *stream,
                                  const kiln_find_desc *desc,
                                  const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_all() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_all_workspace(kiln_stream *stream,
                                            const kiln_find_desc *desc,
                                            size_t *bytes);

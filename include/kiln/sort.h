@@ -74,8 +74,9 @@ KILN_INLINE kiln_status kiln_sort(kiln_stream *stream,
                                   const kiln_sort_desc *desc,
                                   const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_sort() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_sort_workspace(kiln_stream *stream,
                                             const kiln_sort_desc *desc,
                                             size_t *bytes);
@@ -109,8 +110,9 @@ KILN_INLINE kiln_status kiln_argsort(kiln_stream *stream,
                                      const kiln_argsort_desc *desc,
                                      const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_argsort() needs for the
- * same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_argsort_workspace(kiln_stream *stream,
                                                const kiln_argsort_desc *desc,
                                                size_t *bytes);
@@ -159,8 +161,9 @@ KILN_INLINE kiln_status
 kiln_segmented_sort(kiln_stream *stream, const kiln_segmented_sort_desc *desc,
                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_segmented_sort() needs
- * for the same stream and desc. See the contract and the statuses in ops.h.
- * @param[out] bytes  receives the size in bytes; 0 on failure. */
+ * for the same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_segmented_sort_workspace(
     kiln_stream *stream, const kiln_segmented_sort_desc *desc, size_t *bytes);
 
