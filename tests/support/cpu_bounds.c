@@ -97,7 +97,7 @@ static bound bound_at(const struct function *of, double x)
   if ((of->exact != sin && of->exact != cos) || fabs(x) <= 2 * pi)
     return of->bound;
   if (fabs(x) <= 100 * pi)
-    return (bound){.absolute = 0x1.3b2p-15}; /* 2^-14.7 */
+    return (bound){.absolute = 0x1.3b2p-15}; /* the bound is 2^-14.7 */
   return (bound){0};
 }
 

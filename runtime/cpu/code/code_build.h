@@ -25,18 +25,18 @@
 /* ---- Parsed rows of ops.def ---------------------------------------------- */
 
 typedef enum kiln__cpu_shape {
-  KILN__SHAPE_DEST,      /* =T */
-  KILN__SHAPE_DEST_PAIR, /* =T|P, =T||P */
-  KILN__SHAPE_SOURCE,    /* T, ~T, &T */
-  KILN__SHAPE_NUMBER,    /* #T */
-  KILN__SHAPE_PREDICATE, /* !T */
-  KILN__SHAPE_ADDRESS,   /* [S] */
-  KILN__SHAPE_TEXTURE,   /* [tex], [surf] */
-  KILN__SHAPE_LIST,      /* {list} */
-  KILN__SHAPE_GRADIENT,  /* {grad:2d} */
-  KILN__SHAPE_DATA_OUT,  /* =V */
-  KILN__SHAPE_DATA_IN,   /* V */
-  KILN__SHAPE_CHOICE,    /* {4|8|16} */
+  KILN__SHAPE_DEST,      /* operand form =T */
+  KILN__SHAPE_DEST_PAIR, /* operand form =T|P or =T||P */
+  KILN__SHAPE_SOURCE,    /* operand form T, ~T or &T */
+  KILN__SHAPE_NUMBER,    /* operand form #T */
+  KILN__SHAPE_PREDICATE, /* operand form !T */
+  KILN__SHAPE_ADDRESS,   /* operand form [S] */
+  KILN__SHAPE_TEXTURE,   /* operand form [tex] or [surf] */
+  KILN__SHAPE_LIST,      /* operand form {list} */
+  KILN__SHAPE_GRADIENT,  /* operand form {grad:2d} */
+  KILN__SHAPE_DATA_OUT,  /* operand form =V */
+  KILN__SHAPE_DATA_IN,   /* operand form V */
+  KILN__SHAPE_CHOICE,    /* operand form {4|8|16} */
   KILN__SHAPE_PACK,
   KILN__SHAPE_UNPACK,
   KILN__SHAPE_LABEL,
