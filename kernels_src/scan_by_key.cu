@@ -32,7 +32,7 @@
  * Launch: the block size is KILN_BLOCK. The grid has one block per tile, and at least
  *         one block.
  *         n        number of elements
- *         heads    n elements; with KILN_HEADS 2, n_heads strictly increasing indices
+ *         heads    n elements; with KILN_HEADS 2, n_heads non-decreasing indices
  *         out      n elements; may be one of the inputs, but not heads
  *         init     the bits of an element of out
  *         words, epoch   as in scan.cu
@@ -148,7 +148,7 @@ find_heads(const source &, const KILN_KEY *flags, count, const tile_view &v,
     heads[0] |= 1u;
 }
 #else
-/* Returns how many of n increasing indices are below `limit`. One whole warp
+/* Returns how many of n non-decreasing indices are below `limit`. One whole warp
  * calls it and tests 32 indices per step. */
 static __device__ __forceinline__ count count_below(const KILN_KEY *indices,
                                                     count n, count limit)

@@ -1,4 +1,4 @@
-// Copies in the background where there are any.
+// Asynchronous copies to shared memory, on devices that support them.
 extern "C" __global__ void copies(const int *in, int *out, int)
 {
   __shared__ __align__(16) int s[2][256];

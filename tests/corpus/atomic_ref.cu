@@ -1,4 +1,4 @@
-// The C++ library's atomics.
+// Atomic operations of the C++ library (cuda::atomic_ref).
 #include <cuda/atomic>
 
 extern "C" __global__ void references(const int *in, int *out, int)

@@ -1,4 +1,4 @@
-// Integers.
+// Integer and bit operations.
 extern "C" __global__ void bits(const unsigned *in, unsigned *out, int n)
 {
   const unsigned t = threadIdx.x, a = in[t], b = in[n - 1 - t];

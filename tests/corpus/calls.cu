@@ -1,4 +1,4 @@
-// Functions: that call themselves, by address, of an object, by a table.
+// Calls: recursion, function pointers, virtual functions, and a switch.
 static __device__ __noinline__ int ackermann(int m, int n)
 {
   if (m == 0)
@@ -57,7 +57,7 @@ extern "C" __global__ void choice(const int *in, int *out, int)
   case 1: r = v * 3; break;
   case 2: r = v ^ 0x55; break;
   case 3: r = -v; break;
-  case 4: v >>= 2; // on
+  case 4: v >>= 2; // falls through
   case 5: r = v - 4; break;
   case 6: r = v | 1 << 20; break;
   default: r = 0; break;

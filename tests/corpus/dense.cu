@@ -1,8 +1,8 @@
-// Arithmetic: tiled products, all pairs, a fractal.
+// Dense arithmetic: tiled matrix products, n-body forces, a fractal.
 extern "C" __global__ void sgemm(const float *in, float *out, int)
 {
   __shared__ __align__(16) float a[16][16], b[16][16];
-  const int x = threadIdx.x, y = threadIdx.y; // 4 x 16 threads: 16 x 16 values
+  const int x = threadIdx.x, y = threadIdx.y; // 4 x 16 threads compute 16 x 16 values
   const float4 *from = (const float4 *)in;
   float4 sum = {0, 0, 0, 0};
 
@@ -45,7 +45,7 @@ extern "C" __global__ void nbody(const float *in, float *out, int n)
 extern "C" __global__ void julia(const int *, int *out, int)
 {
   const int x = threadIdx.x, y = threadIdx.y + blockIdx.x * blockDim.y;
-  int a = (x - 16) * 96, b = (y - 16) * 96, k = 0; // 1024 is one
+  int a = (x - 16) * 96, b = (y - 16) * 96, k = 0; // fixed point: 1024 represents 1
 
   while (k < 60 && a * a + b * b < 4 << 20) {
     const int t = (a * a - b * b) / 1024 - 717;

@@ -1,4 +1,4 @@
-// Addresses of any space, memory from the heap, a check that holds.
+// Generic addresses, memory from the device heap, and a true assertion.
 extern "C" __device__ void __assertfail(const char *, const char *, unsigned,
                                         const char *, size_t);
 __constant__ int fixed[2] = {40, 2};

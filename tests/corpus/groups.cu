@@ -1,4 +1,4 @@
-// The toolkit's cooperative groups. Needs all blocks at once.
+// The toolkit's cooperative groups. All blocks must be resident.
 #include <cooperative_groups.h>
 
 namespace cg = cooperative_groups;

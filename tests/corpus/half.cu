@@ -1,4 +1,4 @@
-// Halves and bfloat16 as PTX has them; values that both hold exactly.
+// PTX arithmetic on f16 and bf16, with values that both types can represent.
 static __device__ unsigned short narrow(float v)
 {
   unsigned short h;
@@ -24,7 +24,7 @@ extern "C" __global__ void halves(const int *in, float *out, int)
   out[threadIdx.x] = widen(c);
 }
 
-// A sum of a warp, two halves at a time.
+// Sum over a warp of packed pairs of f16 values.
 extern "C" __global__ void half_sum(const int *in, float *out, int)
 {
   unsigned v = narrow(in[threadIdx.x] % 8) |

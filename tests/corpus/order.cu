@@ -1,4 +1,4 @@
-// Locks, clocks, the whole grid, and text.
+// Locks, clocks, barriers over the whole grid, and printf.
 extern "C" int printf(const char *, ...);
 
 extern "C" __global__ void spin_lock(const int *, int *out, int n)
@@ -26,7 +26,7 @@ extern "C" __global__ void clocks(const int *, int *out, int)
   out[threadIdx.x] = now > from && clock() != low;
 }
 
-// Needs all blocks at once.
+// All blocks must be resident.
 extern "C" __global__ void whole_grid(const int *in, int *out, int)
 {
   __shared__ int s;

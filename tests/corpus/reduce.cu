@@ -1,4 +1,4 @@
-// Four ways to one sum a block of 256.
+// Four algorithms that compute one sum per block of 256 threads.
 extern "C" __global__ void reduce_interleaved(const int *in, int *out, int)
 {
   __shared__ int s[256];

@@ -1,4 +1,4 @@
-// Inclusive sums: of a block, of warps, and of everything in one pass.
+// Inclusive sums over a block, over warps, and over the input in one pass.
 extern "C" __global__ void scan_block(const int *in, int *out, int)
 {
   __shared__ int s[2][256];
@@ -32,7 +32,7 @@ extern "C" __global__ void scan_warps(const int *in, int *out, int)
   out[i] = scan_warp(in[i]);
 }
 
-// State of a tile: its flag (1 own sum, 2 sum of all before too) above the sum.
+// A tile's state: a flag (1: tile sum, 2: inclusive prefix) above the sum's bits.
 __device__ unsigned long long tiles[64];
 __device__ unsigned ticket;
 

@@ -1,4 +1,4 @@
-// One pass of a radix sort, histograms, sums of segments.
+// One pass of a radix sort, histograms, and sums of segments.
 extern "C" __global__ void radix_pass(const unsigned *in, unsigned *out, int)
 {
   __shared__ unsigned count[16][8], start[16];
@@ -65,7 +65,7 @@ extern "C" __global__ void histogram_global(const unsigned *in, unsigned *out,
     atomicInc(&out[in[i] % 64], 0xffffffffu);
 }
 
-// Segments of 1, 2, 3, ... elements; who ends one in its warp adds it.
+// Sums of segments of 1, 2, 3, ... elements; a segment's last lane in a warp adds.
 extern "C" __global__ void segments(const unsigned *in, unsigned *out, int n)
 {
   const int i = blockIdx.x * blockDim.x + threadIdx.x, lane = i % 32;

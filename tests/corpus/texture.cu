@@ -1,4 +1,4 @@
-// Textures of one to three dimensions, layers, a surface.
+// Textures of one to three dimensions, layered textures, and a surface.
 extern "C" __global__ void textures(cudaTextureObject_t one,
                                     cudaTextureObject_t two,
                                     cudaTextureObject_t three,

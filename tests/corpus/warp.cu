@@ -1,4 +1,4 @@
-// What lanes tell each other.
+// Shuffles, votes and other warp functions.
 extern "C" __global__ void syncwarp(const int *in, int *out, int)
 {
   __shared__ volatile int s[64];

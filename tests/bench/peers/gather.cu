@@ -1,4 +1,5 @@
-/* gather.cu -- Thrust's gather and scatter; in[1] are the indices. */
+/* gather.cu -- Thrust's gather and scatter as peers of `kiln bench`. in[1] contains the
+ * indices. */
 #include "peer.h"
 
 #include <thrust/execution_policy.h>

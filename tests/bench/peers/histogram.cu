@@ -1,4 +1,5 @@
-/* histogram.cu -- CUB's histograms with even bins. */
+/* histogram.cu -- CUB's histograms with bins of equal width, as peers of
+ * `kiln bench`. */
 #include "peer.h"
 
 #include <cub/device/device_histogram.cuh>

@@ -1,4 +1,5 @@
-/* map.cu -- CUB's transformations and cuBLAS' saxpy. */
+/* map.cu -- CUB's transformations and the saxpy of cuBLAS, as peers of
+ * `kiln bench`. */
 #include "peer.h"
 
 #include <cub/device/device_transform.cuh>
@@ -50,7 +51,8 @@ BOTH(f32, float)
 BOTH(u8, unsigned char)
 BOTH(i16, short)
 
-/* One handle for the process, made at the first call, which is not timed. */
+/* Returns the cuBLAS handle of the process. The first call creates the handle and
+ * is not timed. */
 static cublasHandle_t handle(const kiln_peer_call *c)
 {
   static cublasHandle_t made;
@@ -61,7 +63,7 @@ static cublasHandle_t handle(const kiln_peer_call *c)
   return made;
 }
 
-/* y = 0 x + y: repeated runs leave what they found. */
+/* Computes y = 0 x + y, so that repeated runs do not change y. */
 PEER(saxpy_f32)
 {
   const float a = 0.5f; /* y grows with each call, and stays finite */

@@ -1,11 +1,11 @@
-/* merge.cu -- CUB's merge and Thrust's search. */
+/* merge.cu -- CUB's merge and Thrust's binary search as peers of `kiln bench`. */
 #include "peer.h"
 
 #include <cub/device/device_merge.cuh>
 #include <thrust/binary_search.h>
 #include <thrust/execution_policy.h>
 
-/* Halves of n keys each: in[0] and in[1]. */
+/* Merges in[0] and in[1], which have n keys each. */
 PEER(merge_u32)
 {
   const long long half = count(c) / 2;
@@ -15,7 +15,7 @@ PEER(merge_u32)
       half, out<unsigned>(c), cuda::std::less<unsigned>{}, stream(c));
 }
 
-/* n needles of in[1] in the n elements of in[0]. */
+/* Searches for n needles, in[1], in the n elements of in[0]. */
 PEER(lower_bound_u32)
 {
   const unsigned *sorted = in<unsigned>(c, 0), *needles = in<unsigned>(c, 1);

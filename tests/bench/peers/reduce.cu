@@ -1,24 +1,24 @@
-/* reduce.cu -- CUB's reduction behind plain C functions: the peer that
- * `kiln bench reduce` loads. Device pointers, the caller's stream; every
- * function returns a cudaError_t. */
+/* reduce.cu -- CUB's reduction as plain C functions, which `kiln bench reduce` loads
+ * as its peer. The functions receive device pointers and use the caller's stream. They
+ * return a cudaError_t. */
 #include <cub/device/device_reduce.cuh>
 #include <cub/version.cuh>
 
 #define PEER extern "C" __attribute__((visibility("default")))
 
-/* 300001 = 3.0.1 */
+/* Returns the version of CUB as a number; 300001 is version 3.0.1. */
 PEER int kiln_peer_version(void)
 {
   return CUB_VERSION;
 }
 
-/* The primary context of this GPU is used from now on in this thread. */
+/* Selects the primary context of a GPU for the calling thread. */
 PEER int kiln_peer_device(int ordinal)
 {
   return cudaSetDevice(ordinal);
 }
 
-/* With temp NULL: only *temp_bytes is set. */
+/* If temp is NULL, the function only sets *temp_bytes. */
 PEER int kiln_peer_reduce_sum_f32(const float *x, size_t n, float *out,
                                   void *temp, size_t *temp_bytes, void *stream)
 {

@@ -1,4 +1,5 @@
-/* reduce_ops.cu -- CUB's reductions, whole and by segment. */
+/* reduce_ops.cu -- CUB's reductions of arrays and of segments, as peers of
+ * `kiln bench`. */
 #include "peer.h"
 
 #include <cub/device/device_reduce.cuh>
@@ -66,7 +67,7 @@ struct squared {
   }
 };
 
-/* Two calls: squares into out[1], then their sum. */
+/* The first call stores squares in out[1], and the second call sums them. */
 PEER(map_then_reduce_f32)
 {
   if (c->temp != nullptr) {
@@ -83,7 +84,8 @@ PEER(map_then_reduce_f32)
 
 PEER(dot_f32)
 {
-  static cublasHandle_t handle; /* made at the first call, which is not timed */
+  static cublasHandle_t
+      handle; /* created by the first call, which is not timed */
 
   if (needs_nothing(c))
     return 0;
@@ -96,7 +98,7 @@ PEER(dot_f32)
                        in<float>(c, 1), 1, out<float>(c));
 }
 
-/* in[1]: offsets, one more than segments. */
+/* in[1] contains the offsets, one more than there are segments. */
 PEER(segmented_bags_f32)
 {
   const unsigned *offsets = in<unsigned>(c, 1);
@@ -114,7 +116,7 @@ struct times {
   }
 };
 
-/* Offsets that are computed cost the peer no memory traffic. */
+/* The offsets are computed, so that the peer has no memory traffic for them. */
 static int fixed_width(const kiln_peer_call *c, long long width)
 {
   const auto offsets = thrust::make_transform_iterator(

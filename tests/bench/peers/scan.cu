@@ -1,4 +1,4 @@
-/* scan.cu -- CUB's scans. */
+/* scan.cu -- CUB's scans as peers of `kiln bench scan`. */
 #include "peer.h"
 
 #include <cub/device/device_scan.cuh>
@@ -62,7 +62,7 @@ PEER(scan_max_u32)
                                         greater{}, count(c), stream(c));
 }
 
-/* Two calls: mapped into out[1], then scanned. */
+/* The first call maps the input into out[1], and the second call scans out[1]. */
 PEER(map_then_scan_u32)
 {
   if (c->temp != nullptr) {

@@ -1,6 +1,7 @@
-/* select.cu -- CUB's selections, partitions and runs, Thrust's find and count: of
- * the odd elements, where a predicate is needed. out[0] the elements, out[1] their
- * number (u32), out[2] the lengths of runs. */
+/* select.cu -- CUB's selections, partitions and run-length encoding, and Thrust's find
+ * and count, as peers of `kiln bench`. The predicate is true for odd elements. out[0]
+ * receives the elements, out[1] the number of elements (u32), and out[2] the lengths of
+ * runs. */
 #include "peer.h"
 
 #include <cub/device/device_partition.cuh>
@@ -46,7 +47,7 @@ BOTH(u16, unsigned short)
 BOTH(u32, unsigned)
 BOTH(u64, unsigned long long)
 
-/* in[1]: flags of one byte. */
+/* in[1] contains one flag of one byte per element. */
 PEER(select_flagged_u32)
 {
   return cub::DeviceSelect::Flagged(c->temp, *c->temp_bytes, in<unsigned>(c),
@@ -68,7 +69,7 @@ PEER(run_length_u32)
       out<unsigned>(c, 2), out<unsigned>(c, 1), count(c), stream(c));
 }
 
-/* Thrust's answers are on the host; it waits for them. */
+/* Thrust returns its results on the host, so its functions wait for the GPU. */
 PEER(find_odd_u32)
 {
   const unsigned *x = in<unsigned>(c);

@@ -1,4 +1,4 @@
-/* sort.cu -- CUB's radix sorts. */
+/* sort.cu -- CUB's radix sorts as peers of `kiln bench sort`. */
 #include "peer.h"
 
 #include <cub/device/device_radix_sort.cuh>

@@ -1,5 +1,5 @@
 // kiln run: --grid 1 --block 64 --arg i32[64] --arg 50
-// Some lanes of the second warp have exited; the barrier waits for the others.
+// Some lanes of the second warp have exited; the barrier waits for the other lanes.
 extern "C" __global__ void after_exit(int *x, int n)
 {
   __shared__ int s[64];

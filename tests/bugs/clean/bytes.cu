@@ -1,5 +1,5 @@
 // kiln run: --grid 2 --block 64 --arg u8[128]=none --arg u8[128]
-// Neighbouring bytes of one word have different writers: no race.
+// Different threads write different bytes of one word, which is no race.
 extern "C" __global__ void bytes(unsigned char *x, unsigned char *y)
 {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

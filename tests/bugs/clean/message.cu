@@ -1,5 +1,5 @@
 // kiln run: --grid 2 --block 32 --arg i32[1] --arg u32[1] --arg i32[1]
-// One block passes a value to another one, with a fence and an atomic flag.
+// One block passes a value to another block, with a fence and an atomic flag.
 extern "C" __global__ void message(int *value, unsigned *flag, int *out)
 {
   if (threadIdx.x != 0)

@@ -1,5 +1,5 @@
 // kiln run: --grid 1 --block 96 --arg i32[64]=ramp --arg i32[32]
-// Two warps produce and one consumes; a fourth warp would not take part.
+// Two warps produce values and one warp consumes them, with named barriers.
 extern "C" __global__ void named_barriers(const int *x, int *y)
 {
   __shared__ int s[64];

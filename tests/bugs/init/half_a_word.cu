@@ -1,5 +1,5 @@
 // kiln run: --grid 1 --block 32 --arg u8[128]=none --arg u32[32]
-// Only two of the four bytes are written.
+// Only two of the four bytes of each word are written.
 extern "C" __global__ void half_a_word(unsigned short *x, unsigned *y)
 {
   x[2 * threadIdx.x] = 7;

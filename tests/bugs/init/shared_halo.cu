@@ -1,5 +1,5 @@
 // kiln run: --grid 2 --block 64 --arg f32[128]=ramp --arg f32[128]
-// The halo left of the block was never loaded.
+// The halo element before the block's first element was never loaded.
 extern "C" __global__ void shared_halo(const float *x, float *y)
 {
   __shared__ float s[65];

@@ -1,5 +1,5 @@
 // kiln run: --grid 1 --block 128 --arg f32[100]=ramp --arg f32[1] --arg 100
-// The tree adds 128 values; only 100 were stored.
+// The tree reduction adds 128 values, but only 100 values were stored.
 extern "C" __global__ void shared_tail(const float *x, float *sum, int n)
 {
   __shared__ float s[128];

@@ -1,5 +1,5 @@
 // kiln run: --grid 1 --block 64 --arg f32[64] --arg f32[64]=ramp
-// A stencil that forgets the first element has no left neighbour.
+// Element 0 has no left neighbour, and the stencil does not test for element 0.
 extern "C" __global__ void before_start(float *y, const float *x)
 {
   const int i = threadIdx.x;

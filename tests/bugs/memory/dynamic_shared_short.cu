@@ -1,5 +1,5 @@
 // kiln run: --grid 1 --block 128 --shared 256 --arg i32[128]
-// The launch provides shared memory for 64 of 128 words.
+// The launch provides shared memory for 64 words, but the block uses 128 words.
 extern "C" __global__ void dynamic_shared_short(int *x)
 {
   extern __shared__ int s[];

@@ -1,5 +1,5 @@
 // kiln run: --grid 1 --block 32 --arg i32[32]=ramp
-// Warp-synchronous code, which was correct before Volta only.
+// This warp-synchronous code is correct only on GPUs older than Volta.
 extern "C" __global__ void no_warp_sync(int *x)
 {
   __shared__ int s[32];

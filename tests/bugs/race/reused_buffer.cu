@@ -1,5 +1,5 @@
 // kiln run: --grid 1 --block 64 --arg i32[256]=ramp --arg i32[64]
-// There is a barrier before the read, but none before the next write.
+// There is a barrier before the read, but no barrier before the next write.
 extern "C" __global__ void reused_buffer(const int *x, int *y)
 {
   __shared__ int s[64];

@@ -1,5 +1,5 @@
 // kiln run: --grid 1 --block 64 --arg i32[64]
-// Each half of the block waits at a barrier of its own for the whole block.
+// Each half of the block waits for the whole block, at a different barrier.
 extern "C" __global__ void different_barriers(int *x)
 {
   if (threadIdx.x < 32)

@@ -1,5 +1,5 @@
 // kiln run: --grid 1 --block 32 --arg i32[32]
-// The mask names lanes that have exited.
+// The mask includes lanes that have exited.
 extern "C" __global__ void exited_lanes(int *x)
 {
   if (threadIdx.x >= 24)

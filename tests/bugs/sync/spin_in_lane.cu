@@ -1,5 +1,5 @@
 // kiln run: --grid 1 --block 64 --arg i32[1]
-// The thread that would open the lock waits at the barrier.
+// The thread that should release the lock waits at the barrier.
 extern "C" __global__ void spin_in_lane(int *lock)
 {
   if (threadIdx.x == 0) {

@@ -1,5 +1,5 @@
 // kiln run: --grid 2 --block 128 --arg f32[256] --arg 8
-// The lanes of a warp touch every eighth word: 8 ways.
+// The lanes of a warp access every eighth word, an 8-way bank conflict.
 extern "C" __global__ void banks(float *y, unsigned stride)
 {
   __shared__ float s[1024];

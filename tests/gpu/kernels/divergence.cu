@@ -1,5 +1,5 @@
 // kiln run: --grid 4 --block 128 --arg i32[512]=ramp --arg i32[512]
-// Each lane of a warp loops for a time of its own, behind a branch of two ways.
+// After a divergent branch, each lane runs a different number of iterations.
 extern "C" __global__ void divergence(const int *x, int *y)
 {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;

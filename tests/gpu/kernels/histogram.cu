@@ -1,5 +1,5 @@
 // kiln run: --grid 8 --block 128 --arg u32[4096]=random --arg u32[64]
-// Atomics on shared memory, then on global memory.
+// Atomic additions in shared memory, then in global memory.
 extern "C" __global__ void histogram(const unsigned *x, unsigned *bins)
 {
   __shared__ unsigned mine[64];

@@ -1,5 +1,5 @@
 // kiln run: --grid 4,4 --block 32,8 --arg f32[16384] --arg f32[16384]=ramp
-// A tile whose columns lie in one bank: stores conflict 1 way, loads 32.
+// Each column of the tile is in one bank: loads have 32-way bank conflicts.
 extern "C" __global__ void transpose(float *y, const float *x)
 {
   __shared__ float tile[32][32];

@@ -1,5 +1,5 @@
 // kiln run: --grid 4,4 --block 32,8 --arg f32[16384] --arg f32[16384]=ramp
-// One more column, and no two elements of a column share a bank.
+// With a padding column, the elements of a column are in different banks.
 extern "C" __global__ void transpose_padded(float *y, const float *x)
 {
   __shared__ float tile[32][33];
