@@ -21,25 +21,34 @@ typedef struct kiln_traits {
   /** System on a chip. Its machine code runs on no other compute capability,
    * and machine code of other capabilities does not run on it. */
   bool tegra;
-  bool has_shfl;      /**< warp shuffle (from 3.0) */
-  bool has_its;       /**< independent thread scheduling (from 7.0) */
-  bool has_match;     /**< match.any and match.all (from 7.0) */
-  bool has_redux;     /**< redux.sync for 32-bit integers (from 8.0) */
-  bool has_redux_f32; /**< redux.sync for f32 min and max (10.0 and 10.3 only,
-                           with suffix a or f) */
-  bool has_cp_async;  /**< cp.async (from 8.0) */
-  bool has_tma; /**< bulk tensor copies and mbarrier transaction counts (from
-                     9.0) */
-  bool has_cluster;          /**< thread block clusters (from 9.0) */
-  bool has_pdl;              /**< programmatic dependent launch (from 9.0) */
-  bool has_f16;              /**< half-precision arithmetic (from 5.3) */
-  bool has_bf16;             /**< bfloat16 arithmetic (from 8.0) */
-  bool has_tensor;           /**< tensor cores (from 7.0) */
-  bool has_f64_atomics;      /**< atomicAdd on double (from 6.0) */
-  bool has_coop;             /**< cooperative launch (from 6.0) */
-  int warp_size;             /**< number of lanes per warp, always 32 */
+  bool has_shfl;  /**< has warp shuffle: compute capability 3.0 and later */
+  bool has_its;   /**< has independent thread scheduling: compute capability 7.0
+                       and later */
+  bool has_match; /**< has match.any and match.all: compute capability 7.0 and
+                       later */
+  bool has_redux; /**< has redux.sync for 32-bit integers: compute capability
+                       8.0 and later */
+  bool has_redux_f32; /**< has redux.sync for f32 min and max: only compute
+                           capabilities 10.0 and 10.3, with suffix a or f */
+  bool has_cp_async;  /**< has cp.async: compute capability 8.0 and later */
+  bool has_tma;     /**< has bulk tensor copies and mbarrier transaction counts:
+                         compute capability 9.0 and later */
+  bool has_cluster; /**< has thread block clusters: compute capability 9.0 and
+                         later */
+  bool has_pdl;     /**< supports programmatic dependent launches: compute
+                         capability 9.0 and later */
+  bool has_f16;  /**< has half-precision arithmetic: compute capability 5.3 and
+                      later */
+  bool has_bf16; /**< has bfloat16 arithmetic: compute capability 8.0 and
+                      later */
+  bool has_tensor; /**< has tensor cores: compute capability 7.0 and later */
+  bool has_f64_atomics; /**< has atomicAdd on double: compute capability 6.0 and
+                             later */
+  bool has_coop; /**< supports cooperative launches: compute capability 6.0 and
+                      later */
+  int warp_size; /**< number of lanes per warp, always 32 */
   int max_threads_per_block; /**< largest number of threads per block: 1,024;
-                                  512 before 2.0 */
+                                  512 before compute capability 2.0 */
   int max_threads_per_sm;    /**< number of resident threads per SM */
   int max_blocks_per_sm;     /**< number of resident blocks per SM */
   int max_warps_per_sm;      /**< number of resident warps per SM */
@@ -158,14 +167,14 @@ enum { KILN_REASON_SIZE = 160 };
 
 /** Decision of the compatibility ladder, with a reason for every rung. */
 typedef struct kiln_ladder_result {
-  kiln_rung rung;     /**< the chosen rung */
+  kiln_rung rung;     /**< rung that the ladder chose */
   kiln_target target; /**< the target to compile for; on KILN_RUNG_PACK the
                            target of the pack's image */
   /** Why each rung was chosen or rejected; "not needed" for rungs below the
    * chosen rung. */
   char reason[KILN_RUNG_COUNT][KILN_REASON_SIZE];
-  char hint[KILN_ERROR_HINT_SIZE]; /**< on KILN_RUNG_REFUSE: advice for the
-                                        user */
+  char hint[KILN_ERROR_HINT_SIZE]; /**< advice for the user if the rung is
+                                        KILN_RUNG_REFUSE */
 } kiln_ladder_result;
 
 /**

@@ -208,7 +208,7 @@ KILN_INLINE kiln_status kiln_scatter_workspace(kiln_stream *stream,
                                                const kiln_scatter_desc *desc,
                                                size_t *bytes);
 
-/* ---- The cost model ----------------------------------------------------------- */
+/* ---- Cost model of gather and scatter ------------------------------------ */
 
 /** Parameters of the cost model, which assumes indices in random order. */
 typedef struct kiln_index_shape {

@@ -175,7 +175,7 @@ typedef struct kiln_code {
   const char *preamble;
   const kiln_param *params; /**< array of n_params parameters; copied */
   size_t n_params;          /**< number of parameters, at most 16 */
-  bool fast_math;           /**< compile with --use_fast_math */
+  bool fast_math;           /**< compile the kernel with --use_fast_math */
 } kiln_code;
 
 /** Device memory that an operation uses as temporary storage while it runs. The

@@ -207,7 +207,7 @@ KILN_API size_t kiln_image_kernels(const kiln_image *image);
 KILN_INLINE kiln_status kiln_image_resources(const kiln_image *image, size_t i,
                                              kiln_resources *out);
 
-/* ---- Many at once, in the background ------------------------------------ */
+/* ---- Compiling many programs in the background --------------------------- */
 
 /** A set of programs that compile in the background. The type is opaque. */
 typedef struct kiln_job kiln_job;

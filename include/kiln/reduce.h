@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-/* ---- A whole array --------------------------------------------------------------- */
+/* ---- Reduction of a whole array ------------------------------------------ */
 
 /** Reduction of an array: out[0] = op over all i < n of x(i). */
 typedef struct kiln_reduce_desc {
@@ -119,7 +119,7 @@ KILN_INLINE kiln_status kiln_arg_reduce(kiln_stream *stream,
 KILN_INLINE kiln_status kiln_arg_reduce_workspace(
     kiln_stream *stream, const kiln_arg_reduce_desc *desc, size_t *bytes);
 
-/* ---- Vectors and statistics ---------------------------------------------------------- */
+/* ---- Vector reductions and statistics ------------------------------------ */
 
 /** Dot product: out[0] = sum of x[i] * y[i]. */
 typedef struct kiln_dot_desc {
@@ -273,7 +273,7 @@ KILN_INLINE kiln_status kiln_mean_variance(kiln_stream *stream,
 KILN_INLINE kiln_status kiln_mean_variance_workspace(
     kiln_stream *stream, const kiln_mean_variance_desc *desc, size_t *bytes);
 
-/* ---- A matrix ----------------------------------------------------------------------------- */
+/* ---- Reduction of a matrix ----------------------------------------------- */
 
 /** Reduction of a matrix whose element (r, c) is x(r * leading + c). */
 typedef struct kiln_reduce_matrix_desc {
@@ -338,7 +338,7 @@ KILN_INLINE kiln_status kiln_reduce_columns(kiln_stream *stream,
 KILN_INLINE kiln_status kiln_reduce_columns_workspace(
     kiln_stream *stream, const kiln_reduce_matrix_desc *desc, size_t *bytes);
 
-/* ---- Segments -------------------------------------------------------------------------------- */
+/* ---- Reduction of segments ----------------------------------------------- */
 
 /** Reduction of segments: out[s] = op over the elements of segment s. */
 typedef struct kiln_segmented_reduce_desc {

@@ -42,7 +42,7 @@ typedef enum kiln_log_level {
                            cache */
   KILN_LOG_INFO,      /**< a program was compiled or loaded, or a library was
                            found */
-  KILN_LOG_DEBUG      /**< each path that a search tried */
+  KILN_LOG_DEBUG      /**< a search tried a path */
 } kiln_log_level;
 
 /** Callback that receives one log message without a newline at its end. Kiln
@@ -58,15 +58,18 @@ typedef struct kiln_runtime_opts {
                         itself never prints */
   void *log_user;  /**< pointer that is passed to log */
   kiln_log_level log_level;      /**< messages above this level are dropped */
-  const char *driver_path;       /**< path of the only libcuda to try */
+  const char *driver_path;       /**< path of libcuda; Kiln then tries no other
+                                      path */
   const kiln_driver *driver;     /**< driver to use instead of libcuda, e.g.
                                       kiln_cpu_driver(); must outlive the
                                       runtime */
-  const char *nvrtc_path;        /**< path of the only libnvrtc to try */
+  const char *nvrtc_path;        /**< path of libnvrtc; Kiln then tries no other
+                                      path */
   const char *const *nvrtc_dirs; /**< folders that are searched for NVRTC before
                                       the system's folders */
   size_t n_nvrtc_dirs;           /**< number of folders in nvrtc_dirs */
-  const char *nvjitlink_path;    /**< path of the only libnvJitLink to try */
+  const char *nvjitlink_path;    /**< path of libnvJitLink; Kiln then tries no
+                                      other path */
   const char *cache_dir; /**< cache folder; created if it does not exist */
   uint64_t cache_bytes; /**< size limit of the disk cache in bytes; default: 256
                              MiB */

@@ -310,7 +310,7 @@ KILN_INLINE kiln_status kiln_run_length_non_trivial(
 KILN_INLINE kiln_status kiln_run_length_non_trivial_workspace(
     kiln_stream *stream, const kiln_run_length_desc *desc, size_t *bytes);
 
-/* ---- Find and count ---------------------------------------------------------- */
+/* ---- Finding and counting elements --------------------------------------- */
 
 /** A search or count over the elements of an array by a predicate, with one
  * result. */
