@@ -195,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 
 /* ---- Kernel bucket_split ------------------------------------------------- */
 
-/* A tile in bucket order. */
+/* The elements of a tile in the order of their buckets. */
 struct sorted_tile {
   KILN_STORED at[tile_size];
 #if KILN_SCATTER

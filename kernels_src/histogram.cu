@@ -52,11 +52,12 @@
 
 /* Formulas that map a sample to the index of its bin. */
 enum : unsigned {
-  mode_shift = 0, /* (sample - lower) >> shift */
-  mode_scale = 1, /* (sample - lower) * bins / range, for a range up to 2^32 */
-  mode_wide = 2,  /* (sample - lower) * bins / range, for any range */
-  mode_float = 3, /* (sample - lower) * scale, for floats */
-  mode_levels = 4 /* binary search in the levels */
+  mode_shift = 0, /* bin = (sample - lower) >> shift */
+  /* bin = (sample - lower) * bins / range, for a range up to 2^32 */
+  mode_scale = 1,
+  mode_wide = 2,  /* bin = (sample - lower) * bins / range, for any range */
+  mode_float = 3, /* bin = (sample - from) * scale, for floats */
+  mode_levels = 4 /* the bin is found by a binary search in the levels */
 };
 
 /* The parameters of the formulas. The host sets the members that the mode
@@ -167,7 +168,7 @@ template <> struct finder<mode_float> {
     if (!(sample >= from && sample < static_cast<V>(to.below)))
       return nowhere;
     at = static_cast<unsigned>((sample - from) * static_cast<V>(to.scale));
-    return at < to.bins ? at : to.bins - 1; /* the product may round up */
+    return at < to.bins ? at : to.bins - 1; /* the product may be rounded up */
   }
 };
 

@@ -278,7 +278,7 @@ in_all_tiles(const unsigned long long *words, count tiles, unsigned counters,
 {
   if (KILN_LAYOUT != 0)
     return totals{};
-  if (counters == 0) /* there is a single tile */
+  if (counters == 0) /* the input has a single tile */
     return mine;
   return kiln::count_gather(words, tiles + counters, 1, epoch, kiln::sum{},
                             totals{});

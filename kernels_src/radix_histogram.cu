@@ -72,8 +72,8 @@ static __device__ __forceinline__ void count_key(const histogram_args &s,
   }
 }
 
-/* Counts the keys of tiles b, b + B, b + 2 B, ..., where b is the index of the
- * block and B = workers is the number of counting blocks. */
+/* Counts the keys of tiles b, b + B, b + 2 B, .... b is the index of the block, and
+ * B = workers is the number of counting blocks. */
 static __device__ __forceinline__ void count_keys(const histogram_args &s,
                                                   unsigned workers)
 {

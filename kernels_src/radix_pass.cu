@@ -81,12 +81,12 @@ struct sort_args {
   key *out, *other;
   const value *values_in;
   value *values_out, *values_other;
-  const count *base; /* destination of each digit's first key in this portion */
-  count *next_base;  /* receives `base` of the next portion; may be NULL */
-  const unsigned *single; /* per step, 1 if all keys have the same digit */
+  const count *base;      /* destinations of the first keys of the digits */
+  count *next_base;       /* receives `base` of the next portion; may be NULL */
+  const unsigned *single; /* flag per step, 1 if all keys have one digit */
   count *words;           /* 256 tile descriptors per tile */
   count n;                /* total number of keys */
-  count first;            /* first key of this portion */
+  count first;            /* index of the first key of this portion */
   kiln::radix_order order;
   unsigned epoch;
   unsigned step, steps;
@@ -136,12 +136,12 @@ template <class T> static __device__ __forceinline__ T *tile_storage()
   return reinterpret_cast<T *>(shared + (sizeof(shared_storage) + 15) / 16);
 }
 
-/* The tile of this block. */
+/* The keys of the tile that a block sorts. */
 struct span {
   count begin;
   unsigned n;     /* number of keys */
-  unsigned index; /* index in the portion or the segment */
-  count end;      /* end of the keys, or of the segment */
+  unsigned index; /* index of the tile in the portion or the segment */
+  count end;      /* end of the portion or the segment */
 };
 
 /* Returns whether a destination is inside of the segment. Without segments, the
@@ -391,7 +391,8 @@ sort_tile(const sort_args &s, const task &t, const span &tile, count base)
         static_cast<count>(kiln::descriptor_tag(s.epoch, state)) << 32 | own);
   });
   __syncthreads();
-  /* This makes the compiler recompute the digits, which saves registers. */
+  /* The empty asm statement makes the compiler recompute the digits, which saves
+   * registers. */
   asm volatile("" : "+r"(shift));
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
@@ -436,7 +437,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
     return;
   }
   if (kiln::thread() < kiln::radix_digits)
-    base = s.base[kiln::thread()]; /* sort_tile() uses it late */
+    base = s.base[kiln::thread()]; /* an early load hides latency */
   sort_tile(s, t, tile_of(s), base);
 }
 #else

@@ -503,7 +503,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
           kiln::result_publish(slots, unit, value, epoch);
       }
 #if KILN_CHUNKS || KILN_ROWS
-      __syncthreads(); /* the next reduction uses block_scratch() again */
+      __syncthreads(); /* the next reduction overwrites block_scratch() */
 #endif
     }
   }

@@ -43,10 +43,11 @@ typedef unsigned long long count;
 typedef user::acc reduced;
 
 enum : unsigned {
-  threads_down = KILN_BLOCK / KILN_LANES, /* threads that share columns */
-  width = KILN_LANES * KILN_VECTOR,       /* columns per block */
-  takers = KILN_BLOCK / width,            /* threads that combine one column */
-  at_once = 4 /* results that a thread polls at the same time */
+  threads_down =
+      KILN_BLOCK / KILN_LANES,      /* number of threads that share columns */
+  width = KILN_LANES * KILN_VECTOR, /* columns per block */
+  takers = KILN_BLOCK / width, /* number of threads that combine one column */
+  at_once = 4 /* number of results that a thread polls at the same time */
 };
 
 /* Reduces the values of threads t, t + across, t + 2 across, ..., which belong to

@@ -66,7 +66,8 @@ struct shared_storage {
 #if KILN_HEADS == 2
   /* position in `heads` of the first index not below the tile's first element */
   unsigned long long first_head;
-  unsigned begins[tile_size / 32]; /* one bit per element, set for a start */
+  unsigned begins[tile_size /
+                  32]; /* one bit per element, set if a segment starts there */
 #endif
 };
 

@@ -14,7 +14,7 @@ __device__ unsigned counter;
 
 extern "C" __global__ void polynomial(const float *x, float *y, unsigned n)
 {
-  __shared__ unsigned in_block; /* lifetime: the lifetime of the block */
+  __shared__ unsigned in_block; /* exists while its block runs */
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
 
   if (threadIdx.x == 0)

@@ -172,8 +172,9 @@ struct extremum_accumulator {
  * Computing Sample Variances, 1979). */
 
 struct moments {
-  double mean;       /* relative to the common origin */
-  double squares, n; /* squares: sum of squared deviations from the mean */
+  double mean; /* mean, relative to the common origin */
+  /* sum of squared deviations from the mean, and number of values */
+  double squares, n;
 };
 
 __device__ __forceinline__ bool is_number(double v)

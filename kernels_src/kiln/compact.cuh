@@ -207,7 +207,7 @@ __device__ __forceinline__ T count_gather(const unsigned long long *words,
     for (;;) {
       if (state == 0)
         state = tile_peek(words, from + k, epoch, &value);
-      if (warp_all(state != 0)) /* uniform: all lanes leave the loop */
+      if (warp_all(state != 0)) /* all lanes leave together */
         break;
       tile_pause();
     }
@@ -258,7 +258,8 @@ template <unsigned block, unsigned size> struct run_copier {
         static_cast<unsigned>(reinterpret_cast<size_t>(from) % 4);
     const unsigned *source = reinterpret_cast<const unsigned *>(
         reinterpret_cast<const unsigned char *>(from) - skip);
-    const unsigned end = past + n * size; /* bytes from `words` on */
+    const unsigned end =
+        past + n * size; /* end of `to`, in bytes after `words` */
 
     along_lines<block>(words, (end + 3) / 4, [&](unsigned w) {
       const unsigned at = w * 4 - past + skip; /* byte offset in `source` */

@@ -38,7 +38,7 @@ template <class T, class Op> struct leader_prefix {
   const unsigned epoch;
   const Op op;
   const T identity;
-  unsigned long long first; /* first tile of the current row */
+  unsigned long long first; /* index of the first tile of the current row */
   unsigned served; /* number of published prefixes in the current row */
   T before;        /* reduction over all preceding rows */
 

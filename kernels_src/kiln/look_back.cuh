@@ -385,7 +385,8 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     if (lane() == own_lane) {
       /* The order is that of all tiles: the group is reduced first, and the
        * result is then combined with the group's prefix. */
-      const bool alone = last == own_lane; /* the group contains a reset */
+      const bool alone =
+          last == own_lane; /* true if the group contains a reset */
 
       if (place == each - 1) {
         const T group_total = own_reset || v.n == 0 ? own : op(mine, own);

@@ -179,7 +179,7 @@ __device__ __forceinline__ T results_combine(const unsigned long long *words,
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
         all_here = all_here && result_ready(seen[k], tag);
-    } while (!warp_all(all_here)); /* uniform: all lanes leave the loop */
+    } while (!warp_all(all_here)); /* all lanes leave together */
     if (ordered) {
       T mine = result_value(seen[0]);
 

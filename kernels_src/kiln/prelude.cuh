@@ -776,7 +776,7 @@ __device__ __forceinline__ T block_results_combine(block_result<T> *from,
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
         all_here = all_here && block_result_ready(seen[k]);
-    } while (!warp_all(all_here)); /* uniform: all lanes leave the loop */
+    } while (!warp_all(all_here)); /* all lanes leave together */
 #pragma unroll
     for (unsigned k = 0; k < at_once; ++k)
       if (base + k * warp_size < n) {

@@ -1,6 +1,6 @@
-/* radix.cuh -- building blocks of radix sorts. They encode keys as unsigned integers,
- * find the lanes of a warp whose keys have the same digit, rank the keys of a block, and
- * compute the prefix over tiles for all digits.
+/* radix.cuh -- building blocks of radix sorts. The functions encode keys as unsigned
+ * integers and find the lanes of a warp that have the same digit. They rank the keys of a
+ * block, and compute the prefix over tiles for each digit.
  *
  * A warp ranks its keys by finding the lanes with an equal digit (multisplit: Ashkiani
  * et al., GPU Multisplit, 2016; Adinets and Merrill, Onesweep, 2022). The highest of
@@ -216,7 +216,8 @@ template <unsigned block> struct radix_counters {
   template <class Publish>
   __device__ __forceinline__ unsigned places(unsigned &total, Publish publish)
   {
-    const bool mine = thread() < radix_digits; /* true for whole warps */
+    const bool mine =
+        thread() < radix_digits; /* the same in all lanes of a warp */
     unsigned start = 0;
 
     total = 0;
@@ -239,7 +240,7 @@ template <unsigned block> struct radix_counters {
       start += warp_reduce(lane() < warp() ? other : 0, kiln::sum());
       next = start;
 #pragma unroll
-      for (unsigned w = 0; w < warps; ++w) { /* reading again saves registers */
+      for (unsigned w = 0; w < warps; ++w) { /* reads the counts again */
         const unsigned count = row[w][thread()];
 
         row[w][thread()] = next;

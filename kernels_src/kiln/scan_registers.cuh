@@ -35,7 +35,7 @@ struct register_tile {
     for (unsigned step = 1; step < 32; step *= 2) {
 #pragma unroll
       for (unsigned r = 0; r < KILN_VECTORS;
-           ++r) /* a loop of shuffles only: all are in flight together */
+           ++r) /* the shuffles of this loop are in flight together */
         before[r] = kiln::shuffle_up(sum[r], step);
 #pragma unroll
       for (unsigned r = 0; r < KILN_VECTORS; ++r)

@@ -54,7 +54,7 @@ static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK >= 64,
               "KILN_BLOCK: a multiple of 32, at least 64");
 
 enum : unsigned {
-  holders = KILN_BLOCK - 32, /* threads that hold elements */
+  holders = KILN_BLOCK - 32, /* number of threads that hold elements */
   /* Number of warps that hold elements. The last warp of the block waits for
    * the prefix. */
   warps = holders / 32,
