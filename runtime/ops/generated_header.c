@@ -390,7 +390,9 @@ static void add_named_op(const generator *g)
 /* Kernels pad incomplete tiles with the identity and combine the padding,
  * too. A user's expression need not return the identity for two identities:
  * log(exp(a) + exp(b)) returns NaN for two of -INFINITY. Therefore the
- * generated operation does not evaluate the expression for two identities. */
+ * generated operation returns the identity where the expression would not. The
+ * compiler computes the expression for two identities itself where it can, and
+ * then drops all three comparisons from operations such as a > b ? a : b. */
 static void add_user_op(const generator *g)
 {
   kiln__buf_text(
@@ -400,8 +402,9 @@ static void add_user_op(const generator *g)
       "struct op {\n  args s;\n"
       "  __device__ __forceinline__ acc operator()(const acc a, "
       "const acc b) const\n  {\n    const acc none = identity(s);\n\n"
-      "    if (kiln::same_bits(a, none) && kiln::same_bits(b, none))\n"
-      "      return none;\n"
+      "    if (kiln::same_bits(a, none) && kiln::same_bits(b, none) &&\n"
+      "        !kiln::same_bits(kiln__texts::kiln__operation(s, none, none), "
+      "none))\n      return none;\n"
       "    return kiln__texts::kiln__operation(s, a, b);\n  }\n};\n" INLINE
       "op make_op(const args &s) { return {s}; }\n");
 }
