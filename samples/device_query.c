@@ -36,8 +36,9 @@ static void print_traits(const kiln_traits *t)
          t->max_threads_per_block, t->max_threads_per_sm);
   printf("  blocks, warps               %d, %d per SM\n", t->max_blocks_per_sm,
          t->max_warps_per_sm);
-  printf("  registers                   %d per thread, %d per block, %d per SM\n",
-         t->max_regs_per_thread, t->regs_per_block, t->regs_per_sm);
+  printf(
+      "  registers                   %d per thread, %d per block, %d per SM\n",
+      t->max_regs_per_thread, t->regs_per_block, t->regs_per_sm);
   printf("  shared memory               %d KiB per block, %d with opt-in, "
          "%d per SM, %d B reserved a block\n",
          KIB(t->smem_per_block), KIB(t->smem_per_block_optin),

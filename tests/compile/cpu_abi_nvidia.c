@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define KILN__DROPIN_CONSTANT(name, value)                                       \
+#define KILN__DROPIN_CONSTANT(name, value)                                     \
   _Static_assert((int)(name) == (value), #name);
 #include "cpu/api/api_constants.def"
 

@@ -15,8 +15,7 @@ for file in LICENSE README.md CHANGELOG.md samples/README.md kiln.hpp kiln.pc \
 done
 
 # CMake's targets name libraries, not where this machine has them.
-targets=$(find "$prefix" -name 'kiln-targets*.cmake')
-if grep -nE '"/|;/|:/[a-z]' $targets | grep -v '_IMPORT_PREFIX'; then
+if find "$prefix" -name 'kiln-targets*.cmake' -exec grep -nE '"/|;/|:/[a-z]' {} + | grep -v '_IMPORT_PREFIX'; then
   fail "the package names a path of this machine"
 fi
 
@@ -36,7 +35,7 @@ flags="-I $(dirname "$(find "$prefix" -path '*/kiln/kiln.h')")/.."
 static="$lib/libkiln_cpu.a $lib/libkiln.a"
 if command -v pkg-config >/dev/null; then
   # The pkg-config files suffice, for the shared libraries and the static ones.
-  # shellcheck disable=SC2046 # flags are words
+  # shellcheck disable=SC2046,SC2086 # flags are words
   $CC $sanitizer main.c "$SOURCE/tests/packaging/plugin.c" -o shared \
     $(pkg-config --cflags --libs kiln_cpu kiln) -Wl,-rpath,"$lib" ||
     fail "pkg-config --libs kiln_cpu kiln"
@@ -50,7 +49,9 @@ fi
 # shellcheck disable=SC2086 # flags are words
 $CC $sanitizer $flags -shared -fPIC "$SOURCE/tests/packaging/plugin.c" -o plugin.so \
   $static || fail "a plug-in with $static"
-$CC $sanitizer main.c ./plugin.so -o main && ./main || fail "the plug-in fails"
+# shellcheck disable=SC2086
+$CC $sanitizer main.c ./plugin.so -o main || fail "link with the plug-in"
+./main || fail "the plug-in fails"
 $NM -D --defined-only plugin.so | awk '{ print $NF }' | grep -i kiln &&
   fail "a plug-in exports Kiln's functions"
 $NM -D --defined-only plugin.so | grep -q ' plugin_devices$' ||

@@ -16,7 +16,8 @@
 typedef struct _nvrtcProgram *nvrtcProgram;
 int nvrtcGetPTXSize(nvrtcProgram program, size_t *size);
 int nvrtcGetPTX(nvrtcProgram program, char *ptx);
-int nvrtcCompileProgram(nvrtcProgram program, int n, const char *const *options);
+int nvrtcCompileProgram(nvrtcProgram program, int n,
+                        const char *const *options);
 
 static uint64_t hash_text(uint64_t hash, const char *text)
 {

@@ -37,5 +37,5 @@ for arch in 75 90; do
     -o "$out/all.pack" >/dev/null 2>&1
   printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -I{} sh -c \
     "'$build/tests/device_'{} >'$out/{}_$arch.log' 2>&1 || echo 'failed: {} on $arch'"
-  echo "sm_$arch: $(ls "$KILN_PTX_RECORD" | wc -l) programs"
+  echo "sm_$arch: $(find "$KILN_PTX_RECORD" -type f | wc -l) programs"
 done
