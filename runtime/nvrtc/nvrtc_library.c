@@ -208,6 +208,7 @@ kiln_status kiln__nvrtc_load_builtins(const kiln_allocator *a,
   st = searches_here(a, nvrtc->library, &here);
   if (st != KILN_OK || !here)
     return st;
+  /* cppcheck-suppress leakReturnValNotUsed; it stays loaded */
   if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == NULL)
     kiln__library_each(a, "libcuda.so.1", load_whole, &driver);
   if (nvrtc->builtins != NULL)

@@ -355,7 +355,8 @@ kiln_status kiln__check_end(kiln__checker *c);
   (kiln__check_begin(c, call, stream, desc),                                   \
    (c)->st = (stream) == NULL || (desc) == NULL ? KILN_EINVAL : KILN_OK)
 #define kiln__check_failed(c, ...)                                             \
-  ((c)->st = (c)->st == KILN_OK ? KILN_EINVAL : (c)->st, (void)0)
+  (kiln__check_failed(c, __VA_ARGS__),                                         \
+   (c)->st = (c)->st == KILN_OK ? KILN_EINVAL : (c)->st, (void)0)
 #define kiln__check_end(c) (kiln__check_end(c), (c)->st)
 #endif
 

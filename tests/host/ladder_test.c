@@ -559,6 +559,8 @@ START_TEST(order_does_not_matter)
                            .nvrtc_version = 12090};
     kiln_ladder_result sorted, shuffled;
 
+    memset(&sorted, 0, sizeof sorted); /* padding is compared, too */
+    memset(&shuffled, 0, sizeof shuffled);
     memcpy(archs, known, n * sizeof archs[0]);
     ck_kiln_ok(kiln_ladder(&q, &sorted));
     for (size_t i = n; i > 1; i--) {

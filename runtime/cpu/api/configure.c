@@ -42,9 +42,11 @@ static kiln_status check(const kiln_cpu_opts *o)
                       o->checks);
   if (kiln__cpu_isa_best(o->isa) == NULL)
     return kiln__fail(
-        KILN_EINVAL, "leave isa unset to use the best one available",
+        KILN_EINVAL,
+        o->isa != NULL ? "leave isa unset to use the best one available"
+                       : "build Kiln with -DKILN_CPU_ISAS=\"base;v3;v4\"",
         "this processor or build does not support the instruction set \"%s\"",
-        o->isa);
+        o->isa == NULL ? "any" : o->isa);
   return KILN_OK;
 }
 

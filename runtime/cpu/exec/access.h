@@ -338,11 +338,11 @@ KILN__INLINE void kiln__cpu_count_pattern(kiln__cpu_warp *w,
     return;
   if (shared ? n <= 4 : p == KILN__AT_ONE)
     cost = 1;
-  else if (!w->full && !shared && !kiln__cpu_has_holes(w->mask))
-    cost =
-        (uint32_t)(((low + kiln__cpu_extent(w, p, first, n, &low) - 1) >> 5) -
-                   (low >> 5) + 1);
-  else if (!w->full)
+  else if (!w->full && !shared && !kiln__cpu_has_holes(w->mask)) {
+    const uint64_t bytes = kiln__cpu_extent(w, p, first, n, &low);
+
+    cost = (uint32_t)(((low + bytes - 1) >> 5) - (low >> 5) + 1);
+  } else if (!w->full)
     cost = KILN__ISA_NAME(pattern_cost)(w, p, first, n, shared);
   else if (!shared)
     cost = (uint32_t)(((first + KILN__WARP * n - 1) >> 5) - (first >> 5) + 1);
