@@ -18,8 +18,9 @@ extern "C" {
 typedef struct kiln_traits {
   int cc;          /**< compute capability, e.g. 90 */
   char family[16]; /**< name of the generation, "Kepler" ... "Blackwell" */
-  /** System on a chip. Its machine code runs on no other compute capability,
-   * and machine code of other capabilities does not run on it. */
+  /** The GPU is part of a system on a chip (Jetson). Machine code for it runs
+   * on no other compute capability, and machine code for other compute
+   * capabilities does not run on it. */
   bool tegra;
   bool has_shfl;  /**< has warp shuffle: compute capability 3.0 and later */
   bool has_its;   /**< has independent thread scheduling: compute capability 7.0
@@ -165,7 +166,8 @@ typedef struct kiln_ladder_query {
 
 enum { KILN_REASON_SIZE = 160 };
 
-/** Decision of the compatibility ladder, with a reason for every rung. */
+/** Result of kiln_ladder(): how code is obtained for a GPU, and for every way
+ * why it was chosen or rejected. */
 typedef struct kiln_ladder_result {
   kiln_rung rung;     /**< rung that the ladder chose */
   kiln_target target; /**< the target to compile for; on KILN_RUNG_PACK the

@@ -136,7 +136,8 @@ typedef struct kiln_cpu_finding {
                           advice */
 } kiln_cpu_finding;
 
-/** Callback that receives one finding, which is borrowed for the call. */
+/** Callback that receives one finding of the CPU device's checks. The finding
+ * is borrowed for the call. */
 typedef void (*kiln_cpu_finding_fn)(void *user,
                                     const kiln_cpu_finding *finding);
 

@@ -122,8 +122,8 @@ typedef struct kiln_gather_rows_desc {
                             elements; 0 selects `width` */
   uint64_t out_stride; /**< distance between the starts of two rows of out, in
                             elements; 0 selects `width` */
-  uint64_t n_target;   /**< number of rows of in; 0 means unknown. Required by
-                            .checked */
+  uint64_t n_target;   /**< number of rows of in; 0 means unknown. Must be given
+                            if .checked is true */
   bool checked; /**< check the indices first; see kiln_gather_desc.checked */
 } kiln_gather_rows_desc;
 

@@ -35,18 +35,18 @@ typedef struct kiln_map_desc {
  * Computes each output element from the input elements with the same index, or
  * from other elements that the user expression reads.
  *
- * Each input is read once and each output is written once, in accesses of 16
- * bytes. That also holds for arrays that are all misaligned by the same number
- * of elements: the kernel processes their first few elements separately.
- * Elements are processed in no particular order.
+ * Unless x_at() is used, each input is read once. Each output is written once,
+ * in accesses of 16 bytes. That also holds for arrays that are all misaligned by
+ * the same number of elements: the kernel processes their first few elements
+ * separately. Elements are processed in no particular order.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  not used; NULL.
- * @retval one of the statuses in ops.h. Returns KILN_EINVAL also if two outputs
- *         overlap, or if an output overlaps an input without being the same
- *         array. The status is also KILN_EINVAL if an output is an input and a
- *         user expression reads other elements, for example with x_at().
+ * @retval one of the statuses in ops.h. Also returns KILN_EINVAL if two outputs
+ *         overlap, if an output overlaps an input without being the same array,
+ *         or if an output is an input while a user expression reads elements at
+ *         other indices with x_at().
  * In-place operation is possible unless a user expression reads other elements.
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.

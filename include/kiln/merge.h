@@ -45,8 +45,9 @@ typedef struct kiln_merge_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval one of the statuses in ops.h. Returns KILN_EINVAL also if the types
- *         differ, and if only some of the three arrays of values are given.
+ * @retval one of the statuses in ops.h. Also returns KILN_EINVAL if the key
+ *         types of a, b and out differ, or if some but not all of the three
+ *         arrays of values are given.
  * The merge does not work in place.
  * Thread-safe. Blocks only while a kernel compiles.
  */

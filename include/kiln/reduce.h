@@ -127,7 +127,7 @@ typedef struct kiln_dot_desc {
   uint64_t n;      /**< number of elements per array */
   kiln_array out;  /**< one element; products and sum are computed in its type
                         (float for f16 and bf16). Default type: the type of x */
-  bool portable;   /**< the result has the same bits on every device; see
+  bool portable;   /**< the result is bitwise identical on every device; see
                         kiln_reduce() */
 } kiln_dot_desc;
 

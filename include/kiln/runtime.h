@@ -105,7 +105,7 @@ KILN_INLINE kiln_status kiln_runtime_create(kiln_runtime **out,
 
 /**
  * Frees a runtime. All objects that were created from the runtime must be freed
- * before.
+ * first.
  *
  * CUDA libraries that Kiln has loaded stay loaded until the process ends,
  * because unloading a library while one of its threads runs is not safe.

@@ -246,7 +246,7 @@ KILN_INLINE kiln_status kiln_split_workspace(kiln_stream *stream,
 
 /* ---- Runs -------------------------------------------------------------------- */
 
-/** Encoding of the runs of equal elements in an array. */
+/** Run-length encoding of an array. */
 typedef struct kiln_run_length_desc {
   kiln_input x;      /**< n input elements */
   const char *equal; /**< user expression that compares two elements; see

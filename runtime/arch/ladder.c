@@ -197,8 +197,8 @@ static bool driver_reads_ptx(const climb *c)
          c->q->nvrtc_version / 10 <= c->q->driver_version / 10;
 }
 
-/* Returns the highest capability in NVRTC's list for which code runs on the
- * GPU, or 0 if there is none. */
+/* Returns the highest compute capability in NVRTC's list whose code the GPU can
+ * run, or 0 if the GPU can run none of them. */
 static int best_listed(const climb *c, bool ptx)
 {
   int best = 0;

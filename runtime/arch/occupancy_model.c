@@ -82,8 +82,8 @@ static int blocks_by_regs(const kiln_traits *t, int warps, int regs)
   if (t->cc < 20)
     return blocks_by_regs_of_blocks(t, warps, regs);
   warp_regs = round_up(regs * t->warp_size, t->reg_alloc_unit);
-  /* Capability 6.0 has two slices, but refuses blocks that GPUs with four
-   * slices cannot run. */
+  /* An SM of compute capability 6.0 has two slices. It still rejects blocks
+   * that an SM with four slices cannot run. */
   if (t->cc == 60 && blocks_by_slices(t, warps, warp_regs, 4) == 0)
     return 0;
   return blocks_by_slices(t, warps, warp_regs, t->warp_alloc_unit);

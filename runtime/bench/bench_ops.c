@@ -212,7 +212,8 @@ static kiln_status time_shots(bench_ops *b, shot *shots, size_t n)
   return KILN_OK;
 }
 
-/* Enlarges the temporary storage to the size that the peer needs. */
+/* Enlarges the temporary storage to the size that the compared library (CUB,
+ * Thrust) needs. */
 static kiln_status peer_storage(bench_ops *b)
 {
   size_t bytes = 0;

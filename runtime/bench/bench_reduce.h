@@ -31,7 +31,7 @@ double kiln__bench_cpu_ms(const float *x, uint64_t n, unsigned threads,
 typedef int (*bench_peer_fn)(const float *x, size_t n, float *out, void *temp,
                              size_t *temp_bytes, void *stream);
 
-/* A step of the lectures' ladder. */
+/* One kernel of the reduction ladder (see samples/README.md). */
 typedef struct bench_rung {
   const char *builtin;
   const char *label;

@@ -197,8 +197,8 @@ static kiln_status time_compiler(kiln_runtime *rt, int cc)
   return KILN_OK;
 }
 
-/* Writes the image for the bare program: the CUBIN, or PTX if there is no
- * CUBIN. */
+/* Writes the image that the comparison program loads through the driver API
+ * alone: the CUBIN, or the PTX if there is no CUBIN. */
 static int write_image(const kiln_image *image, const char *path)
 {
   size_t size = 0;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The array that callers read without a lock. Loading a library changes its
- * description. A new array is then created, and the older arrays stay valid
- * until the set is freed. */
+/* The array of descriptions of the libraries. Callers read it without a lock.
+ * When a library is loaded and its description changes, a new array is created.
+ * The older arrays stay valid until the set is freed. */
 typedef struct listing {
   struct listing *older;
   kiln__nvrtc_id ids[];

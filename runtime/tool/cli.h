@@ -59,9 +59,9 @@ typedef enum cli_device_use {
   CLI_DEVICE_NEEDED /* use the CPU device also if there is no GPU */
 } cli_device_use;
 
-/* Creates c->rt as --device or KILN_DEVICE specify. If the function falls back
+/* Creates c->rt as --device or KILN_DEVICE specifies. If the function falls back
  * to the CPU device, a line on stderr says so.
- * @return CLI_OK; CLI_FAILED or CLI_USAGE having reported why */
+ * @return CLI_OK, or CLI_FAILED or CLI_USAGE after a message on stderr */
 int kiln__cli_open(cli *c, const kiln_runtime_opts *opts, cli_device_use use);
 
 /* Replaces a runtime on a GPU by a runtime on the CPU device. Only the CPU

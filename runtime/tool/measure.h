@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Returns the time of CLOCK_MONOTONIC in nanoseconds. All processes of the
+/* Returns the time of CLOCK_MONOTONIC in nanoseconds. All processes on the
  * machine share this clock. */
 double kiln__cli_now_ns(void);
 

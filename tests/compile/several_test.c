@@ -62,8 +62,8 @@ static const char *const names[] = {"scale<float>"};
 static const kiln_program_desc desc = {
     .source = source, .name = "scale.cu", .names = names, .n_names = 1};
 
-/* Each known architecture, from the oldest and the newest in turn, so that the
- * libraries take turns as well. */
+/* Tries each known architecture, alternating between the oldest and the newest
+ * end of the list, so that the NVRTC libraries alternate as well. */
 static int compile_all(kiln_runtime *rt, kiln_origin origin)
 {
   kiln_nvrtc_info info[EACH_MAX];

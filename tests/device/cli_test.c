@@ -190,7 +190,8 @@ START_TEST(candidates_are_compiled)
 }
 END_TEST
 
-/* An array's file is a regular file of the array's size: a device would never end.
+/* A file that initialises an array must be a regular file of the array's size.
+ * Reading a device file such as /dev/zero would never end.
  */
 START_TEST(array_files_are_bounded)
 {

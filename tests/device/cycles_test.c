@@ -59,8 +59,8 @@ static void cycle(const kiln_program_desc *desc, int value)
   kiln_module_free(module);
 }
 
-/* Each load takes 256 KiB of device memory: 10,000 lost ones would be 2.5 GiB,
- * one in a thousand 2.5 MiB. */
+/* Each loaded module takes 256 KiB of device memory. If all 10,000 modules
+ * leaked, 2.5 GiB would be lost; if one in a thousand leaked, 2.5 MiB. */
 START_TEST(loading_and_unloading)
 {
   const kiln_program_desc desc = {.source = source};

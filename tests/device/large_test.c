@@ -601,7 +601,8 @@ static void cases_of_the_one(void)
   ck_kiln_ok(kiln_copy_to_device(device, x.array.data + at, &before, 1));
 }
 
-/* Runs of 97 elements, a few of 194 and more. Outputs have to have room for n. */
+/* The runs have 97 elements; a few have 194 elements and more. Each output
+ * array holds n elements, as the operation requires. */
 static void case_runs(bool lengths)
 {
   walk k = {.rule = WALK_RUNS, .type = type, .n = n, .divisor = 97};

@@ -472,7 +472,8 @@ START_TEST(test_preamble_with_include)
 }
 END_TEST
 
-/* NaNs keep payload and sign, beside outputs with a text too. */
+/* NaNs keep payload and sign, also if other outputs of the same call have a
+ * user expression. */
 START_TEST(test_copy_of_bits)
 {
   enum { N = 65536 };

@@ -363,7 +363,7 @@ static void pair_kernel(pair *p, CUmodule gpu, CUmodule cpu, size_t number,
   }
 }
 
-/* Halves what a device refuses until the opcodes are found. */
+/* Bisects a program that the device rejects until the rejected opcodes are found. */
 static void pair_chunk(pair *p, const opcode_case *cases, size_t n)
 {
   CUmodule modules[2] = {NULL, NULL};

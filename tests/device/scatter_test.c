@@ -335,7 +335,7 @@ START_TEST(test_map)
                           4.0 * (double)y[i] + x[i] + (i % 2 ? 0.5 : 0));
     free(got);
   }
-  /* a text without any array: the index alone */
+  /* a user expression that reads no array, only the index */
   desc.x = (kiln_input){.map = "i * 2", .type = KILN_U64};
   desc.method = KILN_INDEX_AUTO;
   desc.out.type = KILN_U64;

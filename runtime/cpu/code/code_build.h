@@ -90,7 +90,7 @@ typedef struct kiln__cpu_form {
   uint8_t sm;      /* minimum .target if the operand is present */
   bool optional, wider;
   bool paired;        /* the operand needs |p */
-  bool strict;        /* %T: only registers of bit type */
+  bool strict;        /* operand pattern %T: only registers of a PTX .bN type */
   bool register_only; /* T!: neither a literal nor `_` is allowed */
   bool discards;      /* =T_: `_` is allowed as the destination */
   bool surface;       /* [surf]: the operand is the handle of a surface */
@@ -309,8 +309,8 @@ bool kiln__cpu_complain(kiln__cpu_lower *l, kiln__cpu_ptx_pos pos,
 /* Records that a memory allocation failed. Returns false. */
 bool kiln__cpu_no_memory(kiln__cpu_lower *l);
 #ifdef __clang_analyzer__
-/* The static analyser sees one file at a time. These macros show it that both
- * functions return false. */
+/* The static analyser sees one file at a time. These macros tell it that both
+ * functions that report mistakes return false. */
 #define kiln__cpu_complain(...) (kiln__cpu_complain(__VA_ARGS__), false)
 #define kiln__cpu_no_memory(l) (kiln__cpu_no_memory(l), false)
 #endif

@@ -276,8 +276,8 @@ KILN__INLINE unsigned kiln__cpu_lane_order(const kiln__cpu_warp *w,
 
 /* ---- Counters ------------------------------------------------------------ */
 
-/* Returns the number of distinct 32-byte sectors that aligned accesses of n <=
- * 32 bytes per lane touch. */
+/* Returns the number of distinct 32-byte sectors in the accesses of all active
+ * lanes. Each access is aligned and has n <= 32 bytes. */
 uint32_t KILN__ISA_NAME(sectors)(const uint64_t *address, uint32_t mask,
                                  uint32_t n);
 /* Returns the number of passes that a shared-memory access of n bytes per lane

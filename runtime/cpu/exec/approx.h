@@ -24,7 +24,7 @@ static inline double kiln__cpu_exp2(double x)
   const double in = low > 300 ? 300 : low;
   const double shifted = in + KILN__TO_INTEGER;
   const double z = (in - (shifted - KILN__TO_INTEGER)) * 0x1.62e42fefa39efp-1;
-  /* The exponent field is the integer modulo 4096 plus the bias. */
+  /* The exponent field is (integer modulo 4096) + bias. */
   const uint64_t scale =
       (kiln__cpu_bits_of_double(shifted) << 52) + ((uint64_t)1023 << 52);
   double p = 1.0 / 40320;

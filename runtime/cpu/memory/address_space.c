@@ -387,8 +387,8 @@ kiln_status kiln__cpu_memory_add(kiln__cpu_memory *memory,
   }
 
   pthread_rwlock_wrlock(&m->lock);
-  /* Atomics require that the host bytes are as aligned as the device
-   * address. */
+  /* The host copy has the alignment of the device address, since atomic
+   * accesses need it. */
   if (align < HOST_ALIGN)
     align = align == 0 ? 512 : HOST_ALIGN;
   st = settle(m, r, size, align);

@@ -42,7 +42,8 @@ typedef enum kiln__cpu_address_mode {
   KILN__CLAMP,
   KILN__MIRROR,
   KILN__BORDER
-} kiln__cpu_address_mode; /* with the values of CUaddress_mode */
+} kiln__cpu_address_mode; /* The address modes have the values of the driver's
+                             CUaddress_mode. */
 
 enum { KILN__MAX_LEVELS = 16 };
 

@@ -123,7 +123,7 @@ typedef struct kiln__cpu_ptx_variable {
   uint64_t init_size;
   const kiln__cpu_ptx_reloc *relocs;
   uint32_t n_relocs;
-  uint32_t index; /* registers: index in the function */
+  uint32_t index; /* for registers: index of the register in its function */
   /* Kernel parameters: state space from `.ptr .global .align 4`. */
   kiln__cpu_space pointee;
   uint32_t pointee_align; /* alignment from .ptr in bytes; 0 without .ptr */

@@ -95,7 +95,7 @@ struct kiln__cpu_worker {
   uint64_t random;
   uint64_t clock;
   uint32_t epoch, rounds; /* epoch and rounds of the livelock search */
-  bool recording;         /* the schedulers record changes of memory */
+  bool recording;         /* the schedulers record changes to memory */
   bool verdict; /* result of the livelock search: this worker can only spin */
   /* a gang started, or a gang, warp or barrier finished */
   bool event;

@@ -49,7 +49,7 @@ typedef struct kind {
   double miss;
   /* Number of element accesses through the cache per SM and cycle. */
   double rate;
-  double window;   /* cost per element of windows, in cache accesses */
+  double window; /* additional cost per element and window, in cache accesses */
   double windowed; /* fraction of the cache that holds a window */
   double partial;  /* bytes moved for a sector that is written in part */
   /* Cost per element of the kernels of a partition, in cache accesses. */
@@ -237,8 +237,8 @@ static void rate_windows(kiln_index_plan *p, const call *c)
            scatters ? 0 : c->n);
   if (!scatters) /* a gather uses one launch per window */
     p->ms += 2.5e-3 * (passes - 1);
-  /* Most lanes are idle in a pass, so these accesses do not overlap with
-   * memory time. */
+  /* Most lanes are idle in such a pass, so too few accesses are in flight to
+   * overlap with memory traffic. The two times are therefore added. */
   p->cached_accesses += c->n * c->k->window;
   p->ms += 1e3 * c->n * c->k->window / c->r.accesses;
 }

@@ -30,9 +30,9 @@ enum {
   /* Maximum number of counts that blocks store in descriptors. */
   COMBINED_COUNTS = 1 << 18,
   MOST_ADDERS =
-      32, /* maximum number of blocks that add counts. There is at most one
-           * such block per two SMs, since these blocks wait for counting
-           * blocks, which need SMs, too. */
+      32, /* maximum number of blocks that sum the partial histograms. There is
+           * at most one such block per two SMs, since these blocks wait for the
+           * blocks that count samples, which need SMs, too. */
   LEAST_COPIES =
       4 /* with fewer copies, threads first count runs of equal samples;
          * otherwise 32 lanes with one value would update one bin one after

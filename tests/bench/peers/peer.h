@@ -41,7 +41,8 @@ static inline long long count(const kiln_peer_call *c)
   return static_cast<long long>(c->n);
 }
 
-/* For peers that need no memory beside. True: it was only asked for. */
+/* For peers that need no temporary storage. Returns true if the call only asked
+ * for the size of the temporary storage. */
 static inline bool needs_nothing(const kiln_peer_call *c)
 {
   *c->temp_bytes = 0;

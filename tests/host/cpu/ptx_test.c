@@ -601,7 +601,7 @@ START_TEST(every_truncation_is_survived)
     ck_assert_msg(st == KILN_OK || st == KILN_ECOMPILE, "%zu bytes", size);
     accepted += st == KILN_OK;
   }
-  /* only sources that end between declarations are accepted */
+  /* the parser accepts a truncated source only if the cut lies between two declarations */
   ck_assert_int_lt(accepted, 60);
 }
 END_TEST

@@ -162,7 +162,7 @@ static inline void world_mask(world *w, uint32_t mask)
     w->warp.lane[i] = (mask >> i & 1) != 0 ? UINT32_MAX : 0;
 }
 
-/* ---- Registers: slot n is 256 bytes wide --------------------------------- */
+/* ---- Registers of the tested warp; each slot is 256 bytes wide --------------------------------- */
 
 static inline int32_t world_slot(unsigned n)
 {

@@ -82,8 +82,8 @@ static bool tips_add(CUstream s, const CUgraphNode *nodes, size_t n)
   return true;
 }
 
-/* Replaces the stream's tips. Returns false if there is no memory; the stream
- * then has no tips. */
+/* Replaces the list of graph nodes on which the stream's next node will depend.
+ * Returns false if memory runs out; the list is then empty. */
 static bool tips_set(CUstream s, const CUgraphNode *nodes, size_t n)
 {
   if (!tips_reserve(s, n == 0 ? 1 : n))

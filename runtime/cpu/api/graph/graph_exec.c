@@ -453,8 +453,9 @@ typedef struct difference {
   CUgraphNode node; /* node of the new graph that differs */
 } difference;
 
-/* Returns whether two paired nodes depend on paired nodes. The marks of the
- * nodes store the pairing. */
+/* An update pairs each node of the new graph with a node of the executable
+ * graph, and stores the index of the partner in `mark`. Returns whether the
+ * dependencies of two partners are partners, too. */
 static bool same_edges(CUgraphNode a, CUgraphNode b)
 {
   if (a->n_after != b->n_after)

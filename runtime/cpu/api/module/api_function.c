@@ -3,9 +3,9 @@
 #include "api_module.h"
 
 /* Estimates the number of registers per thread that ptxas would allocate. The
- * estimate is the largest number of registers that are live at once. It is
- * bounded by the maximum number of registers per thread, and by the number of
- * registers per thread that is left in the largest block. */
+ * estimate is the largest number of registers that are live at once. Its upper
+ * bounds are the maximum number of registers per thread, and the size of the
+ * register file divided by the maximum number of threads per block. */
 int kiln__cpu_function_registers(const kiln__cpu_code *code,
                                  const kiln__cpu_limits *l)
 {

@@ -62,8 +62,8 @@ static CUresult append(CUlinkState s, const kiln__cpu_image *image)
   return CUDA_SUCCESS;
 }
 
-/* Parses the input only for its messages, each of which begins with the input's
- * name. */
+/* Parses the input only to produce its diagnostics. Each diagnostic begins with
+ * the name of the input. */
 static CUresult check_text(CUlinkState s, const kiln__cpu_image *image,
                            const char *name)
 {

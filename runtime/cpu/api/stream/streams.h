@@ -63,7 +63,8 @@ struct kiln__cpu_mark {
   unsigned unmet;   /* number of unfinished marks that this mark waits for */
   unsigned n_edges; /* number of edges in use in `own` or `more` */
   bool done;
-  uint64_t time_ns;      /* time at which the mark was done, for event timing */
+  uint64_t time_ns;      /* time at which the stream reached the event, for
+                            cuEventElapsedTime */
   CUstream stream;       /* stream of the mark; NULL once the mark is done */
   kiln__cpu_work *work;  /* work to run, or NULL */
   kiln__cpu_mark *next;  /* next mark in the stream's queue */

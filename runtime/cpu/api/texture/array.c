@@ -375,7 +375,7 @@ CUresult kiln__cpu_mipmappedArrayDestroy(CUmipmappedArray mipmap)
 }
 
 /* Removes the first array and the first mipmapped array of a context from the
- * lists, and stores them. */
+ * lists of live arrays, and returns both through the arguments. */
 static void take_one(CUcontext context, CUarray *array,
                      CUmipmappedArray *mipmap)
 {
