@@ -171,6 +171,7 @@ guard_symbols() {
   for layer in $LAYERS; do
     mapfile -t -O "${#objects[@]}" objects < <(
       find "$BUILD/CMakeFiles/kiln_layer_$layer.dir" -name '*.o')
+    [ ${#objects[@]} -gt 0 ] || echo "$layer: no object files in $BUILD"
     "${CC:-cc}" -shared -o "$work/lib.so" "${objects[@]}" -Wl,-z,defs \
       -lpthread -ldl -lm 2>&1 |
       grep -o 'undefined reference to .*' |

@@ -8,3 +8,7 @@ foreach(target host_cli compile_cli device_cli device_bugs)
     add_dependencies(${target} kiln_cli)
   endif()
 endforeach()
+# It runs this sample, too.
+if(TARGET device_cli AND TARGET sample_jit_life)
+  add_dependencies(device_cli sample_jit_life)
+endif()
