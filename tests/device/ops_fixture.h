@@ -46,8 +46,52 @@ static inline void setup(void)
   tune_as_asked();
 }
 
+/* ---- What a test makes ----------------------------------------------------------- */
+
+/* Memory that is freed when the test ends: of the host, or of the device. */
+typedef struct kept_memory {
+  void *host;
+  CUdeviceptr device;
+} kept_memory;
+
+static kept_memory *kept_list; /* in the order in which it was made */
+static size_t n_kept;
+
+static inline void keep_memory(kept_memory memory)
+{
+  kept_list = realloc(kept_list, (n_kept + 1) * sizeof *kept_list);
+  ck_assert_ptr_nonnull(kept_list);
+  kept_list[n_kept++] = memory;
+}
+
+/* Leaves host memory, which must not be NULL, to teardown(), which frees it. */
+static inline void *kept(void *host)
+{
+  ck_assert_ptr_nonnull(host);
+  keep_memory((kept_memory){.host = host});
+  return host;
+}
+
+/* Frees all that was kept since n_kept was `mark`: for a function that a test
+ * calls many times. */
+static inline void release(size_t mark)
+{
+  while (n_kept > mark) {
+    const kept_memory last = kept_list[--n_kept];
+
+    free(last.host);
+    if (last.device != 0)
+      ck_kiln_ok(kiln_memory_free(device, last.device));
+  }
+  if (n_kept == 0) {
+    free(kept_list);
+    kept_list = NULL;
+  }
+}
+
 static inline void teardown(void)
 {
+  release(0);
   kiln_stream_free(stream);
   kiln_device_free(device);
   kiln_runtime_free(rt);
@@ -69,16 +113,24 @@ static inline unsigned long random_calls(unsigned long few)
   return getenv("KILN_TEST_SHORT") != NULL ? few / 5 : few;
 }
 
+/* A case whose tests each find a device with a stream. */
+static inline TCase *device_case(Suite *s, const char *name)
+{
+  TCase *t = tcase_create(name);
+
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_set_timeout(t, CASE_SECONDS);
+  suite_add_tcase(s, t);
+  return t;
+}
+
 /* A case for what every run repeats on other schedules of the CPU device: those
  * runs set CK_INCLUDE_TAGS=brief. */
 static inline TCase *brief_case(Suite *s)
 {
-  TCase *t = tcase_create("brief");
+  TCase *t = device_case(s, "brief");
 
   tcase_set_tags(t, "brief");
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, CASE_SECONDS);
-  suite_add_tcase(s, t);
   return t;
 }
 
@@ -142,7 +194,7 @@ static inline void capture_free(CUgraphExec exec)
 enum { GUARD = 256, GUARD_BYTE = 0xa5 };
 
 /* n elements in device memory, `shift` elements behind an aligned address, guard
- * zones around them. */
+ * zones around them. teardown() frees what array_free() has not. */
 typedef struct test_array {
   CUdeviceptr block;
   size_t n, width, before;
@@ -158,6 +210,7 @@ static inline test_array array_make(kiln_dtype type, size_t n, size_t shift,
 
   a.before = GUARD + shift * a.width;
   ck_kiln_ok(kiln_memory_alloc(&a.block, device, a.before + bytes + GUARD));
+  keep_memory((kept_memory){.device = a.block});
   ck_kiln_ok(
       kiln_fill(device, a.block, GUARD_BYTE, 1, a.before + bytes + GUARD));
   a.array = (kiln_array){a.block + a.before, type};
@@ -186,8 +239,16 @@ static inline void *array_read(const test_array *a)
   return copy;
 }
 
+/* Frees the array before the test ends. */
 static inline void array_free(test_array *a)
 {
+  size_t k = n_kept;
+
+  while (k > 0 && kept_list[k - 1].device != a->block)
+    k--;
+  ck_assert_uint_gt(k, 0);
+  memmove(kept_list + k - 1, kept_list + k, (n_kept - k) * sizeof *kept_list);
+  n_kept--;
   ck_kiln_ok(kiln_memory_free(device, a->block));
 }
 
