@@ -522,16 +522,11 @@ static void finish(void)
   tear_down();
 }
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("alloc_torture");
-  TCase *t = tcase_create("areas");
+  Suite *s = suite_create("alloc_torture");
+  TCase *t = kiln_test_case(s, "areas", 300, set_up, finish, TESTS(NULL));
 
-  tcase_add_checked_fixture(t, set_up, finish);
-  tcase_set_timeout(t, 300);
   tcase_add_loop_test(t, every_allocation_fails_in_turn, 0, AREAS * 2);
-  suite_add_tcase(suite, t);
-  return suite;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

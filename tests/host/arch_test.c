@@ -428,26 +428,21 @@ END_TEST
 
 #define N(array) (int)(sizeof(array) / sizeof(array)[0])
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("arch");
-  TCase *c = tcase_create("arch");
+  Suite *s = suite_create("arch");
+  TCase *c = kiln_test_case(
+      s, "arch", 60, NULL, NULL,
+      TESTS(list_holds_each_capability,
+            unknown_capabilities_take_the_nearest_older,
+            bad_capabilities_are_refused, every_generation_brought_something,
+            target_corner_cases, random_targets_never_break,
+            nvrtc_lists_match_real_libraries));
 
-  tcase_set_timeout(c, 60);
-  tcase_add_test(c, list_holds_each_capability);
   tcase_add_loop_test(c, limits_are_the_published_ones, 0, N(limits));
   tcase_add_loop_test(c, features_come_with_their_generation, 0, N(features));
-  tcase_add_test(c, unknown_capabilities_take_the_nearest_older);
-  tcase_add_test(c, bad_capabilities_are_refused);
-  tcase_add_test(c, every_generation_brought_something);
   tcase_add_loop_test(c, targets_are_read_and_written, 0, N(targets));
   tcase_add_loop_test(c, rubbish_is_refused, 0, N(rubbish));
-  tcase_add_test(c, target_corner_cases);
-  tcase_add_test(c, random_targets_never_break);
   tcase_add_loop_test(c, nvrtc_lists_are_known, 0, N(known));
-  tcase_add_test(c, nvrtc_lists_match_real_libraries);
-  suite_add_tcase(suite, c);
-  return suite;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -860,51 +860,30 @@ START_TEST(children_are_recognised)
 }
 END_TEST
 
-static TCase *new_case(Suite *suite, const char *name)
+int main(void)
 {
-  TCase *c = tcase_create(name);
+  Suite *s = suite_create("base");
+  TCase *text;
 
-  tcase_set_timeout(c, 60);
-  tcase_add_checked_fixture(c, setup, teardown);
-  suite_add_tcase(suite, c);
-  return c;
-}
-
-static Suite *make(void)
-{
-  Suite *suite = suite_create("base");
-  TCase *text = new_case(suite, "text"), *record = new_case(suite, "record");
-  TCase *files = tcase_create("files");
-
-  tcase_add_test(text, text_is_cut_between_characters);
-  tcase_add_test(text, other_bytes_survive_a_cut);
-  tcase_add_test(text, copying_onto_itself);
-  tcase_add_test(text, memory_goes_through_the_caller);
-  tcase_add_test(text, malloc_is_the_default);
-  tcase_add_test(text, doubles_read_back_equal);
+  text = kiln_test_case(s, "text", 60, setup, teardown,
+                        TESTS(text_is_cut_between_characters,
+                              other_bytes_survive_a_cut, copying_onto_itself,
+                              memory_goes_through_the_caller,
+                              malloc_is_the_default, doubles_read_back_equal,
+                              buffers_grow_and_hand_over,
+                              buffers_keep_what_they_have, log_lines));
   tcase_add_loop_test(text, doubles_ignore_the_locale, 0,
                       sizeof locales / sizeof locales[0]);
-  tcase_add_test(text, buffers_grow_and_hand_over);
-  tcase_add_test(text, buffers_keep_what_they_have);
-  tcase_add_test(text, log_lines);
-  tcase_add_test(record, record_holds_the_last_failure);
-  tcase_add_test(record, record_may_be_its_own_source);
-  tcase_add_test(record, long_texts_end_in_dots);
-  tcase_add_test(record, record_is_one_a_thread);
-  tcase_add_test(record, statuses_have_names_and_texts);
-  tcase_add_test(record, trail_remembers_each_place);
-  tcase_add_test(record, environment_and_clocks);
-  tcase_add_test(record, children_are_recognised);
-  tcase_set_timeout(files, 60);
-  tcase_add_checked_fixture(files, make_folder, drop_folder);
-  tcase_add_test(files, files_are_read_whole);
-  tcase_add_test(files, files_are_replaced_whole);
-  tcase_add_test(files, only_regular_files_are_replaced);
-  tcase_add_test(files, replacing_at_once);
-  tcase_add_test(files, short_and_interrupted_calls);
-  tcase_add_test(files, locks_exclude_other_descriptors);
-  suite_add_tcase(suite, files);
-  return suite;
+  kiln_test_case(s, "record", 60, setup, teardown,
+                 TESTS(record_holds_the_last_failure,
+                       record_may_be_its_own_source, long_texts_end_in_dots,
+                       record_is_one_a_thread, statuses_have_names_and_texts,
+                       trail_remembers_each_place, environment_and_clocks,
+                       children_are_recognised));
+  kiln_test_case(s, "files", 60, make_folder, drop_folder,
+                 TESTS(files_are_read_whole, files_are_replaced_whole,
+                       only_regular_files_are_replaced, replacing_at_once,
+                       short_and_interrupted_calls,
+                       locks_exclude_other_descriptors));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -892,46 +892,26 @@ START_TEST(memory_fails_in_turn)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("cache disk");
-  TCase *t = tcase_create("disk");
 
-  tcase_set_timeout(t, 60);
-  tcase_add_checked_fixture(t, begin, end);
-  tcase_add_test(t, each_tier_answers);
-  tcase_add_test(t, no_folder_is_fine);
-  tcase_add_test(t, folders_are_made_private);
-  tcase_add_test(t, relative_path_stays);
-  tcase_add_test(t, open_folders_are_refused);
-  tcase_add_test(t, foreign_folders_are_refused);
-  tcase_add_test(t, files_are_no_folders);
-  tcase_add_test(t, links_to_folders);
-  tcase_add_test(t, links_that_lead_nowhere);
-  tcase_add_test(t, read_only_folder_is_read);
-  tcase_add_test(t, every_truncation_is_noticed);
-  tcase_add_test(t, every_bit_flip_is_noticed);
-  tcase_add_test(t, forged_entry_is_a_miss);
-  tcase_add_test(t, links_fifos_and_folders_are_no_entries);
-  tcase_add_test(t, unreadable_meta_is_damage);
-  tcase_add_test(t, sizes_are_checked_before_reading);
-  tcase_add_test(t, others_entries_are_refused);
-  tcase_add_test(t, other_versions_are_left_alone);
-  tcase_add_test(t, rejected_images_are_forgotten);
-  tcase_add_test(t, refresh_replaces_and_private_leaves_no_trace);
-  tcase_add_test(t, failed_compile_publishes_nothing);
-  tcase_add_test(t, memory_tier_holds_its_cap);
-  tcase_add_test(t, least_recently_used_goes_first);
-  tcase_add_test(t, hits_are_noted_at_most_once_a_minute);
-  tcase_add_test(t, times_ahead_count_as_old);
-  tcase_add_test(t, caps_below_an_entry);
-  tcase_add_test(t, temporary_files_count_and_are_swept);
-  tcase_add_test(t, visiting);
-  tcase_add_test(t, keys_of_both_tiers);
-  tcase_add_test(t, shrink_and_wipe);
-  tcase_add_test(t, memory_fails_in_turn);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(
+      s, "disk", 60, begin, end,
+      TESTS(each_tier_answers, no_folder_is_fine, folders_are_made_private,
+            relative_path_stays, open_folders_are_refused,
+            foreign_folders_are_refused, files_are_no_folders, links_to_folders,
+            links_that_lead_nowhere, read_only_folder_is_read,
+            every_truncation_is_noticed, every_bit_flip_is_noticed,
+            forged_entry_is_a_miss, links_fifos_and_folders_are_no_entries,
+            unreadable_meta_is_damage, sizes_are_checked_before_reading,
+            others_entries_are_refused, other_versions_are_left_alone,
+            rejected_images_are_forgotten,
+            refresh_replaces_and_private_leaves_no_trace,
+            failed_compile_publishes_nothing, memory_tier_holds_its_cap,
+            least_recently_used_goes_first,
+            hits_are_noted_at_most_once_a_minute, times_ahead_count_as_old,
+            caps_below_an_entry, temporary_files_count_and_are_swept, visiting,
+            keys_of_both_tiers, shrink_and_wipe, memory_fails_in_turn));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

@@ -180,20 +180,13 @@ START_TEST(memory_runs_out)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("cache entry");
-  TCase *t = tcase_create("entry");
 
-  tcase_add_checked_fixture(t, begin, end);
-  tcase_add_test(t, comes_back_whole);
-  tcase_add_test(t, references_count);
-  tcase_add_test(t, every_bit_is_covered);
-  tcase_add_test(t, longer_is_refused);
-  tcase_add_test(t, forged_heads_are_refused);
-  tcase_add_test(t, memory_runs_out);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "entry", 0, begin, end,
+                 TESTS(comes_back_whole, references_count, every_bit_is_covered,
+                       longer_is_refused, forged_heads_are_refused,
+                       memory_runs_out));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

@@ -555,30 +555,20 @@ START_TEST(forked_child_finds_no_locked_door)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("cache flight");
-  TCase *t = tcase_create("flight");
 
-  tcase_set_timeout(t, 60);
-  tcase_add_checked_fixture(t, begin, end);
-  tcase_add_test(t, threads_share_one_compile);
-  tcase_add_test(t, threads_share_one_compile_without_a_folder);
-  tcase_add_test(t, threads_share_one_failure);
-  tcase_add_test(t, canceling_is_not_shared);
-  tcase_add_test(t, different_keys_compile_at_once);
-  tcase_add_test(t, everything_at_once);
-  tcase_add_test(t, make_may_call_the_cache);
-  tcase_add_test(t, crossed_makes_do_not_deadlock);
-  tcase_add_test(t, another_process_compiles);
-  tcase_add_test(t, other_keys_are_not_held_up);
-  tcase_add_test(t, failure_elsewhere_is_tried_here);
-  tcase_add_test(t, killed_holder_lets_go);
-  tcase_add_test(t, hung_holder_is_waited_for_so_long);
-  tcase_add_test(t, locks_that_fail_are_done_without);
-  tcase_add_test(t, forked_child_finds_no_locked_door);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "flight", 60, begin, end,
+                 TESTS(threads_share_one_compile,
+                       threads_share_one_compile_without_a_folder,
+                       threads_share_one_failure, canceling_is_not_shared,
+                       different_keys_compile_at_once, everything_at_once,
+                       make_may_call_the_cache, crossed_makes_do_not_deadlock,
+                       another_process_compiles, other_keys_are_not_held_up,
+                       failure_elsewhere_is_tried_here, killed_holder_lets_go,
+                       hung_holder_is_waited_for_so_long,
+                       locks_that_fail_are_done_without,
+                       forked_child_finds_no_locked_door));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

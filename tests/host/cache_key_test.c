@@ -203,20 +203,13 @@ START_TEST(memory_runs_out)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("cache key");
-  TCase *t = tcase_create("key");
 
-  tcase_add_checked_fixture(t, begin, end);
-  tcase_add_test(t, hash_is_stable);
-  tcase_add_test(t, each_field_counts);
-  tcase_add_test(t, fields_do_not_run_together);
-  tcase_add_test(t, fields_are_read_back);
-  tcase_add_test(t, malformed_text_ends_the_walk);
-  tcase_add_test(t, memory_runs_out);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "key", 0, begin, end,
+                 TESTS(hash_is_stable, each_field_counts,
+                       fields_do_not_run_together, fields_are_read_back,
+                       malformed_text_ends_the_walk, memory_runs_out));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

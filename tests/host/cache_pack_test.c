@@ -438,25 +438,17 @@ START_TEST(memory_fails_in_turn)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("cache pack");
-  TCase *t = tcase_create("pack");
 
-  tcase_set_timeout(t, 60);
-  tcase_add_checked_fixture(t, begin, end);
-  tcase_add_test(t, targets_are_chosen);
-  tcase_add_test(t, fetch_takes_it_from_the_pack);
-  tcase_add_test(t, fetch_leaves_what_is_for_another_target);
-  tcase_add_test(t, earlier_packs_win_and_targets_are_listed);
-  tcase_add_test(t, repetitions_are_written_once);
-  tcase_add_test(t, damaged_packs_are_ignored);
-  tcase_add_test(t, unusable_packs_are_reported);
-  tcase_add_test(t, forged_index_is_a_miss);
-  tcase_add_test(t, counts_are_bounded_before_reading);
-  tcase_add_test(t, memory_fails_in_turn);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "pack", 60, begin, end,
+                 TESTS(targets_are_chosen, fetch_takes_it_from_the_pack,
+                       fetch_leaves_what_is_for_another_target,
+                       earlier_packs_win_and_targets_are_listed,
+                       repetitions_are_written_once, damaged_packs_are_ignored,
+                       unusable_packs_are_reported, forged_index_is_a_miss,
+                       counts_are_bounded_before_reading,
+                       memory_fails_in_turn));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

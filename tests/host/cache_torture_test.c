@@ -505,25 +505,16 @@ START_TEST(many_entries)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("cache torture");
-  TCase *t = tcase_create("torture");
 
   /* children must not repeat buffered output */
   setvbuf(stdout, NULL, _IOLBF, 0);
-  tcase_set_timeout(t, 120);
-  tcase_add_checked_fixture(t, begin, end);
-  tcase_add_test(t, many_processes_one_cold_key);
-  tcase_add_test(t, killed_while_publishing);
-  tcase_add_test(t, every_call_fails_in_turn);
-  tcase_add_test(t, folder_vanishes_at_every_call);
-  tcase_add_test(t, interruptions_cost_nothing);
-  tcase_add_test(t, short_reads_and_writes);
-  tcase_add_test(t, cap_holds_under_eight_writers);
-  tcase_add_test(t, many_entries);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "torture", 120, begin, end,
+                 TESTS(many_processes_one_cold_key, killed_while_publishing,
+                       every_call_fails_in_turn, folder_vanishes_at_every_call,
+                       interruptions_cost_nothing, short_reads_and_writes,
+                       cap_holds_under_eight_writers, many_entries));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

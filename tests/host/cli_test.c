@@ -863,57 +863,32 @@ START_TEST(bench_launch_measures)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
   Suite *s = suite_create("command");
-  TCase *t = tcase_create("command");
+  TCase *t = kiln_test_case(
+      s, "command", 60, setup, teardown,
+      TESTS(version, global_options_stand_anywhere, doctor_with_nothing,
+            doctor_without_gpu, doctor_names_the_cpu_device,
+            doctor_names_a_bad_cache, doctor_names_a_bad_pack,
+            devices_without_gpu, devices_table, compile_report,
+            compile_takes_the_newest_without_gpu, compile_all, compile_emits,
+            compile_emits_into_a_folder, compile_error_is_mapped,
+            missing_header_has_a_next_step, compile_missing_things,
+            compile_options_reach_nvrtc, compile_lists_builtins, spill_gate,
+            sass_needs_a_tool, odd_files_are_refused, names_with_odd_bytes,
+            cache_life, cache_verify_finds_damage, cache_why,
+            pack_serves_without_nvrtc, pack_takes_names, pack_of_the_cache,
+            pack_failures, gpu_is_described, gpu_that_computes_nonsense,
+            gpu_decides_the_target, bench_launch_measures));
 
-  tcase_set_timeout(t, 60);
-  tcase_add_checked_fixture(t, setup, teardown);
   tcase_add_loop_test(t, help_is_there, 0, N_COMMANDS);
-  tcase_add_test(t, version);
   tcase_add_loop_test(t, wrong_use_exits_2, 0,
                       (int)(sizeof misuses / sizeof misuses[0]));
-  tcase_add_test(t, global_options_stand_anywhere);
-  tcase_add_test(t, doctor_with_nothing);
-  tcase_add_test(t, doctor_without_gpu);
-  tcase_add_test(t, doctor_names_the_cpu_device);
-  tcase_add_test(t, doctor_names_a_bad_cache);
-  tcase_add_test(t, doctor_names_a_bad_pack);
   tcase_add_loop_test(t, what_if, 0, (int)(sizeof ladders / sizeof ladders[0]));
-  tcase_add_test(t, devices_without_gpu);
-  tcase_add_test(t, devices_table);
-  tcase_add_test(t, compile_report);
-  tcase_add_test(t, compile_takes_the_newest_without_gpu);
-  tcase_add_test(t, compile_all);
-  tcase_add_test(t, compile_emits);
-  tcase_add_test(t, compile_emits_into_a_folder);
-  tcase_add_test(t, compile_error_is_mapped);
-  tcase_add_test(t, missing_header_has_a_next_step);
-  tcase_add_test(t, compile_missing_things);
-  tcase_add_test(t, compile_options_reach_nvrtc);
-  tcase_add_test(t, compile_lists_builtins);
-  tcase_add_test(t, spill_gate);
-  tcase_add_test(t, sass_needs_a_tool);
-  tcase_add_test(t, odd_files_are_refused);
-  tcase_add_test(t, names_with_odd_bytes);
-  tcase_add_test(t, cache_life);
-  tcase_add_test(t, cache_verify_finds_damage);
-  tcase_add_test(t, cache_why);
-  tcase_add_test(t, pack_serves_without_nvrtc);
-  tcase_add_test(t, pack_takes_names);
-  tcase_add_test(t, pack_of_the_cache);
-  tcase_add_test(t, pack_failures);
   tcase_add_loop_test(t, bench_needs_a_gpu, 0, 2);
-  tcase_add_test(t, gpu_is_described);
-  tcase_add_test(t, gpu_that_computes_nonsense);
-  tcase_add_test(t, gpu_decides_the_target);
-  tcase_add_test(t, bench_launch_measures);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)
 
 #else
 

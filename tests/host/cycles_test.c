@@ -146,19 +146,12 @@ START_TEST(devices_and_runtimes)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("cycles");
-  TCase *t = tcase_create("cycles");
+  Suite *s = suite_create("cycles");
 
-  tcase_add_checked_fixture(t, set_up_device, tear_down);
-  tcase_set_timeout(t, 300);
-  tcase_add_test(t, compiling_each_time);
-  tcase_add_test(t, taking_it_from_the_cache);
-  tcase_add_test(t, failing_each_time);
-  tcase_add_test(t, devices_and_runtimes);
-  suite_add_tcase(suite, t);
-  return suite;
+  kiln_test_case(s, "cycles", 300, set_up_device, tear_down,
+                 TESTS(compiling_each_time, taking_it_from_the_cache,
+                       failing_each_time, devices_and_runtimes));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

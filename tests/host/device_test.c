@@ -596,44 +596,32 @@ START_TEST(threads_share_one_context)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("device");
-  TCase *bare = tcase_create("runtime");
-  TCase *t = tcase_create("device");
+  Suite *s = suite_create("device");
 
-  tcase_add_checked_fixture(bare, set_up_runtime, tear_down);
-  tcase_add_test(bare, a_driver_without_gpu_counts_zero);
-  suite_add_tcase(suite, bare);
-
-  tcase_add_checked_fixture(t, set_up_device, tear_down);
-  tcase_set_timeout(t, 30);
-  tcase_add_test(t, open_makes_no_context);
-  tcase_add_test(t, traits_hold_the_gpus_own_limits);
-  tcase_add_test(t, a_gpu_newer_than_the_table_works);
-  tcase_add_test(t, mixed_gpus_each_get_their_own_code);
-  tcase_add_test(t, a_slice_of_a_gpu_says_so);
-  tcase_add_test(t, opening_refuses_what_is_not_there);
-  tcase_add_test(t, primary_context_is_retained_once_and_released);
-  tcase_add_test(t, own_context_is_created_and_destroyed);
-  tcase_add_test(t, foreign_context_is_only_borrowed);
-  tcase_add_test(t, callers_context_comes_back_after_failures);
-  tcase_add_test(t, a_current_context_is_not_pushed_again);
-  tcase_add_test(t, a_destroyed_context_is_noticed);
-  tcase_add_test(t, a_reset_device_takes_its_handles_along);
-  tcase_add_test(t, a_reset_device_is_noticed_without_context_numbers);
-  tcase_add_test(t, a_recycled_context_handle_is_told_by_its_number);
-  tcase_add_test(t, an_old_driver_without_context_numbers_works);
-  tcase_add_test(t, streams_are_made_as_asked);
-  tcase_add_test(t, wrapped_streams_stay_the_callers);
-  tcase_add_test(t, events_mark_and_time);
-  tcase_add_test(t, null_arguments_are_refused);
-  tcase_add_test(t, waiting_is_refused_while_captured_and_spoils_nothing);
-  tcase_add_test(t, default_stream_tied_up_by_a_capture_is_refused);
-  tcase_add_test(t, events_may_be_asked_while_another_stream_is_captured);
-  tcase_add_test(t, threads_share_one_context);
-  suite_add_tcase(suite, t);
-  return suite;
+  kiln_test_case(s, "runtime", 0, set_up_runtime, tear_down,
+                 TESTS(a_driver_without_gpu_counts_zero));
+  kiln_test_case(
+      s, "device", 30, set_up_device, tear_down,
+      TESTS(
+          open_makes_no_context, traits_hold_the_gpus_own_limits,
+          a_gpu_newer_than_the_table_works, mixed_gpus_each_get_their_own_code,
+          a_slice_of_a_gpu_says_so, opening_refuses_what_is_not_there,
+          primary_context_is_retained_once_and_released,
+          own_context_is_created_and_destroyed,
+          foreign_context_is_only_borrowed,
+          callers_context_comes_back_after_failures,
+          a_current_context_is_not_pushed_again, a_destroyed_context_is_noticed,
+          a_reset_device_takes_its_handles_along,
+          a_reset_device_is_noticed_without_context_numbers,
+          a_recycled_context_handle_is_told_by_its_number,
+          an_old_driver_without_context_numbers_works,
+          streams_are_made_as_asked, wrapped_streams_stay_the_callers,
+          events_mark_and_time, null_arguments_are_refused,
+          waiting_is_refused_while_captured_and_spoils_nothing,
+          default_stream_tied_up_by_a_capture_is_refused,
+          events_may_be_asked_while_another_stream_is_captured,
+          threads_share_one_context));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

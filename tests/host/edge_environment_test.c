@@ -236,19 +236,14 @@ START_TEST(time_stamps_do_not_matter)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("edge_environment");
-  TCase *t = tcase_create("all");
+  TCase *t =
+      kiln_test_case(s, "all", 30, setup, teardown,
+                     TESTS(paths_that_are_too_long, time_stamps_do_not_matter));
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 30);
   tcase_add_loop_test(t, homes_of_all_kinds, 0, sizeof homes / sizeof homes[0]);
   tcase_add_loop_test(t, sizes_of_all_kinds, 0, sizeof sizes / sizeof sizes[0]);
-  tcase_add_test(t, paths_that_are_too_long);
-  tcase_add_test(t, time_stamps_do_not_matter);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

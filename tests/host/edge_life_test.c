@@ -628,35 +628,21 @@ START_TEST(a_graph_is_replayed_after_eviction)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("edge_life");
-  TCase *bare = tcase_create("runtime");
-  TCase *device = tcase_create("device");
-  TCase *module = tcase_create("module");
+  Suite *s = suite_create("edge_life");
+  TCase *bare, *device;
 
-  tcase_add_checked_fixture(bare, set_up_runtime, tear_down);
-  tcase_set_timeout(bare, 120);
-  tcase_add_test(bare, a_child_may_start_afresh);
+  bare = kiln_test_case(s, "runtime", 120, set_up_runtime, tear_down,
+                        TESTS(a_child_may_start_afresh, the_log_may_call_kiln));
   tcase_add_loop_test(bare, a_process_may_end_at_any_time, 0, 3);
-  tcase_add_test(bare, the_log_may_call_kiln);
   tcase_add_loop_test(bare, wherever_memory_runs_out, 0, 2);
-  suite_add_tcase(suite, bare);
-
-  tcase_add_checked_fixture(device, set_up_device, tear_down);
-  tcase_set_timeout(device, 120);
-  tcase_add_test(device, signals_interrupt_nothing);
+  device = kiln_test_case(s, "device", 120, set_up_device, tear_down,
+                          TESTS(signals_interrupt_nothing));
   tcase_add_loop_test(device, ten_thousand_loads, 0, 2);
-  suite_add_tcase(suite, device);
-
-  tcase_add_checked_fixture(module, set_up_module, tear_down);
-  tcase_set_timeout(module, 120);
-  tcase_add_test(module, after_a_fork_the_driver_is_left_alone);
-  tcase_add_test(module, a_thousand_runtimes);
-  tcase_add_test(module, a_module_survives_its_cache);
-  tcase_add_test(module, a_graph_is_replayed_after_eviction);
-  suite_add_tcase(suite, module);
-  return suite;
+  kiln_test_case(s, "module", 120, set_up_module, tear_down,
+                 TESTS(after_a_fork_the_driver_is_left_alone,
+                       a_thousand_runtimes, a_module_survives_its_cache,
+                       a_graph_is_replayed_after_eviction));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

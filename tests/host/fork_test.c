@@ -275,23 +275,14 @@ START_TEST(forked_before_the_driver)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("fork");
-  TCase *bare = tcase_create("runtime");
-  TCase *t = tcase_create("everything");
+  Suite *s = suite_create("fork");
 
-  tcase_add_checked_fixture(bare, set_up_runtime, tear_down);
-  tcase_set_timeout(bare, 60);
-  tcase_add_test(bare, forked_before_the_driver);
-  suite_add_tcase(suite, bare);
-  tcase_add_checked_fixture(t, set_up, finish);
-  tcase_set_timeout(t, 60);
-  tcase_add_test(t, every_call_refuses);
-  tcase_add_test(t, freeing_gives_back_host_memory_only);
-  tcase_add_test(t, what_needs_no_driver_still_answers);
-  suite_add_tcase(suite, t);
-  return suite;
+  kiln_test_case(s, "runtime", 60, set_up_runtime, tear_down,
+                 TESTS(forked_before_the_driver));
+  kiln_test_case(s, "everything", 60, set_up, finish,
+                 TESTS(every_call_refuses, freeing_gives_back_host_memory_only,
+                       what_needs_no_driver_still_answers));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -381,25 +381,15 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("job");
-  TCase *t = tcase_create("all");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 120);
-  tcase_add_test(t, all_are_done_and_told);
-  tcase_add_test(t, a_second_job_hits_the_cache);
-  tcase_add_test(t, descs_are_copied);
-  tcase_add_test(t, in_order_and_not_ready);
-  tcase_add_test(t, cancel_stops_what_runs);
-  tcase_add_test(t, free_while_running);
-  tcase_add_test(t, callback_may_compile);
-  tcase_add_test(t, bad_arguments_and_empty_jobs);
-  tcase_add_test(t, not_in_a_forked_child);
-  tcase_add_test(t, out_of_memory);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "all", 120, setup, teardown,
+                 TESTS(all_are_done_and_told, a_second_job_hits_the_cache,
+                       descs_are_copied, in_order_and_not_ready,
+                       cancel_stops_what_runs, free_while_running,
+                       callback_may_compile, bad_arguments_and_empty_jobs,
+                       not_in_a_forked_child, out_of_memory));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

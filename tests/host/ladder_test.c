@@ -581,21 +581,15 @@ START_TEST(order_does_not_matter)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("ladder");
-  TCase *c = tcase_create("ladder");
+  Suite *s = suite_create("ladder");
+  TCase *c =
+      kiln_test_case(s, "ladder", 120, NULL, NULL,
+                     TESTS(a_device_of_ptx_gets_ptx, wrong_queries_are_refused,
+                           rungs_have_names, invariants_hold_everywhere,
+                           more_never_makes_worse, order_does_not_matter));
 
-  tcase_set_timeout(c, 120);
   tcase_add_loop_test(c, rules_hold, 0, sizeof rules / sizeof rules[0]);
-  tcase_add_test(c, a_device_of_ptx_gets_ptx);
-  tcase_add_test(c, wrong_queries_are_refused);
-  tcase_add_test(c, rungs_have_names);
-  tcase_add_test(c, invariants_hold_everywhere);
-  tcase_add_test(c, more_never_makes_worse);
-  tcase_add_test(c, order_does_not_matter);
-  suite_add_tcase(suite, c);
-  return suite;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -570,41 +570,26 @@ START_TEST(occupancy_is_the_drivers)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("launch");
-  TCase *t = tcase_create("launch");
+  Suite *s = suite_create("launch");
 
-  tcase_add_checked_fixture(t, set_up, tear_down);
-  tcase_set_timeout(t, 30);
-  tcase_add_test(t, grids_for_elements);
-  tcase_add_test(t, grids_in_two_and_three_dimensions);
-  tcase_add_test(t, arguments_and_shape_arrive);
-  tcase_add_test(t, no_arguments_at_all);
-  tcase_add_test(t, streams_arrive);
-  tcase_add_test(t, two_contexts_on_one_gpu);
-  tcase_add_test(t, an_empty_grid_is_no_work);
-  tcase_add_test(t, wrong_arguments_are_named);
-  tcase_add_test(t, structs_by_value_count_their_padding);
-  tcase_add_test(t, large_parameters_are_passed);
-  tcase_add_test(t, unknown_parameters_are_not_checked);
-  tcase_add_test(t, shapes_above_the_limits_are_refused);
-  tcase_add_test(t, the_largest_shapes_pass);
-  tcase_add_test(t, register_hungry_kernels_say_so);
-  tcase_add_test(t, dynamic_shared_memory_is_opted_in_once);
-  tcase_add_test(t, static_shared_memory_counts);
-  tcase_add_test(t, a_refused_opt_in_is_reported);
-  tcase_add_test(t, cooperative_launches);
-  tcase_add_test(t, cluster_launches);
-  tcase_add_test(t, clusters_need_their_gpu_and_driver);
-  tcase_add_test(t, overlap_is_used_where_it_exists_and_ignored_elsewhere);
-  tcase_add_test(t, an_earlier_kernels_failure_is_told_apart);
-  tcase_add_test(t, a_launchs_own_fault_costs_nothing);
-  tcase_add_test(t, a_launch_allocates_and_looks_up_nothing);
-  tcase_add_test(t, threads_launch_one_kernel);
-  tcase_add_test(t, occupancy_is_the_drivers);
-  suite_add_tcase(suite, t);
-  return suite;
+  kiln_test_case(
+      s, "launch", 30, set_up, tear_down,
+      TESTS(grids_for_elements, grids_in_two_and_three_dimensions,
+            arguments_and_shape_arrive, no_arguments_at_all, streams_arrive,
+            two_contexts_on_one_gpu, an_empty_grid_is_no_work,
+            wrong_arguments_are_named, structs_by_value_count_their_padding,
+            large_parameters_are_passed, unknown_parameters_are_not_checked,
+            shapes_above_the_limits_are_refused, the_largest_shapes_pass,
+            register_hungry_kernels_say_so,
+            dynamic_shared_memory_is_opted_in_once, static_shared_memory_counts,
+            a_refused_opt_in_is_reported, cooperative_launches,
+            cluster_launches, clusters_need_their_gpu_and_driver,
+            overlap_is_used_where_it_exists_and_ignored_elsewhere,
+            an_earlier_kernels_failure_is_told_apart,
+            a_launchs_own_fault_costs_nothing,
+            a_launch_allocates_and_looks_up_nothing, threads_launch_one_kernel,
+            occupancy_is_the_drivers));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

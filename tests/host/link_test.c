@@ -215,21 +215,15 @@ START_TEST(every_allocation_fails_in_turn)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("link");
-  TCase *t = tcase_create("link");
+  Suite *s = suite_create("link");
+  TCase *t = kiln_test_case(s, "link", 60, set_up, finish,
+                            TESTS(ptx_becomes_machine_code, the_cache_keeps_it,
+                                  what_the_linker_says_reaches_the_caller,
+                                  without_nvjitlink_it_is_named,
+                                  nvjitlink_of_the_drivers_major));
 
-  tcase_add_checked_fixture(t, set_up, finish);
-  tcase_set_timeout(t, 60);
-  tcase_add_test(t, ptx_becomes_machine_code);
-  tcase_add_test(t, the_cache_keeps_it);
-  tcase_add_test(t, what_the_linker_says_reaches_the_caller);
-  tcase_add_test(t, without_nvjitlink_it_is_named);
-  tcase_add_test(t, nvjitlink_of_the_drivers_major);
   tcase_add_loop_test(t, every_allocation_fails_in_turn, 0, 2);
-  suite_add_tcase(suite, t);
-  return suite;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -442,42 +442,28 @@ START_TEST(names_by_driver_or_own)
 }
 END_TEST
 
-static Suite *suite(void)
-{
-  Suite *s = suite_create("loader");
-  TCase *open = tcase_create("open"), *result = tcase_create("result");
-
-  tcase_add_checked_fixture(open, setup, teardown);
-  tcase_set_timeout(open, 30);
-  tcase_add_test(open, least_driver_is_enough);
-  tcase_add_test(open, symbols_come_from_the_driver_itself);
-  tcase_add_test(open, stub_is_recognised);
-  tcase_add_test(open, toolkit_stub_folder_with_another_code);
-  tcase_add_test(open, missing_required_symbol_is_named);
-  tcase_add_test(open, old_version_is_refused);
-  tcase_add_loop_test(open, failing_init, 0,
-                      sizeof init_rows / sizeof init_rows[0]);
-  tcase_add_test(open, bad_paths_are_errors);
-  tcase_add_test(open, relative_path_is_made_absolute);
-  tcase_add_test(open, current_directory_is_never_searched);
-  tcase_add_test(open, trail_lists_every_place);
-  tcase_add_test(open, only_the_soname_with_1);
-  tcase_add_test(open, only_the_plain_name);
-  tcase_add_test(open, stub_on_the_library_path_is_passed_over);
-  tcase_add_loop_test(open, relative_library_paths_are_not_searched, 0,
-                      sizeof relative_paths / sizeof relative_paths[0]);
-  tcase_add_test(open, truncated_driver_is_passed_over);
-  suite_add_tcase(s, open);
-  tcase_add_checked_fixture(result, setup, teardown);
-  tcase_add_test(result, results_become_statuses);
-  tcase_add_test(result, names_by_driver_or_own);
-  suite_add_tcase(s, result);
-  return s;
-}
-
 int main(int argc, char **argv)
 {
+  Suite *s = suite_create("loader");
+  TCase *open;
+
   if (argc == 2 && strcmp(argv[1], "child") == 0)
     return child();
-  return kiln_test_run(suite());
+  open = kiln_test_case(
+      s, "open", 30, setup, teardown,
+      TESTS(least_driver_is_enough, symbols_come_from_the_driver_itself,
+            stub_is_recognised, toolkit_stub_folder_with_another_code,
+            missing_required_symbol_is_named, old_version_is_refused,
+            bad_paths_are_errors, relative_path_is_made_absolute,
+            current_directory_is_never_searched, trail_lists_every_place,
+            only_the_soname_with_1, only_the_plain_name,
+            stub_on_the_library_path_is_passed_over,
+            truncated_driver_is_passed_over));
+  tcase_add_loop_test(open, failing_init, 0,
+                      sizeof init_rows / sizeof init_rows[0]);
+  tcase_add_loop_test(open, relative_library_paths_are_not_searched, 0,
+                      sizeof relative_paths / sizeof relative_paths[0]);
+  kiln_test_case(s, "result", 0, setup, teardown,
+                 TESTS(results_become_statuses, names_by_driver_or_own));
+  return kiln_test_run(s);
 }

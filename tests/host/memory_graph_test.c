@@ -217,22 +217,16 @@ START_TEST(a_host_function_runs_in_stream_order)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("memory_graph");
-  TCase *tc = tcase_create("all");
+  Suite *s = suite_create("memory_graph");
 
-  tcase_add_checked_fixture(tc, set_up, tear_down);
-  tcase_add_test(tc, rectangles_go_through_pitched_memory);
-  tcase_add_test(tc, rectangles_are_queued_too);
-  tcase_add_test(tc, bad_rectangles_are_refused);
-  tcase_add_test(tc, host_and_device_share_managed_memory);
-  tcase_add_test(tc, the_device_reaches_mapped_memory);
-  tcase_add_test(tc, a_graph_repeats_what_was_captured);
-  tcase_add_test(tc, graphs_are_refused_with_a_reason);
-  tcase_add_test(tc, a_host_function_runs_in_stream_order);
-  suite_add_tcase(suite, tc);
-  return suite;
+  kiln_test_case(
+      s, "all", 0, set_up, tear_down,
+      TESTS(rectangles_go_through_pitched_memory, rectangles_are_queued_too,
+            bad_rectangles_are_refused, host_and_device_share_managed_memory,
+            the_device_reaches_mapped_memory, a_graph_repeats_what_was_captured,
+            graphs_are_refused_with_a_reason,
+            a_host_function_runs_in_stream_order));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -335,26 +335,18 @@ START_TEST(memory_calls_leave_a_capture_whole)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("memory");
-  TCase *t = tcase_create("memory");
+  Suite *s = suite_create("memory");
+  TCase *t = kiln_test_case(
+      s, "memory", 0, set_up, tear_down,
+      TESTS(nothing_is_nothing, copies_arrive_and_are_waited_for,
+            fills_of_every_width, bad_arguments_are_refused,
+            asynchronous_copies_and_fills, pools_where_there_are_some,
+            a_device_without_pools_is_found_out, memory_that_runs_out,
+            pinned_memory, copies_between_devices,
+            memory_calls_leave_a_capture_whole));
 
-  tcase_add_checked_fixture(t, set_up, tear_down);
-  tcase_add_test(t, nothing_is_nothing);
-  tcase_add_test(t, copies_arrive_and_are_waited_for);
-  tcase_add_test(t, fills_of_every_width);
-  tcase_add_test(t, bad_arguments_are_refused);
-  tcase_add_test(t, asynchronous_copies_and_fills);
-  tcase_add_test(t, pools_where_there_are_some);
-  tcase_add_test(t, a_device_without_pools_is_found_out);
-  tcase_add_test(t, memory_that_runs_out);
-  tcase_add_test(t, pinned_memory);
-  tcase_add_test(t, copies_between_devices);
   tcase_add_loop_test(t, a_failed_copy_restores_everything, 0, 4);
-  tcase_add_test(t, memory_calls_leave_a_capture_whole);
-  suite_add_tcase(suite, t);
-  return suite;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -153,22 +153,16 @@ START_TEST(a_pack_steps_in)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("modules from packs");
-  TCase *t = tcase_create("all");
+  Suite *s = suite_create("modules from packs");
 
-  tcase_add_checked_fixture(t, set_up_runtime, tear_down);
-  tcase_set_timeout(t, 30);
-  tcase_add_test(t, its_own_gpu_comes_before_the_compiler);
-  tcase_add_test(t, another_gpu_comes_after_the_compiler);
-  tcase_add_test(t, lower_code_serves_without_a_compiler);
-  tcase_add_test(t, ptx_serves_later_generations);
-  tcase_add_test(t, refused_machine_code_leaves_the_ptx);
-  tcase_add_test(t, refused_with_a_compiler_is_compiled);
-  tcase_add_test(t, a_pack_steps_in);
-  suite_add_tcase(suite, t);
-  return suite;
+  kiln_test_case(s, "all", 30, set_up_runtime, tear_down,
+                 TESTS(its_own_gpu_comes_before_the_compiler,
+                       another_gpu_comes_after_the_compiler,
+                       lower_code_serves_without_a_compiler,
+                       ptx_serves_later_generations,
+                       refused_machine_code_leaves_the_ptx,
+                       refused_with_a_compiler_is_compiled, a_pack_steps_in));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -599,48 +599,36 @@ START_TEST(wherever_the_driver_fails_nothing_is_lost)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("module");
-  TCase *bare = tcase_create("device");
-  TCase *t = tcase_create("module");
+  Suite *s = suite_create("module");
+  TCase *t;
 
-  tcase_add_checked_fixture(bare, set_up_device, tear_down);
-  tcase_set_timeout(bare, 30);
-  tcase_add_test(bare, context_is_made_beside_the_compile);
-  tcase_add_test(bare, loads_from_an_image_that_may_be_freed);
-  tcase_add_test(bare, machine_code_of_another_gpu_falls_back_to_its_ptx);
-  tcase_add_test(bare, ptx_that_was_asked_for_stays_ptx);
-  tcase_add_test(bare, refusal_of_the_ladder_names_the_cause);
-  tcase_add_test(bare, name_expressions_find_templates);
-  tcase_add_test(bare, parameters_come_from_ptx_on_older_drivers);
-  tcase_add_test(bare, a_wrapped_module_stays_the_callers);
-  tcase_add_test(bare, threads_load_one_program_and_compile_it_once);
-  tcase_add_test(bare, wherever_the_driver_fails_nothing_is_lost);
-  suite_add_tcase(suite, bare);
-
-  tcase_add_checked_fixture(t, set_up_module, tear_down);
-  tcase_set_timeout(t, 30);
-  tcase_add_test(t, loads_machine_code_for_the_gpu);
-  tcase_add_test(t, second_load_compiles_nothing);
-  tcase_add_test(t, compile_errors_come_through);
-  tcase_add_test(t, null_arguments_are_refused);
+  kiln_test_case(s, "device", 30, set_up_device, tear_down,
+                 TESTS(context_is_made_beside_the_compile,
+                       loads_from_an_image_that_may_be_freed,
+                       machine_code_of_another_gpu_falls_back_to_its_ptx,
+                       ptx_that_was_asked_for_stays_ptx,
+                       refusal_of_the_ladder_names_the_cause,
+                       name_expressions_find_templates,
+                       parameters_come_from_ptx_on_older_drivers,
+                       a_wrapped_module_stays_the_callers,
+                       threads_load_one_program_and_compile_it_once,
+                       wherever_the_driver_fails_nothing_is_lost));
+  t = kiln_test_case(
+      s, "module", 30, set_up_module, tear_down,
+      TESTS(loads_machine_code_for_the_gpu, second_load_compiles_nothing,
+            compile_errors_come_through, null_arguments_are_refused,
+            all_refused_says_why, a_log_that_fills_its_buffer_is_cut,
+            rebuilding_without_nvrtc_still_tries_ptx,
+            other_failures_leave_the_cache_alone, no_context_no_module,
+            a_driver_older_than_the_compiler_is_refused_with_the_cure,
+            a_kernel_is_found_once_and_described,
+            a_missing_kernel_is_named_with_those_there,
+            kernel_failures_leave_nothing, threads_get_the_same_kernel,
+            symbols_are_read_and_written,
+            loading_in_a_capture_leaves_it_whole));
   tcase_add_loop_test(t, refused_cached_image_is_rebuilt, 0, REFUSALS);
   tcase_add_loop_test(t, refused_machine_code_falls_back_to_ptx, 0, REFUSALS);
-  tcase_add_test(t, all_refused_says_why);
-  tcase_add_test(t, a_log_that_fills_its_buffer_is_cut);
-  tcase_add_test(t, rebuilding_without_nvrtc_still_tries_ptx);
-  tcase_add_test(t, other_failures_leave_the_cache_alone);
-  tcase_add_test(t, no_context_no_module);
-  tcase_add_test(t, a_driver_older_than_the_compiler_is_refused_with_the_cure);
-  tcase_add_test(t, a_kernel_is_found_once_and_described);
-  tcase_add_test(t, a_missing_kernel_is_named_with_those_there);
-  tcase_add_test(t, kernel_failures_leave_nothing);
-  tcase_add_test(t, threads_get_the_same_kernel);
-  tcase_add_test(t, symbols_are_read_and_written);
-  tcase_add_test(t, loading_in_a_capture_leaves_it_whole);
-  suite_add_tcase(suite, t);
-  return suite;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -599,35 +599,22 @@ START_TEST(damaged_elf_does_no_harm)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("nvrtc_memo");
-  TCase *note = tcase_create("memo");
 
-  tcase_add_checked_fixture(note, setup, teardown);
-  tcase_set_timeout(note, 60);
-  suite_add_tcase(s, note);
-  tcase_add_test(note, warm_start_loads_nothing);
-  tcase_add_test(note, memo_notices_changes);
-  tcase_add_test(note, memo_notices_a_replaced_library);
-  tcase_add_test(note, memo_notices_a_turned_link);
-  tcase_add_test(note, memo_keeps_several_answers);
-  tcase_add_test(note, broken_library_is_not_loaded_again);
-  tcase_add_test(note, what_changed_just_now_is_not_remembered);
-  tcase_add_test(note, memo_has_one_answer_a_search);
-  tcase_add_test(note, success_leaves_the_error_record_alone);
-  tcase_add_test(note, memo_of_others_is_ignored);
-  tcase_add_test(note, memo_stays_out_of_others_folders);
-  tcase_add_test(note, memo_remembers_what_is_gone);
-  tcase_add_test(note, memo_of_another_format_is_ignored);
-  tcase_add_test(note, memo_fields_out_of_range);
-  tcase_add_test(note, memo_damaged_anywhere);
-  tcase_add_test(note, memo_that_cannot_be_written);
-  tcase_add_test(note, odd_characters_in_paths);
-  tcase_add_test(note, build_id_identifies);
-  tcase_add_test(note, without_build_id_pieces_identify);
-  tcase_add_test(note, damaged_elf_does_no_harm);
-  return s;
+  kiln_test_case(
+      s, "memo", 60, setup, teardown,
+      TESTS(warm_start_loads_nothing, memo_notices_changes,
+            memo_notices_a_replaced_library, memo_notices_a_turned_link,
+            memo_keeps_several_answers, broken_library_is_not_loaded_again,
+            what_changed_just_now_is_not_remembered,
+            memo_has_one_answer_a_search, success_leaves_the_error_record_alone,
+            memo_of_others_is_ignored, memo_stays_out_of_others_folders,
+            memo_remembers_what_is_gone, memo_of_another_format_is_ignored,
+            memo_fields_out_of_range, memo_damaged_anywhere,
+            memo_that_cannot_be_written, odd_characters_in_paths,
+            build_id_identifies, without_build_id_pieces_identify,
+            damaged_elf_does_no_harm));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

@@ -714,45 +714,33 @@ START_TEST(link_path_that_fails)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("nvrtc");
-  TCase *where = tcase_create("where"), *use = tcase_create("use");
-  TCase *link = tcase_create("nvJitLink");
-  TCase *const all[] = {where, use, link};
+  TCase *where;
 
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-    tcase_add_checked_fixture(all[i], setup, teardown);
-    tcase_set_timeout(all[i], 60);
-    suite_add_tcase(s, all[i]);
-  }
-  tcase_add_test(where, nothing_anywhere);
+  where = kiln_test_case(
+      s, "where", 60, setup, teardown,
+      TESTS(nothing_anywhere, several_newest_first_links_once,
+            given_path_is_the_only_place, given_path_that_fails_is_an_error,
+            given_relative_path_is_taken_from_here,
+            unusable_libraries_are_passed_over,
+            truncated_libraries_are_passed_over,
+            forked_child_does_not_wait_for_the_parents_search,
+            current_directory_is_never_searched, already_loaded_in_the_process,
+            long_paths_do_no_harm, loader_cache_is_read_not_asked,
+            loader_cache_damaged));
   tcase_add_loop_test(where, each_place, 0,
                       sizeof place_rows / sizeof place_rows[0]);
   tcase_add_loop_test(where, library_names, 0, sizeof names / sizeof names[0]);
-  tcase_add_test(where, several_newest_first_links_once);
-  tcase_add_test(where, given_path_is_the_only_place);
-  tcase_add_test(where, given_path_that_fails_is_an_error);
-  tcase_add_test(where, given_relative_path_is_taken_from_here);
-  tcase_add_test(where, unusable_libraries_are_passed_over);
-  tcase_add_test(where, truncated_libraries_are_passed_over);
-  tcase_add_test(where, forked_child_does_not_wait_for_the_parents_search);
-  tcase_add_test(where, current_directory_is_never_searched);
-  tcase_add_test(where, already_loaded_in_the_process);
-  tcase_add_test(where, long_paths_do_no_harm);
-  tcase_add_test(where, loader_cache_is_read_not_asked);
-  tcase_add_test(where, loader_cache_damaged);
-  tcase_add_test(use, older_library_lacks_optional_functions);
-  tcase_add_test(use, builtins_beside_it_are_mapped_first);
-  tcase_add_test(use, missing_builtins_are_named);
-  tcase_add_test(use, replaced_while_running);
-  tcase_add_test(use, results_become_statuses);
-  tcase_add_test(use, threads_share_a_set);
-  tcase_add_test(use, every_allocation_fails);
-  tcase_add_test(link, link_assembles);
-  tcase_add_test(link, link_is_found_beside_nvrtc);
-  tcase_add_test(link, link_path_that_fails);
-  return s;
+  kiln_test_case(s, "use", 60, setup, teardown,
+                 TESTS(older_library_lacks_optional_functions,
+                       builtins_beside_it_are_mapped_first,
+                       missing_builtins_are_named, replaced_while_running,
+                       results_become_statuses, threads_share_a_set,
+                       every_allocation_fails));
+  kiln_test_case(
+      s, "nvJitLink", 60, setup, teardown,
+      TESTS(link_assembles, link_is_found_beside_nvrtc, link_path_that_fails));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

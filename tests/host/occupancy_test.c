@@ -305,22 +305,17 @@ END_TEST
 
 #define N(array) (int)(sizeof(array) / sizeof(array)[0])
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("occupancy");
-  TCase *c = tcase_create("occupancy");
+  Suite *s = suite_create("occupancy");
+  TCase *c = kiln_test_case(s, "occupancy", 120, NULL, NULL,
+                            TESTS(nonsense_is_refused, best_block_corner_cases,
+                                  nvidia_counts_the_same));
   size_t n;
 
   kiln_arch_list(&n);
-  tcase_set_timeout(c, 120);
   tcase_add_loop_test(c, sheets_agree, 0, N(sheets));
-  tcase_add_test(c, nonsense_is_refused);
   tcase_add_loop_test(c, best_blocks, 0, N(best));
-  tcase_add_test(c, best_block_corner_cases);
   tcase_add_loop_test(c, more_needs_never_help, 0, (int)n);
-  tcase_add_test(c, nvidia_counts_the_same);
-  suite_add_tcase(suite, c);
-  return suite;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

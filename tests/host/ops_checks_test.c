@@ -264,23 +264,14 @@ START_TEST(test_tiles_fit)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("ops_checks");
-  TCase *t = tcase_create("ops_checks");
 
-  tcase_add_test(t, test_good_texts);
-  tcase_add_test(t, test_bad_texts);
-  tcase_add_test(t, test_random_texts);
-  tcase_add_test(t, test_long_text);
-  tcase_add_test(t, test_params);
-  tcase_add_test(t, test_overlaps);
-  tcase_add_test(t, test_in_place_of_another_size);
-  tcase_add_test(t, test_types);
-  tcase_add_test(t, test_unknown_type);
-  tcase_add_test(t, test_tiles_fit);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "ops_checks", 0, NULL, NULL,
+                 TESTS(test_good_texts, test_bad_texts, test_random_texts,
+                       test_long_text, test_params, test_overlaps,
+                       test_in_place_of_another_size, test_types,
+                       test_unknown_type, test_tiles_fit));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

@@ -238,22 +238,15 @@ START_TEST(pool_needs_memory)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("pool");
-  TCase *pool = tcase_create("pool");
+  Suite *s = suite_create("pool");
+  TCase *pool = kiln_test_case(
+      s, "pool", 60, setup, teardown,
+      TESTS(pool_wakes_enough_threads, pool_gives_tasks_back,
+            pool_without_threads_works, pool_runs_no_signal_handlers,
+            pool_in_a_forked_child, pool_needs_memory));
 
-  tcase_set_timeout(pool, 60);
-  tcase_add_checked_fixture(pool, setup, teardown);
   tcase_add_loop_test(pool, pool_runs_everything_within_its_bound, 0, 4);
-  tcase_add_test(pool, pool_wakes_enough_threads);
-  tcase_add_test(pool, pool_gives_tasks_back);
-  tcase_add_test(pool, pool_without_threads_works);
-  tcase_add_test(pool, pool_runs_no_signal_handlers);
-  tcase_add_test(pool, pool_in_a_forked_child);
-  tcase_add_test(pool, pool_needs_memory);
-  suite_add_tcase(suite, pool);
-  return suite;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

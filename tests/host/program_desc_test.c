@@ -419,25 +419,20 @@ START_TEST(macros_of_a_lower_target)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("program_desc");
-  TCase *t = tcase_create("all");
+  TCase *t = kiln_test_case(s, "all", 0, NULL, NULL,
+                            TESTS(unknown_builtin, options_keep_their_words,
+                                  keys_are_stable, local_fields_are_in_the_key,
+                                  key_names_program_and_target,
+                                  macros_of_a_lower_target));
 
   tcase_add_loop_test(t, refuses_what_is_wrong, 0,
                       sizeof refused / sizeof refused[0]);
   tcase_add_loop_test(t, refuses_options_that_kiln_owns, 0,
                       sizeof kiln_owns / sizeof kiln_owns[0]);
-  tcase_add_test(t, unknown_builtin);
-  tcase_add_test(t, options_keep_their_words);
   tcase_add_loop_test(t, what_matters_is_in_the_key, 0,
                       sizeof pairs / sizeof pairs[0]);
-  tcase_add_test(t, keys_are_stable);
-  tcase_add_test(t, local_fields_are_in_the_key);
-  tcase_add_test(t, key_names_program_and_target);
-  tcase_add_test(t, macros_of_a_lower_target);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

@@ -1061,41 +1061,25 @@ START_TEST(ten_thousand_cycles)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("program_image");
-  TCase *t = tcase_create("all");
+  TCase *t = kiln_test_case(
+      s, "all", 120, setup, teardown,
+      TESTS(an_image_says_what_it_is, plain_names_of_mangled_kernels,
+            options_that_the_compiler_gets, options_for_compiling_sooner,
+            old_compilers_know_none_of_them, more_than_the_minimum,
+            tiers_and_switches, spill_gate, compile_errors, compiler_failures,
+            bad_arguments, the_newest_that_knows_the_target,
+            the_newest_that_the_driver_takes, packs_serve_without_nvrtc,
+            the_cache_answers_when_nvrtc_is_gone,
+            a_compiler_beats_the_lower_code_of_a_pack,
+            a_pack_steps_in_for_an_nvrtc_that_does_not_work, start_and_finish,
+            a_failure_crosses_threads, finish_on_a_busy_pool,
+            one_compile_for_the_same_program,
+            compiles_in_parallel_up_to_the_bound, callbacks_may_compile,
+            why_names_the_field, ten_thousand_cycles));
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 120);
-  tcase_add_test(t, an_image_says_what_it_is);
-  tcase_add_test(t, plain_names_of_mangled_kernels);
-  tcase_add_test(t, options_that_the_compiler_gets);
-  tcase_add_test(t, options_for_compiling_sooner);
-  tcase_add_test(t, old_compilers_know_none_of_them);
-  tcase_add_test(t, more_than_the_minimum);
-  tcase_add_test(t, tiers_and_switches);
-  tcase_add_test(t, spill_gate);
-  tcase_add_test(t, compile_errors);
-  tcase_add_test(t, compiler_failures);
-  tcase_add_test(t, bad_arguments);
-  tcase_add_test(t, the_newest_that_knows_the_target);
-  tcase_add_test(t, the_newest_that_the_driver_takes);
-  tcase_add_test(t, packs_serve_without_nvrtc);
-  tcase_add_test(t, the_cache_answers_when_nvrtc_is_gone);
-  tcase_add_test(t, a_compiler_beats_the_lower_code_of_a_pack);
-  tcase_add_test(t, a_pack_steps_in_for_an_nvrtc_that_does_not_work);
-  tcase_add_test(t, start_and_finish);
-  tcase_add_test(t, a_failure_crosses_threads);
-  tcase_add_test(t, finish_on_a_busy_pool);
-  tcase_add_test(t, one_compile_for_the_same_program);
-  tcase_add_test(t, compiles_in_parallel_up_to_the_bound);
-  tcase_add_test(t, callbacks_may_compile);
-  tcase_add_test(t, why_names_the_field);
   tcase_add_loop_test(t, out_of_memory, 0, 2);
-  tcase_add_test(t, ten_thousand_cycles);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

@@ -463,29 +463,21 @@ START_TEST(embedded_texts_include_plainly)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("program_include");
-  TCase *lexer = tcase_create("lexer"), *t = tcase_create("resolve");
+  TCase *lexer;
 
+  lexer = kiln_test_case(s, "lexer", 0, NULL, NULL, TESTS(NULL));
   tcase_add_loop_test(lexer, finds_directives, 0,
                       sizeof texts / sizeof texts[0]);
-  suite_add_tcase(s, lexer);
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_add_test(t, virtual_headers_and_cycles);
-  tcase_add_test(t, callers_header_shadows_the_embedded_one);
-  tcase_add_test(t, files_are_part_of_the_key);
-  tcase_add_test(t, every_folder_is_looked_at);
-  tcase_add_test(t, c_headers_are_there);
-  tcase_add_test(t, headers_of_the_compiler);
-  tcase_add_test(t, virtual_headers_win_over_files);
-  tcase_add_test(t, beside_the_program);
-  tcase_add_test(t, absolute_names_and_preludes);
-  tcase_add_test(t, what_cannot_be_known_is_not_cached);
-  tcase_add_test(t, embedded_texts_include_plainly);
-  tcase_add_test(t, out_of_memory);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(
+      s, "resolve", 0, setup, teardown,
+      TESTS(virtual_headers_and_cycles, callers_header_shadows_the_embedded_one,
+            files_are_part_of_the_key, every_folder_is_looked_at,
+            c_headers_are_there, headers_of_the_compiler,
+            virtual_headers_win_over_files, beside_the_program,
+            absolute_names_and_preludes, what_cannot_be_known_is_not_cached,
+            embedded_texts_include_plainly, out_of_memory));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

@@ -295,21 +295,16 @@ START_TEST(constants_of_machine_code)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("program_log");
-  TCase *t = tcase_create("all");
+  TCase *t = kiln_test_case(s, "all", 0, NULL, NULL,
+                            TESTS(long_logs_and_nuls, errors_of_names_only,
+                                  reads_resource_lines, odd_reports,
+                                  every_truncation_stays_inside,
+                                  constants_of_machine_code));
 
   tcase_add_loop_test(t, maps_lines, 0, sizeof logs / sizeof logs[0]);
-  tcase_add_test(t, long_logs_and_nuls);
   tcase_add_loop_test(t, first_error_line, 0, sizeof errors / sizeof errors[0]);
-  tcase_add_test(t, errors_of_names_only);
-  tcase_add_test(t, reads_resource_lines);
-  tcase_add_test(t, odd_reports);
-  tcase_add_test(t, every_truncation_stays_inside);
-  tcase_add_test(t, constants_of_machine_code);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

@@ -117,17 +117,13 @@ START_TEST(every_truncation_stays_inside)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("program_ptx");
-  TCase *t = tcase_create("all");
 
-  tcase_add_test(t, entries_are_found_in_order);
-  tcase_add_test(t, sizes_of_all_kinds_of_parameters);
-  tcase_add_test(t, unknown_names_and_other_texts);
-  tcase_add_test(t, every_truncation_stays_inside);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(
+      s, "all", 0, NULL, NULL,
+      TESTS(entries_are_found_in_order, sizes_of_all_kinds_of_parameters,
+            unknown_names_and_other_texts, every_truncation_stays_inside));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

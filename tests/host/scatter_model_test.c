@@ -377,10 +377,13 @@ START_TEST(test_bad_machines)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("scatter_model");
-  TCase *t = tcase_create("scatter_model");
+  TCase *t =
+      kiln_test_case(s, "scatter_model", 0, NULL, NULL,
+                     TESTS(test_rates, test_windows, test_parts, test_bad,
+                           test_lecture, test_misses, test_bad_machines));
 
   tcase_add_loop_test(t, test_measured, 0, 6);
   tcase_add_loop_test(t, test_choice, 0, 11);
@@ -388,15 +391,5 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_best, 0, 13);
   tcase_add_loop_test(t, test_sort, 0, 3);
   tcase_add_loop_test(t, test_choice_measured, 0, 4);
-  tcase_add_test(t, test_rates);
-  tcase_add_test(t, test_windows);
-  tcase_add_test(t, test_parts);
-  tcase_add_test(t, test_bad);
-  tcase_add_test(t, test_lecture);
-  tcase_add_test(t, test_misses);
-  tcase_add_test(t, test_bad_machines);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

@@ -168,16 +168,11 @@ START_TEST(orders)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("sort_plan");
-  TCase *t = tcase_create("sort_plan");
 
-  tcase_add_test(t, plans_hold_together);
-  tcase_add_test(t, known_plans);
-  tcase_add_test(t, orders);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "sort_plan", 0, NULL, NULL,
+                 TESTS(plans_hold_together, known_plans, orders));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

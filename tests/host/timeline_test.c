@@ -488,32 +488,22 @@ START_TEST(creation_fails_cleanly)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("timeline");
-  TCase *t = tcase_create("timeline");
+  Suite *s = suite_create("timeline");
 
-  tcase_add_checked_fixture(t, set_up, finish);
-  tcase_set_timeout(t, 30);
-  tcase_add_test(t, spans_nest_and_come_in_order);
-  tcase_add_test(t, host_rows_share_the_axis);
-  tcase_add_test(t, ends_without_begin_are_refused);
-  tcase_add_test(t, attached_streams_record_launches_and_copies);
-  tcase_add_test(t, a_stream_of_another_context_is_not_attached);
-  tcase_add_test(t, recording_never_fails_the_work);
-  tcase_add_test(t, captured_streams_are_not_recorded);
-  tcase_add_test(t, events_are_used_again);
-  tcase_add_test(t, long_recordings_stay_exact);
-  tcase_add_test(t, threads_record_at_once);
-  tcase_add_test(t, the_file_is_json_whatever_the_names);
-  tcase_add_test(t, an_empty_recording_is_a_valid_file);
-  tcase_add_test(t, long_names_are_cut_between_characters);
-  tcase_add_test(t, numbers_ignore_the_locale);
-  tcase_add_test(t, a_file_that_cannot_be_written);
-  tcase_add_test(t, a_lost_context_is_reported);
-  tcase_add_test(t, creation_fails_cleanly);
-  suite_add_tcase(suite, t);
-  return suite;
+  kiln_test_case(s, "timeline", 30, set_up, finish,
+                 TESTS(spans_nest_and_come_in_order, host_rows_share_the_axis,
+                       ends_without_begin_are_refused,
+                       attached_streams_record_launches_and_copies,
+                       a_stream_of_another_context_is_not_attached,
+                       recording_never_fails_the_work,
+                       captured_streams_are_not_recorded, events_are_used_again,
+                       long_recordings_stay_exact, threads_record_at_once,
+                       the_file_is_json_whatever_the_names,
+                       an_empty_recording_is_a_valid_file,
+                       long_names_are_cut_between_characters,
+                       numbers_ignore_the_locale, a_file_that_cannot_be_written,
+                       a_lost_context_is_reported, creation_fails_cleanly));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

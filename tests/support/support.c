@@ -21,6 +21,21 @@ int kiln_test_run(Suite *suite)
   return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+TCase *kiln_test_case(Suite *suite, const char *name, double seconds,
+                      SFun set_up, SFun tear_down, const TTest *const *tests)
+{
+  TCase *t = tcase_create(name);
+
+  if (seconds > 0)
+    tcase_set_timeout(t, seconds);
+  if (set_up != NULL)
+    tcase_add_checked_fixture(t, set_up, tear_down);
+  for (; *tests != NULL; tests++)
+    tcase_add_test(t, *tests);
+  suite_add_tcase(suite, t);
+  return t;
+}
+
 static bool fails(test_allocator *a, size_t size)
 {
   const long call = __atomic_fetch_add(&a->calls, 1, __ATOMIC_RELAXED);

@@ -16,6 +16,15 @@
 
 int kiln_test_run(Suite *suite);
 
+/* Adds a test case to `suite`. `seconds` limits each test, and 0 means Check's
+ * own limit. The fixture runs around each test, and both functions may be NULL.
+ * The caller adds loop tests to the result. */
+TCase *kiln_test_case(Suite *suite, const char *name, double seconds,
+                      SFun set_up, SFun tear_down, const TTest *const *tests);
+
+/* The list of tests that kiln_test_case() adds. */
+#define TESTS(...) ((const TTest *const[]){__VA_ARGS__, NULL})
+
 /* The exit status that ctest treats as a skipped test. The test first prints
  * the reason to standard output. */
 enum { KILN_TEST_SKIP = 77 };
