@@ -25,18 +25,16 @@ CUresult kiln__cpu_getErrorName(CUresult code, const char **name)
 {
   const row *r = find(code);
 
-  if (name == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(name != NULL));
   *name = r != NULL ? r->name : NULL;
-  return r != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return valid(r != NULL);
 }
 
 CUresult kiln__cpu_getErrorString(CUresult code, const char **text)
 {
   const row *r = find(code);
 
-  if (text == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(text != NULL));
   *text = r != NULL ? r->text : NULL;
-  return r != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return valid(r != NULL);
 }

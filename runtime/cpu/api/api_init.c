@@ -11,8 +11,7 @@ CUresult kiln__cpu_init(unsigned int flags)
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (m->initialised && kiln__forked(&m->fork_guard))
     return CUDA_ERROR_NOT_INITIALIZED;
-  if (flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(flags == 0));
   pthread_mutex_lock(&m->lock);
   if (!m->initialised) {
     if (m->isa == NULL)
@@ -38,8 +37,5 @@ CUresult kiln__cpu_ready(void)
 
 CUresult kiln__cpu_driverGetVersion(int *version)
 {
-  if (version == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *version = KILN__DRIVER_VERSION;
-  return CUDA_SUCCESS;
+  return CU_STORE(version, KILN__DRIVER_VERSION);
 }

@@ -1,7 +1,12 @@
 /* cu_try.h -- defines CU_TRY, the only control-flow macro of the CPU device's
- * driver. */
+ * driver, and the short forms of the checks that most driver functions begin
+ * with. */
 #ifndef KILN_CPU_CU_TRY_H
 #define KILN_CPU_CU_TRY_H
+
+#include "../../driver/abi.h"
+
+#include <stdbool.h>
 
 /* Evaluates `expr`, a CUresult, once. Returns the value from the enclosing
  * function unless it is CUDA_SUCCESS. Use the macro only where no lock is held
@@ -13,5 +18,18 @@
     if (cu_try_rc_ != CUDA_SUCCESS)                                            \
       return cu_try_rc_;                                                       \
   } while (0)
+
+/* Returns CUDA_SUCCESS if a call's arguments are valid, which the caller tests,
+ * else CUDA_ERROR_INVALID_VALUE. */
+static inline CUresult valid(bool arguments)
+{
+  return arguments ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* The result of a getter: stores `value` in *out and gives CUDA_SUCCESS. If
+ * `out` is NULL, gives CUDA_ERROR_INVALID_VALUE and does not evaluate
+ * `value`. */
+#define CU_STORE(out, value)                                                   \
+  ((out) != NULL ? (*(out) = (value), CUDA_SUCCESS) : CUDA_ERROR_INVALID_VALUE)
 
 #endif

@@ -107,6 +107,36 @@ bool kiln__cpu_live(const void *p, kiln__cpu_handle kind)
   return live;
 }
 
+CUresult kiln__cpu_known(const void *handle, kiln__cpu_handle kind)
+{
+  if (kiln__cpu_live(handle, kind))
+    return CUDA_SUCCESS;
+  switch (kind) {
+  case KILN__HANDLE_CONTEXT:
+    return CUDA_ERROR_INVALID_CONTEXT;
+  case KILN__HANDLE_POOL:
+  case KILN__HANDLE_GRAPH:
+  case KILN__HANDLE_GRAPH_EXEC:
+  case KILN__HANDLE_GRAPH_NODE:
+  case KILN__HANDLE_USER_OBJECT:
+    return CUDA_ERROR_INVALID_VALUE;
+  default:
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+}
+
+CUresult kiln__cpu_ready_with(const void *handle, kiln__cpu_handle kind)
+{
+  CU_TRY(kiln__cpu_ready());
+  return kiln__cpu_known(handle, kind);
+}
+
+CUresult kiln__cpu_current_with(const void *handle, kiln__cpu_handle kind)
+{
+  CU_TRY(kiln__cpu_check_current());
+  return kiln__cpu_known(handle, kind);
+}
+
 void kiln__cpu_live_remove(const void *p)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();

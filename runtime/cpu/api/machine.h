@@ -128,6 +128,10 @@ typedef struct kiln__cpu_limits {
 /* Returns the limits of a compute capability, where `arch` is 10 * major +
  * minor. Returns NULL if the capability is unknown. */
 const kiln__cpu_limits *kiln__cpu_limits_of(int arch);
+/* The first function returns whether a device with this ordinal exists. The
+ * second returns CUDA_SUCCESS if it does, else CUDA_ERROR_INVALID_DEVICE. */
+bool kiln__cpu_device_exists(int device);
+CUresult kiln__cpu_known_device(int device);
 
 /* ---- Live handles -------------------------------------------------------- */
 
@@ -158,6 +162,15 @@ typedef enum kiln__cpu_handle {
 bool kiln__cpu_live_add(const void *p, kiln__cpu_handle kind);
 bool kiln__cpu_live(const void *p, kiln__cpu_handle kind);
 void kiln__cpu_live_remove(const void *p);
+/* Checks a handle that a program passes. The first function checks only the
+ * handle. The second checks kiln__cpu_ready() before that, the third
+ * kiln__cpu_current(). If the handle is not live, they return the code that the
+ * driver returns for this kind of handle: CUDA_ERROR_INVALID_CONTEXT for
+ * contexts, CUDA_ERROR_INVALID_VALUE for graphs, their parts and pools, and
+ * CUDA_ERROR_INVALID_HANDLE for all others. */
+CUresult kiln__cpu_known(const void *handle, kiln__cpu_handle kind);
+CUresult kiln__cpu_ready_with(const void *handle, kiln__cpu_handle kind);
+CUresult kiln__cpu_current_with(const void *handle, kiln__cpu_handle kind);
 
 /* ---- Contexts ------------------------------------------------------------ */
 
@@ -192,6 +205,9 @@ struct CUctx_st {
  * or the context's sticky error. Inside a host function of a stream it returns
  * CUDA_ERROR_NOT_PERMITTED. */
 CUresult kiln__cpu_current(CUcontext *out);
+/* Checks the calling thread's current context in the same way, for functions
+ * that do not need the context itself. */
+CUresult kiln__cpu_check_current(void);
 /* Does the same as kiln__cpu_current(), for calls that wait, allocate, free or
  * load. A stream capture may forbid such calls. In that case this function
  * invalidates the capture and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */

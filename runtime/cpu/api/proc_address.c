@@ -102,8 +102,8 @@ CUresult kiln__cpu_getProcAddressV2(const char *symbol, void **fn, int version,
   bool too_old;
   any_fn address;
 
-  if (symbol == NULL || fn == NULL || (flags & ~known) != 0 || flags == known)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(symbol != NULL && fn != NULL && (flags & ~known) == 0 &&
+               flags != known));
   /* From version 12.0 on, this name refers to a function with another
    * symbol. */
   if (strcmp(symbol, "cuGraphInstantiate") == 0 && version >= 12000)
@@ -130,8 +130,7 @@ CUresult kiln__cpu_getProcAddress(const char *symbol, void **fn, int version,
  * provides no such tables. */
 CUresult kiln__cpu_getExportTable(const void **out, const CUuuid *id)
 {
-  if (out == NULL || id == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(out != NULL && id != NULL));
   *out = NULL;
   return CUDA_ERROR_NOT_FOUND;
 }

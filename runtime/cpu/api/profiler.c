@@ -11,14 +11,10 @@ CUresult kiln__cpu_profilerInitialize(const char *config, const char *output,
 
 CUresult kiln__cpu_profilerStart(void)
 {
-  CUcontext context;
-
-  return kiln__cpu_current(&context);
+  return kiln__cpu_check_current();
 }
 
 CUresult kiln__cpu_profilerStop(void)
 {
-  CUcontext context;
-
-  return kiln__cpu_current(&context);
+  return kiln__cpu_check_current();
 }

@@ -13,7 +13,7 @@
 
 CUresult kiln__cpu_push(CUcontext context)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   kiln__cpu_thread *t = kiln__cpu_this_thread();
 
   if (t == NULL)
@@ -78,15 +78,19 @@ CUresult kiln__cpu_current(CUcontext *out)
   return atomic_load(&(*out)->sticky);
 }
 
+CUresult kiln__cpu_check_current(void)
+{
+  CUcontext context;
+
+  return kiln__cpu_current(&context);
+}
+
 CUresult kiln__cpu_context_of(CUcontext given, CUcontext *out)
 {
   if (given == NULL)
     return top(out);
   *out = given;
-  CU_TRY(kiln__cpu_ready());
-  return kiln__cpu_live(given, KILN__HANDLE_CONTEXT)
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_CONTEXT;
+  return kiln__cpu_ready_with(given, KILN__HANDLE_CONTEXT);
 }
 
 void kiln__cpu_stick(CUcontext context, CUresult rc)
@@ -100,7 +104,13 @@ void kiln__cpu_stick(CUcontext context, CUresult rc)
 
 bool kiln__cpu_device_exists(int device)
 {
-  return device >= 0 && device < kiln__cpu_the_machine()->n_devices;
+  return device >= 0 && device < machine()->n_devices;
+}
+
+CUresult kiln__cpu_known_device(int device)
+{
+  return kiln__cpu_device_exists(device) ? CUDA_SUCCESS
+                                         : CUDA_ERROR_INVALID_DEVICE;
 }
 
 bool kiln__cpu_context_flags_ok(unsigned flags)
@@ -126,7 +136,7 @@ static void default_limits(CUcontext c)
  * none. */
 CUresult kiln__cpu_context_begin(CUcontext context)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   CUresult rc;
 
   default_limits(context);
@@ -182,7 +192,7 @@ static CUresult begin_live(CUcontext c)
 CUresult kiln__cpu_context_make(CUcontext *out, int device, unsigned flags,
                                 bool primary)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   CUcontext c = kiln__calloc(&m->alloc, 1, sizeof *c);
   CUresult rc;
 
@@ -210,12 +220,12 @@ CUresult kiln__cpu_context_make(CUcontext *out, int device, unsigned flags,
 void kiln__cpu_context_free(CUcontext context)
 {
   pthread_mutex_destroy(&context->lock);
-  kiln__free(&kiln__cpu_the_machine()->alloc, context);
+  kiln__free(&machine()->alloc, context);
 }
 
 static void count_contexts(int change)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
 
   pthread_mutex_lock(&m->lock);
   m->n_contexts += (unsigned)change;
@@ -229,10 +239,8 @@ CUresult kiln__cpu_ctxCreate(CUcontext *context, unsigned int flags,
   CUcontext made;
 
   CU_TRY(kiln__cpu_ready());
-  if (context == NULL || !kiln__cpu_context_flags_ok(flags))
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__cpu_device_exists(device))
-    return CUDA_ERROR_INVALID_DEVICE;
+  CU_TRY(valid(context != NULL && kiln__cpu_context_flags_ok(flags)));
+  CU_TRY(kiln__cpu_known_device(device));
   count_contexts(1); /* contexts exist from here on, which fixes the settings */
   rc = kiln__cpu_context_make(&made, device, flags, false);
   if (rc == CUDA_SUCCESS) {
@@ -272,15 +280,13 @@ CUresult kiln__cpu_ctxDestroy(CUcontext context)
 
 CUresult kiln__cpu_devicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   CUresult rc = CUDA_SUCCESS;
   CUcontext c;
 
   CU_TRY(kiln__cpu_ready());
-  if (context == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__cpu_device_exists(device))
-    return CUDA_ERROR_INVALID_DEVICE;
+  CU_TRY(valid(context != NULL));
+  CU_TRY(kiln__cpu_known_device(device));
   pthread_mutex_lock(&m->lock);
   c = m->primary[device];
   if (c == NULL) {
@@ -307,13 +313,12 @@ CUresult kiln__cpu_devicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 
 CUresult kiln__cpu_devicePrimaryCtxRelease(CUdevice device)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   CUresult rc = CUDA_SUCCESS;
   CUcontext c, ended = NULL;
 
   CU_TRY(kiln__cpu_ready());
-  if (!kiln__cpu_device_exists(device))
-    return CUDA_ERROR_INVALID_DEVICE;
+  CU_TRY(kiln__cpu_known_device(device));
   pthread_mutex_lock(&m->lock);
   c = m->primary[device];
   if (c == NULL || c->retained == 0) {
@@ -331,12 +336,11 @@ CUresult kiln__cpu_devicePrimaryCtxRelease(CUdevice device)
 
 CUresult kiln__cpu_devicePrimaryCtxReset(CUdevice device)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   CUcontext c;
 
   CU_TRY(kiln__cpu_ready());
-  if (!kiln__cpu_device_exists(device))
-    return CUDA_ERROR_INVALID_DEVICE;
+  CU_TRY(kiln__cpu_known_device(device));
   pthread_mutex_lock(&m->lock);
   c = m->primary[device];
   if (c != NULL && c->retained == 0)
@@ -351,13 +355,11 @@ CUresult kiln__cpu_devicePrimaryCtxReset(CUdevice device)
 CUresult kiln__cpu_devicePrimaryCtxGetState(CUdevice device,
                                             unsigned int *flags, int *active)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
 
   CU_TRY(kiln__cpu_ready());
-  if (flags == NULL || active == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__cpu_device_exists(device))
-    return CUDA_ERROR_INVALID_DEVICE;
+  CU_TRY(valid(flags != NULL && active != NULL));
+  CU_TRY(kiln__cpu_known_device(device));
   pthread_mutex_lock(&m->lock);
   *flags = m->primary_flags[device];
   *active = m->primary[device] != NULL && m->primary[device]->retained > 0;
@@ -367,13 +369,11 @@ CUresult kiln__cpu_devicePrimaryCtxGetState(CUdevice device,
 
 CUresult kiln__cpu_devicePrimaryCtxSetFlags(CUdevice device, unsigned int flags)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
 
   CU_TRY(kiln__cpu_ready());
-  if (!kiln__cpu_device_exists(device))
-    return CUDA_ERROR_INVALID_DEVICE;
-  if (!kiln__cpu_context_flags_ok(flags))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_known_device(device));
+  CU_TRY(valid(kiln__cpu_context_flags_ok(flags)));
   pthread_mutex_lock(&m->lock);
   m->primary_flags[device] = flags;
   if (m->primary[device] != NULL)

@@ -19,10 +19,8 @@ enum {
 static CUresult check(const void *out, CUdevice device)
 {
   CU_TRY(kiln__cpu_ready());
-  if (out == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  return kiln__cpu_device_exists(device) ? CUDA_SUCCESS
-                                         : CUDA_ERROR_INVALID_DEVICE;
+  CU_TRY(valid(out != NULL));
+  return kiln__cpu_known_device(device);
 }
 
 /* ---- Number and names of devices ----------------------------------------- */
@@ -114,8 +112,7 @@ CUresult kiln__cpu_deviceGetByPCIBusId(CUdevice *device, const char *text)
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (device == NULL || text == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(device != NULL && text != NULL));
   while (n < 3) {
     char *end;
 
@@ -128,8 +125,7 @@ CUresult kiln__cpu_deviceGetByPCIBusId(CUdevice *device, const char *text)
       break;
     at++;
   }
-  if (n < 2 || (*at != '\0' && *at != '.'))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(n >= 2 && (*at == '\0' || *at == '.')));
   if (n == 2) {
     part[2] = part[1];
     part[1] = part[0];
@@ -338,9 +334,10 @@ CUresult kiln__cpu_deviceGetAttribute(int *value, CUdevice_attribute attribute,
   int found;
 
   CU_TRY(check(value, device));
-  if (attribute < CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK ||
-      attribute > CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(
+      valid(attribute >= CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK &&
+            attribute <=
+                CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED));
   l = kiln__cpu_limits_of(machine()->opts.arch);
   found = l != NULL ? arch_limit(attribute, l) : -1;
   if (found < 0)
@@ -355,8 +352,7 @@ CUresult kiln__cpu_deviceComputeCapability(int *major, int *minor,
                                            CUdevice device)
 {
   CU_TRY(check(major, device));
-  if (minor == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(minor != NULL));
   *major = machine()->opts.arch / 10;
   *minor = machine()->opts.arch % 10;
   return CUDA_SUCCESS;
@@ -390,8 +386,7 @@ CUresult kiln__cpu_deviceGetTexture1DLinearMaxWidth(size_t *width,
 {
   (void)format;
   CU_TRY(check(width, device));
-  if (channels != 1 && channels != 2 && channels != 4)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(channels == 1 || channels == 2 || channels == 4));
   *width = (size_t)texture_limit(
       CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, machine()->opts.arch);
   return CUDA_SUCCESS;
@@ -413,19 +408,17 @@ CUresult kiln__cpu_deviceGetExecAffinitySupport(int *value,
 CUresult kiln__cpu_deviceGetNvSciSyncAttributes(void *list, CUdevice device,
                                                 int flags)
 {
-  CUresult rc = check(list, device);
 
   (void)flags;
-  return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_NOT_SUPPORTED;
+  CU_TRY(check(list, device));
+  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult kiln__cpu_flushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget t,
                                             CUflushGPUDirectRDMAWritesScope s)
 {
-  CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
-
   (void)t;
   (void)s;
-  return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_NOT_SUPPORTED;
+  CU_TRY(kiln__cpu_check_current());
+  return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -4,17 +4,9 @@
 
 /* ---- The calling thread's context stack ---------------------------------- */
 
-static CUresult known(CUcontext context)
-{
-  CU_TRY(kiln__cpu_ready());
-  return kiln__cpu_live(context, KILN__HANDLE_CONTEXT)
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_CONTEXT;
-}
-
 CUresult kiln__cpu_ctxPushCurrent(CUcontext context)
 {
-  CU_TRY(known(context));
+  CU_TRY(kiln__cpu_ready_with(context, KILN__HANDLE_CONTEXT));
   return kiln__cpu_push(context);
 }
 
@@ -36,17 +28,16 @@ CUresult kiln__cpu_ctxGetCurrent(CUcontext *context)
   const kiln__cpu_thread *t = kiln__cpu_this_thread();
 
   CU_TRY(kiln__cpu_ready());
-  if (context == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *context = t != NULL && t->n > 0 ? t->stack[t->n - 1].context : NULL;
-  return CUDA_SUCCESS;
+  return CU_STORE(context,
+                  t != NULL && t->n > 0 ? t->stack[t->n - 1].context : NULL);
 }
 
 CUresult kiln__cpu_ctxSetCurrent(CUcontext context)
 {
   kiln__cpu_thread *t = kiln__cpu_this_thread();
 
-  CU_TRY(context == NULL ? kiln__cpu_ready() : known(context));
+  CU_TRY(context == NULL ? kiln__cpu_ready()
+                         : kiln__cpu_ready_with(context, KILN__HANDLE_CONTEXT));
   if (t == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (context == NULL) {
@@ -68,10 +59,7 @@ CUresult kiln__cpu_ctxGetDeviceV2(CUdevice *device, CUcontext context)
   CUcontext c;
 
   CU_TRY(kiln__cpu_context_of(context, &c));
-  if (device == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *device = c->device;
-  return CUDA_SUCCESS;
+  return CU_STORE(device, c->device);
 }
 
 CUresult kiln__cpu_ctxGetDevice(CUdevice *device)
@@ -84,10 +72,7 @@ CUresult kiln__cpu_ctxGetId(CUcontext context, unsigned long long *id)
   CUcontext c;
 
   CU_TRY(kiln__cpu_context_of(context, &c));
-  if (id == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *id = c->id;
-  return CUDA_SUCCESS;
+  return CU_STORE(id, c->id);
 }
 
 CUresult kiln__cpu_ctxGetApiVersion(CUcontext context, unsigned int *version)
@@ -95,10 +80,7 @@ CUresult kiln__cpu_ctxGetApiVersion(CUcontext context, unsigned int *version)
   CUcontext c;
 
   CU_TRY(kiln__cpu_context_of(context, &c));
-  if (version == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *version = 3020;
-  return CUDA_SUCCESS;
+  return CU_STORE(version, 3020);
 }
 
 CUresult kiln__cpu_ctxGetFlags(unsigned int *flags)
@@ -106,10 +88,7 @@ CUresult kiln__cpu_ctxGetFlags(unsigned int *flags)
   CUcontext c;
 
   CU_TRY(kiln__cpu_current(&c));
-  if (flags == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *flags = c->flags;
-  return CUDA_SUCCESS;
+  return CU_STORE(flags, c->flags);
 }
 
 CUresult kiln__cpu_ctxSetFlags(unsigned int flags)
@@ -117,8 +96,7 @@ CUresult kiln__cpu_ctxSetFlags(unsigned int flags)
   CUcontext c;
 
   CU_TRY(kiln__cpu_current(&c));
-  if (!kiln__cpu_context_flags_ok(flags))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_context_flags_ok(flags)));
   c->flags = flags;
   return CUDA_SUCCESS;
 }
@@ -137,9 +115,8 @@ static CUresult supported(CUlimit limit)
 {
   const int arch = machine()->opts.arch;
 
-  if (limit < CU_LIMIT_STACK_SIZE ||
-      limit > CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(limit >= CU_LIMIT_STACK_SIZE &&
+               limit <= CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED));
   if (!known_limit(limit) ||
       (limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && arch >= 90) ||
       (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE && arch < 80))
@@ -152,8 +129,7 @@ CUresult kiln__cpu_ctxGetLimit(size_t *value, CUlimit limit)
   CUcontext c;
 
   CU_TRY(kiln__cpu_current(&c));
-  if (value == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(value != NULL));
   CU_TRY(supported(limit));
   pthread_mutex_lock(&c->lock);
   *value = c->limit[limit];
@@ -205,10 +181,7 @@ CUresult kiln__cpu_ctxGetCacheConfig(CUfunc_cache *config)
   CUcontext c;
 
   CU_TRY(kiln__cpu_current(&c));
-  if (config == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *config = c->cache_config;
-  return CUDA_SUCCESS;
+  return CU_STORE(config, c->cache_config);
 }
 
 CUresult kiln__cpu_ctxSetCacheConfig(CUfunc_cache config)
@@ -216,8 +189,7 @@ CUresult kiln__cpu_ctxSetCacheConfig(CUfunc_cache config)
   CUcontext c;
 
   CU_TRY(kiln__cpu_current(&c));
-  if (config < 0 || config > 3)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(config >= 0 && config <= 3));
   c->cache_config = config;
   return CUDA_SUCCESS;
 }
@@ -227,10 +199,7 @@ CUresult kiln__cpu_ctxGetSharedMemConfig(CUsharedconfig *config)
   CUcontext c;
 
   CU_TRY(kiln__cpu_current(&c));
-  if (config == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *config = c->shared_config == 0 ? 1 : c->shared_config;
-  return CUDA_SUCCESS;
+  return CU_STORE(config, c->shared_config == 0 ? 1 : c->shared_config);
 }
 
 CUresult kiln__cpu_ctxSetSharedMemConfig(CUsharedconfig config)
@@ -238,27 +207,21 @@ CUresult kiln__cpu_ctxSetSharedMemConfig(CUsharedconfig config)
   CUcontext c;
 
   CU_TRY(kiln__cpu_current(&c));
-  if (config < 0 || config > 2)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(config >= 0 && config <= 2));
   c->shared_config = config;
   return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_ctxResetPersistingL2Cache(void)
 {
-  CUcontext c;
-
-  return kiln__cpu_current(&c);
+  return kiln__cpu_check_current();
 }
 
 CUresult kiln__cpu_ctxGetExecAffinity(CUexecAffinityParam *affinity,
                                       CUexecAffinityType type)
 {
-  CUcontext c;
-
-  CU_TRY(kiln__cpu_current(&c));
-  if (affinity == NULL || type != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_check_current());
+  CU_TRY(valid(affinity != NULL && type == 0));
   affinity->type = type;
   affinity->param.smCount.val = KILN__SM_COUNT;
   return CUDA_SUCCESS;
@@ -269,8 +232,7 @@ CUresult kiln__cpu_ctxGetExecAffinity(CUexecAffinityParam *affinity,
 CUresult kiln__cpu_ctxCreateV3(CUcontext *context, CUexecAffinityParam *params,
                                int n, unsigned int flags, CUdevice device)
 {
-  if (n < 0 || (params == NULL && n > 0))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(n >= 0 && (params != NULL || n == 0)));
   if (n > 0)
     return CUDA_ERROR_NOT_SUPPORTED;
   return kiln__cpu_ctxCreate(context, flags, device);
@@ -292,8 +254,7 @@ CUresult kiln__cpu_ctxAttach(CUcontext *context, unsigned int flags)
   CUcontext c;
 
   CU_TRY(kiln__cpu_current(&c));
-  if (context == NULL || flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(context != NULL && flags == 0));
   pthread_mutex_lock(&machine()->lock);
   c->retained++;
   pthread_mutex_unlock(&machine()->lock);

@@ -6,8 +6,7 @@
 CUresult kiln__cpu_deviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
   CU_TRY(kiln__cpu_ready());
-  if (can == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(can != NULL));
   if (!kiln__cpu_device_exists(device) || !kiln__cpu_device_exists(peer))
     return CUDA_ERROR_INVALID_DEVICE;
   *can = device != peer;
@@ -19,9 +18,10 @@ CUresult kiln__cpu_deviceGetP2PAttribute(int *value,
                                          CUdevice from, CUdevice to)
 {
   CU_TRY(kiln__cpu_ready());
-  if (value == NULL || attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
-      attribute > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(
+      value != NULL && attribute >= CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK &&
+      attribute <=
+          CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED));
   if (!kiln__cpu_device_exists(from) || !kiln__cpu_device_exists(to) ||
       from == to)
     return CUDA_ERROR_INVALID_DEVICE;
@@ -59,8 +59,7 @@ CUresult kiln__cpu_ctxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
   CUresult rc = kiln__cpu_ready();
 
-  if (rc == CUDA_SUCCESS && flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(rc != CUDA_SUCCESS || flags == 0));
   return change(peer, true);
 }
 

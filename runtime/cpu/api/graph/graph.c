@@ -84,12 +84,19 @@ void kiln__cpu_graph_free(CUgraph graph)
   kiln__free(&machine()->alloc, graph);
 }
 
-bool kiln__cpu_node_depend(CUgraphNode node, CUgraphNode before)
+bool kiln__cpu_node_has_edge(CUgraphNode node, CUgraphNode before)
 {
   for (size_t i = 0; i < node->n_after; i++) {
     if (node->after[i] == before)
       return true;
   }
+  return false;
+}
+
+bool kiln__cpu_node_depend(CUgraphNode node, CUgraphNode before)
+{
+  if (kiln__cpu_node_has_edge(node, before))
+    return true;
   if (node->n_after == node->capacity) {
     const size_t capacity = node->capacity == 0 ? 2 : 2 * node->capacity;
     CUgraphNode *after = kiln__resize(&machine()->alloc, node->after,

@@ -88,6 +88,8 @@ CUgraphNode kiln__cpu_node_new(CUgraph graph, CUgraphNodeType type,
                                const CUgraphNode *after, size_t n);
 /* Frees the node, and the edges to and from the node. */
 void kiln__cpu_node_free(CUgraphNode node);
+/* Returns whether there is an edge from `before` to `node`. */
+bool kiln__cpu_node_has_edge(CUgraphNode node, CUgraphNode before);
 /* Adds an edge from `before` to `node`, unless the edge exists. Returns false
  * if there is no memory. */
 bool kiln__cpu_node_depend(CUgraphNode node, CUgraphNode before);

@@ -145,21 +145,17 @@ static capture *find(uint64_t id)
 
 /* Begins a capture into a new graph. If `graph` is given, the capture continues
  * that graph after the nodes `after`. */
-static CUresult begin(CUcontext context, CUstream handle, CUgraph graph,
-                      const CUgraphNode *after, size_t n,
-                      CUstreamCaptureMode mode)
+static CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode *after,
+                      size_t n, CUstreamCaptureMode mode)
 {
   kiln__cpu_machine *m = machine();
   CUresult rc = CUDA_SUCCESS;
   capture *c;
   CUstream s;
 
-  if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
-      mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-    return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__cpu_stream_of(context, handle, &s);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(valid(mode >= CU_STREAM_CAPTURE_MODE_GLOBAL &&
+               mode <= CU_STREAM_CAPTURE_MODE_RELAXED));
+  CU_TRY(kiln__cpu_current_stream(handle, &s));
   if (s->legacy)
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   c = kiln__calloc(&m->alloc, 1, sizeof *c);
@@ -194,10 +190,8 @@ static CUresult begin(CUcontext context, CUstream handle, CUgraph graph,
 
 CUresult kiln__cpu_streamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
 {
-  CUcontext context;
-
-  CU_TRY(kiln__cpu_current(&context));
-  return begin(context, stream, NULL, NULL, 0, mode);
+  CU_TRY(kiln__cpu_check_current());
+  return begin(stream, NULL, NULL, 0, mode);
 }
 
 CUresult kiln__cpu_streamBeginCaptureV1(CUstream stream)
@@ -221,14 +215,11 @@ CUresult kiln__cpu_streamBeginCaptureToGraph(CUstream stream, CUgraph graph,
                                              const CUgraphEdgeData *edges,
                                              size_t n, CUstreamCaptureMode mode)
 {
-  CUcontext context;
-
   (void)edges;
-  CU_TRY(kiln__cpu_current(&context));
-  if (!kiln__cpu_live(graph, KILN__HANDLE_GRAPH) || (after == NULL && n > 0) ||
-      !nodes_of(graph, after, n))
-    return CUDA_ERROR_INVALID_VALUE;
-  return begin(context, stream, graph, after, n, mode);
+  CU_TRY(kiln__cpu_check_current());
+  CU_TRY(valid(kiln__cpu_live(graph, KILN__HANDLE_GRAPH) &&
+               (after != NULL || n == 0) && nodes_of(graph, after, n)));
+  return begin(stream, graph, after, n, mode);
 }
 
 static bool all_before_origin(const capture *c, const CUgraphNode *tips,
@@ -255,17 +246,13 @@ static bool joined(const capture *c)
 
 CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *graph)
 {
-  CUcontext context;
   CUstream s;
-  CUresult rc;
+  CUresult rc = CUDA_SUCCESS;
   capture *c;
 
-  CU_TRY(kiln__cpu_current(&context));
-  if (graph == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__cpu_stream_of(context, stream, &s);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_check_current());
+  CU_TRY(valid(graph != NULL));
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
   lock_graphs();
   c = s->capture;
   if (c == NULL) {
@@ -453,9 +440,8 @@ CUresult kiln__cpu_threadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
   CU_TRY(kiln__cpu_ready());
   if (t == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  if (mode == NULL || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
-      *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(mode != NULL && *mode >= CU_STREAM_CAPTURE_MODE_GLOBAL &&
+               *mode <= CU_STREAM_CAPTURE_MODE_RELAXED));
   old = t->mode;
   t->mode = *mode;
   *mode = old;
@@ -714,14 +700,6 @@ CUresult kiln__cpu_capture_event(CUevent event)
 
 /* ---- Queries ------------------------------------------------------------- */
 
-static CUresult current_stream(CUstream handle, CUstream *out)
-{
-  CUcontext context;
-
-  CU_TRY(kiln__cpu_current(&context));
-  return kiln__cpu_stream_of(context, handle, out);
-}
-
 CUresult kiln__cpu_streamIsCapturing(CUstream stream,
                                      CUstreamCaptureStatus *status)
 {
@@ -740,9 +718,8 @@ CUresult kiln__cpu_streamGetCaptureInfoV3(CUstream stream,
   CUresult rc;
   const capture *c;
 
-  CU_TRY(current_stream(stream, &s));
-  if (status == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
+  CU_TRY(valid(status != NULL));
   lock_graphs();
   rc = legacy_rule(s, false);
   c = s->capture;
@@ -790,9 +767,9 @@ CUresult kiln__cpu_streamUpdateCaptureDependencies(CUstream stream,
   CUresult rc = CUDA_SUCCESS;
   bool ok;
 
-  CU_TRY(current_stream(stream, &s));
-  if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (after == NULL && n > 0))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
+  CU_TRY(valid(flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES &&
+               (after != NULL || n == 0)));
   lock_graphs();
   if (s->capture == NULL) {
     rc = CUDA_ERROR_ILLEGAL_STATE;

@@ -13,14 +13,6 @@
 
 #include <string.h>
 
-static CUresult known_exec(CUgraphExec exec)
-{
-  CU_TRY(kiln__cpu_ready());
-  return kiln__cpu_live(exec, KILN__HANDLE_GRAPH_EXEC)
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_VALUE;
-}
-
 /* ---- Creation and destruction -------------------------------------------- */
 
 static void exec_free(CUgraphExec exec)
@@ -78,8 +70,8 @@ CUresult kiln__cpu_graphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
   CUgraphExec made;
 
   CU_TRY(kiln__cpu_ready());
-  if (exec == NULL || !kiln__cpu_live(graph, KILN__HANDLE_GRAPH) || flags > 15)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(exec != NULL && kiln__cpu_live(graph, KILN__HANDLE_GRAPH) &&
+               flags <= 15));
   if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
     return CUDA_ERROR_NOT_SUPPORTED;
   lock_graphs();
@@ -107,8 +99,7 @@ kiln__cpu_graphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
 {
   CUresult rc;
 
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(params != NULL));
   rc = kiln__cpu_graphInstantiateWithFlags(exec, graph, params->flags);
   params->hErrNode_out = NULL;
   params->result_out = rc == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
@@ -120,7 +111,7 @@ kiln__cpu_graphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
 
 CUresult kiln__cpu_graphExecDestroy(CUgraphExec exec)
 {
-  CU_TRY(known_exec(exec));
+  CU_TRY(kiln__cpu_ready_with(exec, KILN__HANDLE_GRAPH_EXEC));
   lock_graphs();
   kiln__cpu_live_remove(exec);
   exec_free(exec);
@@ -130,13 +121,8 @@ CUresult kiln__cpu_graphExecDestroy(CUgraphExec exec)
 
 CUresult kiln__cpu_graphExecGetFlags(CUgraphExec exec, uint64_t *flags)
 {
-  CUresult rc = known_exec(exec);
-
-  if (rc == CUDA_SUCCESS && flags == NULL)
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc == CUDA_SUCCESS)
-    *flags = exec->flags;
-  return rc;
+  CU_TRY(kiln__cpu_ready_with(exec, KILN__HANDLE_GRAPH_EXEC));
+  return CU_STORE(flags, exec->flags);
 }
 
 /* ---- Launches ------------------------------------------------------------ */
@@ -333,21 +319,17 @@ static CUresult capture_launch(CUgraphExec exec, CUstream s, bool *taken)
 
 CUresult kiln__cpu_graphLaunch(CUgraphExec exec, CUstream stream)
 {
-  CUcontext context;
   CUstream s;
   kiln__cpu_work *work = NULL;
   kiln__cpu_mark *mark, *before;
   bool taken = false;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
 
-  if (rc == CUDA_SUCCESS)
-    rc = known_exec(exec);
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_stream_of(context, stream, &s);
-  if (rc == CUDA_SUCCESS)
-    rc = capture_launch(exec, s, &taken);
-  if (rc != CUDA_SUCCESS || taken)
-    return rc;
+  CU_TRY(kiln__cpu_current_with(exec, KILN__HANDLE_GRAPH_EXEC));
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
+  CU_TRY(capture_launch(exec, s, &taken));
+  if (taken)
+    return CUDA_SUCCESS;
   CU_TRY(launch_make(exec, &work));
   lock_graphs();
   before = exec->last;
@@ -362,13 +344,10 @@ CUresult kiln__cpu_graphLaunch(CUgraphExec exec, CUstream stream)
 
 CUresult kiln__cpu_graphUpload(CUgraphExec exec, CUstream stream)
 {
-  CUcontext context;
   CUstream s;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc == CUDA_SUCCESS)
-    rc = known_exec(exec);
-  return rc != CUDA_SUCCESS ? rc : kiln__cpu_stream_of(context, stream, &s);
+  CU_TRY(kiln__cpu_current_with(exec, KILN__HANDLE_GRAPH_EXEC));
+  return kiln__cpu_current_stream(stream, &s);
 }
 
 /* ---- Changes of an executable graph -------------------------------------- */
@@ -398,8 +377,7 @@ CUresult kiln__cpu_exec_change(CUgraphExec exec, CUgraphNode node,
 {
   CUgraphNode own = node_in(exec, node);
 
-  if (own == NULL || own->type != parts->type)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(own != NULL && own->type == parts->type));
   kiln__cpu_node_parts_swap(own, parts);
   return CUDA_SUCCESS;
 }
@@ -407,13 +385,10 @@ CUresult kiln__cpu_exec_change(CUgraphExec exec, CUgraphNode node,
 static CUresult enabled_node(CUgraphExec exec, CUgraphNode node,
                              CUgraphNode *own)
 {
-  CU_TRY(known_exec(exec));
-  if (!kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_ready_with(exec, KILN__HANDLE_GRAPH_EXEC));
+  CU_TRY(kiln__cpu_known(node, KILN__HANDLE_GRAPH_NODE));
   *own = node_in(exec, node);
-  return *own != NULL && (*own)->type <= CU_GRAPH_NODE_TYPE_MEMSET
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_VALUE;
+  return valid(*own != NULL && (*own)->type <= CU_GRAPH_NODE_TYPE_MEMSET);
 }
 
 CUresult kiln__cpu_graphNodeSetEnabled(CUgraphExec exec, CUgraphNode node,
@@ -436,8 +411,7 @@ CUresult kiln__cpu_graphNodeGetEnabled(CUgraphExec exec, CUgraphNode node,
   CUgraphNode own;
   CUresult rc;
 
-  if (enabled == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(enabled != NULL));
   lock_graphs();
   rc = enabled_node(exec, node, &own);
   if (rc == CUDA_SUCCESS)
@@ -524,9 +498,8 @@ CUresult kiln__cpu_graphExecUpdate(CUgraphExec exec, CUgraph graph,
 {
   difference d;
 
-  CU_TRY(known_exec(exec));
-  if (result == NULL || !kiln__cpu_live(graph, KILN__HANDLE_GRAPH))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_ready_with(exec, KILN__HANDLE_GRAPH_EXEC));
+  CU_TRY(valid(result != NULL && kiln__cpu_live(graph, KILN__HANDLE_GRAPH)));
   lock_graphs();
   d = compare(exec->graph, graph);
   if (d.result == CU_GRAPH_EXEC_UPDATE_SUCCESS)

@@ -15,9 +15,7 @@
 static CUresult context_for(CUcontext given, CUcontext *out)
 {
   *out = given != NULL ? given : kiln__cpu_current_or_null();
-  return kiln__cpu_live(*out, KILN__HANDLE_CONTEXT)
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_CONTEXT;
+  return kiln__cpu_known(*out, KILN__HANDLE_CONTEXT);
 }
 
 /* Makes the work of a node, if its type has work. */
@@ -65,8 +63,7 @@ static CUresult work_for(CUgraphNodeParams *p, CUcontext *context,
 
 static CUresult copy_child(kiln__cpu_node_parts *out, CUgraph child)
 {
-  if (!kiln__cpu_live(child, KILN__HANDLE_GRAPH))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_known(child, KILN__HANDLE_GRAPH));
   lock_graphs();
   out->child = kiln__cpu_graph_copy(child, false);
   unlock_graphs();
@@ -78,12 +75,10 @@ static CUresult alloc_memory(kiln__cpu_node_parts *out,
 {
   CUresult rc;
 
-  if (p->bytesize == 0 ||
-      p->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-      p->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__cpu_device_exists(p->poolProps.location.id))
-    return CUDA_ERROR_INVALID_DEVICE;
+  CU_TRY(valid(p->bytesize != 0 &&
+               p->poolProps.allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
+               p->poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE));
+  CU_TRY(kiln__cpu_known_device(p->poolProps.location.id));
   rc = kiln__cpu_graph_memory_new(&out->memory, p);
   if (rc == CUDA_SUCCESS)
     p->dptr = out->memory->address;
@@ -94,8 +89,7 @@ static CUresult memory_to_free(kiln__cpu_node_parts *out, CUdeviceptr address)
 {
   kiln__cpu_block_info info;
 
-  if (!kiln__cpu_block_at(address, &info) || info.graph == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_block_at(address, &info) && info.graph != NULL));
   out->memory = kiln__cpu_graph_memory_hold(info.graph);
   return CUDA_SUCCESS;
 }
@@ -115,9 +109,7 @@ CUresult kiln__cpu_node_parts_make(kiln__cpu_node_parts *out,
   /* eventWait and eventRecord are the same union member */
   case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
     out->event = params->eventWait.event;
-    return kiln__cpu_live(out->event, KILN__HANDLE_EVENT)
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_INVALID_VALUE;
+    return valid(kiln__cpu_live(out->event, KILN__HANDLE_EVENT));
   case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
     return alloc_memory(out, &params->alloc);
   case CU_GRAPH_NODE_TYPE_MEM_FREE:
@@ -175,8 +167,8 @@ void kiln__cpu_node_parts_swap(CUgraphNode node, kiln__cpu_node_parts *parts)
 static CUresult check_after(CUgraph graph, const CUgraphNode *after, size_t n)
 {
   CU_TRY(kiln__cpu_ready());
-  if (!kiln__cpu_live(graph, KILN__HANDLE_GRAPH) || (after == NULL && n > 0))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_live(graph, KILN__HANDLE_GRAPH) &&
+               (after != NULL || n == 0)));
   for (size_t i = 0; i < n; i++) {
     if (!kiln__cpu_live(after[i], KILN__HANDLE_GRAPH_NODE) ||
         after[i]->graph != graph)
@@ -198,8 +190,7 @@ CUresult kiln__cpu_graphAddNodeV1(CUgraphNode *node, CUgraph graph,
   CUresult rc;
 
   CU_TRY(check_after(graph, after, n));
-  if (node == NULL || params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(node != NULL && params != NULL));
   rc = kiln__cpu_node_parts_make(&parts, params);
   if (rc == CUDA_SUCCESS) {
     lock_graphs();
@@ -243,9 +234,9 @@ static CUresult change(CUgraphExec exec, CUgraphNode node,
   CUresult rc;
 
   CU_TRY(kiln__cpu_ready());
-  if (params == NULL || !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE) ||
-      node->type != params->type || !can_change(params->type))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(params != NULL &&
+               kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE) &&
+               node->type == params->type && can_change(params->type)));
   if (params->type == CU_GRAPH_NODE_TYPE_GRAPH && exec == NULL)
     return CUDA_ERROR_NOT_SUPPORTED;
   rc = kiln__cpu_node_parts_make(&parts, params);
@@ -270,8 +261,6 @@ CUresult kiln__cpu_graphNodeSetParams(CUgraphNode node,
 CUresult kiln__cpu_graphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                           CUgraphNodeParams *params)
 {
-  CU_TRY(kiln__cpu_ready());
-  if (!kiln__cpu_live(exec, KILN__HANDLE_GRAPH_EXEC))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_ready_with(exec, KILN__HANDLE_GRAPH_EXEC));
   return change(exec, node, params);
 }

@@ -73,9 +73,8 @@ CUresult kiln__cpu_userObjectCreate(CUuserObject *object, void *p,
   CUuserObject o;
 
   CU_TRY(kiln__cpu_ready());
-  if (object == NULL || destroy == NULL || n == 0 || n > INT32_MAX ||
-      flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(object != NULL && destroy != NULL && n != 0 && n <= INT32_MAX &&
+               flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
   o = kiln__calloc(&machine()->alloc, 1, sizeof *o);
   if (o == NULL || !kiln__cpu_live_add(o, KILN__HANDLE_USER_OBJECT)) {
     kiln__free(&machine()->alloc, o);
@@ -88,18 +87,16 @@ CUresult kiln__cpu_userObjectCreate(CUuserObject *object, void *p,
   return CUDA_SUCCESS;
 }
 
-static CUresult valid(CUuserObject object, unsigned n)
+static CUresult check(CUuserObject object, unsigned n)
 {
   CU_TRY(kiln__cpu_ready());
-  return n > 0 && n <= INT32_MAX &&
-                 kiln__cpu_live(object, KILN__HANDLE_USER_OBJECT)
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_VALUE;
+  return valid(n > 0 && n <= INT32_MAX &&
+               kiln__cpu_live(object, KILN__HANDLE_USER_OBJECT));
 }
 
 CUresult kiln__cpu_userObjectRetain(CUuserObject object, unsigned int n)
 {
-  CU_TRY(valid(object, n));
+  CU_TRY(check(object, n));
   lock_graphs();
   object->refs += n;
   unlock_graphs();
@@ -110,7 +107,7 @@ CUresult kiln__cpu_userObjectRelease(CUuserObject object, unsigned int n)
 {
   bool last;
 
-  CU_TRY(valid(object, n));
+  CU_TRY(check(object, n));
   lock_graphs();
   last = object_drop(object, n);
   unlock_graphs();
@@ -134,10 +131,9 @@ CUresult kiln__cpu_graphRetainUserObject(CUgraph graph, CUuserObject object,
   CUresult rc = CUDA_SUCCESS;
   kiln__cpu_held **at;
 
-  CU_TRY(valid(object, n));
-  if (!kiln__cpu_live(graph, KILN__HANDLE_GRAPH) ||
-      (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(check(object, n));
+  CU_TRY(valid(kiln__cpu_live(graph, KILN__HANDLE_GRAPH) &&
+               (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE) == 0));
   lock_graphs();
   at = held_of(graph, object);
   if (*at == NULL)
@@ -161,9 +157,8 @@ CUresult kiln__cpu_graphReleaseUserObject(CUgraph graph, CUuserObject object,
   kiln__cpu_held **at, *h;
   bool last = false;
 
-  CU_TRY(valid(object, n));
-  if (!kiln__cpu_live(graph, KILN__HANDLE_GRAPH))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(check(object, n));
+  CU_TRY(kiln__cpu_known(graph, KILN__HANDLE_GRAPH));
   lock_graphs();
   at = held_of(graph, object);
   h = *at;

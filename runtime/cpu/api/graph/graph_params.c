@@ -62,9 +62,8 @@ static CUresult open_node(CUgraphNode node, CUgraphNodeType type,
                           const void *out)
 {
   CU_TRY(kiln__cpu_ready());
-  if (out == NULL || !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE) ||
-      node->type != type)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(out != NULL && kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE) &&
+               node->type == type));
   lock_graphs();
   return CUDA_SUCCESS;
 }
@@ -257,10 +256,8 @@ kiln__cpu_graphKernelNodeGetParamsV1(CUgraphNode node,
 static CUresult kernel_node(CUgraphNode node)
 {
   CU_TRY(kiln__cpu_ready());
-  return kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE) &&
-                 node->type == CU_GRAPH_NODE_TYPE_KERNEL
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_VALUE;
+  return valid(kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE) &&
+               node->type == CU_GRAPH_NODE_TYPE_KERNEL);
 }
 
 CUresult kiln__cpu_graphKernelNodeCopyAttributes(CUgraphNode to,
@@ -275,9 +272,9 @@ CUresult kiln__cpu_graphKernelNodeGetAttribute(CUgraphNode node,
                                                CUkernelNodeAttrValue *value)
 {
   CU_TRY(kernel_node(node));
-  if (value == NULL || attribute <= CU_LAUNCH_ATTRIBUTE_IGNORE ||
-      attribute > CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(
+      valid(value != NULL && attribute > CU_LAUNCH_ATTRIBUTE_IGNORE &&
+            attribute <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING));
   *value = (CUkernelNodeAttrValue){{0}};
   return CUDA_SUCCESS;
 }
@@ -288,8 +285,7 @@ kiln__cpu_graphKernelNodeSetAttribute(CUgraphNode node,
                                       const CUkernelNodeAttrValue *value)
 {
   CU_TRY(kernel_node(node));
-  if (value == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(value != NULL));
   switch (attribute) {
   case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
   case CU_LAUNCH_ATTRIBUTE_PRIORITY:
@@ -349,8 +345,7 @@ CUresult kiln__cpu_graphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
   CUgraphNodeParams p;
   CUresult rc;
 
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(params != NULL));
   p = (CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
                           .alloc = *params};
   rc = kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);

@@ -5,21 +5,6 @@
 
 #include "../../../base/os.h"
 
-static CUresult known_graph(CUgraph graph)
-{
-  CU_TRY(kiln__cpu_ready());
-  return kiln__cpu_live(graph, KILN__HANDLE_GRAPH) ? CUDA_SUCCESS
-                                                   : CUDA_ERROR_INVALID_VALUE;
-}
-
-static CUresult known_node(CUgraphNode node)
-{
-  CU_TRY(kiln__cpu_ready());
-  return kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE)
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_VALUE;
-}
-
 /* ---- Creation and destruction -------------------------------------------- */
 
 CUresult kiln__cpu_graphCreate(CUgraph *graph, unsigned int flags)
@@ -27,8 +12,7 @@ CUresult kiln__cpu_graphCreate(CUgraph *graph, unsigned int flags)
   CUgraph g;
 
   CU_TRY(kiln__cpu_ready());
-  if (graph == NULL || flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(graph != NULL && flags == 0));
   g = kiln__cpu_graph_new(false);
   if (g == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -40,7 +24,7 @@ CUresult kiln__cpu_graphDestroy(CUgraph graph)
 {
   CUresult rc = CUDA_SUCCESS;
 
-  CU_TRY(known_graph(graph));
+  CU_TRY(kiln__cpu_ready_with(graph, KILN__HANDLE_GRAPH));
   lock_graphs();
   if (graph->parent != NULL || kiln__cpu_graph_in_capture(graph))
     rc = CUDA_ERROR_INVALID_VALUE;
@@ -64,9 +48,8 @@ CUresult kiln__cpu_graphClone(CUgraph *clone, CUgraph original)
   CUresult rc = CUDA_SUCCESS;
   CUgraph g = NULL;
 
-  CU_TRY(known_graph(original));
-  if (clone == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_ready_with(original, KILN__HANDLE_GRAPH));
+  CU_TRY(valid(clone != NULL));
   lock_graphs();
   if (has_memory(original))
     /* not supported, since the addresses of alloc nodes belong to one graph */
@@ -84,23 +67,22 @@ CUresult kiln__cpu_graphClone(CUgraph *clone, CUgraph original)
 CUresult kiln__cpu_graphNodeFindInClone(CUgraphNode *node, CUgraphNode original,
                                         CUgraph clone)
 {
-  CU_TRY(known_node(original));
-  CU_TRY(known_graph(clone));
-  if (node == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_ready_with(original, KILN__HANDLE_GRAPH_NODE));
+  CU_TRY(kiln__cpu_ready_with(clone, KILN__HANDLE_GRAPH));
+  CU_TRY(valid(node != NULL));
   lock_graphs();
   *node = clone->cloned_from == original->graph->id
               ? kiln__cpu_node_numbered(clone, original->number)
               : NULL;
   unlock_graphs();
-  return *node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return valid(*node != NULL);
 }
 
 CUresult kiln__cpu_graphDestroyNode(CUgraphNode node)
 {
   CUresult rc = CUDA_SUCCESS;
 
-  CU_TRY(known_node(node));
+  CU_TRY(kiln__cpu_ready_with(node, KILN__HANDLE_GRAPH_NODE));
   lock_graphs();
   if (kiln__cpu_graph_in_capture(node->graph))
     rc = CUDA_ERROR_INVALID_VALUE;
@@ -112,13 +94,8 @@ CUresult kiln__cpu_graphDestroyNode(CUgraphNode node)
 
 CUresult kiln__cpu_graphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
 {
-  CUresult rc = known_node(node);
-
-  if (rc == CUDA_SUCCESS && type == NULL)
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc == CUDA_SUCCESS)
-    *type = node->type;
-  return rc;
+  CU_TRY(kiln__cpu_ready_with(node, KILN__HANDLE_GRAPH_NODE));
+  return CU_STORE(type, node->type);
 }
 
 /* ---- Lists --------------------------------------------------------------- */
@@ -174,9 +151,8 @@ static CUresult nodes(CUgraph graph, CUgraphNode *out, size_t *n, bool roots)
 {
   list l;
 
-  CU_TRY(known_graph(graph));
-  if (n == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_ready_with(graph, KILN__HANDLE_GRAPH));
+  CU_TRY(valid(n != NULL));
   l = list_of(out, NULL, NULL, n);
   lock_graphs();
   for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
@@ -204,9 +180,8 @@ CUresult kiln__cpu_graphGetEdgesV2(CUgraph graph, CUgraphNode *from,
 {
   list l;
 
-  CU_TRY(known_graph(graph));
-  if (n == NULL || (from == NULL) != (to == NULL))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_ready_with(graph, KILN__HANDLE_GRAPH));
+  CU_TRY(valid(n != NULL && (from == NULL) == (to == NULL)));
   l = list_of(from, to, edges, n);
   lock_graphs();
   for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
@@ -230,9 +205,8 @@ CUresult kiln__cpu_graphNodeGetDependenciesV2(CUgraphNode node,
 {
   list l;
 
-  CU_TRY(known_node(node));
-  if (n == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_ready_with(node, KILN__HANDLE_GRAPH_NODE));
+  CU_TRY(valid(n != NULL));
   l = list_of(after, NULL, edges, n);
   lock_graphs();
   for (size_t i = 0; i < node->n_after; i++)
@@ -255,9 +229,8 @@ CUresult kiln__cpu_graphNodeGetDependentNodesV2(CUgraphNode node,
 {
   list l;
 
-  CU_TRY(known_node(node));
-  if (n == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_ready_with(node, KILN__HANDLE_GRAPH_NODE));
+  CU_TRY(valid(n != NULL));
   l = list_of(after, NULL, edges, n);
   lock_graphs();
   for (CUgraphNode o = node->graph->first; o != NULL; o = o->next) {
@@ -279,21 +252,12 @@ CUresult kiln__cpu_graphNodeGetDependentNodes(CUgraphNode node,
 
 /* ---- Edges --------------------------------------------------------------- */
 
-static bool has_edge(CUgraphNode node, CUgraphNode before)
-{
-  for (size_t i = 0; i < node->n_after; i++) {
-    if (node->after[i] == before)
-      return true;
-  }
-  return false;
-}
-
 /* Checks all edges before the first edge is changed. With `exist`, every edge
  * has to exist; otherwise no edge may exist. */
 static CUresult check_edges(CUgraph graph, const CUgraphNode *from,
                             const CUgraphNode *to, size_t n, bool exist)
 {
-  CUresult rc = known_graph(graph);
+  CUresult rc = kiln__cpu_ready_with(graph, KILN__HANDLE_GRAPH);
 
   if (rc == CUDA_SUCCESS && n > 0 && (from == NULL || to == NULL))
     rc = CUDA_ERROR_INVALID_VALUE;
@@ -301,7 +265,7 @@ static CUresult check_edges(CUgraph graph, const CUgraphNode *from,
     if (!kiln__cpu_live(from[i], KILN__HANDLE_GRAPH_NODE) ||
         !kiln__cpu_live(to[i], KILN__HANDLE_GRAPH_NODE) ||
         from[i]->graph != graph || to[i]->graph != graph || from[i] == to[i] ||
-        has_edge(to[i], from[i]) != exist)
+        kiln__cpu_node_has_edge(to[i], from[i]) != exist)
       rc = CUDA_ERROR_INVALID_VALUE;
   }
   return rc;
@@ -391,14 +355,12 @@ static void draw(kiln__buf *b, CUgraph graph)
 CUresult kiln__cpu_graphDebugDotPrint(CUgraph graph, const char *path,
                                       unsigned int flags)
 {
-  CUresult rc = known_graph(graph);
+  CUresult rc = CUDA_SUCCESS;
   kiln__buf b;
 
   (void)flags;
-  if (rc != CUDA_SUCCESS)
-    return rc;
-  if (path == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_ready_with(graph, KILN__HANDLE_GRAPH));
+  CU_TRY(valid(path != NULL));
   kiln__buf_init(&b, &machine()->alloc);
   kiln__buf_text(&b, "digraph kiln {\n");
   lock_graphs();

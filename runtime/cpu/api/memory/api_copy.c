@@ -221,12 +221,10 @@ CUresult kiln__cpu_copy_work(CUcontext context, const CUDA_MEMCPY3D *params,
 
   (void)context;
   *out = NULL;
-  if (!known_type(to_side.type) || !known_type(from_side.type) ||
-      params->srcLOD != 0 || params->dstLOD != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!is_empty(params) &&
-      (!box_of(&to, &to_side, params) || !box_of(&from, &from_side, params)))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(known_type(to_side.type) && known_type(from_side.type) &&
+               params->srcLOD == 0 && params->dstLOD == 0));
+  CU_TRY(valid(is_empty(params) || (box_of(&to, &to_side, params) &&
+                                    box_of(&from, &from_side, params))));
   c = kiln__calloc(&machine()->alloc, 1, sizeof *c);
   if (c == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;

@@ -393,8 +393,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes,
   CUdeviceptr first;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (address == NULL || bytes == 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(address != NULL && bytes != 0));
   rc = kiln__cpu_current_unsafe(&context);
   if (rc == CUDA_SUCCESS)
     rc = kiln__cpu_block_add(&first, kind, context->device, context, bytes);
@@ -411,12 +410,10 @@ CUresult kiln__cpu_memAlloc(CUdeviceptr *address, size_t bytes)
 CUresult kiln__cpu_memAllocManaged(CUdeviceptr *address, size_t bytes,
                                    unsigned int flags)
 {
-  CUcontext context;
   CUresult rc;
 
-  CU_TRY(kiln__cpu_current(&context));
-  if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_check_current());
+  CU_TRY(valid(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
   rc = allocate(address, bytes, KILN__RANGE_MANAGED);
   if (rc == CUDA_SUCCESS)
     kiln__cpu_block_set_flags(*address, flags, false);
@@ -427,15 +424,13 @@ CUresult kiln__cpu_memAllocPitch(CUdeviceptr *address, size_t *pitch,
                                  size_t width, size_t height,
                                  unsigned int element)
 {
-  CUcontext context;
   CUresult rc;
   size_t row;
 
-  CU_TRY(kiln__cpu_current(&context));
-  if (address == NULL || pitch == NULL || width == 0 || height == 0 ||
-      (element != 4 && element != 8 && element != 16) ||
-      width > SIZE_MAX - PITCH_ALIGN)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_check_current());
+  CU_TRY(valid(address != NULL && pitch != NULL && width != 0 && height != 0 &&
+               (element == 4 || element == 8 || element == 16) &&
+               width <= SIZE_MAX - PITCH_ALIGN));
   row = (width + PITCH_ALIGN - 1) & ~(size_t)(PITCH_ALIGN - 1);
   if (height > SIZE_MAX / row)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -453,11 +448,10 @@ CUresult kiln__cpu_memFree(CUdeviceptr address)
 
   if (rc != CUDA_SUCCESS || address == 0)
     return rc;
-  if (!kiln__cpu_block_at(address, &info) || info.kind == KILN__RANGE_HOST)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_block_at(address, &info) &&
+               info.kind != KILN__RANGE_HOST));
   CU_TRY(kiln__cpu_current_unsafe(&context));
-  if (!kiln__cpu_block_claim(address, &info))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_block_claim(address, &info)));
   owner = info.context != NULL ? info.context : context;
   rc = kiln__cpu_wait_context(owner);
   if (info.graph != NULL) {
@@ -476,8 +470,7 @@ CUresult kiln__cpu_memGetInfo(size_t *unused, size_t *total)
   CUcontext context;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (unused == NULL && total == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(unused != NULL || total != NULL));
   locked();
   if (unused != NULL)
     *unused = (size_t)(m->opts.memory_bytes - m->used_bytes[context->device]);
@@ -490,12 +483,10 @@ CUresult kiln__cpu_memGetInfo(size_t *unused, size_t *total)
 CUresult kiln__cpu_memGetAddressRange(CUdeviceptr *base, size_t *bytes,
                                       CUdeviceptr address)
 {
-  CUcontext context;
   kiln__cpu_range range;
 
-  CU_TRY(kiln__cpu_current(&context));
-  if (base == NULL && bytes == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_check_current());
+  CU_TRY(valid(base != NULL || bytes != NULL));
   if (!kiln__cpu_memory_find(machine()->memory, address, &range))
     return CUDA_ERROR_NOT_FOUND;
   if (base != NULL)

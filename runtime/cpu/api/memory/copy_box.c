@@ -6,11 +6,9 @@
 static CUresult issue(const CUDA_MEMCPY3D *params, CUstream stream, bool async)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  return rc != CUDA_SUCCESS
-             ? rc
-             : kiln__cpu_issue_copy(context, stream, params, async);
+  CU_TRY(kiln__cpu_current(&context));
+  return kiln__cpu_issue_copy(context, stream, params, async);
 }
 
 /* ---- Copies to and from the first row of an array ------------------------ */
@@ -28,8 +26,7 @@ static CUresult to_array(CUarray to, size_t to_offset, CUmemorytype type,
                            .Height = 1,
                            .Depth = 1};
 
-  if (!kiln__cpu_live(to, KILN__HANDLE_ARRAY))
-    return CUDA_ERROR_INVALID_HANDLE;
+  CU_TRY(kiln__cpu_known(to, KILN__HANDLE_ARRAY));
   return issue(&p, stream, async);
 }
 
@@ -46,8 +43,7 @@ static CUresult from_array(CUmemorytype type, CUdeviceptr to, CUarray from,
                            .Height = 1,
                            .Depth = 1};
 
-  if (!kiln__cpu_live(from, KILN__HANDLE_ARRAY))
-    return CUDA_ERROR_INVALID_HANDLE;
+  CU_TRY(kiln__cpu_known(from, KILN__HANDLE_ARRAY));
   return issue(&p, stream, async);
 }
 
@@ -119,8 +115,7 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool async)
 {
   CUDA_MEMCPY3D p;
 
-  if (c == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(c != NULL));
   p = (CUDA_MEMCPY3D){.srcXInBytes = c->srcXInBytes,
                       .srcY = c->srcY,
                       .srcMemoryType = c->srcMemoryType,
@@ -173,8 +168,7 @@ static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *c, CUstream stream,
 {
   CUDA_MEMCPY3D p;
 
-  if (c == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(c != NULL));
   if ((c->srcMemoryType == CU_MEMORYTYPE_DEVICE &&
        !kiln__cpu_live(c->srcContext, KILN__HANDLE_CONTEXT)) ||
       (c->dstMemoryType == CU_MEMORYTYPE_DEVICE &&

@@ -95,9 +95,7 @@ static CUresult peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                      CUcontext from_context, size_t bytes, CUstream stream,
                      bool async)
 {
-  CUcontext context;
-
-  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_check_current());
   if (!kiln__cpu_live(to_context, KILN__HANDLE_CONTEXT) ||
       !kiln__cpu_live(from_context, KILN__HANDLE_CONTEXT))
     return CUDA_ERROR_INVALID_CONTEXT;
@@ -126,16 +124,14 @@ static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes,
                       const size_t *attribute_of, size_t n_attributes,
                       size_t *failed, CUstream stream)
 {
-  CUcontext context;
   CUresult rc = CUDA_SUCCESS;
 
-  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_check_current());
   if (failed != NULL)
     *failed = SIZE_MAX;
-  if (to == NULL || from == NULL || sizes == NULL || n == 0 ||
-      attributes == NULL || attribute_of == NULL || n_attributes == 0 ||
-      n_attributes > n || stream == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(to != NULL && from != NULL && sizes != NULL && n != 0 &&
+               attributes != NULL && attribute_of != NULL &&
+               n_attributes != 0 && n_attributes <= n && stream != NULL));
   for (size_t i = 0; i < n; i++) {
     rc = copy(CU_MEMORYTYPE_UNIFIED, to[i], CU_MEMORYTYPE_UNIFIED, from[i],
               sizes[i], stream, true);

@@ -87,12 +87,10 @@ CUresult kiln__cpu_fill_work(CUcontext context,
 
   (void)context;
   *out = NULL;
-  if ((size != 1 && size != 2 && size != 4) || p.dst % size != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (p.height > 1 && (p.pitch % size != 0 || p.pitch / size < p.width))
-    return CUDA_ERROR_INVALID_VALUE;
-  if (p.width > 0 && p.height > 0 && bytes_of(&p) == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid((size == 1 || size == 2 || size == 4) && p.dst % size == 0));
+  CU_TRY(valid(p.height <= 1 ||
+               (p.pitch % size == 0 && p.pitch / size >= p.width)));
+  CU_TRY(valid(p.width == 0 || p.height == 0 || bytes_of(&p) != NULL));
   f = kiln__calloc(&machine()->alloc, 1, sizeof *f);
   if (f == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;

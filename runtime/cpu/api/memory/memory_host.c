@@ -9,8 +9,7 @@ static CUresult allocate(void **p, size_t bytes, unsigned flags)
   CUdeviceptr first;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (p == NULL || bytes == 0 || (flags & ~7u) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(p != NULL && bytes != 0 && (flags & ~7u) == 0));
   CU_TRY(kiln__cpu_current_unsafe(&context));
   CU_TRY(kiln__cpu_block_add(&first, KILN__RANGE_HOST, context->device, context,
                              bytes));
@@ -38,12 +37,10 @@ CUresult kiln__cpu_memFreeHost(void *p)
 
   if (rc != CUDA_SUCCESS || p == NULL)
     return rc;
-  if (!kiln__cpu_block_at(first, &info) || info.kind != KILN__RANGE_HOST ||
-      info.registered)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_block_at(first, &info) &&
+               info.kind == KILN__RANGE_HOST && !info.registered));
   CU_TRY(kiln__cpu_current_unsafe(&context));
-  if (!kiln__cpu_block_claim(first, &info))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_block_claim(first, &info)));
   rc = kiln__cpu_wait_context(info.context);
   kiln__cpu_block_remove(first);
   return rc;
@@ -57,9 +54,9 @@ CUresult kiln__cpu_memHostRegister(void *p, size_t bytes, unsigned int flags)
   CUcontext context;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (p == NULL || bytes == 0 || (uintptr_t)p + bytes < (uintptr_t)p ||
-      (flags & ~(known | (unsigned)CU_MEMHOSTREGISTER_IOMEMORY)) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(
+      valid(p != NULL && bytes != 0 && (uintptr_t)p + bytes >= (uintptr_t)p &&
+            (flags & ~(known | (unsigned)CU_MEMHOSTREGISTER_IOMEMORY)) == 0));
   if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0)
     return CUDA_ERROR_NOT_SUPPORTED;
   CU_TRY(kiln__cpu_current_unsafe(&context));
@@ -75,8 +72,7 @@ CUresult kiln__cpu_memHostUnregister(void *p)
   CUresult rc;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (p == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(p != NULL));
   if (!kiln__cpu_block_at(first, &info) || !info.registered)
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   CU_TRY(kiln__cpu_current_unsafe(&context));
@@ -91,13 +87,9 @@ CUresult kiln__cpu_memHostUnregister(void *p)
  * of the allocation. */
 static CUresult pinned(const void *p, kiln__cpu_block_info *info)
 {
-  CUcontext context;
-
-  CU_TRY(kiln__cpu_current(&context));
-  return kiln__cpu_block_of((CUdeviceptr)(uintptr_t)p, info) &&
-                 info->kind == KILN__RANGE_HOST
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_check_current());
+  return valid(kiln__cpu_block_of((CUdeviceptr)(uintptr_t)p, info) &&
+               info->kind == KILN__RANGE_HOST);
 }
 
 CUresult kiln__cpu_memHostGetDevicePointer(CUdeviceptr *address, void *p,
@@ -129,10 +121,9 @@ CUresult kiln__cpu_memHostGetFlags(unsigned int *flags, void *p)
 
 CUresult kiln__cpu_ipcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {
-  CUcontext context;
   kiln__cpu_block_info info;
 
-  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_check_current());
   return handle == NULL || !kiln__cpu_block_of(address, &info)
              ? CUDA_ERROR_INVALID_VALUE
              : CUDA_ERROR_NOT_SUPPORTED;
@@ -141,19 +132,15 @@ CUresult kiln__cpu_ipcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 CUresult kiln__cpu_ipcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle,
                                     unsigned int flags)
 {
-  CUcontext context;
-
   (void)handle;
   (void)flags;
-  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_check_current());
   return address == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult kiln__cpu_ipcCloseMemHandle(CUdeviceptr address)
 {
-  CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
-
   (void)address;
-  return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_check_current());
+  return CUDA_ERROR_INVALID_VALUE;
 }

@@ -132,8 +132,7 @@ CUresult kiln__cpu_pointerGetAttribute(void *data,
   subject s;
 
   CU_TRY(kiln__cpu_ready());
-  if (data == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(data != NULL));
   s = subject_of(address);
   return s.known ? attribute_of(&s, attribute, data) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -165,8 +164,7 @@ CUresult kiln__cpu_pointerGetAttributes(unsigned int n,
   subject s;
 
   CU_TRY(kiln__cpu_ready());
-  if (n == 0 || attributes == NULL || data == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(n != 0 && attributes != NULL && data != NULL));
   s = subject_of(address);
   for (unsigned i = 0; i < n; i++) {
     if (data[i] == NULL || attributes[i] < CU_POINTER_ATTRIBUTE_CONTEXT ||
@@ -190,9 +188,8 @@ CUresult kiln__cpu_pointerSetAttribute(const void *value,
   unsigned on;
 
   CU_TRY(kiln__cpu_ready());
-  if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
-      !kiln__cpu_block_of(address, &info))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(value != NULL && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS &&
+               kiln__cpu_block_of(address, &info)));
   memcpy(&on, value, sizeof on);
   kiln__cpu_block_set_flags(info.first, info.flags, on != 0);
   return CUDA_SUCCESS;
@@ -202,16 +199,12 @@ CUresult kiln__cpu_pointerSetAttribute(const void *value,
 
 static CUresult managed(CUdeviceptr address, size_t size)
 {
-  CUcontext context;
   kiln__cpu_range range;
 
-  CU_TRY(kiln__cpu_current(&context));
-  return size > 0 &&
-                 kiln__cpu_memory_find(machine()->memory, address, &range) &&
-                 range.kind == KILN__RANGE_MANAGED &&
-                 size <= range.last - address
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_check_current());
+  return valid(
+      size > 0 && kiln__cpu_memory_find(machine()->memory, address, &range) &&
+      range.kind == KILN__RANGE_MANAGED && size <= range.last - address);
 }
 
 static bool place_exists(CUmemLocation where)
@@ -239,9 +232,8 @@ CUresult kiln__cpu_memAdvise(CUdeviceptr address, size_t n, CUmem_advise advice,
                       advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 
   CU_TRY(managed(address, n));
-  if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY ||
-      advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(advice >= CU_MEM_ADVISE_SET_READ_MOSTLY &&
+               advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY));
   return !placed || place_exists(location) ? CUDA_SUCCESS
                                            : CUDA_ERROR_INVALID_DEVICE;
 }
@@ -256,17 +248,13 @@ CUresult kiln__cpu_memPrefetchAsync(CUdeviceptr address, size_t n,
                                     CUmemLocation location, unsigned int flags,
                                     CUstream stream)
 {
-  CUcontext context;
   CUstream s;
-  CUresult rc;
 
   CU_TRY(managed(address, n));
-  if (flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(flags == 0));
   if (!place_exists(location))
     return CUDA_ERROR_INVALID_DEVICE;
-  rc = kiln__cpu_current(&context);
-  return rc != CUDA_SUCCESS ? rc : kiln__cpu_stream_of(context, stream, &s);
+  return kiln__cpu_current_stream(stream, &s);
 }
 
 CUresult kiln__cpu_memPrefetchAsyncV1(CUdeviceptr address, size_t n,
@@ -282,36 +270,32 @@ CUresult kiln__cpu_memPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes,
                                          unsigned long long flags,
                                          CUstream stream)
 {
-  CUresult rc = CUDA_SUCCESS;
   size_t at = 0;
 
   CU_TRY(kiln__cpu_ready());
-  if (addresses == NULL || sizes == NULL || n == 0 || locations == NULL ||
-      location_of == NULL || n_locations == 0 || n_locations > n || flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++) {
+  CU_TRY(valid(addresses != NULL && sizes != NULL && n != 0 &&
+               locations != NULL && location_of != NULL && n_locations != 0 &&
+               n_locations <= n && flags == 0));
+  for (size_t i = 0; i < n; i++) {
     while (at + 1 < n_locations && location_of[at + 1] <= i)
       at++;
-    rc = kiln__cpu_memPrefetchAsync(addresses[i], sizes[i], locations[at], 0,
-                                    stream);
+    CU_TRY(kiln__cpu_memPrefetchAsync(addresses[i], sizes[i], locations[at], 0,
+                                      stream));
   }
-  return rc;
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_memDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes,
                                         size_t n, unsigned long long flags,
                                         CUstream stream)
 {
-  CUcontext context;
   CUstream s;
-  CUresult rc = CUDA_SUCCESS;
 
-  CU_TRY(kiln__cpu_current(&context));
-  if (addresses == NULL || sizes == NULL || n == 0 || flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++)
-    rc = managed(addresses[i], sizes[i]);
-  return rc != CUDA_SUCCESS ? rc : kiln__cpu_stream_of(context, stream, &s);
+  CU_TRY(kiln__cpu_check_current());
+  CU_TRY(valid(addresses != NULL && sizes != NULL && n != 0 && flags == 0));
+  for (size_t i = 0; i < n; i++)
+    CU_TRY(managed(addresses[i], sizes[i]));
+  return kiln__cpu_current_stream(stream, &s);
 }
 
 CUresult kiln__cpu_memDiscardAndPrefetchBatchAsync(
@@ -332,8 +316,7 @@ CUresult kiln__cpu_memRangeGetAttribute(void *data, size_t size,
   const int nowhere = -2; /* the driver's number for "no such device" */
 
   CU_TRY(managed(address, n));
-  if (data == NULL || size < 4 || size % 4 != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(data != NULL && size >= 4 && size % 4 == 0));
   switch (attribute) {
   case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
   case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
@@ -358,30 +341,25 @@ CUresult kiln__cpu_memRangeGetAttributes(void **data, size_t *sizes,
                                          size_t n, CUdeviceptr address,
                                          size_t bytes)
 {
-  CUresult rc = CUDA_SUCCESS;
-
   CU_TRY(kiln__cpu_ready());
-  if (data == NULL || sizes == NULL || attributes == NULL || n == 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++)
-    rc = kiln__cpu_memRangeGetAttribute(data[i], sizes[i], attributes[i],
-                                        address, bytes);
-  return rc;
+  CU_TRY(valid(data != NULL && sizes != NULL && attributes != NULL && n != 0));
+  for (size_t i = 0; i < n; i++)
+    CU_TRY(kiln__cpu_memRangeGetAttribute(data[i], sizes[i], attributes[i],
+                                          address, bytes));
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_streamAttachMemAsync(CUstream stream, CUdeviceptr address,
                                         size_t length, unsigned int flags)
 {
-  CUcontext context;
   CUstream s;
   kiln__cpu_block_info info;
 
-  CU_TRY(kiln__cpu_current(&context));
-  CU_TRY(kiln__cpu_stream_of(context, stream, &s));
-  if (!kiln__cpu_block_at(address, &info) || info.kind != KILN__RANGE_MANAGED ||
-      (length != 0 && length != info.size) ||
-      (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
-       flags != CU_MEM_ATTACH_SINGLE))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
+  CU_TRY(valid(kiln__cpu_block_at(address, &info) &&
+               info.kind == KILN__RANGE_MANAGED &&
+               (length == 0 || length == info.size) &&
+               (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST ||
+                flags == CU_MEM_ATTACH_SINGLE)));
   return CUDA_SUCCESS;
 }

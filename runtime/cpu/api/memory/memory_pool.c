@@ -99,10 +99,8 @@ CUresult kiln__cpu_pool_of_device(int device, CUmemoryPool *out)
 static CUresult device_pool(CUmemoryPool *pool, CUdevice device, bool current)
 {
   CU_TRY(kiln__cpu_ready());
-  if (pool == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__cpu_device_exists(device))
-    return CUDA_ERROR_INVALID_DEVICE;
+  CU_TRY(valid(pool != NULL));
+  CU_TRY(kiln__cpu_known_device(device));
   if (current)
     return kiln__cpu_pool_of_device(device, pool);
   lock();
@@ -124,10 +122,9 @@ CUresult kiln__cpu_deviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 CUresult kiln__cpu_deviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
   CU_TRY(kiln__cpu_ready());
-  if (!kiln__cpu_device_exists(device))
-    return CUDA_ERROR_INVALID_DEVICE;
-  if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || pool->device != device)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_known_device(device));
+  CU_TRY(
+      valid(kiln__cpu_live(pool, KILN__HANDLE_POOL) && pool->device == device));
   lock();
   machine()->current_pool[device] = pool;
   unlock();
@@ -169,15 +166,13 @@ CUresult kiln__cpu_memPoolCreate(CUmemoryPool *pool,
                                  const CUmemPoolProps *props)
 {
   CU_TRY(kiln__cpu_ready());
-  if (pool == NULL || props == NULL ||
-      props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(pool != NULL && props != NULL &&
+               props->allocType == CU_MEM_ALLOCATION_TYPE_PINNED));
   if (props->handleTypes != 0 ||
       props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
     return props->location.type == 0 ? CUDA_ERROR_INVALID_VALUE
                                      : CUDA_ERROR_NOT_SUPPORTED;
-  if (!kiln__cpu_device_exists(props->location.id))
-    return CUDA_ERROR_INVALID_DEVICE;
+  CU_TRY(kiln__cpu_known_device(props->location.id));
   lock();
   *pool = pool_new(props->location.id, props);
   unlock();
@@ -189,8 +184,7 @@ CUresult kiln__cpu_memPoolDestroy(CUmemoryPool pool)
   kiln__cpu_machine *m = machine();
 
   CU_TRY(kiln__cpu_ready());
-  if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || pool->is_default)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_live(pool, KILN__HANDLE_POOL) && !pool->is_default));
   lock();
   kiln__cpu_live_remove(pool);
   if (m->current_pool[pool->device] == pool)
@@ -259,9 +253,7 @@ static bool take(CUmemoryPool p, size_t size)
 
 CUresult kiln__cpu_memPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
-  CU_TRY(kiln__cpu_ready());
-  if (!kiln__cpu_live(pool, KILN__HANDLE_POOL))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_ready_with(pool, KILN__HANDLE_POOL));
   lock();
   trim(pool, keep);
   unlock();
@@ -276,8 +268,7 @@ static CUresult number(CUmemoryPool p, CUmemPool_attribute attribute,
                           &p->used, &p->used_high};
   const int i = attribute - CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
 
-  if (i < 0 || i > 4)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(i >= 0 && i <= 4));
   *out = of[i];
   return CUDA_SUCCESS;
 }
@@ -296,8 +287,7 @@ CUresult kiln__cpu_memPoolGetAttribute(CUmemoryPool pool,
   uint64_t *from;
 
   CU_TRY(kiln__cpu_ready());
-  if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || value == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_live(pool, KILN__HANDLE_POOL) && value != NULL));
   lock();
   if (is_policy(attribute)) {
     *(int *)value = pool->policy[attribute - 1];
@@ -317,8 +307,7 @@ CUresult kiln__cpu_memPoolSetAttribute(CUmemoryPool pool,
   CUresult rc = CUDA_SUCCESS;
 
   CU_TRY(kiln__cpu_ready());
-  if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || value == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_live(pool, KILN__HANDLE_POOL) && value != NULL));
   lock();
   if (is_policy(attribute))
     pool->policy[attribute - 1] = *(const int *)value != 0;
@@ -342,8 +331,8 @@ CUresult kiln__cpu_memPoolSetAccess(CUmemoryPool pool,
                                     const CUmemAccessDesc *access, size_t n)
 {
   CU_TRY(kiln__cpu_ready());
-  if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || (access == NULL && n > 0))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_live(pool, KILN__HANDLE_POOL) &&
+               (access != NULL || n == 0)));
   for (size_t i = 0; i < n; i++) {
     const CUmemAccessDesc *a = &access[i];
 
@@ -365,11 +354,10 @@ CUresult kiln__cpu_memPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
                                     CUmemLocation *location)
 {
   CU_TRY(kiln__cpu_ready());
-  if (flags == NULL || location == NULL ||
-      !kiln__cpu_live(pool, KILN__HANDLE_POOL) ||
-      location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
-      !kiln__cpu_device_exists(location->id))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(flags != NULL && location != NULL &&
+               kiln__cpu_live(pool, KILN__HANDLE_POOL) &&
+               location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+               kiln__cpu_device_exists(location->id)));
   lock();
   *flags = pool->access[location->id];
   unlock();
@@ -437,14 +425,11 @@ CUresult kiln__cpu_memAllocAsync(CUdeviceptr *address, size_t bytes,
 {
   CUcontext context;
   CUmemoryPool pool;
-  CUresult rc;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (address == NULL || bytes == 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__cpu_pool_of_device(context->device, &pool);
-  return rc != CUDA_SUCCESS ? rc
-                            : allocate(address, bytes, pool, context, stream);
+  CU_TRY(valid(address != NULL && bytes != 0));
+  CU_TRY(kiln__cpu_pool_of_device(context->device, &pool));
+  return allocate(address, bytes, pool, context, stream);
 }
 
 CUresult kiln__cpu_memAllocFromPoolAsync(CUdeviceptr *address, size_t bytes,
@@ -453,8 +438,8 @@ CUresult kiln__cpu_memAllocFromPoolAsync(CUdeviceptr *address, size_t bytes,
   CUcontext context;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (address == NULL || bytes == 0 || !kiln__cpu_live(pool, KILN__HANDLE_POOL))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(address != NULL && bytes != 0 &&
+               kiln__cpu_live(pool, KILN__HANDLE_POOL)));
   return allocate(address, bytes, pool, context, stream);
 }
 
@@ -534,15 +519,13 @@ CUresult kiln__cpu_memFreeAsync(CUdeviceptr address, CUstream stream)
   if (rc != CUDA_SUCCESS || address == 0)
     return rc;
   CU_TRY(kiln__cpu_stream_of(context, stream, &s));
-  if (!kiln__cpu_block_at(address, &info) || info.kind != KILN__RANGE_POOL)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (kiln__cpu_is_capturing(context, stream) && info.graph == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_block_at(address, &info) &&
+               info.kind == KILN__RANGE_POOL));
+  CU_TRY(valid(!kiln__cpu_is_capturing(context, stream) || info.graph != NULL));
   rc = capture_free(s, &info, &taken);
   if (rc != CUDA_SUCCESS || taken)
     return rc;
-  if (!kiln__cpu_block_claim(address, &info))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_block_claim(address, &info)));
   if (info.graph != NULL) {
     atomic_store(&info.graph->allocated, false);
     return CUDA_SUCCESS;
@@ -598,8 +581,7 @@ CUresult kiln__cpu_memPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool,
 CUresult kiln__cpu_deviceGraphMemTrim(CUdevice device)
 {
   CU_TRY(kiln__cpu_ready());
-  return kiln__cpu_device_exists(device) ? CUDA_SUCCESS
-                                         : CUDA_ERROR_INVALID_DEVICE;
+  return kiln__cpu_known_device(device);
 }
 
 /* Returns a memory attribute of graphs. Alloc nodes have memory from their
@@ -610,9 +592,9 @@ CUresult kiln__cpu_deviceGetGraphMemAttribute(CUdevice device,
                                               void *value)
 {
   CU_TRY(kiln__cpu_deviceGraphMemTrim(device));
-  if (value == NULL || attribute < CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT ||
-      attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(value != NULL &&
+               attribute >= CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT &&
+               attribute <= CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
   *(uint64_t *)value = kiln__cpu_graph_bytes(device);
   return CUDA_SUCCESS;
 }
@@ -622,9 +604,7 @@ CUresult kiln__cpu_deviceSetGraphMemAttribute(CUdevice device,
                                               void *value)
 {
   CU_TRY(kiln__cpu_deviceGraphMemTrim(device));
-  return value != NULL && *(const uint64_t *)value == 0 &&
-                 (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH ||
-                  attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_VALUE;
+  return valid(value != NULL && *(const uint64_t *)value == 0 &&
+               (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH ||
+                attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
 }

@@ -26,8 +26,7 @@ int kiln__cpu_function_registers(const kiln__cpu_code *code,
 void kiln__cpu_function_init(CUfunction f, CUmodule module,
                              const kiln__cpu_code *code)
 {
-  const kiln__cpu_limits *l =
-      kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
+  const kiln__cpu_limits *l = kiln__cpu_limits_of(machine()->opts.arch);
 
   *f = (struct CUfunc_st){.module = module, .code = code, .carveout = -1};
   f->max_dynamic_shared = (int)code->static_shared < l->block_shared
@@ -72,7 +71,7 @@ CUresult kiln__cpu_function_attribute(CUfunction f,
                                       CUfunction_attribute attribute,
                                       int *value)
 {
-  const int arch = kiln__cpu_the_machine()->opts.arch;
+  const int arch = machine()->opts.arch;
   const kiln__cpu_code *code = f->code;
 
   switch (attribute) {
@@ -127,8 +126,7 @@ CUresult kiln__cpu_function_attribute(CUfunction f,
 
 static CUresult set_within(atomic_int *where, int value, int low, int high)
 {
-  if (value < low || value > high)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(value >= low && value <= high));
   *where = value;
   return CUDA_SUCCESS;
 }
@@ -136,8 +134,7 @@ static CUresult set_within(atomic_int *where, int value, int low, int high)
 CUresult kiln__cpu_function_set(CUfunction f, CUfunction_attribute attribute,
                                 int value)
 {
-  const kiln__cpu_limits *l =
-      kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
+  const kiln__cpu_limits *l = kiln__cpu_limits_of(machine()->opts.arch);
 
   switch (attribute) {
   case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
@@ -193,8 +190,7 @@ CUresult kiln__cpu_funcSetAttribute(CUfunction function,
 CUresult kiln__cpu_function_param(const kiln__cpu_code *code, size_t index,
                                   size_t *offset, size_t *size)
 {
-  if (offset == NULL || index >= code->n_params)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(offset != NULL && index < code->n_params));
   *offset = code->params[index].offset;
   if (size != NULL)
     *size = code->params[index].size;
@@ -205,11 +201,9 @@ CUresult kiln__cpu_funcGetParamInfo(CUfunction function, size_t index,
                                     size_t *offset, size_t *size)
 {
   CUfunction f;
-  CUresult rc = enter(function, &f);
 
-  return rc != CUDA_SUCCESS
-             ? rc
-             : kiln__cpu_function_param(f->code, index, offset, size);
+  CU_TRY(enter(function, &f));
+  return kiln__cpu_function_param(f->code, index, offset, size);
 }
 
 CUresult kiln__cpu_funcGetName(const char **name, CUfunction function)
@@ -217,10 +211,7 @@ CUresult kiln__cpu_funcGetName(const char **name, CUfunction function)
   CUfunction f;
 
   CU_TRY(enter(function, &f));
-  if (name == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *name = f->code->name;
-  return CUDA_SUCCESS;
+  return CU_STORE(name, f->code->name);
 }
 
 CUresult kiln__cpu_funcGetModule(CUmodule *module, CUfunction function)
@@ -228,10 +219,7 @@ CUresult kiln__cpu_funcGetModule(CUmodule *module, CUfunction function)
   CUfunction f;
 
   CU_TRY(enter(function, &f));
-  if (module == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *module = f->module;
-  return CUDA_SUCCESS;
+  return CU_STORE(module, f->module);
 }
 
 /* The cache preference has no effect here. */
@@ -240,7 +228,7 @@ CUresult kiln__cpu_funcSetCacheConfig(CUfunction function, CUfunc_cache config)
   CUfunction f;
 
   CU_TRY(enter(function, &f));
-  return config < 0 || config > 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return valid(config >= 0 && config <= 3);
 }
 
 CUresult kiln__cpu_funcSetSharedMemConfig(CUfunction function,
@@ -249,7 +237,7 @@ CUresult kiln__cpu_funcSetSharedMemConfig(CUfunction function,
   CUfunction f;
 
   CU_TRY(enter(function, &f));
-  return config < 0 || config > 2 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return valid(config >= 0 && config <= 2);
 }
 
 CUresult kiln__cpu_funcIsLoaded(int *state, CUfunction function)
@@ -258,10 +246,7 @@ CUresult kiln__cpu_funcIsLoaded(int *state, CUfunction function)
   const int loaded = 1;
 
   CU_TRY(enter(function, &f));
-  if (state == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *state = loaded;
-  return CUDA_SUCCESS;
+  return CU_STORE(state, loaded);
 }
 
 CUresult kiln__cpu_funcLoad(CUfunction function)

@@ -66,7 +66,7 @@ static void keep_fault(const kiln__cpu_launch_desc *launch,
 {
   kiln__buf text;
 
-  kiln__buf_init(&text, &kiln__cpu_the_machine()->alloc);
+  kiln__buf_init(&text, &machine()->alloc);
   kiln__cpu_fault_text(launch, fault, &text);
   if (text.data != NULL)
     kiln__cpu_keep_fault(text.data, text.size);
@@ -76,7 +76,7 @@ static void keep_fault(const kiln__cpu_launch_desc *launch,
 static void describe(kiln__cpu_launch_desc *out, const launch_work *w,
                      const kiln_cpu_opts *opts)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   const struct CUmod_st *module = w->function->module;
 
   *out = (kiln__cpu_launch_desc){
@@ -131,7 +131,7 @@ static void read_limits(kiln__cpu_launch_desc *out, CUcontext context)
 static CUresult run(kiln__cpu_work *work, CUstream stream)
 {
   const launch_work *w = (const launch_work *)work;
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   kiln__cpu_fault_info fault = {0};
   kiln__cpu_launch_desc launch;
   kiln_cpu_opts opts;
@@ -171,7 +171,7 @@ static void release(kiln__cpu_work *work)
   launch_work *w = (launch_work *)work;
 
   kiln__cpu_module_drop(w->function->module);
-  kiln__free(&kiln__cpu_the_machine()->alloc, w);
+  kiln__free(&machine()->alloc, w);
 }
 
 /* ---- Checks -------------------------------------------------------------- */
@@ -195,11 +195,9 @@ static CUresult check_block(const kiln__cpu_code *code,
 {
   const uint64_t most = (uint64_t)l->block_threads;
 
-  if (!within(block, (uint32_t)most, (uint32_t)most, 64) ||
-      product(block) > most)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (product(block) > code->max_threads)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(within(block, (uint32_t)most, (uint32_t)most, 64) &&
+               product(block) <= most));
+  CU_TRY(valid(product(block) <= code->max_threads));
   if (code->req_ntid[0] != 0) {
     for (int i = 0; i < 3; i++) {
       const uint32_t wanted = code->req_ntid[i] == 0 ? 1 : code->req_ntid[i];
@@ -245,16 +243,13 @@ static CUresult check_cluster(CUfunction f, const kiln__cpu_limits *l, shape *s)
  * the device, which grid-wide barriers need. */
 static CUresult check_shape(CUfunction f, shape *s, uint32_t *max_resident)
 {
-  const kiln__cpu_limits *l =
-      kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
+  const kiln__cpu_limits *l = kiln__cpu_limits_of(machine()->opts.arch);
   uint64_t resident;
 
-  if (!within(s->grid, INT32_MAX, 65535, 65535))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(within(s->grid, INT32_MAX, 65535, 65535)));
   CU_TRY(check_block(f->code, l, s->block));
   CU_TRY(check_cluster(f, l, s));
-  if (s->dynamic_shared > (uint32_t)f->max_dynamic_shared)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(s->dynamic_shared <= (uint32_t)f->max_dynamic_shared));
   resident = (uint64_t)kiln__cpu_resident_blocks(l, f->code, product(s->block),
                                                  s->dynamic_shared);
   resident *= KILN__SM_COUNT;
@@ -283,8 +278,8 @@ static CUresult copy_buffer(launch_work *w, void **extra)
     else
       return CUDA_ERROR_INVALID_VALUE;
   }
-  if (from == NULL || size == NULL || *size < w->function->code->param_bytes)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(from != NULL && size != NULL &&
+               *size >= w->function->code->param_bytes));
   memcpy(w->params, from, w->function->code->param_bytes);
   return CUDA_SUCCESS;
 }
@@ -295,16 +290,14 @@ static CUresult copy_params(launch_work *w, void **args, void **extra)
 {
   const kiln__cpu_code *code = w->function->code;
 
-  if (args != NULL && extra != NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(args == NULL || extra == NULL));
   for (uint32_t i = 0; i < code->n_params; i++)
     w->pointers[i] = w->params + code->params[i].offset;
   if (code->n_params == 0)
     return CUDA_SUCCESS;
   if (extra != NULL)
     return copy_buffer(w, extra);
-  if (args == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(args != NULL));
   for (uint32_t i = 0; i < code->n_params; i++) {
     if (args[i] == NULL)
       return CUDA_ERROR_INVALID_VALUE;
@@ -319,7 +312,7 @@ static CUresult copy_params(launch_work *w, void **args, void **extra)
 static CUresult make_work(CUcontext context, CUfunction handle, shape s,
                           void **args, void **extra, kiln__cpu_work **out)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   uint32_t max_resident;
   CUfunction f;
   launch_work *w;
@@ -435,8 +428,8 @@ CUresult kiln__cpu_launchKernelEx(const CUlaunchConfig *config,
 {
   shape s;
 
-  if (config == NULL || (config->attrs == NULL && config->numAttrs > 0))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(config != NULL &&
+               (config->attrs != NULL || config->numAttrs == 0)));
   s = (shape){
       .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
       .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
@@ -482,7 +475,7 @@ static CUresult old_of(CUfunction handle, struct kiln__cpu_old_launch **out)
   CU_TRY(kiln__cpu_current(&context));
   CU_TRY(kiln__cpu_function_of(handle, context, &f));
   if (f->old == NULL)
-    f->old = kiln__calloc(&kiln__cpu_the_machine()->alloc, 1, sizeof *f->old);
+    f->old = kiln__calloc(&machine()->alloc, 1, sizeof *f->old);
   *out = f->old;
   return f->old == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
@@ -492,8 +485,7 @@ CUresult kiln__cpu_funcSetBlockShape(CUfunction function, int x, int y, int z)
   struct kiln__cpu_old_launch *old;
 
   CU_TRY(old_of(function, &old));
-  if (x <= 0 || y <= 0 || z <= 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(x > 0 && y > 0 && z > 0));
   old->block[0] = (uint32_t)x;
   old->block[1] = (uint32_t)y;
   old->block[2] = (uint32_t)z;
@@ -515,8 +507,7 @@ CUresult kiln__cpu_paramSetSize(CUfunction function, unsigned int bytes)
   struct kiln__cpu_old_launch *old;
 
   CU_TRY(old_of(function, &old));
-  if (bytes > OLD_PARAM_BYTES)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(bytes <= OLD_PARAM_BYTES));
   old->size = bytes;
   return CUDA_SUCCESS;
 }
@@ -527,9 +518,8 @@ CUresult kiln__cpu_paramSetv(CUfunction function, int offset, void *data,
   struct kiln__cpu_old_launch *old;
 
   CU_TRY(old_of(function, &old));
-  if (data == NULL || offset < 0 || offset > OLD_PARAM_BYTES ||
-      bytes > (unsigned)(OLD_PARAM_BYTES - offset))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(data != NULL && offset >= 0 && offset <= OLD_PARAM_BYTES &&
+               bytes <= (unsigned)(OLD_PARAM_BYTES - offset)));
   memcpy(old->params + offset, data, bytes);
   return CUDA_SUCCESS;
 }
@@ -553,8 +543,7 @@ CUresult kiln__cpu_launchGridAsync(CUfunction function, int width, int height,
   shape s;
 
   CU_TRY(old_of(function, &old));
-  if (width <= 0 || height <= 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(width > 0 && height > 0));
   s = (shape){.grid = {(uint32_t)width, (uint32_t)height, 1},
               .dynamic_shared = old->shared};
   memcpy(s.block, old->block, sizeof s.block);

@@ -41,7 +41,7 @@ struct CUlib_st {
  * kernels. Makes a handle for each kernel. */
 static CUresult parse(CUlibrary library, kiln__buf *log)
 {
-  const kiln_allocator *a = &kiln__cpu_the_machine()->alloc;
+  const kiln_allocator *a = &machine()->alloc;
   uint32_t n = 0;
   CUresult rc =
       kiln__cpu_module_program(&library->program, a, &library->image, log);
@@ -73,7 +73,7 @@ static CUresult parse(CUlibrary library, kiln__buf *log)
  * contexts that still exist. */
 static void free_library(CUlibrary library)
 {
-  const kiln_allocator *a = &kiln__cpu_the_machine()->alloc;
+  const kiln_allocator *a = &machine()->alloc;
 
   kiln__cpu_live_remove(library);
   for (uint32_t i = 0; i < library->n_kernels; i++)
@@ -98,7 +98,7 @@ static void free_library(CUlibrary library)
 static CUresult make(CUlibrary *out, const void *bytes, const char *path,
                      kiln__buf *log)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   CUlibrary library = kiln__calloc(&m->alloc, 1, sizeof *library);
   CUresult rc;
 
@@ -129,10 +129,9 @@ static CUresult load(CUlibrary *out, const void *bytes, const char *path,
   CUresult rc;
 
   CU_TRY(kiln__cpu_ready());
-  if (out == NULL || (bytes == NULL && path == NULL))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(out != NULL && (bytes != NULL || path != NULL)));
   CU_TRY(kiln__cpu_jit_read(&jit, n, options, values));
-  kiln__buf_init(&log, &kiln__cpu_the_machine()->alloc);
+  kiln__buf_init(&log, &machine()->alloc);
   rc = make(out, bytes, path, &log);
   kiln__cpu_jit_write(&jit, rc, log.data == NULL ? "" : log.data);
   kiln__buf_free(&log);
@@ -149,8 +148,8 @@ CUresult kiln__cpu_libraryLoadData(CUlibrary *library, const void *image,
                                    void **library_values,
                                    unsigned int n_library)
 {
-  if (n_library > 0 && (library_options == NULL || library_values == NULL))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(n_library == 0 ||
+               (library_options != NULL && library_values != NULL)));
   return load(library, image, NULL, n, options, values);
 }
 
@@ -161,22 +160,14 @@ CUresult kiln__cpu_libraryLoadFromFile(CUlibrary *library, const char *path,
                                        void **library_values,
                                        unsigned int n_library)
 {
-  if (n_library > 0 && (library_options == NULL || library_values == NULL))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(n_library == 0 ||
+               (library_options != NULL && library_values != NULL)));
   return load(library, NULL, path, n, options, values);
-}
-
-static CUresult check_library(CUlibrary library)
-{
-  CU_TRY(kiln__cpu_ready());
-  return kiln__cpu_live(library, KILN__HANDLE_LIBRARY)
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult kiln__cpu_libraryUnload(CUlibrary library)
 {
-  const CUresult rc = check_library(library);
+  const CUresult rc = kiln__cpu_ready_with(library, KILN__HANDLE_LIBRARY);
 
   if (rc == CUDA_SUCCESS)
     free_library(library);
@@ -190,7 +181,7 @@ CUresult kiln__cpu_libraryUnload(CUlibrary library)
  * the lock. */
 static CUresult load_locked(CUlibrary library, CUcontext context, CUmodule *out)
 {
-  const kiln_allocator *a = &kiln__cpu_the_machine()->alloc;
+  const kiln_allocator *a = &machine()->alloc;
   kiln__buf log;
   loaded *l;
   CUresult rc;
@@ -253,7 +244,7 @@ CUresult kiln__cpu_libraryGetModule(CUmodule *module, CUlibrary library)
   CUcontext context;
 
   CU_TRY(kiln__cpu_current(&context));
-  CU_TRY(check_library(library));
+  CU_TRY(kiln__cpu_ready_with(library, KILN__HANDLE_LIBRARY));
   return module == NULL ? CUDA_ERROR_INVALID_VALUE
                         : module_in(library, context, module);
 }
@@ -262,11 +253,9 @@ CUresult kiln__cpu_libraryGetGlobal(CUdeviceptr *address, size_t *bytes,
                                     CUlibrary library, const char *name)
 {
   CUmodule module;
-  CUresult rc = kiln__cpu_libraryGetModule(&module, library);
 
-  return rc != CUDA_SUCCESS
-             ? rc
-             : kiln__cpu_moduleGetGlobal(address, bytes, module, name);
+  CU_TRY(kiln__cpu_libraryGetModule(&module, library));
+  return kiln__cpu_moduleGetGlobal(address, bytes, module, name);
 }
 
 CUresult kiln__cpu_libraryGetManaged(CUdeviceptr *address, size_t *bytes,
@@ -276,8 +265,7 @@ CUresult kiln__cpu_libraryGetManaged(CUdeviceptr *address, size_t *bytes,
   uint32_t i;
 
   CU_TRY(kiln__cpu_libraryGetModule(&module, library));
-  if (name == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(name != NULL));
   i = kiln__cpu_module_global(module->program, name);
   if (i == UINT32_MAX || !module->program->globals[i].managed)
     return CUDA_ERROR_NOT_FOUND;
@@ -287,7 +275,7 @@ CUresult kiln__cpu_libraryGetManaged(CUdeviceptr *address, size_t *bytes,
 CUresult kiln__cpu_libraryGetUnifiedFunction(void **fn, CUlibrary library,
                                              const char *name)
 {
-  CU_TRY(check_library(library));
+  CU_TRY(kiln__cpu_ready_with(library, KILN__HANDLE_LIBRARY));
   return fn == NULL || name == NULL ? CUDA_ERROR_INVALID_VALUE
                                     : CUDA_ERROR_NOT_FOUND;
 }
@@ -297,9 +285,8 @@ CUresult kiln__cpu_libraryGetUnifiedFunction(void **fn, CUlibrary library,
 CUresult kiln__cpu_libraryGetKernel(CUkernel *kernel, CUlibrary library,
                                     const char *name)
 {
-  CU_TRY(check_library(library));
-  if (kernel == NULL || name == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_ready_with(library, KILN__HANDLE_LIBRARY));
+  CU_TRY(valid(kernel != NULL && name != NULL));
   for (uint32_t i = 0; i < library->n_kernels; i++) {
     if (strcmp(library->kernels[i].name, name) == 0) {
       *kernel = &library->kernels[i];
@@ -311,30 +298,18 @@ CUresult kiln__cpu_libraryGetKernel(CUkernel *kernel, CUlibrary library,
 
 CUresult kiln__cpu_libraryGetKernelCount(unsigned int *count, CUlibrary library)
 {
-  CU_TRY(check_library(library));
-  if (count == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *count = library->n_kernels;
-  return CUDA_SUCCESS;
+  CU_TRY(kiln__cpu_ready_with(library, KILN__HANDLE_LIBRARY));
+  return CU_STORE(count, library->n_kernels);
 }
 
 CUresult kiln__cpu_libraryEnumerateKernels(CUkernel *kernels, unsigned int n,
                                            CUlibrary library)
 {
-  CU_TRY(check_library(library));
-  if (kernels == NULL || n == 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_ready_with(library, KILN__HANDLE_LIBRARY));
+  CU_TRY(valid(kernels != NULL && n != 0));
   for (uint32_t i = 0; i < n && i < library->n_kernels; i++)
     kernels[i] = &library->kernels[i];
   return CUDA_SUCCESS;
-}
-
-static CUresult check_kernel(CUkernel kernel)
-{
-  CU_TRY(kiln__cpu_ready());
-  return kiln__cpu_live(kernel, KILN__HANDLE_KERNEL)
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult kiln__cpu_kernelGetFunction(CUfunction *function, CUkernel kernel)
@@ -342,7 +317,7 @@ CUresult kiln__cpu_kernelGetFunction(CUfunction *function, CUkernel kernel)
   CUcontext context;
 
   CU_TRY(kiln__cpu_current(&context));
-  CU_TRY(check_kernel(kernel));
+  CU_TRY(kiln__cpu_ready_with(kernel, KILN__HANDLE_KERNEL));
   return function == NULL ? CUDA_ERROR_INVALID_VALUE
                           : kiln__cpu_kernel_function(
                                 (CUfunction)(void *)kernel, context, function);
@@ -350,20 +325,14 @@ CUresult kiln__cpu_kernelGetFunction(CUfunction *function, CUkernel kernel)
 
 CUresult kiln__cpu_kernelGetLibrary(CUlibrary *library, CUkernel kernel)
 {
-  CU_TRY(check_kernel(kernel));
-  if (library == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *library = kernel->library;
-  return CUDA_SUCCESS;
+  CU_TRY(kiln__cpu_ready_with(kernel, KILN__HANDLE_KERNEL));
+  return CU_STORE(library, kernel->library);
 }
 
 CUresult kiln__cpu_kernelGetName(const char **name, CUkernel kernel)
 {
-  CU_TRY(check_kernel(kernel));
-  if (name == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *name = kernel->name;
-  return CUDA_SUCCESS;
+  CU_TRY(kiln__cpu_ready_with(kernel, KILN__HANDLE_KERNEL));
+  return CU_STORE(name, kernel->name);
 }
 
 static const kiln__cpu_code *code_of(CUkernel kernel)
@@ -374,19 +343,15 @@ static const kiln__cpu_code *code_of(CUkernel kernel)
 CUresult kiln__cpu_kernelGetParamInfo(CUkernel kernel, size_t index,
                                       size_t *offset, size_t *size)
 {
-  CUresult rc = check_kernel(kernel);
 
-  return rc != CUDA_SUCCESS
-             ? rc
-             : kiln__cpu_function_param(code_of(kernel), index, offset, size);
+  CU_TRY(kiln__cpu_ready_with(kernel, KILN__HANDLE_KERNEL));
+  return kiln__cpu_function_param(code_of(kernel), index, offset, size);
 }
 
 static CUresult check_device(CUkernel kernel, CUdevice device)
 {
-  CU_TRY(check_kernel(kernel));
-  return device < 0 || device >= kiln__cpu_the_machine()->n_devices
-             ? CUDA_ERROR_INVALID_DEVICE
-             : CUDA_SUCCESS;
+  CU_TRY(kiln__cpu_ready_with(kernel, KILN__HANDLE_KERNEL));
+  return kiln__cpu_known_device(device);
 }
 
 /* Makes a temporary function without a context, from which attributes can be
@@ -412,8 +377,7 @@ CUresult kiln__cpu_kernelGetAttribute(int *value,
   struct CUfunc_st f;
 
   CU_TRY(check_device(kernel, device));
-  if (value == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(value != NULL));
   as_function(kernel, &module, &f);
   return kiln__cpu_function_attribute(&f, attribute, value);
 }
@@ -446,5 +410,5 @@ CUresult kiln__cpu_kernelSetCacheConfig(CUkernel kernel, CUfunc_cache config,
                                         CUdevice device)
 {
   CU_TRY(check_device(kernel, device));
-  return config < 0 || config > 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return valid(config >= 0 && config <= 3);
 }

@@ -17,27 +17,16 @@ struct CUlinkState_st {
   kiln__buf image;
 };
 
-static CUresult check_state(CUlinkState state)
-{
-  CUcontext context;
-
-  CU_TRY(kiln__cpu_current(&context));
-  return kiln__cpu_live(state, KILN__HANDLE_LINK) ? CUDA_SUCCESS
-                                                  : CUDA_ERROR_INVALID_HANDLE;
-}
-
 CUresult kiln__cpu_linkCreate(unsigned int n, CUjit_option *options,
                               void **values, CUlinkState *state)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   CUlinkState s;
-  CUcontext context;
   kiln__cpu_jit jit;
 
-  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_check_current());
   CU_TRY(kiln__cpu_jit_read(&jit, n, options, values));
-  if (state == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(state != NULL));
   s = kiln__calloc(&m->alloc, 1, sizeof *s);
   if (s == NULL || !kiln__cpu_live_add(s, KILN__HANDLE_LINK)) {
     kiln__free(&m->alloc, s);
@@ -88,15 +77,14 @@ static CUresult check_text(CUlinkState s, const kiln__cpu_image *image,
 static CUresult add(CUlinkState s, CUjitInputType type, const void *data,
                     size_t size, const char *path, const char *name)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   kiln__cpu_image image;
   CUresult rc;
 
   if (type == CU_JIT_INPUT_NVVM)
     /* result code of a driver without libnvvm */
     return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
-  if (type < CU_JIT_INPUT_CUBIN || type > CU_JIT_INPUT_LIBRARY)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(type >= CU_JIT_INPUT_CUBIN && type <= CU_JIT_INPUT_LIBRARY));
   /* The first bytes determine the format, not `type`: a fat binary is valid
    * under every type. */
   rc = path != NULL ? kiln__cpu_image_file(&image, &m->alloc, path,
@@ -121,7 +109,7 @@ CUresult kiln__cpu_linkAddData(CUlinkState state, CUjitInputType type,
 {
   kiln__cpu_jit unused;
 
-  CU_TRY(check_state(state));
+  CU_TRY(kiln__cpu_current_with(state, KILN__HANDLE_LINK));
   CU_TRY(kiln__cpu_jit_read(&unused, n, options, values));
   return data == NULL || size == 0 ? CUDA_ERROR_INVALID_VALUE
                                    : add(state, type, data, size, NULL, name);
@@ -133,7 +121,7 @@ CUresult kiln__cpu_linkAddFile(CUlinkState state, CUjitInputType type,
 {
   kiln__cpu_jit unused;
 
-  CU_TRY(check_state(state));
+  CU_TRY(kiln__cpu_current_with(state, KILN__HANDLE_LINK));
   CU_TRY(kiln__cpu_jit_read(&unused, n, options, values));
   return path == NULL ? CUDA_ERROR_INVALID_VALUE
                       : add(state, type, NULL, 0, path, path);
@@ -144,9 +132,8 @@ CUresult kiln__cpu_linkComplete(CUlinkState state, void **cubin, size_t *size)
   kiln__cpu_program *program = NULL;
   CUresult rc;
 
-  CU_TRY(check_state(state));
-  if (cubin == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_current_with(state, KILN__HANDLE_LINK));
+  CU_TRY(valid(cubin != NULL));
   if (state->texts.n == 0)
     return CUDA_ERROR_INVALID_IMAGE;
   /* Links only to produce messages. Loading the image links again. */
@@ -170,11 +157,11 @@ CUresult kiln__cpu_linkComplete(CUlinkState state, void **cubin, size_t *size)
 
 CUresult kiln__cpu_linkDestroy(CUlinkState state)
 {
-  CU_TRY(check_state(state));
+  CU_TRY(kiln__cpu_current_with(state, KILN__HANDLE_LINK));
   kiln__cpu_live_remove(state);
   kiln__cpu_image_free(&state->texts);
   kiln__buf_free(&state->log);
   kiln__buf_free(&state->image);
-  kiln__free(&kiln__cpu_the_machine()->alloc, state);
+  kiln__free(&machine()->alloc, state);
   return CUDA_SUCCESS;
 }

@@ -125,7 +125,7 @@ static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
  * value. The memory of all variables has been allocated before. */
 static void patch(CUmodule module, uint32_t number)
 {
-  const kiln__cpu_machine *m = kiln__cpu_the_machine();
+  const kiln__cpu_machine *m = machine();
   const kiln__cpu_global *g = &module->program->globals[number];
 
   for (uint32_t i = 0; i < g->n_patches; i++) {
@@ -150,8 +150,8 @@ static CUresult place_all(CUmodule module, kiln__buf *log)
 {
   const uint32_t n = module->program->n_globals;
 
-  module->globals = kiln__calloc(&kiln__cpu_the_machine()->alloc,
-                                 n == 0 ? 1 : n, sizeof *module->globals);
+  module->globals =
+      kiln__calloc(&machine()->alloc, n == 0 ? 1 : n, sizeof *module->globals);
   if (module->globals == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   for (uint32_t i = 0; i < n; i++)
@@ -171,8 +171,8 @@ static CUresult list_functions(CUmodule module)
 
   for (uint32_t i = 0; i < p->n_functions; i++)
     n += p->functions[i].entry && p->functions[i].defined;
-  module->functions = kiln__calloc(&kiln__cpu_the_machine()->alloc,
-                                   n == 0 ? 1 : n, sizeof *module->functions);
+  module->functions = kiln__calloc(&machine()->alloc, n == 0 ? 1 : n,
+                                   sizeof *module->functions);
   if (module->functions == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   for (uint32_t i = 0; i < p->n_functions; i++) {
@@ -194,8 +194,7 @@ static CUresult list_functions(CUmodule module)
  * wording of ptxas. */
 static CUresult check_functions(CUmodule module, kiln__buf *log)
 {
-  const kiln__cpu_limits *l =
-      kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
+  const kiln__cpu_limits *l = kiln__cpu_limits_of(machine()->opts.arch);
 
   for (uint32_t i = 0; i < module->n_functions; i++) {
     const kiln__cpu_code *code = module->functions[i].code;
@@ -216,7 +215,7 @@ static CUresult check_functions(CUmodule module, kiln__buf *log)
 
 static void destroy(CUmodule module)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
 
   for (uint32_t i = 0; module->globals != NULL && module->program != NULL &&
                        i < module->program->n_globals;
@@ -302,7 +301,7 @@ void kiln__cpu_context_end_modules(CUcontext context)
 static CUresult fill(CUmodule module, const kiln__cpu_image *image,
                      kiln__buf *log)
 {
-  const kiln__cpu_machine *m = kiln__cpu_the_machine();
+  const kiln__cpu_machine *m = machine();
   CUresult rc =
       kiln__cpu_module_program(&module->program, &m->alloc, image, log);
 
@@ -322,8 +321,7 @@ static CUresult fill(CUmodule module, const kiln__cpu_image *image,
 CUresult kiln__cpu_module_link(CUmodule *out, CUcontext context,
                                const kiln__cpu_image *image, kiln__buf *log)
 {
-  CUmodule module =
-      kiln__calloc(&kiln__cpu_the_machine()->alloc, 1, sizeof *module);
+  CUmodule module = kiln__calloc(&machine()->alloc, 1, sizeof *module);
   CUresult rc;
 
   if (module == NULL)
@@ -348,7 +346,7 @@ CUresult kiln__cpu_module_link(CUmodule *out, CUcontext context,
 CUresult kiln__cpu_module_make(CUmodule *out, CUcontext context,
                                const char *ptx, size_t size, kiln__buf *log)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   kiln__cpu_image image;
   CUresult rc =
       kiln__cpu_image_read(&image, &m->alloc, ptx, size, m->opts.arch, log);
@@ -366,7 +364,7 @@ CUresult kiln__cpu_module_make(CUmodule *out, CUcontext context,
 static CUresult load(CUmodule *out, const void *bytes, const char *path,
                      unsigned n, const CUjit_option *options, void **values)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   CUcontext context;
   kiln__cpu_jit jit;
   kiln__cpu_image image;
@@ -374,8 +372,7 @@ static CUresult load(CUmodule *out, const void *bytes, const char *path,
   CUresult rc;
 
   CU_TRY(kiln__cpu_current_unsafe(&context));
-  if (out == NULL || (bytes == NULL && path == NULL))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(out != NULL && (bytes != NULL || path != NULL)));
   CU_TRY(kiln__cpu_jit_read(&jit, n, options, values));
   kiln__buf_init(&log, &m->alloc);
   rc = path != NULL
@@ -413,17 +410,6 @@ CUresult kiln__cpu_moduleLoad(CUmodule *module, const char *path)
   return load(module, NULL, path, 0, NULL, NULL);
 }
 
-/* Checks the current context, then that the module is live. */
-static CUresult check_module(CUmodule module)
-{
-  CUcontext context;
-
-  CU_TRY(kiln__cpu_current(&context));
-  return kiln__cpu_live(module, KILN__HANDLE_MODULE)
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_HANDLE;
-}
-
 CUresult kiln__cpu_moduleUnload(CUmodule module)
 {
   CUcontext context;
@@ -438,9 +424,8 @@ CUresult kiln__cpu_moduleUnload(CUmodule module)
 CUresult kiln__cpu_moduleGetFunction(CUfunction *function, CUmodule module,
                                      const char *name)
 {
-  CU_TRY(check_module(module));
-  if (function == NULL || name == NULL || name[0] == '\0')
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_current_with(module, KILN__HANDLE_MODULE));
+  CU_TRY(valid(function != NULL && name != NULL && name[0] != '\0'));
   for (uint32_t i = 0; i < module->n_functions; i++) {
     if (strcmp(module->functions[i].code->name, name) == 0) {
       *function = &module->functions[i];
@@ -467,9 +452,8 @@ CUresult kiln__cpu_moduleGetGlobal(CUdeviceptr *address, size_t *bytes,
 {
   uint32_t i;
 
-  CU_TRY(check_module(module));
-  if (name == NULL || (address == NULL && bytes == NULL))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_current_with(module, KILN__HANDLE_MODULE));
+  CU_TRY(valid(name != NULL && (address != NULL || bytes != NULL)));
   i = kiln__cpu_module_global(module->program, name);
   if (i == UINT32_MAX || module->program->globals[i].texture ||
       module->program->globals[i].surface)
@@ -483,19 +467,15 @@ CUresult kiln__cpu_moduleGetGlobal(CUdeviceptr *address, size_t *bytes,
 
 CUresult kiln__cpu_moduleGetFunctionCount(unsigned int *count, CUmodule module)
 {
-  CU_TRY(check_module(module));
-  if (count == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *count = module->n_functions;
-  return CUDA_SUCCESS;
+  CU_TRY(kiln__cpu_current_with(module, KILN__HANDLE_MODULE));
+  return CU_STORE(count, module->n_functions);
 }
 
 CUresult kiln__cpu_moduleEnumerateFunctions(CUfunction *functions,
                                             unsigned int n, CUmodule module)
 {
-  CU_TRY(check_module(module));
-  if (functions == NULL || n == 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_current_with(module, KILN__HANDLE_MODULE));
+  CU_TRY(valid(functions != NULL && n != 0));
   for (unsigned i = 0; i < n && i < module->n_functions; i++)
     functions[i] = &module->functions[i];
   return CUDA_SUCCESS;
@@ -504,8 +484,5 @@ CUresult kiln__cpu_moduleEnumerateFunctions(CUfunction *functions,
 CUresult kiln__cpu_moduleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
   CU_TRY(kiln__cpu_ready());
-  if (mode == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *mode = CU_MODULE_EAGER_LOADING;
-  return CUDA_SUCCESS;
+  return CU_STORE(mode, CU_MODULE_EAGER_LOADING);
 }

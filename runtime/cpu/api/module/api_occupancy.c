@@ -111,7 +111,7 @@ static CUresult ask(asked *out, CUfunction function)
   CU_TRY(kiln__cpu_current(&context));
   CU_TRY(kiln__cpu_function_of(function, context, &out->function));
   out->code = out->function->code;
-  out->limits = kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
+  out->limits = kiln__cpu_limits_of(machine()->opts.arch);
   out->max_threads =
       kiln__cpu_function_max_threads(out->code, out->limits->arch);
   return CUDA_SUCCESS;
@@ -131,9 +131,9 @@ CUresult kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessorWithFlags(
   asked q;
 
   CU_TRY(ask(&q, function));
-  if (blocks == NULL || block <= 0 ||
-      (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(
+      valid(blocks != NULL && block > 0 &&
+            (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) == 0));
   *blocks = blocks_of(&q, block, smem);
   return CUDA_SUCCESS;
 }
@@ -156,9 +156,9 @@ CUresult kiln__cpu_occupancyMaxPotentialBlockSizeWithFlags(
   int best = 0, best_blocks = 0, most;
 
   CU_TRY(ask(&q, function));
-  if (least_grid == NULL || block == NULL || limit < 0 ||
-      (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(
+      valid(least_grid != NULL && block != NULL && limit >= 0 &&
+            (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) == 0));
   most = limit == 0 || limit > q.max_threads ? q.max_threads : limit;
   for (int top = (most + KILN__WARP - 1) / KILN__WARP * KILN__WARP; top > 0;
        top -= KILN__WARP) {
@@ -173,7 +173,7 @@ CUresult kiln__cpu_occupancyMaxPotentialBlockSizeWithFlags(
   }
   *block = best;
   *least_grid = best_blocks * KILN__SM_COUNT;
-  return best == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return valid(best != 0);
 }
 
 CUresult kiln__cpu_occupancyMaxPotentialBlockSize(
@@ -192,9 +192,8 @@ CUresult kiln__cpu_occupancyAvailableDynamicSMemPerBlock(size_t *bytes,
   int64_t each;
 
   CU_TRY(ask(&q, function));
-  if (bytes == NULL || blocks <= 0 || block <= 0 ||
-      blocks_of(&q, block, 0) < blocks)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(bytes != NULL && blocks > 0 && block > 0 &&
+               blocks_of(&q, block, 0) >= blocks));
   each = q.limits->sm_shared / blocks / q.limits->shared_unit *
              q.limits->shared_unit -
          q.limits->reserved_shared;
@@ -237,11 +236,9 @@ static CUresult ask_cluster(asked *q, CUfunction function,
   uint64_t threads;
 
   CU_TRY(ask(q, function));
-  if (config == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(config != NULL));
   threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
-  if (threads == 0 || threads > (uint64_t)q->max_threads)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(threads != 0 && threads <= (uint64_t)q->max_threads));
   if (q->limits->arch < 90)
     return CUDA_ERROR_NOT_SUPPORTED;
   *resident = kiln__cpu_resident_blocks(q->limits, q->code, threads,
@@ -259,8 +256,7 @@ CUresult kiln__cpu_occupancyMaxActiveClusters(int *clusters,
 
   CU_TRY(ask_cluster(&q, function, config, &resident));
   blocks = cluster_blocks(&q, config);
-  if (clusters == NULL || blocks == 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(clusters != NULL && blocks != 0));
   *clusters = (int)((uint64_t)resident * KILN__SM_COUNT / blocks);
   return CUDA_SUCCESS;
 }
@@ -274,10 +270,7 @@ kiln__cpu_occupancyMaxPotentialClusterSize(int *size, CUfunction function,
   const int portable = 8;
 
   CU_TRY(ask_cluster(&q, function, config, &resident));
-  if (size == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *size = resident == 0                           ? 0
-          : q.function->non_portable_cluster != 0 ? 16
-                                                  : portable;
-  return CUDA_SUCCESS;
+  return CU_STORE(size, resident == 0                           ? 0
+                        : q.function->non_portable_cluster != 0 ? 16
+                                                                : portable);
 }

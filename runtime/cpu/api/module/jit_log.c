@@ -17,8 +17,7 @@ CUresult kiln__cpu_jit_read(kiln__cpu_jit *jit, unsigned n,
                             const CUjit_option *options, void **values)
 {
   *jit = (kiln__cpu_jit){.started = kiln__clock_ns()};
-  if (n > 0 && (options == NULL || values == NULL))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(n == 0 || (options != NULL && values != NULL)));
   for (unsigned i = 0; i < n; i++) {
     switch (options[i]) {
     case CU_JIT_INFO_LOG_BUFFER:

@@ -5,7 +5,7 @@
 
 kiln__cpu_mark *kiln__cpu_event_mark(CUevent event)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   kiln__cpu_mark *mark;
 
   pthread_mutex_lock(&m->queue_lock);
@@ -18,7 +18,7 @@ kiln__cpu_mark *kiln__cpu_event_mark(CUevent event)
 
 void kiln__cpu_event_put(CUevent event, kiln__cpu_mark *mark)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   kiln__cpu_mark *old;
 
   pthread_mutex_lock(&m->queue_lock);
@@ -41,7 +41,7 @@ void kiln__cpu_event_set(CUevent event, kiln__cpu_mark *mark)
 
 static void unlink_event(CUevent e)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
 
   pthread_mutex_lock(&m->queue_lock);
   if (e->previous != NULL)
@@ -55,7 +55,7 @@ static void unlink_event(CUevent e)
 
 static void free_event(CUevent e)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
 
   kiln__cpu_live_remove(e);
   unlink_event(e);
@@ -72,15 +72,14 @@ void kiln__cpu_end_events(CUcontext context)
 
 CUresult kiln__cpu_eventCreate(CUevent *event, unsigned int flags)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   CUcontext context;
   CUevent e;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (event == NULL || (flags & ~7u) != 0 ||
-      ((flags & CU_EVENT_INTERPROCESS) != 0 &&
-       (flags & CU_EVENT_DISABLE_TIMING) == 0))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(event != NULL && (flags & ~7u) == 0 &&
+               ((flags & CU_EVENT_INTERPROCESS) == 0 ||
+                (flags & CU_EVENT_DISABLE_TIMING) != 0)));
   if ((flags & CU_EVENT_INTERPROCESS) != 0)
     return CUDA_ERROR_NOT_SUPPORTED;
   e = kiln__calloc(&m->alloc, 1, sizeof *e);
@@ -102,11 +101,7 @@ CUresult kiln__cpu_eventCreate(CUevent *event, unsigned int flags)
 
 CUresult kiln__cpu_eventDestroy(CUevent event)
 {
-  CUcontext context;
-
-  CU_TRY(kiln__cpu_current(&context));
-  if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
-    return CUDA_ERROR_INVALID_HANDLE;
+  CU_TRY(kiln__cpu_current_with(event, KILN__HANDLE_EVENT));
   free_event(event);
   return CUDA_SUCCESS;
 }
@@ -122,10 +117,8 @@ static CUresult record(CUevent event, CUstream handle, unsigned flags)
   bool taken = false;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
-    return CUDA_ERROR_INVALID_HANDLE;
-  if ((flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_known(event, KILN__HANDLE_EVENT));
+  CU_TRY(valid((flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) == 0));
   rc = kiln__cpu_stream_of(context, handle, &s);
   if (rc == CUDA_SUCCESS && s->context != event->context)
     rc = CUDA_ERROR_INVALID_HANDLE;
@@ -164,15 +157,12 @@ CUresult kiln__cpu_streamWaitEvent(CUstream stream, CUevent event,
 
   CU_TRY(kiln__cpu_current(&context));
   CU_TRY(kiln__cpu_stream_of(context, stream, &s));
-  if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
-    return CUDA_ERROR_INVALID_HANDLE;
-  if ((flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_known(event, KILN__HANDLE_EVENT));
+  CU_TRY(valid((flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL) == 0));
   rc = kiln__cpu_capture_wait(s, event, flags, &taken);
   if (rc != CUDA_SUCCESS || taken)
     return rc;
-  if (flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(flags == 0));
   mark = kiln__cpu_event_mark(event);
   if (mark == NULL)
     return CUDA_SUCCESS;
@@ -192,8 +182,7 @@ static CUresult ask(CUevent event, kiln__cpu_mark **mark)
 
   *mark = NULL;
   CU_TRY(kiln__cpu_current(&context));
-  if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
-    return CUDA_ERROR_INVALID_HANDLE;
+  CU_TRY(kiln__cpu_known(event, KILN__HANDLE_EVENT));
   rc = kiln__cpu_capture_event(event);
   if (rc == CUDA_SUCCESS)
     rc = kiln__cpu_current_unsafe(&context);
@@ -252,8 +241,7 @@ CUresult kiln__cpu_eventElapsedTime(float *ms, CUevent from, CUevent to)
   CUresult rc;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (ms == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(ms != NULL));
   rc = timed(from, &start);
   if (rc == CUDA_SUCCESS)
     rc = timed(to, &end);
@@ -292,7 +280,7 @@ CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)
   rc = kiln__cpu_queue_add(c->legacy, NULL, KILN__LATER, marks, n, &mark);
   for (size_t i = 0; i < n; i++)
     kiln__cpu_mark_drop(marks[i]);
-  kiln__free(&kiln__cpu_the_machine()->alloc, marks);
+  kiln__free(&machine()->alloc, marks);
   if (rc == CUDA_SUCCESS)
     kiln__cpu_event_set(event, mark);
   return rc;
@@ -303,15 +291,14 @@ CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)
  * receives its own wait. */
 CUresult kiln__cpu_ctxWaitEvent(CUcontext context, CUevent event)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   CUcontext c;
   CUresult rc;
   kiln__cpu_mark *mark;
   CUstream s;
 
   CU_TRY(kiln__cpu_context_of(context, &c));
-  if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
-    return CUDA_ERROR_INVALID_HANDLE;
+  CU_TRY(kiln__cpu_known(event, KILN__HANDLE_EVENT));
   rc = kiln__cpu_capture_sync_context(c);
   mark = rc == CUDA_SUCCESS ? kiln__cpu_event_mark(event) : NULL;
   if (mark == NULL)
@@ -333,8 +320,7 @@ CUresult kiln__cpu_ctxWaitEvent(CUcontext context, CUevent event)
 CUresult kiln__cpu_ipcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 {
   CU_TRY(kiln__cpu_ready());
-  if (handle == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(handle != NULL));
   return kiln__cpu_live(event, KILN__HANDLE_EVENT) ? CUDA_ERROR_NOT_SUPPORTED
                                                    : CUDA_ERROR_INVALID_HANDLE;
 }

@@ -10,7 +10,7 @@
  * stream at first use. */
 static CUresult own_stream(CUcontext context, CUstream *out)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   kiln__cpu_thread *t = kiln__cpu_this_thread();
   kiln__cpu_thread_stream *own;
   CUresult rc;
@@ -61,18 +61,17 @@ CUresult kiln__cpu_stream_of(CUcontext context, CUstream handle, CUstream *out)
   }
   if (handle == CU_STREAM_PER_THREAD)
     return own_stream(context, out);
-  if (!kiln__cpu_live(handle, KILN__HANDLE_STREAM))
-    return CUDA_ERROR_INVALID_HANDLE;
+  CU_TRY(kiln__cpu_known(handle, KILN__HANDLE_STREAM));
   *out = handle;
   return CUDA_SUCCESS;
 }
 
-/* Stores the current context and the stream that the handle refers to. */
-static CUresult current_stream(CUstream handle, CUcontext *context,
-                               CUstream *out)
+CUresult kiln__cpu_current_stream(CUstream handle, CUstream *out)
 {
-  CU_TRY(kiln__cpu_current(context));
-  return kiln__cpu_stream_of(*context, handle, out);
+  CUcontext context;
+
+  CU_TRY(kiln__cpu_current(&context));
+  return kiln__cpu_stream_of(context, handle, out);
 }
 
 /* ---- Work ---------------------------------------------------------------- */
@@ -151,8 +150,8 @@ CUresult kiln__cpu_streamCreateWithPriority(CUstream *stream,
   CUstream s;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (stream == NULL || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(stream != NULL &&
+               (flags & ~(unsigned)CU_STREAM_NON_BLOCKING) == 0));
   if (priority > 0)
     priority = 0;
   if (priority < KILN__GREATEST_PRIORITY)
@@ -173,9 +172,7 @@ CUresult kiln__cpu_streamCreate(CUstream *stream, unsigned int flags)
 
 CUresult kiln__cpu_streamDestroy(CUstream stream)
 {
-  CUcontext context;
-
-  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_check_current());
   if (stream == NULL || stream == CU_STREAM_LEGACY ||
       stream == CU_STREAM_PER_THREAD ||
       !kiln__cpu_live(stream, KILN__HANDLE_STREAM) || stream->per_thread)
@@ -188,12 +185,11 @@ CUresult kiln__cpu_streamDestroy(CUstream stream)
 
 CUresult kiln__cpu_streamSynchronize(CUstream stream)
 {
-  CUcontext context;
   CUstream s;
   kiln__cpu_mark **marks;
   size_t n;
 
-  CU_TRY(current_stream(stream, &context, &s));
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
   CU_TRY(kiln__cpu_capture_sync(s));
   marks = kiln__cpu_marks_of_stream(s, &n);
   if (marks == NULL)
@@ -206,14 +202,13 @@ CUresult kiln__cpu_streamSynchronize(CUstream stream)
 
 CUresult kiln__cpu_streamQuery(CUstream stream)
 {
-  CUcontext context;
   CUstream s;
   CUresult rc;
   kiln__cpu_mark **marks;
   bool done = true;
   size_t n;
 
-  CU_TRY(current_stream(stream, &context, &s));
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
   CU_TRY(kiln__cpu_capture_sync(s));
   marks = kiln__cpu_marks_of_stream(s, &n);
   if (marks == NULL)
@@ -222,7 +217,7 @@ CUresult kiln__cpu_streamQuery(CUstream stream)
     done = done && kiln__cpu_mark_done(marks[i]);
     kiln__cpu_mark_drop(marks[i]);
   }
-  kiln__free(&kiln__cpu_the_machine()->alloc, marks);
+  kiln__free(&machine()->alloc, marks);
   rc = atomic_load(&s->context->sticky);
   if (rc == CUDA_SUCCESS && !done)
     return CUDA_ERROR_NOT_READY;
@@ -243,38 +238,33 @@ CUresult kiln__cpu_ctxSynchronize(void)
 
 CUresult kiln__cpu_ctxSynchronizeV2(CUcontext context)
 {
-  CUcontext current, c;
+  CUcontext c;
   CUresult rc;
 
   if (context == NULL)
     return kiln__cpu_ctxSynchronize();
   CU_TRY(kiln__cpu_context_of(context, &c));
-  rc = kiln__cpu_current(&current);
+  rc = kiln__cpu_check_current();
   if (rc == CUDA_ERROR_NOT_PERMITTED)
     return rc;
-  rc = kiln__cpu_capture_sync_context(c);
-  return rc != CUDA_SUCCESS ? rc : kiln__cpu_wait_context(c);
+  CU_TRY(kiln__cpu_capture_sync_context(c));
+  return kiln__cpu_wait_context(c);
 }
 
 /* ---- Queries ------------------------------------------------------------- */
 
 CUresult kiln__cpu_streamGetCtx(CUstream stream, CUcontext *context)
 {
-  CUcontext current;
   CUstream s;
 
-  CU_TRY(current_stream(stream, &current, &s));
-  if (context == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *context = s->context;
-  return CUDA_SUCCESS;
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
+  return CU_STORE(context, s->context);
 }
 
 CUresult kiln__cpu_streamGetCtxV2(CUstream stream, CUcontext *context,
                                   CUgreenCtx *green)
 {
-  if (context == NULL && green == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(context != NULL || green != NULL));
   if (context != NULL) {
     CU_TRY(kiln__cpu_streamGetCtx(stream, context));
   }
@@ -288,8 +278,7 @@ CUresult kiln__cpu_streamGetDevice(CUstream stream, CUdevice *device)
   CUcontext context;
   CUresult rc;
 
-  if (device == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(device != NULL));
   rc = kiln__cpu_streamGetCtx(stream, &context);
   if (rc == CUDA_SUCCESS)
     *device = context->device;
@@ -298,45 +287,31 @@ CUresult kiln__cpu_streamGetDevice(CUstream stream, CUdevice *device)
 
 CUresult kiln__cpu_streamGetId(CUstream stream, unsigned long long *id)
 {
-  CUcontext context;
   CUstream s;
 
-  CU_TRY(current_stream(stream, &context, &s));
-  if (id == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *id = s->id;
-  return CUDA_SUCCESS;
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
+  return CU_STORE(id, s->id);
 }
 
 CUresult kiln__cpu_streamGetPriority(CUstream stream, int *priority)
 {
-  CUcontext context;
   CUstream s;
 
-  CU_TRY(current_stream(stream, &context, &s));
-  if (priority == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *priority = s->priority;
-  return CUDA_SUCCESS;
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
+  return CU_STORE(priority, s->priority);
 }
 
 CUresult kiln__cpu_streamGetFlags(CUstream stream, unsigned int *flags)
 {
-  CUcontext context;
   CUstream s;
 
-  CU_TRY(current_stream(stream, &context, &s));
-  if (flags == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *flags = s->flags;
-  return CUDA_SUCCESS;
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
+  return CU_STORE(flags, s->flags);
 }
 
 CUresult kiln__cpu_ctxGetStreamPriorityRange(int *least, int *greatest)
 {
-  CUcontext context;
-
-  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_check_current());
   if (least != NULL)
     *least = 0;
   if (greatest != NULL)
@@ -350,12 +325,10 @@ CUresult kiln__cpu_ctxGetStreamPriorityRange(int *least, int *greatest)
 CUresult kiln__cpu_streamSetAttribute(CUstream stream, CUstreamAttrID attribute,
                                       const CUstreamAttrValue *value)
 {
-  CUcontext context;
   CUstream s;
 
-  CU_TRY(current_stream(stream, &context, &s));
-  if (value == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
+  CU_TRY(valid(value != NULL));
   switch (attribute) {
   case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
   case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
@@ -375,12 +348,10 @@ CUresult kiln__cpu_streamSetAttribute(CUstream stream, CUstreamAttrID attribute,
 CUresult kiln__cpu_streamGetAttribute(CUstream stream, CUstreamAttrID attribute,
                                       CUstreamAttrValue *value)
 {
-  CUcontext context;
   CUstream s;
 
-  CU_TRY(current_stream(stream, &context, &s));
-  if (value == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
+  CU_TRY(valid(value != NULL));
   *value = (CUstreamAttrValue){{0}};
   switch (attribute) {
   case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -400,11 +371,10 @@ CUresult kiln__cpu_streamGetAttribute(CUstream stream, CUstreamAttrID attribute,
 
 CUresult kiln__cpu_streamCopyAttributes(CUstream to, CUstream from)
 {
-  CUcontext context;
   CUstream t, f;
 
-  CU_TRY(current_stream(to, &context, &t));
-  CU_TRY(kiln__cpu_stream_of(context, from, &f));
+  CU_TRY(kiln__cpu_current_stream(to, &t));
+  CU_TRY(kiln__cpu_current_stream(from, &f));
   t->policy = f->policy;
   return CUDA_SUCCESS;
 }

@@ -55,8 +55,7 @@ CUresult kiln__cpu_host_work(CUhostFn fn, void *user, kiln__cpu_work **out)
   host_work *h;
 
   *out = NULL;
-  if (fn == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(fn != NULL));
   h = kiln__calloc(&machine()->alloc, 1, sizeof *h);
   if (h == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -78,11 +77,10 @@ CUresult kiln__cpu_launchHostFunc(CUstream stream, CUhostFn fn, void *user)
 {
   CUcontext context;
   kiln__cpu_work *work;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_host_work(fn, user, &work);
-  return rc != CUDA_SUCCESS ? rc : kiln__cpu_enqueue(context, stream, work);
+  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_host_work(fn, user, &work));
+  return kiln__cpu_enqueue(context, stream, work);
 }
 
 /* ---- Stream callbacks, which run even after a failure -------------------- */
@@ -111,8 +109,7 @@ CUresult kiln__cpu_streamAddCallback(CUstream stream, CUstreamCallback callback,
   callback_work *c;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (callback == NULL || flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(callback != NULL && flags == 0));
   c = kiln__calloc(&machine()->alloc, 1, sizeof *c);
   if (c == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -248,18 +245,17 @@ static CUresult run_ops(kiln__cpu_work *work, CUstream stream)
 
 static CUresult check_op(const CUstreamBatchMemOpParams *op)
 {
+  const unsigned flags =
+      is_wait(op) ? 3u | (unsigned)CU_STREAM_WAIT_VALUE_FLUSH : 1u;
+
   if (op->operation == CU_STREAM_MEM_OP_BARRIER ||
       op->operation == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)
     return CUDA_SUCCESS;
-  if (!is_wait(op) && !is_write(op))
-    return CUDA_ERROR_INVALID_VALUE;
-  if (is_wait(op) ? (op->waitValue.flags &
-                     ~(3u | (unsigned)CU_STREAM_WAIT_VALUE_FLUSH)) != 0
-                  : (op->writeValue.flags & ~1u) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (op->waitValue.address % width_of(op) != 0 ||
-      kiln__cpu_device_bytes(op->waitValue.address, width_of(op)) == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(is_wait(op) || is_write(op)));
+  CU_TRY(valid((op->waitValue.flags & ~flags) == 0));
+  CU_TRY(valid(op->waitValue.address % width_of(op) == 0 &&
+               kiln__cpu_device_bytes(op->waitValue.address, width_of(op)) !=
+                   NULL));
   return CUDA_SUCCESS;
 }
 
@@ -271,8 +267,7 @@ CUresult kiln__cpu_mem_ops_work(CUcontext context, unsigned n,
 
   (void)context;
   *out = NULL;
-  if (n == 0 || n > 256 || ops == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(n != 0 && n <= 256 && ops != NULL));
   for (unsigned i = 0; i < n; i++) {
     if (check_op(&ops[i]) != CUDA_SUCCESS)
       return CUDA_ERROR_INVALID_VALUE;
@@ -304,13 +299,11 @@ CUresult kiln__cpu_streamBatchMemOp(CUstream stream, unsigned int n,
 {
   CUcontext context;
   kiln__cpu_work *work;
-  CUresult rc;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__cpu_mem_ops_work(context, n, ops, &work);
-  return rc != CUDA_SUCCESS ? rc : kiln__cpu_enqueue(context, stream, work);
+  CU_TRY(valid(flags == 0));
+  CU_TRY(kiln__cpu_mem_ops_work(context, n, ops, &work));
+  return kiln__cpu_enqueue(context, stream, work);
 }
 
 static CUresult one_op(CUstream stream, CUstreamBatchMemOpType operation,

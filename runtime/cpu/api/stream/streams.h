@@ -42,8 +42,6 @@ uint64_t kiln__cpu_next_id(void);
  * Returns CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_CONTEXT,
  * or CUDA_ERROR_CONTEXT_IS_DESTROYED. */
 CUresult kiln__cpu_context_of(CUcontext given, CUcontext *out);
-/* Returns whether a device with this ordinal exists. */
-bool kiln__cpu_device_exists(int device);
 
 /* ---- Marks --------------------------------------------------------------- */
 
@@ -144,6 +142,9 @@ void kiln__cpu_stream_end(CUstream stream);
  * included. Returns CUDA_SUCCESS, CUDA_ERROR_INVALID_HANDLE, or
  * CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult kiln__cpu_stream_of(CUcontext context, CUstream handle, CUstream *out);
+/* Does the same in the current context, which it checks with
+ * kiln__cpu_current(). */
+CUresult kiln__cpu_current_stream(CUstream handle, CUstream *out);
 /* Puts a mark with `work` at the end of the stream. If `work` is NULL, the mark
  * runs nothing. The mark also waits for the `n` marks of `after`, where NULL
  * entries and finished marks do not count. If `out` is not NULL, the caller

@@ -37,17 +37,16 @@ static CUresult linear_texels(kiln__cpu_texels *t, const CUDA_RESOURCE_DESC *r)
   const size_t bytes = r->res.linear.sizeInBytes;
 
   *t = (kiln__cpu_texels){0};
-  if (!kiln__cpu_texel_format(r->res.linear.format, r->res.linear.numChannels,
-                              t) ||
-      r->res.linear.devPtr % TEXTURE_ALIGNMENT != 0 ||
-      bytes / t->texel_bytes == 0 || bytes / t->texel_bytes > MAX_LINEAR)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_texel_format(r->res.linear.format,
+                                      r->res.linear.numChannels, t) &&
+               r->res.linear.devPtr % TEXTURE_ALIGNMENT == 0 &&
+               bytes / t->texel_bytes != 0 &&
+               bytes / t->texel_bytes <= MAX_LINEAR));
   t->address = r->res.linear.devPtr;
-  t->data =
-      kiln__cpu_memory_host(kiln__cpu_the_machine()->memory, t->address, bytes);
+  t->data = kiln__cpu_memory_host(machine()->memory, t->address, bytes);
   t->width = (uint32_t)(bytes / t->texel_bytes);
   t->row_bytes = t->plane_bytes = bytes;
-  return t->data == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return valid(t->data != NULL);
 }
 
 /* Describes pitched memory as rows of texels. The memory has to lie in one
@@ -58,22 +57,21 @@ static CUresult pitched_texels(kiln__cpu_texels *t, const CUDA_RESOURCE_DESC *r)
   const size_t pitch = r->res.pitch2D.pitchInBytes;
 
   *t = (kiln__cpu_texels){0};
-  if (!kiln__cpu_texel_format(r->res.pitch2D.format, r->res.pitch2D.numChannels,
-                              t) ||
-      r->res.pitch2D.devPtr % TEXTURE_ALIGNMENT != 0 || width == 0 ||
-      height == 0 || width > MAX_PITCHED || height > MAX_PITCHED ||
-      pitch % PITCH_ALIGNMENT != 0 || pitch < width * t->texel_bytes ||
-      pitch > UINT32_MAX)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(kiln__cpu_texel_format(r->res.pitch2D.format,
+                                      r->res.pitch2D.numChannels, t) &&
+               r->res.pitch2D.devPtr % TEXTURE_ALIGNMENT == 0 && width != 0 &&
+               height != 0 && width <= MAX_PITCHED && height <= MAX_PITCHED &&
+               pitch % PITCH_ALIGNMENT == 0 &&
+               pitch >= width * t->texel_bytes && pitch <= UINT32_MAX));
   t->address = r->res.pitch2D.devPtr;
   t->width = (uint32_t)width;
   t->height = (uint32_t)height;
   t->row_bytes = pitch;
   t->plane_bytes = pitch * height;
   t->data =
-      kiln__cpu_memory_host(kiln__cpu_the_machine()->memory, t->address,
+      kiln__cpu_memory_host(machine()->memory, t->address,
                             pitch * (height - 1) + width * t->texel_bytes);
-  return t->data == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return valid(t->data != NULL);
 }
 
 static CUresult resource(kiln__cpu_texture *out, const CUDA_RESOURCE_DESC *r)
@@ -132,10 +130,10 @@ static CUresult apply_view(kiln__cpu_texture *t,
 
   if (v->format > VIEW_FORMATS && v->format <= VIEW_COMPRESSED_LAST)
     return CUDA_ERROR_NOT_SUPPORTED;
-  if (v->lastMipmapLevel >= t->n_levels ||
-      v->firstMipmapLevel > v->lastMipmapLevel ||
-      (layers != 0 && (v->lastLayer >= layers || v->firstLayer > v->lastLayer)))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(v->lastMipmapLevel < t->n_levels &&
+               v->firstMipmapLevel <= v->lastMipmapLevel &&
+               (layers == 0 ||
+                (v->lastLayer < layers && v->firstLayer <= v->lastLayer))));
   t->n_levels = v->lastMipmapLevel - v->firstMipmapLevel + 1;
   for (uint32_t i = 0; i < t->n_levels; i++) {
     kiln__cpu_texels *l = &t->level[i];
@@ -178,18 +176,15 @@ static CUresult sampling(kiln__cpu_texture *t, const CUDA_TEXTURE_DESC *d)
         (t->mode[i] == KILN__WRAP || t->mode[i] == KILN__MIRROR))
       t->mode[i] = KILN__CLAMP;
   }
-  if (d->filterMode < CU_TR_FILTER_MODE_POINT ||
-      d->filterMode > CU_TR_FILTER_MODE_LINEAR ||
-      d->mipmapFilterMode < CU_TR_FILTER_MODE_POINT ||
-      d->mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(d->filterMode >= CU_TR_FILTER_MODE_POINT &&
+               d->filterMode <= CU_TR_FILTER_MODE_LINEAR &&
+               d->mipmapFilterMode >= CU_TR_FILTER_MODE_POINT &&
+               d->mipmapFilterMode <= CU_TR_FILTER_MODE_LINEAR));
   /* Texels that are read as integers cannot be interpolated. */
-  if (t->linear_filter && integer_texels(l) &&
-      (t->as_integer || l->texel == KILN__TEXEL_U32 ||
-       l->texel == KILN__TEXEL_S32))
-    return CUDA_ERROR_INVALID_VALUE;
-  if (t->n_levels > 1 && !t->normalised)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(!t->linear_filter || !integer_texels(l) ||
+               (!t->as_integer && l->texel != KILN__TEXEL_U32 &&
+                l->texel != KILN__TEXEL_S32)));
+  CU_TRY(valid(t->n_levels <= 1 || t->normalised));
   memcpy(t->border, d->borderColor, sizeof t->border);
   t->level_bias = d->mipmapLevelBias;
   t->min_level = d->minMipmapLevelClamp;
@@ -206,8 +201,7 @@ CUresult kiln__cpu_texture_make(kiln__cpu_texture *out,
   CUresult rc;
 
   memset(out, 0, sizeof *out);
-  if (r->flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(r->flags == 0));
   rc = resource(out, r);
   if (rc == CUDA_SUCCESS && view != NULL) {
     if (r->resType != CU_RESOURCE_TYPE_ARRAY &&
@@ -221,12 +215,9 @@ CUresult kiln__cpu_texture_make(kiln__cpu_texture *out,
 CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
                                 const CUDA_RESOURCE_DESC *r)
 {
-  if (r->resType != CU_RESOURCE_TYPE_ARRAY || r->flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__cpu_live(r->res.array.hArray, KILN__HANDLE_ARRAY))
-    return CUDA_ERROR_INVALID_HANDLE;
-  if ((r->res.array.hArray->flags & CUDA_ARRAY3D_SURFACE_LDST) == 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(r->resType == CU_RESOURCE_TYPE_ARRAY && r->flags == 0));
+  CU_TRY(kiln__cpu_known(r->res.array.hArray, KILN__HANDLE_ARRAY));
+  CU_TRY(valid((r->res.array.hArray->flags & CUDA_ARRAY3D_SURFACE_LDST) != 0));
   out->texels = r->res.array.hArray->texels;
   return CUDA_SUCCESS;
 }
@@ -237,7 +228,7 @@ CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
  * the object's handle again. */
 static CUresult list_object(const kiln__cpu_texture_object *object)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   kiln__cpu_texture_object *o = kiln__alloc(&m->alloc, sizeof *o);
 
   if (o == NULL) {
@@ -269,22 +260,21 @@ static kiln__cpu_texture_object **find_locked(kiln__cpu_machine *m,
 static CUresult look_up(uint64_t handle, bool surface,
                         kiln__cpu_texture_object *out)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   kiln__cpu_texture_object *o;
-  CUcontext context;
 
-  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_check_current());
   pthread_mutex_lock(&m->lock);
   o = *find_locked(m, handle, surface);
   if (o != NULL)
     *out = *o;
   pthread_mutex_unlock(&m->lock);
-  return o == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return valid(o != NULL);
 }
 
 static CUresult destroy(uint64_t handle, bool surface)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   kiln__cpu_texture_object **at, *o;
   CUcontext context;
   CUresult rc;
@@ -298,8 +288,7 @@ static CUresult destroy(uint64_t handle, bool surface)
   if (o != NULL)
     *at = o->next;
   pthread_mutex_unlock(&m->lock);
-  if (o == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(o != NULL));
   if (surface)
     kiln__cpu_surface_remove(m->textures, handle);
   else
@@ -310,7 +299,7 @@ static CUresult destroy(uint64_t handle, bool surface)
 
 void kiln__cpu_context_end_textures(CUcontext context)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
 
   for (;;) {
     kiln__cpu_texture_object **at = &m->texture_objects, *o;
@@ -342,16 +331,14 @@ CUresult kiln__cpu_texObjectCreate(CUtexObject *texture,
   CUresult rc;
 
   CU_TRY(kiln__cpu_current(&o.context));
-  if (texture == NULL || r == NULL || desc == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(texture != NULL && r != NULL && desc != NULL));
   o.resource = *r;
   o.desc = *desc;
   o.has_view = view != NULL;
   if (view != NULL)
     o.view = *view;
   CU_TRY(kiln__cpu_texture_make(&t, r, desc, view));
-  if (kiln__cpu_texture_add(kiln__cpu_the_machine()->textures, &t, &o.handle) !=
-      KILN_OK)
+  if (kiln__cpu_texture_add(machine()->textures, &t, &o.handle) != KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
   rc = list_object(&o);
   if (rc == CUDA_SUCCESS)
@@ -370,10 +357,7 @@ CUresult kiln__cpu_texObjectGetResourceDesc(CUDA_RESOURCE_DESC *desc,
   kiln__cpu_texture_object o;
 
   CU_TRY(look_up(texture, false, &o));
-  if (desc == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *desc = o.resource;
-  return CUDA_SUCCESS;
+  return CU_STORE(desc, o.resource);
 }
 
 CUresult kiln__cpu_texObjectGetTextureDesc(CUDA_TEXTURE_DESC *desc,
@@ -382,10 +366,7 @@ CUresult kiln__cpu_texObjectGetTextureDesc(CUDA_TEXTURE_DESC *desc,
   kiln__cpu_texture_object o;
 
   CU_TRY(look_up(texture, false, &o));
-  if (desc == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *desc = o.desc;
-  return CUDA_SUCCESS;
+  return CU_STORE(desc, o.desc);
 }
 
 CUresult kiln__cpu_texObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *desc,
@@ -394,8 +375,7 @@ CUresult kiln__cpu_texObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *desc,
   kiln__cpu_texture_object o;
 
   CU_TRY(look_up(texture, false, &o));
-  if (desc == NULL || !o.has_view)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(desc != NULL && o.has_view));
   *desc = o.view;
   return CUDA_SUCCESS;
 }
@@ -408,12 +388,10 @@ CUresult kiln__cpu_surfObjectCreate(CUsurfObject *surface,
   CUresult rc;
 
   CU_TRY(kiln__cpu_current(&o.context));
-  if (surface == NULL || r == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(surface != NULL && r != NULL));
   o.resource = *r;
   CU_TRY(kiln__cpu_surface_make(&s, r));
-  if (kiln__cpu_surface_add(kiln__cpu_the_machine()->textures, &s, &o.handle) !=
-      KILN_OK)
+  if (kiln__cpu_surface_add(machine()->textures, &s, &o.handle) != KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
   rc = list_object(&o);
   if (rc == CUDA_SUCCESS)
@@ -432,8 +410,5 @@ CUresult kiln__cpu_surfObjectGetResourceDesc(CUDA_RESOURCE_DESC *desc,
   kiln__cpu_texture_object o;
 
   CU_TRY(look_up(surface, true, &o));
-  if (desc == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *desc = o.resource;
-  return CUDA_SUCCESS;
+  return CU_STORE(desc, o.resource);
 }

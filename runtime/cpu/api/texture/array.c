@@ -102,7 +102,7 @@ static CUresult make_array(CUarray *out, CUcontext context,
                            const CUDA_ARRAY3D_DESCRIPTOR *desc,
                            CUmipmappedArray parent)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   CUarray a = kiln__calloc(&m->alloc, 1, sizeof *a);
 
   if (a == NULL)
@@ -128,7 +128,7 @@ static CUresult make_array(CUarray *out, CUcontext context,
 
 static void free_array(CUarray array)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
 
   if (array == NULL)
     return;
@@ -141,7 +141,7 @@ static void free_array(CUarray array)
  * destroyed. Mipmap levels are not listed. */
 static void list_array(CUarray array)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
 
   pthread_mutex_lock(&m->lock);
   array->next = m->arrays;
@@ -151,7 +151,7 @@ static void list_array(CUarray array)
 
 static void unlist_array(CUarray array)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
 
   pthread_mutex_lock(&m->lock);
   for (CUarray *at = &m->arrays; *at != NULL; at = &(*at)->next) {
@@ -178,16 +178,14 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 CUresult kiln__cpu_array3DCreate(CUarray *array,
                                  const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
-  if (array == NULL || desc == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(array != NULL && desc != NULL));
   return create(array, desc);
 }
 
 CUresult kiln__cpu_arrayCreate(CUarray *array,
                                const CUDA_ARRAY_DESCRIPTOR *desc)
 {
-  if (array == NULL || desc == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(array != NULL && desc != NULL));
   return create(array,
                 &(CUDA_ARRAY3D_DESCRIPTOR){.Width = desc->Width,
                                            .Height = desc->Height,
@@ -195,24 +193,13 @@ CUresult kiln__cpu_arrayCreate(CUarray *array,
                                            .NumChannels = desc->NumChannels});
 }
 
-/* Checks the current context, then that the array is live. */
-static CUresult check_array(CUarray array)
-{
-  CUcontext context;
-
-  CU_TRY(kiln__cpu_current(&context));
-  return kiln__cpu_live(array, KILN__HANDLE_ARRAY) ? CUDA_SUCCESS
-                                                   : CUDA_ERROR_INVALID_HANDLE;
-}
-
 CUresult kiln__cpu_array3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR *desc,
                                         CUarray array)
 {
   const kiln__cpu_texels *t;
 
-  CU_TRY(check_array(array));
-  if (desc == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_current_with(array, KILN__HANDLE_ARRAY));
+  CU_TRY(valid(desc != NULL));
   t = &array->texels;
   *desc = (CUDA_ARRAY3D_DESCRIPTOR){
       .Width = t->width,
@@ -231,8 +218,7 @@ CUresult kiln__cpu_arrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR *desc,
   CUDA_ARRAY3D_DESCRIPTOR d;
 
   CU_TRY(kiln__cpu_array3DGetDescriptor(&d, array));
-  if (desc == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(desc != NULL));
   *desc = (CUDA_ARRAY_DESCRIPTOR){d.Width, d.Height, d.Format, d.NumChannels};
   return CUDA_SUCCESS;
 }
@@ -279,7 +265,7 @@ static void free_mipmap(CUmipmappedArray mipmap)
   kiln__cpu_live_remove(mipmap);
   for (unsigned i = 0; i < KILN__MAX_LEVELS; i++)
     free_array(mipmap->levels[i]);
-  kiln__free(&kiln__cpu_the_machine()->alloc, mipmap);
+  kiln__free(&machine()->alloc, mipmap);
 }
 
 static CUresult make_levels(CUmipmappedArray mipmap,
@@ -303,14 +289,13 @@ CUresult kiln__cpu_mipmappedArrayCreate(CUmipmappedArray *mipmap,
                                         const CUDA_ARRAY3D_DESCRIPTOR *desc,
                                         unsigned int levels)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   CUmipmappedArray made;
   CUcontext context;
   CUresult rc;
 
   CU_TRY(kiln__cpu_current_unsafe(&context));
-  if (mipmap == NULL || desc == NULL || levels == 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(mipmap != NULL && desc != NULL && levels != 0));
   made = kiln__calloc(&m->alloc, 1, sizeof *made);
   if (made == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -335,20 +320,15 @@ CUresult kiln__cpu_mipmappedArrayGetLevel(CUarray *array,
                                           CUmipmappedArray mipmap,
                                           unsigned int level)
 {
-  CUcontext context;
-
-  CU_TRY(kiln__cpu_current(&context));
-  if (!kiln__cpu_live(mipmap, KILN__HANDLE_MIPMAP))
-    return CUDA_ERROR_INVALID_HANDLE;
-  if (array == NULL || level >= mipmap->n_levels)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_current_with(mipmap, KILN__HANDLE_MIPMAP));
+  CU_TRY(valid(array != NULL && level < mipmap->n_levels));
   *array = mipmap->levels[level];
   return CUDA_SUCCESS;
 }
 
 static void unlist_mipmap(CUmipmappedArray mipmap)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
 
   pthread_mutex_lock(&m->lock);
   for (CUmipmappedArray *at = &m->mipmaps; *at != NULL; at = &(*at)->next) {
@@ -366,8 +346,7 @@ CUresult kiln__cpu_mipmappedArrayDestroy(CUmipmappedArray mipmap)
   CUresult rc;
 
   CU_TRY(kiln__cpu_current_unsafe(&context));
-  if (!kiln__cpu_live(mipmap, KILN__HANDLE_MIPMAP))
-    return CUDA_ERROR_INVALID_HANDLE;
+  CU_TRY(kiln__cpu_known(mipmap, KILN__HANDLE_MIPMAP));
   rc = kiln__cpu_wait_context(context);
   unlist_mipmap(mipmap);
   free_mipmap(mipmap);
@@ -379,7 +358,7 @@ CUresult kiln__cpu_mipmappedArrayDestroy(CUmipmappedArray mipmap)
 static void take_one(CUcontext context, CUarray *array,
                      CUmipmappedArray *mipmap)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   CUarray *a = &m->arrays;
   CUmipmappedArray *p = &m->mipmaps;
 

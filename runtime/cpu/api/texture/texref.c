@@ -24,7 +24,7 @@ struct CUtexref_st {
 
 static void unbind(CUtexref r)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
 
   if (r->handle == 0)
     return;
@@ -42,8 +42,8 @@ static void publish(CUtexref r)
 
   if (r->module == NULL)
     return;
-  at = kiln__cpu_memory_host(kiln__cpu_the_machine()->memory,
-                             r->module->globals[r->number], sizeof r->handle);
+  at = kiln__cpu_memory_host(machine()->memory, r->module->globals[r->number],
+                             sizeof r->handle);
   if (at != NULL)
     memcpy(at, &r->handle, sizeof r->handle);
 }
@@ -52,7 +52,7 @@ static void publish(CUtexref r)
  * Waits for kernels that use the old object. */
 static CUresult bind(CUtexref r)
 {
-  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_machine *m = machine();
   kiln__cpu_texture t;
   kiln__cpu_surface s;
   kiln_status st;
@@ -77,7 +77,7 @@ static void free_ref(CUtexref r)
 {
   kiln__cpu_live_remove(r);
   unbind(r);
-  kiln__free(&kiln__cpu_the_machine()->alloc, r);
+  kiln__free(&machine()->alloc, r);
 }
 
 void kiln__cpu_texrefs_free(struct CUtexref_st *list)
@@ -92,7 +92,7 @@ void kiln__cpu_texrefs_free(struct CUtexref_st *list)
 
 static CUtexref make(CUcontext context)
 {
-  CUtexref r = kiln__calloc(&kiln__cpu_the_machine()->alloc, 1, sizeof *r);
+  CUtexref r = kiln__calloc(&machine()->alloc, 1, sizeof *r);
 
   if (r == NULL)
     return NULL;
@@ -102,7 +102,7 @@ static CUtexref make(CUcontext context)
   for (int i = 0; i < 3; i++)
     r->desc.addressMode[i] = CU_TR_ADDRESS_MODE_CLAMP;
   if (!kiln__cpu_live_add(r, KILN__HANDLE_TEXREF)) {
-    kiln__free(&kiln__cpu_the_machine()->alloc, r);
+    kiln__free(&machine()->alloc, r);
     return NULL;
   }
   return r;
@@ -140,10 +140,8 @@ static CUresult find(CUtexref *out, CUmodule module, const char *name,
   uint32_t i;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (!kiln__cpu_live(module, KILN__HANDLE_MODULE))
-    return CUDA_ERROR_INVALID_HANDLE;
-  if (out == NULL || name == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(kiln__cpu_known(module, KILN__HANDLE_MODULE));
+  CU_TRY(valid(out != NULL && name != NULL));
   i = kiln__cpu_module_global(module->program, name);
   if (i == UINT32_MAX)
     return CUDA_ERROR_NOT_FOUND;
@@ -168,8 +166,7 @@ CUresult kiln__cpu_moduleGetSurfRef(CUsurfref *surfref, CUmodule module,
   CUtexref r;
   CUresult rc;
 
-  if (surfref == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(surfref != NULL));
   rc = find(&r, module, name, true);
   if (rc == CUDA_SUCCESS)
     *surfref = (CUsurfref)(void *)r;
@@ -181,9 +178,8 @@ CUresult kiln__cpu_moduleGetSurfRef(CUsurfref *surfref, CUmodule module,
 static CUresult check(const void *handle, bool surface)
 {
   const struct CUtexref_st *r = handle;
-  CUcontext context;
 
-  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_check_current());
   return kiln__cpu_live(handle, KILN__HANDLE_TEXREF) && r->surface == surface
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_HANDLE;
@@ -194,8 +190,7 @@ CUresult kiln__cpu_texRefCreate(CUtexref *texref)
   CUcontext context;
 
   CU_TRY(kiln__cpu_current(&context));
-  if (texref == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(texref != NULL));
   *texref = make(context);
   return *texref == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
@@ -220,7 +215,7 @@ CUresult kiln__cpu_paramSetTexRef(CUfunction function, int unit,
   CU_TRY(check(texref, false));
   CU_TRY(kiln__cpu_current(&context));
   CU_TRY(kiln__cpu_function_of(function, context, &f));
-  return unit == CU_PARAM_TR_DEFAULT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return valid(unit == CU_PARAM_TR_DEFAULT);
 }
 
 /* ---- Binding ------------------------------------------------------------- */
@@ -246,10 +241,8 @@ CUresult kiln__cpu_texRefSetArray(CUtexref texref, CUarray array,
                                   unsigned int flags)
 {
   CU_TRY(check(texref, false));
-  if (flags != CU_TRSA_OVERRIDE_FORMAT)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__cpu_live(array, KILN__HANDLE_ARRAY))
-    return CUDA_ERROR_INVALID_HANDLE;
+  CU_TRY(valid(flags == CU_TRSA_OVERRIDE_FORMAT));
+  CU_TRY(kiln__cpu_known(array, KILN__HANDLE_ARRAY));
   texref->format = array->format;
   texref->channels = array->texels.channels;
   return bind_to(texref,
@@ -262,8 +255,7 @@ CUresult kiln__cpu_texRefSetMipmappedArray(CUtexref texref,
                                            unsigned int flags)
 {
   CU_TRY(check(texref, false));
-  if (flags != CU_TRSA_OVERRIDE_FORMAT)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(flags == CU_TRSA_OVERRIDE_FORMAT));
   return bind_to(
       texref, &(CUDA_RESOURCE_DESC){.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
                                     .res.mipmap.hMipmappedArray = mipmap});
@@ -283,8 +275,7 @@ CUresult kiln__cpu_texRefSetAddress(size_t *offset, CUtexref texref,
     publish(texref);
     return CUDA_SUCCESS;
   }
-  if (offset == NULL && beyond != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(offset != NULL || beyond == 0));
   if (offset != NULL)
     *offset = beyond;
   return bind_to(
@@ -299,8 +290,7 @@ CUresult kiln__cpu_texRefSetAddress2D(CUtexref texref,
                                       CUdeviceptr address, size_t pitch)
 {
   CU_TRY(check(texref, false));
-  if (desc == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(desc != NULL));
   return bind_to(texref,
                  &(CUDA_RESOURCE_DESC){
                      .resType = CU_RESOURCE_TYPE_PITCH2D,
@@ -312,8 +302,7 @@ CUresult kiln__cpu_surfRefSetArray(CUsurfref surfref, CUarray array,
                                    unsigned int flags)
 {
   CU_TRY(check(surfref, true));
-  if (flags != 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(flags == 0));
   return bind_to((CUtexref)(void *)surfref,
                  &(CUDA_RESOURCE_DESC){.resType = CU_RESOURCE_TYPE_ARRAY,
                                        .res.array.hArray = array});
@@ -324,8 +313,7 @@ CUresult kiln__cpu_surfRefGetArray(CUarray *array, CUsurfref surfref)
   const CUtexref r = (CUtexref)(void *)surfref;
 
   CU_TRY(check(surfref, true));
-  if (array == NULL || !r->bound)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(array != NULL && r->bound));
   *array = r->resource.res.array.hArray;
   return CUDA_SUCCESS;
 }
@@ -353,9 +341,8 @@ CUresult kiln__cpu_texRefSetFormat(CUtexref texref, CUarray_format format,
   kiln__cpu_texels unused;
 
   CU_TRY(check(texref, false));
-  if (channels < 1 ||
-      !kiln__cpu_texel_format(format, (unsigned)channels, &unused))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(channels >= 1 &&
+               kiln__cpu_texel_format(format, (unsigned)channels, &unused)));
   texref->format = format;
   texref->channels = channels;
   return CUDA_SUCCESS;
@@ -367,9 +354,8 @@ CUresult kiln__cpu_texRefSetAddressMode(CUtexref texref, int dim,
   CUDA_TEXTURE_DESC d;
 
   CU_TRY(check(texref, false));
-  if (dim < 0 || dim > 2 || mode < CU_TR_ADDRESS_MODE_WRAP ||
-      mode > CU_TR_ADDRESS_MODE_BORDER)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(dim >= 0 && dim <= 2 && mode >= CU_TR_ADDRESS_MODE_WRAP &&
+               mode <= CU_TR_ADDRESS_MODE_BORDER));
   d = texref->desc;
   d.addressMode[dim] = mode;
   return set_desc(texref, &d);
@@ -380,8 +366,8 @@ static CUresult set_filter(CUtexref texref, CUfilter_mode mode, bool mipmap)
   CUDA_TEXTURE_DESC d;
 
   CU_TRY(check(texref, false));
-  if (mode != CU_TR_FILTER_MODE_POINT && mode != CU_TR_FILTER_MODE_LINEAR)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(mode == CU_TR_FILTER_MODE_POINT ||
+               mode == CU_TR_FILTER_MODE_LINEAR));
   d = texref->desc;
   if (mipmap)
     d.mipmapFilterMode = mode;
@@ -438,8 +424,7 @@ CUresult kiln__cpu_texRefSetBorderColor(CUtexref texref, float *color)
   CUDA_TEXTURE_DESC d;
 
   CU_TRY(check(texref, false));
-  if (color == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(color != NULL));
   d = texref->desc;
   memcpy(d.borderColor, color, sizeof d.borderColor);
   return set_desc(texref, &d);
