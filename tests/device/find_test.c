@@ -6,16 +6,16 @@ typedef kiln_status call(kiln_stream *, const kiln_find_desc *,
 
 static uint64_t ask(call *f, kiln_find_desc desc, kiln_dtype type)
 {
+  const size_t mark = n_kept;
   test_array out = array_make(type, 1, 1, NULL, 0x5a);
   uint64_t value = 0;
   void *got;
 
   desc.out = out.array;
   ck_kiln_ok(f(stream, &desc, NULL));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   memcpy(&value, got, out.width);
-  free(got);
-  array_free(&out);
+  release(mark);
   return value;
 }
 
@@ -48,8 +48,8 @@ START_TEST(test_types)
 
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
     const size_t n = lengths[k];
-    void *x = random_wholes(type, n, 0, 50, &state);
-    bool *holds = calloc(n + 1, 1);
+    void *x = kept(random_wholes(type, n, 0, 50, &state));
+    bool *holds = kept(calloc(n + 1, 1));
     test_array in;
     kiln_find_desc desc = {.predicate = "x > 90", .n = n};
 
@@ -60,9 +60,6 @@ START_TEST(test_types)
     in = array_make(type, n, 0, x, 0);
     desc.x.in[0] = in.array;
     check_answers(&desc, holds, type_is_float(type));
-    array_free(&in);
-    free(holds);
-    free(x);
   }
 }
 END_TEST
@@ -71,8 +68,8 @@ END_TEST
 START_TEST(test_places)
 {
   enum { N = 50021 };
-  uint8_t *x = calloc(N, 1);
-  bool *holds = calloc(N, 1);
+  uint8_t *x = kept(calloc(N, 1));
+  bool *holds = kept(calloc(N, 1));
   test_array in = array_make(KILN_U8, N, 1, x, 0);
   const kiln_find_desc desc = {.x = {.in = {in.array}}, .n = N};
 
@@ -93,9 +90,6 @@ START_TEST(test_places)
   holds[N - 1] = false;
   ck_kiln_ok(kiln_copy_to_device(device, in.array.data, x, N));
   check_answers(&desc, holds, false);
-  array_free(&in);
-  free(x);
-  free(holds);
 }
 END_TEST
 
@@ -105,8 +99,8 @@ START_TEST(test_predicates)
   enum { N = 30000 };
   const int32_t from = 20000;
   const kiln_param param = {"from", KILN_I32, &from, false};
-  float *x = calloc(N, 4);
-  int16_t *y = calloc(N, 2);
+  float *x = kept(calloc(N, 4));
+  int16_t *y = kept(calloc(N, 2));
   test_array a, b;
   kiln_find_desc desc = {.predicate = "x != x && y > 3 && i >= from",
                          .n = N,
@@ -124,17 +118,13 @@ START_TEST(test_predicates)
   ck_assert_uint_eq(ask(kiln_find, desc, KILN_U32), 20004);
   ck_assert_uint_eq(ask(kiln_find, square, KILN_U64), 3514);
   ck_assert_uint_eq(ask(kiln_count, square, KILN_U64), N - 3514);
-  array_free(&a);
-  array_free(&b);
-  free(x);
-  free(y);
 }
 END_TEST
 
 START_TEST(test_workspace_and_capture)
 {
   enum { N = 60000 };
-  uint32_t *x = calloc(N, 4), *got;
+  uint32_t *x = kept(calloc(N, 4)), *got;
   test_array in, out = array_make(KILN_U32, 1, 0, NULL, 0);
   kiln_find_desc desc = {.predicate = "x == 7", .n = N, .out = out.array};
   kiln_workspace w;
@@ -155,18 +145,13 @@ START_TEST(test_workspace_and_capture)
   ck_kiln_ok(kiln_find(stream, &desc, NULL));
   graph = capture_end();
   for (uint32_t k = 0; k < 4; k++) {
-    got = array_read(&out);
+    got = kept(array_read(&out));
     ck_assert_uint_eq(got[0], k == 0 ? N : 50000 - 10000 * k);
-    free(got);
     x[50000 - 10000 * (k + 1)] = 7;
     ck_kiln_ok(kiln_copy_to_device(device, in.array.data, x, 4 * N));
     capture_replay(graph);
   }
   capture_free(graph);
-  array_free(&room);
-  array_free(&in);
-  array_free(&out);
-  free(x);
 }
 END_TEST
 
@@ -178,8 +163,8 @@ START_TEST(test_random_calls)
   for (unsigned long k = 0; k < calls; k++) {
     const size_t n = (size_t)(test_random(&state) % 60000);
     const uint32_t one_in = 1 + (uint32_t)(test_random(&state) % 20000);
-    uint32_t *x = random_bits(4 * n, &state);
-    bool *holds = calloc(n + 1, 1);
+    uint32_t *x = kept(random_bits(4 * n, &state));
+    bool *holds = kept(calloc(n + 1, 1));
     test_array in = array_make(KILN_U32, n, 0, x, 0);
     const kiln_param param = {"one_in", KILN_U32, &one_in, false};
     const kiln_find_desc desc = {.x = {.in = {in.array}},
@@ -190,9 +175,6 @@ START_TEST(test_random_calls)
     for (size_t i = 0; i < n; i++)
       holds[i] = x[i] % one_in == 0;
     check_answers(&desc, holds, false);
-    array_free(&in);
-    free(x);
-    free(holds);
   }
 }
 END_TEST
@@ -224,25 +206,20 @@ START_TEST(test_bad_arguments)
   ck_assert_int_eq(kiln_find(stream, NULL, NULL), KILN_EINVAL);
   ck_assert_int_eq(kiln_find(stream, &text, NULL), KILN_ECOMPILE);
   free(array_read(&m));
-  array_free(&a);
-  array_free(&m);
 }
 END_TEST
 
 static Suite *suite(void)
 {
   Suite *s = suite_create("find");
-  TCase *t = tcase_create("find");
+  TCase *t = device_case(s, "find");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, CASE_SECONDS);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_places);
   tcase_add_test(t, test_predicates);
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
-  suite_add_tcase(s, t);
   return s;
 }
 

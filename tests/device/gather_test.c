@@ -1,126 +1,261 @@
-/* gather_test.c -- kiln_gather by every method and kiln_gather_rows: types of
- * elements and indices, sizes around packs and tiles, misaligned views, maps,
- * checked mode, graphs, and what is wrong with a call. */
+/* gather_test.c -- kiln_gather and kiln_scatter by every method, and
+ * kiln_gather_rows: types of elements and indices, sizes around packs and tiles,
+ * misaligned views, equal indices, maps, checked mode, graphs, and what is wrong
+ * with a call. */
 #include "ops_fixture.h"
 
 static const kiln_dtype index_types[] = {KILN_I32, KILN_U32, KILN_I64,
                                          KILN_U64};
-enum { N_INDEX_TYPES = 4, N_METHODS = 4 };
+enum { N_INDEX_TYPES = 4 };
+
+/* Most tests run once for each. The descriptors have the same members, so a test
+ * fills in that of gather; see call(). */
+typedef enum direction { GATHER, SCATTER, N_DIRECTIONS } direction;
+
+/* Only scatter sorts. */
+static const int n_methods[N_DIRECTIONS] = {4, 5};
+
+static kiln_scatter_desc as_scatter(const kiln_gather_desc *d)
+{
+  return (kiln_scatter_desc){.x = d->x,
+                             .index = d->index,
+                             .out = d->out,
+                             .n = d->n,
+                             .n_target = d->n_target,
+                             .method = d->method,
+                             .passes = d->passes,
+                             .checked = d->checked,
+                             .code = d->code};
+}
+
+static kiln_status call(direction way, const kiln_gather_desc *desc,
+                        const kiln_workspace *workspace)
+{
+  const kiln_scatter_desc scatter = as_scatter(desc);
+
+  return way == GATHER ? kiln_gather(stream, desc, workspace)
+                       : kiln_scatter(stream, &scatter, workspace);
+}
+
+static kiln_status call_workspace(direction way, const kiln_gather_desc *desc,
+                                  size_t *bytes)
+{
+  const kiln_scatter_desc scatter = as_scatter(desc);
+
+  return way == GATHER ? kiln_gather_workspace(stream, desc, bytes)
+                       : kiln_scatter_workspace(stream, &scatter, bytes);
+}
+
+/* ---- Indices ---------------------------------------------------------------------- */
 
 /* How indices are spread. */
 typedef enum spread {
-  RANDOM,
+  PERMUTED, /* every place of the target at most once */
+  RANDOM,   /* some places several times */
   FORWARD,
   BACKWARD,
   CONSTANT,
-  ENDS, /* first and last alone */
-  N_SPREADS
+  ENDS,    /* first and last alone; for gather */
+  CROWDED, /* most at some hundred places next to each other, of which the first
+              and last are named once; for scatter */
+  N_SPREADS = 5 /* for each direction */
 } spread;
 
-static uint64_t one_index(spread how, size_t i, size_t n, uint64_t target,
+static uint64_t crowded(size_t i, size_t n, uint64_t *state)
+{
+  return i < 175        ? i
+         : i + 175 >= n ? 175 + n - i
+                        : 351 + test_random(state) % 300;
+}
+
+static uint64_t one_index(size_t i, size_t n, size_t target, spread how,
                           uint64_t *state)
 {
   switch (how) {
-  case FORWARD:
-    return i % target;
   case BACKWARD:
-    return (n - 1 - i) % target;
+    return target - 1 - i % target;
   case CONSTANT:
-    return target / 3;
+    return target / 2;
   case ENDS:
     return i % 3 == 0 ? target - 1 : 0;
-  default:
+  case RANDOM:
     return test_random(state) % target;
+  case CROWDED:
+    return (i % 64 != 0 ? target / 2 + crowded(i, n, state)
+                        : test_random(state)) %
+           target;
+  default:
+    return i % target;
   }
 }
 
-/* Yours to free(). */
-static void *make_indices(kiln_dtype type, size_t n, uint64_t target,
-                          spread how, uint64_t *state)
+/* n indices below target; PERMUTED ones differ if n <= target. The test keeps
+ * them. */
+static uint64_t *make_places(size_t n, size_t target, spread how,
+                             uint64_t *state)
 {
-  void *data = malloc(n * 8 + 8);
+  uint64_t *at = kept(malloc((target + n + 1) * sizeof *at));
 
-  ck_assert_ptr_nonnull(data);
-  for (size_t i = 0; i < n; i++) {
-    const uint64_t at = one_index(how, i, n, target, state);
+  for (size_t i = 0; i < target || i < n; i++)
+    at[i] = one_index(i, n, target, how, state);
+  for (size_t i = target - 1; how == PERMUTED && i > 0; i--) {
+    const size_t k = test_random(state) % (i + 1);
+    const uint64_t swap = at[i];
 
-    if (kiln_dtype_size(type) == 4)
-      ((uint32_t *)data)[i] = (uint32_t)at;
-    else
-      ((uint64_t *)data)[i] = at;
+    at[i] = at[k];
+    at[k] = swap;
   }
-  return data;
+  return at;
 }
 
-static uint64_t index_at(kiln_dtype type, const void *data, size_t i)
+/* An array of n indices. */
+static test_array make_index(kiln_dtype type, const uint64_t *at, size_t n,
+                             size_t shift)
 {
-  return kiln_dtype_size(type) == 4 ? ((const uint32_t *)data)[i]
-                                    : ((const uint64_t *)data)[i];
+  uint32_t *narrow = kept(malloc(n * sizeof *narrow + 1));
+
+  for (size_t i = 0; i < n; i++)
+    narrow[i] = (uint32_t)at[i];
+  return array_make(type, n, shift,
+                    kiln_dtype_size(type) == 4 ? (const void *)narrow : at, 0);
 }
 
-/* ---- Gather ----------------------------------------------------------------------- */
+/* ---- One call --------------------------------------------------------------------- */
 
-typedef struct gather_case {
+typedef struct index_case {
+  direction way;
   kiln_dtype type, index;
   size_t n, target, shift;
   spread how;
   kiln_index_method method;
   uint32_t passes;
   bool checked, know_target;
-} gather_case;
+} index_case;
 
-/* Bits must arrive as they are, so the data are random bits. */
-static void gather_once(const gather_case *c, uint64_t *state)
+static void check_place(const index_case *c, bool right, size_t place)
+{
+  ck_assert_msg(right,
+                "%s, %s, n %zu, target %zu, shift %zu, spread %d, method "
+                "%d(%u): place %zu",
+                kiln_dtype_name(c->type), kiln_dtype_name(c->index), c->n,
+                c->target, c->shift, (int)c->how, (int)c->method, c->passes,
+                place);
+}
+
+static void check_gathered(const index_case *c, const unsigned char *got,
+                           const unsigned char *x, const uint64_t *at)
 {
   const size_t size = kiln_dtype_size(c->type);
-  unsigned char *x = random_bits(c->target * size, state);
-  void *at = make_indices(c->index, c->n, c->target, c->how, state);
-  test_array in = array_make(c->type, c->target, c->shift, x, 0);
-  test_array index = array_make(c->index, c->n, c->shift % 2, at, 0);
-  test_array out = array_make(c->type, c->n, c->shift % 2, NULL, 0x5a);
-  const kiln_gather_desc desc = {.x = {.in = {in.array}},
-                                 .index = index.array,
-                                 .out = out.array,
-                                 .n = c->n,
-                                 .n_target = c->know_target ? c->target : 0,
-                                 .method = c->method,
-                                 .passes = c->passes,
-                                 .checked = c->checked && c->know_target};
-  unsigned char *got;
 
-  ck_kiln_ok(kiln_gather(stream, &desc, NULL));
-  got = array_read(&out);
-  for (size_t i = 0; i < c->n; i++) {
-    const uint64_t from = index_at(c->index, at, i);
-
-    ck_assert_msg(memcmp(got + i * size, x + from * size, size) == 0,
-                  "%s, %s, n %zu of %zu, shift %zu, spread %d, method %d(%u): "
-                  "element %zu",
-                  kiln_dtype_name(c->type), kiln_dtype_name(c->index), c->n,
-                  c->target, c->shift, (int)c->how, (int)c->method, c->passes,
-                  i);
-  }
-  free(got);
-  free(x);
-  free(at);
-  array_free(&in);
-  array_free(&index);
-  array_free(&out);
+  for (size_t i = 0; i < c->n; i++)
+    check_place(c, memcmp(got + i * size, x + at[i] * size, size) == 0, i);
 }
+
+/* Of what a place holds: the poison if no index names it, else one of the values
+ * that came for it. */
+static void check_scattered(const index_case *c, const unsigned char *got,
+                            const unsigned char *x, const uint64_t *at)
+{
+  const size_t size = kiln_dtype_size(c->type);
+  unsigned char *named = kept(calloc(c->target, 1));
+  unsigned char *right = kept(calloc(c->target, 1));
+
+  for (size_t i = 0; i < c->n; i++) {
+    named[at[i]] = 1;
+    right[at[i]] |= memcmp(got + at[i] * size, x + i * size, size) == 0;
+  }
+  for (size_t k = 0; k < c->target; k++) {
+    if (!named[k]) {
+      right[k] = 1;
+      for (size_t b = 0; b < size; b++)
+        right[k] &= got[k * size + b] == 0x5a;
+    }
+    check_place(c, right[k], k);
+  }
+}
+
+/* Stores to one place are what the check for races is there to report, and
+ * compute-sanitizer's, of which tests/gpu.sh tells. */
+static bool reports_races(void)
+{
+  kiln_cpu_opts cpu;
+
+  if (getenv("KILN_TEST_RACES") != NULL)
+    return true;
+  return on_cpu() && kiln_cpu_parse(&cpu, test_cpu) == KILN_OK &&
+         cpu.checks != 0;
+}
+
+/* Whether several elements are stored to one place. */
+static bool is_race(const index_case *c)
+{
+  return c->way == SCATTER && (c->how == RANDOM || c->how == CONSTANT ||
+                               c->how == CROWDED || c->n > c->target);
+}
+
+/* Sorting needs to know a target that indices of 64 bits point into. */
+static bool is_offered(const index_case *c)
+{
+  return c->method != KILN_INDEX_SORT || c->know_target ||
+         kiln_dtype_size(c->index) == 4;
+}
+
+/* Bits must arrive as they are, so the data are random bits. */
+static void move_once(const index_case *c, uint64_t *state)
+{
+  const size_t mark = n_kept;
+  const bool gather = c->way == GATHER;
+  const size_t n_in = gather ? c->target : c->n;
+  test_array in, index, out;
+  kiln_gather_desc desc;
+  unsigned char *x;
+  uint64_t *at;
+
+  if (is_race(c) && reports_races())
+    return;
+  x = kept(random_bits(n_in * kiln_dtype_size(c->type), state));
+  at = make_places(c->n, c->target, c->how, state);
+  in = array_make(c->type, n_in, gather ? c->shift : c->shift % 2, x, 0);
+  index = make_index(c->index, at, c->n, c->shift % 2);
+  out = array_make(c->type, gather ? c->n : c->target,
+                   gather ? c->shift % 2 : c->shift, NULL, 0x5a);
+  desc = (kiln_gather_desc){.x = {.in = {in.array}},
+                            .index = index.array,
+                            .out = out.array,
+                            .n = c->n,
+                            .n_target = c->know_target ? c->target : 0,
+                            .method = c->method,
+                            .passes = c->passes,
+                            .checked = c->checked && c->know_target};
+  if (!is_offered(c)) {
+    ck_kiln_is(call(c->way, &desc, NULL), KILN_EINVAL);
+  } else {
+    ck_kiln_ok(call(c->way, &desc, NULL));
+    (gather ? check_gathered : check_scattered)(c, kept(array_read(&out)), x,
+                                                at);
+  }
+  release(mark);
+}
+
+/* ---- Types, methods, random calls ------------------------------------------------- */
 
 START_TEST(test_types)
 {
   static const size_t lengths[] = {1, 3, 32, 1023, 1024, 1025, 5003};
+  const direction way = (direction)(_i % N_DIRECTIONS);
   uint64_t state = 11;
 
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
-    const gather_case c = {.type = all_types[_i],
-                           .index = index_types[k % N_INDEX_TYPES],
-                           .n = lengths[k],
-                           .target = 1 + lengths[(k + 3) % 7],
-                           .shift = k % 4};
+    const index_case c = {.way = way,
+                          .type = all_types[_i / N_DIRECTIONS],
+                          .index = index_types[k % N_INDEX_TYPES],
+                          .n = lengths[k],
+                          .target = way == GATHER ? 1 + lengths[(k + 3) % 7]
+                                                  : lengths[k] + 13 * k,
+                          .shift = k % 4,
+                          .how = way == GATHER ? RANDOM : PERMUTED};
 
-    gather_once(&c, &state);
+    move_once(&c, &state);
   }
 }
 END_TEST
@@ -132,35 +267,160 @@ START_TEST(test_methods)
   static const size_t lengths[] = {1, 33, 2047, 4095, 4096, 4097, 20011};
   static const kiln_dtype types[] = {KILN_U8, KILN_F16, KILN_F32, KILN_F64};
   static const uint32_t passes[] = {1, 7, 1000};
+  const direction way = (direction)(_i % N_DIRECTIONS);
+  const size_t which = (size_t)_i / N_DIRECTIONS;
   uint64_t state = 3;
 
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++)
-    for (int method = 0; method < N_METHODS; method++) {
-      const gather_case c = {.type = types[_i],
-                             .index = index_types[_i],
-                             .n = lengths[k],
-                             .target = lengths[(2 * k + (size_t)_i) % 7],
-                             .shift = k % 4,
-                             .how = (spread)((k + (size_t)_i) % N_SPREADS),
-                             .method = (kiln_index_method)method,
-                             .passes = passes[k % 3],
-                             .know_target = k % 2 == 0};
+    for (int method = 0; method < n_methods[way]; method++) {
+      const size_t how = (k + which) % N_SPREADS;
+      const index_case c = {.way = way,
+                            .type = types[which],
+                            .index = index_types[which],
+                            .n = lengths[k],
+                            .target = way == GATHER
+                                          ? lengths[(2 * k + which) % 7]
+                                          : lengths[k] * (1 + k % 2),
+                            .shift = k % 4,
+                            .how = (spread)(way == GATHER ? RANDOM + how : how),
+                            .method = (kiln_index_method)method,
+                            .passes = passes[k % 3],
+                            .know_target = k % 2 == 0};
 
-      gather_once(&c, &state);
+      move_once(&c, &state);
     }
 }
 END_TEST
 
+START_TEST(test_random_calls)
+{
+  const unsigned long n = random_calls(250);
+  const direction way = (direction)_i;
+  uint64_t state = 77;
+
+  for (unsigned long k = 0; k < n; k++) {
+    const uint64_t r = test_random(&state);
+    const size_t how = (r >> 44) % N_SPREADS;
+    index_case c = {
+        .way = way,
+        .type = all_types[r % N_ALL_TYPES],
+        .index = index_types[(r >> 4) % N_INDEX_TYPES],
+        .n = (r >> 8) % 6000,
+        .target = 1 + (r >> 24) % 9000,
+        .shift = (r >> 40) % 5,
+        .how = (spread)(way == GATHER ? RANDOM + how : how),
+        .method = (kiln_index_method)((r >> 47) % (unsigned)n_methods[way]),
+        .passes = 7,
+        .checked = (r >> 51) % 4 == 0,
+        .know_target = (r >> 53) % 2 == 0};
+
+    if (c.how == PERMUTED && c.n > c.target)
+      c.target = c.n;
+    move_once(&c, &state);
+  }
+}
+END_TEST
+
+/* ---- Scatter by sorting ----------------------------------------------------------- */
+
+/* By sorting: buckets of 2^14, 2^13, 2^12 and 2^11 elements; one block sorts up to
+ * 8,192 pairs; a run of more than 4 buckets' elements is shared by blocks. */
+START_TEST(test_sort)
+{
+  static const struct {
+    size_t n, target;
+    spread how;
+    bool unknown;
+  } cases[] = {{1, 1, FORWARD, false},
+               {1, 100000, CONSTANT, false},
+               {100, 70001, PERMUTED, false},
+               {2047, 2049, PERMUTED, false},
+               {8193, 16385, BACKWARD, false},
+               {16384, 16384, PERMUTED, false},
+               {16385, 16384 + 1, PERMUTED, true},
+               {9000, 70001, PERMUTED, true}, /* far above what n says */
+               {33001, 33001, FORWARD, false},
+               {9000, 20000, RANDOM, false},
+               {20000, 50, RANDOM, false},
+               {40001, 700, CROWDED, false},
+               {40001, 90001, CROWDED, false},
+               {70001, 90001, CROWDED, true}};
+  static const kiln_dtype types[] = {KILN_I8, KILN_F16, KILN_F32, KILN_F64};
+  uint64_t state = 31;
+
+  for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+    const index_case c = {
+        .way = SCATTER,
+        .type = types[_i],
+        .index = cases[k].unknown ? KILN_U32 : index_types[k % N_INDEX_TYPES],
+        .n = cases[k].n,
+        .target = cases[k].target,
+        .shift = k % 3,
+        .how = cases[k].how,
+        .method = KILN_INDEX_SORT,
+        .know_target = !cases[k].unknown};
+
+    move_once(&c, &state);
+  }
+}
+END_TEST
+
+/* More than 8,192 pairs of which all or a part is made first, and sorted in place
+ * where the passes are even: 22 bits are two above a bucket, 17 one. With all in one
+ * bucket no pass has anything to do, with all in the first quarter one of two. */
+START_TEST(test_sort_makes)
+{
+  enum { N = 9001 };
+  const size_t target = _i % 2 != 0 ? 2200001 : 70001;
+  const bool wide = _i / 2 % 2 != 0, mapped = _i / 4 % 2 != 0;
+  const int crowd = _i / 8;
+  uint64_t state = 6, *at;
+  test_array a, index, out;
+  kiln_scatter_desc desc;
+  void *got;
+  float *x;
+
+  if (crowd == 1 && reports_races())
+    return;
+  x = kept(random_wholes(KILN_F32, N, -50, 50, &state));
+  at = make_places(N, target, PERMUTED, &state);
+  for (size_t i = 0; crowd > 0 && i < N; i++) {
+    at[i] = crowd == 1 ? i / 5 : (N - 1 - i) * (target / N / 3);
+    x[i] = (float)at[i];
+  }
+  a = array_make(KILN_F32, N, 1, x, 0);
+  index = make_index(wide ? KILN_U64 : KILN_U32, at, N, 1);
+  out = array_make(mapped ? KILN_F64 : KILN_F32, target, 1, NULL, 1);
+  desc = (kiln_scatter_desc){
+      .x = {.in = {a.array}, .map = mapped ? "3 * x" : NULL},
+      .index = index.array,
+      .out = out.array,
+      .n = N,
+      .n_target = target,
+      .method = KILN_INDEX_SORT};
+  ck_kiln_ok(kiln_scatter(stream, &desc, NULL));
+  got = kept(array_read(&out));
+  for (size_t i = 0; i < N; i++)
+    ck_assert_double_eq(value_at(out.array.type, got, at[i]),
+                        (double)x[i] * (mapped ? 3 : 1));
+}
+END_TEST
+
+/* ---- Maps and conversions --------------------------------------------------------- */
+
 START_TEST(test_map)
 {
-  enum { N = 5000, TARGET = 777 };
+  enum { N = 5000 };
+  const direction way = (direction)_i;
+  const size_t target = way == GATHER ? 777 : N, n_in = way == GATHER ? 777 : N;
   uint64_t state = 5;
-  int16_t *x = random_wholes(KILN_I16, TARGET, -50, 50, &state);
-  float *y = random_wholes(KILN_F32, TARGET, -50, 50, &state);
-  uint32_t *at = make_indices(KILN_U32, N, TARGET, RANDOM, &state);
-  test_array a = array_make(KILN_I16, TARGET, 1, x, 0);
-  test_array b = array_make(KILN_F32, TARGET, 0, y, 0);
-  test_array index = array_make(KILN_U32, N, 0, at, 0);
+  int16_t *x = kept(random_wholes(KILN_I16, n_in, -50, 50, &state));
+  float *y = kept(random_wholes(KILN_F32, n_in, -50, 50, &state));
+  uint64_t *at =
+      make_places(N, target, way == GATHER ? RANDOM : PERMUTED, &state);
+  test_array a = array_make(KILN_I16, n_in, 1, x, 0);
+  test_array b = array_make(KILN_F32, n_in, 0, y, 0);
+  test_array index = make_index(way == GATHER ? KILN_U32 : KILN_U64, at, N, 0);
   test_array out = array_make(KILN_F64, N, 0, NULL, 1);
   const float scale = 4;
   const kiln_param params[] = {{"scale", KILN_F32, &scale, false}};
@@ -170,40 +430,56 @@ START_TEST(test_map)
                            .index = index.array,
                            .out = out.array,
                            .n = N,
-                           .n_target = TARGET,
+                           .n_target = target,
+                           .passes = 7,
                            .code = {.params = params, .n_params = 1}};
 
-  for (int method = 0; method < N_METHODS; method++) {
+  for (int method = 0; method < n_methods[way]; method++) {
     double *got;
 
     desc.method = (kiln_index_method)method;
-    desc.passes = 7;
     ck_kiln_ok(kiln_fill(device, out.array.data, 0x7f, 1, N * 8));
-    ck_kiln_ok(kiln_gather(stream, &desc, NULL));
-    got = array_read(&out);
-    for (size_t i = 0; i < N; i++)
-      ck_assert_double_eq(got[i], 4.0 * (double)y[at[i]] + x[at[i]] +
-                                      (at[i] % 2 ? 0.5 : 0));
-    free(got);
+    ck_kiln_ok(call(way, &desc, NULL));
+    got = kept(array_read(&out));
+    for (size_t i = 0; i < N; i++) {
+      const uint64_t from = way == GATHER ? at[i] : i;
+      const uint64_t to = way == GATHER ? i : at[i];
+
+      ck_assert_double_eq(got[to], 4.0 * (double)y[from] + x[from] +
+                                       (from % 2 ? 0.5 : 0));
+    }
   }
-  free(x);
-  free(y);
-  free(at);
-  array_free(&a);
-  array_free(&b);
-  array_free(&index);
-  array_free(&out);
 }
 END_TEST
 
-/* Other types than x's: as in C. */
+/* A user expression that reads no array, only the index. */
+START_TEST(test_no_array)
+{
+  enum { N = 5000 };
+  uint64_t state = 5, *at = make_places(N, N, PERMUTED, &state), *got;
+  test_array index = make_index(KILN_U64, at, N, 0);
+  test_array out = array_make(KILN_U64, N, 0, NULL, 1);
+  const kiln_scatter_desc desc = {.x = {.map = "i * 2", .type = KILN_U64},
+                                  .index = index.array,
+                                  .out = out.array,
+                                  .n = N,
+                                  .n_target = N};
+
+  ck_kiln_ok(kiln_scatter(stream, &desc, NULL));
+  got = kept(array_read(&out));
+  for (size_t i = 0; i < N; i++)
+    ck_assert_uint_eq(got[at[i]], 2 * i);
+}
+END_TEST
+
+/* From f16 to every type, as in C. */
 START_TEST(test_conversion)
 {
   enum { N = 300 };
   uint64_t state = 5;
-  void *x = random_wholes(KILN_F16, N, 0, 100, &state);
+  void *x = kept(random_wholes(KILN_F16, N, 0, 100, &state));
   test_array in = array_make(KILN_F16, N, 0, x, 0);
-  int64_t *at = make_indices(KILN_I64, N, N, BACKWARD, &state);
+  uint64_t *at = make_places(N, N, BACKWARD, &state);
   test_array index = array_make(KILN_I64, N, 0, at, 0);
 
   for (size_t k = 0; k < N_ALL_TYPES; k++) {
@@ -218,40 +494,11 @@ START_TEST(test_conversion)
                                    .passes = 7};
     void *got;
 
-    ck_kiln_ok(kiln_gather(stream, &desc, NULL));
-    got = array_read(&out);
+    ck_kiln_ok(call((direction)_i, &desc, NULL));
+    got = kept(array_read(&out));
     for (size_t i = 0; i < N; i++)
       ck_assert_double_eq(value_at(all_types[k], got, i),
                           value_at(KILN_F16, x, N - 1 - i));
-    free(got);
-    array_free(&out);
-  }
-  free(x);
-  free(at);
-  array_free(&in);
-  array_free(&index);
-}
-END_TEST
-
-START_TEST(test_random_calls)
-{
-  const unsigned long n = random_calls(250);
-  uint64_t state = 77;
-
-  for (unsigned long k = 0; k < n; k++) {
-    const uint64_t r = test_random(&state);
-    gather_case c = {.type = all_types[r % N_ALL_TYPES],
-                     .index = index_types[(r >> 4) % N_INDEX_TYPES],
-                     .n = (r >> 8) % 6000,
-                     .target = 1 + (r >> 24) % 9000,
-                     .shift = (r >> 40) % 5,
-                     .how = (spread)((r >> 44) % N_SPREADS),
-                     .method = (kiln_index_method)((r >> 48) % N_METHODS),
-                     .checked = (r >> 51) % 4 == 0,
-                     .know_target = (r >> 53) % 2 == 0};
-
-    c.passes = 7;
-    gather_once(&c, &state);
   }
 }
 END_TEST
@@ -266,13 +513,14 @@ typedef struct rows_case {
 
 static void rows_once(const rows_case *c, uint64_t *state)
 {
+  const size_t mark = n_kept;
   const size_t size = kiln_dtype_size(c->type);
   const size_t in_stride = c->in_stride != 0 ? c->in_stride : c->width;
   const size_t out_stride = c->out_stride != 0 ? c->out_stride : c->width;
-  unsigned char *x = random_bits(c->rows * in_stride * size, state);
-  void *at = make_indices(c->index, c->n, c->rows, RANDOM, state);
+  unsigned char *x = kept(random_bits(c->rows * in_stride * size, state));
+  uint64_t *at = make_places(c->n, c->rows, RANDOM, state);
   test_array in = array_make(c->type, c->rows * in_stride, c->shift, x, 0);
-  test_array index = array_make(c->index, c->n, 0, at, 0);
+  test_array index = make_index(c->index, at, c->n, 0);
   test_array out = array_make(c->type, c->n * out_stride, c->shift, NULL, 0x5a);
   const kiln_gather_rows_desc desc = {.in = in.array,
                                       .index = index.array,
@@ -286,9 +534,9 @@ static void rows_once(const rows_case *c, uint64_t *state)
   unsigned char *got;
 
   ck_kiln_ok(kiln_gather_rows(stream, &desc, NULL));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   for (size_t r = 0; r < c->n; r++) {
-    const size_t from = index_at(c->index, at, r) * in_stride * size;
+    const size_t from = at[r] * in_stride * size;
     const size_t to = r * out_stride * size;
 
     ck_assert_msg(memcmp(got + to, x + from, c->width * size) == 0,
@@ -298,12 +546,7 @@ static void rows_once(const rows_case *c, uint64_t *state)
     for (size_t k = c->width * size; k < out_stride * size; k++)
       ck_assert_int_eq(got[to + k], 0x5a);
   }
-  free(got);
-  free(x);
-  free(at);
-  array_free(&in);
-  array_free(&index);
-  array_free(&out);
+  release(mark);
 }
 
 START_TEST(test_rows)
@@ -331,23 +574,26 @@ END_TEST
 
 START_TEST(test_checked)
 {
-  enum { N = 1000, TARGET = 50 };
+  enum { N = 1000, TARGET = 2000 };
   static const struct {
     kiln_dtype type;
     uint64_t bad;
     const char *message;
   } cases[] = {{KILN_I32, (uint32_t)-1, "index[700] is -1"},
-               {KILN_U32, TARGET, "index[700] is 50, and there are 50"},
+               {KILN_U32, TARGET, "index[700] is 2000, and there are 2000"},
                {KILN_I64, (uint64_t)-5, "index[700] is -5"},
+               {KILN_U64, UINT64_C(1) << 32, "index[700] is 4294967296"},
                {KILN_U64, UINT64_MAX, "index[700] is 18446744073709551615"}};
-  uint64_t state = 5;
-  void *at = make_indices(cases[_i].type, N, TARGET, RANDOM, &state);
+  const direction way = (direction)(_i % N_DIRECTIONS);
+  const int which = _i / N_DIRECTIONS;
+  uint64_t state = 5, *at = make_places(N, TARGET, PERMUTED, &state);
   test_array x = array_make(KILN_F32, TARGET, 0, NULL, 1);
-  test_array index, out = array_make(KILN_F32, N, 0, NULL, 0x5a);
+  test_array index, out = array_make(KILN_F32, TARGET, 0, NULL, 0x5a);
   kiln_gather_desc desc = {.x = {.in = {x.array}},
                            .out = out.array,
                            .n = N,
                            .n_target = TARGET,
+                           .passes = 7,
                            .checked = true};
   kiln_gather_rows_desc rows = {.in = x.array,
                                 .out = out.array,
@@ -356,161 +602,199 @@ START_TEST(test_checked)
                                 .n_target = TARGET,
                                 .checked = true};
   unsigned char *got;
+  size_t bytes;
 
   for (size_t i = 700; i < N; i += 299)
-    if (kiln_dtype_size(cases[_i].type) == 4)
-      ((uint32_t *)at)[i] = (uint32_t)cases[_i].bad;
-    else
-      ((uint64_t *)at)[i] = cases[_i].bad;
-  index = array_make(cases[_i].type, N, 0, at, 0);
+    at[i] = cases[which].bad;
+  index = make_index(cases[which].type, at, N, 0);
   desc.index = rows.index = index.array;
-  ck_kiln_is(kiln_gather(stream, &desc, NULL), KILN_EINVAL);
-  ck_assert_msg(strstr(kiln_last_error()->message, cases[_i].message) != NULL,
-                "%s", kiln_last_error()->message);
+  for (int method = 0; method < n_methods[way]; method++) {
+    desc.method = (kiln_index_method)method;
+    ck_kiln_is(call(way, &desc, NULL), KILN_EINVAL);
+    ck_assert_msg(strstr(kiln_last_error()->message, cases[which].message) !=
+                      NULL,
+                  "%s", kiln_last_error()->message);
+  }
   ck_kiln_is(kiln_gather_rows(stream, &rows, NULL), KILN_EINVAL);
-  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, cases[_i].message));
-  got = array_read(&out);
-  for (size_t i = 0; i < 4 * N; i++)
+  ck_assert_ptr_nonnull(
+      strstr(kiln_last_error()->message, cases[which].message));
+  got = kept(array_read(&out));
+  for (size_t i = 0; i < 4 * TARGET; i++)
     ck_assert_int_eq(got[i], 0x5a);
   desc.n = rows.n = 700;
-  ck_kiln_ok(kiln_gather(stream, &desc, NULL));
+  desc.method = KILN_INDEX_DIRECT;
+  ck_kiln_ok(call(way, &desc, NULL));
+  ck_kiln_ok(call_workspace(way, &desc, &bytes));
+  ck_assert_uint_eq(bytes, 256);
   ck_kiln_ok(kiln_gather_rows(stream, &rows, NULL));
-  free(got);
-  free(at);
-  array_free(&x);
-  array_free(&index);
-  array_free(&out);
 }
 END_TEST
 
 /* ---- Memory and graphs ---------------------------------------------------------------- */
 
-/* The caller's workspace, of exactly the size asked for. */
-START_TEST(test_workspace)
+/* A partition or a sort, also in a graph, with the caller's workspace of exactly
+ * the size asked for, and with the pool's. */
+START_TEST(test_graph)
 {
   enum { N = 10000 };
-  uint64_t state = 5;
-  uint32_t *at = make_indices(KILN_U32, N, N, RANDOM, &state);
-  uint32_t *x = random_bits(N * 4, &state), *got;
-  test_array in = array_make(KILN_U32, N, 0, x, 0);
-  test_array index = array_make(KILN_U32, N, 0, at, 0);
-  test_array out = array_make(KILN_U32, N, 1, NULL, 0);
-  const kiln_gather_desc desc = {.x = {.in = {in.array}},
-                                 .index = index.array,
-                                 .out = out.array,
-                                 .n = N,
-                                 .n_target = N,
-                                 .method = KILN_INDEX_PARTITION,
-                                 .passes = 7};
-  kiln_workspace w = {0};
-  test_array room;
+  const direction way = _i < 2 ? GATHER : SCATTER;
+  uint64_t state = 5, *at = make_places(N, N, PERMUTED, &state);
+  uint64_t *x = kept(random_bits(N * 8, &state)), *got;
+  test_array in = array_make(KILN_U64, N, 0, x, 0);
+  test_array index = array_make(KILN_U64, N, 0, at, 0);
+  test_array out = array_make(KILN_U64, N, 1, NULL, 0x5a), room;
+  kiln_gather_desc desc = {.x = {.in = {in.array}},
+                           .index = index.array,
+                           .out = out.array,
+                           .n = N,
+                           .n_target = N,
+                           .method =
+                               _i < 4 ? KILN_INDEX_PARTITION : KILN_INDEX_SORT,
+                           .passes = 7};
+  kiln_workspace w;
+  CUgraphExec graph;
 
-  ck_kiln_ok(kiln_gather_workspace(stream, &desc, &w.size));
-  ck_assert_uint_gt(w.size, 10 * N);
+  ck_kiln_ok(call_workspace(way, &desc, &w.size));
+  ck_assert_uint_gt(w.size, 12 * N);
   room = array_make(KILN_U8, w.size, 0, NULL, 0xcc);
   w.data = room.array.data;
   w.size--;
-  ck_kiln_is(kiln_gather(stream, &desc, &w), KILN_EINVAL);
+  ck_kiln_is(call(way, &desc, &w), KILN_EINVAL);
   w.size++;
-  ck_kiln_ok(kiln_gather(stream, &desc, &w));
-  free(array_read(&room)); /* its guards */
-  got = array_read(&out);
-  for (size_t i = 0; i < N; i++)
-    ck_assert_uint_eq(got[i], x[at[i]]);
-  free(got);
-  free(x);
-  free(at);
-  array_free(&in);
-  array_free(&index);
-  array_free(&out);
-  array_free(&room);
+  capture_begin();
+  desc.checked = true;
+  ck_kiln_is(call(way, &desc, &w), KILN_ECAPTURE);
+  desc.checked = false;
+  ck_kiln_ok(call(way, &desc, _i % 2 == 0 ? &w : NULL));
+  graph = capture_end();
+  for (int round = 0; round < 4; round++) {
+    if (round < 3)
+      capture_replay(graph);
+    else
+      ck_kiln_ok(call(way, &desc, &w));
+    free(array_read(&room)); /* its guards */
+    got = kept(array_read(&out));
+    for (size_t i = 0; i < N; i++)
+      ck_assert_uint_eq(got[way == GATHER ? i : at[i]],
+                        x[way == GATHER ? at[i] : i]);
+    ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, N * 8));
+  }
+  capture_free(graph);
 }
 END_TEST
 
 START_TEST(test_bad_arguments)
 {
-  test_array a = array_make(KILN_F32, 100, 0, NULL, 1);
-  test_array b = array_make(KILN_F32, 100, 0, NULL, 1);
-  test_array at = array_make(KILN_U32, 100, 0, NULL, 0);
-  const kiln_array odd = {at.array.data + 2, KILN_U32};
-  const kiln_array halves = {at.array.data, KILN_U16};
+  const kiln_array a = array_make(KILN_F32, 100, 0, NULL, 1).array;
+  const kiln_array out = array_make(KILN_F32, 100, 0, NULL, 1).array;
+  const kiln_array at = array_make(KILN_U32, 100, 0, NULL, 0).array;
+  const kiln_array odd = {at.data + 2, KILN_U32};
+  const kiln_array wide = {at.data, KILN_U64};
+  const kiln_array halves = {at.data, KILN_U16};
+  const kiln_array floats = {at.data, KILN_F32};
   const kiln_array none = {0, KILN_F32};
-  const kiln_input x = {.in = {a.array}};
-  const kiln_gather_desc bad[] = {
-      {.index = at.array, .out = b.array, .n = 9},
-      {.x = x, .out = b.array, .n = 9},
-      {.x = x, .index = odd, .out = b.array, .n = 9},
-      {.x = x, .index = halves, .out = b.array, .n = 9},
-      {.x = x, .index = at.array, .n = 9},
-      {.x = x, .index = at.array, .out = none, .n = 9},
-      {.x = x, .index = at.array, .out = a.array, .n = 9},
-      {.x = x, .index = at.array, .out = at.array, .n = 9},
-      {.x = x, .index = at.array, .out = b.array, .n = UINT64_MAX / 2},
-      {.x = x, .index = at.array, .out = b.array, .n = 9, .checked = true},
-      {.x = x, .index = at.array, .out = b.array, .n = 9, .method = 4},
-      {.x = x,
-       .index = at.array,
-       .out = b.array,
-       .n = 9,
-       .method = KILN_INDEX_WINDOWS,
-       .passes = 65536},
-      {.x = x,
-       .index = at.array,
-       .out = b.array,
-       .n = 9,
-       .method = KILN_INDEX_PARTITION,
-       .passes = 1025}};
-  const kiln_gather_rows_desc bad_rows[] = {
-      {.index = at.array, .out = b.array, .n = 9, .width = 2},
-      {.in = a.array, .index = at.array, .out = at.array, .n = 9, .width = 2},
-      {.in = a.array, .index = halves, .out = b.array, .n = 9, .width = 2},
-      {.in = a.array,
-       .index = at.array,
-       .out = b.array,
-       .n = 9,
-       .width = 2,
-       .in_stride = 1},
-      {.in = a.array,
-       .index = at.array,
-       .out = b.array,
-       .n = 9,
-       .width = 2,
-       .out_stride = 1},
-      {.in = a.array, .index = at.array, .out = a.array, .n = 9, .width = 2},
-      {.in = a.array,
-       .index = at.array,
-       .out = b.array,
-       .n = 9,
-       .width = UINT64_MAX / 4},
-      {.in = a.array,
-       .index = at.array,
-       .out = b.array,
-       .n = 9,
-       .width = 2,
-       .checked = true}};
+  const kiln_array near = {a.data - 40 * 4, KILN_F32};
+  const kiln_input x = {.in = {a}}, only_map = {.map = "i"};
+  enum { FOR_GATHER = 1, FOR_SCATTER = 2, FOR_BOTH = 3 };
+  const struct {
+    int way;
+    kiln_gather_desc desc;
+  } bad[] = {
+      {FOR_BOTH, {.index = at, .out = out, .n = 9}},
+      {FOR_BOTH, {.x = x, .out = out, .n = 9}},
+      {FOR_BOTH, {.x = x, .index = odd, .out = out, .n = 9}},
+      {FOR_BOTH, {.x = x, .index = halves, .out = out, .n = 9}},
+      {FOR_BOTH, {.x = x, .index = floats, .out = out, .n = 9}},
+      {FOR_BOTH, {.x = x, .index = at, .n = 9}},
+      {FOR_BOTH, {.x = x, .index = at, .out = none, .n = 9}},
+      {FOR_BOTH, {.x = x, .index = at, .out = a, .n = 9}},
+      {FOR_BOTH, {.x = x, .index = at, .out = at, .n = 9}},
+      {FOR_BOTH, {.x = x, .index = at, .out = out, .n = UINT64_MAX / 2}},
+      {FOR_BOTH, {.x = x, .index = at, .out = out, .n = 9, .checked = true}},
+      {FOR_GATHER, {.x = x, .index = at, .out = out, .n = 9, .method = 4}},
+      {FOR_SCATTER, {.x = x, .index = at, .out = out, .n = 9, .method = 5}},
+      {FOR_SCATTER, {.x = only_map, .index = at, .out = out, .n = 9}},
+      {FOR_SCATTER, {.x = x, .index = at, .out = near, .n = 9, .n_target = 50}},
+      {FOR_GATHER,
+       {.x = x,
+        .index = at,
+        .out = out,
+        .n = 9,
+        .method = KILN_INDEX_WINDOWS,
+        .passes = 65536}},
+      {FOR_BOTH,
+       {.x = x,
+        .index = at,
+        .out = out,
+        .n = 9,
+        .method = KILN_INDEX_PARTITION,
+        .passes = 1025}},
+      {FOR_SCATTER,
+       {.x = x, .index = wide, .out = out, .n = 9, .method = KILN_INDEX_SORT}},
+      {FOR_SCATTER,
+       {.x = x,
+        .index = wide,
+        .out = out,
+        .n = 9,
+        .n_target = (UINT64_C(1) << 32) + 1,
+        .method = KILN_INDEX_SORT}}};
+  const kiln_gather_desc bad_text = {.x = {.in = {a}, .map = "x +* 1"},
+                                     .index = at,
+                                     .out = out,
+                                     .n = 9,
+                                     .method = KILN_INDEX_PARTITION};
   size_t bytes;
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
-    ck_assert_msg(kiln_gather(stream, &bad[k], NULL) == KILN_EINVAL, "%zu", k);
-    ck_assert_msg(kiln_gather_workspace(stream, &bad[k], &bytes) == KILN_EINVAL,
-                  "%zu", k);
+  for (int way = GATHER; way < N_DIRECTIONS; way++) {
+    for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
+      if (bad[k].way & 1 << way) {
+        ck_assert_msg(call((direction)way, &bad[k].desc, NULL) == KILN_EINVAL,
+                      "%zu", k);
+        ck_assert_msg(call_workspace((direction)way, &bad[k].desc, &bytes) ==
+                          KILN_EINVAL,
+                      "%zu", k);
+      }
+    ck_kiln_is(call((direction)way, &bad_text, NULL), KILN_ECOMPILE);
+    ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "line 1"));
+    ck_kiln_is(call_workspace((direction)way, &bad[0].desc, NULL), KILN_EINVAL);
   }
-  for (size_t k = 0; k < sizeof bad_rows / sizeof bad_rows[0]; k++)
-    ck_assert_msg(kiln_gather_rows(stream, &bad_rows[k], NULL) == KILN_EINVAL,
-                  "%zu", k);
-  ck_kiln_is(kiln_gather(NULL, &bad[0], NULL), KILN_EINVAL);
+  ck_kiln_is(kiln_gather(NULL, &bad[0].desc, NULL), KILN_EINVAL);
   ck_kiln_is(kiln_gather(stream, NULL, NULL), KILN_EINVAL);
+  ck_kiln_is(kiln_scatter(NULL, &(kiln_scatter_desc){.n = 9}, NULL),
+             KILN_EINVAL);
+  ck_kiln_is(kiln_scatter(stream, NULL, NULL), KILN_EINVAL);
+}
+END_TEST
+
+START_TEST(test_bad_rows)
+{
+  const kiln_array in = array_make(KILN_F32, 100, 0, NULL, 1).array;
+  const kiln_array out = array_make(KILN_F32, 100, 0, NULL, 1).array;
+  const kiln_array at = array_make(KILN_U32, 100, 0, NULL, 0).array;
+  const kiln_array halves = {at.data, KILN_U16};
+  const kiln_gather_rows_desc good = {
+      .in = in, .index = at, .out = out, .n = 9, .width = 2};
+  kiln_gather_rows_desc bad[8];
+
+  for (size_t k = 0; k < 8; k++)
+    bad[k] = good;
+  bad[0].in = (kiln_array){0};
+  bad[1].out = at;
+  bad[2].index = halves;
+  bad[3].in_stride = 1;
+  bad[4].out_stride = 1;
+  bad[5].out = in;
+  bad[6].width = UINT64_MAX / 4;
+  bad[7].checked = true;
+  for (size_t k = 0; k < 8; k++)
+    ck_assert_msg(kiln_gather_rows(stream, &bad[k], NULL) == KILN_EINVAL, "%zu",
+                  k);
   ck_kiln_is(kiln_gather_rows(stream, NULL, NULL), KILN_EINVAL);
-  ck_kiln_is(kiln_gather_workspace(stream, &bad[0], NULL), KILN_EINVAL);
-  array_free(&a);
-  array_free(&b);
-  array_free(&at);
 }
 END_TEST
 
 START_TEST(test_nothing)
 {
-  test_array out = array_make(KILN_F32, 0, 0, NULL, 1);
   const kiln_array null = {0, KILN_F32}, no_index = {0, KILN_I64};
   const kiln_gather_desc none = {.x = {.in = {null}},
                                  .index = no_index,
@@ -526,28 +810,28 @@ START_TEST(test_nothing)
   ck_kiln_ok(kiln_gather_workspace(stream, &none, &bytes));
   ck_assert_uint_eq(bytes, 0);
   ck_kiln_ok(kiln_gather_rows(stream, &rows, NULL));
-  array_free(&out);
 }
 END_TEST
 
 static Suite *suite(void)
 {
   Suite *s = suite_create("gather");
-  TCase *t = tcase_create("gather");
+  TCase *t = device_case(s, "gather"), *brief = brief_case(s);
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 300);
-  tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
-  tcase_add_loop_test(t, test_methods, 0, N_INDEX_TYPES);
-  tcase_add_test(t, test_map);
-  tcase_add_test(t, test_conversion);
-  tcase_add_test(brief_case(s), test_random_calls);
+  tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES * N_DIRECTIONS);
+  tcase_add_loop_test(t, test_methods, 0, N_INDEX_TYPES * N_DIRECTIONS);
+  tcase_add_loop_test(t, test_sort, 0, 4);
+  tcase_add_loop_test(t, test_sort_makes, 0, 24);
+  tcase_add_loop_test(t, test_map, 0, N_DIRECTIONS);
+  tcase_add_test(t, test_no_array);
+  tcase_add_loop_test(t, test_conversion, 0, N_DIRECTIONS);
+  tcase_add_loop_test(brief, test_random_calls, 0, N_DIRECTIONS);
   tcase_add_loop_test(t, test_rows, 0, 2);
-  tcase_add_loop_test(t, test_checked, 0, N_INDEX_TYPES);
-  tcase_add_test(t, test_workspace);
+  tcase_add_loop_test(t, test_checked, 0, 5 * N_DIRECTIONS);
+  tcase_add_loop_test(t, test_graph, 0, 6);
   tcase_add_test(t, test_bad_arguments);
+  tcase_add_test(t, test_bad_rows);
   tcase_add_test(t, test_nothing);
-  suite_add_tcase(s, t);
   return s;
 }
 

@@ -4,13 +4,14 @@
 
 static void test_every_type(int which)
 {
+  const size_t mark = n_kept;
   const kiln_dtype type = all_types[which];
   static const size_t lengths[] = {0, 1, 31, 33, 1000, 4096, 5000};
   uint64_t state = 7;
 
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
     const size_t n = lengths[k];
-    void *x = random_wholes(type, n, 0, 50, &state);
+    void *x = kept(random_wholes(type, n, 0, 50, &state));
     test_array in = array_make(type, n, k % 3, x, 0);
     test_array out = array_make(type, n, k % 2, NULL, 0x5a);
     const kiln_map_desc desc = {.in = {in.array},
@@ -20,14 +21,11 @@ static void test_every_type(int which)
     void *got;
 
     ck_kiln_ok(kiln_map(stream, &desc, NULL));
-    got = array_read(&out);
+    got = kept(array_read(&out));
     for (size_t i = 0; i < n; i++)
       ck_assert_double_eq(value_at(type, got, i),
                           2 * value_at(type, x, i) + (i % 2 ? 3 : 1));
-    free(got);
-    free(x);
-    array_free(&in);
-    array_free(&out);
+    release(mark);
   }
 }
 
@@ -41,8 +39,8 @@ START_TEST(test_several)
 {
   enum { N = 3001 };
   uint64_t state = 1;
-  float *x = random_wholes(KILN_F32, N, -50, 50, &state);
-  int8_t *y = random_wholes(KILN_I8, N, -50, 50, &state);
+  float *x = kept(random_wholes(KILN_F32, N, -50, 50, &state));
+  int8_t *y = kept(random_wholes(KILN_I8, N, -50, 50, &state));
   test_array a = array_make(KILN_F32, N, 0, x, 0);
   test_array b = array_make(KILN_I8, N, 1, y, 0);
   test_array c = array_make(KILN_F64, N, 0, NULL, 1);
@@ -64,23 +62,14 @@ START_TEST(test_several)
   float *got_a;
 
   ck_kiln_ok(kiln_map(stream, &desc, NULL));
-  got_c = array_read(&c);
-  got_d = array_read(&d);
-  got_a = array_read(&a);
+  got_c = kept(array_read(&c));
+  got_d = kept(array_read(&d));
+  got_a = kept(array_read(&a));
   for (size_t i = 0; i < N; i++) {
     ck_assert_double_eq(got_c[i], 5.0 * (double)x[i] + y[i]);
     ck_assert_int_eq(got_d[i], y[i] * y[i] + 4);
     ck_assert_float_eq(got_a[i], x[i] - (float)y[i]);
   }
-  free(x);
-  free(y);
-  free(got_a);
-  free(got_c);
-  free(got_d);
-  array_free(&a);
-  array_free(&b);
-  array_free(&c);
-  array_free(&d);
 }
 END_TEST
 
@@ -121,8 +110,6 @@ START_TEST(test_bad_text)
     ck_assert_ptr_null(strstr(kiln_last_error()->log, ");\n"));
   }
   free(array_read(&b));
-  array_free(&a);
-  array_free(&b);
 }
 END_TEST
 
@@ -154,7 +141,6 @@ START_TEST(test_bad_arguments)
     ck_assert_msg(kiln_map(stream, &bad[k], NULL) == KILN_EINVAL, "%zu", k);
   ck_assert_int_eq(kiln_map(NULL, &bad[0], NULL), KILN_EINVAL);
   ck_assert_int_eq(kiln_map(stream, NULL, NULL), KILN_EINVAL);
-  array_free(&a);
 }
 END_TEST
 
@@ -165,9 +151,9 @@ START_TEST(test_neighbours)
 {
   enum { N = 5000 };
   uint64_t state = 3;
-  float *x = random_wholes(KILN_F32, N, -50, 50, &state);
-  uint16_t *y = random_wholes(KILN_F16, N, 0, 50, &state);
-  uint8_t *z = random_wholes(KILN_U8, N, 0, 200, &state);
+  float *x = kept(random_wholes(KILN_F32, N, -50, 50, &state));
+  uint16_t *y = kept(random_wholes(KILN_F16, N, 0, 50, &state));
+  uint8_t *z = kept(random_wholes(KILN_U8, N, 0, 200, &state));
   test_array a = array_make(KILN_F32, N, (size_t)_i, x, 0);
   test_array b = array_make(KILN_F16, N, (size_t)_i, y, 0);
   test_array c = array_make(KILN_U8, N, 0, z, 0);
@@ -187,8 +173,8 @@ START_TEST(test_neighbours)
   int32_t *got_e;
 
   ck_kiln_ok(kiln_map(stream, &desc, NULL));
-  got_d = array_read(&d);
-  got_e = array_read(&e);
+  got_d = kept(array_read(&d));
+  got_e = kept(array_read(&e));
   for (size_t i = 0; i < N; i++) {
     ck_assert_float_eq(got_d[i], i > 0 && i + 1 < N ? x[i - 1] + x[i + 1] - x[i]
                                                     : (float)half_value(y[i]));
@@ -196,16 +182,6 @@ START_TEST(test_neighbours)
                                                 (int)half_value(y[4999 - i])
                                           : z[i]);
   }
-  free(x);
-  free(y);
-  free(z);
-  free(got_d);
-  free(got_e);
-  array_free(&a);
-  array_free(&b);
-  array_free(&c);
-  array_free(&d);
-  array_free(&e);
 }
 END_TEST
 
@@ -242,8 +218,6 @@ START_TEST(test_neighbours_in_place)
   desc.expr[1] = NULL;
   desc.code = (kiln_code){.params = &named, .n_params = 1};
   ck_kiln_is(kiln_map(stream, &desc, NULL), KILN_EINVAL);
-  array_free(&a);
-  array_free(&b);
 }
 END_TEST
 
@@ -253,8 +227,9 @@ END_TEST
 static void shifted(kiln_dtype in_type, kiln_dtype out_type, size_t n,
                     const size_t shift[3], bool in_place, uint64_t *state)
 {
-  void *x = random_wholes(in_type, n, 0, 40, state);
-  void *y = random_wholes(in_type, n, 0, 40, state);
+  const size_t mark = n_kept;
+  void *x = kept(random_wholes(in_type, n, 0, 40, state));
+  void *y = kept(random_wholes(in_type, n, 0, 40, state));
   test_array a = array_make(in_type, n, shift[0], x, 0);
   test_array b = array_make(in_type, n, shift[1], y, 0);
   test_array c = array_make(out_type, n, shift[2], NULL, 0x5a);
@@ -266,7 +241,7 @@ static void shifted(kiln_dtype in_type, kiln_dtype out_type, size_t n,
   void *got;
 
   ck_kiln_ok(kiln_map(stream, &desc, NULL));
-  got = array_read(out);
+  got = kept(array_read(out));
   for (size_t i = 0; i < n; i++)
     ck_assert_msg(
         value_at(out->array.type, got, i) ==
@@ -274,12 +249,7 @@ static void shifted(kiln_dtype in_type, kiln_dtype out_type, size_t n,
         "%s to %s, n %zu, shifts %zu %zu %zu%s: element %zu",
         kiln_dtype_name(in_type), kiln_dtype_name(out_type), n, shift[0],
         shift[1], shift[2], in_place ? ", in place" : "", i);
-  free(got);
-  free(x);
-  free(y);
-  array_free(&a);
-  array_free(&b);
-  array_free(&c);
+  release(mark);
 }
 
 START_TEST(test_shifts)
@@ -327,8 +297,8 @@ START_TEST(test_special_values)
   uint16_t *half;
 
   ck_kiln_ok(kiln_map(stream, &desc, NULL));
-  got = array_read(&b);
-  half = array_read(&c);
+  got = kept(array_read(&b));
+  half = kept(array_read(&c));
   for (size_t i = 0; i < N; i++)
     ck_assert_uint_eq(got[i], bits[i]);
   ck_assert_uint_eq(half[1], 0x8000u);
@@ -336,11 +306,6 @@ START_TEST(test_special_values)
   ck_assert_uint_eq(half[4], 0x7c00u);
   ck_assert_uint_eq(half[6], 0x7c00u); /* too large: infinity */
   ck_assert(isnan(half_value(half[7])));
-  free(got);
-  free(half);
-  array_free(&a);
-  array_free(&b);
-  array_free(&c);
 }
 END_TEST
 
@@ -387,9 +352,8 @@ START_TEST(test_parameter_names)
 
     snprintf(expr, sizeof expr, "x_at(i) + %s * i", name);
     ck_kiln_ok(kiln_map(stream, &desc, NULL));
-    got = array_read(&b);
+    got = kept(array_read(&b));
     ck_assert_float_eq(got[99], 198);
-    free(got);
   }
   snprintf(expr, sizeof expr, "x + %s(i)", name);
   for (int macro = 0; macro < 2; macro++) {
@@ -404,12 +368,9 @@ START_TEST(test_parameter_names)
                    : "__device__ float %s(float v) { return v * 3; }",
              name);
     ck_kiln_ok(kiln_map(stream, &desc, NULL));
-    got = array_read(&b);
+    got = kept(array_read(&b));
     ck_assert_float_eq(got[99], 297);
-    free(got);
   }
-  array_free(&a);
-  array_free(&b);
 }
 END_TEST
 
@@ -443,8 +404,6 @@ START_TEST(test_refused_names)
     ck_assert_msg(strstr(kiln_last_error()->message, bad[k].message) != NULL,
                   "%s", kiln_last_error()->message);
   }
-  array_free(&a);
-  array_free(&b);
 }
 END_TEST
 
@@ -464,11 +423,8 @@ START_TEST(test_preamble_with_include)
   float *got;
 
   ck_kiln_ok(kiln_map(stream, &desc, NULL));
-  got = array_read(&b);
+  got = kept(array_read(&b));
   ck_assert_float_eq(got[9], 9);
-  free(got);
-  array_free(&a);
-  array_free(&b);
 }
 END_TEST
 
@@ -478,7 +434,7 @@ START_TEST(test_copy_of_bits)
 {
   enum { N = 65536 };
   static const kiln_dtype halves[] = {KILN_F16, KILN_BF16};
-  uint16_t *all = malloc(N * sizeof *all);
+  uint16_t *all = kept(malloc(N * sizeof *all));
 
   for (uint32_t i = 0; i < N; i++)
     all[i] = (uint16_t)i;
@@ -492,27 +448,20 @@ START_TEST(test_copy_of_bits)
       uint16_t *got;
 
       ck_kiln_ok(kiln_map(stream, &desc, NULL));
-      got = array_read(&out);
+      got = kept(array_read(&out));
       ck_assert_mem_eq(got, all, N * sizeof *all);
-      free(got);
       desc.out[1] = sum.array;
       desc.expr[1] = "x + x";
     }
-    array_free(&x);
-    array_free(&out);
-    array_free(&sum);
   }
-  free(all);
 }
 END_TEST
 
 static Suite *suite(void)
 {
   Suite *s = suite_create("map");
-  TCase *t = tcase_create("map");
+  TCase *t = device_case(s, "map");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 60);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_several);
   tcase_add_loop_test(t, test_neighbours, 0, 2);
@@ -528,7 +477,6 @@ static Suite *suite(void)
   tcase_add_test(t, test_preamble_with_include);
   tcase_add_test(t, test_bad_arguments);
   tcase_add_test(t, test_copy_of_bits);
-  suite_add_tcase(s, t);
   return s;
 }
 

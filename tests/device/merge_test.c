@@ -25,7 +25,8 @@ static int compare(const void *a, const void *b)
 static void *sorted_wholes(kiln_dtype type, size_t n, int64_t few,
                            uint64_t *state)
 {
-  double *v = malloc((n + 1) * sizeof *v);
+  const size_t mark = n_kept;
+  double *v = kept(malloc((n + 1) * sizeof *v));
   void *out = malloc(n * 8 + 1);
 
   for (size_t i = 0; i < n; i++)
@@ -34,7 +35,7 @@ static void *sorted_wholes(kiln_dtype type, size_t n, int64_t few,
   qsort(v, n, sizeof *v, compare);
   for (size_t i = 0; i < n; i++)
     set_whole(type, out, i, (int64_t)v[i]);
-  free(v);
+  release(mark);
   return out;
 }
 
@@ -66,11 +67,12 @@ static void check_merge(kiln_dtype type, const void *a, size_t n_a,
                         const void *b, size_t n_b, kiln_dtype valued, bool down,
                         size_t shift)
 {
+  const size_t mark = n_kept;
   const size_t n = n_a + n_b, width = kiln_dtype_size(type);
-  uint32_t *from = reference(type, a, n_a, b, n_b, down);
+  uint32_t *from = kept(reference(type, a, n_a, b, n_b, down));
   const bool pairs = valued != KILN_DTYPE_NONE;
   const kiln_dtype v = pairs ? valued : KILN_U8;
-  void *values = malloc(n * 8 + 1);
+  void *values = kept(malloc(n * 8 + 1));
   test_array in_a = array_make(type, n_a, shift, a, 0);
   test_array in_b = array_make(type, n_b, shift / 2, b, 0);
   test_array out = array_make(type, n, shift % 3, NULL, 0x5a);
@@ -95,8 +97,8 @@ static void check_merge(kiln_dtype type, const void *a, size_t n_a,
     desc.out_values = vo.array;
   }
   ck_kiln_ok(kiln_merge(stream, &desc, NULL));
-  got = array_read(&out);
-  got_values = array_read(&vo);
+  got = kept(array_read(&out));
+  got_values = kept(array_read(&vo));
   for (size_t i = 0; i < n; i++) {
     const unsigned char *expected =
         from[i] < n_a ? (const unsigned char *)a + from[i] * width
@@ -110,27 +112,18 @@ static void check_merge(kiln_dtype type, const void *a, size_t n_a,
                  (unsigned char *)values + from[i] * vo.width, vo.width) == 0,
           "%s, %zu + %zu: value %zu", kiln_dtype_name(type), n_a, n_b, i);
   }
-  free(from);
-  free(values);
-  free(got);
-  free(got_values);
-  array_free(&in_a);
-  array_free(&in_b);
-  array_free(&out);
-  array_free(&va);
-  array_free(&vb);
-  array_free(&vo);
+  release(mark);
 }
 
 static void check_wholes(kiln_dtype type, size_t n_a, size_t n_b, int64_t few,
                          kiln_dtype valued, uint64_t *state)
 {
-  void *a = sorted_wholes(type, n_a, few, state);
-  void *b = sorted_wholes(type, n_b, few, state);
+  const size_t mark = n_kept;
+  void *a = kept(sorted_wholes(type, n_a, few, state));
+  void *b = kept(sorted_wholes(type, n_b, few, state));
 
   check_merge(type, a, n_a, b, n_b, valued, false, n_a % 4);
-  free(a);
-  free(b);
+  release(mark);
 }
 
 /* ---- Tests ------------------------------------------------------------------------ */
@@ -166,7 +159,7 @@ END_TEST
 START_TEST(test_shapes)
 {
   enum { N = 9000 };
-  uint32_t *a = malloc(N * sizeof *a), *b = malloc(N * sizeof *b);
+  uint32_t *a = kept(malloc(N * sizeof *a)), *b = kept(malloc(N * sizeof *b));
 
   for (unsigned shape = 0; shape < 4; shape++) {
     for (uint32_t i = 0; i < N; i++) {
@@ -178,8 +171,6 @@ START_TEST(test_shapes)
     }
     check_merge(KILN_U32, a, N, b, N, KILN_U32, false, shape);
   }
-  free(a);
-  free(b);
 }
 END_TEST
 
@@ -201,16 +192,14 @@ START_TEST(test_order)
 {
   enum { N = 5000, M = 4001 };
   uint64_t state = 17;
-  int32_t *a = sorted_wholes(KILN_I32, N, 300, &state);
-  int32_t *b = sorted_wholes(KILN_I32, M, 300, &state);
+  int32_t *a = kept(sorted_wholes(KILN_I32, N, 300, &state));
+  int32_t *b = kept(sorted_wholes(KILN_I32, M, 300, &state));
 
   for (size_t i = 0; i < N; i++)
     a[i] = -a[i];
   for (size_t i = 0; i < M; i++)
     b[i] = -b[i];
   check_merge(KILN_I32, a, N, b, M, KILN_U32, true, 0);
-  free(a);
-  free(b);
 }
 END_TEST
 
@@ -219,7 +208,7 @@ END_TEST
 START_TEST(test_two_launches)
 {
   enum { N = 1048600, M = 1048700 };
-  uint8_t *a = malloc(N), *b = malloc(M), *got;
+  uint8_t *a = kept(malloc(N)), *b = kept(malloc(M)), *got;
   test_array in_a, in_b, out = array_make(KILN_U8, N + M, 0, NULL, 0), room;
   kiln_merge_desc desc = {.n_a = N, .n_b = M, .out = out.array};
   size_t i = 0, j = 0;
@@ -238,7 +227,7 @@ START_TEST(test_two_launches)
   room = array_make(KILN_U8, w.size, 0, NULL, 0xff);
   w.data = room.array.data;
   ck_kiln_ok(kiln_merge(stream, &desc, &w));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   for (size_t k = 0; k < N + M; k++) {
     const bool b_first = i == N || (j < M && b[j] < a[i]);
 
@@ -249,16 +238,9 @@ START_TEST(test_two_launches)
     else
       i++;
   }
-  free(got);
   free(array_read(&room));
   w.size--;
   ck_assert_int_eq(kiln_merge(stream, &desc, &w), KILN_EINVAL);
-  free(a);
-  free(b);
-  array_free(&in_a);
-  array_free(&in_b);
-  array_free(&out);
-  array_free(&room);
 }
 END_TEST
 
@@ -313,23 +295,17 @@ START_TEST(test_bad_arguments)
   ck_assert_msg(strstr(kiln_last_error()->message,
                        "the comparison does not compile") != NULL,
                 "%s", kiln_last_error()->message);
-  got = array_read(&c);
+  got = kept(array_read(&c));
   for (size_t i = 0; i < 400; i++)
     ck_assert_uint_eq(got[i], 0x5a);
-  free(got);
-  array_free(&a);
-  array_free(&b);
-  array_free(&c);
 }
 END_TEST
 
 static Suite *suite(void)
 {
   Suite *s = suite_create("merge");
-  TCase *t = tcase_create("merge");
+  TCase *t = device_case(s, "merge");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 300);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_lengths);
   tcase_add_test(t, test_shapes);
@@ -338,7 +314,6 @@ static Suite *suite(void)
   tcase_add_test(t, test_two_launches);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
-  suite_add_tcase(s, t);
   return s;
 }
 

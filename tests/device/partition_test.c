@@ -64,9 +64,10 @@ static void check_partition(kiln_partition_desc desc, kiln_dtype type,
                             size_t shift, layout how, const void *x,
                             const uint8_t *part)
 {
+  const size_t mark = n_kept;
   const size_t n = desc.n, width = kiln_dtype_size(type);
   const size_t parts = desc.second != NULL ? 3 : 2;
-  unsigned char *want = malloc(n * width + 1);
+  unsigned char *want = kept(malloc(n * width + 1));
   test_array in = array_make(type, n, shift, x, 0);
   test_array out[3], count;
   size_t size[3], all = 0;
@@ -96,19 +97,16 @@ static void check_partition(kiln_partition_desc desc, kiln_dtype type,
   if (how != APART)
     same("the parts", &out[0], want, n * width);
   check_counts(&count, size, parts);
-  array_free(&in);
-  for (size_t k = 0; k < 3; k++)
-    array_free(&out[k]);
-  array_free(&count);
-  free(want);
+  release(mark);
 }
 
 static void by_predicate(kiln_dtype type, size_t n, size_t shift, layout how,
                          size_t parts, int64_t first, int64_t second)
 {
+  const size_t mark = n_kept;
   uint64_t state = n + 3;
-  void *x = random_wholes(type, n, 0, 99, &state);
-  uint8_t *part = malloc(n + 1);
+  void *x = kept(random_wholes(type, n, 0, 99, &state));
+  uint8_t *part = kept(malloc(n + 1));
   const int32_t a = (int32_t)first, b = (int32_t)second;
   const kiln_param params[] = {{"level", KILN_I32, &a, false},
                                {"floor2", KILN_I32, &b, false}};
@@ -123,8 +121,7 @@ static void by_predicate(kiln_dtype type, size_t n, size_t shift, layout how,
     part[i] = v > (double)first ? 0 : parts == 2 || v > (double)second ? 1 : 2;
   }
   check_partition(desc, type, shift, how, x, part);
-  free(x);
-  free(part);
+  release(mark);
 }
 
 START_TEST(test_two)
@@ -168,22 +165,18 @@ START_TEST(test_flags)
   static const kiln_dtype types[] = {KILN_F16, KILN_BF16, KILN_U8, KILN_F64};
   enum { N = 9001 };
   uint64_t state = 3;
-  uint8_t *flags = random_wholes(KILN_U8, N, 0, 1, &state);
+  uint8_t *flags = kept(random_wholes(KILN_U8, N, 0, 1, &state));
   test_array f = array_make(KILN_U8, N, 1, flags, 0);
-  uint8_t *part = malloc(N);
+  uint8_t *part = kept(malloc(N));
 
   for (size_t i = 0; i < N; i++)
     part[i] = flags[i] == 0;
   for (size_t k = 0; k < 4; k++) {
-    void *x = random_bits(N * kiln_dtype_size(types[k]), &state);
+    void *x = kept(random_bits(N * kiln_dtype_size(types[k]), &state));
     const kiln_partition_desc desc = {.flags = f.array, .n = N};
 
     check_partition(desc, types[k], k % 2, k % 2 ? JOINED : REVERSED, x, part);
-    free(x);
   }
-  array_free(&f);
-  free(flags);
-  free(part);
 }
 END_TEST
 
@@ -191,9 +184,9 @@ START_TEST(test_workspace_and_capture)
 {
   enum { N = 40000 };
   uint64_t state = 9;
-  uint32_t *x = random_bits(4 * N, &state);
-  uint8_t *part = malloc(N);
-  unsigned char *want = malloc(4 * N);
+  uint32_t *x = kept(random_bits(4 * N, &state));
+  uint8_t *part = kept(malloc(N));
+  unsigned char *want = kept(malloc(4 * N));
   test_array in = array_make(KILN_U32, N, 0, x, 0);
   test_array out = array_make(KILN_U32, N, 0, NULL, 0x5a);
   test_array count = array_make(KILN_U32, 2, 0, NULL, 0x5a);
@@ -234,13 +227,6 @@ START_TEST(test_workspace_and_capture)
     check_counts(&count, size, 3);
   }
   capture_free(graph);
-  array_free(&room);
-  array_free(&in);
-  array_free(&out);
-  array_free(&count);
-  free(x);
-  free(part);
-  free(want);
 }
 END_TEST
 
@@ -324,20 +310,14 @@ START_TEST(test_bad_arguments)
   ck_assert_int_eq(kiln_partition(stream, NULL, NULL), KILN_EINVAL);
   free(array_read(&b));
   free(array_read(&m));
-  array_free(&a);
-  array_free(&b);
-  array_free(&d);
-  array_free(&m);
 }
 END_TEST
 
 static Suite *suite(void)
 {
   Suite *s = suite_create("partition");
-  TCase *t = tcase_create("partition");
+  TCase *t = device_case(s, "partition");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, CASE_SECONDS);
   tcase_add_loop_test(t, test_two, 0, N_ALL_TYPES);
   tcase_add_loop_test(t, test_three, 0, 4);
   tcase_add_test(t, test_shares);
@@ -345,7 +325,6 @@ static Suite *suite(void)
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
-  suite_add_tcase(s, t);
   return s;
 }
 

@@ -30,13 +30,13 @@ static uint64_t number_at(const test_array *a, const unsigned char *data,
   return v;
 }
 
-/* Takes x. */
 static void check_runs(kiln_dtype type, size_t n, size_t shift, void *x,
                        bool only_long, bool values)
 {
+  const size_t mark = n_kept;
   const kiln_dtype number = shift % 2 ? KILN_U64 : KILN_U32;
   const size_t width = kiln_dtype_size(type);
-  run *want = malloc((n + 1) * sizeof *want);
+  run *want = kept(malloc((n + 1) * sizeof *want));
   const size_t runs = runs_of(want, type, x, n, only_long ? 2 : 1);
   const size_t most = only_long ? n / 2 : n;
   test_array in = array_make(type, n, shift, x, 0);
@@ -55,10 +55,10 @@ static void check_runs(kiln_dtype type, size_t n, size_t shift, void *x,
 
   ck_kiln_ok(only_long ? kiln_run_length_non_trivial(stream, &desc, NULL)
                        : kiln_run_length_encode(stream, &desc, NULL));
-  got_value = array_read(&value);
-  got_offset = array_read(&offset);
-  got_length = array_read(&length);
-  got_count = array_read(&count);
+  got_value = kept(array_read(&value));
+  got_offset = kept(array_read(&offset));
+  got_length = kept(array_read(&length));
+  got_count = kept(array_read(&count));
   ck_assert_uint_eq(number_at(&count, got_count, 0), runs);
   for (size_t k = 0; k < runs; k++)
     if (number_at(&offset, got_offset, k) != want[k].start ||
@@ -74,24 +74,15 @@ static void check_runs(kiln_dtype type, size_t n, size_t shift, void *x,
   for (size_t i = runs * width; i < most * width; i++)
     if (got_value[i] != 0x5a)
       ck_abort_msg("written behind the last run");
-  free(got_value);
-  free(got_offset);
-  free(got_length);
-  free(got_count);
-  array_free(&in);
-  array_free(&value);
-  array_free(&offset);
-  array_free(&length);
-  array_free(&count);
-  free(want);
-  free(x);
+  release(mark);
 }
 
-/* Runs of random lengths up to `longest`; neighbours differ. */
+/* Runs of random lengths up to `longest`; neighbours differ. The test keeps
+ * them. */
 static void *runs_of_length(kiln_dtype type, size_t n, uint64_t longest,
                             uint64_t *state)
 {
-  void *x = malloc(n * 8 + 8);
+  void *x = kept(malloc(n * 8 + 8));
   int64_t v = 0;
 
   for (size_t i = 0; i < n; v = (v + 1) % 90)
@@ -143,7 +134,7 @@ START_TEST(test_equality)
   static const char *const equal[] = {NULL, "a == b || (a != a && b != b)"};
 
   for (int which = 0; which < 2; which++) {
-    float *x = malloc(4 * N);
+    float *x = kept(malloc(4 * N));
     test_array in, length, count;
     uint32_t *got_length, *got_count;
     kiln_run_length_desc desc = {.equal = equal[which], .n = N};
@@ -157,8 +148,8 @@ START_TEST(test_equality)
     desc.lengths = length.array;
     desc.count = count.array;
     ck_kiln_ok(kiln_run_length_encode(stream, &desc, NULL));
-    got_length = array_read(&length);
-    got_count = array_read(&count);
+    got_length = kept(array_read(&length));
+    got_count = kept(array_read(&count));
     ck_assert_uint_eq(got_count[0], which == 0 ? N / 10 * 5 : N / 10 * 3);
     for (size_t k = 0; k < got_count[0]; k++) {
       static const uint32_t alone[] = {1, 1, 1, 4, 3}, together[] = {3, 4, 3};
@@ -166,12 +157,6 @@ START_TEST(test_equality)
       if (got_length[k] != (which == 0 ? alone[k % 5] : together[k % 3]))
         ck_abort_msg("run %zu: %u", k, got_length[k]);
     }
-    free(got_length);
-    free(got_count);
-    array_free(&in);
-    array_free(&length);
-    array_free(&count);
-    free(x);
   }
 }
 END_TEST
@@ -196,7 +181,7 @@ START_TEST(test_workspace_and_capture)
   enum { N = 30000 };
   uint64_t state = 5;
   void *x = runs_of_length(KILN_I32, N, 20, &state);
-  run *want = malloc(N * sizeof *want);
+  run *want = kept(malloc(N * sizeof *want));
   const size_t runs = runs_of(want, KILN_I32, x, N, 1);
   test_array in = array_make(KILN_I32, N, 0, x, 0);
   test_array length = array_make(KILN_U32, N, 0, NULL, 0x5a);
@@ -221,24 +206,17 @@ START_TEST(test_workspace_and_capture)
   ck_kiln_ok(kiln_run_length_encode(stream, &desc, NULL));
   graph = capture_end();
   for (int k = 0; k < 3; k++) {
-    uint32_t *got = array_read(&length), *got_count = array_read(&count);
+    uint32_t *got = kept(array_read(&length)),
+             *got_count = kept(array_read(&count));
 
     ck_assert_uint_eq(got_count[0], runs);
     for (size_t j = 0; j < runs; j++)
       if (got[j] != want[j].length)
         ck_abort_msg("round %d, run %zu", k, j);
-    free(got);
-    free(got_count);
     ck_kiln_ok(kiln_fill(device, length.array.data, 0x5a, 1, 4 * N));
     capture_replay(graph);
   }
   capture_free(graph);
-  array_free(&room);
-  array_free(&in);
-  array_free(&length);
-  array_free(&count);
-  free(want);
-  free(x);
 }
 END_TEST
 
@@ -271,26 +249,20 @@ START_TEST(test_bad_arguments)
   ck_assert_int_eq(kiln_run_length_encode(NULL, &bad[0], NULL), KILN_EINVAL);
   ck_assert_int_eq(kiln_run_length_encode(stream, NULL, NULL), KILN_EINVAL);
   free(array_read(&b));
-  array_free(&a);
-  array_free(&b);
-  array_free(&m);
 }
 END_TEST
 
 static Suite *suite(void)
 {
   Suite *s = suite_create("run_length");
-  TCase *t = tcase_create("run_length");
+  TCase *t = device_case(s, "run_length");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, CASE_SECONDS);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_shapes);
   tcase_add_test(t, test_equality);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_arguments);
-  suite_add_tcase(s, t);
   return s;
 }
 

@@ -67,7 +67,9 @@ static void check_values(kiln_dtype type, const double *sorted, size_t m,
                          const double *needles, size_t n, bool upper,
                          kiln_dtype placed, size_t shift)
 {
-  void *x = as_elements(type, sorted, m), *y = as_elements(type, needles, n);
+  const size_t mark = n_kept;
+  void *x = kept(as_elements(type, sorted, m)),
+       *y = kept(as_elements(type, needles, n));
   test_array in = array_make(type, m, shift, x, 0);
   test_array asked = array_make(type, n, shift / 2, y, 0);
   test_array out = array_make(placed, n, shift % 3, NULL, 0x5a);
@@ -80,7 +82,7 @@ static void check_values(kiln_dtype type, const double *sorted, size_t m,
   void *got;
 
   ck_kiln_ok(kiln_search(stream, &desc, NULL));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   for (size_t i = 0; i < n; i++) {
     const uint64_t place =
         placed == KILN_U32 ? ((uint32_t *)got)[i] : ((uint64_t *)got)[i];
@@ -91,27 +93,22 @@ static void check_values(kiln_dtype type, const double *sorted, size_t m,
                   kiln_dtype_name(type), m, i, needles[i],
                   (unsigned long long)place, (unsigned long long)expected);
   }
-  free(x);
-  free(y);
-  free(got);
-  array_free(&in);
-  array_free(&asked);
-  array_free(&out);
+  release(mark);
 }
 
 static void check_random(kiln_dtype type, size_t m, size_t n, int64_t least,
                          int64_t few, bool upper, kiln_dtype placed,
                          uint64_t *state)
 {
-  double *sorted = sorted_values(m, least, few, state);
-  double *needles = malloc((n + 1) * sizeof *needles);
+  const size_t mark = n_kept;
+  double *sorted = kept(sorted_values(m, least, few, state));
+  double *needles = kept(malloc((n + 1) * sizeof *needles));
 
   for (size_t i = 0; i < n; i++)
     needles[i] = (double)(least + (int64_t)(test_random(state) %
                                             (uint64_t)(few + few / 8 + 1)));
   check_values(type, sorted, m, needles, n, upper, placed, m % 4);
-  free(sorted);
-  free(needles);
+  release(mark);
 }
 
 /* ---- Tests -------------------------------------------------------------------------- */
@@ -150,8 +147,8 @@ END_TEST
 START_TEST(test_samples)
 {
   enum { M = 100003, N = 70000 };
-  double *sorted = malloc(M * sizeof *sorted);
-  double *needles = malloc(N * sizeof *needles);
+  double *sorted = kept(malloc(M * sizeof *sorted));
+  double *needles = kept(malloc(N * sizeof *needles));
 
   for (size_t i = 0; i < M; i++)
     sorted[i] = (double)(3 * i);
@@ -159,8 +156,6 @@ START_TEST(test_samples)
     needles[i] = (double)(i * 3 * (M + 100) / N) - 100;
   check_values(KILN_I32, sorted, M, needles, N, _i != 0, KILN_U32, 1);
   check_values(KILN_F64, sorted, M, needles, N, _i != 0, KILN_U32, 0);
-  free(sorted);
-  free(needles);
 }
 END_TEST
 
@@ -182,7 +177,7 @@ START_TEST(test_order)
 {
   enum { M = 1000, N = 3000 };
   uint64_t state = 17;
-  int32_t *x = malloc(M * sizeof *x), *y, *z;
+  int32_t *x = kept(malloc(M * sizeof *x)), *y, *z;
   test_array in, asked, more, out = array_make(KILN_U32, N, 0, NULL, 1);
   const int32_t scale = 3;
   const kiln_param params[] = {{"scale", KILN_I32, &scale, false}};
@@ -197,8 +192,8 @@ START_TEST(test_order)
 
   for (int32_t i = 0; i < M; i++)
     x[i] = 700 - 2 * i;
-  y = random_wholes(KILN_I32, N, -700, 700, &state);
-  z = random_wholes(KILN_I32, N, -200, 200, &state);
+  y = kept(random_wholes(KILN_I32, N, -700, 700, &state));
+  z = kept(random_wholes(KILN_I32, N, -200, 200, &state));
   in = array_make(KILN_I32, M, 0, x, 0);
   asked = array_make(KILN_I32, N, 0, y, 0);
   more = array_make(KILN_I32, N, 1, z, 0);
@@ -206,7 +201,7 @@ START_TEST(test_order)
   desc.needles.in[0] = asked.array;
   desc.needles.in[1] = more.array;
   ck_kiln_ok(kiln_search(stream, &desc, NULL));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   for (size_t i = 0; i < N; i++) {
     const int32_t needle = y[i] + 3 * z[i];
     uint32_t expected = 0;
@@ -215,14 +210,6 @@ START_TEST(test_order)
       expected++;
     ck_assert_uint_eq(got[i], expected);
   }
-  free(x);
-  free(y);
-  free(z);
-  free(got);
-  array_free(&in);
-  array_free(&asked);
-  array_free(&more);
-  array_free(&out);
 }
 END_TEST
 
@@ -275,23 +262,17 @@ START_TEST(test_bad_arguments)
     ck_assert_msg(kiln_search(stream, &bad[k], NULL) == KILN_EINVAL, "%zu", k);
   ck_assert_int_eq(kiln_search(NULL, &bad[0], NULL), KILN_EINVAL);
   ck_assert_int_eq(kiln_search(stream, NULL, NULL), KILN_EINVAL);
-  got = array_read(&c);
+  got = kept(array_read(&c));
   for (size_t i = 0; i < 400; i++)
     ck_assert_uint_eq(got[i], 0x5a);
-  free(got);
-  array_free(&a);
-  array_free(&b);
-  array_free(&c);
 }
 END_TEST
 
 static Suite *suite(void)
 {
   Suite *s = suite_create("search");
-  TCase *t = tcase_create("search");
+  TCase *t = device_case(s, "search");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 300);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_lengths);
   tcase_add_loop_test(t, test_samples, 0, 2);
@@ -299,7 +280,6 @@ static Suite *suite(void)
   tcase_add_test(t, test_order);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
-  suite_add_tcase(s, t);
   return s;
 }
 

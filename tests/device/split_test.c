@@ -7,7 +7,8 @@ static void reference(unsigned char *out, uint64_t *offsets, const void *x,
                       const uint32_t *key, size_t n, size_t width,
                       uint32_t parts)
 {
-  uint64_t *next = calloc(parts + 1, sizeof *next);
+  const size_t mark = n_kept;
+  uint64_t *next = kept(calloc(parts + 1, sizeof *next));
 
   for (size_t i = 0; i < n; i++)
     next[key[i] + 1]++;
@@ -17,7 +18,7 @@ static void reference(unsigned char *out, uint64_t *offsets, const void *x,
   for (size_t i = 0; i < n; i++)
     memcpy(out + next[key[i]]++ * width, (const unsigned char *)x + i * width,
            width);
-  free(next);
+  release(mark);
 }
 
 static void check_offsets(const test_array *a, const uint64_t *want,
@@ -39,9 +40,10 @@ static void check_offsets(const test_array *a, const uint64_t *want,
 static void check_split(kiln_split_desc desc, kiln_dtype type, size_t shift,
                         const void *x, const uint32_t *key, bool with_offsets)
 {
+  const size_t mark = n_kept;
   const size_t n = desc.n, width = kiln_dtype_size(type);
-  unsigned char *want = malloc(n * width + 1), *got;
-  uint64_t *offsets = malloc((desc.parts + 1) * sizeof *offsets);
+  unsigned char *want = kept(malloc(n * width + 1)), *got;
+  uint64_t *offsets = kept(malloc((desc.parts + 1) * sizeof *offsets));
   test_array in = array_make(type, n, shift, x, 0);
   test_array out = array_make(type, n, shift / 2, NULL, 0x5a);
   test_array at = array_make(shift % 2 ? KILN_U64 : KILN_U32, desc.parts + 1, 0,
@@ -53,27 +55,23 @@ static void check_split(kiln_split_desc desc, kiln_dtype type, size_t shift,
     desc.offsets = at.array;
   ck_kiln_ok(kiln_split(stream, &desc, NULL));
   reference(want, offsets, x, key, n, width, desc.parts);
-  got = array_read(&out);
+  got = kept(array_read(&out));
   for (size_t i = 0; i < n * width; i++)
     if (got[i] != want[i])
       ck_abort_msg("%s, %zu elements, %u parts: element %zu",
                    kiln_dtype_name(type), n, (unsigned)desc.parts, i / width);
   if (with_offsets)
     check_offsets(&at, offsets, desc.parts + 1);
-  free(got);
-  free(want);
-  free(offsets);
-  array_free(&in);
-  array_free(&out);
-  array_free(&at);
+  release(mark);
 }
 
 /* Elements that tell where they come from; keys from an array of their own. */
 static void by_keys(size_t n, uint32_t parts, uint32_t spread, bool offsets,
                     size_t shift)
 {
+  const size_t mark = n_kept;
   uint64_t state = n + parts;
-  uint32_t *x = malloc(4 * n + 4), *key = malloc(4 * n + 4);
+  uint32_t *x = kept(malloc(4 * n + 4)), *key = kept(malloc(4 * n + 4));
   test_array keys;
   kiln_split_desc desc = {.key = "y", .parts = parts, .n = n};
 
@@ -84,9 +82,7 @@ static void by_keys(size_t n, uint32_t parts, uint32_t spread, bool offsets,
   keys = array_make(KILN_U32, n, 0, key, 0);
   desc.x.in[1] = keys.array;
   check_split(desc, KILN_U32, shift, x, key, offsets);
-  array_free(&keys);
-  free(x);
-  free(key);
+  release(mark);
 }
 
 START_TEST(test_parts)
@@ -109,15 +105,13 @@ START_TEST(test_types)
   uint64_t state = 8;
 
   for (size_t n = 1000; n < 50000; n *= 7) {
-    void *x = random_wholes(type, n, 0, 99, &state);
-    uint32_t *key = malloc(4 * n);
+    void *x = kept(random_wholes(type, n, 0, 99, &state));
+    uint32_t *key = kept(malloc(4 * n));
     const kiln_split_desc desc = {.key = "int(x) % 10", .parts = 10, .n = n};
 
     for (size_t i = 0; i < n; i++)
       key[i] = (uint32_t)value_at(type, x, i) % 10;
     check_split(desc, type, 2, x, key, true);
-    free(key);
-    free(x);
   }
 }
 END_TEST
@@ -131,10 +125,10 @@ START_TEST(test_keys)
   const int32_t width = 700;
   const kiln_param param = {"width", KILN_I32, &width, true};
   uint64_t state = 2;
-  uint32_t *key = malloc(4 * N);
+  uint32_t *key = kept(malloc(4 * N));
 
   for (size_t k = 0; k < 3; k++) {
-    void *x = random_bits(N * kiln_dtype_size(types[k]), &state);
+    void *x = kept(random_bits(N * kiln_dtype_size(types[k]), &state));
     const kiln_split_desc by_index = {
         .key = "i / width",
         .parts = 5,
@@ -152,9 +146,7 @@ START_TEST(test_keys)
       key[i] = v > -1 && v < 300 ? (uint32_t)v : 299;
     }
     check_split(by_value, types[k], 0, x, key, true);
-    free(x);
   }
-  free(key);
 }
 END_TEST
 
@@ -162,8 +154,8 @@ START_TEST(test_workspace_and_capture)
 {
   enum { N = 30000, PARTS = 600 };
   uint64_t state = 5;
-  uint32_t *x = random_bits(4 * N, &state), *key = malloc(4 * N);
-  unsigned char *want = malloc(4 * N), *got;
+  uint32_t *x = kept(random_bits(4 * N, &state)), *key = kept(malloc(4 * N));
+  unsigned char *want = kept(malloc(4 * N)), *got;
   uint64_t offsets[PARTS + 1];
   test_array in = array_make(KILN_U32, N, 0, x, 0);
   test_array out = array_make(KILN_U32, N, 0, NULL, 0x5a);
@@ -188,9 +180,8 @@ START_TEST(test_workspace_and_capture)
   ck_assert_int_eq(kiln_split(stream, &desc, &w), KILN_EINVAL);
   w.size = bytes;
   ck_kiln_ok(kiln_split(stream, &desc, &w));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   ck_assert_mem_eq(got, want, 4 * N);
-  free(got);
   free(array_read(&room));
   capture_begin();
   ck_kiln_ok(kiln_split(stream, &desc, NULL));
@@ -198,19 +189,11 @@ START_TEST(test_workspace_and_capture)
   for (int k = 0; k < 2; k++) {
     ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, 4 * N));
     capture_replay(graph);
-    got = array_read(&out);
+    got = kept(array_read(&out));
     ck_assert_mem_eq(got, want, 4 * N);
-    free(got);
     check_offsets(&at, offsets, PARTS + 1);
   }
   capture_free(graph);
-  array_free(&room);
-  array_free(&in);
-  array_free(&out);
-  array_free(&at);
-  free(x);
-  free(key);
-  free(want);
 }
 END_TEST
 
@@ -259,25 +242,20 @@ START_TEST(test_bad_arguments)
   ck_assert_ptr_nonnull(
       strstr(kiln_last_error()->message, "the key does not compile: line"));
   free(array_read(&b));
-  array_free(&a);
-  array_free(&b);
 }
 END_TEST
 
 static Suite *suite(void)
 {
   Suite *s = suite_create("split");
-  TCase *t = tcase_create("split");
+  TCase *t = device_case(s, "split");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, CASE_SECONDS);
   tcase_add_loop_test(t, test_parts, 0, 10);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_keys);
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
-  suite_add_tcase(s, t);
   return s;
 }
 

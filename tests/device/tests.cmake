@@ -26,7 +26,7 @@ endforeach()
 # The operations: the same with fewer seeds, since there are many of them.
 set(operations counting_sort difference find gather histogram map merge
   operations partition reduce_matrix reduce_op run_length scan_by_key
-  scan_ladder scan scatter search segmented_sort segmented select sort_ladder
+  scan_ladder scan search segmented_sort segmented select sort_ladder
   sort split)
 foreach(name IN LISTS operations)
   set_property(TEST device.${name} PROPERTY LABELS device operations checks)
@@ -56,7 +56,7 @@ endforeach()
 # that these programs tag "brief".
 foreach(name capture cycles errors kernels launch operations runtime timeline
     counting_sort difference find gather histogram map merge partition
-    reduce_matrix reduce_op run_length scan_by_key scan scatter search
+    reduce_matrix reduce_op run_length scan_by_key scan search
     segmented_sort segmented select sort split)
   set_property(TEST device.${name} APPEND PROPERTY LABELS briefly)
 endforeach()

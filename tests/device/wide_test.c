@@ -29,10 +29,10 @@ static kiln_kernel *kernel_of(const char *builtin, const char *name)
   return kernel;
 }
 
-/* -1, 0 or 1 in runs. */
+/* -1, 0 or 1 in runs; the test keeps them. */
 static float *some_floats(void)
 {
-  float *x = malloc(N * sizeof *x);
+  float *x = kept(malloc(N * sizeof *x));
   uint64_t state = 3;
 
   for (size_t i = 0, end; i < N;) {
@@ -68,7 +68,7 @@ START_TEST(test_select)
   const CUdeviceptr none = 0;
   const uint64_t n = N;
   const uint32_t epoch = EPOCH;
-  uint64_t *kept;
+  uint64_t *n_got;
   size_t k = 0;
 
   ck_kiln_ok(KILN_LAUNCH(
@@ -76,22 +76,15 @@ START_TEST(test_select)
       KILN_ARG(n), KILN_ARG(out.array.data), KILN_ARG(none), KILN_ARG(none),
       KILN_ARG(none), KILN_ARG(count.array.data), KILN_ARG(words.array.data),
       KILN_ARG(epoch)));
-  got = array_read(&out);
-  kept = array_read(&count);
+  got = kept(array_read(&out));
+  n_got = kept(array_read(&count));
   for (size_t i = 0; i < N; i++)
     k += x[i] > 0;
-  ck_assert_uint_eq(kept[0], k);
+  ck_assert_uint_eq(n_got[0], k);
   for (size_t i = 0; i < k; i++)
     if (got[i] != 1)
       ck_abort_msg("element %zu", i);
-  free(got);
-  free(kept);
-  free(x);
   kiln_module_free(module);
-  array_free(&in);
-  array_free(&out);
-  array_free(&count);
-  array_free(&words);
 }
 END_TEST
 
@@ -114,8 +107,8 @@ START_TEST(test_partition)
       KILN_ARG(n), KILN_ARG(out.array.data), KILN_ARG(none), KILN_ARG(none),
       KILN_ARG(count.array.data), KILN_ARG(words.array.data),
       KILN_ARG(counters), KILN_ARG(epoch)));
-  got = array_read(&out);
-  sizes = array_read(&count);
+  got = kept(array_read(&out));
+  sizes = kept(array_read(&count));
   for (size_t i = 0; i < N; i++) {
     above += x[i] > 0;
     below += x[i] < 0;
@@ -125,14 +118,7 @@ START_TEST(test_partition)
   for (size_t i = 0; i < N; i++)
     if (got[i] != (i < above ? 1.0f : i < above + below ? -1.0f : 0.0f))
       ck_abort_msg("element %zu", i);
-  free(got);
-  free(sizes);
-  free(x);
   kiln_module_free(module);
-  array_free(&in);
-  array_free(&out);
-  array_free(&count);
-  array_free(&words);
 }
 END_TEST
 
@@ -156,8 +142,8 @@ START_TEST(test_runs)
       KILN_ARG(n), KILN_ARG(values.array.data), KILN_ARG(offsets.array.data),
       KILN_ARG(lengths.array.data), KILN_ARG(count.array.data),
       KILN_ARG(words.array.data), KILN_ARG(epoch)));
-  got = array_read(&lengths);
-  runs = array_read(&count);
+  got = kept(array_read(&lengths));
+  runs = kept(array_read(&count));
   for (size_t i = 0, end; i < N; i = end, k++) {
     for (end = i + 1; end < N && x[end] == x[i];)
       end++;
@@ -165,23 +151,14 @@ START_TEST(test_runs)
       ck_abort_msg("run %zu", k);
   }
   ck_assert_uint_eq(runs[0], k);
-  free(got);
-  free(runs);
-  free(x);
   kiln_module_free(module);
-  array_free(&in);
-  array_free(&values);
-  array_free(&offsets);
-  array_free(&lengths);
-  array_free(&count);
-  array_free(&words);
 }
 END_TEST
 
 START_TEST(test_find)
 {
   const kiln_launch_config config = grid(4);
-  float *x = calloc(N, sizeof *x);
+  float *x = kept(calloc(N, sizeof *x));
   test_array in, out = array_make(KILN_U64, 1, 0, NULL, 0x5a);
   test_array words = words_make();
   const uint64_t n = N;
@@ -193,14 +170,9 @@ START_TEST(test_find)
   ck_kiln_ok(KILN_LAUNCH(
       kernel_of("find", "find"), &config, KILN_ARG(in.array.data), KILN_ARG(n),
       KILN_ARG(out.array.data), KILN_ARG(words.array.data), KILN_ARG(epoch)));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   ck_assert_uint_eq(got[0], 12345);
-  free(got);
-  free(x);
   kiln_module_free(module);
-  array_free(&in);
-  array_free(&out);
-  array_free(&words);
 }
 END_TEST
 
@@ -235,22 +207,15 @@ START_TEST(test_split)
                          KILN_ARG(each), KILN_ARG(table.array.data),
                          KILN_ARG(out.array.data), KILN_ARG(none),
                          KILN_ARG(offsets.array.data)));
-  got = array_read(&out);
-  at = array_read(&offsets);
+  got = kept(array_read(&out));
+  at = kept(array_read(&offsets));
   ck_assert_uint_eq(at[1], size[0]);
   ck_assert_uint_eq(at[2], size[0] + size[1]);
   ck_assert_uint_eq(at[BINS], N);
   for (size_t i = 0; i < N; i++)
     if (got[i] != (i < at[1] ? 0.0f : i < at[2] ? 1.0f : 2.0f))
       ck_abort_msg("element %zu", i);
-  free(got);
-  free(at);
-  free(x);
   kiln_module_free(module);
-  array_free(&in);
-  array_free(&out);
-  array_free(&table);
-  array_free(&offsets);
 }
 END_TEST
 
@@ -315,17 +280,14 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("wide");
-  TCase *t = tcase_create("wide");
+  TCase *t = device_case(s, "wide");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 60);
   tcase_add_test(t, test_select);
   tcase_add_test(t, test_partition);
   tcase_add_test(t, test_runs);
   tcase_add_test(t, test_find);
   tcase_add_test(t, test_split);
   tcase_add_test(t, test_beyond_4g);
-  suite_add_tcase(s, t);
   return s;
 }
 
