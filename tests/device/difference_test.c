@@ -14,29 +14,20 @@ static int64_t *differences(const int64_t *x, size_t n, bool right)
   return want;
 }
 
-static void run_one(kiln_dtype type, size_t n, size_t shift, bool right,
-                    bool in_place, uint64_t *state)
+static operation_call difference_call(kiln_dtype type, size_t n, size_t shift,
+                                      bool right, bool in_place,
+                                      uint64_t *state)
 {
   int64_t *v = small_wholes(n, state);
-  int64_t *want = differences(v, n, right);
-  void *x = elements(type, v, n), *got;
-  test_array in = array_make(type, n, shift, x, 0);
-  test_array out = array_make(type, n, shift, NULL, 0x5a);
-  const kiln_adjacent_difference_desc desc = {.x = {.in = {in.array}},
-                                              .n = n,
-                                              .right = right,
-                                              .out = in_place ? in.array
-                                                              : out.array};
+  test_array in = array_make(type, n, shift, elements(type, v, n), 0);
+  test_array out = in_place ? in : array_make(type, n, shift, NULL, 0x5a);
+  operation_call c = CALL_OF(
+      kiln_adjacent_difference,
+      &(kiln_adjacent_difference_desc){
+          .x = {.in = {in.array}}, .n = n, .right = right, .out = out.array});
 
-  ck_kiln_ok(kiln_adjacent_difference(stream, &desc, NULL));
-  got = array_read(in_place ? &in : &out);
-  ck_elements("difference", type, got, want, n);
-  free(got);
-  free(x);
-  free(v);
-  free(want);
-  array_free(&in);
-  array_free(&out);
+  call_writes(&c, &out, elements(type, differences(v, n, right), n));
+  return c;
 }
 
 START_TEST(test_types)
@@ -47,8 +38,9 @@ START_TEST(test_types)
 
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++)
     for (unsigned how = 0; how < 4; how++)
-      run_one(all_types[_i], lengths[k], 0, how & 1, how & 2, &state);
-  run_one(all_types[_i], 3000, 1, _i % 2, _i % 3 == 0, &state);
+      ck_call(difference_call(all_types[_i], lengths[k], 0, how & 1, how & 2,
+                              &state));
+  ck_call(difference_call(all_types[_i], 3000, 1, _i % 2, _i % 3 == 0, &state));
 }
 END_TEST
 
@@ -57,9 +49,9 @@ START_TEST(test_long)
 {
   uint64_t state = 5;
 
-  run_one(KILN_I64, 300001, 0, false, true, &state);
-  run_one(KILN_I64, 300001, 0, true, true, &state);
-  run_one(KILN_I64, 300001, 0, true, false, &state);
+  ck_call(difference_call(KILN_I64, 300001, 0, false, true, &state));
+  ck_call(difference_call(KILN_I64, 300001, 0, true, true, &state));
+  ck_call(difference_call(KILN_I64, 300001, 0, true, false, &state));
 }
 END_TEST
 
@@ -72,7 +64,7 @@ START_TEST(test_own_text)
   uint64_t state = 3;
   test_array in, out;
 
-  x = random_bits(N, &state);
+  x = kept(random_bits(N, &state));
   in = array_make(KILN_U8, N, 0, x, 0);
   out = array_make(KILN_I16, N, 0, NULL, 0x5a);
   ck_kiln_ok(kiln_adjacent_difference(
@@ -80,10 +72,9 @@ START_TEST(test_own_text)
       &(kiln_adjacent_difference_desc){
           .x = {.in = {in.array}}, .n = N, .out = out.array},
       NULL));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   for (size_t i = 0; i < N; i++)
     ck_assert_int_eq(got[i], i == 0 ? x[0] : x[i] - x[i - 1]);
-  free(got);
   ck_kiln_ok(kiln_adjacent_difference(
       stream,
       &(kiln_adjacent_difference_desc){.x = {.in = {in.array}, .map = "x / 2"},
@@ -92,126 +83,59 @@ START_TEST(test_own_text)
                                        .right = true,
                                        .out = out.array},
       NULL));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   for (size_t i = 0; i + 1 < N; i++)
     ck_assert_int_eq(got[i], x[i] / 2 * 100 + x[i + 1] / 2);
   ck_assert_int_eq(got[N - 1], x[N - 1] / 2);
-  free(got);
-  free(x);
-  array_free(&in);
-  array_free(&out);
 }
 END_TEST
 
 START_TEST(test_workspace_and_capture)
 {
-  enum { N = 10000 };
   uint64_t state = 9;
-  int64_t *v = small_wholes(N, &state);
-  int64_t *want = differences(v, N, false);
-  void *x = elements(KILN_I32, v, N), *got;
-  test_array in = array_make(KILN_I32, N, 0, x, 0);
-  const kiln_adjacent_difference_desc desc = {
-      .x = {.in = {in.array}}, .n = N, .out = in.array};
-  kiln_workspace w;
-  test_array room;
-  CUgraphExec graph;
-  size_t bytes;
+  const operation_call c =
+      difference_call(KILN_I32, 10000, 0, false, true, &state);
 
-  ck_kiln_ok(kiln_adjacent_difference_workspace(stream, &desc, &bytes));
-  ck_assert_uint_gt(bytes, 0);
-  room = array_make(KILN_U8, bytes, 0, NULL, 0xff);
-  w = (kiln_workspace){room.array.data, bytes - 1};
-  ck_assert_int_eq(kiln_adjacent_difference(stream, &desc, &w), KILN_EINVAL);
-  w.size = bytes;
-  ck_kiln_ok(kiln_adjacent_difference(stream, &desc, &w));
-  got = array_read(&in);
-  ck_elements("with a workspace", KILN_I32, got, want, N);
-  free(got);
-  free(array_read(&room));
-  capture_begin();
-  ck_kiln_ok(kiln_adjacent_difference(stream, &desc, NULL));
-  graph = capture_end();
-  for (int k = 0; k < 2; k++) {
-    ck_kiln_ok(kiln_copy_to_device(device, in.array.data, x, 4 * N));
-    capture_replay(graph);
-    got = array_read(&in);
-    ck_elements("from a graph", KILN_I32, got, want, N);
-    free(got);
-  }
-  capture_free(graph);
-  free(x);
-  free(v);
-  free(want);
-  array_free(&room);
-  array_free(&in);
+  ck_capture(c);
+  ck_assert_uint_gt(ck_workspace(c), 0);
 }
 END_TEST
+
+#define MEMBER_OF(member, ...)                                                 \
+  MEMBER(kiln_adjacent_difference_desc, member, __VA_ARGS__)
 
 START_TEST(test_bad_calls)
 {
-  test_array a = array_make(KILN_F32, 100, 0, NULL, 0x5a);
-  const kiln_array next = {a.array.data + 4, KILN_F32};
-  const kiln_array wide = {a.array.data, KILN_F64};
-  const kiln_input x = {.in = {a.array}};
-  const kiln_adjacent_difference_desc bad[] = {
-      {.x = x, .n = 10},
-      {.x = x, .n = 10, .out = next},
-      {.x = x, .n = 10, .out = wide},
-      {.n = 10, .out = a.array},
+  uint64_t state = 9;
+  const operation_call c =
+      difference_call(KILN_F32, 100, 0, false, true, &state);
+  const kiln_array a = c.result[0].array.array;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "out", {MEMBER_OF(out, {0})}},
+      {KILN_EINVAL, "overlap", {MEMBER_OF(out, {a.data + 4, KILN_F32})}},
+      {KILN_EINVAL, "another size", {MEMBER_OF(out, {a.data, KILN_F64})}},
+      {KILN_EINVAL, "x: neither an array nor a map", {MEMBER_OF(x.in[0], {0})}},
+      {KILN_EINVAL, "x_at()", {MEMBER_OF(x.map, "x_at(i > 0 ? i - 1 : 0)")}},
+      {KILN_ECOMPILE, "the difference", {MEMBER_OF(expr, "a - c")}},
   };
-  unsigned char *got;
-  size_t bytes;
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
-    ck_assert_msg(kiln_adjacent_difference(stream, &bad[k], NULL) ==
-                      KILN_EINVAL,
-                  "%zu", k);
-    ck_assert_int_eq(
-        kiln_adjacent_difference_workspace(stream, &bad[k], &bytes),
-        KILN_EINVAL);
-  }
-  ck_assert_int_eq(kiln_adjacent_difference(NULL, &bad[0], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_adjacent_difference(
-                       stream,
-                       &(kiln_adjacent_difference_desc){
-                           .x = x, .n = 10, .expr = "a - c", .out = a.array},
-                       NULL),
-                   KILN_ECOMPILE);
-  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "the difference"));
-  got = array_read(&a);
-  for (size_t i = 0; i < 400; i++)
-    ck_assert_uint_eq(got[i], 0x5a);
-  free(got);
-  array_free(&a);
+  ck_bad_arguments(c, bad);
 }
 END_TEST
+
+static operation_call draw(unsigned long k, uint64_t *state)
+{
+  const kiln_dtype type = test_random(state) % 2 ? KILN_F32 : KILN_U8;
+  const size_t n = test_random(state) % 20000;
+  const uint64_t r = test_random(state);
+
+  (void)k;
+  return difference_call(type, n, r & 1, r & 2, r & 4, state);
+}
 
 START_TEST(test_random_calls)
 {
-  static const kiln_dtype types[] = {KILN_U8, KILN_F32};
-  const unsigned long calls = random_calls(60);
-  uint64_t state = 2026;
-
-  for (unsigned long k = 0; k < calls; k++)
-    run_one(types[test_random(&state) % 2], test_random(&state) % 20000,
-            test_random(&state) % 2, test_random(&state) % 2,
-            test_random(&state) % 2, &state);
-}
-END_TEST
-
-START_TEST(test_neighbours_in_place)
-{
-  enum { N = 10 };
-  test_array a = array_make(KILN_F32, N, 0, NULL, 0);
-  const kiln_adjacent_difference_desc desc = {
-      .x = {.in = {a.array}, .map = "x_at(i > 0 ? i - 1 : 0)"},
-      .n = N,
-      .out = a.array};
-
-  ck_assert_int_eq(kiln_adjacent_difference(stream, &desc, NULL), KILN_EINVAL);
-  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "x_at()"));
-  array_free(&a);
+  ck_random_calls(draw, 60, 2026);
 }
 END_TEST
 
@@ -228,7 +152,6 @@ static Suite *suite(void)
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_calls);
   tcase_add_test(brief_case(s), test_random_calls);
-  tcase_add_test(t, test_neighbours_in_place);
   suite_add_tcase(s, t);
   return s;
 }

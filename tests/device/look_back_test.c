@@ -93,7 +93,7 @@ static tiles make_tiles(size_t n, bool resets, uint64_t *state)
 {
   tiles t = {.n = n,
              .start = test_random(state),
-             .total = random_bits(8 * n, state),
+             .total = kept(random_bits(8 * n, state)),
              .before = room_for(n, 8),
              .reset = room_for(n, 1)};
   uint64_t sum = t.start;
@@ -106,13 +106,6 @@ static tiles make_tiles(size_t n, bool resets, uint64_t *state)
     sum = t.reset[i] ? t.total[i] : then(sum, t.total[i]);
   }
   return t;
-}
-
-static void free_tiles(tiles *t)
-{
-  free(t->total);
-  free(t->before);
-  free(t->reset);
 }
 
 /* ---- The fixed order ----------------------------------------------------------------- */
@@ -142,10 +135,6 @@ static void run_chain(kiln_kernel *kernel, const tiles *t, uint64_t *words)
       KILN_ARG(t->start), KILN_ARG(totals.array.data),
       KILN_ARG(resets.array.data), KILN_ARG(out.array.data), KILN_ARG(at)));
   ck_bits64("before", &out, t->before);
-  array_free(&w);
-  array_free(&totals);
-  array_free(&resets);
-  array_free(&out);
 }
 
 START_TEST(test_chain)
@@ -163,8 +152,6 @@ START_TEST(test_chain)
   run_chain(kernel, &t, words);
   publish_some(words, &t, each, &state);
   run_chain(kernel, &t, words);
-  free(words);
-  free_tiles(&t);
   kiln_module_free(module);
 }
 END_TEST
@@ -227,27 +214,18 @@ START_TEST(test_same_bits)
                              KILN_ARG(totals.array.data),
                              KILN_ARG(resets.array.data),
                              KILN_ARG(again.array.data), KILN_ARG(at)));
-      array_free(&fresh);
     }
     config.grid.x = N;
-    got[how] = array_read(&out);
+    got[how] = kept(array_read(&out));
     ck_assert_mem_eq(got[0], got[how], 4 * N);
     if (how == 0) {
-      float *alone = array_read(&again);
+      float *alone = kept(array_read(&again));
 
       for (at = 1; at < 31 * each; at += 7)
         ck_assert_mem_eq(&alone[at], &got[0][at], 4);
-      free(alone);
     }
-    array_free(&again);
     float_words(words, total, N, PARTIAL);
-    array_free(&w);
-    array_free(&out);
   }
-  for (size_t how = 0; how < 4; how++)
-    free(got[how]);
-  array_free(&totals);
-  array_free(&resets);
   kiln_module_free(module);
 }
 END_TEST
@@ -281,10 +259,6 @@ START_TEST(test_nearest)
   ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(w.array.data),
                          KILN_ARG(epoch), KILN_ARG(out.array.data)));
   ck_bits64("before each tile", &out, t.before);
-  free(words);
-  free_tiles(&t);
-  array_free(&w);
-  array_free(&out);
   kiln_module_free(module);
 }
 END_TEST

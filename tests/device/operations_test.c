@@ -1,6 +1,6 @@
 /* operations_test.c -- what the operations are built on: memory that a stream keeps and
  * marks that need no clearing, specialised kernels, captures, threads. */
-#include "ops_fixture.h"
+#include "operation_checks.h"
 
 #include "ops/ops.h"
 
@@ -291,6 +291,25 @@ START_TEST(element_sizes)
 }
 END_TEST
 
+/* Every operation of the table needs a stream and a desc, and every query for a
+ * workspace also an address for the size. */
+START_TEST(missing_arguments)
+{
+  const operation *op = &operations[_i];
+  void *desc = kept(calloc(1, op->desc_size));
+  size_t bytes = 1;
+
+  ck_kiln_is(op->run(NULL, desc, NULL), KILN_EINVAL);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, ": no stream"));
+  ck_refused(op, NULL, NULL, KILN_EINVAL, ": no desc");
+  ck_kiln_is(op->need(NULL, desc, &bytes), KILN_EINVAL);
+  ck_kiln_is(op->need(stream, NULL, &bytes), KILN_EINVAL);
+  ck_assert_uint_eq(bytes, 0);
+  ck_kiln_is(op->need(stream, desc, NULL), KILN_EINVAL);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "bytes is NULL"));
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("operations");
@@ -300,6 +319,7 @@ static Suite *suite(void)
   tcase_add_checked_fixture(t, setup_chain, teardown_chain);
   tcase_set_timeout(t, 60);
   tcase_add_test(t, element_sizes);
+  tcase_add_loop_test(t, missing_arguments, 0, N_OPERATIONS);
   tcase_add_test(t, test_marks);
   tcase_add_test(t, test_given_workspace);
   tcase_add_test(t, test_large_room);

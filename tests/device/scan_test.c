@@ -19,14 +19,8 @@ static void run_one(kiln_dtype type, size_t n, size_t shift_in,
                                .exclusive = exclusive};
 
   ck_kiln_ok(kiln_scan(stream, &desc, NULL));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   ck_elements("scan", type, got, want, n);
-  free(got);
-  free(x);
-  free(v);
-  free(want);
-  array_free(&in);
-  array_free(&out);
 }
 
 START_TEST(test_types)
@@ -111,7 +105,7 @@ static void run_named(size_t k, kiln_dtype type, bool exclusive)
   enum { N = 9001 };
   const size_t width = kiln_dtype_size(type);
   uint64_t state = k + 5;
-  uint64_t *bits = random_bits(8 * N, &state);
+  uint64_t *bits = kept(random_bits(8 * N, &state));
   int64_t *v = room_for(N, 8), *want;
   unsigned char *x = room_for(N, 8), *got;
   const unsigned unused = 64 - 8 * (unsigned)width;
@@ -137,17 +131,10 @@ static void run_named(size_t k, kiln_dtype type, bool exclusive)
                                          .exclusive = exclusive},
                        NULL));
   want = scanned(v, NULL, N, named[k].op, identity[k], NULL, exclusive);
-  got = array_read(&out);
+  got = kept(array_read(&out));
   for (size_t i = 0; i < N; i++)
     ck_assert_msg(memcmp(got + i * width, &want[i], width) == 0,
                   "operation %zu, %s, [%zu]", k, kiln_dtype_name(type), i);
-  free(got);
-  free(want);
-  free(v);
-  free(x);
-  free(bits);
-  array_free(&in);
-  array_free(&out);
 }
 
 START_TEST(test_named)
@@ -180,7 +167,7 @@ START_TEST(test_does_not_commute)
   const bool exclusive = _i % 2 == 1;
   const size_t n = _i >= 4 ? 9001 : 60013;
   uint64_t state = 11, sum;
-  uint64_t *x = random_bits(8 * n, &state), *want = room_for(n, 8);
+  uint64_t *x = kept(random_bits(8 * n, &state)), *want = room_for(n, 8);
   test_array in;
   test_array out = array_make(KILN_U64, n, (size_t)_i % 2, NULL, 0x5a);
 
@@ -205,10 +192,6 @@ START_TEST(test_does_not_commute)
                         .exclusive = exclusive},
       NULL));
   ck_bits64("affine", &out, want);
-  free(x);
-  free(want);
-  array_free(&in);
-  array_free(&out);
 }
 END_TEST
 
@@ -239,12 +222,8 @@ START_TEST(test_last_seen)
                         .op = {.expr = "b != 0 ? b : a", .identity = "0"},
                         .out = out.array},
       NULL));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   ck_elements("last seen", types[_i], got, want, N);
-  free(got);
-  free(x);
-  array_free(&in);
-  array_free(&out);
 }
 END_TEST
 
@@ -254,8 +233,8 @@ START_TEST(test_map)
 {
   enum { N = 20011 };
   uint64_t state = 1;
-  float *x = random_wholes(KILN_F32, N, -9, 9, &state);
-  int8_t *y = random_wholes(KILN_I8, N, -9, 9, &state);
+  float *x = kept(random_wholes(KILN_F32, N, -9, 9, &state));
+  int8_t *y = kept(random_wholes(KILN_I8, N, -9, 9, &state));
   test_array a = array_make(KILN_F32, N, 0, x, 0);
   test_array b = array_make(KILN_I8, N, 1, y, 0);
   test_array out = array_make(KILN_F64, N, 0, NULL, 0x5a);
@@ -274,17 +253,11 @@ START_TEST(test_map)
                                   .out = out.array,
                                   .code = {.params = params, .n_params = 2}},
                 NULL));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   for (size_t i = 0; i < N; i++) {
     sum += 2 * (double)x[i] * y[i] + 3 + (double)(i % 3);
     ck_assert_double_eq(got[i], sum);
   }
-  free(got);
-  free(x);
-  free(y);
-  array_free(&a);
-  array_free(&b);
-  array_free(&out);
 }
 END_TEST
 
@@ -293,7 +266,7 @@ START_TEST(test_widening)
 {
   const size_t n = 70001;
   uint64_t state = 4, *want = room_for(n, 8), sum = 0;
-  uint8_t *x = random_bits(n, &state);
+  uint8_t *x = kept(random_bits(n, &state));
   test_array in = array_make(KILN_U8, n, 0, x, 0);
   test_array out = array_make(KILN_U64, n, 0, NULL, 0x5a);
 
@@ -312,10 +285,6 @@ START_TEST(test_widening)
       &(kiln_scan_desc){.x = {.in = {in.array}}, .n = n, .out = out.array},
       NULL));
   ck_bits64("sums of bytes", &out, want);
-  free(x);
-  free(want);
-  array_free(&in);
-  array_free(&out);
 }
 END_TEST
 
@@ -338,14 +307,10 @@ START_TEST(test_halves_in_float)
       stream,
       &(kiln_scan_desc){.x = {.in = {in.array}}, .n = N, .out = out.array},
       NULL));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   ck_assert_double_eq(half_value(got[2047]), 2048);
   ck_assert_double_eq(half_value(got[2999]), 3000);
   ck_assert_double_eq(half_value(got[2998]), 3000); /* to even */
-  free(got);
-  free(x);
-  array_free(&in);
-  array_free(&out);
 }
 END_TEST
 
@@ -366,10 +331,8 @@ START_TEST(test_in_place)
       &(kiln_scan_desc){
           .x = {.in = {a.array}}, .n = N, .out = a.array, .exclusive = _i == 1},
       NULL));
-  got = array_read(&a);
+  got = kept(array_read(&a));
   ck_elements("in place", KILN_I32, got, want, N);
-  free(got);
-  free(want);
   /* a is now the scan; the second input is written */
   for (size_t i = 0; i < N; i++)
     v[i] = 2 * x[i];
@@ -381,14 +344,8 @@ START_TEST(test_in_place)
                         .n = N,
                         .out = a.array},
       NULL));
-  got = array_read(&a);
+  got = kept(array_read(&a));
   ck_elements("in the place of y", KILN_I32, got, want, N);
-  free(got);
-  free(want);
-  free(v);
-  free(x);
-  array_free(&a);
-  array_free(&b);
 }
 END_TEST
 
@@ -410,22 +367,13 @@ static void run_init(kiln_dtype type, size_t n, bool with_init, bool exclusive)
                                          .init = with_init ? first : NULL,
                                          .total = total.array.data},
                        NULL));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   ck_elements("with init", type, got, want, n);
-  free(got);
   for (size_t i = 0; i < n; i++)
     sum += v[i];
   sum += with_init ? init : 0;
-  got = array_read(&total);
+  got = kept(array_read(&total));
   ck_elements("total", type, got, &sum, 1);
-  free(got);
-  free(want);
-  free(v);
-  free(x);
-  free(first);
-  array_free(&in);
-  array_free(&out);
-  array_free(&total);
 }
 
 START_TEST(test_init_and_total)
@@ -455,11 +403,8 @@ static void scan_floats(const float *x, float *out, size_t n, kiln_op op,
                                          .out = to.array,
                                          .exclusive = exclusive},
                        NULL));
-  got = array_read(&to);
+  got = kept(array_read(&to));
   memcpy(out, got, n * sizeof *out);
-  free(got);
-  array_free(&in);
-  array_free(&to);
 }
 
 START_TEST(test_special_floats)
@@ -528,9 +473,6 @@ START_TEST(test_float_sums)
     scan_floats(x, again, n, (kiln_op){.name = KILN_SUM}, false);
     ck_assert_mem_eq(first, again, n * sizeof *x);
   }
-  free(x);
-  free(first);
-  free(again);
 }
 END_TEST
 
@@ -566,18 +508,11 @@ static void run_made(const char *const *defines, size_t n_defines,
                            KILN_ARG(size), KILN_ARG(out.array.data),
                            KILN_ARG(zero), KILN_ARG(zero),
                            KILN_ARG(words.array.data), KILN_ARG(epoch)));
-    got = array_read(&out);
+    got = kept(array_read(&out));
     ck_elements("made by hand", KILN_F32, got, want, n);
-    free(got);
   }
   free(array_read(&words));
   kiln_module_free(module);
-  free(x);
-  free(v);
-  free(want);
-  array_free(&in);
-  array_free(&out);
-  array_free(&words);
 }
 
 START_TEST(test_variants)
@@ -632,9 +567,8 @@ START_TEST(test_workspace_and_capture)
   w.size = bytes;
   for (int k = 0; k < 2; k++) {
     ck_kiln_ok(kiln_scan(stream, &desc, &w));
-    got = array_read(&out);
+    got = kept(array_read(&out));
     ck_elements("with a workspace", KILN_F64, got, want, N);
-    free(got);
     ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, 8 * N));
   }
   free(array_read(&room));
@@ -644,17 +578,10 @@ START_TEST(test_workspace_and_capture)
   for (int k = 0; k < 2; k++) {
     ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, 8 * N));
     capture_replay(graph);
-    got = array_read(&out);
+    got = kept(array_read(&out));
     ck_elements("from a graph", KILN_F64, got, want, N);
-    free(got);
   }
   capture_free(graph);
-  free(x);
-  free(v);
-  free(want);
-  array_free(&room);
-  array_free(&in);
-  array_free(&out);
 }
 END_TEST
 
@@ -703,12 +630,9 @@ START_TEST(test_bad_calls)
       KILN_ECOMPILE);
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->message,
                                "the operation does not compile: line 2"));
-  got = array_read(&b);
+  got = kept(array_read(&b));
   for (size_t i = 0; i < 400; i++)
     ck_assert_uint_eq(got[i], 0x5a);
-  free(got);
-  array_free(&a);
-  array_free(&b);
 }
 END_TEST
 
@@ -749,8 +673,6 @@ START_TEST(test_neighbours_in_place)
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "x_at()"));
   desc.out = b.array;
   ck_kiln_ok(kiln_scan(stream, &desc, NULL));
-  array_free(&a);
-  array_free(&b);
 }
 END_TEST
 
@@ -773,14 +695,11 @@ START_TEST(test_identity_with_itself)
     float *got;
 
     ck_kiln_ok(kiln_scan(stream, &desc, NULL));
-    got = array_read(&b);
+    got = kept(array_read(&b));
     ck_assert_float_eq(got[0], -INFINITY);
     for (size_t i = 1; i < n; i++)
       ck_assert_msg(fabs(got[i] - log((double)i)) < 1e-2, "%zu: %g", i,
                     (double)got[i]);
-    free(got);
-    array_free(&a);
-    array_free(&b);
   }
 }
 END_TEST

@@ -3,7 +3,7 @@
 #ifndef KILN_SCAN_VALUES_H
 #define KILN_SCAN_VALUES_H
 
-#include "ops_fixture.h"
+#include "operation_checks.h"
 
 #include <kiln/scan.h>
 
@@ -23,12 +23,10 @@ static inline double as_element(kiln_dtype type, int64_t v)
   return value_at(type, bits, 0);
 }
 
+/* Zeroed memory of the test for n elements. */
 static inline void *room_for(size_t n, size_t width)
 {
-  void *p = calloc(n + 1, width);
-
-  ck_assert_ptr_nonnull(p);
-  return p;
+  return kept(calloc(n + 1, width));
 }
 
 /* Random, with all sums of neighbours from the start within 100: exact in bf16

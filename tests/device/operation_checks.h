@@ -1,0 +1,244 @@
+/* operation_checks.h -- what the tests of all operations have in common, for any
+ * row of the table in operation_table.h.
+ *
+ * A test makes an operation_call: an operation, its desc, and what each result
+ * must hold afterwards. Such a call is then checked in each of these ways:
+ *   ck_call()           once, with the library's temporary storage
+ *   ck_workspace()      with workspaces that are valid, too small or misplaced
+ *   ck_capture()        captured into a graph that runs several times
+ *   ck_bad_arguments()  with members of its desc that are not valid
+ *   ck_random_calls()   many calls that a function of the test draws
+ * A call works in place if a result is also an input: every run starts from what
+ * the result's array held when the call was made. */
+#ifndef KILN_OPERATION_CHECKS_H
+#define KILN_OPERATION_CHECKS_H
+
+#include "operation_table.h"
+#include "ops_fixture.h"
+
+enum { MOST_RESULTS = 6 };
+
+/* An array that the operation writes. */
+typedef struct call_result {
+  test_array array;
+  const void *before, *want; /* its contents before and after the call */
+} call_result;
+
+typedef struct operation_call {
+  const operation *op;
+  void *desc;
+  size_t n_results;
+  call_result result[MOST_RESULTS];
+} operation_call;
+
+/* A call of kiln_NAME with a copy of what its second argument, a pointer to a desc,
+ * points to; still without results. */
+#define CALL_OF(name, ...)                                                     \
+  call_of(&operations[OPERATION_##name], (__VA_ARGS__), sizeof *(__VA_ARGS__))
+
+static inline operation_call call_of(const operation *op, const void *desc,
+                                     size_t desc_size)
+{
+  operation_call c = {.op = op, .desc = kept(malloc(desc_size))};
+
+  ck_assert_uint_eq(desc_size, op->desc_size);
+  memcpy(c.desc, desc, desc_size);
+  return c;
+}
+
+/* Adds a result, which must hold `want` after the call. The test keeps `want`. */
+static inline void call_writes(operation_call *c, const test_array *a,
+                               const void *want)
+{
+  ck_assert_uint_lt(c->n_results, MOST_RESULTS);
+  c->result[c->n_results++] = (call_result){*a, kept(array_read(a)), want};
+}
+
+/* Gives the results' arrays the contents from before the call. */
+static inline void call_restart(const operation_call *c)
+{
+  for (size_t k = 0; k < c->n_results; k++) {
+    const test_array *a = &c->result[k].array;
+
+    ck_kiln_ok(kiln_copy_to_device(device, a->array.data, c->result[k].before,
+                                   a->n * a->width));
+  }
+}
+
+/* Fails unless the array holds `want`, to the bit. */
+static inline void ck_array(const test_array *a, const void *want,
+                            const char *what)
+{
+  unsigned char *got = array_read(a);
+
+  for (size_t i = 0; i < a->n; i++)
+    ck_assert_msg(
+        memcmp(got + i * a->width, (const unsigned char *)want + i * a->width,
+               a->width) == 0,
+        "%s: [%zu] of %zu %s is %g, not %g", what, i, a->n,
+        kiln_dtype_name(a->array.type), value_at(a->array.type, got, i),
+        value_at(a->array.type, want, i));
+  free(got);
+}
+
+/* Fails unless each result holds what the call must write. */
+static inline void ck_results(const operation_call *c)
+{
+  for (size_t k = 0; k < c->n_results; k++)
+    ck_array(&c->result[k].array, c->result[k].want, c->op->name);
+}
+
+static inline void ck_call_with(const operation_call *c,
+                                const kiln_workspace *workspace)
+{
+  call_restart(c);
+  ck_kiln_ok(c->op->run(stream, c->desc, workspace));
+  ck_results(c);
+}
+
+static inline void ck_call(operation_call c)
+{
+  ck_call_with(&c, NULL);
+}
+
+/* ---- Workspaces, captures ------------------------------------------------------------ */
+
+/* Fails unless the operation refuses the desc with this status and a message that
+ * contains `says`. */
+static inline void ck_refused(const operation *op, const void *desc,
+                              const kiln_workspace *workspace,
+                              kiln_status status, const char *says)
+{
+  const kiln_status st = op->run(stream, desc, workspace);
+
+  ck_assert_msg(st == status, "%s, \"%s\": %s: %s", op->name, says,
+                kiln_status_name(st), kiln_last_error()->message);
+  ck_assert_msg(strstr(kiln_last_error()->message, says) != NULL,
+                "%s: the message \"%s\" does not contain \"%s\"", op->name,
+                kiln_last_error()->message, says);
+}
+
+/* Fails unless all results hold what they did before the call. */
+static inline void ck_untouched(const operation_call *c)
+{
+  for (size_t k = 0; k < c->n_results; k++)
+    ck_array(&c->result[k].array, c->result[k].before, "after a refusal");
+}
+
+/* Returns the size of the workspace in bytes, which may be 0. */
+static inline size_t ck_workspace(operation_call c)
+{
+  test_array storage;
+  kiln_workspace w;
+  size_t bytes;
+
+  ck_kiln_ok(c.op->need(stream, c.desc, &bytes));
+  storage = array_make(KILN_U8, bytes, 0, NULL, 0xff);
+  w = (kiln_workspace){storage.array.data, bytes};
+  for (int turn = 0; turn < 2; turn++)
+    ck_call_with(&c, &w);
+  free(array_read(&storage)); /* checks its guards */
+  if (bytes == 0)
+    return 0;
+  call_restart(&c);
+  w.size = bytes - 1;
+  ck_refused(c.op, c.desc, &w, KILN_EINVAL, "workspace");
+  w = (kiln_workspace){storage.array.data + 8, bytes};
+  ck_refused(c.op, c.desc, &w, KILN_EINVAL, "workspace");
+  w = (kiln_workspace){c.result[0].array.array.data, bytes};
+  ck_refused(c.op, c.desc, &w, KILN_EINVAL, "workspace");
+  ck_untouched(&c);
+  return bytes;
+}
+
+/* Captures the call, which may be the first of its kind and compile, and runs the
+ * graph three times. */
+static inline void ck_capture(operation_call c)
+{
+  CUgraphExec graph;
+
+  capture_begin();
+  ck_kiln_ok(c.op->run(stream, c.desc, NULL));
+  graph = capture_end();
+  for (int turn = 0; turn < 3; turn++) {
+    call_restart(&c);
+    capture_replay(graph);
+    ck_results(&c);
+  }
+  capture_free(graph);
+}
+
+/* ---- Bad arguments --------------------------------------------------------------------- */
+
+/* A member of a desc with the value that a test gives it. */
+typedef struct member_value {
+  size_t offset, size;
+  const void *value;
+} member_value;
+
+#define MEMBER(desc_type, member, ...)                                         \
+  {                                                                            \
+    offsetof(desc_type, member), sizeof(((desc_type *)NULL)->member),          \
+        (__typeof__(((desc_type *)NULL)->member)[])                            \
+    {                                                                          \
+      __VA_ARGS__                                                              \
+    }                                                                          \
+  }
+
+/* Members that make a valid desc invalid, and how the operation refuses it. */
+typedef struct bad_argument {
+  kiln_status status;
+  const char *says; /* a part of the message */
+  member_value set[4];
+} bad_argument;
+
+/* The good call must work. With each of the changes the operation must refuse it
+ * and write nothing. The query for the workspace refuses the same, except what
+ * only compiling shows. */
+#define ck_bad_arguments(good, bad)                                            \
+  ck_bad_members(&(good), (bad), sizeof(bad) / sizeof(bad)[0])
+
+static inline void ck_bad_members(const operation_call *good,
+                                  const bad_argument *bad, size_t n_bad)
+{
+  void *desc = kept(malloc(good->op->desc_size));
+
+  ck_call(*good);
+  call_restart(good);
+  for (size_t k = 0; k < n_bad; k++) {
+    size_t bytes = 1;
+
+    memcpy(desc, good->desc, good->op->desc_size);
+    for (const member_value *m = bad[k].set; m->value != NULL; m++)
+      memcpy((char *)desc + m->offset, m->value, m->size);
+    ck_refused(good->op, desc, NULL, bad[k].status, bad[k].says);
+    if (bad[k].status != KILN_EINVAL)
+      continue;
+    ck_assert_msg(good->op->need(stream, desc, &bytes) == KILN_EINVAL,
+                  "%s_workspace, \"%s\"", good->op->name, bad[k].says);
+    ck_assert_uint_eq(bytes, 0);
+  }
+  ck_untouched(good);
+}
+
+/* ---- Random calls ------------------------------------------------------------------------ */
+
+/* Makes call number k with numbers from *state. */
+typedef operation_call draw_call(unsigned long k, uint64_t *state);
+
+/* Checks random_calls(few) calls that `draw` makes from this seed. */
+static inline void ck_random_calls(draw_call *draw, unsigned long few,
+                                   uint64_t seed)
+{
+  const unsigned long calls = random_calls(few);
+  uint64_t state = seed;
+
+  for (unsigned long k = 0; k < calls; k++) {
+    const size_t mark = n_kept;
+
+    ck_call(draw(k, &state));
+    release(mark);
+  }
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* operation_table.h -- the data-parallel operations in one table, without the
+ * types of their descs, for tests that hold for every operation. */
+#ifndef KILN_OPERATION_TABLE_H
+#define KILN_OPERATION_TABLE_H
+
+#include <kiln/kiln.h>
+
+/* Every operation of the library: X(name, type of its desc, ...). */
+#define OPERATIONS(X)                                                          \
+  KILN__GATHER_OPERATIONS(X)                                                   \
+  KILN__HISTOGRAM_OPERATIONS(X)                                                \
+  KILN__MAP_OPERATIONS(X)                                                      \
+  KILN__MERGE_OPERATIONS(X)                                                    \
+  KILN__REDUCE_OPERATIONS(X)                                                   \
+  KILN__SCAN_OPERATIONS(X)                                                     \
+  KILN__SEARCH_OPERATIONS(X)                                                   \
+  KILN__SELECT_OPERATIONS(X)                                                   \
+  KILN__SORT_OPERATIONS(X)
+
+/* The index of an operation in the table, such as OPERATION_kiln_scan. */
+#define OPERATION_INDEX(name, ...) OPERATION_##name,
+typedef enum operation_index {
+  OPERATIONS(OPERATION_INDEX) N_OPERATIONS
+} operation_index;
+
+typedef struct operation {
+  const char *name; /* of its function */
+  size_t desc_size;
+  kiln_status (*run)(kiln_stream *stream, const void *desc,
+                     const kiln_workspace *workspace);
+  /* kiln_NAME_workspace() */
+  kiln_status (*need)(kiln_stream *stream, const void *desc, size_t *bytes);
+} operation;
+
+extern const operation operations[N_OPERATIONS];
+
+#endif
