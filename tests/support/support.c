@@ -28,12 +28,18 @@ TCase *kiln_test_case(Suite *suite, const char *name, double seconds,
 
   if (seconds > 0)
     tcase_set_timeout(t, seconds);
-  if (set_up != NULL)
+  if (set_up != NULL || tear_down != NULL)
     tcase_add_checked_fixture(t, set_up, tear_down);
   for (; *tests != NULL; tests++)
     tcase_add_test(t, *tests);
   suite_add_tcase(suite, t);
   return t;
+}
+
+void kiln_test_loops(TCase *t, int times, const TTest *const *tests)
+{
+  for (; *tests != NULL; tests++)
+    tcase_add_loop_test(t, *tests, 0, times);
 }
 
 static bool fails(test_allocator *a, size_t size)

@@ -25,6 +25,12 @@ TCase *kiln_test_case(Suite *suite, const char *name, double seconds,
 /* The list of tests that kiln_test_case() adds. */
 #define TESTS(...) ((const TTest *const[]){__VA_ARGS__, NULL})
 
+/* Adds loop tests that all run `times` times, with _i from 0. */
+void kiln_test_loops(TCase *t, int times, const TTest *const *tests);
+
+/* The number of rows of a table, for a loop test that runs once per row. */
+#define ROWS(table) ((int)(sizeof(table) / sizeof *(table)))
+
 /* The exit status that ctest treats as a skipped test. The test first prints
  * the reason to standard output. */
 enum { KILN_TEST_SKIP = 77 };

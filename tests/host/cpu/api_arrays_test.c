@@ -384,25 +384,17 @@ START_TEST(references_hold_what_is_bound)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_api_arrays");
-  TCase *t = tcase_create("arrays");
+  TCase *t = kiln_test_case(
+      s, "arrays", 60, setup, teardown,
+      TESTS(two_dimensions_have_a_descriptor_of_their_own, levels_halve,
+            texture_objects_remember_what_they_were_made_of,
+            linear_memory_is_checked, contradictions_are_refused,
+            views_choose_levels_layers_and_format,
+            surfaces_want_arrays_made_for_them, references_hold_what_is_bound));
 
-  tcase_set_timeout(t, 60);
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_add_loop_test(t, arrays_have_the_shape_asked_for, 0,
-                      (int)(sizeof shapes / sizeof shapes[0]));
-  tcase_add_test(t, two_dimensions_have_a_descriptor_of_their_own);
-  tcase_add_test(t, levels_halve);
-  tcase_add_test(t, texture_objects_remember_what_they_were_made_of);
-  tcase_add_test(t, linear_memory_is_checked);
-  tcase_add_test(t, contradictions_are_refused);
-  tcase_add_test(t, views_choose_levels_layers_and_format);
-  tcase_add_test(t, surfaces_want_arrays_made_for_them);
-  tcase_add_test(t, references_hold_what_is_bound);
-  suite_add_tcase(s, t);
-  return s;
+  tcase_add_loop_test(t, arrays_have_the_shape_asked_for, 0, ROWS(shapes));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make_suite)

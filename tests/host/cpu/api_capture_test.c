@@ -479,22 +479,15 @@ START_TEST(captures_show_themselves)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_api_capture");
-  TCase *t = tcase_create("capture");
 
-  tcase_set_timeout(t, 120);
-  tcase_add_test(t, random_captures_keep_the_order);
-  tcase_add_test(t, all_kinds_of_work_are_captured);
-  tcase_add_test(t, what_a_capture_forbids);
-  tcase_add_test(t, captures_and_the_legacy_stream);
-  tcase_add_test(t, forks_have_to_join);
-  tcase_add_test(t, a_forked_stream_may_be_destroyed_during_the_capture);
-  tcase_add_test(t, modes_of_capture);
-  tcase_add_test(t, captures_show_themselves);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "capture", 120, NULL, NULL,
+                 TESTS(random_captures_keep_the_order,
+                       all_kinds_of_work_are_captured, what_a_capture_forbids,
+                       captures_and_the_legacy_stream, forks_have_to_join,
+                       a_forked_stream_may_be_destroyed_during_the_capture,
+                       modes_of_capture, captures_show_themselves));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

@@ -325,22 +325,16 @@ START_TEST(primary_contexts_are_counted)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_api_context");
-  TCase *t = tcase_create("context");
 
-  tcase_set_timeout(t, 120);
-  tcase_add_test(t, nothing_before_init);
-  tcase_add_test(t, attributes_are_the_architecture_s);
-  tcase_add_test(t, devices_have_names_ids_and_places);
-  tcase_add_test(t, results_have_names_and_texts);
-  tcase_add_test(t, contexts_are_a_stack_of_the_thread);
-  tcase_add_test(t, a_destroyed_context_stays_current_elsewhere);
-  tcase_add_test(t, wrong_context_arguments);
-  tcase_add_test(t, primary_contexts_are_counted);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "context", 120, NULL, NULL,
+                 TESTS(nothing_before_init, attributes_are_the_architecture_s,
+                       devices_have_names_ids_and_places,
+                       results_have_names_and_texts,
+                       contexts_are_a_stack_of_the_thread,
+                       a_destroyed_context_stays_current_elsewhere,
+                       wrong_context_arguments, primary_contexts_are_counted));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

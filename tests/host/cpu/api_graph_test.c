@@ -636,27 +636,18 @@ START_TEST(a_failing_node_ends_the_launch)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_api_graph");
-  TCase *t = tcase_create("graph");
 
-  tcase_set_timeout(t, 120);
-  tcase_add_test(t, random_graphs_run_in_order);
-  tcase_add_test(t, a_cycle_is_no_graph_to_run);
-  tcase_add_test(t, graphs_answer_questions);
-  tcase_add_test(t, nodes_copy_fill_and_call);
-  tcase_add_test(t, child_graphs_are_copies);
-  tcase_add_test(t, events_inside_graphs);
-  tcase_add_test(t, launches_of_one_executable_do_not_overlap);
-  tcase_add_test(t, memory_of_graphs);
-  tcase_add_test(t, an_executable_is_updated_from_a_graph);
-  tcase_add_test(t, captured_work_is_freed_once);
-  tcase_add_test(t, user_objects_live_as_long_as_graphs);
-  tcase_add_test(t, what_is_no_graph_is_refused);
-  tcase_add_test(t, a_failing_node_ends_the_launch);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(
+      s, "graph", 120, NULL, NULL,
+      TESTS(random_graphs_run_in_order, a_cycle_is_no_graph_to_run,
+            graphs_answer_questions, nodes_copy_fill_and_call,
+            child_graphs_are_copies, events_inside_graphs,
+            launches_of_one_executable_do_not_overlap, memory_of_graphs,
+            an_executable_is_updated_from_a_graph, captured_work_is_freed_once,
+            user_objects_live_as_long_as_graphs, what_is_no_graph_is_refused,
+            a_failing_node_ends_the_launch));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

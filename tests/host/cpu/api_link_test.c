@@ -303,22 +303,15 @@ START_TEST(relocatable_machine_code_is_named)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_api_link");
-  TCase *t = tcase_create("link");
 
-  tcase_set_timeout(t, 60);
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_add_test(t, libraries_load_into_each_context);
-  tcase_add_test(t, libraries_have_globals);
-  tcase_add_test(t, parts_are_linked);
-  tcase_add_test(t, links_report_what_is_wrong);
-  tcase_add_test(t, libraries_are_refused_as_input);
-  tcase_add_test(t, relocatable_code_is_linked);
-  tcase_add_test(t, relocatable_machine_code_is_named);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "link", 60, setup, teardown,
+                 TESTS(libraries_load_into_each_context, libraries_have_globals,
+                       parts_are_linked, links_report_what_is_wrong,
+                       libraries_are_refused_as_input,
+                       relocatable_code_is_linked,
+                       relocatable_machine_code_is_named));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make_suite)

@@ -905,33 +905,21 @@ START_TEST(devices_share_memory)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_api_memory");
-  TCase *t = tcase_create("memory");
 
-  tcase_set_timeout(t, 120);
-  tcase_add_test(t, bytes_are_counted);
-  tcase_add_test(t, ranges_and_alignment);
-  tcase_add_test(t, large_allocations_are_aligned_to_pages);
-  tcase_add_test(t, pointers_say_what_they_are);
-  tcase_add_test(t, host_memory_has_its_own_address);
-  tcase_add_test(t, managed_memory_is_seen_by_both);
-  tcase_add_test(t, a_free_waits_for_its_context);
-  tcase_add_test(t, leaks_are_found_at_the_end);
-  tcase_add_test(t, copies_in_all_directions);
-  tcase_add_test(t, copies_beyond_the_end_write_nothing);
-  tcase_add_test(t, pageable_memory_is_staged);
-  tcase_add_test(t, a_synchronous_copy_comes_after_blocking_streams);
-  tcase_add_test(t, boxes_against_loops);
-  tcase_add_test(t, wrong_boxes);
-  tcase_add_test(t, arrays_take_and_give);
-  tcase_add_test(t, fills_against_loops);
-  tcase_add_test(t, pools_count_what_they_hold);
-  tcase_add_test(t, a_free_waits_in_its_stream);
-  tcase_add_test(t, devices_share_memory);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(
+      s, "memory", 120, NULL, NULL,
+      TESTS(bytes_are_counted, ranges_and_alignment,
+            large_allocations_are_aligned_to_pages, pointers_say_what_they_are,
+            host_memory_has_its_own_address, managed_memory_is_seen_by_both,
+            a_free_waits_for_its_context, leaks_are_found_at_the_end,
+            copies_in_all_directions, copies_beyond_the_end_write_nothing,
+            pageable_memory_is_staged,
+            a_synchronous_copy_comes_after_blocking_streams,
+            boxes_against_loops, wrong_boxes, arrays_take_and_give,
+            fills_against_loops, pools_count_what_they_hold,
+            a_free_waits_in_its_stream, devices_share_memory));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

@@ -612,40 +612,24 @@ START_TEST(faults_become_results)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_api_modules");
-  TCase *t = tcase_create("modules");
+  TCase *t = kiln_test_case(
+      s, "modules", 60, setup, teardown,
+      TESTS(loading_checks_arguments, files_are_loaded, names_are_looked_up,
+            variables_hold_what_they_begin_with,
+            variables_are_charged_to_the_device, parameters_arrive,
+            arguments_are_taken_at_the_launch, the_old_launch_functions_work,
+            attributes_are_right, attributes_are_set_within_limits,
+            shared_memory_beyond_48k_is_asked_for,
+            cooperative_launches_fit_or_are_refused, clusters_are_checked,
+            block_sizes_are_searched));
 
-#define LOOP(test, array)                                                      \
-  tcase_add_loop_test(t, test, 0, (int)(sizeof array / sizeof array[0]))
-  tcase_set_timeout(t, 60);
-  tcase_add_checked_fixture(t, setup, teardown);
-  LOOP(loading_reports_what_is_wrong, loads);
-  tcase_add_test(t, loading_checks_arguments);
-  tcase_add_test(t, files_are_loaded);
-  tcase_add_test(t, names_are_looked_up);
-  tcase_add_test(t, variables_hold_what_they_begin_with);
-  tcase_add_test(t, variables_are_charged_to_the_device);
-  tcase_add_test(t, parameters_arrive);
-  tcase_add_test(t, arguments_are_taken_at_the_launch);
-  tcase_add_test(t, the_old_launch_functions_work);
-  tcase_add_test(t, attributes_are_right);
-  tcase_add_test(t, attributes_are_set_within_limits);
-  LOOP(launches_are_checked, shapes);
-  tcase_add_test(t, shared_memory_beyond_48k_is_asked_for);
-  tcase_add_test(t, cooperative_launches_fit_or_are_refused);
-  tcase_add_test(t, clusters_are_checked);
-  tcase_add_test(t, block_sizes_are_searched);
-  suite_add_tcase(s, t);
-  t = tcase_create(
-      /* these tests have no fixture, because a fault invalidates the context */
-      "faults");
-  tcase_set_timeout(t, 60);
-  tcase_add_checked_fixture(t, setup, NULL);
-  LOOP(faults_become_results, faults);
-  suite_add_tcase(s, t);
-  return s;
+  tcase_add_loop_test(t, loading_reports_what_is_wrong, 0, ROWS(loads));
+  tcase_add_loop_test(t, launches_are_checked, 0, ROWS(shapes));
+  /* These tests destroy no context, because a fault invalidates it. */
+  t = kiln_test_case(s, "faults", 60, setup, NULL, TESTS(NULL));
+  tcase_add_loop_test(t, faults_become_results, 0, ROWS(faults));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make_suite)

@@ -484,31 +484,21 @@ START_TEST(unsupported_functions_are_counted)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_api_settings");
-  TCase *t = tcase_create("settings");
+  TCase *t = kiln_test_case(
+      s, "settings", 60, NULL, NULL,
+      TESTS(settings_are_fixed_under_a_context, the_table_is_complete,
+            findings_are_kept_until_taken, the_last_fault_is_kept,
+            printed_text_goes_to_the_callback, classes_have_names, names_stay,
+            registers_fit_the_largest_block, every_export_has_an_address,
+            unknown_names_are_refused, unsupported_functions_are_counted));
 
-#define LOOP(test, array)                                                      \
-  tcase_add_loop_test(t, test, 0, (int)(sizeof array / sizeof array[0]))
-  tcase_set_timeout(t, 60);
-  LOOP(settings_are_read, parses);
-  LOOP(settings_are_checked, refused);
-  tcase_add_test(t, settings_are_fixed_under_a_context);
-  tcase_add_test(t, the_table_is_complete);
-  tcase_add_test(t, findings_are_kept_until_taken);
-  tcase_add_test(t, the_last_fault_is_kept);
-  tcase_add_test(t, printed_text_goes_to_the_callback);
-  tcase_add_test(t, classes_have_names);
-  tcase_add_test(t, names_stay);
-  LOOP(occupancy_agrees_with_the_calculator, occupancy_archs);
-  tcase_add_test(t, registers_fit_the_largest_block);
-  tcase_add_test(t, every_export_has_an_address);
-  LOOP(the_version_decides, by_version);
-  tcase_add_test(t, unknown_names_are_refused);
-  tcase_add_test(t, unsupported_functions_are_counted);
-  suite_add_tcase(s, t);
-  return s;
+  tcase_add_loop_test(t, settings_are_read, 0, ROWS(parses));
+  tcase_add_loop_test(t, settings_are_checked, 0, ROWS(refused));
+  tcase_add_loop_test(t, occupancy_agrees_with_the_calculator, 0,
+                      ROWS(occupancy_archs));
+  tcase_add_loop_test(t, the_version_decides, 0, ROWS(by_version));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make_suite)

@@ -722,32 +722,23 @@ START_TEST(a_forked_child_is_refused)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_api_streams");
-  TCase *t = tcase_create("streams");
 
-  tcase_set_timeout(t, 120);
-  tcase_add_test(t, a_stream_keeps_its_order);
-  tcase_add_test(t, streams_overlap);
-  tcase_add_test(t, the_legacy_stream_waits_and_holds_up);
-  tcase_add_test(t, random_programs_keep_the_rules);
-  tcase_add_test(t, a_destroyed_stream_finishes);
-  tcase_add_test(t, events_measure_the_time_between_them);
-  tcase_add_test(t, a_wait_is_for_the_record_before_it);
-  tcase_add_test(t, events_belong_to_their_context);
-  tcase_add_test(t, host_functions_may_not_call_back);
-  tcase_add_test(t, streams_wait_for_words_in_memory);
-  tcase_add_test(t, a_failed_kernel_sticks_to_its_context);
-  tcase_add_test(t, after_a_failure_nothing_runs_but_callbacks);
-  tcase_add_test(t, a_reset_clears_the_primary_context);
-  tcase_add_test(t, threads_have_default_streams_of_their_own);
-  tcase_add_test(t, what_is_no_stream_is_refused);
-  tcase_add_test(t, streams_know_what_they_were_made_with);
-  tcase_add_test(t, thirty_two_threads);
-  tcase_add_test(t, a_forked_child_is_refused);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(
+      s, "streams", 120, NULL, NULL,
+      TESTS(a_stream_keeps_its_order, streams_overlap,
+            the_legacy_stream_waits_and_holds_up,
+            random_programs_keep_the_rules, a_destroyed_stream_finishes,
+            events_measure_the_time_between_them,
+            a_wait_is_for_the_record_before_it, events_belong_to_their_context,
+            host_functions_may_not_call_back, streams_wait_for_words_in_memory,
+            a_failed_kernel_sticks_to_its_context,
+            after_a_failure_nothing_runs_but_callbacks,
+            a_reset_clears_the_primary_context,
+            threads_have_default_streams_of_their_own,
+            what_is_no_stream_is_refused, streams_know_what_they_were_made_with,
+            thirty_two_threads, a_forked_child_is_refused));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(suite)

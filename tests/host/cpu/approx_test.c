@@ -377,20 +377,19 @@ START_TEST(every_approximate_row_was_run)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_approx");
-  TCase *t = tcase_create("functions");
+  TCase *t;
 
   cpu_seen_init();
-  tcase_add_loop_test(t, function_is_within_its_bound, 0, 2 * N_FUNCTIONS);
-  tcase_add_loop_test(t, function_keeps_to_its_lanes, 0, 2 * N_FUNCTIONS);
+  t = kiln_test_case(s, "functions", 0, NULL, NULL, TESTS(NULL));
+  kiln_test_loops(
+      t, 2 * N_FUNCTIONS,
+      TESTS(function_is_within_its_bound, function_keeps_to_its_lanes));
   tcase_add_loop_test(t, quotient_is_within_two_units, 0, 4);
   tcase_add_loop_test(t, double_is_within_its_bound, 0, 3);
-  /* this test has to run last */
+  /* This test has to run last. */
   tcase_add_test(t, every_approximate_row_was_run);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

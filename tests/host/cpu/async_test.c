@@ -466,26 +466,17 @@ START_TEST(hints_and_fences_change_nothing)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_async");
-  TCase *t = tcase_create("async");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 60);
-  tcase_add_test(t, copies_wait_for_their_wait);
-  tcase_add_test(t, copies_read_as_much_as_they_say);
-  tcase_add_test(t, copies_fault_when_asked_for);
-  tcase_add_test(t, phases_end_with_the_last_arrival);
-  tcase_add_test(t, who_drops_out_is_not_waited_for);
-  tcase_add_test(t, phases_wait_for_bytes);
-  tcase_add_test(t, copies_arrive);
-  tcase_add_test(t, barriers_are_in_shared_memory_only);
-  tcase_add_test(t, spaces_are_told_apart);
-  tcase_add_test(t, blocks_of_a_cluster_see_each_other);
-  tcase_add_test(t, hints_and_fences_change_nothing);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(
+      s, "async", 60, setup, teardown,
+      TESTS(copies_wait_for_their_wait, copies_read_as_much_as_they_say,
+            copies_fault_when_asked_for, phases_end_with_the_last_arrival,
+            who_drops_out_is_not_waited_for, phases_wait_for_bytes,
+            copies_arrive, barriers_are_in_shared_memory_only,
+            spaces_are_told_apart, blocks_of_a_cluster_see_each_other,
+            hints_and_fences_change_nothing));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

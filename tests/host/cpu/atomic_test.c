@@ -522,19 +522,13 @@ START_TEST(threads_lose_nothing)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_atomic");
-  TCase *t = tcase_create("atomic");
+  TCase *t = kiln_test_case(s, "atomic", 120, setup, teardown,
+                            TESTS(reds_are_atoms_without_results,
+                                  a_seed_permutes_lanes, threads_lose_nothing));
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, atoms_are_plain_operations_in_lane_order, 0, 2);
-  tcase_add_test(t, reds_are_atoms_without_results);
-  tcase_add_test(t, a_seed_permutes_lanes);
-  tcase_add_test(t, threads_lose_nothing);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -71,15 +71,11 @@ START_TEST(bounds_and_sizes_are_checked)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_bulk");
-  TCase *t = tcase_create("bulk");
 
-  tcase_add_test(t, blocks_come_and_go);
-  tcase_add_test(t, bounds_and_sizes_are_checked);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "bulk", 0, NULL, NULL,
+                 TESTS(blocks_come_and_go, bounds_and_sizes_are_checked));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make_suite)

@@ -108,14 +108,11 @@ START_TEST(arguments_arrive)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_call");
-  TCase *t = tcase_create("calls");
+  TCase *t = kiln_test_case(s, "calls", 0, NULL, NULL, TESTS(NULL));
 
   tcase_add_loop_test(t, arguments_arrive, 0, 8);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make_suite)

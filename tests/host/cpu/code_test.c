@@ -1029,47 +1029,30 @@ START_TEST(large_modules_load_quickly)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_code");
-  TCase *t = tcase_create("code");
+  TCase *t = kiln_test_case(
+      s, "code", 120, setup, teardown,
+      TESTS(row_language, every_row_is_reachable, rows_for_suffixed_targets,
+            modifiers_are_known_or_listed, forms_without_sync_ended,
+            matrices_are_named_as_missing, mistakes_are_listed_with_their_lines,
+            operands_become_slots_and_fields,
+            addresses_become_slots_and_offsets, moves_of_addresses_and_clocks,
+            constants_are_shared, branches_have_targets_and_joins,
+            parameters_are_laid_out, shared_memory_is_by_kernel,
+            clocks_are_taken_apart, calls_copy_arguments_and_results,
+            indirect_calls_copy_to_the_same_places,
+            recursion_and_indirect_calls_are_seen,
+            formal_parameters_are_no_arguments,
+            system_functions_and_missing_ones, parts_find_each_other,
+            weak_common_and_double_definitions, constants_of_parts_add_up,
+            instructions_as_text, memory_may_run_out_anywhere,
+            large_modules_load_quickly));
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 120);
-  tcase_add_loop_test(t, pattern_matches, 0,
-                      sizeof patterns / sizeof *patterns);
-  tcase_add_test(t, row_language);
-  tcase_add_test(t, every_row_is_reachable);
-  tcase_add_test(t, rows_for_suffixed_targets);
-  tcase_add_test(t, modifiers_are_known_or_listed);
-  tcase_add_loop_test(t, check, 0, sizeof checks / sizeof *checks);
-  tcase_add_loop_test(t, need, 0, sizeof needs / sizeof *needs);
-  tcase_add_test(t, forms_without_sync_ended);
-  tcase_add_test(t, matrices_are_named_as_missing);
-  tcase_add_test(t, mistakes_are_listed_with_their_lines);
-  tcase_add_test(t, operands_become_slots_and_fields);
-  tcase_add_test(t, addresses_become_slots_and_offsets);
-  tcase_add_test(t, moves_of_addresses_and_clocks);
-  tcase_add_test(t, constants_are_shared);
-  tcase_add_test(t, branches_have_targets_and_joins);
-  tcase_add_test(t, parameters_are_laid_out);
-  tcase_add_test(t, shared_memory_is_by_kernel);
-  tcase_add_loop_test(t, limits_of_ptxas_hold, 0,
-                      sizeof limits / sizeof *limits);
-  tcase_add_test(t, clocks_are_taken_apart);
-  tcase_add_test(t, calls_copy_arguments_and_results);
-  tcase_add_test(t, indirect_calls_copy_to_the_same_places);
-  tcase_add_test(t, recursion_and_indirect_calls_are_seen);
-  tcase_add_test(t, formal_parameters_are_no_arguments);
-  tcase_add_test(t, system_functions_and_missing_ones);
-  tcase_add_test(t, parts_find_each_other);
-  tcase_add_test(t, weak_common_and_double_definitions);
-  tcase_add_test(t, constants_of_parts_add_up);
-  tcase_add_test(t, instructions_as_text);
-  tcase_add_test(t, memory_may_run_out_anywhere);
-  tcase_add_test(t, large_modules_load_quickly);
-  suite_add_tcase(s, t);
-  return s;
+  tcase_add_loop_test(t, pattern_matches, 0, ROWS(patterns));
+  tcase_add_loop_test(t, check, 0, ROWS(checks));
+  tcase_add_loop_test(t, need, 0, ROWS(needs));
+  tcase_add_loop_test(t, limits_of_ptxas_hold, 0, ROWS(limits));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make_suite)

@@ -430,23 +430,18 @@ START_TEST(every_row_was_run)
 }
 END_TEST
 
-#define LENGTH(list) ((int)(sizeof(list) / sizeof *(list)))
-
-static Suite *make(void)
+int main(void)
 {
   Suite *s = suite_create("cpu convert");
-  TCase *t = tcase_create("convert");
+  TCase *t;
 
   cpu_seen_init();
-  tcase_set_timeout(t, 300);
+  t = kiln_test_case(s, "convert", 300, NULL, NULL,
+                     TESTS(boundaries_of_packed_halves, doubles_round_once));
   tcase_add_loop_test(t, rows_follow_the_reference, 0, 8);
-  tcase_add_loop_test(t, all_values_of_16_bits, 0, LENGTH(from_16));
-  tcase_add_loop_test(t, boundaries_of_16_bits, 0, LENGTH(to_16));
-  tcase_add_test(t, boundaries_of_packed_halves);
-  tcase_add_test(t, doubles_round_once);
+  tcase_add_loop_test(t, all_values_of_16_bits, 0, ROWS(from_16));
+  tcase_add_loop_test(t, boundaries_of_16_bits, 0, ROWS(to_16));
+  /* This test has to run last. */
   tcase_add_test(t, every_row_was_run);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

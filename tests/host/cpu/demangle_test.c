@@ -89,17 +89,13 @@ START_TEST(deep_names_are_refused)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_demangle");
-  TCase *t = tcase_create("names");
-  const int n = (int)(sizeof names / sizeof *names);
+  TCase *t =
+      kiln_test_case(s, "names", 0, NULL, NULL, TESTS(deep_names_are_refused));
 
-  tcase_add_loop_test(t, names_are_readable, 0, n);
-  tcase_add_loop_test(t, damaged_names_do_no_harm, 0, n);
-  tcase_add_test(t, deep_names_are_refused);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_loops(t, ROWS(names),
+                  TESTS(names_are_readable, damaged_names_do_no_harm));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -282,23 +282,16 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_fatbin");
-  TCase *t = tcase_create("images");
+  TCase *t = kiln_test_case(
+      s, "images", 0, setup, teardown,
+      TESTS(a_wrapper_is_looked_through, linked_images_come_back,
+            machine_code_alone_is_refused, every_allocation_may_fail));
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_add_loop_test(t, the_best_ptx_is_taken, 0,
-                      (int)(sizeof picks / sizeof picks[0]));
-  tcase_add_test(t, a_wrapper_is_looked_through);
-  tcase_add_loop_test(t, texts_are_recognised, 0,
-                      (int)(sizeof texts / sizeof texts[0]));
-  tcase_add_test(t, linked_images_come_back);
+  tcase_add_loop_test(t, the_best_ptx_is_taken, 0, ROWS(picks));
+  tcase_add_loop_test(t, texts_are_recognised, 0, ROWS(texts));
   tcase_add_loop_test(t, damage_is_survived, 0, 3);
-  tcase_add_test(t, machine_code_alone_is_refused);
-  tcase_add_test(t, every_allocation_may_fail);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make_suite)

@@ -224,15 +224,12 @@ START_TEST(rounding_mode_of_the_caller_stays)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_float");
-  TCase *t = tcase_create("rows");
+  TCase *t = kiln_test_case(s, "rows", 0, NULL, NULL, TESTS(NULL));
 
   tcase_add_loop_test(t, row_is_as_computed_with_integers, 0, N_ROWS);
   tcase_add_loop_test(t, rounding_mode_of_the_caller_stays, 0, 4);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

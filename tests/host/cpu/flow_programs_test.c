@@ -64,15 +64,11 @@ START_TEST(programs_give_the_same_everywhere)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("cpu flow programs");
-  TCase *flow = tcase_create("flow");
+  Suite *s = suite_create("cpu flow programs");
+  TCase *t = kiln_test_case(s, "flow", 3600, NULL, NULL, TESTS(NULL));
 
-  tcase_set_timeout(flow, 3600);
-  tcase_add_loop_test(flow, programs_give_the_same_everywhere, 0, PARTS);
-  suite_add_tcase(suite, flow);
-  return suite;
+  tcase_add_loop_test(t, programs_give_the_same_everywhere, 0, PARTS);
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -537,21 +537,16 @@ START_TEST(constants_have_slots_of_their_own)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_flow");
-  TCase *t = tcase_create("flow and slots");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 120);
-  tcase_add_test(t, joins_are_nearest_post_dominators);
-  tcase_add_test(t, paths_that_never_end_move_no_join);
-  tcase_add_test(t, branches_within_endless_loops_join);
-  tcase_add_test(t, slots_keep_what_registers_held);
-  tcase_add_test(t, dead_values_give_their_slots_back);
-  tcase_add_test(t, constants_have_slots_of_their_own);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "flow and slots", 120, setup, teardown,
+                 TESTS(joins_are_nearest_post_dominators,
+                       paths_that_never_end_move_no_join,
+                       branches_within_endless_loops_join,
+                       slots_keep_what_registers_held,
+                       dead_values_give_their_slots_back,
+                       constants_have_slots_of_their_own));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make_suite)

@@ -262,16 +262,12 @@ START_TEST(narrowing_rounds_once)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_half");
-  TCase *t = tcase_create("rows");
+  TCase *t = kiln_test_case(s, "rows", 0, NULL, NULL,
+                            TESTS(halves_widen_exactly, narrowing_rounds_once));
 
   tcase_add_loop_test(t, row_is_as_computed_with_integers, 0, N_ROWS);
-  tcase_add_test(t, halves_widen_exactly);
-  tcase_add_test(t, narrowing_rounds_once);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -927,23 +927,18 @@ START_TEST(every_row_was_run)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
   Suite *s = suite_create("cpu integer");
-  TCase *t = tcase_create("integer");
+  TCase *t;
 
   cpu_seen_init();
-  tcase_set_timeout(t, 300);
+  t = kiln_test_case(s, "integer", 300, NULL, NULL,
+                     TESTS(all_tables_of_lop3, divisions_near_whole_quotients,
+                           addresses_of_local_variables, clocks_go_forward));
   tcase_add_loop_test(t, rows_follow_the_reference, 0, 8);
-  tcase_add_test(t, all_tables_of_lop3);
-  tcase_add_test(t, divisions_near_whole_quotients);
-  tcase_add_loop_test(t, pack_and_unpack, 0,
-                      (int)(sizeof shapes / sizeof *shapes));
-  tcase_add_test(t, addresses_of_local_variables);
-  tcase_add_test(t, clocks_go_forward);
+  tcase_add_loop_test(t, pack_and_unpack, 0, ROWS(shapes));
+  /* This test has to run last. */
   tcase_add_test(t, every_row_was_run);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -491,24 +491,16 @@ START_TEST(a_matrix_transposes_in_registers)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_load_store");
-  TCase *t = tcase_create("load_store");
 
   cpu_seen_init();
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 120);
-  tcase_add_test(t, loads_are_bytewise_reads);
-  tcase_add_test(t, stores_are_bytewise_writes);
-  tcase_add_test(t, steps_hit_banks);
-  tcase_add_test(t, function_parameters_are_on_the_stack);
-  tcase_add_test(t, a_seed_chooses_who_is_last);
-  tcase_add_test(t, removed_ranges_fault);
-  tcase_add_test(t, matrices_are_spread_over_the_warp);
-  tcase_add_test(t, a_matrix_transposes_in_registers);
-  suite_add_tcase(s, t);
-  return s;
+  kiln_test_case(s, "load_store", 120, setup, teardown,
+                 TESTS(loads_are_bytewise_reads, stores_are_bytewise_writes,
+                       steps_hit_banks, function_parameters_are_on_the_stack,
+                       a_seed_chooses_who_is_last, removed_ranges_fault,
+                       matrices_are_spread_over_the_warp,
+                       a_matrix_transposes_in_registers));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -488,29 +488,19 @@ START_TEST(copies_happen_at_their_waits)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_memory");
-  TCase *t = tcase_create("memory");
+  TCase *t = kiln_test_case(
+      s, "memory", 60, setup, teardown,
+      TESTS(ranges_have_exact_bounds, host_memory_keeps_its_address,
+            devices_have_places_of_their_own, addresses_come_back_late,
+            freed_ranges_are_remembered, bytes_live_as_long_as_launches,
+            bad_sizes_are_refused, every_allocation_may_fail,
+            each_goes_upwards_and_allows_removal, look_ups_and_changes_at_once,
+            validity_follows_writes_and_copies, a_shadow_is_given_once));
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 60);
-  tcase_add_test(t, ranges_have_exact_bounds);
-  tcase_add_test(t, host_memory_keeps_its_address);
-  tcase_add_test(t, devices_have_places_of_their_own);
-  tcase_add_test(t, addresses_come_back_late);
-  tcase_add_test(t, freed_ranges_are_remembered);
-  tcase_add_test(t, bytes_live_as_long_as_launches);
-  tcase_add_test(t, bad_sizes_are_refused);
-  tcase_add_test(t, every_allocation_may_fail);
   tcase_add_loop_test(t, a_random_life_is_a_plain_list, 0, 4);
-  tcase_add_test(t, each_goes_upwards_and_allows_removal);
-  tcase_add_test(t, look_ups_and_changes_at_once);
-  tcase_add_test(t, validity_follows_writes_and_copies);
-  tcase_add_test(t, a_shadow_is_given_once);
   tcase_add_loop_test(t, copies_happen_at_their_waits, 0, 8);
-  suite_add_tcase(s, t);
-  return s;
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -427,29 +427,23 @@ START_TEST(launches_are_checked)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("cpu progress");
-  TCase *progress = loading_case("progress");
-  TCase *stops = loading_case("stops");
+  Suite *s = suite_create("cpu progress");
+  TCase *t = kiln_test_case(
+      s, "progress", 120, NULL, unload,
+      TESTS(long_loops_are_no_deadlock, waits_for_nobody_are_told));
 
-  tcase_set_timeout(progress, 120);
-  tcase_add_loop_test(progress, lanes_wait_for_lanes, 0, 8);
-  tcase_add_loop_test(progress, lanes_meet_at_post_dominators, 0, 2);
-  tcase_add_loop_test(progress, lock_step_says_who_spins, 0, 3);
-  tcase_add_loop_test(progress, endless_waits_are_found, 0, N_WAYS);
-  tcase_add_test(progress, long_loops_are_no_deadlock);
-  tcase_add_loop_test(progress, blocks_wait_for_blocks, 0, N_WAYS);
-  tcase_add_loop_test(progress, a_block_serves_the_others, 0, N_WAYS);
-  tcase_add_loop_test(progress, blocks_that_do_not_fit_deadlock, 1, 3);
-  tcase_add_test(progress, waits_for_nobody_are_told);
-  suite_add_tcase(suite, progress);
-  tcase_add_loop_test(stops, a_budget_ends_loops, 0, N_WAYS);
-  tcase_add_loop_test(stops, another_thread_cancels, 0, N_WAYS);
-  tcase_add_loop_test(stops, faults_say_where, 0, 2);
-  tcase_add_test(stops, launches_are_checked);
-  suite_add_tcase(suite, stops);
-  return suite;
+  tcase_add_loop_test(t, lanes_wait_for_lanes, 0, 8);
+  tcase_add_loop_test(t, lanes_meet_at_post_dominators, 0, 2);
+  tcase_add_loop_test(t, lock_step_says_who_spins, 0, 3);
+  kiln_test_loops(t, N_WAYS,
+                  TESTS(endless_waits_are_found, blocks_wait_for_blocks,
+                        a_block_serves_the_others));
+  tcase_add_loop_test(t, blocks_that_do_not_fit_deadlock, 1, 3);
+  t = kiln_test_case(s, "stops", 0, NULL, unload, TESTS(launches_are_checked));
+  kiln_test_loops(t, N_WAYS,
+                  TESTS(a_budget_ends_loops, another_thread_cancels));
+  tcase_add_loop_test(t, faults_say_where, 0, 2);
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -738,38 +738,28 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-#define N(array) (int)(sizeof(array) / sizeof *(array))
-
-static Suite *ptx_suite(void)
+int main(void)
 {
-  Suite *suite = suite_create("cpu_ptx");
-  TCase *text = tcase_create("text"), *hostile = tcase_create("hostile");
+  Suite *s = suite_create("cpu_ptx");
+  TCase *t = kiln_test_case(
+      s, "text", 0, setup, teardown,
+      TESTS(debug_needs_sections_and_a_nul_may_end_it,
+            operands_say_what_was_written,
+            instructions_keep_guard_place_and_opcode,
+            names_are_resolved_in_their_scope, registers_are_numbered,
+            functions_keep_their_header,
+            calls_find_their_prototypes_and_targets, initial_values_are_bytes,
+            initial_addresses_are_relocations,
+            mistakes_are_listed_with_their_lines, twenty_mistakes_are_shown));
 
-  tcase_add_checked_fixture(text, setup, teardown);
-  tcase_add_loop_test(text, texts_are_accepted_or_not, 0, N(cases));
-  tcase_add_loop_test(text, headers_are_read, 0, N(headers));
-  tcase_add_test(text, debug_needs_sections_and_a_nul_may_end_it);
-  tcase_add_loop_test(text, integers_have_their_value, 0, N(integers));
-  tcase_add_loop_test(text, floats_have_their_value, 0, N(floats));
-  tcase_add_test(text, operands_say_what_was_written);
-  tcase_add_test(text, instructions_keep_guard_place_and_opcode);
-  tcase_add_test(text, names_are_resolved_in_their_scope);
-  tcase_add_test(text, registers_are_numbered);
-  tcase_add_test(text, functions_keep_their_header);
-  tcase_add_test(text, calls_find_their_prototypes_and_targets);
-  tcase_add_test(text, initial_values_are_bytes);
-  tcase_add_test(text, initial_addresses_are_relocations);
-  tcase_add_test(text, mistakes_are_listed_with_their_lines);
-  tcase_add_test(text, twenty_mistakes_are_shown);
-  suite_add_tcase(suite, text);
-  tcase_add_checked_fixture(hostile, setup, teardown);
-  tcase_set_timeout(hostile, 60);
-  tcase_add_test(hostile, every_truncation_is_survived);
-  tcase_add_test(hostile, random_mutations_are_survived);
-  tcase_add_loop_test(hostile, piles_are_bounded, 0, N(piles));
-  tcase_add_test(hostile, every_allocation_may_fail);
-  suite_add_tcase(suite, hostile);
-  return suite;
+  tcase_add_loop_test(t, texts_are_accepted_or_not, 0, ROWS(cases));
+  tcase_add_loop_test(t, headers_are_read, 0, ROWS(headers));
+  tcase_add_loop_test(t, integers_have_their_value, 0, ROWS(integers));
+  tcase_add_loop_test(t, floats_have_their_value, 0, ROWS(floats));
+  t = kiln_test_case(s, "hostile", 60, setup, teardown,
+                     TESTS(every_truncation_is_survived,
+                           random_mutations_are_survived,
+                           every_allocation_may_fail));
+  tcase_add_loop_test(t, piles_are_bounded, 0, ROWS(piles));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(ptx_suite)

@@ -664,38 +664,27 @@ START_TEST(launches_survive_without_memory)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("cpu run");
-  TCase *blocks = loading_case("blocks");
-  TCase *barriers = loading_case("barriers");
-  TCase *called = loading_case("calls");
-  TCase *system = loading_case("system");
+  Suite *s = suite_create("cpu run");
+  TCase *t = kiln_test_case(s, "blocks", 0, NULL, unload, TESTS(NULL));
 
-  tcase_add_loop_test(blocks, every_thread_of_every_block, 0, N_WAYS);
-  tcase_add_loop_test(blocks, threads_diverge_and_leave, 0, N_WAYS);
-  tcase_add_loop_test(blocks, copies_in_flight_are_dropped, 0, N_WAYS);
-  tcase_add_loop_test(barriers, misuse_is_found, 0,
-                      2 * (int)(sizeof misuses / sizeof *misuses));
-  tcase_add_loop_test(blocks, launches_survive_without_memory, 0, 2);
-  suite_add_tcase(suite, blocks);
-  tcase_add_loop_test(barriers, blocks_meet_at_barriers, 0, N_WAYS);
-  tcase_add_loop_test(barriers, barriers_count_predicates, 0, N_WAYS);
-  tcase_add_loop_test(barriers, named_barriers_hand_over, 0, N_WAYS);
-  tcase_add_loop_test(barriers, short_warps_count_as_whole, 0, N_WAYS);
-  tcase_add_test(barriers, threads_count_one_by_one);
-  tcase_add_loop_test(barriers, clusters_meet, 0, N_WAYS);
-  tcase_add_loop_test(barriers, grids_synchronise, 0, N_WAYS);
-  suite_add_tcase(suite, barriers);
-  tcase_add_loop_test(called, calls_recurse_under_divergence, 0, N_WAYS);
-  tcase_add_loop_test(called, calls_by_address, 0, N_WAYS);
-  tcase_add_loop_test(called, calls_that_go_wrong, 0, N_WAYS);
-  suite_add_tcase(suite, called);
-  tcase_add_test(system, printf_formats);
-  tcase_add_loop_test(system, heaps, 0, N_WAYS);
-  tcase_add_loop_test(system, assertions, 0, N_WAYS);
-  suite_add_tcase(suite, system);
-  return suite;
+  kiln_test_loops(t, N_WAYS,
+                  TESTS(every_thread_of_every_block, threads_diverge_and_leave,
+                        copies_in_flight_are_dropped));
+  tcase_add_loop_test(t, launches_survive_without_memory, 0, 2);
+  t = kiln_test_case(s, "barriers", 0, NULL, unload,
+                     TESTS(threads_count_one_by_one));
+  tcase_add_loop_test(t, misuse_is_found, 0, 2 * ROWS(misuses));
+  kiln_test_loops(t, N_WAYS,
+                  TESTS(blocks_meet_at_barriers, barriers_count_predicates,
+                        named_barriers_hand_over, short_warps_count_as_whole,
+                        clusters_meet, grids_synchronise));
+  t = kiln_test_case(s, "calls", 0, NULL, unload, TESTS(NULL));
+  kiln_test_loops(t, N_WAYS,
+                  TESTS(calls_recurse_under_divergence, calls_by_address,
+                        calls_that_go_wrong));
+  t = kiln_test_case(s, "system", 0, NULL, unload, TESTS(printf_formats));
+  kiln_test_loops(t, N_WAYS, TESTS(heaps, assertions));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -235,21 +235,16 @@ START_TEST(memory_functions_of_the_device)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
   Suite *s = suite_create("cpu_strict");
-  TCase *texts = tcase_create("texts"), *values = tcase_create("values");
+  TCase *t = kiln_test_case(
+      s, "texts", 0, setup, teardown,
+      TESTS(needs_of_modifiers_in_any_order, shared_variables_are_one));
 
-  tcase_add_checked_fixture(texts, setup, teardown);
-  tcase_add_loop_test(texts, right_and_wrong, 0,
-                      (int)(sizeof pairs / sizeof *pairs));
-  tcase_add_test(texts, needs_of_modifiers_in_any_order);
-  tcase_add_test(texts, shared_variables_are_one);
-  suite_add_tcase(s, texts);
-  tcase_add_test(values, literals_beside_wide_registers);
-  tcase_add_test(values, memory_functions_of_the_device);
-  suite_add_tcase(s, values);
-  return s;
+  tcase_add_loop_test(t, right_and_wrong, 0, ROWS(pairs));
+  kiln_test_case(
+      s, "values", 0, NULL, NULL,
+      TESTS(literals_beside_wide_registers, memory_functions_of_the_device));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make_suite)

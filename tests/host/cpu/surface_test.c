@@ -353,22 +353,15 @@ START_TEST(reductions_come_to_the_same)
 }
 END_TEST
 
-#define N(array) (int)(sizeof(array) / sizeof *(array))
-
-static Suite *surface_suite(void)
+int main(void)
 {
-  Suite *suite = suite_create("cpu_surface");
-  TCase *test = tcase_create("surface");
+  Suite *s = suite_create("cpu_surface");
+  TCase *t = kiln_test_case(s, "surface", 60, NULL, NULL,
+                            TESTS(surfaces_fault, accesses_fit_in_a_row));
 
-  tcase_set_timeout(test, 60);
-  tcase_add_loop_test(test, surfaces_are_read_in_bytes, 0, 15);
-  tcase_add_loop_test(test, surfaces_are_written_in_bytes, 0, 15);
-  tcase_add_test(test, surfaces_fault);
-  tcase_add_test(test, accesses_fit_in_a_row);
-  tcase_add_loop_test(test, formatted_stores_convert, 0, N(formatted));
-  tcase_add_loop_test(test, reductions_come_to_the_same, 0, N(reductions));
-  suite_add_tcase(suite, test);
-  return suite;
+  kiln_test_loops(
+      t, 15, TESTS(surfaces_are_read_in_bytes, surfaces_are_written_in_bytes));
+  tcase_add_loop_test(t, formatted_stores_convert, 0, ROWS(formatted));
+  tcase_add_loop_test(t, reductions_come_to_the_same, 0, ROWS(reductions));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(surface_suite)

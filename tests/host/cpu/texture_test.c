@@ -886,26 +886,20 @@ START_TEST(handles_survive_want_of_memory)
 }
 END_TEST
 
-static Suite *texture_suite(void)
+int main(void)
 {
-  Suite *suite = suite_create("cpu_texture");
-  TCase *test = tcase_create("texture");
+  Suite *s = suite_create("cpu_texture");
+  TCase *t = kiln_test_case(
+      s, "texture", 120, NULL, NULL,
+      TESTS(linear_memory_is_fetched_by_index, arrays_are_fetched_by_index,
+            corners_of_cubes_are_means_of_three, queries_tell_what_was_made,
+            references_hold_a_handle, handles_survive_want_of_memory));
 
-  tcase_set_timeout(test, 120);
-  tcase_add_loop_test(test, samples_are_those_of_the_manual, 0, 4 * N_SHAPES);
-  tcase_add_loop_test(test, levels_are_chosen_and_mixed, 0, N_SHAPES);
-  tcase_add_loop_test(test, gradients_choose_the_level, 0, N_SHAPES);
-  tcase_add_loop_test(test, gather_takes_the_four_texels_around, 0, 16);
-  tcase_add_test(test, linear_memory_is_fetched_by_index);
-  tcase_add_test(test, arrays_are_fetched_by_index);
-  tcase_add_loop_test(test, seams_of_cubes_are_filtered_over, 0, 2);
-  tcase_add_test(test, corners_of_cubes_are_means_of_three);
-  tcase_add_loop_test(test, any_coordinate_is_survived, 0, N_SHAPES);
-  tcase_add_test(test, queries_tell_what_was_made);
-  tcase_add_test(test, references_hold_a_handle);
-  tcase_add_test(test, handles_survive_want_of_memory);
-  suite_add_tcase(suite, test);
-  return suite;
+  tcase_add_loop_test(t, samples_are_those_of_the_manual, 0, 4 * N_SHAPES);
+  kiln_test_loops(t, N_SHAPES,
+                  TESTS(levels_are_chosen_and_mixed, gradients_choose_the_level,
+                        any_coordinate_is_survived));
+  tcase_add_loop_test(t, gather_takes_the_four_texels_around, 0, 16);
+  tcase_add_loop_test(t, seams_of_cubes_are_filtered_over, 0, 2);
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(texture_suite)

@@ -487,24 +487,17 @@ START_TEST(old_forms)
 }
 END_TEST
 
-static Suite *make(void)
+int main(void)
 {
-  Suite *suite = suite_create("cpu warp");
-  TCase *values = tcase_create("values");
-  TCase *waits = tcase_create("waits");
+  Suite *s = suite_create("cpu warp");
+  TCase *t = kiln_test_case(s, "values", 0, NULL, NULL, TESTS(old_forms));
 
-  tcase_add_loop_test(values, shuffles, 0, 8);
-  tcase_add_loop_test(values, votes, 0, 2);
-  tcase_add_loop_test(values, matches, 0, 2);
-  tcase_add_loop_test(values, reductions, 0, 9);
-  tcase_add_loop_test(values, float_reductions, 0, 8);
-  tcase_add_test(values, old_forms);
-  suite_add_tcase(suite, values);
-  tcase_add_loop_test(waits, several_masks_at_once, 0, 4);
-  tcase_add_loop_test(waits, lanes_meet_in_other_frames, 0, 8);
-  tcase_add_loop_test(waits, who_has_left_is_not_missed, 0, 8);
-  suite_add_tcase(suite, waits);
-  return suite;
+  kiln_test_loops(t, 8, TESTS(shuffles, float_reductions));
+  kiln_test_loops(t, 2, TESTS(votes, matches));
+  tcase_add_loop_test(t, reductions, 0, 9);
+  t = kiln_test_case(s, "waits", 0, NULL, NULL, TESTS(NULL));
+  tcase_add_loop_test(t, several_masks_at_once, 0, 4);
+  kiln_test_loops(
+      t, 8, TESTS(lanes_meet_in_other_frames, who_has_left_is_not_missed));
+  return kiln_test_run(s);
 }
-
-KILN_TEST_MAIN(make)

@@ -52,19 +52,11 @@ static inline void *run_for(const char *text, int way, const char *kernel,
   return cpu_ptx_at(&p, out, bytes);
 }
 
-/* Creates a test case whose tests load a program into `p`. After each test, the
- * program is freed and its memory is checked for leaks. */
-static void unload(void)
+/* The fixture of the tests that load a program into `p`: frees the program and
+ * checks its memory for leaks. */
+static inline void unload(void)
 {
   cpu_ptx_free(&p);
-}
-
-static inline TCase *loading_case(const char *name)
-{
-  TCase *t = tcase_create(name);
-
-  tcase_add_checked_fixture(t, NULL, unload);
-  return t;
 }
 
 static inline uint32_t word(uint64_t address)
