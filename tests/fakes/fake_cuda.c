@@ -8,6 +8,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* Many functions ignore some of the driver's parameters. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 /* Declares every function from the table, so that a definition with a different
  * signature does not compile. */
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
@@ -50,10 +53,11 @@ typedef struct object {
   int nodes; /* for a stream, graph or exec: number of captured launches */
   /* for an event: record time in nanoseconds, 0 if never recorded */
   uint64_t ns;
-  char *bytes;      /* for a module: source; memory: data; function: name */
-  size_t size;      /* for memory: size in bytes */
-  int dynamic_smem; /* for a function */
-  char *global;     /* for a module: its global variable */
+  char *bytes;         /* for a module: source; memory: data; function: name */
+  const void *address; /* for memory of any kind: where it starts */
+  size_t size;         /* for memory: size in bytes */
+  int dynamic_smem;    /* for a function */
+  char *global;        /* for a module: its global variable */
 } object;
 
 typedef struct primary {
@@ -155,6 +159,32 @@ EXPORT fake_cuda_control *fake_cuda(void)
 
 /* ---- Objects ------------------------------------------------------------ */
 
+/* Returns the count of the live objects of a kind, or NULL if nobody counts
+ * them here. */
+static atomic_int *count_of(kind k)
+{
+  switch (k) {
+  case MODULE:
+    return &control.modules;
+  case STREAM:
+    return &control.streams;
+  case EVENT:
+    return &control.events;
+  case MEMORY:
+    return &control.allocations;
+  case PINNED:
+  case REGISTERED:
+    return &control.pinned;
+  case GRAPH:
+  case EXEC:
+    return &control.graphs;
+  case LINK:
+    return &control.links;
+  default:
+    return NULL;
+  }
+}
+
 static object *make(kind k, object *context)
 {
   object *o = calloc(1, sizeof *o);
@@ -163,6 +193,8 @@ static object *make(kind k, object *context)
     abort();
   o->kind = k;
   o->context = context;
+  if (count_of(k) != NULL)
+    atomic_fetch_add(count_of(k), 1);
   pthread_mutex_lock(&lock);
   o->next = live;
   if (live != NULL)
@@ -174,6 +206,8 @@ static object *make(kind k, object *context)
 
 static void destroy(object *o)
 {
+  if (count_of(o->kind) != NULL)
+    atomic_fetch_sub(count_of(o->kind), 1);
   pthread_mutex_lock(&lock);
   if (o->prev != NULL)
     o->prev->next = o->next;
@@ -197,6 +231,19 @@ static object *find(const void *handle, kind k)
     if (o == handle && o->kind == k)
       break;
   }
+  pthread_mutex_unlock(&lock);
+  return o;
+}
+
+/* Returns the live memory of a kind that starts at an address, or NULL. */
+static object *find_at(const void *address, kind k)
+{
+  object *o;
+
+  pthread_mutex_lock(&lock);
+  for (o = live; o != NULL && (o->kind != k || o->address != address);
+       o = o->next)
+    continue;
   pthread_mutex_unlock(&lock);
   return o;
 }
@@ -331,6 +378,33 @@ static CUresult enter(int f, need n, const char *call)
       return rc_;                                                              \
   } while (0)
 
+/* These statements set `out` to an object. The calling function ends with
+ * CUDA_ERROR_INVALID_HANDLE if the handle has none. NEED_LIVE() takes any live
+ * object, NEED_OWN() an object of the current context, and NEED_STREAM() a
+ * stream, which is NULL for the default streams. */
+#define NEED_OBJECT(out, found)                                                \
+  do {                                                                         \
+    out = found;                                                               \
+    if (out == NULL)                                                           \
+      return CUDA_ERROR_INVALID_HANDLE;                                        \
+  } while (0)
+#define NEED_LIVE(out, handle, kind) NEED_OBJECT(out, find(handle, kind))
+#define NEED_OWN(out, handle, kind)                                            \
+  NEED_OBJECT(out, own(handle, kind, __func__))
+#define NEED_STREAM(out, handle)                                               \
+  do {                                                                         \
+    if (!stream_of(handle, &out, __func__))                                    \
+      return CUDA_ERROR_INVALID_HANDLE;                                        \
+  } while (0)
+
+/* Defines a function that only succeeds. */
+#define SUCCEED(name, symbol, params, what)                                    \
+  EXPORT CUresult symbol params                                                \
+  {                                                                            \
+    ENTER(name, what);                                                         \
+    return CUDA_SUCCESS;                                                       \
+  }
+
 /* ---- Start, errors, symbols ---------------------------------------------- */
 
 EXPORT CUresult cuInit(unsigned flags)
@@ -352,9 +426,6 @@ EXPORT CUresult cuDriverGetVersion(int *version)
 EXPORT CUresult cuGetProcAddress(const char *symbol, void **fn, int version,
                                  uint64_t flags)
 {
-  (void)symbol;
-  (void)version;
-  (void)flags;
   ENTER(getProcAddress, ANYTHING);
   *fn = NULL;
   return CUDA_ERROR_NOT_FOUND;
@@ -388,23 +459,14 @@ EXPORT CUresult cuGetErrorName(CUresult rc, const char **name)
 
 EXPORT CUresult cuGetErrorString(CUresult rc, const char **text)
 {
-  (void)rc;
   ENTER(getErrorString, ANYTHING);
   *text = "as the fake driver was told";
   return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuProfilerStart(void)
-{
-  ENTER(profilerStart, A_CONTEXT);
-  return CUDA_SUCCESS;
-}
+SUCCEED(profilerStart, cuProfilerStart, (void), A_CONTEXT)
 
-EXPORT CUresult cuProfilerStop(void)
-{
-  ENTER(profilerStop, A_CONTEXT);
-  return CUDA_SUCCESS;
-}
+SUCCEED(profilerStop, cuProfilerStop, (void), A_CONTEXT)
 
 /* Returns true if a capture of a blocking stream blocks the legacy default
  * stream. */

@@ -12,8 +12,8 @@
 #define FAKE_CUDA_H
 
 #include "driver/abi.h"
+#include "fake_library.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -95,15 +95,9 @@ typedef fake_cuda_control *fake_cuda_fn(void);
  * if necessary. */
 static inline fake_cuda_control *fake_cuda_of(const char *path)
 {
-  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  fake_cuda_fn *fn = NULL;
+  fake_cuda_fn *fn;
 
-  if (library != NULL)
-    *(void **)&fn = dlsym(library, "fake_cuda");
-  if (fn == NULL) {
-    fprintf(stderr, "%s is not the fake driver: %s\n", path, dlerror());
-    abort();
-  }
+  *(void **)&fn = fake_function(path, "fake_cuda");
   return fn();
 }
 

@@ -692,45 +692,24 @@ static nvrtcResult give(nvrtcProgram p, const text *t, size_t nul, char *out)
   return NVRTC_SUCCESS;
 }
 
-EXPORT nvrtcResult nvrtcGetPTXSize(nvrtcProgram p, size_t *size)
-{
-  ENTER(getPTXSize);
-  if (p == NULL || !p->compiled)
-    return NVRTC_ERROR_INVALID_PROGRAM;
-  return give_size(p, &p->ptx, 1, size);
-}
-
-EXPORT nvrtcResult nvrtcGetPTX(nvrtcProgram p, char *out)
-{
-  ENTER(getPTX);
-  return give(p, &p->ptx, 1, out);
-}
-
-EXPORT nvrtcResult nvrtcGetCUBINSize(nvrtcProgram p, size_t *size)
-{
-  ENTER(getCUBINSize);
-  if (p == NULL || !p->compiled)
-    return NVRTC_ERROR_INVALID_PROGRAM;
-  return give_size(p, &p->cubin, 0, size);
-}
-
-EXPORT nvrtcResult nvrtcGetCUBIN(nvrtcProgram p, char *out)
-{
-  ENTER(getCUBIN);
-  return give(p, &p->cubin, 0, out);
-}
-
-EXPORT nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t *size)
-{
-  ENTER(getProgramLogSize);
-  return give_size(p, &p->log, 1, size);
-}
-
-EXPORT nvrtcResult nvrtcGetProgramLog(nvrtcProgram p, char *out)
-{
-  ENTER(getProgramLog);
-  return give(p, &p->log, 1, out);
-}
+/* Defines the two functions that return one result of a compile. Some results
+ * have a size only if the program compiled. `nul` is 1 for strings. */
+#define RESULT(symbol, member, nul, if_compiled)                               \
+  EXPORT nvrtcResult nvrtcGet##symbol##Size(nvrtcProgram p, size_t *size)      \
+  {                                                                            \
+    ENTER(get##symbol##Size);                                                  \
+    if (if_compiled && (p == NULL || !p->compiled))                            \
+      return NVRTC_ERROR_INVALID_PROGRAM;                                      \
+    return give_size(p, &p->member, nul, size);                                \
+  }                                                                            \
+  EXPORT nvrtcResult nvrtcGet##symbol(nvrtcProgram p, char *out)               \
+  {                                                                            \
+    ENTER(get##symbol);                                                        \
+    return give(p, &p->member, nul, out);                                      \
+  }
+RESULT(PTX, ptx, 1, true)
+RESULT(CUBIN, cubin, 0, true)
+RESULT(ProgramLog, log, 1, false)
 
 EXPORT nvrtcResult nvrtcAddNameExpression(nvrtcProgram p,
                                           const char *expression)
@@ -760,17 +739,7 @@ EXPORT nvrtcResult nvrtcGetLoweredName(nvrtcProgram p, const char *expression,
 }
 
 #ifndef FAKE_NVRTC_OLD
-EXPORT nvrtcResult nvrtcGetLTOIRSize(nvrtcProgram p, size_t *size)
-{
-  ENTER(getLTOIRSize);
-  return give_size(p, &p->ptx, 0, size);
-}
-
-EXPORT nvrtcResult nvrtcGetLTOIR(nvrtcProgram p, char *out)
-{
-  ENTER(getLTOIR);
-  return give(p, &p->ptx, 0, out);
-}
+RESULT(LTOIR, ptx, 0, false)
 
 EXPORT nvrtcResult nvrtcSetFlowCallback(nvrtcProgram p,
                                         int (*callback)(void *, void *),

@@ -31,9 +31,9 @@
 #ifndef FAKE_NVRTC_H
 #define FAKE_NVRTC_H
 
+#include "fake_library.h"
 #include "nvrtc/nvrtc.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,15 +73,9 @@ typedef fake_nvrtc_control *fake_nvrtc_fn(void);
  * if necessary. */
 static inline fake_nvrtc_control *fake_nvrtc_of(const char *path)
 {
-  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  fake_nvrtc_fn *fn = NULL;
+  fake_nvrtc_fn *fn;
 
-  if (library != NULL)
-    *(void **)&fn = dlsym(library, "fake_nvrtc");
-  if (fn == NULL) {
-    fprintf(stderr, "%s is not the fake NVRTC: %s\n", path, dlerror());
-    abort();
-  }
+  *(void **)&fn = fake_function(path, "fake_nvrtc");
   return fn();
 }
 

@@ -894,10 +894,8 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("cache disk");
-
-  kiln_test_case(
-      s, "disk", 60, begin, end,
+  return kiln_test_main(
+      "cache disk", 60, begin, end,
       TESTS(each_tier_answers, no_folder_is_fine, folders_are_made_private,
             relative_path_stays, open_folders_are_refused,
             foreign_folders_are_refused, files_are_no_folders, links_to_folders,
@@ -913,5 +911,4 @@ int main(void)
             hits_are_noted_at_most_once_a_minute, times_ahead_count_as_old,
             caps_below_an_entry, temporary_files_count_and_are_swept, visiting,
             keys_of_both_tiers, shrink_and_wipe, memory_fails_in_turn));
-  return kiln_test_run(s);
 }

@@ -182,11 +182,8 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("cache entry");
-
-  kiln_test_case(s, "entry", 0, begin, end,
-                 TESTS(comes_back_whole, references_count, every_bit_is_covered,
-                       longer_is_refused, forged_heads_are_refused,
-                       memory_runs_out));
-  return kiln_test_run(s);
+  return kiln_test_main("cache entry", 0, begin, end,
+                        TESTS(comes_back_whole, references_count,
+                              every_bit_is_covered, longer_is_refused,
+                              forged_heads_are_refused, memory_runs_out));
 }

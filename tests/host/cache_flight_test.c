@@ -557,18 +557,15 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("cache flight");
-
-  kiln_test_case(s, "flight", 60, begin, end,
-                 TESTS(threads_share_one_compile,
-                       threads_share_one_compile_without_a_folder,
-                       threads_share_one_failure, canceling_is_not_shared,
-                       different_keys_compile_at_once, everything_at_once,
-                       make_may_call_the_cache, crossed_makes_do_not_deadlock,
-                       another_process_compiles, other_keys_are_not_held_up,
-                       failure_elsewhere_is_tried_here, killed_holder_lets_go,
-                       hung_holder_is_waited_for_so_long,
-                       locks_that_fail_are_done_without,
-                       forked_child_finds_no_locked_door));
-  return kiln_test_run(s);
+  return kiln_test_main(
+      "cache flight", 60, begin, end,
+      TESTS(threads_share_one_compile,
+            threads_share_one_compile_without_a_folder,
+            threads_share_one_failure, canceling_is_not_shared,
+            different_keys_compile_at_once, everything_at_once,
+            make_may_call_the_cache, crossed_makes_do_not_deadlock,
+            another_process_compiles, other_keys_are_not_held_up,
+            failure_elsewhere_is_tried_here, killed_holder_lets_go,
+            hung_holder_is_waited_for_so_long, locks_that_fail_are_done_without,
+            forked_child_finds_no_locked_door));
 }

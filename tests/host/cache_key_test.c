@@ -205,11 +205,8 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("cache key");
-
-  kiln_test_case(s, "key", 0, begin, end,
-                 TESTS(hash_is_stable, each_field_counts,
-                       fields_do_not_run_together, fields_are_read_back,
-                       malformed_text_ends_the_walk, memory_runs_out));
-  return kiln_test_run(s);
+  return kiln_test_main("cache key", 0, begin, end,
+                        TESTS(hash_is_stable, each_field_counts,
+                              fields_do_not_run_together, fields_are_read_back,
+                              malformed_text_ends_the_walk, memory_runs_out));
 }

@@ -440,15 +440,12 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("cache pack");
-
-  kiln_test_case(s, "pack", 60, begin, end,
-                 TESTS(targets_are_chosen, fetch_takes_it_from_the_pack,
-                       fetch_leaves_what_is_for_another_target,
-                       earlier_packs_win_and_targets_are_listed,
-                       repetitions_are_written_once, damaged_packs_are_ignored,
-                       unusable_packs_are_reported, forged_index_is_a_miss,
-                       counts_are_bounded_before_reading,
-                       memory_fails_in_turn));
-  return kiln_test_run(s);
+  return kiln_test_main(
+      "cache pack", 60, begin, end,
+      TESTS(targets_are_chosen, fetch_takes_it_from_the_pack,
+            fetch_leaves_what_is_for_another_target,
+            earlier_packs_win_and_targets_are_listed,
+            repetitions_are_written_once, damaged_packs_are_ignored,
+            unusable_packs_are_reported, forged_index_is_a_miss,
+            counts_are_bounded_before_reading, memory_fails_in_turn));
 }

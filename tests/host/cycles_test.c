@@ -148,10 +148,7 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("cycles");
-
-  kiln_test_case(s, "cycles", 300, set_up_device, tear_down,
-                 TESTS(compiling_each_time, taking_it_from_the_cache,
-                       failing_each_time, devices_and_runtimes));
-  return kiln_test_run(s);
+  return kiln_test_main("cycles", 300, set_up_device, tear_down,
+                        TESTS(compiling_each_time, taking_it_from_the_cache,
+                              failing_each_time, devices_and_runtimes));
 }

@@ -383,13 +383,11 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("job");
-
-  kiln_test_case(s, "all", 120, setup, teardown,
-                 TESTS(all_are_done_and_told, a_second_job_hits_the_cache,
-                       descs_are_copied, in_order_and_not_ready,
-                       cancel_stops_what_runs, free_while_running,
-                       callback_may_compile, bad_arguments_and_empty_jobs,
-                       not_in_a_forked_child, out_of_memory));
-  return kiln_test_run(s);
+  return kiln_test_main("job", 120, setup, teardown,
+                        TESTS(all_are_done_and_told,
+                              a_second_job_hits_the_cache, descs_are_copied,
+                              in_order_and_not_ready, cancel_stops_what_runs,
+                              free_while_running, callback_may_compile,
+                              bad_arguments_and_empty_jobs,
+                              not_in_a_forked_child, out_of_memory));
 }

@@ -572,10 +572,8 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("launch");
-
-  kiln_test_case(
-      s, "launch", 30, set_up, tear_down,
+  return kiln_test_main(
+      "launch", 30, set_up, tear_down,
       TESTS(grids_for_elements, grids_in_two_and_three_dimensions,
             arguments_and_shape_arrive, no_arguments_at_all, streams_arrive,
             two_contexts_on_one_gpu, an_empty_grid_is_no_work,
@@ -591,5 +589,4 @@ int main(void)
             a_launchs_own_fault_costs_nothing,
             a_launch_allocates_and_looks_up_nothing, threads_launch_one_kernel,
             occupancy_is_the_drivers));
-  return kiln_test_run(s);
 }

@@ -219,14 +219,11 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("memory_graph");
-
-  kiln_test_case(
-      s, "all", 0, set_up, tear_down,
+  return kiln_test_main(
+      "memory_graph", 0, set_up, tear_down,
       TESTS(rectangles_go_through_pitched_memory, rectangles_are_queued_too,
             bad_rectangles_are_refused, host_and_device_share_managed_memory,
             the_device_reaches_mapped_memory, a_graph_repeats_what_was_captured,
             graphs_are_refused_with_a_reason,
             a_host_function_runs_in_stream_order));
-  return kiln_test_run(s);
 }

@@ -155,14 +155,11 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("modules from packs");
-
-  kiln_test_case(s, "all", 30, set_up_runtime, tear_down,
-                 TESTS(its_own_gpu_comes_before_the_compiler,
-                       another_gpu_comes_after_the_compiler,
-                       lower_code_serves_without_a_compiler,
-                       ptx_serves_later_generations,
-                       refused_machine_code_leaves_the_ptx,
-                       refused_with_a_compiler_is_compiled, a_pack_steps_in));
-  return kiln_test_run(s);
+  return kiln_test_main(
+      "modules from packs", 30, set_up_runtime, tear_down,
+      TESTS(its_own_gpu_comes_before_the_compiler,
+            another_gpu_comes_after_the_compiler,
+            lower_code_serves_without_a_compiler, ptx_serves_later_generations,
+            refused_machine_code_leaves_the_ptx,
+            refused_with_a_compiler_is_compiled, a_pack_steps_in));
 }

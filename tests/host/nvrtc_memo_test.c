@@ -601,10 +601,8 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("nvrtc_memo");
-
-  kiln_test_case(
-      s, "memo", 60, setup, teardown,
+  return kiln_test_main(
+      "nvrtc_memo", 60, setup, teardown,
       TESTS(warm_start_loads_nothing, memo_notices_changes,
             memo_notices_a_replaced_library, memo_notices_a_turned_link,
             memo_keeps_several_answers, broken_library_is_not_loaded_again,
@@ -616,5 +614,4 @@ int main(void)
             memo_that_cannot_be_written, odd_characters_in_paths,
             build_id_identifies, without_build_id_pieces_identify,
             damaged_elf_does_no_harm));
-  return kiln_test_run(s);
 }

@@ -266,12 +266,9 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("ops_checks");
-
-  kiln_test_case(s, "ops_checks", 0, NULL, NULL,
-                 TESTS(test_good_texts, test_bad_texts, test_random_texts,
-                       test_long_text, test_params, test_overlaps,
-                       test_in_place_of_another_size, test_types,
-                       test_unknown_type, test_tiles_fit));
-  return kiln_test_run(s);
+  return kiln_test_main("ops_checks", 0, NULL, NULL,
+                        TESTS(test_good_texts, test_bad_texts,
+                              test_random_texts, test_long_text, test_params,
+                              test_overlaps, test_in_place_of_another_size,
+                              test_types, test_unknown_type, test_tiles_fit));
 }

@@ -119,11 +119,8 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("program_ptx");
-
-  kiln_test_case(
-      s, "all", 0, NULL, NULL,
+  return kiln_test_main(
+      "program_ptx", 0, NULL, NULL,
       TESTS(entries_are_found_in_order, sizes_of_all_kinds_of_parameters,
             unknown_names_and_other_texts, every_truncation_stays_inside));
-  return kiln_test_run(s);
 }

@@ -170,9 +170,6 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("sort_plan");
-
-  kiln_test_case(s, "sort_plan", 0, NULL, NULL,
-                 TESTS(plans_hold_together, known_plans, orders));
-  return kiln_test_run(s);
+  return kiln_test_main("sort_plan", 0, NULL, NULL,
+                        TESTS(plans_hold_together, known_plans, orders));
 }

@@ -490,20 +490,17 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("timeline");
-
-  kiln_test_case(s, "timeline", 30, set_up, finish,
-                 TESTS(spans_nest_and_come_in_order, host_rows_share_the_axis,
-                       ends_without_begin_are_refused,
-                       attached_streams_record_launches_and_copies,
-                       a_stream_of_another_context_is_not_attached,
-                       recording_never_fails_the_work,
-                       captured_streams_are_not_recorded, events_are_used_again,
-                       long_recordings_stay_exact, threads_record_at_once,
-                       the_file_is_json_whatever_the_names,
-                       an_empty_recording_is_a_valid_file,
-                       long_names_are_cut_between_characters,
-                       numbers_ignore_the_locale, a_file_that_cannot_be_written,
-                       a_lost_context_is_reported, creation_fails_cleanly));
-  return kiln_test_run(s);
+  return kiln_test_main(
+      "timeline", 30, set_up, finish,
+      TESTS(spans_nest_and_come_in_order, host_rows_share_the_axis,
+            ends_without_begin_are_refused,
+            attached_streams_record_launches_and_copies,
+            a_stream_of_another_context_is_not_attached,
+            recording_never_fails_the_work, captured_streams_are_not_recorded,
+            events_are_used_again, long_recordings_stay_exact,
+            threads_record_at_once, the_file_is_json_whatever_the_names,
+            an_empty_recording_is_a_valid_file,
+            long_names_are_cut_between_characters, numbers_ignore_the_locale,
+            a_file_that_cannot_be_written, a_lost_context_is_reported,
+            creation_fails_cleanly));
 }

@@ -42,6 +42,15 @@ void kiln_test_loops(TCase *t, int times, const TTest *const *tests)
     tcase_add_loop_test(t, *tests, 0, times);
 }
 
+int kiln_test_main(const char *name, double seconds, SFun set_up,
+                   SFun tear_down, const TTest *const *tests)
+{
+  Suite *suite = suite_create(name);
+
+  kiln_test_case(suite, name, seconds, set_up, tear_down, tests);
+  return kiln_test_run(suite);
+}
+
 static bool fails(test_allocator *a, size_t size)
 {
   const long call = __atomic_fetch_add(&a->calls, 1, __ATOMIC_RELAXED);

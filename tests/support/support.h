@@ -22,7 +22,11 @@ int kiln_test_run(Suite *suite);
 TCase *kiln_test_case(Suite *suite, const char *name, double seconds,
                       SFun set_up, SFun tear_down, const TTest *const *tests);
 
-/* The list of tests that kiln_test_case() adds. */
+/* Runs a suite of one test case and returns the program's exit status. */
+int kiln_test_main(const char *name, double seconds, SFun set_up,
+                   SFun tear_down, const TTest *const *tests);
+
+/* The list of tests that kiln_test_case() and kiln_test_main() take. */
 #define TESTS(...) ((const TTest *const[]){__VA_ARGS__, NULL})
 
 /* Adds loop tests that all run `times` times, with _i from 0. */

@@ -101,26 +101,6 @@ static object *make_context(CUdevice device)
   return context;
 }
 
-static void count_down(kind k)
-{
-  switch (k) {
-  case MODULE:
-    atomic_fetch_sub(&control.modules, 1);
-    break;
-  case STREAM:
-    atomic_fetch_sub(&control.streams, 1);
-    break;
-  case EVENT:
-    atomic_fetch_sub(&control.events, 1);
-    break;
-  case MEMORY:
-    atomic_fetch_sub(&control.allocations, 1);
-    break;
-  default:
-    break;
-  }
-}
-
 static object *owned_by(const object *context)
 {
   object *o;
@@ -138,10 +118,8 @@ static void drop_context(object *context)
 {
   object *o;
 
-  while ((o = owned_by(context)) != NULL) {
-    count_down(o->kind);
+  while ((o = owned_by(context)) != NULL)
     destroy(o);
-  }
   destroy(context);
 }
 
@@ -306,7 +284,6 @@ EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
 
 EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
 {
-  (void)context;
   ENTER(ctxGetApiVersion, STARTED);
   *version = 3020;
   return CUDA_SUCCESS;
@@ -314,23 +291,15 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
 
 EXPORT CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 {
-  (void)limit;
   ENTER(ctxGetLimit, A_CONTEXT);
   *value = 1 << 20;
   return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
-{
-  (void)limit;
-  (void)value;
-  ENTER(ctxSetLimit, A_CONTEXT);
-  return CUDA_SUCCESS;
-}
+SUCCEED(ctxSetLimit, cuCtxSetLimit, (CUlimit limit, size_t value), A_CONTEXT)
 
 EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
-  (void)flags;
   ENTER(ctxEnablePeerAccess, A_CONTEXT);
   return find(peer, CONTEXT) != NULL ? CUDA_SUCCESS
                                      : CUDA_ERROR_INVALID_CONTEXT;

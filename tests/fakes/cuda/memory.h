@@ -17,27 +17,20 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes)
   if (memory->bytes == NULL)
     abort();
   memset(memory->bytes, 0xcd, bytes);
-  atomic_fetch_add(&control.allocations, 1);
+  memory->address = memory->bytes;
   *out = (CUdeviceptr)(uintptr_t)memory->bytes;
   return CUDA_SUCCESS;
 }
 
 static CUresult release(CUdeviceptr address, const char *call)
 {
-  object *o;
+  object *o = find_at((const void *)(uintptr_t)address, MEMORY);
 
-  pthread_mutex_lock(&lock);
-  for (o = live; o != NULL; o = o->next) {
-    if (o->kind == MEMORY && (CUdeviceptr)(uintptr_t)o->bytes == address)
-      break;
-  }
-  pthread_mutex_unlock(&lock);
   if (o == NULL) {
     violate("%s: not the start of an allocation", call);
     return CUDA_ERROR_INVALID_VALUE;
   }
   destroy(o);
-  atomic_fetch_sub(&control.allocations, 1);
   return CUDA_SUCCESS;
 }
 
@@ -85,8 +78,7 @@ EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream)
   object *s;
 
   ENTER(memAllocAsync, A_CONTEXT);
-  if (!stream_of(stream, &s, __func__))
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_STREAM(s, stream);
   return allocate(out, bytes);
 }
 
@@ -95,29 +87,16 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
   object *s;
 
   ENTER(memFreeAsync, A_CONTEXT);
-  if (!stream_of(stream, &s, __func__))
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_STREAM(s, stream);
   return release(address, __func__);
 }
 
-EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool,
-                                      CUmemPool_attribute attribute,
-                                      void *value)
-{
-  (void)pool;
-  (void)attribute;
-  (void)value;
-  ENTER(memPoolSetAttribute, STARTED);
-  return CUDA_SUCCESS;
-}
+SUCCEED(memPoolSetAttribute, cuMemPoolSetAttribute,
+        (CUmemoryPool pool, CUmemPool_attribute attribute, void *value),
+        STARTED)
 
-EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
-{
-  (void)pool;
-  (void)keep;
-  ENTER(memPoolTrimTo, STARTED);
-  return CUDA_SUCCESS;
-}
+SUCCEED(memPoolTrimTo, cuMemPoolTrimTo, (CUmemoryPool pool, size_t keep),
+        STARTED)
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *unused, size_t *total)
 {
@@ -131,31 +110,20 @@ EXPORT CUresult cuMemHostAlloc(void **p, size_t bytes, unsigned flags)
 {
   object *o;
 
-  (void)flags;
   ENTER(memHostAlloc, UNSAFE);
   o = make(PINNED, NULL);
   o->bytes = malloc(bytes);
-  atomic_fetch_add(&control.pinned, 1);
-  *p = o->bytes;
+  o->address = *p = o->bytes;
   return CUDA_SUCCESS;
 }
 
 static CUresult unpin(const void *p, kind k)
 {
-  object *o;
+  object *o = find_at(p, k);
 
-  pthread_mutex_lock(&lock);
-  for (o = live;
-       o != NULL && (o->kind != k || (k == PINNED ? o->bytes : o->global) != p);
-       o = o->next)
-    continue;
-  pthread_mutex_unlock(&lock);
   if (o == NULL)
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  if (k == REGISTERED)
-    o->global = NULL; /* the caller frees the variable's memory */
   destroy(o);
-  atomic_fetch_sub(&control.pinned, 1);
   return CUDA_SUCCESS;
 }
 
@@ -167,14 +135,8 @@ EXPORT CUresult cuMemFreeHost(void *p)
 
 EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
 {
-  object *o;
-
-  (void)bytes;
-  (void)flags;
   ENTER(memHostRegister, UNSAFE);
-  o = make(REGISTERED, NULL);
-  o->global = p;
-  atomic_fetch_add(&control.pinned, 1);
+  make(REGISTERED, NULL)->address = p;
   return CUDA_SUCCESS;
 }
 
@@ -187,7 +149,6 @@ EXPORT CUresult cuMemHostUnregister(void *p)
 EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *p,
                                              unsigned flags)
 {
-  (void)flags;
   ENTER(memHostGetDevicePointer, A_CONTEXT);
   *address = (CUdeviceptr)(uintptr_t)p;
   return CUDA_SUCCESS;
@@ -196,9 +157,6 @@ EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *p,
 EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
                                       CUdeviceptr address)
 {
-  (void)data;
-  (void)attribute;
-  (void)address;
   ENTER(pointerGetAttribute, A_CONTEXT);
   return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -81,7 +81,6 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n,
   module = make(MODULE, current());
   module->bytes = strdup(image);
   module->global = calloc(1, control.global_size);
-  atomic_fetch_add(&control.modules, 1);
   *out = (CUmodule)module;
   return CUDA_SUCCESS;
 }
@@ -110,13 +109,10 @@ EXPORT CUresult cuModuleUnload(CUmodule handle)
   object *module, *function;
 
   ENTER(moduleUnload, UNSAFE);
-  module = own(handle, MODULE, __func__);
-  if (module == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_OWN(module, handle, MODULE);
   while ((function = function_in(module)) != NULL)
     destroy(function);
   destroy(module);
-  atomic_fetch_sub(&control.modules, 1);
   return CUDA_SUCCESS;
 }
 
@@ -139,9 +135,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle,
   object *module, *function;
 
   ENTER(moduleGetFunction, UNSAFE);
-  module = own(handle, MODULE, __func__);
-  if (module == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_OWN(module, handle, MODULE);
   if (entry_of(module->bytes, name) == NULL)
     return CUDA_ERROR_NOT_FOUND;
   function = make(FUNCTION, current());
@@ -158,9 +152,7 @@ EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes,
   object *module;
 
   ENTER(moduleGetGlobal, UNSAFE);
-  module = own(handle, MODULE, __func__);
-  if (module == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_OWN(module, handle, MODULE);
   if (strcmp(name, control.global_name) != 0)
     return CUDA_ERROR_NOT_FOUND;
   *address = (CUdeviceptr)(uintptr_t)module->global;
@@ -174,9 +166,7 @@ EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
   object *function;
 
   ENTER(funcGetAttribute, A_CONTEXT);
-  function = own(handle, FUNCTION, __func__);
-  if (function == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_OWN(function, handle, FUNCTION);
   switch (attribute) {
   case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
     *value = control.max_threads;
@@ -206,9 +196,7 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction handle,
   object *function;
 
   ENTER(funcSetAttribute, A_CONTEXT);
-  function = own(handle, FUNCTION, __func__);
-  if (function == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_OWN(function, handle, FUNCTION);
   if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
     __atomic_store_n(&function->dynamic_smem, value, __ATOMIC_RELAXED);
   return CUDA_SUCCESS;
@@ -241,9 +229,7 @@ EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, size_t index,
   const char *list;
 
   ENTER(funcGetParamInfo, A_CONTEXT);
-  function = own(handle, FUNCTION, __func__);
-  if (function == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_OWN(function, handle, FUNCTION);
   list = entry_of(function->module->bytes, function->bytes);
   *size = param_size(list, index);
   *offset = 0;
@@ -350,7 +336,6 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy,
 {
   const CUlaunchConfig c = {gx, gy, gz, bx, by, bz, smem, stream, NULL, 0};
 
-  (void)extra;
   ENTER(launchKernel, A_CONTEXT);
   return launch(&c, function, args, false, __func__);
 }
@@ -358,7 +343,6 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy,
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function,
                                  void **args, void **extra)
 {
-  (void)extra;
   ENTER(launchKernelEx, A_CONTEXT);
   return launch(c, function, args, true, __func__);
 }
@@ -382,8 +366,7 @@ EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user)
   object *s;
 
   ENTER(launchHostFunc, A_CONTEXT);
-  if (!stream_of(stream, &s, __func__))
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_STREAM(s, stream);
   fn(user);
   return CUDA_SUCCESS;
 }
@@ -407,8 +390,6 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSize(
     int *least_grid, int *block, CUfunction handle,
     CUoccupancyB2DSize smem_of_block, size_t smem, int limit)
 {
-  (void)smem_of_block;
-  (void)smem;
   ENTER(occupancyMaxPotentialBlockSize, A_CONTEXT);
   if (own(handle, FUNCTION, __func__) == NULL)
     return CUDA_ERROR_INVALID_HANDLE;
@@ -420,8 +401,6 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSize(
 EXPORT CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function,
                                              const CUlaunchConfig *config)
 {
-  (void)function;
-  (void)config;
   ENTER(occupancyMaxActiveClusters, A_CONTEXT);
   *clusters = 4;
   return CUDA_SUCCESS;
@@ -432,12 +411,8 @@ EXPORT CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function,
 EXPORT CUresult cuLinkCreate_v2(unsigned n, CUjit_option *options,
                                 void **values, CUlinkState *out)
 {
-  (void)n;
-  (void)options;
-  (void)values;
   ENTER(linkCreate, A_CONTEXT);
-  *out = (CUlinkState)make(LINK, current());
-  atomic_fetch_add(&control.links, 1);
+  *out = (CUlinkState)make(LINK, NULL);
   return CUDA_SUCCESS;
 }
 
@@ -446,16 +421,10 @@ EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type,
                                  unsigned n, CUjit_option *options,
                                  void **values)
 {
-  object *link = find(handle, LINK);
+  object *link;
 
-  (void)type;
-  (void)name;
-  (void)n;
-  (void)options;
-  (void)values;
   ENTER(linkAddData, A_CONTEXT);
-  if (link == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_LIVE(link, handle, LINK);
   free(link->bytes);
   link->bytes = strndup(data, size);
   return CUDA_SUCCESS;
@@ -475,12 +444,10 @@ EXPORT CUresult cuLinkComplete(CUlinkState handle, void **cubin, size_t *size)
 
 EXPORT CUresult cuLinkDestroy(CUlinkState handle)
 {
-  object *link = find(handle, LINK);
+  object *link;
 
   ENTER(linkDestroy, A_CONTEXT);
-  if (link == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_LIVE(link, handle, LINK);
   destroy(link);
-  atomic_fetch_sub(&control.links, 1);
   return CUDA_SUCCESS;
 }

@@ -14,7 +14,6 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags,
   stream = make(STREAM, current());
   stream->flags = flags;
   stream->priority = priority;
-  atomic_fetch_add(&control.streams, 1);
   *out = (CUstream)stream;
   return CUDA_SUCCESS;
 }
@@ -34,12 +33,9 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
   object *stream;
 
   ENTER(streamDestroy, STARTED);
-  stream = own(handle, STREAM, __func__);
-  if (stream == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_OWN(stream, handle, STREAM);
   end_capture(stream);
   destroy(stream);
-  atomic_fetch_sub(&control.streams, 1);
   return CUDA_SUCCESS;
 }
 
@@ -93,7 +89,6 @@ EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event,
 {
   object *s;
 
-  (void)flags;
   ENTER(streamWaitEvent, A_CONTEXT);
   if (!stream_of(stream, &s, __func__) || find(event, EVENT) == NULL)
     return CUDA_ERROR_INVALID_HANDLE;
@@ -106,8 +101,7 @@ EXPORT CUresult cuStreamIsCapturing(CUstream handle,
   object *stream;
 
   ENTER(streamIsCapturing, A_CONTEXT);
-  if (!stream_of(handle, &stream, __func__))
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_STREAM(stream, handle);
   if (legacy_tied(handle))
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   *status = stream == NULL ? CU_STREAM_CAPTURE_STATUS_NONE : stream->capture;
@@ -116,11 +110,10 @@ EXPORT CUresult cuStreamIsCapturing(CUstream handle,
 
 EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *out)
 {
-  const object *stream = find(handle, STREAM);
+  const object *stream;
 
   ENTER(streamGetCtx, A_CONTEXT);
-  if (stream == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_LIVE(stream, handle, STREAM);
   *out = (CUcontext)stream->context;
   return CUDA_SUCCESS;
 }
@@ -130,8 +123,7 @@ EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
   object *stream;
 
   ENTER(streamGetPriority, A_CONTEXT);
-  if (!stream_of(handle, &stream, __func__))
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_STREAM(stream, handle);
   *priority = stream == NULL ? 0 : stream->priority;
   return CUDA_SUCCESS;
 }
@@ -141,8 +133,7 @@ EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned *flags)
   object *stream;
 
   ENTER(streamGetFlags, A_CONTEXT);
-  if (!stream_of(handle, &stream, __func__))
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_STREAM(stream, handle);
   *flags = stream == NULL ? 0 : stream->flags;
   return CUDA_SUCCESS;
 }
@@ -181,7 +172,6 @@ EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   graph = make(GRAPH, NULL);
   graph->nodes = stream->nodes;
-  atomic_fetch_add(&control.graphs, 1);
   *out = (CUgraph)graph;
   return CUDA_SUCCESS;
 }
@@ -199,16 +189,13 @@ EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph handle,
                                             unsigned long long flags)
 {
-  const object *graph = find(handle, GRAPH);
+  const object *graph;
   object *exec;
 
-  (void)flags;
   ENTER(graphInstantiateWithFlags, STARTED);
-  if (graph == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_LIVE(graph, handle, GRAPH);
   exec = make(EXEC, NULL);
   exec->nodes = graph->nodes;
-  atomic_fetch_add(&control.graphs, 1);
   *out = (CUgraphExec)exec;
   return CUDA_SUCCESS;
 }
@@ -217,21 +204,16 @@ EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph,
                                       CUgraphNode *culprit, char *log,
                                       size_t size)
 {
-  (void)culprit;
-  (void)log;
-  (void)size;
   ENTER(graphInstantiate, STARTED);
   return cuGraphInstantiateWithFlags(out, graph, 0);
 }
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
 {
-  const object *exec = find(handle, EXEC);
+  const object *exec;
 
-  (void)stream;
   ENTER(graphLaunch, A_CONTEXT);
-  if (exec == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_LIVE(exec, handle, EXEC);
   atomic_fetch_add(&control.launches, exec->nodes);
   return CUDA_SUCCESS;
 }
@@ -243,7 +225,6 @@ static CUresult drop_graph(const void *handle, kind k)
   if (o == NULL)
     return CUDA_ERROR_INVALID_HANDLE;
   destroy(o);
-  atomic_fetch_sub(&control.graphs, 1);
   return CUDA_SUCCESS;
 }
 
@@ -276,7 +257,6 @@ EXPORT CUresult cuEventCreate(CUevent *out, unsigned flags)
   ENTER(eventCreate, A_CONTEXT);
   event = make(EVENT, current());
   event->flags = flags;
-  atomic_fetch_add(&control.events, 1);
   *out = (CUevent)event;
   return CUDA_SUCCESS;
 }
@@ -286,11 +266,8 @@ EXPORT CUresult cuEventDestroy_v2(CUevent handle)
   object *event;
 
   ENTER(eventDestroy, STARTED);
-  event = own(handle, EVENT, __func__);
-  if (event == NULL)
-    return CUDA_ERROR_INVALID_HANDLE;
+  NEED_OWN(event, handle, EVENT);
   destroy(event);
-  atomic_fetch_sub(&control.events, 1);
   return CUDA_SUCCESS;
 }
 
