@@ -1,16 +1,8 @@
 /* abi_layout.h -- what the two views of the driver's ABI must agree on; each
  * makes a table of it. */
-#include <stddef.h>
-
-typedef struct abi_row {
-  const char *what;
-  size_t value;
-} abi_row;
+#include "abi_rows.h"
 
 extern const abi_row abi_own[], abi_nvidia[];
-
-#define ABI_SIZE(type) {"sizeof " #type, sizeof(type)},
-#define ABI_AT(type, member) {#type "." #member, offsetof(type, member)},
 
 /* Where the result and the members of the launch structures lie. */
 #define ABI_LAYOUT                                                             \
@@ -42,6 +34,4 @@ extern const abi_row abi_own[], abi_nvidia[];
   ABI_AT(CUlaunchConfig, hStream)                                              \
   ABI_AT(CUlaunchConfig, attrs)                                                \
   ABI_AT(CUlaunchConfig, numAttrs)                                             \
-  {                                                                            \
-    NULL, 0                                                                    \
-  }
+  ABI_END

@@ -1,16 +1,8 @@
 /* cpu_abi_layout.h -- what the CPU device's view of the driver's structures and
  * NVIDIA's must agree on; each makes a table of it. */
-#include <stddef.h>
+#include "abi_rows.h"
 
-typedef struct cpu_abi_row {
-  const char *what;
-  size_t value;
-} cpu_abi_row;
-
-extern const cpu_abi_row cpu_abi_own[], cpu_abi_nvidia[];
-
-#define ABI_SIZE(type) {"sizeof " #type, sizeof(type)},
-#define ABI_AT(type, member) {#type "." #member, offsetof(type, member)},
+extern const abi_row cpu_abi_own[], cpu_abi_nvidia[];
 
 /* clang-format off */
 #define CPU_ABI_LAYOUT \
@@ -136,5 +128,5 @@ extern const cpu_abi_row cpu_abi_own[], cpu_abi_nvidia[];
   ABI_SIZE(CUDA_RESOURCE_VIEW_DESC) \
   ABI_AT(CUDA_RESOURCE_VIEW_DESC, width) \
   ABI_AT(CUDA_RESOURCE_VIEW_DESC, firstMipmapLevel) \
-  {NULL, 0}
+  ABI_END
 /* clang-format on */

@@ -24,4 +24,4 @@
       #symbol);
 #include "cpu/api/entry_points.def"
 
-const cpu_abi_row cpu_abi_nvidia[] = {CPU_ABI_LAYOUT};
+const abi_row cpu_abi_nvidia[] = {CPU_ABI_LAYOUT};
