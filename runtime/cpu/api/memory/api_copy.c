@@ -281,14 +281,16 @@ enum {
  * Copies between device memory and device memory return early. Copies to or
  * from host memory wait. Asynchronous copies of pageable memory are staged or
  * wait. */
-CUresult kiln__cpu_issue_copy(CUcontext context, CUstream stream,
-                              const CUDA_MEMCPY3D *params, bool async)
+CUresult kiln__cpu_issue_copy(CUstream stream, const CUDA_MEMCPY3D *params,
+                              bool async)
 {
   const side to = target_of(params), from = source_of(params);
+  CUcontext context;
   kiln__cpu_work *work;
   unsigned manner = 0;
   CUresult rc = CUDA_SUCCESS;
 
+  CU_TRY(kiln__cpu_current(&context));
   CU_TRY(kiln__cpu_copy_work(context, params, &work));
   if (!async) {
     manner = KILN__MAY_RUN_HERE | KILN__SYNC_CALL;

@@ -1,93 +1,96 @@
-/* copy_linear.c -- implements copies of contiguous bytes. */
+/* copy_linear.c -- implements copies of contiguous bytes, and copies to and
+ * from the first row of an array. */
 #include "../context/api_context.h"
 #include "api_copy.h"
 
-static CUDA_MEMCPY3D linear(CUmemorytype to_type, CUdeviceptr to,
-                            CUmemorytype from_type, CUdeviceptr from,
-                            size_t bytes)
-{
-  CUDA_MEMCPY3D p = {.srcMemoryType = from_type,
-                     .dstMemoryType = to_type,
-                     .srcDevice = from,
-                     .dstDevice = to,
-                     .srcHost = (const void *)(uintptr_t)from,
-                     .dstHost = (void *)(uintptr_t)to,
-                     .WidthInBytes = bytes,
-                     .Height = 1,
-                     .Depth = 1};
+/* One side of a copy: bytes at an address, or in the first row of an array. */
+typedef struct place {
+  CUmemorytype type;
+  CUdeviceptr address;
+  CUarray array;
+  size_t x; /* offset in the row of the array, in bytes */
+} place;
 
-  return p;
+static place device(CUdeviceptr address)
+{
+  return (place){.type = CU_MEMORYTYPE_DEVICE, .address = address};
 }
 
-static CUresult copy(CUmemorytype to_type, CUdeviceptr to,
-                     CUmemorytype from_type, CUdeviceptr from, size_t bytes,
-                     CUstream stream, bool async)
+static place unified(CUdeviceptr address)
 {
-  const CUDA_MEMCPY3D p = linear(to_type, to, from_type, from, bytes);
-  CUcontext context;
-
-  CU_TRY(kiln__cpu_current(&context));
-  return kiln__cpu_issue_copy(context, stream, &p, async);
+  return (place){.type = CU_MEMORYTYPE_UNIFIED, .address = address};
 }
 
-static CUdeviceptr of(const void *p)
+/* Under unified addressing, the host pointer may also be a device address. */
+static place host(const void *p)
 {
-  return (CUdeviceptr)(uintptr_t)p;
+  return unified((CUdeviceptr)(uintptr_t)p);
 }
 
-CUresult kiln__cpu_memcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+static place row(CUarray array, size_t x)
 {
-  return copy(CU_MEMORYTYPE_UNIFIED, to, CU_MEMORYTYPE_UNIFIED, from, bytes,
-              NULL, false);
+  return (place){.type = CU_MEMORYTYPE_ARRAY, .array = array, .x = x};
 }
 
-CUresult kiln__cpu_memcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
-                               CUstream stream)
+static bool exists(const place *p)
 {
-  return copy(CU_MEMORYTYPE_UNIFIED, to, CU_MEMORYTYPE_UNIFIED, from, bytes,
-              stream, true);
+  return p->type != CU_MEMORYTYPE_ARRAY ||
+         kiln__cpu_live(p->array, KILN__HANDLE_ARRAY);
 }
 
-/* Copies to the device. Under unified addressing, the host pointer may also be
- * a device address. */
-CUresult kiln__cpu_memcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
+static CUresult copy(place to, place from, size_t bytes, CUstream stream,
+                     bool async)
 {
-  return copy(CU_MEMORYTYPE_DEVICE, to, CU_MEMORYTYPE_UNIFIED, of(from), bytes,
-              NULL, false);
+  const CUDA_MEMCPY3D p = {.srcMemoryType = from.type,
+                           .srcDevice = from.address,
+                           .srcHost = (const void *)(uintptr_t)from.address,
+                           .srcArray = from.array,
+                           .srcXInBytes = from.x,
+                           .dstMemoryType = to.type,
+                           .dstDevice = to.address,
+                           .dstHost = (void *)(uintptr_t)to.address,
+                           .dstArray = to.array,
+                           .dstXInBytes = to.x,
+                           .WidthInBytes = bytes,
+                           .Height = 1,
+                           .Depth = 1};
+
+  if (!exists(&to) || !exists(&from))
+    return CUDA_ERROR_INVALID_HANDLE;
+  return kiln__cpu_issue_copy(stream, &p, async);
 }
 
-CUresult kiln__cpu_memcpyHtoDAsync(CUdeviceptr to, const void *from,
-                                   size_t bytes, CUstream stream)
-{
-  return copy(CU_MEMORYTYPE_DEVICE, to, CU_MEMORYTYPE_UNIFIED, of(from), bytes,
-              stream, true);
-}
+/* Defines a copy function. The variable arguments are its parameters without
+ * the number of bytes; `target` and `source` make the two sides out of them. */
+#define COPY(name, target, source, ...)                                        \
+  CUresult kiln__cpu_##name(__VA_ARGS__, size_t bytes)                         \
+  {                                                                            \
+    return copy(target, source, bytes, NULL, false);                           \
+  }
 
-CUresult kiln__cpu_memcpyDtoH(void *to, CUdeviceptr from, size_t bytes)
-{
-  return copy(CU_MEMORYTYPE_UNIFIED, of(to), CU_MEMORYTYPE_DEVICE, from, bytes,
-              NULL, false);
-}
+/* Defines a copy function and its asynchronous form. */
+#define COPIES(name, target, source, ...)                                      \
+  COPY(name, target, source, __VA_ARGS__)                                      \
+                                                                               \
+  CUresult kiln__cpu_##name##Async(__VA_ARGS__, size_t bytes, CUstream stream) \
+  {                                                                            \
+    return copy(target, source, bytes, stream, true);                          \
+  }
 
-CUresult kiln__cpu_memcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes,
-                                   CUstream stream)
-{
-  return copy(CU_MEMORYTYPE_UNIFIED, of(to), CU_MEMORYTYPE_DEVICE, from, bytes,
-              stream, true);
-}
-
-CUresult kiln__cpu_memcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes)
-{
-  return copy(CU_MEMORYTYPE_DEVICE, to, CU_MEMORYTYPE_DEVICE, from, bytes, NULL,
-              false);
-}
-
-CUresult kiln__cpu_memcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from,
-                                   size_t bytes, CUstream stream)
-{
-  return copy(CU_MEMORYTYPE_DEVICE, to, CU_MEMORYTYPE_DEVICE, from, bytes,
-              stream, true);
-}
+COPIES(memcpy, unified(to), unified(from), CUdeviceptr to, CUdeviceptr from)
+COPIES(memcpyHtoD, device(to), host(from), CUdeviceptr to, const void *from)
+COPIES(memcpyDtoH, host(to), device(from), void *to, CUdeviceptr from)
+COPIES(memcpyDtoD, device(to), device(from), CUdeviceptr to, CUdeviceptr from)
+COPIES(memcpyHtoA, row(to, offset), host(from), CUarray to, size_t offset,
+       const void *from)
+COPIES(memcpyAtoH, host(to), row(from, offset), void *to, CUarray from,
+       size_t offset)
+COPY(memcpyDtoA, row(to, offset), device(from), CUarray to, size_t offset,
+     CUdeviceptr from)
+COPY(memcpyAtoD, device(to), row(from, offset), CUdeviceptr to, CUarray from,
+     size_t offset)
+COPY(memcpyAtoA, row(to, to_offset), row(from, from_offset), CUarray to,
+     size_t to_offset, CUarray from, size_t from_offset)
 
 /* ---- Copies between devices ---------------------------------------------- */
 
@@ -99,8 +102,7 @@ static CUresult peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
   if (!kiln__cpu_live(to_context, KILN__HANDLE_CONTEXT) ||
       !kiln__cpu_live(from_context, KILN__HANDLE_CONTEXT))
     return CUDA_ERROR_INVALID_CONTEXT;
-  return copy(CU_MEMORYTYPE_DEVICE, to, CU_MEMORYTYPE_DEVICE, from, bytes,
-              stream, async);
+  return copy(device(to), device(from), bytes, stream, async);
 }
 
 CUresult kiln__cpu_memcpyPeer(CUdeviceptr to, CUcontext to_context,
@@ -119,13 +121,12 @@ CUresult kiln__cpu_memcpyPeerAsync(CUdeviceptr to, CUcontext to_context,
 
 /* ---- Batched copies ------------------------------------------------------ */
 
-static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes,
-                      size_t n, const CUmemcpyAttributes *attributes,
-                      const size_t *attribute_of, size_t n_attributes,
-                      size_t *failed, CUstream stream)
+CUresult kiln__cpu_memcpyBatchAsyncV1(CUdeviceptr *to, CUdeviceptr *from,
+                                      size_t *sizes, size_t n,
+                                      CUmemcpyAttributes *attributes,
+                                      size_t *attribute_of, size_t n_attributes,
+                                      size_t *failed, CUstream stream)
 {
-  CUresult rc = CUDA_SUCCESS;
-
   CU_TRY(kiln__cpu_check_current());
   if (failed != NULL)
     *failed = SIZE_MAX;
@@ -133,25 +134,14 @@ static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes,
                attributes != NULL && attribute_of != NULL &&
                n_attributes != 0 && n_attributes <= n && stream != NULL));
   for (size_t i = 0; i < n; i++) {
-    rc = copy(CU_MEMORYTYPE_UNIFIED, to[i], CU_MEMORYTYPE_UNIFIED, from[i],
-              sizes[i], stream, true);
-    if (rc != CUDA_SUCCESS) {
-      if (failed != NULL)
-        *failed = i;
-      return rc;
-    }
+    const CUresult rc =
+        copy(unified(to[i]), unified(from[i]), sizes[i], stream, true);
+
+    if (rc != CUDA_SUCCESS && failed != NULL)
+      *failed = i;
+    CU_TRY(rc);
   }
   return CUDA_SUCCESS;
-}
-
-CUresult kiln__cpu_memcpyBatchAsyncV1(CUdeviceptr *to, CUdeviceptr *from,
-                                      size_t *sizes, size_t n,
-                                      CUmemcpyAttributes *attributes,
-                                      size_t *attribute_of, size_t n_attributes,
-                                      size_t *failed, CUstream stream)
-{
-  return batch(to, from, sizes, n, attributes, attribute_of, n_attributes,
-               failed, stream);
 }
 
 CUresult kiln__cpu_memcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from,
@@ -160,6 +150,6 @@ CUresult kiln__cpu_memcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from,
                                     size_t *attribute_of, size_t n_attributes,
                                     CUstream stream)
 {
-  return batch(to, from, sizes, n, attributes, attribute_of, n_attributes, NULL,
-               stream);
+  return kiln__cpu_memcpyBatchAsyncV1(to, from, sizes, n, attributes,
+                                      attribute_of, n_attributes, NULL, stream);
 }

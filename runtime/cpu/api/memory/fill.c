@@ -133,75 +133,33 @@ static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value,
   return kiln__cpu_enqueue_as(context, stream, work, manner);
 }
 
-CUresult kiln__cpu_memsetD8(CUdeviceptr to, unsigned char value, size_t n)
-{
-  return fill(to, 0, value, 1, n, 1, NULL, false);
-}
+/* Defines the four functions that fill with values of one type: in one
+ * dimension or two, synchronous or not. */
+#define FILLS(bits, type)                                                      \
+  CUresult kiln__cpu_memsetD##bits(CUdeviceptr to, type value, size_t n)       \
+  {                                                                            \
+    return fill(to, 0, value, (bits) / 8, n, 1, NULL, false);                  \
+  }                                                                            \
+                                                                               \
+  CUresult kiln__cpu_memsetD##bits##Async(CUdeviceptr to, type value,          \
+                                          size_t n, CUstream stream)           \
+  {                                                                            \
+    return fill(to, 0, value, (bits) / 8, n, 1, stream, true);                 \
+  }                                                                            \
+                                                                               \
+  CUresult kiln__cpu_memsetD2D##bits(CUdeviceptr to, size_t pitch, type value, \
+                                     size_t width, size_t height)              \
+  {                                                                            \
+    return fill(to, pitch, value, (bits) / 8, width, height, NULL, false);     \
+  }                                                                            \
+                                                                               \
+  CUresult kiln__cpu_memsetD2D##bits##Async(CUdeviceptr to, size_t pitch,      \
+                                            type value, size_t width,          \
+                                            size_t height, CUstream stream)    \
+  {                                                                            \
+    return fill(to, pitch, value, (bits) / 8, width, height, stream, true);    \
+  }
 
-CUresult kiln__cpu_memsetD16(CUdeviceptr to, unsigned short value, size_t n)
-{
-  return fill(to, 0, value, 2, n, 1, NULL, false);
-}
-
-CUresult kiln__cpu_memsetD32(CUdeviceptr to, unsigned int value, size_t n)
-{
-  return fill(to, 0, value, 4, n, 1, NULL, false);
-}
-
-CUresult kiln__cpu_memsetD8Async(CUdeviceptr to, unsigned char value, size_t n,
-                                 CUstream stream)
-{
-  return fill(to, 0, value, 1, n, 1, stream, true);
-}
-
-CUresult kiln__cpu_memsetD16Async(CUdeviceptr to, unsigned short value,
-                                  size_t n, CUstream stream)
-{
-  return fill(to, 0, value, 2, n, 1, stream, true);
-}
-
-CUresult kiln__cpu_memsetD32Async(CUdeviceptr to, unsigned int value, size_t n,
-                                  CUstream stream)
-{
-  return fill(to, 0, value, 4, n, 1, stream, true);
-}
-
-CUresult kiln__cpu_memsetD2D8(CUdeviceptr to, size_t pitch, unsigned char value,
-                              size_t width, size_t height)
-{
-  return fill(to, pitch, value, 1, width, height, NULL, false);
-}
-
-CUresult kiln__cpu_memsetD2D16(CUdeviceptr to, size_t pitch,
-                               unsigned short value, size_t width,
-                               size_t height)
-{
-  return fill(to, pitch, value, 2, width, height, NULL, false);
-}
-
-CUresult kiln__cpu_memsetD2D32(CUdeviceptr to, size_t pitch, unsigned int value,
-                               size_t width, size_t height)
-{
-  return fill(to, pitch, value, 4, width, height, NULL, false);
-}
-
-CUresult kiln__cpu_memsetD2D8Async(CUdeviceptr to, size_t pitch,
-                                   unsigned char value, size_t width,
-                                   size_t height, CUstream stream)
-{
-  return fill(to, pitch, value, 1, width, height, stream, true);
-}
-
-CUresult kiln__cpu_memsetD2D16Async(CUdeviceptr to, size_t pitch,
-                                    unsigned short value, size_t width,
-                                    size_t height, CUstream stream)
-{
-  return fill(to, pitch, value, 2, width, height, stream, true);
-}
-
-CUresult kiln__cpu_memsetD2D32Async(CUdeviceptr to, size_t pitch,
-                                    unsigned int value, size_t width,
-                                    size_t height, CUstream stream)
-{
-  return fill(to, pitch, value, 4, width, height, stream, true);
-}
+FILLS(8, unsigned char)
+FILLS(16, unsigned short)
+FILLS(32, unsigned int)

@@ -321,26 +321,15 @@ static CUresult one_op(CUstream stream, CUstreamBatchMemOpType operation,
   return kiln__cpu_streamBatchMemOp(stream, 1, &op, 0);
 }
 
-CUresult kiln__cpu_streamWaitValue32(CUstream stream, CUdeviceptr address,
-                                     uint32_t value, unsigned int flags)
-{
-  return one_op(stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, address, value, flags);
-}
+/* Defines a function that makes a batch of one memory operation. */
+#define VALUE_FN(name, operation, type)                                        \
+  CUresult kiln__cpu_##name(CUstream stream, CUdeviceptr address, type value,  \
+                            unsigned int flags)                                \
+  {                                                                            \
+    return one_op(stream, operation, address, value, flags);                   \
+  }
 
-CUresult kiln__cpu_streamWaitValue64(CUstream stream, CUdeviceptr address,
-                                     uint64_t value, unsigned int flags)
-{
-  return one_op(stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, address, value, flags);
-}
-
-CUresult kiln__cpu_streamWriteValue32(CUstream stream, CUdeviceptr address,
-                                      uint32_t value, unsigned int flags)
-{
-  return one_op(stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, address, value, flags);
-}
-
-CUresult kiln__cpu_streamWriteValue64(CUstream stream, CUdeviceptr address,
-                                      uint64_t value, unsigned int flags)
-{
-  return one_op(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
-}
+VALUE_FN(streamWaitValue32, CU_STREAM_MEM_OP_WAIT_VALUE_32, uint32_t)
+VALUE_FN(streamWaitValue64, CU_STREAM_MEM_OP_WAIT_VALUE_64, uint64_t)
+VALUE_FN(streamWriteValue32, CU_STREAM_MEM_OP_WRITE_VALUE_32, uint32_t)
+VALUE_FN(streamWriteValue64, CU_STREAM_MEM_OP_WRITE_VALUE_64, uint64_t)
