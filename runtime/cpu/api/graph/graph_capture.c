@@ -194,11 +194,6 @@ CUresult kiln__cpu_streamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
   return begin(stream, NULL, NULL, 0, mode);
 }
 
-CUresult kiln__cpu_streamBeginCaptureV1(CUstream stream)
-{
-  return kiln__cpu_streamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
-
 /* Returns whether all `n` nodes are live nodes of the graph. */
 static bool nodes_of(CUgraph graph, const CUgraphNode *nodes, size_t n)
 {
@@ -742,23 +737,6 @@ CUresult kiln__cpu_streamGetCaptureInfoV3(CUstream stream,
   return rc;
 }
 
-CUresult kiln__cpu_streamGetCaptureInfoV2(CUstream stream,
-                                          CUstreamCaptureStatus *status,
-                                          uint64_t *id, CUgraph *graph,
-                                          const CUgraphNode **after, size_t *n)
-{
-  return kiln__cpu_streamGetCaptureInfoV3(stream, status, id, graph, after,
-                                          NULL, n);
-}
-
-CUresult kiln__cpu_streamGetCaptureInfo(CUstream stream,
-                                        CUstreamCaptureStatus *status,
-                                        uint64_t *id)
-{
-  return kiln__cpu_streamGetCaptureInfoV3(stream, status, id, NULL, NULL, NULL,
-                                          NULL);
-}
-
 CUresult kiln__cpu_streamUpdateCaptureDependencies(CUstream stream,
                                                    CUgraphNode *after, size_t n,
                                                    unsigned int flags)
@@ -784,13 +762,4 @@ CUresult kiln__cpu_streamUpdateCaptureDependencies(CUstream stream,
   }
   unlock_graphs();
   return rc;
-}
-
-CUresult
-kiln__cpu_streamUpdateCaptureDependenciesV2(CUstream stream, CUgraphNode *after,
-                                            const CUgraphEdgeData *edges,
-                                            size_t n, unsigned int flags)
-{
-  (void)edges;
-  return kiln__cpu_streamUpdateCaptureDependencies(stream, after, n, flags);
 }

@@ -207,15 +207,6 @@ CUresult kiln__cpu_graphAddNodeV1(CUgraphNode *node, CUgraph graph,
   return rc;
 }
 
-CUresult kiln__cpu_graphAddNode(CUgraphNode *node, CUgraph graph,
-                                const CUgraphNode *after,
-                                const CUgraphEdgeData *edges, size_t n,
-                                CUgraphNodeParams *params)
-{
-  (void)edges;
-  return kiln__cpu_graphAddNodeV1(node, graph, after, n, params);
-}
-
 /* ---- Changing nodes ------------------------------------------------------ */
 
 static bool can_change(CUgraphNodeType type)

@@ -193,12 +193,6 @@ CUresult kiln__cpu_graphGetEdgesV2(CUgraph graph, CUgraphNode *from,
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__cpu_graphGetEdges(CUgraph graph, CUgraphNode *from,
-                                 CUgraphNode *to, size_t *n)
-{
-  return kiln__cpu_graphGetEdgesV2(graph, from, to, NULL, n);
-}
-
 CUresult kiln__cpu_graphNodeGetDependenciesV2(CUgraphNode node,
                                               CUgraphNode *after,
                                               CUgraphEdgeData *edges, size_t *n)
@@ -214,12 +208,6 @@ CUresult kiln__cpu_graphNodeGetDependenciesV2(CUgraphNode node,
   unlock_graphs();
   finish(&l, n);
   return CUDA_SUCCESS;
-}
-
-CUresult kiln__cpu_graphNodeGetDependencies(CUgraphNode node,
-                                            CUgraphNode *after, size_t *n)
-{
-  return kiln__cpu_graphNodeGetDependenciesV2(node, after, NULL, n);
 }
 
 CUresult kiln__cpu_graphNodeGetDependentNodesV2(CUgraphNode node,
@@ -242,12 +230,6 @@ CUresult kiln__cpu_graphNodeGetDependentNodesV2(CUgraphNode node,
   unlock_graphs();
   finish(&l, n);
   return CUDA_SUCCESS;
-}
-
-CUresult kiln__cpu_graphNodeGetDependentNodes(CUgraphNode node,
-                                              CUgraphNode *after, size_t *n)
-{
-  return kiln__cpu_graphNodeGetDependentNodesV2(node, after, NULL, n);
 }
 
 /* ---- Edges --------------------------------------------------------------- */
@@ -286,16 +268,6 @@ CUresult kiln__cpu_graphAddDependencies(CUgraph graph, const CUgraphNode *from,
   return rc;
 }
 
-CUresult kiln__cpu_graphAddDependenciesV2(CUgraph graph,
-                                          const CUgraphNode *from,
-                                          const CUgraphNode *to,
-                                          const CUgraphEdgeData *edges,
-                                          size_t n)
-{
-  (void)edges;
-  return kiln__cpu_graphAddDependencies(graph, from, to, n);
-}
-
 CUresult kiln__cpu_graphRemoveDependencies(CUgraph graph,
                                            const CUgraphNode *from,
                                            const CUgraphNode *to, size_t n)
@@ -308,16 +280,6 @@ CUresult kiln__cpu_graphRemoveDependencies(CUgraph graph,
     kiln__cpu_node_undepend(to[i], from[i]);
   unlock_graphs();
   return rc;
-}
-
-CUresult kiln__cpu_graphRemoveDependenciesV2(CUgraph graph,
-                                             const CUgraphNode *from,
-                                             const CUgraphNode *to,
-                                             const CUgraphEdgeData *edges,
-                                             size_t n)
-{
-  (void)edges;
-  return kiln__cpu_graphRemoveDependencies(graph, from, to, n);
 }
 
 /* ---- Drawing ------------------------------------------------------------- */

@@ -35,11 +35,6 @@ CUresult kiln__cpu_memcpy2D(const CUDA_MEMCPY2D *copy)
   return copy_2d(copy, NULL, false);
 }
 
-CUresult kiln__cpu_memcpy2DUnaligned(const CUDA_MEMCPY2D *copy)
-{
-  return copy_2d(copy, NULL, false);
-}
-
 CUresult kiln__cpu_memcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream)
 {
   return copy_2d(copy, stream, true);

@@ -143,13 +143,3 @@ CUresult kiln__cpu_memcpyBatchAsyncV1(CUdeviceptr *to, CUdeviceptr *from,
   }
   return CUDA_SUCCESS;
 }
-
-CUresult kiln__cpu_memcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from,
-                                    size_t *sizes, size_t n,
-                                    CUmemcpyAttributes *attributes,
-                                    size_t *attribute_of, size_t n_attributes,
-                                    CUstream stream)
-{
-  return kiln__cpu_memcpyBatchAsyncV1(to, from, sizes, n, attributes,
-                                      attribute_of, n_attributes, NULL, stream);
-}

@@ -23,11 +23,6 @@ CUresult kiln__cpu_memHostAlloc(void **p, size_t bytes, unsigned int flags)
   return allocate(p, bytes, flags);
 }
 
-CUresult kiln__cpu_memAllocHost(void **p, size_t bytes)
-{
-  return allocate(p, bytes, 0);
-}
-
 CUresult kiln__cpu_memFreeHost(void *p)
 {
   const CUdeviceptr first = (CUdeviceptr)(uintptr_t)p;

@@ -298,15 +298,6 @@ CUresult kiln__cpu_memDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes,
   return kiln__cpu_current_stream(stream, &s);
 }
 
-CUresult kiln__cpu_memDiscardAndPrefetchBatchAsync(
-    CUdeviceptr *addresses, size_t *sizes, size_t n, CUmemLocation *locations,
-    size_t *location_of, size_t n_locations, unsigned long long flags,
-    CUstream stream)
-{
-  return kiln__cpu_memPrefetchBatchAsync(
-      addresses, sizes, n, locations, location_of, n_locations, flags, stream);
-}
-
 /* ---- Queries of advice, which report the defaults ------------------------ */
 
 CUresult kiln__cpu_memRangeGetAttribute(void *data, size_t size,

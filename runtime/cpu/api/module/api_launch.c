@@ -524,17 +524,6 @@ CUresult kiln__cpu_paramSetv(CUfunction function, int offset, void *data,
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__cpu_paramSeti(CUfunction function, int offset,
-                             unsigned int value)
-{
-  return kiln__cpu_paramSetv(function, offset, &value, sizeof value);
-}
-
-CUresult kiln__cpu_paramSetf(CUfunction function, int offset, float value)
-{
-  return kiln__cpu_paramSetv(function, offset, &value, sizeof value);
-}
-
 CUresult kiln__cpu_launchGridAsync(CUfunction function, int width, int height,
                                    CUstream stream)
 {
@@ -551,14 +540,4 @@ CUresult kiln__cpu_launchGridAsync(CUfunction function, int width, int height,
                 (void *[]){CU_LAUNCH_PARAM_BUFFER_POINTER, old->params,
                            CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                            CU_LAUNCH_PARAM_END});
-}
-
-CUresult kiln__cpu_launchGrid(CUfunction function, int width, int height)
-{
-  return kiln__cpu_launchGridAsync(function, width, height, NULL);
-}
-
-CUresult kiln__cpu_launch(CUfunction function)
-{
-  return kiln__cpu_launchGridAsync(function, 1, 1, NULL);
 }

@@ -400,11 +400,6 @@ CUresult kiln__cpu_moduleLoadData(CUmodule *module, const void *image)
   return load(module, image, NULL, 0, NULL, NULL);
 }
 
-CUresult kiln__cpu_moduleLoadFatBinary(CUmodule *module, const void *image)
-{
-  return load(module, image, NULL, 0, NULL, NULL);
-}
-
 CUresult kiln__cpu_moduleLoad(CUmodule *module, const char *path)
 {
   return load(module, NULL, path, 0, NULL, NULL);

@@ -165,11 +165,6 @@ CUresult kiln__cpu_streamCreateWithPriority(CUstream *stream,
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__cpu_streamCreate(CUstream *stream, unsigned int flags)
-{
-  return kiln__cpu_streamCreateWithPriority(stream, flags, 0);
-}
-
 CUresult kiln__cpu_streamDestroy(CUstream stream)
 {
   CU_TRY(kiln__cpu_check_current());
