@@ -106,6 +106,11 @@ uint64_t ref_cut(const char *type, ref_int value)
   return (uint64_t)((ref_uint)value % ((ref_uint)1 << ref_bits(type)));
 }
 
+uint64_t ref_ones(unsigned n)
+{
+  return n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+}
+
 /* ---- Floating point ------------------------------------------------------ */
 
 static const ref_format formats[] = {

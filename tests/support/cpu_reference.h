@@ -42,6 +42,9 @@ __extension__ typedef unsigned __int128 ref_uint;
 ref_int ref_value(const char *type, uint64_t raw);
 uint64_t ref_cut(const char *type, ref_int value);
 
+/* Returns a number with the low `n` bits set. */
+uint64_t ref_ones(unsigned n);
+
 /* The encoding of a floating-point type: f16, bf16, f32, f64, tf32, e4m3 or
  * e5m2. */
 typedef struct ref_format {

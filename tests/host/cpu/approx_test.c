@@ -1,7 +1,7 @@
 /* approx_test.c -- tests the .approx and .full handlers of f32 and f64. Over
  * dense samples, the results have to stay within the error bounds of the PTX
  * manual. Results that the manual tabulates have to be exact. */
-#include "soft.h"
+#include "cpu_soft.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* float_test.c -- tests f32 and f64 handlers against floating-point arithmetic
  * on integers. */
-#include "soft.h"
+#include "cpu_soft.h"
 
 #include <fenv.h>
 #include <stdio.h>
@@ -33,62 +33,24 @@ static void arithmetic(const kiln__cpu_insn *in, cpu_lane *l)
           << 32;
 }
 
-static uint64_t source(const kiln__cpu_insn *in, uint64_t bits)
-{
-  return (in->flags & KILN__FTZ) != 0 ? soft_flush(wide, bits) : bits;
-}
-
-/* Computes neg, abs and copysign. An f32 NaN becomes canonical; an f64 NaN
- * keeps its bits and becomes quiet. */
 static void sign(const kiln__cpu_insn *in, cpu_lane *l)
 {
-  const uint64_t a = source(in, l->a);
-
-  if (strcmp(what, "copysign") == 0)
-    l->d = (l->b | soft_sign(wide)) ^ (soft_sign(wide) & ~l->a);
-  else if (soft_is_nan(wide, a))
-    l->d = wide == &soft_f32 ? wide->nan : soft_nan_of(what, a, 0, 0);
-  else if (strcmp(what, "neg") == 0)
-    l->d = a ^ soft_sign(wide);
-  else
-    l->d = a & (soft_sign(wide) - 1);
+  l->d = soft_signed(in, what, wide, l->a);
 }
 
-/* Returns true if a < b, where -0 < +0. Neither operand is a NaN. */
-static bool less(uint64_t a, uint64_t b)
+static void copy_sign(const kiln__cpu_insn *in, cpu_lane *l)
 {
-  const bool a_minus = (a & soft_sign(wide)) != 0;
-  const bool b_minus = (b & soft_sign(wide)) != 0;
-
-  if (a_minus != b_minus)
-    return a_minus;
-  return a_minus ? a > b : a < b;
-}
-
-static uint64_t choose(const kiln__cpu_insn *in, uint64_t a, uint64_t b)
-{
-  const bool a_nan = soft_is_nan(wide, a), b_nan = soft_is_nan(wide, b);
-
-  if ((a_nan && b_nan) || ((a_nan || b_nan) && (in->flags & KILN__NAN) != 0))
-    return wide == &soft_f64 ? soft_nan_of(what, a, b, 0) : wide->nan;
-  if (a_nan || b_nan)
-    return a_nan ? b : a;
-  return less(a, b) == (strcmp(what, "min") == 0) ? a : b;
+  (void)in;
+  l->d = (l->b | soft_sign(wide)) ^ (soft_sign(wide) & ~l->a);
 }
 
 static bool magnitudes;
 
 static void extreme(const kiln__cpu_insn *in, cpu_lane *l)
 {
-  const uint64_t keep = magnitudes ? soft_sign(wide) - 1 : UINT64_MAX;
-  const uint64_t a = source(in, l->a) & keep, b = source(in, l->b) & keep;
-  uint64_t d = choose(in, a, b);
-
+  l->d = soft_extreme(in, what, wide, magnitudes, l->a, l->b);
   if (three)
-    d = choose(in, d, source(in, l->c) & keep);
-  if ((in->flags & KILN__XORSIGN) != 0 && !soft_is_nan(wide, d))
-    d |= (l->a ^ l->b) & soft_sign(wide);
-  l->d = d;
+    l->d = soft_extreme(in, what, wide, magnitudes, l->d, l->c);
 }
 
 static void kind(const kiln__cpu_insn *in, cpu_lane *l)
@@ -115,10 +77,10 @@ static cpu_reference *reference_of(const char *opcode)
   static const struct {
     const char *what;
     cpu_reference *reference;
-  } list[] = {{"add", arithmetic}, {"sub", arithmetic},  {"mul", arithmetic},
-              {"fma", arithmetic}, {"mad", arithmetic},  {"div", arithmetic},
-              {"rcp", arithmetic}, {"sqrt", arithmetic}, {"neg", sign},
-              {"abs", sign},       {"copysign", sign},   {"min", extreme},
+  } list[] = {{"add", arithmetic}, {"sub", arithmetic},     {"mul", arithmetic},
+              {"fma", arithmetic}, {"mad", arithmetic},     {"div", arithmetic},
+              {"rcp", arithmetic}, {"sqrt", arithmetic},    {"neg", sign},
+              {"abs", sign},       {"copysign", copy_sign}, {"min", extreme},
               {"max", extreme},    {"testp", kind}};
 
   if (strstr(opcode, ".approx") != NULL || strstr(opcode, ".full") != NULL)

@@ -1,6 +1,6 @@
 /* half_test.c -- tests f16 and bf16 handlers against floating-point arithmetic
  * on integers. Instructions with one source are tested exhaustively. */
-#include "soft.h"
+#include "cpu_soft.h"
 
 #include "cpu/exec/half.h"
 
@@ -22,11 +22,6 @@ static double worst;
 
 /* ---- Instructions with one source ---------------------------------------- */
 
-static uint64_t source(const kiln__cpu_insn *in, uint64_t bits)
-{
-  return (in->flags & KILN__FTZ) != 0 ? soft_flush(format, bits) : bits;
-}
-
 /* Returns the value of a half that is not a NaN. */
 static double number(uint64_t bits)
 {
@@ -37,36 +32,14 @@ static double number(uint64_t bits)
   return x.negative ? -m : m;
 }
 
-static uint64_t extreme(const kiln__cpu_insn *in, uint64_t a, uint64_t b)
-{
-  const bool xorsign = (in->flags & KILN__XORSIGN) != 0;
-  const uint64_t keep = xorsign ? 0x7fff : 0xffff;
-  const uint64_t x = source(in, a) & keep, y = source(in, b) & keep;
-  const bool x_nan = soft_is_nan(format, x), y_nan = soft_is_nan(format, y);
-  uint64_t d;
-
-  if ((x_nan && y_nan) || ((in->flags & KILN__NAN) != 0 && (x_nan || y_nan)))
-    return 0x7fff;
-  if (x_nan || y_nan)
-    d = x_nan ? y : x;
-  else if (number(x) == number(y)) /* zeros may differ in their sign */
-    d = what[1] == 'i' ? x | y : x & y;
-  else
-    d = (number(x) < number(y)) == (what[1] == 'i') ? x : y;
-  return xorsign ? d | ((a ^ b) & 0x8000) : d;
-}
-
 static uint64_t of_one(const kiln__cpu_insn *in, uint64_t a, uint64_t b,
                        uint64_t c)
 {
-  const bool nan = soft_is_nan(format, a);
-
-  if (strcmp(what, "neg") == 0)
-    return nan ? 0x7fff : source(in, a) ^ 0x8000;
-  if (strcmp(what, "abs") == 0)
-    return nan ? 0x7fff : source(in, a) & 0x7fff;
-  if (what[0] == 'm' && what[2] != 'l')
-    return extreme(in, a, b);
+  if (soft_is(what, " neg abs "))
+    return soft_signed(in, what, format, a);
+  if (soft_is(what, " min max "))
+    return soft_extreme(in, what, format, (in->flags & KILN__XORSIGN) != 0, a,
+                        b);
   return soft_arithmetic(in, what, format, format, a, b, c);
 }
 

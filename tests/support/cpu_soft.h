@@ -1,5 +1,5 @@
-/* soft.h -- floating-point arithmetic on integers, which is the reference for
- * the tests of float and half handlers.
+/* cpu_soft.h -- floating-point arithmetic on integers, which is the reference
+ * for the tests of float and half handlers.
  *
  * The functions support any format up to f64 and all four rounding directions.
  * A value is m * 2^e, where m has 128 bits. The last bit of m is set if any
@@ -294,9 +294,16 @@ static inline soft_mode soft_mode_of(const kiln__cpu_insn *in)
 
 /* ---- Reference for arithmetic instructions with modifiers ---------------- */
 
+/* Returns a source operand, which .ftz flushes. */
+static inline uint64_t soft_source(const kiln__cpu_insn *in,
+                                   const soft_format *f, uint64_t bits)
+{
+  return (in->flags & KILN__FTZ) != 0 ? soft_flush(f, bits) : bits;
+}
+
 static inline bool soft_is(const char *what, const char *list)
 {
-  char name[20];
+  char name[24];
 
   snprintf(name, sizeof name, " %s ", what);
   return strstr(list, name) != NULL;
@@ -347,14 +354,12 @@ static inline uint64_t soft_arithmetic(const kiln__cpu_insn *in,
 {
   const soft_mode mode = soft_mode_of(in);
   const bool two = strcmp(what, "add") == 0 || strcmp(what, "sub") == 0;
-  const bool ftz = (in->flags & KILN__FTZ) != 0;
-  soft x, y, z, r;
+  const soft_format *const second = two ? wide : narrow;
+  const soft x = soft_from(narrow, soft_source(in, narrow, a));
+  const soft z = soft_from(wide, soft_source(in, wide, c));
+  soft y = soft_from(second, soft_source(in, second, b)), r;
   uint64_t bits;
 
-  x = soft_from(narrow, ftz ? soft_flush(narrow, a) : a);
-  y = soft_from(two ? wide : narrow,
-                ftz ? soft_flush(two ? wide : narrow, b) : b);
-  z = soft_from(wide, ftz ? soft_flush(wide, c) : c);
   if (strcmp(what, "add") == 0) {
     r = soft_add(x, y, mode);
   } else if (strcmp(what, "sub") == 0) {
@@ -374,7 +379,7 @@ static inline uint64_t soft_arithmetic(const kiln__cpu_insn *in,
   bits = soft_to(wide, r, mode);
   if (wide == &soft_f64 && r.kind == SOFT_NAN)
     return soft_nan_of(what, a, b, c);
-  if (ftz && soft_is_tiny(wide, r, mode))
+  if ((in->flags & KILN__FTZ) != 0 && soft_is_tiny(wide, r, mode))
     bits &= soft_sign(wide);
   if ((in->flags & KILN__OOB) != 0 &&
       ((a & 0x7fff) == 0x7ff7 || (b & 0x7fff) == 0x7ff7))
@@ -389,6 +394,48 @@ static inline uint64_t soft_arithmetic(const kiln__cpu_insn *in,
       bits = nan ? 0 : bits > unit ? unit : bits;
   }
   return bits;
+}
+
+/* Computes neg and abs. An f64 NaN keeps its bits and becomes quiet. */
+static inline uint64_t soft_signed(const kiln__cpu_insn *in, const char *what,
+                                   const soft_format *f, uint64_t bits)
+{
+  const uint64_t a = soft_source(in, f, bits);
+
+  if (soft_is_nan(f, a))
+    return f == &soft_f64 ? soft_nan_of(what, a, 0, 0) : f->nan;
+  return strcmp(what, "neg") == 0 ? a ^ soft_sign(f) : a & (soft_sign(f) - 1);
+}
+
+/* Returns true if a < b, where -0 < +0. Neither operand is a NaN. */
+static inline bool soft_less(const soft_format *f, uint64_t a, uint64_t b)
+{
+  const bool a_minus = (a & soft_sign(f)) != 0;
+  const bool b_minus = (b & soft_sign(f)) != 0;
+
+  if (a_minus != b_minus)
+    return a_minus;
+  return a_minus ? a > b : a < b;
+}
+
+/* Computes min and max, with `magnitudes` of the absolute values. */
+static inline uint64_t soft_extreme(const kiln__cpu_insn *in, const char *what,
+                                    const soft_format *f, bool magnitudes,
+                                    uint64_t a, uint64_t b)
+{
+  const uint64_t keep = magnitudes ? soft_sign(f) - 1 : UINT64_MAX;
+  const uint64_t x = soft_source(in, f, a) & keep;
+  const uint64_t y = soft_source(in, f, b) & keep;
+  const bool x_nan = soft_is_nan(f, x), y_nan = soft_is_nan(f, y);
+  uint64_t d;
+
+  if ((x_nan && y_nan) || ((x_nan || y_nan) && (in->flags & KILN__NAN) != 0))
+    return f == &soft_f64 ? soft_nan_of(what, x, y, 0) : f->nan;
+  if (x_nan || y_nan)
+    d = x_nan ? y : x;
+  else
+    d = soft_less(f, x, y) == (strcmp(what, "min") == 0) ? x : y;
+  return (in->flags & KILN__XORSIGN) != 0 ? d | ((a ^ b) & soft_sign(f)) : d;
 }
 
 /* ---- Operands ------------------------------------------------------------ */
