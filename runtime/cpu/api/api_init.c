@@ -7,8 +7,7 @@ CUresult kiln__cpu_init(unsigned int flags)
   kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUresult rc = CUDA_SUCCESS;
 
-  if (m == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(m));
   if (m->initialised && kiln__forked(&m->fork_guard))
     return CUDA_ERROR_NOT_INITIALIZED;
   CU_TRY(valid(flags == 0));

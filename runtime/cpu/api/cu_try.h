@@ -26,6 +26,13 @@ static inline CUresult valid(bool arguments)
   return arguments ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Returns CUDA_SUCCESS if an allocation gave `p`, else
+ * CUDA_ERROR_OUT_OF_MEMORY. */
+static inline CUresult allocated(const void *p)
+{
+  return p != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* The result of a getter: stores `value` in *out and gives CUDA_SUCCESS. If
  * `out` is NULL, gives CUDA_ERROR_INVALID_VALUE and does not evaluate
  * `value`. */

@@ -16,8 +16,7 @@ CUresult kiln__cpu_push(CUcontext context)
   kiln__cpu_machine *m = machine();
   kiln__cpu_thread *t = kiln__cpu_this_thread();
 
-  if (t == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(t));
   if (t->n == t->capacity) {
     const size_t capacity = t->capacity == 0 ? 8 : t->capacity * 2;
     void *stack =
@@ -55,8 +54,7 @@ static CUresult top(CUcontext *out)
 
   *out = NULL;
   CU_TRY(kiln__cpu_ready());
-  if (t == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(t));
   if (t->n == 0)
     return CUDA_ERROR_INVALID_CONTEXT;
   *out = t->stack[t->n - 1].context;
@@ -197,8 +195,7 @@ CUresult kiln__cpu_context_make(CUcontext *out, int device, unsigned flags,
   CUresult rc;
 
   *out = NULL;
-  if (c == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(c));
   if (pthread_mutex_init(&c->lock, NULL) != 0) {
     kiln__free(&m->alloc, c);
     return CUDA_ERROR_OUT_OF_MEMORY;

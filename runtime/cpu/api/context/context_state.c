@@ -38,8 +38,7 @@ CUresult kiln__cpu_ctxSetCurrent(CUcontext context)
 
   CU_TRY(context == NULL ? kiln__cpu_ready()
                          : kiln__cpu_ready_with(context, KILN__HANDLE_CONTEXT));
-  if (t == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(t));
   if (context == NULL) {
     if (t->n > 0)
       kiln__cpu_pop();

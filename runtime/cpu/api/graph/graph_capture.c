@@ -159,8 +159,7 @@ static CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode *after,
   if (s->legacy)
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   c = kiln__calloc(&m->alloc, 1, sizeof *c);
-  if (c == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(c));
   c->id = kiln__cpu_next_id();
   c->thread = kiln__cpu_this_thread()->id;
   c->mode = mode;
@@ -433,8 +432,7 @@ CUresult kiln__cpu_threadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
   CUstreamCaptureMode old;
 
   CU_TRY(kiln__cpu_ready());
-  if (t == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(t));
   CU_TRY(valid(mode != NULL && *mode >= CU_STREAM_CAPTURE_MODE_GLOBAL &&
                *mode <= CU_STREAM_CAPTURE_MODE_RELAXED));
   old = t->mode;

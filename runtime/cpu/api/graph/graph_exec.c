@@ -282,8 +282,7 @@ static CUresult launch_make(CUgraphExec exec, kiln__cpu_work **out)
   launch_work *l = kiln__calloc(&machine()->alloc, 1, sizeof *l);
   CUresult rc;
 
-  if (l == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(l));
   l->base.run = run_launch;
   l->base.free = free_launch;
   l->base.kind = KILN__WORK_EMPTY;

@@ -67,7 +67,7 @@ static CUresult copy_child(kiln__cpu_node_parts *out, CUgraph child)
   lock_graphs();
   out->child = kiln__cpu_graph_copy(child, false);
   unlock_graphs();
-  return out->child != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  return allocated(out->child);
 }
 
 static CUresult alloc_memory(kiln__cpu_node_parts *out,

@@ -187,8 +187,7 @@ CUresult kiln__cpu_graph_memory_new(kiln__cpu_graph_memory **out,
   CUresult rc;
 
   *out = NULL;
-  if (g == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(g));
   rc = kiln__cpu_block_add(&g->address, KILN__RANGE_POOL,
                            params->poolProps.location.id, NULL,
                            params->bytesize);

@@ -73,6 +73,31 @@ static void close_node(void)
   unlock_graphs();
 }
 
+/* Defines a function that returns a property of a node of one type. */
+#define NODE_GETTER(name, node_type, type, property)                           \
+  CUresult kiln__cpu_graph##name(CUgraphNode node, type *out)                  \
+  {                                                                            \
+    CU_TRY(open_node(node, node_type, out));                                   \
+    *out = (property);                                                         \
+    close_node();                                                              \
+    return CUDA_SUCCESS;                                                       \
+  }
+
+NODE_GETTER(ChildGraphNodeGetGraph, CU_GRAPH_NODE_TYPE_GRAPH, CUgraph,
+            node->child)
+NODE_GETTER(EventRecordNodeGetEvent, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CUevent,
+            node->event)
+NODE_GETTER(EventWaitNodeGetEvent, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CUevent,
+            node->event)
+NODE_GETTER(MemcpyNodeGetParams, CU_GRAPH_NODE_TYPE_MEMCPY, CUDA_MEMCPY3D,
+            *kiln__cpu_copy_params(node->shared->work))
+NODE_GETTER(MemsetNodeGetParams, CU_GRAPH_NODE_TYPE_MEMSET,
+            CUDA_MEMSET_NODE_PARAMS, *kiln__cpu_fill_params(node->shared->work))
+NODE_GETTER(HostNodeGetParams, CU_GRAPH_NODE_TYPE_HOST, CUDA_HOST_NODE_PARAMS,
+            kiln__cpu_host_params(node->shared->work))
+NODE_GETTER(MemFreeNodeGetParams, CU_GRAPH_NODE_TYPE_MEM_FREE, CUdeviceptr,
+            node->memory != NULL ? node->memory->address : 0)
+
 /* ---- Empty and child graphs ---------------------------------------------- */
 
 CUresult kiln__cpu_graphAddEmptyNode(CUgraphNode *node, CUgraph graph,
@@ -91,14 +116,6 @@ CUresult kiln__cpu_graphAddChildGraphNode(CUgraphNode *node, CUgraph graph,
 
   p.graph.graph = child;
   return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
-}
-
-CUresult kiln__cpu_graphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph)
-{
-  CU_TRY(open_node(node, CU_GRAPH_NODE_TYPE_GRAPH, graph));
-  *graph = node->child;
-  close_node();
-  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_graphExecChildGraphNodeSetParams(CUgraphExec exec,
@@ -194,15 +211,6 @@ CONTEXT_NODE_FUNCTIONS(Memset, CUDA_MEMSET_NODE_PARAMS, fill_params)
     return kiln__cpu_graphAddNodeV1(                                           \
         node, graph, after, n,                                                 \
         (CUgraphNodeParams[]){event_params(type, event)});                     \
-  }                                                                            \
-                                                                               \
-  CUresult kiln__cpu_graph##kind##NodeGetEvent(CUgraphNode node,               \
-                                               CUevent *event)                 \
-  {                                                                            \
-    CU_TRY(open_node(node, type, event));                                      \
-    *event = node->event;                                                      \
-    close_node();                                                              \
-    return CUDA_SUCCESS;                                                       \
   }                                                                            \
                                                                                \
   CUresult kiln__cpu_graph##kind##NodeSetEvent(CUgraphNode node,               \
@@ -305,37 +313,6 @@ kiln__cpu_graphKernelNodeSetAttribute(CUgraphNode node,
   }
 }
 
-/* ---- Copies and fills ---------------------------------------------------- */
-
-CUresult kiln__cpu_graphMemcpyNodeGetParams(CUgraphNode node,
-                                            CUDA_MEMCPY3D *params)
-{
-  CU_TRY(open_node(node, CU_GRAPH_NODE_TYPE_MEMCPY, params));
-  *params = *kiln__cpu_copy_params(node->shared->work);
-  close_node();
-  return CUDA_SUCCESS;
-}
-
-CUresult kiln__cpu_graphMemsetNodeGetParams(CUgraphNode node,
-                                            CUDA_MEMSET_NODE_PARAMS *params)
-{
-  CU_TRY(open_node(node, CU_GRAPH_NODE_TYPE_MEMSET, params));
-  *params = *kiln__cpu_fill_params(node->shared->work);
-  close_node();
-  return CUDA_SUCCESS;
-}
-
-/* ---- Host functions ------------------------------------------------------ */
-
-CUresult kiln__cpu_graphHostNodeGetParams(CUgraphNode node,
-                                          CUDA_HOST_NODE_PARAMS *params)
-{
-  CU_TRY(open_node(node, CU_GRAPH_NODE_TYPE_HOST, params));
-  *params = kiln__cpu_host_params(node->shared->work);
-  close_node();
-  return CUDA_SUCCESS;
-}
-
 /* ---- Memory -------------------------------------------------------------- */
 
 CUresult kiln__cpu_graphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
@@ -373,15 +350,6 @@ CUresult kiln__cpu_graphAddMemFreeNode(CUgraphNode *node, CUgraph graph,
                          .free = {.dptr = address}};
 
   return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
-}
-
-CUresult kiln__cpu_graphMemFreeNodeGetParams(CUgraphNode node,
-                                             CUdeviceptr *address)
-{
-  CU_TRY(open_node(node, CU_GRAPH_NODE_TYPE_MEM_FREE, address));
-  *address = node->memory != NULL ? node->memory->address : 0;
-  close_node();
-  return CUDA_SUCCESS;
 }
 
 /* ---- Memory operations --------------------------------------------------- */

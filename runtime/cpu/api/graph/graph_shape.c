@@ -14,8 +14,7 @@ CUresult kiln__cpu_graphCreate(CUgraph *graph, unsigned int flags)
   CU_TRY(kiln__cpu_ready());
   CU_TRY(valid(graph != NULL && flags == 0));
   g = kiln__cpu_graph_new(false);
-  if (g == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(g));
   *graph = g;
   return CUDA_SUCCESS;
 }
@@ -106,7 +105,7 @@ CUresult kiln__cpu_graphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
  * the number of items. */
 
 typedef struct list {
-  CUgraphNode *to, *from; /* arrays of nodes to fill, or NULL to count only */
+  CUgraphNode *from, *to; /* arrays to fill, or NULL; both NULL to count only */
   CUgraphEdgeData *edges;
   size_t n, capacity;
 } list;
@@ -117,15 +116,21 @@ static list list_of(CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edges,
   return (list){.from = from,
                 .to = to,
                 .edges = edges,
-                .capacity = from == NULL ? 0 : *n};
+                .capacity = from == NULL && to == NULL ? 0 : *n};
 }
 
-static void put(list *l, CUgraphNode from, CUgraphNode to)
+static void put(const list *l, size_t i, CUgraphNode from, CUgraphNode to)
+{
+  if (l->from != NULL)
+    l->from[i] = from;
+  if (l->to != NULL)
+    l->to[i] = to;
+}
+
+static void append(list *l, CUgraphNode from, CUgraphNode to)
 {
   if (l->n < l->capacity) {
-    l->from[l->n] = from;
-    if (l->to != NULL)
-      l->to[l->n] = to;
+    put(l, l->n, from, to);
     if (l->edges != NULL)
       l->edges[l->n] = (CUgraphEdgeData){0};
   }
@@ -134,16 +139,9 @@ static void put(list *l, CUgraphNode from, CUgraphNode to)
 
 static void finish(const list *l, size_t *n)
 {
-  if (l->from == NULL) {
-    *n = l->n;
-    return;
-  }
-  for (size_t i = l->n; i < l->capacity; i++) {
-    l->from[i] = NULL;
-    if (l->to != NULL)
-      l->to[i] = NULL;
-  }
-  if (l->n < *n)
+  for (size_t i = l->n; i < l->capacity; i++)
+    put(l, i, NULL, NULL);
+  if ((l->from == NULL && l->to == NULL) || l->n < *n)
     *n = l->n;
 }
 
@@ -157,7 +155,7 @@ static CUresult nodes(CUgraph graph, CUgraphNode *out, size_t *n, bool roots)
   lock_graphs();
   for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
     if (!roots || o->n_after == 0)
-      put(&l, o, NULL);
+      append(&l, o, NULL);
   }
   unlock_graphs();
   finish(&l, n);
@@ -174,40 +172,40 @@ CUresult kiln__cpu_graphGetRootNodes(CUgraph graph, CUgraphNode *out, size_t *n)
   return nodes(graph, out, n, true);
 }
 
-CUresult kiln__cpu_graphGetEdgesV2(CUgraph graph, CUgraphNode *from,
-                                   CUgraphNode *to, CUgraphEdgeData *edges,
-                                   size_t *n)
+/* Lists the edges of a graph. If `before` is not NULL, lists only the edges that
+ * start there, and if `node` is not NULL, only those that end there. */
+static CUresult list_edges(list l, CUgraph graph, CUgraphNode before,
+                           CUgraphNode node, size_t *n)
 {
-  list l;
-
-  CU_TRY(kiln__cpu_ready_with(graph, KILN__HANDLE_GRAPH));
-  CU_TRY(valid(n != NULL && (from == NULL) == (to == NULL)));
-  l = list_of(from, to, edges, n);
   lock_graphs();
-  for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
-    for (size_t i = 0; i < o->n_after; i++)
-      put(&l, o->after[i], o);
+  for (CUgraphNode o = node != NULL ? node : graph->first; o != NULL;
+       o = node != NULL ? NULL : o->next) {
+    for (size_t i = 0; i < o->n_after; i++) {
+      if (before == NULL || o->after[i] == before)
+        append(&l, o->after[i], o);
+    }
   }
   unlock_graphs();
   finish(&l, n);
   return CUDA_SUCCESS;
 }
 
+CUresult kiln__cpu_graphGetEdgesV2(CUgraph graph, CUgraphNode *from,
+                                   CUgraphNode *to, CUgraphEdgeData *edges,
+                                   size_t *n)
+{
+  CU_TRY(kiln__cpu_ready_with(graph, KILN__HANDLE_GRAPH));
+  CU_TRY(valid(n != NULL && (from == NULL) == (to == NULL)));
+  return list_edges(list_of(from, to, edges, n), graph, NULL, NULL, n);
+}
+
 CUresult kiln__cpu_graphNodeGetDependenciesV2(CUgraphNode node,
                                               CUgraphNode *after,
                                               CUgraphEdgeData *edges, size_t *n)
 {
-  list l;
-
   CU_TRY(kiln__cpu_ready_with(node, KILN__HANDLE_GRAPH_NODE));
   CU_TRY(valid(n != NULL));
-  l = list_of(after, NULL, edges, n);
-  lock_graphs();
-  for (size_t i = 0; i < node->n_after; i++)
-    put(&l, node->after[i], node);
-  unlock_graphs();
-  finish(&l, n);
-  return CUDA_SUCCESS;
+  return list_edges(list_of(after, NULL, edges, n), node->graph, NULL, node, n);
 }
 
 CUresult kiln__cpu_graphNodeGetDependentNodesV2(CUgraphNode node,
@@ -215,21 +213,9 @@ CUresult kiln__cpu_graphNodeGetDependentNodesV2(CUgraphNode node,
                                                 CUgraphEdgeData *edges,
                                                 size_t *n)
 {
-  list l;
-
   CU_TRY(kiln__cpu_ready_with(node, KILN__HANDLE_GRAPH_NODE));
   CU_TRY(valid(n != NULL));
-  l = list_of(after, NULL, edges, n);
-  lock_graphs();
-  for (CUgraphNode o = node->graph->first; o != NULL; o = o->next) {
-    for (size_t i = 0; i < o->n_after; i++) {
-      if (o->after[i] == node)
-        put(&l, o, node);
-    }
-  }
-  unlock_graphs();
-  finish(&l, n);
-  return CUDA_SUCCESS;
+  return list_edges(list_of(NULL, after, edges, n), node->graph, node, NULL, n);
 }
 
 /* ---- Edges --------------------------------------------------------------- */
@@ -253,33 +239,35 @@ static CUresult check_edges(CUgraph graph, const CUgraphNode *from,
   return rc;
 }
 
-CUresult kiln__cpu_graphAddDependencies(CUgraph graph, const CUgraphNode *from,
-                                        const CUgraphNode *to, size_t n)
+/* Adds edges that do not exist, or removes edges that do. */
+static CUresult change_edges(CUgraph graph, const CUgraphNode *from,
+                             const CUgraphNode *to, size_t n, bool remove)
 {
   CUresult rc;
 
   lock_graphs();
-  rc = check_edges(graph, from, to, n, false);
+  rc = check_edges(graph, from, to, n, remove);
   for (size_t i = 0; rc == CUDA_SUCCESS && i < n; i++) {
-    if (!kiln__cpu_node_depend(to[i], from[i]))
+    if (remove)
+      kiln__cpu_node_undepend(to[i], from[i]);
+    else if (!kiln__cpu_node_depend(to[i], from[i]))
       rc = CUDA_ERROR_OUT_OF_MEMORY;
   }
   unlock_graphs();
   return rc;
 }
 
+CUresult kiln__cpu_graphAddDependencies(CUgraph graph, const CUgraphNode *from,
+                                        const CUgraphNode *to, size_t n)
+{
+  return change_edges(graph, from, to, n, false);
+}
+
 CUresult kiln__cpu_graphRemoveDependencies(CUgraph graph,
                                            const CUgraphNode *from,
                                            const CUgraphNode *to, size_t n)
 {
-  CUresult rc;
-
-  lock_graphs();
-  rc = check_edges(graph, from, to, n, true);
-  for (size_t i = 0; rc == CUDA_SUCCESS && i < n; i++)
-    kiln__cpu_node_undepend(to[i], from[i]);
-  unlock_graphs();
-  return rc;
+  return change_edges(graph, from, to, n, true);
 }
 
 /* ---- Drawing ------------------------------------------------------------- */

@@ -226,8 +226,7 @@ CUresult kiln__cpu_copy_work(CUcontext context, const CUDA_MEMCPY3D *params,
   CU_TRY(valid(is_empty(params) || (box_of(&to, &to_side, params) &&
                                     box_of(&from, &from_side, params))));
   c = kiln__calloc(&machine()->alloc, 1, sizeof *c);
-  if (c == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(c));
   c->base.run = run;
   c->base.free = free_work;
   c->base.kind = KILN__WORK_COPY;
@@ -259,8 +258,7 @@ static CUresult stage(copy_work *c)
   if (is_empty(p) || !box_of(&from, &from_side, p))
     return CUDA_SUCCESS;
   c->staged = kiln__alloc(&machine()->alloc, slice * p->Depth);
-  if (c->staged == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(c->staged));
   to = (box){.first = c->staged, .row = p->WidthInBytes, .slice = slice};
   copy_box(&to, &from, p->WidthInBytes, p->Height, p->Depth);
   p->srcMemoryType = CU_MEMORYTYPE_HOST;

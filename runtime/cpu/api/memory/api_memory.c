@@ -119,8 +119,7 @@ static CUresult add(CUdeviceptr *out, kiln__cpu_range *range, size_t size,
   block **at;
   kiln_status st;
 
-  if (b == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(b));
   st =
       kiln__cpu_memory_add(m->memory, range, size, align_of(range->kind, size));
   if (st != KILN_OK) {

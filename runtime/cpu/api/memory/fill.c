@@ -92,8 +92,7 @@ CUresult kiln__cpu_fill_work(CUcontext context,
                (p.pitch % size == 0 && p.pitch / size >= p.width)));
   CU_TRY(valid(p.width == 0 || p.height == 0 || bytes_of(&p) != NULL));
   f = kiln__calloc(&machine()->alloc, 1, sizeof *f);
-  if (f == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(f));
   f->base.run = run;
   f->base.free = free_work;
   f->base.kind = KILN__WORK_FILL;

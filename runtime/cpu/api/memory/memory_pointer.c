@@ -36,26 +36,27 @@ static bool host_can(const subject *s)
 
 /* Stores an attribute with memcpy, since the program's `data` may be unaligned
  * for the attribute's type. */
-static void put(void *data, const void *value, size_t size)
+static CUresult put(void *data, const void *value, size_t size)
 {
   memcpy(data, value, size);
+  return CUDA_SUCCESS;
 }
 
-static void put_int(void *data, int value)
+static CUresult put_int(void *data, int value)
 {
-  put(data, &value, sizeof value);
+  return put(data, &value, sizeof value);
 }
 
-static void put_u64(void *data, uint64_t value)
+static CUresult put_u64(void *data, uint64_t value)
 {
-  put(data, &value, sizeof value);
+  return put(data, &value, sizeof value);
 }
 
-static void put_bool(void *data, bool value)
+static CUresult put_bool(void *data, bool value)
 {
   const unsigned char b = value;
 
-  put(data, &b, sizeof b);
+  return put(data, &b, sizeof b);
 }
 
 static CUresult attribute_of(const subject *s, CUpointer_attribute attribute,
@@ -66,60 +67,44 @@ static CUresult attribute_of(const subject *s, CUpointer_attribute attribute,
 
   switch (attribute) {
   case CU_POINTER_ATTRIBUTE_CONTEXT:
-    put(data, &context, sizeof context);
-    return CUDA_SUCCESS;
+    return put(data, &context, sizeof context);
   case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-    put_int(data, s->range.kind == KILN__RANGE_HOST ? CU_MEMORYTYPE_HOST
-                                                    : CU_MEMORYTYPE_DEVICE);
-    return CUDA_SUCCESS;
+    return put_int(data, s->range.kind == KILN__RANGE_HOST
+                             ? CU_MEMORYTYPE_HOST
+                             : CU_MEMORYTYPE_DEVICE);
   case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-    put_u64(data, s->address);
-    return CUDA_SUCCESS;
+    return put_u64(data, s->address);
   case CU_POINTER_ATTRIBUTE_HOST_POINTER:
     if (!host_can(s))
       return CUDA_ERROR_INVALID_VALUE;
-    put(data, &host, sizeof host);
-    return CUDA_SUCCESS;
+    return put(data, &host, sizeof host);
   case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-    put_int(data, s->info.sync_memops);
-    return CUDA_SUCCESS;
+    return put_int(data, s->info.sync_memops);
   case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-    put_u64(data, s->range.number);
-    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+    return put_u64(data, s->range.number);
   case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-    put_int(data, s->range.kind == KILN__RANGE_MANAGED);
-    return CUDA_SUCCESS;
+    return put_int(data, s->range.kind == KILN__RANGE_MANAGED);
   case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-    put_int(data, s->info.device);
-    return CUDA_SUCCESS;
+    return put_int(data, s->info.device);
   case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
   case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
   case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-    put_bool(data, false);
-    return CUDA_SUCCESS;
+    return put_bool(data, false);
   case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
   case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-    put_u64(data, s->range.first);
-    return CUDA_SUCCESS;
+    return put_u64(data, s->range.first);
   case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
   case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-    put_u64(data, s->range.last - s->range.first);
-    return CUDA_SUCCESS;
+    return put_u64(data, s->range.last - s->range.first);
   case CU_POINTER_ATTRIBUTE_MAPPED:
-    put_bool(data, true);
-    return CUDA_SUCCESS;
+    return put_bool(data, true);
   case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-    put_u64(data, 0);
-    return CUDA_SUCCESS;
+    return put_u64(data, 0);
   case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-    put_int(data, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    return CUDA_SUCCESS;
+    return put_int(data, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-    put(data, &s->info.pool, sizeof s->info.pool);
-    return CUDA_SUCCESS;
-  case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-    put_u64(data, s->range.number);
-    return CUDA_SUCCESS;
+    return put(data, &s->info.pool, sizeof s->info.pool);
   default:
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -314,8 +299,7 @@ CUresult kiln__cpu_memRangeGetAttribute(void *data, size_t size,
   case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
   case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
   case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
-    put_int(data, 0);
-    return CUDA_SUCCESS;
+    return put_int(data, 0);
   case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
   case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
   case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY:

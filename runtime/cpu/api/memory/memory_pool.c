@@ -93,7 +93,7 @@ CUresult kiln__cpu_pool_of_device(int device, CUmemoryPool *out)
   if (*out == NULL)
     *out = default_pool(device);
   unlock();
-  return *out == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  return allocated(*out);
 }
 
 static CUresult device_pool(CUmemoryPool *pool, CUdevice device, bool current)
@@ -106,7 +106,7 @@ static CUresult device_pool(CUmemoryPool *pool, CUdevice device, bool current)
   lock();
   *pool = default_pool(device);
   unlock();
-  return *pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  return allocated(*pool);
 }
 
 CUresult kiln__cpu_deviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
@@ -176,7 +176,7 @@ CUresult kiln__cpu_memPoolCreate(CUmemoryPool *pool,
   lock();
   *pool = pool_new(props->location.id, props);
   unlock();
-  return *pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  return allocated(*pool);
 }
 
 CUresult kiln__cpu_memPoolDestroy(CUmemoryPool pool)

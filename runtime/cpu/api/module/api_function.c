@@ -76,49 +76,38 @@ CUresult kiln__cpu_function_attribute(CUfunction f,
 
   switch (attribute) {
   case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-    *value = kiln__cpu_function_max_threads(code, arch);
-    return CUDA_SUCCESS;
+    return CU_STORE(value, kiln__cpu_function_max_threads(code, arch));
   case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-    *value = (int)code->static_shared;
-    return CUDA_SUCCESS;
+    return CU_STORE(value, (int)code->static_shared);
   case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-    *value = const_bytes(f->module->program);
-    return CUDA_SUCCESS;
+    return CU_STORE(value, const_bytes(f->module->program));
   case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-    *value = (int)code->reach_local;
-    return CUDA_SUCCESS;
+    return CU_STORE(value, (int)code->reach_local);
   case CU_FUNC_ATTRIBUTE_NUM_REGS:
-    *value = kiln__cpu_function_registers(code, kiln__cpu_limits_of(arch));
-    return CUDA_SUCCESS;
+    return CU_STORE(
+        value, kiln__cpu_function_registers(code, kiln__cpu_limits_of(arch)));
   case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    *value = (int)f->module->program->target;
-    return CUDA_SUCCESS;
+    return CU_STORE(value, (int)f->module->program->target);
   case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-    *value = arch;
-    return CUDA_SUCCESS;
+    return CU_STORE(value, arch);
   case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
-    *value = 0;
-    return CUDA_SUCCESS;
+    return CU_STORE(value, 0);
   case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-    *value = f->max_dynamic_shared;
-    return CUDA_SUCCESS;
+    return CU_STORE(value, f->max_dynamic_shared);
   case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    *value = f->carveout;
-    return CUDA_SUCCESS;
+    return CU_STORE(value, f->carveout);
   case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
-    *value = code->explicit_cluster && code->cluster[0] == 0;
-    return CUDA_SUCCESS;
+    return CU_STORE(value, code->explicit_cluster && code->cluster[0] == 0);
   case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
   case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
   case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-    *value = f->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
-    return CUDA_SUCCESS;
+    return CU_STORE(
+        value,
+        f->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]);
   case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    *value = f->non_portable_cluster;
-    return CUDA_SUCCESS;
+    return CU_STORE(value, f->non_portable_cluster);
   case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-    *value = f->cluster_policy;
-    return CUDA_SUCCESS;
+    return CU_STORE(value, f->cluster_policy);
   default:
     return CUDA_ERROR_INVALID_VALUE;
   }

@@ -326,8 +326,7 @@ static CUresult make_work(CUcontext context, CUfunction handle, shape s,
   head = sizeof *w + f->code->n_params * sizeof(void *);
   head = (head + 63) / 64 * 64;
   w = kiln__calloc(&m->alloc, 1, head + f->code->param_bytes);
-  if (w == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(w));
   *w = (launch_work){.base = {run, release, KILN__WORK_KERNEL, false},
                      .context = context,
                      .function = f,
@@ -477,7 +476,7 @@ static CUresult old_of(CUfunction handle, struct kiln__cpu_old_launch **out)
   if (f->old == NULL)
     f->old = kiln__calloc(&machine()->alloc, 1, sizeof *f->old);
   *out = f->old;
-  return f->old == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  return allocated(f->old);
 }
 
 CUresult kiln__cpu_funcSetBlockShape(CUfunction function, int x, int y, int z)

@@ -52,8 +52,7 @@ static CUresult parse(CUlibrary library, kiln__buf *log)
     n += library->program->functions[i].entry &&
          library->program->functions[i].defined;
   library->kernels = kiln__calloc(a, n == 0 ? 1 : n, sizeof *library->kernels);
-  if (library->kernels == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(library->kernels));
   for (uint32_t i = 0; i < library->program->n_functions; i++) {
     const kiln__cpu_code *code = &library->program->functions[i];
     struct CUkern_st *k = &library->kernels[library->n_kernels];
@@ -193,8 +192,7 @@ static CUresult load_locked(CUlibrary library, CUcontext context, CUmodule *out)
     }
   }
   l = kiln__alloc(a, sizeof *l);
-  if (l == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(l));
   kiln__buf_init(&log, a);
   rc = kiln__cpu_module_link(out, context, &library->image, &log);
   kiln__buf_free(&log);

@@ -152,8 +152,7 @@ static CUresult place_all(CUmodule module, kiln__buf *log)
 
   module->globals =
       kiln__calloc(&machine()->alloc, n == 0 ? 1 : n, sizeof *module->globals);
-  if (module->globals == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(module->globals));
   for (uint32_t i = 0; i < n; i++)
     CU_TRY(place(module, i, log));
   for (uint32_t i = 0; i < n; i++)
@@ -173,8 +172,7 @@ static CUresult list_functions(CUmodule module)
     n += p->functions[i].entry && p->functions[i].defined;
   module->functions = kiln__calloc(&machine()->alloc, n == 0 ? 1 : n,
                                    sizeof *module->functions);
-  if (module->functions == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(module->functions));
   for (uint32_t i = 0; i < p->n_functions; i++) {
     struct CUfunc_st *f = &module->functions[module->n_functions];
     const kiln__cpu_code *code = &p->functions[i];
@@ -324,8 +322,7 @@ CUresult kiln__cpu_module_link(CUmodule *out, CUcontext context,
   CUmodule module = kiln__calloc(&machine()->alloc, 1, sizeof *module);
   CUresult rc;
 
-  if (module == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(module));
   module->context = context;
   module->context_id = context->id;
   module->device = context->device;

@@ -130,8 +130,7 @@ static CUresult text_of(kiln__cpu_ptx_text *out, const kiln_allocator *a,
       (packed && (e->packed_size > e->size || !plausible(e, payload))))
     return CUDA_ERROR_INVALID_IMAGE;
   out->data = kiln__alloc(a, (size_t)size + 1);
-  if (out->data == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(out->data));
   if (packed)
     rc = unpack(out->data, e, payload, log);
   else

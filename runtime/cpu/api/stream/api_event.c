@@ -275,8 +275,7 @@ CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)
     return CUDA_ERROR_INVALID_HANDLE;
   CU_TRY(kiln__cpu_capture_sync_context(c));
   marks = kiln__cpu_marks_of_context(c, &n);
-  if (marks == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(marks));
   rc = kiln__cpu_queue_add(c->legacy, NULL, KILN__LATER, marks, n, &mark);
   for (size_t i = 0; i < n; i++)
     kiln__cpu_mark_drop(marks[i]);

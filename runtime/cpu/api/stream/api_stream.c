@@ -15,8 +15,7 @@ static CUresult own_stream(CUcontext context, CUstream *out)
   kiln__cpu_thread_stream *own;
   CUresult rc;
 
-  if (t == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(t));
   for (own = t->streams; own != NULL; own = own->next) {
     if (own->context_id == context->id &&
         kiln__cpu_live(own->stream, KILN__HANDLE_STREAM) &&
@@ -26,8 +25,7 @@ static CUresult own_stream(CUcontext context, CUstream *out)
     }
   }
   own = kiln__calloc(&m->alloc, 1, sizeof *own);
-  if (own == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(own));
   rc = kiln__cpu_stream_make(&own->stream, context, 0, 0);
   if (rc == CUDA_SUCCESS &&
       !kiln__cpu_live_add(own->stream, KILN__HANDLE_STREAM)) {
@@ -51,8 +49,7 @@ CUresult kiln__cpu_stream_of(CUcontext context, CUstream handle, CUstream *out)
   const kiln__cpu_thread *t = kiln__cpu_this_thread();
 
   *out = NULL;
-  if (t == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(t));
   if (handle == NULL)
     handle = t->per_thread > 0 ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
   if (handle == CU_STREAM_LEGACY) {
@@ -133,8 +130,7 @@ CUresult kiln__cpu_wait_context(CUcontext context)
   size_t n;
   kiln__cpu_mark **marks = kiln__cpu_marks_of_context(context, &n);
 
-  if (marks == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(marks));
   kiln__cpu_marks_wait(marks, n);
   if (context->out != NULL)
     kiln__cpu_out_flush(context->out);
@@ -187,8 +183,7 @@ CUresult kiln__cpu_streamSynchronize(CUstream stream)
   CU_TRY(kiln__cpu_current_stream(stream, &s));
   CU_TRY(kiln__cpu_capture_sync(s));
   marks = kiln__cpu_marks_of_stream(s, &n);
-  if (marks == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(marks));
   kiln__cpu_marks_wait(marks, n);
   kiln__cpu_out_flush(s->context->out);
   kiln__cpu_pools_settle(s->context);
@@ -206,8 +201,7 @@ CUresult kiln__cpu_streamQuery(CUstream stream)
   CU_TRY(kiln__cpu_current_stream(stream, &s));
   CU_TRY(kiln__cpu_capture_sync(s));
   marks = kiln__cpu_marks_of_stream(s, &n);
-  if (marks == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(marks));
   for (size_t i = 0; i < n; i++) {
     done = done && kiln__cpu_mark_done(marks[i]);
     kiln__cpu_mark_drop(marks[i]);
@@ -315,53 +309,54 @@ CUresult kiln__cpu_ctxGetStreamPriorityRange(int *least, int *greatest)
 }
 
 /* Attributes of a stream are hints here. The synchronisation policy and the
- * priority are stored for the getter. Other attributes are accepted and
- * ignored. */
-CUresult kiln__cpu_streamSetAttribute(CUstream stream, CUstreamAttrID attribute,
-                                      const CUstreamAttrValue *value)
+ * priority are stored for the getter: this function finds the member that holds
+ * the attribute. Other attributes are accepted and ignored; for these it stores
+ * NULL. */
+static CUresult attribute_of(CUstream s, CUstreamAttrID attribute, int **member)
 {
-  CUstream s;
-
-  CU_TRY(kiln__cpu_current_stream(stream, &s));
-  CU_TRY(valid(value != NULL));
+  *member = NULL;
   switch (attribute) {
   case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
   case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
   case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
     return CUDA_SUCCESS;
   case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-    s->policy = value->syncPolicy;
-    return CUDA_SUCCESS;
+    return CU_STORE(member, &s->policy);
   case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    s->priority = value->priority;
-    return CUDA_SUCCESS;
+    return CU_STORE(member, &s->priority);
   default:
     return CUDA_ERROR_INVALID_VALUE;
   }
+}
+
+/* The values of both attributes are the first int of the union. */
+CUresult kiln__cpu_streamSetAttribute(CUstream stream, CUstreamAttrID attribute,
+                                      const CUstreamAttrValue *value)
+{
+  CUstream s;
+  int *member;
+
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
+  CU_TRY(valid(value != NULL));
+  CU_TRY(attribute_of(s, attribute, &member));
+  if (member != NULL)
+    *member = value->priority;
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_streamGetAttribute(CUstream stream, CUstreamAttrID attribute,
                                       CUstreamAttrValue *value)
 {
   CUstream s;
+  int *member;
 
   CU_TRY(kiln__cpu_current_stream(stream, &s));
   CU_TRY(valid(value != NULL));
   *value = (CUstreamAttrValue){{0}};
-  switch (attribute) {
-  case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-    return CUDA_SUCCESS;
-  case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-    value->syncPolicy = s->policy;
-    return CUDA_SUCCESS;
-  case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    value->priority = s->priority;
-    return CUDA_SUCCESS;
-  default:
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  CU_TRY(attribute_of(s, attribute, &member));
+  if (member != NULL)
+    value->priority = *member;
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_streamCopyAttributes(CUstream to, CUstream from)

@@ -57,8 +57,7 @@ CUresult kiln__cpu_host_work(CUhostFn fn, void *user, kiln__cpu_work **out)
   *out = NULL;
   CU_TRY(valid(fn != NULL));
   h = kiln__calloc(&machine()->alloc, 1, sizeof *h);
-  if (h == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(h));
   h->base.run = run_host;
   h->base.free = free_work;
   h->base.kind = KILN__WORK_HOST;
@@ -111,8 +110,7 @@ CUresult kiln__cpu_streamAddCallback(CUstream stream, CUstreamCallback callback,
   CU_TRY(kiln__cpu_current(&context));
   CU_TRY(valid(callback != NULL && flags == 0));
   c = kiln__calloc(&machine()->alloc, 1, sizeof *c);
-  if (c == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(c));
   c->base.run = run_callback;
   c->base.free = free_work;
   c->base.kind = KILN__WORK_HOST;
@@ -273,8 +271,7 @@ CUresult kiln__cpu_mem_ops_work(CUcontext context, unsigned n,
       return CUDA_ERROR_INVALID_VALUE;
   }
   o = kiln__calloc(&machine()->alloc, 1, sizeof *o + n * sizeof *ops);
-  if (o == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(o));
   o->base.run = run_ops;
   o->base.free = free_work;
   o->base.kind = KILN__WORK_MEM_OP;

@@ -105,8 +105,7 @@ static CUresult make_array(CUarray *out, CUcontext context,
   kiln__cpu_machine *m = machine();
   CUarray a = kiln__calloc(&m->alloc, 1, sizeof *a);
 
-  if (a == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(a));
   a->context = context;
   a->format = desc->Format;
   a->flags = desc->Flags;
@@ -297,8 +296,7 @@ CUresult kiln__cpu_mipmappedArrayCreate(CUmipmappedArray *mipmap,
   CU_TRY(kiln__cpu_current_unsafe(&context));
   CU_TRY(valid(mipmap != NULL && desc != NULL && levels != 0));
   made = kiln__calloc(&m->alloc, 1, sizeof *made);
-  if (made == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  CU_TRY(allocated(made));
   made->context = context;
   made->n_levels = levels < most_levels(desc) ? levels : most_levels(desc);
   rc = make_levels(made, desc);

@@ -151,7 +151,7 @@ static CUresult find(CUtexref *out, CUmodule module, const char *name,
   pthread_mutex_lock(&module->context->lock);
   *out = find_locked(module, i, surface);
   pthread_mutex_unlock(&module->context->lock);
-  return *out == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  return allocated(*out);
 }
 
 CUresult kiln__cpu_moduleGetTexRef(CUtexref *texref, CUmodule module,
@@ -192,7 +192,7 @@ CUresult kiln__cpu_texRefCreate(CUtexref *texref)
   CU_TRY(kiln__cpu_current(&context));
   CU_TRY(valid(texref != NULL));
   *texref = make(context);
-  return *texref == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  return allocated(*texref);
 }
 
 CUresult kiln__cpu_texRefDestroy(CUtexref texref)
@@ -348,96 +348,71 @@ CUresult kiln__cpu_texRefSetFormat(CUtexref texref, CUarray_format format,
   return CUDA_SUCCESS;
 }
 
+/* The body of a setter: checks the reference, then the condition `ok`, then
+ * performs `assignment` to `desc`, a copy of the texture descriptor, and sets
+ * the copy. */
+#define SET(texref, ok, assignment)                                            \
+  do {                                                                         \
+    CUDA_TEXTURE_DESC desc;                                                    \
+                                                                               \
+    CU_TRY(check(texref, false));                                              \
+    CU_TRY(valid(ok));                                                         \
+    desc = (texref)->desc;                                                     \
+    assignment;                                                                \
+    return set_desc(texref, &desc);                                            \
+  } while (0)
+
 CUresult kiln__cpu_texRefSetAddressMode(CUtexref texref, int dim,
                                         CUaddress_mode mode)
 {
-  CUDA_TEXTURE_DESC d;
-
-  CU_TRY(check(texref, false));
-  CU_TRY(valid(dim >= 0 && dim <= 2 && mode >= CU_TR_ADDRESS_MODE_WRAP &&
-               mode <= CU_TR_ADDRESS_MODE_BORDER));
-  d = texref->desc;
-  d.addressMode[dim] = mode;
-  return set_desc(texref, &d);
+  SET(texref,
+      dim >= 0 && dim <= 2 && mode >= CU_TR_ADDRESS_MODE_WRAP &&
+          mode <= CU_TR_ADDRESS_MODE_BORDER,
+      desc.addressMode[dim] = mode);
 }
 
-static CUresult set_filter(CUtexref texref, CUfilter_mode mode, bool mipmap)
+static bool known_filter(CUfilter_mode mode)
 {
-  CUDA_TEXTURE_DESC d;
-
-  CU_TRY(check(texref, false));
-  CU_TRY(valid(mode == CU_TR_FILTER_MODE_POINT ||
-               mode == CU_TR_FILTER_MODE_LINEAR));
-  d = texref->desc;
-  if (mipmap)
-    d.mipmapFilterMode = mode;
-  else
-    d.filterMode = mode;
-  return set_desc(texref, &d);
+  return mode == CU_TR_FILTER_MODE_POINT || mode == CU_TR_FILTER_MODE_LINEAR;
 }
 
 CUresult kiln__cpu_texRefSetFilterMode(CUtexref texref, CUfilter_mode mode)
 {
-  return set_filter(texref, mode, false);
+  SET(texref, known_filter(mode), desc.filterMode = mode);
 }
 
 CUresult kiln__cpu_texRefSetMipmapFilterMode(CUtexref texref,
                                              CUfilter_mode mode)
 {
-  return set_filter(texref, mode, true);
+  SET(texref, known_filter(mode), desc.mipmapFilterMode = mode);
 }
 
 CUresult kiln__cpu_texRefSetMipmapLevelBias(CUtexref texref, float bias)
 {
-  CUDA_TEXTURE_DESC d;
-
-  CU_TRY(check(texref, false));
-  d = texref->desc;
-  d.mipmapLevelBias = bias;
-  return set_desc(texref, &d);
+  SET(texref, true, desc.mipmapLevelBias = bias);
 }
 
 CUresult kiln__cpu_texRefSetMipmapLevelClamp(CUtexref texref, float least,
                                              float most)
 {
-  CUDA_TEXTURE_DESC d;
-
-  CU_TRY(check(texref, false));
-  d = texref->desc;
-  d.minMipmapLevelClamp = least;
-  d.maxMipmapLevelClamp = most;
-  return set_desc(texref, &d);
+  SET(texref, true,
+      (desc.minMipmapLevelClamp = least, desc.maxMipmapLevelClamp = most));
 }
 
 CUresult kiln__cpu_texRefSetMaxAnisotropy(CUtexref texref, unsigned int most)
 {
-  CUDA_TEXTURE_DESC d;
-
-  CU_TRY(check(texref, false));
-  d = texref->desc;
-  d.maxAnisotropy = most;
-  return set_desc(texref, &d);
+  SET(texref, true, desc.maxAnisotropy = most);
 }
 
 CUresult kiln__cpu_texRefSetBorderColor(CUtexref texref, float *color)
 {
-  CUDA_TEXTURE_DESC d;
-
-  CU_TRY(check(texref, false));
-  CU_TRY(valid(color != NULL));
-  d = texref->desc;
-  memcpy(d.borderColor, color, sizeof d.borderColor);
-  return set_desc(texref, &d);
+  SET(texref, color != NULL,
+      memcpy(desc.borderColor, color, sizeof desc.borderColor));
 }
 
 CUresult kiln__cpu_texRefSetFlags(CUtexref texref, unsigned int flags)
 {
-  CUDA_TEXTURE_DESC d;
-
-  CU_TRY(check(texref, false));
-  d = texref->desc;
-  d.flags = flags;
-  return set_desc(texref, &d);
+  SET(texref, true, desc.flags = flags);
 }
 
 /* ---- Getters ------------------------------------------------------------- */
@@ -447,8 +422,7 @@ CUresult kiln__cpu_texRefSetFlags(CUtexref texref, unsigned int flags)
 #define GET(texref, ok, assignment)                                            \
   do {                                                                         \
     CU_TRY(check(texref, false));                                              \
-    if (!(ok))                                                                 \
-      return CUDA_ERROR_INVALID_VALUE;                                         \
+    CU_TRY(valid(ok));                                                         \
     assignment;                                                                \
     return CUDA_SUCCESS;                                                       \
   } while (0)
