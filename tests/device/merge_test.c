@@ -3,6 +3,8 @@
 #include "ops_fixture.h"
 
 #include <kiln/merge.h>
+#include <kiln/search.h>
+#include <kiln/sort.h>
 
 /* ---- Reference ------------------------------------------------------------------ */
 
@@ -188,6 +190,41 @@ START_TEST(test_special_floats)
 }
 END_TEST
 
+/* Sort, merge and search agree on the place of NaNs: whatever their sign, they
+ * follow +infinity, and they come first in descending order. */
+START_TEST(test_nans_of_sorted_keys)
+{
+  enum { N = 8, NANS = 3 };
+  static const float keys[N] = {-NAN, 2, NAN, -INFINITY, -NAN, INFINITY, -0.0f};
+  const bool down = _i != 0;
+  const float nan = -NAN;
+  test_array in = array_make(KILN_F32, N, 0, keys, 0);
+  test_array sorted = array_make(KILN_F32, N, 0, NULL, 0x5a);
+  test_array needle = array_make(KILN_F32, 1, 0, &nan, 0);
+  test_array at = array_make(KILN_U32, 1, 0, NULL, 0x5a);
+  const kiln_sort_desc sort = {.keys_in = in.array,
+                               .keys_out = sorted.array,
+                               .n = N,
+                               .descending = down};
+  const kiln_search_desc search = {.sorted = sorted.array,
+                                   .m = N,
+                                   .needles = {.in = {needle.array}},
+                                   .n = 1,
+                                   .out = at.array};
+  float *got;
+
+  ck_kiln_ok(kiln_sort(stream, &sort, NULL));
+  got = kept(array_read(&sorted));
+  for (int i = 0; i < N; i++)
+    ck_assert_int_eq(isnan(got[i]) != 0, down ? i < NANS : i >= N - NANS);
+  if (!down) {
+    check_merge(KILN_F32, got, N, got, N, KILN_U32, false, 0);
+    ck_kiln_ok(kiln_search(stream, &search, NULL));
+    ck_assert_uint_eq(*(uint32_t *)kept(array_read(&at)), N - NANS);
+  }
+}
+END_TEST
+
 START_TEST(test_order)
 {
   enum { N = 5000, M = 4001 };
@@ -310,6 +347,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_lengths);
   tcase_add_test(t, test_shapes);
   tcase_add_test(t, test_special_floats);
+  tcase_add_loop_test(t, test_nans_of_sorted_keys, 0, 2);
   tcase_add_test(t, test_order);
   tcase_add_test(t, test_two_launches);
   tcase_add_test(brief_case(s), test_random_calls);

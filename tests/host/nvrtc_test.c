@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 static void expect_none(const char *message, const char *hint)
 {
@@ -151,6 +152,20 @@ START_TEST(given_path_that_fails_is_an_error)
   /* no file of this name exists in the current folder */
   places.explicit_path = "libnvrtc.so.13";
   expect_none("libnvrtc.so.13", "path");
+}
+END_TEST
+
+/* A process that can open no more files learns that this is the reason. */
+START_TEST(descriptors_that_run_out_are_named)
+{
+  struct rlimit before, none;
+
+  places.explicit_path = put(FAKE, "own", "libnvrtc.so.13", NULL);
+  ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+  none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+  expect_none("Too many open files", "path");
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 END_TEST
 
@@ -723,6 +738,7 @@ int main(void)
       s, "where", 60, setup, teardown,
       TESTS(nothing_anywhere, several_newest_first_links_once,
             given_path_is_the_only_place, given_path_that_fails_is_an_error,
+            descriptors_that_run_out_are_named,
             given_relative_path_is_taken_from_here,
             unusable_libraries_are_passed_over,
             truncated_libraries_are_passed_over,

@@ -34,8 +34,8 @@ static const struct {
   kiln_program_desc desc;
   const char *says;
 } refused[] = {
-    {{.builtin = NULL}, "neither"},
-    {{.builtin = "saxpy", .source = ""}, "both"},
+    {{.builtin = NULL}, "neither builtin nor source is set"},
+    {{.builtin = "saxpy", .source = ""}, "both builtin and source are set"},
     {{.source = "ab\0cd", .source_size = 5}, "NUL at byte 2"},
     {{SOURCE, .name = "a\nb"}, "name"},
     {{SOURCE, .first_line = -1}, "first_line"},

@@ -42,6 +42,9 @@ kiln_packaging_test(abi abi.sh SHARED=$<TARGET_FILE:kiln>
 kiln_packaging_test(minimal minimal.sh)
 kiln_packaging_test(readme readme.sh)
 kiln_packaging_test(rebuild rebuild.sh)
+if(TARGET kiln_exec_libraries AND KILN_CLI AND KILN_SAMPLES)
+  kiln_packaging_test(exec exec.sh)
+endif()
 kiln_packaging_test(aarch64 minimal.sh
   CROSS=$<$<BOOL:${KILN_CROSS_CC}>:${KILN_CROSS_CC}> NEEDS_CROSS=1)
 if(NOT KILN_SANITIZE) # sanitizers add symbols of their own
