@@ -26,6 +26,12 @@ typedef struct kiln__cpu_insn kiln__cpu_insn;
 typedef struct kiln__cpu_code kiln__cpu_code;
 typedef void kiln__cpu_handler(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 
+/* A row that shares its handler with other rows. Only exec/ has to know the
+ * handler, so this is an ordinary row everywhere else. */
+#define KILN__OP_AS(name, handler, pattern, operands, kind, klass, ptx, sm,    \
+                    text)                                                      \
+  KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)
+
 /* One enumerator per row of ops.def, for example KILN__OP_add_f32. */
 typedef enum kiln__cpu_op {
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \

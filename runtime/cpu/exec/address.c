@@ -27,21 +27,6 @@ KILN__HANDLER(isspacep)
   KILN__ACTIVE_LANES(uint32_t, is_in(w, in, at[i]) ? UINT32_MAX : 0);
 }
 
-KILN__HANDLER(isspacep_const)
-{
-  KILN__ISA_NAME(op_isspacep)(w, in);
-}
-
-KILN__HANDLER(isspacep_param)
-{
-  KILN__ISA_NAME(op_isspacep)(w, in);
-}
-
-KILN__HANDLER(isspacep_cluster)
-{
-  KILN__ISA_NAME(op_isspacep)(w, in);
-}
-
 /* ---- Clusters ------------------------------------------------------------ */
 
 #define WITHIN ((UINT32_C(1) << KILN__CLUSTER_SHIFT) - 1)
@@ -92,7 +77,7 @@ KILN__OP1(getctarank_generic, uint32_t, uint64_t,
 /* Executes a fence. Blocks may run on several host threads, so the handler also
  * executes a fence of the host processor. Within a block, only the race check
  * needs the fence. */
-static void fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
+KILN__HANDLER(fence)
 {
   if (in->scope != KILN__SCOPE_CTA)
     atomic_thread_fence(memory_order_seq_cst);
@@ -100,36 +85,17 @@ static void fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
     kiln__cpu_watch_fence(w, in);
 }
 
-KILN__CALLS(membar, fence)
-KILN__CALLS(membar_proxy, fence)
-KILN__CALLS(fence, fence)
-KILN__CALLS(fence_acquire, fence)
-KILN__CALLS(fence_alias, fence)
-KILN__CALLS(fence_async, fence)
-KILN__CALLS(fence_init, fence)
-KILN__CALLS(fence_restrict, fence)
-KILN__CALLS(fence_async_restrict, fence)
-
 /* ---- Hints --------------------------------------------------------------- */
 
-#define NOTHING(name)                                                          \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    (void)w;                                                                   \
-    (void)in;                                                                  \
-  }
-NOTHING(prefetch)
-NOTHING(prefetch_evict)
-NOTHING(prefetch_bulk)
-NOTHING(prefetchu)
-NOTHING(discard)
-NOTHING(applypriority)
+/* Instructions that have no effect in the interpreter, or that only the
+ * scheduler executes. */
+KILN__HANDLER(nothing)
+{
+  (void)w;
+  (void)in;
+}
 
-#define POLICY(name)                                                           \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    KILN__LANES(uint64_t, 0);                                                  \
-  }
-POLICY(createpolicy)
-POLICY(createpolicy_range)
-POLICY(createpolicy_cvt)
+KILN__HANDLER(createpolicy)
+{
+  KILN__LANES(uint64_t, 0);
+}

@@ -205,23 +205,13 @@ static change come(uint32_t bytes)
   return (change){.come = bytes};
 }
 
-#define CHANGE(name, of, returns)                                              \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    change_each(w, in, of, returns);                                           \
-  }
-CHANGE(mbarrier_expect_tx, expect, false)
-CHANGE(mbarrier_complete_tx, come, false)
-CHANGE(mbarrier_arrive, arrive, true)
-CHANGE(mbarrier_arrive_sem, arrive, true)
-CHANGE(mbarrier_arrive_no_complete, arrive, true)
-CHANGE(mbarrier_arrive_no_complete_sem, arrive, true)
-CHANGE(mbarrier_arrive_expect_tx, arrive_expect, true)
-CHANGE(mbarrier_arrive_drop, arrive_drop, true)
-CHANGE(mbarrier_arrive_drop_sem, arrive_drop, true)
-CHANGE(mbarrier_arrive_drop_no_complete, arrive_drop, true)
-CHANGE(mbarrier_arrive_drop_no_complete_sem, arrive_drop, true)
-CHANGE(mbarrier_arrive_drop_expect_tx, arrive_drop_expect, true)
+KILN__CALLS(mbarrier_expect_tx, change_each, expect, false)
+KILN__CALLS(mbarrier_complete_tx, change_each, come, false)
+KILN__CALLS(mbarrier_arrive, change_each, arrive, true)
+KILN__CALLS(mbarrier_arrive_expect_tx, change_each, arrive_expect, true)
+KILN__CALLS(mbarrier_arrive_drop, change_each, arrive_drop, true)
+KILN__CALLS(mbarrier_arrive_drop_expect_tx, change_each, arrive_drop_expect,
+            true)
 
 /* Executes cp.async.mbarrier.arrive. The handler performs the pending copies
  * first, so the arrival follows immediately. Without .noinc, the expected
@@ -260,16 +250,7 @@ static void test(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool parity)
   }
 }
 
-#define TEST(name, parity)                                                     \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    test(w, in, parity);                                                       \
-  }
-TEST(mbarrier_test_wait, false)
-TEST(mbarrier_test_wait_sem, false)
-TEST(mbarrier_try_wait, false)
-TEST(mbarrier_test_parity, true)
-TEST(mbarrier_test_parity_sem, true)
-TEST(mbarrier_try_parity, true)
+KILN__CALLS(mbarrier_test_wait, test, false)
+KILN__CALLS(mbarrier_test_parity, test, true)
 
 KILN__OP1(mbarrier_pending_count, uint32_t, uint64_t, missing_of(A[i]))

@@ -50,24 +50,5 @@ static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   w->mask = mask;
 }
 
-KILN__HANDLER(cp_async_bulk)
-{
-  copy(w, in, KILN__SPACE_SHARED_CLUSTER, KILN__SPACE_GLOBAL);
-}
-
-KILN__HANDLER(cp_async_bulk_out)
-{
-  copy(w, in, KILN__SPACE_GLOBAL, KILN__SPACE_SHARED);
-}
-
-KILN__HANDLER(cp_async_bulk_commit)
-{
-  (void)w;
-  (void)in;
-}
-
-KILN__HANDLER(cp_async_bulk_wait)
-{
-  (void)w;
-  (void)in;
-}
+KILN__CALLS(cp_async_bulk, copy, KILN__SPACE_SHARED_CLUSTER, KILN__SPACE_GLOBAL)
+KILN__CALLS(cp_async_bulk_out, copy, KILN__SPACE_GLOBAL, KILN__SPACE_SHARED)

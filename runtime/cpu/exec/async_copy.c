@@ -147,31 +147,5 @@ KILN__HANDLER(cp_async_wait_all)
 
 /* ---- Handlers of cp.async ------------------------------------------------ */
 
-#define COPIES(name)                                                           \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    copy(w, in, false);                                                        \
-  }                                                                            \
-  KILN__HANDLER(name##_size)                                                   \
-  {                                                                            \
-    copy(w, in, false);                                                        \
-  }                                                                            \
-  KILN__HANDLER(name##_ignore)                                                 \
-  {                                                                            \
-    copy(w, in, true);                                                         \
-  }                                                                            \
-  KILN__HANDLER(name##_hint)                                                   \
-  {                                                                            \
-    copy(w, in, false);                                                        \
-  }                                                                            \
-  KILN__HANDLER(name##_size_hint)                                              \
-  {                                                                            \
-    copy(w, in, false);                                                        \
-  }                                                                            \
-  KILN__HANDLER(name##_ignore_hint)                                            \
-  {                                                                            \
-    copy(w, in, true);                                                         \
-  }
-
-COPIES(cp_async_ca)
-COPIES(cp_async_cg)
+KILN__CALLS(cp_async, copy, false)
+KILN__CALLS(cp_async_ignore, copy, true)

@@ -447,54 +447,7 @@ static void add_vector(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 /* ---- Handlers ------------------------------------------------------------ */
 
-#define ONE(base, name, returns)                                               \
-  KILN__HANDLER(base##_##name)                                                 \
-  {                                                                            \
-    atomic(w, in, returns);                                                    \
-  }
-#define FORMS(base, name, returns)                                             \
-  ONE(base, name, returns)                                                     \
-  ONE(base, name##_scope, returns)                                             \
-  ONE(base, name##_sem, returns)                                               \
-  ONE(base, name##_after, returns)                                             \
-  ONE(base, name##_hint, returns)
-#define BOTH(name)                                                             \
-  FORMS(atom, name, true)                                                      \
-  FORMS(red, name, false)
-
-BOTH(add)
-BOTH(add_f64)
-BOTH(add_f16x2)
-BOTH(add_f16)
-BOTH(add_bf16)
-BOTH(min_max)
-BOTH(min_max_64)
-BOTH(bits)
-BOTH(bits_64)
-BOTH(inc_dec)
-FORMS(atom, exch, true)
-ONE(atom, cas, true)
-ONE(atom, cas_scope, true)
-ONE(atom, cas_16, true)
-ONE(atom, cas_sem, true)
-ONE(atom, cas_after, true)
-
-KILN__HANDLER(atom_add_v)
-{
-  add_vector(w, in, in->vec2, in->vec);
-}
-
-KILN__HANDLER(atom_add_v_hint)
-{
-  add_vector(w, in, in->vec2, in->vec);
-}
-
-KILN__HANDLER(red_add_v)
-{
-  add_vector(w, in, in->vec, NULL);
-}
-
-KILN__HANDLER(red_add_v_hint)
-{
-  add_vector(w, in, in->vec, NULL);
-}
+KILN__CALLS(atom, atomic, true)
+KILN__CALLS(red, atomic, false)
+KILN__CALLS(atom_add_v, add_vector, in->vec2, in->vec)
+KILN__CALLS(red_add_v, add_vector, in->vec, NULL)

@@ -25,9 +25,7 @@ KILN__OP1(cnot_64, uint64_t, uint64_t, A[i] == 0)
 static void lop3_lanes(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        uint32_t out[KILN__WARP])
 {
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
-  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+  KILN__SOURCES_3(uint32_t);
   uint32_t base[4], flip[4];
 
   for (unsigned k = 0; k < 4; k++) {
@@ -111,9 +109,7 @@ SHIFT64(shr_s64, RIGHT_S((int64_t)A[i], (uint64_t)B[i], 64))
 #define FUNNEL(name, expression)                                               \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
-    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
+    KILN__SOURCES_3(uint32_t);                                                 \
                                                                                \
     if (in->sub == WRAP) {                                                     \
       KILN__LANES(uint32_t, expression(A[i], B[i], C[i] & 31));                \
@@ -238,8 +234,7 @@ static uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset)
 
 KILN__HANDLER(fns)
 {
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  KILN__SOURCES_2(uint32_t);
   const int32_t *const C = KILN__SLOT(const int32_t, in->c);
 
   KILN__ACTIVE_LANES(uint32_t, nth_set(A[i], B[i], C[i]));
@@ -316,8 +311,7 @@ static inline uint64_t insert64(uint64_t a, uint64_t b, uint64_t at,
 #define INSERT(name, T, expression)                                            \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
-    const T *const A = KILN__SLOT(const T, in->a);                             \
-    const T *const B = KILN__SLOT(const T, in->b);                             \
+    KILN__SOURCES_2(T);                                                        \
     const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
     const uint32_t *const E = KILN__SLOT(const uint32_t, in->e);               \
     KILN__LANES(T, expression(A[i], B[i], C[i], E[i]));                        \
@@ -332,8 +326,7 @@ INSERT(bfi_64, uint64_t, insert64)
 
 KILN__HANDLER(bmsk)
 {
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  KILN__SOURCES_2(uint32_t);
 
   if (in->sub == WRAP)
     KILN__LANES(uint32_t, low_ones32(B[i] & 31) << (A[i] & 31));
@@ -343,8 +336,7 @@ KILN__HANDLER(bmsk)
 
 KILN__HANDLER(szext)
 {
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  KILN__SOURCES_2(uint32_t);
   const uint32_t wrap = in->sub == WRAP ? 31 : UINT32_MAX;
   uint32_t result[KILN__WARP];
 
@@ -398,9 +390,7 @@ KILN__HANDLER(prmt_mode)
       {0x1010, 0x3232, 0x1010, 0x3232},
   };
   const uint16_t *const mode = modes[(in->sub - 1u) % 6];
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
-  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+  KILN__SOURCES_3(uint32_t);
 
   KILN__LANES(uint32_t, permute(A[i], B[i], mode[C[i] & 3]));
 }

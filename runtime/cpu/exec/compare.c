@@ -152,8 +152,7 @@ static void compare_bf16(const kiln__cpu_insn *in, unsigned shift,
 static void compare(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned half,
                     truth t)
 {
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  KILN__SOURCES_2(uint32_t);
 
   switch (in->type) {
   case KILN__S16:
@@ -225,7 +224,7 @@ static void store(kiln__cpu_warp *w, int32_t slot, const truth t)
 
 /* ---- setp ---------------------------------------------------------------- */
 
-static void setp(kiln__cpu_warp *w, const kiln__cpu_insn *in)
+KILN__HANDLER(setp)
 {
   truth t, other;
 
@@ -243,7 +242,7 @@ static void setp(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 
 /* Implements setp for packed types. d receives the result of the low halves,
  * and d2 the result of the high halves. */
-static void setp_packed(kiln__cpu_warp *w, const kiln__cpu_insn *in)
+KILN__HANDLER(setp_packed)
 {
   truth low, high;
 
@@ -255,18 +254,6 @@ static void setp_packed(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   store(w, in->d2, high);
 }
 
-KILN__CALLS(setp_s16, setp)
-KILN__CALLS(setp_num_f, setp)
-KILN__CALLS(setp_bool_b, setp)
-KILN__CALLS(setp_bool_s, setp)
-KILN__CALLS(setp_bool_u, setp)
-KILN__CALLS(setp_bool_f32, setp)
-KILN__CALLS(setp_bool_f64, setp)
-KILN__CALLS(setp_f16, setp)
-KILN__CALLS(setp_bf16, setp)
-KILN__CALLS(setp_f16x2, setp_packed)
-KILN__CALLS(setp_bf16x2, setp_packed)
-
 /* Is true if the setp instruction has exactly one result, as nearly every setp
  * has. */
 #define ONE_RESULT(in) (((in)->d | ~(in)->d2) >= 0)
@@ -275,11 +262,10 @@ KILN__CALLS(setp_bf16x2, setp_packed)
   KILN__HANDLER(setp_##name)                                                   \
   {                                                                            \
     if (__builtin_expect(ONE_RESULT(in), 1)) {                                 \
-      const T *const A = KILN__SLOT(const T, in->a);                           \
-      const T *const B = KILN__SLOT(const T, in->b);                           \
+      KILN__SOURCES_2(T);                                                      \
       KILN__LANES(uint32_t, (expression) ? UINT32_MAX : 0);                    \
     } else {                                                                   \
-      setp(w, in);                                                             \
+      KILN__ISA_NAME(op_setp)(w, in);                                          \
     }                                                                          \
   }
 
@@ -310,7 +296,6 @@ SETP_ORDER(s64, int64_t)
 SETP_ORDER(u64, uint64_t)
 SETP_FLOAT(f32, float)
 SETP_FLOAT(f64, double)
-KILN__CALLS(setp_ftz_f32, setp)
 
 /* ---- set ----------------------------------------------------------------- */
 
@@ -334,7 +319,7 @@ static uint32_t true_of(uint8_t type)
   }
 }
 
-static void set(kiln__cpu_warp *w, const kiln__cpu_insn *in)
+KILN__HANDLER(set)
 {
   const uint32_t yes = true_of(in->type2);
   truth t;
@@ -344,7 +329,7 @@ static void set(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   KILN__LANES(uint32_t, t[i] & yes);
 }
 
-static void set_packed(kiln__cpu_warp *w, const kiln__cpu_insn *in)
+KILN__HANDLER(set_packed)
 {
   const uint32_t yes = true_of(in->type2) & 0xffff;
   truth low, high;
@@ -355,15 +340,3 @@ static void set_packed(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   combine(w, in, high);
   KILN__LANES(uint32_t, (low[i] & yes) | (high[i] & yes << 16));
 }
-
-KILN__CALLS(set_b, set)
-KILN__CALLS(set_s, set)
-KILN__CALLS(set_u, set)
-KILN__CALLS(set_f32, set)
-KILN__CALLS(set_f64, set)
-KILN__CALLS(set_bf16_f32, set)
-KILN__CALLS(set_f16, set)
-KILN__CALLS(set_bf16_f16, set)
-KILN__CALLS(set_bf16, set)
-KILN__CALLS(set_f16x2, set_packed)
-KILN__CALLS(set_bf16x2, set_packed)

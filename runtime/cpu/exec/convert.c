@@ -4,7 +4,7 @@
  * Registers may be wider than the types of their operands. Handlers for the
  * usual widths are loops over lanes. Unusual widths use the general routines,
  * and rare conversions use convert_exact.h. */
-#include "convert.h"
+#include "convert_exact.h"
 #include "half.h"
 
 #include <math.h>
@@ -147,7 +147,8 @@ static void clamp_unsigned(wide_lanes values, uint64_t high)
     values[i] = values[i] > high ? high : values[i];
 }
 
-static void saturate(kiln__cpu_warp *w, const kiln__cpu_insn *in)
+/* Converts and clamps to the destination type. */
+KILN__HANDLER(cvt_sat)
 {
   const uint64_t ones = kiln__cpu_low_bits(kiln__cpu_type_bits(in->type2));
   wide_lanes values;
@@ -164,15 +165,6 @@ static void saturate(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   store(w, in, values);
 }
 
-KILN__CALLS(cvt_sat_u8, saturate)
-KILN__CALLS(cvt_sat_s8, saturate)
-KILN__CALLS(cvt_sat_u16, saturate)
-KILN__CALLS(cvt_sat_s16, saturate)
-KILN__CALLS(cvt_sat_u32, saturate)
-KILN__CALLS(cvt_sat_s32, saturate)
-KILN__CALLS(cvt_sat_u64, saturate)
-KILN__CALLS(cvt_sat_s64, saturate)
-
 /* ---- Registers as wide as their types ------------------------------------ */
 
 /* Makes a handler return through the exact conversion if the registers have
@@ -180,7 +172,7 @@ KILN__CALLS(cvt_sat_s64, saturate)
 #define USUAL(result, source)                                                  \
   if (__builtin_expect(                                                        \
           in->reg_bytes != (result) || in->src_reg_bytes != (source), 0)) {    \
-    KILN__ISA_NAME(convert_exactly)(w, in);                                    \
+    KILN__ISA_NAME(op_cvt_exact)(w, in);                                       \
     return;                                                                    \
   }
 
@@ -304,7 +296,7 @@ KILN__HANDLER(cvt_f32_f64)
                                                                                \
     if (bits > 16 || in->reg_bytes != sizeof(TD) || in->src_reg_bytes == 8 ||  \
         (in->flags & KILN__SAT) != 0) {                                        \
-      KILN__ISA_NAME(convert_exactly)(w, in);                                  \
+      KILN__ISA_NAME(op_cvt_exact)(w, in);                                     \
     } else if (kiln__cpu_signed_type(in->type)) {                              \
       KILN__LANES(TD, (int32_t)(A[i] << up) >> up);                            \
     } else {                                                                   \
@@ -355,7 +347,7 @@ KILN__HANDLER(cvt_bf16_f32)
 KILN__HANDLER(cvt_same)
 {
   if (in->type == KILN__F16 || in->type == KILN__BF16)
-    KILN__ISA_NAME(convert_exactly)(w, in);
+    KILN__ISA_NAME(op_cvt_exact)(w, in);
   else
     KILN__ISA_NAME(op_cvt_int)(w, in);
 }

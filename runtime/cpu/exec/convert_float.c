@@ -1,7 +1,7 @@
 /* convert_float.c -- floating-point conversions on the exact path: directed
  * rounding, saturation, 8-bit floats, tf32 and packed results. See
  * convert_exact.h. */
-#include "convert.h"
+#include "convert_exact.h"
 #include "half.h"
 
 /* ---- One value ----------------------------------------------------------- */
@@ -87,8 +87,9 @@ static uint64_t extend(uint8_t type, uint8_t reg_bytes, uint64_t value)
   return wide & kiln__cpu_low_bits(reg_bytes >= 4 ? 64 : reg_bytes * 8u);
 }
 
-void KILN__ISA_NAME(convert_exactly)(kiln__cpu_warp *w,
-                                     const kiln__cpu_insn *in)
+/* Converts the source register from in->type to in->type2, lane by lane. The
+ * source and destination registers may have different widths. */
+KILN__HANDLER(cvt_exact)
 {
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const int i = __builtin_ctz(m);
@@ -103,39 +104,6 @@ void KILN__ISA_NAME(convert_exactly)(kiln__cpu_warp *w,
       KILN__SLOT(uint32_t, in->d)[i] = (uint32_t)r;
   }
 }
-
-#define EXACT(name)                                                            \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    KILN__ISA_NAME(convert_exactly)(w, in);                                    \
-  }
-
-EXACT(cvt_f16_int)
-EXACT(cvt_bf16_int)
-EXACT(cvt_int_f32)
-EXACT(cvt_int_f64)
-EXACT(cvt_int_f16)
-EXACT(cvt_int_bf16)
-EXACT(cvt_f32_any32)
-EXACT(cvt_whole_sat_f32)
-EXACT(cvt_any_f64)
-EXACT(cvt_any_f16)
-EXACT(cvt_whole_bf16)
-EXACT(cvt_f64_any32)
-EXACT(cvt_f64_f16)
-EXACT(cvt_f32_any16)
-EXACT(cvt_f32_ftz_bf16)
-EXACT(cvt_bf16s)
-EXACT(cvt_f32_any64)
-EXACT(cvt_f16_f64)
-EXACT(cvt_bf16_f64)
-EXACT(cvt_f16_any32)
-EXACT(cvt_f16_relu)
-EXACT(cvt_bf16_rz)
-EXACT(cvt_bf16_relu)
-EXACT(cvt_bf16_ftz)
-EXACT(cvt_tf32)
-EXACT(cvt_tf32_finite)
 
 /* ---- Two values ---------------------------------------------------------- */
 
@@ -158,8 +126,7 @@ static const kiln__cpu_encoding *eight_bits(const kiln__cpu_insn *in)
 
 static void pack_nearest(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
-  const float *const A = KILN__SLOT(const float, in->a);
-  const float *const B = KILN__SLOT(const float, in->b);
+  KILN__SOURCES_2(float);
 
   if (in->type2 == KILN__F16X2)
     KILN__LANES(uint32_t, kiln__cpu_f16_of_float(B[i]) |
@@ -172,8 +139,7 @@ static void pack_nearest(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 /* Operand a provides the upper half of the result. */
 KILN__HANDLER(cvt_f16x2)
 {
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  KILN__SOURCES_2(uint32_t);
   const kiln__cpu_encoding *const f32 = &kiln__cpu_encoding_f32;
   const kiln__cpu_encoding *const to = kiln__cpu_encoding_of(in->type2);
 
@@ -188,8 +154,7 @@ KILN__HANDLER(cvt_f16x2)
 
 KILN__HANDLER(cvt_f8x2_f32)
 {
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  KILN__SOURCES_2(uint32_t);
   const kiln__cpu_encoding *const f32 = &kiln__cpu_encoding_f32;
   const kiln__cpu_encoding *const to = eight_bits(in);
 
@@ -231,8 +196,7 @@ static inline uint32_t clamp(int32_t x, int32_t low, int32_t high)
 static void pack(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned bits,
                  int32_t low, int32_t high)
 {
-  const int32_t *const A = KILN__SLOT(const int32_t, in->a);
-  const int32_t *const B = KILN__SLOT(const int32_t, in->b);
+  KILN__SOURCES_2(int32_t);
 
   if (in->c < 0) {
     KILN__LANES(uint32_t, clamp(B[i], low, high) | clamp(A[i], low, high)
@@ -246,17 +210,11 @@ static void pack(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned bits,
   }
 }
 
-#define PACK(name, bits, low, high)                                            \
-  KILN__HANDLER(cvt_pack_##name)                                               \
-  {                                                                            \
-    pack(w, in, bits, low, high);                                              \
-  }
-
-PACK(u16, 16, 0, 0xffff)
-PACK(s16, 16, -0x8000, 0x7fff)
-PACK(u8, 8, 0, 0xff)
-PACK(s8, 8, -0x80, 0x7f)
-PACK(u4, 4, 0, 15)
-PACK(s4, 4, -8, 7)
-PACK(u2, 2, 0, 3)
-PACK(s2, 2, -2, 1)
+KILN__CALLS(cvt_pack_u16, pack, 16, 0, 0xffff)
+KILN__CALLS(cvt_pack_s16, pack, 16, -0x8000, 0x7fff)
+KILN__CALLS(cvt_pack_u8, pack, 8, 0, 0xff)
+KILN__CALLS(cvt_pack_s8, pack, 8, -0x80, 0x7f)
+KILN__CALLS(cvt_pack_u4, pack, 4, 0, 15)
+KILN__CALLS(cvt_pack_s4, pack, 4, -8, 7)
+KILN__CALLS(cvt_pack_u2, pack, 2, 0, 3)
+KILN__CALLS(cvt_pack_s2, pack, 2, -2, 1)

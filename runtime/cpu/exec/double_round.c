@@ -36,35 +36,20 @@ static int mode_of(const kiln__cpu_insn *in)
     KILN__LANES(uint64_t, expression);                                         \
     fesetround(old);                                                           \
   } while (0)
-#define ROUNDED1(name, expression)                                             \
+#define ROUNDED_OP(n, name, expression)                                        \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
-    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);               \
-    ROUNDED(expression);                                                       \
-  }
-#define ROUNDED2(name, expression)                                             \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);               \
-    const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);               \
-    ROUNDED(expression);                                                       \
-  }
-#define ROUNDED3(name, expression)                                             \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);               \
-    const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);               \
-    const uint64_t *const C = KILN__SLOT(const uint64_t, in->c);               \
+    KILN__SOURCES_##n(uint64_t);                                               \
     ROUNDED(expression);                                                       \
   }
 
-ROUNDED2(add_round_f64, kiln__cpu_to_f64_2(X(A) + X(B), A[i], B[i]))
-ROUNDED2(sub_round_f64, kiln__cpu_to_f64_2(X(A) - X(B), A[i], B[i]))
-ROUNDED2(mul_round_f64, kiln__cpu_to_f64_2(X(A) * X(B), A[i], B[i]))
-ROUNDED2(div_round_f64, kiln__cpu_to_f64_2(X(A) / X(B), B[i], A[i]))
-ROUNDED3(fma_round_f64,
-         kiln__cpu_to_f64_3(fma(X(A), X(B), X(C)), A[i], B[i], C[i]))
-ROUNDED3(mad_round_f64,
-         kiln__cpu_to_f64_3(fma(X(A), X(B), X(C)), A[i], B[i], C[i]))
-ROUNDED1(rcp_round_f64, kiln__cpu_to_f64_1(1 / X(A), A[i]))
-ROUNDED1(sqrt_round_f64, kiln__cpu_to_f64_1(sqrt(X(A)), A[i]))
+ROUNDED_OP(2, add_round_f64, kiln__cpu_to_f64_2(X(A) + X(B), A[i], B[i]))
+ROUNDED_OP(2, sub_round_f64, kiln__cpu_to_f64_2(X(A) - X(B), A[i], B[i]))
+ROUNDED_OP(2, mul_round_f64, kiln__cpu_to_f64_2(X(A) * X(B), A[i], B[i]))
+ROUNDED_OP(2, div_round_f64, kiln__cpu_to_f64_2(X(A) / X(B), B[i], A[i]))
+ROUNDED_OP(3, fma_round_f64,
+           kiln__cpu_to_f64_3(fma(X(A), X(B), X(C)), A[i], B[i], C[i]))
+ROUNDED_OP(3, mad_round_f64,
+           kiln__cpu_to_f64_3(fma(X(A), X(B), X(C)), A[i], B[i], C[i]))
+ROUNDED_OP(1, rcp_round_f64, kiln__cpu_to_f64_1(1 / X(A), A[i]))
+ROUNDED_OP(1, sqrt_round_f64, kiln__cpu_to_f64_1(sqrt(X(A)), A[i]))

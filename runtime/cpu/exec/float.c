@@ -47,9 +47,7 @@ static inline uint32_t doubtful(double s, float r)
 #define FUSED(name, from, to, exact)                                           \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
-    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
+    KILN__SOURCES_3(uint32_t);                                                 \
     _Alignas(64) float near[KILN__WARP];                                       \
     uint32_t doubt = 0;                                                        \
     KILN__VECTOR_LOOP                                                          \
@@ -95,37 +93,22 @@ FUSED(mad_ftz_f32, Z, kiln__cpu_to_ftz, FMA_FTZ)
 #define FINISH_SCALED(x, scaled)                                               \
   kiln__cpu_clamp_if(                                                          \
       kiln__cpu_flush_tiny_if(kiln__cpu_to_f32(x), scaled, ftz), sat)
-#define MODIFIED2(name, expression)                                            \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
-    const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);                   \
-    const uint32_t sat = kiln__cpu_flag_mask(in, KILN__SAT);                   \
-    KILN__LANES(uint32_t, expression);                                         \
-  }
-#define MODIFIED3(name, expression)                                            \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
-    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
-    const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);                   \
-    const uint32_t sat = kiln__cpu_flag_mask(in, KILN__SAT);                   \
-    KILN__LANES(uint32_t, expression);                                         \
-  }
-
+#define MODES                                                                  \
+  const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);                     \
+  const uint32_t sat = kiln__cpu_flag_mask(in, KILN__SAT)
+#define MODIFIED(n, name, expression)                                          \
+  KILN__LANE_OP(name, n, uint32_t, uint32_t, MODES, expression)
 #define UP(v) (M(v) * KILN__FTZ_SCALE)
 #define FMA_MODIFIED                                                           \
   FINISH_SCALED(kiln__cpu_fma_f32(M(A), M(B), M(C)),                           \
                 fma_scaled(M(A), M(B), M(C)))
 
-MODIFIED2(add_sat_f32, FINISH(M(A) + M(B)))
-MODIFIED2(sub_sat_f32, FINISH(M(A) - M(B)))
-MODIFIED2(mul_sat_f32, FINISH_SCALED(M(A) * M(B), UP(A) * M(B)))
-MODIFIED3(fma_sat_f32, FMA_MODIFIED)
-MODIFIED3(mad_sat_f32, FMA_MODIFIED)
-MODIFIED2(div_full_f32, FINISH_SCALED(M(A) / M(B), UP(A) / M(B)))
+MODIFIED(2, add_sat_f32, FINISH(M(A) + M(B)))
+MODIFIED(2, sub_sat_f32, FINISH(M(A) - M(B)))
+MODIFIED(2, mul_sat_f32, FINISH_SCALED(M(A) * M(B), UP(A) * M(B)))
+MODIFIED(3, fma_sat_f32, FMA_MODIFIED)
+MODIFIED(3, mad_sat_f32, FMA_MODIFIED)
+MODIFIED(2, div_full_f32, FINISH_SCALED(M(A) / M(B), UP(A) / M(B)))
 
 /* Computes div.approx. The reciprocal of a number above 2^126 is subnormal and
  * counts as 0. */
@@ -137,8 +120,8 @@ static inline float div_approx(float a, float b)
   return huge ? a * zero : a / b;
 }
 
-MODIFIED2(div_approx_f32,
-          FINISH_SCALED(div_approx(M(A), M(B)), div_approx(UP(A), M(B))))
+MODIFIED(2, div_approx_f32,
+         FINISH_SCALED(div_approx(M(A), M(B)), div_approx(UP(A), M(B))))
 
 /* ---- Classes of numbers -------------------------------------------------- */
 
@@ -199,68 +182,38 @@ KILN__HANDLER(testp_f64)
 
 /* ---- Pairs of f32 in 64 bits --------------------------------------------- */
 
-static inline uint64_t pair(uint32_t low, uint32_t high)
-{
-  return (uint64_t)high << 32 | low;
-}
-
 #define LO(v) kiln__cpu_float_of_bits(kiln__cpu_flush_if((uint32_t)v[i], ftz))
 #define HI(v)                                                                  \
   kiln__cpu_float_of_bits(kiln__cpu_flush_if((uint32_t)(v[i] >> 32), ftz))
 #define END(x) kiln__cpu_flush_if(kiln__cpu_to_f32(x), ftz)
 #define END_SCALED(x, scaled)                                                  \
   kiln__cpu_flush_tiny_if(kiln__cpu_to_f32(x), scaled, ftz)
-#define PAIRS2(name, low, high)                                                \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);               \
-    const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);               \
-    const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);                   \
-    KILN__LANES(uint64_t, pair(low, high));                                    \
-  }
+#define PAIRS(n, name, low, high)                                              \
+  KILN__LANE_OP(name, n, uint64_t, uint64_t,                                   \
+                const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ),       \
+                kiln__cpu_f32_pair(low, high))
 
-PAIRS2(add_f32x2, END(LO(A) + LO(B)), END(HI(A) + HI(B)))
-PAIRS2(sub_f32x2, END(LO(A) - LO(B)), END(HI(A) - HI(B)))
-PAIRS2(mul_f32x2, END_SCALED(LO(A) * LO(B), LO(A) * KILN__FTZ_SCALE * LO(B)),
-       END_SCALED(HI(A) * HI(B), HI(A) * KILN__FTZ_SCALE * HI(B)))
+PAIRS(2, add_f32x2, END(LO(A) + LO(B)), END(HI(A) + HI(B)))
+PAIRS(2, sub_f32x2, END(LO(A) - LO(B)), END(HI(A) - HI(B)))
+PAIRS(2, mul_f32x2, END_SCALED(LO(A) * LO(B), LO(A) * KILN__FTZ_SCALE * LO(B)),
+      END_SCALED(HI(A) * HI(B), HI(A) * KILN__FTZ_SCALE * HI(B)))
 
-KILN__HANDLER(fma_f32x2)
-{
-  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
-  const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);
-  const uint64_t *const C = KILN__SLOT(const uint64_t, in->c);
-  const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);
-
-  KILN__LANES(uint64_t, pair(END_SCALED(kiln__cpu_fma_f32(LO(A), LO(B), LO(C)),
-                                        fma_scaled(LO(A), LO(B), LO(C))),
-                             END_SCALED(kiln__cpu_fma_f32(HI(A), HI(B), HI(C)),
-                                        fma_scaled(HI(A), HI(B), HI(C)))));
-}
+PAIRS(3, fma_f32x2,
+      END_SCALED(kiln__cpu_fma_f32(LO(A), LO(B), LO(C)),
+                 fma_scaled(LO(A), LO(B), LO(C))),
+      END_SCALED(kiln__cpu_fma_f32(HI(A), HI(B), HI(C)),
+                 fma_scaled(HI(A), HI(B), HI(C))))
 
 /* ---- Mixed f16 or bf16 and f32 ------------------------------------------- */
 
-#define MIXED2(name, expression)                                               \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
-    const uint32_t ftz = 0, sat = kiln__cpu_flag_mask(in, KILN__SAT);          \
-    const bool bf16 = in->type == KILN__BF16;                                  \
-    KILN__LANES(uint32_t, FINISH(expression));                                 \
-  }
+#define MIXED_MODES                                                            \
+  const uint32_t ftz = 0, sat = kiln__cpu_flag_mask(in, KILN__SAT);            \
+  const bool bf16 = in->type == KILN__BF16
+#define MIXED(n, name, expression)                                             \
+  KILN__LANE_OP(name, n, uint32_t, uint32_t, MIXED_MODES, FINISH(expression))
 #define WIDE(v)                                                                \
   (bf16 ? kiln__cpu_float_of_bf16(v[i]) : kiln__cpu_float_of_f16(v[i]))
 
-MIXED2(add_mixed, WIDE(A) + X(B))
-MIXED2(sub_mixed, WIDE(A) - X(B))
-
-KILN__HANDLER(fma_mixed)
-{
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
-  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
-  const uint32_t ftz = 0, sat = kiln__cpu_flag_mask(in, KILN__SAT);
-  const bool bf16 = in->type == KILN__BF16;
-
-  KILN__LANES(uint32_t, FINISH(kiln__cpu_fma_f32(WIDE(A), WIDE(B), X(C))));
-}
+MIXED(2, add_mixed, WIDE(A) + X(B))
+MIXED(2, sub_mixed, WIDE(A) - X(B))
+MIXED(3, fma_mixed, kiln__cpu_fma_f32(WIDE(A), WIDE(B), X(C)))

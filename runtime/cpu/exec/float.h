@@ -146,6 +146,12 @@ static inline float kiln__cpu_fma_f32(float a, float b, float c)
 #endif
 }
 
+/* Returns two f32 values as one 64-bit register. */
+static inline uint64_t kiln__cpu_f32_pair(uint32_t low, uint32_t high)
+{
+  return (uint64_t)high << 32 | low;
+}
+
 /* ---- Directed rounding of f32 -------------------------------------------- */
 
 /* A rounding direction. Each mask is ~0 or 0. */

@@ -225,88 +225,52 @@ BEST(max_xorsign_bf16, best_xorsign, PLAIN, 0x7f80, true)
 #define LOW(v) ((v)[i] & 0xffff)
 #define HIGH(v) ((v)[i] >> 16)
 
-/* Define two handlers from a function of one, two or three operands: one
- * handler for single values and one for pairs. `with` contains the flags that
- * the instruction implies. */
-#define HALF1(name, pairs, function, with)                                     \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t f = in->flags & (with);                                     \
-    KILN__LANES(uint32_t, function(LOW(A), f));                                \
-  }                                                                            \
-  KILN__HANDLER(pairs)                                                         \
-  {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t f = in->flags & (with);                                     \
-    KILN__LANES(uint32_t, function(LOW(A), f) | function(HIGH(A), f) << 16);   \
-  }
-#define HALF2(name, pairs, function, with)                                     \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
-    const uint32_t f = in->flags & (with);                                     \
-    KILN__LANES(uint32_t, function(LOW(A), LOW(B), f));                        \
-  }                                                                            \
-  KILN__HANDLER(pairs)                                                         \
-  {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
-    const uint32_t f = in->flags & (with);                                     \
-    KILN__LANES(uint32_t, function(LOW(A), LOW(B), f) |                        \
-                              function(HIGH(A), HIGH(B), f) << 16);            \
-  }
-#define HALF3(name, pairs, function, with)                                     \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
-    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
-    const uint32_t f = in->flags & (with);                                     \
-    KILN__LANES(uint32_t, function(LOW(A), LOW(B), LOW(C), f));                \
-  }                                                                            \
-  KILN__HANDLER(pairs)                                                         \
-  {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
-    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
-    const uint32_t f = in->flags & (with);                                     \
-    KILN__LANES(uint32_t, function(LOW(A), LOW(B), LOW(C), f) |                \
-                              function(HIGH(A), HIGH(B), HIGH(C), f) << 16);   \
-  }
+#define LOWS_1 LOW(A)
+#define LOWS_2 LOWS_1, LOW(B)
+#define LOWS_3 LOWS_2, LOW(C)
+#define HIGHS_1 HIGH(A)
+#define HIGHS_2 HIGHS_1, HIGH(B)
+#define HIGHS_3 HIGHS_2, HIGH(C)
 
-HALF2(add_f16, add_f16x2, add_f16, 0)
-HALF2(sub_f16, sub_f16x2, sub_f16, 0)
-HALF2(mul_f16, mul_f16x2, mul_f16, 0)
-HALF3(fma_f16, fma_f16x2, fma_f16, 0)
-HALF2(add_mod_f16, add_mod_f16x2, add_f16, KILN__FTZ | KILN__SAT)
-HALF2(sub_mod_f16, sub_mod_f16x2, sub_f16, KILN__FTZ | KILN__SAT)
-HALF2(mul_mod_f16, mul_mod_f16x2, mul_f16, KILN__FTZ | KILN__SAT)
-HALF3(fma_mod_f16, fma_mod_f16x2, fma_f16, KILN__FTZ | KILN__SAT)
-HALF3(fma_relu_f16, fma_relu_f16x2, fma_f16, KILN__FTZ | KILN__RELU)
-HALF3(fma_oob_f16, fma_oob_f16x2, fma_oob_f16, KILN__RELU)
-HALF1(neg_f16, neg_f16x2, neg_f16, KILN__FTZ)
-HALF1(abs_f16, abs_f16x2, abs_f16, KILN__FTZ)
-HALF2(min_f16, min_f16x2, min_f16, KILN__FTZ | KILN__NAN)
-HALF2(max_f16, max_f16x2, max_f16, KILN__FTZ | KILN__NAN)
-HALF2(min_xorsign_f16, min_xorsign_f16x2, min_xorsign_f16,
-      KILN__FTZ | KILN__NAN)
-HALF2(max_xorsign_f16, max_xorsign_f16x2, max_xorsign_f16,
-      KILN__FTZ | KILN__NAN)
-HALF1(ex2_f16, ex2_f16x2, ex2_f16, 0)
-HALF1(tanh_f16, tanh_f16x2, tanh_f16, 0)
+/* Defines two handlers from a function of n operands: one handler for single
+ * values and one for pairs. `with` contains the flags that the instruction
+ * implies. */
+#define HALF(n, name, function, with)                                          \
+  KILN__LANE_OP(name, n, uint32_t, uint32_t,                                   \
+                const uint32_t f = in->flags & (with), function(LOWS_##n, f))  \
+  KILN__LANE_OP(name##x2, n, uint32_t, uint32_t,                               \
+                const uint32_t f = in->flags & (with),                         \
+                function(LOWS_##n, f) | function(HIGHS_##n, f) << 16)
 
-HALF2(add_bf16, add_bf16x2, add_bf16, 0)
-HALF2(sub_bf16, sub_bf16x2, sub_bf16, 0)
-HALF2(mul_bf16, mul_bf16x2, mul_bf16, 0)
-HALF3(fma_bf16, fma_bf16x2, fma_bf16, KILN__RELU)
-HALF3(fma_oob_bf16, fma_oob_bf16x2, fma_oob_bf16, KILN__RELU)
-HALF1(neg_bf16, neg_bf16x2, neg_bf16, 0)
-HALF1(abs_bf16, abs_bf16x2, abs_bf16, 0)
-HALF2(min_bf16, min_bf16x2, min_bf16, KILN__NAN)
-HALF2(max_bf16, max_bf16x2, max_bf16, KILN__NAN)
-HALF2(min_xorsign_bf16, min_xorsign_bf16x2, min_xorsign_bf16, KILN__NAN)
-HALF2(max_xorsign_bf16, max_xorsign_bf16x2, max_xorsign_bf16, KILN__NAN)
-HALF1(ex2_bf16, ex2_bf16x2, ex2_bf16, 0)
-HALF1(tanh_bf16, tanh_bf16x2, tanh_bf16, 0)
+HALF(2, add_f16, add_f16, 0)
+HALF(2, sub_f16, sub_f16, 0)
+HALF(2, mul_f16, mul_f16, 0)
+HALF(3, fma_f16, fma_f16, 0)
+HALF(2, add_mod_f16, add_f16, KILN__FTZ | KILN__SAT)
+HALF(2, sub_mod_f16, sub_f16, KILN__FTZ | KILN__SAT)
+HALF(2, mul_mod_f16, mul_f16, KILN__FTZ | KILN__SAT)
+HALF(3, fma_mod_f16, fma_f16, KILN__FTZ | KILN__SAT)
+HALF(3, fma_relu_f16, fma_f16, KILN__FTZ | KILN__RELU)
+HALF(3, fma_oob_f16, fma_oob_f16, KILN__RELU)
+HALF(1, neg_f16, neg_f16, KILN__FTZ)
+HALF(1, abs_f16, abs_f16, KILN__FTZ)
+HALF(2, min_f16, min_f16, KILN__FTZ | KILN__NAN)
+HALF(2, max_f16, max_f16, KILN__FTZ | KILN__NAN)
+HALF(2, min_xorsign_f16, min_xorsign_f16, KILN__FTZ | KILN__NAN)
+HALF(2, max_xorsign_f16, max_xorsign_f16, KILN__FTZ | KILN__NAN)
+HALF(1, ex2_f16, ex2_f16, 0)
+HALF(1, tanh_f16, tanh_f16, 0)
+
+HALF(2, add_bf16, add_bf16, 0)
+HALF(2, sub_bf16, sub_bf16, 0)
+HALF(2, mul_bf16, mul_bf16, 0)
+HALF(3, fma_bf16, fma_bf16, KILN__RELU)
+HALF(3, fma_oob_bf16, fma_oob_bf16, KILN__RELU)
+HALF(1, neg_bf16, neg_bf16, 0)
+HALF(1, abs_bf16, abs_bf16, 0)
+HALF(2, min_bf16, min_bf16, KILN__NAN)
+HALF(2, max_bf16, max_bf16, KILN__NAN)
+HALF(2, min_xorsign_bf16, min_xorsign_bf16, KILN__NAN)
+HALF(2, max_xorsign_bf16, max_xorsign_bf16, KILN__NAN)
+HALF(1, ex2_bf16, ex2_bf16, 0)
+HALF(1, tanh_bf16, tanh_bf16, 0)

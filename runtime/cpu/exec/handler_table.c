@@ -32,10 +32,14 @@ const kiln__cpu_isa KILN__TABLE(KILN__ISA) = {
     .name = KILN__ISA_TEXT(KILN__ISA),
     .handlers =
         {
+#define KILN__OP_AS(name, handler, pattern, operands, kind, klass, ptx, sm,    \
+                    text)                                                      \
+  KILN__BY_##kind(handler),
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
   KILN__BY_##kind(name),
 #include "../code/ops.def"
 #undef KILN__OP
+#undef KILN__OP_AS
         },
     .run_its = KILN__ISA_NAME(run_its),
     .run_lock_step = KILN__ISA_NAME(run_lock_step),

@@ -68,9 +68,7 @@ KILN__HANDLER(sad)
 
   if (in->type == KILN__U64 || in->type == KILN__S64) {
     const uint64_t flip = is_signed ? UINT64_C(1) << 63 : 0;
-    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
-    const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);
-    const uint64_t *const C = KILN__SLOT(const uint64_t, in->c);
+    KILN__SOURCES_3(uint64_t);
 
     KILN__LANES(uint64_t, C[i] + ((A[i] ^ flip) < (B[i] ^ flip) ? B[i] - A[i]
                                                                 : A[i] - B[i]));
@@ -78,9 +76,7 @@ KILN__HANDLER(sad)
     const bool half = in->type == KILN__U16 || in->type == KILN__S16;
     const uint32_t flip = is_signed ? (half ? 0x8000 : 0x80000000) : 0;
     const uint32_t mask = half ? 0xffff : UINT32_MAX;
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
-    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+    KILN__SOURCES_3(uint32_t);
 
     KILN__LANES(
         uint32_t,
@@ -129,8 +125,7 @@ KILN__OP3(mad_wide_s16, uint32_t, uint32_t, PRODUCT_S16(A[i], B[i]) + C[i])
 #define MAD_WIDE(name, product)                                                \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    KILN__SOURCES_2(uint32_t);                                                 \
     const uint64_t *const C = KILN__SLOT(const uint64_t, in->c);               \
     KILN__LANES(uint64_t, product(A[i], B[i]) + C[i]);                         \
   }
@@ -143,8 +138,7 @@ MAD_WIDE(mad_wide_s32, WIDE_S32)
 static void products24(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        uint32_t out[KILN__WARP])
 {
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  KILN__SOURCES_2(uint32_t);
   const uint32_t sign = in->type == KILN__S32 ? 0x800000 : 0;
   const unsigned shift = in->cmp == KILN__CMP_HI ? 16 : 0;
 
@@ -195,9 +189,7 @@ static inline uint32_t part(uint32_t x, unsigned k, unsigned bits,
 
 KILN__HANDLER(dp4a)
 {
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
-  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+  KILN__SOURCES_3(uint32_t);
   const uint32_t sa = in->type2 == KILN__S32 ? 0x80 : 0;
   const uint32_t sb = in->type == KILN__S32 ? 0x80 : 0;
 
@@ -209,9 +201,7 @@ KILN__HANDLER(dp4a)
 
 KILN__HANDLER(dp2a)
 {
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
-  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+  KILN__SOURCES_3(uint32_t);
   const uint32_t sa = in->type2 == KILN__S32 ? 0x8000 : 0;
   const uint32_t sb = in->type == KILN__S32 ? 0x80 : 0;
   const unsigned first = in->cmp == KILN__CMP_HI ? 2 : 0;
@@ -271,8 +261,7 @@ KILN__OP2(max_u16x2, uint32_t, uint32_t,
 #define S16X2(name, CHOOSE)                                                    \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    KILN__SOURCES_2(uint32_t);                                                 \
     const int32_t least = (in->flags & KILN__RELU) != 0 ? 0 : INT16_MIN;       \
     uint32_t low[KILN__WARP], high[KILN__WARP];                                \
                                                                                \

@@ -47,8 +47,7 @@ __extension__ typedef __int128 s128;
 #define CARRY_OP(name, T, DO, with, write)                                     \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
-    const T *const A = KILN__SLOT(const T, in->a);                             \
-    const T *const B = KILN__SLOT(const T, in->b);                             \
+    KILN__SOURCES_2(T);                                                        \
     DO(T, A[i], B[i], with, write);                                            \
   }
 
@@ -72,8 +71,7 @@ KILN__OP2(subc_16, uint32_t, uint32_t,
 static void half_products_32(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                              uint32_t out[KILN__WARP])
 {
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  KILN__SOURCES_2(uint32_t);
 
   for (int i = 0; i < KILN__WARP; i++) {
     const int64_t wide = (int64_t)(int32_t)A[i] * (int32_t)B[i];
@@ -87,8 +85,7 @@ static void half_products_32(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 static void half_products_64(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                              uint64_t out[KILN__WARP])
 {
-  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
-  const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);
+  KILN__SOURCES_2(uint64_t);
 
   for (int i = 0; i < KILN__WARP; i++) {
     const s128 wide = (s128)(int64_t)A[i] * (int64_t)B[i];
@@ -119,33 +116,16 @@ static void mad_64(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool with)
   ADD(uint64_t, product[i], C[i], with, out);
 }
 
-KILN__HANDLER(mad_cc_32)
-{
-  mad_32(w, in, false);
-}
-
-KILN__HANDLER(mad_cc_64)
-{
-  mad_64(w, in, false);
-}
-
-KILN__HANDLER(madc_32)
-{
-  mad_32(w, in, true);
-}
-
-KILN__HANDLER(madc_64)
-{
-  mad_64(w, in, true);
-}
+KILN__CALLS(mad_cc_32, mad_32, false)
+KILN__CALLS(mad_cc_64, mad_64, false)
+KILN__CALLS(madc_32, mad_32, true)
+KILN__CALLS(madc_64, mad_64, true)
 
 /* Implements the 16-bit .hi form. GPUs compute a 64-bit product and return its
  * upper 32 bits, which contain only the sign of the 16-bit product. */
 KILN__HANDLER(madc_16)
 {
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
-  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+  KILN__SOURCES_3(uint32_t);
   const uint32_t sign = in->type == KILN__S16 ? 0x8000 : 0;
 
   if (in->cmp != KILN__CMP_HI)

@@ -86,8 +86,7 @@ static uint64_t with_sign64(uint64_t x, uint64_t sign)
 #define DIVIDE64(name, expression)                                             \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
-    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);               \
-    const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);               \
+    KILN__SOURCES_2(uint64_t);                                                 \
     KILN__ACTIVE_LANES(uint64_t, B[i] == 0 ? UINT64_MAX : (expression));       \
   }
 

@@ -36,8 +36,6 @@
  * follows Fung et al., MICRO 2007. */
 #include "schedule.h"
 
-#define KILN__SET_MASK KILN__ISA_NAME(set_mask)
-
 static void remove_group(kiln__cpu_schedule *s, uint32_t at)
 {
   s->group[at] = s->group[--s->n_groups];
@@ -606,39 +604,7 @@ static void do_other(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   }
 }
 
-/* Executes a guarded simple instruction for the lanes that its guard
- * selects. */
-static void run_guarded(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                        bool traced)
-{
-  const uint32_t keep = w->mask, mask = kiln__cpu_guard_mask(w, in);
-
-  if (w->tally != NULL)
-    w->tally[in->index].lanes -= (unsigned)__builtin_popcount(keep & ~mask);
-  if (mask == 0)
-    return;
-  if (mask != keep)
-    KILN__SET_MASK(w, mask);
-  if (traced)
-    KILN__ISA_NAME(traced)(w, in);
-  else
-    in->fn(w, in);
-  if (mask != keep)
-    KILN__SET_MASK(w, keep);
-}
-
 /* ---- The interpreter loop ------------------------------------------------ */
-
-static inline __attribute__((always_inline)) void
-run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
-{
-  if (__builtin_expect(in->guard >= 0, 0))
-    run_guarded(w, in, traced);
-  else if (traced)
-    KILN__ISA_NAME(traced)(w, in);
-  else
-    in->fn(w, in);
-}
 
 /* Executes a warp instruction if it does not have to wait for other lanes.
  * Returns true if the instruction was executed. */
@@ -647,7 +613,7 @@ run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
             const kiln__cpu_insn *in)
 {
   if (in->e < 0 && (in->flags & KILN__ALIGNED) == 0) {
-    run_one(w, in, false);
+    kiln__cpu_run_one(w, in, false);
     return true;
   }
   if (!all_here(w, s, in))
@@ -704,7 +670,7 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
         tally[pc].lanes += lanes;
       }
       if (__builtin_expect(in->kind == KILN__KIND_SIMPLE, 1)) {
-        run_one(w, in, traced);
+        kiln__cpu_run_one(w, in, traced);
         pc++;
         if (__builtin_expect(w->fault, 0))
           break;
@@ -733,7 +699,7 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
         if (w->fault)
           break;
       } else if (in->kind == KILN__KIND_YIELD) {
-        run_one(w, in, traced);
+        kiln__cpu_run_one(w, in, traced);
         pc++;
         if (yielded(s, in) || w->fault || (s->others && s->turns == 0))
           break;

@@ -24,10 +24,15 @@
   void KILN__ISA_NAME(op_##name)(kiln__cpu_warp * w, const kiln__cpu_insn *in)
 
 /* Declares all instruction handlers. */
+#undef KILN__OP_AS
+#define KILN__OP_AS(name, handler, pattern, operands, kind, klass, ptx, sm,    \
+                    text)                                                      \
+  KILN__HANDLER(handler);
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
   KILN__HANDLER(name);
 #include "../code/ops.def"
 #undef KILN__OP
+#undef KILN__OP_AS
 
 /* KILN__SLOT(T, offset) is the register at a byte offset of the frame, as an
  * array of 32 values of type T. */
@@ -74,35 +79,40 @@
     }                                                                          \
   } while (0)
 
-/* Define handlers with one, two or three source registers of type T. The
- * expression refers to the sources as arrays A, B and C, indexed by lane. */
-#define KILN__OP1(name, TD, T, expression)                                     \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const T *const A = KILN__SLOT(const T, in->a);                             \
-    KILN__LANES(TD, expression);                                               \
-  }
-#define KILN__OP2(name, TD, T, expression)                                     \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const T *const A = KILN__SLOT(const T, in->a);                             \
-    const T *const B = KILN__SLOT(const T, in->b);                             \
-    KILN__LANES(TD, expression);                                               \
-  }
-#define KILN__OP3(name, TD, T, expression)                                     \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const T *const A = KILN__SLOT(const T, in->a);                             \
-    const T *const B = KILN__SLOT(const T, in->b);                             \
-    const T *const C = KILN__SLOT(const T, in->c);                             \
-    KILN__LANES(TD, expression);                                               \
-  }
+/* Declare the source registers of an instruction as arrays A, B and C of type
+ * T, indexed by lane. */
+#define KILN__SOURCE(T, name, field)                                           \
+  const T *const name = KILN__SLOT(const T, in->field)
+#define KILN__SOURCES_1(T) KILN__SOURCE(T, A, a)
+#define KILN__SOURCES_2(T)                                                     \
+  KILN__SOURCES_1(T);                                                          \
+  KILN__SOURCE(T, B, b)
+#define KILN__SOURCES_3(T)                                                     \
+  KILN__SOURCES_2(T);                                                          \
+  KILN__SOURCE(T, C, c)
 
-/* Defines a handler that calls a function shared by several handlers. */
-#define KILN__CALLS(name, function)                                            \
+/* Defines a handler with n source registers of type T, whose results are of
+ * type TD. `setup` declares what the expression needs, once per instruction. */
+#define KILN__LANE_OP(name, n, TD, T, setup, expression)                       \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
-    function(w, in);                                                           \
+    KILN__SOURCES_##n(T);                                                      \
+    setup;                                                                     \
+    KILN__LANES(TD, expression);                                               \
+  }
+#define KILN__OP1(name, TD, T, expression)                                     \
+  KILN__LANE_OP(name, 1, TD, T, , expression)
+#define KILN__OP2(name, TD, T, expression)                                     \
+  KILN__LANE_OP(name, 2, TD, T, , expression)
+#define KILN__OP3(name, TD, T, expression)                                     \
+  KILN__LANE_OP(name, 3, TD, T, , expression)
+
+/* Defines a handler that calls a function shared by several handlers, with
+ * constant arguments. */
+#define KILN__CALLS(name, function, ...)                                       \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    function(w, in, __VA_ARGS__);                                              \
   }
 
 #endif

@@ -18,8 +18,6 @@
  * Source: the SIMT stack of Fung et al., MICRO 2007. */
 #include "schedule.h"
 
-#define KILN__SET_MASK KILN__ISA_NAME(set_mask)
-
 static kiln__cpu_entry *top_of(kiln__cpu_schedule *s)
 {
   return &s->stacked[s->n_stacked - 1];
@@ -230,29 +228,6 @@ static void do_other(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   }
 }
 
-static inline __attribute__((always_inline)) void
-run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
-{
-  const uint32_t keep = w->mask;
-  uint32_t mask = keep;
-
-  if (__builtin_expect(in->guard >= 0, 0)) {
-    mask = kiln__cpu_guard_mask(w, in);
-    if (w->tally != NULL)
-      w->tally[in->index].lanes -= (unsigned)__builtin_popcount(keep & ~mask);
-    if (mask == 0)
-      return;
-    if (mask != keep)
-      KILN__SET_MASK(w, mask);
-  }
-  if (traced)
-    KILN__ISA_NAME(traced)(w, in);
-  else
-    in->fn(w, in);
-  if (__builtin_expect(mask != keep, 0))
-    KILN__SET_MASK(w, keep);
-}
-
 /* Executes a warp instruction. Before Volta, all members have to be active, so
  * the instruction never waits for a lane. */
 static void run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
@@ -260,7 +235,7 @@ static void run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
 {
   const uint32_t mask = kiln__cpu_guard_mask(w, in);
 
-  run_one(w, in, false);
+  kiln__cpu_run_one(w, in, false);
   if (mask != 0 && (w->watched || s->check_sync) && in->e >= 0)
     kiln__cpu_warp_synced(
         w, in, mask, KILN__SLOT(const uint32_t, in->e)[__builtin_ctz(mask)]);
@@ -290,7 +265,7 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
         tally[pc].lanes += lanes;
       }
       if (__builtin_expect(in->kind == KILN__KIND_SIMPLE, 1)) {
-        run_one(w, in, traced);
+        kiln__cpu_run_one(w, in, traced);
         pc++;
         if (__builtin_expect(w->fault, 0))
           break;
@@ -311,7 +286,7 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
         run_warp_op(w, s, in);
         pc++;
       } else if (in->kind == KILN__KIND_YIELD) {
-        run_one(w, in, traced);
+        kiln__cpu_run_one(w, in, traced);
         pc++;
         s->yields += in->op == KILN__OP_nanosleep ? KILN__MAX_YIELDS : 1;
         if (w->fault || s->yields >= KILN__MAX_YIELDS)

@@ -295,23 +295,7 @@ MOVES(ld_shared, move_shared)
 MOVES(ld_local, move_local)
 MOVES(ld_param, load_param)
 
-SAME(ld_const_1, ld_global_1)
-SAME(ld_const_2, ld_global_2)
-SAME(ld_const_4, ld_global_4)
-SAME(ld_const_8, ld_global_8)
-SAME(ld_const_v, ld_global_v)
-SAME(ld_nc_1, ld_global_1)
-SAME(ld_nc_2, ld_global_2)
-SAME(ld_nc_4, ld_global_4)
-SAME(ld_nc_8, ld_global_8)
-SAME(ld_nc_v, ld_global_v)
-
 ANY_SIZE(ld_l1, ld_global)
-SAME(ld_l2, ld_l1)
-SAME(ld_hint, ld_l1)
-SAME(ld_wide, ld_l1)
-SAME(ld_wide_hint, ld_l1)
-SAME(ldu, ld_l1)
 
 KILN__HANDLER(ld_cv_local)
 {
@@ -369,9 +353,3 @@ KILN__HANDLER(ld_volatile)
     }
   }
 }
-SAME(ld_volatile_l2, ld_volatile)
-SAME(ld_cv, ld_volatile)
-SAME(ld_strong, ld_volatile)
-SAME(ld_strong_l1, ld_volatile)
-SAME(ld_strong_hint, ld_volatile)
-SAME(ld_mmio, ld_volatile)

@@ -111,22 +111,10 @@ KILN__INLINE void move_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
  * handler for vectors (suffix _v). The common sizes and vector lengths are
  * constants in the generated code. */
 #define MOVES(prefix, move)                                                    \
-  KILN__HANDLER(prefix##_1)                                                    \
-  {                                                                            \
-    move(w, in, 1, 1);                                                         \
-  }                                                                            \
-  KILN__HANDLER(prefix##_2)                                                    \
-  {                                                                            \
-    move(w, in, 2, 1);                                                         \
-  }                                                                            \
-  KILN__HANDLER(prefix##_4)                                                    \
-  {                                                                            \
-    move(w, in, 4, 1);                                                         \
-  }                                                                            \
-  KILN__HANDLER(prefix##_8)                                                    \
-  {                                                                            \
-    move(w, in, 8, 1);                                                         \
-  }                                                                            \
+  KILN__CALLS(prefix##_1, move, 1, 1)                                          \
+  KILN__CALLS(prefix##_2, move, 2, 1)                                          \
+  KILN__CALLS(prefix##_4, move, 4, 1)                                          \
+  KILN__CALLS(prefix##_8, move, 8, 1)                                          \
   KILN__HANDLER(prefix##_v)                                                    \
   {                                                                            \
     if (in->bytes == 4 && in->n_vec == 2)                                      \
@@ -137,14 +125,6 @@ KILN__INLINE void move_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
       move(w, in, 8, 2);                                                       \
     else                                                                       \
       slowly(w, in, in->bytes, in->n_vec);                                     \
-  }
-
-/* Defines a handler of an instruction form that has the same effect as another
- * form. */
-#define SAME(name, as)                                                         \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    KILN__ISA_NAME(op_##as)(w, in);                                            \
   }
 
 /* Defines a handler for any element size and vector length. Only weak global

@@ -186,8 +186,6 @@ MOVES(st_global, move_global)
 MOVES(st_shared, move_shared)
 MOVES(st_local, move_local)
 ANY_SIZE(st_l1, st_global)
-SAME(st_wide, st_l1)
-SAME(st_wide_hint, st_l1)
 
 KILN__HANDLER(st_wt_local)
 {
@@ -237,11 +235,6 @@ KILN__HANDLER(st_volatile)
     }
   }
 }
-SAME(st_wt, st_volatile)
-SAME(st_strong, st_volatile)
-SAME(st_strong_l1, st_volatile)
-SAME(st_strong_hint, st_volatile)
-SAME(st_mmio, st_volatile)
 
 /* PTX allows a store with a cache hint to write through. */
 KILN__HANDLER(st_hint)

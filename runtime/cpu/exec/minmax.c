@@ -52,23 +52,8 @@ KILN__F32_2(max_ftz_f32,
 #define MODES                                                                  \
   const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);                     \
   const uint32_t nan = kiln__cpu_flag_mask(in, KILN__NAN)
-#define MODIFIED2(name, expression)                                            \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
-    MODES;                                                                     \
-    KILN__LANES(uint32_t, expression);                                         \
-  }
-#define MODIFIED3(name, expression)                                            \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
-    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
-    MODES;                                                                     \
-    KILN__LANES(uint32_t, expression);                                         \
-  }
+#define MODIFIED(n, name, expression)                                          \
+  KILN__LANE_OP(name, n, uint32_t, uint32_t, MODES, expression)
 
 /* Applies .xorsign: the sign of the result is the exclusive or of both signs,
  * even if the result is zero. A NaN keeps no sign. */
@@ -79,19 +64,19 @@ static inline uint32_t signed_f32(uint32_t a, uint32_t b, uint32_t magnitude)
              : magnitude | ((a ^ b) & KILN__F32_SIGN);
 }
 
-MODIFIED2(min_nan_f32, min_f32(Z(A), Z(B), nan))
-MODIFIED2(max_nan_f32, max_f32(Z(A), Z(B), nan))
-MODIFIED2(min_xorsign_f32,
-          signed_f32(A[i], B[i], min_f32(MAGNITUDE(A), MAGNITUDE(B), nan)))
-MODIFIED2(max_xorsign_f32,
-          signed_f32(A[i], B[i], max_f32(MAGNITUDE(A), MAGNITUDE(B), nan)))
+MODIFIED(2, min_nan_f32, min_f32(Z(A), Z(B), nan))
+MODIFIED(2, max_nan_f32, max_f32(Z(A), Z(B), nan))
+MODIFIED(2, min_xorsign_f32,
+         signed_f32(A[i], B[i], min_f32(MAGNITUDE(A), MAGNITUDE(B), nan)))
+MODIFIED(2, max_xorsign_f32,
+         signed_f32(A[i], B[i], max_f32(MAGNITUDE(A), MAGNITUDE(B), nan)))
 /* A NaN result of the first pair is an operand of the second operation. */
-MODIFIED3(min3_f32, min_f32(min_f32(Z(A), Z(B), nan), Z(C), nan))
-MODIFIED3(max3_f32, max_f32(max_f32(Z(A), Z(B), nan), Z(C), nan))
-MODIFIED3(min3_abs_f32,
-          min_f32(min_f32(MAGNITUDE(A), MAGNITUDE(B), nan), MAGNITUDE(C), nan))
-MODIFIED3(max3_abs_f32,
-          max_f32(max_f32(MAGNITUDE(A), MAGNITUDE(B), nan), MAGNITUDE(C), nan))
+MODIFIED(3, min3_f32, min_f32(min_f32(Z(A), Z(B), nan), Z(C), nan))
+MODIFIED(3, max3_f32, max_f32(max_f32(Z(A), Z(B), nan), Z(C), nan))
+MODIFIED(3, min3_abs_f32,
+         min_f32(min_f32(MAGNITUDE(A), MAGNITUDE(B), nan), MAGNITUDE(C), nan))
+MODIFIED(3, max3_abs_f32,
+         max_f32(max_f32(MAGNITUDE(A), MAGNITUDE(B), nan), MAGNITUDE(C), nan))
 
 static inline uint64_t number_f64(uint64_t a, uint64_t b, uint64_t best)
 {

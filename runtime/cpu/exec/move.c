@@ -145,13 +145,11 @@ static void choose(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                    const uint32_t chosen[KILN__WARP])
 {
   if (kiln__cpu_ptx_type_bytes[in->type2] == 8) {
-    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
-    const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);
+    KILN__SOURCES_2(uint64_t);
 
     KILN__LANES(uint64_t, chosen[i] != 0 ? A[i] : B[i]);
   } else {
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+    KILN__SOURCES_2(uint32_t);
 
     KILN__LANES(uint32_t, chosen[i] != 0 ? A[i] : B[i]);
   }

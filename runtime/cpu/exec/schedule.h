@@ -21,6 +21,12 @@ uint32_t KILN__ISA_NAME(predicate)(const kiln__cpu_warp *w, int32_t slot);
 /* Executes the instruction `in` and records whether the instruction changed
  * memory; see spin_trace.c. */
 void KILN__ISA_NAME(traced)(kiln__cpu_warp *w, const kiln__cpu_insn *in);
+/* Executes a guarded simple instruction for the lanes that its guard selects.
+ * If `traced` is true, changes of memory are recorded. */
+void KILN__ISA_NAME(run_guarded)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                                 bool traced);
+
+#define KILN__SET_MASK KILN__ISA_NAME(set_mask)
 
 /* Returns the bits of a predicate register: 32 words that are 0 or ~0. */
 static inline uint32_t kiln__cpu_predicate_bits(const uint32_t *p)
@@ -311,6 +317,18 @@ kiln__cpu_callee(kiln__cpu_warp *w, const kiln__cpu_insn *in, uint32_t *mask)
     return counted ? run_loop(w, left, true, false)                            \
                    : run_loop(w, left, false, false);                          \
   }
+
+/* Executes a simple instruction for the lanes that run. */
+static inline __attribute__((always_inline)) void
+kiln__cpu_run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
+{
+  if (__builtin_expect(in->guard >= 0, 0))
+    KILN__ISA_NAME(run_guarded)(w, in, traced);
+  else if (traced)
+    KILN__ISA_NAME(traced)(w, in);
+  else
+    in->fn(w, in);
+}
 
 /* Makes `f` the running frame of the warp. */
 static inline void kiln__cpu_frame_use(kiln__cpu_warp *w, kiln__cpu_frame *f)

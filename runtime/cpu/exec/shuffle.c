@@ -81,8 +81,3 @@ KILN__HANDLER(shfl_sync)
     break;
   }
 }
-
-KILN__HANDLER(shfl)
-{
-  KILN__ISA_NAME(op_shfl_sync)(w, in);
-}

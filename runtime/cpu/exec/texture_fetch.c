@@ -151,18 +151,9 @@ static void gather(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 }
 
 #define TEX(shape)                                                             \
-  KILN__HANDLER(tex_##shape)                                                   \
-  {                                                                            \
-    sample(w, in, KILN__TEX_##shape, KILN__TEX_plain);                         \
-  }                                                                            \
-  KILN__HANDLER(tex_level_##shape)                                             \
-  {                                                                            \
-    sample(w, in, KILN__TEX_##shape, KILN__TEX_level);                         \
-  }                                                                            \
-  KILN__HANDLER(tex_grad_##shape)                                              \
-  {                                                                            \
-    sample(w, in, KILN__TEX_##shape, KILN__TEX_grad);                          \
-  }
+  KILN__CALLS(tex_##shape, sample, KILN__TEX_##shape, KILN__TEX_plain)         \
+  KILN__CALLS(tex_level_##shape, sample, KILN__TEX_##shape, KILN__TEX_level)   \
+  KILN__CALLS(tex_grad_##shape, sample, KILN__TEX_##shape, KILN__TEX_grad)
 
 TEX(1d)
 TEX(2d)
@@ -173,10 +164,7 @@ TEX(cube)
 TEX(acube)
 
 #define TLD4(component, number, shape)                                         \
-  KILN__HANDLER(tld4_##component##_##shape)                                    \
-  {                                                                            \
-    gather(w, in, KILN__TEX_##shape, number);                                  \
-  }
+  KILN__CALLS(tld4_##component##_##shape, gather, KILN__TEX_##shape, number)
 #define TLD4_ALL(shape)                                                        \
   TLD4(r, 0, shape) TLD4(g, 1, shape) TLD4(b, 2, shape) TLD4(a, 3, shape)
 

@@ -205,18 +205,9 @@ static void store_texel(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 }
 
 #define SURFACE(shape)                                                         \
-  KILN__HANDLER(suld_##shape)                                                  \
-  {                                                                            \
-    load(w, in, KILN__TEX_##shape);                                            \
-  }                                                                            \
-  KILN__HANDLER(sust_##shape)                                                  \
-  {                                                                            \
-    store(w, in, KILN__TEX_##shape);                                           \
-  }                                                                            \
-  KILN__HANDLER(sust_p_##shape)                                                \
-  {                                                                            \
-    store_texel(w, in, KILN__TEX_##shape);                                     \
-  }
+  KILN__CALLS(suld_##shape, load, KILN__TEX_##shape)                           \
+  KILN__CALLS(sust_##shape, store, KILN__TEX_##shape)                          \
+  KILN__CALLS(sust_p_##shape, store_texel, KILN__TEX_##shape)
 
 SURFACE(1d)
 SURFACE(2d)
@@ -304,14 +295,8 @@ static void reduce(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 }
 
 #define SURED(name, op, shape)                                                 \
-  KILN__HANDLER(sured_b_##name##_##shape)                                      \
-  {                                                                            \
-    reduce(w, in, KILN__TEX_##shape, op, false);                               \
-  }                                                                            \
-  KILN__HANDLER(sured_p_##name##_##shape)                                      \
-  {                                                                            \
-    reduce(w, in, KILN__TEX_##shape, op, true);                                \
-  }
+  KILN__CALLS(sured_b_##name##_##shape, reduce, KILN__TEX_##shape, op, false)  \
+  KILN__CALLS(sured_p_##name##_##shape, reduce, KILN__TEX_##shape, op, true)
 #define SURED_ALL(shape)                                                       \
   SURED(add, ADD, shape)                                                       \
   SURED(min, MIN, shape)                                                       \

@@ -1,6 +1,5 @@
 /* vote.c -- vote, match, redux, activemask, elect, stacksave and stackrestore.
- * The file also contains handlers of instructions that only the scheduler
- * executes or that have no effect. */
+ */
 #include "schedule.h"
 
 enum { ALL = 1, ANY = 2 };          /* values of in->sub for vote; 0 is .uni */
@@ -37,17 +36,7 @@ KILN__HANDLER(vote_sync)
   give(w, in->d, result ? UINT32_MAX : 0);
 }
 
-KILN__HANDLER(vote)
-{
-  KILN__ISA_NAME(op_vote_sync)(w, in);
-}
-
 KILN__HANDLER(vote_sync_ballot)
-{
-  give(w, in->d, trues(w, in));
-}
-
-KILN__HANDLER(vote_ballot)
 {
   give(w, in->d, trues(w, in));
 }
@@ -97,25 +86,10 @@ static void match_all(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
     give(w, in->d2, all ? UINT32_MAX : 0);
 }
 
-KILN__HANDLER(match_any_b32)
-{
-  match_any(w, in, false);
-}
-
-KILN__HANDLER(match_any_b64)
-{
-  match_any(w, in, true);
-}
-
-KILN__HANDLER(match_all_b32)
-{
-  match_all(w, in, false);
-}
-
-KILN__HANDLER(match_all_b64)
-{
-  match_all(w, in, true);
-}
+KILN__CALLS(match_any_b32, match_any, false)
+KILN__CALLS(match_any_b64, match_any, true)
+KILN__CALLS(match_all_b32, match_all, false)
+KILN__CALLS(match_all_b64, match_all, true)
 
 KILN__HANDLER(redux_u32)
 {
@@ -202,15 +176,8 @@ static void redux_float(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   give(w, in->d, nan && (in->flags & KILN__NAN) != 0 ? canonical : best);
 }
 
-KILN__HANDLER(redux_f32)
-{
-  redux_float(w, in, UINT32_MAX);
-}
-
-KILN__HANDLER(redux_abs_f32)
-{
-  redux_float(w, in, 0x7fffffffu);
-}
+KILN__CALLS(redux_f32, redux_float, UINT32_MAX)
+KILN__CALLS(redux_abs_f32, redux_float, 0x7fffffffu)
 
 KILN__HANDLER(elect)
 {
@@ -224,62 +191,21 @@ KILN__HANDLER(elect)
   }
 }
 
-/* The scheduler has synchronised the lanes before it calls this handler. */
-KILN__HANDLER(bar_warp_sync)
-{
-  (void)w;
-  (void)in;
-}
-
-KILN__HANDLER(nanosleep)
-{
-  (void)w;
-  (void)in;
-}
-
-KILN__HANDLER(pmevent)
-{
-  (void)w;
-  (void)in;
-}
-
-KILN__HANDLER(pmevent_mask)
-{
-  (void)w;
-  (void)in;
-}
-
-KILN__HANDLER(setmaxnreg)
-{
-  (void)w;
-  (void)in;
-}
-
-KILN__HANDLER(griddepcontrol)
-{
-  (void)w;
-  (void)in;
-}
-
 /* ---- The stack ----------------------------------------------------------- */
 
 /* Saves the stack pointer. All lanes of a call share one stack pointer, which
  * is as high as the highest lane needs. */
-static void stack_save(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
+KILN__HANDLER(stacksave_u64)
 {
-  const uint32_t top = kiln__cpu_schedule_of(w)->frame->local_top;
+  const uint64_t top = kiln__cpu_schedule_of(w)->frame->local_top;
 
-  if (wide)
-    KILN__LANES(uint64_t, (uint64_t)top);
-  else
-    KILN__LANES(uint32_t, top);
+  KILN__LANES(uint64_t, top);
 }
 
-static void stack_restore(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                          bool wide)
+KILN__HANDLER(stackrestore_u64)
 {
   kiln__cpu_frame *const f = kiln__cpu_schedule_of(w)->frame;
-  const uint64_t top = value64(w, in, __builtin_ctz(w->mask), wide);
+  const uint64_t top = value64(w, in, __builtin_ctz(w->mask), true);
 
   /* Other lanes of the call may still use the stack above `top`. */
   if ((f->lanes & ~w->mask) == 0 && top <= f->local_top &&
@@ -287,7 +213,7 @@ static void stack_restore(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     f->local_top = (uint32_t)top;
 }
 
-static void stack_alloc(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
+KILN__HANDLER(alloca_u64)
 {
   kiln__cpu_frame *const f = kiln__cpu_schedule_of(w)->frame;
   const uint64_t align = in->imm > 16 ? (uint64_t)in->imm : 16;
@@ -295,7 +221,7 @@ static void stack_alloc(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
   uint64_t most = 0;
 
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
-    const uint64_t size = value64(w, in, __builtin_ctz(m), wide);
+    const uint64_t size = value64(w, in, __builtin_ctz(m), true);
 
     most = size > most ? size : most;
   }
@@ -304,23 +230,5 @@ static void stack_alloc(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
     return;
   }
   f->local_top = (uint32_t)(at + most);
-  if (wide)
-    KILN__LANES(uint64_t, at);
-  else
-    KILN__LANES(uint32_t, (uint32_t)at);
-}
-
-KILN__HANDLER(stacksave_u64)
-{
-  stack_save(w, in, true);
-}
-
-KILN__HANDLER(stackrestore_u64)
-{
-  stack_restore(w, in, true);
-}
-
-KILN__HANDLER(alloca_u64)
-{
-  stack_alloc(w, in, true);
+  KILN__LANES(uint64_t, at);
 }
