@@ -15,19 +15,8 @@ static const kiln_target sm_90 = {.cc = 90};
 
 static char dir[256], cache[300], library[512];
 static fake_nvrtc_control *control;
-
-static void setup(void)
-{
-  test_dir_make(dir);
-  snprintf(cache, sizeof cache, "%s/cache", dir);
-  fake_nvrtc_install(fake, dir, "libnvrtc.so.13", NULL, library);
-  control = fake_nvrtc_of(library);
-}
-
-static void teardown(void)
-{
-  test_dir_remove(dir);
-}
+static kiln_runtime *rt;
+static kiln_image *image;
 
 static kiln_runtime *make_runtime(const kiln_allocator *a)
 {
@@ -35,12 +24,73 @@ static kiln_runtime *make_runtime(const kiln_allocator *a)
                             .nvrtc_path = library,
                             .cache_dir = cache,
                             .compile_threads = 2};
-  kiln_runtime *rt;
+  kiln_runtime *made;
 
   if (a != NULL)
     opts.allocator = *a;
-  ck_kiln_ok(kiln_runtime_create(&rt, &opts));
-  return rt;
+  ck_kiln_ok(kiln_runtime_create(&made, &opts));
+  return made;
+}
+
+static void drop_image(void)
+{
+  kiln_image_free(image);
+  image = NULL;
+}
+
+static void stop(void)
+{
+  drop_image();
+  kiln_runtime_free(rt);
+  rt = NULL;
+}
+
+/* Replaces the runtime by a new one with the same options. */
+static void restart(void)
+{
+  stop();
+  rt = make_runtime(NULL);
+}
+
+/* Compiles into `image`, which is valid until the next of these calls. */
+static void compile(const kiln_program_desc *desc, const kiln_target *target)
+{
+  drop_image();
+  ck_kiln_ok(kiln_compile(&image, rt, desc, target));
+}
+
+/* Compiles like compile() and checks where the image comes from. */
+static void compile_from(kiln_origin origin, const kiln_program_desc *desc,
+                         const kiln_target *target)
+{
+  compile(desc, target);
+  ck_assert_int_eq(kiln_image_origin(image), origin);
+}
+
+/* Checks that a compile fails with `want` and gives no image. */
+static void refuse(kiln_status want, const kiln_program_desc *desc,
+                   const kiln_target *target)
+{
+  drop_image();
+  image = (kiln_image *)&control;
+  ck_kiln_is(kiln_compile(&image, rt, desc, target), want);
+  ck_assert_ptr_null(image);
+}
+
+static void setup(void)
+{
+  test_dir_make(dir);
+  snprintf(cache, sizeof cache, "%s/cache", dir);
+  fake_nvrtc_install(fake, dir, "libnvrtc.so.13", NULL, library);
+  control = fake_nvrtc_of(library);
+  rt = make_runtime(NULL);
+}
+
+static void teardown(void)
+{
+  stop();
+  ck_assert_int_eq(atomic_load(&control->programs), 0);
+  test_dir_remove(dir);
 }
 
 /* What a description's on_log callback received. */
@@ -72,14 +122,12 @@ START_TEST(an_image_says_what_it_is)
                                   .n_names = 2,
                                   .on_log = hear,
                                   .log_user = &log};
-  kiln_runtime *rt = make_runtime(NULL);
-  kiln_image *image;
   kiln_resources res;
   const char *ptx, *hash, *key, *lowered;
   kiln_target target;
   size_t size;
 
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  compile(&desc, &sm_90);
   ptx = kiln_image_ptx(image, &size);
   ck_assert_uint_eq(strlen(ptx), size);
   ck_assert_ptr_nonnull(strstr(ptx, ".visible .entry plain("));
@@ -114,9 +162,6 @@ START_TEST(an_image_says_what_it_is)
   ck_assert_ptr_null(kiln_image_lowered(image, "nope"));
   ck_assert_ptr_null(kiln_image_lowered(image, "scale<float>"));
   ck_assert_ptr_null(kiln_image_lowered(image, ""));
-  kiln_image_free(image);
-  kiln_runtime_free(rt);
-  ck_assert_int_eq(atomic_load(&control->programs), 0);
 }
 END_TEST
 
@@ -149,10 +194,8 @@ START_TEST(plain_names_of_mangled_kernels)
               {"sax", NULL},
               {"saxpyfPKf", NULL},
               {"cut", NULL}};
-  kiln_runtime *rt = make_runtime(NULL);
-  kiln_image *image;
 
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  compile(&desc, &sm_90);
   ck_assert_uint_eq(kiln_image_kernels(image), 9);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const char *got = kiln_image_lowered(image, rows[i].name);
@@ -162,8 +205,6 @@ START_TEST(plain_names_of_mangled_kernels)
                       : got != NULL && strcmp(got, rows[i].lowered) == 0,
                   "%s: %s", rows[i].name, got == NULL ? "(none)" : got);
   }
-  kiln_image_free(image);
-  kiln_runtime_free(rt);
 }
 END_TEST
 
@@ -184,11 +225,9 @@ START_TEST(options_that_the_compiler_gets)
                             .fast_math = true,
                             .max_registers = 40};
   const kiln_target target = {.cc = 90, .ptx = true};
-  kiln_runtime *rt = make_runtime(NULL);
-  kiln_image *image;
   size_t size = 7;
 
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &target));
+  compile(&desc, &target);
   ck_assert_ptr_null(kiln_image_cubin(image, &size));
   ck_assert_uint_eq(size, 0);
   ck_assert(kiln_image_target(image).ptx);
@@ -203,27 +242,16 @@ START_TEST(options_that_the_compiler_gets)
                    "-DKILN_SMEM_PER_BLOCK_OPTIN=232448\n-DKILN_HAS_SHFL=0\n"
                    "-DA=1\n-DB=x y\n-I\na dir\n-w\n");
   ck_assert_str_eq(control->source_name, "program.cu");
-  kiln_image_free(image);
 
   /* The suffix of the target overrides the suffix of the description. Old
    * compilers do not support --no-cache. */
   control->version = 12080;
   desc.suffix = 'a';
   desc.no_cache = true;
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  compile(&desc, &sm_90);
   ck_assert_ptr_nonnull(strstr(control->options, "=sm_90a\n"));
-  kiln_image_free(image);
-  kiln_runtime_free(rt);
 }
 END_TEST
-
-static void compile_quickly(kiln_runtime *rt, const kiln_program_desc *desc)
-{
-  kiln_image *image;
-
-  ck_kiln_ok(kiln_compile(&image, rt, desc, &sm_90));
-  kiln_image_free(image);
-}
 
 /* Compilers that support these options receive them once, and not together with
  * -G. */
@@ -234,23 +262,21 @@ START_TEST(options_for_compiling_sooner)
                             .no_cache = true,
                             .fast_compile = true,
                             .minimal = true};
-  kiln_runtime *rt = make_runtime(NULL);
 
-  compile_quickly(rt, &desc);
+  compile(&desc, &sm_90);
   ck_assert_ptr_nonnull(
       strstr(control->options, "--Ofast-compile=min\n--minimal\n"));
   desc.debug = true;
-  compile_quickly(rt, &desc);
+  compile(&desc, &sm_90);
   ck_assert_ptr_null(strstr(control->options, "Ofast"));
   ck_assert_ptr_nonnull(strstr(control->options, "--minimal\n"));
   desc.debug = false;
   desc.options = own;
   desc.n_options = 2;
-  compile_quickly(rt, &desc);
+  compile(&desc, &sm_90);
   ck_assert_ptr_null(strstr(control->options, "=min\n"));
   ck_assert_ptr_null(
       strstr(strstr(control->options, "--minimal") + 1, "--minimal"));
-  kiln_runtime_free(rt);
 }
 END_TEST
 
@@ -258,14 +284,12 @@ START_TEST(old_compilers_know_none_of_them)
 {
   const kiln_program_desc desc = {
       .source = source, .fast_compile = true, .minimal = true};
-  kiln_runtime *rt;
 
   control->version = 12080;
-  rt = make_runtime(NULL);
-  compile_quickly(rt, &desc);
+  restart();
+  compile(&desc, &sm_90);
   ck_assert_ptr_null(strstr(control->options, "Ofast"));
   ck_assert_ptr_null(strstr(control->options, "--minimal"));
-  kiln_runtime_free(rt);
 }
 END_TEST
 
@@ -281,15 +305,11 @@ static void lack(void *user)
 START_TEST(more_than_the_minimum)
 {
   const kiln_program_desc desc = {.source = source, .minimal = true};
-  kiln_runtime *rt = make_runtime(NULL);
-  kiln_image *image;
 
   control->on_compile = lack;
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  compile(&desc, &sm_90);
   ck_assert_ptr_null(strstr(control->options, "--minimal"));
-  kiln_image_free(image);
   control->on_compile = NULL;
-  kiln_runtime_free(rt);
 }
 END_TEST
 
@@ -297,49 +317,33 @@ START_TEST(tiers_and_switches)
 {
   heard log = {0};
   kiln_program_desc desc = {.source = source, .on_log = hear, .log_user = &log};
-  kiln_runtime *rt = make_runtime(NULL);
-  kiln_image *first, *image;
   kiln_resources a, b;
 
-  ck_kiln_ok(kiln_compile(&first, rt, &desc, &sm_90));
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
-  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_MEMORY);
+  compile(&desc, &sm_90);
+  compile_from(KILN_FROM_MEMORY, &desc, &sm_90);
   ck_assert_int_eq(log.calls, 2);
-  kiln_image_free(image);
-  kiln_image_free(first);
-  kiln_runtime_free(rt);
 
-  rt = make_runtime(NULL);
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
-  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_DISK);
+  restart();
+  compile_from(KILN_FROM_DISK, &desc, &sm_90);
   ck_assert_int_eq(log.calls, 3);
   ck_assert_ptr_nonnull(strstr(log.text, "registers"));
   ck_assert_str_eq(kiln_image_lowered(image, "saxpy"), "_Z5saxpyv");
   ck_assert_int_eq(atomic_load(&control->compiles), 1);
 
   desc.refresh = true;
-  ck_kiln_ok(kiln_compile(&first, rt, &desc, &sm_90));
-  ck_assert_int_eq(kiln_image_origin(first), KILN_FROM_COMPILER);
-  ck_assert_int_eq(atomic_load(&control->compiles), 2);
   ck_kiln_ok(kiln_image_resources(image, 0, &a));
-  ck_kiln_ok(kiln_image_resources(first, 0, &b));
+  compile_from(KILN_FROM_COMPILER, &desc, &sm_90);
+  ck_assert_int_eq(atomic_load(&control->compiles), 2);
+  ck_kiln_ok(kiln_image_resources(image, 0, &b));
   ck_assert_int_eq(a.registers, b.registers);
-  kiln_image_free(first);
-  kiln_image_free(image);
 
   desc.refresh = false;
   desc.no_cache = true;
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
-  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
-  kiln_image_free(image);
+  compile_from(KILN_FROM_COMPILER, &desc, &sm_90);
   desc.no_cache = false;
   desc.source = "#include WHERE\n";
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
-  kiln_image_free(image);
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
-  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
-  kiln_image_free(image);
-  kiln_runtime_free(rt);
+  compile(&desc, &sm_90);
+  compile_from(KILN_FROM_COMPILER, &desc, &sm_90);
 }
 END_TEST
 
@@ -350,25 +354,18 @@ START_TEST(spill_gate)
                             .fail_on_spill = true,
                             .on_log = hear,
                             .log_user = &log};
-  kiln_runtime *rt = make_runtime(NULL);
-  kiln_image *image;
 
   for (int i = 0; i < 2; i++) { /* first compiled, then read from the cache */
-    image = (kiln_image *)&desc;
-    ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_90), KILN_ESPILL);
-    ck_assert_ptr_null(image);
+    refuse(KILN_ESPILL, &desc, &sm_90);
     ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "_Z1kv"));
   }
   ck_assert_int_eq(atomic_load(&control->compiles), 1);
   ck_assert_int_eq(log.calls, 2);
   desc.fail_on_spill = false;
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
-  kiln_image_free(image);
+  compile(&desc, &sm_90);
   desc.fail_on_spill = true;
   desc.source = "__global__ void k() {}\n";
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
-  kiln_image_free(image);
-  kiln_runtime_free(rt);
+  compile(&desc, &sm_90);
 }
 END_TEST
 
@@ -379,13 +376,10 @@ START_TEST(compile_errors)
                             .name = "bad.cu",
                             .on_log = hear,
                             .log_user = &log};
-  kiln_runtime *rt = make_runtime(NULL);
-  kiln_image *image = (kiln_image *)&desc;
   kiln_cache_stats stats;
   const kiln_error *e;
 
-  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_90), KILN_ECOMPILE);
-  ck_assert_ptr_null(image);
+  refuse(KILN_ECOMPILE, &desc, &sm_90);
   e = kiln_last_error();
   ck_assert_str_eq(e->message,
                    "bad.cu(2): catastrophic error: #error directive: no way");
@@ -395,12 +389,10 @@ START_TEST(compile_errors)
   ck_assert_int_eq(e->source, KILN_SOURCE_NVRTC);
   ck_assert_int_eq(e->native, 6);
   desc.source = "#include <nope.h>\n";
-  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_90), KILN_ECOMPILE);
+  refuse(KILN_ECOMPILE, &desc, &sm_90);
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "headers"));
   ck_kiln_ok(kiln_cache_counters(rt, &stats));
   ck_assert_uint_eq(stats.published, 0);
-  kiln_runtime_free(rt);
-  ck_assert_int_eq(atomic_load(&control->programs), 0);
 }
 END_TEST
 
@@ -417,8 +409,6 @@ START_TEST(compiler_failures)
   static const char *const names[] = {"saxpy"};
   const kiln_program_desc desc = {
       .source = source, .names = names, .n_names = 1, .no_cache = true};
-  kiln_runtime *rt = make_runtime(NULL);
-  kiln_image *image;
 
   for (size_t f = 0; f < sizeof functions / sizeof functions[0]; f++) {
     for (size_t r = 0; r < sizeof results / sizeof results[0]; r++) {
@@ -429,7 +419,7 @@ START_TEST(compiler_failures)
       st = kiln_compile(&image, rt, &desc, &sm_90);
       if (functions[f] == FAKE_NVRTC_getProgramLogSize && results[r] != 1) {
         ck_assert_int_eq(st, KILN_OK); /* the image has no log */
-        kiln_image_free(image);
+        drop_image();
       } else {
         ck_assert_int_ne(st, KILN_OK);
         ck_assert_ptr_null(image);
@@ -445,7 +435,6 @@ START_TEST(compiler_failures)
       ck_assert_int_eq(atomic_load(&control->programs), 0);
     }
   }
-  kiln_runtime_free(rt);
 }
 END_TEST
 
@@ -454,77 +443,73 @@ START_TEST(bad_arguments)
   const kiln_program_desc desc = {.source = source};
   const kiln_target none = {0}, huge = {.cc = 5000},
                     odd = {.cc = 90, .suffix = 'x'};
-  kiln_runtime *rt = make_runtime(NULL);
-  kiln_image *image;
 
   ck_kiln_is(kiln_compile(NULL, rt, &desc, &sm_90), KILN_EINVAL);
   ck_kiln_is(kiln_compile(&image, NULL, &desc, &sm_90), KILN_EINVAL);
-  ck_kiln_is(kiln_compile(&image, rt, NULL, &sm_90), KILN_EINVAL);
+  refuse(KILN_EINVAL, NULL, &sm_90);
   ck_kiln_is(kiln_compile(&image, rt, &desc, NULL), KILN_EINVAL);
-  ck_kiln_is(kiln_compile(&image, rt, &desc, &none), KILN_EINVAL);
-  ck_kiln_is(kiln_compile(&image, rt, &desc, &huge), KILN_EINVAL);
-  ck_kiln_is(kiln_compile(&image, rt, &desc, &odd), KILN_EINVAL);
-  ck_assert_ptr_null(image);
+  refuse(KILN_EINVAL, &desc, &none);
+  refuse(KILN_EINVAL, &desc, &huge);
+  refuse(KILN_EINVAL, &desc, &odd);
   ck_assert_int_eq(atomic_load(&control->compiles), 0);
   kiln_image_free(NULL);
   ck_assert_str_eq(kiln_origin_name(KILN_FROM_OTHER_PROCESS), "other process");
   ck_assert_str_eq(kiln_origin_name((kiln_origin)99), "?");
-  kiln_runtime_free(rt);
 }
 END_TEST
 
+/* Waits for a compile. Its result replaces `image`. */
+static void finish(kiln__pending *pending)
+{
+  drop_image();
+  ck_kiln_ok(kiln__image_finish(pending, &image));
+}
+
 /* ---- Choice of NVRTC, packs ------------------------------------------------------ */
 
-static kiln_runtime *runtime_in(const char *const *dirs, size_t n,
-                                const char *const *packs, size_t n_packs)
+/* Replaces the runtime by one that finds NVRTC only in the test's folder, or
+ * nowhere, and that takes images from `pack` unless it is NULL. */
+static void restart_with(bool nvrtc, const char *pack)
 {
-  const kiln_runtime_opts opts = {.ignore_env = true,
-                                  .nvrtc_path = n == 0 ? "/nowhere" : NULL,
-                                  .nvrtc_dirs = dirs,
-                                  .n_nvrtc_dirs = n,
-                                  .packs = packs,
-                                  .n_packs = n_packs,
-                                  .cache_dir = cache};
-  kiln_runtime *rt;
+  const char *const folder = dir;
 
+  const kiln_runtime_opts opts = {.ignore_env = true,
+                                  .nvrtc_path = nvrtc ? NULL : "/nowhere",
+                                  .nvrtc_dirs = &folder,
+                                  .n_nvrtc_dirs = nvrtc,
+                                  .packs = &pack,
+                                  .n_packs = pack != NULL,
+                                  .cache_dir = cache};
+
+  stop();
   ck_kiln_ok(kiln_runtime_create(&rt, &opts));
-  return rt;
 }
 
 START_TEST(the_newest_that_knows_the_target)
 {
-  const char *const dirs[] = {dir};
   const kiln_program_desc desc = {.source = source};
   const kiln_target sm_70 = {.cc = 70}, sm_35 = {.cc = 35}, sm_30 = {.cc = 30};
   char other[512];
-  kiln_runtime *rt;
-  kiln_image *image;
 
   fake_nvrtc_install(fake, dir, "libnvrtc.so.12", NULL, other);
   fake_nvrtc_install(fake, dir, "libnvrtc.so.11.2", NULL, other);
-  rt = runtime_in(dirs, 1, NULL, 0);
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  restart_with(true, NULL);
+  compile(&desc, &sm_90);
   ck_assert_int_eq(kiln_image_nvrtc(image), 13000);
-  kiln_image_free(image);
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_70));
+  compile(&desc, &sm_70);
   ck_assert_int_eq(kiln_image_nvrtc(image), 12080);
-  kiln_image_free(image);
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_35));
+  compile(&desc, &sm_35);
   ck_assert_int_eq(kiln_image_nvrtc(image), 11080);
-  kiln_image_free(image);
-  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_30), KILN_EUNSUPPORTED);
+  refuse(KILN_EUNSUPPORTED, &desc, &sm_30);
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "13.0, 12.8, 11.8"));
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "3.5 or newer"));
-  ck_kiln_is(kiln_compile(&image, rt, &desc, &(kiln_target){.cc = 91}),
-             KILN_EUNSUPPORTED);
+  refuse(KILN_EUNSUPPORTED, &desc, &(kiln_target){.cc = 91});
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "compile for sm_90,"));
-  kiln_runtime_free(rt);
 }
 END_TEST
 
 START_TEST(the_newest_that_the_driver_takes)
 {
-  const char *const dirs[] = {dir};
   const kiln_program_desc desc = {.source = source};
   static const struct {
     int cc, driver, nvrtc;
@@ -536,12 +521,11 @@ START_TEST(the_newest_that_the_driver_takes)
       {89, 12080, 12080, KILN_RUNG_EXACT}, {20, 13000, 0, KILN_RUNG_REFUSE}};
   const kiln__nvrtc_id *ids;
   char other[512];
-  kiln_runtime *rt;
   size_t n;
 
   fake_nvrtc_install(fake, dir, "libnvrtc.so.12", NULL, other);
   fake_nvrtc_install(fake, dir, "libnvrtc.so.11.2", NULL, other);
-  rt = runtime_in(dirs, 1, NULL, 0);
+  restart_with(true, NULL);
   ck_kiln_ok(kiln__nvrtc_list(((kiln_runtime *)rt)->nvrtc, &ids, &n));
   ck_assert_uint_ge(n, 3);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -562,7 +546,6 @@ START_TEST(the_newest_that_the_driver_takes)
       ck_assert_int_eq(req.target.cc, rows[i].cc);
     }
   }
-  kiln_runtime_free(rt);
 }
 END_TEST
 
@@ -573,37 +556,27 @@ START_TEST(the_cache_answers_when_nvrtc_is_gone)
   const kiln_program_desc desc = {.source = source, .name = "p.cu"};
   kiln_program_desc other = desc;
   char older[512], found[512];
-  kiln_image *image;
-  kiln_runtime *rt;
 
   snprintf(found, sizeof found, "%s", library);
   fake_nvrtc_install(fake, dir, "libnvrtc.so.12", NULL, library);
   snprintf(older, sizeof older, "%s", library);
-  rt = make_runtime(NULL); /* compile with the older NVRTC */
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
-  kiln_image_free(image);
-  kiln_runtime_free(rt);
+  restart(); /* compile with the older NVRTC */
+  compile(&desc, &sm_90);
   snprintf(library, sizeof library, "%s", found);
-  rt = make_runtime(NULL); /* the memo now describes both NVRTC libraries */
+  restart(); /* the memo now describes both NVRTC libraries */
   other.source = "extern \"C\" __global__ void other() {}\n";
-  ck_kiln_ok(kiln_compile(&image, rt, &other, &sm_90));
-  kiln_image_free(image);
-  kiln_runtime_free(rt);
+  compile(&other, &sm_90);
   ck_assert_int_eq(unlink(older), 0);
   ck_assert_int_eq(unlink(found), 0);
 
-  rt = make_runtime(NULL);
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
-  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_DISK);
+  restart();
+  compile_from(KILN_FROM_DISK, &desc, &sm_90);
   ck_assert_int_eq(kiln_image_nvrtc(image), 12080);
-  kiln_image_free(image);
-  ck_kiln_ok(kiln_compile(&image, rt, &other, &sm_90));
+  compile(&other, &sm_90);
   ck_assert_int_eq(kiln_image_nvrtc(image), 13000);
-  kiln_image_free(image);
   other.source = "extern \"C\" __global__ void another() {}\n";
-  ck_kiln_is(kiln_compile(&image, rt, &other, &sm_90), KILN_ENONVRTC);
+  refuse(KILN_ENONVRTC, &other, &sm_90);
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "nvrtc_path"));
-  kiln_runtime_free(rt);
 }
 END_TEST
 
@@ -613,12 +586,10 @@ START_TEST(packs_serve_without_nvrtc)
   const kiln_target sm_80 = {.cc = 80}, sm_86 = {.cc = 86}, sm_75 = {.cc = 75};
   const kiln__driver driver = {.version = 12000};
   char pack[300];
-  const char *const packs[] = {pack};
-  kiln_runtime *rt = make_runtime(NULL);
   kiln__image_request req;
   kiln_ladder_result ladder;
   kiln__pending *pending;
-  kiln_image *images[2], *image;
+  kiln_image *images[2];
   kiln_traits traits;
 
   snprintf(pack, sizeof pack, "%s/all.pack", dir);
@@ -629,33 +600,27 @@ START_TEST(packs_serve_without_nvrtc)
   ck_kiln_ok(kiln_pack_write(rt, pack, images, 2));
   kiln_image_free(images[0]);
   kiln_image_free(images[1]);
-  kiln_runtime_free(rt);
 
-  rt = runtime_in(NULL, 0, packs, 1);
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
-  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_PACK);
+  restart_with(false, pack);
+  compile_from(KILN_FROM_PACK, &desc, &sm_90);
   ck_assert_str_eq(kiln_image_lowered(image, "saxpy"), "_Z5saxpyv");
-  kiln_image_free(image);
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_86));
+  compile(&desc, &sm_86);
   ck_assert_int_eq(kiln_image_target(image).cc, 80);
-  kiln_image_free(image);
-  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_75), KILN_ENONVRTC);
+  refuse(KILN_ENONVRTC, &desc, &sm_75);
 
   ck_kiln_ok(kiln__image_choose(&req, &ladder, rt, &desc, 86, false, &driver));
   ck_assert_int_eq(ladder.rung, KILN_RUNG_PACK);
   ck_kiln_ok(kiln_arch_traits(86, &traits));
   ck_kiln_ok(kiln__image_start(&pending, rt, &desc, &traits, &req));
   ck_assert(kiln__image_ready(pending));
-  ck_kiln_ok(kiln__image_finish(pending, &image));
+  finish(pending);
   ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_PACK);
-  kiln_image_free(image);
 
   desc.source = "int other;";
-  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_90), KILN_ENONVRTC);
+  refuse(KILN_ENONVRTC, &desc, &sm_90);
   ck_kiln_ok(kiln__image_choose(&req, &ladder, rt, &desc, 86, false, &driver));
   ck_assert_int_eq(ladder.rung, KILN_RUNG_REFUSE);
   ck_kiln_is(kiln__image_refuse(rt, &ladder), KILN_ENONVRTC);
-  kiln_runtime_free(rt);
 }
 END_TEST
 
@@ -663,32 +628,20 @@ START_TEST(a_compiler_beats_the_lower_code_of_a_pack)
 {
   const kiln_program_desc desc = {.source = source, .name = "p.cu"};
   const kiln_target sm_80 = {.cc = 80}, sm_86 = {.cc = 86};
-  const char *const dirs[] = {dir};
   char pack[300];
-  const char *const packs[] = {pack};
-  kiln_runtime *rt = make_runtime(NULL);
-  kiln_image *image;
 
   snprintf(pack, sizeof pack, "%s/lower.pack", dir);
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_80));
+  compile(&desc, &sm_80);
   ck_kiln_ok(kiln_pack_write(rt, pack, &image, 1));
-  kiln_image_free(image);
-  kiln_runtime_free(rt);
   ck_assert_int_eq(control->compiles, 1);
 
   /* The image is compiled, then read from disk. For the pack's own target, the
    * pack serves the image. */
   for (int i = 0; i < 2; i++) {
-    rt = runtime_in(dirs, 1, packs, 1);
-    ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_86));
-    ck_assert_int_eq(kiln_image_origin(image),
-                     i == 0 ? KILN_FROM_COMPILER : KILN_FROM_DISK);
+    restart_with(true, pack);
+    compile_from(i == 0 ? KILN_FROM_COMPILER : KILN_FROM_DISK, &desc, &sm_86);
     ck_assert_int_eq(kiln_image_target(image).cc, 86);
-    kiln_image_free(image);
-    ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_80));
-    ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_PACK);
-    kiln_image_free(image);
-    kiln_runtime_free(rt);
+    compile_from(KILN_FROM_PACK, &desc, &sm_80);
   }
   ck_assert_int_eq(control->compiles, 2);
 }
@@ -698,37 +651,26 @@ START_TEST(a_pack_steps_in_for_an_nvrtc_that_does_not_work)
 {
   kiln_program_desc desc = {.source = source, .name = "p.cu"};
   const kiln_target sm_80 = {.cc = 80}, sm_86 = {.cc = 86}, sm_75 = {.cc = 75};
-  const char *const dirs[] = {dir};
   char pack[300];
-  const char *const packs[] = {pack};
-  kiln_runtime *rt = make_runtime(NULL);
-  kiln_image *image;
 
   snprintf(pack, sizeof pack, "%s/lower.pack", dir);
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_80));
+  compile(&desc, &sm_80);
   ck_kiln_ok(kiln_pack_write(rt, pack, &image, 1));
-  kiln_image_free(image);
-  kiln_runtime_free(rt);
 
-  rt = runtime_in(dirs, 1, packs, 1);
+  restart_with(true, pack);
   control->rc[FAKE_NVRTC_compileProgram] =
       NVRTC_ERROR_BUILTIN_OPERATION_FAILURE;
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_86));
-  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_PACK);
+  compile_from(KILN_FROM_PACK, &desc, &sm_86);
   ck_assert_int_eq(kiln_image_target(image).cc, 80);
-  kiln_image_free(image);
-  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_75), KILN_ENONVRTC);
+  refuse(KILN_ENONVRTC, &desc, &sm_75);
   ck_assert_str_ne(kiln_last_error()->hint, "");
   desc.refresh = true;
-  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_86), KILN_ENONVRTC);
+  refuse(KILN_ENONVRTC, &desc, &sm_86);
   desc.refresh = false;
   /* The image is not cached under the key of a compiled image. */
   control->rc[FAKE_NVRTC_compileProgram] = 0;
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_86));
-  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
+  compile_from(KILN_FROM_COMPILER, &desc, &sm_86);
   ck_assert_int_eq(kiln_image_target(image).cc, 86);
-  kiln_image_free(image);
-  kiln_runtime_free(rt);
 }
 END_TEST
 
@@ -744,10 +686,8 @@ START_TEST(start_and_finish)
 {
   const kiln_program_desc desc = {.source = source};
   const kiln__image_request req = exact();
-  kiln_runtime *rt = make_runtime(NULL);
   kiln__pending *pending;
   kiln_traits traits;
-  kiln_image *image;
 
   ck_kiln_ok(kiln_arch_traits(90, &traits));
   ck_kiln_is(kiln__image_lookup(&image, rt, &desc, &traits, &req),
@@ -755,20 +695,18 @@ START_TEST(start_and_finish)
   control->delay_ms = 50;
   ck_kiln_ok(kiln__image_start(&pending, rt, &desc, &traits, &req));
   ck_assert(!kiln__image_ready(pending));
-  ck_kiln_ok(kiln__image_finish(pending, &image));
+  finish(pending);
   ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
-  kiln_image_free(image);
 
+  drop_image();
   ck_kiln_ok(kiln__image_lookup(&image, rt, &desc, &traits, &req));
   ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_MEMORY);
-  kiln_image_free(image);
   ck_kiln_ok(kiln__image_start(&pending, rt, &desc, &traits, &req));
   ck_assert(kiln__image_ready(pending));
-  ck_kiln_ok(kiln__image_finish(pending, &image));
+  finish(pending);
   ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_MEMORY);
-  kiln_image_free(image);
+  drop_image();
   ck_kiln_is(kiln__image_finish(NULL, &image), KILN_EINVAL);
-  kiln_runtime_free(rt);
 }
 END_TEST
 
@@ -778,10 +716,8 @@ START_TEST(a_failure_crosses_threads)
   const kiln_program_desc desc = {
       .source = "#error x\n", .on_log = hear, .log_user = &log};
   const kiln__image_request req = exact();
-  kiln_runtime *rt = make_runtime(NULL);
   kiln__pending *pending;
   kiln_traits traits;
-  kiln_image *image;
 
   control->delay_ms = 30;
   ck_kiln_ok(kiln_arch_traits(90, &traits));
@@ -792,14 +728,12 @@ START_TEST(a_failure_crosses_threads)
   ck_assert_ptr_null(image);
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "#error"));
   ck_assert_int_eq(log.calls, 1);
-  kiln_runtime_free(rt);
 }
 END_TEST
 
 /* Every compile thread is busy, so finishing must not wait for one of them. */
 typedef struct nested {
   kiln__task task;
-  kiln_runtime *rt;
   atomic_int *left;
   kiln_status status;
 } nested;
@@ -812,41 +746,38 @@ static void run_nested(kiln__task *task)
   const kiln__image_request req = exact();
   kiln__pending *pending;
   kiln_traits traits;
-  kiln_image *image = NULL;
+  kiln_image *made = NULL;
 
   snprintf(text, sizeof text, "__global__ void k%d() {}\n",
            (int)((uintptr_t)n / sizeof *n % 1000));
   kiln_arch_traits(90, &traits);
-  n->status = kiln__image_start(&pending, n->rt, &desc, &traits, &req);
+  n->status = kiln__image_start(&pending, rt, &desc, &traits, &req);
   if (n->status == KILN_OK)
-    n->status = kiln__image_finish(pending, &image);
-  kiln_image_free(image);
+    n->status = kiln__image_finish(pending, &made);
+  kiln_image_free(made);
   atomic_fetch_sub(n->left, 1);
 }
 
 START_TEST(finish_on_a_busy_pool)
 {
   enum { N = 4 };
-  kiln_runtime *rt = make_runtime(NULL);
   atomic_int left = N;
   static nested tasks[N];
 
   for (int i = 0; i < N; i++) {
-    tasks[i] = (nested){.task = {.run = run_nested}, .rt = rt, .left = &left};
+    tasks[i] = (nested){.task = {.run = run_nested}, .left = &left};
     kiln__pool_add(rt->pool, &tasks[i].task);
   }
   while (atomic_load(&left) > 0)
     usleep(1000);
   for (int i = 0; i < N; i++)
     ck_assert_int_eq(tasks[i].status, KILN_OK);
-  kiln_runtime_free(rt);
 }
 END_TEST
 
 /* ---- Threads ------------------------------------------------------------------------ */
 
 typedef struct worker {
-  kiln_runtime *rt;
   int number;
   bool same;
   kiln_status status;
@@ -857,32 +788,30 @@ static void *work(void *arg)
   worker *w = arg;
   char text[64];
   const kiln_program_desc desc = {.source = text};
-  kiln_image *image;
+  kiln_image *made;
 
   snprintf(text, sizeof text, "__global__ void k%d() {}\n",
            w->same ? 0 : w->number);
-  w->status = kiln_compile(&image, w->rt, &desc, &sm_90);
-  kiln_image_free(image);
+  w->status = kiln_compile(&made, rt, &desc, &sm_90);
+  kiln_image_free(made);
   return NULL;
 }
 
 static void run_threads(bool same)
 {
   enum { N = 12 };
-  kiln_runtime *rt = make_runtime(NULL);
   pthread_t threads[N];
   worker workers[N];
 
   control->delay_ms = 20;
   for (int i = 0; i < N; i++) {
-    workers[i] = (worker){rt, i, same, KILN_EINTERNAL};
+    workers[i] = (worker){i, same, KILN_EINTERNAL};
     ck_assert_int_eq(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
   }
   for (int i = 0; i < N; i++) {
     pthread_join(threads[i], NULL);
     ck_assert_int_eq(workers[i].status, KILN_OK);
   }
-  kiln_runtime_free(rt);
   ck_assert_int_eq(atomic_load(&control->compiles), same ? 1 : N);
   ck_assert_int_le(atomic_load(&control->most_running), 2);
 }
@@ -904,24 +833,20 @@ END_TEST
 static void compile_again(void *user, const char *text, size_t size)
 {
   const kiln_program_desc desc = {.source = source};
-  kiln_image *image;
+  kiln_image *again;
 
   (void)text;
   (void)size;
-  ck_kiln_ok(kiln_compile(&image, user, &desc, &sm_90));
-  kiln_image_free(image);
+  ck_kiln_ok(kiln_compile(&again, user, &desc, &sm_90));
+  kiln_image_free(again);
 }
 
 START_TEST(callbacks_may_compile)
 {
-  kiln_runtime *rt = make_runtime(NULL);
   const kiln_program_desc desc = {
       .source = source, .on_log = compile_again, .log_user = rt};
-  kiln_image *image;
 
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
-  kiln_image_free(image);
-  kiln_runtime_free(rt);
+  compile(&desc, &sm_90);
 }
 END_TEST
 
@@ -947,17 +872,13 @@ START_TEST(why_names_the_field)
       .source = source, .name = "w.cu", .defines = d1, .n_defines = 2};
   const kiln_program_desc other = {.source = "int o;", .name = "o.cu"};
   const kiln_target sm_80 = {.cc = 80};
-  kiln_runtime *rt = make_runtime(NULL);
-  kiln_image *image;
   reasons r = {""};
   bool hit = true;
 
   ck_kiln_is(kiln_cache_why(rt, &desc, &sm_90, &hit, note, &r), KILN_ENOTFOUND);
   ck_assert(!hit);
-  ck_kiln_ok(kiln_compile(&image, rt, &other, &sm_90));
-  kiln_image_free(image);
-  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
-  kiln_image_free(image);
+  compile(&other, &sm_90);
+  compile(&desc, &sm_90);
   ck_kiln_ok(kiln_cache_why(rt, &desc, &sm_90, &hit, note, &r));
   ck_assert(hit);
   ck_assert_str_eq(r.text, "");
@@ -983,7 +904,6 @@ START_TEST(why_names_the_field)
   ck_assert_int_eq(atomic_load(&control->compiles), 2);
   ck_kiln_is(kiln_cache_why(rt, &desc, &sm_80, NULL, note, &r), KILN_EINVAL);
   ck_kiln_is(kiln_cache_why(rt, &desc, &sm_80, &hit, NULL, &r), KILN_EINVAL);
-  kiln_runtime_free(rt);
 }
 END_TEST
 
@@ -1006,21 +926,21 @@ START_TEST(out_of_memory)
 
   for (long i = 0; !done; i++) {
     test_allocator a;
-    kiln_runtime *rt;
-    kiln_image *image = (kiln_image *)&a;
     reasons r = {""};
     kiln_status st;
 
     ck_assert_int_lt(i, 2000);
     test_allocator_init(&a);
+    stop();
     rt = make_runtime(&a.alloc);
+    image = (kiln_image *)&a;
     a.fail_at = a.calls + i;
     st = kiln_compile(&image, rt, &desc, &sm_90);
     done = a.calls <= a.fail_at;
     ck_assert_msg(st == KILN_OK || st == KILN_ENOMEM || st == KILN_ENONVRTC,
                   "call %ld: %s", i, kiln_last_error()->message);
     ck_assert((st == KILN_OK) == (image != NULL));
-    kiln_image_free(image);
+    drop_image();
     if (_i == 1) {
       a.fail_at = a.calls + i;
       st = kiln_cache_why(rt, &desc, &sm_90, &hit, note, &r);
@@ -1029,7 +949,7 @@ START_TEST(out_of_memory)
                 st == KILN_ENOTFOUND);
       ck_kiln_ok(kiln_cache_clear(rt, NULL));
     }
-    kiln_runtime_free(rt);
+    stop();
     ck_assert_int_eq(a.live, 0);
     ck_assert_int_eq(atomic_load(&control->programs), 0);
   }
@@ -1042,22 +962,20 @@ START_TEST(ten_thousand_cycles)
 {
   kiln_program_desc desc = {.source = source, .no_cache = true};
   test_allocator a;
-  kiln_runtime *rt;
-  kiln_image *image;
   long live = 0;
 
   test_allocator_init(&a);
+  stop();
   rt = make_runtime(&a.alloc);
   for (int i = 0; i < 10000; i++) {
-    ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
-    kiln_image_free(image);
+    compile(&desc, &sm_90);
+    drop_image();
     if (i == 10)
       live = a.live;
   }
   ck_assert_int_eq(a.live, live);
-  kiln_runtime_free(rt);
+  stop();
   ck_assert_int_eq(a.live, 0);
-  ck_assert_int_eq(atomic_load(&control->programs), 0);
 }
 END_TEST
 
