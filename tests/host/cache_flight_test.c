@@ -30,7 +30,7 @@ static void end(void)
 /* ---- Threads ------------------------------------------------------------- */
 
 typedef struct job {
-  pthread_t thread;
+  kiln_status (*make)(void *user, kiln__entry **out);
   maker *maker;
   const kiln__key *key;
   kiln_status st;
@@ -41,13 +41,12 @@ typedef struct job {
 
 static pthread_barrier_t start;
 
-static void *run_job(void *user)
+static void *fetch_job(void *user)
 {
   job *j = user;
-  const kiln__fetch f = {.key = j->key, .make = maker_run, .user = j->maker};
+  const kiln__fetch f = {.key = j->key, .make = j->make, .user = j->maker};
   kiln__entry *entry;
 
-  pthread_barrier_wait(&start);
   j->st = kiln__cache_fetch(b.cache, &f, &entry, &j->origin);
   if (j->st == KILN_OK)
     j->right = image_is(entry, j->maker->name, j->maker->size);
@@ -57,14 +56,16 @@ static void *run_job(void *user)
   return NULL;
 }
 
+static void *run_job(void *user)
+{
+  pthread_barrier_wait(&start);
+  return fetch_job(user);
+}
+
 static void run_jobs(job *jobs, int n)
 {
   pthread_barrier_init(&start, NULL, (unsigned)n);
-  for (int i = 0; i < n; i++)
-    ck_assert_int_eq(pthread_create(&jobs[i].thread, NULL, run_job, &jobs[i]),
-                     0);
-  for (int i = 0; i < n; i++)
-    pthread_join(jobs[i].thread, NULL);
+  test_threads(n, run_job, jobs, sizeof *jobs);
   pthread_barrier_destroy(&start);
 }
 
@@ -76,7 +77,7 @@ static void many_threads_one_key(void)
 
   memset(jobs, 0, sizeof jobs);
   for (int i = 0; i < THREADS; i++)
-    jobs[i] = (job){.maker = &m, .key = &key};
+    jobs[i] = (job){.make = maker_run, .maker = &m, .key = &key};
   bench_open(&b);
   run_jobs(jobs, THREADS);
   ck_assert_int_eq(m.calls, 1);
@@ -117,7 +118,7 @@ START_TEST(threads_share_one_failure)
   uint64_t bytes;
 
   for (int i = 0; i < THREADS; i++)
-    jobs[i] = (job){.maker = &m, .key = &key};
+    jobs[i] = (job){.make = maker_run, .maker = &m, .key = &key};
   bench_open(&b);
   run_jobs(jobs, THREADS);
   /* threads that start late may try again */
@@ -144,34 +145,24 @@ static kiln_status make_canceled(void *user, kiln__entry **out)
   return maker_run(user, out);
 }
 
-static void *run_canceled(void *user)
-{
-  job *j = user;
-  const kiln__fetch f = {
-      .key = j->key, .make = make_canceled, .user = j->maker};
-  kiln__entry *entry;
-
-  j->st = kiln__cache_fetch(b.cache, &f, &entry, &j->origin);
-  return NULL;
-}
-
 /* Cancelling affects only the leader: one of the waiting threads compiles. */
 START_TEST(canceling_is_not_shared)
 {
   maker canceled = {&b.mem.alloc, &key, "shared", SIZE, 0, KILN_ECANCELED, 0};
   maker good = {&b.mem.alloc, &key, "shared", SIZE, 50, KILN_OK, 0};
-  job first = {.maker = &canceled, .key = &key}, jobs[THREADS];
+  job first = {.make = make_canceled, .maker = &canceled, .key = &key};
+  job jobs[THREADS];
+  pthread_t thread;
 
   for (int i = 0; i < THREADS; i++)
-    jobs[i] = (job){.maker = &good, .key = &key};
+    jobs[i] = (job){.make = maker_run, .maker = &good, .key = &key};
   bench_open(&b);
-  ck_assert_int_eq(pthread_create(&first.thread, NULL, run_canceled, &first),
-                   0);
+  ck_assert_int_eq(pthread_create(&thread, NULL, fetch_job, &first), 0);
   /* wait until the first thread leads the flight */
   while (bench_stats(&b).misses == 0)
     kiln__sleep_ns(1000000);
   run_jobs(jobs, THREADS);
-  pthread_join(first.thread, NULL);
+  pthread_join(thread, NULL);
   ck_kiln_is(first.st, KILN_ECANCELED);
   for (int i = 0; i < THREADS; i++)
     ck_kiln_ok(jobs[i].st);
@@ -188,19 +179,6 @@ static kiln_status make_together(void *user, kiln__entry **out)
   return maker_run(user, out);
 }
 
-static void *run_together(void *user)
-{
-  job *j = user;
-  const kiln__fetch f = {
-      .key = j->key, .make = make_together, .user = j->maker};
-  kiln__entry *entry;
-
-  j->st = kiln__cache_fetch(b.cache, &f, &entry, &j->origin);
-  j->right = j->st == KILN_OK && image_is(entry, j->maker->name, SIZE);
-  kiln__entry_unref(entry);
-  return NULL;
-}
-
 START_TEST(different_keys_compile_at_once)
 {
   kiln__key keys[THREADS];
@@ -214,12 +192,11 @@ START_TEST(different_keys_compile_at_once)
     snprintf(names[i], sizeof names[i], "key %d", i);
     key_make(&keys[i], &b.mem.alloc, names[i]);
     makers[i] = (maker){&b.mem.alloc, &keys[i], names[i], SIZE, 0, KILN_OK, 0};
-    jobs[i] = (job){.maker = &makers[i], .key = &keys[i]};
-    ck_assert_int_eq(
-        pthread_create(&jobs[i].thread, NULL, run_together, &jobs[i]), 0);
+    jobs[i] =
+        (job){.make = make_together, .maker = &makers[i], .key = &keys[i]};
   }
+  run_jobs(jobs, THREADS);
   for (int i = 0; i < THREADS; i++) {
-    pthread_join(jobs[i].thread, NULL);
     ck_assert(jobs[i].right);
     ck_assert_int_eq(jobs[i].origin, KILN_FROM_COMPILER);
     kiln__key_free(&keys[i]);
@@ -231,10 +208,10 @@ END_TEST
 /* Threads fetch, reject, clear and count concurrently, for the sanitizers. */
 static void *stir(void *user)
 {
-  uint64_t random = 1 + (uint64_t)(uintptr_t)user, n;
+  uint64_t *random = user, n;
 
   for (int i = 0; i < 150; i++) {
-    const uint64_t r = test_random(&random);
+    const uint64_t r = test_random(random);
     kiln__key k;
     char name[16];
     maker m = {&b.mem.alloc, &k, name, SIZE, 0, KILN_OK, 0};
@@ -262,16 +239,14 @@ static void *stir(void *user)
 
 START_TEST(everything_at_once)
 {
-  pthread_t threads[8];
+  uint64_t seeds[8];
 
   b.config.memory_bytes = 5 * SIZE;
   b.config.cap_bytes = 6 * SIZE;
   bench_open(&b);
-  for (uintptr_t i = 0; i < 8; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, stir, (void *)(i * 77)),
-                     0);
-  for (int i = 0; i < 8; i++)
-    pthread_join(threads[i], NULL);
+  for (uint64_t i = 0; i < 8; i++)
+    seeds[i] = 1 + i * 77;
+  test_threads(8, stir, seeds, sizeof seeds[0]);
 }
 END_TEST
 
@@ -349,7 +324,6 @@ START_TEST(crossed_makes_do_not_deadlock)
 {
   crossing c[2] = {{.name = "left", .other_name = "right"},
                    {.name = "right", .other_name = "left"}};
-  pthread_t threads[2];
 
   bench_open(&b);
   pthread_barrier_init(&inside, NULL, 2);
@@ -357,10 +331,7 @@ START_TEST(crossed_makes_do_not_deadlock)
     key_make(&c[i].mine, &b.mem.alloc, c[i].name);
     key_make(&c[i].others, &b.mem.alloc, c[i].other_name);
   }
-  for (int i = 0; i < 2; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, cross, &c[i]), 0);
-  for (int i = 0; i < 2; i++)
-    pthread_join(threads[i], NULL);
+  test_threads(2, cross, c, sizeof c[0]);
   for (int i = 0; i < 2; i++) {
     kiln__key_free(&c[i].mine);
     kiln__key_free(&c[i].others);

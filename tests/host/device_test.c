@@ -583,15 +583,7 @@ static void *use_device(void *arg)
 
 START_TEST(threads_share_one_context)
 {
-  pthread_t threads[8];
-  void *complaint;
-
-  for (int i = 0; i < 8; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, use_device, NULL), 0);
-  for (int i = 0; i < 8; i++) {
-    pthread_join(threads[i], &complaint);
-    ck_assert_msg(complaint == NULL, "%s", (char *)complaint);
-  }
+  test_threads(8, use_device, NULL, 0);
   ck_assert_int_eq(f.cuda->retained, 1);
 }
 END_TEST

@@ -527,15 +527,7 @@ static void *launch_many(void *arg)
 
 START_TEST(threads_launch_one_kernel)
 {
-  pthread_t threads[8];
-  void *complaint;
-
-  for (int i = 0; i < 8; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, launch_many, NULL), 0);
-  for (int i = 0; i < 8; i++) {
-    pthread_join(threads[i], &complaint);
-    ck_assert_msg(complaint == NULL, "%s", (char *)complaint);
-  }
+  test_threads(8, launch_many, NULL, 0);
   ck_assert_int_eq(f.cuda->launches, 4000);
 }
 END_TEST

@@ -440,27 +440,22 @@ END_TEST
 
 static void *find_kernels(void *arg)
 {
-  kiln_kernel *a, *b;
+  kiln_kernel **a = arg, *b;
 
-  (void)arg;
-  if (kiln_module_kernel(&a, f.module, "saxpy") != KILN_OK ||
+  if (kiln_module_kernel(a, f.module, "saxpy") != KILN_OK ||
       kiln_module_kernel(&b, f.module, "empty") != KILN_OK)
-    return NULL;
-  return a != b ? a : NULL;
+    return "a kernel was not found";
+  return *a != b ? NULL : "two kernels are one";
 }
 
 START_TEST(threads_get_the_same_kernel)
 {
-  pthread_t threads[8];
-  void *found, *first = NULL;
+  kiln_kernel *found[8];
 
-  for (int i = 0; i < 8; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, find_kernels, NULL), 0);
+  test_threads(8, find_kernels, found, sizeof found[0]);
   for (int i = 0; i < 8; i++) {
-    pthread_join(threads[i], &found);
-    ck_assert_ptr_nonnull(found);
-    first = first == NULL ? found : first;
-    ck_assert_ptr_eq(found, first);
+    ck_assert_ptr_nonnull(found[i]);
+    ck_assert_ptr_eq(found[i], found[0]);
   }
 }
 END_TEST
@@ -478,16 +473,8 @@ static void *load_module(void *arg)
 
 START_TEST(threads_load_one_program_and_compile_it_once)
 {
-  pthread_t threads[8];
-  void *complaint;
-
   f.nvrtc->delay_ms = 20;
-  for (int i = 0; i < 8; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, load_module, NULL), 0);
-  for (int i = 0; i < 8; i++) {
-    pthread_join(threads[i], &complaint);
-    ck_assert_msg(complaint == NULL, "%s", (char *)complaint);
-  }
+  test_threads(8, load_module, NULL, 0);
   ck_assert_int_eq(f.nvrtc->compiles, 1);
   f.nvrtc->delay_ms = 0;
 }

@@ -558,20 +558,19 @@ static void *use_all(void *user)
 
   for (int round = 0; round < 20; round++) {
     if (kiln__nvrtc_list(set, &ids, &n) != KILN_OK)
-      return NULL;
+      return "nothing was listed";
     for (size_t i = 0; i < n; i++) {
       sum += ids[i].info.loaded;
       if (kiln__nvrtc_use(set, i, &nvrtc) != KILN_OK ||
           nvrtc->version != ids[i].info.version)
-        return NULL;
+        return "a library cannot be used";
     }
   }
-  return sum > 0 ? set : NULL;
+  return sum > 0 ? NULL : "nothing was loaded";
 }
 
 START_TEST(threads_share_a_set)
 {
-  pthread_t threads[THREADS];
   kiln__nvrtc_set *set;
 
   places.memo_path = memo;
@@ -582,14 +581,7 @@ START_TEST(threads_share_a_set)
     if (warm != 0)
       list_elsewhere();
     set = open_set();
-    for (int i = 0; i < THREADS; i++)
-      ck_assert_int_eq(pthread_create(&threads[i], NULL, use_all, set), 0);
-    for (int i = 0; i < THREADS; i++) {
-      void *result;
-
-      pthread_join(threads[i], &result);
-      ck_assert_ptr_eq(result, set);
-    }
+    test_threads(THREADS, use_all, set, 0);
     kiln__nvrtc_set_free(set);
   }
 }

@@ -280,16 +280,9 @@ static void count(void *user, const kiln_span *span)
 
 START_TEST(threads_record_at_once)
 {
-  pthread_t threads[4];
-  void *complaint;
   size_t n = 0;
 
-  for (int i = 0; i < 4; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, host_spans, NULL), 0);
-  for (int i = 0; i < 4; i++) {
-    pthread_join(threads[i], &complaint);
-    ck_assert_msg(complaint == NULL, "%s", (char *)complaint);
-  }
+  test_threads(4, host_spans, NULL, 0);
   ck_kiln_ok(kiln_timeline_each(timeline, count, &n));
   ck_assert_uint_eq(n, 4 * 8 * 3);
 }

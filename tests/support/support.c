@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,24 @@ char *test_read_file(const char *path, size_t *size)
   fclose(f);
   *size = (size_t)n;
   return data;
+}
+
+void test_threads(int n, void *(*run)(void *), void *args, size_t size)
+{
+  pthread_t threads[64];
+
+  ck_assert_int_le(n, 64);
+  for (int i = 0; i < n; i++) {
+    void *arg = args == NULL ? NULL : (char *)args + (size_t)i * size;
+
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, run, arg), 0);
+  }
+  for (int i = 0; i < n; i++) {
+    void *complaint;
+
+    pthread_join(threads[i], &complaint);
+    ck_assert_msg(complaint == NULL, "%s", (char *)complaint);
+  }
 }
 
 uint64_t test_random(uint64_t *state)

@@ -81,6 +81,10 @@ void test_write_file(const char *path, const void *data, size_t size);
 /* Reads a whole file. The caller frees the result. */
 char *test_read_file(const char *path, size_t *size);
 
+/* Runs `run` in n threads at once and waits for all of them. Thread i gets the
+ * address args + i * size. A thread that returns a message fails the test. */
+void test_threads(int n, void *(*run)(void *), void *args, size_t size);
+
 /* Returns the number of repetitions of a test: `full` if KILN_TEST_THOROUGH=1
  * is set, otherwise a tenth of `full`, but at least 1. */
 int test_rounds(int full);
