@@ -9,19 +9,6 @@
 
 #include <string.h>
 
-static CUcontext context;
-
-static void setup(void)
-{
-  ok(kiln__cpu_init(0));
-  ok(kiln__cpu_ctxCreate(&context, 0, 0));
-}
-
-static void teardown(void)
-{
-  ok(kiln__cpu_ctxDestroy(context));
-}
-
 enum { U8 = CU_AD_FORMAT_UNSIGNED_INT8, F32 = CU_AD_FORMAT_FLOAT };
 enum { LAYERED = CUDA_ARRAY3D_LAYERED, CUBE = CUDA_ARRAY3D_CUBEMAP };
 
@@ -178,12 +165,11 @@ END_TEST
 
 START_TEST(linear_memory_is_checked)
 {
-  CUdeviceptr p;
+  CUdeviceptr p = make_memory(4096);
   CUDA_RESOURCE_DESC r = {.resType = CU_RESOURCE_TYPE_LINEAR};
   const CUDA_TEXTURE_DESC d = {0};
   CUtexObject o;
 
-  ok(kiln__cpu_memAlloc(&p, 4096));
   r.res.linear.devPtr = p;
   r.res.linear.format = F32;
   r.res.linear.numChannels = 4;

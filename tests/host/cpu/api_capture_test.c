@@ -28,7 +28,6 @@ static size_t nodes_of(CUgraph g)
 START_TEST(random_captures_keep_the_order)
 {
   enum { STREAMS = 4, OPS = 40 };
-  CUcontext c = make_context();
 
   for (int round = 0; round < 40; round++) {
     CUstream s[STREAMS];
@@ -72,8 +71,7 @@ START_TEST(random_captures_keep_the_order)
     ok(cu(streamEndCapture)(s[0], &g));
     ck_assert_int_eq(atomic_load(&clock), 0); /* no captured work has run */
     x = instance(g);
-    ok(cu(graphLaunch)(x, s[1]));
-    ok(cu(streamSynchronize)(s[1]));
+    run_graph(x, s[1]);
     for (int i = 0; i < OPS; i++) {
       for (int k = 0; k < OPS; k++)
         ck_assert(!before[i][k] || v[k].at < v[i].at);
@@ -85,15 +83,13 @@ START_TEST(random_captures_keep_the_order)
       ok(cu(eventDestroy)(e[i]));
     }
   }
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(all_kinds_of_work_are_captured)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(1);
-  CUdeviceptr p, q;
+  CUdeviceptr p = make_memory(64), q;
   CUevent e = make_event();
   uint32_t in[4] = {1, 2, 3, 4}, out[4] = {0};
   CUgraph g, inner;
@@ -103,7 +99,6 @@ START_TEST(all_kinds_of_work_are_captured)
   int kinds[14] = {0};
   atomic_int calls = 0;
 
-  ok(cu(memAlloc)(&p, 64));
   ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
   ok(cu(launchHostFunc)(s, count_fn, &calls));
   ok(cu(streamEndCapture)(s, &inner));
@@ -136,8 +131,7 @@ START_TEST(all_kinds_of_work_are_captured)
   x = instance(g);
   in[0] = 100; /* the graph reads this value when it runs */
   for (int i = 0; i < 3; i++)
-    ok(cu(graphLaunch)(x, s));
-  ok(cu(streamSynchronize)(s));
+    run_graph(x, s);
   ck_assert_uint_eq(out[0], 100);
   ck_assert_uint_eq(out[1], 9);
   ck_assert_uint_eq(out[3], 4);
@@ -156,7 +150,6 @@ START_TEST(all_kinds_of_work_are_captured)
   ok(cu(graphDestroy)(g));
   ok(cu(graphExecDestroy)(y));
   ok(cu(graphDestroy)(inner));
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -190,17 +183,15 @@ static void nothing_cb(CUstream stream, CUresult status, void *user)
 
 START_TEST(what_a_capture_forbids)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(1), other = make_stream(1);
   CUevent e = make_event(), f = make_event();
-  CUdeviceptr p, q;
+  CUdeviceptr p = make_memory(64), q;
   CUgraph g = NULL;
   atomic_int n = 0;
   char byte = 0;
   void *host;
   const CUresult no = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 
-  ok(cu(memAlloc)(&p, 64));
   ok(cu(eventRecord)(f, other));
   spoils(cu(streamSynchronize)(s), no);
   spoils(cu(streamQuery)(s), no);
@@ -228,21 +219,18 @@ START_TEST(what_a_capture_forbids)
   ck_assert_uint_eq(nodes_of(g), 0);
   ck_assert_int_eq(atomic_load(&n), 0);
   ok(cu(graphDestroy)(g));
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(captures_and_the_legacy_stream)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(0), free_stream = make_stream(1);
-  CUdeviceptr p;
+  CUdeviceptr p = make_memory(64);
   CUgraph g;
   atomic_int n = 0;
   CUevent e = make_event();
   const CUresult no = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 
-  ok(cu(memAlloc)(&p, 64));
   spoils(cu(memsetD8)(p, 1, 1), no);
   spoils(cu(launchHostFunc)(NULL, count_fn, &n), no);
   spoils(cu(streamSynchronize)(NULL), no);
@@ -256,13 +244,11 @@ START_TEST(captures_and_the_legacy_stream)
   ok(cu(graphDestroy)(g));
   ok(cu(ctxSynchronize)());
   ck_assert_int_eq(atomic_load(&n), 1);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(forks_have_to_join)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(1), t = make_stream(1), u = make_stream(1);
   CUevent e = make_event(), f = make_event();
   CUgraph g, h;
@@ -308,7 +294,6 @@ START_TEST(forks_have_to_join)
   ok(cu(streamDestroy)(s)); /* destroying the stream ends its capture */
   ok(cu(streamSynchronize)(t));
   ck_assert_int_eq(atomic_load(&n), 0);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -354,13 +339,11 @@ static void fork_capture(CUstream s, CUstream fork, CUevent event,
 /* The expected result codes were recorded on an H200 with driver 580. */
 START_TEST(a_forked_stream_may_be_destroyed_during_the_capture)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(1), fork;
   CUgraph g;
   CUevent event = make_event();
-  CUdeviceptr p;
+  CUdeviceptr p = make_memory(4);
 
-  ok(cu(memAlloc)(&p, 4));
   for (int joined_late = 0; joined_late < 2; joined_late++) {
     fork = make_stream(1);
     fork_capture(s, fork, event, p);
@@ -380,7 +363,6 @@ START_TEST(a_forked_stream_may_be_destroyed_during_the_capture)
   ok(cu(streamDestroy)(fork));
   is(cu(streamEndCapture)(s, &g), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   ck_assert_int_eq(status_of(s), CU_STREAM_CAPTURE_STATUS_NONE);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -398,14 +380,13 @@ START_TEST(modes_of_capture)
       {2, 0, 0, CUDA_SUCCESS, CUDA_ERROR_ILLEGAL_STATE},
       {2, 2, 0, CUDA_SUCCESS, CUDA_ERROR_ILLEGAL_STATE},
   };
-  CUcontext c = make_context();
   CUstream s = make_stream(1);
   CUdeviceptr p;
   CUgraph g;
   int mode = 7;
 
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    intruder other = {.context = c, .mode = rows[i].thread, .stream = s};
+    intruder other = {.context = context, .mode = rows[i].thread, .stream = s};
     pthread_t thread;
 
     ok(cu(streamBeginCapture)(s, rows[i].capture));
@@ -426,13 +407,11 @@ START_TEST(modes_of_capture)
   ok(cu(memAlloc)(&p, 16));
   ok(cu(streamEndCapture)(s, &g));
   ok(cu(graphDestroy)(g));
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(captures_show_themselves)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(1);
   CUgraph g, same, mine;
   const CUgraphNode *tips;
@@ -475,7 +454,6 @@ START_TEST(captures_show_themselves)
   ck_assert_uint_eq(n, 1);
   ok(cu(graphDestroy)(g));
   ok(cu(graphDestroy)(mine));
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -483,7 +461,7 @@ int main(void)
 {
   Suite *s = suite_create("cpu_api_capture");
 
-  kiln_test_case(s, "capture", 120, NULL, NULL,
+  kiln_test_case(s, "capture", 120, setup, teardown,
                  TESTS(random_captures_keep_the_order,
                        all_kinds_of_work_are_captured, what_a_capture_forbids,
                        captures_and_the_legacy_stream, forks_have_to_join,

@@ -1,5 +1,5 @@
 /* api_fixture.h -- helpers for the tests of the CPU device's driver: checks of
- * result codes, and gates that block streams. */
+ * result codes, a context, objects in it, and gates that block streams. */
 #ifndef CPU_API_FIXTURE_H
 #define CPU_API_FIXTURE_H
 
@@ -85,6 +85,35 @@ static inline CUcontext make_context(void)
   return c;
 }
 
+/* The context of a test, and the fixture that creates and destroys it. */
+static CUcontext context;
+
+static inline void setup(void)
+{
+  context = make_context();
+}
+
+static inline void teardown(void)
+{
+  ok(cu(ctxDestroy)(context));
+}
+
+static inline CUdeviceptr make_memory(size_t bytes)
+{
+  CUdeviceptr p;
+
+  ok(cu(memAlloc)(&p, bytes));
+  return p;
+}
+
+static inline CUgraph make_graph(void)
+{
+  CUgraph g;
+
+  ok(cu(graphCreate)(&g, 0));
+  return g;
+}
+
 static inline CUstream make_stream(unsigned flags)
 {
   CUstream s;
@@ -122,6 +151,13 @@ static inline CUgraphExec instance(CUgraph g)
 
   ok(cu(graphInstantiateWithFlags)(&x, g, 0));
   return x;
+}
+
+/* Launches an executable graph and waits for its end. */
+static inline void run_graph(CUgraphExec x, CUstream s)
+{
+  ok(cu(graphLaunch)(x, s));
+  ok(cu(streamSynchronize)(s));
 }
 
 #endif

@@ -32,7 +32,6 @@ static CUgraphNode host_node(CUgraph g, const CUgraphNode *after, size_t n,
  * all nodes on which the node depends. */
 START_TEST(random_graphs_run_in_order)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(0);
 
   for (int round = 0; round < 60; round++) {
@@ -74,8 +73,7 @@ START_TEST(random_graphs_run_in_order)
     x = instance(g);
     ok(cu(graphDestroy)(g)); /* the executable graph is a copy of the graph */
     for (int launch = 1; launch <= 3; launch++) {
-      ok(cu(graphLaunch)(x, s));
-      ok(cu(streamSynchronize)(s));
+      run_graph(x, s);
       for (int a = 0; a < n; a++) {
         ck_assert_int_eq(v[a].times, launch);
         for (int b = 0; b < n; b++)
@@ -84,21 +82,18 @@ START_TEST(random_graphs_run_in_order)
     }
     ok(cu(graphExecDestroy)(x));
   }
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(a_cycle_is_no_graph_to_run)
 {
-  CUgraph g, child;
+  CUgraph g = make_graph(), child;
   CUgraphNode a, b, d, e;
   CUgraphExec x;
   CUgraphNode culprit;
   char log[16] = "x";
   CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
 
-  make_context();
-  ok(cu(graphCreate)(&g, 0));
   ok(cu(graphAddEmptyNode)(&a, g, NULL, 0));
   ok(cu(graphAddEmptyNode)(&b, g, &a, 1));
   ok(cu(graphAddDependencies)(g, &b, &a, 1));
@@ -123,13 +118,11 @@ END_TEST
 
 START_TEST(graphs_answer_questions)
 {
-  CUgraph g, clone;
+  CUgraph g = make_graph(), clone;
   CUgraphNode n[4], got[8], from[8], to[8];
   size_t count;
   CUgraphNodeType type;
 
-  make_context();
-  ok(cu(graphCreate)(&g, 0));
   ok(cu(graphAddEmptyNode)(&n[0], g, NULL, 0));
   ok(cu(graphAddEmptyNode)(&n[1], g, &n[0], 1));
   ok(cu(graphAddEmptyNode)(&n[2], g, &n[0], 1));
@@ -189,12 +182,11 @@ END_TEST
 
 START_TEST(nodes_copy_fill_and_call)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(1);
-  CUdeviceptr p, q;
+  CUdeviceptr p = make_memory(256), q = make_memory(256);
   uint32_t out[64] = {0};
   atomic_int n = 0;
-  CUgraph g;
+  CUgraph g = make_graph();
   CUgraphNode fill, copy, back, call;
   CUgraphExec x;
   CUDA_MEMSET_NODE_PARAMS f = {
@@ -209,14 +201,11 @@ START_TEST(nodes_copy_fill_and_call)
   CUDA_HOST_NODE_PARAMS hg;
   unsigned enabled;
 
-  ok(cu(memAlloc)(&p, 256));
-  ok(cu(memAlloc)(&q, 256));
-  ok(cu(graphCreate)(&g, 0));
   f.dst = p;
-  ok(cu(graphAddMemsetNode)(&fill, g, NULL, 0, &f, c));
+  ok(cu(graphAddMemsetNode)(&fill, g, NULL, 0, &f, context));
   k.srcDevice = p;
   k.dstDevice = q;
-  ok(cu(graphAddMemcpyNode)(&copy, g, &fill, 1, &k, c));
+  ok(cu(graphAddMemcpyNode)(&copy, g, &fill, 1, &k, context));
   k = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
                       .srcDevice = q,
                       .dstMemoryType = CU_MEMORYTYPE_HOST,
@@ -224,7 +213,7 @@ START_TEST(nodes_copy_fill_and_call)
                       .WidthInBytes = 256,
                       .Height = 1,
                       .Depth = 1};
-  ok(cu(graphAddMemcpyNode)(&back, g, &copy, 1, &k, c));
+  ok(cu(graphAddMemcpyNode)(&back, g, &copy, 1, &k, context));
   call = host_node(g, &back, 1, count_fn, &n);
   ok(cu(graphMemcpyNodeGetParams)(back, &got));
   ck_assert_ptr_eq(got.dstHost, out);
@@ -234,21 +223,18 @@ START_TEST(nodes_copy_fill_and_call)
   ck_assert_ptr_eq(hg.userData, &n);
   is(cu(graphMemsetNodeGetParams)(copy, &fg), CUDA_ERROR_INVALID_VALUE);
   x = instance(g);
-  ok(cu(graphLaunch)(x, s));
-  ok(cu(streamSynchronize)(s));
+  run_graph(x, s);
   ck_assert_uint_eq(out[0], 7);
   ck_assert_uint_eq(out[63], 7);
   ck_assert_int_eq(atomic_load(&n), 1);
 
   f.value = 9; /* changes only the node of the graph */
   ok(cu(graphMemsetNodeSetParams)(fill, &f));
-  ok(cu(graphLaunch)(x, s));
-  ok(cu(streamSynchronize)(s));
+  run_graph(x, s);
   ck_assert_uint_eq(out[5], 7);
   f.value = 11; /* changes only the executable graph */
-  ok(cu(graphExecMemsetNodeSetParams)(x, fill, &f, c));
-  ok(cu(graphLaunch)(x, s));
-  ok(cu(streamSynchronize)(s));
+  ok(cu(graphExecMemsetNodeSetParams)(x, fill, &f, context));
+  run_graph(x, s);
   ck_assert_uint_eq(out[5], 11);
   ok(cu(graphMemsetNodeGetParams)(fill, &fg));
   ck_assert_uint_eq(fg.value, 9);
@@ -256,33 +242,28 @@ START_TEST(nodes_copy_fill_and_call)
   ck_assert_uint_eq(enabled, 1);
   ok(cu(memsetD8)(q, 0, 256));
   ok(cu(graphNodeSetEnabled)(x, copy, 0));
-  ok(cu(graphLaunch)(x, s));
-  ok(cu(streamSynchronize)(s));
+  run_graph(x, s);
   ck_assert_uint_eq(out[5], 0);
   is(cu(graphNodeSetEnabled)(x, call, 0), CUDA_ERROR_INVALID_VALUE);
   f.dst = p + 4; /* one element beyond the end */
-  is(cu(graphExecMemsetNodeSetParams)(x, fill, &f, c),
+  is(cu(graphExecMemsetNodeSetParams)(x, fill, &f, context),
      CUDA_ERROR_INVALID_VALUE);
-  is(cu(graphAddMemsetNode)(&fill, g, NULL, 0, &f, c),
+  is(cu(graphAddMemsetNode)(&fill, g, NULL, 0, &f, context),
      CUDA_ERROR_INVALID_VALUE);
   ok(cu(graphExecDestroy)(x));
   is(cu(graphLaunch)(x, s), CUDA_ERROR_INVALID_VALUE);
   ok(cu(graphDestroy)(g));
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(child_graphs_are_copies)
 {
-  CUcontext c = make_context();
   atomic_int a = 0, b = 0;
-  CUgraph g, child, inside;
+  CUgraph g = make_graph(), child = make_graph(), inside;
   CUgraphNode node, call;
   CUgraphExec x;
   const CUDA_HOST_NODE_PARAMS other = {.fn = count_fn, .userData = &b};
 
-  ok(cu(graphCreate)(&g, 0));
-  ok(cu(graphCreate)(&child, 0));
   host_node(child, NULL, 0, count_fn, &a);
   ok(cu(graphAddChildGraphNode)(&node, g, NULL, 0, child));
   /* this node is added after the copy was made */
@@ -291,34 +272,29 @@ START_TEST(child_graphs_are_copies)
   ok(cu(graphChildGraphNodeGetGraph)(node, &inside));
   is(cu(graphDestroy)(inside), CUDA_ERROR_INVALID_VALUE);
   x = instance(g);
-  ok(cu(graphLaunch)(x, NULL));
-  ok(cu(ctxSynchronize)());
+  run_graph(x, NULL);
   ck_assert_int_eq(atomic_load(&a), 1);
   call = NULL;
   ok(cu(graphGetNodes)(inside, &call, &(size_t){1}));
   ok(cu(graphExecHostNodeSetParams)(x, call, &other));
-  ok(cu(graphLaunch)(x, NULL));
-  ok(cu(ctxSynchronize)());
+  run_graph(x, NULL);
   ck_assert_int_eq(atomic_load(&a), 1);
   ck_assert_int_eq(atomic_load(&b), 1);
   ok(cu(graphExecDestroy)(x));
   ok(cu(graphDestroy)(g));
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(events_inside_graphs)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(1), t = make_stream(1);
   CUevent gate_event = make_event(), done = make_event(), got;
   gate g = {0};
   atomic_int n = 0;
-  CUgraph graph;
+  CUgraph graph = make_graph();
   CUgraphNode wait, call, record;
   CUgraphExec x;
 
-  ok(cu(graphCreate)(&graph, 0));
   ok(cu(graphAddEventWaitNode)(&wait, graph, NULL, 0, gate_event));
   call = host_node(graph, &wait, 1, count_fn, &n);
   ok(cu(graphAddEventRecordNode)(&record, graph, &call, 1, done));
@@ -337,7 +313,6 @@ START_TEST(events_inside_graphs)
   ck_assert_int_eq(atomic_load(&n), 1);
   ok(cu(graphExecDestroy)(x));
   ok(cu(graphDestroy)(graph));
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -356,15 +331,13 @@ static void busy_fn(void *user)
 
 START_TEST(launches_of_one_executable_do_not_overlap)
 {
-  CUcontext c = make_context();
   CUstream s[4];
   gate g = {0};
   atomic_int n = 0;
-  CUgraph graph;
+  CUgraph graph = make_graph();
   CUgraphExec x;
   CUgraphNode node;
 
-  ok(cu(graphCreate)(&graph, 0));
   node = host_node(graph, NULL, 0, gate_fn, &g);
   node = host_node(graph, &node, 1, busy_fn, NULL);
   host_node(graph, &node, 1, count_fn, &n);
@@ -382,13 +355,11 @@ START_TEST(launches_of_one_executable_do_not_overlap)
   ok(cu(ctxSynchronize)());
   ck_assert_int_eq(atomic_load(&n), 4);
   ck_assert_int_eq(atomic_load(&most_inside), 1);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(memory_of_graphs)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(1);
   CUDA_MEM_ALLOC_NODE_PARAMS p = {
       .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -396,23 +367,21 @@ START_TEST(memory_of_graphs)
       .bytesize = 400};
   CUDA_MEMSET_NODE_PARAMS f = {
       .value = 3, .elementSize = 1, .width = 400, .height = 1};
-  CUgraph g, clone;
+  CUgraph g = make_graph(), clone;
   CUgraphNode a, b, d;
   CUgraphExec x, y;
   uint8_t byte = 0;
   uint64_t used;
   CUdeviceptr address;
 
-  ok(cu(graphCreate)(&g, 0));
   ok(cu(graphAddMemAllocNode)(&a, g, NULL, 0, &p));
   f.dst = p.dptr;
-  ok(cu(graphAddMemsetNode)(&b, g, &a, 1, &f, c));
+  ok(cu(graphAddMemsetNode)(&b, g, &a, 1, &f, context));
   ok(cu(deviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
                                     &used));
   ck_assert_uint_eq(used, 400);
   x = instance(g);
-  ok(cu(graphLaunch)(x, s));
-  ok(cu(streamSynchronize)(s));
+  run_graph(x, s);
   ok(cu(memcpyDtoH)(&byte, p.dptr + 399, 1));
   ck_assert_uint_eq(byte, 3);
   /* the allocation has not been freed yet */
@@ -425,8 +394,7 @@ START_TEST(memory_of_graphs)
   ck_assert_uint_eq(address, p.dptr);
   y = instance(g);
   ok(cu(graphLaunch)(y, s));
-  ok(cu(graphLaunch)(y, s));
-  ok(cu(streamSynchronize)(s));
+  run_graph(y, s);
   is(cu(graphClone)(&clone, g), CUDA_ERROR_NOT_SUPPORTED);
   is(cu(graphAddMemFreeNode)(&d, g, NULL, 0, 1234), CUDA_ERROR_INVALID_VALUE);
   ok(cu(graphExecDestroy)(x));
@@ -436,13 +404,11 @@ START_TEST(memory_of_graphs)
                                     &used));
   ck_assert_uint_eq(used, 0);
   is(cu(memcpyDtoH)(&byte, p.dptr, 1), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(an_executable_is_updated_from_a_graph)
 {
-  CUcontext c = make_context();
   atomic_int n[4] = {0};
   CUgraph g[3];
   CUgraphExec x;
@@ -458,8 +424,7 @@ START_TEST(an_executable_is_updated_from_a_graph)
   x = instance(g[0]);
   ok(cu(graphExecUpdate)(x, g[1], &info));
   ck_assert_int_eq(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
-  ok(cu(graphLaunch)(x, NULL));
-  ok(cu(ctxSynchronize)());
+  run_graph(x, NULL);
   ck_assert_int_eq(atomic_load(&n[0]), 0);
   ck_assert_int_eq(atomic_load(&n[1]), 1);
   ck_assert_int_eq(atomic_load(&n[3]), 1);
@@ -467,13 +432,11 @@ START_TEST(an_executable_is_updated_from_a_graph)
   ck_assert_int_eq(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
   ck_assert_ptr_nonnull(info.errorNode);
   ok(cu(graphDestroy)(g[1])); /* the executable graph keeps its nodes */
-  ok(cu(graphLaunch)(x, NULL));
-  ok(cu(ctxSynchronize)());
+  run_graph(x, NULL);
   ck_assert_int_eq(atomic_load(&n[1]), 2);
   ok(cu(graphExecDestroy)(x));
   ok(cu(graphDestroy)(g[0]));
   ok(cu(graphDestroy)(g[2]));
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -496,7 +459,6 @@ static void count_free(kiln__cpu_work *work)
  * that it is freed once. */
 START_TEST(captured_work_is_freed_once)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(1);
   kiln__cpu_work *w = calloc(1, sizeof *w + sizeof(atomic_int));
   CUgraph g, clone;
@@ -506,7 +468,7 @@ START_TEST(captured_work_is_freed_once)
   w->free = count_free;
   w->kind = KILN__WORK_KERNEL;
   ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_RELAXED));
-  ok(kiln__cpu_enqueue(c, s, w));
+  ok(kiln__cpu_enqueue(context, s, w));
   ok(cu(streamEndCapture)(s, &g));
   ok(cu(graphClone)(&clone, g));
   x = instance(g);
@@ -523,7 +485,6 @@ START_TEST(captured_work_is_freed_once)
   ck_assert_int_eq(atomic_load(&freed), 0);
   ok(cu(graphExecDestroy)(y));
   ck_assert_int_eq(atomic_load(&freed), 1);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -533,10 +494,8 @@ START_TEST(user_objects_live_as_long_as_graphs)
 {
   atomic_int destroyed = 0;
   CUuserObject o;
-  CUgraph g, clone;
+  CUgraph g = make_graph(), clone;
 
-  make_context();
-  ok(cu(graphCreate)(&g, 0));
   ok(cu(userObjectCreate)(&o, &destroyed, count_fn, 1,
                           CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
   ok(cu(graphRetainUserObject)(g, o, 1, CU_GRAPH_USER_OBJECT_MOVE));
@@ -558,8 +517,7 @@ END_TEST
 
 START_TEST(what_is_no_graph_is_refused)
 {
-  CUcontext c = make_context();
-  CUgraph g, h;
+  CUgraph g = make_graph(), h = make_graph();
   CUgraphNode a, b, twice[2];
   CUgraphExec x;
   size_t n;
@@ -569,8 +527,6 @@ START_TEST(what_is_no_graph_is_refused)
   CUgraphNodeParams any = {.type = 99};
   const CUresult bad = CUDA_ERROR_INVALID_VALUE;
 
-  ok(cu(graphCreate)(&g, 0));
-  ok(cu(graphCreate)(&h, 0));
   is(cu(graphCreate)(&h, 1), bad);
   is(cu(graphCreate)(NULL, 0), bad);
   ok(cu(graphAddEmptyNode)(&a, g, NULL, 0));
@@ -589,7 +545,7 @@ START_TEST(what_is_no_graph_is_refused)
   is(cu(graphAddNode)(&b, g, NULL, NULL, 0, &any), bad);
   any.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
   is(cu(graphAddNode)(&b, g, NULL, NULL, 0, &any), CUDA_ERROR_NOT_SUPPORTED);
-  is(cu(graphAddChildGraphNode)(&b, g, NULL, 0, (CUgraph)(void *)c), bad);
+  is(cu(graphAddChildGraphNode)(&b, g, NULL, 0, (CUgraph)(void *)context), bad);
   is(cu(graphInstantiateWithFlags)(&x, g, 16), bad);
   is(cu(graphInstantiateWithFlags)(NULL, g, 0), bad);
   is(cu(graphInstantiateWithFlags)(&x, (CUgraph)(void *)bytes, 0), bad);
@@ -606,13 +562,11 @@ START_TEST(what_is_no_graph_is_refused)
   ok(cu(graphDestroy)(g));
   is(cu(graphDestroyNode)(a), bad);
   ok(cu(graphDestroy)(h));
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(a_failing_node_ends_the_launch)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(1);
   CUevent e = make_event();
   atomic_int n = 0;
@@ -620,7 +574,8 @@ START_TEST(a_failing_node_ends_the_launch)
   CUgraphExec x;
 
   ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_RELAXED));
-  ok(kiln__cpu_enqueue(c, s, failing_work(CUDA_ERROR_MISALIGNED_ADDRESS)));
+  ok(kiln__cpu_enqueue(context, s,
+                       failing_work(CUDA_ERROR_MISALIGNED_ADDRESS)));
   ok(cu(launchHostFunc)(s, count_fn, &n));
   ok(cu(eventRecordWithFlags)(e, s, CU_EVENT_RECORD_EXTERNAL));
   ok(cu(streamEndCapture)(s, &g));
@@ -632,7 +587,6 @@ START_TEST(a_failing_node_ends_the_launch)
   ck_assert_int_eq(atomic_load(&n), 0);
   ok(cu(graphExecDestroy)(x));
   ok(cu(graphDestroy)(g));
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -641,7 +595,7 @@ int main(void)
   Suite *s = suite_create("cpu_api_graph");
 
   kiln_test_case(
-      s, "graph", 120, NULL, NULL,
+      s, "graph", 120, setup, teardown,
       TESTS(random_graphs_run_in_order, a_cycle_is_no_graph_to_run,
             graphs_answer_questions, nodes_copy_fill_and_call,
             child_graphs_are_copies, events_inside_graphs,

@@ -61,7 +61,6 @@ END_TEST
 
 START_TEST(ranges_and_alignment)
 {
-  CUcontext c = make_context();
   CUdeviceptr p[50], base;
   size_t bytes, pitch;
 
@@ -88,7 +87,6 @@ START_TEST(ranges_and_alignment)
   is(cu(memAllocPitch)(&p[0], &pitch, 100, 7, 5), CUDA_ERROR_INVALID_VALUE);
   is(cu(memAllocPitch)(&p[0], &pitch, 0, 7, 4), CUDA_ERROR_INVALID_VALUE);
   is(cu(memAllocPitch)(&p[0], NULL, 8, 7, 4), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -97,7 +95,6 @@ START_TEST(large_allocations_are_aligned_to_pages)
 {
   static const size_t sizes[] = {1 << 20, 1500000, (2 << 20) + 1, 33554433};
   const size_t page = 2 << 20;
-  CUcontext c = make_context();
 
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     CUdeviceptr before, plain, managed;
@@ -113,7 +110,6 @@ START_TEST(large_allocations_are_aligned_to_pages)
     ok(cu(memFree)(plain));
     ok(cu(memFree)(managed));
   }
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -127,8 +123,8 @@ static int int_of(CUpointer_attribute a, CUdeviceptr p)
 
 START_TEST(pointers_say_what_they_are)
 {
-  CUcontext c = make_context(), got;
-  CUdeviceptr device, managed, pool, start;
+  CUcontext got;
+  CUdeviceptr device = make_memory(100), managed, pool, start;
   char own[64];
   void *host, *back;
   uint64_t id[2];
@@ -139,7 +135,6 @@ START_TEST(pointers_say_what_they_are)
   int values[3];
   void *data[] = {&values[0], &values[1], &values[2]};
 
-  ok(cu(memAlloc)(&device, 100));
   ok(cu(memAllocManaged)(&managed, 100, CU_MEM_ATTACH_GLOBAL));
   ok(cu(memAllocAsync)(&pool, 100, NULL));
   ok(cu(memHostAlloc)(&host, 100, CU_MEMHOSTALLOC_PORTABLE));
@@ -152,7 +147,7 @@ START_TEST(pointers_say_what_they_are)
   ck_assert_int_eq(int_of(CU_POINTER_ATTRIBUTE_IS_MANAGED, device), 0);
   ck_assert_int_eq(int_of(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pool), 0);
   ok(cu(pointerGetAttribute)(&got, CU_POINTER_ATTRIBUTE_CONTEXT, device));
-  ck_assert_ptr_eq(got, c);
+  ck_assert_ptr_eq(got, context);
   ok(cu(pointerGetAttribute)(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
                              device + 50));
   ck_assert_uint_eq(start, device);
@@ -184,7 +179,6 @@ START_TEST(pointers_say_what_they_are)
   ck_assert_int_eq(values[2], -2);
   is(cu(pointerGetAttributes)(0, wanted, data, device),
      CUDA_ERROR_INVALID_VALUE);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -235,7 +229,6 @@ END_TEST
 
 START_TEST(managed_memory_is_seen_by_both)
 {
-  CUcontext c = make_context();
   CUdeviceptr p;
   uint32_t *host;
   int values[2];
@@ -264,7 +257,6 @@ START_TEST(managed_memory_is_seen_by_both)
   ck_assert_int_eq(values[1], -2);
   ok(cu(streamAttachMemAsync)(NULL, p, 0, CU_MEM_ATTACH_GLOBAL));
   ok(cu(memFree)(p));
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -276,12 +268,10 @@ static void nap_fn(void *user)
 
 START_TEST(a_free_waits_for_its_context)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(1);
-  CUdeviceptr p;
+  CUdeviceptr p = make_memory(4096);
   CUevent e = make_event();
 
-  ok(cu(memAlloc)(&p, 4096));
   ok(cu(launchHostFunc)(s, nap_fn, NULL));
   ok(cu(memsetD8Async)(p, 1, 4096, s));
   ok(cu(eventRecord)(e, s));
@@ -289,7 +279,6 @@ START_TEST(a_free_waits_for_its_context)
   ok(cu(memFree)(p));
   ok(cu(eventQuery)(e));
   ok(cu(ctxSynchronize)());
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -327,13 +316,10 @@ END_TEST
 START_TEST(copies_in_all_directions)
 {
   enum { N = 3000 };
-  CUcontext c = make_context();
   CUstream s = make_stream(0);
-  CUdeviceptr a, b;
+  CUdeviceptr a = make_memory(N), b = make_memory(N);
   uint8_t in[N], out[N], *pinned;
 
-  ok(cu(memAlloc)(&a, N));
-  ok(cu(memAlloc)(&b, N));
   ok(cu(memHostAlloc)((void **)&pinned, N, 0));
   for (int round = 0; round < 200; round++) {
     const size_t at = below(N), n = below((unsigned)(N - at) + 1);
@@ -361,7 +347,7 @@ START_TEST(copies_in_all_directions)
       break;
     case 3:
       ok(cu(memcpyAsync)(a + at, (CUdeviceptr)(uintptr_t)(in + at), n, t));
-      ok(cu(memcpyPeerAsync)(b + at, c, a + at, c, n, t));
+      ok(cu(memcpyPeerAsync)(b + at, context, a + at, context, n, t));
       ok(cu(memcpyAsync)((CUdeviceptr)(uintptr_t)(out + at), b + at, n, t));
       ok(cu(streamSynchronize)(t));
       break;
@@ -371,18 +357,16 @@ START_TEST(copies_in_all_directions)
       break;
     default:
       ok(cu(memcpyHtoD)(a + at, pinned + at, n));
-      ok(cu(memcpyPeer)(b + at, c, a + at, c, n));
+      ok(cu(memcpyPeer)(b + at, context, a + at, context, n));
       ok(cu(memcpyDtoH)(out + at, b + at, n));
     }
     ck_assert_mem_eq(in + at, out + at, n);
   }
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(copies_beyond_the_end_write_nothing)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(0);
   CUdeviceptr p, q;
   uint8_t host[200], before[100], *pinned;
@@ -417,7 +401,7 @@ START_TEST(copies_beyond_the_end_write_nothing)
   is(cu(memsetD32)(p + 2, 1, 1), bad);
   is(cu(memsetD32)(p, 1, SIZE_MAX / 2), bad);
   is(cu(memsetD8Async)(p + 99, 1, 2, s), bad);
-  is(cu(memcpyPeer)(p, c, q, NULL, 4), CUDA_ERROR_INVALID_CONTEXT);
+  is(cu(memcpyPeer)(p, context, q, NULL, 4), CUDA_ERROR_INVALID_CONTEXT);
   ok(cu(memcpyHtoD)(p, host, 0));
   ok(cu(memcpyDtoH)(before, p, 100));
   for (int i = 0; i < 100; i++)
@@ -425,7 +409,6 @@ START_TEST(copies_beyond_the_end_write_nothing)
   ok(cu(memFree)(q));
   is(cu(memcpyDtoD)(p, q, 1), bad);
   ok(cu(ctxSynchronize)());
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -434,7 +417,6 @@ END_TEST
  * the call returns. */
 START_TEST(pageable_memory_is_staged)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(1);
   CUdeviceptr p;
   static uint8_t in[200000], out[200000], want[200000];
@@ -450,7 +432,6 @@ START_TEST(pageable_memory_is_staged)
   atomic_store(&g.open, true);
   ok(cu(memcpyDtoHAsync)(out, p, sizeof out, s));
   ck_assert_mem_eq(out, want, sizeof out);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -458,12 +439,10 @@ END_TEST
  * streams. */
 START_TEST(a_synchronous_copy_comes_after_blocking_streams)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(0);
-  CUdeviceptr p;
+  CUdeviceptr p = make_memory(4);
   uint32_t value = 0;
 
-  ok(cu(memAlloc)(&p, 4));
   for (uint32_t i = 1; i < 100; i++) {
     atomic_int n = 0;
 
@@ -473,7 +452,6 @@ START_TEST(a_synchronous_copy_comes_after_blocking_streams)
     ck_assert_uint_eq(value, i);
     ck_assert_int_eq(atomic_load(&n), 1);
   }
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -529,7 +507,6 @@ static void side_check(box_side *b)
 
 START_TEST(boxes_against_loops)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(0);
 
   for (int round = 0; round < 400; round++) {
@@ -595,14 +572,12 @@ START_TEST(boxes_against_loops)
     side_check(&from);
     side_check(&to);
   }
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(wrong_boxes)
 {
-  CUcontext c = make_context();
-  CUdeviceptr p;
+  CUdeviceptr p = make_memory(200);
   uint8_t host[1000] = {0};
   const CUresult bad = CUDA_ERROR_INVALID_VALUE;
   const CUDA_MEMCPY2D good = {.srcMemoryType = CU_MEMORYTYPE_HOST,
@@ -614,7 +589,6 @@ START_TEST(wrong_boxes)
                               .Height = 10};
   CUDA_MEMCPY2D q;
 
-  ok(cu(memAlloc)(&p, 200));
   q = good;
   q.dstDevice = p;
   ok(cu(memcpy2D)(&q));
@@ -644,8 +618,8 @@ START_TEST(wrong_boxes)
   is(cu(memcpy2D)(NULL), bad);
   is(cu(memcpy3D)(NULL), bad);
   is(cu(memcpyHtoA)(NULL, 0, host, 4), CUDA_ERROR_INVALID_HANDLE);
-  is(cu(memcpyAtoH)(host, (CUarray)(void *)c, 0, 4), CUDA_ERROR_INVALID_HANDLE);
-  ok(cu(ctxDestroy)(c));
+  is(cu(memcpyAtoH)(host, (CUarray)(void *)context, 0, 4),
+     CUDA_ERROR_INVALID_HANDLE);
 }
 END_TEST
 
@@ -657,7 +631,6 @@ START_TEST(arrays_take_and_give)
                                         .Format = CU_AD_FORMAT_SIGNED_INT16,
                                         .NumChannels = 2};
   enum { ROW = 40, SIZE = 40 * 6 * 4 };
-  CUcontext c = make_context();
   CUarray a, b;
   uint8_t in[SIZE], out[SIZE];
   CUDA_MEMCPY3D p = {.srcMemoryType = CU_MEMORYTYPE_HOST,
@@ -710,7 +683,6 @@ START_TEST(arrays_take_and_give)
   is(cu(memcpy3D)(&p), CUDA_ERROR_INVALID_VALUE);
   ok(cu(arrayDestroy)(b));
   is(cu(memcpy3D)(&q), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -719,12 +691,10 @@ END_TEST
 START_TEST(fills_against_loops)
 {
   enum { N = 4096 };
-  CUcontext c = make_context();
   CUstream s = make_stream(0);
-  CUdeviceptr p;
+  CUdeviceptr p = make_memory(N);
   uint8_t want[N], got[N];
 
-  ok(cu(memAlloc)(&p, N));
   scramble(want, N);
   ok(cu(memcpyHtoD)(p, want, N));
   for (int round = 0; round < 500; round++) {
@@ -765,7 +735,6 @@ START_TEST(fills_against_loops)
   ck_assert_mem_eq(got, want, N);
   is(cu(memsetD2D32)(p, 8, 0, 3, 2), CUDA_ERROR_INVALID_VALUE);
   ok(cu(memsetD32)(p, 0, 0));
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -785,7 +754,6 @@ START_TEST(pools_count_what_they_hold)
       .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
       .maxSize = 10000};
-  CUcontext c = make_context();
   CUstream s = make_stream(1);
   CUmemoryPool pool, own;
   CUdeviceptr p, q;
@@ -833,14 +801,13 @@ START_TEST(pools_count_what_they_hold)
   ok(cu(memFreeAsync)(q, s));
   ok(cu(streamSynchronize)(s));
   is(cu(memAllocFromPoolAsync)(&q, 60, own, s), CUDA_ERROR_INVALID_VALUE);
-  is(cu(memPoolTrimTo)((CUmemoryPool)(void *)c, 0), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(ctxDestroy)(c));
+  is(cu(memPoolTrimTo)((CUmemoryPool)(void *)context, 0),
+     CUDA_ERROR_INVALID_VALUE);
 }
 END_TEST
 
 START_TEST(a_free_waits_in_its_stream)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(1);
   CUdeviceptr p;
   uint32_t value = 0;
@@ -863,7 +830,6 @@ START_TEST(a_free_waits_in_its_stream)
   is(cu(memAllocAsync)(&p, 4, (CUstream)(void *)&g), CUDA_ERROR_INVALID_HANDLE);
   ok(cu(memAlloc)(&p, 16));
   is(cu(memFreeAsync)(p, s), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -910,16 +876,17 @@ int main(void)
   Suite *s = suite_create("cpu_api_memory");
 
   kiln_test_case(
-      s, "memory", 120, NULL, NULL,
-      TESTS(bytes_are_counted, ranges_and_alignment,
-            large_allocations_are_aligned_to_pages, pointers_say_what_they_are,
-            host_memory_has_its_own_address, managed_memory_is_seen_by_both,
-            a_free_waits_for_its_context, leaks_are_found_at_the_end,
-            copies_in_all_directions, copies_beyond_the_end_write_nothing,
-            pageable_memory_is_staged,
+      s, "memory", 120, setup, teardown,
+      TESTS(ranges_and_alignment, large_allocations_are_aligned_to_pages,
+            pointers_say_what_they_are, managed_memory_is_seen_by_both,
+            a_free_waits_for_its_context, copies_in_all_directions,
+            copies_beyond_the_end_write_nothing, pageable_memory_is_staged,
             a_synchronous_copy_comes_after_blocking_streams,
             boxes_against_loops, wrong_boxes, arrays_take_and_give,
             fills_against_loops, pools_count_what_they_hold,
-            a_free_waits_in_its_stream, devices_share_memory));
+            a_free_waits_in_its_stream));
+  kiln_test_case(s, "contexts", 120, NULL, NULL,
+                 TESTS(bytes_are_counted, host_memory_has_its_own_address,
+                       leaks_are_found_at_the_end, devices_share_memory));
   return kiln_test_run(s);
 }

@@ -1,6 +1,6 @@
 /* api_module_fixture.h -- helpers for the tests that load PTX through the CPU
- * device's driver: a context, and short functions that load modules, look up
- * functions and launch kernels. */
+ * device's driver: short functions that load modules, look up functions and
+ * launch kernels. */
 #ifndef CPU_API_MODULE_FIXTURE_H
 #define CPU_API_MODULE_FIXTURE_H
 
@@ -14,19 +14,6 @@
 #include <string.h>
 
 #define HEAD ".version 7.8\n.target sm_70\n.address_size 64\n"
-
-static CUcontext context;
-
-static inline void setup(void)
-{
-  ok(kiln__cpu_init(0));
-  ok(kiln__cpu_ctxCreate(&context, 0, 0));
-}
-
-static inline void teardown(void)
-{
-  ok(kiln__cpu_ctxDestroy(context));
-}
 
 static inline CUmodule load(const char *ptx)
 {
@@ -58,9 +45,8 @@ static inline CUresult launch(CUfunction f, unsigned grid, unsigned block,
 
 static inline CUdeviceptr memory_of(size_t bytes)
 {
-  CUdeviceptr p = 0;
+  const CUdeviceptr p = make_memory(bytes);
 
-  ok(kiln__cpu_memAlloc(&p, bytes));
   ok(kiln__cpu_memsetD8(p, 0, bytes));
   return p;
 }

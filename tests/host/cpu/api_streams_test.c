@@ -26,7 +26,6 @@ static void append_fn(void *user)
 START_TEST(a_stream_keeps_its_order)
 {
   enum { N = 500 };
-  CUcontext c = make_context();
   CUstream s = make_stream(0);
   in_order o[N];
   int list[N], n = 0;
@@ -39,7 +38,6 @@ START_TEST(a_stream_keeps_its_order)
   ck_assert_int_eq(n, N);
   for (int i = 0; i < N; i++)
     ck_assert_int_eq(list[i], i);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -52,7 +50,6 @@ static void meet_fn(void *user)
 START_TEST(streams_overlap)
 {
   enum { N = 8 };
-  CUcontext c = make_context();
   CUstream s[N];
   pthread_barrier_t barrier;
 
@@ -65,13 +62,11 @@ START_TEST(streams_overlap)
   }
   ok(cu(ctxSynchronize)());
   pthread_barrier_destroy(&barrier);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(the_legacy_stream_waits_and_holds_up)
 {
-  CUcontext c = make_context();
   CUstream blocking = make_stream(0), other = make_stream(1);
   gate g = {0}, h = {0};
   atomic_int in_legacy = 0, after = 0, aside = 0;
@@ -98,7 +93,6 @@ START_TEST(the_legacy_stream_waits_and_holds_up)
   ok(cu(streamSynchronize)(blocking));
   ck_assert_int_eq(atomic_load(&after), 1);
   ok(cu(streamQuery)(NULL));
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -186,7 +180,6 @@ static void random_program(op *ops)
 START_TEST(random_programs_keep_the_rules)
 {
   op *ops = calloc(N_OPS, sizeof *ops);
-  CUcontext c = make_context();
 
   for (int round = 0; round < 15; round++) {
     random_program(ops);
@@ -196,14 +189,12 @@ START_TEST(random_programs_keep_the_rules)
                       "round %d: op %d began before %d ended", round, i, j);
     }
   }
-  ok(cu(ctxDestroy)(c));
   free(ops);
 }
 END_TEST
 
 START_TEST(a_destroyed_stream_finishes)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(0);
   atomic_int n = 0;
   gate g = {0};
@@ -216,7 +207,6 @@ START_TEST(a_destroyed_stream_finishes)
   atomic_store(&g.open, true);
   ok(cu(ctxSynchronize)());
   ck_assert_int_eq(atomic_load(&n), 1);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -229,7 +219,6 @@ static void sleep_fn(void *user)
 
 START_TEST(events_measure_the_time_between_them)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(0);
   CUevent a = make_event(), b = make_event(), untimed;
   int ms = 30;
@@ -268,7 +257,6 @@ START_TEST(events_measure_the_time_between_them)
   is(cu(eventDestroy)(a), CUDA_ERROR_INVALID_HANDLE);
   is(cu(eventRecord)(a, s), CUDA_ERROR_INVALID_HANDLE);
   is(cu(streamWaitEvent)(s, a, 0), CUDA_ERROR_INVALID_HANDLE);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -276,10 +264,9 @@ END_TEST
  * records. */
 START_TEST(a_wait_is_for_the_record_before_it)
 {
-  CUcontext c = make_context();
   CUstream a = make_stream(1), b = make_stream(1), w = make_stream(1);
   CUevent e = make_event();
-  gate g = {0}, h = {0};
+  static gate g, h;
   atomic_int n = 0;
 
   ok(cu(launchHostFunc)(a, gate_fn, &g));
@@ -296,7 +283,6 @@ START_TEST(a_wait_is_for_the_record_before_it)
   is(cu(eventQuery)(e), CUDA_ERROR_NOT_READY);
   ok(cu(eventDestroy)(e)); /* destroys the event before it occurs */
   atomic_store(&h.open, true);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -348,11 +334,10 @@ static void set_context_and_call(void *user)
 
 START_TEST(host_functions_may_not_call_back)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(0);
   CUresult rc = 0;
 
-  ok(cu(launchHostFunc)(s, set_context_and_call, &c));
+  ok(cu(launchHostFunc)(s, set_context_and_call, &context));
   ok(cu(streamAddCallback)(s, callback, &rc, 0));
   ok(cu(streamSynchronize)(s));
   ck_assert_int_ne(rc, CUDA_SUCCESS);
@@ -360,13 +345,11 @@ START_TEST(host_functions_may_not_call_back)
   is(cu(launchHostFunc)(s, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
   is(cu(streamAddCallback)(s, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
   is(cu(streamAddCallback)(s, callback, NULL, 1), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(streams_wait_for_words_in_memory)
 {
-  CUcontext c = make_context();
   CUstream a = make_stream(1), b = make_stream(1);
   CUdeviceptr p;
   uint32_t *words;
@@ -403,9 +386,8 @@ START_TEST(streams_wait_for_words_in_memory)
   is(cu(streamBatchMemOp)(a, 0, ops, 0), CUDA_ERROR_INVALID_VALUE);
   ops[0].operation = 99;
   is(cu(streamBatchMemOp)(a, 1, ops, 0), CUDA_ERROR_INVALID_VALUE);
-  /* waits forever */
+  /* waits until the fixture destroys the context */
   ok(cu(streamWaitValue32)(a, p, 77, CU_STREAM_WAIT_VALUE_EQ));
-  ok(cu(ctxDestroy)(c)); /* destroying the context ends the wait */
 }
 END_TEST
 
@@ -415,12 +397,11 @@ START_TEST(a_failed_kernel_sticks_to_its_context)
 {
   CUcontext c = make_context(), d;
   CUstream s = make_stream(0), t = make_stream(1);
-  CUdeviceptr p;
+  CUdeviceptr p = make_memory(64);
   atomic_int n = 0;
   CUevent e = make_event();
   const CUresult bad = CUDA_ERROR_ILLEGAL_ADDRESS;
 
-  ok(cu(memAlloc)(&p, 64));
   ok(kiln__cpu_enqueue(c, s, failing_work(bad)));
   is(cu(streamSynchronize)(s), bad);
   is(cu(streamSynchronize)(t), bad);
@@ -445,15 +426,14 @@ END_TEST
 
 START_TEST(after_a_failure_nothing_runs_but_callbacks)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(0);
   atomic_int n = 0;
   gate g = {0};
 
   atomic_store(&callback_calls, 0);
   ok(cu(launchHostFunc)(s, gate_fn, &g));
-  ok(kiln__cpu_enqueue(c, s, failing_work(CUDA_ERROR_ASSERT)));
-  ok(kiln__cpu_enqueue(c, s, failing_work(CUDA_ERROR_LAUNCH_FAILED)));
+  ok(kiln__cpu_enqueue(context, s, failing_work(CUDA_ERROR_ASSERT)));
+  ok(kiln__cpu_enqueue(context, s, failing_work(CUDA_ERROR_LAUNCH_FAILED)));
   ok(cu(launchHostFunc)(s, count_fn, &n));
   ok(cu(streamAddCallback)(s, callback, NULL, 0));
   atomic_store(&g.open, true);
@@ -461,7 +441,6 @@ START_TEST(after_a_failure_nothing_runs_but_callbacks)
   ck_assert_int_eq(atomic_load(&n), 0);
   ck_assert_int_eq(atomic_load(&callback_calls), 1);
   ck_assert_int_eq(atomic_load(&callback_rc), CUDA_ERROR_ASSERT);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -509,14 +488,13 @@ static void *own_default(void *arg)
 START_TEST(threads_have_default_streams_of_their_own)
 {
   enum { N = 4 };
-  CUcontext c = make_context();
   pthread_barrier_t barrier;
   pthread_t threads[N];
   meeting m[N];
 
   pthread_barrier_init(&barrier, NULL, N);
   for (int i = 0; i < N; i++) {
-    m[i] = (meeting){.context = c, .barrier = &barrier};
+    m[i] = (meeting){.context = context, .barrier = &barrier};
     pthread_create(&threads[i], NULL, own_default, &m[i]);
   }
   for (int i = 0; i < N; i++)
@@ -528,7 +506,6 @@ START_TEST(threads_have_default_streams_of_their_own)
   is(cu(streamDestroy)(CU_STREAM_PER_THREAD), CUDA_ERROR_INVALID_HANDLE);
   is(cu(streamDestroy)(NULL), CUDA_ERROR_INVALID_HANDLE);
   pthread_barrier_destroy(&barrier);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -536,12 +513,15 @@ END_TEST
 
 START_TEST(what_is_no_stream_is_refused)
 {
-  CUcontext c = make_context();
   CUstream dead = make_stream(0);
   CUevent e = make_event();
   char bytes[64] = {0};
-  void *const bad[] = {
-      dead, e, c, bytes, (void *)(uintptr_t)0xdeadbeef, (void *)(uintptr_t)3};
+  void *const bad[] = {dead,
+                       e,
+                       context,
+                       bytes,
+                       (void *)(uintptr_t)0xdeadbeef,
+                       (void *)(uintptr_t)3};
   CUcontext got;
   atomic_int n = 0;
   int priority;
@@ -584,13 +564,12 @@ START_TEST(what_is_no_stream_is_refused)
   is(cu(streamCreate)(&dead, 2), CUDA_ERROR_INVALID_VALUE);
   is(cu(eventCreate)(NULL, 0), CUDA_ERROR_INVALID_VALUE);
   is(cu(streamGetCtx)(NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
 START_TEST(streams_know_what_they_were_made_with)
 {
-  CUcontext c = make_context(), got;
+  CUcontext got;
   CUstream s;
   int least, greatest, priority;
   unsigned flags;
@@ -603,8 +582,7 @@ START_TEST(streams_know_what_they_were_made_with)
   ok(cu(streamGetFlags)(s, &flags));
   ck_assert_uint_eq(flags, CU_STREAM_NON_BLOCKING);
   ok(cu(streamGetCtx)(s, &got));
-  ck_assert_ptr_eq(got, c);
-  ok(cu(ctxDestroy)(c));
+  ck_assert_ptr_eq(got, context);
 }
 END_TEST
 
@@ -656,14 +634,13 @@ static void *work(void *arg)
 START_TEST(thirty_two_threads)
 {
   enum { N = 32 };
-  CUcontext c = make_context();
   pthread_t threads[N];
   worker w[N];
   size_t before, after;
 
   ok(cu(memGetInfo)(&before, NULL));
   for (int i = 0; i < N; i++) {
-    w[i] = (worker){.context = c, .number = i};
+    w[i] = (worker){.context = context, .number = i};
     pthread_create(&threads[i], NULL, work, &w[i]);
   }
   for (int i = 0; i < N; i++) {
@@ -673,7 +650,6 @@ START_TEST(thirty_two_threads)
   ok(cu(ctxSynchronize)());
   ok(cu(memGetInfo)(&after, NULL));
   ck_assert_uint_eq(before, after);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -701,14 +677,12 @@ static int child(CUstream s, CUdeviceptr p)
 
 START_TEST(a_forked_child_is_refused)
 {
-  CUcontext c = make_context();
   CUstream s = make_stream(0);
-  CUdeviceptr p;
-  gate g = {0};
+  CUdeviceptr p = make_memory(64);
+  static gate g;
   int status;
   pid_t pid;
 
-  ok(cu(memAlloc)(&p, 64));
   ok(cu(launchHostFunc)(s, gate_fn, &g));
   gate_wait(&g);
   pid = fork();
@@ -718,7 +692,6 @@ START_TEST(a_forked_child_is_refused)
   ck_assert(WIFEXITED(status));
   ck_assert_int_eq(WEXITSTATUS(status), 0);
   atomic_store(&g.open, true);
-  ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
@@ -727,18 +700,20 @@ int main(void)
   Suite *s = suite_create("cpu_api_streams");
 
   kiln_test_case(
-      s, "streams", 120, NULL, NULL,
+      s, "streams", 120, setup, teardown,
       TESTS(a_stream_keeps_its_order, streams_overlap,
             the_legacy_stream_waits_and_holds_up,
             random_programs_keep_the_rules, a_destroyed_stream_finishes,
             events_measure_the_time_between_them,
-            a_wait_is_for_the_record_before_it, events_belong_to_their_context,
+            a_wait_is_for_the_record_before_it,
             host_functions_may_not_call_back, streams_wait_for_words_in_memory,
-            a_failed_kernel_sticks_to_its_context,
             after_a_failure_nothing_runs_but_callbacks,
-            a_reset_clears_the_primary_context,
             threads_have_default_streams_of_their_own,
             what_is_no_stream_is_refused, streams_know_what_they_were_made_with,
             thirty_two_threads, a_forked_child_is_refused));
+  kiln_test_case(s, "contexts", 120, NULL, NULL,
+                 TESTS(events_belong_to_their_context,
+                       a_failed_kernel_sticks_to_its_context,
+                       a_reset_clears_the_primary_context));
   return kiln_test_run(s);
 }

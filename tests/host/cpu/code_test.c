@@ -41,6 +41,7 @@ static kiln_status load(const char *text)
 
 #define HEAD(version, target)                                                  \
   ".version " version "\n.target " target "\n.address_size 64\n"
+#define HEAD_90 HEAD("8.0", "sm_90")
 
 /* Loads one statement in the module that cpu_statements.c creates. */
 static kiln_status load_statement(const char *statement, unsigned version,
@@ -59,6 +60,20 @@ static kiln_status load_statement(const char *statement, unsigned version,
   st = load(text.data);
   kiln__buf_free(&text);
   return st;
+}
+
+static kiln_status load_90(const char *statement)
+{
+  return load_statement(statement, 80, 90);
+}
+
+/* Checks that a module or statement does not load, and that the log holds the
+ * words. */
+static void refused(kiln_status st, const char *words)
+{
+  ck_kiln_is(st, KILN_ECOMPILE);
+  ck_assert_msg(strstr(kiln_last_error()->log, words) != NULL, "%s",
+                kiln_last_error()->log);
 }
 
 static const kiln__cpu_code *function(const char *name)
@@ -111,36 +126,20 @@ END_TEST
 
 START_TEST(row_language)
 {
-  static const char *const good[] = {"",
-                                     "=f32 f32 f32",
-                                     "=pred|P $1 $1 !pred?",
-                                     "=b32||P",
-                                     "=$W $2 w #u32",
-                                     "[*] V+ u64@e",
-                                     "=V4$2 [tex:a2d:$1] {grad:a2d} {list}",
-                                     "=u64_ [*:shared] u32>=1/90?",
-                                     "=b32!|P ~b32 &u64 #u32<=15 u32*32 u32^",
-                                     "[surf:1d:u32] V+",
-                                     "[surf] {4|8} u32<=B u64!",
-                                     "{unpack} $1",
-                                     "[shared] [global] {4|8|16} !pred@c",
-                                     "=%b64 %b64"};
-  static const char *const bad[] = {"f33",
-                                    "[space]",
-                                    "{what}",
-                                    "f32@d",
-                                    "=f32|Q",
-                                    "#",
-                                    "{3}",
-                                    "{4|5}",
-                                    "u32<15",
-                                    "u32>=",
-                                    "[tex:4d:u32]",
-                                    "[*:x]",
-                                    "{grad:}",
-                                    "u32*",
-                                    "=",
-                                    "f32 f32 f32 f32 f32 f32 f32 f32 f32"};
+  static const char *const good[] = {
+      /* Results and sources. */
+      "", "=f32 f32 f32", "=pred|P $1 $1 !pred?", "=b32||P", "=$W $2 w #u32",
+      "[*] V+ u64@e", "=V4$2 [tex:a2d:$1] {grad:a2d} {list}",
+      "=u64_ [*:shared] u32>=1/90?", "=b32!|P ~b32 &u64 #u32<=15 u32*32 u32^",
+      /* Vectors, addresses and lists. */
+      "[surf:1d:u32] V+", "[surf] {4|8} u32<=B u64!", "{unpack} $1",
+      "[shared] [global] {4|8|16} !pred@c", "=%b64 %b64"};
+  static const char *const bad[] = {
+      /* Words that are unknown or have no end. */
+      "f33", "[space]", "{what}", "f32@d", "=f32|Q", "#", "{3}", "{4|5}",
+      /* Incomplete, or too many. */
+      "u32<15", "u32>=", "[tex:4d:u32]", "[*:x]", "{grad:}", "u32*", "=",
+      "f32 f32 f32 f32 f32 f32 f32 f32 f32"};
   kiln__cpu_row row;
 
   for (size_t i = 0; i < sizeof good / sizeof *good; i++)
@@ -217,9 +216,7 @@ START_TEST(rows_for_suffixed_targets)
       "sm_90a") ".entry k() { setmaxnreg.inc.sync.aligned.u32 32; ret; }"));
   ck_assert(has_op(KILN__OP_setmaxnreg));
   ck_kiln_is(
-      load(HEAD(
-          "8.0",
-          "sm_90") ".entry k() { setmaxnreg.inc.sync.aligned.u32 32; ret; }"),
+      load(HEAD_90 ".entry k() { setmaxnreg.inc.sync.aligned.u32 32; ret; }"),
       KILN_ECOMPILE);
   ck_kiln_ok(load(HEAD(
       "8.6",
@@ -388,12 +385,12 @@ static const struct {
 
 START_TEST(check)
 {
-  const kiln_status bad = load_statement(checks[_i].bad, 80, 90);
+  const kiln_status bad = load_90(checks[_i].bad);
 
   ck_assert_msg(bad == KILN_ECOMPILE, "accepted: %s", checks[_i].bad);
   ck_assert_msg(strstr(kiln_last_error()->log, "ptx line ") != NULL, "%s",
                 kiln_last_error()->log);
-  ck_kiln_ok(load_statement(checks[_i].good, 80, 90));
+  ck_kiln_ok(load_90(checks[_i].good));
 }
 END_TEST
 
@@ -418,10 +415,9 @@ START_TEST(need)
 {
   ck_kiln_ok(
       load_statement(needs[_i].text, needs[_i].version, needs[_i].target));
-  ck_kiln_is(load_statement(needs[_i].text, needs[_i].low_version,
-                            needs[_i].low_target),
-             KILN_ECOMPILE);
-  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "requires"));
+  refused(load_statement(needs[_i].text, needs[_i].low_version,
+                         needs[_i].low_target),
+          "requires");
 }
 END_TEST
 
@@ -435,23 +431,20 @@ END_TEST
 
 START_TEST(matrices_are_named_as_missing)
 {
-  ck_kiln_is(load_statement("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
-                            " {%f0,%f1,%f2,%f3}, {%bw0,%bw1,%bw2,%bw3},"
-                            " {%bw0,%bw1}, {%f0,%f1,%f2,%f3};",
-                            80, 90),
-             KILN_ECOMPILE);
-  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "matrix"));
+  refused(load_90("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+                  " {%f0,%f1,%f2,%f3}, {%bw0,%bw1,%bw2,%bw3},"
+                  " {%bw0,%bw1}, {%f0,%f1,%f2,%f3};"),
+          "matrix");
 }
 END_TEST
 
 START_TEST(mistakes_are_listed_with_their_lines)
 {
-  ck_kiln_is(load(HEAD("8.0", "sm_90") ".entry k()\n{\n.reg .b32 r<4>;\n"
-                                       "foo.b32 r1, r2;\n"
-                                       "add.s32 r1, r2;\n"
-                                       "add.s32 r1, r2, r3;\n}\n"),
-             KILN_ECOMPILE);
-  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "ptx line 7, column 1"));
+  refused(load(HEAD_90 ".entry k()\n{\n.reg .b32 r<4>;\n"
+                       "foo.b32 r1, r2;\n"
+                       "add.s32 r1, r2;\n"
+                       "add.s32 r1, r2, r3;\n}\n"),
+          "ptx line 7, column 1");
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "ptx line 8, column 1"));
   ck_assert_ptr_null(strstr(kiln_last_error()->log, "ptx line 9"));
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "foo.b32 r1, r2;"));
@@ -480,7 +473,7 @@ static const kiln__cpu_const *const_of(int32_t slot)
 
 static const kiln__cpu_insn *only(const char *statement)
 {
-  ck_kiln_ok(load_statement(statement, 80, 90));
+  ck_kiln_ok(load_90(statement));
   return insn(0);
 }
 
@@ -590,9 +583,8 @@ END_TEST
 
 START_TEST(constants_are_shared)
 {
-  ck_kiln_ok(load_statement("add.s32 %sw1, %sw2, 77;\nadd.s32 %sw2, %sw1, 77;\n"
-                            "add.s64 %sd1, %sd2, 77;",
-                            80, 90));
+  ck_kiln_ok(load_90("add.s32 %sw1, %sw2, 77;\nadd.s32 %sw2, %sw1, 77;\n"
+                     "add.s64 %sd1, %sd2, 77;"));
   ck_assert_int_eq(insn(0)->b, insn(1)->b);
   ck_assert_int_ne(insn(0)->b, insn(2)->b);
   ck_assert_uint_eq(function("k")->n_consts, 2);
@@ -601,27 +593,25 @@ END_TEST
 
 START_TEST(branches_have_targets_and_joins)
 {
-  ck_kiln_ok(load(HEAD("8.0", "sm_90") ".entry k()\n{\n.reg .pred p;\n"
-                                       ".reg .b32 r<3>;\n"
-                                       "@p bra other;\nadd.s32 r1, r1, 1;\n"
-                                       "bra done;\n"
-                                       "other: add.s32 r1, r1, 2;\n"
-                                       "done: ret;\n}\n"));
+  ck_kiln_ok(load(HEAD_90 ".entry k()\n{\n.reg .pred p;\n"
+                          ".reg .b32 r<3>;\n"
+                          "@p bra other;\nadd.s32 r1, r1, 1;\n"
+                          "bra done;\n"
+                          "other: add.s32 r1, r1, 2;\n"
+                          "done: ret;\n}\n"));
   ck_assert_uint_eq(insn(0)->target, 3);
   ck_assert_uint_eq(insn(0)->join, 4);
   ck_assert((insn(4)->flags & KILN__JOIN) != 0);
   ck_assert_uint_eq(insn(4)->kind, KILN__KIND_EXIT);
   ck_assert_uint_eq(function("k")->lines[3].ptx, 11);
   /* A statement that is translated to two instructions. */
-  ck_kiln_ok(load_statement("bra there;\nand.pred %p1, %p2, !%p3;\n"
-                            "there: add.s32 %sw1, %sw1, 1;",
-                            80, 90));
+  ck_kiln_ok(load_90("bra there;\nand.pred %p1, %p2, !%p3;\n"
+                     "there: add.s32 %sw1, %sw1, 1;"));
   ck_assert_uint_eq(insn(0)->target, 3);
   ck_assert_uint_eq(insn(3)->op, KILN__OP_add_b32);
-  ck_kiln_ok(load_statement("ts: .branchtargets there, start;\n"
-                            "brx.idx %uw1, ts;\nand.pred %p1, %p2, !%p3;\n"
-                            "there: add.s32 %sw1, %sw1, 1;",
-                            80, 90));
+  ck_kiln_ok(load_90("ts: .branchtargets there, start;\n"
+                     "brx.idx %uw1, ts;\nand.pred %p1, %p2, !%p3;\n"
+                     "there: add.s32 %sw1, %sw1, 1;"));
   ck_assert_uint_eq(insn(0)->n_vec, 2);
   ck_assert_int_eq(insn(0)->vec[0], 3);
   ck_assert_int_eq(insn(0)->vec[1], 0);
@@ -634,10 +624,9 @@ START_TEST(parameters_are_laid_out)
 {
   const kiln__cpu_code *k;
 
-  ck_kiln_ok(load(HEAD(
-      "8.0",
-      "sm_90") ".visible .entry k(.param .u8 a, .param .u64 b, .param .align "
-               "16 .b8 c[20], .param .u16 d) .maxntid 8, 4, 2 { ret; }"));
+  ck_kiln_ok(load(
+      HEAD_90 ".visible .entry k(.param .u8 a, .param .u64 b, .param .align "
+              "16 .b8 c[20], .param .u16 d) .maxntid 8, 4, 2 { ret; }"));
   k = function("k");
   ck_assert_uint_eq(k->n_params, 4);
   ck_assert_uint_eq(k->params[1].offset, 8);
@@ -653,7 +642,7 @@ START_TEST(parameters_are_laid_out)
 END_TEST
 
 #define SHARED_MODULE                                                          \
-  HEAD("8.0", "sm_90")                                                         \
+  HEAD_90                                                                      \
   ".shared .align 4 .b8 both[100];\n.shared .align 16 .b8 first[1000];\n"      \
   ".shared .align 8 .b8 second[40000];\n.shared .b8 unused[40000];\n"          \
   ".extern .shared .align 64 .b8 dyn[];\n"                                     \
@@ -722,15 +711,13 @@ START_TEST(limits_of_ptxas_hold)
   if (limits[_i].message == NULL) {
     ck_kiln_ok(st);
   } else {
-    ck_kiln_is(st, KILN_ECOMPILE);
-    ck_assert_msg(strstr(kiln_last_error()->log, limits[_i].message) != NULL,
-                  "%s", kiln_last_error()->log);
+    refused(st, limits[_i].message);
   }
 }
 END_TEST
 
 #define CALLS                                                                  \
-  HEAD("8.0", "sm_90")                                                         \
+  HEAD_90                                                                      \
   ".func (.param .b64 r) g(.param .b32 a, .param .align 8 .b8 s[24]);\n"       \
   ".func (.param .b64 r) f(.param .b32 a, .param .align 8 .b8 s[24])\n"        \
   "{ .reg .b64 x; .local .align 8 .b8 l[40]; ld.param.b64 x, [s+8];\n"         \
@@ -785,15 +772,14 @@ START_TEST(indirect_calls_copy_to_the_same_places)
   const kiln__cpu_code *k;
   const kiln__cpu_call *call;
 
-  ck_kiln_ok(load(HEAD(
-      "8.0",
-      "sm_90") ".func (.param .b64 r) f(.param .b32 a, .param .b64 b, .param "
-               ".b16 c) { ret; }\n"
-               ".entry k() { .reg .b64 x; .param .b32 a; .param .b64 b;\n"
-               ".param .b16 c; .param .b64 r; mov.u64 x, f;\n"
-               "p: .callprototype (.param .b64 _) _ (.param .b32 _, .param "
-               ".b64 _, .param .b16 _);\n"
-               "call (r), x, (a, b, c), p; ret; }"));
+  ck_kiln_ok(load(
+      HEAD_90 ".func (.param .b64 r) f(.param .b32 a, .param .b64 b, .param "
+              ".b16 c) { ret; }\n"
+              ".entry k() { .reg .b64 x; .param .b32 a; .param .b64 b;\n"
+              ".param .b16 c; .param .b64 r; mov.u64 x, f;\n"
+              "p: .callprototype (.param .b64 _) _ (.param .b32 _, .param "
+              ".b64 _, .param .b16 _);\n"
+              "call (r), x, (a, b, c), p; ret; }"));
   k = function("k");
   call = &k->calls[0];
   ck_assert_uint_eq(call->callee, UINT32_MAX);
@@ -810,14 +796,13 @@ END_TEST
 
 START_TEST(recursion_and_indirect_calls_are_seen)
 {
-  ck_kiln_ok(load(
-      HEAD("8.0", "sm_90") ".func a();\n.func b() { call a; ret; }\n"
-                           ".func a() { call b; ret; }\n"
-                           ".func c() { .local .b8 l[1000]; ret; }\n"
-                           ".global .u64 table[1] = {c};\n"
-                           ".entry k() { call a; ret; }\n"
-                           ".entry i() { .reg .b64 x; p: .callprototype _ ();\n"
-                           "call x, (), p; ret; }\n.entry n() { ret; }"));
+  ck_kiln_ok(load(HEAD_90 ".func a();\n.func b() { call a; ret; }\n"
+                          ".func a() { call b; ret; }\n"
+                          ".func c() { .local .b8 l[1000]; ret; }\n"
+                          ".global .u64 table[1] = {c};\n"
+                          ".entry k() { call a; ret; }\n"
+                          ".entry i() { .reg .b64 x; p: .callprototype _ ();\n"
+                          "call x, (), p; ret; }\n.entry n() { ret; }"));
   ck_assert(function("k")->recursive);
   ck_assert(function("i")->recursive);
   ck_assert(!function("n")->recursive);
@@ -832,10 +817,10 @@ END_TEST
 START_TEST(formal_parameters_are_no_arguments)
 {
   static const char text[] =
-      HEAD("8.0", "sm_90") ".func (.param .b32 r) g(.param .b32 p) { ret; }\n"
-                           ".func (.param .b32 r) f(.param .b32 p)\n"
-                           "{ .param .b32 x; .param .b32 y;\n"
-                           "call (%s), g, (%s); ret; }";
+      HEAD_90 ".func (.param .b32 r) g(.param .b32 p) { ret; }\n"
+              ".func (.param .b32 r) f(.param .b32 p)\n"
+              "{ .param .b32 x; .param .b32 y;\n"
+              "call (%s), g, (%s); ret; }";
   static const char *const bad[][2] = {
       {"r", "y"}, {"x", "p"}, {"p", "y"}, {"x", "r"}};
   char buf[512];
@@ -844,20 +829,18 @@ START_TEST(formal_parameters_are_no_arguments)
   ck_kiln_ok(load(buf));
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     snprintf(buf, sizeof buf, text, bad[i][0], bad[i][1]);
-    ck_kiln_is(load(buf), KILN_ECOMPILE);
-    ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "formal"));
+    refused(load(buf), "formal");
   }
 }
 END_TEST
 
 START_TEST(system_functions_and_missing_ones)
 {
-  static const char text[] = HEAD(
-      "8.0",
-      "sm_90") ".extern .func (.param .b32 r) %s(.param .b64 f, .param .b64 "
-               "a);\n"
-               ".entry k() { .param .b64 x; .param .b64 y; .param .b32 z;\n"
-               "call (z), %s, (x, y); ret; }";
+  static const char text[] =
+      HEAD_90 ".extern .func (.param .b32 r) %s(.param .b64 f, .param .b64 "
+              "a);\n"
+              ".entry k() { .param .b64 x; .param .b64 y; .param .b32 z;\n"
+              "call (z), %s, (x, y); ret; }";
   char buf[512];
 
   snprintf(buf, sizeof buf, text, "vprintf", "vprintf");
@@ -865,8 +848,7 @@ START_TEST(system_functions_and_missing_ones)
   ck_assert(!function("vprintf")->defined);
   ck_assert_uint_eq(function("vprintf")->params[1].offset, 8);
   snprintf(buf, sizeof buf, text, "nowhere", "nowhere");
-  ck_kiln_is(load(buf), KILN_ECOMPILE);
-  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "nowhere"));
+  refused(load(buf), "nowhere");
 }
 END_TEST
 
@@ -883,19 +865,18 @@ static kiln_status link_two(const char *x, const char *y)
   return kiln__cpu_program_link(&program, &memory.alloc, parts, 2);
 }
 
-#define PART HEAD("8.0", "sm_90")
-
 START_TEST(parts_find_each_other)
 {
   const kiln__cpu_code *k;
 
   ck_kiln_ok(link_two(
-      PART ".extern .func f(.param .b32 a);\n.extern .global .u32 g;\n"
-           ".func own() { ret; }\n"
-           ".entry k() { .reg .u32 r; .param .b32 a; ld.global.u32 r, [g];\n"
-           "call f, (a); call own; ret; }",
-      PART ".visible .func f(.param .b32 a) { ret; }\n.func own() { trap; }\n"
-           ".visible .global .u32 g = 7;\n"));
+      HEAD_90 ".extern .func f(.param .b32 a);\n.extern .global .u32 g;\n"
+              ".func own() { ret; }\n"
+              ".entry k() { .reg .u32 r; .param .b32 a; ld.global.u32 r, [g];\n"
+              "call f, (a); call own; ret; }",
+      HEAD_90
+      ".visible .func f(.param .b32 a) { ret; }\n.func own() { trap; }\n"
+      ".visible .global .u32 g = 7;\n"));
   k = function("k");
   ck_assert_uint_eq(program->n_functions, 4); /* `f` once, `own` twice */
   ck_assert_uint_eq(program->n_globals, 1);
@@ -910,36 +891,36 @@ END_TEST
 
 START_TEST(weak_common_and_double_definitions)
 {
-  ck_kiln_ok(link_two(PART
+  static const char *const clashes[][2] = {
+      {HEAD_90 ".visible .func f() { ret; }",
+       HEAD_90 ".visible .func f() { ret; }"},
+      {HEAD_90 ".visible .global .u32 g;", HEAD_90 ".visible .global .u32 g;"},
+      {HEAD_90 ".visible .global .u32 f;",
+       HEAD_90 ".visible .func f() { ret; }"},
+      {HEAD_90 ".visible .func f(.param .b32 a) { ret; }",
+       HEAD_90 ".extern .func f(.param .b64 a);"}};
+
+  ck_kiln_ok(link_two(HEAD_90
                       ".weak .func f() { trap; }\n.common .global .b8 c[4];",
-                      PART ".visible .func f() { ret; }\n"
-                           ".common .global .b8 c[16];"));
+                      HEAD_90 ".visible .func f() { ret; }\n"
+                              ".common .global .b8 c[16];"));
   ck_assert_uint_eq(program->n_functions, 1);
   ck_assert_uint_eq(function("f")->insns[0].kind, KILN__KIND_RETURN);
   ck_assert_uint_eq(program->globals[0].size, 16);
-  ck_kiln_is(link_two(PART ".visible .func f() { ret; }",
-                      PART ".visible .func f() { ret; }"),
-             KILN_ECOMPILE);
-  ck_kiln_is(link_two(PART ".visible .global .u32 g;",
-                      PART ".visible .global .u32 g;"),
-             KILN_ECOMPILE);
-  ck_kiln_is(link_two(PART ".visible .global .u32 f;",
-                      PART ".visible .func f() { ret; }"),
-             KILN_ECOMPILE);
-  ck_kiln_is(link_two(PART ".visible .func f(.param .b32 a) { ret; }",
-                      PART ".extern .func f(.param .b64 a);"),
-             KILN_ECOMPILE);
+  for (size_t i = 0; i < sizeof clashes / sizeof *clashes; i++)
+    ck_kiln_is(link_two(clashes[i][0], clashes[i][1]), KILN_ECOMPILE);
 }
 END_TEST
 
 /* The constants of all linked modules share one bank. */
 START_TEST(constants_of_parts_add_up)
 {
-  ck_kiln_ok(link_two(PART ".visible .const .b8 c[40000];",
-                      PART ".extern .const .b8 c[40000];\n"
-                           ".const .b8 d[25536];"));
-  ck_kiln_is(link_two(PART ".const .b8 c[40000];", PART ".const .b8 d[25537];"),
-             KILN_ECOMPILE);
+  ck_kiln_ok(link_two(HEAD_90 ".visible .const .b8 c[40000];",
+                      HEAD_90 ".extern .const .b8 c[40000];\n"
+                              ".const .b8 d[25536];"));
+  ck_kiln_is(
+      link_two(HEAD_90 ".const .b8 c[40000];", HEAD_90 ".const .b8 d[25537];"),
+      KILN_ECOMPILE);
 }
 END_TEST
 
@@ -949,7 +930,7 @@ START_TEST(clocks_are_taken_apart)
 {
   const kiln__cpu_code *k;
 
-  ck_kiln_ok(load_statement("mov.b64 {%uw1, %uw2}, %clock64;", 80, 90));
+  ck_kiln_ok(load_90("mov.b64 {%uw1, %uw2}, %clock64;"));
   k = function("k");
   ck_assert(has_op(KILN__OP_mov_clock));
   ck_assert(has_op(KILN__OP_mov_unpack));
@@ -1010,8 +991,8 @@ START_TEST(large_modules_load_quickly)
 
   kiln__allocator_default(&a);
   kiln__buf_init(&text, &a);
-  kiln__buf_text(&text, HEAD("8.0", "sm_90") ".entry k() {\n.reg .b32 r<50001>;"
-                                             "\n.reg .pred p;\n");
+  kiln__buf_text(&text, HEAD_90 ".entry k() {\n.reg .b32 r<50001>;"
+                                "\n.reg .pred p;\n");
   for (unsigned i = 1; i <= 50000; i++) {
     kiln__buf_format(&text, "add.s32 r%u, r%u, %u;\n", i, i - 1, i);
     if (i % 100 == 0)
