@@ -2,23 +2,6 @@
  * (mbarrier), and instructions that query addresses. */
 #include "world.h"
 
-static world *w;
-static unsigned n_isas;
-
-static void setup(void)
-{
-  n_isas = cpu_isas_find();
-  w = aligned_alloc(64, (sizeof *w + 63) / 64 * 64);
-  ck_assert_ptr_nonnull(w);
-  world_make(w);
-}
-
-static void teardown(void)
-{
-  world_free(w);
-  free(w);
-}
-
 /* Creates an instruction. Operands are slot numbers; -1 means no operand. */
 static kiln__cpu_insn make_insn(const char *opcode, int d, int a, int b, int c)
 {

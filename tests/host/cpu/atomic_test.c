@@ -1,94 +1,23 @@
 /* atomic_test.c -- tests atom and red. Each row of ops.def is compared with
  * plain arithmetic, lane by lane. Another test updates a few words from many
  * threads. */
+#include "cpu_reference.h"
 #include "world.h"
 
 #include <math.h>
 #include <pthread.h>
 
-static world *w;
-static unsigned n_isas;
+/* ---- Floating point ------------------------------------------------------ */
 
-static void setup(void)
+/* Returns the sum of two numbers of a type below f64. With `flush`, subnormals
+ * become zeros. */
+static uint64_t sum(const char *type, uint64_t a, uint64_t b, bool flush)
 {
-  n_isas = cpu_isas_find();
-  w = aligned_alloc(64, (sizeof *w + 63) / 64 * 64);
-  ck_assert_ptr_nonnull(w);
-  world_make(w);
-}
+  const long double exact =
+      ref_decode(type, a, flush) + ref_decode(type, b, flush);
+  const uint64_t rounded = ref_encode(type, exact, REF_NEAREST, false);
 
-static void teardown(void)
-{
-  world_free(w);
-  free(w);
-}
-
-/* ---- Floating point computed in double ----------------------------------- */
-
-static double value_of(uint32_t bits, int digits, int exponents)
-{
-  const int bias = (1 << (exponents - 1)) - 1;
-  const int e = (int)(bits >> digits) & ((1 << exponents) - 1);
-  const double m = bits & ((1u << digits) - 1);
-  const double sign = (bits >> (digits + exponents) & 1) != 0 ? -1 : 1;
-
-  if (e == (1 << exponents) - 1)
-    return m != 0 ? (double)NAN : sign * (double)INFINITY;
-  return sign * (e == 0 ? ldexp(m, 1 - bias - digits)
-                        : ldexp(m + ldexp(1, digits), e - bias - digits));
-}
-
-/* Rounds a number to the nearest encoding, ties to even, by bisection. */
-static uint32_t bits_of(double x, int digits, int exponents)
-{
-  const uint32_t sign = signbit(x) ? 1u << (digits + exponents) : 0;
-  const uint32_t infinite = ((1u << exponents) - 1) << digits;
-  uint32_t low = 0, high = infinite;
-  double a, b;
-
-  if (isnan(x))
-    return digits == 23 ? 0x7fffffff : 0x7fff;
-  x = fabs(x);
-  if (isinf(x))
-    return sign | infinite;
-  while (high - low > 1) {
-    const uint32_t middle = (low + high) / 2;
-
-    if (value_of(middle, digits, exponents) <= x)
-      low = middle;
-    else
-      high = middle;
-  }
-  a = value_of(low, digits, exponents);
-  /* The first value that is too large is treated as the next finite number. */
-  b = high == infinite ? 2 * value_of(high - 1, digits, exponents) -
-                             value_of(high - 2, digits, exponents)
-                       : value_of(high, digits, exponents);
-  if (x - a < b - x || (x - a <= b - x && low % 2 == 0))
-    return sign | low;
-  return sign | high;
-}
-
-static double flushed(double x, bool flush)
-{
-  return flush && fabs(x) < 0x1p-126 ? copysign(0, x) : x;
-}
-
-static uint32_t sum_f32(uint32_t a, uint32_t b, bool flush)
-{
-  const double x =
-      flushed(value_of(a, 23, 8), flush) + flushed(value_of(b, 23, 8), flush);
-
-  return bits_of(flushed(value_of(bits_of(x, 23, 8), 23, 8), flush), 23, 8);
-}
-
-static uint32_t sum_small(uint32_t a, uint32_t b, bool brain)
-{
-  const int digits = brain ? 7 : 10, exponents = brain ? 8 : 5;
-
-  return bits_of(value_of(a & 0xffff, digits, exponents) +
-                     value_of(b & 0xffff, digits, exponents),
-                 digits, exponents);
+  return ref_encode(type, ref_decode(type, rounded, flush), REF_NEAREST, false);
 }
 
 static uint64_t sum_f64(uint64_t a, uint64_t b)
@@ -149,6 +78,7 @@ static uint64_t after(const shape *s, uint64_t old, uint64_t b, uint64_t c,
                       bool shared)
 {
   const bool is_signed = has(s, ".s32") || has(s, ".s64");
+  const char *const half = strstr(s->opcode, ".bf16") != NULL ? "bf16" : "f16";
   const bool above =
       is_signed ? as_signed(old, s->bytes) > as_signed(b, s->bytes) : old > b;
 
@@ -171,16 +101,14 @@ static uint64_t after(const shape *s, uint64_t old, uint64_t b, uint64_t c,
   if (has(s, ".dec"))
     return old == 0 || old > b ? b : old - 1;
   if (has(s, ".f32"))
-    return sum_f32((uint32_t)old, (uint32_t)b, !shared);
+    return sum("f32", old, b, !shared);
   if (has(s, ".f64"))
     return sum_f64(old, b);
   if (has(s, ".f16") || has(s, ".bf16"))
-    return sum_small((uint32_t)old, (uint32_t)b, has(s, ".bf16"));
+    return sum(half, old, b, false);
   if (has(s, ".f16x2") || has(s, ".bf16x2"))
-    return sum_small((uint32_t)old, (uint32_t)b, has(s, ".bf16x2")) |
-           (uint64_t)sum_small((uint32_t)old >> 16, (uint32_t)b >> 16,
-                               has(s, ".bf16x2"))
-               << 16;
+    return sum(half, old, b, false) | sum(half, old >> 16, b >> 16, false)
+                                          << 16;
   return cut(old + b, s->bytes);
 }
 

@@ -238,22 +238,30 @@ START_TEST(joins_are_nearest_post_dominators)
 }
 END_TEST
 
+/* Computes the joins of a program of four instructions and returns the join of
+ * the first. */
+static uint32_t join_of_first(kiln__cpu_insn insns[4])
+{
+  kiln__cpu_place places[4];
+  kiln__cpu_blocks b;
+
+  ck_kiln_ok(kiln__cpu_blocks_make(&b, &heap, insns, 4));
+  ck_kiln_ok(kiln__cpu_flow_join(&b, &heap, insns, places));
+  kiln__cpu_blocks_free(&b, &heap);
+  return insns[0].join;
+}
+
 /* Returns the join of the program 0: guarded bra 3; 1: trap or bra 1; 2: add;
  * 3: exit. */
 static uint32_t join_beside(kiln__cpu_op op)
 {
   kiln__cpu_insn insns[4] = {make(KILN__OP_bra), make(op),
                              make(KILN__OP_add_b32), make(KILN__OP_exit)};
-  kiln__cpu_place places[4];
-  kiln__cpu_blocks b;
 
   insns[0].target = 3;
   insns[0].guard = 0;
   insns[1].target = 1;
-  ck_kiln_ok(kiln__cpu_blocks_make(&b, &heap, insns, 4));
-  ck_kiln_ok(kiln__cpu_flow_join(&b, &heap, insns, places));
-  kiln__cpu_blocks_free(&b, &heap);
-  return insns[0].join;
+  return join_of_first(insns);
 }
 
 START_TEST(paths_that_never_end_move_no_join)
@@ -270,16 +278,11 @@ START_TEST(branches_within_endless_loops_join)
    * unreachable. */
   kiln__cpu_insn insns[4] = {make(KILN__OP_bra), make(KILN__OP_add_b32),
                              make(KILN__OP_bra), make(KILN__OP_exit)};
-  kiln__cpu_place places[4];
-  kiln__cpu_blocks b;
 
   insns[0].target = 2;
   insns[0].guard = 0;
   insns[2].target = 0;
-  ck_kiln_ok(kiln__cpu_blocks_make(&b, &heap, insns, 4));
-  ck_kiln_ok(kiln__cpu_flow_join(&b, &heap, insns, places));
-  ck_assert_uint_eq(insns[0].join, 2);
-  kiln__cpu_blocks_free(&b, &heap);
+  ck_assert_uint_eq(join_of_first(insns), 2);
 }
 END_TEST
 
@@ -364,9 +367,22 @@ static void random_insn(uint64_t *random, function *f, uint32_t i)
     in->guard = pick(random, f, 4);
 }
 
-static void random_function(uint64_t *random, function *f)
+/* Assigns slots to the registers of a function. */
+static void assign_slots(kiln__cpu_insn *insns, uint32_t n,
+                         const uint8_t *widths, uint32_t n_regs,
+                         kiln__cpu_const *consts, uint32_t n_consts,
+                         uint32_t *frame, uint32_t *pressure)
 {
   kiln__cpu_blocks b;
+
+  ck_kiln_ok(kiln__cpu_blocks_make(&b, &heap, insns, n));
+  ck_kiln_ok(kiln__cpu_slots_assign(&heap, matcher.rows, &b, insns, n, widths,
+                                    n_regs, consts, n_consts, frame, pressure));
+  kiln__cpu_blocks_free(&b, &heap);
+}
+
+static void random_function(uint64_t *random, function *f)
+{
   uint32_t pressure;
 
   memset(f, 0, sizeof *f);
@@ -378,11 +394,8 @@ static void random_function(uint64_t *random, function *f)
   f->before[f->n - 1] = make(KILN__OP_exit);
   memcpy(f->after, f->before, sizeof f->after);
   memcpy(f->kept, f->vec, sizeof f->kept);
-  ck_kiln_ok(kiln__cpu_blocks_make(&b, &heap, f->after, f->n));
-  ck_kiln_ok(kiln__cpu_slots_assign(&heap, matcher.rows, &b, f->after, f->n,
-                                    f->widths, REGISTERS, NULL, 0, &f->frame,
-                                    &pressure));
-  kiln__cpu_blocks_free(&b, &heap);
+  assign_slots(f->after, f->n, f->widths, REGISTERS, NULL, 0, &f->frame,
+               &pressure);
 }
 
 /* Lists the operands of instruction i, as registers and as slots. */
@@ -487,7 +500,6 @@ START_TEST(dead_values_give_their_slots_back)
   enum { N = 1000 };
   static kiln__cpu_insn insns[N + 1];
   static uint8_t widths[N + 1];
-  kiln__cpu_blocks b;
   uint32_t frame, pressure;
 
   memset(widths, 4, sizeof widths);
@@ -498,10 +510,7 @@ START_TEST(dead_values_give_their_slots_back)
     insns[i].b = i;
   }
   insns[N] = make(KILN__OP_exit);
-  ck_kiln_ok(kiln__cpu_blocks_make(&b, &heap, insns, N + 1));
-  ck_kiln_ok(kiln__cpu_slots_assign(&heap, matcher.rows, &b, insns, N + 1,
-                                    widths, N + 1, NULL, 0, &frame, &pressure));
-  kiln__cpu_blocks_free(&b, &heap);
+  assign_slots(insns, N + 1, widths, N + 1, NULL, 0, &frame, &pressure);
   ck_assert_uint_eq(frame, 128);
   ck_assert_uint_eq(pressure, 1);
 }
@@ -514,7 +523,6 @@ START_TEST(constants_have_slots_of_their_own)
   kiln__cpu_const consts[2] = {{.bytes = 4, .value = 1},
                                {.bytes = 8, .value = 2}};
   const uint8_t widths[2] = {4, 4};
-  kiln__cpu_blocks b;
   uint32_t frame, pressure;
 
   insns[0].d = 0;
@@ -523,10 +531,7 @@ START_TEST(constants_have_slots_of_their_own)
   insns[1].d = 1;
   insns[1].a = 0;
   insns[1].b = KILN__IS_CONST;
-  ck_kiln_ok(kiln__cpu_blocks_make(&b, &heap, insns, 3));
-  ck_kiln_ok(kiln__cpu_slots_assign(&heap, matcher.rows, &b, insns, 3, widths,
-                                    2, consts, 2, &frame, &pressure));
-  kiln__cpu_blocks_free(&b, &heap);
+  assign_slots(insns, 3, widths, 2, consts, 2, &frame, &pressure);
   ck_assert_uint_eq(frame, 128 + 128 + 256);
   ck_assert_int_eq(insns[0].a, consts[0].slot);
   ck_assert_int_eq(insns[0].b, consts[1].slot);

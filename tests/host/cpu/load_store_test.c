@@ -5,23 +5,6 @@
 
 #include "cpu/code/code.h"
 
-static world *w;
-static unsigned n_isas;
-
-static void setup(void)
-{
-  n_isas = cpu_isas_find();
-  w = aligned_alloc(64, (sizeof *w + 63) / 64 * 64);
-  ck_assert_ptr_nonnull(w);
-  world_make(w);
-}
-
-static void teardown(void)
-{
-  world_free(w);
-  free(w);
-}
-
 /* ---- Reference for the counters ------------------------------------------ */
 
 static unsigned add_new(uint64_t *set, unsigned n, uint64_t x)

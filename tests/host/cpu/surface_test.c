@@ -136,7 +136,7 @@ START_TEST(surfaces_are_read_in_bytes)
     char body[600];
 
     surface_body(body, sizeof body, shape, width, clamp, false);
-    load_kernel("", body);
+    load_kernel("", "%s", body);
     s.texels = surface_texels(shape);
     ck_kiln_ok(kiln__cpu_surface_add(table, &s, &handle));
     surface_requests(&s.texels, shape, bytes, _i % 3 != 2, r);
@@ -150,7 +150,6 @@ START_TEST(surfaces_are_read_in_bytes)
                       "%s %s %s thread %d byte %u", shape->name,
                       widths[width].type, clamp, i, k);
     }
-    free(s.texels.data);
     unload();
   }
 }
@@ -171,7 +170,7 @@ START_TEST(surfaces_are_written_in_bytes)
     char body[600];
 
     surface_body(body, sizeof body, shape, width, clamp, true);
-    load_kernel("", body);
+    load_kernel("", "%s", body);
     s.texels = surface_texels(shape);
     size = s.texels.plane_bytes * (s.texels.layers > 0  ? s.texels.layers
                                    : s.texels.depth > 0 ? s.texels.depth
@@ -190,7 +189,6 @@ START_TEST(surfaces_are_written_in_bytes)
     ck_assert_msg(memcmp(want, s.texels.data, size) == 0, "%s %s %s",
                   shape->name, widths[width].type, clamp);
     free(want);
-    free(s.texels.data);
     unload();
   }
 }
@@ -226,8 +224,6 @@ START_TEST(surfaces_fault)
   run_fails(handle, r, KILN__FAULT_INSTRUCTION);
   run_fails(0, r, KILN__FAULT_INSTRUCTION);
   (void)run(other, r);
-  free(s.texels.data);
-  unload();
 }
 END_TEST
 
@@ -248,8 +244,6 @@ START_TEST(accesses_fit_in_a_row)
   for (int k = 0; k < 4; k++)
     ck_assert_uint_eq(run(handle, r)[5][k], 0);
   ck_assert_mem_eq(before, s.texels.data, 4);
-  free(s.texels.data);
-  unload();
 }
 END_TEST
 
@@ -290,8 +284,6 @@ START_TEST(formatted_stores_convert)
     ck_assert_mem_eq(s.texels.data + 3 * s.texels.row_bytes +
                          4 * (size_t)s.texels.texel_bytes + k * size,
                      formatted[_i].out, size);
-  free(s.texels.data);
-  unload();
 }
 END_TEST
 
@@ -327,12 +319,10 @@ START_TEST(reductions_come_to_the_same)
   request r[THREADS];
   uint64_t handle, want = 0, got = 0;
   uint8_t *at;
-  char body[200];
 
-  snprintf(body, sizeof body,
-           "mov.b64 d0, {x0,x1}; sured.b.%s.2d.%s.trap [h, {c0,c1}], %s;",
-           reductions[_i].op, reductions[_i].type, wide ? "d0" : "x0");
-  load_kernel("", body);
+  load_kernel("",
+              "mov.b64 d0, {x0,x1}; sured.b.%s.2d.%s.trap [h, {c0,c1}], %s;",
+              reductions[_i].op, reductions[_i].type, wide ? "d0" : "x0");
   s.texels = make_texels(KILN__TEXEL_U32, 2, 6, 5, 0, 0);
   at = s.texels.data + 2 * s.texels.row_bytes + 8;
   memcpy(&want, at, size);
@@ -348,15 +338,13 @@ START_TEST(reductions_come_to_the_same)
   (void)run(handle, r);
   memcpy(&got, at, size);
   ck_assert_uint_eq(got, want);
-  free(s.texels.data);
-  unload();
 }
 END_TEST
 
 int main(void)
 {
   Suite *s = suite_create("cpu_surface");
-  TCase *t = kiln_test_case(s, "surface", 60, NULL, NULL,
+  TCase *t = kiln_test_case(s, "surface", 60, NULL, unload,
                             TESTS(surfaces_fault, accesses_fit_in_a_row));
 
   kiln_test_loops(

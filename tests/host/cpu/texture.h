@@ -8,6 +8,7 @@
 #include "cpu/memory/texture_handles.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,9 @@ enum { THREADS = 96, CUBE = 6 };
 static cpu_ptx cpu;
 static kiln__cpu_textures *table;
 static uint64_t seed;
+/* The texels of a test, which unload() frees. */
+static void *texel_data[64];
+static unsigned n_texel_data;
 
 /* ---- Kernels ------------------------------------------------------------- */
 
@@ -24,10 +28,17 @@ static uint64_t seed;
  * c0 to c3 (as floats in f0 to f3). x0 to x3 (as floats g0 to g3) contain four
  * more operands, and h contains the handle. The kernel stores r0 to r3 as
  * results. */
-static inline void load_kernel(const char *globals, const char *body)
-{
-  char text[4000];
+static void load_kernel(const char *globals, const char *body, ...)
+    KILN_PRINTF(2, 3);
 
+static void load_kernel(const char *globals, const char *body, ...)
+{
+  char statements[800], text[4000];
+  va_list args;
+
+  va_start(args, body);
+  vsnprintf(statements, sizeof statements, body, args);
+  va_end(args);
   snprintf(
       text, sizeof text,
       "%s\n.visible .entry k(.param .u64 handle, .param .u64 in, .param .u64 "
@@ -45,7 +56,7 @@ static inline void load_kernel(const char *globals, const char *body)
       "%s\nmul.wide.u32 w, t, 16; add.u64 o, o, w;\n"
       "st.global.u32 [o], r0; st.global.u32 [o+4], r1;\n"
       "st.global.u32 [o+8], r2; st.global.u32 [o+12], r3; ret;\n}\n",
-      globals, body);
+      globals, statements);
   cpu_ptx_load(&cpu, text);
   ck_kiln_ok(kiln__cpu_textures_create(&table, &cpu.memory_of.alloc));
   cpu.launch.textures = table;
@@ -53,9 +64,15 @@ static inline void load_kernel(const char *globals, const char *body)
   seed = 88172645463325252u;
 }
 
+/* The teardown of a test. A test calls it between two kernels, too. */
 static inline void unload(void)
 {
+  while (n_texel_data > 0)
+    free(texel_data[--n_texel_data]);
+  if (table == NULL)
+    return;
   kiln__cpu_textures_free(table);
+  table = NULL;
   cpu_ptx_free(&cpu);
 }
 
@@ -136,6 +153,8 @@ static inline kiln__cpu_texels make_texels(kiln__cpu_texel texel, int channels,
   t.plane_bytes = t.row_bytes * rows + 32;
   size = t.plane_bytes * planes;
   t.data = malloc(size);
+  ck_assert_uint_lt(n_texel_data, sizeof texel_data / sizeof *texel_data);
+  texel_data[n_texel_data++] = t.data;
   for (size_t i = 0; i < size; i++)
     t.data[i] = (uint8_t)test_random(&seed);
   if (texel == KILN__TEXEL_F32) {

@@ -1,18 +1,10 @@
 /* texture_test.c -- tests textures against a reference in double precision that
  * follows the CUDA C++ Programming Guide. The reference maps the coordinates to
  * the valid range and then weights texels axis by axis. */
+#include "cpu_reference.h"
 #include "texture.h"
 
 #include <math.h>
-
-static double half_value(unsigned h)
-{
-  const int exponent = (h >> 10) & 31;
-  const double m = (h & 0x3ff) / 1024.0;
-  const double v = exponent == 0 ? ldexp(m, -14) : ldexp(1 + m, exponent - 15);
-
-  return (h & 0x8000) != 0 ? -v : v;
-}
 
 typedef struct sampling {
   kiln__cpu_texture t;
@@ -37,7 +29,7 @@ static double channel_value(const sampling *s, const kiln__cpu_texels *l,
   case KILN__TEXEL_F32:
     return (double)float_of(u);
   case KILN__TEXEL_F16:
-    return half_value(u);
+    return (double)ref_decode("f16", u, false);
   case KILN__TEXEL_U32:
     return u;
   case KILN__TEXEL_S32:
@@ -323,7 +315,6 @@ static void every_setting(const shape_info *shape, kiln__cpu_address_mode mode,
     ck_assert(kiln__cpu_texture_remove(table, handle));
     s.t.border[0] = .5f;
   }
-  free(texels.data);
 }
 
 static const char *coordinates_of(const shape_info *shape)
@@ -338,17 +329,14 @@ static const char *coordinates_of(const shape_info *shape)
 START_TEST(samples_are_those_of_the_manual)
 {
   const shape_info *shape = &shapes[_i / 4];
-  char body[200];
 
-  snprintf(body, sizeof body, "tex.%s.v4.u32.f32 {r0,r1,r2,r3}, [h, %s];",
-           shape->name, coordinates_of(shape));
-  load_kernel("", body);
+  load_kernel("", "tex.%s.v4.u32.f32 {r0,r1,r2,r3}, [h, %s];", shape->name,
+              coordinates_of(shape));
   for (int texel = 0; texel <= KILN__TEXEL_F32; texel++) {
     for (int channels = 1; channels <= 4; channels *= 2)
       every_setting(shape, (kiln__cpu_address_mode)(_i % 4),
                     (kiln__cpu_texel)texel, channels);
   }
-  unload();
 }
 END_TEST
 
@@ -417,12 +405,9 @@ START_TEST(levels_are_chosen_and_mixed)
 {
   const shape_info *shape = &shapes[_i];
   sampling s = {0};
-  char body[200];
 
-  snprintf(body, sizeof body,
-           "tex.level.%s.v4.f32.f32 {r0,r1,r2,r3}, [h, %s], g0;", shape->name,
-           coordinates_of(shape));
-  load_kernel("", body);
+  load_kernel("", "tex.level.%s.v4.f32.f32 {r0,r1,r2,r3}, [h, %s], g0;",
+              shape->name, coordinates_of(shape));
   make_levels(&s, shape);
   for (unsigned bits = 0; bits < 16; bits++) {
     double level[THREADS];
@@ -438,9 +423,6 @@ START_TEST(levels_are_chosen_and_mixed)
     }
     check_levels(&s, shape, r, level, run(handle, r));
   }
-  for (int i = 0; i < 4; i++)
-    free(s.t.level[i].data);
-  unload();
 }
 END_TEST
 
@@ -455,13 +437,12 @@ START_TEST(gradients_choose_the_level)
   double level[THREADS];
   request r[THREADS];
   uint64_t handle;
-  char body[200];
 
-  snprintf(body, sizeof body,
-           "mov.f32 g2, 0f00000000; "
-           "tex.grad.%s.v4.f32.f32 {r0,r1,r2,r3}, [h, %s], %s;",
-           shape->name, coordinates_of(shape), vectors[shape->dimensions - 1]);
-  load_kernel("", body);
+  load_kernel("",
+              "mov.f32 g2, 0f00000000; "
+              "tex.grad.%s.v4.f32.f32 {r0,r1,r2,r3}, [h, %s], %s;",
+              shape->name, coordinates_of(shape),
+              vectors[shape->dimensions - 1]);
   make_levels(&s, shape);
   ck_kiln_ok(kiln__cpu_texture_add(table, &s.t, &handle));
   fill_requests(&s, shape, r);
@@ -482,9 +463,6 @@ START_TEST(gradients_choose_the_level)
     level[i] -= 2;
   }
   check_levels(&s, shape, r, level, run(handle, r));
-  for (int i = 0; i < 4; i++)
-    free(s.t.level[i].data);
-  unload();
 }
 END_TEST
 
@@ -502,11 +480,9 @@ START_TEST(gather_takes_the_four_texels_around)
   request r[THREADS];
   const uint32_t(*got)[4];
   uint64_t handle;
-  char body[200];
 
-  snprintf(body, sizeof body, "tld4.%c.%s.v4.f32.f32 {r0,r1,r2,r3}, [h, %s];",
-           "rgba"[component], shape -> name, coordinates_of(shape));
-  load_kernel("", body);
+  load_kernel("", "tld4.%c.%s.v4.f32.f32 {r0,r1,r2,r3}, [h, %s];",
+              "rgba"[component], shape -> name, coordinates_of(shape));
   s.t.level[0] = texels_of_shape(shape, KILN__TEXEL_F32, 4);
   s.t.mode[0] = KILN__WRAP;
   s.t.mode[1] = KILN__BORDER;
@@ -540,8 +516,6 @@ START_TEST(gather_takes_the_four_texels_around)
                              plane, component),
                   shape->name);
   }
-  free(s.t.level[0].data);
-  unload();
 }
 END_TEST
 
@@ -581,7 +555,6 @@ START_TEST(linear_memory_is_fetched_by_index)
   }
   ck_assert(kiln__cpu_memory_remove(cpu.memory, at));
   run_fails(handle, r, KILN__FAULT_ADDRESS);
-  unload();
 }
 END_TEST
 
@@ -613,8 +586,6 @@ START_TEST(arrays_are_fetched_by_index)
                              0, c),
                   "2d by index");
   }
-  free(s.t.level[0].data);
-  unload();
 }
 END_TEST
 
@@ -682,8 +653,6 @@ START_TEST(seams_of_cubes_are_filtered_over)
     ck_assert_msg(worst < 4. / 64 * .8, "seamless: %g", worst);
   else
     ck_assert_msg(worst > 4. / 64 * .8, "with seams: %g", worst);
-  free(s.t.level[0].data);
-  unload();
 }
 END_TEST
 
@@ -710,8 +679,6 @@ START_TEST(corners_of_cubes_are_means_of_three)
   sum = at_or_zero(&s, l, 0, 0, 0, 0) + at_or_zero(&s, l, 3, 3, 2, 0) +
         at_or_zero(&s, l, 3, 0, 4, 0);
   check_value(&s, run(handle, r)[7][0], sum / 3, "corner");
-  free(s.t.level[0].data);
-  unload();
 }
 END_TEST
 
@@ -724,15 +691,12 @@ START_TEST(any_coordinate_is_survived)
       1,          0x5f000000, 0xdf000000, 0x4effffff, 0x53000001, 0xd3000001};
   const shape_info *shape = &shapes[_i];
   sampling s = {0};
-  char body[200];
 
-  snprintf(body, sizeof body,
-           "tex.grad.%s.v4.f32.f32 {r0,r1,r2,r3}, [h, %s], %s;", shape->name,
-           coordinates_of(shape),
-           shape->dimensions == 1   ? "{g0}, {g1}"
-           : shape->dimensions == 2 ? "{g0,g1}, {g2,g3}"
-                                    : "{g0,g1,g2,g2}, {g3,g1,g2,g2}");
-  load_kernel("", body);
+  load_kernel("", "tex.grad.%s.v4.f32.f32 {r0,r1,r2,r3}, [h, %s], %s;",
+              shape->name, coordinates_of(shape),
+              shape->dimensions == 1   ? "{g0}, {g1}"
+              : shape->dimensions == 2 ? "{g0,g1}, {g2,g3}"
+                                       : "{g0,g1,g2,g2}, {g3,g1,g2,g2}");
   make_levels(&s, shape);
   for (unsigned mode = 0; mode < 16; mode++) {
     request r[THREADS];
@@ -752,9 +716,6 @@ START_TEST(any_coordinate_is_survived)
     }
     (void)run(handle, r);
   }
-  for (int i = 0; i < 4; i++)
-    free(s.t.level[i].data);
-  unload();
 }
 END_TEST
 
@@ -766,10 +727,8 @@ static uint32_t queried(const char *query, uint64_t handle)
   kiln__cpu_textures *const keep = table;
   const cpu_ptx old = cpu;
   uint32_t result;
-  char body[100];
 
-  snprintf(body, sizeof body, "%s;", query);
-  load_kernel("", body);
+  load_kernel("", "%s;", query);
   kiln__cpu_textures_free(table);
   table = keep;
   cpu.launch.textures = keep;
@@ -785,7 +744,7 @@ START_TEST(queries_tell_what_was_made)
   kiln__cpu_surface s;
   uint64_t texture, surface;
 
-  load_kernel("", "");
+  load_kernel("", "%s", "");
   t.level[0] = make_texels(KILN__TEXEL_S16, 2, 12, 10, 0, 12);
   t.level[0].cube = true;
   t.level[1] = t.level[0];
@@ -812,9 +771,6 @@ START_TEST(queries_tell_what_was_made)
   ck_assert_uint_eq(queried("suq.channel_order.b32 r0, [h]", surface), 4);
   ck_assert_uint_eq(queried("suq.channel_data_type.b32 r0, [h]", surface),
                     0x10);
-  free(t.level[0].data);
-  free(s.texels.data);
-  unload();
 }
 END_TEST
 
@@ -843,8 +799,6 @@ START_TEST(references_hold_a_handle)
                   at_or_zero(&s, &s.t.level[0], i % 6, i / 6 % 5, 0, c),
                   "reference");
   }
-  free(s.t.level[0].data);
-  unload();
 }
 END_TEST
 
@@ -890,7 +844,7 @@ int main(void)
 {
   Suite *s = suite_create("cpu_texture");
   TCase *t = kiln_test_case(
-      s, "texture", 120, NULL, NULL,
+      s, "texture", 120, NULL, unload,
       TESTS(linear_memory_is_fetched_by_index, arrays_are_fetched_by_index,
             corners_of_cubes_are_means_of_three, queries_tell_what_was_made,
             references_hold_a_handle, handles_survive_want_of_memory));

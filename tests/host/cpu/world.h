@@ -505,4 +505,24 @@ static inline uint32_t world_random_mask(world *w)
   }
 }
 
+/* ---- Fixture ------------------------------------------------------------- */
+
+/* The world of a test, and the number of builds of exec/ that it runs. */
+static world *w;
+static unsigned n_isas;
+
+static inline void setup(void)
+{
+  n_isas = cpu_isas_find();
+  w = aligned_alloc(64, (sizeof *w + 63) / 64 * 64);
+  ck_assert_ptr_nonnull(w);
+  world_make(w);
+}
+
+static inline void teardown(void)
+{
+  world_free(w);
+  free(w);
+}
+
 #endif
