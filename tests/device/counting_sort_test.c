@@ -1,7 +1,7 @@
 /* counting_sort_test.c -- kiln_counting_sort: every integer type, keys alone and
  * with values, one digit and two, keys outside the range, against counting one by
  * one. */
-#include "ops_fixture.h"
+#include "operation_checks.h"
 
 #include <kiln/histogram.h>
 
@@ -15,13 +15,12 @@ static int64_t key_at(kiln_dtype type, const void *keys, size_t i)
 
 /* Places of the keys within the range, in order, by one pass a key value;
  * start[k]: where value k's begin, range + 1 of them. */
-static uint32_t *reference(kiln_dtype type, const void *keys, size_t n,
-                           int64_t lowest, uint32_t range, uint64_t *start)
+static size_t *reference(kiln_dtype type, const void *keys, size_t n,
+                         int64_t lowest, uint32_t range, uint64_t *start)
 {
-  uint32_t *from = malloc((n + 1) * sizeof *from);
-  uint64_t *next = malloc((range + 1) * sizeof *next);
+  size_t *from = kept(malloc((n + 1) * sizeof *from));
+  uint64_t *next = kept(malloc((range + 1) * sizeof *next));
 
-  memset(start, 0, (range + 1) * sizeof *start);
   for (size_t i = 0; i < n; i++) {
     const int64_t k = key_at(type, keys, i) - lowest;
 
@@ -35,104 +34,66 @@ static uint32_t *reference(kiln_dtype type, const void *keys, size_t n,
     const int64_t k = key_at(type, keys, i) - lowest;
 
     if (k >= 0 && k < range)
-      from[next[k]++] = (uint32_t)i;
+      from[next[k]++] = i;
   }
-  free(next);
   return from;
 }
 
-typedef struct arrays {
-  test_array keys, keys_out, values, values_out, offsets;
-} arrays;
-
-/* Behind the last key nothing may be written. */
-static void check_moved(const test_array *out, const void *in,
-                        const uint32_t *from, uint64_t total, const char *what)
-{
-  unsigned char *got = array_read(out);
-
-  for (size_t i = 0; i < out->n; i++)
-    if (i < total)
-      ck_assert_msg(memcmp(got + i * out->width,
-                           (const unsigned char *)in + from[i] * out->width,
-                           out->width) == 0,
-                    "%s of %s %zu of %zu", what,
-                    kiln_dtype_name(out->array.type), i, out->n);
-    else
-      for (size_t b = 0; b < out->width; b++)
-        ck_assert_uint_eq(got[i * out->width + b], 0x5a);
-  free(got);
-}
-
-static void check_offsets(const test_array *offsets, const uint64_t *start)
-{
-  void *got = array_read(offsets);
-
-  for (size_t k = 0; k < offsets->n; k++)
-    ck_assert_uint_eq(offsets->array.type == KILN_U32 ? ((uint32_t *)got)[k]
-                                                      : ((uint64_t *)got)[k],
-                      start[k]);
-  free(got);
-}
-
-/* `range` 0: the type's. `valued`, `offset`: KILN_DTYPE_NONE for none. */
-static void check_sort(kiln_dtype type, const void *keys, size_t n,
-                       int64_t lowest, uint32_t range, kiln_dtype valued,
-                       kiln_dtype offset, size_t shift)
+/* `range` 0: the type's. `valued`, `offset`: KILN_DTYPE_NONE for none. Behind the
+ * last key within the range nothing may be written. */
+static operation_call sort_call(kiln_dtype type, const void *keys, size_t n,
+                                int64_t lowest, uint32_t range,
+                                kiln_dtype valued, kiln_dtype offset,
+                                size_t shift)
 {
   const size_t bits = 8 * kiln_dtype_size(type);
   const uint32_t all = range != 0 ? range : 1u << bits;
   const int64_t least = range != 0             ? lowest
                         : type_is_signed(type) ? -(INT64_C(1) << (bits - 1))
                                                : 0;
-  const kiln_dtype v = valued != KILN_DTYPE_NONE ? valued : KILN_U8;
-  uint64_t *start = malloc((all + 1) * sizeof *start);
-  uint32_t *from = reference(type, keys, n, least, all, start);
-  void *values = malloc(8 * n + 1);
-  arrays a = {.keys = array_make(type, n, shift, keys, 0),
-              .keys_out = array_make(type, n, shift / 2, NULL, 0x5a),
-              .values_out = array_make(v, n, 0, NULL, 0x5a),
-              .offsets = array_make(offset == KILN_U64 ? KILN_U64 : KILN_U32,
-                                    all + 1, 0, NULL, 1)};
-  kiln_counting_sort_desc desc = {.keys = a.keys.array,
-                                  .keys_out = a.keys_out.array,
+  uint64_t *start = kept(calloc(all + 1, sizeof *start));
+  const size_t *from = reference(type, keys, n, least, all, start);
+  const test_array in = array_make(type, n, shift, keys, 0);
+  const test_array out = array_make(type, n, shift / 2, NULL, 0x5a);
+  kiln_counting_sort_desc desc = {.keys = in.array,
+                                  .keys_out = out.array,
                                   .n = n,
                                   .lowest = lowest,
                                   .range = range};
+  test_array values_out = {0}, offsets = {0};
+  void *values = kept(malloc(8 * n + 1)), *wanted = kept(malloc(8 * all + 8));
+  operation_call c;
 
-  for (size_t i = 0; i < n; i++)
-    set_whole(v, values, i, (int64_t)i);
-  a.values = array_make(v, n, 1, values, 0);
   if (valued != KILN_DTYPE_NONE) {
-    desc.values = a.values.array;
-    desc.values_out = a.values_out.array;
+    for (size_t i = 0; i < n; i++)
+      set_whole(valued, values, i, (int64_t)i);
+    desc.values = array_make(valued, n, 1, values, 0).array;
+    values_out = array_make(valued, n, 0, NULL, 0x5a);
+    desc.values_out = values_out.array;
   }
-  if (offset != KILN_DTYPE_NONE)
-    desc.offsets = a.offsets.array;
-  ck_kiln_ok(kiln_counting_sort(stream, &desc, NULL));
-  check_moved(&a.keys_out, keys, from, start[all], "key");
+  if (offset != KILN_DTYPE_NONE) {
+    for (size_t k = 0; k <= all; k++)
+      set_whole(offset, wanted, k, (int64_t)start[k]);
+    offsets = array_make(offset, all + 1, 0, NULL, 1);
+    desc.offsets = offsets.array;
+  }
+  c = CALL_OF(kiln_counting_sort, &desc);
+  call_writes(&c, &out, gathered(&out, keys, from, 0, start[all]));
   if (valued != KILN_DTYPE_NONE)
-    check_moved(&a.values_out, values, from, start[all], "value");
+    call_writes(&c, &values_out,
+                gathered(&values_out, values, from, 0, start[all]));
   if (offset != KILN_DTYPE_NONE)
-    check_offsets(&a.offsets, start);
-  free(start);
-  free(from);
-  free(values);
-  array_free(&a.keys);
-  array_free(&a.keys_out);
-  array_free(&a.values);
-  array_free(&a.values_out);
-  array_free(&a.offsets);
+    call_writes(&c, &offsets, wanted);
+  return c;
 }
 
-static void check_random(kiln_dtype type, size_t n, int64_t least, int64_t most,
-                         int64_t lowest, uint32_t range, kiln_dtype valued,
-                         kiln_dtype offset, uint64_t *state)
+static operation_call random_call(kiln_dtype type, size_t n, int64_t least,
+                                  int64_t most, int64_t lowest, uint32_t range,
+                                  kiln_dtype valued, kiln_dtype offset,
+                                  uint64_t *state)
 {
-  void *keys = random_wholes(type, n, least, most, state);
-
-  check_sort(type, keys, n, lowest, range, valued, offset, n % 4);
-  free(keys);
+  return sort_call(type, kept(random_wholes(type, n, least, most, state)), n,
+                   lowest, range, valued, offset, n % 4);
 }
 
 /* ---- Tests ----------------------------------------------------------------------- */
@@ -143,15 +104,15 @@ START_TEST(test_types)
   const int64_t least = type_is_signed(type) ? -40 : 0;
   uint64_t state = 3 + (uint64_t)_i;
 
-  check_random(type, 5003, least, 100, least, 141, KILN_DTYPE_NONE, KILN_U32,
-               &state);
-  check_random(type, 5003, least, 100, least + 10, 60, KILN_DTYPE_NONE,
-               KILN_U32, &state);
-  check_random(type, 9001, least, 100, least, 141, integers[(_i + 3) % 8],
-               KILN_U64, &state);
+  ck_call(random_call(type, 5003, least, 100, least, 141, KILN_DTYPE_NONE,
+                      KILN_U32, &state));
+  ck_call(random_call(type, 5003, least, 100, least + 10, 60, KILN_DTYPE_NONE,
+                      KILN_U32, &state));
+  ck_call(random_call(type, 9001, least, 100, least, 141,
+                      integers[(_i + 3) % 8], KILN_U64, &state));
   if (_i % 3 == 0)
-    check_random(type, 4100, least, 100, 5, 50, KILN_F64, KILN_DTYPE_NONE,
-                 &state);
+    ck_call(random_call(type, 4100, least, 100, 5, 50, KILN_F64,
+                        KILN_DTYPE_NONE, &state));
 }
 END_TEST
 
@@ -159,14 +120,13 @@ END_TEST
 START_TEST(test_whole_types)
 {
   uint64_t state = 5;
-  void *bits = random_bits(2 * 30011, &state);
+  void *bits = kept(random_bits(2 * 30011, &state));
 
   for (int k = 0; k < 4; k++) {
-    check_sort(integers[k], bits, 30011, 0, 0, KILN_DTYPE_NONE, KILN_DTYPE_NONE,
-               0);
-    check_sort(integers[k], bits, 20011, 0, 0, KILN_U32, KILN_U32, 1);
+    ck_call(sort_call(integers[k], bits, 30011, 0, 0, KILN_DTYPE_NONE,
+                      KILN_DTYPE_NONE, 0));
+    ck_call(sort_call(integers[k], bits, 20011, 0, 0, KILN_U32, KILN_U32, 1));
   }
-  free(bits);
 }
 END_TEST
 
@@ -179,12 +139,13 @@ START_TEST(test_lengths)
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
     const size_t n = lengths[k];
 
-    check_random(KILN_U32, n, 0, 9, 0, 10, KILN_DTYPE_NONE, KILN_U32, &state);
-    check_random(KILN_U32, n, 0, 9, 0, 10, KILN_U32, KILN_U32, &state);
-    check_random(KILN_I32, n, -9000, 9000, -8000, 15000, KILN_DTYPE_NONE,
-                 KILN_DTYPE_NONE, &state);
-    check_random(KILN_I32, n, -9000, 9000, -8000, 15000, KILN_U16, KILN_U64,
-                 &state);
+    ck_call(random_call(KILN_U32, n, 0, 9, 0, 10, KILN_DTYPE_NONE, KILN_U32,
+                        &state));
+    ck_call(random_call(KILN_U32, n, 0, 9, 0, 10, KILN_U32, KILN_U32, &state));
+    ck_call(random_call(KILN_I32, n, -9000, 9000, -8000, 15000, KILN_DTYPE_NONE,
+                        KILN_DTYPE_NONE, &state));
+    ck_call(random_call(KILN_I32, n, -9000, 9000, -8000, 15000, KILN_U16,
+                        KILN_U64, &state));
   }
 }
 END_TEST
@@ -193,7 +154,7 @@ END_TEST
 START_TEST(test_shapes)
 {
   enum { N = 20000 };
-  int32_t *keys = malloc(N * sizeof *keys);
+  int32_t *keys = kept(malloc(N * sizeof *keys));
 
   for (int shape = 0; shape < 5; shape++) {
     for (int32_t i = 0; i < N; i++)
@@ -202,11 +163,11 @@ START_TEST(test_shapes)
                 : shape == 2 ? i
                 : shape == 3 ? N - i
                              : i / 3000 * 9000;
-    check_sort(KILN_I32, keys, N, 0, 65536, KILN_DTYPE_NONE, KILN_DTYPE_NONE,
-               0);
-    check_sort(KILN_I32, keys, N, 0, 65536, KILN_U32, KILN_DTYPE_NONE, 0);
+    ck_call(sort_call(KILN_I32, keys, N, 0, 65536, KILN_DTYPE_NONE,
+                      KILN_DTYPE_NONE, 0));
+    ck_call(
+        sort_call(KILN_I32, keys, N, 0, 65536, KILN_U32, KILN_DTYPE_NONE, 0));
   }
-  free(keys);
 }
 END_TEST
 
@@ -214,150 +175,112 @@ END_TEST
 START_TEST(test_places)
 {
   enum { N = 9000, RANGE = 300 };
-  uint64_t state = 13, start[RANGE + 1];
-  uint16_t *keys = random_wholes(KILN_U16, N, 0, RANGE - 1, &state);
-  uint32_t *from = reference(KILN_U16, keys, N, 0, RANGE, start);
-  uint32_t *values = random_bits(N * 4, &state);
+  uint64_t state = 13;
+  uint64_t *start = kept(calloc(RANGE + 1, sizeof *start));
+  uint16_t *keys = kept(random_wholes(KILN_U16, N, 0, RANGE - 1, &state));
+  const size_t *from = reference(KILN_U16, keys, N, 0, RANGE, start);
+  uint32_t *values = kept(random_bits(N * 4, &state));
   test_array in = array_make(KILN_U16, N, 0, keys, 0);
-  test_array held = array_make(KILN_U32, N, 0, values, 0), room;
+  test_array held = array_make(KILN_U32, N, 0, values, 0);
   test_array out = array_make(KILN_U32, N, 0, NULL, 0);
-  kiln_counting_sort_desc desc = {.keys = in.array,
-                                  .values = held.array,
-                                  .values_out = out.array,
-                                  .n = N,
-                                  .range = RANGE};
-  kiln_workspace w = {0};
-
-  ck_kiln_ok(kiln_counting_sort_workspace(stream, &desc, &w.size));
-  room = array_make(KILN_U8, w.size, 0, NULL, 0xff);
-  w.data = room.array.data;
-  ck_kiln_ok(kiln_counting_sort(stream, &desc, &w));
-  check_moved(&out, values, from, N, "value");
-  free(array_read(&room));
-  w.size--;
-  ck_assert_int_eq(kiln_counting_sort(stream, &desc, &w), KILN_EINVAL);
-  desc = (kiln_counting_sort_desc){
+  operation_call alone = CALL_OF(
+      kiln_counting_sort, &(kiln_counting_sort_desc){.keys = in.array,
+                                                     .values = held.array,
+                                                     .values_out = out.array,
+                                                     .n = N,
+                                                     .range = RANGE});
+  const kiln_counting_sort_desc in_place = {
       .keys = in.array, .keys_out = in.array, .n = N, .range = RANGE};
-  ck_kiln_ok(kiln_counting_sort(stream, &desc, NULL));
-  check_moved(&in, keys, from, N, "key");
-  free(keys);
-  free(from);
-  free(values);
-  array_free(&in);
-  array_free(&held);
-  array_free(&room);
-  array_free(&out);
+
+  call_writes(&alone, &out, gathered(&out, values, from, 0, N));
+  ck_assert_uint_gt(ck_workspace(alone), 0);
+  ck_writes(CALL_OF(kiln_counting_sort, &in_place), &in,
+            gathered(&in, keys, from, 0, N));
 }
 END_TEST
 
-/* In a graph, run again and again over other keys; with and without values. */
+/* In a graph, run again over other keys; with and without values. */
 START_TEST(test_capture)
 {
   enum { N = 9000, RANGE = 700 };
-  const bool pairs = _i != 0;
-  uint32_t *values = malloc(N * sizeof *values);
-  test_array in = array_make(KILN_U16, N, 0, NULL, 0), held;
-  test_array out = array_make(KILN_U16, N, 0, NULL, 0);
-  test_array moved = array_make(KILN_U32, N, 0, NULL, 0);
-  kiln_counting_sort_desc desc = {
-      .keys = in.array, .keys_out = out.array, .n = N, .range = RANGE};
-  uint64_t state = 81, start[RANGE + 1];
-  CUgraphExec exec;
+  const kiln_dtype valued = _i != 0 ? KILN_U32 : KILN_DTYPE_NONE;
+  uint64_t state = 81;
+  operation_call c = random_call(KILN_U16, N, 0, RANGE - 1, 0, RANGE, valued,
+                                 KILN_DTYPE_NONE, &state);
+  const kiln_counting_sort_desc *desc = c.desc;
+  CUgraphExec graph = capture_call(&c);
 
-  for (uint32_t i = 0; i < N; i++)
-    values[i] = 3 * i;
-  held = array_make(KILN_U32, N, 0, values, 0);
-  if (pairs) {
-    desc.values = held.array;
-    desc.values_out = moved.array;
-  }
-  capture_begin();
-  ck_kiln_ok(kiln_counting_sort(stream, &desc, NULL));
-  exec = capture_end();
   for (int turn = 0; turn < 3; turn++) {
-    uint16_t *x = random_wholes(KILN_U16, N, 0, RANGE - 1 - turn * 200, &state);
-    uint32_t *from = reference(KILN_U16, x, N, 0, RANGE, start);
+    uint16_t *x =
+        kept(random_wholes(KILN_U16, N, 0, RANGE - 1 - turn * 200, &state));
+    const operation_call other =
+        sort_call(KILN_U16, x, N, 0, RANGE, valued, KILN_DTYPE_NONE, 0);
 
-    ck_kiln_ok(kiln_copy_to_device(device, in.array.data, x, N * sizeof *x));
-    capture_replay(exec);
-    check_moved(&out, x, from, N, "key");
-    if (pairs)
-      check_moved(&moved, values, from, N, "value");
-    free(x);
-    free(from);
+    for (size_t k = 0; k < c.n_results; k++)
+      c.result[k].want = other.result[k].want;
+    ck_kiln_ok(kiln_copy_to_device(device, desc->keys.data, x, N * sizeof *x));
+    capture_replay(graph);
+    ck_results(&c);
   }
-  capture_free(exec);
-  free(values);
-  array_free(&in);
-  array_free(&out);
-  array_free(&held);
-  array_free(&moved);
+  capture_free(graph);
 }
 END_TEST
+
+static operation_call draw(unsigned long k, uint64_t *state)
+{
+  const kiln_dtype type = test_random(state) % 2 ? KILN_I32 : KILN_U64;
+  const size_t n = test_random(state) % 5000;
+  const int64_t most = 1 + (int64_t)(test_random(state) % 2000);
+  const int64_t lowest = (int64_t)(test_random(state) % 200);
+  const uint64_t r = test_random(state);
+
+  (void)k;
+  return random_call(type, n, 0, most, lowest, 1 + (uint32_t)(r % 3000),
+                     r >> 40 & 1 ? KILN_U32 : KILN_DTYPE_NONE,
+                     r >> 41 & 1 ? KILN_U32 : KILN_DTYPE_NONE, state);
+}
 
 START_TEST(test_random_calls)
 {
-  const unsigned long calls = random_calls(120);
-  uint64_t state = 71;
-
-  for (unsigned long k = 0; k < calls; k++) {
-    const kiln_dtype type = test_random(&state) % 2 ? KILN_I32 : KILN_U64;
-
-    check_random(type, test_random(&state) % 5000, 0,
-                 1 + (int64_t)(test_random(&state) % 2000),
-                 (int64_t)(test_random(&state) % 200),
-                 1 + (uint32_t)(test_random(&state) % 3000),
-                 test_random(&state) % 2 ? KILN_U32 : KILN_DTYPE_NONE,
-                 test_random(&state) % 2 ? KILN_U32 : KILN_DTYPE_NONE, &state);
-  }
+  ck_random_calls(draw, 120, 71);
 }
 END_TEST
 
+#define MEMBER_OF(member, ...)                                                 \
+  MEMBER(kiln_counting_sort_desc, member, __VA_ARGS__)
+
 START_TEST(test_bad_arguments)
 {
-  test_array a = array_make(KILN_I32, 100, 0, NULL, 1);
-  test_array b = array_make(KILN_I32, 100, 0, NULL, 0x5a);
-  const kiln_array f = {a.array.data, KILN_F32}, g = {b.array.data, KILN_F32};
-  const kiln_array u = {a.array.data, KILN_U32}, o = {b.array.data, KILN_U32};
-  const kiln_array x = {a.array.data, KILN_I8}, y = {b.array.data, KILN_I8};
-  const kiln_counting_sort_desc bad[] = {
-      {.keys = a.array, .keys_out = b.array, .n = 9},
-      {.keys = a.array, .keys_out = b.array, .n = 9, .range = 65537},
-      {.keys = a.array, .n = 9, .range = 5},
-      {.keys = f, .keys_out = g, .n = 9, .range = 5},
-      {.keys = a.array, .keys_out = o, .n = 9, .range = 5},
-      {.keys = u, .keys_out = o, .n = 9, .lowest = -1, .range = 5},
-      {.keys = x, .keys_out = y, .n = 9, .lowest = 120, .range = 9},
-      {.keys = a.array,
-       .keys_out = a.array,
-       .values = b.array,
-       .values_out = b.array,
-       .n = 9,
-       .range = 5},
-      {.keys = a.array,
-       .keys_out = b.array,
-       .n = 9,
-       .range = 5,
-       .offsets = a.array},
-      {.keys = a.array,
-       .keys_out = b.array,
-       .n = 9,
-       .range = 5,
-       .offsets = {a.array.data, KILN_U32}},
+  uint64_t state = 91;
+  const operation_call c =
+      random_call(KILN_I32, 9, 0, 4, 0, 5, KILN_DTYPE_NONE, KILN_U32, &state);
+  const kiln_counting_sort_desc *desc = c.desc;
+  const kiln_array keys = desc->keys, out = desc->keys_out;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "range is 0", {MEMBER_OF(range, 0)}},
+      {KILN_EINVAL, "range is 65537", {MEMBER_OF(range, 65537)}},
+      {KILN_EINVAL, "neither", {MEMBER_OF(keys_out, {0})}},
+      {KILN_EINVAL,
+       "must be integers",
+       {MEMBER_OF(keys.type, KILN_F32), MEMBER_OF(keys_out.type, KILN_F32)}},
+      {KILN_EINVAL, "keys_out u32", {MEMBER_OF(keys_out.type, KILN_U32)}},
+      {KILN_EINVAL,
+       "not all keys",
+       {MEMBER_OF(keys.type, KILN_U32), MEMBER_OF(keys_out.type, KILN_U32),
+        MEMBER_OF(lowest, -1)}},
+      {KILN_EINVAL,
+       "not all keys",
+       {MEMBER_OF(keys.type, KILN_I8), MEMBER_OF(keys_out.type, KILN_I8),
+        MEMBER_OF(lowest, 124)}},
+      {KILN_EINVAL,
+       "overlap",
+       {MEMBER_OF(keys_out, keys), MEMBER_OF(values, out),
+        MEMBER_OF(values_out, out)}},
+      {KILN_EINVAL, "offsets are i32", {MEMBER_OF(offsets.type, KILN_I32)}},
+      {KILN_EINVAL, "overlap", {MEMBER_OF(offsets.data, keys.data)}},
   };
-  uint8_t *got;
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
-    ck_assert_msg(kiln_counting_sort(stream, &bad[k], NULL) == KILN_EINVAL,
-                  "%zu", k);
-  ck_assert_int_eq(kiln_counting_sort(NULL, &bad[0], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_counting_sort(stream, NULL, NULL), KILN_EINVAL);
-  got = array_read(&b);
-  for (size_t i = 0; i < 400; i++)
-    ck_assert_uint_eq(got[i], 0x5a);
-  free(got);
-  array_free(&a);
-  array_free(&b);
+  ck_bad_arguments(c, bad);
 }
 END_TEST
 

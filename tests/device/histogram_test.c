@@ -1,6 +1,6 @@
 /* histogram_test.c -- kiln_histogram: every type, every way to say the bins, any
  * number of them and of samples, against exact counts made one by one. */
-#include "ops_fixture.h"
+#include "operation_checks.h"
 
 #include <kiln/histogram.h>
 
@@ -28,34 +28,26 @@ static int64_t even_bin(wide sample, wide lower, wide upper, uint32_t bins)
   return (int64_t)((sample - lower) * bins / (upper - lower));
 }
 
-static uint64_t count_of(const test_array *counts, const void *got, size_t bin)
+/* A call that must leave these counts. */
+static operation_call histogram_call(const kiln_histogram_desc *desc,
+                                     const test_array *counts,
+                                     const uint64_t *expected)
 {
-  return counts->array.type == KILN_U32 ? ((const uint32_t *)got)[bin]
-                                        : ((const uint64_t *)got)[bin];
-}
+  operation_call c = CALL_OF(kiln_histogram, desc);
+  void *want = kept(calloc(desc->bins, counts->width));
 
-/* Run, and compare with `expected`, which holds what `counts` held before. */
-static void check_counts(const kiln_histogram_desc *desc,
-                         const test_array *counts, const uint64_t *expected)
-{
-  void *got;
-
-  ck_kiln_ok(kiln_histogram(stream, desc, NULL));
-  got = array_read(counts);
   for (size_t b = 0; b < desc->bins; b++)
-    ck_assert_msg(count_of(counts, got, b) == expected[b],
-                  "n %zu, bin %zu of %u: %llu, expected %llu", (size_t)desc->n,
-                  b, desc->bins, (unsigned long long)count_of(counts, got, b),
-                  (unsigned long long)expected[b]);
-  free(got);
+    memcpy((char *)want + b * counts->width, &expected[b], counts->width);
+  call_writes(&c, counts, want);
+  return c;
 }
 
 /* Integers in even bins, counted in u32 or u64. */
-static void check_even(kiln_dtype type, const void *x, size_t n, size_t shift,
-                       uint32_t bins, wide lower, wide upper,
-                       kiln_dtype counted)
+static operation_call even_call(kiln_dtype type, const void *x, size_t n,
+                                size_t shift, uint32_t bins, wide lower,
+                                wide upper, kiln_dtype counted)
 {
-  uint64_t *expected = calloc(bins, sizeof *expected);
+  uint64_t *expected = kept(calloc(bins, sizeof *expected));
   test_array in = array_make(type, n, shift, x, 0);
   test_array counts = array_make(counted, bins, shift, NULL, 0x77);
   const kiln_histogram_desc desc = {.x = {.in = {in.array}},
@@ -73,10 +65,17 @@ static void check_even(kiln_dtype type, const void *x, size_t n, size_t shift,
     if (bin >= 0)
       expected[bin]++;
   }
-  check_counts(&desc, &counts, expected);
-  free(expected);
-  array_free(&in);
-  array_free(&counts);
+  return histogram_call(&desc, &counts, expected);
+}
+
+static void check_even(kiln_dtype type, const void *x, size_t n, size_t shift,
+                       uint32_t bins, wide lower, wide upper,
+                       kiln_dtype counted)
+{
+  const size_t mark = n_kept;
+
+  ck_call(even_call(type, x, n, shift, bins, lower, upper, counted));
+  release(mark);
 }
 
 /* ---- Integers --------------------------------------------------------------------- */
@@ -96,8 +95,8 @@ START_TEST(test_integers)
   const wide least = type_is_signed(type) ? -two_to(bits - 1) : 0;
   const wide past = least + two_to(bits);
   uint64_t state = 3 + (uint64_t)_i;
-  void *x = random_bits(3001 * 8, &state);
-  void *small = random_wholes(type, 3001, -20, 100, &state);
+  void *x = kept(random_bits(3001 * 8, &state));
+  void *small = kept(random_wholes(type, 3001, -20, 100, &state));
 
   check_even(type, x, 3001, 0, 256, least, past, KILN_U32); /* a shift */
   check_even(type, x, 3001, 1, 100, least, past, KILN_U64); /* all, scaled */
@@ -114,8 +113,6 @@ START_TEST(test_integers)
     check_even(type, x, 3001, 0, 5, least - (bits == 64 ? 0 : 1000),
                least + two_to(bits - 1) + 77, KILN_U32);
   }
-  free(x);
-  free(small);
 }
 END_TEST
 
@@ -127,10 +124,9 @@ START_TEST(test_lengths)
   uint64_t state = 9;
 
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
-    void *x = random_wholes(type, lengths[k], 0, 100, &state);
+    void *x = kept(random_wholes(type, lengths[k], 0, 100, &state));
 
     check_even(type, x, lengths[k], k % 4, 90, 0, 0, KILN_U32);
-    free(x);
   }
 }
 END_TEST
@@ -142,13 +138,12 @@ START_TEST(test_many_bins)
                                   65536, 70001, 200000, KILN_MAX_BINS};
   enum { N = 20011 };
   uint64_t state = 5;
-  uint32_t *x = random_bits(N * 4, &state);
+  uint32_t *x = kept(random_bits(N * 4, &state));
 
   for (size_t i = 0; i < N; i++)
     x[i] = i % 5 == 0 ? 77 : x[i] % (bins[_i] + bins[_i] / 8);
   check_even(KILN_U32, x, N, 1, bins[_i], 0, 0, KILN_U32);
   check_even(KILN_U32, x, N, 0, bins[_i], 0, two_to(32), KILN_U64);
-  free(x);
 }
 END_TEST
 
@@ -157,7 +152,7 @@ START_TEST(test_shapes)
 {
   enum { N = 40000 };
   uint64_t state = 11;
-  uint32_t *x = malloc(N * sizeof *x);
+  uint32_t *x = kept(malloc(N * sizeof *x));
 
   for (unsigned shape = 0; shape < 5; shape++) {
     for (uint32_t i = 0; i < N; i++)
@@ -171,7 +166,6 @@ START_TEST(test_shapes)
     check_even(KILN_U32, x, N, 0, 4096, 0, 0, KILN_U32);
     check_even(KILN_U32, x, N, 0, 30000, 0, 0, KILN_U32);
   }
-  free(x);
 }
 END_TEST
 
@@ -192,7 +186,7 @@ START_TEST(test_floats)
   const kiln_dtype type = types[_i];
   enum { N = 5003, BINS = 48 };
   uint64_t state = 21, expected[BINS] = {0};
-  void *x = random_wholes(type, N, -20, 40, &state);
+  void *x = kept(random_wholes(type, N, -20, 40, &state));
   test_array in, counts = array_make(KILN_U32, BINS, 0, NULL, 9);
   kiln_histogram_desc desc = {
       .n = N, .bins = BINS, .lower = -8, .upper = 16, .counts = counts.array};
@@ -213,10 +207,7 @@ START_TEST(test_floats)
     if (v >= -8 && v < 16)
       expected[(int)floor((v + 8) * 2)]++;
   }
-  check_counts(&desc, &counts, expected);
-  free(x);
-  array_free(&in);
-  array_free(&counts);
+  ck_call(histogram_call(&desc, &counts, expected));
 }
 END_TEST
 
@@ -237,13 +228,13 @@ START_TEST(test_levels)
   static const uint32_t sizes[] = {1, 2, 7, 31, 32};
   enum { N = 2003 };
   uint64_t state = 31;
-  void *x = random_wholes(type, N, 0, 110, &state);
+  void *x = kept(random_wholes(type, N, 0, 110, &state));
   test_array in = array_make(type, N, 1, x, 0);
 
   for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
     const uint32_t bins = sizes[k];
     uint64_t expected[32] = {0};
-    void *levels = random_wholes(type, bins + 1, 0, 0, &state);
+    void *levels = kept(random_wholes(type, bins + 1, 0, 0, &state));
     test_array bounds, counts = array_make(KILN_U64, bins, 0, NULL, 9);
     kiln_histogram_desc desc = {
         .x = {.in = {in.array}}, .n = N, .bins = bins, .counts = counts.array};
@@ -258,13 +249,8 @@ START_TEST(test_levels)
       if (b >= 0)
         expected[b]++;
     }
-    check_counts(&desc, &counts, expected);
-    free(levels);
-    array_free(&bounds);
-    array_free(&counts);
+    ck_call(histogram_call(&desc, &counts, expected));
   }
-  free(x);
-  array_free(&in);
 }
 END_TEST
 
@@ -274,9 +260,9 @@ START_TEST(test_many_levels)
   const uint32_t bins = _i == 0 ? 1u << 14 : 1u << 17;
   enum { N = 30000 };
   uint64_t state = 41;
-  double *levels = malloc((bins + 1) * sizeof *levels);
-  double *x = malloc(N * sizeof *x);
-  uint64_t *expected = calloc(bins, sizeof *expected);
+  double *levels = kept(malloc((bins + 1) * sizeof *levels));
+  double *x = kept(malloc(N * sizeof *x));
+  uint64_t *expected = kept(calloc(bins, sizeof *expected));
   test_array in, bounds, counts = array_make(KILN_U32, bins, 0, NULL, 9);
   kiln_histogram_desc desc = {.n = N, .bins = bins, .counts = counts.array};
 
@@ -293,13 +279,7 @@ START_TEST(test_many_levels)
   bounds = array_make(KILN_F64, bins + 1, 0, levels, 0);
   desc.x.in[0] = in.array;
   desc.levels = bounds.array;
-  check_counts(&desc, &counts, expected);
-  free(levels);
-  free(x);
-  free(expected);
-  array_free(&in);
-  array_free(&bounds);
-  array_free(&counts);
+  ck_call(histogram_call(&desc, &counts, expected));
 }
 END_TEST
 
@@ -309,8 +289,8 @@ START_TEST(test_key_expression)
 {
   enum { N = 9001, BINS = 20 };
   uint64_t state = 51, expected[BINS] = {0};
-  float *x = random_wholes(KILN_F32, N, -50, 50, &state);
-  uint8_t *y = random_wholes(KILN_U8, N, 0, 9, &state);
+  float *x = kept(random_wholes(KILN_F32, N, -50, 50, &state));
+  uint8_t *y = kept(random_wholes(KILN_U8, N, 0, 9, &state));
   test_array a = array_make(KILN_F32, N, 0, x, 0);
   test_array b = array_make(KILN_U8, N, 3, y, 0);
   test_array counts = array_make(KILN_U32, BINS, 0, NULL, 9);
@@ -328,12 +308,7 @@ START_TEST(test_key_expression)
   for (size_t i = 0; i < N; i++)
     if (x[i] >= 0 && y[i] + 5u + i % 3 < BINS)
       expected[y[i] + 5u + i % 3]++;
-  check_counts(&desc, &counts, expected);
-  free(x);
-  free(y);
-  array_free(&a);
-  array_free(&b);
-  array_free(&counts);
+  ck_call(histogram_call(&desc, &counts, expected));
 }
 END_TEST
 
@@ -341,8 +316,8 @@ END_TEST
 START_TEST(test_accumulate)
 {
   const uint32_t bins = _i == 0 ? 10 : 80000;
-  uint64_t *expected = malloc(bins * sizeof *expected);
-  uint32_t *before = malloc(bins * sizeof *before);
+  uint64_t *expected = kept(malloc(bins * sizeof *expected));
+  uint32_t *before = kept(malloc(bins * sizeof *before));
   test_array counts;
   kiln_histogram_desc desc = {.x = {.map = "i % 10", .type = KILN_U64},
                               .n = 1234,
@@ -358,186 +333,126 @@ START_TEST(test_accumulate)
   for (unsigned turn = 0; turn < 3; turn++) {
     for (unsigned i = 0; i < desc.n; i++)
       expected[i % 10]++;
-    check_counts(&desc, &counts, expected);
+    ck_call(histogram_call(&desc, &counts, expected));
     desc.n *= 7;
   }
   desc.n = 0;
-  check_counts(&desc, &counts, expected);
-  array_free(&counts);
-  free(expected);
-  free(before);
+  ck_call(histogram_call(&desc, &counts, expected));
 }
 END_TEST
 
-START_TEST(test_workspace)
-{
-  enum { N = 50000, BINS = 200 };
-  uint64_t state = 61, expected[BINS] = {0};
-  uint16_t *x = random_wholes(KILN_U16, N, 0, 220, &state);
-  test_array in = array_make(KILN_U16, N, 0, x, 0);
-  test_array counts = array_make(KILN_U32, BINS, 0, NULL, 9);
-  const kiln_histogram_desc desc = {
-      .x = {.in = {in.array}}, .n = N, .bins = BINS, .counts = counts.array};
-  kiln_workspace w = {0};
-  test_array room;
-  uint32_t *got;
-
-  for (size_t i = 0; i < N; i++)
-    if (x[i] < BINS)
-      expected[x[i]]++;
-  ck_kiln_ok(kiln_histogram_workspace(stream, &desc, &w.size));
-  ck_assert_uint_gt(w.size, 0);
-  room = array_make(KILN_U8, w.size, 0, NULL, 0xff);
-  w.data = room.array.data;
-  ck_kiln_ok(kiln_histogram(stream, &desc, &w));
-  got = array_read(&counts);
-  for (size_t b = 0; b < BINS; b++)
-    ck_assert_uint_eq(got[b], expected[b]);
-  free(got);
-  free(array_read(&room));
-  w.size--;
-  ck_assert_int_eq(kiln_histogram(stream, &desc, &w), KILN_EINVAL);
-  free(x);
-  array_free(&in);
-  array_free(&counts);
-  array_free(&room);
-}
-END_TEST
-
-/* In a graph, run again and again over other samples; first call of its kind. */
-START_TEST(test_capture)
+/* In a graph that runs again over other samples. */
+START_TEST(test_workspace_and_capture)
 {
   enum { N = 50000, BINS = 170 };
-  test_array in = array_make(KILN_U16, N, 0, NULL, 0);
-  test_array counts = array_make(KILN_U32, BINS, 0, NULL, 9);
-  const kiln_histogram_desc desc = {
-      .x = {.in = {in.array}}, .n = N, .bins = BINS, .counts = counts.array};
   uint64_t state = 81;
-  CUgraphExec exec;
+  uint16_t *x = kept(random_wholes(KILN_U16, N, 0, 200, &state));
+  const operation_call c = even_call(KILN_U16, x, N, 0, BINS, 0, 0, KILN_U32);
+  const kiln_histogram_desc *desc = c.desc;
+  CUgraphExec graph = capture_call(&c);
 
-  capture_begin();
-  ck_kiln_ok(kiln_histogram(stream, &desc, NULL));
-  exec = capture_end();
   for (int turn = 0; turn < 3; turn++) {
-    uint16_t *x = random_wholes(KILN_U16, N, 0, 50 * turn + 50, &state);
-    uint32_t *got, expected[BINS] = {0};
+    uint32_t expected[BINS] = {0};
 
+    x = kept(random_wholes(KILN_U16, N, 0, 50 * turn + 50, &state));
     for (size_t i = 0; i < N; i++)
       if (x[i] < BINS)
         expected[x[i]]++;
-    ck_kiln_ok(kiln_copy_to_device(device, in.array.data, x, N * sizeof *x));
-    capture_replay(exec);
-    got = array_read(&counts);
-    for (size_t b = 0; b < BINS; b++)
-      ck_assert_uint_eq(got[b], expected[b]);
-    free(x);
-    free(got);
+    ck_kiln_ok(
+        kiln_copy_to_device(device, desc->x.in[0].data, x, N * sizeof *x));
+    capture_replay(graph);
+    ck_array(&c.result[0].array, expected, "other samples");
   }
-  capture_free(exec);
-  array_free(&in);
-  array_free(&counts);
+  capture_free(graph);
+  ck_assert_uint_gt(
+      ck_workspace(even_call(KILN_U16, x, N, 0, 200, 0, 0, KILN_U32)), 0);
 }
 END_TEST
+
+static operation_call draw(unsigned long k, uint64_t *state)
+{
+  static const kiln_dtype types[] = {KILN_U8, KILN_I32, KILN_U64};
+  const kiln_dtype type = types[test_random(state) % 3];
+  const size_t n = test_random(state) % 3000;
+  const uint32_t bins = 1 + (uint32_t)(test_random(state) % 400);
+  const int64_t lower =
+      (int64_t)(test_random(state) % 100) - (type == KILN_U64 ? 0 : 50);
+  const int64_t width = 1 + (int64_t)(test_random(state) % 120);
+  const void *x = kept(random_wholes(type, n, 0, 100, state));
+  const uint64_t r = test_random(state);
+
+  (void)k;
+  return even_call(type, x, n, r % 5, bins, lower, lower + width,
+                   r & 1024 ? KILN_U32 : KILN_U64);
+}
 
 START_TEST(test_random_calls)
 {
-  const unsigned long calls = random_calls(150);
-  uint64_t state = 71;
-
-  for (unsigned long k = 0; k < calls; k++) {
-    static const kiln_dtype types[] = {KILN_U8, KILN_I32, KILN_U64};
-    const kiln_dtype type = types[test_random(&state) % 3];
-    const size_t n = test_random(&state) % 3000;
-    const uint32_t bins = 1 + (uint32_t)(test_random(&state) % 400);
-    const int64_t lower =
-        (int64_t)(test_random(&state) % 100) - (type == KILN_U64 ? 0 : 50);
-    const int64_t width = 1 + (int64_t)(test_random(&state) % 120);
-    void *x = random_wholes(type, n, 0, 100, &state);
-
-    check_even(type, x, n, test_random(&state) % 5, bins, lower, lower + width,
-               test_random(&state) % 2 ? KILN_U32 : KILN_U64);
-    free(x);
-  }
+  ck_random_calls(draw, 150, 71);
 }
 END_TEST
 
+#define MEMBER_OF(member, ...) MEMBER(kiln_histogram_desc, member, __VA_ARGS__)
+
+/* The bounds are checked in the type that samples are compared in. */
 START_TEST(test_bad_arguments)
 {
-  test_array a = array_make(KILN_I32, 100, 0, NULL, 1);
-  test_array f = array_make(KILN_F32, 100, 0, NULL, 1);
-  test_array c = array_make(KILN_U32, 100, 0, NULL, 0x5a);
-  const kiln_input x = {.in = {a.array}}, y = {.in = {f.array}};
-  const kiln_array counts = c.array;
-  const kiln_array next = {a.array.data + 40, KILN_U32};
-  const kiln_histogram_desc bad[] = {
-      {.x = x, .n = 10, .counts = counts},
-      {.x = x, .n = 10, .bins = KILN_MAX_BINS + 1, .counts = counts},
-      {.x = x, .n = 10, .bins = 10},
-      {.x = x, .n = 10, .bins = 10, .counts = f.array},
-      {.x = x, .n = 100, .bins = 10, .counts = next},
-      {.n = 10, .bins = 10, .counts = counts},
-      {.x = y, .n = 10, .bins = 10, .counts = counts},
-      {.x = y, .n = 10, .bins = 10, .counts = counts, .levels = a.array},
-      {.x = x, .n = 10, .bins = 10, .counts = counts, .lower = 1, .upper = 1},
-      {.x = x, .n = 10, .bins = 10, .counts = counts, .lower = 1, .upper = 0},
-      {.x = x, .n = 9, .bins = 9, .counts = counts, .lower = .5, .upper = 2},
-      {.x = x, .n = 9, .bins = 9, .counts = counts, .upper = (double)NAN},
-      {.x = x, .n = 9, .bins = 9, .counts = counts, .upper = 1e30},
-      {.x = y, .n = 9, .bins = 9, .counts = counts, .upper = (double)INFINITY},
-      {.x = {.in = {{a.array.data, KILN_U64}}},
-       .n = 9,
-       .bins = 9,
-       .counts = counts,
-       .lower = -1,
-       .upper = 9},
-      {.x = y,
-       .n = 9,
-       .bins = 9,
-       .counts = counts,
-       .lower = -3e38,
-       .upper = 3e38},
+  uint64_t state = 91;
+  const void *x = kept(random_wholes(KILN_I32, 100, 0, 9, &state));
+  const operation_call whole =
+      even_call(KILN_I32, x, 100, 0, 9, 0, 0, KILN_U32);
+  const operation_call real =
+      even_call(KILN_F32, kept(random_wholes(KILN_F32, 100, 0, 9, &state)), 100,
+                0, 9, 0, 9, KILN_U32);
+  const CUdeviceptr in =
+      ((const kiln_histogram_desc *)whole.desc)->x.in[0].data;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "bins is 0", {MEMBER_OF(bins, 0)}},
+      {KILN_EINVAL, "bins is ", {MEMBER_OF(bins, KILN_MAX_BINS + 1)}},
+      {KILN_EINVAL, "counts are none", {MEMBER_OF(counts, {0})}},
+      {KILN_EINVAL, "counts are f32", {MEMBER_OF(counts.type, KILN_F32)}},
+      {KILN_EINVAL, "overlap", {MEMBER_OF(counts.data, in + 40)}},
+      {KILN_EINVAL, "neither an array nor a map", {MEMBER_OF(x.in[0], {0})}},
+      {KILN_EINVAL, "below", {MEMBER_OF(lower, 1), MEMBER_OF(upper, 1)}},
+      {KILN_EINVAL, "below", {MEMBER_OF(lower, 1), MEMBER_OF(upper, 0)}},
+      {KILN_EINVAL, "whole", {MEMBER_OF(lower, .5), MEMBER_OF(upper, 2)}},
+      {KILN_EINVAL, "finite", {MEMBER_OF(upper, (double)NAN)}},
+      {KILN_EINVAL, "whole", {MEMBER_OF(upper, 1e30)}},
+      {KILN_EINVAL,
+       "too far outside of u64",
+       {MEMBER_OF(x.in[0].type, KILN_U64), MEMBER_OF(lower, -1),
+        MEMBER_OF(upper, 9)}},
   };
-  uint8_t *got;
+  const bad_argument bad_real[] = {
+      {KILN_EINVAL, "f32 need lower and upper", {MEMBER_OF(upper, 0)}},
+      {KILN_EINVAL, "levels are i32", {MEMBER_OF(levels, {in, KILN_I32})}},
+      {KILN_EINVAL, "finite", {MEMBER_OF(upper, (double)INFINITY)}},
+      {KILN_EINVAL, "apart", {MEMBER_OF(lower, -3e38), MEMBER_OF(upper, 3e38)}},
+      {KILN_EINVAL,
+       "lower and upper are equal in f32",
+       {MEMBER_OF(lower, 1), MEMBER_OF(upper, 1 + 1e-12)}},
+      {KILN_EINVAL, "too close together", {MEMBER_OF(upper, 1e-40)}},
+  };
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
-    ck_assert_msg(kiln_histogram(stream, &bad[k], NULL) == KILN_EINVAL, "%zu",
-                  k);
-  ck_assert_int_eq(kiln_histogram(NULL, &bad[0], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_histogram(stream, NULL, NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_histogram_workspace(stream, &bad[0], NULL),
-                   KILN_EINVAL);
-  got = array_read(&c);
-  for (size_t i = 0; i < 400; i++)
-    ck_assert_uint_eq(got[i], 0x5a);
-  free(got);
-  array_free(&a);
-  array_free(&f);
-  array_free(&c);
+  ck_bad_arguments(whole, bad);
+  ck_bad_arguments(real, bad_real);
 }
 END_TEST
 
-/* Bounds that differ as f64 but not in the type that samples are compared in. */
-START_TEST(test_bounds_too_close)
+/* Bounds that are as close as they may be. */
+START_TEST(test_close_bounds)
 {
-  test_array x = array_make(KILN_F32, 10, 0, NULL, 0);
+  const float x[] = {0, 0, 1, 0.9e-30f, -1, 0.3e-30f};
+  const uint64_t expected[] = {2, 1, 0, 1};
+  test_array in = array_make(KILN_F32, 6, 0, x, 0);
   test_array counts = array_make(KILN_U32, 4, 0, NULL, 1);
-  kiln_histogram_desc desc = {.x = {.in = {x.array}},
-                              .n = 10,
-                              .bins = 4,
-                              .lower = 1,
-                              .upper = 1 + 1e-12,
-                              .counts = counts.array};
+  const kiln_histogram_desc desc = {.x = {.in = {in.array}},
+                                    .n = 6,
+                                    .bins = 4,
+                                    .upper = 1e-30,
+                                    .counts = counts.array};
 
-  ck_assert_int_eq(kiln_histogram(stream, &desc, NULL), KILN_EINVAL);
-  ck_assert_ptr_nonnull(
-      strstr(kiln_last_error()->message, "lower and upper are equal in f32"));
-  desc.lower = 0;
-  desc.upper = 1e-40; /* 4 / 1e-40 overflows */
-  ck_assert_int_eq(kiln_histogram(stream, &desc, NULL), KILN_EINVAL);
-  desc.upper = 1e-30;
-  ck_kiln_ok(kiln_histogram(stream, &desc, NULL));
-  array_free(&x);
-  array_free(&counts);
+  ck_call(histogram_call(&desc, &counts, expected));
 }
 END_TEST
 
@@ -557,11 +472,10 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_many_levels, 0, 2);
   tcase_add_test(t, test_key_expression);
   tcase_add_loop_test(t, test_accumulate, 0, 2);
-  tcase_add_test(t, test_workspace);
-  tcase_add_test(t, test_capture);
+  tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
-  tcase_add_test(t, test_bounds_too_close);
+  tcase_add_test(t, test_close_bounds);
   suite_add_tcase(s, t);
   return s;
 }

@@ -66,12 +66,6 @@ static kiln_kernel *load(unsigned each, bool resets, bool floats,
   return kernel;
 }
 
-static uint64_t then(uint64_t a, uint64_t b)
-{
-  return (a >> 32) * (b >> 32) << 32 |
-         (uint32_t)((uint32_t)(b >> 32) * (uint32_t)a + (uint32_t)b);
-}
-
 /* Writes a descriptor of two words: the halves of the value with the same tag. */
 static void publish(uint64_t *words, size_t tile, uint64_t value,
                     uint64_t state)
@@ -103,7 +97,7 @@ static tiles make_tiles(size_t n, bool resets, uint64_t *state)
                   << 32; /* odd factors are invertible, so no error cancels */
     t.reset[i] = resets && test_random(state) % 40 == 0;
     t.before[i] = sum;
-    sum = t.reset[i] ? t.total[i] : then(sum, t.total[i]);
+    sum = t.reset[i] ? t.total[i] : then_wide(sum, t.total[i]);
   }
   return t;
 }
@@ -248,7 +242,7 @@ START_TEST(test_nearest)
   for (size_t i = 0; i < t.n; i++) {
     const bool prefix = i == 0 || test_random(&state) % 60 == 0;
     const uint64_t before = i == 0 ? UINT64_C(1) << 32 : t.before[i];
-    const uint64_t upto = then(before, t.total[i]);
+    const uint64_t upto = then_wide(before, t.total[i]);
 
     publish(words, i, prefix ? upto : t.total[i], prefix ? PREFIX : PARTIAL);
     if (i + 1 < t.n)

@@ -26,6 +26,8 @@ typedef struct call_result {
 
 typedef struct operation_call {
   const operation *op;
+  const char
+      *what; /* for messages; the operation's name unless the test sets it */
   void *desc;
   size_t n_results;
   call_result result[MOST_RESULTS];
@@ -39,7 +41,8 @@ typedef struct operation_call {
 static inline operation_call call_of(const operation *op, const void *desc,
                                      size_t desc_size)
 {
-  operation_call c = {.op = op, .desc = kept(malloc(desc_size))};
+  operation_call c = {
+      .op = op, .what = op->name, .desc = kept(malloc(desc_size))};
 
   ck_assert_uint_eq(desc_size, op->desc_size);
   memcpy(c.desc, desc, desc_size);
@@ -85,7 +88,7 @@ static inline void ck_array(const test_array *a, const void *want,
 static inline void ck_results(const operation_call *c)
 {
   for (size_t k = 0; k < c->n_results; k++)
-    ck_array(&c->result[k].array, c->result[k].want, c->op->name);
+    ck_array(&c->result[k].array, c->result[k].want, c->what);
 }
 
 static inline void ck_call_with(const operation_call *c,
@@ -99,6 +102,27 @@ static inline void ck_call_with(const operation_call *c,
 static inline void ck_call(operation_call c)
 {
   ck_call_with(&c, NULL);
+}
+
+/* What the array must hold if elements [begin, end) become x[from[i]] and the
+ * others keep what they hold now. */
+static inline void *gathered(const test_array *a, const void *x,
+                             const size_t *from, size_t begin, size_t end)
+{
+  unsigned char *want = kept(array_read(a));
+
+  for (size_t i = begin; i < end; i++)
+    memcpy(want + i * a->width, (const unsigned char *)x + from[i] * a->width,
+           a->width);
+  return want;
+}
+
+/* Runs a call with a single result. */
+static inline void ck_writes(operation_call c, const test_array *a,
+                             const void *want)
+{
+  call_writes(&c, a, want);
+  ck_call(c);
 }
 
 /* ---- Workspaces, captures ------------------------------------------------------------ */
@@ -151,15 +175,19 @@ static inline size_t ck_workspace(operation_call c)
   return bytes;
 }
 
-/* Captures the call, which may be the first of its kind and compile, and runs the
- * graph three times. */
+/* Captures the call, which may be the first of its kind and compile. */
+static inline CUgraphExec capture_call(const operation_call *c)
+{
+  capture_begin();
+  ck_kiln_ok(c->op->run(stream, c->desc, NULL));
+  return capture_end();
+}
+
+/* Captures the call and runs the graph three times. */
 static inline void ck_capture(operation_call c)
 {
-  CUgraphExec graph;
+  CUgraphExec graph = capture_call(&c);
 
-  capture_begin();
-  ck_kiln_ok(c.op->run(stream, c.desc, NULL));
-  graph = capture_end();
   for (int turn = 0; turn < 3; turn++) {
     call_restart(&c);
     capture_replay(graph);

@@ -92,11 +92,9 @@ START_TEST(test_marks)
 
     ck_kiln_ok(run_chain(stream, sizes[k], (double)k + 1, out.array.data, NULL,
                          k % 3 == 0 ? 100000 : 0));
-    got = array_read(&out);
+    got = kept(array_read(&out));
     check_chain(got, sizes[k], (double)k + 1);
-    free(got);
   }
-  array_free(&out);
 }
 END_TEST
 
@@ -112,9 +110,8 @@ START_TEST(test_given_workspace)
   double *got;
 
   ck_kiln_ok(run_chain(stream, BLOCKS, 2, out.array.data, &given, 1000));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   check_chain(got, BLOCKS, 2);
-  free(got);
   free(array_read(&storage));
   given.size = bytes - 1;
   ck_assert_int_eq(run_chain(stream, BLOCKS, 2, out.array.data, &given, 1000),
@@ -122,8 +119,6 @@ START_TEST(test_given_workspace)
   given = (kiln_workspace){storage.array.data + 8, bytes};
   ck_assert_int_eq(run_chain(stream, BLOCKS, 2, out.array.data, &given, 1000),
                    KILN_EINVAL);
-  array_free(&out);
-  array_free(&storage);
 }
 END_TEST
 
@@ -137,10 +132,8 @@ START_TEST(test_large_room)
   for (int i = 0; i < 3; i++)
     ck_kiln_ok(
         run_chain(stream, BLOCKS, 3, out.array.data, NULL, (size_t)16 << 20));
-  got = array_read(&out);
+  got = kept(array_read(&out));
   check_chain(got, BLOCKS, 3);
-  free(got);
-  array_free(&out);
 }
 END_TEST
 
@@ -184,14 +177,12 @@ static void many_threads(bool one_stream)
     ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
     ck_assert_int_eq(w[i].st, KILN_OK);
   }
-  got = array_read(&out);
+  got = kept(array_read(&out));
   for (int i = 0; i < THREADS; i++)
     for (int k = 0; k < CALLS; k++)
       check_chain(got + (i * CALLS + k) * CHAIN, CHAIN, w[i].scale + k);
   for (int i = 0; i < THREADS && !one_stream; i++)
     kiln_stream_free(w[i].stream);
-  free(got);
-  array_free(&out);
 }
 
 START_TEST(test_threads_one_stream)
@@ -228,17 +219,13 @@ START_TEST(test_capture)
   for (int i = 0; i < 3; i++) {
     ck_kiln_ok(run_chain(stream, BLOCKS, 7, other.array.data, NULL, 0));
     capture_replay(exec);
-    got = array_read(&out);
+    got = kept(array_read(&out));
     for (int b = 0; b < BLOCKS; b++)
       ck_assert_double_eq(got[b], 5 * (b + 1.0) * (b + 2.0) + 0.5);
-    free(got);
-    got = array_read(&other);
+    got = kept(array_read(&other));
     check_chain(got, BLOCKS, 7);
-    free(got);
   }
   capture_free(exec);
-  array_free(&out);
-  array_free(&other);
 }
 END_TEST
 

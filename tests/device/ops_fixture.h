@@ -371,6 +371,17 @@ static inline void set_whole(kiln_dtype type, void *data, size_t i, int64_t v)
   }
 }
 
+/* Indices or offsets as an array of an integer type. */
+static inline test_array array_of_indices(kiln_dtype type, const uint64_t *v,
+                                          size_t n, size_t shift)
+{
+  void *data = kept(malloc(n * kiln_dtype_size(type) + 1));
+
+  for (size_t i = 0; i < n; i++)
+    set_whole(type, data, i, (int64_t)v[i]);
+  return array_make(type, n, shift, data, 0);
+}
+
 /* Random whole numbers from `least` to `most`, as elements; yours to free(). */
 static inline void *random_wholes(kiln_dtype type, size_t n, int64_t least,
                                   int64_t most, uint64_t *state)

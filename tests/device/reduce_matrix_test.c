@@ -1,24 +1,11 @@
 /* reduce_matrix_test.c -- kiln_reduce_rows and kiln_reduce_columns: shapes, leading
  * dimensions, alignments, types, order, memory, bad calls. */
-#include "ops_fixture.h"
+#include "operation_checks.h"
+#include "reference_ops.h"
 
 typedef struct shape {
   size_t rows, columns, leading, shift;
 } shape;
-
-/* x -> high * x + low modulo 2^16, one after the other: any change of order
- * shows. Odd factors keep it from fading. */
-static const char then_text[] = "(a >> 16) * (b >> 16) << 16 | "
-                                "(((b >> 16) * (a & 0xffff) + (b & 0xffff)) & "
-                                "0xffff)";
-
-static uint32_t then(uint32_t a, uint32_t b)
-{
-  const uint32_t high = (a >> 16) * (b >> 16);
-  const uint32_t low = (b >> 16) * (a & 0xffff) + (b & 0xffff);
-
-  return high << 16 | (low & 0xffff);
-}
 
 typedef enum how { SUM, MAX, ORDERED } how;
 
@@ -49,20 +36,21 @@ static double element(how h, kiln_dtype type, const void *x, size_t i)
                       : value_at(type, x, i);
 }
 
-static void check(const shape *s, kiln_dtype type, how h, bool by_row,
-                  const kiln_workspace *w)
+static operation_call matrix_call(const shape *s, kiln_dtype type, how h,
+                                  bool by_row)
 {
   uint64_t state = 1 + s->rows * 31 + s->columns;
   const size_t n = s->rows == 0 ? 0 : (s->rows - 1) * s->leading + s->columns;
   const size_t results = by_row ? s->rows : s->columns;
-  void *x = h == ORDERED ? random_bits(4 * n, &state)
-                         : random_wholes(type, n, 0, 100, &state);
+  void *x = kept(h == ORDERED ? random_bits(4 * n, &state)
+                              : random_wholes(type, n, 0, 100, &state));
   const kiln_dtype out_type = h == ORDERED          ? KILN_U32
                               : type == KILN_F64    ? KILN_F64
                               : type_is_float(type) ? KILN_F32
                                                     : KILN_I64;
   test_array in = array_make(type, n, s->shift, x, 0);
   test_array out = array_make(out_type, results, 1, NULL, 0x5a);
+  void *wanted = kept(malloc(8 * results + 1));
   const kiln_reduce_matrix_desc desc = {
       .x = {.in = {in.array},
             .map = h == ORDERED ? "x | 65536" : NULL,
@@ -72,13 +60,9 @@ static void check(const shape *s, kiln_dtype type, how h, bool by_row,
       .leading = s->leading == s->columns ? 0 : s->leading,
       .op = op_of(h),
       .out = out.array};
-  void *got;
+  operation_call c = by_row ? CALL_OF(kiln_reduce_rows, &desc)
+                            : CALL_OF(kiln_reduce_columns, &desc);
 
-  if (by_row)
-    ck_kiln_ok(kiln_reduce_rows(stream, &desc, w));
-  else
-    ck_kiln_ok(kiln_reduce_columns(stream, &desc, w));
-  got = array_read(&out);
   for (size_t r = 0; r < results; r++) {
     double want = start_of(h);
 
@@ -86,18 +70,10 @@ static void check(const shape *s, kiln_dtype type, how h, bool by_row,
       want = fold(h, want,
                   element(h, type, x,
                           by_row ? r * s->leading + k : k * s->leading + r));
-    if (h == MAX && !type_is_float(out_type) && isinf(want))
-      want = (double)INT64_MIN;
-    ck_assert_msg(value_at(out_type, got, r) == want,
-                  "%zu x %zu (%zu) at +%zu, %s, %s %zu: %g, not %g", s->rows,
-                  s->columns, s->leading, s->shift, kiln_dtype_name(type),
-                  by_row ? "row" : "column", r, value_at(out_type, got, r),
-                  want);
+    set_whole(out_type, wanted, r, isinf(want) ? INT64_MIN : (int64_t)want);
   }
-  free(got);
-  free(x);
-  array_free(&in);
-  array_free(&out);
+  call_writes(&c, &out, wanted);
+  return c;
 }
 
 static const shape shapes[] = {
@@ -115,7 +91,7 @@ enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 START_TEST(test_rows)
 {
   for (size_t k = 0; k < N_SHAPES; k++)
-    check(&shapes[k], KILN_F32, SUM, true, NULL);
+    ck_call(matrix_call(&shapes[k], KILN_F32, SUM, true));
 }
 END_TEST
 
@@ -123,7 +99,7 @@ START_TEST(test_columns)
 {
   for (size_t k = 0; k < N_SHAPES; k++)
     if (shapes[k].rows * shapes[k].columns < 1000000)
-      check(&shapes[k], KILN_F32, SUM, false, NULL);
+      ck_call(matrix_call(&shapes[k], KILN_F32, SUM, false));
 }
 END_TEST
 
@@ -132,8 +108,8 @@ START_TEST(test_order)
   static const size_t some[] = {2, 5, 8, 9, 12, 15, 17, 18, 20, 21};
 
   for (size_t k = 0; k < sizeof some / sizeof some[0]; k++) {
-    check(&shapes[some[k]], KILN_U32, ORDERED, true, NULL);
-    check(&shapes[some[k]], KILN_U32, ORDERED, false, NULL);
+    ck_call(matrix_call(&shapes[some[k]], KILN_U32, ORDERED, true));
+    ck_call(matrix_call(&shapes[some[k]], KILN_U32, ORDERED, false));
   }
 }
 END_TEST
@@ -144,8 +120,8 @@ START_TEST(test_types)
   const kiln_dtype type = all_types[_i];
 
   for (size_t k = 0; k < 2; k++) {
-    check(&few[k], type, SUM, true, NULL);
-    check(&few[k], type, _i % 2 ? SUM : MAX, false, NULL);
+    ck_call(matrix_call(&few[k], type, SUM, true));
+    ck_call(matrix_call(&few[k], type, _i % 2 ? SUM : MAX, false));
   }
 }
 END_TEST
@@ -155,8 +131,8 @@ START_TEST(test_empty)
   static const shape none[] = {{0, 7, 7, 0}, {7, 0, 7, 0}, {0, 0, 1, 0}};
 
   for (size_t k = 0; k < 3; k++) {
-    check(&none[k], KILN_I32, MAX, true, NULL);
-    check(&none[k], KILN_I32, MAX, false, NULL);
+    ck_call(matrix_call(&none[k], KILN_I32, MAX, true));
+    ck_call(matrix_call(&none[k], KILN_I32, MAX, false));
   }
 }
 END_TEST
@@ -166,8 +142,8 @@ START_TEST(test_map)
 {
   enum { ROWS = 50, COLUMNS = 70, LEADING = 80 };
   uint64_t state = 5;
-  float *x = random_wholes(KILN_F32, ROWS * LEADING, -9, 9, &state);
-  int16_t *y = random_wholes(KILN_I16, ROWS * LEADING, -9, 9, &state);
+  float *x = kept(random_wholes(KILN_F32, ROWS * LEADING, -9, 9, &state));
+  int16_t *y = kept(random_wholes(KILN_I16, ROWS * LEADING, -9, 9, &state));
   test_array a = array_make(KILN_F32, ROWS * LEADING, 0, x, 0);
   test_array b = array_make(KILN_I16, ROWS * LEADING, 1, y, 0);
   test_array by_row = array_make(KILN_F32, ROWS, 0, NULL, 1);
@@ -191,152 +167,69 @@ START_TEST(test_map)
   ck_kiln_ok(kiln_reduce_rows(stream, &desc, NULL));
   desc.out = by_column.array;
   ck_kiln_ok(kiln_reduce_columns(stream, &desc, NULL));
-  got = array_read(&by_row);
+  got = kept(array_read(&by_row));
   ck_assert_int_eq(memcmp(got, want_row, sizeof want_row), 0);
-  free(got);
-  got = array_read(&by_column);
+  got = kept(array_read(&by_column));
   ck_assert_int_eq(memcmp(got, want_column, sizeof want_column), 0);
-  free(got);
-  free(x);
-  free(y);
-  array_free(&a);
-  array_free(&b);
-  array_free(&by_row);
-  array_free(&by_column);
 }
 END_TEST
 
-/* Given memory, and a graph that runs again. */
-START_TEST(test_memory)
+/* Few columns and few rows need a workspace; many rows, which one block each
+ * reduces, need none. */
+START_TEST(test_workspace_and_capture)
 {
   static const shape tall = {20011, 7, 8, 0}, wide = {2, 40000, 40000, 0};
-  kiln_reduce_matrix_desc desc = {.x = {.in = {{256, KILN_F32}}},
-                                  .out = {512, KILN_F32}};
-  kiln_workspace w = {0};
-  test_array room;
-  size_t rows = 0, columns = 0;
+  const operation_call columns = matrix_call(&tall, KILN_F32, SUM, false);
+  const operation_call rows = matrix_call(&wide, KILN_F32, SUM, true);
 
-  desc.rows = tall.rows;
-  desc.columns = tall.columns;
-  desc.leading = tall.leading;
-  desc.out.data = UINT64_C(1) << 40;
-  ck_kiln_ok(kiln_reduce_columns_workspace(stream, &desc, &columns));
-  ck_assert_uint_gt(columns, 0);
-  ck_kiln_ok(kiln_reduce_rows_workspace(stream, &desc, &w.size));
-  ck_assert_uint_eq(w.size, 0);
-  desc.rows = wide.rows;
-  desc.columns = wide.columns;
-  desc.leading = wide.leading;
-  ck_kiln_ok(kiln_reduce_rows_workspace(stream, &desc, &rows));
-  ck_assert_uint_gt(rows, 0);
-
-  room = array_make(KILN_U8, columns, 0, NULL, 0xff);
-  w = (kiln_workspace){room.array.data, columns};
-  check(&tall, KILN_F32, SUM, false, &w);
-  check(&tall, KILN_F32, SUM, false, &w);
-  free(array_read(&room));
-  array_free(&room);
-  room = array_make(KILN_U8, rows, 0, NULL, 0xff);
-  w = (kiln_workspace){room.array.data, rows};
-  check(&wide, KILN_F32, SUM, true, &w);
-  w.size--;
-  ck_assert_int_eq(kiln_reduce_rows(stream, &desc, &w), KILN_EINVAL);
-  free(array_read(&room));
-  array_free(&room);
+  ck_capture(columns);
+  ck_capture(rows);
+  ck_assert_uint_gt(ck_workspace(columns), 0);
+  ck_assert_uint_gt(ck_workspace(rows), 0);
+  ck_assert_uint_eq(ck_workspace(matrix_call(&tall, KILN_F32, SUM, true)), 0);
 }
 END_TEST
 
-START_TEST(test_capture)
-{
-  enum { ROWS = 20011, COLUMNS = 7 };
-  uint64_t state = 5;
-  uint32_t *x = random_bits(4 * ROWS * COLUMNS, &state);
-  test_array in = array_make(KILN_U32, ROWS * COLUMNS, 0, x, 0);
-  test_array out = array_make(KILN_U32, COLUMNS, 0, NULL, 1);
-  const kiln_reduce_matrix_desc desc = {.x = {.in = {in.array}},
-                                        .rows = ROWS,
-                                        .columns = COLUMNS,
-                                        .out = out.array};
-  CUgraphExec exec;
-
-  capture_begin();
-  ck_kiln_ok(kiln_reduce_columns(stream, &desc, NULL));
-  exec = capture_end();
-  for (int turn = 0; turn < 2; turn++) {
-    uint32_t *got;
-
-    ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, 4 * COLUMNS));
-    capture_replay(exec);
-    got = array_read(&out);
-    for (size_t c = 0; c < COLUMNS; c++) {
-      uint32_t want = 0;
-
-      for (size_t r = 0; r < ROWS; r++)
-        want += x[r * COLUMNS + c];
-      ck_assert_uint_eq(got[c], want);
-    }
-    free(got);
-  }
-  capture_free(exec);
-  free(x);
-  array_free(&in);
-  array_free(&out);
-}
-END_TEST
+#define MEMBER_OF(member, ...)                                                 \
+  MEMBER(kiln_reduce_matrix_desc, member, __VA_ARGS__)
 
 START_TEST(test_bad)
 {
-  test_array a = array_make(KILN_F32, 100, 0, NULL, 1);
-  test_array o = array_make(KILN_F32, 10, 0, NULL, 0x5a);
-  const kiln_reduce_matrix_desc good = {
-      .x = {.in = {a.array}}, .rows = 10, .columns = 10, .out = o.array};
-  kiln_reduce_matrix_desc bad[6];
-  size_t bytes;
-  unsigned char *got;
+  static const shape square = {10, 10, 10, 0};
+  const operation_call c = matrix_call(&square, KILN_F32, SUM, _i == 0);
+  const kiln_reduce_matrix_desc *desc = c.desc;
+  const CUdeviceptr in = desc->x.in[0].data, out = desc->out.data;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "leading", {MEMBER_OF(leading, 9)}},
+      {KILN_EINVAL,
+       "more elements than 64 bits count",
+       {MEMBER_OF(rows, UINT64_MAX)}},
+      {KILN_EINVAL, "overlap", {MEMBER_OF(out.data, in)}},
+      {KILN_EINVAL, "not aligned", {MEMBER_OF(out.data, out + 2)}},
+      {KILN_EINVAL, "bitwise", {MEMBER_OF(op.name, KILN_AND)}},
+      {KILN_EINVAL, "x is NULL", {MEMBER_OF(x.in[0].data, 0)}},
+  };
 
-  for (size_t k = 0; k < 6; k++)
-    bad[k] = good;
-  bad[0].leading = 9;
-  bad[1].rows = UINT64_MAX;
-  bad[2].out.data = a.array.data;
-  bad[3].out.data += 2;
-  bad[4].op.name = KILN_AND;
-  bad[5].x.in[0].data = 0;
-  for (size_t k = 0; k < 6; k++) {
-    ck_assert_msg(kiln_reduce_rows(stream, &bad[k], NULL) == KILN_EINVAL, "%zu",
-                  k);
-    ck_assert_msg(kiln_reduce_columns(stream, &bad[k], NULL) == KILN_EINVAL,
-                  "%zu", k);
-    ck_assert_int_eq(kiln_reduce_rows_workspace(stream, &bad[k], &bytes),
-                     KILN_EINVAL);
-  }
-  ck_assert_int_eq(kiln_reduce_columns_workspace(stream, &good, NULL),
-                   KILN_EINVAL);
-  got = array_read(&o);
-  for (size_t i = 0; i < 40; i++)
-    ck_assert_int_eq(got[i], 0x5a);
-  free(got);
-  array_free(&a);
-  array_free(&o);
+  ck_bad_arguments(c, bad);
 }
 END_TEST
 
-START_TEST(test_random_calls)
+static operation_call draw(unsigned long k, uint64_t *state)
 {
   static const kiln_dtype types[] = {KILN_U8, KILN_F32, KILN_F64};
-  const unsigned long calls = random_calls(100);
-  uint64_t state = 4711;
+  shape s = {.rows = test_random(state) % 300,
+             .columns = UINT64_C(1) << test_random(state) % 9,
+             .shift = test_random(state) % 3 == 0};
 
-  for (unsigned long call = 0; call < calls; call++) {
-    shape s = {.rows = test_random(&state) % 300,
-               .columns = UINT64_C(1) << test_random(&state) % 9,
-               .shift = test_random(&state) % 3 == 0};
+  if (test_random(state) % 4 == 0)
+    s.columns = s.columns + test_random(state) % 8;
+  s.leading = s.columns + (test_random(state) % 4 == 0 ? 4 : 0);
+  return matrix_call(&s, types[test_random(state) % 3], SUM, k % 2 == 0);
+}
 
-    if (test_random(&state) % 4 == 0)
-      s.columns = s.columns + test_random(&state) % 8;
-    s.leading = s.columns + (test_random(&state) % 4 == 0 ? 4 : 0);
-    check(&s, types[test_random(&state) % 3], SUM, call % 2 == 0, NULL);
-  }
+START_TEST(test_random_calls)
+{
+  ck_random_calls(draw, 100, 4711);
 }
 END_TEST
 
@@ -353,9 +246,8 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_empty);
   tcase_add_test(t, test_map);
-  tcase_add_test(t, test_memory);
-  tcase_add_test(t, test_capture);
-  tcase_add_test(t, test_bad);
+  tcase_add_test(t, test_workspace_and_capture);
+  tcase_add_loop_test(t, test_bad, 0, 2);
   tcase_add_test(brief_case(s), test_random_calls);
   suite_add_tcase(s, t);
   return s;

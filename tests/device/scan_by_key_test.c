@@ -61,62 +61,48 @@ typedef struct drawn {
 
 /* ---- One call ---------------------------------------------------------------------------- */
 
-static void call(const drawn *d, const test_array *in, const test_array *heads,
-                 const test_array *out, const void *init)
+static operation_call drawn_call(const drawn *d, uint64_t *state)
 {
-  const kiln_input x = {.in = {in->array}};
-
-  if (d->by == 0)
-    ck_kiln_ok(
-        kiln_scan_by_key(stream,
-                         &(kiln_scan_by_key_desc){.keys = heads->array,
-                                                  .x = x,
-                                                  .n = d->n,
-                                                  .out = out->array,
-                                                  .exclusive = d->exclusive,
-                                                  .init = init},
-                         NULL));
-  else
-    ck_kiln_ok(kiln_segmented_scan(
-        stream,
-        &(kiln_segmented_scan_desc){
-            .offsets = d->by == 2 ? heads->array : (kiln_array){0},
-            .n_segments = d->by == 2 ? heads->n : 0,
-            .flags = d->by == 1 ? heads->array : (kiln_array){0},
-            .x = x,
-            .n = d->n,
-            .out = out->array,
-            .exclusive = d->exclusive,
-            .init = init},
-        NULL));
-}
-
-static void run_one(const drawn *d, uint64_t *state)
-{
-  static const char *const what[] = {"by key", "by flags", "by offsets"};
+  static const int64_t three = 3;
+  const int64_t *init = d->with_init ? &three : NULL;
+  const void *first = d->with_init ? elements(d->type, init, 1) : NULL;
   uint8_t *begins = make_heads(d->how, d->n, state);
-  int64_t *v = small_wholes(d->n, state), *want, init = 3;
+  int64_t *v = small_wholes(d->n, state);
   uint64_t n_heads = d->n;
-  void *x = elements(d->type, v, d->n), *got, *h;
-  void *first = elements(d->type, &init, 1);
-  test_array in, out, heads;
-
   /* sums from any head on stay small, too: the prefixes do */
-  if (d->by == 0)
-    h = make_keys(d->heads, begins, d->n);
-  else if (d->by == 1)
-    h = memcpy(room_for(d->n, 1), begins, d->n);
-  else
-    h = make_offsets(d->heads, begins, d->n, &n_heads);
-  in = array_make(d->type, d->n, d->shift, x, 0);
-  out = array_make(d->type, d->n, d->shift, NULL, 0x5a);
-  heads = array_make(d->by == 1 ? KILN_U8 : d->heads, n_heads, d->shift, h, 0);
-  call(d, &in, &heads, &out, d->with_init ? first : NULL);
-  want = scanned(v, begins, d->n, add, 0, d->with_init ? &init : NULL,
-                 d->exclusive);
-  got = kept(array_read(&out));
-  ck_elements(what[d->by], d->type, got, want, d->n);
-  free(array_read(&heads));
+  const void *h = d->by == 0   ? make_keys(d->heads, begins, d->n)
+                  : d->by == 1 ? begins
+                               : make_offsets(d->heads, begins, d->n, &n_heads);
+  test_array in =
+      array_make(d->type, d->n, d->shift, elements(d->type, v, d->n), 0);
+  test_array out = array_make(d->type, d->n, d->shift, NULL, 0x5a);
+  test_array heads =
+      array_make(d->by == 1 ? KILN_U8 : d->heads, n_heads, d->shift, h, 0);
+  const kiln_scan_by_key_desc by_key = {.keys = heads.array,
+                                        .x = {.in = {in.array}},
+                                        .n = d->n,
+                                        .out = out.array,
+                                        .exclusive = d->exclusive,
+                                        .init = first};
+  const kiln_segmented_scan_desc segmented = {
+      .offsets = d->by == 2 ? heads.array : (kiln_array){0},
+      .n_segments = d->by == 2 ? heads.n : 0,
+      .flags = d->by == 1 ? heads.array : (kiln_array){0},
+      .x = {.in = {in.array}},
+      .n = d->n,
+      .out = out.array,
+      .exclusive = d->exclusive,
+      .init = first};
+  operation_call c = d->by == 0 ? CALL_OF(kiln_scan_by_key, &by_key)
+                                : CALL_OF(kiln_segmented_scan, &segmented);
+
+  call_writes(
+      &c, &out,
+      elements(d->type,
+               scanned(v, begins, d->n, KILN_SUM, 0, init, d->exclusive),
+               d->n));
+  call_writes(&c, &heads, h); /* stay */
+  return c;
 }
 
 START_TEST(test_types)
@@ -131,7 +117,7 @@ START_TEST(test_types)
                      .how = k == 5 ? MIXED : SHORT,
                      .exclusive = _i % 2 == 1};
 
-    run_one(&d, &state);
+    ck_call(drawn_call(&d, &state));
   }
 }
 END_TEST
@@ -149,7 +135,7 @@ START_TEST(test_segments)
                        .how = how,
                        .by = (unsigned)_i};
 
-      run_one(&d, &state);
+      ck_call(drawn_call(&d, &state));
     }
 }
 END_TEST
@@ -168,7 +154,7 @@ START_TEST(test_ways)
                      .exclusive = k & 1,
                      .with_init = k & 2};
 
-    run_one(&d, &state);
+    ck_call(drawn_call(&d, &state));
   }
 }
 END_TEST
@@ -181,46 +167,37 @@ START_TEST(test_own_texts)
 {
   enum { N = 9000 };
   float keys[N];
-  uint32_t x[N], want[N], *got;
+  uint32_t x[N], want[N];
   uint64_t state = 6;
   test_array k, a;
+  kiln_scan_by_key_desc desc = {
+      .same = "floorf(a) == floorf(b)",
+      .x = {.map = "x + 1"},
+      .n = N,
+      .op = {.expr = "b != 1 ? b : a", .identity = "1"}};
 
   for (size_t i = 0; i < N; i++) {
     keys[i] = (float)(i / 7) + (i % 2 == 0 ? 0.25f : 0.5f);
     x[i] = (uint32_t)test_random(&state) % 10;
+    want[i] = i % 7 != 0 && x[i] + 1 == 1 ? want[i - 1] : x[i] + 1;
   }
   k = array_make(KILN_F32, N, 0, keys, 0);
   a = array_make(KILN_U32, N, 0, x, 0);
-  for (size_t i = 0; i < N; i++)
-    want[i] = i % 7 != 0 && x[i] + 1 == 1 ? want[i - 1] : x[i] + 1;
-  ck_kiln_ok(
-      kiln_scan_by_key(stream,
-                       &(kiln_scan_by_key_desc){
-                           .keys = k.array,
-                           .same = "floorf(a) == floorf(b)",
-                           .x = {.in = {a.array}, .map = "x + 1"},
-                           .n = N,
-                           .op = {.expr = "b != 1 ? b : a", .identity = "1"},
-                           .out = a.array},
-                       NULL));
-  got = kept(array_read(&a));
-  for (size_t i = 0; i < N; i++)
-    ck_assert_msg(got[i] == want[i], "[%zu] is %u, not %u", i, got[i], want[i]);
+  desc.keys = k.array;
+  desc.x.in[0] = desc.out = a.array;
+  ck_writes(CALL_OF(kiln_scan_by_key, &desc), &a, want);
 
-  for (size_t i = 0; i < N; i++)
+  for (size_t i = 0; i < N; i++) {
     keys[i] = i < 4000 ? NAN : 0.0f;
+    want[i] = i < 4000 ? 1 : (uint32_t)i - 3999;
+  }
   keys[5000] = -0.0f;
   ck_kiln_ok(kiln_copy_to_device(device, k.array.data, keys, sizeof keys));
-  ck_kiln_ok(kiln_scan_by_key(
-      stream,
-      &(kiln_scan_by_key_desc){.keys = k.array,
-                               .x = {.map = "1", .type = KILN_U32},
-                               .n = N,
-                               .out = a.array},
-      NULL));
-  got = kept(array_read(&a));
-  for (size_t i = 0; i < N; i++)
-    ck_assert_uint_eq(got[i], i < 4000 ? 1 : i - 3999);
+  desc = (kiln_scan_by_key_desc){.keys = k.array,
+                                 .x = {.map = "1", .type = KILN_U32},
+                                 .n = N,
+                                 .out = a.array};
+  ck_writes(CALL_OF(kiln_scan_by_key, &desc), &a, want);
 }
 END_TEST
 
@@ -230,162 +207,101 @@ START_TEST(test_odd_offsets)
   enum { N = 10000 };
   static const int64_t offsets[] = {-1, 100, 100, 101, 9999, 10000, 20000};
   uint64_t state = 1;
-  int64_t *v = small_wholes(N, &state), *want;
-  int32_t *x = elements(KILN_I32, v, N), *got;
-  uint8_t heads[N] = {0};
-  test_array in = array_make(KILN_I32, N, 0, x, 0);
+  int64_t *v = small_wholes(N, &state);
+  test_array in = array_make(KILN_I32, N, 0, elements(KILN_I32, v, N), 0);
   test_array out = array_make(KILN_I32, N, 0, NULL, 0x5a);
   test_array o = array_make(KILN_I64, 7, 0, offsets, 0);
-  const kiln_array some = {o.array.data + 8, KILN_I64};
+  kiln_segmented_scan_desc desc = {.offsets = {o.array.data + 8, KILN_I64},
+                                   .x = {.in = {in.array}},
+                                   .n = N,
+                                   .out = out.array};
 
-  heads[100] = heads[101] = heads[9999] = 1;
-  for (uint64_t n_segments = 0; n_segments < 7; n_segments += 6) {
-    if (n_segments == 0)
-      memset(heads, 0, sizeof heads);
-    else
-      heads[100] = heads[101] = heads[9999] = 1;
-    ck_kiln_ok(kiln_segmented_scan(
-        stream,
-        &(kiln_segmented_scan_desc){.offsets = some,
-                                    .n_segments = n_segments,
-                                    .x = {.in = {in.array}},
-                                    .n = N,
-                                    .out = out.array},
-        NULL));
-    want = scanned(v, heads, N, add, 0, NULL, false);
-    got = kept(array_read(&out));
-    ck_elements("odd offsets", KILN_I32, got, want, N);
+  for (desc.n_segments = 0; desc.n_segments < 7; desc.n_segments += 6) {
+    uint8_t heads[N] = {0};
+
+    heads[100] = heads[101] = heads[9999] = desc.n_segments > 0;
+    ck_writes(
+        CALL_OF(kiln_segmented_scan, &desc), &out,
+        elements(KILN_I32, scanned(v, heads, N, KILN_SUM, 0, NULL, false), N));
   }
 }
 END_TEST
 
 START_TEST(test_workspace_and_capture)
 {
-  enum { N = 20000 };
   uint64_t state = 9;
-  uint8_t *heads = make_heads(LONG, N, &state);
-  int64_t *v = small_wholes(N, &state);
-  int64_t *want = scanned(v, heads, N, add, 0, NULL, false);
-  void *x = elements(KILN_I64, v, N), *got;
-  test_array in = array_make(KILN_I64, N, 0, x, 0);
-  test_array out = array_make(KILN_I64, N, 0, NULL, 0x5a);
-  test_array flags = array_make(KILN_U8, N, 0, heads, 0);
-  const kiln_segmented_scan_desc desc = {
-      .flags = flags.array, .x = {.in = {in.array}}, .n = N, .out = out.array};
-  kiln_workspace w;
-  test_array room;
-  CUgraphExec graph;
-  size_t bytes;
+  const drawn d = {.type = KILN_I64, .n = 20000, .how = LONG, .by = 1};
+  const operation_call c = drawn_call(&d, &state);
 
-  ck_kiln_ok(kiln_segmented_scan_workspace(stream, &desc, &bytes));
-  room = array_make(KILN_U8, bytes, 0, NULL, 0xff);
-  w = (kiln_workspace){room.array.data, bytes - 1};
-  ck_assert_int_eq(kiln_segmented_scan(stream, &desc, &w), KILN_EINVAL);
-  w.size = bytes;
-  ck_kiln_ok(kiln_segmented_scan(stream, &desc, &w));
-  got = kept(array_read(&out));
-  ck_elements("with a workspace", KILN_I64, got, want, N);
-  free(array_read(&room));
-  capture_begin();
-  ck_kiln_ok(kiln_segmented_scan(stream, &desc, NULL));
-  graph = capture_end();
-  for (int k = 0; k < 2; k++) {
-    ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, 8 * N));
-    capture_replay(graph);
-    got = kept(array_read(&out));
-    ck_elements("from a graph", KILN_I64, got, want, N);
-  }
-  capture_free(graph);
+  ck_capture(c);
+  ck_assert_uint_gt(ck_workspace(c), 0);
 }
 END_TEST
+
+#define BY_KEY(member, ...) MEMBER(kiln_scan_by_key_desc, member, __VA_ARGS__)
+#define SEGMENTED(member, ...)                                                 \
+  MEMBER(kiln_segmented_scan_desc, member, __VA_ARGS__)
 
 START_TEST(test_bad_calls)
 {
-  test_array a = array_make(KILN_I32, 100, 0, NULL, 1);
-  test_array b = array_make(KILN_I32, 100, 0, NULL, 0x5a);
-  test_array o = array_make(KILN_F32, 100, 0, NULL, 1);
-  const kiln_array none = {0};
-  const kiln_array bytes = {o.array.data, KILN_U8};
-  const kiln_input x = {.in = {a.array}};
-  const kiln_scan_by_key_desc bad[] = {
-      {.x = x, .n = 10, .out = b.array},
-      {.keys = b.array, .x = x, .n = 10, .out = b.array},
-      {.keys = o.array, .x = x, .n = 10},
-      {.keys = o.array, .x = x, .n = 10, .out = {b.array.data + 2, KILN_I32}},
+  uint64_t state = 9;
+  const drawn small = {.type = KILN_I32, .heads = KILN_F32, .n = 100};
+  const drawn flagged = {.type = KILN_I32, .n = 100, .by = 1};
+  const operation_call by_key = drawn_call(&small, &state);
+  const operation_call by_flag = drawn_call(&flagged, &state);
+  const kiln_scan_by_key_desc *key_desc = by_key.desc;
+  const kiln_segmented_scan_desc *flag_desc = by_flag.desc;
+  const kiln_array out = key_desc->out, flag_out = flag_desc->out;
+  const kiln_array in = flag_desc->x.in[0], flags = flag_desc->flags;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "keys", {BY_KEY(keys, {0})}},
+      {KILN_EINVAL, "overlap", {BY_KEY(keys, out)}},
+      {KILN_EINVAL, "out", {BY_KEY(out, {0})}},
+      {KILN_EINVAL, "not aligned", {BY_KEY(out.data, out.data + 2)}},
+      {KILN_EINVAL,
+       "x_at()",
+       {BY_KEY(x.map, "x_at(i > 0 ? i - 1 : 0)"),
+        BY_KEY(out, key_desc->x.in[0])}},
+      {KILN_ECOMPILE, "the comparison of keys", {BY_KEY(same, "a == q")}},
   };
-  const kiln_segmented_scan_desc worse[] = {
-      {.x = x, .n = 10, .out = b.array},
-      {.flags = o.array, .x = x, .n = 10, .out = b.array},
-      {.offsets = bytes, .n_segments = 3, .x = x, .n = 10, .out = b.array},
-      {.offsets = a.array, .flags = bytes, .x = x, .n = 10, .out = b.array},
-      {.offsets = b.array, .n_segments = 3, .x = x, .n = 10, .out = b.array},
-      {.offsets = none, .n_segments = 3, .x = x, .n = 10, .out = b.array},
+  const bad_argument bad_segments[] = {
+      {KILN_EINVAL, "flags", {SEGMENTED(flags, {0})}},
+      {KILN_EINVAL, "flags", {SEGMENTED(flags.type, KILN_F32)}},
+      {KILN_EINVAL,
+       "offsets",
+       {SEGMENTED(flags, {0}), SEGMENTED(offsets, flags),
+        SEGMENTED(n_segments, 3)}},
+      {KILN_EINVAL, "flags", {SEGMENTED(offsets, in)}},
+      {KILN_EINVAL,
+       "overlap",
+       {SEGMENTED(flags, {0}), SEGMENTED(offsets, flag_out),
+        SEGMENTED(n_segments, 3)}},
+      {KILN_EINVAL,
+       "offsets",
+       {SEGMENTED(flags, {0}), SEGMENTED(n_segments, 3)}},
   };
-  unsigned char *got;
-  size_t size;
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
-    ck_assert_msg(kiln_scan_by_key(stream, &bad[k], NULL) == KILN_EINVAL, "%zu",
-                  k);
-    ck_assert_int_eq(kiln_scan_by_key_workspace(stream, &bad[k], &size),
-                     KILN_EINVAL);
-  }
-  for (size_t k = 0; k < sizeof worse / sizeof worse[0]; k++) {
-    ck_assert_msg(kiln_segmented_scan(stream, &worse[k], NULL) == KILN_EINVAL,
-                  "%zu", k);
-    ck_assert_int_eq(kiln_segmented_scan_workspace(stream, &worse[k], &size),
-                     KILN_EINVAL);
-  }
-  ck_assert_int_eq(kiln_scan_by_key(NULL, &bad[0], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_segmented_scan(stream, NULL, NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_scan_by_key(stream,
-                                    &(kiln_scan_by_key_desc){.keys = o.array,
-                                                             .same = "a == q",
-                                                             .x = x,
-                                                             .n = 10,
-                                                             .out = b.array},
-                                    NULL),
-                   KILN_ECOMPILE);
-  ck_assert_ptr_nonnull(
-      strstr(kiln_last_error()->message, "the comparison of keys"));
-  got = kept(array_read(&b));
-  for (size_t i = 0; i < 400; i++)
-    ck_assert_uint_eq(got[i], 0x5a);
+  ck_bad_arguments(by_key, bad);
+  ck_bad_arguments(by_flag, bad_segments);
 }
 END_TEST
+
+static operation_call draw(unsigned long k, uint64_t *state)
+{
+  const kiln_dtype type = test_random(state) % 2 ? KILN_I32 : KILN_U8;
+  const drawn d = {.type = type,
+                   .heads = KILN_U32,
+                   .n = test_random(state) % (k % 16 == 0 ? 30000 : 3000),
+                   .how = (layout)(test_random(state) % N_LAYOUTS),
+                   .by = (unsigned)(test_random(state) % 3),
+                   .exclusive = test_random(state) % 2};
+
+  return drawn_call(&d, state);
+}
 
 START_TEST(test_random_calls)
 {
-  static const kiln_dtype types[] = {KILN_U8, KILN_I32};
-  const unsigned long calls = random_calls(60);
-  uint64_t state = 2025;
-
-  for (unsigned long k = 0; k < calls; k++) {
-    const drawn d = {.type = types[test_random(&state) % 2],
-                     .heads = KILN_U32,
-                     .n = test_random(&state) % (k % 16 == 0 ? 30000 : 3000),
-                     .how = (layout)(test_random(&state) % N_LAYOUTS),
-                     .by = (unsigned)(test_random(&state) % 3),
-                     .exclusive = test_random(&state) % 2};
-
-    run_one(&d, &state);
-  }
-}
-END_TEST
-
-START_TEST(test_neighbours_in_place)
-{
-  enum { N = 10 };
-  test_array a = array_make(KILN_F32, N, 0, NULL, 0);
-  test_array keys = array_make(KILN_I32, N, 0, NULL, 0);
-  const kiln_scan_by_key_desc desc = {
-      .keys = keys.array,
-      .x = {.in = {a.array}, .map = "x_at(i > 0 ? i - 1 : 0)"},
-      .n = N,
-      .out = a.array};
-
-  ck_assert_int_eq(kiln_scan_by_key(stream, &desc, NULL), KILN_EINVAL);
-  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "x_at()"));
+  ck_random_calls(draw, 60, 2025);
 }
 END_TEST
 
@@ -404,7 +320,6 @@ static Suite *suite(void)
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_calls);
   tcase_add_test(brief_case(s), test_random_calls);
-  tcase_add_test(t, test_neighbours_in_place);
   suite_add_tcase(s, t);
   return s;
 }

@@ -80,7 +80,7 @@ static void run_section(const step *s, kiln_kernel *kernel, size_t n)
 {
   uint64_t state = n, counted;
   int64_t *v = small_wholes(n, &state), sum = 0;
-  int64_t *want = scanned(v, NULL, n, add, 0, NULL, s->exclusive);
+  int64_t *want = scanned(v, NULL, n, KILN_SUM, 0, NULL, s->exclusive);
   void *x = elements(KILN_F32, v, n), *got;
   test_array in = array_make(KILN_F32, n, 0, x, 0);
   test_array out = array_make(KILN_F32, n, 0, NULL, 0x5a);
@@ -163,7 +163,7 @@ START_TEST(test_whole_arrays)
     const size_t n = lengths[k];
     uint64_t state = n;
     int64_t *v = small_wholes(n, &state);
-    int64_t *want = scanned(v, NULL, n, add, 0, NULL, s->exclusive);
+    int64_t *want = scanned(v, NULL, n, KILN_SUM, 0, NULL, s->exclusive);
     void *x = elements(KILN_F32, v, n), *got;
     test_array in = array_make(KILN_F32, n, 0, x, 0);
     test_array out = array_make(KILN_F32, n, 0, NULL, 0x5a);

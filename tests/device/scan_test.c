@@ -5,22 +5,51 @@
 
 /* ---- Every type, length, alignment ------------------------------------------------- */
 
+/* A call with an initial value of 7 or without one, and with its total or not. */
+typedef struct scan_case {
+  kiln_dtype type;
+  size_t n, shift_in, shift_out;
+  bool exclusive, with_init, with_total;
+} scan_case;
+
+static operation_call scan_call(const scan_case *s, uint64_t *state)
+{
+  static const int64_t seven = 7;
+  const int64_t *init = s->with_init ? &seven : NULL;
+  int64_t *v = small_wholes(s->n, state), sum = s->with_init ? seven : 0;
+  test_array in =
+      array_make(s->type, s->n, s->shift_in, elements(s->type, v, s->n), 0);
+  test_array out = array_make(s->type, s->n, s->shift_out, NULL, 0x5a);
+  test_array total = array_make(s->type, 1, 0, NULL, 0x5a);
+  operation_call c = CALL_OF(
+      kiln_scan, &(kiln_scan_desc){
+                     .x = {.in = {in.array}},
+                     .n = s->n,
+                     .out = out.array,
+                     .exclusive = s->exclusive,
+                     .init = s->with_init ? elements(s->type, init, 1) : NULL,
+                     .total = s->with_total ? total.array.data : 0});
+
+  for (size_t i = 0; i < s->n; i++)
+    sum += v[i];
+  call_writes(&c, &out,
+              elements(s->type,
+                       scanned(v, NULL, s->n, KILN_SUM, 0, init, s->exclusive),
+                       s->n));
+  if (s->with_total)
+    call_writes(&c, &total, elements(s->type, &sum, 1));
+  return c;
+}
+
 static void run_one(kiln_dtype type, size_t n, size_t shift_in,
                     size_t shift_out, bool exclusive, uint64_t *state)
 {
-  int64_t *v = small_wholes(n, state);
-  int64_t *want = scanned(v, NULL, n, add, 0, NULL, exclusive);
-  void *x = elements(type, v, n), *got;
-  test_array in = array_make(type, n, shift_in, x, 0);
-  test_array out = array_make(type, n, shift_out, NULL, 0x5a);
-  const kiln_scan_desc desc = {.x = {.in = {in.array}},
-                               .n = n,
-                               .out = out.array,
-                               .exclusive = exclusive};
-
-  ck_kiln_ok(kiln_scan(stream, &desc, NULL));
-  got = kept(array_read(&out));
-  ck_elements("scan", type, got, want, n);
+  ck_call(scan_call(&(scan_case){.type = type,
+                                 .n = n,
+                                 .shift_in = shift_in,
+                                 .shift_out = shift_out,
+                                 .exclusive = exclusive},
+                    state));
 }
 
 START_TEST(test_types)
@@ -59,61 +88,18 @@ END_TEST
 
 /* ---- Operations -------------------------------------------------------------------------- */
 
-static int64_t multiply(int64_t a, int64_t b)
-{
-  return (int64_t)((uint64_t)a * (uint64_t)b);
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-  return a > b ? a : b;
-}
-
-static int64_t bits_and(int64_t a, int64_t b)
-{
-  return a & b;
-}
-
-static int64_t bits_or(int64_t a, int64_t b)
-{
-  return a | b;
-}
-
-static int64_t bits_xor(int64_t a, int64_t b)
-{
-  return a ^ b;
-}
-
-static const struct {
-  kiln_op_name name;
-  fold op;
-} named[] = {{KILN_SUM, add},     {KILN_PROD, multiply}, {KILN_MIN, smaller},
-             {KILN_MAX, larger},  {KILN_AND, bits_and},  {KILN_OR, bits_or},
-             {KILN_XOR, bits_xor}};
-
-enum { N_NAMED = sizeof named / sizeof named[0] };
-
 /* What the type holds of a 64-bit result: for every operation here the same as
  * if each step had been rounded to it. */
-static void run_named(size_t k, kiln_dtype type, bool exclusive)
+static void run_named(kiln_op_name op, kiln_dtype type, bool exclusive)
 {
   enum { N = 9001 };
   const size_t width = kiln_dtype_size(type);
-  uint64_t state = k + 5;
+  uint64_t state = (uint64_t)op + 5;
   uint64_t *bits = kept(random_bits(8 * N, &state));
-  int64_t *v = room_for(N, 8), *want;
-  unsigned char *x = room_for(N, 8), *got;
+  int64_t *v = room_for(N, 8), *wide;
+  unsigned char *x = room_for(N, 8), *want = room_for(N, 8);
   const unsigned unused = 64 - 8 * (unsigned)width;
-  const int64_t top = type_is_signed(type) ? INT64_MAX >> unused
-                                           : (int64_t)(UINT64_MAX >> unused);
-  const int64_t bottom = type_is_signed(type) ? INT64_MIN >> unused : 0;
-  const int64_t identity[] = {0, 1, top, bottom, -1, 0, 0};
-  test_array in, out;
+  test_array in, out = array_make(type, N, 0, NULL, 0x5a);
 
   for (size_t i = 0; i < N; i++) {
     bits[i] >>= unused;
@@ -122,19 +108,16 @@ static void run_named(size_t k, kiln_dtype type, bool exclusive)
     memcpy(x + i * width, &bits[i], width);
   }
   in = array_make(type, N, 0, x, 0);
-  out = array_make(type, N, 0, NULL, 0x5a);
-  ck_kiln_ok(kiln_scan(stream,
-                       &(kiln_scan_desc){.x = {.in = {in.array}},
-                                         .n = N,
-                                         .op = {.name = named[k].name},
-                                         .out = out.array,
-                                         .exclusive = exclusive},
-                       NULL));
-  want = scanned(v, NULL, N, named[k].op, identity[k], NULL, exclusive);
-  got = kept(array_read(&out));
+  wide = scanned(v, NULL, N, op, (int64_t)identity_word(op, type), NULL,
+                 exclusive);
   for (size_t i = 0; i < N; i++)
-    ck_assert_msg(memcmp(got + i * width, &want[i], width) == 0,
-                  "operation %zu, %s, [%zu]", k, kiln_dtype_name(type), i);
+    memcpy(want + i * width, &wide[i], width);
+  ck_writes(CALL_OF(kiln_scan, &(kiln_scan_desc){.x = {.in = {in.array}},
+                                                 .n = N,
+                                                 .op = {.name = op},
+                                                 .out = out.array,
+                                                 .exclusive = exclusive}),
+            &out, want);
 }
 
 START_TEST(test_named)
@@ -143,22 +126,12 @@ START_TEST(test_named)
                                      KILN_U32, KILN_I64, KILN_U64};
 
   /* Unsigned 64-bit comparisons are not the reference's. */
-  for (size_t k = 0; k < N_NAMED; k++)
-    run_named(k, types[(k + (size_t)_i) % 5], _i == 1);
+  for (kiln_op_name op = KILN_SUM; op <= KILN_XOR; op++)
+    run_named(op, types[((size_t)op + (size_t)_i) % 5], _i == 1);
 }
 END_TEST
 
-/* Affine maps v * m + c modulo 2^32, one after the other: does not commute. */
-static const char affine[] =
-    "(a >> 32) * (b >> 32) << 32 |"
-    "(unsigned)((unsigned)(b >> 32) * (unsigned)a + (unsigned)b)";
-
-static uint64_t affine_of(uint64_t a, uint64_t b)
-{
-  return (a >> 32) * (b >> 32) << 32 |
-         (uint32_t)((uint32_t)(b >> 32) * (uint32_t)a + (uint32_t)b);
-}
-
+/* Affine maps modulo 2^32, one after the other: does not commute. */
 START_TEST(test_does_not_commute)
 {
   /* As it comes; blocks that stay; small tiles in groups of 32. */
@@ -166,32 +139,27 @@ START_TEST(test_does_not_commute)
       {0}, {128, 4, 2, 16 + 1}, {64, 2, 0, 1}};
   const bool exclusive = _i % 2 == 1;
   const size_t n = _i >= 4 ? 9001 : 60013;
-  uint64_t state = 11, sum;
+  uint64_t state = 11, sum = UINT64_C(1) << 32;
   uint64_t *x = kept(random_bits(8 * n, &state)), *want = room_for(n, 8);
   test_array in;
   test_array out = array_make(KILN_U64, n, (size_t)_i % 2, NULL, 0x5a);
 
-  for (size_t i = 0; i < n; i++)
-    x[i] |= UINT64_C(1) << 32; /* an odd factor: nothing gets lost */
-  in = array_make(KILN_U64, n, 0, x, 0);
-  sum = UINT64_C(1) << 32;
   for (size_t i = 0; i < n; i++) {
-    const uint64_t next = affine_of(sum, x[i]);
-
-    want[i] = exclusive ? sum : next;
-    sum = next;
+    x[i] |= UINT64_C(1) << 32; /* an odd factor: nothing gets lost */
+    want[i] = exclusive ? sum : then_wide(sum, x[i]);
+    sum = then_wide(sum, x[i]);
   }
+  in = array_make(KILN_U64, n, 0, x, 0);
   if (_i >= 2)
     ck_kiln_ok(kiln_tuning_set(device, "scan", 8, 64, &tunings[_i / 2]));
-  ck_kiln_ok(kiln_scan(
-      stream,
-      &(kiln_scan_desc){.x = {.in = {in.array}},
-                        .n = n,
-                        .op = {.expr = affine, .identity = "1ull << 32"},
-                        .out = out.array,
-                        .exclusive = exclusive},
-      NULL));
-  ck_bits64("affine", &out, want);
+  ck_writes(
+      CALL_OF(kiln_scan, &(kiln_scan_desc){.x = {.in = {in.array}},
+                                           .n = n,
+                                           .op = {.expr = then_wide_text,
+                                                  .identity = "1ull << 32"},
+                                           .out = out.array,
+                                           .exclusive = exclusive}),
+      &out, want);
 }
 END_TEST
 
@@ -204,26 +172,21 @@ START_TEST(test_last_seen)
   enum { N = 12345 };
   uint64_t state = 2;
   int64_t v[N], want[N];
-  void *x, *got;
-  test_array in, out;
+  test_array in, out = array_make(types[_i], N, 0, NULL, 0x5a);
 
   for (size_t i = 0; i < N; i++) {
     v[i] =
         test_random(&state) % 50 == 0 ? (int64_t)(test_random(&state) % 99) : 0;
     want[i] = v[i] != 0 || i == 0 ? v[i] : want[i - 1];
   }
-  x = elements(types[_i], v, N);
-  in = array_make(types[_i], N, 0, x, 0);
-  out = array_make(types[_i], N, 0, NULL, 0x5a);
-  ck_kiln_ok(kiln_scan(
-      stream,
-      &(kiln_scan_desc){.x = {.in = {in.array}},
-                        .n = N,
-                        .op = {.expr = "b != 0 ? b : a", .identity = "0"},
-                        .out = out.array},
-      NULL));
-  got = kept(array_read(&out));
-  ck_elements("last seen", types[_i], got, want, N);
+  in = array_make(types[_i], N, 0, elements(types[_i], v, N), 0);
+  ck_writes(
+      CALL_OF(kiln_scan, &(kiln_scan_desc){.x = {.in = {in.array}},
+                                           .n = N,
+                                           .op = {.expr = "b != 0 ? b : a",
+                                                  .identity = "0"},
+                                           .out = out.array}),
+      &out, elements(types[_i], want, N));
 }
 END_TEST
 
@@ -242,22 +205,19 @@ START_TEST(test_map)
   const int32_t offset = 3;
   const kiln_param params[] = {{"scale", KILN_F32, &scale, false},
                                {"offset", KILN_I32, &offset, true}};
-  double sum = 0, *got;
+  double sum = 0, *want = room_for(N, 8);
 
-  ck_kiln_ok(
-      kiln_scan(stream,
-                &(kiln_scan_desc){.x = {.in = {a.array, b.array},
-                                        .map = "scale * x * y + offset + i % 3",
-                                        .type = KILN_F32},
-                                  .n = N,
-                                  .out = out.array,
-                                  .code = {.params = params, .n_params = 2}},
-                NULL));
-  got = kept(array_read(&out));
-  for (size_t i = 0; i < N; i++) {
-    sum += 2 * (double)x[i] * y[i] + 3 + (double)(i % 3);
-    ck_assert_double_eq(got[i], sum);
-  }
+  for (size_t i = 0; i < N; i++)
+    want[i] = sum += 2 * (double)x[i] * y[i] + 3 + (double)(i % 3);
+  ck_writes(
+      CALL_OF(kiln_scan,
+              &(kiln_scan_desc){.x = {.in = {a.array, b.array},
+                                      .map = "scale * x * y + offset + i % 3",
+                                      .type = KILN_F32},
+                                .n = N,
+                                .out = out.array,
+                                .code = {.params = params, .n_params = 2}}),
+      &out, want);
 }
 END_TEST
 
@@ -272,19 +232,17 @@ START_TEST(test_widening)
 
   for (size_t i = 0; i < n; i++)
     want[i] = i * (i + 1) / 2;
-  ck_kiln_ok(kiln_scan(stream,
-                       &(kiln_scan_desc){.x = {.map = "i", .type = KILN_U64},
-                                         .n = n,
-                                         .out = out.array},
-                       NULL));
-  ck_bits64("sums of indices", &out, want);
+  ck_writes(
+      CALL_OF(kiln_scan, &(kiln_scan_desc){.x = {.map = "i", .type = KILN_U64},
+                                           .n = n,
+                                           .out = out.array}),
+      &out, want);
   for (size_t i = 0; i < n; i++)
     want[i] = sum += x[i];
-  ck_kiln_ok(kiln_scan(
-      stream,
-      &(kiln_scan_desc){.x = {.in = {in.array}}, .n = n, .out = out.array},
-      NULL));
-  ck_bits64("sums of bytes", &out, want);
+  ck_writes(CALL_OF(kiln_scan, &(kiln_scan_desc){.x = {.in = {in.array}},
+                                                 .n = n,
+                                                 .out = out.array}),
+            &out, want);
 }
 END_TEST
 
@@ -294,15 +252,12 @@ START_TEST(test_halves_in_float)
 {
   enum { N = 3000 };
   int64_t ones[N];
-  void *x;
-  uint16_t *got;
-  test_array in, out;
+  const uint16_t *got;
+  test_array in, out = array_make(KILN_F16, N, 0, NULL, 0x5a);
 
   for (size_t i = 0; i < N; i++)
     ones[i] = 1;
-  x = elements(KILN_F16, ones, N);
-  in = array_make(KILN_F16, N, 0, x, 0);
-  out = array_make(KILN_F16, N, 0, NULL, 0x5a);
+  in = array_make(KILN_F16, N, 0, elements(KILN_F16, ones, N), 0);
   ck_kiln_ok(kiln_scan(
       stream,
       &(kiln_scan_desc){.x = {.in = {in.array}}, .n = N, .out = out.array},
@@ -320,70 +275,39 @@ START_TEST(test_in_place)
 {
   enum { N = 17001 };
   uint64_t state = 8;
-  int64_t *v = small_wholes(N, &state), *want;
-  int32_t *x = elements(KILN_I32, v, N), *got;
+  int64_t *v = small_wholes(N, &state);
+  int32_t *x = elements(KILN_I32, v, N);
   test_array a = array_make(KILN_I32, N, (size_t)_i, x, 0);
   test_array b = array_make(KILN_I32, N, (size_t)_i, x, 0);
+  const kiln_scan_desc desc = {
+      .x = {.in = {a.array}}, .n = N, .out = a.array, .exclusive = _i == 1};
+  const kiln_scan_desc second = {
+      .x = {.in = {a.array, b.array}, .map = "x + y"}, .n = N, .out = b.array};
+  int64_t *sums = scanned(v, NULL, N, KILN_SUM, 0, NULL, _i == 1);
 
-  want = scanned(v, NULL, N, add, 0, NULL, _i == 1);
-  ck_kiln_ok(kiln_scan(
-      stream,
-      &(kiln_scan_desc){
-          .x = {.in = {a.array}}, .n = N, .out = a.array, .exclusive = _i == 1},
-      NULL));
-  got = kept(array_read(&a));
-  ck_elements("in place", KILN_I32, got, want, N);
-  /* a is now the scan; the second input is written */
+  ck_writes(CALL_OF(kiln_scan, &desc), &a, elements(KILN_I32, sums, N));
   for (size_t i = 0; i < N; i++)
-    v[i] = 2 * x[i];
-  want = scanned(v, NULL, N, add, 0, NULL, false);
-  ck_kiln_ok(kiln_copy_to_device(device, a.array.data, x, 4 * N));
-  ck_kiln_ok(kiln_scan(
-      stream,
-      &(kiln_scan_desc){.x = {.in = {b.array, a.array}, .map = "x + y"},
-                        .n = N,
-                        .out = a.array},
-      NULL));
-  got = kept(array_read(&a));
-  ck_elements("in the place of y", KILN_I32, got, want, N);
+    v[i] += sums[i]; /* a holds the scan now */
+  ck_writes(
+      CALL_OF(kiln_scan, &second), &b,
+      elements(KILN_I32, scanned(v, NULL, N, KILN_SUM, 0, NULL, false), N));
 }
 END_TEST
-
-static void run_init(kiln_dtype type, size_t n, bool with_init, bool exclusive)
-{
-  uint64_t state = n + with_init;
-  int64_t *v = small_wholes(n, &state), *want, init = 7, sum = 0;
-  void *x = elements(type, v, n), *first = elements(type, &init, 1), *got;
-  test_array in = array_make(type, n, 0, x, 0);
-  test_array out = array_make(type, n, 0, NULL, 0x5a);
-  test_array total = array_make(type, 1, 0, NULL, 0x5a);
-
-  want = scanned(v, NULL, n, add, 0, with_init ? &init : NULL, exclusive);
-  ck_kiln_ok(kiln_scan(stream,
-                       &(kiln_scan_desc){.x = {.in = {in.array}},
-                                         .n = n,
-                                         .out = out.array,
-                                         .exclusive = exclusive,
-                                         .init = with_init ? first : NULL,
-                                         .total = total.array.data},
-                       NULL));
-  got = kept(array_read(&out));
-  ck_elements("with init", type, got, want, n);
-  for (size_t i = 0; i < n; i++)
-    sum += v[i];
-  sum += with_init ? init : 0;
-  got = kept(array_read(&total));
-  ck_elements("total", type, got, &sum, 1);
-}
 
 START_TEST(test_init_and_total)
 {
   static const kiln_dtype types[] = {KILN_U8, KILN_F16, KILN_I32, KILN_F64};
   static const size_t lengths[] = {0, 1, 2, 895, 896, 7681};
+  uint64_t state = 7;
 
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++)
     for (unsigned how = 0; how < 4; how++)
-      run_init(types[_i], lengths[k], how & 1, how & 2);
+      ck_call(scan_call(&(scan_case){.type = types[_i],
+                                     .n = lengths[k],
+                                     .with_init = how & 1,
+                                     .exclusive = how & 2,
+                                     .with_total = true},
+                        &state));
 }
 END_TEST
 
@@ -487,7 +411,7 @@ static void run_made(const char *const *defines, size_t n_defines,
   const size_t tiles = (n + tile - 1) / tile;
   uint64_t state = n, zero = 0;
   int64_t *v = small_wholes(n, &state);
-  int64_t *want = scanned(v, NULL, n, add, 0, NULL, false);
+  int64_t *want = scanned(v, NULL, n, KILN_SUM, 0, NULL, false);
   float *x = elements(KILN_F32, v, n), *got;
   test_array in = array_make(KILN_F32, n, 0, x, 0);
   test_array out = array_make(KILN_F32, n, 0, NULL, 0x5a);
@@ -545,134 +469,94 @@ END_TEST
 
 START_TEST(test_workspace_and_capture)
 {
-  enum { N = 30000 };
   uint64_t state = 9;
-  int64_t *v = small_wholes(N, &state);
-  int64_t *want = scanned(v, NULL, N, add, 0, NULL, false);
-  void *x = elements(KILN_F64, v, N), *got;
-  test_array in = array_make(KILN_F64, N, 0, x, 0);
-  test_array out = array_make(KILN_F64, N, 0, NULL, 0x5a);
-  const kiln_scan_desc desc = {
-      .x = {.in = {in.array}}, .n = N, .out = out.array};
-  kiln_workspace w;
-  test_array room;
-  CUgraphExec graph;
-  size_t bytes;
+  const operation_call c =
+      scan_call(&(scan_case){.type = KILN_F64, .n = 30000}, &state);
 
-  ck_kiln_ok(kiln_scan_workspace(stream, &desc, &bytes));
-  ck_assert_uint_gt(bytes, 0);
-  room = array_make(KILN_U8, bytes, 0, NULL, 0xff);
-  w = (kiln_workspace){room.array.data, bytes - 1};
-  ck_assert_int_eq(kiln_scan(stream, &desc, &w), KILN_EINVAL);
-  w.size = bytes;
-  for (int k = 0; k < 2; k++) {
-    ck_kiln_ok(kiln_scan(stream, &desc, &w));
-    got = kept(array_read(&out));
-    ck_elements("with a workspace", KILN_F64, got, want, N);
-    ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, 8 * N));
-  }
-  free(array_read(&room));
-  capture_begin();
-  ck_kiln_ok(kiln_scan(stream, &desc, NULL));
-  graph = capture_end();
-  for (int k = 0; k < 2; k++) {
-    ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, 8 * N));
-    capture_replay(graph);
-    got = kept(array_read(&out));
-    ck_elements("from a graph", KILN_F64, got, want, N);
-  }
-  capture_free(graph);
+  ck_capture(c);
+  ck_assert_uint_gt(ck_workspace(c), 0);
 }
 END_TEST
 
 /* ---- Bad calls --------------------------------------------------------------------------------------------- */
 
+#define MEMBER_OF(member, ...) MEMBER(kiln_scan_desc, member, __VA_ARGS__)
+
 START_TEST(test_bad_calls)
 {
-  test_array a = array_make(KILN_F32, 100, 0, NULL, 1);
-  test_array b = array_make(KILN_F32, 100, 0, NULL, 0x5a);
-  const kiln_array next = {b.array.data + 4, KILN_F32};
-  const kiln_array odd = {b.array.data + 2, KILN_F32};
-  const kiln_array same = {a.array.data, KILN_F64};
-  const kiln_input x = {.in = {a.array}};
-  const kiln_scan_desc bad[] = {
-      {.x = x, .n = 10},                              /* no out */
-      {.n = 10, .out = b.array},                      /* no input */
-      {.x = x, .n = 10, .out = odd},                  /* misaligned */
-      {.x = {.in = {b.array}}, .n = 10, .out = next}, /* overlap */
-      {.x = x, .n = 10, .out = same},                 /* wider, in place */
-      {.x = x, .n = 10, .out = b.array, .op = {.name = KILN_XOR}},
-      {.x = x, .n = 10, .out = b.array, .op = {.expr = "a"}},
-      {.x = x, .n = 10, .out = b.array, .op = {.name = (kiln_op_name)99}},
-      {.x = x, .n = 10, .out = b.array, .total = b.array.data + 16},
-      {.x = x, .n = 10, .out = b.array, .total = 2},
-      {.x = x, .n = UINT64_MAX / 2, .out = b.array},
-      {.x = {.map = "i"}, .n = 10, .out = b.array},
+  uint64_t state = 9;
+  const operation_call c = scan_call(
+      &(scan_case){.type = KILN_F32, .n = 10, .with_total = true}, &state);
+  const kiln_scan_desc *desc = c.desc;
+  const kiln_array x = desc->x.in[0];
+  const CUdeviceptr out = desc->out.data;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "out is NULL", {MEMBER_OF(out, {0})}},
+      {KILN_EINVAL, "neither an array nor a map", {MEMBER_OF(x.in[0], {0})}},
+      {KILN_EINVAL, "not aligned", {MEMBER_OF(out.data, out + 2)}},
+      {KILN_EINVAL, "overlap", {MEMBER_OF(out.data, x.data + 4)}},
+      {KILN_EINVAL, "another size", {MEMBER_OF(out, {x.data, KILN_F64})}},
+      {KILN_EINVAL, "bitwise", {MEMBER_OF(op.name, KILN_XOR)}},
+      {KILN_EINVAL, "op.expr needs op.identity", {MEMBER_OF(op.expr, "a")}},
+      {KILN_EINVAL, "op.name", {MEMBER_OF(op.name, (kiln_op_name)99)}},
+      {KILN_EINVAL, "total", {MEMBER_OF(total, out + 16)}},
+      {KILN_EINVAL, "total is not aligned", {MEMBER_OF(total, 2)}},
+      {KILN_EINVAL, "address space", {MEMBER_OF(n, UINT64_MAX / 2)}},
+      {KILN_EINVAL,
+       "a map without arrays needs .type",
+       {MEMBER_OF(x.in[0], {0}), MEMBER_OF(x.map, "i")}},
+      /* Other blocks may have overwritten what the map reads. */
+      {KILN_EINVAL,
+       "x_at()",
+       {MEMBER_OF(x.map, "x_at(i > 0 ? i - 1 : 0)"), MEMBER_OF(out, x)}},
+      {KILN_ECOMPILE,
+       "the operation does not compile: line 2",
+       {MEMBER_OF(op.expr, "a +\n  q"), MEMBER_OF(op.identity, "0")}},
   };
-  unsigned char *got;
-  size_t bytes = 1;
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
-    ck_assert_msg(kiln_scan(stream, &bad[k], NULL) == KILN_EINVAL, "%zu", k);
-    ck_assert_int_eq(kiln_scan_workspace(stream, &bad[k], &bytes), KILN_EINVAL);
-    ck_assert_uint_eq(bytes, 0);
-  }
-  ck_assert_int_eq(kiln_scan(NULL, &bad[0], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_scan(stream, NULL, NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_scan_workspace(stream, &bad[0], NULL), KILN_EINVAL);
-  ck_assert_int_eq(
-      kiln_scan(stream,
-                &(kiln_scan_desc){.x = x,
-                                  .n = 10,
-                                  .op = {.expr = "a +\n  q", .identity = "0"},
-                                  .out = b.array},
-                NULL),
-      KILN_ECOMPILE);
-  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message,
-                               "the operation does not compile: line 2"));
-  got = kept(array_read(&b));
-  for (size_t i = 0; i < 400; i++)
-    ck_assert_uint_eq(got[i], 0x5a);
+  ck_bad_arguments(c, bad);
+}
+END_TEST
+
+/* The same map of neighbours works out of place. */
+START_TEST(test_neighbours)
+{
+  const float x[] = {3, 1, 4, 1, 5}, want[] = {3, 6, 7, 11, 12};
+  test_array a = array_make(KILN_F32, 5, 0, x, 0);
+  test_array b = array_make(KILN_F32, 5, 0, NULL, 0);
+  operation_call c = CALL_OF(
+      kiln_scan, &(kiln_scan_desc){
+                     .x = {.in = {a.array}, .map = "x_at(i > 0 ? i - 1 : 0)"},
+                     .n = 5,
+                     .out = b.array});
+
+  call_writes(&c, &b, want);
+  ck_call(c);
 }
 END_TEST
 
 /* ---- Any call ------------------------------------------------------------------------------------------------ */
 
-/* Types, lengths, shifts, exclusive or not, init or not: drawn, with few enough
- * different programs. */
-START_TEST(test_random_calls)
+/* Types, lengths, exclusive or not, init or not: drawn, with few enough different
+ * programs. */
+static operation_call draw(unsigned long k, uint64_t *state)
 {
   static const kiln_dtype types[] = {KILN_U8, KILN_I32, KILN_F64};
-  const unsigned long calls = random_calls(60);
-  uint64_t state = 2024;
+  const kiln_dtype type = types[test_random(state) % 3];
+  const size_t n = test_random(state) % (k % 16 == 0 ? 40000 : 3000);
+  const uint64_t r = test_random(state);
 
-  for (unsigned long k = 0; k < calls; k++) {
-    const kiln_dtype type = types[test_random(&state) % 3];
-    const size_t n = test_random(&state) % (k % 16 == 0 ? 40000 : 3000);
-
-    if (test_random(&state) % 2 == 0)
-      run_one(type, n, 0, 0, test_random(&state) % 2, &state);
-    else
-      run_init(type, n, true, test_random(&state) % 2);
-  }
+  return scan_call(&(scan_case){.type = type,
+                                .n = n,
+                                .exclusive = r & 1,
+                                .with_init = r & 2,
+                                .with_total = r & 2},
+                   state);
 }
-END_TEST
 
-/* Other blocks may have overwritten what the map reads. */
-START_TEST(test_neighbours_in_place)
+START_TEST(test_random_calls)
 {
-  enum { N = 10 };
-  test_array a = array_make(KILN_F32, N, 0, NULL, 0);
-  test_array b = array_make(KILN_F32, N, 0, NULL, 0);
-  kiln_scan_desc desc = {
-      .x = {.in = {a.array}, .map = "x_at(i > 0 ? i - 1 : 0)"},
-      .n = N,
-      .out = a.array};
-
-  ck_assert_int_eq(kiln_scan(stream, &desc, NULL), KILN_EINVAL);
-  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "x_at()"));
-  desc.out = b.array;
-  ck_kiln_ok(kiln_scan(stream, &desc, NULL));
+  ck_random_calls(draw, 60, 2024);
 }
 END_TEST
 
@@ -728,7 +612,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_calls);
   tcase_add_test(brief_case(s), test_random_calls);
-  tcase_add_test(t, test_neighbours_in_place);
+  tcase_add_test(t, test_neighbours);
   tcase_add_test(t, test_identity_with_itself);
   suite_add_tcase(s, t);
   return s;

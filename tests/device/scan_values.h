@@ -4,15 +4,9 @@
 #define KILN_SCAN_VALUES_H
 
 #include "operation_checks.h"
+#include "reference_ops.h"
 
 #include <kiln/scan.h>
-
-typedef int64_t (*fold)(int64_t a, int64_t b);
-
-static inline int64_t add(int64_t a, int64_t b)
-{
-  return (int64_t)((uint64_t)a + (uint64_t)b);
-}
 
 /* A whole number as an element of a type. */
 static inline double as_element(kiln_dtype type, int64_t v)
@@ -57,8 +51,8 @@ static inline void *elements(kiln_dtype type, const int64_t *v, size_t n)
  * segment begins with *init, or with nothing. `identity` is what an exclusive
  * one without init begins with. */
 static inline int64_t *scanned(const int64_t *x, const uint8_t *heads, size_t n,
-                               fold op, int64_t identity, const int64_t *init,
-                               bool exclusive)
+                               kiln_op_name op, int64_t identity,
+                               const int64_t *init, bool exclusive)
 {
   int64_t *want = room_for(n, sizeof *want), sum = 0;
   bool begun = false;
@@ -70,7 +64,9 @@ static inline int64_t *scanned(const int64_t *x, const uint8_t *heads, size_t n,
     }
     if (exclusive)
       want[i] = sum;
-    sum = begun ? op(sum, x[i]) : x[i];
+    sum = begun
+              ? (int64_t)fold_words(op, KILN_I64, (uint64_t)sum, (uint64_t)x[i])
+              : x[i];
     begun = true;
     if (!exclusive)
       want[i] = sum;

@@ -1,7 +1,7 @@
 /* segmented_sort_test.c -- kiln_segmented_sort: segments of all lengths side by
  * side, every type, stable, in place, ranges of bits, offsets of any type and
  * offsets that make no sense, against qsort() of each segment. */
-#include "ops_fixture.h"
+#include "operation_checks.h"
 
 /* ---- The reference ------------------------------------------------------------------ */
 
@@ -49,10 +49,9 @@ static size_t *reference(const test_case *c, const unsigned char *keys,
                          size_t n, const size_t *offset, size_t n_segments)
 {
   const size_t size = kiln_dtype_size(c->key);
-  size_t *order = malloc((n + 1) * sizeof *order);
-  item *items = malloc((n + 1) * sizeof *items);
+  size_t *order = kept(malloc((n + 1) * sizeof *order));
+  item *items = kept(malloc((n + 1) * sizeof *items));
 
-  ck_assert(order != NULL && items != NULL);
   for (size_t i = 0; i < n; i++)
     items[i] = (item){word_of(c, keys + i * size), i};
   for (size_t s = 0; s < n_segments; s++)
@@ -60,35 +59,16 @@ static size_t *reference(const test_case *c, const unsigned char *keys,
           compare_items);
   for (size_t i = 0; i < n; i++)
     order[i] = items[i].index;
-  free(items);
   return order;
 }
 
 /* ---- One call, checked ---------------------------------------------------------------- */
 
-static test_array make_offsets(kiln_dtype type, const size_t *offset, size_t n)
-{
-  const size_t size = kiln_dtype_size(type);
-  unsigned char *data = malloc((n + 1) * size);
-  test_array a;
-
-  ck_assert_ptr_nonnull(data);
-  for (size_t i = 0; i <= n; i++) {
-    const uint64_t v = offset[i];
-
-    memcpy(data + i * size, &v, size);
-  }
-  a = array_make(type, n + 1, 1, data, 0);
-  free(data);
-  return a;
-}
-
 static void *make_keys(const test_case *c, size_t n, uint64_t *state)
 {
   const size_t size = kiln_dtype_size(c->key);
-  unsigned char *keys = malloc(n * size + 8);
+  unsigned char *keys = kept(malloc(n * size + 8));
 
-  ck_assert_ptr_nonnull(keys);
   for (size_t i = 0; i < n; i++) {
     uint64_t v = test_random(state);
 
@@ -105,76 +85,42 @@ static void *make_keys(const test_case *c, size_t n, uint64_t *state)
   return keys;
 }
 
-static void compare_results(const test_case *c, const unsigned char *keys,
-                            const unsigned char *values, const test_array *out,
-                            const test_array *values_out, const size_t *want,
-                            const size_t *offset, size_t n_segments)
-{
-  const size_t ks = kiln_dtype_size(c->key), vs = kiln_dtype_size(c->value);
-  unsigned char *got = array_read(out);
-  unsigned char *got_values = vs > 0 ? array_read(values_out) : NULL;
-
-  for (size_t s = 0; s < n_segments; s++)
-    for (size_t i = offset[s]; i < offset[s + 1]; i++) {
-      ck_assert_msg(memcmp(got + i * ks, keys + want[i] * ks, ks) == 0,
-                    "%s: key %zu of segment %zu, which has %zu",
-                    kiln_dtype_name(c->key), i - offset[s], s,
-                    offset[s + 1] - offset[s]);
-      if (vs > 0)
-        ck_assert_msg(memcmp(got_values + i * vs, values + want[i] * vs, vs) ==
-                          0,
-                      "%s: value %zu of segment %zu", kiln_dtype_name(c->key),
-                      i - offset[s], s);
-    }
-  /* before the first segment and behind the last nothing is touched */
-  for (size_t i = 0; i < out->n && !c->in_place; i++)
-    if (i < offset[0] || i >= offset[n_segments])
-      ck_assert_uint_eq(got[i * ks], 0x5a);
-  free(got);
-  free(got_values);
-}
-
-static void check_sort(const test_case *c, const size_t *offset,
-                       size_t n_segments, size_t behind, uint64_t *state)
+/* Before the first segment and behind the last nothing is touched. */
+static operation_call sort_call(const test_case *c, const size_t *offset,
+                                size_t n_segments, size_t behind,
+                                uint64_t *state)
 {
   const size_t n = offset[n_segments] + behind;
   const bool pairs = c->value != KILN_DTYPE_NONE;
   unsigned char *keys = make_keys(c, n, state);
   unsigned char *values =
-      pairs ? random_bits(n * kiln_dtype_size(c->value), state) : NULL;
-  size_t *want = reference(c, keys, n, offset, n_segments);
-  test_array in = array_make(c->key, n, 1, keys, 0);
-  test_array out = array_make(c->key, n, 2, NULL, 0x5a);
-  test_array off = make_offsets(c->offset, offset, n_segments);
-  test_array v_in = {0}, v_out = {0};
-  kiln_segmented_sort_desc d = {.keys_in = in.array,
-                                .keys_out = c->in_place ? in.array : out.array,
-                                .offsets = off.array,
-                                .n = n,
-                                .n_segments = n_segments,
-                                .descending = c->descending,
-                                .begin_bit = c->begin_bit,
-                                .end_bit = c->end_bit};
+      pairs ? kept(random_bits(n * kiln_dtype_size(c->value), state)) : NULL;
+  size_t *from = reference(c, keys, n, offset, n_segments);
+  const size_t begin = offset[0], end = offset[n_segments];
+  test_array in = array_make(c->key, n, 1, keys, 0), v_in, v_out;
+  test_array out = c->in_place ? in : array_make(c->key, n, 2, NULL, 0x5a);
+  kiln_segmented_sort_desc d = {
+      .keys_in = in.array,
+      .keys_out = out.array,
+      .offsets = array_of_indices(c->offset, offset, n_segments + 1, 1).array,
+      .n = n,
+      .n_segments = n_segments,
+      .descending = c->descending,
+      .begin_bit = c->begin_bit,
+      .end_bit = c->end_bit};
+  operation_call call;
 
   if (pairs) {
     v_in = array_make(c->value, n, 0, values, 0);
-    v_out = array_make(c->value, n, 1, NULL, 0x5a);
+    v_out = c->in_place ? v_in : array_make(c->value, n, 1, NULL, 0x5a);
     d.values_in = v_in.array;
-    d.values_out = c->in_place ? v_in.array : v_out.array;
+    d.values_out = v_out.array;
   }
-  ck_kiln_ok(kiln_segmented_sort(stream, &d, NULL));
-  compare_results(c, keys, values, c->in_place ? &in : &out,
-                  c->in_place ? &v_in : &v_out, want, offset, n_segments);
-  array_free(&in);
-  array_free(&out);
-  array_free(&off);
-  if (pairs) {
-    array_free(&v_in);
-    array_free(&v_out);
-  }
-  free(keys);
-  free(values);
-  free(want);
+  call = CALL_OF(kiln_segmented_sort, &d);
+  call_writes(&call, &out, gathered(&out, keys, from, begin, end));
+  if (pairs)
+    call_writes(&call, &v_out, gathered(&v_out, values, from, begin, end));
+  return call;
 }
 
 /* ---- Tests ------------------------------------------------------------------------------ */
@@ -182,9 +128,8 @@ static void check_sort(const test_case *c, const size_t *offset,
 /* Offsets of segments of these lengths, from 3 on. */
 static size_t *offsets_of(const size_t *length, size_t n)
 {
-  size_t *offset = malloc((n + 1) * sizeof *offset);
+  size_t *offset = kept(malloc((n + 1) * sizeof *offset));
 
-  ck_assert_ptr_nonnull(offset);
   offset[0] = 3;
   for (size_t i = 0; i < n; i++)
     offset[i + 1] = offset[i] + length[i];
@@ -209,8 +154,7 @@ START_TEST(test_types)
                        .descending = _i % 2 != 0,
                        .in_place = _i % 3 == 1};
 
-  check_sort(&c, offset, N_MIXED, 5, &state);
-  free(offset);
+  ck_call(sort_call(&c, offset, N_MIXED, 5, &state));
 }
 END_TEST
 
@@ -232,9 +176,8 @@ START_TEST(test_stable)
                          .begin_bit = k % 4 == 3 ? 5 : 0,
                          .spread = k % 3 == 0 ? 1 : 1000};
 
-    check_sort(&c, offset, N_MIXED, 0, &state);
+    ck_call(sort_call(&c, offset, N_MIXED, 0, &state));
   }
-  free(offset);
 }
 END_TEST
 
@@ -254,9 +197,8 @@ START_TEST(test_constant_digits)
                            .in_place = turn % 3 == 0,
                            .constant_digits = 1u << a | 1u << b};
 
-      check_sort(&c, offset, N_MIXED, 0, &state);
+      ck_call(sort_call(&c, offset, N_MIXED, 0, &state));
     }
-  free(offset);
 }
 END_TEST
 
@@ -268,51 +210,46 @@ START_TEST(test_shapes)
   const test_case c = {.key = KILN_F32, .value = KILN_U32, .offset = KILN_U32};
 
   offset = offsets_of(one, 1);
-  check_sort(&c, offset, 1, 1, &state);
-  free(offset);
+  ck_call(sort_call(&c, offset, 1, 1, &state));
   offset = offsets_of(none, 3);
-  check_sort(&c, offset, 3, 100, &state);
-  free(offset);
+  ck_call(sort_call(&c, offset, 3, 100, &state));
   for (size_t i = 0; i < 2000; i++)
     many[i] = test_random(&state) % 20;
   offset = offsets_of(many, 2000);
-  check_sort(&c, offset, 2000, 0, &state);
-  free(offset);
+  ck_call(sort_call(&c, offset, 2000, 0, &state));
   for (size_t i = 0; i < 12; i++)
     many[i] = 3000 + test_random(&state) % 3000;
   offset = offsets_of(many, 12);
-  check_sort(&c, offset, 12, 0, &state);
-  free(offset);
+  ck_call(sort_call(&c, offset, 12, 0, &state));
 }
 END_TEST
 
+static operation_call draw(unsigned long k, uint64_t *state)
+{
+  const uint64_t r = test_random(state);
+  const size_t n = 1 + r % 40;
+  size_t length[40];
+  const test_case c = {.key = r >> 8 & 1 ? KILN_U32 : KILN_I16,
+                       .value = r >> 9 & 1 ? KILN_U32 : KILN_DTYPE_NONE,
+                       .offset = KILN_U32,
+                       .descending = r >> 10 & 1,
+                       .in_place = r >> 11 & 1,
+                       .spread = r >> 12 & 1 ? 10 : 0};
+
+  (void)k;
+  for (size_t i = 0; i < n; i++) {
+    const uint64_t q = test_random(state);
+
+    length[i] = q % 4 == 0 ? q >> 8 & 255 : q >> 8 & 31;
+    if (q % 64 == 1)
+      length[i] = 3000 + (q >> 8 & 2047);
+  }
+  return sort_call(&c, offsets_of(length, n), n, r >> 20 & 7, state);
+}
+
 START_TEST(test_random_calls)
 {
-  const unsigned long calls = random_calls(60);
-  uint64_t state = 11;
-
-  for (unsigned long k = 0; k < calls; k++) {
-    const uint64_t r = test_random(&state);
-    const size_t n = 1 + r % 40;
-    size_t length[40], *offset;
-    const test_case c = {.key = r >> 8 & 1 ? KILN_U32 : KILN_I16,
-                         .value = r >> 9 & 1 ? KILN_U32 : KILN_DTYPE_NONE,
-                         .offset = KILN_U32,
-                         .descending = r >> 10 & 1,
-                         .in_place = r >> 11 & 1,
-                         .spread = r >> 12 & 1 ? 10 : 0};
-
-    for (size_t i = 0; i < n; i++) {
-      const uint64_t q = test_random(&state);
-
-      length[i] = q % 4 == 0 ? q >> 8 & 255 : q >> 8 & 31;
-      if (q % 64 == 1)
-        length[i] = 3000 + (q >> 8 & 2047);
-    }
-    offset = offsets_of(length, n);
-    check_sort(&c, offset, n, r >> 20 & 7, &state);
-    free(offset);
-  }
+  ck_random_calls(draw, 60, 11);
 }
 END_TEST
 
@@ -321,7 +258,7 @@ START_TEST(test_wild_offsets)
 {
   enum { N = 9000, SEGMENTS = 64 };
   uint64_t state = 13;
-  void *keys = random_bits(4 * N, &state);
+  void *keys = kept(random_bits(4 * N, &state));
   test_array in = array_make(KILN_U32, N, 0, keys, 0);
   test_array out = array_make(KILN_U32, N, 0, NULL, 1);
 
@@ -346,110 +283,49 @@ START_TEST(test_wild_offsets)
                                                         .n_segments = SEGMENTS},
                             NULL));
     free(array_read(&out));
-    array_free(&off);
   }
-  free(keys);
-  array_free(&in);
-  array_free(&out);
 }
 END_TEST
 
 START_TEST(test_workspace_and_capture)
 {
-  size_t *offset = offsets_of(mixed, N_MIXED);
-  const size_t n = offset[N_MIXED];
   uint64_t state = 17;
   const test_case c = {.key = KILN_U32, .offset = KILN_U32};
-  unsigned char *keys = make_keys(&c, n, &state);
-  size_t *want = reference(&c, keys, n, offset, N_MIXED);
-  test_array in = array_make(KILN_U32, n, 0, keys, 0);
-  test_array out = array_make(KILN_U32, n, 0, NULL, 0x5a);
-  test_array off = make_offsets(KILN_U32, offset, N_MIXED);
-  test_array room = array_make(KILN_U8, 4 << 20, 0, NULL, 0xee);
-  const kiln_segmented_sort_desc d = {.keys_in = in.array,
-                                      .keys_out = out.array,
-                                      .offsets = off.array,
-                                      .n = n,
-                                      .n_segments = N_MIXED};
-  kiln_workspace w = {room.array.data, 0};
-  CUgraphExec run;
+  const operation_call call =
+      sort_call(&c, offsets_of(mixed, N_MIXED), N_MIXED, 0, &state);
 
-  ck_kiln_ok(kiln_segmented_sort_workspace(stream, &d, &w.size));
-  ck_assert_uint_lt(w.size, 4 << 20);
-  w.size--;
-  ck_assert_int_eq(kiln_segmented_sort(stream, &d, &w), KILN_EINVAL);
-  w.size++;
-  ck_kiln_ok(kiln_segmented_sort(stream, &d, &w));
-  compare_results(&c, keys, NULL, &out, NULL, want, offset, N_MIXED);
-  capture_begin();
-  ck_kiln_ok(kiln_segmented_sort(stream, &d, NULL));
-  run = capture_end();
-  for (int turn = 0; turn < 2; turn++) {
-    ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, 4 * n));
-    capture_replay(run);
-    compare_results(&c, keys, NULL, &out, NULL, want, offset, N_MIXED);
-  }
-  capture_free(run);
-  array_free(&in);
-  array_free(&out);
-  array_free(&off);
-  array_free(&room);
-  free(keys);
-  free(want);
-  free(offset);
+  ck_capture(call);
+  ck_assert_uint_lt(ck_workspace(call), 4 << 20);
 }
 END_TEST
 
+#define MEMBER_OF(member, ...)                                                 \
+  MEMBER(kiln_segmented_sort_desc, member, __VA_ARGS__)
+
 START_TEST(test_bad_arguments)
 {
-  test_array a = array_make(KILN_U32, 100, 0, NULL, 1);
-  test_array b = array_make(KILN_U32, 100, 0, NULL, 1);
-  test_array o = array_make(KILN_U32, 100, 0, NULL, 0);
-  const kiln_array ka = a.array, kb = b.array, ko = o.array;
-  const kiln_array next = {a.array.data + 4, KILN_U32};
-  const kiln_segmented_sort_desc bad[] = {
-      {.keys_in = ka, .keys_out = kb, .n = 9, .n_segments = 2},
-      {.keys_in = ka, .offsets = ko, .n = 9, .n_segments = 2},
-      {.keys_in = ka, .keys_out = next, .offsets = ko, .n = 9, .n_segments = 2},
-      {.keys_in = ka, .keys_out = kb, .offsets = kb, .n = 9, .n_segments = 2},
-      {.keys_in = ka,
-       .keys_out = kb,
-       .offsets = {o.array.data, KILN_U8},
-       .n = 9,
-       .n_segments = 2},
-      {.keys_in = ka,
-       .keys_out = kb,
-       .offsets = ko,
-       .n = UINT64_C(1) << 32,
-       .n_segments = 2},
-      {.keys_in = ka,
-       .keys_out = kb,
-       .offsets = ko,
-       .n = 9,
-       .n_segments = UINT64_MAX},
-      {.keys_in = ka,
-       .keys_out = kb,
-       .offsets = ko,
-       .n = 9,
-       .n_segments = 2,
-       .end_bit = 33},
-      {.keys_in = ka,
-       .keys_out = ka,
-       .values_in = kb,
-       .offsets = ko,
-       .n = 9,
-       .n_segments = 2},
+  static const size_t length[] = {20, 60};
+  uint64_t state = 19;
+  const test_case small = {.key = KILN_U32, .offset = KILN_U32};
+  const operation_call c =
+      sort_call(&small, offsets_of(length, 2), 2, 0, &state);
+  const kiln_segmented_sort_desc *desc = c.desc;
+  const kiln_array in = desc->keys_in, out = desc->keys_out;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "offsets", {MEMBER_OF(offsets, {0})}},
+      {KILN_EINVAL, "keys_out", {MEMBER_OF(keys_out, {0})}},
+      {KILN_EINVAL, "overlap", {MEMBER_OF(keys_out.data, in.data + 4)}},
+      {KILN_EINVAL, "overlap", {MEMBER_OF(offsets.data, out.data)}},
+      {KILN_EINVAL, "type u8", {MEMBER_OF(offsets.type, KILN_U8)}},
+      {KILN_EINVAL, "n is above 2^31", {MEMBER_OF(n, UINT64_C(1) << 32)}},
+      {KILN_EINVAL, "too many segments", {MEMBER_OF(n_segments, UINT64_MAX)}},
+      {KILN_EINVAL, "end_bit is 33", {MEMBER_OF(end_bit, 33)}},
+      {KILN_EINVAL,
+       "values_out",
+       {MEMBER_OF(keys_out, in), MEMBER_OF(values_in, out)}},
   };
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
-    ck_assert_msg(kiln_segmented_sort(stream, &bad[k], NULL) == KILN_EINVAL,
-                  "%zu", k);
-  ck_assert_int_eq(kiln_segmented_sort(stream, NULL, NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_segmented_sort(NULL, &bad[0], NULL), KILN_EINVAL);
-  free(array_read(&b));
-  array_free(&a);
-  array_free(&b);
-  array_free(&o);
+  ck_bad_arguments(c, bad);
 }
 END_TEST
 

@@ -1,18 +1,7 @@
 /* segmented_test.c -- kiln_segmented_reduce: every mix of lengths, offsets and
  * indices of every type, bags of rows, order, memory, bad calls. */
-#include "ops_fixture.h"
-
-static const char then_text[] = "(a >> 16) * (b >> 16) << 16 | "
-                                "(((b >> 16) * (a & 0xffff) + (b & 0xffff)) & "
-                                "0xffff)";
-
-static uint32_t then(uint32_t a, uint32_t b)
-{
-  const uint32_t high = (a >> 16) * (b >> 16);
-  const uint32_t low = (b >> 16) * (a & 0xffff) + (b & 0xffff);
-
-  return high << 16 | (low & 0xffff);
-}
+#include "operation_checks.h"
+#include "reference_ops.h"
 
 /* ---- Mixes of lengths ------------------------------------------------------------------ */
 
@@ -55,31 +44,12 @@ static bags make_bags(mix m, size_t n_segments, uint64_t first, uint64_t *state)
 {
   bags b = {.n_segments = m == SINGLE ? 1 : n_segments};
 
-  b.offset = malloc((b.n_segments + 1) * sizeof *b.offset);
-  ck_assert_ptr_nonnull(b.offset);
+  b.offset = kept(malloc((b.n_segments + 1) * sizeof *b.offset));
   b.offset[0] = first;
   for (size_t s = 0; s < b.n_segments; s++)
     b.offset[s + 1] = b.offset[s] + length_of(m, s, b.n_segments, state);
   b.n = b.offset[b.n_segments];
   return b;
-}
-
-/* Numbers as elements of an integer type. */
-static test_array upload(kiln_dtype type, const uint64_t *v, size_t n,
-                         size_t shift)
-{
-  unsigned char *data = malloc(n * kiln_dtype_size(type) + 1);
-  test_array a;
-
-  ck_assert_ptr_nonnull(data);
-  for (size_t i = 0; i < n; i++)
-    if (kiln_dtype_size(type) == 4)
-      ((uint32_t *)data)[i] = (uint32_t)v[i];
-    else
-      ((uint64_t *)data)[i] = v[i];
-  a = array_make(type, n, shift, data, 0);
-  free(data);
-  return a;
 }
 
 /* ---- One call against the loop that defines it ------------------------------------------- */
@@ -92,8 +62,9 @@ typedef struct call {
   bool ordered; /* then the type is u32 */
 } call;
 
-static void check(const call *c, const kiln_workspace *w)
+static operation_call segmented_call(const call *c)
 {
+  static char what[96];
   uint64_t state = 77 + c->n_segments + c->width;
   bags b = make_bags(c->m, c->n_segments, c->first, &state);
   const bool gather = c->index != KILN_DTYPE_NONE;
@@ -103,41 +74,38 @@ static void check(const call *c, const kiln_workspace *w)
                               : c->type == KILN_F32    ? KILN_F32
                               : type_is_float(c->type) ? KILN_F64
                                                        : KILN_I64;
-  void *x = c->ordered ? random_bits(4 * elements, &state)
-                       : random_wholes(c->type, elements, 0, 9, &state);
-  uint64_t *at = malloc((b.n + 1) * sizeof *at);
+  void *x = c->ordered ? kept(random_bits(4 * elements, &state))
+                       : kept(random_wholes(c->type, elements, 0, 9, &state));
+  uint64_t *at = kept(malloc((b.n + 1) * sizeof *at));
   test_array in = array_make(c->type, elements, c->shift, x, 0);
-  test_array offsets = upload(c->offsets, b.offset, b.n_segments + 1, c->shift);
   test_array out =
       array_make(out_type, b.n_segments * c->width, c->shift, NULL, 0x5a);
-  test_array index = {0};
   kiln_segmented_reduce_desc desc = {
       .x = {.in = {in.array},
             .map = c->ordered ? "x | 65536" : NULL,
             .type = c->ordered ? KILN_U32 : KILN_DTYPE_NONE},
       .n = rows,
       .n_segments = b.n_segments,
-      .offsets = offsets.array,
+      .offsets =
+          array_of_indices(c->offsets, b.offset, b.n_segments + 1, c->shift)
+              .array,
       .width = c->width == 1 ? 0 : c->width,
       .leading = c->leading == c->width ? 0 : c->leading,
       .out = out.array};
-  void *got;
+  void *wanted = kept(malloc(8 * out.n + 1));
+  operation_call made;
 
-  ck_assert_ptr_nonnull(at);
   for (size_t i = 0; i < b.n; i++)
     at[i] = gather ? test_random(&state) % rows : i;
   if (gather) {
-    index = upload(c->index, at, b.n, 0);
-    desc.index = index.array;
+    desc.index = array_of_indices(c->index, at, b.n, 0).array;
     desc.n_index = b.n;
   }
   if (c->ordered)
     desc.op = (kiln_op){.expr = then_text, .identity = "65536"};
-  ck_kiln_ok(kiln_segmented_reduce(stream, &desc, w));
-  got = array_read(&out);
   for (size_t s = 0; s < b.n_segments; s++)
     for (size_t k = 0; k < c->width; k++) {
-      double want = 0, found = value_at(out_type, got, s * c->width + k);
+      int64_t want = 0;
       uint32_t chain = 65536;
 
       for (size_t i = b.offset[s]; i < b.offset[s + 1]; i++)
@@ -145,24 +113,24 @@ static void check(const call *c, const kiln_workspace *w)
           chain = then(chain,
                        ((const uint32_t *)x)[at[i] * c->leading + k] | 65536);
         else
-          want += value_at(c->type, x, at[i] * c->leading + k);
-      if (c->ordered)
-        want = chain;
-      ck_assert_msg(found == want,
-                    "mix %d, %zu segments, width %zu (%zu), %s: [%zu][%zu] is "
-                    "%g, not %g",
-                    (int)c->m, b.n_segments, c->width, c->leading,
-                    kiln_dtype_name(c->type), s, k, found, want);
+          want += (int64_t)value_at(c->type, x, at[i] * c->leading + k);
+      set_whole(out_type, wanted, s * c->width + k, c->ordered ? chain : want);
     }
-  free(got);
-  free(x);
-  free(at);
-  free(b.offset);
-  array_free(&in);
-  array_free(&offsets);
-  array_free(&out);
-  if (gather)
-    array_free(&index);
+  snprintf(what, sizeof what, "mix %d, %zu segments, width %zu (%zu) of %s",
+           (int)c->m, b.n_segments, c->width, c->leading,
+           kiln_dtype_name(c->type));
+  made = CALL_OF(kiln_segmented_reduce, &desc);
+  made.what = what;
+  call_writes(&made, &out, wanted);
+  return made;
+}
+
+static void check(const call *c)
+{
+  const size_t mark = n_kept;
+
+  ck_call(segmented_call(c));
+  release(mark);
 }
 
 static const size_t counts[] = {1, 2, 31, 33, 300, 1793, 5003};
@@ -179,7 +147,7 @@ START_TEST(test_mixes)
                     .type = KILN_F32,
                     .offsets = KILN_U32};
 
-    check(&c, NULL);
+    check(&c);
   }
 }
 END_TEST
@@ -196,7 +164,7 @@ START_TEST(test_order)
                     .offsets = KILN_U32,
                     .ordered = true};
 
-    check(&c, NULL);
+    check(&c);
   }
 }
 END_TEST
@@ -213,7 +181,7 @@ START_TEST(test_types)
                   .offsets = offsets[_i % 4],
                   .index = _i % 3 == 2 ? offsets[_i / 3] : KILN_DTYPE_NONE};
 
-  check(&c, NULL);
+  check(&c);
 }
 END_TEST
 
@@ -236,7 +204,7 @@ START_TEST(test_rows)
                     .index = k % 3 == 1 ? KILN_I32 : KILN_DTYPE_NONE};
 
     if ((mix)_i != SINGLE || k < 5)
-      check(&c, NULL);
+      check(&c);
   }
 }
 END_TEST
@@ -251,7 +219,7 @@ START_TEST(test_row_types)
                   .offsets = KILN_U32,
                   .index = _i % 2 ? KILN_U64 : KILN_DTYPE_NONE};
 
-  check(&c, NULL);
+  check(&c);
 }
 END_TEST
 
@@ -265,7 +233,8 @@ START_TEST(test_fixed)
     const size_t n_segments = length > 100 ? 5 : 211;
     const size_t n = n_segments * length;
     uint64_t state = 5;
-    float *x = random_wholes(KILN_F32, n * width, -9, 9, &state), *got;
+    float *x = kept(random_wholes(KILN_F32, n * width, -9, 9, &state));
+    float *want = kept(calloc(n_segments * width, sizeof *want));
     test_array in = array_make(KILN_F32, n * width, 0, x, 0);
     test_array out = array_make(KILN_F32, n_segments * width, 0, NULL, 1);
     const kiln_segmented_reduce_desc desc = {.x = {.in = {in.array}},
@@ -275,21 +244,9 @@ START_TEST(test_fixed)
                                              .width = width,
                                              .out = out.array};
 
-    ck_kiln_ok(kiln_segmented_reduce(stream, &desc, NULL));
-    got = array_read(&out);
-    for (size_t s = 0; s < n_segments; s++)
-      for (size_t c = 0; c < width; c++) {
-        float want = 0;
-
-        for (size_t i = 0; i < length; i++)
-          want += x[(s * length + i) * width + c];
-        ck_assert_msg(got[s * width + c] == want, "%zu x %zu: [%zu][%zu]",
-                      length, width, s, c);
-      }
-    free(got);
-    free(x);
-    array_free(&in);
-    array_free(&out);
+    for (size_t i = 0; i < n * width; i++)
+      want[i / width / length * width + i % width] += x[i];
+    ck_writes(CALL_OF(kiln_segmented_reduce, &desc), &out, want);
   }
 }
 END_TEST
@@ -300,9 +257,9 @@ START_TEST(test_loose_n)
   enum { N = 30000 };
   uint64_t offset[] = {5, 5, 900, 7000};
   uint64_t state = 5;
-  uint32_t *x = random_bits(4 * N, &state), *got;
+  uint32_t *x = kept(random_bits(4 * N, &state)), want[3] = {0};
   test_array in = array_make(KILN_U32, N, 0, x, 0);
-  test_array offsets = upload(KILN_U64, offset, 4, 0);
+  test_array offsets = array_of_indices(KILN_U64, offset, 4, 0);
   test_array out = array_make(KILN_U32, 3, 0, NULL, 1);
   const kiln_segmented_reduce_desc desc = {.x = {.in = {in.array}},
                                            .n = N,
@@ -311,26 +268,16 @@ START_TEST(test_loose_n)
                                            .op = {.name = KILN_MAX},
                                            .out = out.array};
 
-  ck_kiln_ok(kiln_segmented_reduce(stream, &desc, NULL));
-  got = array_read(&out);
-  for (size_t s = 0; s < 3; s++) {
-    uint32_t want = 0;
-
+  for (size_t s = 0; s < 3; s++)
     for (size_t i = offset[s]; i < offset[s + 1]; i++)
-      want = x[i] > want ? x[i] : want;
-    ck_assert_uint_eq(got[s], want);
-  }
-  free(got);
-  free(x);
-  array_free(&in);
-  array_free(&offsets);
-  array_free(&out);
+      want[s] = x[i] > want[s] ? x[i] : want[s];
+  ck_writes(CALL_OF(kiln_segmented_reduce, &desc), &out, want);
 }
 END_TEST
 
 /* ---- Memory and bad calls ------------------------------------------------------------------- */
 
-START_TEST(test_memory)
+START_TEST(test_workspace_and_capture)
 {
   for (size_t width = 1; width <= 4; width += 3) {
     const call c = {.m = GIANT,
@@ -339,99 +286,42 @@ START_TEST(test_memory)
                     .leading = width,
                     .type = KILN_F32,
                     .offsets = KILN_U32};
-    kiln_workspace w = {.size = 1 << 20};
-    test_array room = array_make(KILN_U8, w.size, 0, NULL, 0xff);
+    const operation_call made = segmented_call(&c);
 
-    w.data = room.array.data;
-    check(&c, &w);
-    check(&c, &w);
-    free(array_read(&room));
-    array_free(&room);
+    ck_capture(made);
+    ck_assert_uint_lt(ck_workspace(made), 1 << 20);
   }
 }
 END_TEST
 
-START_TEST(test_capture)
-{
-  uint64_t offset[] = {0, 20000, 20000, 30000}, state = 5;
-  uint32_t *x = random_bits(4 * 30000, &state), *got;
-  test_array in = array_make(KILN_U32, 30000, 0, x, 0);
-  test_array offsets = upload(KILN_U64, offset, 4, 0);
-  test_array out = array_make(KILN_U32, 3, 0, NULL, 1);
-  const kiln_segmented_reduce_desc desc = {.x = {.in = {in.array}},
-                                           .n = 30000,
-                                           .n_segments = 3,
-                                           .offsets = offsets.array,
-                                           .out = out.array};
-  CUgraphExec exec;
-
-  capture_begin();
-  ck_kiln_ok(kiln_segmented_reduce(stream, &desc, NULL));
-  exec = capture_end();
-  for (int turn = 0; turn < 2; turn++) {
-    ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, 12));
-    capture_replay(exec);
-    got = array_read(&out);
-    for (size_t s = 0; s < 3; s++) {
-      uint32_t want = 0;
-
-      for (size_t i = offset[s]; i < offset[s + 1]; i++)
-        want += x[i];
-      ck_assert_uint_eq(got[s], want);
-    }
-    free(got);
-  }
-  capture_free(exec);
-  free(x);
-  array_free(&in);
-  array_free(&offsets);
-  array_free(&out);
-}
-END_TEST
+#define MEMBER_OF(member, ...)                                                 \
+  MEMBER(kiln_segmented_reduce_desc, member, __VA_ARGS__)
 
 START_TEST(test_bad)
 {
-  test_array a = array_make(KILN_F32, 100, 0, NULL, 1);
-  test_array o = array_make(KILN_F32, 10, 0, NULL, 0x5a);
-  test_array offsets = array_make(KILN_U32, 11, 0, NULL, 0);
-  const kiln_segmented_reduce_desc good = {.x = {.in = {a.array}},
-                                           .n = 100,
-                                           .n_segments = 10,
-                                           .offsets = offsets.array,
-                                           .out = o.array};
-  kiln_segmented_reduce_desc bad[8];
-  kiln_workspace w = {offsets.array.data & ~(CUdeviceptr)255, 1};
-  size_t bytes;
-  unsigned char *got;
+  const call small = {.m = EQUAL,
+                      .n_segments = 10,
+                      .width = 1,
+                      .leading = 1,
+                      .type = KILN_F32,
+                      .offsets = KILN_U32};
+  const operation_call c = segmented_call(&small);
+  const kiln_segmented_reduce_desc *desc = c.desc;
+  const CUdeviceptr in = desc->x.in[0].data, offsets = desc->offsets.data;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "offsets", {MEMBER_OF(offsets.type, KILN_F32)}},
+      {KILN_EINVAL, "offsets is NULL", {MEMBER_OF(offsets.data, 0)}},
+      {KILN_EINVAL, "length", {MEMBER_OF(offsets, {0}), MEMBER_OF(length, 11)}},
+      {KILN_EINVAL, "leading", {MEMBER_OF(leading, 1), MEMBER_OF(width, 2)}},
+      {KILN_EINVAL, "overlap", {MEMBER_OF(out.data, offsets)}},
+      {KILN_EINVAL, "index", {MEMBER_OF(index, {in, KILN_U8})}},
+      {KILN_EINVAL,
+       "index",
+       {MEMBER_OF(offsets, {0}), MEMBER_OF(index, {offsets, KILN_U32})}},
+      {KILN_EINVAL, "segments", {MEMBER_OF(n_segments, UINT64_MAX)}},
+  };
 
-  for (size_t k = 0; k < 8; k++)
-    bad[k] = good;
-  bad[0].offsets.type = KILN_F32;
-  bad[1].offsets.data = 0;
-  bad[2].offsets = (kiln_array){0};
-  bad[2].length = 11;
-  bad[3].leading = 1;
-  bad[3].width = 2;
-  bad[4].out.data = offsets.array.data;
-  bad[5].index = (kiln_array){a.array.data, KILN_U8};
-  bad[6].offsets = (kiln_array){0};
-  bad[6].index = (kiln_array){offsets.array.data, KILN_U32};
-  bad[7].n_segments = UINT64_MAX;
-  for (size_t k = 0; k < 8; k++) {
-    ck_assert_msg(kiln_segmented_reduce(stream, &bad[k], NULL) == KILN_EINVAL,
-                  "%zu", k);
-    ck_assert_int_eq(kiln_segmented_reduce_workspace(stream, &bad[k], &bytes),
-                     KILN_EINVAL);
-  }
-  ck_assert_int_eq(kiln_segmented_reduce(stream, &good, &w), KILN_EINVAL);
-  ck_assert_int_eq(kiln_segmented_reduce(stream, NULL, NULL), KILN_EINVAL);
-  got = array_read(&o);
-  for (size_t i = 0; i < 40; i++)
-    ck_assert_int_eq(got[i], 0x5a);
-  free(got);
-  array_free(&a);
-  array_free(&o);
-  array_free(&offsets);
+  ck_bad_arguments(c, bad);
 }
 END_TEST
 
@@ -450,10 +340,9 @@ static void checked_run(const kiln_segmented_reduce_desc *desc,
     ck_assert_msg(strstr(kiln_last_error()->message, says) != NULL,
                   "\"%s\": %s", says, kiln_last_error()->message);
   }
-  got = array_read(out);
+  got = kept(array_read(out));
   for (size_t s = 0; s < desc->n_segments; s++) /* three elements each */
     ck_assert_uint_eq(got[s], says == NULL ? 3 * 0x01010101 : 0x5a5a5a5a);
-  free(got);
 }
 
 /* One place at a time is wrong: the first, one inside, the last. */
@@ -513,32 +402,27 @@ START_TEST(test_checked)
   capture_begin();
   ck_kiln_is(kiln_segmented_reduce(stream, &desc, NULL), KILN_ECAPTURE);
   capture_free(capture_end());
-  array_free(&in);
-  array_free(&out);
-  array_free(&offsets);
-  array_free(&indices);
 }
 END_TEST
 
+static operation_call draw(unsigned long k, uint64_t *state)
+{
+  const size_t width = k % 3 == 0 ? UINT64_C(1) << test_random(state) % 6 : 1;
+  const call c = {.m = (mix)(test_random(state) % SINGLE),
+                  .n_segments = test_random(state) % 500 + 1,
+                  .width = width,
+                  .leading = width,
+                  .first = test_random(state) % 50,
+                  .type = KILN_F32,
+                  .offsets = KILN_U32,
+                  .index = k % 4 == 0 ? KILN_U32 : KILN_DTYPE_NONE};
+
+  return segmented_call(&c);
+}
+
 START_TEST(test_random_calls)
 {
-  const unsigned long calls = random_calls(150);
-  uint64_t state = 4711;
-
-  for (unsigned long k = 0; k < calls; k++) {
-    const size_t width =
-        k % 3 == 0 ? UINT64_C(1) << test_random(&state) % 6 : 1;
-    const call c = {.m = (mix)(test_random(&state) % SINGLE),
-                    .n_segments = test_random(&state) % 500 + 1,
-                    .width = width,
-                    .leading = width,
-                    .first = test_random(&state) % 50,
-                    .type = KILN_F32,
-                    .offsets = KILN_U32,
-                    .index = k % 4 == 0 ? KILN_U32 : KILN_DTYPE_NONE};
-
-    check(&c, NULL);
-  }
+  ck_random_calls(draw, 150, 4711);
 }
 END_TEST
 
@@ -553,8 +437,6 @@ START_TEST(test_no_segments)
                                            .out = out.array};
 
   ck_kiln_ok(kiln_segmented_reduce(stream, &desc, NULL));
-  array_free(&x);
-  array_free(&out);
 }
 END_TEST
 
@@ -572,8 +454,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_row_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_fixed);
   tcase_add_test(t, test_loose_n);
-  tcase_add_test(t, test_memory);
-  tcase_add_test(t, test_capture);
+  tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad);
   tcase_add_test(t, test_checked);
   tcase_add_test(brief_case(s), test_random_calls);

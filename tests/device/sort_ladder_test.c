@@ -33,9 +33,8 @@ enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
 /* Random keys; every third size few different ones. */
 static uint32_t *make_keys(uint32_t n, uint64_t *state)
 {
-  uint32_t *keys = malloc(4 * (size_t)n);
+  uint32_t *keys = kept(malloc(4 * (size_t)n));
 
-  ck_assert_ptr_nonnull(keys);
   for (uint32_t i = 0; i < n; i++)
     keys[i] = n % 3 == 0 ? (uint32_t)(test_random(state) % 5)
                          : (uint32_t)test_random(state);
@@ -44,12 +43,11 @@ static uint32_t *make_keys(uint32_t n, uint64_t *state)
 
 static void check_sorted(const test_array *a, uint32_t *keys, uint32_t n)
 {
-  uint32_t *got = array_read(a);
+  uint32_t *got = kept(array_read(a));
 
   qsort(keys, n, 4, compare);
   for (uint32_t i = 0; i < n; i++)
     ck_assert_msg(got[i] == keys[i], "n %u, key %u", n, i);
-  free(got);
 }
 
 START_TEST(test_one_bit)
@@ -85,10 +83,6 @@ START_TEST(test_one_bit)
   check_sorted(&a, keys, n);
   free(array_read(&b));
   free(array_read(&counts));
-  free(keys);
-  array_free(&a);
-  array_free(&b);
-  array_free(&counts);
   kiln_module_free(module);
 }
 END_TEST
@@ -113,12 +107,9 @@ START_TEST(test_worked_example)
 
   ck_kiln_ok(KILN_LAUNCH(show, &one, KILN_ARG(a.array.data), KILN_ARG(n),
                          KILN_ARG(bit), KILN_ARG(rows.array.data)));
-  got = array_read(&rows);
+  got = kept(array_read(&rows));
   for (int i = 0; i < 41; i++)
     ck_assert_msg(got[i] == want[i], "%d: %u", i, got[i]);
-  free(got);
-  array_free(&a);
-  array_free(&rows);
   kiln_module_free(module);
 }
 END_TEST
@@ -154,8 +145,6 @@ START_TEST(test_bitonic)
     ck_kiln_ok(KILN_LAUNCH(finish, &tiles, KILN_ARG(x), KILN_ARG(n)));
   }
   check_sorted(&a, keys, n);
-  free(keys);
-  array_free(&a);
   kiln_module_free(module);
 }
 END_TEST

@@ -3,7 +3,7 @@
  * values; tiles, passes and portions of any size; what is wrong with a call. */
 #include "ops/sort/sort.h"
 
-#include "ops_fixture.h"
+#include "operation_checks.h"
 
 /* ---- The reference: what comes first, from the values themselves -------------------- */
 
@@ -81,13 +81,12 @@ static int compare(const order *o, const void *data, size_t a, size_t b)
   return o->descending ? -c : c;
 }
 
-/* Merge sort of indices, from the bottom up: stable. Yours to free(). */
+/* Merge sort of indices, from the bottom up: stable. */
 static size_t *reference(const order *o, const void *data, size_t n)
 {
-  size_t *from = malloc((n + 1) * sizeof *from);
-  size_t *to = malloc((n + 1) * sizeof *to);
+  size_t *from = kept(malloc((n + 1) * sizeof *from));
+  size_t *to = kept(malloc((n + 1) * sizeof *to));
 
-  ck_assert(from != NULL && to != NULL);
   for (size_t i = 0; i < n; i++)
     from[i] = i;
   for (size_t width = 1; width < n; width *= 2) {
@@ -108,7 +107,6 @@ static size_t *reference(const order *o, const void *data, size_t n)
     from = to;
     to = swap;
   }
-  free(to);
   return from;
 }
 
@@ -174,14 +172,13 @@ static uint64_t element(kiln_dtype type, input_kind kind, size_t i, size_t n,
   }
 }
 
-/* Yours to free(). */
+/* */
 static void *make_keys(kiln_dtype type, input_kind kind, size_t n,
                        uint64_t *state)
 {
   const size_t size = kiln_dtype_size(type);
-  unsigned char *data = malloc(n * size + 8);
+  unsigned char *data = kept(malloc(n * size + 8));
 
-  ck_assert_ptr_nonnull(data);
   for (size_t i = 0; i < n; i++) {
     const uint64_t v = element(type, kind, i, n, test_random(state));
 
@@ -241,7 +238,7 @@ static order order_of(const test_case *c)
   return o;
 }
 
-/* With the library's choices, or the test's through the door that all sorts use. */
+/* Queues a sort with the choices of the test. */
 static void queue_sort(const test_case *c, const kiln_sort_desc *d)
 {
   const unsigned key = (unsigned)kiln_dtype_size(c->key);
@@ -263,10 +260,6 @@ static void queue_sort(const test_case *c, const kiln_sort_desc *d)
       .values_out = d->values_out.data};
   kiln__sort_facts facts;
 
-  if (c->tuning.block == 0) {
-    ck_kiln_ok(kiln_sort(stream, d, NULL));
-    return;
-  }
   call.order =
       kiln__sort_order_of(c->key, c->descending,
                           d->begin_bit == 0 && call.shape.end_bit == 8 * key);
@@ -277,71 +270,59 @@ static void queue_sort(const test_case *c, const kiln_sort_desc *d)
   ck_kiln_ok(kiln__sort_run(stream, &call, NULL, &facts));
 }
 
-static void check_order(const test_case *c, const void *keys,
-                        const void *values, const test_array *keys_out,
-                        const test_array *values_out)
-{
-  const order o = order_of(c);
-  const size_t ks = kiln_dtype_size(c->key), vs = kiln_dtype_size(c->value);
-  size_t *want = reference(&o, keys, c->n);
-  unsigned char *got = array_read(keys_out);
-  unsigned char *got_values = vs > 0 ? array_read(values_out) : NULL;
-
-  for (size_t i = 0; i < c->n; i++) {
-    ck_assert_msg(memcmp(got + i * ks,
-                         (const unsigned char *)keys + want[i] * ks, ks) == 0,
-                  "key %zu of %s", i, describe(c));
-    if (vs > 0)
-      ck_assert_msg(memcmp(got_values + i * vs,
-                           (const unsigned char *)values + want[i] * vs,
-                           vs) == 0,
-                    "value %zu of %s", i, describe(c));
-  }
-  free(want);
-  free(got);
-  free(got_values);
-}
-
-static void check_sort(const test_case *c, uint64_t *state)
+/* The call of a case, whose inputs stay unless it is in place. */
+static operation_call sort_call(const test_case *c, uint64_t *state)
 {
   const bool pairs = c->value != KILN_DTYPE_NONE;
+  const order o = order_of(c);
   void *keys = make_keys(c->key, c->kind, c->n, state);
   void *values = pairs ? make_keys(c->value, RANDOM, c->n, state) : NULL;
-  test_array in;
-  test_array out = array_make(c->key, c->n, c->shift / 2, NULL, 0x5a);
-  test_array v_in = {0}, v_out = {0};
+  test_array in, out = array_make(c->key, c->n, c->shift / 2, NULL, 0x5a);
+  test_array v_in, v_out;
   kiln_sort_desc d = {.n = c->n,
                       .descending = c->descending,
                       .begin_bit = c->begin_bit,
                       .end_bit = c->end_bit};
+  const size_t *from;
+  operation_call call;
 
   hold_digits(keys, c->key, c->n, c->constant_digits);
+  from = reference(&o, keys, c->n);
   in = array_make(c->key, c->n, c->shift, keys, 0);
+  out = c->keys_in_place ? in : out;
   d.keys_in = in.array;
-  d.keys_out = c->keys_in_place ? in.array : out.array;
+  d.keys_out = out.array;
   if (pairs) {
     v_in = array_make(c->value, c->n, c->shift, values, 0);
-    v_out = array_make(c->value, c->n, 0, NULL, 0x3c);
+    v_out =
+        c->values_in_place ? v_in : array_make(c->value, c->n, 0, NULL, 0x3c);
     d.values_in = v_in.array;
-    d.values_out = c->values_in_place ? v_in.array : v_out.array;
+    d.values_out = v_out.array;
   }
-  queue_sort(c, &d);
-  check_order(c, keys, values, c->keys_in_place ? &in : &out,
-              c->values_in_place ? &v_in : &v_out);
-  if (!c->keys_in_place) { /* the input stays */
-    unsigned char *still = array_read(&in);
+  call = CALL_OF(kiln_sort, &d);
+  call.what = describe(c);
+  call_writes(&call, &out, gathered(&out, keys, from, 0, c->n));
+  if (!c->keys_in_place)
+    call_writes(&call, &in, keys);
+  if (pairs)
+    call_writes(&call, &v_out, gathered(&v_out, values, from, 0, c->n));
+  return call;
+}
 
-    ck_assert_int_eq(memcmp(still, keys, c->n * in.width), 0);
-    free(still);
+/* Runs a case with the library's choices, or with the test's through the function
+ * that all sorts use. */
+static void check_sort(const test_case *c, uint64_t *state)
+{
+  const size_t mark = n_kept;
+  const operation_call call = sort_call(c, state);
+
+  if (c->tuning.block == 0) {
+    ck_call(call);
+  } else {
+    queue_sort(c, call.desc);
+    ck_results(&call);
   }
-  array_free(&in);
-  array_free(&out);
-  if (pairs) {
-    array_free(&v_in);
-    array_free(&v_out);
-  }
-  free(keys);
-  free(values);
+  release(mark);
 }
 
 /* ---- Tests ---------------------------------------------------------------------------------- */
@@ -543,35 +524,28 @@ END_TEST
 
 /* ---- Argsort ---------------------------------------------------------------------------------- */
 
-static void check_argsort(kiln_dtype key, kiln_dtype index, input_kind kind,
-                          size_t n, bool descending, unsigned end_bit,
-                          uint64_t *state)
+static operation_call argsort_call(kiln_dtype key, kiln_dtype index,
+                                   input_kind kind, size_t n, bool descending,
+                                   unsigned end_bit, uint64_t *state)
 {
   const order o = {key, descending, 0, end_bit};
   void *keys = make_keys(key, kind, n, state);
   test_array in = array_make(key, n, 1, keys, 0);
   test_array out = array_make(index, n, 1, NULL, 0x77);
-  size_t *want = reference(&o, keys, n);
-  const kiln_argsort_desc d = {.keys = in.array,
-                               .indices = out.array,
-                               .n = n,
-                               .descending = descending,
-                               .end_bit = end_bit};
-  void *got, *still;
+  const size_t *from = reference(&o, keys, n);
+  void *want = kept(malloc(8 * n + 1));
+  operation_call c =
+      CALL_OF(kiln_argsort, &(kiln_argsort_desc){.keys = in.array,
+                                                 .indices = out.array,
+                                                 .n = n,
+                                                 .descending = descending,
+                                                 .end_bit = end_bit});
 
-  ck_kiln_ok(kiln_argsort(stream, &d, NULL));
-  got = array_read(&out);
-  still = array_read(&in);
-  ck_assert_int_eq(memcmp(still, keys, n * in.width), 0);
   for (size_t i = 0; i < n; i++)
-    ck_assert_msg(bits_at(index, got, i) == want[i], "%s, n %zu, kind %d: %zu",
-                  kiln_dtype_name(key), n, (int)kind, i);
-  free(got);
-  free(still);
-  free(want);
-  free(keys);
-  array_free(&in);
-  array_free(&out);
+    set_whole(index, want, i, (int64_t)from[i]);
+  call_writes(&c, &out, want);
+  call_writes(&c, &in, keys); /* the input stays */
+  return c;
 }
 
 START_TEST(test_argsort)
@@ -583,13 +557,13 @@ START_TEST(test_argsort)
 
   for (size_t k = 0; k < 4; k++)
     for (size_t t = 0; t < 4; t++) {
-      check_argsort(types[t], indices[k], kinds[(k + t) % 4], 1000 + k, k % 2,
-                    0, &state);
-      check_argsort(types[t], indices[k], kinds[(k + t) % 4], 9001 + k, k % 2,
-                    0, &state);
+      ck_call(argsort_call(types[t], indices[k], kinds[(k + t) % 4], 1000 + k,
+                           k % 2, 0, &state));
+      ck_call(argsort_call(types[t], indices[k], kinds[(k + t) % 4], 9001 + k,
+                           k % 2, 0, &state));
     }
-  check_argsort(KILN_U32, KILN_U32, RANDOM, 9000, false, 24, &state);
-  check_argsort(KILN_U32, KILN_U32, RANDOM, 9000, true, 8, &state);
+  ck_call(argsort_call(KILN_U32, KILN_U32, RANDOM, 9000, false, 24, &state));
+  ck_call(argsort_call(KILN_U32, KILN_U32, RANDOM, 9000, true, 8, &state));
 }
 END_TEST
 
@@ -653,133 +627,66 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
-START_TEST(test_workspace)
+START_TEST(test_workspace_and_capture)
 {
-  enum { N = 20000 };
   uint64_t state = 53;
-  void *x = make_keys(KILN_U32, RANDOM, N, &state);
-  test_array a = array_make(KILN_U32, N, 0, x, 0);
-  test_array room = array_make(KILN_U8, 1 << 20, 0, NULL, 0xee);
-  const kiln_sort_desc d = {.keys_in = a.array, .keys_out = a.array, .n = N};
-  const order o = {KILN_U32, false, 0, 0};
-  size_t *want = reference(&o, x, N);
-  kiln_workspace w = {room.array.data, 0};
-  size_t bytes;
-  uint32_t *got;
+  const test_case in_place = {
+      .key = KILN_U32, .n = 20000, .keys_in_place = true};
+  const test_case apart = {.key = KILN_I32, .n = 9001};
+  const size_t bytes = ck_workspace(sort_call(&in_place, &state));
 
-  ck_kiln_ok(kiln_sort_workspace(stream, &d, &bytes));
-  ck_assert_uint_ge(bytes, 4 * N);
+  ck_assert_uint_ge(bytes, 4 * in_place.n);
   ck_assert_uint_lt(bytes, 1 << 20);
-  w.size = bytes - 1;
-  ck_assert_int_eq(kiln_sort(stream, &d, &w), KILN_EINVAL);
-  got = array_read(&a);
-  ck_assert_int_eq(memcmp(got, x, 4 * N), 0);
-  free(got);
-  w.size = bytes;
-  ck_kiln_ok(kiln_sort(stream, &d, &w));
-  got = array_read(&a);
-  for (size_t i = 0; i < N; i++)
-    ck_assert_uint_eq(got[i], ((uint32_t *)x)[want[i]]);
-  free(got);
-  got = array_read(&room);
-  for (size_t i = (bytes + 3) / 4; i < (1 << 20) / 4; i++)
-    ck_assert_uint_eq(got[i], 0xeeeeeeee);
-  free(got);
-  free(want);
-  free(x);
-  array_free(&a);
-  array_free(&room);
+  ck_capture(sort_call(&apart, &state));
 }
 END_TEST
 
-START_TEST(test_capture)
-{
-  enum { N = 9001 };
-  uint64_t state = 59;
-  void *x = make_keys(KILN_I32, RANDOM, N, &state);
-  test_array in = array_make(KILN_I32, N, 0, x, 0);
-  test_array out = array_make(KILN_I32, N, 0, NULL, 1);
-  const kiln_sort_desc d = {.keys_in = in.array, .keys_out = out.array, .n = N};
-  const order o = {KILN_I32, false, 0, 0};
-  size_t *want = reference(&o, x, N);
-  CUgraphExec run;
-
-  ck_kiln_ok(kiln_sort(stream, &d, NULL));
-  capture_begin();
-  ck_kiln_ok(kiln_sort(stream, &d, NULL));
-  run = capture_end();
-  for (int turn = 0; turn < 2; turn++) {
-    int32_t *got;
-
-    ck_kiln_ok(kiln_fill(device, out.array.data, 7, 1, 4 * N));
-    capture_replay(run);
-    got = array_read(&out);
-    for (size_t i = 0; i < N; i++)
-      ck_assert_int_eq(got[i], ((int32_t *)x)[want[i]]);
-    free(got);
-  }
-  capture_free(run);
-  free(want);
-  free(x);
-  array_free(&in);
-  array_free(&out);
-}
-END_TEST
+#define MEMBER_OF(member, ...) MEMBER(kiln_sort_desc, member, __VA_ARGS__)
+#define ARGSORT_MEMBER(member, ...)                                            \
+  MEMBER(kiln_argsort_desc, member, __VA_ARGS__)
 
 START_TEST(test_bad_arguments)
 {
-  test_array a = array_make(KILN_U32, 100, 0, NULL, 1);
-  test_array b = array_make(KILN_U32, 100, 0, NULL, 1);
-  const kiln_array next = {a.array.data + 4, KILN_U32};
-  const kiln_array odd = {a.array.data + 2, KILN_U32};
-  const kiln_array null = {0, KILN_U32};
-  const kiln_array other = {b.array.data, KILN_I32};
-  const kiln_array ka = a.array, kb = b.array;
-  const kiln_sort_desc bad[] = {
-      {.keys_in = ka, .n = 10},
-      {.keys_in = ka, .keys_out = next, .n = 10},
-      {.keys_in = ka, .keys_out = other, .n = 10},
-      {.keys_in = odd, .keys_out = kb, .n = 10},
-      {.keys_in = null, .keys_out = kb, .n = 10},
-      {.keys_in = ka, .keys_out = kb, .n = UINT64_MAX / 2},
-      {.keys_in = ka, .keys_out = kb, .n = 9, .begin_bit = 32},
-      {.keys_in = ka, .keys_out = kb, .n = 9, .begin_bit = 8, .end_bit = 8},
-      {.keys_in = ka, .keys_out = kb, .n = 9, .end_bit = 33},
-      {.keys_in = ka, .keys_out = ka, .values_in = kb, .n = 9},
-      {.keys_in = ka,
-       .keys_out = ka,
-       .values_in = kb,
-       .values_out = ka,
-       .n = 9},
-      {.keys_in = ka,
-       .keys_out = kb,
-       .values_in = kb,
-       .values_out = kb,
-       .n = 9},
+  uint64_t state = 91;
+  const test_case small = {.key = KILN_U32, .n = 100};
+  const operation_call c = sort_call(&small, &state);
+  const operation_call indices =
+      argsort_call(KILN_U32, KILN_U32, RANDOM, 100, false, 0, &state);
+  const kiln_sort_desc *desc = c.desc;
+  const kiln_argsort_desc *indices_desc = indices.desc;
+  const kiln_array in = desc->keys_in, out = desc->keys_out;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "keys_out", {MEMBER_OF(keys_out, {0})}},
+      {KILN_EINVAL, "overlap", {MEMBER_OF(keys_out.data, in.data + 4)}},
+      {KILN_EINVAL, "differ in type", {MEMBER_OF(keys_out.type, KILN_I32)}},
+      {KILN_EINVAL, "keys_in is not aligned", {MEMBER_OF(keys_in.data, 2)}},
+      {KILN_EINVAL, "keys_in is NULL", {MEMBER_OF(keys_in.data, 0)}},
+      {KILN_EINVAL, "address space", {MEMBER_OF(n, UINT64_MAX / 2)}},
+      {KILN_EINVAL, "no bits", {MEMBER_OF(begin_bit, 32)}},
+      {KILN_EINVAL,
+       "no bits",
+       {MEMBER_OF(begin_bit, 8), MEMBER_OF(end_bit, 8)}},
+      {KILN_EINVAL, "end_bit is 33", {MEMBER_OF(end_bit, 33)}},
+      {KILN_EINVAL,
+       "values_out",
+       {MEMBER_OF(keys_out, in), MEMBER_OF(values_in, out)}},
+      {KILN_EINVAL,
+       "overlap",
+       {MEMBER_OF(keys_out, in), MEMBER_OF(values_in, out),
+        MEMBER_OF(values_out, in)}},
+      {KILN_EINVAL,
+       "overlap",
+       {MEMBER_OF(values_in, out), MEMBER_OF(values_out, out)}},
   };
-  const kiln_argsort_desc worse[] = {
-      {.keys = ka, .indices = ka, .n = 9},
-      {.keys = ka, .indices = {b.array.data, KILN_F32}, .n = 9},
-      {.keys = ka, .indices = kb, .n = UINT64_C(1) << 33},
-      {.keys = ka, .indices = kb, .n = 9, .end_bit = 40},
+  const bad_argument bad_indices[] = {
+      {KILN_EINVAL, "overlap", {ARGSORT_MEMBER(indices, indices_desc->keys)}},
+      {KILN_EINVAL, "type f32", {ARGSORT_MEMBER(indices.type, KILN_F32)}},
+      {KILN_EINVAL, "cannot count n", {ARGSORT_MEMBER(n, UINT64_C(1) << 33)}},
+      {KILN_EINVAL, "end_bit is 40", {ARGSORT_MEMBER(end_bit, 40)}},
   };
-  uint8_t *got;
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
-    ck_assert_msg(kiln_sort(stream, &bad[k], NULL) == KILN_EINVAL, "%zu", k);
-  for (size_t k = 0; k < sizeof worse / sizeof worse[0]; k++)
-    ck_assert_msg(kiln_argsort(stream, &worse[k], NULL) == KILN_EINVAL, "%zu",
-                  k);
-  ck_assert_int_eq(kiln_sort(NULL, &bad[0], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_sort(stream, NULL, NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_argsort(stream, NULL, NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_sort_workspace(stream, &bad[0], NULL), KILN_EINVAL);
-  got = array_read(&b);
-  for (size_t i = 0; i < 400; i++)
-    ck_assert_uint_eq(got[i], 1);
-  free(got);
-  array_free(&a);
-  array_free(&b);
+  ck_bad_arguments(c, bad);
+  ck_bad_arguments(indices, bad_indices);
 }
 END_TEST
 
@@ -801,8 +708,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_argsort);
   tcase_add_loop_test(t, test_constant_digits, 0, 4);
   tcase_add_test(brief_case(s), test_random_calls);
-  tcase_add_test(t, test_workspace);
-  tcase_add_test(t, test_capture);
+  tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_arguments);
   suite_add_tcase(s, t);
   return s;
