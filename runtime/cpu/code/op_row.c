@@ -29,22 +29,36 @@ static bool drop_first(word *w, char c)
   return true;
 }
 
-static bool read_type(word w, uint8_t *type)
-{
-  static const struct {
-    const char *text;
-    uint8_t type;
-  } special[] = {{"$1", KILN__TYPE_LAST},
-                 {"$2", KILN__TYPE_BEFORE},
-                 {"$W", KILN__TYPE_TWICE},
-                 {"w", KILN__TYPE_WORD}};
+/* A text of the operand column, and what it stands for. */
+typedef struct named {
+  const char *text;
+  uint8_t value;
+} named;
 
-  for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
-    if (kiln__cpu_slice_is(w, special[i].text)) {
-      *type = special[i].type;
+/* Finds a word in a table. Returns false if the table lacks it. */
+static bool look_up(word w, const named *table, size_t n, uint8_t *value)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (kiln__cpu_slice_is(w, table[i].text)) {
+      *value = table[i].value;
       return true;
     }
   }
+  return false;
+}
+
+#define LOOK_UP(w, table, value)                                               \
+  look_up(w, table, sizeof(table) / sizeof *(table), value)
+
+static bool read_type(word w, uint8_t *type)
+{
+  static const named special[] = {{"$1", KILN__TYPE_LAST},
+                                  {"$2", KILN__TYPE_BEFORE},
+                                  {"$W", KILN__TYPE_TWICE},
+                                  {"w", KILN__TYPE_WORD}};
+
+  if (LOOK_UP(w, special, type))
+    return true;
   for (unsigned i = 1; i < KILN__N_PTX_TYPES; i++) {
     if (kiln__cpu_slice_is(w, kiln__cpu_ptx_type_text[i])) {
       *type = (uint8_t)i;
@@ -56,25 +70,16 @@ static bool read_type(word w, uint8_t *type)
 
 static bool read_space(word w, uint8_t *space)
 {
-  static const struct {
-    const char *text;
-    uint8_t space;
-  } spaces[] = {{"*", KILN__SPACE_OF_OPCODE},
-                {"generic", KILN__SPACE_GENERIC},
-                {"global", KILN__SPACE_GLOBAL},
-                {"shared", KILN__SPACE_SHARED},
-                {"cluster", KILN__SPACE_SHARED_CLUSTER},
-                {"const", KILN__SPACE_CONST},
-                {"local", KILN__SPACE_LOCAL},
-                {"param", KILN__SPACE_PARAM}};
+  static const named spaces[] = {{"*", KILN__SPACE_OF_OPCODE},
+                                 {"generic", KILN__SPACE_GENERIC},
+                                 {"global", KILN__SPACE_GLOBAL},
+                                 {"shared", KILN__SPACE_SHARED},
+                                 {"cluster", KILN__SPACE_SHARED_CLUSTER},
+                                 {"const", KILN__SPACE_CONST},
+                                 {"local", KILN__SPACE_LOCAL},
+                                 {"param", KILN__SPACE_PARAM}};
 
-  for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
-    if (kiln__cpu_slice_is(w, spaces[i].text)) {
-      *space = spaces[i].space;
-      return true;
-    }
-  }
-  return false;
+  return LOOK_UP(w, spaces, space);
 }
 
 static bool read_geometry(word w, const kiln__cpu_geometry **out)
@@ -145,10 +150,7 @@ static bool read_choice(word w, kiln__cpu_form *f)
 
 static bool read_braces(word w, kiln__cpu_form *f)
 {
-  static const struct {
-    const char *text;
-    uint8_t shape;
-  } forms[] = {
+  static const named forms[] = {
       {"{list}", KILN__SHAPE_LIST},     {"{pack}", KILN__SHAPE_PACK},
       {"{unpack}", KILN__SHAPE_UNPACK}, {"{label}", KILN__SHAPE_LABEL},
       {"{call}", KILN__SHAPE_CALL},     {"{targets}", KILN__SHAPE_TARGETS},
@@ -161,13 +163,7 @@ static bool read_braces(word w, kiln__cpu_form *f)
     f->shape = KILN__SHAPE_GRADIENT;
     return read_geometry((word){w.data + 6, w.size - 7}, &f->geometry);
   }
-  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-    if (kiln__cpu_slice_is(w, forms[i].text)) {
-      f->shape = forms[i].shape;
-      return true;
-    }
-  }
-  return false;
+  return LOOK_UP(w, forms, &f->shape);
 }
 
 /* Parses what follows the V in a vector description: V, V$2, V4 or V4f32. */

@@ -416,4 +416,41 @@ KILN__INLINE bool kiln__cpu_all_shared(kiln__cpu_warp *w,
   return true;
 }
 
+/* ---- Single atomic accesses ---------------------------------------------- */
+
+/* Load or store a word of 1, 2, 4 or 8 bytes in a single access with the given
+ * memory order, which is a constant. */
+KILN__INLINE uint64_t kiln__cpu_atomic_load(uintptr_t from, unsigned bytes,
+                                            int order)
+{
+  switch (bytes) {
+  case 1:
+    return __atomic_load_n((const uint8_t *)from, order);
+  case 2:
+    return __atomic_load_n((const uint16_t *)from, order);
+  case 4:
+    return __atomic_load_n((const uint32_t *)from, order);
+  default:
+    return __atomic_load_n((const uint64_t *)from, order);
+  }
+}
+
+KILN__INLINE void kiln__cpu_atomic_store(uintptr_t to, unsigned bytes,
+                                         uint64_t x, int order)
+{
+  switch (bytes) {
+  case 1:
+    __atomic_store_n((uint8_t *)to, (uint8_t)x, order);
+    break;
+  case 2:
+    __atomic_store_n((uint16_t *)to, (uint16_t)x, order);
+    break;
+  case 4:
+    __atomic_store_n((uint32_t *)to, (uint32_t)x, order);
+    break;
+  default:
+    __atomic_store_n((uint64_t *)to, x, order);
+  }
+}
+
 #endif

@@ -13,22 +13,17 @@
  * Order: lanes are processed in ascending order, or in an order that depends on
  * the seed of the launch. */
 #include "access.h"
-#include "half.h"
+#include "float.h"
 
 /* ---- Operations ---------------------------------------------------------- */
 
-static uint32_t flushed(uint32_t x)
-{
-  return (x & 0x7f800000) == 0 ? x & 0x80000000 : x;
-}
-
 static uint32_t add_f32(uint32_t a, uint32_t b, bool flush)
 {
-  const float sum = kiln__cpu_float_of_bits(flush ? flushed(a) : a) +
-                    kiln__cpu_float_of_bits(flush ? flushed(b) : b);
+  const float sum = kiln__cpu_float_of_bits(flush ? kiln__cpu_flush(a) : a) +
+                    kiln__cpu_float_of_bits(flush ? kiln__cpu_flush(b) : b);
   const uint32_t bits = kiln__cpu_bits_of_float(sum);
 
-  return sum != sum ? KILN__NAN_F32 : flush ? flushed(bits) : bits;
+  return sum != sum ? KILN__NAN_F32 : flush ? kiln__cpu_flush(bits) : bits;
 }
 
 static uint64_t add_f64(uint64_t a, uint64_t b)
@@ -127,9 +122,7 @@ static uint64_t apply(const kiln__cpu_insn *in, uint64_t old, uint64_t b,
 
 static uint64_t word(uintptr_t at, unsigned bytes)
 {
-  return bytes == 2   ? __atomic_load_n((const uint16_t *)at, __ATOMIC_RELAXED)
-         : bytes == 4 ? __atomic_load_n((const uint32_t *)at, __ATOMIC_RELAXED)
-                      : __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
+  return kiln__cpu_atomic_load(at, bytes, __ATOMIC_RELAXED);
 }
 
 /* Compares and swaps the word at `at`. Returns false if the word was not equal
@@ -158,16 +151,6 @@ static bool swap(uintptr_t at, unsigned bytes, uint64_t *old, uint64_t new)
                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
   }
   return done;
-}
-
-static void put(uintptr_t at, unsigned bytes, uint64_t x)
-{
-  if (bytes == 2)
-    __atomic_store_n((uint16_t *)at, (uint16_t)x, __ATOMIC_RELAXED);
-  else if (bytes == 4)
-    __atomic_store_n((uint32_t *)at, (uint32_t)x, __ATOMIC_RELAXED);
-  else
-    __atomic_store_n((uint64_t *)at, x, __ATOMIC_RELAXED);
 }
 
 /* ---- Lanes --------------------------------------------------------------- */
@@ -238,7 +221,8 @@ static void one_lane(const kiln__cpu_insn *in, const operands *o, uintptr_t at,
     return;
   old = word(at, o->bytes);
   if (alone) {
-    put(at, o->bytes, apply(in, old, b, c, o->flush));
+    kiln__cpu_atomic_store(at, o->bytes, apply(in, old, b, c, o->flush),
+                           __ATOMIC_RELAXED);
   } else {
     while (!swap(at, o->bytes, &old, apply(in, old, b, c, o->flush)))
       ;
@@ -351,23 +335,6 @@ static bool all_at_one(const kiln__cpu_warp *w, const kiln__cpu_reach *r)
   return off == 0;
 }
 
-static unsigned type_bytes(kiln__cpu_ptx_type type)
-{
-  switch (type) {
-  case KILN__U64:
-  case KILN__S64:
-  case KILN__B64:
-  case KILN__F64:
-    return 8;
-  case KILN__B16:
-  case KILN__F16:
-  case KILN__BF16:
-    return 2;
-  default:
-    return 4;
-  }
-}
-
 /* Returns true if an address lies in shared memory, according to the
  * instruction or to the address window. */
 static bool is_shared(const kiln__cpu_insn *in, uint64_t address)
@@ -381,7 +348,7 @@ static bool is_shared(const kiln__cpu_insn *in, uint64_t address)
 static void atomic(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool returns)
 {
   const unsigned order = kiln__cpu_lane_order(w, in);
-  const unsigned bytes = type_bytes((kiln__cpu_ptx_type)in->type);
+  const unsigned bytes = kiln__cpu_ptx_type_bytes[in->type];
   operands o = {.bytes = bytes, .step = bytes == 8 ? 8 : 4};
   const bool alone =
       in->space == KILN__SPACE_SHARED && w->block->cluster == NULL;

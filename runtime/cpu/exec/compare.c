@@ -4,15 +4,9 @@
  * other comparisons use two general routines. The first routine computes 0 or
  * ~0 for each lane. The second routine combines these values with a predicate
  * and stores the result. */
-#include "half.h"
-#include "lanes.h"
+#include "float.h"
 
 typedef uint32_t truth[KILN__WARP];
-
-static uint32_t flush_f32(uint32_t bits)
-{
-  return (bits & 0x7f800000) == 0 ? bits & 0x80000000 : bits;
-}
 
 /* ---- General comparison -------------------------------------------------- */
 
@@ -103,13 +97,13 @@ static void compare_s16(uint8_t cmp, const uint32_t *A, const uint32_t *B,
 static void compare_f32(const kiln__cpu_insn *in, const uint32_t *A,
                         const uint32_t *B, truth t)
 {
-  const bool ftz = (in->flags & KILN__FTZ) != 0;
+  const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);
   float a[KILN__WARP], b[KILN__WARP];
 
   KILN__VECTOR_LOOP
   for (int i = 0; i < KILN__WARP; i++) {
-    a[i] = kiln__cpu_float_of_bits(ftz ? flush_f32(A[i]) : A[i]);
-    b[i] = kiln__cpu_float_of_bits(ftz ? flush_f32(B[i]) : B[i]);
+    a[i] = kiln__cpu_float_of_bits(kiln__cpu_flush_if(A[i], ftz));
+    b[i] = kiln__cpu_float_of_bits(kiln__cpu_flush_if(B[i], ftz));
   }
   compare_floats(in->cmp, a, b, t);
 }

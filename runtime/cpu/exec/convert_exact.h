@@ -94,25 +94,7 @@ static inline bool kiln__cpu_signed_type(uint8_t type)
 
 static inline unsigned kiln__cpu_type_bits(uint8_t type)
 {
-  switch (type) {
-  case KILN__U8:
-  case KILN__S8:
-  case KILN__B8:
-    return 8;
-  case KILN__U16:
-  case KILN__S16:
-  case KILN__B16:
-  case KILN__F16:
-  case KILN__BF16:
-    return 16;
-  case KILN__U64:
-  case KILN__S64:
-  case KILN__B64:
-  case KILN__F64:
-    return 64;
-  default:
-    return 32;
-  }
+  return 8u * kiln__cpu_ptx_type_bytes[type];
 }
 
 /* Returns a mask of the lowest n bits, for n from 1 to 64. */

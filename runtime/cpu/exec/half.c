@@ -32,26 +32,25 @@ static inline float wide_f16(uint32_t h, uint32_t flags)
   return kiln__cpu_float_of_f16(flush_f16(h, flags));
 }
 
-static inline uint32_t add_f16(uint32_t a, uint32_t b, uint32_t flags)
-{
-  const float sum = wide_f16(a, flags) + wide_f16(b, flags);
+/* Defines the f16 and the bf16 form of an operation. Products of bf16 values
+ * have 16 significant bits, so they are exact in float even if they are
+ * subnormal. */
+#define ARITHMETIC(name, operator)                                             \
+  static inline uint32_t name##_f16(uint32_t a, uint32_t b, uint32_t flags)    \
+  {                                                                            \
+    return finish_f16(wide_f16(a, flags) operator wide_f16(b, flags), flags);  \
+  }                                                                            \
+                                                                               \
+  static inline uint32_t name##_bf16(uint32_t a, uint32_t b, uint32_t flags)   \
+  {                                                                            \
+    (void)flags;                                                               \
+    return kiln__cpu_bf16_of_float(                                            \
+        kiln__cpu_float_of_bf16(a) operator kiln__cpu_float_of_bf16(b));       \
+  }
 
-  return finish_f16(sum, flags);
-}
-
-static inline uint32_t sub_f16(uint32_t a, uint32_t b, uint32_t flags)
-{
-  const float difference = wide_f16(a, flags) - wide_f16(b, flags);
-
-  return finish_f16(difference, flags);
-}
-
-static inline uint32_t mul_f16(uint32_t a, uint32_t b, uint32_t flags)
-{
-  const float product = wide_f16(a, flags) * wide_f16(b, flags);
-
-  return finish_f16(product, flags);
-}
+ARITHMETIC(add, +)
+ARITHMETIC(sub, -)
+ARITHMETIC(mul, *)
 
 static inline uint32_t fma_f16(uint32_t a, uint32_t b, uint32_t c,
                                uint32_t flags)
@@ -93,29 +92,6 @@ static inline uint32_t ex2_f16(uint32_t a, uint32_t flags)
 static inline uint32_t tanh_f16(uint32_t a, uint32_t flags)
 {
   return kiln__cpu_f16_of_double(kiln__cpu_tanh((double)wide_f16(a, flags)));
-}
-
-static inline uint32_t add_bf16(uint32_t a, uint32_t b, uint32_t flags)
-{
-  (void)flags;
-  return kiln__cpu_bf16_of_float(kiln__cpu_float_of_bf16(a) +
-                                 kiln__cpu_float_of_bf16(b));
-}
-
-static inline uint32_t sub_bf16(uint32_t a, uint32_t b, uint32_t flags)
-{
-  (void)flags;
-  return kiln__cpu_bf16_of_float(kiln__cpu_float_of_bf16(a) -
-                                 kiln__cpu_float_of_bf16(b));
-}
-
-/* Multiplies bf16 values. Products have 16 significant bits, so they are exact
- * in float even if they are subnormal. */
-static inline uint32_t mul_bf16(uint32_t a, uint32_t b, uint32_t flags)
-{
-  (void)flags;
-  return kiln__cpu_bf16_of_float(kiln__cpu_float_of_bf16(a) *
-                                 kiln__cpu_float_of_bf16(b));
 }
 
 static inline uint32_t fma_bf16(uint32_t a, uint32_t b, uint32_t c,

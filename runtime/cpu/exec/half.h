@@ -135,47 +135,41 @@ static inline uint64_t kiln__cpu_double_magnitude(uint64_t bits)
   return bits & 0x7fffffffffffffff;
 }
 
-static inline uint32_t kiln__cpu_f16_of_double(double x)
+/* Rounds x to a 16-bit format whose fraction is `drop` bits shorter. Magnitudes
+ * below `least`, the smallest normal number, are rounded by adding `unit`, whose
+ * ulp is that of the subnormals. `bias` is the difference of the exponents'
+ * biases. Magnitudes from `most` on become infinite. */
+static inline uint32_t kiln__cpu_16_of_double(double x, unsigned drop,
+                                              uint64_t least, double unit,
+                                              uint64_t bias, uint64_t most,
+                                              uint32_t infinity, uint32_t nan)
 {
   const uint64_t bits = kiln__cpu_bits_of_double(x);
   const uint64_t magnitude = kiln__cpu_double_magnitude(bits);
   const uint32_t sign = (uint32_t)(bits >> 48) & 0x8000;
-  const uint64_t tiny = magnitude < 0x3f10000000000000 ? magnitude : 0;
-  /* 2^28 has an ulp of 2^-24, so adding 2^28 rounds to a multiple of 2^-24. */
-  const uint32_t small =
-      (uint32_t)(kiln__cpu_bits_of_double(kiln__cpu_double_of_bits(tiny) +
-                                          0x1p28) &
-                 0xffff);
+  const uint64_t tiny = magnitude < least ? magnitude : 0;
+  const uint32_t small = (uint32_t)(kiln__cpu_bits_of_double(
+                                        kiln__cpu_double_of_bits(tiny) + unit) &
+                                    0xffff);
+  const uint64_t half = (UINT64_C(1) << (drop - 1)) - 1;
   const uint64_t raw =
-      (magnitude - (1008ull << 52) + 0x1ffffffffff + ((magnitude >> 42) & 1)) >>
-      42;
-  const uint32_t normal =
-      magnitude >= 0x40effe0000000000 ? 0x7c00 : (uint32_t)raw;
-  const uint32_t finite = magnitude < 0x3f10000000000000 ? small : normal;
+      (magnitude - (bias << 52) + half + ((magnitude >> drop) & 1)) >> drop;
+  const uint32_t normal = magnitude >= most ? infinity : (uint32_t)raw;
+  const uint32_t finite = magnitude < least ? small : normal;
 
-  return magnitude > 0x7ff0000000000000 ? KILN__NAN_F16 : finite | sign;
+  return magnitude > 0x7ff0000000000000 ? nan : finite | sign;
+}
+
+static inline uint32_t kiln__cpu_f16_of_double(double x)
+{
+  return kiln__cpu_16_of_double(x, 42, 0x3f10000000000000, 0x1p28, 1008,
+                                0x40effe0000000000, 0x7c00, KILN__NAN_F16);
 }
 
 static inline uint32_t kiln__cpu_bf16_of_double(double x)
 {
-  const uint64_t bits = kiln__cpu_bits_of_double(x);
-  const uint64_t magnitude = kiln__cpu_double_magnitude(bits);
-  const uint32_t sign = (uint32_t)(bits >> 48) & 0x8000;
-  const uint64_t tiny = magnitude < 0x3810000000000000 ? magnitude : 0;
-  /* For magnitudes below 2^-126, adding 2^-81 rounds the value, because 2^-81
-   * has an ulp of 2^-133. */
-  const uint32_t small =
-      (uint32_t)(kiln__cpu_bits_of_double(kiln__cpu_double_of_bits(tiny) +
-                                          0x1p-81) &
-                 0xffff);
-  const uint64_t raw =
-      (magnitude - (896ull << 52) + 0xfffffffffff + ((magnitude >> 45) & 1)) >>
-      45;
-  const uint32_t normal =
-      magnitude >= 0x47eff00000000000 ? 0x7f80 : (uint32_t)raw;
-  const uint32_t finite = magnitude < 0x3810000000000000 ? small : normal;
-
-  return magnitude > 0x7ff0000000000000 ? KILN__NAN_BF16 : finite | sign;
+  return kiln__cpu_16_of_double(x, 45, 0x3810000000000000, 0x1p-81, 896,
+                                0x47eff00000000000, 0x7f80, KILN__NAN_BF16);
 }
 
 #endif

@@ -68,53 +68,27 @@ KILN__OP2(subc_16, uint32_t, uint32_t,
 
 /* ---- Multiply-add -------------------------------------------------------- */
 
-static void half_products_32(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                             uint32_t out[KILN__WARP])
-{
-  KILN__SOURCES_2(uint32_t);
-
-  for (int i = 0; i < KILN__WARP; i++) {
-    const int64_t wide = (int64_t)(int32_t)A[i] * (int32_t)B[i];
-
-    out[i] = in->cmp != KILN__CMP_HI ? A[i] * B[i]
-             : in->type == KILN__S32 ? (uint32_t)((uint64_t)wide >> 32)
-                                     : (uint32_t)((uint64_t)A[i] * B[i] >> 32);
+/* Defines mad with carry: the low or the high half of the product, plus c. U2
+ * and S2 are twice as wide as U and S, the types of the operands. */
+#define MAD(name, bits, U, S, U2, S2, signed_type)                             \
+  static void name(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool with)     \
+  {                                                                            \
+    KILN__SOURCES_3(U);                                                        \
+    const bool out = WRITES;                                                   \
+    U product[KILN__WARP];                                                     \
+                                                                               \
+    for (int i = 0; i < KILN__WARP; i++) {                                     \
+      const S2 wide = (S2)(S)A[i] * (S)B[i];                                   \
+                                                                               \
+      product[i] = in->cmp != KILN__CMP_HI   ? A[i] * B[i]                     \
+                   : in->type == signed_type ? (U)((U2)wide >> bits)           \
+                                             : (U)((U2)A[i] * B[i] >> bits);   \
+    }                                                                          \
+    ADD(U, product[i], C[i], with, out);                                       \
   }
-}
 
-static void half_products_64(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                             uint64_t out[KILN__WARP])
-{
-  KILN__SOURCES_2(uint64_t);
-
-  for (int i = 0; i < KILN__WARP; i++) {
-    const s128 wide = (s128)(int64_t)A[i] * (int64_t)B[i];
-
-    out[i] = in->cmp != KILN__CMP_HI ? A[i] * B[i]
-             : in->type == KILN__S64 ? (uint64_t)((u128)wide >> 64)
-                                     : (uint64_t)((u128)A[i] * B[i] >> 64);
-  }
-}
-
-static void mad_32(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool with)
-{
-  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
-  const bool out = WRITES;
-  uint32_t product[KILN__WARP];
-
-  half_products_32(w, in, product);
-  ADD(uint32_t, product[i], C[i], with, out);
-}
-
-static void mad_64(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool with)
-{
-  const uint64_t *const C = KILN__SLOT(const uint64_t, in->c);
-  const bool out = WRITES;
-  uint64_t product[KILN__WARP];
-
-  half_products_64(w, in, product);
-  ADD(uint64_t, product[i], C[i], with, out);
-}
+MAD(mad_32, 32, uint32_t, int32_t, uint64_t, int64_t, KILN__S32)
+MAD(mad_64, 64, uint64_t, int64_t, u128, s128, KILN__S64)
 
 KILN__CALLS(mad_cc_32, mad_32, false)
 KILN__CALLS(mad_cc_64, mad_64, false)

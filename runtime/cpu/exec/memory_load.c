@@ -304,22 +304,6 @@ KILN__HANDLER(ld_cv_local)
 
 /* ---- Strong loads -------------------------------------------------------- */
 
-/* Loads one element in a single access, so that the load is ordered with the
- * atomics of other host threads. */
-static uint64_t load_strong(uintptr_t from, unsigned bytes)
-{
-  switch (bytes) {
-  case 1:
-    return __atomic_load_n((const uint8_t *)from, __ATOMIC_ACQUIRE);
-  case 2:
-    return __atomic_load_n((const uint16_t *)from, __ATOMIC_ACQUIRE);
-  case 4:
-    return __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE);
-  default:
-    return __atomic_load_n((const uint64_t *)from, __ATOMIC_ACQUIRE);
-  }
-}
-
 KILN__HANDLER(ld_volatile)
 {
   const unsigned n = in->n_vec > 1 ? in->n_vec : 1, bytes = in->bytes;
@@ -337,7 +321,9 @@ KILN__HANDLER(ld_volatile)
     for (uint32_t m = w->mask; m != 0; m &= m - 1) {
       const int i = __builtin_ctz(m);
 
-      raw[i] = load_strong(r.host[i] + (uintptr_t)k * bytes, bytes);
+      /* A single access is ordered with the atomics of other host threads. */
+      raw[i] = kiln__cpu_atomic_load(r.host[i] + (uintptr_t)k * bytes, bytes,
+                                     __ATOMIC_ACQUIRE);
     }
     if (bytes == 8) {
       for (int i = 0; i < KILN__WARP; i++) {

@@ -194,25 +194,6 @@ KILN__HANDLER(st_wt_local)
 
 /* ---- Strong stores ------------------------------------------------------- */
 
-/* Stores one element in a single access, after all earlier writes of this
- * thread. */
-static void store_strong(uintptr_t to, unsigned bytes, uint64_t x)
-{
-  switch (bytes) {
-  case 1:
-    __atomic_store_n((uint8_t *)to, (uint8_t)x, __ATOMIC_RELEASE);
-    break;
-  case 2:
-    __atomic_store_n((uint16_t *)to, (uint16_t)x, __ATOMIC_RELEASE);
-    break;
-  case 4:
-    __atomic_store_n((uint32_t *)to, (uint32_t)x, __ATOMIC_RELEASE);
-    break;
-  default:
-    __atomic_store_n((uint64_t *)to, x, __ATOMIC_RELEASE);
-  }
-}
-
 KILN__HANDLER(st_volatile)
 {
   const unsigned n = in->n_vec > 1 ? in->n_vec : 1, bytes = in->bytes;
@@ -228,10 +209,12 @@ KILN__HANDLER(st_volatile)
     for (unsigned k = 0; k < n && (w->mask >> i & 1) != 0; k++) {
       const int32_t slot = n == 1 ? in->b : in->vec[k];
 
-      store_strong(r.host[i] + (uintptr_t)k * bytes, bytes,
-                   bytes == 8 || in->src_reg_bytes > 4
-                       ? KILN__SLOT(const uint64_t, slot)[i]
-                       : KILN__SLOT(const uint32_t, slot)[i]);
+      /* A single access follows all earlier writes of this thread. */
+      kiln__cpu_atomic_store(r.host[i] + (uintptr_t)k * bytes, bytes,
+                             bytes == 8 || in->src_reg_bytes > 4
+                                 ? KILN__SLOT(const uint64_t, slot)[i]
+                                 : KILN__SLOT(const uint32_t, slot)[i],
+                             __ATOMIC_RELEASE);
     }
   }
 }

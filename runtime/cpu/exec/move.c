@@ -109,21 +109,10 @@ static uint64_t window(const kiln__cpu_insn *in)
   }
 }
 
-KILN__HANDLER(cvta)
-{
-  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
-  const uint64_t base = window(in);
-
-  KILN__LANES(uint64_t, A[i] + base);
-}
-
-KILN__HANDLER(cvta_to)
-{
-  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
-  const uint64_t base = window(in);
-
-  KILN__LANES(uint64_t, A[i] - base);
-}
+KILN__LANE_OP(cvta, 1, uint64_t, uint64_t, const uint64_t base = window(in),
+              A[i] + base)
+KILN__LANE_OP(cvta_to, 1, uint64_t, uint64_t, const uint64_t base = window(in),
+              A[i] - base)
 
 /* ---- Selection ----------------------------------------------------------- */
 

@@ -116,8 +116,11 @@ static void keep(const kiln__cpu_warp *w, const kiln__cpu_insn *in, int lane,
   }
 }
 
+/* Executes tex, or tld4 if `component` is the number of a component. For tex it
+ * is -1. */
 static void sample(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                   kiln__cpu_tex_shape shape, kiln__cpu_tex_level how)
+                   kiln__cpu_tex_shape shape, kiln__cpu_tex_level how,
+                   int component)
 {
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
@@ -128,32 +131,19 @@ static void sample(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     if (t == NULL)
       return;
     l = lookup_of(w, in, shape, how, lane);
-    KILN__ISA_NAME(texture_sample)(t, &l, out);
-    keep(w, in, lane, out);
-  }
-}
-
-static void gather(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                   kiln__cpu_tex_shape shape, int component)
-{
-  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
-    const int lane = __builtin_ctz(m);
-    const kiln__cpu_texture *t = texture_of(w, in, lane);
-    kiln__cpu_lookup l;
-    uint32_t out[4];
-
-    if (t == NULL)
-      return;
-    l = lookup_of(w, in, shape, KILN__TEX_plain, lane);
-    KILN__ISA_NAME(texture_gather)(t, &l, component, out);
+    if (component < 0)
+      KILN__ISA_NAME(texture_sample)(t, &l, out);
+    else
+      KILN__ISA_NAME(texture_gather)(t, &l, component, out);
     keep(w, in, lane, out);
   }
 }
 
 #define TEX(shape)                                                             \
-  KILN__CALLS(tex_##shape, sample, KILN__TEX_##shape, KILN__TEX_plain)         \
-  KILN__CALLS(tex_level_##shape, sample, KILN__TEX_##shape, KILN__TEX_level)   \
-  KILN__CALLS(tex_grad_##shape, sample, KILN__TEX_##shape, KILN__TEX_grad)
+  KILN__CALLS(tex_##shape, sample, KILN__TEX_##shape, KILN__TEX_plain, -1)     \
+  KILN__CALLS(tex_level_##shape, sample, KILN__TEX_##shape, KILN__TEX_level,   \
+              -1)                                                              \
+  KILN__CALLS(tex_grad_##shape, sample, KILN__TEX_##shape, KILN__TEX_grad, -1)
 
 TEX(1d)
 TEX(2d)
@@ -164,7 +154,8 @@ TEX(cube)
 TEX(acube)
 
 #define TLD4(component, number, shape)                                         \
-  KILN__CALLS(tld4_##component##_##shape, gather, KILN__TEX_##shape, number)
+  KILN__CALLS(tld4_##component##_##shape, sample, KILN__TEX_##shape,           \
+              KILN__TEX_plain, number)
 #define TLD4_ALL(shape)                                                        \
   TLD4(r, 0, shape) TLD4(g, 1, shape) TLD4(b, 2, shape) TLD4(a, 3, shape)
 

@@ -91,39 +91,29 @@ KILN__CALLS(match_any_b64, match_any, true)
 KILN__CALLS(match_all_b32, match_all, false)
 KILN__CALLS(match_all_b64, match_all, true)
 
-KILN__HANDLER(redux_u32)
+/* Implements redux for integers. `flip` maps the signed order to the unsigned
+ * order. */
+static void redux_integer(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                          uint32_t flip)
 {
-  const uint32_t *const a = KILN__SLOT(const uint32_t, in->a);
+  KILN__SOURCES_1(uint32_t);
   uint32_t sum = 0, least = UINT32_MAX, most = 0;
 
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
-    const uint32_t v = a[__builtin_ctz(m)];
+    const uint32_t v = A[__builtin_ctz(m)];
 
     sum += v;
-    least = v < least ? v : least;
-    most = v > most ? v : most;
-  }
-  give(w, in->d, in->sub == MIN ? least : in->sub == MAX ? most : sum);
-}
-
-KILN__HANDLER(redux_s32)
-{
-  const int32_t *const a = KILN__SLOT(const int32_t, in->a);
-  int32_t least = INT32_MAX, most = INT32_MIN;
-  uint32_t sum = 0;
-
-  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
-    const int32_t v = a[__builtin_ctz(m)];
-
-    sum += (uint32_t)v;
-    least = v < least ? v : least;
-    most = v > most ? v : most;
+    least = (v ^ flip) < least ? v ^ flip : least;
+    most = (v ^ flip) > most ? v ^ flip : most;
   }
   give(w, in->d,
-       in->sub == MIN   ? (uint32_t)least
-       : in->sub == MAX ? (uint32_t)most
+       in->sub == MIN   ? least ^ flip
+       : in->sub == MAX ? most ^ flip
                         : sum);
 }
+
+KILN__CALLS(redux_u32, redux_integer, 0)
+KILN__CALLS(redux_s32, redux_integer, 0x80000000)
 
 KILN__HANDLER(redux_b32)
 {
