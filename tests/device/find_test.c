@@ -1,22 +1,19 @@
 /* find_test.c -- kiln_find, kiln_count, kiln_any and kiln_all. */
-#include "ops_fixture.h"
+#include "operation_checks.h"
 
-typedef kiln_status call(kiln_stream *, const kiln_find_desc *,
-                         const kiln_workspace *);
-
-static uint64_t ask(call *f, kiln_find_desc desc, kiln_dtype type)
+/* The question `which` to all elements, whose answer is `value`. */
+static operation_call ask(operation_index which, kiln_find_desc desc,
+                          kiln_dtype type, uint64_t value)
 {
-  const size_t mark = n_kept;
-  test_array out = array_make(type, 1, 1, NULL, 0x5a);
-  uint64_t value = 0;
-  void *got;
+  const test_array out = array_make(type, 1, 1, NULL, 0x5a);
+  void *want = kept(malloc(sizeof value));
+  operation_call c;
 
   desc.out = out.array;
-  ck_kiln_ok(f(stream, &desc, NULL));
-  got = kept(array_read(&out));
-  memcpy(&value, got, out.width);
-  release(mark);
-  return value;
+  set_whole(type, want, 0, (int64_t)value);
+  c = call_of(&operations[which], &desc, sizeof desc);
+  call_writes(&c, &out, want);
+  return c;
 }
 
 /* All four answers, against `holds`. */
@@ -31,11 +28,11 @@ static void check_answers(const kiln_find_desc *desc, const bool *holds,
       first = i;
       count++;
     }
-  ck_assert_uint_eq(ask(kiln_find, *desc, type), first);
-  ck_assert_uint_eq(ask(kiln_count, *desc, type), count);
-  ck_assert_uint_eq(ask(kiln_any, *desc, wide ? KILN_I64 : KILN_U8), count > 0);
-  ck_assert_uint_eq(ask(kiln_all, *desc, wide ? KILN_I16 : KILN_U32),
-                    count == desc->n);
+  ck_call(ask(OPERATION_kiln_find, *desc, type, first));
+  ck_call(ask(OPERATION_kiln_count, *desc, type, count));
+  ck_call(ask(OPERATION_kiln_any, *desc, wide ? KILN_I64 : KILN_U8, count > 0));
+  ck_call(ask(OPERATION_kiln_all, *desc, wide ? KILN_I16 : KILN_U32,
+              count == desc->n));
 }
 
 static const size_t lengths[] = {0,    1,    31,   33,    255,
@@ -77,8 +74,8 @@ START_TEST(test_places)
     x[i] = 1;
     holds[i] = true;
     ck_kiln_ok(kiln_copy_to_device(device, in.array.data, x, N));
-    ck_assert_uint_eq(ask(kiln_find, desc, KILN_U32), i);
-    ck_assert_uint_eq(ask(kiln_any, desc, KILN_U32), 1);
+    ck_call(ask(OPERATION_kiln_find, desc, KILN_U32, i));
+    ck_call(ask(OPERATION_kiln_any, desc, KILN_U32, 1));
     x[i] = 0;
     holds[i] = false;
   }
@@ -115,41 +112,35 @@ START_TEST(test_predicates)
   b = array_make(KILN_I16, N, 0, y, 0);
   desc.x.in[0] = a.array;
   desc.x.in[1] = b.array;
-  ck_assert_uint_eq(ask(kiln_find, desc, KILN_U32), 20004);
-  ck_assert_uint_eq(ask(kiln_find, square, KILN_U64), 3514);
-  ck_assert_uint_eq(ask(kiln_count, square, KILN_U64), N - 3514);
+  ck_call(ask(OPERATION_kiln_find, desc, KILN_U32, 20004));
+  ck_call(ask(OPERATION_kiln_find, square, KILN_U64, 3514));
+  ck_call(ask(OPERATION_kiln_count, square, KILN_U64, N - 3514));
 }
 END_TEST
 
+/* The graph sees what the elements are when it runs. */
 START_TEST(test_workspace_and_capture)
 {
   enum { N = 60000 };
   uint32_t *x = kept(calloc(N, 4)), *got;
-  test_array in, out = array_make(KILN_U32, 1, 0, NULL, 0);
-  kiln_find_desc desc = {.predicate = "x == 7", .n = N, .out = out.array};
-  kiln_workspace w;
-  test_array room;
+  test_array in = array_make(KILN_U32, N, 0, x, 0);
+  const operation_call c = ask(
+      OPERATION_kiln_find,
+      (kiln_find_desc){.x = {.in = {in.array}}, .predicate = "x == 7", .n = N},
+      KILN_U32, N);
   CUgraphExec graph;
-  size_t bytes;
 
-  in = array_make(KILN_U32, N, 0, x, 0);
-  desc.x.in[0] = in.array;
-  ck_kiln_ok(kiln_find_workspace(stream, &desc, &bytes));
-  room = array_make(KILN_U8, bytes, 0, NULL, 0xff);
-  w = (kiln_workspace){room.array.data, bytes - 1};
-  ck_assert_int_eq(kiln_find(stream, &desc, &w), KILN_EINVAL);
-  w.size = bytes;
-  ck_kiln_ok(kiln_find(stream, &desc, &w));
-  free(array_read(&room));
+  ck_assert_uint_gt(ck_workspace(c), 0);
+  ck_capture(c);
   capture_begin();
-  ck_kiln_ok(kiln_find(stream, &desc, NULL));
+  ck_kiln_ok(kiln_find(stream, c.desc, NULL));
   graph = capture_end();
-  for (uint32_t k = 0; k < 4; k++) {
-    got = kept(array_read(&out));
-    ck_assert_uint_eq(got[0], k == 0 ? N : 50000 - 10000 * k);
-    x[50000 - 10000 * (k + 1)] = 7;
+  for (uint32_t k = 1; k < 5; k++) {
+    x[50000 - 10000 * k] = 7;
     ck_kiln_ok(kiln_copy_to_device(device, in.array.data, x, 4 * N));
     capture_replay(graph);
+    got = kept(array_read(&c.result[0].array));
+    ck_assert_uint_eq(got[0], 50000 - 10000 * k);
   }
   capture_free(graph);
 }
@@ -161,6 +152,7 @@ START_TEST(test_random_calls)
   uint64_t state = 15;
 
   for (unsigned long k = 0; k < calls; k++) {
+    const size_t mark = n_kept;
     const size_t n = (size_t)(test_random(&state) % 60000);
     const uint32_t one_in = 1 + (uint32_t)(test_random(&state) % 20000);
     uint32_t *x = kept(random_bits(4 * n, &state));
@@ -175,37 +167,38 @@ START_TEST(test_random_calls)
     for (size_t i = 0; i < n; i++)
       holds[i] = x[i] % one_in == 0;
     check_answers(&desc, holds, false);
+    release(mark);
   }
 }
 END_TEST
 
+#define MEMBER_OF(member, ...) MEMBER(kiln_find_desc, member, __VA_ARGS__)
+
+/* Each of the four questions. */
 START_TEST(test_bad_arguments)
 {
-  test_array a = array_make(KILN_F32, 100, 0, NULL, 1);
-  test_array m = array_make(KILN_U32, 1, 0, NULL, 1);
-  const kiln_input in = {.in = {a.array}};
-  const kiln_find_desc bad[] = {
-      {.x = in, .n = 10},
-      {.n = 10, .out = m.array},
-      {.x = in, .n = 10, .out = a.array},
-      {.x = in, .n = 10, .out = {a.array.data, KILN_U32}},
-      {.x = in, .n = UINT64_C(1) << 33, .out = m.array},
+  static const operation_index all[] = {OPERATION_kiln_find,
+                                        OPERATION_kiln_count,
+                                        OPERATION_kiln_any, OPERATION_kiln_all};
+  const kiln_array a = array_make(KILN_F32, 100, 0, NULL, 1).array;
+  const operation_call c =
+      ask(all[_i], (kiln_find_desc){.x = {.in = {a}}, .n = 10}, KILN_U32,
+          (const uint64_t[]){0, 10, 1, 1}[_i]);
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "out is n", {MEMBER_OF(out, {0})}},
+      {KILN_EINVAL,
+       "neither an array nor a predicate",
+       {MEMBER_OF(x.in[0], {0})}},
+      {KILN_EINVAL, "out is n", {MEMBER_OF(out, a)}},
+      {KILN_EINVAL, "x and out overlap", {MEMBER_OF(out, {a.data, KILN_U32})}},
+      {KILN_ECOMPILE, "the predicate", {MEMBER_OF(predicate, "x > (")}},
   };
-  const kiln_find_desc text = {
-      .x = in, .predicate = "x > (", .n = 10, .out = m.array};
-  size_t bytes;
+  const bad_argument long_one[] = {
+      {KILN_EINVAL, "u32", {MEMBER_OF(n, UINT64_C(1) << 33)}}};
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
-    ck_assert_msg(kiln_find(stream, &bad[k], NULL) == KILN_EINVAL, "%zu", k);
-    ck_assert_int_eq(kiln_count_workspace(stream, &bad[k], &bytes),
-                     KILN_EINVAL);
-  }
-  ck_assert_int_eq(kiln_any(stream, &bad[3], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_all(stream, &bad[2], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_find(NULL, &bad[0], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_find(stream, NULL, NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_find(stream, &text, NULL), KILN_ECOMPILE);
-  free(array_read(&m));
+  ck_bad_arguments(c, bad);
+  if (_i < 2)
+    ck_bad_arguments(c, long_one);
 }
 END_TEST
 
@@ -219,7 +212,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_predicates);
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(brief_case(s), test_random_calls);
-  tcase_add_test(t, test_bad_arguments);
+  tcase_add_loop_test(t, test_bad_arguments, 0, 4);
   return s;
 }
 

@@ -1,6 +1,6 @@
 /* merge_test.c -- kiln_merge: every type, any two lengths, values that show
  * stability, the user's order, against a merge one by one. */
-#include "ops_fixture.h"
+#include "sorted_values.h"
 
 #include <kiln/merge.h>
 #include <kiln/search.h>
@@ -8,44 +8,21 @@
 
 /* ---- Reference ------------------------------------------------------------------ */
 
-/* -0 before +0, NaN last. 64-bit integers here are small. */
-static bool comes_before(double a, double b)
-{
-  if (isnan(a) || isnan(b))
-    return !isnan(a) && isnan(b);
-  return a < b || (a <= b && signbit(a) && !signbit(b));
-}
-
-static int compare(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-
-  return comes_before(x, y) ? -1 : comes_before(y, x);
-}
-
-/* Sorted small whole numbers, `few` different ones; yours to free(). */
+/* Sorted small whole numbers, `few` different ones. The test keeps them. */
 static void *sorted_wholes(kiln_dtype type, size_t n, int64_t few,
                            uint64_t *state)
 {
-  const size_t mark = n_kept;
-  double *v = kept(malloc((n + 1) * sizeof *v));
-  void *out = malloc(n * 8 + 1);
+  const int64_t least = type_is_signed(type) ? -(few / 2) : 0;
 
-  for (size_t i = 0; i < n; i++)
-    v[i] = (double)(test_random(state) % (uint64_t)few) -
-           (double)(type_is_signed(type) ? few / 2 : 0);
-  qsort(v, n, sizeof *v, compare);
-  for (size_t i = 0; i < n; i++)
-    set_whole(type, out, i, (int64_t)v[i]);
-  release(mark);
-  return out;
+  return as_elements(type, sorted_values(n, least, few, state), n);
 }
 
-/* The merged keys' places: i for a's, n_a + j for b's. */
+/* The merged keys' places: i for a's, n_a + j for b's. The test keeps
+ * them. */
 static uint32_t *reference(kiln_dtype type, const void *a, size_t n_a,
                            const void *b, size_t n_b, bool down)
 {
-  uint32_t *from = malloc((n_a + n_b + 1) * sizeof *from);
+  uint32_t *from = kept(malloc((n_a + n_b + 1) * sizeof *from));
   size_t i = 0, j = 0;
 
   while (i + j < n_a + n_b) {
@@ -65,67 +42,61 @@ static uint32_t *reference(kiln_dtype type, const void *a, size_t n_a,
 }
 
 /* Values are the keys' places, in `valued`; none: KILN_DTYPE_NONE. */
-static void check_merge(kiln_dtype type, const void *a, size_t n_a,
-                        const void *b, size_t n_b, kiln_dtype valued, bool down,
-                        size_t shift)
+static operation_call merge_call(kiln_dtype type, const void *a, size_t n_a,
+                                 const void *b, size_t n_b, kiln_dtype valued,
+                                 bool down, size_t shift)
 {
-  const size_t mark = n_kept;
   const size_t n = n_a + n_b, width = kiln_dtype_size(type);
-  uint32_t *from = kept(reference(type, a, n_a, b, n_b, down));
-  const bool pairs = valued != KILN_DTYPE_NONE;
-  const kiln_dtype v = pairs ? valued : KILN_U8;
-  void *values = kept(malloc(n * 8 + 1));
-  test_array in_a = array_make(type, n_a, shift, a, 0);
-  test_array in_b = array_make(type, n_b, shift / 2, b, 0);
-  test_array out = array_make(type, n, shift % 3, NULL, 0x5a);
-  test_array va, vb, vo = array_make(v, n, shift, NULL, 0x5a);
+  const size_t value_width = kiln_dtype_size(valued);
+  const uint32_t *from = reference(type, a, n_a, b, n_b, down);
+  const test_array in_a = array_make(type, n_a, shift, a, 0);
+  const test_array in_b = array_make(type, n_b, shift / 2, b, 0);
+  const test_array out = array_make(type, n, shift % 3, NULL, 0x5a);
+  unsigned char *want = kept(malloc(n * width + 1));
   kiln_merge_desc desc = {.a = in_a.array,
                           .n_a = n_a,
                           .b = in_b.array,
                           .n_b = n_b,
                           .out = out.array,
                           .less = down ? "b < a" : NULL};
-  unsigned char *got;
-  void *got_values;
+  operation_call c;
 
   for (size_t i = 0; i < n; i++)
-    set_whole(v, values, i, (int64_t)i);
-  va = array_make(v, n_a, 1, values, 0);
-  vb = array_make(v, n_b, 0, (unsigned char *)values + n_a * kiln_dtype_size(v),
-                  0);
-  if (pairs) {
-    desc.a_values = va.array;
-    desc.b_values = vb.array;
-    desc.out_values = vo.array;
-  }
-  ck_kiln_ok(kiln_merge(stream, &desc, NULL));
-  got = kept(array_read(&out));
-  got_values = kept(array_read(&vo));
-  for (size_t i = 0; i < n; i++) {
-    const unsigned char *expected =
-        from[i] < n_a ? (const unsigned char *)a + from[i] * width
-                      : (const unsigned char *)b + (from[i] - n_a) * width;
+    memcpy(want + i * width,
+           from[i] < n_a ? (const unsigned char *)a + from[i] * width
+                         : (const unsigned char *)b + (from[i] - n_a) * width,
+           width);
+  if (valued == KILN_DTYPE_NONE) {
+    c = CALL_OF(kiln_merge, &desc);
+  } else {
+    unsigned char *values = kept(malloc(n * value_width + 1));
+    unsigned char *want_values = kept(malloc(n * value_width + 1));
+    const test_array out_values = array_make(valued, n, shift, NULL, 0x5a);
 
-    ck_assert_msg(memcmp(got + i * width, expected, width) == 0,
-                  "%s, %zu + %zu: key %zu", kiln_dtype_name(type), n_a, n_b, i);
-    if (pairs)
-      ck_assert_msg(
-          memcmp((unsigned char *)got_values + i * vo.width,
-                 (unsigned char *)values + from[i] * vo.width, vo.width) == 0,
-          "%s, %zu + %zu: value %zu", kiln_dtype_name(type), n_a, n_b, i);
+    for (size_t i = 0; i < n; i++)
+      set_whole(valued, values, i, (int64_t)i);
+    for (size_t i = 0; i < n; i++)
+      memcpy(want_values + i * value_width, values + from[i] * value_width,
+             value_width);
+    desc.a_values = array_make(valued, n_a, 1, values, 0).array;
+    desc.b_values =
+        array_make(valued, n_b, 0, values + n_a * value_width, 0).array;
+    desc.out_values = out_values.array;
+    c = CALL_OF(kiln_merge, &desc);
+    call_writes(&c, &out_values, want_values);
   }
-  release(mark);
+  call_writes(&c, &out, want);
+  return c;
 }
 
-static void check_wholes(kiln_dtype type, size_t n_a, size_t n_b, int64_t few,
-                         kiln_dtype valued, uint64_t *state)
+static operation_call wholes_call(kiln_dtype type, size_t n_a, size_t n_b,
+                                  int64_t few, kiln_dtype valued,
+                                  uint64_t *state)
 {
-  const size_t mark = n_kept;
-  void *a = kept(sorted_wholes(type, n_a, few, state));
-  void *b = kept(sorted_wholes(type, n_b, few, state));
+  const void *a = sorted_wholes(type, n_a, few, state);
+  const void *b = sorted_wholes(type, n_b, few, state);
 
-  check_merge(type, a, n_a, b, n_b, valued, false, n_a % 4);
-  release(mark);
+  return merge_call(type, a, n_a, b, n_b, valued, false, n_a % 4);
 }
 
 /* ---- Tests ------------------------------------------------------------------------ */
@@ -135,9 +106,9 @@ START_TEST(test_types)
   const kiln_dtype type = all_types[_i];
   uint64_t state = 3 + (uint64_t)_i;
 
-  check_wholes(type, 3001, 2003, 100, KILN_DTYPE_NONE, &state);
-  check_wholes(type, 1777, 4100, 5, KILN_U32, &state);
-  check_wholes(type, 50, 60, 100, all_types[_i], &state);
+  ck_call(wholes_call(type, 3001, 2003, 100, KILN_DTYPE_NONE, &state));
+  ck_call(wholes_call(type, 1777, 4100, 5, KILN_U32, &state));
+  ck_call(wholes_call(type, 50, 60, 100, all_types[_i], &state));
 }
 END_TEST
 
@@ -150,9 +121,10 @@ START_TEST(test_lengths)
   uint64_t state = 9;
 
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
-    check_wholes(KILN_I32, lengths[k][0], lengths[k][1], 1000000, KILN_U32,
-                 &state);
-    check_wholes(KILN_I32, lengths[k][0], lengths[k][1], 1, KILN_U32, &state);
+    ck_call(wholes_call(KILN_I32, lengths[k][0], lengths[k][1], 1000000,
+                        KILN_U32, &state));
+    ck_call(wholes_call(KILN_I32, lengths[k][0], lengths[k][1], 1, KILN_U32,
+                        &state));
   }
 }
 END_TEST
@@ -171,7 +143,7 @@ START_TEST(test_shapes)
              : shape == 2 ? 2 * i + 1
                           : 4000;
     }
-    check_merge(KILN_U32, a, N, b, N, KILN_U32, false, shape);
+    ck_call(merge_call(KILN_U32, a, N, b, N, KILN_U32, false, shape));
   }
 }
 END_TEST
@@ -183,10 +155,10 @@ START_TEST(test_special_floats)
   const double c[] = {-(double)INFINITY, -0.0, 0.0, 5e-324, (double)NAN};
   const double d[] = {-5e-324, -0.0, 0.0, 1e300, -(double)NAN};
 
-  check_merge(KILN_F32, a, 8, b, 8, KILN_U32, false, 0);
-  check_merge(KILN_F32, b, 8, a, 8, KILN_U32, false, 0);
-  check_merge(KILN_F64, c, 5, d, 5, KILN_U32, false, 0);
-  check_merge(KILN_F64, d, 5, c, 5, KILN_U32, false, 0);
+  ck_call(merge_call(KILN_F32, a, 8, b, 8, KILN_U32, false, 0));
+  ck_call(merge_call(KILN_F32, b, 8, a, 8, KILN_U32, false, 0));
+  ck_call(merge_call(KILN_F64, c, 5, d, 5, KILN_U32, false, 0));
+  ck_call(merge_call(KILN_F64, d, 5, c, 5, KILN_U32, false, 0));
 }
 END_TEST
 
@@ -218,7 +190,7 @@ START_TEST(test_nans_of_sorted_keys)
   for (int i = 0; i < N; i++)
     ck_assert_int_eq(isnan(got[i]) != 0, down ? i < NANS : i >= N - NANS);
   if (!down) {
-    check_merge(KILN_F32, got, N, got, N, KILN_U32, false, 0);
+    ck_call(merge_call(KILN_F32, got, N, got, N, KILN_U32, false, 0));
     ck_kiln_ok(kiln_search(stream, &search, NULL));
     ck_assert_uint_eq(*(uint32_t *)kept(array_read(&at)), N - NANS);
   }
@@ -229,14 +201,14 @@ START_TEST(test_order)
 {
   enum { N = 5000, M = 4001 };
   uint64_t state = 17;
-  int32_t *a = kept(sorted_wholes(KILN_I32, N, 300, &state));
-  int32_t *b = kept(sorted_wholes(KILN_I32, M, 300, &state));
+  int32_t *a = sorted_wholes(KILN_I32, N, 300, &state);
+  int32_t *b = sorted_wholes(KILN_I32, M, 300, &state);
 
   for (size_t i = 0; i < N; i++)
     a[i] = -a[i];
   for (size_t i = 0; i < M; i++)
     b[i] = -b[i];
-  check_merge(KILN_I32, a, N, b, M, KILN_U32, true, 0);
+  ck_call(merge_call(KILN_I32, a, N, b, M, KILN_U32, true, 0));
 }
 END_TEST
 
@@ -245,96 +217,62 @@ END_TEST
 START_TEST(test_two_launches)
 {
   enum { N = 1048600, M = 1048700 };
-  uint8_t *a = kept(malloc(N)), *b = kept(malloc(M)), *got;
-  test_array in_a, in_b, out = array_make(KILN_U8, N + M, 0, NULL, 0), room;
-  kiln_merge_desc desc = {.n_a = N, .n_b = M, .out = out.array};
-  size_t i = 0, j = 0;
-  kiln_workspace w = {0};
+  uint8_t *a = kept(malloc(N)), *b = kept(malloc(M));
 
   for (size_t k = 0; k < N; k++)
     a[k] = (uint8_t)(k * 256 / N);
   for (size_t k = 0; k < M; k++)
     b[k] = (uint8_t)(k * 200 / M);
-  in_a = array_make(KILN_U8, N, 0, a, 0);
-  in_b = array_make(KILN_U8, M, 1, b, 0);
-  desc.a = in_a.array;
-  desc.b = in_b.array;
-  ck_kiln_ok(kiln_merge_workspace(stream, &desc, &w.size));
-  ck_assert_uint_gt(w.size, 0);
-  room = array_make(KILN_U8, w.size, 0, NULL, 0xff);
-  w.data = room.array.data;
-  ck_kiln_ok(kiln_merge(stream, &desc, &w));
-  got = kept(array_read(&out));
-  for (size_t k = 0; k < N + M; k++) {
-    const bool b_first = i == N || (j < M && b[j] < a[i]);
-
-    if (got[k] != (b_first ? b[j] : a[i]))
-      ck_abort_msg("key %zu", k);
-    if (b_first)
-      j++;
-    else
-      i++;
-  }
-  free(array_read(&room));
-  w.size--;
-  ck_assert_int_eq(kiln_merge(stream, &desc, &w), KILN_EINVAL);
+  ck_assert_uint_gt(
+      ck_workspace(merge_call(KILN_U8, a, N, b, M, KILN_DTYPE_NONE, false, 0)),
+      0);
 }
 END_TEST
+
+static operation_call draw(unsigned long k, uint64_t *state)
+{
+  static const kiln_dtype types[] = {KILN_U8, KILN_I32, KILN_F32, KILN_F64};
+  const kiln_dtype type = types[test_random(state) % 4];
+  const size_t n_a = test_random(state) % 3000;
+  const size_t n_b = test_random(state) % 3000;
+  const int64_t few = 1 + (int64_t)(test_random(state) % 120);
+
+  (void)k;
+  return wholes_call(type, n_a, n_b, few,
+                     test_random(state) % 2 ? KILN_DTYPE_NONE : KILN_U32,
+                     state);
+}
 
 START_TEST(test_random_calls)
 {
-  const unsigned long calls = random_calls(200);
-  static const kiln_dtype types[] = {KILN_U8, KILN_I32, KILN_F32, KILN_F64};
-  uint64_t state = 71;
-
-  for (unsigned long k = 0; k < calls; k++)
-    check_wholes(types[test_random(&state) % 4], test_random(&state) % 3000,
-                 test_random(&state) % 3000,
-                 1 + (int64_t)(test_random(&state) % 120),
-                 test_random(&state) % 2 ? KILN_DTYPE_NONE : KILN_U32, &state);
+  ck_random_calls(draw, 200, 71);
 }
 END_TEST
 
+#define MEMBER_OF(member, ...) MEMBER(kiln_merge_desc, member, __VA_ARGS__)
+
 START_TEST(test_bad_arguments)
 {
-  test_array a = array_make(KILN_I32, 100, 0, NULL, 1);
-  test_array b = array_make(KILN_I32, 100, 0, NULL, 1);
-  test_array c = array_make(KILN_I32, 100, 0, NULL, 0x5a);
-  const kiln_array f = {c.array.data, KILN_F32};
-  const kiln_array none = {0, KILN_I32};
-  const kiln_merge_desc bad[] = {
-      {.a = a.array, .n_a = 9, .b = b.array, .n_b = 9},
-      {.a = a.array, .n_a = 9, .n_b = 9, .out = c.array},
-      {.a = a.array, .n_a = 9, .b = b.array, .n_b = 9, .out = f},
-      {.a = a.array, .n_a = 9, .b = none, .n_b = 9, .out = c.array},
-      {.a = a.array, .n_a = 9, .b = c.array, .n_b = 9, .out = c.array},
-      {.a = a.array, .n_a = UINT64_MAX, .b = b.array, .n_b = 1, .out = c.array},
-      {.a = a.array,
-       .n_a = 9,
-       .b = b.array,
-       .n_b = 9,
-       .out = c.array,
-       .a_values = a.array},
+  uint64_t state = 5;
+  const operation_call c =
+      wholes_call(KILN_I32, 9, 9, 50, KILN_DTYPE_NONE, &state);
+  const kiln_merge_desc *good = c.desc;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "out none; all three", {MEMBER_OF(out, {0})}},
+      {KILN_EINVAL, "b none", {MEMBER_OF(b, {0})}},
+      {KILN_EINVAL, "out f32", {MEMBER_OF(out, {good->out.data, KILN_F32})}},
+      {KILN_EINVAL, "b is NULL", {MEMBER_OF(b, {0, KILN_I32})}},
+      {KILN_EINVAL, "b and out overlap", {MEMBER_OF(b, good->out)}},
+      {KILN_EINVAL,
+       "does not fit 64 bits",
+       {MEMBER_OF(n_a, UINT64_MAX), MEMBER_OF(n_b, 1)}},
+      {KILN_EINVAL, "a_values are i32", {MEMBER_OF(a_values, good->a)}},
+      {KILN_ECOMPILE,
+       "the comparison does not compile",
+       {MEMBER_OF(less, "a < q")}},
   };
-  const kiln_merge_desc text = {.a = a.array,
-                                .n_a = 9,
-                                .b = b.array,
-                                .n_b = 9,
-                                .out = c.array,
-                                .less = "a < q"};
-  uint8_t *got;
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
-    ck_assert_msg(kiln_merge(stream, &bad[k], NULL) == KILN_EINVAL, "%zu", k);
-  ck_assert_int_eq(kiln_merge(NULL, &bad[0], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_merge(stream, NULL, NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_merge(stream, &text, NULL), KILN_ECOMPILE);
-  ck_assert_msg(strstr(kiln_last_error()->message,
-                       "the comparison does not compile") != NULL,
-                "%s", kiln_last_error()->message);
-  got = kept(array_read(&c));
-  for (size_t i = 0; i < 400; i++)
-    ck_assert_uint_eq(got[i], 0x5a);
+  ck_bad_arguments(c, bad);
 }
 END_TEST
 

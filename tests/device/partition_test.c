@@ -1,6 +1,6 @@
 /* partition_test.c -- kiln_partition: two and three parts, behind each other, apart
  * and reversed; every type, length and alignment. */
-#include "ops_fixture.h"
+#include "operation_checks.h"
 
 static const size_t lengths[] = {0,    1,    31,   33,   255,   2047,
                                  2048, 2049, 8191, 8193, 10007, 65537};
@@ -32,49 +32,25 @@ static void reverse(unsigned char *x, size_t n, size_t width)
   }
 }
 
-static void same(const char *what, const test_array *a,
-                 const unsigned char *want, size_t bytes)
-{
-  unsigned char *got = array_read(a);
-
-  for (size_t i = 0; i < bytes; i++)
-    if (got[i] != want[i])
-      ck_abort_msg("%s, byte %zu of %zu", what, i, bytes);
-  for (size_t i = bytes; i < a->n * a->width; i++)
-    if (got[i] != 0x5a)
-      ck_abort_msg("%s, byte %zu behind the last", what, i - bytes);
-  free(got);
-}
-
-static void check_counts(const test_array *a, const size_t *want, size_t parts)
-{
-  unsigned char *got = array_read(a);
-
-  for (size_t k = 0; k + 1 < parts; k++) {
-    uint64_t count = 0;
-
-    memcpy(&count, got + k * a->width, a->width);
-    ck_assert_uint_eq(count, want[k]);
-  }
-  free(got);
-}
-
 /* Elements with `part`, each 0, 1 or 2; `desc` has all but the arrays. */
-static void check_partition(kiln_partition_desc desc, kiln_dtype type,
-                            size_t shift, layout how, const void *x,
-                            const uint8_t *part)
+static operation_call partition_call(kiln_partition_desc desc, kiln_dtype type,
+                                     size_t shift, layout how, const void *x,
+                                     const uint8_t *part)
 {
-  const size_t mark = n_kept;
   const size_t n = desc.n, width = kiln_dtype_size(type);
   const size_t parts = desc.second != NULL ? 3 : 2;
-  unsigned char *want = kept(malloc(n * width + 1));
-  test_array in = array_make(type, n, shift, x, 0);
-  test_array out[3], count;
-  size_t size[3], all = 0;
+  const test_array in = array_make(type, n, shift, x, 0);
+  const test_array count =
+      array_make(shift % 2 ? KILN_U64 : KILN_U32, 2, 1, NULL, 0x5a);
+  unsigned char *want[3], *sizes = kept(array_read(&count));
+  test_array out[3];
+  size_t all = 0;
+  operation_call c;
 
-  for (size_t k = 0; k < 3; k++)
+  for (size_t k = 0; k < 3; k++) {
     out[k] = array_make(type, n, (shift + k) % 3, NULL, 0x5a);
-  count = array_make(shift % 2 ? KILN_U64 : KILN_U32, 2, 1, NULL, 0x5a);
+    want[k] = kept(array_read(&out[k]));
+  }
   desc.x.in[0] = in.array;
   desc.out = out[0].array;
   if (how == APART) {
@@ -83,53 +59,55 @@ static void check_partition(kiln_partition_desc desc, kiln_dtype type,
   }
   desc.rest_reversed = how == REVERSED;
   desc.count = count.array;
-  ck_kiln_ok(kiln_partition(stream, &desc, NULL));
   for (size_t k = 0; k < parts; k++) {
-    unsigned char *to = want + (how == APART ? 0 : all * width);
+    unsigned char *to = how == APART ? want[k] : want[0] + all * width;
+    const size_t size = part_of(to, x, part, n, width, (uint8_t)k);
 
-    size[k] = part_of(to, x, part, n, width, (uint8_t)k);
-    all += size[k];
+    all += size;
     if (how == REVERSED && k == 1)
-      reverse(to, size[k], width);
-    if (how == APART)
-      same("a part", &out[k], want, size[k] * width);
+      reverse(to, size, width);
+    if (k + 1 < parts)
+      set_whole(count.array.type, sizes, k, (int64_t)size);
   }
-  if (how != APART)
-    same("the parts", &out[0], want, n * width);
-  check_counts(&count, size, parts);
-  release(mark);
+  c = CALL_OF(kiln_partition, &desc);
+  for (size_t k = 0; k < 3; k++)
+    call_writes(&c, &out[k], want[k]);
+  call_writes(&c, &count, sizes);
+  return c;
 }
 
-static void by_predicate(kiln_dtype type, size_t n, size_t shift, layout how,
-                         size_t parts, int64_t first, int64_t second)
+static operation_call by_predicate(kiln_dtype type, size_t n, size_t shift,
+                                   layout how, size_t parts, int64_t first,
+                                   int64_t second)
 {
-  const size_t mark = n_kept;
   uint64_t state = n + 3;
   void *x = kept(random_wholes(type, n, 0, 99, &state));
   uint8_t *part = kept(malloc(n + 1));
-  const int32_t a = (int32_t)first, b = (int32_t)second;
-  const kiln_param params[] = {{"level", KILN_I32, &a, false},
-                               {"floor2", KILN_I32, &b, false}};
+  int32_t *levels = kept(malloc(2 * sizeof *levels));
+  kiln_param *params = kept(malloc(2 * sizeof *params));
   const kiln_partition_desc desc = {.first = "x > level",
                                     .second = parts == 3 ? "x > floor2" : NULL,
                                     .n = n,
                                     .code = {.params = params, .n_params = 2}};
 
+  levels[0] = (int32_t)first;
+  levels[1] = (int32_t)second;
+  params[0] = (kiln_param){"level", KILN_I32, &levels[0], false};
+  params[1] = (kiln_param){"floor2", KILN_I32, &levels[1], false};
   for (size_t i = 0; i < n; i++) {
     const double v = value_at(type, x, i);
 
     part[i] = v > (double)first ? 0 : parts == 2 || v > (double)second ? 1 : 2;
   }
-  check_partition(desc, type, shift, how, x, part);
-  release(mark);
+  return partition_call(desc, type, shift, how, x, part);
 }
 
 START_TEST(test_two)
 {
   for (size_t k = 0; k < N_LENGTHS; k++)
     for (int how = JOINED; how <= REVERSED; how++)
-      by_predicate(all_types[_i], lengths[k], (size_t)how % 2, (layout)how, 2,
-                   60, 0);
+      ck_call(by_predicate(all_types[_i], lengths[k], (size_t)how % 2,
+                           (layout)how, 2, 60, 0));
 }
 END_TEST
 
@@ -139,8 +117,8 @@ START_TEST(test_three)
 
   for (size_t k = 0; k < N_LENGTHS; k++)
     for (int how = JOINED; how <= APART; how++)
-      by_predicate(types[_i], lengths[k], (size_t)how % 2, (layout)how, 3, 70,
-                   20);
+      ck_call(by_predicate(types[_i], lengths[k], (size_t)how % 2, (layout)how,
+                           3, 70, 20));
 }
 END_TEST
 
@@ -151,10 +129,12 @@ START_TEST(test_shares)
                                       {97, 96}, {1, 0},   {99, 50}};
 
   for (size_t k = 0; k < 6; k++) {
-    by_predicate(KILN_I32, 20011, 0, JOINED, 3, levels[k][0], levels[k][1]);
-    by_predicate(KILN_I32, 20011, 0, APART, 3, levels[k][0], levels[k][1]);
-    by_predicate(KILN_I32, 20011, 0, JOINED, 2, levels[k][0], 0);
-    by_predicate(KILN_I32, 20011, 0, REVERSED, 2, levels[k][0], 0);
+    ck_call(by_predicate(KILN_I32, 20011, 0, JOINED, 3, levels[k][0],
+                         levels[k][1]));
+    ck_call(
+        by_predicate(KILN_I32, 20011, 0, APART, 3, levels[k][0], levels[k][1]));
+    ck_call(by_predicate(KILN_I32, 20011, 0, JOINED, 2, levels[k][0], 0));
+    ck_call(by_predicate(KILN_I32, 20011, 0, REVERSED, 2, levels[k][0], 0));
   }
 }
 END_TEST
@@ -175,141 +155,72 @@ START_TEST(test_flags)
     void *x = kept(random_bits(N * kiln_dtype_size(types[k]), &state));
     const kiln_partition_desc desc = {.flags = f.array, .n = N};
 
-    check_partition(desc, types[k], k % 2, k % 2 ? JOINED : REVERSED, x, part);
+    ck_call(partition_call(desc, types[k], k % 2, k % 2 ? JOINED : REVERSED, x,
+                           part));
   }
 }
 END_TEST
 
 START_TEST(test_workspace_and_capture)
 {
-  enum { N = 40000 };
-  uint64_t state = 9;
-  uint32_t *x = kept(random_bits(4 * N, &state));
-  uint8_t *part = kept(malloc(N));
-  unsigned char *want = kept(malloc(4 * N));
-  test_array in = array_make(KILN_U32, N, 0, x, 0);
-  test_array out = array_make(KILN_U32, N, 0, NULL, 0x5a);
-  test_array count = array_make(KILN_U32, 2, 0, NULL, 0x5a);
-  const kiln_partition_desc desc = {.x = {.in = {in.array}},
-                                    .first = "x % 3 == 1",
-                                    .second = "x % 3 == 2",
-                                    .n = N,
-                                    .out = out.array,
-                                    .count = count.array};
-  size_t bytes, size[3], all = 0;
-  kiln_workspace w;
-  test_array room;
-  CUgraphExec graph;
+  const operation_call c = by_predicate(KILN_I32, 40000, 0, JOINED, 3, 66, 33);
 
-  for (size_t i = 0; i < N; i++)
-    part[i] = (uint8_t)((x[i] + 2) % 3);
-  for (size_t i = 0; i < N; i++)
-    part[i] = x[i] % 3 == 1 ? 0 : x[i] % 3 == 2 ? 1 : 2;
-  for (uint8_t k = 0; k < 3; k++) {
-    size[k] = part_of(want + 4 * all, x, part, N, 4, k);
-    all += size[k];
-  }
-  ck_kiln_ok(kiln_partition_workspace(stream, &desc, &bytes));
-  room = array_make(KILN_U8, bytes, 0, NULL, 0xff);
-  w = (kiln_workspace){room.array.data, bytes - 1};
-  ck_assert_int_eq(kiln_partition(stream, &desc, &w), KILN_EINVAL);
-  w.size = bytes;
-  ck_kiln_ok(kiln_partition(stream, &desc, &w));
-  same("with a workspace", &out, want, 4 * N);
-  free(array_read(&room));
-  capture_begin();
-  ck_kiln_ok(kiln_partition(stream, &desc, NULL));
-  graph = capture_end();
-  for (int k = 0; k < 2; k++) {
-    ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, 4 * N));
-    capture_replay(graph);
-    same("from a graph", &out, want, 4 * N);
-    check_counts(&count, size, 3);
-  }
-  capture_free(graph);
+  ck_assert_uint_gt(ck_workspace(c), 0);
+  ck_capture(c);
 }
 END_TEST
+
+static operation_call draw(unsigned long k, uint64_t *state)
+{
+  const kiln_dtype type = test_random(state) % 2 ? KILN_I32 : KILN_U8;
+  const size_t n = (size_t)(test_random(state) % 12000);
+  const layout how = (layout)(test_random(state) % 3);
+  const size_t parts = how != REVERSED && test_random(state) % 2 != 0 ? 3 : 2;
+  const int64_t first = (int64_t)(test_random(state) % 100);
+
+  (void)k;
+  return by_predicate(type, n, 0, how, parts, first, first / 2);
+}
 
 START_TEST(test_random_calls)
 {
-  const unsigned long calls = random_calls(150);
-  static const kiln_dtype types[] = {KILN_U8, KILN_I32};
-  uint64_t state = 12;
-
-  for (unsigned long k = 0; k < calls; k++) {
-    const kiln_dtype type = types[test_random(&state) % 2];
-    const size_t n = (size_t)(test_random(&state) % 12000);
-    const layout how = (layout)(test_random(&state) % 3);
-    const size_t parts =
-        how != REVERSED && test_random(&state) % 2 != 0 ? 3 : 2;
-    const int64_t first = (int64_t)(test_random(&state) % 100);
-
-    by_predicate(type, n, 0, how, parts, first, first / 2);
-  }
+  ck_random_calls(draw, 150, 12);
 }
 END_TEST
 
+#define MEMBER_OF(member, ...) MEMBER(kiln_partition_desc, member, __VA_ARGS__)
+
 START_TEST(test_bad_arguments)
 {
-  test_array a = array_make(KILN_F32, 100, 0, NULL, 1);
-  test_array b = array_make(KILN_F32, 100, 0, NULL, 1);
-  test_array d = array_make(KILN_F32, 100, 0, NULL, 1);
-  test_array m = array_make(KILN_U32, 2, 0, NULL, 1);
-  const kiln_array x = a.array, out = b.array, more = d.array, count = m.array;
-  const kiln_input in = {.in = {x}};
-  const kiln_partition_desc bad[] = {
-      {.x = in, .n = 10, .out = out, .count = count},
-      {.x = in,
-       .n = 10,
-       .first = "x",
-       .flags = more,
-       .out = out,
-       .count = count},
-      {.x = in, .n = 10, .first = "x", .out = x, .count = count},
-      {.x = in, .n = 10, .first = "x", .out = out},
-      {.x = in, .n = 10, .first = "x", .count = count},
-      {.x = in,
-       .n = 10,
-       .first = "x",
-       .out = out,
-       .out_second = more,
-       .count = count},
-      {.x = in,
-       .n = 10,
-       .first = "x",
-       .second = "x",
-       .out = out,
-       .out_rest = more,
-       .count = count},
-      {.x = in,
-       .n = 10,
-       .first = "x",
-       .out = out,
-       .out_rest = more,
-       .rest_reversed = true,
-       .count = count},
-      {.x = in,
-       .n = 10,
-       .first = "x",
-       .second = "x",
-       .out = out,
-       .rest_reversed = true,
-       .count = count},
-      {.x = in,
-       .n = 10,
-       .first = "x",
-       .out = out,
-       .out_rest = out,
-       .count = count},
+  const operation_call c = by_predicate(KILN_F32, 100, 0, JOINED, 2, 50, 0);
+  const kiln_partition_desc *good = c.desc;
+  const kiln_array more = array_make(KILN_F32, 100, 0, NULL, 1).array;
+  const bad_argument bad[] = {
+      {KILN_EINVAL,
+       "either the predicate first or flags",
+       {MEMBER_OF(first, NULL)}},
+      {KILN_EINVAL,
+       "either the predicate first or flags",
+       {MEMBER_OF(flags, more)}},
+      {KILN_EINVAL, "x and out overlap", {MEMBER_OF(out, good->x.in[0])}},
+      {KILN_EINVAL, "count is neither", {MEMBER_OF(count, {0})}},
+      {KILN_EINVAL, "out is none", {MEMBER_OF(out, {0})}},
+      {KILN_EINVAL, "there are two parts", {MEMBER_OF(out_second, more)}},
+      {KILN_EINVAL,
+       "go together",
+       {MEMBER_OF(second, "x"), MEMBER_OF(out_rest, more)}},
+      {KILN_EINVAL,
+       "rest_reversed is for",
+       {MEMBER_OF(out_rest, more), MEMBER_OF(rest_reversed, true)}},
+      {KILN_EINVAL,
+       "rest_reversed is for",
+       {MEMBER_OF(second, "x"), MEMBER_OF(rest_reversed, true)}},
+      {KILN_EINVAL,
+       "out and out_rest overlap",
+       {MEMBER_OF(out_rest, good->out)}},
   };
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
-    ck_assert_msg(kiln_partition(stream, &bad[k], NULL) == KILN_EINVAL, "%zu",
-                  k);
-  ck_assert_int_eq(kiln_partition(NULL, &bad[0], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_partition(stream, NULL, NULL), KILN_EINVAL);
-  free(array_read(&b));
-  free(array_read(&m));
+  ck_bad_arguments(c, bad);
 }
 END_TEST
 

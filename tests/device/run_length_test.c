@@ -1,6 +1,6 @@
 /* run_length_test.c -- kiln_run_length_encode and _non_trivial: runs of every
  * length, also over several tiles. */
-#include "ops_fixture.h"
+#include "operation_checks.h"
 
 typedef struct run {
   size_t start, length;
@@ -21,29 +21,23 @@ static size_t runs_of(run *to, kiln_dtype type, const void *x, size_t n,
   return k;
 }
 
-static uint64_t number_at(const test_array *a, const unsigned char *data,
-                          size_t i)
+static operation_call runs_call(kiln_dtype type, size_t n, size_t shift,
+                                const void *x, bool only_long, bool values)
 {
-  uint64_t v = 0;
-
-  memcpy(&v, data + i * a->width, a->width);
-  return v;
-}
-
-static void check_runs(kiln_dtype type, size_t n, size_t shift, void *x,
-                       bool only_long, bool values)
-{
-  const size_t mark = n_kept;
   const kiln_dtype number = shift % 2 ? KILN_U64 : KILN_U32;
   const size_t width = kiln_dtype_size(type);
-  run *want = kept(malloc((n + 1) * sizeof *want));
-  const size_t runs = runs_of(want, type, x, n, only_long ? 2 : 1);
+  run *runs = kept(malloc((n + 1) * sizeof *runs));
+  const size_t n_runs = runs_of(runs, type, x, n, only_long ? 2 : 1);
   const size_t most = only_long ? n / 2 : n;
-  test_array in = array_make(type, n, shift, x, 0);
-  test_array value = array_make(type, most, shift, NULL, 0x5a);
-  test_array offset = array_make(number, most, 0, NULL, 0x5a);
-  test_array length = array_make(number, most, 1, NULL, 0x5a);
-  test_array count = array_make(KILN_U32, 1, 0, NULL, 0x5a);
+  const test_array in = array_make(type, n, shift, x, 0);
+  const test_array value = array_make(type, most, shift, NULL, 0x5a);
+  const test_array offset = array_make(number, most, 0, NULL, 0x5a);
+  const test_array length = array_make(number, most, 1, NULL, 0x5a);
+  const test_array count = array_make(KILN_U32, 1, 0, NULL, 0x5a);
+  unsigned char *want_value = kept(array_read(&value));
+  void *want_offset = kept(array_read(&offset));
+  void *want_length = kept(array_read(&length));
+  uint32_t *want_count = kept(malloc(sizeof *want_count));
   const kiln_run_length_desc desc = {.x = {.in = {in.array}},
                                      .n = n,
                                      .values =
@@ -51,30 +45,22 @@ static void check_runs(kiln_dtype type, size_t n, size_t shift, void *x,
                                      .offsets = offset.array,
                                      .lengths = length.array,
                                      .count = count.array};
-  unsigned char *got_value, *got_offset, *got_length, *got_count;
+  operation_call c = only_long ? CALL_OF(kiln_run_length_non_trivial, &desc)
+                               : CALL_OF(kiln_run_length_encode, &desc);
 
-  ck_kiln_ok(only_long ? kiln_run_length_non_trivial(stream, &desc, NULL)
-                       : kiln_run_length_encode(stream, &desc, NULL));
-  got_value = kept(array_read(&value));
-  got_offset = kept(array_read(&offset));
-  got_length = kept(array_read(&length));
-  got_count = kept(array_read(&count));
-  ck_assert_uint_eq(number_at(&count, got_count, 0), runs);
-  for (size_t k = 0; k < runs; k++)
-    if (number_at(&offset, got_offset, k) != want[k].start ||
-        number_at(&length, got_length, k) != want[k].length ||
-        (values &&
-         memcmp(got_value + k * width,
-                (unsigned char *)x + want[k].start * width, width) != 0))
-      ck_abort_msg("%s, n = %zu, run %zu of %zu: %llu + %llu, not %zu + %zu",
-                   kiln_dtype_name(type), n, k, runs,
-                   (unsigned long long)number_at(&offset, got_offset, k),
-                   (unsigned long long)number_at(&length, got_length, k),
-                   want[k].start, want[k].length);
-  for (size_t i = runs * width; i < most * width; i++)
-    if (got_value[i] != 0x5a)
-      ck_abort_msg("written behind the last run");
-  release(mark);
+  for (size_t k = 0; k < n_runs; k++) {
+    set_whole(number, want_offset, k, (int64_t)runs[k].start);
+    set_whole(number, want_length, k, (int64_t)runs[k].length);
+    if (values)
+      memcpy(want_value + k * width,
+             (const unsigned char *)x + runs[k].start * width, width);
+  }
+  *want_count = (uint32_t)n_runs;
+  call_writes(&c, &value, want_value);
+  call_writes(&c, &offset, want_offset);
+  call_writes(&c, &length, want_length);
+  call_writes(&c, &count, want_count);
+  return c;
 }
 
 /* Runs of random lengths up to `longest`; neighbours differ. The test keeps
@@ -103,10 +89,12 @@ START_TEST(test_types)
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
     const size_t n = lengths[k];
 
-    check_runs(type, n, 0, runs_of_length(type, n, longest[k % 5], &state),
-               false, true);
-    check_runs(type, n, 0, runs_of_length(type, n, longest[k % 5], &state),
-               true, true);
+    ck_call(runs_call(type, n, 0,
+                      runs_of_length(type, n, longest[k % 5], &state), false,
+                      true));
+    ck_call(runs_call(type, n, 0,
+                      runs_of_length(type, n, longest[k % 5], &state), true,
+                      true));
   }
 }
 END_TEST
@@ -117,12 +105,12 @@ START_TEST(test_shapes)
 
   for (uint64_t longest = 1; longest < 200000; longest *= 7)
     for (int only_long = 0; only_long < 2; only_long++) {
-      check_runs(KILN_I32, 60013, 1,
-                 runs_of_length(KILN_I32, 60013, longest, &state),
-                 only_long != 0, true);
-      check_runs(KILN_U8, 60013, 0,
-                 runs_of_length(KILN_U8, 60013, longest, &state),
-                 only_long != 0, false);
+      ck_call(runs_call(KILN_I32, 60013, 1,
+                        runs_of_length(KILN_I32, 60013, longest, &state),
+                        only_long != 0, true));
+      ck_call(runs_call(KILN_U8, 60013, 0,
+                        runs_of_length(KILN_U8, 60013, longest, &state),
+                        only_long != 0, false));
     }
 }
 END_TEST
@@ -161,18 +149,19 @@ START_TEST(test_equality)
 }
 END_TEST
 
+static operation_call draw(unsigned long k, uint64_t *state)
+{
+  const size_t n = (size_t)(test_random(state) % 15000);
+  const uint64_t longest = 1 + test_random(state) % 3000;
+
+  (void)k;
+  return runs_call(KILN_I32, n, 0, runs_of_length(KILN_I32, n, longest, state),
+                   test_random(state) % 2 == 0, true);
+}
+
 START_TEST(test_random_calls)
 {
-  const unsigned long calls = random_calls(150);
-  uint64_t state = 14;
-
-  for (unsigned long k = 0; k < calls; k++) {
-    const size_t n = (size_t)(test_random(&state) % 15000);
-    const uint64_t longest = 1 + test_random(&state) % 3000;
-
-    check_runs(KILN_I32, n, 0, runs_of_length(KILN_I32, n, longest, &state),
-               test_random(&state) % 2 == 0, true);
-  }
+  ck_random_calls(draw, 150, 14);
 }
 END_TEST
 
@@ -180,75 +169,37 @@ START_TEST(test_workspace_and_capture)
 {
   enum { N = 30000 };
   uint64_t state = 5;
-  void *x = runs_of_length(KILN_I32, N, 20, &state);
-  run *want = kept(malloc(N * sizeof *want));
-  const size_t runs = runs_of(want, KILN_I32, x, N, 1);
-  test_array in = array_make(KILN_I32, N, 0, x, 0);
-  test_array length = array_make(KILN_U32, N, 0, NULL, 0x5a);
-  test_array count = array_make(KILN_U32, 1, 0, NULL, 0x5a);
-  const kiln_run_length_desc desc = {.x = {.in = {in.array}},
-                                     .n = N,
-                                     .lengths = length.array,
-                                     .count = count.array};
-  kiln_workspace w;
-  test_array room;
-  CUgraphExec graph;
-  size_t bytes;
+  const operation_call c = runs_call(
+      KILN_I32, N, 0, runs_of_length(KILN_I32, N, 20, &state), false, true);
 
-  ck_kiln_ok(kiln_run_length_encode_workspace(stream, &desc, &bytes));
-  room = array_make(KILN_U8, bytes, 0, NULL, 0xff);
-  w = (kiln_workspace){room.array.data, bytes - 1};
-  ck_assert_int_eq(kiln_run_length_encode(stream, &desc, &w), KILN_EINVAL);
-  w.size = bytes;
-  ck_kiln_ok(kiln_run_length_encode(stream, &desc, &w));
-  free(array_read(&room));
-  capture_begin();
-  ck_kiln_ok(kiln_run_length_encode(stream, &desc, NULL));
-  graph = capture_end();
-  for (int k = 0; k < 3; k++) {
-    uint32_t *got = kept(array_read(&length)),
-             *got_count = kept(array_read(&count));
-
-    ck_assert_uint_eq(got_count[0], runs);
-    for (size_t j = 0; j < runs; j++)
-      if (got[j] != want[j].length)
-        ck_abort_msg("round %d, run %zu", k, j);
-    ck_kiln_ok(kiln_fill(device, length.array.data, 0x5a, 1, 4 * N));
-    capture_replay(graph);
-  }
-  capture_free(graph);
+  ck_assert_uint_gt(ck_workspace(c), 0);
+  ck_capture(c);
 }
 END_TEST
 
+#define MEMBER_OF(member, ...) MEMBER(kiln_run_length_desc, member, __VA_ARGS__)
+
+/* Of all runs, and of those that are longer than 1. */
 START_TEST(test_bad_arguments)
 {
-  test_array a = array_make(KILN_F32, 100, 0, NULL, 1);
-  test_array b = array_make(KILN_F32, 100, 0, NULL, 1);
-  test_array m = array_make(KILN_U32, 1, 0, NULL, 1);
-  const kiln_array x = a.array, out = b.array, count = m.array;
-  const kiln_input in = {.in = {x}};
-  const kiln_run_length_desc bad[] = {
-      {.n = 10, .count = count},
-      {.x = in, .n = 10},
-      {.x = in, .n = 10, .values = x, .count = count},
-      {.x = in, .n = 10, .values = {out.data, KILN_I32}, .count = count},
-      {.x = in, .n = 10, .offsets = out, .count = count},
-      {.x = in, .n = 10, .lengths = {x.data, KILN_U32}, .count = count},
+  uint64_t state = 5;
+  const operation_call c =
+      runs_call(KILN_F32, 100, 0, runs_of_length(KILN_F32, 100, 5, &state),
+                _i != 0, true);
+  const kiln_run_length_desc *good = c.desc;
+  const kiln_array x = good->x.in[0], out = good->values;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "x: neither an array", {MEMBER_OF(x.in[0], {0})}},
+      {KILN_EINVAL, "count is neither", {MEMBER_OF(count, {0})}},
+      {KILN_EINVAL, "x and values overlap", {MEMBER_OF(values, x)}},
+      {KILN_EINVAL, "values is i32", {MEMBER_OF(values, {out.data, KILN_I32})}},
+      {KILN_EINVAL, "offsets is neither", {MEMBER_OF(offsets, out)}},
+      {KILN_EINVAL,
+       "x and lengths overlap",
+       {MEMBER_OF(lengths, {x.data, KILN_U32})}},
   };
-  size_t bytes;
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
-    ck_assert_int_eq(kiln_run_length_encode(stream, &bad[k], NULL),
-                     KILN_EINVAL);
-    ck_assert_int_eq(kiln_run_length_non_trivial(stream, &bad[k], NULL),
-                     KILN_EINVAL);
-    ck_assert_int_eq(
-        kiln_run_length_non_trivial_workspace(stream, &bad[k], &bytes),
-        KILN_EINVAL);
-  }
-  ck_assert_int_eq(kiln_run_length_encode(NULL, &bad[0], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_run_length_encode(stream, NULL, NULL), KILN_EINVAL);
-  free(array_read(&b));
+  ck_bad_arguments(c, bad);
 }
 END_TEST
 
@@ -262,7 +213,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_equality);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_workspace_and_capture);
-  tcase_add_test(t, test_bad_arguments);
+  tcase_add_loop_test(t, test_bad_arguments, 0, 2);
   return s;
 }
 

@@ -1,25 +1,8 @@
 /* search_test.c -- kiln_search: every type, both bounds, any two lengths, the
  * user's order, against counting. */
-#include "ops_fixture.h"
-
-#include <kiln/search.h>
+#include "sorted_values.h"
 
 /* ---- Reference -------------------------------------------------------------------- */
-
-/* -0 before +0, NaN last. 64-bit integers here are small. */
-static bool comes_before(double a, double b)
-{
-  if (isnan(a) || isnan(b))
-    return !isnan(a) && isnan(b);
-  return a < b || (a <= b && signbit(a) && !signbit(b));
-}
-
-static int compare(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-
-  return comes_before(x, y) ? -1 : comes_before(y, x);
-}
 
 /* By halving, over doubles. */
 static uint64_t bound(const double *sorted, size_t m, double needle, bool upper)
@@ -38,77 +21,41 @@ static uint64_t bound(const double *sorted, size_t m, double needle, bool upper)
   return low;
 }
 
-static double *sorted_values(size_t m, int64_t least, int64_t few,
-                             uint64_t *state)
+static operation_call search_call(kiln_dtype type, const double *sorted,
+                                  size_t m, const double *needles, size_t n,
+                                  bool upper, kiln_dtype placed, size_t shift)
 {
-  double *v = malloc((m + 1) * sizeof *v);
-
-  for (size_t i = 0; i < m; i++)
-    v[i] = (double)(least + (int64_t)(test_random(state) % (uint64_t)few));
-  qsort(v, m, sizeof *v, compare);
-  return v;
-}
-
-static void *as_elements(kiln_dtype type, const double *v, size_t n)
-{
-  void *out = malloc(n * 8 + 1);
+  const test_array in =
+      array_make(type, m, shift, as_elements(type, sorted, m), 0);
+  const test_array asked =
+      array_make(type, n, shift / 2, as_elements(type, needles, n), 0);
+  const test_array out = array_make(placed, n, shift % 3, NULL, 0x5a);
+  void *want = kept(malloc(n * 8 + 1));
+  operation_call c =
+      CALL_OF(kiln_search, &(kiln_search_desc){.sorted = in.array,
+                                               .m = m,
+                                               .needles = {.in = {asked.array}},
+                                               .n = n,
+                                               .out = out.array,
+                                               .upper = upper});
 
   for (size_t i = 0; i < n; i++)
-    if (type == KILN_F64)
-      ((double *)out)[i] = v[i];
-    else if (type == KILN_F32)
-      ((float *)out)[i] = (float)v[i];
-    else
-      set_whole(type, out, i, (int64_t)v[i]);
-  return out;
+    set_whole(placed, want, i, (int64_t)bound(sorted, m, needles[i], upper));
+  call_writes(&c, &out, want);
+  return c;
 }
 
-static void check_values(kiln_dtype type, const double *sorted, size_t m,
-                         const double *needles, size_t n, bool upper,
-                         kiln_dtype placed, size_t shift)
+static operation_call random_call(kiln_dtype type, size_t m, size_t n,
+                                  int64_t least, int64_t few, bool upper,
+                                  kiln_dtype placed, uint64_t *state)
 {
-  const size_t mark = n_kept;
-  void *x = kept(as_elements(type, sorted, m)),
-       *y = kept(as_elements(type, needles, n));
-  test_array in = array_make(type, m, shift, x, 0);
-  test_array asked = array_make(type, n, shift / 2, y, 0);
-  test_array out = array_make(placed, n, shift % 3, NULL, 0x5a);
-  const kiln_search_desc desc = {.sorted = in.array,
-                                 .m = m,
-                                 .needles = {.in = {asked.array}},
-                                 .n = n,
-                                 .out = out.array,
-                                 .upper = upper};
-  void *got;
-
-  ck_kiln_ok(kiln_search(stream, &desc, NULL));
-  got = kept(array_read(&out));
-  for (size_t i = 0; i < n; i++) {
-    const uint64_t place =
-        placed == KILN_U32 ? ((uint32_t *)got)[i] : ((uint64_t *)got)[i];
-    const uint64_t expected = bound(sorted, m, needles[i], upper);
-
-    ck_assert_msg(place == expected,
-                  "%s, m %zu: needle %zu, %g: %llu, expected %llu",
-                  kiln_dtype_name(type), m, i, needles[i],
-                  (unsigned long long)place, (unsigned long long)expected);
-  }
-  release(mark);
-}
-
-static void check_random(kiln_dtype type, size_t m, size_t n, int64_t least,
-                         int64_t few, bool upper, kiln_dtype placed,
-                         uint64_t *state)
-{
-  const size_t mark = n_kept;
-  double *sorted = kept(sorted_values(m, least, few, state));
+  const double *sorted = sorted_values(m, least, few, state);
   double *needles = kept(malloc((n + 1) * sizeof *needles));
 
   for (size_t i = 0; i < n; i++)
     needles[i] = (double)(least + (int64_t)(test_random(state) %
                                             (uint64_t)(few + few / 8 + 1)));
-  check_values(type, sorted, m, needles, n, upper, placed, m % 4);
-  release(mark);
+  return search_call(type, sorted, m, needles, n, upper, placed, m % 4);
 }
 
 /* ---- Tests -------------------------------------------------------------------------- */
@@ -119,9 +66,9 @@ START_TEST(test_types)
   const int64_t least = type_is_signed(type) ? -50 : 0;
   uint64_t state = 3 + (uint64_t)_i;
 
-  check_random(type, 200, 1501, least, 100, false, KILN_U32, &state);
-  check_random(type, 3001, 700, least, 100, true, KILN_U64, &state);
-  check_random(type, 9001, 40000, least, 100, false, KILN_U32, &state);
+  ck_call(random_call(type, 200, 1501, least, 100, false, KILN_U32, &state));
+  ck_call(random_call(type, 3001, 700, least, 100, true, KILN_U64, &state));
+  ck_call(random_call(type, 9001, 40000, least, 100, false, KILN_U32, &state));
 }
 END_TEST
 
@@ -132,12 +79,12 @@ START_TEST(test_lengths)
   uint64_t state = 9;
 
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
-    check_random(KILN_I32, lengths[k], 301, -4000, 9000, k % 2, KILN_U32,
-                 &state);
-    check_random(KILN_I32, lengths[k], 20000, -4000, 9000, k % 2 == 0, KILN_U32,
-                 &state);
-    check_random(KILN_I32, 100, lengths[k] % 8000, 0, 150, k % 2, KILN_U64,
-                 &state);
+    ck_call(random_call(KILN_I32, lengths[k], 301, -4000, 9000, k % 2, KILN_U32,
+                        &state));
+    ck_call(random_call(KILN_I32, lengths[k], 20000, -4000, 9000, k % 2 == 0,
+                        KILN_U32, &state));
+    ck_call(random_call(KILN_I32, 100, lengths[k] % 8000, 0, 150, k % 2,
+                        KILN_U64, &state));
   }
 }
 END_TEST
@@ -154,8 +101,8 @@ START_TEST(test_samples)
     sorted[i] = (double)(3 * i);
   for (size_t i = 0; i < N; i++)
     needles[i] = (double)(i * 3 * (M + 100) / N) - 100;
-  check_values(KILN_I32, sorted, M, needles, N, _i != 0, KILN_U32, 1);
-  check_values(KILN_F64, sorted, M, needles, N, _i != 0, KILN_U32, 0);
+  ck_call(search_call(KILN_I32, sorted, M, needles, N, _i != 0, KILN_U32, 1));
+  ck_call(search_call(KILN_F64, sorted, M, needles, N, _i != 0, KILN_U32, 0));
 }
 END_TEST
 
@@ -166,8 +113,8 @@ START_TEST(test_special_floats)
   const double y[] = {NAN, -NAN, INFINITY, -INFINITY, 0.0, -0.0, 0x1p-149, 2};
 
   for (int upper = 0; upper < 2; upper++) {
-    check_values(KILN_F32, x, 11, y, 8, upper != 0, KILN_U32, 0);
-    check_values(KILN_F64, x, 11, y, 8, upper != 0, KILN_U32, 0);
+    ck_call(search_call(KILN_F32, x, 11, y, 8, upper != 0, KILN_U32, 0));
+    ck_call(search_call(KILN_F64, x, 11, y, 8, upper != 0, KILN_U32, 0));
   }
 }
 END_TEST
@@ -213,58 +160,51 @@ START_TEST(test_order)
 }
 END_TEST
 
+static operation_call draw(unsigned long k, uint64_t *state)
+{
+  static const kiln_dtype types[] = {KILN_U8, KILN_I32, KILN_F32, KILN_F64};
+  const kiln_dtype type = types[test_random(state) % 4];
+  const size_t m = test_random(state) % 3000, n = test_random(state) % 3000;
+  const int64_t few = 1 + (int64_t)(test_random(state) % 90);
+  const uint64_t r = test_random(state);
+
+  (void)k;
+  return random_call(type, m, n, 0, few, r & 1, r & 2 ? KILN_U32 : KILN_U64,
+                     state);
+}
+
 START_TEST(test_random_calls)
 {
-  const unsigned long calls = random_calls(200);
-  static const kiln_dtype types[] = {KILN_U8, KILN_I32, KILN_F32, KILN_F64};
-  uint64_t state = 71;
-
-  for (unsigned long k = 0; k < calls; k++)
-    check_random(types[test_random(&state) % 4], test_random(&state) % 3000,
-                 test_random(&state) % 3000, 0,
-                 1 + (int64_t)(test_random(&state) % 90),
-                 test_random(&state) % 2,
-                 test_random(&state) % 2 ? KILN_U32 : KILN_U64, &state);
+  ck_random_calls(draw, 200, 71);
 }
 END_TEST
 
+#define MEMBER_OF(member, ...) MEMBER(kiln_search_desc, member, __VA_ARGS__)
+
 START_TEST(test_bad_arguments)
 {
-  test_array a = array_make(KILN_I32, 100, 0, NULL, 1);
-  test_array b = array_make(KILN_I32, 100, 0, NULL, 1);
-  test_array c = array_make(KILN_U32, 100, 0, NULL, 0x5a);
-  const kiln_array f = {b.array.data, KILN_F32};
-  const kiln_input y = {.in = {b.array}};
-  const kiln_search_desc bad[] = {
-      {.sorted = a.array, .m = 9, .needles = y, .n = 9},
-      {.sorted = a.array, .m = 9, .needles = y, .n = 9, .out = a.array},
-      {.sorted = a.array, .m = 9, .n = 9, .out = c.array},
-      {.m = 9, .needles = y, .n = 9, .out = c.array},
-      {.sorted = a.array,
-       .m = 9,
-       .needles = {.in = {f}},
-       .n = 9,
-       .out = c.array},
-      {.sorted = a.array,
-       .m = 9,
-       .needles = y,
-       .n = 9,
-       .out = {b.array.data, KILN_U32}},
-      {.sorted = a.array,
-       .m = UINT64_C(1) << 33,
-       .needles = y,
-       .n = 9,
-       .out = c.array},
+  uint64_t state = 5;
+  const operation_call c =
+      random_call(KILN_I32, 9, 9, 0, 20, false, KILN_U32, &state);
+  const kiln_search_desc *good = c.desc;
+  const kiln_array y = good->needles.in[0];
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "out is none", {MEMBER_OF(out, {0})}},
+      {KILN_EINVAL, "out is i32", {MEMBER_OF(out, good->sorted)}},
+      {KILN_EINVAL,
+       "needles: neither an array",
+       {MEMBER_OF(needles.in[0], {0})}},
+      {KILN_EINVAL, "sorted has no type", {MEMBER_OF(sorted, {0})}},
+      {KILN_EINVAL,
+       "the needles are f32",
+       {MEMBER_OF(needles.in[0], {y.data, KILN_F32})}},
+      {KILN_EINVAL,
+       "needles and out overlap",
+       {MEMBER_OF(out, {y.data, KILN_U32})}},
+      {KILN_EINVAL, "do not fit u32", {MEMBER_OF(m, UINT64_C(1) << 33)}},
   };
-  uint8_t *got;
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
-    ck_assert_msg(kiln_search(stream, &bad[k], NULL) == KILN_EINVAL, "%zu", k);
-  ck_assert_int_eq(kiln_search(NULL, &bad[0], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_search(stream, NULL, NULL), KILN_EINVAL);
-  got = kept(array_read(&c));
-  for (size_t i = 0; i < 400; i++)
-    ck_assert_uint_eq(got[i], 0x5a);
+  ck_bad_arguments(c, bad);
 }
 END_TEST
 

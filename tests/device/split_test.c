@@ -1,6 +1,6 @@
 /* split_test.c -- kiln_split: one and two rounds, every type, keys of all kinds,
  * offsets. */
-#include "ops_fixture.h"
+#include "operation_checks.h"
 
 /* Stable counting sort by `key`, which is below `parts`. */
 static void reference(unsigned char *out, uint64_t *offsets, const void *x,
@@ -21,55 +21,38 @@ static void reference(unsigned char *out, uint64_t *offsets, const void *x,
   release(mark);
 }
 
-static void check_offsets(const test_array *a, const uint64_t *want,
-                          size_t values)
+/* `desc` has all but the arrays. */
+static operation_call split_call(kiln_split_desc desc, kiln_dtype type,
+                                 size_t shift, const void *x,
+                                 const uint32_t *key, bool with_offsets)
 {
-  unsigned char *got = array_read(a);
-
-  for (size_t k = 0; k < values; k++) {
-    uint64_t v = 0;
-
-    memcpy(&v, got + k * a->width, a->width);
-    if (v != want[k])
-      ck_abort_msg("offset %zu of %zu: %llu, not %llu", k, values,
-                   (unsigned long long)v, (unsigned long long)want[k]);
-  }
-  free(got);
-}
-
-static void check_split(kiln_split_desc desc, kiln_dtype type, size_t shift,
-                        const void *x, const uint32_t *key, bool with_offsets)
-{
-  const size_t mark = n_kept;
   const size_t n = desc.n, width = kiln_dtype_size(type);
-  unsigned char *want = kept(malloc(n * width + 1)), *got;
+  const test_array in = array_make(type, n, shift, x, 0);
+  const test_array out = array_make(type, n, shift / 2, NULL, 0x5a);
+  const test_array at = array_make(shift % 2 ? KILN_U64 : KILN_U32,
+                                   desc.parts + 1, 0, NULL, 0x5a);
+  unsigned char *want = kept(malloc(n * width + 1));
   uint64_t *offsets = kept(malloc((desc.parts + 1) * sizeof *offsets));
-  test_array in = array_make(type, n, shift, x, 0);
-  test_array out = array_make(type, n, shift / 2, NULL, 0x5a);
-  test_array at = array_make(shift % 2 ? KILN_U64 : KILN_U32, desc.parts + 1, 0,
-                             NULL, 0x5a);
+  void *want_at = kept(array_read(&at));
+  operation_call c;
 
   desc.x.in[0] = in.array;
   desc.out = out.array;
   if (with_offsets)
     desc.offsets = at.array;
-  ck_kiln_ok(kiln_split(stream, &desc, NULL));
   reference(want, offsets, x, key, n, width, desc.parts);
-  got = kept(array_read(&out));
-  for (size_t i = 0; i < n * width; i++)
-    if (got[i] != want[i])
-      ck_abort_msg("%s, %zu elements, %u parts: element %zu",
-                   kiln_dtype_name(type), n, (unsigned)desc.parts, i / width);
-  if (with_offsets)
-    check_offsets(&at, offsets, desc.parts + 1);
-  release(mark);
+  for (size_t k = 0; with_offsets && k <= desc.parts; k++)
+    set_whole(at.array.type, want_at, k, (int64_t)offsets[k]);
+  c = CALL_OF(kiln_split, &desc);
+  call_writes(&c, &out, want);
+  call_writes(&c, &at, want_at);
+  return c;
 }
 
 /* Elements that tell where they come from; keys from an array of their own. */
-static void by_keys(size_t n, uint32_t parts, uint32_t spread, bool offsets,
-                    size_t shift)
+static operation_call by_keys(size_t n, uint32_t parts, uint32_t spread,
+                              bool offsets, size_t shift)
 {
-  const size_t mark = n_kept;
   uint64_t state = n + parts;
   uint32_t *x = kept(malloc(4 * n + 4)), *key = kept(malloc(4 * n + 4));
   test_array keys;
@@ -81,8 +64,7 @@ static void by_keys(size_t n, uint32_t parts, uint32_t spread, bool offsets,
   }
   keys = array_make(KILN_U32, n, 0, key, 0);
   desc.x.in[1] = keys.array;
-  check_split(desc, KILN_U32, shift, x, key, offsets);
-  release(mark);
+  return split_call(desc, KILN_U32, shift, x, key, offsets);
 }
 
 START_TEST(test_parts)
@@ -93,9 +75,9 @@ START_TEST(test_parts)
                                    1024, 1025, 4099, 20011, 70001};
 
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++)
-    by_keys(lengths[k], p, p, k != 3, 0);
-  by_keys(9001, p, 1, true, 0);
-  by_keys(9001, p, p > 1 ? 2 : 1, false, p == 5 || p == 257);
+    ck_call(by_keys(lengths[k], p, p, k != 3, 0));
+  ck_call(by_keys(9001, p, 1, true, 0));
+  ck_call(by_keys(9001, p, p > 1 ? 2 : 1, false, p == 5 || p == 257));
 }
 END_TEST
 
@@ -111,7 +93,7 @@ START_TEST(test_types)
 
     for (size_t i = 0; i < n; i++)
       key[i] = (uint32_t)value_at(type, x, i) % 10;
-    check_split(desc, type, 2, x, key, true);
+    ck_call(split_call(desc, type, 2, x, key, true));
   }
 }
 END_TEST
@@ -138,110 +120,64 @@ START_TEST(test_keys)
 
     for (size_t i = 0; i < N; i++)
       key[i] = i / 700 < 5 ? (uint32_t)i / 700 : 4;
-    check_split(by_index, types[k], 0, x, key, true);
+    ck_call(split_call(by_index, types[k], 0, x, key, true));
     for (size_t i = 0; i < N; i++) {
       const double v = types[k] == KILN_I64 ? (double)((const int64_t *)x)[i]
                                             : value_at(types[k], x, i);
 
       key[i] = v > -1 && v < 300 ? (uint32_t)v : 299;
     }
-    check_split(by_value, types[k], 0, x, key, true);
+    ck_call(split_call(by_value, types[k], 0, x, key, true));
   }
 }
 END_TEST
 
 START_TEST(test_workspace_and_capture)
 {
-  enum { N = 30000, PARTS = 600 };
-  uint64_t state = 5;
-  uint32_t *x = kept(random_bits(4 * N, &state)), *key = kept(malloc(4 * N));
-  unsigned char *want = kept(malloc(4 * N)), *got;
-  uint64_t offsets[PARTS + 1];
-  test_array in = array_make(KILN_U32, N, 0, x, 0);
-  test_array out = array_make(KILN_U32, N, 0, NULL, 0x5a);
-  test_array at = array_make(KILN_U64, PARTS + 1, 0, NULL, 0x5a);
-  const kiln_split_desc desc = {.x = {.in = {in.array}},
-                                .key = "x % 600",
-                                .parts = PARTS,
-                                .n = N,
-                                .out = out.array,
-                                .offsets = at.array};
-  kiln_workspace w;
-  test_array room;
-  CUgraphExec graph;
-  size_t bytes;
+  const operation_call c = by_keys(30000, 600, 600, true, 0);
 
-  for (size_t i = 0; i < N; i++)
-    key[i] = x[i] % PARTS;
-  reference(want, offsets, x, key, N, 4, PARTS);
-  ck_kiln_ok(kiln_split_workspace(stream, &desc, &bytes));
-  room = array_make(KILN_U8, bytes, 0, NULL, 0xff);
-  w = (kiln_workspace){room.array.data, bytes - 1};
-  ck_assert_int_eq(kiln_split(stream, &desc, &w), KILN_EINVAL);
-  w.size = bytes;
-  ck_kiln_ok(kiln_split(stream, &desc, &w));
-  got = kept(array_read(&out));
-  ck_assert_mem_eq(got, want, 4 * N);
-  free(array_read(&room));
-  capture_begin();
-  ck_kiln_ok(kiln_split(stream, &desc, NULL));
-  graph = capture_end();
-  for (int k = 0; k < 2; k++) {
-    ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, 4 * N));
-    capture_replay(graph);
-    got = kept(array_read(&out));
-    ck_assert_mem_eq(got, want, 4 * N);
-    check_offsets(&at, offsets, PARTS + 1);
-  }
-  capture_free(graph);
+  ck_assert_uint_gt(ck_workspace(c), 0);
+  ck_capture(c);
 }
 END_TEST
+
+static operation_call draw(unsigned long k, uint64_t *state)
+{
+  static const uint32_t parts[] = {2, 7, 1024};
+  const uint32_t p = parts[test_random(state) % 3];
+
+  (void)k;
+  return by_keys((size_t)(test_random(state) % 9000), p, p, true, 0);
+}
 
 START_TEST(test_random_calls)
 {
-  const unsigned long calls = random_calls(100);
-  static const uint32_t parts[] = {2, 7, 1024};
-  uint64_t state = 13;
-
-  for (unsigned long k = 0; k < calls; k++) {
-    const uint32_t p = parts[test_random(&state) % 3];
-
-    by_keys((size_t)(test_random(&state) % 9000), p, p, true, 0);
-  }
+  ck_random_calls(draw, 100, 13);
 }
 END_TEST
 
+#define MEMBER_OF(member, ...) MEMBER(kiln_split_desc, member, __VA_ARGS__)
+
 START_TEST(test_bad_arguments)
 {
-  test_array a = array_make(KILN_U32, 100, 0, NULL, 1);
-  test_array b = array_make(KILN_U32, 100, 0, NULL, 1);
-  const kiln_array x = a.array, out = b.array;
-  const kiln_input in = {.in = {x}};
-  const kiln_split_desc bad[] = {
-      {.x = in, .parts = 4, .n = 10, .out = out},
-      {.x = in, .key = "x", .n = 10, .out = out},
-      {.x = in, .key = "x", .parts = 65537, .n = 10, .out = out},
-      {.x = in, .key = "x", .parts = 4, .n = 10},
-      {.x = in, .key = "x", .parts = 4, .n = 10, .out = x},
-      {.x = in, .key = "x", .parts = 4, .n = 10, .out = out, .offsets = out},
-      {.x = in,
-       .key = "x",
-       .parts = 4,
-       .n = 10,
-       .out = out,
-       .offsets = {out.data + 80, KILN_I32}},
+  const operation_call c = by_keys(100, 4, 4, true, 0);
+  const kiln_split_desc *good = c.desc;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "key is NULL", {MEMBER_OF(key, NULL)}},
+      {KILN_EINVAL, "0 parts", {MEMBER_OF(parts, 0)}},
+      {KILN_EINVAL, "65537 parts", {MEMBER_OF(parts, 65537)}},
+      {KILN_EINVAL, "out is none", {MEMBER_OF(out, {0})}},
+      {KILN_EINVAL, "x and out overlap", {MEMBER_OF(out, good->x.in[0])}},
+      {KILN_EINVAL, "out and offsets overlap", {MEMBER_OF(offsets, good->out)}},
+      {KILN_EINVAL,
+       "offsets is neither",
+       {MEMBER_OF(offsets, {good->offsets.data, KILN_I32})}},
+      {KILN_ECOMPILE,
+       "the key does not compile: line",
+       {MEMBER_OF(key, "x + qq")}},
   };
-  const kiln_split_desc text = {
-      .x = in, .key = "x + qq", .parts = 4, .n = 10, .out = out};
 
-  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
-    ck_assert_msg(kiln_split(stream, &bad[k], NULL) == KILN_EINVAL, "%zu", k);
-  ck_assert_int_eq(kiln_split(NULL, &bad[0], NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_split(stream, NULL, NULL), KILN_EINVAL);
-  ck_assert_int_eq(kiln_split(stream, &text, NULL), KILN_ECOMPILE);
-  ck_assert_ptr_nonnull(
-      strstr(kiln_last_error()->message, "the key does not compile: line"));
-  free(array_read(&b));
+  ck_bad_arguments(c, bad);
 }
 END_TEST
 
