@@ -27,34 +27,24 @@ static CUresult check(const void *out, CUdevice device)
 
 CUresult kiln__cpu_deviceGet(CUdevice *device, int ordinal)
 {
-  CUresult rc = check(device, ordinal);
-
-  if (rc == CUDA_SUCCESS)
-    *device = ordinal;
-  return rc;
+  CU_TRY(check(device, ordinal));
+  *device = ordinal;
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_deviceGetCount(int *n)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc == CUDA_SUCCESS && n == NULL)
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc == CUDA_SUCCESS)
-    *n = machine()->n_devices;
-  return rc;
+  CU_TRY(kiln__cpu_ready());
+  return CU_STORE(n, machine()->n_devices);
 }
 
 CUresult kiln__cpu_deviceGetName(char *name, int size, CUdevice device)
 {
-  CUresult rc = check(name, device);
-
-  if (rc == CUDA_SUCCESS && size <= 0)
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc == CUDA_SUCCESS)
-    kiln__format(name, (size_t)size, "Kiln CPU device, compute %d.%d",
-                 machine()->opts.arch / 10, machine()->opts.arch % 10);
-  return rc;
+  CU_TRY(check(name, device));
+  CU_TRY(valid(size > 0));
+  kiln__format(name, (size_t)size, "Kiln CPU device, compute %d.%d",
+               machine()->opts.arch / 10, machine()->opts.arch % 10);
+  return CUDA_SUCCESS;
 }
 
 /* The UUID of a device is the same in every process, so that programs can
@@ -82,23 +72,18 @@ CUresult kiln__cpu_deviceGetLuid(char *luid, unsigned int *node_mask,
 
 CUresult kiln__cpu_deviceTotalMem(size_t *bytes, CUdevice device)
 {
-  CUresult rc = check(bytes, device);
-
-  if (rc == CUDA_SUCCESS)
-    *bytes = (size_t)machine()->opts.memory_bytes;
-  return rc;
+  CU_TRY(check(bytes, device));
+  *bytes = (size_t)machine()->opts.memory_bytes;
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_deviceGetPCIBusId(char *text, int size, CUdevice device)
 {
-  CUresult rc = check(text, device);
-
-  if (rc == CUDA_SUCCESS && size < 13)
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc == CUDA_SUCCESS)
-    kiln__format(text, (size_t)size, "%04X:%02X:%02X.0", PCI_DOMAIN,
-                 PCI_BUS + device, PCI_DEVICE);
-  return rc;
+  CU_TRY(check(text, device));
+  CU_TRY(valid(size >= 13));
+  kiln__format(text, (size_t)size, "%04X:%02X:%02X.0", PCI_DOMAIN,
+               PCI_BUS + device, PCI_DEVICE);
+  return CUDA_SUCCESS;
 }
 
 /* Accepts a PCI address in the form "domain:bus:device.function",
@@ -396,13 +381,10 @@ CUresult kiln__cpu_deviceGetExecAffinitySupport(int *value,
                                                 CUexecAffinityType type,
                                                 CUdevice device)
 {
-  CUresult rc = check(value, device);
-
-  if (rc == CUDA_SUCCESS && type != 0)
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc == CUDA_SUCCESS)
-    *value = 0;
-  return rc;
+  CU_TRY(check(value, device));
+  CU_TRY(valid(type == 0));
+  *value = 0;
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_deviceGetNvSciSyncAttributes(void *list, CUdevice device,

@@ -188,9 +188,12 @@ CUresult kiln__cpu_graph_memory_new(kiln__cpu_graph_memory **out,
 
   *out = NULL;
   CU_TRY(allocated(g));
-  rc = kiln__cpu_block_add(&g->address, KILN__RANGE_POOL,
-                           params->poolProps.location.id, NULL,
-                           params->bytesize);
+  rc = kiln__cpu_block_add(
+      &g->address,
+      &(kiln__cpu_block_info){.kind = KILN__RANGE_POOL,
+                              .size = params->bytesize,
+                              .device = params->poolProps.location.id,
+                              .graph = g});
   if (rc != CUDA_SUCCESS) {
     kiln__free(&machine()->alloc, g);
     return rc;
@@ -201,7 +204,6 @@ CUresult kiln__cpu_graph_memory_new(kiln__cpu_graph_memory **out,
   g->params.accessDescs = NULL;
   g->params.accessDescCount = 0;
   g->params.dptr = g->address;
-  kiln__cpu_block_set_graph(g->address, g);
   *out = g;
   return CUDA_SUCCESS;
 }

@@ -250,12 +250,11 @@ kiln__cpu_graphKernelNodeGetParamsV1(CUgraphNode node,
                                      CUDA_KERNEL_NODE_PARAMS_v1 *params)
 {
   CUDA_KERNEL_NODE_PARAMS p = {0};
-  CUresult rc = params == NULL ? CUDA_ERROR_INVALID_VALUE
-                               : kiln__cpu_graphKernelNodeGetParams(node, &p);
 
-  if (rc == CUDA_SUCCESS)
-    memcpy(params, &p, sizeof *params);
-  return rc;
+  CU_TRY(valid(params != NULL));
+  CU_TRY(kiln__cpu_graphKernelNodeGetParams(node, &p));
+  memcpy(params, &p, sizeof *params);
+  return CUDA_SUCCESS;
 }
 
 /* Checks a kernel node. Only captured launches have attributes other than the

@@ -109,66 +109,66 @@ void kiln__cpu_uncharge(int device, uint64_t size)
   unlock();
 }
 
-/* Adds a range to the address map and an entry to the ledger. */
-static CUresult add(CUdeviceptr *out, kiln__cpu_range *range, size_t size,
+/* Adds a range to the address map and an entry to the ledger. `host` is the
+ * memory of the program that is registered, or NULL. */
+static CUresult add(CUdeviceptr *out, void *host,
                     const kiln__cpu_block_info *info)
 {
   kiln__cpu_machine *m = machine();
+  kiln__cpu_range range = {.kind = info->kind,
+                           .host = host,
+                           .owner = info->context,
+                           .device = counted(info->kind) ? info->device : -1};
   block *b = kiln__calloc(&m->alloc, 1, sizeof *b);
   struct kiln__cpu_blocks *table;
   block **at;
   kiln_status st;
 
   CU_TRY(allocated(b));
-  st =
-      kiln__cpu_memory_add(m->memory, range, size, align_of(range->kind, size));
+  st = kiln__cpu_memory_add(m->memory, &range, info->size,
+                            align_of(info->kind, info->size));
   if (st != KILN_OK) {
     kiln__free(&m->alloc, b);
     return st == KILN_EINVAL ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
                              : CUDA_ERROR_OUT_OF_MEMORY;
   }
   b->info = *info;
-  b->info.first = range->first;
-  b->info.size = size;
-  b->info.kind = range->kind;
+  b->info.first = range.first;
   table = locked();
-  at = bucket_of(table, range->first);
+  at = bucket_of(table, range.first);
   b->next = *at;
   *at = b;
   unlock();
-  *out = range->first;
+  *out = range.first;
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__cpu_block_add(CUdeviceptr *out, kiln__cpu_range_kind kind,
-                             int device, CUcontext context, size_t size)
+CUresult kiln__cpu_block_add(CUdeviceptr *out,
+                             const kiln__cpu_block_info *wanted)
 {
-  kiln__cpu_range range = {
-      .kind = kind, .owner = context, .device = counted(kind) ? device : -1};
-  const kiln__cpu_block_info info = {.device = device, .context = context};
   CUresult rc;
 
   *out = 0;
-  if (counted(kind) && !kiln__cpu_charge(device, size))
+  if (counted(wanted->kind) && !kiln__cpu_charge(wanted->device, wanted->size))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  rc = add(out, &range, size, &info);
-  if (rc != CUDA_SUCCESS && counted(kind))
-    kiln__cpu_uncharge(device, size);
+  rc = add(out, NULL, wanted);
+  if (rc != CUDA_SUCCESS && counted(wanted->kind))
+    kiln__cpu_uncharge(wanted->device, wanted->size);
   return rc;
 }
 
 CUresult kiln__cpu_block_register(void *p, size_t size, CUcontext context,
                                   unsigned flags)
 {
-  kiln__cpu_range range = {
-      .kind = KILN__RANGE_HOST, .host = p, .owner = context, .device = -1};
-  const kiln__cpu_block_info info = {.device = context->device,
-                                     .context = context,
-                                     .flags = flags,
-                                     .registered = true};
   CUdeviceptr first;
 
-  return add(&first, &range, size, &info);
+  return add(&first, p,
+             &(kiln__cpu_block_info){.kind = KILN__RANGE_HOST,
+                                     .size = size,
+                                     .device = context->device,
+                                     .context = context,
+                                     .flags = flags,
+                                     .registered = true});
 }
 
 bool kiln__cpu_block_at(CUdeviceptr first, kiln__cpu_block_info *out)
@@ -189,32 +189,12 @@ bool kiln__cpu_block_of(CUdeviceptr address, kiln__cpu_block_info *out)
          kiln__cpu_block_at(range.first, out);
 }
 
-void kiln__cpu_block_set_pool(CUdeviceptr first, CUmemoryPool pool)
+void kiln__cpu_block_set_sync(CUdeviceptr first, bool sync_memops)
 {
   block *b = *slot_of(locked(), first);
 
   if (b != NULL)
-    b->info.pool = pool;
-  unlock();
-}
-
-void kiln__cpu_block_set_graph(CUdeviceptr first, kiln__cpu_graph_memory *graph)
-{
-  block *b = *slot_of(locked(), first);
-
-  if (b != NULL)
-    b->info.graph = graph;
-  unlock();
-}
-
-void kiln__cpu_block_set_flags(CUdeviceptr first, unsigned flags, bool sync)
-{
-  block *b = *slot_of(locked(), first);
-
-  if (b != NULL) {
-    b->info.flags = flags;
-    b->info.sync_memops = sync;
-  }
+    b->info.sync_memops = sync_memops;
   unlock();
 }
 
@@ -231,21 +211,25 @@ bool kiln__cpu_block_claim(CUdeviceptr first, kiln__cpu_block_info *out)
   return ok;
 }
 
+/* Frees an allocation that is no longer in the ledger. */
+static void release(block *b)
+{
+  kiln__cpu_memory_remove(machine()->memory, b->info.first);
+  if (counted(b->info.kind))
+    kiln__cpu_uncharge(b->info.device, b->info.size);
+  kiln__free(&machine()->alloc, b);
+}
+
 void kiln__cpu_block_remove(CUdeviceptr first)
 {
-  kiln__cpu_machine *m = machine();
   block **at = slot_of(locked(), first);
   block *b = *at;
 
   if (b != NULL)
     *at = b->next;
   unlock();
-  if (b == NULL)
-    return;
-  kiln__cpu_memory_remove(m->memory, first);
-  if (counted(b->info.kind))
-    kiln__cpu_uncharge(b->info.device, b->info.size);
-  kiln__free(&m->alloc, b);
+  if (b != NULL)
+    release(b);
 }
 
 uint64_t kiln__cpu_graph_bytes(int device)
@@ -323,9 +307,8 @@ static block *take_block_of(CUcontext context)
 
 void kiln__cpu_end_memory(CUcontext context)
 {
-  kiln__cpu_machine *m = machine();
   /* leaks do not count after a failed kernel, since frees fail then */
-  const bool leaks = (m->opts.checks & KILN_CPU_CHECK_MEMORY) != 0 &&
+  const bool leaks = (machine()->opts.checks & KILN_CPU_CHECK_MEMORY) != 0 &&
                      atomic_load(&context->sticky) == CUDA_SUCCESS;
   block *b;
 
@@ -334,10 +317,7 @@ void kiln__cpu_end_memory(CUcontext context)
       report_leak(&b->info);
     if (b->info.pool != NULL)
       kiln__cpu_pool_returned(b->info.pool, b->info.size);
-    kiln__cpu_memory_remove(m->memory, b->info.first);
-    if (counted(b->info.kind))
-      kiln__cpu_uncharge(b->info.device, b->info.size);
-    kiln__free(&m->alloc, b);
+    release(b);
   }
 }
 
@@ -385,45 +365,41 @@ uint8_t *kiln__cpu_bytes_of(CUdeviceptr address, size_t size)
 /* ---- Driver functions ---------------------------------------------------- */
 
 static CUresult allocate(CUdeviceptr *address, size_t bytes,
-                         kiln__cpu_range_kind kind)
+                         kiln__cpu_range_kind kind, unsigned flags)
 {
   CUcontext context;
-  CUresult rc;
   CUdeviceptr first;
 
-  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_check_current());
   CU_TRY(valid(address != NULL && bytes != 0));
-  rc = kiln__cpu_current_unsafe(&context);
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_block_add(&first, kind, context->device, context, bytes);
-  if (rc == CUDA_SUCCESS)
-    *address = first;
-  return rc;
+  CU_TRY(kiln__cpu_current_unsafe(&context));
+  CU_TRY(kiln__cpu_block_add(&first,
+                             &(kiln__cpu_block_info){.kind = kind,
+                                                     .size = bytes,
+                                                     .device = context->device,
+                                                     .context = context,
+                                                     .flags = flags}));
+  *address = first;
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_memAlloc(CUdeviceptr *address, size_t bytes)
 {
-  return allocate(address, bytes, KILN__RANGE_DEVICE);
+  return allocate(address, bytes, KILN__RANGE_DEVICE, 0);
 }
 
 CUresult kiln__cpu_memAllocManaged(CUdeviceptr *address, size_t bytes,
                                    unsigned int flags)
 {
-  CUresult rc;
-
   CU_TRY(kiln__cpu_check_current());
   CU_TRY(valid(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
-  rc = allocate(address, bytes, KILN__RANGE_MANAGED);
-  if (rc == CUDA_SUCCESS)
-    kiln__cpu_block_set_flags(*address, flags, false);
-  return rc;
+  return allocate(address, bytes, KILN__RANGE_MANAGED, flags);
 }
 
 CUresult kiln__cpu_memAllocPitch(CUdeviceptr *address, size_t *pitch,
                                  size_t width, size_t height,
                                  unsigned int element)
 {
-  CUresult rc;
   size_t row;
 
   CU_TRY(kiln__cpu_check_current());
@@ -433,10 +409,9 @@ CUresult kiln__cpu_memAllocPitch(CUdeviceptr *address, size_t *pitch,
   row = (width + PITCH_ALIGN - 1) & ~(size_t)(PITCH_ALIGN - 1);
   if (height > SIZE_MAX / row)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  rc = allocate(address, row * height, KILN__RANGE_DEVICE);
-  if (rc == CUDA_SUCCESS)
-    *pitch = row;
-  return rc;
+  CU_TRY(allocate(address, row * height, KILN__RANGE_DEVICE, 0));
+  *pitch = row;
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_memFree(CUdeviceptr address)

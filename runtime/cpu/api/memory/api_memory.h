@@ -22,11 +22,13 @@ typedef struct kiln__cpu_block_info {
   bool sync_memops;
 } kiln__cpu_block_info;
 
-/* Allocates a range of device or host memory. A device range is charged to the
- * device's memory. If `context` is NULL, the end of a context does not free the
- * range. Returns CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY. */
-CUresult kiln__cpu_block_add(CUdeviceptr *out, kiln__cpu_range_kind kind,
-                             int device, CUcontext context, size_t size);
+/* Allocates a range of wanted->size bytes of device or host memory, for which
+ * the ledger stores all other members of *wanted but `first`. A device range is
+ * charged to the device's memory. If wanted->context is NULL, the end of a
+ * context does not free the range. Returns CUDA_SUCCESS or
+ * CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult kiln__cpu_block_add(CUdeviceptr *out,
+                             const kiln__cpu_block_info *wanted);
 /* Registers host memory of the program. Returns CUDA_SUCCESS,
  * CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, or CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult kiln__cpu_block_register(void *p, size_t size, CUcontext context,
@@ -45,12 +47,9 @@ bool kiln__cpu_ledger_make(kiln__cpu_machine *m);
  * address. Both return false if there is no such allocation. */
 bool kiln__cpu_block_at(CUdeviceptr first, kiln__cpu_block_info *out);
 bool kiln__cpu_block_of(CUdeviceptr address, kiln__cpu_block_info *out);
-/* Each function sets one member of the ledger entry that starts at `first`.
- * Does nothing if there is no such entry. */
-void kiln__cpu_block_set_pool(CUdeviceptr first, CUmemoryPool pool);
-void kiln__cpu_block_set_graph(CUdeviceptr first,
-                               kiln__cpu_graph_memory *graph);
-void kiln__cpu_block_set_flags(CUdeviceptr first, unsigned flags, bool sync);
+/* Sets a member of the ledger entry that starts at `first`. Does nothing if
+ * there is no such entry. */
+void kiln__cpu_block_set_sync(CUdeviceptr first, bool sync_memops);
 /* Returns the size in bytes of all memory that belongs to alloc nodes of graphs
  * on a device. */
 uint64_t kiln__cpu_graph_bytes(int device);

@@ -11,9 +11,13 @@ static CUresult allocate(void **p, size_t bytes, unsigned flags)
   CU_TRY(kiln__cpu_current(&context));
   CU_TRY(valid(p != NULL && bytes != 0 && (flags & ~7u) == 0));
   CU_TRY(kiln__cpu_current_unsafe(&context));
-  CU_TRY(kiln__cpu_block_add(&first, KILN__RANGE_HOST, context->device, context,
-                             bytes));
-  kiln__cpu_block_set_flags(first, flags | CU_MEMHOSTALLOC_DEVICEMAP, false);
+  CU_TRY(kiln__cpu_block_add(
+      &first,
+      &(kiln__cpu_block_info){.kind = KILN__RANGE_HOST,
+                              .size = bytes,
+                              .device = context->device,
+                              .context = context,
+                              .flags = flags | CU_MEMHOSTALLOC_DEVICEMAP}));
   *p = (void *)(uintptr_t)first;
   return CUDA_SUCCESS;
 }
@@ -91,25 +95,19 @@ CUresult kiln__cpu_memHostGetDevicePointer(CUdeviceptr *address, void *p,
                                            unsigned int flags)
 {
   kiln__cpu_block_info info;
-  CUresult rc = pinned(p, &info);
 
-  if (rc == CUDA_SUCCESS && (address == NULL || flags != 0))
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc == CUDA_SUCCESS)
-    *address = (CUdeviceptr)(uintptr_t)p;
-  return rc;
+  CU_TRY(pinned(p, &info));
+  CU_TRY(valid(address != NULL && flags == 0));
+  *address = (CUdeviceptr)(uintptr_t)p;
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_memHostGetFlags(unsigned int *flags, void *p)
 {
   kiln__cpu_block_info info;
-  CUresult rc = pinned(p, &info);
 
-  if (rc == CUDA_SUCCESS && flags == NULL)
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc == CUDA_SUCCESS)
-    *flags = info.flags;
-  return rc;
+  CU_TRY(pinned(p, &info));
+  return CU_STORE(flags, info.flags);
 }
 
 /* ---- Sharing with other processes, which is not supported ---------------- */

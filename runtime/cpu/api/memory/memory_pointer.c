@@ -176,7 +176,7 @@ CUresult kiln__cpu_pointerSetAttribute(const void *value,
   CU_TRY(valid(value != NULL && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS &&
                kiln__cpu_block_of(address, &info)));
   memcpy(&on, value, sizeof on);
-  kiln__cpu_block_set_flags(info.first, info.flags, on != 0);
+  kiln__cpu_block_set_sync(info.first, on != 0);
   return CUDA_SUCCESS;
 }
 

@@ -393,29 +393,30 @@ static CUresult capture_alloc(CUstream s, CUmemoryPool pool, size_t bytes,
 /* Allocates during the call, although the API orders the allocation in the
  * stream. No valid program can observe the difference. */
 static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
-                         CUcontext context, CUstream handle)
+                         CUstream handle)
 {
+  kiln__cpu_block_info wanted = {.kind = KILN__RANGE_POOL,
+                                 .size = bytes,
+                                 .device = pool->device,
+                                 .pool = pool};
   CUstream s;
   bool taken = false;
-  CUresult rc = kiln__cpu_stream_of(context, handle, &s);
+  CUresult rc;
 
-  if (rc == CUDA_SUCCESS)
-    rc = capture_alloc(s, pool, bytes, address, &taken);
-  if (rc != CUDA_SUCCESS || taken)
-    return rc;
+  CU_TRY(kiln__cpu_current_stream(handle, &s));
+  CU_TRY(capture_alloc(s, pool, bytes, address, &taken));
+  if (taken)
+    return CUDA_SUCCESS;
   if (!take(pool, bytes))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  rc = kiln__cpu_block_add(address, KILN__RANGE_POOL, pool->device, s->context,
-                           bytes);
+  wanted.context = s->context;
+  rc = kiln__cpu_block_add(address, &wanted);
   /* wait for enqueued frees, then retry */
   if (rc == CUDA_ERROR_OUT_OF_MEMORY) {
     kiln__cpu_wait_context(s->context);
-    rc = kiln__cpu_block_add(address, KILN__RANGE_POOL, pool->device,
-                             s->context, bytes);
+    rc = kiln__cpu_block_add(address, &wanted);
   }
-  if (rc == CUDA_SUCCESS)
-    kiln__cpu_block_set_pool(*address, pool);
-  else
+  if (rc != CUDA_SUCCESS)
     kiln__cpu_pool_returned(pool, bytes);
   return rc;
 }
@@ -429,18 +430,16 @@ CUresult kiln__cpu_memAllocAsync(CUdeviceptr *address, size_t bytes,
   CU_TRY(kiln__cpu_current(&context));
   CU_TRY(valid(address != NULL && bytes != 0));
   CU_TRY(kiln__cpu_pool_of_device(context->device, &pool));
-  return allocate(address, bytes, pool, context, stream);
+  return allocate(address, bytes, pool, stream);
 }
 
 CUresult kiln__cpu_memAllocFromPoolAsync(CUdeviceptr *address, size_t bytes,
                                          CUmemoryPool pool, CUstream stream)
 {
-  CUcontext context;
-
-  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_check_current());
   CU_TRY(valid(address != NULL && bytes != 0 &&
                kiln__cpu_live(pool, KILN__HANDLE_POOL)));
-  return allocate(address, bytes, pool, context, stream);
+  return allocate(address, bytes, pool, stream);
 }
 
 /* ---- Frees --------------------------------------------------------------- */

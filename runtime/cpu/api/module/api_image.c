@@ -287,12 +287,16 @@ CUresult kiln__cpu_image_read(kiln__cpu_image *out, const kiln_allocator *a,
   return rc;
 }
 
-CUresult kiln__cpu_image_file(kiln__cpu_image *out, const kiln_allocator *a,
-                              const char *path, int arch, kiln__buf *log)
+CUresult kiln__cpu_image_open(kiln__cpu_image *out, const char *path,
+                              const void *bytes, size_t size, kiln__buf *log)
 {
+  const kiln_allocator *a = &machine()->alloc;
+  const int arch = machine()->opts.arch;
   kiln__buf file;
   CUresult rc;
 
+  if (path == NULL)
+    return kiln__cpu_image_read(out, a, bytes, size, arch, log);
   *out = (kiln__cpu_image){.alloc = a};
   kiln__buf_init(&file, a);
   switch (kiln__read_file(&file, path, IMAGE_LIMIT)) {

@@ -494,11 +494,10 @@ CUresult kiln__cpu_funcSetBlockShape(CUfunction function, int x, int y, int z)
 CUresult kiln__cpu_funcSetSharedSize(CUfunction function, unsigned int bytes)
 {
   struct kiln__cpu_old_launch *old;
-  const CUresult rc = old_of(function, &old);
 
-  if (rc == CUDA_SUCCESS)
-    old->shared = bytes;
-  return rc;
+  CU_TRY(old_of(function, &old));
+  old->shared = bytes;
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_paramSetSize(CUfunction function, unsigned int bytes)

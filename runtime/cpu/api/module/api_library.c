@@ -105,10 +105,7 @@ static CUresult make(CUlibrary *out, const void *bytes, const char *path,
     kiln__free(&m->alloc, library);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  rc = path != NULL ? kiln__cpu_image_file(&library->image, &m->alloc, path,
-                                           m->opts.arch, log)
-                    : kiln__cpu_image_read(&library->image, &m->alloc, bytes, 0,
-                                           m->opts.arch, log);
+  rc = kiln__cpu_image_open(&library->image, path, bytes, 0, log);
   if (rc == CUDA_SUCCESS)
     rc = parse(library, log);
   if (rc == CUDA_SUCCESS && !kiln__cpu_live_add(library, KILN__HANDLE_LIBRARY))
@@ -166,11 +163,9 @@ CUresult kiln__cpu_libraryLoadFromFile(CUlibrary *library, const char *path,
 
 CUresult kiln__cpu_libraryUnload(CUlibrary library)
 {
-  const CUresult rc = kiln__cpu_ready_with(library, KILN__HANDLE_LIBRARY);
-
-  if (rc == CUDA_SUCCESS)
-    free_library(library);
-  return rc;
+  CU_TRY(kiln__cpu_ready_with(library, KILN__HANDLE_LIBRARY));
+  free_library(library);
+  return CUDA_SUCCESS;
 }
 
 /* ---- The library in a context -------------------------------------------- */
@@ -230,11 +225,10 @@ CUresult kiln__cpu_kernel_function(CUfunction handle, CUcontext context,
 {
   CUkernel kernel = (CUkernel)(void *)handle;
   CUmodule module;
-  const CUresult rc = module_in(kernel->library, context, &module);
 
-  if (rc == CUDA_SUCCESS)
-    *out = &module->functions[kernel - kernel->library->kernels];
-  return rc;
+  CU_TRY(module_in(kernel->library, context, &module));
+  *out = &module->functions[kernel - kernel->library->kernels];
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_libraryGetModule(CUmodule *module, CUlibrary library)

@@ -77,7 +77,6 @@ static CUresult check_text(CUlinkState s, const kiln__cpu_image *image,
 static CUresult add(CUlinkState s, CUjitInputType type, const void *data,
                     size_t size, const char *path, const char *name)
 {
-  kiln__cpu_machine *m = machine();
   kiln__cpu_image image;
   CUresult rc;
 
@@ -87,10 +86,7 @@ static CUresult add(CUlinkState s, CUjitInputType type, const void *data,
   CU_TRY(valid(type >= CU_JIT_INPUT_CUBIN && type <= CU_JIT_INPUT_LIBRARY));
   /* The first bytes determine the format, not `type`: a fat binary is valid
    * under every type. */
-  rc = path != NULL ? kiln__cpu_image_file(&image, &m->alloc, path,
-                                           m->opts.arch, &s->log)
-                    : kiln__cpu_image_read(&image, &m->alloc, data, size,
-                                           m->opts.arch, &s->log);
+  rc = kiln__cpu_image_open(&image, path, data, size, &s->log);
   if (rc == CUDA_SUCCESS) {
     rc = check_text(s, &image, name);
     if (rc == CUDA_SUCCESS)

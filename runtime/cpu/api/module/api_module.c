@@ -343,13 +343,10 @@ CUresult kiln__cpu_module_link(CUmodule *out, CUcontext context,
 CUresult kiln__cpu_module_make(CUmodule *out, CUcontext context,
                                const char *ptx, size_t size, kiln__buf *log)
 {
-  kiln__cpu_machine *m = machine();
   kiln__cpu_image image;
-  CUresult rc =
-      kiln__cpu_image_read(&image, &m->alloc, ptx, size, m->opts.arch, log);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_image_open(&image, NULL, ptx, size, log));
   rc = kiln__cpu_module_link(out, context, &image, log);
   kiln__cpu_image_free(&image);
   return rc;
@@ -361,7 +358,6 @@ CUresult kiln__cpu_module_make(CUmodule *out, CUcontext context,
 static CUresult load(CUmodule *out, const void *bytes, const char *path,
                      unsigned n, const CUjit_option *options, void **values)
 {
-  kiln__cpu_machine *m = machine();
   CUcontext context;
   kiln__cpu_jit jit;
   kiln__cpu_image image;
@@ -371,11 +367,8 @@ static CUresult load(CUmodule *out, const void *bytes, const char *path,
   CU_TRY(kiln__cpu_current_unsafe(&context));
   CU_TRY(valid(out != NULL && (bytes != NULL || path != NULL)));
   CU_TRY(kiln__cpu_jit_read(&jit, n, options, values));
-  kiln__buf_init(&log, &m->alloc);
-  rc = path != NULL
-           ? kiln__cpu_image_file(&image, &m->alloc, path, m->opts.arch, &log)
-           : kiln__cpu_image_read(&image, &m->alloc, bytes, 0, m->opts.arch,
-                                  &log);
+  kiln__buf_init(&log, &machine()->alloc);
+  rc = kiln__cpu_image_open(&image, path, bytes, 0, &log);
   if (rc == CUDA_SUCCESS) {
     rc = kiln__cpu_module_link(out, context, &image, &log);
     kiln__cpu_image_free(&image);

@@ -39,10 +39,11 @@ enum { KILN__PTX_VERSION = 90 };
 CUresult kiln__cpu_image_read(kiln__cpu_image *out, const kiln_allocator *a,
                               const void *bytes, size_t size, int arch,
                               kiln__buf *log);
-/* Does the same as kiln__cpu_image_read(), but reads the image from a file.
- * Also returns CUDA_ERROR_FILE_NOT_FOUND. */
-CUresult kiln__cpu_image_file(kiln__cpu_image *out, const kiln_allocator *a,
-                              const char *path, int arch, kiln__buf *log);
+/* Does the same as kiln__cpu_image_read() for the machine's allocator and
+ * architecture. If `path` is not NULL, reads the image from that file; then the
+ * function also returns CUDA_ERROR_FILE_NOT_FOUND. */
+CUresult kiln__cpu_image_open(kiln__cpu_image *out, const char *path,
+                              const void *bytes, size_t size, kiln__buf *log);
 void kiln__cpu_image_free(kiln__cpu_image *image);
 /* Appends a copy of a PTX source to the image. Returns false if there is no
  * memory. */

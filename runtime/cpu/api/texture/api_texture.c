@@ -224,6 +224,14 @@ CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
 
 /* ---- Texture and surface objects ----------------------------------------- */
 
+void kiln__cpu_handle_remove(uint64_t handle, bool surface)
+{
+  if (surface)
+    kiln__cpu_surface_remove(machine()->textures, handle);
+  else
+    kiln__cpu_texture_remove(machine()->textures, handle);
+}
+
 /* Adds a texture or surface object to the machine's list. On failure it removes
  * the object's handle again. */
 static CUresult list_object(const kiln__cpu_texture_object *object)
@@ -232,10 +240,7 @@ static CUresult list_object(const kiln__cpu_texture_object *object)
   kiln__cpu_texture_object *o = kiln__alloc(&m->alloc, sizeof *o);
 
   if (o == NULL) {
-    if (object->surface)
-      kiln__cpu_surface_remove(m->textures, object->handle);
-    else
-      kiln__cpu_texture_remove(m->textures, object->handle);
+    kiln__cpu_handle_remove(object->handle, object->surface);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   *o = *object;
@@ -289,10 +294,7 @@ static CUresult destroy(uint64_t handle, bool surface)
     *at = o->next;
   pthread_mutex_unlock(&m->lock);
   CU_TRY(valid(o != NULL));
-  if (surface)
-    kiln__cpu_surface_remove(m->textures, handle);
-  else
-    kiln__cpu_texture_remove(m->textures, handle);
+  kiln__cpu_handle_remove(handle, surface);
   kiln__free(&m->alloc, o);
   return rc;
 }
@@ -313,10 +315,7 @@ void kiln__cpu_context_end_textures(CUcontext context)
     pthread_mutex_unlock(&m->lock);
     if (o == NULL)
       return;
-    if (o->surface)
-      kiln__cpu_surface_remove(m->textures, o->handle);
-    else
-      kiln__cpu_texture_remove(m->textures, o->handle);
+    kiln__cpu_handle_remove(o->handle, o->surface);
     kiln__free(&m->alloc, o);
   }
 }

@@ -31,6 +31,8 @@ CUresult kiln__cpu_texture_make(kiln__cpu_texture *out,
 CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
                                 const CUDA_RESOURCE_DESC *r);
 
+/* Removes the handle of a texture or surface from the machine's table. */
+void kiln__cpu_handle_remove(uint64_t handle, bool surface);
 /* Frees the texture and surface objects of a context that is destroyed or
  * reset. */
 void kiln__cpu_context_end_textures(CUcontext context);

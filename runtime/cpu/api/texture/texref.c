@@ -24,14 +24,8 @@ struct CUtexref_st {
 
 static void unbind(CUtexref r)
 {
-  kiln__cpu_machine *m = machine();
-
-  if (r->handle == 0)
-    return;
-  if (r->surface)
-    kiln__cpu_surface_remove(m->textures, r->handle);
-  else
-    kiln__cpu_texture_remove(m->textures, r->handle);
+  if (r->handle != 0)
+    kiln__cpu_handle_remove(r->handle, r->surface);
   r->handle = 0;
 }
 
