@@ -55,6 +55,25 @@ void *kiln__resize(const kiln_allocator *a, void *p, size_t size)
   return a->resize(a->user, p, size == 0 ? 1 : size);
 }
 
+/* memcpy() reads and writes the pointer to the array, since a cast would violate
+ * the aliasing rules. */
+bool kiln__grow(const kiln_allocator *a, void *items, size_t n,
+                size_t *capacity, size_t size)
+{
+  const size_t wanted = *capacity == 0 ? 8 : *capacity * 2;
+  void *array;
+
+  if (n < *capacity)
+    return true;
+  memcpy(&array, items, sizeof array);
+  array = kiln__resize(a, array, wanted * size);
+  if (array == NULL)
+    return false;
+  memcpy(items, &array, sizeof array);
+  *capacity = wanted;
+  return true;
+}
+
 void kiln__free(const kiln_allocator *a, void *p)
 {
   if (p != NULL)

@@ -75,6 +75,11 @@ void kiln__allocator_default(kiln_allocator *a);
 void *kiln__alloc(const kiln_allocator *a, size_t size); /* not zeroed */
 void *kiln__calloc(const kiln_allocator *a, size_t n, size_t size);
 void *kiln__resize(const kiln_allocator *a, void *p, size_t size);
+/* Makes room for one more item in an array of `n` items of `size` bytes, which
+ * has room for *capacity items. `items` is the address of the pointer to the
+ * array. Returns false if there is no memory; the array is then unchanged. */
+bool kiln__grow(const kiln_allocator *a, void *items, size_t n,
+                size_t *capacity, size_t size);
 void kiln__free(const kiln_allocator *a, void *p);
 char *kiln__strdup(const kiln_allocator *a,
                    const char *text); /* returns NULL if `text` is NULL */

@@ -175,16 +175,9 @@ static void keep_locked(kiln__cpu_machine *m, const kiln_cpu_finding *finding)
   }
   if (k->n_findings == MAX_FINDINGS)
     return;
-  if (k->n_findings == k->findings_capacity) {
-    const size_t capacity = k->findings_capacity * 2 + 16;
-    kept_finding *more =
-        kiln__resize(&m->alloc, k->findings, capacity * sizeof *more);
-
-    if (more == NULL)
-      return;
-    k->findings = more;
-    k->findings_capacity = capacity;
-  }
+  if (!kiln__grow(&m->alloc, &k->findings, k->n_findings, &k->findings_capacity,
+                  sizeof *k->findings))
+    return;
   if (copy_finding(&m->alloc, &k->findings[k->n_findings], finding))
     k->n_findings++;
 }
@@ -289,16 +282,8 @@ static kiln_cpu_counters *counters_of(kiln__cpu_machine *m, kept_counters *c,
   file = name_locked(m, like->file);
   if (kernel == NULL || file == NULL)
     return NULL;
-  if (c->n == c->capacity) {
-    const size_t capacity = c->capacity * 2 + 16;
-    kiln_cpu_counters *more =
-        kiln__resize(&m->alloc, c->items, capacity * sizeof *more);
-
-    if (more == NULL)
-      return NULL;
-    c->items = more;
-    c->capacity = capacity;
-  }
+  if (!kiln__grow(&m->alloc, &c->items, c->n, &c->capacity, sizeof *c->items))
+    return NULL;
   c->items[c->n] =
       (kiln_cpu_counters){.kernel = kernel, .file = file, .line = like->line};
   return &c->items[c->n++];

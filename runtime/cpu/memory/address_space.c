@@ -133,16 +133,8 @@ static bool insert(map *m, region *r)
 {
   const size_t at = position(m, r->range.first);
 
-  if (m->n == m->capacity) {
-    const size_t capacity = m->capacity == 0 ? 64 : 2 * m->capacity;
-    region **grown =
-        kiln__resize(&m->alloc, m->regions, capacity * sizeof *grown);
-
-    if (grown == NULL)
-      return false;
-    m->regions = grown;
-    m->capacity = capacity;
-  }
+  if (!kiln__grow(&m->alloc, &m->regions, m->n, &m->capacity, sizeof(region *)))
+    return false;
   memmove(m->regions + at + 1, m->regions + at,
           (m->n - at) * sizeof *m->regions);
   m->regions[at] = r;

@@ -24,7 +24,8 @@ struct kiln__cpu_textures {
   kiln_allocator alloc;
   pthread_rwlock_t lock;
   object **places;
-  uint32_t n, capacity;
+  uint32_t n;
+  size_t capacity;
   uint32_t first_free; /* index below which all table entries are in use */
 };
 
@@ -63,8 +64,6 @@ void kiln__cpu_textures_free(kiln__cpu_textures *t)
  * caller holds the write lock. */
 static object *take(kiln__cpu_textures *t, uint32_t *index)
 {
-  object **places = t->places;
-
   for (uint32_t i = t->first_free; i < t->n; i++) {
     if (!t->places[i]->taken) {
       *index = i;
@@ -73,20 +72,13 @@ static object *take(kiln__cpu_textures *t, uint32_t *index)
   }
   if (t->n == PLACES)
     return NULL;
-  if (t->n == t->capacity) {
-    const uint32_t capacity = t->capacity == 0 ? 16 : t->capacity * 2;
-
-    places = kiln__resize(&t->alloc, t->places, capacity * sizeof(object *));
-    if (places == NULL)
-      return NULL;
-    t->places = places;
-    t->capacity = capacity;
-  }
-  places[t->n] = kiln__calloc(&t->alloc, 1, sizeof(object));
-  if (places[t->n] == NULL)
+  if (!kiln__grow(&t->alloc, &t->places, t->n, &t->capacity, sizeof(object *)))
+    return NULL;
+  t->places[t->n] = kiln__calloc(&t->alloc, 1, sizeof(object));
+  if (t->places[t->n] == NULL)
     return NULL;
   *index = t->n;
-  return places[t->n++];
+  return t->places[t->n++];
 }
 
 static kiln_status add(kiln__cpu_textures *t, const kiln__cpu_texture *texture,

@@ -102,15 +102,8 @@ static kiln_cpu_counters *line_at(const kiln_allocator *a, lines *l,
     if (l->items[i - 1].line == line && strcmp(l->items[i - 1].file, file) == 0)
       return &l->items[i - 1];
   }
-  if (l->n == l->capacity) {
-    const size_t capacity = l->capacity == 0 ? 32 : 2 * l->capacity;
-    void *p = kiln__resize(a, l->items, capacity * sizeof *l->items);
-
-    if (p == NULL)
-      return NULL;
-    l->items = p;
-    l->capacity = capacity;
-  }
+  if (!kiln__grow(a, &l->items, l->n, &l->capacity, sizeof *l->items))
+    return NULL;
   l->items[l->n] =
       (kiln_cpu_counters){.kernel = kernel, .file = file, .line = line};
   return &l->items[l->n++];

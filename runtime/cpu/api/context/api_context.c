@@ -17,16 +17,8 @@ CUresult kiln__cpu_push(CUcontext context)
   kiln__cpu_thread *t = kiln__cpu_this_thread();
 
   CU_TRY(allocated(t));
-  if (t->n == t->capacity) {
-    const size_t capacity = t->capacity == 0 ? 8 : t->capacity * 2;
-    void *stack =
-        kiln__resize(&m->alloc, t->stack, capacity * sizeof *t->stack);
-
-    if (stack == NULL)
-      return CUDA_ERROR_OUT_OF_MEMORY;
-    t->stack = stack;
-    t->capacity = capacity;
-  }
+  if (!kiln__grow(&m->alloc, &t->stack, t->n, &t->capacity, sizeof *t->stack))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   t->stack[t->n].context = context;
   t->stack[t->n++].id = context->id;
   return CUDA_SUCCESS;

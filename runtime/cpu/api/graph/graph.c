@@ -97,16 +97,9 @@ bool kiln__cpu_node_depend(CUgraphNode node, CUgraphNode before)
 {
   if (kiln__cpu_node_has_edge(node, before))
     return true;
-  if (node->n_after == node->capacity) {
-    const size_t capacity = node->capacity == 0 ? 2 : 2 * node->capacity;
-    CUgraphNode *after = kiln__resize(&machine()->alloc, node->after,
-                                      capacity * sizeof(CUgraphNode));
-
-    if (after == NULL)
-      return false;
-    node->after = after;
-    node->capacity = capacity;
-  }
+  if (!kiln__grow(&machine()->alloc, &node->after, node->n_after,
+                  &node->capacity, sizeof(CUgraphNode)))
+    return false;
   node->after[node->n_after++] = before;
   return true;
 }

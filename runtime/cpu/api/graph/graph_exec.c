@@ -145,16 +145,8 @@ typedef struct launch_work {
 /* Appends a step. Returns false if there is no memory. */
 static bool put_step(launch_work *l, step s)
 {
-  if (l->n == l->capacity) {
-    const size_t capacity = l->capacity == 0 ? 16 : 2 * l->capacity;
-    step *steps =
-        kiln__resize(&machine()->alloc, l->steps, capacity * sizeof *steps);
-
-    if (steps == NULL)
-      return false;
-    l->steps = steps;
-    l->capacity = capacity;
-  }
+  if (!kiln__grow(&machine()->alloc, &l->steps, l->n, &l->capacity, sizeof s))
+    return false;
   l->steps[l->n++] = s;
   return true;
 }
