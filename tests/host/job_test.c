@@ -20,6 +20,9 @@ static char sources[N][64];
 static kiln_program_desc descs[N];
 static kiln_target targets[N];
 static fake_nvrtc_control *control;
+static kiln_runtime *rt;
+static kiln_job *job;
+static kiln_image *image;
 
 static void setup(void)
 {
@@ -34,21 +37,43 @@ static void setup(void)
   }
 }
 
+static void drop_job(void)
+{
+  kiln_job_free(job);
+  job = NULL;
+}
+
+static void drop_image(void)
+{
+  kiln_image_free(image);
+  image = NULL;
+}
+
+/* Frees the runtime and all that was made with it, and checks that the compiler
+ * has no program left. */
+static void stop(void)
+{
+  drop_image();
+  drop_job();
+  kiln_runtime_free(rt);
+  rt = NULL;
+  ck_assert_int_eq(atomic_load(&control->programs), 0);
+}
+
 static void teardown(void)
 {
+  stop();
   test_dir_remove(dir);
 }
 
-static kiln_runtime *make_runtime(const kiln_allocator *a, unsigned threads)
+static void start(const kiln_allocator *a, unsigned threads)
 {
   kiln_runtime_opts opts = {
       .ignore_env = true, .nvrtc_path = library, .compile_threads = threads};
-  kiln_runtime *rt;
 
   if (a != NULL)
     opts.allocator = *a;
   ck_kiln_ok(kiln_runtime_create(&rt, &opts));
-  return rt;
 }
 
 /* What the progress callback received. */
@@ -71,12 +96,10 @@ static void look(void *user, const kiln_job_progress *now)
 
 START_TEST(all_are_done_and_told)
 {
-  kiln_runtime *rt = make_runtime(NULL, 3);
   seen s = {.lock = PTHREAD_MUTEX_INITIALIZER};
   kiln_job_progress state;
-  kiln_image *image;
-  kiln_job *job;
 
+  start(NULL, 3);
   descs[4].source = "#error four\n";
   control->delay_ms = 5;
   ck_kiln_ok(kiln_job_start(&job, rt, descs, targets, N, look, &s));
@@ -97,7 +120,7 @@ START_TEST(all_are_done_and_told)
     snprintf(name, sizeof name, "k%zu", i);
     ck_kiln_ok(kiln_job_image(job, i, &image));
     ck_assert_str_eq(kiln_image_lowered(image, name), name);
-    kiln_image_free(image);
+    drop_image();
   }
   for (int k = 0; k < 2; k++) { /* each call returns the same record */
     kiln_image_free(NULL);
@@ -109,28 +132,23 @@ START_TEST(all_are_done_and_told)
   }
   /* An image outlives its job. */
   ck_kiln_ok(kiln_job_image(job, 0, &image));
-  kiln_job_free(job);
+  drop_job();
   ck_assert_str_eq(kiln_image_lowered(image, "k0"), "k0");
-  kiln_image_free(image);
-  kiln_runtime_free(rt);
-  ck_assert_int_eq(atomic_load(&control->programs), 0);
 }
 END_TEST
 
 START_TEST(a_second_job_hits_the_cache)
 {
-  kiln_runtime *rt = make_runtime(NULL, 2);
   kiln_job_progress state;
-  kiln_job *job;
 
+  start(NULL, 2);
   for (int round = 0; round < 2; round++) {
     ck_kiln_ok(kiln_job_start(&job, rt, descs, targets, N, NULL, NULL));
     ck_kiln_ok(kiln_job_wait(job, UINT64_MAX));
     ck_kiln_ok(kiln_job_state(job, &state));
     ck_assert_uint_eq(state.compiled, round == 0 ? N : 0);
-    kiln_job_free(job);
+    drop_job();
   }
-  kiln_runtime_free(rt);
 }
 END_TEST
 
@@ -138,7 +156,6 @@ END_TEST
  * started. */
 START_TEST(descs_are_copied)
 {
-  kiln_runtime *rt = make_runtime(NULL, 1);
   char text[9][64] = {"#include \"h\"\n__global__ void k() {}",
                       "n.cu",
                       "h",
@@ -165,9 +182,8 @@ START_TEST(descs_are_copied)
                             .options = &option,
                             .n_options = 1};
   kiln_program_desc both[2] = {descs[0], desc};
-  kiln_image *image;
-  kiln_job *job;
 
+  start(NULL, 1);
   control->delay_ms = 40; /* the second compile waits for the first */
   ck_kiln_ok(kiln_job_start(&job, rt, both, targets, 2, NULL, NULL));
   memset(text, 'x', sizeof text);
@@ -180,19 +196,14 @@ START_TEST(descs_are_copied)
   ck_assert_ptr_nonnull(strstr(control->options, "-DA=1\n-w\n"));
   ck_assert_str_eq(control->source_name, "n.cu");
   ck_assert_int_eq(control->n_headers, 1);
-  kiln_image_free(image);
-  kiln_job_free(job);
-  kiln_runtime_free(rt);
 }
 END_TEST
 
 START_TEST(in_order_and_not_ready)
 {
-  kiln_runtime *rt = make_runtime(NULL, 1);
   kiln_job_progress state;
-  kiln_image *image;
-  kiln_job *job;
 
+  start(NULL, 1);
   control->delay_ms = 30;
   ck_kiln_ok(kiln_job_start(&job, rt, descs, targets, 4, NULL, NULL));
   ck_kiln_is(kiln_job_image(job, 3, &image), KILN_ENOTREADY);
@@ -203,61 +214,52 @@ START_TEST(in_order_and_not_ready)
     ck_kiln_ok(kiln_job_state(job, &state));
   } while (state.done == 0);
   ck_kiln_ok(kiln_job_image(job, 0, &image));
-  kiln_image_free(image);
+  drop_image();
   ck_kiln_ok(kiln_job_wait(job, 60000));
   ck_assert_int_eq(atomic_load(&control->most_running), 1);
-  kiln_job_free(job);
-  kiln_runtime_free(rt);
 }
 END_TEST
 
 START_TEST(cancel_stops_what_runs)
 {
-  kiln_runtime *rt = make_runtime(NULL, 2);
   seen s = {.lock = PTHREAD_MUTEX_INITIALIZER};
   kiln_job_progress state;
-  kiln_image *image;
-  uint64_t start;
-  kiln_job *job;
+  uint64_t begun;
 
+  start(NULL, 2);
   control->delay_ms = 20000;
   ck_kiln_ok(kiln_job_start(&job, rt, descs, targets, N, look, &s));
   while (atomic_load(&control->running) < 2)
     usleep(1000);
-  start = kiln__clock_ns();
+  begun = kiln__clock_ns();
   ck_kiln_ok(kiln_job_cancel(job));
   ck_kiln_ok(kiln_job_cancel(job)); /* cancelling twice is allowed */
   ck_kiln_ok(kiln_job_wait(job, UINT64_MAX));
-  ck_assert_uint_lt(kiln__clock_ns() - start, 5000000000u);
+  ck_assert_uint_lt(kiln__clock_ns() - begun, 5000000000u);
   ck_kiln_ok(kiln_job_state(job, &state));
   ck_assert_uint_eq(state.failed, N);
   ck_assert_int_eq(atomic_load(&s.calls), N);
   for (size_t i = 0; i < N; i++)
     ck_kiln_is(kiln_job_image(job, i, &image), KILN_ECANCELED);
-  kiln_job_free(job);
+  drop_job();
 
   /* A cancelled compile leaves nothing behind. */
   control->delay_ms = 0;
   ck_kiln_ok(kiln_compile(&image, rt, &descs[0], &targets[0]));
   ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
-  kiln_image_free(image);
-  kiln_runtime_free(rt);
-  ck_assert_int_eq(atomic_load(&control->programs), 0);
 }
 END_TEST
 
 START_TEST(free_while_running)
 {
-  kiln_runtime *rt = make_runtime(NULL, 2);
   kiln_job *jobs[3];
 
+  start(NULL, 2);
   control->delay_ms = 20;
   for (int i = 0; i < 3; i++)
     ck_kiln_ok(kiln_job_start(&jobs[i], rt, descs, targets, N, NULL, NULL));
   for (int i = 2; i >= 0; i--)
     kiln_job_free(jobs[i]);
-  kiln_runtime_free(rt);
-  ck_assert_int_eq(atomic_load(&control->programs), 0);
 }
 END_TEST
 
@@ -267,35 +269,30 @@ static void compile_more(void *user, const kiln_job_progress *now)
 {
   const kiln_program_desc desc = {.source = "__global__ void more() {}"};
   const kiln_target target = {.cc = 80};
-  kiln_image *image;
+  kiln_image *more;
 
   (void)now;
-  ck_kiln_ok(kiln_compile(&image, user, &desc, &target));
-  kiln_image_free(image);
+  ck_kiln_ok(kiln_compile(&more, user, &desc, &target));
+  kiln_image_free(more);
 }
 
 START_TEST(callback_may_compile)
 {
-  kiln_runtime *rt = make_runtime(NULL, 1);
-  kiln_job *job;
-
+  start(NULL, 1);
   ck_kiln_ok(kiln_job_start(&job, rt, descs, targets, 3, compile_more, rt));
   ck_kiln_ok(kiln_job_wait(job, UINT64_MAX));
-  kiln_job_free(job);
-  kiln_runtime_free(rt);
 }
 END_TEST
 
 START_TEST(bad_arguments_and_empty_jobs)
 {
-  kiln_runtime *rt = make_runtime(NULL, 1);
   kiln_program_desc half = {.source = "", .n_names = 1};
   kiln_job_progress state;
-  kiln_image *image;
-  kiln_job *job = (kiln_job *)&half;
 
+  start(NULL, 1);
   ck_kiln_is(kiln_job_start(NULL, rt, descs, targets, 1, NULL, NULL),
              KILN_EINVAL);
+  job = (kiln_job *)&half;
   ck_kiln_is(kiln_job_start(&job, NULL, descs, targets, 1, NULL, NULL),
              KILN_EINVAL);
   ck_assert_ptr_null(job);
@@ -311,7 +308,7 @@ START_TEST(bad_arguments_and_empty_jobs)
 
   ck_kiln_ok(kiln_job_start(&job, rt, NULL, NULL, 0, NULL, NULL));
   ck_kiln_ok(kiln_job_wait(job, 0));
-  kiln_job_free(job);
+  drop_job();
 
   /* An invalid description makes only its own program fail. */
   descs[0].source = NULL;
@@ -319,22 +316,18 @@ START_TEST(bad_arguments_and_empty_jobs)
   ck_kiln_ok(kiln_job_wait(job, UINT64_MAX));
   ck_kiln_is(kiln_job_image(job, 0, &image), KILN_EINVAL);
   ck_kiln_ok(kiln_job_image(job, 1, &image));
-  kiln_image_free(image);
-  kiln_job_free(job);
-  kiln_runtime_free(rt);
 }
 END_TEST
 
 START_TEST(not_in_a_forked_child)
 {
-  kiln_runtime *rt = make_runtime(NULL, 1);
-  kiln_job *job;
   int status;
   pid_t pid;
 
+  start(NULL, 1);
   ck_kiln_ok(kiln_job_start(&job, rt, descs, targets, 1, NULL, NULL));
   ck_kiln_ok(kiln_job_wait(job, UINT64_MAX));
-  kiln_job_free(job);
+  drop_job();
   pid = fork();
   if (pid == 0)
     _exit(kiln_job_start(&job, rt, descs, targets, 1, NULL, NULL) ==
@@ -343,7 +336,6 @@ START_TEST(not_in_a_forked_child)
               : 1);
   ck_assert_int_eq(waitpid(pid, &status, 0), pid);
   ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  kiln_runtime_free(rt);
 }
 END_TEST
 
@@ -353,14 +345,11 @@ START_TEST(out_of_memory)
 
   for (long i = 0; !done; i++) {
     test_allocator a;
-    kiln_runtime *rt;
-    kiln_image *image;
-    kiln_job *job;
     kiln_status st;
 
     ck_assert_int_lt(i, 3000);
     test_allocator_init(&a);
-    rt = make_runtime(&a.alloc, 1);
+    start(&a.alloc, 1);
     a.fail_at = a.calls + i;
     st = kiln_job_start(&job, rt, descs, targets, 3, NULL, NULL);
     ck_assert(st == KILN_OK || st == KILN_ENOMEM);
@@ -371,11 +360,10 @@ START_TEST(out_of_memory)
       st = kiln_job_image(job, k, &image);
       ck_assert_msg(st == KILN_OK || st == KILN_ENOMEM || st == KILN_ENONVRTC,
                     "%s", kiln_last_error()->message);
-      kiln_image_free(image);
+      drop_image();
     }
     done = a.calls <= a.fail_at;
-    kiln_job_free(job);
-    kiln_runtime_free(rt);
+    stop();
     ck_assert_int_eq(a.live, 0);
   }
 }

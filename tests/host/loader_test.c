@@ -32,6 +32,13 @@ static void setup(void)
   test_dir_make(dir);
 }
 
+/* Opens the driver at the path of the option or of the variable, where NULL
+ * means that it is not set. */
+static kiln_status open_driver(const char *option, const char *variable)
+{
+  return kiln__driver_open(&driver, &memory.alloc, option, variable, trail);
+}
+
 static void teardown(void)
 {
   kiln__trail_free(trail);
@@ -63,7 +70,7 @@ static bool no_members(const kiln__driver *d)
 
 START_TEST(least_driver_is_enough)
 {
-  ck_kiln_ok(kiln__driver_open(&driver, &memory.alloc, LEAST, NULL, trail));
+  ck_kiln_ok(open_driver(LEAST, NULL));
   ck_assert_int_eq(driver.version, 11020);
   ck_assert_ptr_nonnull(driver.library);
   ck_assert_str_eq(strrchr(driver.path, '/'), "/fake_libcuda_least.so");
@@ -80,7 +87,7 @@ END_TEST
 
 START_TEST(symbols_come_from_the_driver_itself)
 {
-  ck_kiln_ok(kiln__driver_open(&driver, &memory.alloc, PROC, NULL, trail));
+  ck_kiln_ok(open_driver(PROC, NULL));
   ck_assert_int_eq(driver.version, 13000);
   ck_assert_ptr_nonnull(*(void **)&driver.memAlloc);
   ck_assert_ptr_nonnull(*(void **)&driver.deviceGetUuid);
@@ -92,8 +99,7 @@ END_TEST
 
 START_TEST(stub_is_recognised)
 {
-  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, STUB, NULL, trail),
-             KILN_ENODRIVER);
+  ck_kiln_is(open_driver(STUB, NULL), KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "stub");
   ck_assert(no_members(&driver));
   /* The stub library was closed again, so a later search for its soname does
@@ -110,8 +116,7 @@ START_TEST(toolkit_stub_folder_with_another_code)
   ck_assert_int_eq(mkdir(folder, 0700), 0);
   copy_file(LEAST, "stubs/libcuda.so", path);
   setenv("FAKE_CUINIT", "999", 1);
-  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, path, NULL, trail),
-             KILN_ENODRIVER);
+  ck_kiln_is(open_driver(path, NULL), KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "stub");
   unsetenv("FAKE_CUINIT");
 }
@@ -119,8 +124,7 @@ END_TEST
 
 START_TEST(missing_required_symbol_is_named)
 {
-  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, OLD, NULL, trail),
-             KILN_ENODRIVER);
+  ck_kiln_is(open_driver(OLD, NULL), KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "cuDevicePrimaryCtxRelease_v2");
   ck_contains(kiln_last_error()->message, "10.2");
   ck_contains(kiln_last_error()->message, "11.2");
@@ -131,8 +135,7 @@ END_TEST
 START_TEST(old_version_is_refused)
 {
   setenv("FAKE_CUDA_VERSION", "11010", 1);
-  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, LEAST, NULL, trail),
-             KILN_ENODRIVER);
+  ck_kiln_is(open_driver(LEAST, NULL), KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "11.1");
 }
 END_TEST
@@ -159,8 +162,7 @@ static const struct {
 START_TEST(failing_init)
 {
   setenv("FAKE_CUINIT", init_rows[_i].code, 1);
-  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, LEAST, NULL, trail),
-             init_rows[_i].want);
+  ck_kiln_is(open_driver(LEAST, NULL), init_rows[_i].want);
   ck_contains(kiln_last_error()->hint, init_rows[_i].hint);
   if (init_rows[_i].want != KILN_ENODRIVER) {
     ck_assert_int_eq(kiln_last_error()->native, atoi(init_rows[_i].code));
@@ -178,29 +180,20 @@ START_TEST(bad_paths_are_errors)
 
   /* Neither the option nor the variable falls back to another path, and the
    * option overrides the variable. */
-  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, "/nonexistent/x.so",
-                               LEAST, trail),
-             KILN_ENODRIVER);
+  ck_kiln_is(open_driver("/nonexistent/x.so", LEAST), KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "/nonexistent/x.so");
   ck_contains(kiln_last_error()->message, "driver_path");
-  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, NULL,
-                               "/nonexistent/y.so", trail),
-             KILN_ENODRIVER);
+  ck_kiln_is(open_driver(NULL, "/nonexistent/y.so"), KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "KILN_DRIVER");
   ck_contains(kiln_last_error()->hint, "unset KILN_DRIVER");
-  ck_kiln_ok(kiln__driver_open(&driver, &memory.alloc, LEAST,
-                               "/nonexistent/y.so", trail));
+  ck_kiln_ok(open_driver(LEAST, "/nonexistent/y.so"));
 
   snprintf(path, sizeof path, "%s/text.so", dir);
   test_write_file(path, "not a library", 13);
-  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, path, NULL, trail),
-             KILN_ENODRIVER);
-  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, dir, NULL, trail),
-             KILN_ENODRIVER);
+  ck_kiln_is(open_driver(path, NULL), KILN_ENODRIVER);
+  ck_kiln_is(open_driver(dir, NULL), KILN_ENODRIVER);
   /* A shared library that is not libcuda. */
-  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc,
-                               KILN_TEST_FAKES "/fake_nvjitlink.so", NULL,
-                               trail),
+  ck_kiln_is(open_driver(KILN_TEST_FAKES "/fake_nvjitlink.so", NULL),
              KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "cuInit");
 }
@@ -212,7 +205,7 @@ START_TEST(relative_path_is_made_absolute)
 
   copy_file(LEAST, "own.so", path);
   ck_assert_int_eq(chdir(dir), 0);
-  ck_kiln_ok(kiln__driver_open(&driver, &memory.alloc, "own.so", NULL, trail));
+  ck_kiln_ok(open_driver("own.so", NULL));
   ck_assert_int_eq(driver.path[0], '/');
   ck_assert_str_eq(strrchr(driver.path, '/'), "/own.so");
   ck_assert_int_eq(chdir("/"), 0);
@@ -227,7 +220,7 @@ START_TEST(current_directory_is_never_searched)
   copy_file(LEAST, "libcuda.so.1", path);
   copy_file(LEAST, "libcuda.so", path);
   ck_assert_int_eq(chdir(dir), 0);
-  st = kiln__driver_open(&driver, &memory.alloc, NULL, NULL, trail);
+  st = open_driver(NULL, NULL);
   ck_assert(st != KILN_OK || strncmp(driver.path, dir, strlen(dir)) != 0);
   if (st == KILN_ENODRIVER) {
     ck_contains(kiln_last_error()->message, "libcuda.so.1");
@@ -249,9 +242,9 @@ START_TEST(trail_lists_every_place)
 {
   int counts[2] = {0};
 
-  kiln__driver_open(&driver, &memory.alloc, "/nonexistent/x.so", NULL, trail);
-  kiln__driver_open(&driver, &memory.alloc, STUB, NULL, trail);
-  kiln__driver_open(&driver, &memory.alloc, LEAST, NULL, trail);
+  open_driver("/nonexistent/x.so", NULL);
+  open_driver(STUB, NULL);
+  open_driver(LEAST, NULL);
   kiln__trail_each(trail, count_steps, counts);
   ck_assert_int_eq(counts[0], 2);
   ck_assert_int_eq(counts[1], 1);
@@ -352,8 +345,7 @@ START_TEST(truncated_driver_is_passed_over)
 
   copy_file(LEAST, "libcuda.so.1", path);
   ck_assert_int_eq(truncate(path, 5000), 0);
-  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, path, NULL, trail),
-             KILN_ENODRIVER);
+  ck_kiln_is(open_driver(path, NULL), KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "truncated: it has 5000 bytes");
   ck_contains(run_child(dir, "/"), "truncated");
   copy_file(LEAST, "libcuda.so", path);
@@ -395,7 +387,7 @@ static const struct {
 
 START_TEST(results_become_statuses)
 {
-  ck_kiln_ok(kiln__driver_open(&driver, &memory.alloc, LEAST, NULL, trail));
+  ck_kiln_ok(open_driver(LEAST, NULL));
   for (size_t i = 0; i < sizeof result_rows / sizeof result_rows[0]; i++) {
     const CUresult rc = result_rows[i].rc;
 
