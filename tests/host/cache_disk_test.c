@@ -500,22 +500,16 @@ START_TEST(refresh_replaces_and_private_leaves_no_trace)
   kiln__key key;
   maker m = {&b.mem.alloc, &key, "a", SIZE + 5, 0, KILN_OK, 0};
   kiln__fetch f = {.key = &key, .make = maker_run, .user = &m};
-  kiln__entry *entry;
-  kiln_origin origin;
   char path[512];
 
   make_one(path);
   key_make(&key, &b.mem.alloc, "a");
   f.private_only = true;
-  ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
-  ck_assert_int_eq(origin, KILN_FROM_COMPILER);
-  kiln__entry_unref(entry);
+  ck_assert_int_eq(bench_take(&b, &f, "a", SIZE + 5), KILN_FROM_COMPILER);
   ck_assert(bench_has(&b, "a", SIZE));
   f.private_only = false;
   f.refresh = true;
-  ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
-  ck_assert_int_eq(origin, KILN_FROM_COMPILER);
-  kiln__entry_unref(entry);
+  ck_assert_int_eq(bench_take(&b, &f, "a", SIZE + 5), KILN_FROM_COMPILER);
   ck_assert_int_eq(m.calls, 2);
   ck_assert(bench_has(&b, "a", SIZE + 5));
   kiln__key_free(&key);
@@ -544,8 +538,7 @@ START_TEST(failed_compile_publishes_nothing)
   ck_assert_uint_eq(count_files(b.dir, ".k1", &bytes), 0);
   ck_assert_uint_eq(count_files(b.dir, ".tmp", &bytes), 0);
   m.fail = KILN_OK;
-  ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
-  kiln__entry_unref(entry);
+  bench_take(&b, &f, "a", SIZE);
   kiln__key_free(&key);
 }
 END_TEST

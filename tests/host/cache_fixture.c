@@ -274,20 +274,29 @@ void bench_free(bench *b)
   test_dir_remove(b->root);
 }
 
+kiln_origin bench_take(bench *b, const kiln__fetch *f, const char *name,
+                       size_t size)
+{
+  kiln__entry *entry;
+  kiln_origin origin;
+
+  ck_kiln_ok(kiln__cache_fetch(b->cache, f, &entry, &origin));
+  ck_assert(image_is(entry, name, size));
+  kiln__entry_unref(entry);
+  return origin;
+}
+
 kiln_origin bench_fetch(bench *b, const char *name, size_t size)
 {
   kiln__key key;
   maker m = {&b->mem.alloc, &key, name, size, 0, KILN_OK, 0};
   kiln__fetch f = {
       .key = &key, .target = {90, 0, false}, .make = maker_run, .user = &m};
-  kiln__entry *entry;
   kiln_origin origin;
 
   key_make(&key, &b->mem.alloc, name);
-  ck_kiln_ok(kiln__cache_fetch(b->cache, &f, &entry, &origin));
-  ck_assert(image_is(entry, name, size));
+  origin = bench_take(b, &f, name, size);
   ck_assert_int_eq(m.calls, origin == KILN_FROM_COMPILER);
-  kiln__entry_unref(entry);
   kiln__key_free(&key);
   return origin;
 }

@@ -75,6 +75,10 @@ void bench_free(bench *b);
 /* Fetches `name` with an image of `size` bytes, and checks the result. Returns
  * the origin of the image. */
 kiln_origin bench_fetch(bench *b, const char *name, size_t size);
+/* Fetches as `f` specifies, checks that the image is that of `name` with `size`
+ * bytes, and drops it. Returns the origin of the image. */
+kiln_origin bench_take(bench *b, const kiln__fetch *f, const char *name,
+                       size_t size);
 /* Looks up `name` without making the image. Returns false if the cache does not
  * have it. */
 bool bench_has(bench *b, const char *name, size_t size);

@@ -258,13 +258,9 @@ static kiln_status make_nested(void *user, kiln__entry **out)
   maker *m = user;
   maker again = {m->alloc, m->key, m->name, m->size, 0, KILN_OK, 0};
   const kiln__fetch f = {.key = m->key, .make = maker_run, .user = &again};
-  kiln__entry *entry;
-  kiln_origin origin;
 
   ck_assert_int_eq(bench_fetch(&b, "inner", SIZE), KILN_FROM_COMPILER);
-  ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
-  ck_assert(image_is(entry, m->name, SIZE));
-  kiln__entry_unref(entry);
+  bench_take(&b, &f, m->name, SIZE);
   return maker_run(user, out);
 }
 
@@ -272,13 +268,9 @@ START_TEST(make_may_call_the_cache)
 {
   maker m = {&b.mem.alloc, &key, "shared", SIZE, 0, KILN_OK, 0};
   const kiln__fetch f = {.key = &key, .make = make_nested, .user = &m};
-  kiln__entry *entry;
-  kiln_origin origin;
 
   bench_open(&b);
-  ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
-  ck_assert(image_is(entry, "shared", SIZE));
-  kiln__entry_unref(entry);
+  bench_take(&b, &f, "shared", SIZE);
   /* The thread did not wait for its own lock. */
   ck_assert_uint_eq(bench_stats(&b).wait_timeouts, 0);
 }
@@ -295,13 +287,9 @@ static kiln_status make_crossing(void *user, kiln__entry **out)
   maker m = {&b.mem.alloc, &c->mine, c->name, SIZE, 0, KILN_OK, 0};
   maker o = {&b.mem.alloc, &c->others, c->other_name, SIZE, 0, KILN_OK, 0};
   const kiln__fetch f = {.key = &c->others, .make = maker_run, .user = &o};
-  kiln__entry *entry;
-  kiln_origin origin;
 
   pthread_barrier_wait(&inside); /* both makers are running */
-  ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
-  ck_assert(image_is(entry, c->other_name, SIZE));
-  kiln__entry_unref(entry);
+  bench_take(&b, &f, c->other_name, SIZE);
   return maker_run(&m, out);
 }
 
@@ -309,12 +297,8 @@ static void *cross(void *user)
 {
   crossing *c = user;
   const kiln__fetch f = {.key = &c->mine, .make = make_crossing, .user = c};
-  kiln__entry *entry;
-  kiln_origin origin;
 
-  ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
-  ck_assert(image_is(entry, c->name, SIZE));
-  kiln__entry_unref(entry);
+  bench_take(&b, &f, c->name, SIZE);
   return NULL;
 }
 
