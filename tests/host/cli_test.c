@@ -33,8 +33,14 @@ static void setup(void)
   test_command_setup(dir);
 }
 
+/* The JSON texts that a test has parsed, which its end frees. */
+static cJSON *parsed[16];
+static size_t n_parsed;
+
 static void teardown(void)
 {
+  while (n_parsed > 0)
+    cJSON_Delete(parsed[--n_parsed]);
   test_dir_remove(dir);
 }
 
@@ -56,12 +62,25 @@ static const char *write_source(const char *name, const char *text)
   return path;
 }
 
-static cJSON *parse(const char *text)
+static const cJSON *parse(const char *text)
 {
   cJSON *json = cJSON_Parse(text);
 
   ck_assert_msg(json != NULL, "not JSON:\n%s", text);
-  return json;
+  ck_assert_uint_lt(n_parsed, 16);
+  return parsed[n_parsed++] = json;
+}
+
+/* Returns the number of items of an object's list. */
+static int count_of(const cJSON *object, const char *list)
+{
+  return cJSON_GetArraySize(cJSON_GetObjectItem(object, list));
+}
+
+/* Returns item i of an object's list. */
+static const cJSON *item_of(const cJSON *object, const char *list, int i)
+{
+  return cJSON_GetArrayItem(cJSON_GetObjectItem(object, list), i);
 }
 
 static double number(const cJSON *object, const char *key)
@@ -201,7 +220,7 @@ END_TEST
 START_TEST(doctor_with_nothing)
 {
   test_run run;
-  cJSON *json;
+  const cJSON *json;
 
   setenv("KILN_NVRTC", path_of("no-nvrtc.so"), 1);
   run = expect(1, "verdict: nothing can be compiled here\nnext: ", "doctor");
@@ -211,11 +230,9 @@ START_TEST(doctor_with_nothing)
   json = expect_json(1, "doctor --json");
   ck_assert_str_eq(text_of(json, "verdict"), "nothing can be compiled here");
   ck_assert_int_gt((int)strlen(text_of(json, "next")), 10);
-  ck_assert_int_ge(cJSON_GetArraySize(cJSON_GetObjectItem(json, "trail")), 2);
-  ck_assert_int_ge(cJSON_GetArraySize(cJSON_GetObjectItem(json, "problems")),
-                   2);
-  ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "nvrtc")), 0);
-  cJSON_Delete(json);
+  ck_assert_int_ge(count_of(json, "trail"), 2);
+  ck_assert_int_ge(count_of(json, "problems"), 2);
+  ck_assert_int_eq(count_of(json, "nvrtc"), 0);
 }
 END_TEST
 
@@ -224,20 +241,16 @@ START_TEST(doctor_without_gpu)
   test_run run =
       expect(0, "verdict: kernels compile here; there is no GPU to run",
              NVRTC "doctor");
-  cJSON *json;
+  const cJSON *json;
 
   ck_has(run.out, "13.0");
   ck_has(run.out, "a small program compiles for sm_121");
   json = expect_json(0, NVRTC "doctor --json");
   ck_assert_str_eq(text_of(cJSON_GetObjectItem(json, "compile"), "status"),
                    "KILN_OK");
-  ck_assert_int_eq(
-      (int)number(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "nvrtc"), 0),
-                  "version"),
-      13000);
+  ck_assert_int_eq((int)number(item_of(json, "nvrtc", 0), "version"), 13000);
   ck_assert(cJSON_IsTrue(
       cJSON_GetObjectItem(cJSON_GetObjectItem(json, "cache"), "usable")));
-  cJSON_Delete(json);
 }
 END_TEST
 
@@ -291,19 +304,16 @@ START_TEST(what_if)
 {
   const int rc = ladders[_i].target == NULL ? 1 : 0;
   test_run run = expect(rc, NULL, "doctor --what-if %s", ladders[_i].question);
-  cJSON *json;
+  const cJSON *json;
 
   ck_has(run.out, rc == 0 ? ladders[_i].target : "verdict: nothing fits");
-  run = expect(rc, NULL, "doctor --json --what-if %s", ladders[_i].question);
-  json = parse(run.out);
+  json = expect_json(rc, "doctor --json --what-if %s", ladders[_i].question);
   ck_assert_str_eq(text_of(json, "rung"), ladders[_i].rung);
   if (rc == 0)
     ck_assert_str_eq(text_of(json, "target"), ladders[_i].target);
   else
     ck_assert_int_gt((int)strlen(text_of(json, "hint")), 5);
-  ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "reasons")),
-                   KILN_RUNG_COUNT);
-  cJSON_Delete(json);
+  ck_assert_int_eq(count_of(json, "reasons"), KILN_RUNG_COUNT);
 }
 END_TEST
 
@@ -312,13 +322,12 @@ END_TEST
 START_TEST(devices_without_gpu)
 {
   test_run run = expect(0, "no GPU found: ", "devices");
-  cJSON *json;
+  const cJSON *json;
 
   ck_has(run.out, "next: ");
   json = expect_json(0, "devices --json");
-  ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "devices")), 0);
+  ck_assert_int_eq(count_of(json, "devices"), 0);
   ck_assert_int_gt((int)strlen(text_of(json, "reason")), 5);
-  cJSON_Delete(json);
 }
 END_TEST
 
@@ -327,7 +336,7 @@ START_TEST(devices_table)
   size_t n;
   const int *list = kiln_arch_list(&n);
   const cJSON *row;
-  cJSON *json;
+  const cJSON *json;
   size_t i = 0;
 
   json = expect_json(0, "devices --table --json");
@@ -342,7 +351,6 @@ START_TEST(devices_table)
     ck_assert_str_eq(text_of(row, "brought"), kiln_arch_brought(list[i]));
     i++;
   }
-  cJSON_Delete(json);
 }
 END_TEST
 
@@ -353,24 +361,19 @@ START_TEST(compile_report)
   const char *file = write_source("twice.cu", kernel);
   test_run run = expect(0, "compiled", NVRTC "compile %s --arch sm_90", file);
   const cJSON *one, *k;
-  cJSON *json;
+  const cJSON *json;
 
   ck_has(run.out, "twice");
   ck_assert_str_eq(run.err, "");
-  run =
-      expect(0, NULL, NVRTC "compile %s --arch 9.0,80 --arch 75 --json", file);
-  json = parse(run.out);
-  ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "targets")), 3);
-  one = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "targets"), 0);
+  json =
+      expect_json(0, NVRTC "compile %s --arch 9.0,80 --arch 75 --json", file);
+  ck_assert_int_eq(count_of(json, "targets"), 3);
+  one = item_of(json, "targets", 0);
   ck_assert_str_eq(text_of(one, "target"), "sm_90");
   ck_assert_str_eq(text_of(one, "from"), "disk");
-  ck_assert_str_eq(
-      text_of(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "targets"), 1),
-              "from"),
-      "compiled");
-  k = cJSON_GetArrayItem(cJSON_GetObjectItem(one, "kernels"), 0);
+  ck_assert_str_eq(text_of(item_of(json, "targets", 1), "from"), "compiled");
+  k = item_of(one, "kernels", 0);
   ck_assert_str_eq(text_of(k, "name"), "twice");
-  cJSON_Delete(json);
 }
 END_TEST
 
@@ -592,7 +595,7 @@ START_TEST(names_with_odd_bytes)
     test_run run = test_kiln(NVRTC "%s %s --arch 90 --json", lists[i], what);
 
     ck_run_rc(run, 0);
-    cJSON_Delete(parse(run.out));
+    parse(run.out);
     ck_has(run.out, "odd\xef\xbf\xbd\\u001b");
     ck_lacks(run.out, "\xff");
     run = test_kiln(NVRTC "%s %s --arch 90", lists[i], what);
@@ -607,19 +610,13 @@ END_TEST
 
 static double stat_of(const char *key)
 {
-  const test_run run = expect(0, NULL, "cache stats --json");
-  cJSON *json = parse(run.out);
-  double value;
-
-  value = number(json, key);
-  cJSON_Delete(json);
-  return value;
+  return number(expect_json(0, "cache stats --json"), key);
 }
 
 START_TEST(cache_life)
 {
   test_run run = expect(0, NULL, "cache path");
-  cJSON *json;
+  const cJSON *json;
 
   ck_has(run.out, path_of("cache"));
   expect(0, NULL, "cache list");
@@ -629,11 +626,9 @@ START_TEST(cache_life)
   run = test_kiln("cache list");
   ck_has(run.out, "sm_80");
   ck_has(run.out, "saxpy");
-  run = test_kiln("cache list --json");
-  json = parse(run.out);
+  json = expect_json(0, "cache list --json");
   ck_assert_int_eq(cJSON_GetArraySize(json), 2);
   ck_assert_uint_eq(strlen(text_of(cJSON_GetArrayItem(json, 0), "entry")), 32);
-  cJSON_Delete(json);
   expect(0, "2 entries, all good", "cache verify");
   expect(0, "0 removed, 2 left", "cache trim 1G");
   expect(0, "2 removed, 0 left", "cache trim 0");
@@ -800,16 +795,15 @@ START_TEST(gpu_is_described)
 {
   test_run run = expect(0, "GPU 0: Fake GPU 9.0", GPU "devices");
   const cJSON *one;
-  cJSON *json;
+  const cJSON *json;
 
   ck_has(run.out, "Hopper");
   ck_has(run.out, "227 KiB");
   json = expect_json(0, GPU "devices --json");
-  one = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "devices"), 0);
+  one = item_of(json, "devices", 0);
   ck_assert_str_eq(text_of(one, "compute_capability"), "9.0");
   ck_assert_int_eq((int)number(one, "max_threads_per_block"), 1024);
   ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(one, "has_shfl")));
-  cJSON_Delete(json);
 }
 END_TEST
 
@@ -819,16 +813,15 @@ START_TEST(gpu_that_computes_nonsense)
       expect(0, "gets sm_90 (exact); does not run one: the result was wrong",
              GPU NVRTC "doctor");
   const cJSON *one;
-  cJSON *json;
+  const cJSON *json;
 
   ck_has(run.out, "verdict: kernels compile here, but the GPU does not run");
   run = test_kiln(GPU NVRTC "doctor --json");
   json = parse(run.out);
-  one = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "gpus"), 0);
+  one = item_of(json, "gpus", 0);
   ck_assert_str_eq(text_of(one, "run"), "KILN_ECORRUPT");
   ck_assert_str_eq(text_of(cJSON_GetObjectItem(one, "ladder"), "rung"),
                    "exact");
-  cJSON_Delete(json);
   run = expect(1, NULL, GPU NVRTC "bench start --runs 1");
   ck_has(run.err, "wrong result");
   ck_assert_str_eq(run.out, "");
@@ -849,7 +842,7 @@ START_TEST(bench_launch_measures)
   expect(0, "bare cuLaunchKernel", GPU NVRTC "bench launch --json %s", path);
   size_t size;
   char *text;
-  cJSON *json;
+  const cJSON *json;
 
   text = test_read_file(path, &size);
   json = parse(text);
@@ -858,7 +851,6 @@ START_TEST(bench_launch_measures)
   ck_assert_double_eq_tol(number(json, "ratio"),
                           number(json, "kiln_ns") / number(json, "bare_ns"),
                           1e-6);
-  cJSON_Delete(json);
   free(text);
 }
 END_TEST
