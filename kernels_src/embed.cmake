@@ -57,4 +57,14 @@ const kiln_header *kiln__builtin_headers(size_t *n)
   return headers;
 }
 ")
+if(NOT programs) # runtime/ops/variants.c has the variants, and is not in this library
+  file(APPEND "${OUT}.tmp" "
+const kiln_variant *kiln_variant_list(size_t *n)
+{
+  if (n != NULL)
+    *n = 0;
+  return NULL;
+}
+")
+endif()
 file(RENAME "${OUT}.tmp" "${OUT}")

@@ -1,0 +1,87 @@
+/* variants.c -- the table of specialisations that ship with Kiln. */
+#include <kiln/program.h>
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static const char *const none[] = {NULL};
+
+/* Trait overrides that select the code for hardware without the shuffle
+ * instruction. One list is for independent thread scheduling, the other for
+ * warps that run in lock-step. */
+#define NO_SHUFFLE LIST("KILN_HAS_SHFL=0", "KILN_HAS_REDUX=0")
+#define LOCK_STEP LIST("KILN_HAS_SHFL=0", "KILN_HAS_REDUX=0", "KILN_HAS_ITS=0")
+#define SHUFFLE_ONLY LIST("KILN_HAS_REDUX=0")
+
+/* Every program has the variant "default". The build writes programs.def: one row
+ * "PROGRAM(name)," per program that the library embeds. */
+#define PROGRAM(name) WITH_TRAITS(name, "default", none)
+#define WITH_TRAITS(name, label, traits)                                       \
+  {                                                                            \
+    name, label, none, traits, none, 35, false                                 \
+  }
+#define SPECIALISED(name, label, traits, ...)                                  \
+  {                                                                            \
+    name, label, LIST(__VA_ARGS__), traits, none, 35, false                    \
+  }
+#define REDUCE(label, ...) SPECIALISED("reduce", label, none, __VA_ARGS__)
+#define REDUCE_TYPE(id, type, op)                                              \
+  REDUCE(id " " #op, "KILN_T=" type, "KILN_OP=" #op)
+
+static const kiln_variant variants[] = {
+#include "programs.def"
+    WITH_TRAITS("radix_small", "lock-step", LOCK_STEP),
+    WITH_TRAITS("ladder/reduce_shared_shuffle", "no shuffle", NO_SHUFFLE),
+    WITH_TRAITS("ladder/reduce_shared_shuffle", "lock-step", LOCK_STEP),
+    WITH_TRAITS("ladder/reduce_warp", "no shuffle", NO_SHUFFLE),
+    WITH_TRAITS("ladder/reduce_warp", "lock-step", LOCK_STEP),
+
+    SPECIALISED("scan", "staged", none, "KILN_BLOCK=160", "KILN_VECTORS=16",
+                "KILN_STAGED=1"),
+    SPECIALISED("scan_by_key", "by offsets", none, "KILN_HEADS=2"),
+    SPECIALISED("buckets", "of a gather", none, "KILN_SCATTER=0"),
+    SPECIALISED("gather", "windows", none, "KILN_WINDOWS=1"),
+    SPECIALISED("scatter", "windows", none, "KILN_WINDOWS=1"),
+    SPECIALISED("scatter_buckets", "bytes, anywhere", none, "KILN_BLOCK=512",
+                "KILN_SHIFT=14", "KILN_VALUE=unsigned char", "KILN_ALIGNED=0"),
+    SPECIALISED("scatter_buckets", "64 bits", none,
+                "KILN_VALUE=unsigned long long",
+                "KILN_INDEX=unsigned long long"),
+
+    REDUCE_TYPE("f32", "float", sum),
+    REDUCE_TYPE("f32", "float", min),
+    REDUCE_TYPE("f32", "float", max),
+    REDUCE_TYPE("f32", "float", prod),
+    REDUCE("f32 sum in f64", "KILN_T=float", "KILN_ACC=double", "KILN_OP=sum"),
+    REDUCE_TYPE("f64", "double", sum),
+    REDUCE_TYPE("f64", "double", max),
+    REDUCE_TYPE("i32", "int", sum),
+    REDUCE_TYPE("i32", "int", max),
+    REDUCE("i32 sum in i64", "KILN_T=int", "KILN_ACC=long long", "KILN_OP=sum"),
+    REDUCE_TYPE("u32", "unsigned", sum),
+    REDUCE_TYPE("i64", "long long", sum),
+    REDUCE_TYPE("i64", "long long", min),
+    REDUCE_TYPE("u64", "unsigned long long", max),
+    REDUCE("f32 sum, up to 2^18", "KILN_ITEMS=2", "KILN_SMALL=1",
+           "KILN_RESULTS=4"),
+    REDUCE("f32 sum, up to 2^22", "KILN_BLOCK=256", "KILN_ITEMS=8",
+           "KILN_SMALL=1", "KILN_RESULTS=4"),
+    REDUCE("f32 sum, up to 2^26", "KILN_BLOCK=256", "KILN_ITEMS=8",
+           "KILN_KEEP=24", "KILN_SMALL=1", "KILN_RESULTS=17"),
+    REDUCE("f32 sum, above", "KILN_ITEMS=8", "KILN_KEEP=24"),
+    SPECIALISED("reduce_any", "arg-max", none, "KILN_KIND=2",
+                "KILN_OUT2=unsigned"),
+    SPECIALISED("reduce_any", "in order, lock-step", LOCK_STEP,
+                "KILN_ORDERED=1"),
+    SPECIALISED("reduce", "f32 sum, no shuffle", NO_SHUFFLE, "KILN_T=float"),
+    SPECIALISED("reduce", "f32 sum, lock-step", LOCK_STEP, "KILN_T=float"),
+    SPECIALISED("reduce", "f64 max, lock-step", LOCK_STEP, "KILN_T=double",
+                "KILN_OP=max"),
+    SPECIALISED("reduce", "i32 sum, no redux", SHUFFLE_ONLY, "KILN_T=int"),
+};
+
+const kiln_variant *kiln_variant_list(size_t *n)
+{
+  if (n != NULL)
+    *n = sizeof variants / sizeof variants[0];
+  return variants;
+}
