@@ -7,7 +7,7 @@ enum { KIB = 1024, WARP = 32 };
 /* One row of traits.def, in the units of that file. */
 typedef struct row {
   int cc;
-  const char *family;
+  char family[12];
   bool tegra;
   int threads_block, threads_sm, blocks_sm;
   int kregs_sm, kregs_block, regs_thread, reg_unit, warp_unit;
@@ -109,93 +109,69 @@ kiln_status kiln_arch_traits(int cc, kiln_traits *out)
   return KILN_OK;
 }
 
+/* What each compute capability added to those before it. */
+static const struct {
+  int cc;
+  const char *text;
+} brought[] = {
+    {10, "CUDA itself: blocks of threads, shared memory, barriers"},
+    {11, "32-bit integer atomics in global memory"},
+    {12, "atomics in shared memory; 64-bit integer atomics; warp votes any and "
+         "all; twice the registers"},
+    {13, "double precision"},
+    {20, "ballot; L1 and L2 caches; one address space for pointers; float "
+         "atomicAdd; barriers that count and vote; 3-D grids; 1,024 threads "
+         "per block; device printf and malloc, recursion"},
+    {21, "two instructions issued per scheduler and clock"},
+    {30, "warp shuffle; unified memory; bindless textures; grids of 2^31 - 1 "
+         "blocks"},
+    {32, "Tegra K1: memory shared with the CPU; funnel shift; 255 registers "
+         "per thread"},
+    {35, "dynamic parallelism; 32 hardware queues; loads through the read-only "
+         "cache; 64-bit atomicMin and atomicMax; 255 registers per thread"},
+    {37, "twice the registers and 112 KiB of shared memory per SM"},
+    {50, "shared memory apart from L1, with native 32-bit atomics; 32 blocks "
+         "per SM"},
+    {52, "96 KiB of shared memory per SM"},
+    {53, "Tegra X1: half-precision arithmetic"},
+    {60,
+     "atomicAdd on double; block-wide and system-wide atomics; unified memory "
+     "by page faults; cooperative launch; preemption in mid-kernel; NVLink"},
+    {61, "dot products of 8-bit and 16-bit integers (dp4a, dp2a)"},
+    {62, "Tegra X2: Pascal beside the CPU"},
+    {70, "tensor cores for half precision; independent thread scheduling; "
+         "_sync warp primitives; match; 96 KiB of shared memory per block"},
+    {72, "Xavier: tensor cores for 8-bit integers"},
+    {75, "tensor cores for 4-bit and 1-bit integers; matrix loads from shared "
+         "memory (ldmatrix); ray-tracing cores"},
+    {80,
+     "asynchronous copies into shared memory (cp.async); warp reduce (redux); "
+     "bfloat16; tensor cores for TF32 and double, structured sparsity; "
+     "barriers as objects; L2 residency control; GPU partitions (MIG)"},
+    {86, "twice the float lanes per SM"},
+    {87, "Orin: Ampere beside the CPU, 164 KiB of shared memory per SM"},
+    {88, "a further Ampere; code for it from CUDA 13.0 on"},
+    {89, "tensor cores for 8-bit floats; 24 blocks per SM"},
+    {90, "thread block clusters; distributed shared memory; bulk tensor copies "
+         "(TMA) with transaction barriers; programmatic dependent launch; "
+         "warpgroup matrix multiply (suffix a); dynamic-programming "
+         "instructions; 128-bit atomics"},
+    {100, "tensor memory and fifth-generation tensor cores (tcgen05), 4-bit "
+          "and 6-bit floats; float redux; paired float arithmetic; family "
+          "targets (suffix f)"},
+    {101, "the name of Thor in CUDA 12: Blackwell beside the CPU"},
+    {103, "denser 4-bit float matrix multiply"},
+    {110, "the name of Thor in CUDA 13: Blackwell beside the CPU"},
+    {120, "block-scaled 4-bit, 6-bit and 8-bit float matrix multiply in warps "
+          "(suffix a or f)"},
+    {121, "GB10: as 12.0, with memory shared with the CPU"},
+};
+
 const char *kiln_arch_brought(int cc)
 {
-  switch (cc) {
-  case 10:
-    return "CUDA itself: blocks of threads, shared memory, barriers";
-  case 11:
-    return "32-bit integer atomics in global memory";
-  case 12:
-    return "atomics in shared memory; 64-bit integer atomics; warp votes any "
-           "and all; twice the registers";
-  case 13:
-    return "double precision";
-  case 20:
-    return "ballot; L1 and L2 caches; one address space for pointers; float "
-           "atomicAdd; barriers that count and vote; 3-D grids; 1,024 threads "
-           "per block; device printf and malloc, recursion";
-  case 21:
-    return "two instructions issued per scheduler and clock";
-  case 30:
-    return "warp shuffle; unified memory; bindless textures; grids of "
-           "2^31 - 1 blocks";
-  case 32:
-    return "Tegra K1: memory shared with the CPU; funnel shift; 255 registers "
-           "per thread";
-  case 35:
-    return "dynamic parallelism; 32 hardware queues; loads through the "
-           "read-only cache; 64-bit atomicMin and atomicMax; 255 registers per "
-           "thread";
-  case 37:
-    return "twice the registers and 112 KiB of shared memory per SM";
-  case 50:
-    return "shared memory apart from L1, with native 32-bit atomics; 32 "
-           "blocks per SM";
-  case 52:
-    return "96 KiB of shared memory per SM";
-  case 53:
-    return "Tegra X1: half-precision arithmetic";
-  case 60:
-    return "atomicAdd on double; block-wide and system-wide atomics; unified "
-           "memory by page faults; cooperative launch; preemption in "
-           "mid-kernel; NVLink";
-  case 61:
-    return "dot products of 8-bit and 16-bit integers (dp4a, dp2a)";
-  case 62:
-    return "Tegra X2: Pascal beside the CPU";
-  case 70:
-    return "tensor cores for half precision; independent thread scheduling; "
-           "_sync warp primitives; match; 96 KiB of shared memory per block";
-  case 72:
-    return "Xavier: tensor cores for 8-bit integers";
-  case 75:
-    return "tensor cores for 4-bit and 1-bit integers; matrix loads from "
-           "shared memory (ldmatrix); ray-tracing cores";
-  case 80:
-    return "asynchronous copies into shared memory (cp.async); warp reduce "
-           "(redux); bfloat16; tensor cores for TF32 and double, structured "
-           "sparsity; barriers as objects; L2 residency control; GPU "
-           "partitions (MIG)";
-  case 86:
-    return "twice the float lanes per SM";
-  case 87:
-    return "Orin: Ampere beside the CPU, 164 KiB of shared memory per SM";
-  case 88:
-    return "a further Ampere; code for it from CUDA 13.0 on";
-  case 89:
-    return "tensor cores for 8-bit floats; 24 blocks per SM";
-  case 90:
-    return "thread block clusters; distributed shared memory; bulk tensor "
-           "copies (TMA) with transaction barriers; programmatic dependent "
-           "launch; warpgroup matrix multiply (suffix a); dynamic-programming "
-           "instructions; 128-bit atomics";
-  case 100:
-    return "tensor memory and fifth-generation tensor cores (tcgen05), 4-bit "
-           "and 6-bit floats; float redux; paired float arithmetic; family "
-           "targets (suffix f)";
-  case 101:
-    return "the name of Thor in CUDA 12: Blackwell beside the CPU";
-  case 103:
-    return "denser 4-bit float matrix multiply";
-  case 110:
-    return "the name of Thor in CUDA 13: Blackwell beside the CPU";
-  case 120:
-    return "block-scaled 4-bit, 6-bit and 8-bit float matrix multiply in "
-           "warps (suffix a or f)";
-  case 121:
-    return "GB10: as 12.0, with memory shared with the CPU";
-  default:
-    return "";
+  for (size_t i = 0; i < sizeof brought / sizeof brought[0]; i++) {
+    if (brought[i].cc == cc)
+      return brought[i].text;
   }
+  return "";
 }

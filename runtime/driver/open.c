@@ -32,16 +32,33 @@ static const char no_driver_hint[] =
     "install the NVIDIA driver (in a container, start it with GPU access), or "
     "set KILN_DRIVER to the path of libcuda.so.1";
 
+/* The symbols' names, one after the other. The table below holds their offsets in
+ * place of pointers, which would take the loader a relocation each. */
+typedef struct symbol_names {
+#define KILN__DRIVER_FN(member, symbol_name, need, since, result, params)      \
+  char member[sizeof #symbol_name];
+#include "driver_api.def"
+#undef KILN__DRIVER_FN
+} symbol_names;
+
+static const symbol_names symbol_text = {
+#define KILN__DRIVER_FN(member, symbol_name, need, since, result, params)      \
+#symbol_name,
+#include "driver_api.def"
+#undef KILN__DRIVER_FN
+};
+
 typedef struct symbol {
-  const char *name;
-  size_t offset; /* byte offset of the function pointer in kiln__driver */
-  int since;
+  uint16_t name;   /* byte offset in symbol_text */
+  uint16_t offset; /* byte offset of the function pointer in kiln__driver */
+  uint16_t since;
   bool required;
 } symbol;
 
 static const symbol symbols[] = {
 #define KILN__DRIVER_FN(member, symbol_name, need, since, result, params)      \
-  {#symbol_name, offsetof(kiln__driver, member), since, (need) == REQUIRED},
+  {offsetof(symbol_names, member), offsetof(kiln__driver, member), since,      \
+   (need) == REQUIRED},
 #include "driver_api.def"
 #undef KILN__DRIVER_FN
 };
@@ -73,6 +90,11 @@ typedef enum outcome {
   USABLE
 } outcome;
 
+static const char *name_of(const symbol *s)
+{
+  return (const char *)&symbol_text + s->name;
+}
+
 static void set_member(kiln__driver *driver, size_t offset, void *fn)
 {
   memcpy((char *)driver + offset, &fn, sizeof fn);
@@ -98,7 +120,7 @@ static void *ask_driver(const kiln__driver *driver, const symbol *s)
   CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
   CUresult rc = CUDA_ERROR_NOT_FOUND;
 
-  plain_name(name, s->name);
+  plain_name(name, name_of(s));
   if (driver->getProcAddressV2 != NULL)
     rc = driver->getProcAddressV2(name, &fn, s->since,
                                   CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
@@ -116,13 +138,13 @@ static const symbol *resolve(kiln__driver *driver)
 
   for (size_t i = 0; i < N_SYMBOLS; i++)
     set_member(driver, symbols[i].offset,
-               dlsym(driver->library, symbols[i].name));
+               dlsym(driver->library, name_of(&symbols[i])));
   for (size_t i = 0; i < N_SYMBOLS; i++) {
     const symbol *s = &symbols[i];
     void *fn;
 
     memcpy(&fn, (const char *)driver + s->offset, sizeof fn);
-    if (fn != NULL || kiln__starts_with(s->name, "cuGetProcAddress"))
+    if (fn != NULL || kiln__starts_with(name_of(s), "cuGetProcAddress"))
       continue;
     fn = ask_driver(driver, s);
     set_member(driver, s->offset, fn);
@@ -220,7 +242,7 @@ static kiln_status missing_symbol(const kiln__driver *driver,
                     "install NVIDIA driver 460.27 (CUDA 11.2) or newer",
                     "%s (driver for CUDA %s) has no %s; Kiln needs a driver "
                     "for CUDA %s or newer",
-                    driver->path, has, missing->name, least);
+                    driver->path, has, name_of(missing), least);
 }
 
 /* Resolves the symbols of a library that was just loaded, and initialises the

@@ -26,18 +26,38 @@ program=$(find "$tree/kernels_src" -maxdepth 1 -name '*.cu' | sort | head -n 1)
 header=$(find "$tree/kernels_src/kiln" -name '*.cuh' | sort | head -n 1)
 [ -n "$program$header" ] || fail "no kernel sources"
 
-check "// a program that changed" !
-echo "// a program that changed" >>"$program"
-check "// a program that changed"
-echo "// a header that changed" >>"$header"
-check "// a header that changed"
-echo "// a new program" >"$tree/kernels_src/new_one.cu"
-check "// a new program"
+check "int a_program_that_changed;" !
+echo "int a_program_that_changed;" >>"$program"
+check "int a_program_that_changed;"
+echo "int a_header_that_changed;" >>"$header"
+check "int a_header_that_changed;"
+echo "int a_new_program;" >"$tree/kernels_src/new_one.cu"
+check "int a_new_program;"
 rm "$tree/kernels_src/new_one.cu"
-check "// a new program" !
+check "int a_new_program;" !
+
+# Comments stay at home. Texts in quotes are no comments, and each line keeps its
+# number.
+cat >>"$program" <<'END'
+const char *a_text = "a \"text\" // that stays"; // a comment that goes
+/* "Another", of
+ * two lines; [with] all; that 'it's to hold */ int a_line;
+char a_quote = '"'; /* one more */ char a_slash = '/'; // and "one
+END
+check 'const char *a_text = "a \"text\" // that stays";'
+check "char a_quote = '\"';  char a_slash = '/';"
+check 'a comment that goes' !
+check 'Another' !
+check 'one more' !
+check 'and "one' !
+embedded=$(grep -o 0x0a "$WORK/build/gen/embedded.c" | wc -l)
+written=$(find "$tree/kernels_src" "$WORK/build/gen/kiln" -name '*.cu*' \
+  ! -name 'new_one.*' -exec cat {} + | wc -l)
+[ "$embedded" -eq "$written" ] ||
+  fail "$embedded lines are embedded of the $written that the sources have"
 
 # Nothing changed: nothing is made again.
 before=$(stat -c %Y%z "$WORK/build/gen/embedded.c")
-check "// a header that changed"
+check "int a_header_that_changed;"
 [ "$before" = "$(stat -c %Y%z "$WORK/build/gen/embedded.c")" ] ||
   fail "sources are embedded again although none changed"

@@ -39,7 +39,7 @@ kiln_packaging_test(headers headers.sh
   CUDA=$<$<BOOL:${KILN_CUDA_INCLUDE}>:${KILN_CUDA_INCLUDE}>)
 kiln_packaging_test(abi abi.sh SHARED=$<TARGET_FILE:kiln>
   FAKE_DRIVER=${PROJECT_BINARY_DIR}/tests/fakes/fake_cuda.so)
-kiln_packaging_test(minimal minimal.sh)
+kiln_packaging_test(minimal minimal.sh STRIP=${CMAKE_STRIP})
 kiln_packaging_test(readme readme.sh)
 kiln_packaging_test(rebuild rebuild.sh)
 if(TARGET kiln_exec_libraries AND KILN_CLI AND KILN_SAMPLES)
