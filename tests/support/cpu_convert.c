@@ -135,11 +135,11 @@ static uint64_t converted(const char *to, const char *from, uint64_t raw)
   return ref_cut(to, value);
 }
 
-void ref_cvt(const kiln__cpu_insn *in, cpu_lane *l)
+void ref_cvt(cpu_lane *l)
 {
   const char *const to = ref_last(1), *const from = ref_last(0);
   const uint64_t value = converted(to, from, l->a);
-  const unsigned width = in->reg_bytes * 8u;
+  const unsigned width = l->in->reg_bytes * 8u;
 
   l->d = ref_is_float(to) ? value : (uint64_t)ref_value(to, value);
   if (width < 64)
@@ -153,12 +153,11 @@ static void single(const char *t, char out[8])
   snprintf(out, 8, "%.*s", (int)(strlen(t) - 2), t);
 }
 
-static void ref_two(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_two(cpu_lane *l)
 {
   char to[8], from[8];
   unsigned shift;
 
-  (void)in;
   single(ref_last(1), to);
   shift = ref_bits(to);
   if (strcmp(ref_last(0), "f32") == 0) {
@@ -170,12 +169,11 @@ static void ref_two(const kiln__cpu_insn *in, cpu_lane *l)
                                          << shift;
 }
 
-static void ref_pack(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_pack(cpu_lane *l)
 {
   const char *const to = ref_op.part[3];
   const unsigned n = ref_bits(to);
 
-  (void)in;
   l->d = converted(to, "s32", l->b) | converted(to, "s32", l->a) << n;
   if (ref_op.n == 6)
     l->d |= l->c << 2 * n & 0xffffffff;

@@ -76,13 +76,14 @@ static bool of_lane(cpu_reference *reference, const uint64_t *in, uint64_t *out)
   cpu_lane l = {.a = operand(in, 0),
                 .b = operand(in, 1),
                 .c = operand(in, 2),
-                .e = operand(in, 3)};
+                .e = operand(in, 3),
+                .in = &op.insn};
 
   if (reference == NULL || ((ref_is("div") || ref_is("rem")) && l.b == 0))
     return false;
   if (ref_is("addc") || ref_is("subc") || ref_is("madc"))
     l.carry = (in[op.of->n_in - 1] != 0) != subtracts;
-  reference(&op.insn, &l);
+  reference(&l);
   *out = l.d;
   if (strstr(op.of->name, " carry") != NULL)
     *out = !subtracts ? l.carry : l.carry != 0 ? 0 : UINT32_MAX;

@@ -569,8 +569,9 @@ void cpu_case_check(cpu_case *c, const cpu_lane *lanes, size_t n,
     for (int i = 0; i < KILN__WARP; i++) {
       in[i] = lanes[(r % n_warps * KILN__WARP + (size_t)i) % n];
       cut(c, &in[i]);
+      in[i].in = &c->in;
       want[i] = in[i];
-      reference(&c->in, &want[i]);
+      reference(&want[i]);
     }
     for (unsigned k = 0; k < n_isas; k++) {
       if (r < n_warps)

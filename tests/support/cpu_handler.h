@@ -29,12 +29,14 @@ typedef struct cpu_lane {
   /* Results; before the call, the values that are overwritten. */
   uint64_t d, d2;
   uint32_t carry; /* carry flag, 0 or 1 */
+  /* The instruction, for references; cpu_case_check() sets it. */
+  const kiln__cpu_insn *in;
 } cpu_lane;
 
 /* Computes the results of one lane from its sources: d, d2 and carry, or vec if
- * the instruction writes it. The function may read fields of `in` such as imm
- * and flags, but not in->op. */
-typedef void cpu_reference(const kiln__cpu_insn *in, cpu_lane *lane);
+ * the instruction writes it. The function may read fields of lane->in such as
+ * imm and flags, but not lane->in->op. */
+typedef void cpu_reference(cpu_lane *lane);
 /* Returns whether the result `got` is acceptable if the reference computed
  * `want`. It is used for results that are not specified bit by bit. */
 typedef bool cpu_same(const kiln__cpu_insn *in, const cpu_lane *source,

@@ -21,7 +21,7 @@ static ref_int clamp_s32(ref_int x)
 
 /* ---- Arithmetic ---------------------------------------------------------- */
 
-static void ref_sum(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_sum(cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const bool adds = ref_op.part[0][0] == 'a';
@@ -33,7 +33,6 @@ static void ref_sum(const kiln__cpu_insn *in, cpu_lane *l)
   const ref_int b = (ref_int)ref_cut(t, (ref_int)l->b);
   const ref_int plain = adds ? a + b + carry : a - b - carry;
 
-  (void)in;
   if (ref_has("u16x2") || ref_has("s16x2")) {
     l->d = ((l->a & 0xffff) + (l->b & 0xffff)) % 65536 +
            ((l->a >> 16) + (l->b >> 16)) % 65536 * 65536;
@@ -62,7 +61,7 @@ static ref_uint part_of_product(const char *t, uint64_t a, uint64_t b)
   return product;
 }
 
-static void ref_product(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_product(cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const unsigned bits = ref_bits(t) * (ref_has("wide") ? 2 : 1);
@@ -71,7 +70,6 @@ static void ref_product(const kiln__cpu_insn *in, cpu_lane *l)
   const ref_uint part = part_of_product(t, l->a, l->b) & mask;
   ref_uint sum = part;
 
-  (void)in;
   /* the product has 64 bits */
   if (ref_is("madc") && bits == 16 && ref_has("hi"))
     sum = (ref_uint)(ref_value(t, l->a) * ref_value(t, l->b) < 0) * mask;
@@ -85,13 +83,12 @@ static void ref_product(const kiln__cpu_insn *in, cpu_lane *l)
         t, clamp_s32(ref_value(t, (uint64_t)part) + ref_value(t, l->c)));
 }
 
-static void ref_product24(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_product24(cpu_lane *l)
 {
   const char *const t = ref_last(0);
   ref_int a = (ref_int)(l->a % (1 << 24)), b = (ref_int)(l->b % (1 << 24));
   ref_int part;
 
-  (void)in;
   if (ref_is_signed(t)) {
     a -= a >= 1 << 23 ? 1 << 24 : 0;
     b -= b >= 1 << 23 ? 1 << 24 : 0;
@@ -105,33 +102,30 @@ static void ref_product24(const kiln__cpu_insn *in, cpu_lane *l)
         t, clamp_s32(ref_value(t, (uint64_t)part) + ref_value(t, l->c)));
 }
 
-static void ref_divide(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_divide(cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const ref_int a = ref_value(t, l->a), b = ref_value(t, l->b);
 
-  (void)in;
   if (b == 0)
     l->d = ref_cut(t, -1);
   else
     l->d = ref_cut(t, ref_is("div") ? a / b : a % b);
 }
 
-static void ref_unary(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_unary(cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const ref_int a = ref_value(t, l->a);
 
-  (void)in;
   l->d = ref_cut(t, ref_is("neg") || a < 0 ? -a : a);
 }
 
-static void ref_sad(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_sad(cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const ref_int gap = ref_value(t, l->a) - ref_value(t, l->b);
 
-  (void)in;
   l->d = ref_cut(t, (gap < 0 ? -gap : gap) + ref_value(t, l->c));
 }
 
@@ -145,12 +139,11 @@ static uint64_t extreme(const char *t, uint64_t a, uint64_t b)
   return ref_cut(t, r);
 }
 
-static void ref_extreme(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_extreme(cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const char half[] = {t[0], '1', '6', 0};
 
-  (void)in;
   if (strstr(t, "x2") == NULL)
     l->d = extreme(t, l->a, l->b);
   else
@@ -160,12 +153,11 @@ static void ref_extreme(const kiln__cpu_insn *in, cpu_lane *l)
 
 /* Computes SIMD video instructions element by element. The results are merged
  * into d or added up. */
-static void ref_apart(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_apart(cpu_lane *l)
 {
   const unsigned parts = ref_is("vabsdiff4") ? 4 : 2, bits = 32 / parts;
   ref_int sum = (ref_int)l->c, lanes = 0;
 
-  (void)in;
   for (unsigned k = 0; k < parts; k++) {
     const char *const type = parts == 4 ? "u8" : "u16";
     const ref_int v =
@@ -177,14 +169,13 @@ static void ref_apart(const kiln__cpu_insn *in, cpu_lane *l)
   l->d = ref_cut("u32", ref_has("add") ? sum : lanes);
 }
 
-static void ref_dot(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_dot(cpu_lane *l)
 {
   const char *const ta = ref_last(1), *const tb = ref_last(0);
   const char a8[] = {ta[0], '8', 0}, a16[] = {ta[0], '1', '6', 0};
   const char b8[] = {tb[0], '8', 0};
   ref_int sum = (ref_int)l->c;
 
-  (void)in;
   if (ref_is("dp4a")) {
     for (unsigned k = 0; k < 4; k++)
       sum += ref_value(a8, l->a >> 8 * k) * ref_value(b8, l->b >> 8 * k);
@@ -199,13 +190,12 @@ static void ref_dot(const kiln__cpu_insn *in, cpu_lane *l)
 
 /* ---- Bits ---------------------------------------------------------------- */
 
-static void ref_count(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_count(cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const unsigned n = ref_bits(t);
   uint64_t r = 0;
 
-  (void)in;
   if (ref_is("popc")) {
     for (unsigned i = 0; i < n; i++)
       r += bit(l->a, i);
@@ -219,13 +209,12 @@ static void ref_count(const kiln__cpu_insn *in, cpu_lane *l)
   l->d = r;
 }
 
-static void ref_bfind(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_bfind(cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const int top = (int)ref_bits(t) - 1;
   uint64_t a = l->a;
 
-  (void)in;
   if (ref_is_signed(t) && bit(a, (unsigned)top) != 0)
     a = ~a;
   l->d = 0xffffffff;
@@ -246,7 +235,7 @@ static uint64_t place(const char *type, uint64_t raw)
   return raw & (ref_bits(type) == 64 ? UINT32_MAX : 0xff);
 }
 
-static void ref_bfe(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_bfe(cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const unsigned top = ref_bits(t) - 1;
@@ -256,19 +245,17 @@ static void ref_bfe(const kiln__cpu_insn *in, cpu_lane *l)
       !ref_is_signed(t) || len == 0 ? 0 : bit(l->a, (unsigned)last);
   uint64_t d = 0;
 
-  (void)in;
   for (unsigned i = 0; i <= top; i++)
     d |= (i < len && pos + i <= top ? bit(l->a, (unsigned)pos + i) : sign) << i;
   l->d = d;
 }
 
-static void ref_bfi(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_bfi(cpu_lane *l)
 {
   const unsigned top = ref_bits(ref_last(0)) - 1;
   const uint64_t pos = place(ref_last(0), l->c), len = place(ref_last(0), l->e);
   uint64_t d = l->b;
 
-  (void)in;
   for (unsigned i = 0; i < len && pos + i <= top; i++) {
     d &= ~(UINT64_C(1) << (pos + i));
     d |= bit(l->a, i) << (pos + i);
@@ -276,38 +263,35 @@ static void ref_bfi(const kiln__cpu_insn *in, cpu_lane *l)
   l->d = d;
 }
 
-static void ref_bmsk(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_bmsk(cpu_lane *l)
 {
   const bool clamps = ref_has("clamp");
   const uint64_t from = clamps ? l->a : l->a % 32;
   const uint64_t width = clamps ? l->b : l->b % 32;
 
-  (void)in;
   l->d = 0;
   for (uint64_t i = from; i < 32 && i < from + width; i++)
     l->d |= UINT64_C(1) << i;
 }
 
-static void ref_szext(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_szext(cpu_lane *l)
 {
   const uint64_t width = ref_has("clamp") ? l->b : l->b % 32;
   const unsigned n = width < 32 ? (unsigned)width : 32;
   const bool sign =
       ref_is_signed(ref_last(0)) && n > 0 && bit(l->a, n - 1) != 0;
 
-  (void)in;
   l->d = 0;
   for (unsigned i = 0; i < 32; i++)
     l->d |= (i < n ? bit(l->a, i) : sign) << i;
 }
 
-static void ref_fns(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_fns(cpu_lane *l)
 {
   const int offset = (int32_t)l->c;
   int at = (int)l->b;
   int64_t left = llabs((long long)offset);
 
-  (void)in;
   l->d = offset == INT32_MIN ? 0 : 0xffffffff;
   if (l->b > 31 || offset == INT32_MIN)
     return;
@@ -325,11 +309,10 @@ static void ref_fns(const kiln__cpu_insn *in, cpu_lane *l)
   }
 }
 
-static void ref_logic(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_logic(cpu_lane *l)
 {
   const uint64_t mask = ref_ones(ref_bits(ref_last(0)));
 
-  (void)in;
   if (ref_is("and"))
     l->d = l->a & l->b;
   else if (ref_is("or"))
@@ -342,26 +325,25 @@ static void ref_logic(const kiln__cpu_insn *in, cpu_lane *l)
     l->d = l->a == 0 ? 1 : 0;
 }
 
-void ref_lop3(const kiln__cpu_insn *in, cpu_lane *l)
+void ref_lop3(cpu_lane *l)
 {
-  const bool p = (l->e != 0) != ((in->flags & KILN__NEGATE_B) != 0);
+  const bool p = (l->e != 0) != ((l->in->flags & KILN__NEGATE_B) != 0);
 
   l->d = 0;
   for (unsigned i = 0; i < 32; i++)
-    l->d |= bit((uint64_t)in->imm,
+    l->d |= bit((uint64_t)l->in->imm,
                 (unsigned)(bit(l->a, i) * 4 + bit(l->b, i) * 2 + bit(l->c, i)))
             << i;
   l->d2 = ref_has("and") ? l->d != 0 && p : l->d != 0 || p;
 }
 
-static void ref_shift(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_shift(cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const unsigned n = ref_bits(t);
   const unsigned by = l->b < n ? (unsigned)l->b : n;
   const uint64_t sign = ref_is_signed(t) ? bit(l->a, n - 1) : 0;
 
-  (void)in;
   l->d = 0;
   for (unsigned i = 0; i < n; i++) {
     if (ref_is("shl"))
@@ -371,12 +353,11 @@ static void ref_shift(const kiln__cpu_insn *in, cpu_lane *l)
   }
 }
 
-static void ref_funnel(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_funnel(cpu_lane *l)
 {
   const uint64_t n = ref_has("wrap") ? l->c % 32 : l->c < 32 ? l->c : 32;
   const ref_uint both = (ref_uint)l->b << 32 | l->a;
 
-  (void)in;
   l->d = (uint64_t)(ref_has("l") ? both << n >> 32 : both >> n) & 0xffffffff;
 }
 
@@ -396,7 +377,7 @@ static unsigned mode_byte(const char *mode, unsigned c, unsigned k)
   return c % 2 * 2 + k % 2; /* mode .rc16 */
 }
 
-static void ref_prmt(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_prmt(cpu_lane *l)
 {
   const char *const mode = ref_op.n < 3 ? NULL
                            : strcmp(ref_op.part[1], "b32") == 0
@@ -404,7 +385,6 @@ static void ref_prmt(const kiln__cpu_insn *in, cpu_lane *l)
                                : ref_op.part[1];
   uint8_t bytes[8];
 
-  (void)in;
   for (unsigned k = 0; k < 4; k++) {
     bytes[k] = (uint8_t)(l->a >> 8 * k);
     bytes[k + 4] = (uint8_t)(l->b >> 8 * k);
@@ -421,9 +401,9 @@ static void ref_prmt(const kiln__cpu_insn *in, cpu_lane *l)
 
 /* ---- Moves --------------------------------------------------------------- */
 
-static void ref_move(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_move(cpu_lane *l)
 {
-  const bool negated = (in->flags & KILN__NEGATE_B) != 0;
+  const bool negated = (l->in->flags & KILN__NEGATE_B) != 0;
 
   if (ref_is("selp"))
     l->d = (l->c != 0) != negated ? l->a : l->b;
@@ -433,21 +413,19 @@ static void ref_move(const kiln__cpu_insn *in, cpu_lane *l)
     l->d = l->a;
 }
 
-static void ref_slct(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_slct(cpu_lane *l)
 {
-  (void)in;
   if (strcmp(ref_last(0), "s32") == 0)
     l->d = ref_value("s32", l->c) >= 0 ? l->a : l->b;
   else
     l->d = ref_decode("f32", l->c, ref_has("ftz")) >= 0 ? l->a : l->b;
 }
 
-static void ref_cvta(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_cvta(cpu_lane *l)
 {
   const char *const space = ref_has("to") ? ref_op.part[2] : ref_op.part[1];
   uint64_t window = 0;
 
-  (void)in;
   if (strncmp(space, "shared", 6) == 0)
     window = KILN__WINDOW_SHARED;
   else if (strcmp(space, "local") == 0)
@@ -511,9 +489,9 @@ static void single(const char *t, char out[8])
   snprintf(out, 8, "%.*s", (int)(packed ? n - 2 : n), t);
 }
 
-static void ref_setp(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_setp(cpu_lane *l)
 {
-  const bool c = (l->c != 0) != ((in->flags & KILN__NEGATE_B) != 0);
+  const bool c = (l->c != 0) != ((l->in->flags & KILN__NEGATE_B) != 0);
   char t[8];
   bool low;
 
@@ -536,9 +514,9 @@ static uint64_t truth(const char *t, bool value, unsigned bits)
   return ref_ones(bits);
 }
 
-static void ref_set(const kiln__cpu_insn *in, cpu_lane *l)
+static void ref_set(cpu_lane *l)
 {
-  const bool c = (l->c != 0) != ((in->flags & KILN__NEGATE_B) != 0);
+  const bool c = (l->c != 0) != ((l->in->flags & KILN__NEGATE_B) != 0);
   char from[8], to[8];
 
   single(ref_last(0), from);

@@ -49,6 +49,33 @@ const char *ref_last(unsigned k)
   return ref_op.part[ref_op.n - 1 - k];
 }
 
+void ref_run_row(kiln__cpu_op op, size_t most,
+                 void (*run)(cpu_case *c, size_t k))
+{
+  char opcode[200];
+  const size_t total = cpu_row_opcode(op, 0, opcode, sizeof opcode);
+  const size_t step = total > most ? total / most | 1 : 1;
+
+  for (size_t k = 0; k < total; k += step) {
+    cpu_case c;
+
+    cpu_row_opcode(op, k, opcode, sizeof opcode);
+    cpu_case_init(&c, opcode);
+    ref_parse(opcode);
+    run(&c, k);
+  }
+}
+
+void ref_rows_were_run(const kiln__cpu_op *ops, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    char opcode[200];
+
+    cpu_row_opcode(ops[i], 0, opcode, sizeof opcode);
+    ck_assert_msg(cpu_seen(ops[i]), "%s was not run", opcode);
+  }
+}
+
 /* ---- Types --------------------------------------------------------------- */
 
 unsigned ref_bits(const char *type)

@@ -26,6 +26,13 @@ bool ref_has(const char *modifier);
  * part. */
 const char *ref_last(unsigned k);
 
+/* Calls `run` for the opcodes of a row, or for a sample of about `most` of them.
+ * The k-th opcode is in ref_op. */
+void ref_run_row(kiln__cpu_op op, size_t most,
+                 void (*run)(cpu_case *c, size_t k));
+/* Checks that cpu_case_run() has run all these rows. */
+void ref_rows_were_run(const kiln__cpu_op *ops, size_t n);
+
 /* Properties of a type, given by its name in PTX. */
 unsigned ref_bits(const char *type);
 bool ref_is_signed(const char *type);

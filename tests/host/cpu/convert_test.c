@@ -60,23 +60,12 @@ static void run_widths(cpu_case *c)
   }
 }
 
-static void run_row(kiln__cpu_op op)
+static void run_opcode(cpu_case *c, size_t k)
 {
-  enum { MOST = 40 };
-  char opcode[200];
-  const size_t total = cpu_row_opcode(op, 0, opcode, sizeof opcode);
-  const size_t step = total > MOST ? total / MOST | 1 : 1;
-
-  for (size_t k = 0; k < total; k += step) {
-    cpu_case c;
-
-    cpu_row_opcode(op, k, opcode, sizeof opcode);
-    cpu_case_init(&c, opcode);
-    ref_parse(opcode);
-    run(&c, 600);
-    if (ref_conversion() == ref_cvt && strstr(opcode, "tf32") == NULL)
-      run_widths(&c);
-  }
+  (void)k;
+  run(c, 600);
+  if (ref_conversion() == ref_cvt && strstr(c->opcode, "tf32") == NULL)
+    run_widths(c);
 }
 
 static const kiln__cpu_op mine[] = {
@@ -90,7 +79,7 @@ enum { N_MINE = sizeof mine / sizeof *mine };
 START_TEST(rows_follow_the_reference)
 {
   for (int i = _i; i < N_MINE; i += 8)
-    run_row(mine[i]);
+    ref_run_row(mine[i], 40, run_opcode);
 }
 END_TEST
 
@@ -233,12 +222,7 @@ END_TEST
 
 START_TEST(every_row_was_run)
 {
-  for (int i = 0; i < N_MINE; i++) {
-    char opcode[200];
-
-    cpu_row_opcode(mine[i], 0, opcode, sizeof opcode);
-    ck_assert_msg(cpu_seen(mine[i]), "%s was not run", opcode);
-  }
+  ref_rows_were_run(mine, N_MINE);
 }
 END_TEST
 

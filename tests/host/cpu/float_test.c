@@ -20,40 +20,39 @@ static bool pairs, three;
 
 /* ---- References ---------------------------------------------------------- */
 
-static void arithmetic(const kiln__cpu_insn *in, cpu_lane *l)
+static void arithmetic(cpu_lane *l)
 {
   if (!pairs) {
-    l->d = soft_arithmetic(in, what, narrow, wide, l->a, l->b, l->c);
+    l->d = soft_arithmetic(l->in, what, narrow, wide, l->a, l->b, l->c);
     return;
   }
-  l->d =
-      soft_arithmetic(in, what, wide, wide, (uint32_t)l->a, (uint32_t)l->b,
-                      (uint32_t)l->c) |
-      soft_arithmetic(in, what, wide, wide, l->a >> 32, l->b >> 32, l->c >> 32)
-          << 32;
+  l->d = soft_arithmetic(l->in, what, wide, wide, (uint32_t)l->a,
+                         (uint32_t)l->b, (uint32_t)l->c) |
+         soft_arithmetic(l->in, what, wide, wide, l->a >> 32, l->b >> 32,
+                         l->c >> 32)
+             << 32;
 }
 
-static void sign(const kiln__cpu_insn *in, cpu_lane *l)
+static void sign(cpu_lane *l)
 {
-  l->d = soft_signed(in, what, wide, l->a);
+  l->d = soft_signed(l->in, what, wide, l->a);
 }
 
-static void copy_sign(const kiln__cpu_insn *in, cpu_lane *l)
+static void copy_sign(cpu_lane *l)
 {
-  (void)in;
   l->d = (l->b | soft_sign(wide)) ^ (soft_sign(wide) & ~l->a);
 }
 
 static bool magnitudes;
 
-static void extreme(const kiln__cpu_insn *in, cpu_lane *l)
+static void extreme(cpu_lane *l)
 {
-  l->d = soft_extreme(in, what, wide, magnitudes, l->a, l->b);
+  l->d = soft_extreme(l->in, what, wide, magnitudes, l->a, l->b);
   if (three)
-    l->d = soft_extreme(in, what, wide, magnitudes, l->d, l->c);
+    l->d = soft_extreme(l->in, what, wide, magnitudes, l->d, l->c);
 }
 
-static void kind(const kiln__cpu_insn *in, cpu_lane *l)
+static void kind(cpu_lane *l)
 {
   const soft x = soft_from(wide, l->a);
   const bool subnormal = soft_is_subnormal(wide, l->a);
@@ -65,9 +64,9 @@ static void kind(const kiln__cpu_insn *in, cpu_lane *l)
                      x.kind == SOFT_FINITE && !subnormal,
                      subnormal};
 
-  if (in->sub == 0 || in->sub >= sizeof is / sizeof *is)
-    ck_abort_msg("testp of kind %d", in->sub);
-  l->d = is[in->sub];
+  if (l->in->sub == 0 || l->in->sub >= sizeof is / sizeof *is)
+    ck_abort_msg("testp of kind %d", l->in->sub);
+  l->d = is[l->in->sub];
 }
 
 /* ---- Every opcode of every row ------------------------------------------- */

@@ -43,11 +43,11 @@ static uint64_t of_one(const kiln__cpu_insn *in, uint64_t a, uint64_t b,
   return soft_arithmetic(in, what, format, format, a, b, c);
 }
 
-static void reference(const kiln__cpu_insn *in, cpu_lane *l)
+static void reference(cpu_lane *l)
 {
-  l->d = of_one(in, l->a & 0xffff, l->b & 0xffff, l->c & 0xffff);
+  l->d = of_one(l->in, l->a & 0xffff, l->b & 0xffff, l->c & 0xffff);
   if (pairs)
-    l->d |= of_one(in, l->a >> 16, l->b >> 16, l->c >> 16) << 16;
+    l->d |= of_one(l->in, l->a >> 16, l->b >> 16, l->c >> 16) << 16;
 }
 
 /* ---- Approximations ------------------------------------------------------ */
@@ -103,9 +103,8 @@ static bool same(const kiln__cpu_insn *in, const cpu_lane *src,
          (!pairs || near_enough(src->a >> 16, got->d >> 16));
 }
 
-static void never(const kiln__cpu_insn *in, cpu_lane *l)
+static void never(cpu_lane *l)
 {
-  (void)in;
   l->d = UINT64_MAX; /* the function `same` checks the result */
 }
 
