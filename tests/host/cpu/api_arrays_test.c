@@ -130,6 +130,16 @@ static CUresult make(const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *d,
   return kiln__cpu_texObjectCreate(out, r, d, NULL);
 }
 
+/* Returns the texture of a handle. */
+static const kiln__cpu_texture *texture_of(uint64_t handle)
+{
+  const kiln__cpu_texture *t =
+      kiln__cpu_texture_find(kiln__cpu_the_machine()->textures, handle);
+
+  ck_assert_ptr_nonnull(t);
+  return t;
+}
+
 START_TEST(texture_objects_remember_what_they_were_made_of)
 {
   const CUDA_RESOURCE_DESC r = {.resType = CU_RESOURCE_TYPE_ARRAY,
@@ -150,8 +160,7 @@ START_TEST(texture_objects_remember_what_they_were_made_of)
   ok(kiln__cpu_texObjectGetTextureDesc(&d2, o));
   ck_assert_int_eq(memcmp(&d2, &d, sizeof d), 0);
   is(kiln__cpu_texObjectGetResourceViewDesc(&v2, o), CUDA_ERROR_INVALID_VALUE);
-  t = kiln__cpu_texture_find(kiln__cpu_the_machine()->textures, o);
-  ck_assert_ptr_nonnull(t);
+  t = texture_of(o);
   ck_assert(t->linear_filter && !t->normalised && t->border[2] == 3);
   ck_assert_int_eq(t->mode[1], KILN__BORDER);
   /* Wrapping requires normalised coordinates. */
@@ -175,10 +184,7 @@ START_TEST(linear_memory_is_checked)
   r.res.linear.numChannels = 4;
   r.res.linear.sizeInBytes = 4096;
   ok(make(&r, &d, &o));
-  ck_assert_uint_eq(kiln__cpu_texture_find(kiln__cpu_the_machine()->textures, o)
-                        ->level[0]
-                        .width,
-                    256);
+  ck_assert_uint_eq(texture_of(o)->level[0].width, 256);
   r.res.linear.devPtr = p + 16; /* misaligned address */
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
   r.res.linear.devPtr = p;
@@ -246,7 +252,7 @@ START_TEST(views_choose_levels_layers_and_format)
   ok(kiln__cpu_mipmappedArrayCreate(&mipmap, &desc, 3));
   r.res.mipmap.hMipmappedArray = mipmap;
   ok(kiln__cpu_texObjectCreate(&o, &r, &d, &v));
-  t = kiln__cpu_texture_find(kiln__cpu_the_machine()->textures, o);
+  t = texture_of(o);
   ck_assert_uint_eq(t->n_levels, 2);
   ck_assert_uint_eq(t->level[0].width, 8);
   ck_assert_uint_eq(t->level[1].width, 4);
@@ -296,6 +302,20 @@ static const char references[] =
     ".visible .global .texref image;\n.visible .global .surfref target;\n"
     ".visible .global .u32 number;\n.visible .entry k() { ret; }\n";
 
+/* Returns the texture whose handle a module's variable holds. */
+static const kiln__cpu_texture *texture_in(CUmodule m, const char *name)
+{
+  const uint32_t number = kiln__cpu_module_global(m->program, name);
+  uint64_t handle = 0;
+
+  ck_assert_uint_ne(number, UINT32_MAX);
+  memcpy(&handle,
+         kiln__cpu_memory_host(kiln__cpu_the_machine()->memory,
+                               m->globals[number], 8),
+         8);
+  return texture_of(handle);
+}
+
 START_TEST(references_hold_what_is_bound)
 {
   CUmodule m;
@@ -308,8 +328,6 @@ START_TEST(references_hold_what_is_bound)
   size_t offset;
   int channels;
   CUarray_format format;
-  uint64_t handle = 0;
-  uint32_t number;
 
   ok(kiln__cpu_moduleLoadData(&m, references));
   is(kiln__cpu_moduleGetTexRef(&r, m, "number"), CUDA_ERROR_NOT_FOUND);
@@ -325,24 +343,10 @@ START_TEST(references_hold_what_is_bound)
   ok(kiln__cpu_texRefGetAddressMode(&mode, r, 0));
   ck_assert_int_eq(mode, CU_TR_ADDRESS_MODE_BORDER);
   /* The module's variable holds a texture with these settings. */
-  number = kiln__cpu_module_global(m->program, "image");
-  ck_assert_uint_ne(number, UINT32_MAX);
-  memcpy(&handle,
-         kiln__cpu_memory_host(kiln__cpu_the_machine()->memory,
-                               m->globals[number], 8),
-         8);
-  ck_assert_int_eq(
-      kiln__cpu_texture_find(kiln__cpu_the_machine()->textures, handle)
-          ->mode[0],
-      KILN__BORDER);
+  ck_assert_int_eq(texture_in(m, "image")->mode[0], KILN__BORDER);
   /* A changed setting takes effect immediately. */
   ok(kiln__cpu_texRefSetFilterMode(r, CU_TR_FILTER_MODE_LINEAR));
-  memcpy(&handle,
-         kiln__cpu_memory_host(kiln__cpu_the_machine()->memory,
-                               m->globals[number], 8),
-         8);
-  ck_assert(kiln__cpu_texture_find(kiln__cpu_the_machine()->textures, handle)
-                ->linear_filter);
+  ck_assert(texture_in(m, "image")->linear_filter);
 
   ok(kiln__cpu_memAlloc(&p, 1024));
   ok(kiln__cpu_texRefSetFilterMode(r, CU_TR_FILTER_MODE_POINT));

@@ -4,6 +4,12 @@
 
 /* ---- Libraries ----------------------------------------------------------- */
 
+/* Loads a library without options. */
+static CUresult load_library(CUlibrary *library, const char *ptx)
+{
+  return kiln__cpu_libraryLoadData(library, ptx, NULL, NULL, 0, NULL, NULL, 0);
+}
+
 START_TEST(libraries_load_into_each_context)
 {
   CUlibrary library;
@@ -20,8 +26,7 @@ START_TEST(libraries_load_into_each_context)
   int value;
   CUlibrary back;
 
-  ok(kiln__cpu_libraryLoadData(&library, number_ptx, NULL, NULL, 0, NULL, NULL,
-                               0));
+  ok(load_library(&library, number_ptx));
   ok(kiln__cpu_libraryGetKernelCount(&n, library));
   ck_assert_uint_eq(n, 1);
   ok(kiln__cpu_libraryEnumerateKernels(all, 2, library));
@@ -82,8 +87,7 @@ START_TEST(libraries_have_globals)
   size_t size;
   uint32_t value = 0;
 
-  ok(kiln__cpu_libraryLoadData(&library, globals_ptx, NULL, NULL, 0, NULL, NULL,
-                               0));
+  ok(load_library(&library, globals_ptx));
   ok(kiln__cpu_libraryGetGlobal(&p, &size, library, "number"));
   ok(kiln__cpu_memcpyDtoH(&value, p, 4));
   ck_assert_uint_eq(value, 7);
@@ -92,14 +96,16 @@ START_TEST(libraries_have_globals)
   is(kiln__cpu_libraryGetManaged(&p, &size, library, "number"),
      CUDA_ERROR_NOT_FOUND);
   ok(kiln__cpu_libraryUnload(library));
-  is(kiln__cpu_libraryLoadData(&library, HEAD "oops", NULL, NULL, 0, NULL, NULL,
-                               0),
-     CUDA_ERROR_INVALID_PTX);
+  is(load_library(&library, HEAD "oops"), CUDA_ERROR_INVALID_PTX);
   is(kiln__cpu_libraryLoadFromFile(&library, "/no/such", NULL, NULL, 0, NULL,
                                    NULL, 0),
      CUDA_ERROR_FILE_NOT_FOUND);
 }
 END_TEST
+
+/* The options of a call whose error log a test reads. */
+static CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
+                                 CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 
 /* ---- Linking ------------------------------------------------------------- */
 
@@ -186,8 +192,6 @@ END_TEST
 START_TEST(links_report_what_is_wrong)
 {
   char log[1024] = "";
-  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
-                            CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void *values[] = {log, (void *)sizeof log}, *image;
   CUlinkState state;
   size_t size;
@@ -221,8 +225,6 @@ START_TEST(libraries_are_refused_as_input)
 {
   static const char archive[] = "!<arch>\nand nothing that is a member of it";
   char log[1024] = "", dir[256], path[300];
-  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
-                            CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void *values[] = {log, (void *)sizeof log};
   CUlinkState state;
 
@@ -283,8 +285,6 @@ END_TEST
 START_TEST(relocatable_machine_code_is_named)
 {
   char log[1024] = "";
-  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
-                            CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void *values[] = {log, (void *)sizeof log};
   uint8_t machine_code[200] = {0};
   const void *parts[] = {machine_code, NULL};

@@ -538,6 +538,15 @@ static size_t two_bytes_a_thread(int block)
   return (size_t)block * 200;
 }
 
+/* Returns the number of blocks that an SM holds at once. */
+static int resident(CUfunction f, int block, size_t bytes)
+{
+  int n = 0;
+
+  ok(kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessor(&n, f, block, bytes));
+  return n;
+}
+
 START_TEST(block_sizes_are_searched)
 {
   CUfunction f = function(load(attributes_ptx), "plain");
@@ -550,8 +559,7 @@ START_TEST(block_sizes_are_searched)
   ck_assert_int_eq(grid, 2 * KILN__SM_COUNT);
   ok(kiln__cpu_occupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, 300));
   ck_assert_int_le(block, 300);
-  ok(kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessor(&n, f, block, 0));
-  ck_assert_int_eq(grid, n * KILN__SM_COUNT);
+  ck_assert_int_eq(grid, resident(f, block, 0) * KILN__SM_COUNT);
   ok(kiln__cpu_occupancyMaxPotentialBlockSize(&grid, &block, bounded, NULL, 0,
                                               0));
   ck_assert_int_eq(block, 256);
@@ -559,23 +567,15 @@ START_TEST(block_sizes_are_searched)
    * shared memory per SM, less 1 KiB per block. */
   ok(kiln__cpu_occupancyMaxPotentialBlockSize(&grid, &block, f,
                                               two_bytes_a_thread, 0, 0));
-  ok(kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessor(
-      &n, f, block, two_bytes_a_thread(block)));
-  for (int other = 32; other <= 1024; other += 32) {
-    int m = 0;
-
-    ok(kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessor(
-        &m, f, other, two_bytes_a_thread(other)));
-    ck_assert_int_le(m * other, n * block);
-  }
+  n = resident(f, block, two_bytes_a_thread(block));
+  for (int other = 32; other <= 1024; other += 32)
+    ck_assert_int_le(resident(f, other, two_bytes_a_thread(other)) * other,
+                     n * block);
   is(kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessor(&n, f, 0, 0),
      CUDA_ERROR_INVALID_VALUE);
   ok(kiln__cpu_occupancyAvailableDynamicSMemPerBlock(&bytes, f, 2, 128));
-  ok(kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessor(&n, f, 128, bytes));
-  ck_assert_int_ge(n, 2);
-  ok(kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessor(&n, f, 128,
-                                                         bytes + 128));
-  ck_assert_int_lt(n, 2);
+  ck_assert_int_ge(resident(f, 128, bytes), 2);
+  ck_assert_int_lt(resident(f, 128, bytes + 128), 2);
 }
 END_TEST
 
