@@ -144,9 +144,7 @@ static kiln__cpu_ptx_type special_type(kiln__cpu_slice s)
 /* Turns the mov instruction into an instruction of another row of ops.def. */
 static bool become(kiln__cpu_binder *k, kiln__cpu_op op, int64_t imm)
 {
-  k->in->op = (uint16_t)op;
-  k->in->kind = k->l->b->matcher.rows[op].kind;
-  k->in->klass = k->l->b->matcher.rows[op].klass;
+  kiln__cpu_set_row(k->l, k->in, (uint16_t)op);
   k->in->imm = imm;
   return true;
 }
@@ -165,9 +163,7 @@ static bool clock_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
   }
   if (!kiln__cpu_fields_of(k->l, &in, bytes == 8 ? "mov.b64" : "mov.b32"))
     return false;
-  in.op = KILN__OP_mov_clock;
-  in.kind = k->l->b->matcher.rows[in.op].kind;
-  in.klass = k->l->b->matcher.rows[in.op].klass;
+  kiln__cpu_set_row(k->l, &in, KILN__OP_mov_clock);
   in.sub = clock;
   in.reg_bytes = bytes;
   in.d = kiln__cpu_new_register(k->l, bytes);

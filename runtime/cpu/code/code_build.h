@@ -325,6 +325,9 @@ int32_t kiln__cpu_constant(kiln__cpu_lower *l, uint8_t bytes,
 /* Appends an instruction to the function. If `guarded`, the instruction
  * receives the guard of the current statement. */
 bool kiln__cpu_emit(kiln__cpu_lower *l, const kiln__cpu_insn *in, bool guarded);
+/* Makes `in` an instruction of row `op`. */
+void kiln__cpu_set_row(const kiln__cpu_lower *l, kiln__cpu_insn *in,
+                       uint16_t op);
 /* Initialises an instruction that lowering inserts and the PTX source does not
  * contain. `opcode` selects its row. Returns false also if no row matches
  * `opcode`. */

@@ -53,6 +53,15 @@ static const char *keep_text(kiln__cpu_build *b, kiln__cpu_slice s)
   return text;
 }
 
+/* Reports a mistake in a part of the program: the name, then what is wrong with
+ * it. */
+static void mistake(kiln__cpu_build *b, uint32_t part, kiln__cpu_ptx_pos pos,
+                    const char *what, kiln__cpu_slice name)
+{
+  kiln__cpu_ptx_complain(&b->messages[part], pos, "'%.*s' %s",
+                         KILN__SHOWN(name), what);
+}
+
 /* ---- Functions ----------------------------------------------------------- */
 
 static bool same_kind_of_function(const kiln__cpu_ptx_function *x,
@@ -83,13 +92,10 @@ static void merge_function(kiln__cpu_build *b, uint32_t part, shared_name *s,
 
   fn->number = s->number;
   if (!same_kind_of_function(old, fn))
-    kiln__cpu_ptx_complain(&b->messages[part], fn->pos,
-                           "'%.*s' has other parameters in another module",
-                           KILN__SHOWN(fn->name));
+    mistake(b, part, fn->pos, "has other parameters in another module",
+            fn->name);
   else if (fn->defined && old->defined && !weak && !old_weak)
-    kiln__cpu_ptx_complain(&b->messages[part], fn->pos,
-                           "'%.*s' is defined in two modules",
-                           KILN__SHOWN(fn->name));
+    mistake(b, part, fn->pos, "is defined in two modules", fn->name);
   else if (fn->defined && (!old->defined || (old_weak && !weak))) {
     b->functions[s->number] = fn;
     b->part_of[s->number] = part;
@@ -107,9 +113,7 @@ static kiln_status number_function(kiln__cpu_build *b, const names *n,
     if (s->function)
       merge_function(b, part, s, fn);
     else
-      kiln__cpu_ptx_complain(&b->messages[part], fn->pos,
-                             "'%.*s' is a variable in another module",
-                             KILN__SHOWN(fn->name));
+      mistake(b, part, fn->pos, "is a variable in another module", fn->name);
     return KILN_OK;
   }
   fn->number = p->n_functions++;
@@ -131,9 +135,7 @@ static void number_alias(kiln__cpu_build *b, const names *n, uint32_t part,
   if (!s->used)
     *s = (shared_name){fn->name, fn->number, true, true, fn, NULL};
   else if (!s->function || b->functions[s->number]->defined)
-    kiln__cpu_ptx_complain(&b->messages[part], fn->pos,
-                           "'%.*s' is defined in two modules",
-                           KILN__SHOWN(fn->name));
+    mistake(b, part, fn->pos, "is defined in two modules", fn->name);
 }
 
 /* ---- Variables ----------------------------------------------------------- */
@@ -194,13 +196,10 @@ static void merge_variable(kiln__cpu_build *b, uint32_t part, shared_name *s,
   if (old->space != v->space ||
       (old->size != v->size && !old->flexible && !v->flexible &&
        strength(old) != 1 && strength(v) != 1))
-    kiln__cpu_ptx_complain(&b->messages[part], symbol->pos,
-                           "'%.*s' is another variable in another module",
-                           KILN__SHOWN(symbol->name));
+    mistake(b, part, symbol->pos, "is another variable in another module",
+            symbol->name);
   else if (strength(v) == 3 && strength(old) == 3)
-    kiln__cpu_ptx_complain(&b->messages[part], symbol->pos,
-                           "'%.*s' is defined in two modules",
-                           KILN__SHOWN(symbol->name));
+    mistake(b, part, symbol->pos, "is defined in two modules", symbol->name);
   else {
     if (v->space == KILN__SPACE_SHARED)
       merge_shared(s->first, v);
@@ -242,9 +241,8 @@ static kiln_status number_variable(kiln__cpu_build *b, const names *n,
     if (!s->function)
       merge_variable(b, part, s, symbol);
     else
-      kiln__cpu_ptx_complain(&b->messages[part], symbol->pos,
-                             "'%.*s' is a function in another module",
-                             KILN__SHOWN(symbol->name));
+      mistake(b, part, symbol->pos, "is a function in another module",
+              symbol->name);
     return KILN_OK;
   }
   v->number = 0;

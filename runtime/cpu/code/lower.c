@@ -163,11 +163,12 @@ bool kiln__cpu_emit(kiln__cpu_lower *l, const kiln__cpu_insn *in, bool guarded)
   return true;
 }
 
-static void set_row(kiln__cpu_insn *in, const kiln__cpu_row *row, uint16_t op)
+void kiln__cpu_set_row(const kiln__cpu_lower *l, kiln__cpu_insn *in,
+                       uint16_t op)
 {
   in->op = op;
-  in->kind = row->kind;
-  in->klass = row->klass;
+  in->kind = l->b->matcher.rows[op].kind;
+  in->klass = l->b->matcher.rows[op].klass;
 }
 
 bool kiln__cpu_fields_of(kiln__cpu_lower *l, kiln__cpu_insn *out,
@@ -182,7 +183,7 @@ bool kiln__cpu_fields_of(kiln__cpu_lower *l, kiln__cpu_insn *out,
     return kiln__cpu_complain(l, l->at == NULL ? l->fn->pos : l->at->pos,
                               "the CPU device lacks %s", opcode);
   *out = m->fields;
-  set_row(out, &l->b->matcher.rows[m->ops[0]], m->ops[0]);
+  kiln__cpu_set_row(l, out, m->ops[0]);
   return true;
 }
 
@@ -194,7 +195,7 @@ bool kiln__cpu_emit_local_address(kiln__cpu_lower *l, int32_t d, uint8_t bytes,
                        .bytes = bytes, .reg_bytes = bytes};
 
   in.d = d;
-  set_row(&in, &l->b->matcher.rows[KILN__OP_mov_local], KILN__OP_mov_local);
+  kiln__cpu_set_row(l, &in, KILN__OP_mov_local);
   return kiln__cpu_emit(l, &in, true);
 }
 
@@ -511,7 +512,7 @@ static bool lower_statement(kiln__cpu_lower *l)
     in = m->fields;
     if (kiln__cpu_shapes_fit(r, &in, l->at)) {
       row = r;
-      set_row(&in, r, m->ops[i]);
+      kiln__cpu_set_row(l, &in, m->ops[i]);
     }
   }
   if (row == NULL)
