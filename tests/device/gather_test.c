@@ -2,7 +2,7 @@
  * kiln_gather_rows: types of elements and indices, sizes around packs and tiles,
  * misaligned views, equal indices, maps, checked mode, graphs, and what is wrong
  * with a call. */
-#include "ops_fixture.h"
+#include "operation_checks.h"
 
 static const kiln_dtype index_types[] = {KILN_I32, KILN_U32, KILN_I64,
                                          KILN_U64};
@@ -683,113 +683,120 @@ START_TEST(test_graph)
 }
 END_TEST
 
-START_TEST(test_bad_arguments)
+#define MEMBER_OF(member, ...) MEMBER(kiln_gather_desc, member, __VA_ARGS__)
+
+/* The descriptors of gather and scatter are laid out alike. */
+_Static_assert(sizeof(kiln_gather_desc) == sizeof(kiln_scatter_desc) &&
+                   offsetof(kiln_gather_desc, code) ==
+                       offsetof(kiln_scatter_desc, code),
+               "one list of bad members serves both");
+
+static operation_call call_of_ones(operation_index which)
 {
   const kiln_array a = array_make(KILN_F32, 100, 0, NULL, 1).array;
-  const kiln_array out = array_make(KILN_F32, 100, 0, NULL, 1).array;
   const kiln_array at = array_make(KILN_U32, 100, 0, NULL, 0).array;
-  const kiln_array odd = {at.data + 2, KILN_U32};
-  const kiln_array wide = {at.data, KILN_U64};
-  const kiln_array halves = {at.data, KILN_U16};
-  const kiln_array floats = {at.data, KILN_F32};
-  const kiln_array none = {0, KILN_F32};
-  const kiln_array near = {a.data - 40 * 4, KILN_F32};
-  const kiln_input x = {.in = {a}}, only_map = {.map = "i"};
-  enum { FOR_GATHER = 1, FOR_SCATTER = 2, FOR_BOTH = 3 };
-  const struct {
-    int way;
-    kiln_gather_desc desc;
-  } bad[] = {
-      {FOR_BOTH, {.index = at, .out = out, .n = 9}},
-      {FOR_BOTH, {.x = x, .out = out, .n = 9}},
-      {FOR_BOTH, {.x = x, .index = odd, .out = out, .n = 9}},
-      {FOR_BOTH, {.x = x, .index = halves, .out = out, .n = 9}},
-      {FOR_BOTH, {.x = x, .index = floats, .out = out, .n = 9}},
-      {FOR_BOTH, {.x = x, .index = at, .n = 9}},
-      {FOR_BOTH, {.x = x, .index = at, .out = none, .n = 9}},
-      {FOR_BOTH, {.x = x, .index = at, .out = a, .n = 9}},
-      {FOR_BOTH, {.x = x, .index = at, .out = at, .n = 9}},
-      {FOR_BOTH, {.x = x, .index = at, .out = out, .n = UINT64_MAX / 2}},
-      {FOR_BOTH, {.x = x, .index = at, .out = out, .n = 9, .checked = true}},
-      {FOR_GATHER, {.x = x, .index = at, .out = out, .n = 9, .method = 4}},
-      {FOR_SCATTER, {.x = x, .index = at, .out = out, .n = 9, .method = 5}},
-      {FOR_SCATTER, {.x = only_map, .index = at, .out = out, .n = 9}},
-      {FOR_SCATTER, {.x = x, .index = at, .out = near, .n = 9, .n_target = 50}},
-      {FOR_GATHER,
-       {.x = x,
-        .index = at,
-        .out = out,
-        .n = 9,
-        .method = KILN_INDEX_WINDOWS,
-        .passes = 65536}},
-      {FOR_BOTH,
-       {.x = x,
-        .index = at,
-        .out = out,
-        .n = 9,
-        .method = KILN_INDEX_PARTITION,
-        .passes = 1025}},
-      {FOR_SCATTER,
-       {.x = x, .index = wide, .out = out, .n = 9, .method = KILN_INDEX_SORT}},
-      {FOR_SCATTER,
-       {.x = x,
-        .index = wide,
-        .out = out,
-        .n = 9,
-        .n_target = (UINT64_C(1) << 32) + 1,
-        .method = KILN_INDEX_SORT}}};
-  const kiln_gather_desc bad_text = {.x = {.in = {a}, .map = "x +* 1"},
-                                     .index = at,
-                                     .out = out,
-                                     .n = 9,
-                                     .method = KILN_INDEX_PARTITION};
-  size_t bytes;
+  const test_array out = array_make(KILN_F32, 1, 0, NULL, 1);
+  const kiln_gather_desc desc = {
+      .x = {.in = {a}}, .index = at, .out = out.array, .n = 1};
+  operation_call c = call_of(&operations[which], &desc, sizeof desc);
 
-  for (int way = GATHER; way < N_DIRECTIONS; way++) {
-    for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
-      if (bad[k].way & 1 << way) {
-        ck_assert_msg(call((direction)way, &bad[k].desc, NULL) == KILN_EINVAL,
-                      "%zu", k);
-        ck_assert_msg(call_workspace((direction)way, &bad[k].desc, &bytes) ==
-                          KILN_EINVAL,
-                      "%zu", k);
-      }
-    ck_kiln_is(call((direction)way, &bad_text, NULL), KILN_ECOMPILE);
-    ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "line 1"));
-    ck_kiln_is(call_workspace((direction)way, &bad[0].desc, NULL), KILN_EINVAL);
-  }
-  ck_kiln_is(kiln_gather(NULL, &bad[0].desc, NULL), KILN_EINVAL);
-  ck_kiln_is(kiln_gather(stream, NULL, NULL), KILN_EINVAL);
-  ck_kiln_is(kiln_scatter(NULL, &(kiln_scatter_desc){.n = 9}, NULL),
-             KILN_EINVAL);
-  ck_kiln_is(kiln_scatter(stream, NULL, NULL), KILN_EINVAL);
+  call_writes(&c, &out, kept(array_read(&out)));
+  return c;
+}
+
+START_TEST(test_bad_arguments)
+{
+  const direction way = (direction)_i;
+  const operation_call c = call_of_ones(way == GATHER ? OPERATION_kiln_gather
+                                                      : OPERATION_kiln_scatter);
+  const kiln_gather_desc *good = c.desc;
+  const kiln_array a = good->x.in[0], at = good->index;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "x: neither an array", {MEMBER_OF(x.in[0], {0})}},
+      {KILN_EINVAL, "index has type none", {MEMBER_OF(index, {0})}},
+      {KILN_EINVAL,
+       "index is not aligned",
+       {MEMBER_OF(index, {at.data + 2, KILN_U32})}},
+      {KILN_EINVAL,
+       "index has type u16",
+       {MEMBER_OF(index, {at.data, KILN_U16})}},
+      {KILN_EINVAL,
+       "index has type f32",
+       {MEMBER_OF(index, {at.data, KILN_F32})}},
+      {KILN_EINVAL, "out has no type", {MEMBER_OF(out, {0})}},
+      {KILN_EINVAL, "out is NULL", {MEMBER_OF(out, {0, KILN_F32})}},
+      {KILN_EINVAL, "x and out overlap", {MEMBER_OF(out, a)}},
+      {KILN_EINVAL, "index and out overlap", {MEMBER_OF(out, at)}},
+      {KILN_EINVAL,
+       "more elements than the address space",
+       {MEMBER_OF(n, UINT64_MAX / 2)}},
+      {KILN_EINVAL, ".checked needs n_target", {MEMBER_OF(checked, true)}},
+      {KILN_EINVAL, "method", {MEMBER_OF(method, way == GATHER ? 4 : 5)}},
+      {KILN_EINVAL,
+       "1025 buckets",
+       {MEMBER_OF(method, KILN_INDEX_PARTITION), MEMBER_OF(passes, 1025)}},
+      {KILN_ECOMPILE,
+       "line 1",
+       {MEMBER_OF(x.map, "x +* 1"), MEMBER_OF(method, KILN_INDEX_PARTITION)}},
+  };
+  const bad_argument bad_gather[] = {
+      {KILN_EINVAL,
+       "65536 passes",
+       {MEMBER_OF(method, KILN_INDEX_WINDOWS), MEMBER_OF(passes, 65536)}},
+  };
+  const bad_argument bad_scatter[] = {
+      {KILN_EINVAL, "a map without arrays", {MEMBER_OF(x, {.map = "i"})}},
+      {KILN_EINVAL,
+       "x and out overlap",
+       {MEMBER_OF(out, {a.data - 40 * 4, KILN_F32}), MEMBER_OF(n_target, 50)}},
+      {KILN_EINVAL,
+       "needs n_target",
+       {MEMBER_OF(index, {at.data, KILN_U64}),
+        MEMBER_OF(method, KILN_INDEX_SORT)}},
+      {KILN_EINVAL,
+       "needs n_target",
+       {MEMBER_OF(index, {at.data, KILN_U64}),
+        MEMBER_OF(n_target, (UINT64_C(1) << 32) + 1),
+        MEMBER_OF(method, KILN_INDEX_SORT)}},
+  };
+
+  ck_bad_arguments(c, bad);
+  if (way == GATHER)
+    ck_bad_arguments(c, bad_gather);
+  else
+    ck_bad_arguments(c, bad_scatter);
 }
 END_TEST
+
+#define ROWS_MEMBER(member, ...)                                               \
+  MEMBER(kiln_gather_rows_desc, member, __VA_ARGS__)
 
 START_TEST(test_bad_rows)
 {
   const kiln_array in = array_make(KILN_F32, 100, 0, NULL, 1).array;
-  const kiln_array out = array_make(KILN_F32, 100, 0, NULL, 1).array;
   const kiln_array at = array_make(KILN_U32, 100, 0, NULL, 0).array;
-  const kiln_array halves = {at.data, KILN_U16};
-  const kiln_gather_rows_desc good = {
-      .in = in, .index = at, .out = out, .n = 9, .width = 2};
-  kiln_gather_rows_desc bad[8];
+  const test_array out = array_make(KILN_F32, 18, 0, NULL, 1);
+  operation_call c =
+      CALL_OF(kiln_gather_rows,
+              &(kiln_gather_rows_desc){
+                  .in = in, .index = at, .out = out.array, .n = 9, .width = 2});
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "none and f32", {ROWS_MEMBER(in, {0})}},
+      {KILN_EINVAL, "f32 and u32", {ROWS_MEMBER(out, at)}},
+      {KILN_EINVAL,
+       "index has type u16",
+       {ROWS_MEMBER(index, {at.data, KILN_U16})}},
+      {KILN_EINVAL, "in_stride is below", {ROWS_MEMBER(in_stride, 1)}},
+      {KILN_EINVAL, "out_stride is below", {ROWS_MEMBER(out_stride, 1)}},
+      {KILN_EINVAL, "in and out overlap", {ROWS_MEMBER(out, in)}},
+      {KILN_EINVAL,
+       "more elements than the address space",
+       {ROWS_MEMBER(width, UINT64_MAX / 4)}},
+      {KILN_EINVAL, ".checked needs n_target", {ROWS_MEMBER(checked, true)}},
+  };
 
-  for (size_t k = 0; k < 8; k++)
-    bad[k] = good;
-  bad[0].in = (kiln_array){0};
-  bad[1].out = at;
-  bad[2].index = halves;
-  bad[3].in_stride = 1;
-  bad[4].out_stride = 1;
-  bad[5].out = in;
-  bad[6].width = UINT64_MAX / 4;
-  bad[7].checked = true;
-  for (size_t k = 0; k < 8; k++)
-    ck_assert_msg(kiln_gather_rows(stream, &bad[k], NULL) == KILN_EINVAL, "%zu",
-                  k);
-  ck_kiln_is(kiln_gather_rows(stream, NULL, NULL), KILN_EINVAL);
+  call_writes(&c, &out, kept(array_read(&out)));
+  ck_bad_arguments(c, bad);
 }
 END_TEST
 
@@ -829,7 +836,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_rows, 0, 2);
   tcase_add_loop_test(t, test_checked, 0, 5 * N_DIRECTIONS);
   tcase_add_loop_test(t, test_graph, 0, 6);
-  tcase_add_test(t, test_bad_arguments);
+  tcase_add_loop_test(t, test_bad_arguments, 0, N_DIRECTIONS);
   tcase_add_test(t, test_bad_rows);
   tcase_add_test(t, test_nothing);
   return s;
