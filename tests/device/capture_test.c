@@ -1,6 +1,7 @@
 /* capture_test.c -- launches and copies captured into a graph, and what may go
  * on beside a capture. */
 #include "gpu_fixture.h"
+#include "ops_fixture.h"
 
 static const char source[] =
     "__device__ int step;\n"
@@ -13,13 +14,13 @@ static const char source[] =
 
 enum { N = 1000 };
 
-static kiln_stream *stream;
 static CUdeviceptr data;
 
 static void set_up(void)
 {
   gpu_set_up();
-  ck_kiln_ok(kiln_stream_create(&stream, g.device, NULL));
+  device = g.device;
+  ck_kiln_ok(kiln_stream_create(&stream, device, NULL));
   data = gpu_alloc(g.device, N * 4);
   ck_kiln_ok(kiln_fill(g.device, data, 0, 4, N));
 }
@@ -31,59 +32,11 @@ static void tear_down(void)
   gpu_tear_down();
 }
 
-static void begin(int mode)
-{
-  bool capturing = false;
-  kiln__scope scope;
-
-  ck_kiln_ok(kiln__enter(g.device, &scope));
-  ck_assert_int_eq(
-      g.rt->driver.streamBeginCapture(kiln_stream_handle(stream), mode), 0);
-  kiln__leave(&scope);
-  ck_kiln_ok(kiln_stream_capturing(stream, &capturing));
-  ck_assert(capturing);
-}
-
-/* The graph of a capture that nothing has spoiled. */
-static CUgraphExec end(void)
-{
-  CUgraph graph = NULL;
-  CUgraphExec exec = NULL;
-  kiln__scope scope;
-  CUresult rc;
-
-  ck_kiln_ok(kiln__enter(g.device, &scope));
-  rc = g.rt->driver.streamEndCapture(kiln_stream_handle(stream), &graph);
-  ck_assert_msg(rc == 0, "the capture was spoiled: %d", rc);
-  if (g.rt->driver.graphInstantiateWithFlags != NULL)
-    rc = g.rt->driver.graphInstantiateWithFlags(&exec, graph, 0);
-  else
-    rc = g.rt->driver.graphInstantiate(&exec, graph, NULL, NULL, 0);
-  ck_assert_int_eq(rc, 0);
-  ck_assert_int_eq(g.rt->driver.graphDestroy(graph), 0);
-  kiln__leave(&scope);
-  return exec;
-}
-
 static void replay(CUgraphExec exec, int times)
 {
-  kiln__scope scope;
-
-  ck_kiln_ok(kiln__enter(g.device, &scope));
   for (int i = 0; i < times; i++)
-    ck_assert_int_eq(g.rt->driver.graphLaunch(exec, kiln_stream_handle(stream)),
-                     0);
-  kiln__leave(&scope);
+    capture_replay(exec);
   ck_kiln_ok(kiln_stream_synchronize(stream));
-}
-
-static void drop(CUgraphExec exec)
-{
-  kiln__scope scope;
-
-  ck_kiln_ok(kiln__enter(g.device, &scope));
-  ck_assert_int_eq(g.rt->driver.graphExecDestroy(exec), 0);
-  kiln__leave(&scope);
 }
 
 static void expect(int want)
@@ -117,17 +70,17 @@ START_TEST(launches_and_copies_are_captured)
 
   for (int i = 0; i < N; i++)
     first[i] = 5;
-  begin(modes[_i]);
+  capture_begin_in(modes[_i]);
   ck_kiln_ok(kiln_copy_to_device_async(stream, data, first, sizeof first));
   ck_kiln_ok(add(module, 1));
   ck_kiln_ok(add(module, 10));
-  exec = end();
+  exec = capture_end();
   expect(0); /* nothing has run yet */
   replay(exec, 1);
   expect(16);
   replay(exec, 3);
   expect(16);
-  drop(exec);
+  capture_free(exec);
   kiln_module_free(module);
 }
 END_TEST
@@ -144,14 +97,14 @@ START_TEST(first_load_inside_a_capture)
 
   named.names = names;
   named.n_names = 1;
-  begin(modes[_i]);
+  capture_begin_in(modes[_i]);
   ck_kiln_ok(kiln_module_load(&module, g.device, &named));
   ck_kiln_ok(kiln_symbol_write(module, "&step", 0, &one, 4));
   ck_kiln_ok(add(module, 2));
-  exec = end();
+  exec = capture_end();
   replay(exec, 4);
   expect(12);
-  drop(exec);
+  capture_free(exec);
   kiln_module_free(module);
 }
 END_TEST
@@ -163,13 +116,13 @@ START_TEST(unloading_inside_a_capture)
   CUgraphExec exec;
 
   gpu_kernel(other, "spin");
-  begin(modes[_i]);
+  capture_begin_in(modes[_i]);
   ck_kiln_ok(add(module, 3));
   kiln_module_free(other);
-  exec = end();
+  exec = capture_end();
   replay(exec, 2);
   expect(6);
-  drop(exec);
+  capture_free(exec);
   kiln_module_free(module);
 }
 END_TEST
@@ -186,7 +139,7 @@ START_TEST(memory_calls_inside_a_capture)
 
   ck_kiln_ok(kiln_event_create(&event, g.device, true));
   ck_kiln_ok(kiln_event_record(event, NULL));
-  begin(modes[_i]);
+  capture_begin_in(modes[_i]);
   ck_kiln_ok(add(module, 4));
   ck_kiln_ok(kiln_memory_alloc(&p, g.device, 64));
   ck_kiln_ok(kiln_copy_to_device(g.device, p, bytes, 64));
@@ -199,10 +152,10 @@ START_TEST(memory_calls_inside_a_capture)
   ck_kiln_ok(kiln_event_synchronize(event));
   ck_kiln_ok(kiln_event_query(event));
   ck_kiln_ok(kiln_memory_free(g.device, p));
-  exec = end();
+  exec = capture_end();
   replay(exec, 2);
   expect(8);
-  drop(exec);
+  capture_free(exec);
   kiln_event_free(event);
   kiln_module_free(module);
 }
@@ -213,14 +166,14 @@ START_TEST(waiting_is_refused_and_spoils_nothing)
   kiln_module *module = gpu_load(g.device, source);
   CUgraphExec exec;
 
-  begin(modes[_i]);
+  capture_begin_in(modes[_i]);
   ck_kiln_ok(add(module, 6));
   ck_kiln_is(kiln_stream_synchronize(stream), KILN_ECAPTURE);
   ck_kiln_is(kiln_stream_query(stream), KILN_ECAPTURE);
-  exec = end();
+  exec = capture_end();
   replay(exec, 1);
   expect(6);
-  drop(exec);
+  capture_free(exec);
   kiln_module_free(module);
 }
 END_TEST
@@ -232,7 +185,7 @@ START_TEST(synchronising_the_device_is_refused)
   kiln__scope scope;
   CUresult rc;
 
-  begin(modes[_i]);
+  capture_begin_in(modes[_i]);
   ck_kiln_is(kiln_device_synchronize(g.device), KILN_ECAPTURE);
   ck_kiln_ok(kiln__enter(g.device, &scope));
   rc = g.rt->driver.streamEndCapture(kiln_stream_handle(stream), &graph);
@@ -251,10 +204,10 @@ START_TEST(the_default_stream_tied_up)
 
   kiln_stream_free(stream);
   ck_kiln_ok(kiln_stream_create(&stream, g.device, &blocking));
-  begin(modes[_i]);
+  capture_begin_in(modes[_i]);
   ck_kiln_is(kiln_copy_to_device(g.device, data, &byte, 1), KILN_ECAPTURE);
   ck_kiln_is(kiln_fill(g.device, data, 0, 1, 1), KILN_ECAPTURE);
-  drop(end());
+  capture_free(capture_end());
 }
 END_TEST
 
@@ -266,15 +219,15 @@ START_TEST(timelines_leave_captured_streams_alone)
 
   ck_kiln_ok(kiln_timeline_create(&timeline, g.device));
   ck_kiln_ok(kiln_stream_attach(stream, timeline));
-  begin(modes[_i]);
+  capture_begin_in(modes[_i]);
   ck_kiln_ok(add(module, 7));
   ck_kiln_is(kiln_timeline_begin(timeline, stream, "no"), KILN_ECAPTURE);
-  exec = end();
+  exec = capture_end();
   replay(exec, 1);
   expect(7);
   ck_kiln_ok(kiln_stream_attach(stream, NULL));
   kiln_timeline_free(timeline);
-  drop(exec);
+  capture_free(exec);
   kiln_module_free(module);
 }
 END_TEST
@@ -287,13 +240,13 @@ START_TEST(replay_after_the_cache_was_cleared)
   CUgraphExec exec;
   uint64_t removed;
 
-  begin(modes[_i]);
+  capture_begin_in(modes[_i]);
   ck_kiln_ok(add(module, 1));
-  exec = end();
+  exec = capture_end();
   ck_kiln_ok(kiln_cache_clear(g.rt, &removed));
   replay(exec, 5);
   expect(5);
-  drop(exec);
+  capture_free(exec);
   kiln_module_free(module);
 }
 END_TEST

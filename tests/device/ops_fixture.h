@@ -137,16 +137,22 @@ static inline TCase *brief_case(Suite *s)
 /* ---- Captures ---------------------------------------------------------------------- */
 
 /* From here on the stream's work goes into a graph. */
-static inline void capture_begin(void)
+static inline void capture_begin_in(int mode)
 {
+  bool capturing = false;
   kiln__scope scope;
 
   ck_kiln_ok(kiln__enter(device, &scope));
   ck_assert_int_eq(
-      device->driver->streamBeginCapture(kiln_stream_handle(stream),
-                                         CU_STREAM_CAPTURE_MODE_GLOBAL),
-      0);
+      device->driver->streamBeginCapture(kiln_stream_handle(stream), mode), 0);
   kiln__leave(&scope);
+  ck_kiln_ok(kiln_stream_capturing(stream, &capturing));
+  ck_assert(capturing);
+}
+
+static inline void capture_begin(void)
+{
+  capture_begin_in(CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
 /* The graph, ready to run; capture_free() it. */
