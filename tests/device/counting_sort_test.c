@@ -287,10 +287,8 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("counting_sort");
-  TCase *t = tcase_create("counting_sort");
+  TCase *t = device_case(s, "counting_sort");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 300);
   tcase_add_loop_test(t, test_types, 0, 8);
   tcase_add_test(t, test_whole_types);
   tcase_add_test(t, test_lengths);
@@ -299,7 +297,6 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_capture, 0, 2);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
-  suite_add_tcase(s, t);
   return s;
 }
 

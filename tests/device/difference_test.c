@@ -142,17 +142,14 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("difference");
-  TCase *t = tcase_create("difference");
+  TCase *t = device_case(s, "difference");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 600);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_long);
   tcase_add_test(t, test_own_text);
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_calls);
   tcase_add_test(brief_case(s), test_random_calls);
-  suite_add_tcase(s, t);
   return s;
 }
 

@@ -459,10 +459,8 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("histogram");
-  TCase *t = tcase_create("histogram");
+  TCase *t = device_case(s, "histogram");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 300);
   tcase_add_loop_test(t, test_integers, 0, 8);
   tcase_add_loop_test(t, test_lengths, 0, 3);
   tcase_add_loop_test(t, test_many_bins, 0, 8);
@@ -476,7 +474,6 @@ static Suite *suite(void)
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   tcase_add_test(t, test_close_bounds);
-  suite_add_tcase(s, t);
   return s;
 }
 

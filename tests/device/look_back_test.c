@@ -128,7 +128,7 @@ static void run_chain(kiln_kernel *kernel, const tiles *t, uint64_t *words)
       kernel, &config, KILN_ARG(w.array.data), KILN_ARG(epoch),
       KILN_ARG(t->start), KILN_ARG(totals.array.data),
       KILN_ARG(resets.array.data), KILN_ARG(out.array.data), KILN_ARG(at)));
-  ck_bits64("before", &out, t->before);
+  ck_array(&out, t->before, "before");
 }
 
 START_TEST(test_chain)
@@ -252,7 +252,7 @@ START_TEST(test_nearest)
   out = array_make(KILN_U64, t.n, 0, NULL, 0x5a);
   ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(w.array.data),
                          KILN_ARG(epoch), KILN_ARG(out.array.data)));
-  ck_bits64("before each tile", &out, t.before);
+  ck_array(&out, t.before, "before each tile");
   kiln_module_free(module);
 }
 END_TEST
@@ -260,14 +260,11 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("look_back");
-  TCase *t = tcase_create("look_back");
+  TCase *t = device_case(s, "look_back");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, test_chain, 0, 8);
   tcase_add_loop_test(t, test_same_bits, 0, 4);
   tcase_add_test(t, test_nearest);
-  suite_add_tcase(s, t);
   return s;
 }
 

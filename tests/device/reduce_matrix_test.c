@@ -236,10 +236,8 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("reduce_matrix");
-  TCase *t = tcase_create("reduce_matrix");
+  TCase *t = device_case(s, "reduce_matrix");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 120);
   tcase_add_test(t, test_rows);
   tcase_add_test(t, test_columns);
   tcase_add_test(t, test_order);
@@ -249,7 +247,6 @@ static Suite *suite(void)
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_loop_test(t, test_bad, 0, 2);
   tcase_add_test(brief_case(s), test_random_calls);
-  suite_add_tcase(s, t);
   return s;
 }
 

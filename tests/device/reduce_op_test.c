@@ -777,10 +777,8 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("reduce_op");
-  TCase *t = tcase_create("reduce_op");
+  TCase *t = device_case(s, "reduce_op");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_operations);
   tcase_add_test(t, test_empty);
@@ -804,7 +802,6 @@ static Suite *suite(void)
   tcase_add_test(t, test_distance_of_nothing);
   tcase_add_test(t, test_variance_overflow);
   tcase_add_test(t, test_identity_with_itself);
-  suite_add_tcase(s, t);
   return s;
 }
 

@@ -419,10 +419,8 @@ END_TEST
 static Suite *reduce(void)
 {
   Suite *s = suite_create("reduce");
-  TCase *t = tcase_create("reduce");
+  TCase *t = device_case(s, "reduce");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, every_type_operation_and_length, 0, N_PAIRS);
   tcase_add_test(t, contiguous_shares);
   tcase_add_test(t, small_and_aligned);
@@ -433,7 +431,6 @@ static Suite *reduce(void)
   tcase_add_test(t, accurate_and_repeatable);
   tcase_add_test(t, wider_accumulator);
   tcase_add_loop_test(t, steps_of_the_ladder, 0, N_STEPS);
-  suite_add_tcase(s, t);
   return s;
 }
 

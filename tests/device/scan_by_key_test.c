@@ -308,10 +308,8 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("scan_by_key");
-  TCase *t = tcase_create("scan_by_key");
+  TCase *t = device_case(s, "scan_by_key");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 600);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_loop_test(t, test_segments, 0, 3);
   tcase_add_loop_test(t, test_ways, 0, 3);
@@ -320,7 +318,6 @@ static Suite *suite(void)
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_calls);
   tcase_add_test(brief_case(s), test_random_calls);
-  suite_add_tcase(s, t);
   return s;
 }
 

@@ -81,18 +81,15 @@ static void run_section(const step *s, kiln_kernel *kernel, size_t n)
   uint64_t state = n, counted;
   int64_t *v = small_wholes(n, &state), sum = 0;
   int64_t *want = scanned(v, NULL, n, KILN_SUM, 0, NULL, s->exclusive);
-  void *x = elements(KILN_F32, v, n), *got;
-  test_array in = array_make(KILN_F32, n, 0, x, 0);
+  test_array in = array_make(KILN_F32, n, 0, elements(KILN_F32, v, n), 0);
   test_array out = array_make(KILN_F32, n, 0, NULL, 0x5a);
   test_array sums = array_make(KILN_F32, 1, 0, NULL, 0x5a);
   test_array additions = array_make(KILN_U64, 1, 0, NULL, 0);
 
   scan_sections(kernel, s, in.array.data, (uint32_t)n, out.array.data,
                 sums.array.data, additions.array.data);
-  got = kept(array_read(&out));
-  ck_elements(s->kernel, KILN_F32, got, want, n);
-  got = kept(array_read(&additions));
-  counted = *(uint64_t *)got;
+  ck_array(&out, elements(KILN_F32, want, n), s->kernel);
+  counted = *(uint64_t *)kept(array_read(&additions));
   if ((n & (n - 1)) == 0)
     ck_assert_msg(counted == additions_of(s, n), "%s: %llu additions for %zu",
                   s->kernel, (unsigned long long)counted, n);
@@ -100,9 +97,8 @@ static void run_section(const step *s, kiln_kernel *kernel, size_t n)
     ck_assert_uint_le(counted, 2 * (n - 1));
   for (size_t i = 0; i < n; i++)
     sum += v[i];
-  got = kept(array_read(&sums));
   if (s->section != 0)
-    ck_elements("the section's sum", KILN_F32, got, &sum, 1);
+    ck_array(&sums, elements(KILN_F32, &sum, 1), "the section's sum");
 }
 
 START_TEST(test_sections)
@@ -164,15 +160,13 @@ START_TEST(test_whole_arrays)
     uint64_t state = n;
     int64_t *v = small_wholes(n, &state);
     int64_t *want = scanned(v, NULL, n, KILN_SUM, 0, NULL, s->exclusive);
-    void *x = elements(KILN_F32, v, n), *got;
-    test_array in = array_make(KILN_F32, n, 0, x, 0);
+    test_array in = array_make(KILN_F32, n, 0, elements(KILN_F32, v, n), 0);
     test_array out = array_make(KILN_F32, n, 0, NULL, 0x5a);
     test_array additions = array_make(KILN_U64, 1, 0, NULL, 0);
 
     all.additions = additions.array.data;
     scan_all(&all, s, in.array.data, (uint32_t)n, out.array.data);
-    got = kept(array_read(&out));
-    ck_elements("whole array", KILN_F32, got, want, n);
+    ck_array(&out, elements(KILN_F32, want, n), "whole array");
   }
   for (int k = 0; k < 3; k++)
     kiln_module_free(module[k]);
@@ -182,13 +176,10 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("scan_ladder");
-  TCase *t = tcase_create("scan_ladder");
+  TCase *t = device_case(s, "scan_ladder");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 60);
   tcase_add_loop_test(t, test_sections, 0, N_STEPS);
   tcase_add_loop_test(t, test_whole_arrays, 0, N_STEPS - 2);
-  suite_add_tcase(s, t);
   return s;
 }
 

@@ -411,9 +411,9 @@ static void run_made(const char *const *defines, size_t n_defines,
   const size_t tiles = (n + tile - 1) / tile;
   uint64_t state = n, zero = 0;
   int64_t *v = small_wholes(n, &state);
-  int64_t *want = scanned(v, NULL, n, KILN_SUM, 0, NULL, false);
-  float *x = elements(KILN_F32, v, n), *got;
-  test_array in = array_make(KILN_F32, n, 0, x, 0);
+  const float *want =
+      elements(KILN_F32, scanned(v, NULL, n, KILN_SUM, 0, NULL, false), n);
+  test_array in = array_make(KILN_F32, n, 0, elements(KILN_F32, v, n), 0);
   test_array out = array_make(KILN_F32, n, 0, NULL, 0x5a);
   test_array words = array_make(KILN_U64, 2 * tiles + 8, 0, NULL, 0);
   kiln_launch_config config = kiln_launch_1d(tiles + staged, 1);
@@ -432,8 +432,7 @@ static void run_made(const char *const *defines, size_t n_defines,
                            KILN_ARG(size), KILN_ARG(out.array.data),
                            KILN_ARG(zero), KILN_ARG(zero),
                            KILN_ARG(words.array.data), KILN_ARG(epoch)));
-    got = kept(array_read(&out));
-    ck_elements("made by hand", KILN_F32, got, want, n);
+    ck_array(&out, want, "made by hand");
   }
   free(array_read(&words));
   kiln_module_free(module);
@@ -591,10 +590,8 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("scan");
-  TCase *t = tcase_create("scan");
+  TCase *t = device_case(s, "scan");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 600);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_loop_test(t, test_alignment, 0, 4);
   tcase_add_test(t, test_long);
@@ -614,7 +611,6 @@ static Suite *suite(void)
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_neighbours);
   tcase_add_test(t, test_identity_with_itself);
-  suite_add_tcase(s, t);
   return s;
 }
 

@@ -8,15 +8,6 @@
 
 #include <kiln/scan.h>
 
-/* A whole number as an element of a type. */
-static inline double as_element(kiln_dtype type, int64_t v)
-{
-  unsigned char bits[8];
-
-  set_whole(type, bits, 0, v);
-  return value_at(type, bits, 0);
-}
-
 /* Zeroed memory of the test for n elements. */
 static inline void *room_for(size_t n, size_t width)
 {
@@ -72,31 +63,6 @@ static inline int64_t *scanned(const int64_t *x, const uint8_t *heads, size_t n,
       want[i] = sum;
   }
   return want;
-}
-
-static inline void ck_elements(const char *what, kiln_dtype type,
-                               const void *got, const int64_t *want, size_t n)
-{
-  for (size_t i = 0; i < n; i++) {
-    const double w = as_element(type, want[i]);
-
-    ck_assert_msg(value_at(type, got, i) == w,
-                  "%s, %s: [%zu] of %zu is %g, "
-                  "not %g",
-                  what, kiln_dtype_name(type), i, n, value_at(type, got, i), w);
-  }
-}
-
-/* The same for 64-bit integers, all bits. */
-static inline void ck_bits64(const char *what, const test_array *out,
-                             const uint64_t *want)
-{
-  uint64_t *got = array_read(out);
-
-  for (size_t i = 0; i < out->n; i++)
-    ck_assert_msg(got[i] == want[i], "%s: [%zu] is %llx, not %llx", what, i,
-                  (unsigned long long)got[i], (unsigned long long)want[i]);
-  free(got);
 }
 
 #endif

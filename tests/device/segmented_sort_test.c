@@ -332,10 +332,8 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("segmented_sort");
-  TCase *t = tcase_create("segmented_sort");
+  TCase *t = device_case(s, "segmented_sort");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 600);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_stable);
   tcase_add_test(t, test_shapes);
@@ -344,7 +342,6 @@ static Suite *suite(void)
   tcase_add_test(t, test_wild_offsets);
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_arguments);
-  suite_add_tcase(s, t);
   return s;
 }
 

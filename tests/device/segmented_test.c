@@ -443,10 +443,8 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("segmented");
-  TCase *t = tcase_create("segmented");
+  TCase *t = device_case(s, "segmented");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, test_mixes, 0, N_MIXES);
   tcase_add_loop_test(t, test_order, 0, N_MIXES);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
@@ -459,7 +457,6 @@ static Suite *suite(void)
   tcase_add_test(t, test_checked);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_no_segments);
-  suite_add_tcase(s, t);
   return s;
 }
 

@@ -152,14 +152,11 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("sort_ladder");
-  TCase *t = tcase_create("sort_ladder");
+  TCase *t = device_case(s, "sort_ladder");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 300);
   tcase_add_loop_test(t, test_one_bit, 0, N_SIZES);
   tcase_add_test(t, test_worked_example);
   tcase_add_loop_test(t, test_bitonic, 0, N_SIZES);
-  suite_add_tcase(s, t);
   return s;
 }
 

@@ -693,10 +693,8 @@ END_TEST
 static Suite *suite(void)
 {
   Suite *s = suite_create("sort");
-  TCase *t = tcase_create("sort");
+  TCase *t = device_case(s, "sort");
 
-  tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 600);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_loop_test(t, test_inputs, 0, N_KINDS);
   tcase_add_test(t, test_in_place);
@@ -710,7 +708,6 @@ static Suite *suite(void)
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_arguments);
-  suite_add_tcase(s, t);
   return s;
 }
 
