@@ -9,6 +9,7 @@
 #undef kiln__check_begin
 #undef kiln__check_failed
 #undef kiln__check_end
+#undef kiln__check_workspace
 #endif
 
 #include <stdio.h>
@@ -102,13 +103,6 @@ void kiln__check_input(kiln__checker *c, const char *name, const kiln_input *x,
     kiln__check_read(c, name, x->in[k], n);
 }
 
-void kiln__check_workspace(kiln__checker *c, const kiln_workspace *w)
-{
-  if (w == NULL || w->data == 0 || w->size == 0)
-    return;
-  add(c, "the workspace", (kiln_array){w->data, KILN_U8}, w->size, true, false);
-}
-
 void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc)
 {
   const kiln__dtype *type = kiln__dtype_of(acc);
@@ -149,4 +143,12 @@ kiln_status kiln__check_end(kiln__checker *c)
       kiln__check_that(c, apart(c, i, k), "%s and %s overlap", c->range[k].name,
                        c->range[i].name);
   return c->st;
+}
+
+kiln_status kiln__check_workspace(kiln__checker *c, const kiln_workspace *w)
+{
+  if (w != NULL && w->data != 0 && w->size != 0)
+    add(c, "the workspace", (kiln_array){w->data, KILN_U8}, w->size, true,
+        false);
+  return kiln__check_end(c);
 }

@@ -44,6 +44,28 @@ static inline size_t kiln__size(kiln_dtype type)
 }
 #endif
 
+static inline bool kiln__is_integer(kiln_dtype type)
+{
+  return type >= KILN_I8 && type <= KILN_U64;
+}
+
+/* Returns whether the type can hold indices: i32, u32, i64 or u64. */
+static inline bool kiln__is_index(kiln_dtype type)
+{
+  return type >= KILN_I32 && type <= KILN_U64;
+}
+
+static inline bool kiln__is_half(kiln_dtype type)
+{
+  return type == KILN_F16 || type == KILN_BF16;
+}
+
+/* Returns whether the caller has set an optional array of a desc. */
+static inline bool kiln__given(kiln_array a)
+{
+  return a.type != KILN_DTYPE_NONE;
+}
+
 /* Returns the type of an input's elements after the map expression. */
 kiln_dtype kiln__input_type(const kiln_input *x);
 /* Returns the number of arrays of an input. */
@@ -51,9 +73,28 @@ static inline size_t kiln__input_arrays(const kiln_input *x)
 {
   size_t n = 0;
 
-  while (n < KILN_MAX_INPUTS && x->in[n].type != KILN_DTYPE_NONE)
+  while (n < KILN_MAX_INPUTS && kiln__given(x->in[n]))
     n++;
   return n;
+}
+
+/* Returns the size in bytes of the widest element of an input's arrays, at
+ * least `least`. */
+static inline size_t kiln__widest(const kiln_input *x, size_t least)
+{
+  const size_t arrays = kiln__input_arrays(x);
+
+  for (size_t k = 0; k < arrays; k++)
+    if (kiln__size(x->in[k].type) > least)
+      least = kiln__size(x->in[k].type);
+  return least;
+}
+
+/* Returns the number of elements per vector, so that a vector takes 16 bytes
+ * of the widest array. Returns 4 for an input without arrays. */
+static inline unsigned kiln__input_vec(const kiln_input *x)
+{
+  return (unsigned)(16 / kiln__widest(x, kiln__given(x->in[0]) ? 1 : 4));
 }
 
 /* ---- Specialisations --------------------------------------------------- */
@@ -285,25 +326,6 @@ void kiln__storage_close(kiln__storage *storage);
 /* Queues a fill with zeros of n elements of an array in the stream. */
 kiln_status kiln__zero(kiln_stream *in, kiln_array a, uint64_t n);
 
-/* Defines kiln_NAME_workspace(stream, desc, bytes). need_of(need, stream,
- * desc) performs the checks of kiln_NAME() and sets *need, which is zero on
- * entry. */
-#define KILN__WORKSPACE(name, desc_type, need_of)                              \
-  kiln_status name##_workspace(kiln_stream *stream, const desc_type *desc,     \
-                               size_t *bytes)                                  \
-  {                                                                            \
-    kiln__need need = {0, 0};                                                  \
-    kiln_status st;                                                            \
-                                                                               \
-    if (bytes == NULL)                                                         \
-      return kiln__fail(KILN_EINVAL, NULL, #name "_workspace: bytes is NULL"); \
-    *bytes = 0;                                                                \
-    st = need_of(&need, stream, desc);                                         \
-    if (st == KILN_OK)                                                         \
-      *bytes = kiln__need_bytes(need);                                         \
-    return st;                                                                 \
-  }
-
 /* ---- Checks -------------------------------------------------------------------- */
 
 enum { KILN__MAX_RANGES = 2 * (KILN_MAX_INPUTS + KILN_MAX_OUTPUTS) };
@@ -337,7 +359,6 @@ void kiln__check_in_place(kiln__checker *c, const char *name, kiln_array a,
 /* Adds all arrays of an input, which the call reads. */
 void kiln__check_input(kiln__checker *c, const char *name, const kiln_input *x,
                        uint64_t n);
-void kiln__check_workspace(kiln__checker *c, const kiln_workspace *w);
 /* Checks any other condition. If the condition is false, the status becomes
  * KILN_EINVAL with the formatted message. The message is evaluated only in
  * that case. */
@@ -347,6 +368,8 @@ void kiln__check_failed(kiln__checker *c, const char *format, ...)
   ((holds) ? (void)0 : kiln__check_failed(c, __VA_ARGS__))
 /* Checks the arrays for overlaps and returns the status of all checks. */
 kiln_status kiln__check_end(kiln__checker *c);
+/* Adds the workspace, which is the last array of a call, and ends the checks. */
+kiln_status kiln__check_workspace(kiln__checker *c, const kiln_workspace *w);
 
 #ifdef __clang_analyzer__
 /* The static analyzer sees one file at a time and does not know what a
@@ -358,6 +381,7 @@ kiln_status kiln__check_end(kiln__checker *c);
   (kiln__check_failed(c, __VA_ARGS__),                                         \
    (c)->st = (c)->st == KILN_OK ? KILN_EINVAL : (c)->st, (void)0)
 #define kiln__check_end(c) (kiln__check_end(c), (c)->st)
+#define kiln__check_workspace(c, w) (kiln__check_workspace(c, w), (c)->st)
 #endif
 
 /* Checks the operation. A named operation must fit the type; a user-defined
@@ -397,11 +421,81 @@ kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
 uint32_t kiln__prefetch_tiles(const kiln_device *device, const kiln_input *x,
                               uint64_t n, uint64_t tiles);
 
+/* Returns the number of SMs, or 16 if the device does not report it. */
+static inline uint64_t kiln__sm_count(const kiln_device *device)
+{
+  return device->info.sm_count > 0 ? (uint64_t)device->info.sm_count : 16;
+}
+
 /* ---- Launch ------------------------------------------------------------------------ */
 
 static inline uint64_t kiln__divide_up(uint64_t a, uint64_t b)
 {
   return b == 0 ? 0 : a / b + (a % b != 0);
 }
+
+/* Returns a one-dimensional launch of `blocks` blocks in a stream. */
+static inline kiln_launch_config kiln__grid(kiln_stream *stream,
+                                            uint64_t blocks, uint32_t threads)
+{
+  kiln_launch_config config = kiln_launch_1d(blocks, 1);
+
+  config.block.x = threads;
+  config.stream = stream;
+  return config;
+}
+
+/* What the launch of a kernel with temporary storage and a user's expressions
+ * needs. */
+typedef struct kiln__call {
+  const kiln__kernel_set *set;
+  kiln__storage storage; /* close with kiln__storage_close() */
+  kiln__args args;
+  uint32_t epoch; /* epoch of the launch's tile descriptors */
+} kiln__call;
+
+/* Finds or compiles the kernels of a spec, opens the temporary storage and
+ * fills the other members of *call. After a failure there is nothing to
+ * close. */
+kiln_status kiln__call_open(kiln__call *call, kiln_stream *stream,
+                            const kiln__spec *spec,
+                            const kiln_workspace *workspace, kiln__need need);
+
+/* ---- The exported functions ----------------------------------------------- */
+
+/* Defines kiln_NAME_workspace(). prepare(&request, stream, desc, NULL) performs
+ * the checks of kiln_NAME() and sets the member `need` of the request. */
+#define KILN__WORKSPACE(name, desc_type, request_type, prepare)                \
+  kiln_status name##_workspace(kiln_stream *stream, const desc_type *desc,     \
+                               size_t *bytes)                                  \
+  {                                                                            \
+    request_type made;                                                         \
+    kiln_status st;                                                            \
+                                                                               \
+    if (bytes == NULL)                                                         \
+      return kiln__fail(KILN_EINVAL, NULL, #name "_workspace: bytes is NULL"); \
+    *bytes = 0;                                                                \
+    st = prepare(&made, stream, desc, NULL);                                   \
+    if (st == KILN_OK)                                                         \
+      *bytes = kiln__need_bytes(made.need);                                    \
+    return st;                                                                 \
+  }
+
+/* Defines kiln_NAME() and kiln_NAME_workspace() of an operation.
+ *
+ *   prepare(&request, stream, desc, workspace) checks the arguments and fills
+ *     the request. Its member `need` is the temporary storage of the call. The
+ *     workspace is NULL if only its size is requested.
+ *   run(stream, &request, workspace) queues the launches. */
+#define KILN__DEFINE_OPERATION(name, desc_type, request_type, prepare, run)    \
+  kiln_status name(kiln_stream *stream, const desc_type *desc,                 \
+                   const kiln_workspace *workspace)                            \
+  {                                                                            \
+    request_type made;                                                         \
+    const kiln_status st = prepare(&made, stream, desc, workspace);            \
+                                                                               \
+    return st == KILN_OK ? run(stream, &made, workspace) : st;                 \
+  }                                                                            \
+  KILN__WORKSPACE(name, desc_type, request_type, prepare)
 
 #endif

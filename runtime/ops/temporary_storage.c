@@ -286,6 +286,21 @@ void kiln__storage_close(kiln__storage *storage)
   *storage = (kiln__storage){.stream = storage->stream};
 }
 
+kiln_status kiln__call_open(kiln__call *call, kiln_stream *stream,
+                            const kiln__spec *spec,
+                            const kiln_workspace *workspace, kiln__need need)
+{
+  kiln_status st = KILN_OK;
+
+  KILN_TRY(kiln__specialise(&call->set, stream->device, spec));
+  KILN_TRY(kiln__storage_open(&call->storage, stream, workspace, need));
+  kiln__user_args(&call->args, spec);
+  call->epoch = kiln__storage_epoch(&call->storage);
+
+done:
+  return st;
+}
+
 kiln_status kiln__zero(kiln_stream *stream, kiln_array a, uint64_t n)
 {
   const size_t size = kiln__size(a.type), width = size < 4 ? size : 4;

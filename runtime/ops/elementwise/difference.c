@@ -15,27 +15,13 @@ enum { THREADS = 256 };
 
 /* The parameters of one launch. */
 typedef struct plan {
+  const kiln_adjacent_difference_desc *desc;
   kiln_array out;
   uint32_t vec, vecs;
   bool in_place;
   uint64_t tiles;
   kiln__need need;
 } plan;
-
-static kiln_status check(const kiln_stream *stream,
-                         const kiln_adjacent_difference_desc *desc,
-                         const kiln_workspace *workspace)
-{
-  kiln__checker c;
-
-  if (kiln__check_begin(&c, "kiln_adjacent_difference", stream, desc) !=
-      KILN_OK)
-    return c.st;
-  kiln__check_input(&c, "x", &desc->x, desc->n);
-  kiln__check_out(&c, kiln__out_of(desc->out, &desc->x), &desc->x, desc->n);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
-}
 
 /* Returns the number of vectors per thread. The number is 1 until every SM
  * has enough threads; larger arrays use more vectors to have more loads in
@@ -50,7 +36,7 @@ static void make_plan(plan *p, const kiln_adjacent_difference_desc *desc)
   const size_t arrays = kiln__input_arrays(&desc->x);
   const kiln__dtype *value = kiln__dtype_of(kiln__input_type(&desc->x));
 
-  *p = (plan){.out = kiln__out_of(desc->out, &desc->x)};
+  *p = (plan){.desc = desc, .out = kiln__out_of(desc->out, &desc->x)};
   p->vec = (uint32_t)(16 / kiln__widest(&desc->x, kiln__size(p->out.type)));
   p->vecs = vecs_of(desc->n / p->vec);
   p->tiles = kiln__divide_up(desc->n, (uint64_t)THREADS * p->vec * p->vecs);
@@ -58,6 +44,22 @@ static void make_plan(plan *p, const kiln_adjacent_difference_desc *desc)
     p->in_place = p->in_place || desc->x.in[k].data == p->out.data;
   if (p->in_place)
     p->need.descriptors = (size_t)p->tiles * (value->size == 8 ? 2 : 1);
+}
+
+static kiln_status prepare(plan *p, const kiln_stream *stream,
+                           const kiln_adjacent_difference_desc *desc,
+                           const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_adjacent_difference", stream, desc) !=
+      KILN_OK)
+    return c.st;
+  kiln__check_input(&c, "x", &desc->x, desc->n);
+  kiln__check_out(&c, kiln__out_of(desc->out, &desc->x), &desc->x, desc->n);
+  if (kiln__check_workspace(&c, workspace) == KILN_OK)
+    make_plan(p, desc);
+  return c.st;
 }
 
 static void specify(kiln__spec *spec, const kiln_adjacent_difference_desc *desc,
@@ -78,54 +80,27 @@ static void specify(kiln__spec *spec, const kiln_adjacent_difference_desc *desc,
       "kiln::compute_t<KILN_T>", "value"};
 }
 
-kiln_status kiln_adjacent_difference(kiln_stream *stream,
-                                     const kiln_adjacent_difference_desc *desc,
-                                     const kiln_workspace *workspace)
+static kiln_status run(kiln_stream *stream, const plan *p,
+                       const kiln_workspace *workspace)
 {
+  const kiln_adjacent_difference_desc *desc = p->desc;
+  const kiln_launch_config config = kiln__grid(stream, p->tiles, THREADS);
   kiln__spec spec = {.family = &family};
-  kiln__storage storage = {.stream = stream};
-  const kiln__kernel_set *set;
-  kiln_launch_config config;
   kiln_status st = KILN_OK;
-  kiln__args args;
-  uint32_t epoch;
-  plan p;
+  kiln__call c;
 
-  KILN_TRY(check(stream, desc, workspace));
   if (desc->n == 0)
-    goto done;
-  make_plan(&p, desc);
-  specify(&spec, desc, &p);
-  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p.need));
-  kiln__user_args(&args, &spec);
-  epoch = kiln__storage_epoch(&storage);
-  config = kiln_launch_1d(p.tiles, 1);
-  config.block.x = THREADS;
-  config.stream = stream;
-  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
-                   KILN_ARG(desc->n), KILN_ARG(p.out.data),
-                   KILN_ARG(storage.descriptors), KILN_ARG(epoch));
+    return KILN_OK;
+  specify(&spec, desc, p);
+  KILN_TRY(kiln__call_open(&c, stream, &spec, workspace, p->need));
+  st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
+                   KILN_ARG(desc->n), KILN_ARG(p->out.data),
+                   KILN_ARG(c.storage.descriptors), KILN_ARG(c.epoch));
+  kiln__storage_close(&c.storage);
 
 done:
-  kiln__storage_close(&storage);
   return st;
 }
 
-static kiln_status
-adjacent_difference_need(kiln__need *need, kiln_stream *stream,
-                         const kiln_adjacent_difference_desc *desc)
-{
-  kiln_status st;
-  plan p;
-
-  st = check(stream, desc, NULL);
-  if (st != KILN_OK)
-    return st;
-  make_plan(&p, desc);
-  *need = p.need;
-  return KILN_OK;
-}
-
-KILN__WORKSPACE(kiln_adjacent_difference, kiln_adjacent_difference_desc,
-                adjacent_difference_need)
+KILN__DEFINE_OPERATION(kiln_adjacent_difference, kiln_adjacent_difference_desc,
+                       plan, prepare, run)

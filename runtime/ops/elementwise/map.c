@@ -10,22 +10,30 @@
 static const char *const kernels[] = {"map", NULL};
 static const kiln__family family = {"map", kernels, kiln__map_params};
 
-static size_t n_outputs(const kiln_map_desc *desc)
+/* A call whose arguments have been checked. It needs no temporary storage. */
+typedef struct request {
+  const kiln_map_desc *desc;
+  kiln__need need;
+} request;
+
+/* Returns the number of arrays before the first one without a type. */
+static size_t count(const kiln_array *a, size_t most)
 {
   size_t n = 0;
 
-  while (n < KILN_MAX_OUTPUTS && desc->out[n].type != KILN_DTYPE_NONE)
+  while (n < most && kiln__given(a[n]))
     n++;
   return n;
 }
 
+static size_t n_outputs(const kiln_map_desc *desc)
+{
+  return count(desc->out, KILN_MAX_OUTPUTS);
+}
+
 static size_t n_inputs(const kiln_map_desc *desc)
 {
-  size_t n = 0;
-
-  while (n < KILN_MAX_INPUTS && desc->in[n].type != KILN_DTYPE_NONE)
-    n++;
-  return n;
+  return count(desc->in, KILN_MAX_INPUTS);
 }
 
 /* Returns a desc in which copies move bits. Such a copy is an output without
@@ -44,7 +52,7 @@ static kiln_map_desc copy_bits(const kiln_map_desc *desc)
 
   for (size_t o = 0; o < outputs; o++)
     copies += desc->expr[o] == NULL && desc->out[o].type == type;
-  if ((type != KILN_F16 && type != KILN_BF16) || copies == 0)
+  if (!kiln__is_half(type) || copies == 0)
     return d;
   k = copies == outputs ? 0 : n;
   if (k == KILN_MAX_INPUTS)
@@ -69,11 +77,11 @@ static kiln_input input_of(const kiln_map_desc *desc)
 
 static bool in_place(const kiln_map_desc *desc)
 {
-  for (size_t k = 0; k < n_outputs(desc); k++)
-    for (size_t i = 0; i < KILN_MAX_INPUTS; i++)
-      if (desc->in[i].type == KILN_DTYPE_NONE)
-        break;
-      else if (desc->in[i].data == desc->out[k].data)
+  const size_t inputs = n_inputs(desc), outputs = n_outputs(desc);
+
+  for (size_t k = 0; k < outputs; k++)
+    for (size_t i = 0; i < inputs; i++)
+      if (desc->in[i].data == desc->out[k].data)
         return true;
   return false;
 }
@@ -100,28 +108,29 @@ static bool reads_neighbours(const kiln_map_desc *desc)
   return false;
 }
 
-static kiln_status check(const kiln_stream *stream, const kiln_map_desc *desc)
+static kiln_status prepare(request *r, const kiln_stream *stream,
+                           const kiln_map_desc *desc,
+                           const kiln_workspace *workspace)
 {
   static const char *const in[] = {"in[0]", "in[1]", "in[2]", "in[3]",
                                    "in[4]", "in[5]", "in[6]", "in[7]"};
   static const char *const out[] = {"out[0]", "out[1]", "out[2]", "out[3]"};
   kiln__checker c;
-  size_t n;
+  size_t n, inputs;
 
+  (void)workspace;
+  *r = (request){.desc = desc};
   if (kiln__check_begin(&c, "kiln_map", stream, desc) != KILN_OK)
     return c.st;
   n = n_outputs(desc);
+  inputs = n_inputs(desc);
   kiln__check_that(&c, n > 0, "out[0] has no type");
-  for (size_t k = 0; k < KILN_MAX_INPUTS; k++)
-    if (desc->in[k].type == KILN_DTYPE_NONE)
-      break;
-    else
-      kiln__check_read(&c, in[k], desc->in[k], desc->n);
+  for (size_t k = 0; k < inputs; k++)
+    kiln__check_read(&c, in[k], desc->in[k], desc->n);
   for (size_t k = 0; k < n; k++) {
     kiln__check_in_place(&c, out[k], desc->out[k], desc->n);
-    kiln__check_that(
-        &c, desc->expr[k] != NULL || desc->in[0].type != KILN_DTYPE_NONE,
-        "expr[%zu] is NULL, and there is no in[0] to copy", k);
+    kiln__check_that(&c, desc->expr[k] != NULL || kiln__given(desc->in[0]),
+                     "expr[%zu] is NULL, and there is no in[0] to copy", k);
   }
   check_sizes(&c, desc);
   kiln__check_that(
@@ -152,7 +161,7 @@ static unsigned n_aligned(const kiln_array *a, size_t most, unsigned head)
 {
   unsigned n = 0;
 
-  for (size_t k = 0; k < most && a[k].type != KILN_DTYPE_NONE; k++)
+  for (size_t k = 0; k < most && kiln__given(a[k]); k++)
     n += (a[k].data + head * kiln__size(a[k].type)) % 16 == 0;
   return n;
 }
@@ -220,10 +229,11 @@ static void specify(kiln__spec *spec, const kiln_map_desc *desc,
   }
 }
 
-kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
-                     const kiln_workspace *workspace)
+static kiln_status run(kiln_stream *stream, const request *r,
+                       const kiln_workspace *workspace)
 {
   kiln__spec spec = {.family = &family};
+  const kiln_map_desc *desc = r->desc;
   kiln_map_desc bits;
   const kiln__kernel_set *set;
   kiln_launch_config config;
@@ -234,7 +244,6 @@ kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
   unsigned vec;
 
   (void)workspace;
-  KILN_TRY(check(stream, desc));
   if (desc->n == 0)
     goto done;
   bits = copy_bits(desc);
@@ -261,11 +270,4 @@ done:
   return st;
 }
 
-static kiln_status map_need(kiln__need *need, kiln_stream *stream,
-                            const kiln_map_desc *desc)
-{
-  (void)need;
-  return check(stream, desc);
-}
-
-KILN__WORKSPACE(kiln_map, kiln_map_desc, map_need)
+KILN__DEFINE_OPERATION(kiln_map, kiln_map_desc, request, prepare, run)

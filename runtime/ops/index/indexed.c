@@ -61,11 +61,18 @@ uint64_t kiln__window(kiln_array index, uint64_t n_target, uint64_t n,
   return kiln__divide_up(all < most ? all : most, windows);
 }
 
+uint64_t kiln__extent(uint64_t rows, uint64_t width, uint64_t stride)
+{
+  if (rows == 0 || width == 0)
+    return 0;
+  if (rows - 1 > (UINT64_MAX - width) / stride)
+    return UINT64_MAX;
+  return (rows - 1) * stride + width;
+}
+
 void kiln__check_index(kiln__checker *c, kiln_array index, uint64_t n)
 {
-  kiln__check_that(c,
-                   index.type == KILN_I32 || index.type == KILN_U32 ||
-                       index.type == KILN_I64 || index.type == KILN_U64,
+  kiln__check_that(c, kiln__is_index(index.type),
                    "index has type %s; it must be i32, u32, i64 or u64",
                    kiln_dtype_name(index.type));
   kiln__check_read(c, "index", index, n);
@@ -153,8 +160,7 @@ static kiln_status first_outside(uint64_t *first, const kiln__kernel_set *set,
                                  const kiln__range *r)
 {
   const kiln_device *device = storage->stream->device;
-  const uint64_t most =
-      8 * (uint64_t)(device->info.sm_count > 0 ? device->info.sm_count : 16);
+  const uint64_t most = 8 * kiln__sm_count(device);
   kiln_launch_config config = kiln_launch_1d(r->n, CHECK_BLOCK);
   kiln_status st = KILN_OK;
 
@@ -295,23 +301,12 @@ kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
   return kiln__specialise(&p->set, device, &spec);
 }
 
-static kiln_launch_config grid_of(const kiln__partition *p,
-                                  const kiln__storage *storage, uint64_t blocks)
-{
-  kiln_launch_config c = kiln_launch_1d(blocks, 1);
-
-  c.block.x = p->block;
-  c.stream = storage->stream;
-  return c;
-}
-
 /* Returns the number of blocks that count: as many as can be resident at the
  * same time. */
 static uint64_t counting_blocks(const kiln__partition *p,
                                 const kiln_device *device)
 {
-  const uint64_t most =
-      8 * (uint64_t)(device->info.sm_count > 0 ? device->info.sm_count : 16);
+  const uint64_t most = 8 * kiln__sm_count(device);
 
   return p->tiles < most ? p->tiles : most;
 }
@@ -345,12 +340,13 @@ kiln_status kiln__partition_split(const kiln__partition *p,
 
   KILN_TRY(
       kiln_fill_async(storage->stream, a.cursor, 0, 4, 2 * (size_t)p->buckets));
-  config = grid_of(p, storage, counting_blocks(p, storage->stream->device));
+  config = kiln__grid(storage->stream,
+                      counting_blocks(p, storage->stream->device), p->block);
   KILN_TRY(KILN_LAUNCH(kernel[0], &config, KILN_ARG(a.index), KILN_ARG(p->n),
                        KILN_ARG(p->shift), KILN_ARG(a.cursor)));
-  config = grid_of(p, storage, 1);
+  config = kiln__grid(storage->stream, 1, p->block);
   KILN_TRY(KILN_LAUNCH(kernel[1], &config, KILN_ARG(a.cursor)));
-  config = grid_of(p, storage, p->tiles);
+  config = kiln__grid(storage->stream, p->tiles, p->block);
   KILN_TRY(KILN_LAUNCH(kernel[2], &config, KILN__USER_ARG(p->args), arrays,
                        KILN_ARG(p->n), KILN_ARG(p->shift)));
 
@@ -365,7 +361,8 @@ kiln_status kiln__partition_join(const kiln__partition *p,
   const CUdeviceptr slot = storage->temp + p->slot;
   const CUdeviceptr begin = storage->temp + p->begin;
   const CUdeviceptr delta = storage->temp + p->delta;
-  const kiln_launch_config config = grid_of(p, storage, p->tiles);
+  const kiln_launch_config config =
+      kiln__grid(storage->stream, p->tiles, p->block);
 
   return KILN_LAUNCH(p->set->kernel[3], &config, KILN_ARG(values),
                      KILN_ARG(slot), KILN_ARG(begin), KILN_ARG(delta),

@@ -34,6 +34,11 @@ unsigned kiln__input_bytes(const kiln_input *x);
 uint64_t kiln__window(kiln_array index, uint64_t n_target, uint64_t n,
                       uint32_t windows);
 
+/* Returns the number of elements that `rows` rows of `width` elements span if
+ * consecutive rows start `stride` elements apart. Returns UINT64_MAX if that
+ * number is too large. */
+uint64_t kiln__extent(uint64_t rows, uint64_t width, uint64_t stride);
+
 /* Checks the array of indices. */
 void kiln__check_index(kiln__checker *c, kiln_array index, uint64_t n);
 /* Checks that method, passes, `checked` and n_target are consistent. */
@@ -144,5 +149,35 @@ void kiln__sorted_plan(kiln__sorted *p, kiln_device *device,
 kiln_status kiln__sorted_prepare(kiln__sorted *p, kiln_device *device,
                                  const kiln_code *code);
 kiln_status kiln__sorted_run(const kiln__sorted *p, kiln__storage *storage);
+
+/* ---- Gather and scatter --------------------------------------------------------- */
+
+/* The common form of kiln_gather() and kiln_scatter(). */
+typedef struct kiln__indexed {
+  bool scatter;
+  kiln_input x;
+  const kiln_code *code;
+  kiln_array index, out;
+  uint64_t n, n_target;
+  bool checked;
+  /* The caller's method and passes; kiln__indexed_plan() replaces what the cost
+   * model chooses. */
+  kiln_index_plan plan;
+  /* Set by kiln__indexed_plan(). */
+  bool automatic;       /* true if the cost model chose the method */
+  kiln_array raw_index; /* array of indices with an unsigned type */
+  union {
+    kiln__partition partition;
+    kiln__sorted sort;
+  } by; /* plan of KILN_INDEX_PARTITION and KILN_INDEX_SORT */
+  kiln__need need;
+} kiln__indexed;
+
+/* Chooses the method of a call whose arguments have been checked, and plans its
+ * memory. `element_size` is the size for the cost model. */
+kiln_status kiln__indexed_plan(kiln__indexed *r, const kiln_stream *stream,
+                               unsigned element_size);
+kiln_status kiln__indexed_run(kiln_stream *stream, kiln__indexed *r,
+                              const kiln_workspace *workspace);
 
 #endif

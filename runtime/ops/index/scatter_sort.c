@@ -196,23 +196,14 @@ done:
 
 /* ---- Launches --------------------------------------------------------------------- */
 
-static kiln_launch_config grid_of(const kiln__storage *storage, uint64_t blocks,
-                                  uint32_t threads)
-{
-  kiln_launch_config c = kiln_launch_1d(blocks, 1);
-
-  c.block.x = threads;
-  c.stream = storage->stream;
-  return c;
-}
-
 static kiln_status make_pairs(const kiln__sorted *p,
                               const kiln__storage *storage)
 {
   const CUdeviceptr places = storage->temp + p->made_places;
   const CUdeviceptr values = storage->temp + p->made_values;
-  const kiln_launch_config config = grid_of(
-      storage, kiln__divide_up(p->n, PAIRS_BLOCK * IN_FLIGHT * 4), PAIRS_BLOCK);
+  const kiln_launch_config config = kiln__grid(
+      storage->stream, kiln__divide_up(p->n, PAIRS_BLOCK * IN_FLIGHT * 4),
+      PAIRS_BLOCK);
 
   return KILN_LAUNCH(p->make->kernel[MAKE_PAIRS], &config,
                      KILN__USER_ARG(p->args), KILN_ARG(p->index.data),
@@ -253,14 +244,16 @@ static kiln_status write_buckets(const kiln__sorted *p,
                           .buckets = p->buckets,
                           .mask = p->mask,
                           .last = p->last};
-  kiln_launch_config config = grid_of(
-      storage, kiln__divide_up((uint64_t)p->buckets + 1, threads), threads);
+  kiln_launch_config config =
+      kiln__grid(storage->stream,
+                 kiln__divide_up((uint64_t)p->buckets + 1, threads), threads);
   kiln_status st = KILN_OK;
 
   KILN_TRY(KILN_LAUNCH(p->write->kernel[FIND_BOUNDS], &config,
                        KILN_ARG(a.places), KILN_ARG(a.begin), KILN_ARG(p->n),
                        KILN_ARG(p->buckets), KILN_ARG(p->mask)));
-  config = grid_of(storage, tiles > p->buckets ? tiles : p->buckets, threads);
+  config = kiln__grid(storage->stream, tiles > p->buckets ? tiles : p->buckets,
+                      threads);
   st = KILN_LAUNCH(p->write->kernel[WRITE], &config, KILN_ARG(a));
 
 done:

@@ -2,12 +2,12 @@
  * element and its index by means of reduce_any.cu. */
 #include "reduce.h"
 
-static kiln_status check(kiln__reduction *f, const kiln_stream *stream,
-                         const kiln_arg_reduce_desc *desc,
-                         const kiln_workspace *workspace)
+static kiln_status prepare(kiln__reduction *f, const kiln_stream *stream,
+                           const kiln_arg_reduce_desc *desc,
+                           const kiln_workspace *workspace)
 {
-  const bool value = desc != NULL && desc->value.type != KILN_DTYPE_NONE;
-  const bool index = desc != NULL && desc->index.type != KILN_DTYPE_NONE;
+  const bool value = desc != NULL && kiln__given(desc->value);
+  const bool index = desc != NULL && kiln__given(desc->index);
   kiln__checker c;
 
   if (kiln__check_begin(&c, "kiln_arg_reduce", stream, desc) != KILN_OK)
@@ -34,31 +34,10 @@ static kiln_status check(kiln__reduction *f, const kiln_stream *stream,
   } else {
     f->out2.data = 0;
   }
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
+  if (kiln__check_workspace(&c, workspace) == KILN_OK)
+    kiln__reduction_plan(f, stream);
+  return c.st;
 }
 
-kiln_status kiln_arg_reduce(kiln_stream *stream,
-                            const kiln_arg_reduce_desc *desc,
-                            const kiln_workspace *workspace)
-{
-  kiln__reduction f;
-  kiln_status st = check(&f, stream, desc, workspace);
-
-  return st != KILN_OK ? st : kiln__reduction_run(stream, &f, workspace);
-}
-
-static kiln_status arg_reduce_need(kiln__need *need, kiln_stream *stream,
-                                   const kiln_arg_reduce_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  kiln__reduction f;
-
-  KILN_TRY(check(&f, stream, desc, NULL));
-  *need = kiln__reduction_need(stream, &f);
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_arg_reduce, kiln_arg_reduce_desc, arg_reduce_need)
+KILN__DEFINE_OPERATION(kiln_arg_reduce, kiln_arg_reduce_desc, kiln__reduction,
+                       prepare, kiln__reduction_run)

@@ -132,7 +132,7 @@ static layout lay_out(const kiln_histogram_desc *desc)
   const double span = desc->upper - desc->lower;
   layout l = {.to = {.bins = desc->bins}};
 
-  if (desc->levels.type != KILN_DTYPE_NONE) {
+  if (kiln__given(desc->levels)) {
     l.mode = MODE_LEVELS;
   } else if (type->is_float) {
     l.mode = MODE_FLOAT;
@@ -221,7 +221,7 @@ static kiln_status check(const kiln_stream *stream,
   kiln__check_input(&c, "x", &desc->x, desc->n);
   kiln__check_that(&c, desc->bins > 0 && desc->bins <= KILN_MAX_BINS,
                    "bins is %u, must be 1 to %d", desc->bins, KILN_MAX_BINS);
-  if (desc->levels.type != KILN_DTYPE_NONE) {
+  if (kiln__given(desc->levels)) {
     kiln__check_read(&c, "levels", desc->levels, (uint64_t)desc->bins + 1);
     kiln__check_that(&c, desc->levels.type == kiln__input_type(&desc->x),
                      "levels are %s, the samples are %s",
@@ -234,8 +234,7 @@ static kiln_status check(const kiln_stream *stream,
       &c, desc->counts.type == KILN_U32 || desc->counts.type == KILN_U64,
       "counts are %s, must be u32 or u64", kiln_dtype_name(desc->counts.type));
   kiln__check_write(&c, "counts", desc->counts, desc->bins);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
+  return kiln__check_workspace(&c, workspace);
 }
 
 /* ---- Plan ---------------------------------------------------------------------------- */
@@ -270,7 +269,7 @@ static void plan_memory(plan *p, kiln_device *device,
   const uint32_t part = (uint32_t)traits->smem_per_sm / per_sm - RESERVE;
   const uint32_t storage = part < most ? part : most;
   uint32_t levels =
-      desc->levels.type == KILN_DTYPE_NONE
+      !kiln__given(desc->levels)
           ? 0
           : (desc->bins + 1) * (uint32_t)kiln__size(desc->levels.type);
 
@@ -315,19 +314,9 @@ static void plan_blocks(plan *p, kiln_device *device, uint64_t n,
   p->workers = workers == 0 ? 1 : (uint32_t)workers;
 }
 
-static unsigned vec_of(const kiln_input *x)
-{
-  size_t widest = x->in[0].type == KILN_DTYPE_NONE ? 4 : 1;
-
-  for (size_t k = 0; k < kiln__input_arrays(x); k++)
-    if (kiln__size(x->in[k].type) > widest)
-      widest = kiln__size(x->in[k].type);
-  return (unsigned)(16 / widest);
-}
-
 static plan make_plan(kiln_device *device, const kiln_histogram_desc *desc)
 {
-  plan p = {.vec = vec_of(&desc->x)};
+  plan p = {.vec = kiln__input_vec(&desc->x)};
   const kiln__tuning t =
       kiln__tuned(device, KILN__TUNED_HISTOGRAM, 16 / p.vec, desc->n);
   const uint32_t half = (uint32_t)device->info.sm_count / 2;
@@ -390,65 +379,61 @@ kiln__spec kiln__histogram_spec(const kiln_stream *stream,
   return spec;
 }
 
-static kiln_status launch(kiln_stream *stream, const kiln_histogram_desc *desc,
-                          const kiln__kernel_set *set, const kiln__spec *spec,
-                          const plan *p, const layout *l,
-                          kiln__storage *storage)
-{
-  const uint32_t epoch = p->adders > 0 ? kiln__storage_epoch(storage) : 0;
-  kiln_launch_config config = {.grid = {p->workers + p->adders, p->slices, 1},
-                               .block = {p->block, 1, 1},
-                               .smem = p->smem,
-                               .stream = stream};
-  bounds to = l->to;
-  kiln__args args;
+/* A call whose arguments have been checked, and its plan. */
+typedef struct request {
+  const kiln_histogram_desc *desc;
+  plan plan;
+  layout layout;
+  kiln__need need;
+} request;
 
-  to.slice = p->slice;
-  kiln__user_args(&args, spec);
-  return KILN_LAUNCH(
-      set->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(desc->n),
-      KILN_ARG(to), KILN_ARG(desc->levels.data), KILN_ARG(desc->counts.data),
-      KILN_ARG(storage->descriptors), KILN_ARG(epoch), KILN_ARG(p->workers));
-}
-
-kiln_status kiln_histogram(kiln_stream *stream, const kiln_histogram_desc *desc,
+static kiln_status prepare(request *r, const kiln_stream *stream,
+                           const kiln_histogram_desc *desc,
                            const kiln_workspace *workspace)
 {
-  kiln__spec spec = {.family = &family};
-  const kiln__kernel_set *set;
   kiln_status st = KILN_OK;
-  kiln__storage storage;
-  layout l;
-  plan p;
 
   KILN_TRY(check(stream, desc, workspace));
-  p = make_plan(stream->device, desc);
-  l = lay_out(desc);
-  specify(&spec, desc, &p, &l);
-  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace, need_of(&p, desc)));
-  if (!p.combine && !desc->accumulate)
-    st = kiln__zero(stream, desc->counts, desc->bins);
-  if (st == KILN_OK)
-    st = launch(stream, desc, set, &spec, &p, &l, &storage);
-  kiln__storage_close(&storage);
+  *r = (request){.desc = desc,
+                 .plan = make_plan(stream->device, desc),
+                 .layout = lay_out(desc)};
+  r->need = need_of(&r->plan, desc);
 
 done:
   return st;
 }
 
-static kiln_status histogram_need(kiln__need *need, kiln_stream *stream,
-                                  const kiln_histogram_desc *desc)
+static kiln_status run(kiln_stream *stream, const request *r,
+                       const kiln_workspace *workspace)
 {
+  const kiln_histogram_desc *desc = r->desc;
+  const plan *p = &r->plan;
+  const kiln_launch_config config = {
+      .grid = {p->workers + p->adders, p->slices, 1},
+      .block = {p->block, 1, 1},
+      .smem = p->smem,
+      .stream = stream};
+  kiln__spec spec = {.family = &family};
   kiln_status st = KILN_OK;
-  plan p;
+  bounds to = r->layout.to;
+  kiln__call c;
 
-  KILN_TRY(check(stream, desc, NULL));
-  p = make_plan(stream->device, desc);
-  *need = need_of(&p, desc);
+  to.slice = p->slice;
+  specify(&spec, desc, p, &r->layout);
+  st = kiln__call_open(&c, stream, &spec, workspace, r->need);
+  if (st != KILN_OK)
+    return st;
+  if (!p->combine && !desc->accumulate)
+    KILN_TRY(kiln__zero(stream, desc->counts, desc->bins));
+  st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
+                   KILN_ARG(desc->n), KILN_ARG(to), KILN_ARG(desc->levels.data),
+                   KILN_ARG(desc->counts.data), KILN_ARG(c.storage.descriptors),
+                   KILN_ARG(c.epoch), KILN_ARG(p->workers));
 
 done:
+  kiln__storage_close(&c.storage);
   return st;
 }
 
-KILN__WORKSPACE(kiln_histogram, kiln_histogram_desc, histogram_need)
+KILN__DEFINE_OPERATION(kiln_histogram, kiln_histogram_desc, request, prepare,
+                       run)

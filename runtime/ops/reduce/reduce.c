@@ -50,16 +50,6 @@ unsigned kiln__acc_words(kiln_dtype type)
   return kiln__size(kiln__op_type(type)) > 4 ? 2 : 1;
 }
 
-unsigned kiln__input_vec(const kiln_input *x)
-{
-  size_t widest = 0;
-
-  for (size_t k = 0; k < kiln__input_arrays(x); k++)
-    if (kiln__size(x->in[k].type) > widest)
-      widest = kiln__size(x->in[k].type);
-  return widest == 0 ? 4 : (unsigned)(16 / widest);
-}
-
 unsigned kiln__input_width(const kiln_input *x)
 {
   size_t bytes = 0;
@@ -121,14 +111,6 @@ void kiln__check_index_type(kiln__checker *c, const char *name, kiln_array a)
 }
 
 /* ---- The plan of a launch ----------------------------------------------------------- */
-
-typedef struct plan {
-  kiln__spec spec;
-  uint64_t chunk; /* vectors per chunk */
-  uint64_t slots; /* number of results that blocks store */
-  uint32_t head;
-  kiln_dim3 grid;
-} plan;
 
 static unsigned result_words(const kiln__reduction *f)
 {
@@ -193,25 +175,24 @@ static uint32_t keep_of(const kiln_device *device, const kiln__reduction *f)
   return (uint32_t)(kept / vec >> 12);
 }
 
-static bool plan_head(plan *p, const kiln__reduction *f)
+static bool plan_head(kiln__reduction *f)
 {
-  const unsigned vec = p->spec.value[REDUCE_ANY_VECTOR];
+  const unsigned vec = f->spec.value[REDUCE_ANY_VECTOR];
   const unsigned phase = kiln__input_phase(f->x);
 
-  p->spec.first = phase == 0 ? 0 : vec - phase;
+  f->spec.first = phase == 0 ? 0 : vec - phase;
   if (f->rows <= 1) {
-    p->head = p->spec.first;
-    return p->head != 0;
+    f->head = f->spec.first;
+    return f->head != 0;
   }
-  p->head = phase;
+  f->head = phase;
   return phase != 0 || f->leading % vec != 0;
 }
 
 /* Plans the grid: as many blocks as can be resident at the same time, and
  * fewer for small n. One of these blocks only combines the results of the
  * others. */
-static void plan_grid(plan *p, const kiln__reduction *f, uint64_t resident,
-                      uint64_t wanted)
+static void plan_grid(kiln__reduction *f, uint64_t resident, uint64_t wanted)
 {
   uint64_t workers = wanted, per_row = resident;
 
@@ -219,37 +200,37 @@ static void plan_grid(plan *p, const kiln__reduction *f, uint64_t resident,
     per_row = resident / f->rows;
   if (workers + 1 > per_row)
     workers = per_row > 1 ? per_row - 1 : 1;
-  p->grid = (kiln_dim3){(uint32_t)(workers > 1 ? workers + 1 : 1),
+  f->grid = (kiln_dim3){(uint32_t)(workers > 1 ? workers + 1 : 1),
                         (uint32_t)(f->rows < 65535 ? f->rows : 65535), 1};
-  p->slots = workers > 1 ? workers * f->rows : 0;
+  f->slots = workers > 1 ? workers * f->rows : 0;
 }
 
-static void plan_chunks(plan *p, const kiln__reduction *f, uint64_t resident)
+static void plan_chunks(kiln__reduction *f, uint64_t resident)
 {
-  const unsigned vec = p->spec.value[REDUCE_ANY_VECTOR];
+  const unsigned vec = f->spec.value[REDUCE_ANY_VECTOR];
   uint64_t size = PORTABLE_LEAST, units, workers;
 
   while (f->n / size >= PORTABLE_MOST)
     size *= 2;
-  p->chunk = size / vec;
-  units = kiln__divide_up(f->n / vec, p->chunk);
+  f->chunk = size / vec;
+  units = kiln__divide_up(f->n / vec, f->chunk);
   workers = units < resident ? units : resident - 1;
   if (workers == 0)
     workers = 1;
-  p->grid = (kiln_dim3){(uint32_t)(units > 1 ? workers + 1 : 1), 1, 1};
-  p->slots = units > 1 ? units : 0;
+  f->grid = (kiln_dim3){(uint32_t)(units > 1 ? workers + 1 : 1), 1, 1};
+  f->slots = units > 1 ? units : 0;
 }
 
-static void plan_reduction(plan *p, kiln_device *device,
-                           const kiln__reduction *f)
+void kiln__reduction_plan(kiln__reduction *f, const kiln_stream *stream)
 {
+  kiln_device *device = stream->device;
   const kiln__tuning t = tuning_of(device, f);
   const uint64_t resident = kiln__resident(device, &t);
   const unsigned vec = kiln__input_vec(f->x);
-  /* cppcheck-suppress ctuuninitvar; takes an address, reads nothing of *p */
-  uint32_t *value = p->spec.value;
+  /* cppcheck-suppress ctuuninitvar; takes an address, reads nothing of *f */
+  uint32_t *value = f->spec.value;
 
-  *p = (plan){.spec = {.family = &family, .input = f->x, .code = f->code}};
+  f->spec = (kiln__spec){.family = &family, .input = f->x, .code = f->code};
   value[REDUCE_ANY_KIND] = f->kind;
   value[REDUCE_ANY_OUT] =
       f->out.type != KILN_DTYPE_NONE ? f->out.type : KILN_F32;
@@ -270,64 +251,41 @@ static void plan_reduction(plan *p, kiln_device *device,
   value[REDUCE_ANY_SMALL] = f->n + (f->rows - 1) * f->leading < UINT32_C(1)
                                                                     << 31;
   if (f->kind == KILN__REDUCTION_OP) {
-    p->spec.op = f->op;
-    p->spec.acc = kiln__op_type(f->out.type);
+    f->spec.op = f->op;
+    f->spec.acc = kiln__op_type(f->out.type);
     value[REDUCE_ANY_ORDERED] = kiln__op_ordered(f->op);
     if (value[REDUCE_ANY_ORDERED])
       value[REDUCE_ANY_KEEP] = 0;
   }
   if (f->portable) {
-    plan_chunks(p, f, resident);
+    plan_chunks(f, resident);
   } else {
-    value[REDUCE_ANY_HEAD] = plan_head(p, f);
-    plan_grid(p, f, resident,
+    value[REDUCE_ANY_HEAD] = plan_head(f);
+    plan_grid(f, resident,
               kiln__divide_up(f->n / vec, (uint64_t)t.block * t.extra));
   }
   if (value[REDUCE_ANY_RESULTS] == 0)
     value[REDUCE_ANY_RESULTS] = 1;
-}
-
-static kiln__need need_of(const plan *p, const kiln__reduction *f)
-{
-  return (kiln__need){.descriptors = p->slots * result_words(f)};
-}
-
-kiln__need kiln__reduction_need(const kiln_stream *stream,
-                                const kiln__reduction *f)
-{
-  plan p;
-
-  plan_reduction(&p, stream->device, f);
-  return need_of(&p, f);
+  f->need.descriptors = f->slots * result_words(f);
 }
 
 kiln_status kiln__reduction_run(kiln_stream *stream, const kiln__reduction *f,
                                 const kiln_workspace *workspace)
 {
-  const kiln__kernel_set *set;
-  kiln_launch_config config = {.stream = stream};
+  const kiln_launch_config config = {.grid = f->grid,
+                                     .block.x = f->spec.value[REDUCE_ANY_BLOCK],
+                                     .stream = stream};
+  const unsigned rows = (unsigned)f->rows;
   kiln_status st = KILN_OK;
-  unsigned long long n = f->n, leading = f->leading, chunk;
-  unsigned rows = (unsigned)f->rows;
-  kiln__args args;
-  kiln__storage storage;
-  uint32_t epoch;
-  plan p;
+  kiln__call c;
 
-  plan_reduction(&p, stream->device, f);
-  KILN_TRY(kiln__specialise(&set, stream->device, &p.spec));
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace, need_of(&p, f)));
-  kiln__user_args(&args, &p.spec);
-  epoch = kiln__storage_epoch(&storage);
-  chunk = p.chunk;
-  config.grid = p.grid;
-  config.block.x = p.spec.value[REDUCE_ANY_BLOCK];
-  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(n),
-                   KILN_ARG(rows), KILN_ARG(p.head), KILN_ARG(leading),
-                   KILN_ARG(chunk), KILN_ARG(storage.descriptors),
-                   KILN_ARG(epoch), KILN_ARG(f->extra), KILN_ARG(f->out.data),
-                   KILN_ARG(f->out2.data));
-  kiln__storage_close(&storage);
+  KILN_TRY(kiln__call_open(&c, stream, &f->spec, workspace, f->need));
+  st = KILN_LAUNCH(
+      c.set->kernel[0], &config, KILN__USER_ARG(c.args), KILN_ARG(f->n),
+      KILN_ARG(rows), KILN_ARG(f->head), KILN_ARG(f->leading),
+      KILN_ARG(f->chunk), KILN_ARG(c.storage.descriptors), KILN_ARG(c.epoch),
+      KILN_ARG(f->extra), KILN_ARG(f->out.data), KILN_ARG(f->out2.data));
+  kiln__storage_close(&c.storage);
 
 done:
   return st;
@@ -335,9 +293,9 @@ done:
 
 /* ---- A whole array -------------------------------------------------------------------- */
 
-static kiln_status check(kiln__reduction *f, const kiln_stream *stream,
-                         const kiln_reduce_desc *desc,
-                         const kiln_workspace *workspace)
+static kiln_status prepare(kiln__reduction *f, const kiln_stream *stream,
+                           const kiln_reduce_desc *desc,
+                           const kiln_workspace *workspace)
 {
   kiln__checker c;
 
@@ -355,30 +313,10 @@ static kiln_status check(kiln__reduction *f, const kiln_stream *stream,
   kiln__check_input(&c, "x", &desc->x, desc->n);
   kiln__check_write(&c, "out", f->out, 1);
   kiln__check_reduction_op(&c, &desc->op, f->out.type);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
+  if (kiln__check_workspace(&c, workspace) == KILN_OK)
+    kiln__reduction_plan(f, stream);
+  return c.st;
 }
 
-kiln_status kiln_reduce(kiln_stream *stream, const kiln_reduce_desc *desc,
-                        const kiln_workspace *workspace)
-{
-  kiln__reduction f;
-  kiln_status st = check(&f, stream, desc, workspace);
-
-  return st != KILN_OK ? st : kiln__reduction_run(stream, &f, workspace);
-}
-
-static kiln_status reduce_need(kiln__need *need, kiln_stream *stream,
-                               const kiln_reduce_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  kiln__reduction f;
-
-  KILN_TRY(check(&f, stream, desc, NULL));
-  *need = kiln__reduction_need(stream, &f);
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_reduce, kiln_reduce_desc, reduce_need)
+KILN__DEFINE_OPERATION(kiln_reduce, kiln_reduce_desc, kiln__reduction, prepare,
+                       kiln__reduction_run)

@@ -31,27 +31,42 @@ typedef struct kiln__reduction {
   double extra;
   bool portable;
   const kiln_code *code; /* preamble and parameters, or NULL */
+  /* The parameters of the launch, which kiln__reduction_plan() sets. */
+  kiln__spec spec;
+  uint64_t chunk; /* vectors per chunk */
+  uint64_t slots; /* number of results that blocks store */
+  uint32_t head;
+  kiln_dim3 grid;
+  kiln__need need;
 } kiln__reduction;
 
+/* Chooses the parameters of the launch. */
+void kiln__reduction_plan(kiln__reduction *f, const kiln_stream *stream);
 /* Compiles the kernel if necessary and queues the launch. */
-kiln_status kiln__reduction_run(kiln_stream *stream,
-                                const kiln__reduction *reduction,
+kiln_status kiln__reduction_run(kiln_stream *stream, const kiln__reduction *f,
                                 const kiln_workspace *workspace);
-/* Returns the temporary storage that the launch needs. */
-kiln__need kiln__reduction_need(const kiln_stream *stream,
-                                const kiln__reduction *reduction);
 
-/* Reduces each of `rows` rows of `columns` elements to out[r]. Consecutive
- * rows start `leading` elements apart. The arguments have been checked. */
-kiln_status kiln__reduce_rows(kiln_stream *stream, const kiln_input *x,
-                              uint64_t rows, uint64_t columns, uint64_t leading,
-                              const kiln_op *op, kiln_array out,
-                              const kiln_code *code,
-                              const kiln_workspace *workspace);
-kiln__need kiln__reduce_rows_need(const kiln_stream *stream,
-                                  const kiln_input *x, uint64_t rows,
-                                  uint64_t columns, uint64_t leading,
-                                  const kiln_op *op, kiln_array out);
+/* A reduction of each row or column of a matrix. Consecutive rows start
+ * `leading` elements apart. The arguments have been checked. */
+typedef struct kiln__matrix {
+  const char *call; /* name of the public function */
+  const kiln_input *x;
+  uint64_t rows, columns, leading;
+  const kiln_op *op;
+  kiln_array out;
+  const kiln_code *code;
+  /* True if several blocks reduce each row, by means of `reduction`;
+   * kiln__rows_plan() sets these members. */
+  bool is_wide;
+  kiln__reduction reduction;
+  kiln__need need;
+} kiln__matrix;
+
+/* Chooses how the rows of a matrix are reduced. */
+void kiln__rows_plan(kiln__matrix *m, const kiln_stream *stream);
+/* Queues the reduction of each row r to out[r]. */
+kiln_status kiln__rows_run(kiln_stream *stream, const kiln__matrix *m,
+                           const kiln_workspace *workspace);
 
 /* ---- Inputs and operations ------------------------------------------------------- */
 
@@ -65,9 +80,6 @@ kiln_dtype kiln__op_type(kiln_dtype out);
 /* Returns the number of 32-bit words of an accumulator for results of this
  * type. */
 unsigned kiln__acc_words(kiln_dtype type);
-/* Returns the number of elements per vector, so that a vector takes 16 bytes
- * of the widest array. Returns 4 for an input without arrays. */
-unsigned kiln__input_vec(const kiln_input *x);
 /* Returns the bytes per element, summed over all arrays, or 4 for an input
  * without arrays. */
 unsigned kiln__input_width(const kiln_input *x);

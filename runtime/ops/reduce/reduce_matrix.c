@@ -20,16 +20,7 @@ enum {
 
 /* ---- Common functions --------------------------------------------------- */
 
-typedef struct matrix {
-  const char *call;
-  const kiln_input *x;
-  uint64_t rows, columns, leading;
-  const kiln_op *op;
-  kiln_array out;
-  const kiln_code *code;
-} matrix;
-
-static kiln_status check(matrix *m, const char *call, bool by_row,
+static kiln_status check(kiln__matrix *m, const char *call, bool by_row,
                          const kiln_stream *stream,
                          const kiln_reduce_matrix_desc *desc,
                          const kiln_workspace *workspace)
@@ -41,14 +32,15 @@ static kiln_status check(matrix *m, const char *call, bool by_row,
     return c.st;
   rows = desc->rows;
   columns = desc->columns;
-  *m = (matrix){.call = call,
-                .x = &desc->x,
-                .rows = rows,
-                .columns = columns,
-                .leading = desc->leading != 0 ? desc->leading : columns,
-                .op = &desc->op,
-                .out = kiln__or_type(desc->out, kiln__input_type(&desc->x)),
-                .code = &desc->code};
+  *m = (kiln__matrix){.call = call,
+                      .x = &desc->x,
+                      .rows = rows,
+                      .columns = columns,
+                      .leading = desc->leading != 0 ? desc->leading : columns,
+                      .op = &desc->op,
+                      .out =
+                          kiln__or_type(desc->out, kiln__input_type(&desc->x)),
+                      .code = &desc->code};
   kiln__check_that(&c, m->leading >= columns,
                    "leading is below the number of columns");
   if (rows > 0 && columns > 0) {
@@ -61,11 +53,10 @@ static kiln_status check(matrix *m, const char *call, bool by_row,
   kiln__check_input(&c, "x", &desc->x, n);
   kiln__check_write(&c, "out", m->out, by_row ? rows : columns);
   kiln__check_reduction_op(&c, &desc->op, m->out.type);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
+  return kiln__check_workspace(&c, workspace);
 }
 
-static bool is_small(const matrix *m)
+static bool is_small(const kiln__matrix *m)
 {
   /* The kernels count one round beyond the end. */
   return m->rows == 0 || m->leading == 0 ||
@@ -75,7 +66,7 @@ static bool is_small(const matrix *m)
 /* Returns the number of elements per vector. Vectors that start at a
  * multiple of this number are aligned in every row. `limit` is a power of
  * two. */
-static unsigned vec_of(const matrix *m, unsigned limit)
+static unsigned vec_of(const kiln__matrix *m, unsigned limit)
 {
   unsigned vec = kiln__input_vec(m->x);
 
@@ -107,6 +98,15 @@ static unsigned in_flight(unsigned bytes, unsigned vec)
   return n == 0 ? 1 : n;
 }
 
+static kiln__spec spec_of(const kiln__family *family, const kiln__matrix *m)
+{
+  return (kiln__spec){.family = family,
+                      .input = m->x,
+                      .op = m->op,
+                      .acc = kiln__op_type(m->out.type),
+                      .code = m->code};
+}
+
 /* ---- Rows ------------------------------------------------------------------------- */
 
 static const char *const row_kernels[] = {"reduce_rows", NULL};
@@ -114,7 +114,7 @@ static const kiln__family row_family = {"reduce_rows", row_kernels,
                                         kiln__reduce_rows_params};
 
 /* Returns whether several blocks reduce each row, by means of reduce_any.cu. */
-static bool is_wide(const matrix *m, const kiln_device *device)
+static bool is_wide(const kiln__matrix *m, const kiln_device *device)
 {
   const uint64_t vecs = m->columns / kiln__input_vec(m->x);
 
@@ -123,21 +123,9 @@ static bool is_wide(const matrix *m, const kiln_device *device)
                            m->rows < 32 * (uint64_t)device->info.sm_count));
 }
 
-static kiln__reduction wide_reduction(const matrix *m)
-{
-  return (kiln__reduction){.kind = KILN__REDUCTION_OP,
-                           .x = m->x,
-                           .n = m->columns,
-                           .rows = m->rows,
-                           .leading = m->leading,
-                           .op = m->op,
-                           .out = m->out,
-                           .code = m->code};
-}
-
 /* Returns whether one warp shall reduce a row whose vectors start below its
  * first element. This avoids narrow loads if the rows are not aligned. */
-static bool wants_head(const matrix *m, unsigned vec)
+static bool wants_head(const kiln__matrix *m, unsigned vec)
 {
   const unsigned full = kiln__input_vec(m->x);
 
@@ -145,7 +133,8 @@ static bool wants_head(const matrix *m, unsigned vec)
          kiln__input_in_phase(m->x, kiln__input_phase(m->x), full);
 }
 
-static void specify_rows(kiln__spec *spec, const matrix *m, uint32_t *phase)
+static void specify_rows(kiln__spec *spec, const kiln__matrix *m,
+                         uint32_t *phase)
 {
   unsigned vec = vec_of(m, 16), items, depth, flight;
   const bool head = wants_head(m, vec);
@@ -180,17 +169,12 @@ static void specify_rows(kiln__spec *spec, const matrix *m, uint32_t *phase)
   value[REDUCE_ROWS_SMALL] = is_small(m);
 }
 
-static kiln_status run_rows(kiln_stream *stream, const matrix *m)
+static kiln_status run_rows(kiln_stream *stream, const kiln__matrix *m)
 {
-  kiln__spec spec = {.family = &row_family,
-                     .input = m->x,
-                     .op = m->op,
-                     .acc = kiln__op_type(m->out.type),
-                     .code = m->code};
+  kiln__spec spec = spec_of(&row_family, m);
   const kiln__kernel_set *set;
-  kiln_launch_config config = {.stream = stream};
+  kiln_launch_config config;
   kiln_status st = KILN_OK;
-  unsigned long long n = m->columns, rows = m->rows, leading = m->leading;
   uint32_t phase;
   kiln__args args;
   uint64_t tiles;
@@ -198,78 +182,60 @@ static kiln_status run_rows(kiln_stream *stream, const matrix *m)
   specify_rows(&spec, m, &phase);
   KILN_TRY(kiln__specialise(&set, stream->device, &spec));
   kiln__user_args(&args, &spec);
-  tiles = kiln__divide_up(rows, (uint64_t)MATRIX_BLOCK /
-                                    spec.value[REDUCE_ROWS_GROUP] *
-                                    spec.value[REDUCE_ROWS_DEPTH]);
-  config.grid.x = (uint32_t)(tiles < INT32_MAX ? tiles : INT32_MAX);
-  config.block.x = MATRIX_BLOCK;
-  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(n),
-                   KILN_ARG(rows), KILN_ARG(leading), KILN_ARG(phase),
-                   KILN_ARG(m->out.data));
+  tiles = kiln__divide_up(m->rows, (uint64_t)MATRIX_BLOCK /
+                                       spec.value[REDUCE_ROWS_GROUP] *
+                                       spec.value[REDUCE_ROWS_DEPTH]);
+  config =
+      kiln__grid(stream, tiles < INT32_MAX ? tiles : INT32_MAX, MATRIX_BLOCK);
+  st =
+      KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
+                  KILN_ARG(m->columns), KILN_ARG(m->rows), KILN_ARG(m->leading),
+                  KILN_ARG(phase), KILN_ARG(m->out.data));
 
 done:
   return st;
 }
 
-kiln_status kiln__reduce_rows(kiln_stream *stream, const kiln_input *x,
-                              uint64_t rows, uint64_t columns, uint64_t leading,
-                              const kiln_op *op, kiln_array out,
-                              const kiln_code *code,
-                              const kiln_workspace *workspace)
+void kiln__rows_plan(kiln__matrix *m, const kiln_stream *stream)
 {
-  const matrix m = {"", x, rows, columns, leading, op, out, code};
-  kiln__reduction f;
+  m->is_wide = is_wide(m, stream->device);
+  if (!m->is_wide)
+    return;
+  m->reduction = (kiln__reduction){.kind = KILN__REDUCTION_OP,
+                                   .x = m->x,
+                                   .n = m->columns,
+                                   .rows = m->rows,
+                                   .leading = m->leading,
+                                   .op = m->op,
+                                   .out = m->out,
+                                   .code = m->code};
+  kiln__reduction_plan(&m->reduction, stream);
+  m->need = m->reduction.need;
+}
 
-  if (rows == 0)
+kiln_status kiln__rows_run(kiln_stream *stream, const kiln__matrix *m,
+                           const kiln_workspace *workspace)
+{
+  if (m->rows == 0)
     return KILN_OK;
-  if (!is_wide(&m, stream->device))
-    return run_rows(stream, &m);
-  f = wide_reduction(&m);
-  return kiln__reduction_run(stream, &f, workspace);
+  return m->is_wide ? kiln__reduction_run(stream, &m->reduction, workspace)
+                    : run_rows(stream, m);
 }
 
-kiln__need kiln__reduce_rows_need(const kiln_stream *stream,
-                                  const kiln_input *x, uint64_t rows,
-                                  uint64_t columns, uint64_t leading,
-                                  const kiln_op *op, kiln_array out)
+static kiln_status prepare_rows(kiln__matrix *m, const kiln_stream *stream,
+                                const kiln_reduce_matrix_desc *desc,
+                                const kiln_workspace *workspace)
 {
-  const matrix m = {"", x, rows, columns, leading, op, out, NULL};
-  kiln__reduction f;
+  const kiln_status st =
+      check(m, "kiln_reduce_rows", true, stream, desc, workspace);
 
-  if (rows == 0 || !is_wide(&m, stream->device))
-    return (kiln__need){0};
-  f = wide_reduction(&m);
-  return kiln__reduction_need(stream, &f);
-}
-
-kiln_status kiln_reduce_rows(kiln_stream *stream,
-                             const kiln_reduce_matrix_desc *desc,
-                             const kiln_workspace *workspace)
-{
-  matrix m;
-  kiln_status st = check(&m, "kiln_reduce_rows", true, stream, desc, workspace);
-
-  return st != KILN_OK
-             ? st
-             : kiln__reduce_rows(stream, m.x, m.rows, m.columns, m.leading,
-                                 m.op, m.out, m.code, workspace);
-}
-
-static kiln_status reduce_rows_need(kiln__need *need, kiln_stream *stream,
-                                    const kiln_reduce_matrix_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  matrix m;
-
-  KILN_TRY(check(&m, "kiln_reduce_rows", true, stream, desc, NULL));
-  *need = kiln__reduce_rows_need(stream, m.x, m.rows, m.columns, m.leading,
-                                 m.op, m.out);
-
-done:
+  if (st == KILN_OK)
+    kiln__rows_plan(m, stream);
   return st;
 }
 
-KILN__WORKSPACE(kiln_reduce_rows, kiln_reduce_matrix_desc, reduce_rows_need)
+KILN__DEFINE_OPERATION(kiln_reduce_rows, kiln_reduce_matrix_desc, kiln__matrix,
+                       prepare_rows, kiln__rows_run)
 
 /* ---- Columns ------------------------------------------------------------------------- */
 
@@ -278,15 +244,17 @@ static const kiln__family column_family = {"reduce_columns", column_kernels,
                                            kiln__reduce_columns_params};
 
 typedef struct column_plan {
+  kiln__matrix matrix;
   kiln__spec spec;
   uint64_t strips, parts;
+  kiln__need need;
 } column_plan;
 
 /* Plans a reduction of columns. The rows are divided into as many ranges as
  * fill the device; each range has several rounds. */
-static void plan_columns(column_plan *p, const kiln_device *device,
-                         const matrix *m)
+static void plan_columns(column_plan *p, const kiln_device *device)
 {
+  const kiln__matrix *m = &p->matrix;
   const kiln__tuning t = {MATRIX_BLOCK, 0, MATRIX_THREADS / MATRIX_BLOCK, 0};
   const size_t acc = kiln__size(kiln__op_type(m->out.type));
   const unsigned vec = vec_of(m, acc >= 8 ? 4 : 8);
@@ -297,11 +265,7 @@ static void plan_columns(column_plan *p, const kiln_device *device,
   uint32_t *value = p->spec.value;
   uint64_t most;
 
-  *p = (column_plan){.spec = {.family = &column_family,
-                              .input = m->x,
-                              .op = m->op,
-                              .acc = kiln__op_type(m->out.type),
-                              .code = m->code}};
+  p->spec = spec_of(&column_family, m);
   value[REDUCE_COLUMNS_OUT] = m->out.type;
   value[REDUCE_COLUMNS_BLOCK] = MATRIX_BLOCK;
   value[REDUCE_COLUMNS_LANES] = lanes;
@@ -317,75 +281,51 @@ static void plan_columns(column_plan *p, const kiln_device *device,
     p->parts = most;
   if (p->parts == 0)
     p->parts = 1;
+  p->need.descriptors =
+      p->parts == 1 ? 0 : p->parts * m->columns * kiln__acc_words(m->out.type);
 }
 
-static kiln__need column_need(const column_plan *p, const matrix *m)
+static kiln_status prepare_columns(column_plan *p, const kiln_stream *stream,
+                                   const kiln_reduce_matrix_desc *desc,
+                                   const kiln_workspace *workspace)
 {
-  return (kiln__need){.descriptors = p->parts == 1
-                                         ? 0
-                                         : p->parts * m->columns *
-                                               kiln__acc_words(m->out.type)};
+  kiln_status st = KILN_OK;
+
+  *p = (column_plan){.strips = 0};
+  KILN_TRY(
+      check(&p->matrix, "kiln_reduce_columns", false, stream, desc, workspace));
+  plan_columns(p, stream->device);
+
+done:
+  return st;
 }
 
-static kiln_status run_columns(kiln_stream *stream, const matrix *m,
+static kiln_status run_columns(kiln_stream *stream, const column_plan *p,
                                const kiln_workspace *workspace)
 {
-  const kiln__kernel_set *set;
-  kiln_launch_config config = {.stream = stream};
+  const kiln__matrix *m = &p->matrix;
+  const kiln_launch_config config = {
+      .grid = {(uint32_t)p->strips, (uint32_t)p->parts, 1},
+      .block.x = MATRIX_BLOCK,
+      .stream = stream};
   kiln_status st = KILN_OK;
-  unsigned long long columns = m->columns, rows = m->rows, leading = m->leading;
-  kiln__args args;
-  kiln__storage storage;
-  column_plan p;
-  uint32_t epoch;
+  kiln__call c;
 
-  plan_columns(&p, stream->device, m);
-  if (p.strips > INT32_MAX)
+  if (m->columns == 0)
+    return KILN_OK;
+  if (p->strips > INT32_MAX)
     return kiln__fail(KILN_EINVAL, "reduce parts of the columns",
                       "%s: more columns than a grid has blocks for", m->call);
-  KILN_TRY(kiln__specialise(&set, stream->device, &p.spec));
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace, column_need(&p, m)));
-  kiln__user_args(&args, &p.spec);
-  epoch = kiln__storage_epoch(&storage);
-  config.grid.x = (uint32_t)p.strips;
-  config.grid.y = (uint32_t)p.parts;
-  config.block.x = MATRIX_BLOCK;
-  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
-                   KILN_ARG(rows), KILN_ARG(columns), KILN_ARG(leading),
-                   KILN_ARG(storage.descriptors), KILN_ARG(epoch),
-                   KILN_ARG(m->out.data));
-  kiln__storage_close(&storage);
+  KILN_TRY(kiln__call_open(&c, stream, &p->spec, workspace, p->need));
+  st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
+                   KILN_ARG(m->rows), KILN_ARG(m->columns),
+                   KILN_ARG(m->leading), KILN_ARG(c.storage.descriptors),
+                   KILN_ARG(c.epoch), KILN_ARG(m->out.data));
+  kiln__storage_close(&c.storage);
 
 done:
   return st;
 }
 
-kiln_status kiln_reduce_columns(kiln_stream *stream,
-                                const kiln_reduce_matrix_desc *desc,
-                                const kiln_workspace *workspace)
-{
-  matrix m;
-  kiln_status st =
-      check(&m, "kiln_reduce_columns", false, stream, desc, workspace);
-
-  return st != KILN_OK || m.columns == 0 ? st
-                                         : run_columns(stream, &m, workspace);
-}
-
-static kiln_status reduce_columns_need(kiln__need *need, kiln_stream *stream,
-                                       const kiln_reduce_matrix_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  column_plan p;
-  matrix m;
-
-  KILN_TRY(check(&m, "kiln_reduce_columns", false, stream, desc, NULL));
-  plan_columns(&p, stream->device, &m);
-  *need = column_need(&p, &m);
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_reduce_columns, kiln_reduce_matrix_desc,
-                reduce_columns_need)
+KILN__DEFINE_OPERATION(kiln_reduce_columns, kiln_reduce_matrix_desc,
+                       column_plan, prepare_columns, run_columns)

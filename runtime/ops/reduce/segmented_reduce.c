@@ -33,34 +33,25 @@ enum {
   ROWS_FLIGHT = 64 /* bytes of rows that a lane has in flight */
 };
 
+/* The parameters of one launch. */
+typedef struct plan {
+  kiln__spec spec;
+  uint64_t blocks, strips, per;
+  kiln__need need;
+  bool by_rows;
+} plan;
+
+/* A call whose arguments have been checked. */
 typedef struct bags {
   const kiln_segmented_reduce_desc *desc;
   kiln_array out;
   uint64_t width, leading;
   uint64_t items; /* maximum number of elements (or rows) in all segments */
+  bool is_matrix; /* true if `matrix` is the plan, otherwise `plan` */
+  kiln__matrix matrix;
+  plan plan;
+  kiln__need need;
 } bags;
-
-static bool has_offsets(const kiln_segmented_reduce_desc *desc)
-{
-  return desc->offsets.type != KILN_DTYPE_NONE;
-}
-
-static bool has_index(const kiln_segmented_reduce_desc *desc)
-{
-  return desc->index.type != KILN_DTYPE_NONE;
-}
-
-/* Returns the number of elements that n rows of `width` elements span if
- * consecutive rows start `leading` elements apart. Returns UINT64_MAX if
- * that number is too large. */
-static uint64_t extent(uint64_t n, uint64_t width, uint64_t leading)
-{
-  if (n == 0 || width == 0)
-    return 0;
-  if (n - 1 > (UINT64_MAX - width) / leading)
-    return UINT64_MAX;
-  return (n - 1) * leading + width;
-}
 
 static uint64_t product(uint64_t a, uint64_t b)
 {
@@ -71,18 +62,18 @@ static void check_layout(kiln__checker *c, bags *b)
 {
   const kiln_segmented_reduce_desc *desc = b->desc;
 
-  if (has_offsets(desc)) {
+  if (kiln__given(desc->offsets)) {
     kiln__check_index_type(c, "offsets", desc->offsets);
     kiln__check_that(c, desc->n_segments < UINT64_MAX, "too many segments");
     kiln__check_read(c, "offsets", desc->offsets,
                      desc->n_segments == 0 ? 0 : desc->n_segments + 1);
     b->items = desc->n;
   } else {
-    kiln__check_that(c, !has_index(desc), "index needs offsets");
+    kiln__check_that(c, !kiln__given(desc->index), "index needs offsets");
     b->items = product(desc->n_segments, desc->length);
     kiln__check_that(c, b->items <= desc->n, "n_segments * length is above n");
   }
-  if (has_index(desc)) {
+  if (kiln__given(desc->index)) {
     kiln__check_index_type(c, "index", desc->index);
     kiln__check_read(c, "index", desc->index, desc->n_index);
     b->items = desc->n_index;
@@ -90,31 +81,6 @@ static void check_layout(kiln__checker *c, bags *b)
   kiln__check_that(c, b->leading >= b->width, "leading is below width");
   kiln__check_that(c, desc->n_segments <= INT64_MAX && b->items <= INT64_MAX,
                    "more ends and elements than 64 bits count");
-}
-
-static kiln_status check(bags *b, const kiln_stream *stream,
-                         const kiln_segmented_reduce_desc *desc,
-                         const kiln_workspace *workspace)
-{
-  kiln__checker c;
-  uint64_t n;
-
-  if (kiln__check_begin(&c, "kiln_segmented_reduce", stream, desc) != KILN_OK)
-    return c.st;
-  *b = (bags){.desc = desc,
-              .out = kiln__or_type(desc->out, kiln__input_type(&desc->x)),
-              .width = desc->width != 0 ? desc->width : 1};
-  b->leading = desc->leading != 0 ? desc->leading : b->width;
-  check_layout(&c, b);
-  if (c.st != KILN_OK)
-    return c.st;
-  n = extent(desc->n, b->width, b->leading);
-  kiln__check_that(&c, n < UINT64_MAX, "more elements than 64 bits count");
-  kiln__check_input(&c, "x", &desc->x, n);
-  kiln__check_write(&c, "out", b->out, product(desc->n_segments, b->width));
-  kiln__check_reduction_op(&c, &desc->op, b->out.type);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
 }
 
 /* Returns whether the number of ends and elements, including one round
@@ -129,7 +95,7 @@ static bool is_small(const bags *b)
  * length without gaps. */
 static bool is_matrix(const bags *b)
 {
-  return !has_offsets(b->desc) && b->width == 1 && b->leading == 1;
+  return !kiln__given(b->desc->offsets) && b->width == 1 && b->leading == 1;
 }
 
 static kiln_dtype or_u32(kiln_dtype type)
@@ -150,13 +116,6 @@ static const kiln__family row_family = {"segmented_rows", row_kernels,
                                         kiln__segmented_rows_params};
 
 /* ---- Plan --------------------------------------------------------------------------------- */
-
-typedef struct plan {
-  kiln__spec spec;
-  uint64_t blocks, strips, per;
-  kiln__need need;
-  bool by_rows;
-} plan;
 
 static void start(plan *p, const bags *b, const kiln__family *family)
 {
@@ -183,7 +142,7 @@ static void plan_elements(plan *p, kiln_device *device, const bags *b)
   value[SEGMENTED_OUT] = b->out.type;
   value[SEGMENTED_OFFSET] = or_u32(desc->offsets.type);
   value[SEGMENTED_INDEX] = or_u32(desc->index.type);
-  value[SEGMENTED_GATHER] = has_index(desc);
+  value[SEGMENTED_GATHER] = kiln__given(desc->index);
   value[SEGMENTED_BLOCK] = t.block;
   value[SEGMENTED_ITEMS] = t.items;
   value[SEGMENTED_THREADS] =
@@ -227,9 +186,9 @@ static void plan_rows(plan *p, const kiln_device *device, const bags *b)
   p->strips = kiln__divide_up(lanes, group);
   value[SEGMENTED_ROWS_OUT] = b->out.type;
   value[SEGMENTED_ROWS_OFFSET] = or_u32(desc->offsets.type);
-  value[SEGMENTED_ROWS_OFFSETS] = has_offsets(desc);
+  value[SEGMENTED_ROWS_OFFSETS] = kiln__given(desc->offsets);
   value[SEGMENTED_ROWS_INDEX] = or_u32(desc->index.type);
-  value[SEGMENTED_ROWS_GATHER] = has_index(desc);
+  value[SEGMENTED_ROWS_GATHER] = kiln__given(desc->index);
   value[SEGMENTED_ROWS_BLOCK] = t.block;
   value[SEGMENTED_ROWS_GROUP] = group;
   value[SEGMENTED_ROWS_VECTOR] = vec;
@@ -250,60 +209,98 @@ static void plan_rows(plan *p, const kiln_device *device, const bags *b)
   p->by_rows = true;
 }
 
-static void plan_bags(plan *p, kiln_device *device, const bags *b)
+static void plan_bags(bags *b, kiln_device *device)
 {
-  if (has_offsets(b->desc) && b->width == 1 && b->leading == 1)
-    plan_elements(p, device, b);
+  if (kiln__given(b->desc->offsets) && b->width == 1 && b->leading == 1)
+    plan_elements(&b->plan, device, b);
   else
-    plan_rows(p, device, b);
+    plan_rows(&b->plan, device, b);
+  b->need = b->plan.need;
+  /* The range check runs before the reduction, in the same memory. */
+  if (b->desc->checked &&
+      kiln__need_bytes(b->need) < kiln__need_bytes(kiln__range_need()))
+    b->need = kiln__range_need();
+}
+
+static void make_plan(bags *b, const kiln_stream *stream)
+{
+  const kiln_segmented_reduce_desc *desc = b->desc;
+
+  b->is_matrix = is_matrix(b);
+  if (b->is_matrix) {
+    b->matrix = (kiln__matrix){.x = &desc->x,
+                               .rows = desc->n_segments,
+                               .columns = desc->length,
+                               .leading = desc->length,
+                               .op = &desc->op,
+                               .out = b->out,
+                               .code = &desc->code};
+    kiln__rows_plan(&b->matrix, stream);
+    b->need = b->matrix.need;
+  } else if (desc->n_segments > 0) {
+    plan_bags(b, stream->device);
+  }
+}
+
+static kiln_status prepare(bags *b, const kiln_stream *stream,
+                           const kiln_segmented_reduce_desc *desc,
+                           const kiln_workspace *workspace)
+{
+  kiln__checker c;
+  uint64_t n;
+
+  if (kiln__check_begin(&c, "kiln_segmented_reduce", stream, desc) != KILN_OK)
+    return c.st;
+  *b = (bags){.desc = desc,
+              .out = kiln__or_type(desc->out, kiln__input_type(&desc->x)),
+              .width = desc->width != 0 ? desc->width : 1};
+  b->leading = desc->leading != 0 ? desc->leading : b->width;
+  check_layout(&c, b);
+  if (c.st != KILN_OK)
+    return c.st;
+  n = kiln__extent(desc->n, b->width, b->leading);
+  kiln__check_that(&c, n < UINT64_MAX, "more elements than 64 bits count");
+  kiln__check_input(&c, "x", &desc->x, n);
+  kiln__check_write(&c, "out", b->out, product(desc->n_segments, b->width));
+  kiln__check_reduction_op(&c, &desc->op, b->out.type);
+  if (kiln__check_workspace(&c, workspace) == KILN_OK)
+    make_plan(b, stream);
+  return c.st;
 }
 
 /* ---- Launch ----------------------------------------------------------------------------------- */
 
-static kiln_status launch(kiln_stream *stream, const bags *b, const plan *p,
-                          kiln_kernel *kernel, kiln__storage *storage)
+static kiln_status launch(kiln_stream *stream, const bags *b,
+                          const kiln_workspace *workspace)
 {
   const kiln_segmented_reduce_desc *desc = b->desc;
+  const plan *p = &b->plan;
   const kiln_launch_config config = {
       .stream = stream,
       .grid = {(uint32_t)p->blocks, (uint32_t)p->strips, 1},
-      .block = {p->spec.value[p->by_rows ? (int)SEGMENTED_ROWS_BLOCK
-                                         : (int)SEGMENTED_BLOCK],
-                1, 1}};
-  unsigned long long segments = desc->n_segments, length = desc->length,
-                     width = b->width, leading = b->leading, per = p->per;
-  uint32_t epoch = kiln__storage_epoch(storage);
-  kiln__args args;
-
-  kiln__user_args(&args, &p->spec);
-  if (!p->by_rows)
-    return KILN_LAUNCH(
-        kernel, &config, KILN__USER_ARG(args), KILN_ARG(desc->offsets.data),
-        KILN_ARG(segments), KILN_ARG(desc->index.data), KILN_ARG(per),
-        KILN_ARG(storage->descriptors), KILN_ARG(epoch), KILN_ARG(b->out.data));
-  return KILN_LAUNCH(
-      kernel, &config, KILN__USER_ARG(args), KILN_ARG(desc->offsets.data),
-      KILN_ARG(segments), KILN_ARG(length), KILN_ARG(desc->index.data),
-      KILN_ARG(width), KILN_ARG(leading), KILN_ARG(per),
-      KILN_ARG(storage->descriptors), KILN_ARG(epoch), KILN_ARG(b->out.data));
-}
-
-static kiln_status run(kiln_stream *stream, const bags *b,
-                       const kiln_workspace *workspace)
-{
-  const kiln__kernel_set *set;
+      .block.x = p->spec.value[p->by_rows ? (int)SEGMENTED_ROWS_BLOCK
+                                          : (int)SEGMENTED_BLOCK]};
   kiln_status st = KILN_OK;
-  kiln__storage storage;
-  plan p;
+  kiln__call c;
 
-  plan_bags(&p, stream->device, b);
-  if (p.strips > 65535)
+  if (p->strips > 65535)
     return kiln__fail(KILN_EINVAL, "reduce parts of the columns",
                       "kiln_segmented_reduce: width is too large");
-  KILN_TRY(kiln__specialise(&set, stream->device, &p.spec));
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p.need));
-  st = launch(stream, b, &p, set->kernel[0], &storage);
-  kiln__storage_close(&storage);
+  KILN_TRY(kiln__call_open(&c, stream, &p->spec, workspace, p->need));
+  if (p->by_rows)
+    st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
+                     KILN_ARG(desc->offsets.data), KILN_ARG(desc->n_segments),
+                     KILN_ARG(desc->length), KILN_ARG(desc->index.data),
+                     KILN_ARG(b->width), KILN_ARG(b->leading), KILN_ARG(p->per),
+                     KILN_ARG(c.storage.descriptors), KILN_ARG(c.epoch),
+                     KILN_ARG(b->out.data));
+  else
+    st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
+                     KILN_ARG(desc->offsets.data), KILN_ARG(desc->n_segments),
+                     KILN_ARG(desc->index.data), KILN_ARG(p->per),
+                     KILN_ARG(c.storage.descriptors), KILN_ARG(c.epoch),
+                     KILN_ARG(b->out.data));
+  kiln__storage_close(&c.storage);
 
 done:
   return st;
@@ -324,57 +321,29 @@ static kiln_status offsets_in_range(kiln_stream *stream, const bags *b,
   kiln_status st = KILN_OK;
 
   KILN_TRY(kiln__in_range(stream, &offsets, workspace));
-  if (has_index(desc))
+  if (kiln__given(desc->index))
     st = kiln__in_range(stream, &index, workspace);
 
 done:
   return st;
 }
 
-kiln_status kiln_segmented_reduce(kiln_stream *stream,
-                                  const kiln_segmented_reduce_desc *desc,
-                                  const kiln_workspace *workspace)
+static kiln_status run(kiln_stream *stream, const bags *b,
+                       const kiln_workspace *workspace)
 {
-  bags b;
-  kiln_status st = check(&b, stream, desc, workspace);
-
-  if (st != KILN_OK || desc->n_segments == 0)
-    return st;
-  if (desc->checked && has_offsets(desc))
-    st = offsets_in_range(stream, &b, workspace);
-  if (st != KILN_OK)
-    return st;
-  if (is_matrix(&b))
-    return kiln__reduce_rows(stream, &desc->x, desc->n_segments, desc->length,
-                             desc->length, &desc->op, b.out, &desc->code,
-                             workspace);
-  return run(stream, &b, workspace);
-}
-
-static kiln_status segmented_reduce_need(kiln__need *need, kiln_stream *stream,
-                                         const kiln_segmented_reduce_desc *desc)
-{
+  const kiln_segmented_reduce_desc *desc = b->desc;
   kiln_status st = KILN_OK;
-  bags b;
-  plan p;
 
-  KILN_TRY(check(&b, stream, desc, NULL));
-  if (is_matrix(&b)) {
-    *need =
-        kiln__reduce_rows_need(stream, &desc->x, desc->n_segments, desc->length,
-                               desc->length, &desc->op, b.out);
-  } else if (desc->n_segments > 0) {
-    plan_bags(&p, stream->device, &b);
-    *need = p.need;
-    /* The range check runs before the reduction, in the same memory. */
-    if (desc->checked &&
-        kiln__need_bytes(p.need) < kiln__need_bytes(kiln__range_need()))
-      *need = kiln__range_need();
-  }
+  if (desc->n_segments == 0)
+    return KILN_OK;
+  if (desc->checked && kiln__given(desc->offsets))
+    KILN_TRY(offsets_in_range(stream, b, workspace));
+  st = b->is_matrix ? kiln__rows_run(stream, &b->matrix, workspace)
+                    : launch(stream, b, workspace);
 
 done:
   return st;
 }
 
-KILN__WORKSPACE(kiln_segmented_reduce, kiln_segmented_reduce_desc,
-                segmented_reduce_need)
+KILN__DEFINE_OPERATION(kiln_segmented_reduce, kiln_segmented_reduce_desc, bags,
+                       prepare, run)

@@ -7,6 +7,7 @@ typedef struct statistic {
   kiln__reduction reduction;
   kiln_input x;
   kiln_op op;
+  kiln__need need;
 } statistic;
 
 static void start(statistic *s, kiln__reduction_kind kind, uint64_t n,
@@ -16,21 +17,25 @@ static void start(statistic *s, kiln__reduction_kind kind, uint64_t n,
       .reduction = {.kind = kind, .n = n, .rows = 1, .portable = portable}};
 }
 
-/* Sets the pointers of the statistic and runs the reduction. `s` must not
- * move afterwards. */
-static kiln_status run(kiln_stream *stream, statistic *s,
-                       const kiln_workspace *workspace)
+/* Ends the checks and plans the reduction. `s` must not move afterwards,
+ * since the plan refers to its members. */
+static kiln_status finish(statistic *s, kiln__checker *c,
+                          const kiln_stream *stream,
+                          const kiln_workspace *workspace)
 {
+  if (kiln__check_workspace(c, workspace) != KILN_OK)
+    return c->st;
   s->reduction.x = &s->x;
   s->reduction.op = &s->op;
-  return kiln__reduction_run(stream, &s->reduction, workspace);
+  kiln__reduction_plan(&s->reduction, stream);
+  s->need = s->reduction.need;
+  return KILN_OK;
 }
 
-static kiln__need need_of(const kiln_stream *stream, statistic *s)
+static kiln_status run(kiln_stream *stream, const statistic *s,
+                       const kiln_workspace *workspace)
 {
-  s->reduction.x = &s->x;
-  s->reduction.op = &s->op;
-  return kiln__reduction_need(stream, &s->reduction);
+  return kiln__reduction_run(stream, &s->reduction, workspace);
 }
 
 static void check_pair(kiln__checker *c, statistic *s, kiln_array x,
@@ -59,33 +64,10 @@ static kiln_status check_dot(statistic *s, const kiln_stream *stream,
       "static_cast<kiln__map_result>(x) * static_cast<kiln__map_result>(y)";
   s->x.type = s->reduction.out.type;
   kiln__check_write(&c, "out", s->reduction.out, 1);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
+  return finish(s, &c, stream, workspace);
 }
 
-kiln_status kiln_dot(kiln_stream *stream, const kiln_dot_desc *desc,
-                     const kiln_workspace *workspace)
-{
-  statistic s;
-  kiln_status st = check_dot(&s, stream, desc, workspace);
-
-  return st != KILN_OK ? st : run(stream, &s, workspace);
-}
-
-static kiln_status dot_need(kiln__need *need, kiln_stream *stream,
-                            const kiln_dot_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  statistic s;
-
-  KILN_TRY(check_dot(&s, stream, desc, NULL));
-  *need = need_of(stream, &s);
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_dot, kiln_dot_desc, dot_need)
+KILN__DEFINE_OPERATION(kiln_dot, kiln_dot_desc, statistic, check_dot, run)
 
 /* ---- Norm ------------------------------------------------------------------------------ */
 
@@ -112,33 +94,10 @@ static kiln_status check_norm(statistic *s, const kiln_stream *stream,
   kiln__check_input(&c, "x", &s->x, desc->n);
   kiln__check_write(&c, "out", s->reduction.out, 1);
   kiln__check_floating(&c, "out", s->reduction.out);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
+  return finish(s, &c, stream, workspace);
 }
 
-kiln_status kiln_norm(kiln_stream *stream, const kiln_norm_desc *desc,
-                      const kiln_workspace *workspace)
-{
-  statistic s;
-  kiln_status st = check_norm(&s, stream, desc, workspace);
-
-  return st != KILN_OK ? st : run(stream, &s, workspace);
-}
-
-static kiln_status norm_need(kiln__need *need, kiln_stream *stream,
-                             const kiln_norm_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  statistic s;
-
-  KILN_TRY(check_norm(&s, stream, desc, NULL));
-  *need = need_of(stream, &s);
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_norm, kiln_norm_desc, norm_need)
+KILN__DEFINE_OPERATION(kiln_norm, kiln_norm_desc, statistic, check_norm, run)
 
 /* ---- Distance ------------------------------------------------------------------------------ */
 
@@ -171,39 +130,21 @@ static kiln_status check_distance(statistic *s, const kiln_stream *stream,
                    "metric is none of kiln_metric");
   kiln__check_write(&c, "out", s->reduction.out, 1);
   kiln__check_floating(&c, "out", s->reduction.out);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
+  return finish(s, &c, stream, workspace);
 }
 
-kiln_status kiln_distance(kiln_stream *stream, const kiln_distance_desc *desc,
-                          const kiln_workspace *workspace)
+static kiln_status run_distance(kiln_stream *stream, const statistic *s,
+                                const kiln_workspace *workspace)
 {
-  statistic s;
-  kiln_status st = check_distance(&s, stream, desc, workspace);
-
-  if (st != KILN_OK)
-    return st;
   /* For n = 0, the reduction would return the identity of the maximum,
    * -infinity. A distance is never negative, so the result is 0. */
-  if (desc->n == 0)
-    return kiln__zero(stream, s.reduction.out, 1);
-  return run(stream, &s, workspace);
+  if (s->reduction.n == 0)
+    return kiln__zero(stream, s->reduction.out, 1);
+  return run(stream, s, workspace);
 }
 
-static kiln_status distance_need(kiln__need *need, kiln_stream *stream,
-                                 const kiln_distance_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  statistic s;
-
-  KILN_TRY(check_distance(&s, stream, desc, NULL));
-  *need = need_of(stream, &s);
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_distance, kiln_distance_desc, distance_need)
+KILN__DEFINE_OPERATION(kiln_distance, kiln_distance_desc, statistic,
+                       check_distance, run_distance)
 
 /* ---- Mean and variance ----------------------------------------------------------------------- */
 
@@ -232,38 +173,13 @@ static kiln_status check_moments(statistic *s, const kiln_stream *stream,
   s->reduction.out2 = desc->variance;
   s->reduction.extra = desc->correction;
   kiln__check_input(&c, "x", &s->x, desc->n);
-  kiln__check_that(&c,
-                   desc->mean.type != KILN_DTYPE_NONE ||
-                       desc->variance.type != KILN_DTYPE_NONE,
+  kiln__check_that(&c, kiln__given(desc->mean) || kiln__given(desc->variance),
                    "neither mean nor variance has a type");
   check_moment(&c, "mean", &s->reduction.out);
   check_moment(&c, "variance", &s->reduction.out2);
   kiln__check_that(&c, desc->correction >= 0.0, "correction is below 0");
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
+  return finish(s, &c, stream, workspace);
 }
 
-kiln_status kiln_mean_variance(kiln_stream *stream,
-                               const kiln_mean_variance_desc *desc,
-                               const kiln_workspace *workspace)
-{
-  statistic s;
-  kiln_status st = check_moments(&s, stream, desc, workspace);
-
-  return st != KILN_OK ? st : run(stream, &s, workspace);
-}
-
-static kiln_status mean_variance_need(kiln__need *need, kiln_stream *stream,
-                                      const kiln_mean_variance_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  statistic s;
-
-  KILN_TRY(check_moments(&s, stream, desc, NULL));
-  *need = need_of(stream, &s);
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_mean_variance, kiln_mean_variance_desc, mean_variance_need)
+KILN__DEFINE_OPERATION(kiln_mean_variance, kiln_mean_variance_desc, statistic,
+                       check_moments, run)

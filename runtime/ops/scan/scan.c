@@ -14,8 +14,71 @@
 static const char *const kernels[] = {"scan", NULL};
 static const kiln__family family = {"scan", kernels, kiln__scan_params};
 
-static kiln_status check(const kiln_stream *stream, const kiln_scan_desc *desc,
-                         const kiln_workspace *workspace)
+/* The parameters of one call. */
+typedef struct plan {
+  const kiln_scan_desc *desc;
+  kiln__spec spec;
+  kiln__scan_shape shape;
+  kiln__need need;
+} plan;
+
+/* Returns whether a tile can wait in shared memory, in the result's type and
+ * in vectors of 16 bytes. Mapped values of f16 and bf16 are floats and would
+ * lose digits. */
+static bool is_stageable(const kiln_scan_desc *desc, kiln_dtype acc,
+                         size_t widest)
+{
+  return desc->out.data % 16 == 0 && kiln__size(acc) == widest &&
+         (desc->x.map == NULL || !kiln__is_half(acc));
+}
+
+static void specify(plan *p, const kiln_stream *stream)
+{
+  const kiln_scan_desc *desc = p->desc;
+  const kiln__scan_shape *shape = &p->shape;
+  kiln__spec *spec = &p->spec;
+
+  spec->family = &family;
+  spec->input = &desc->x;
+  spec->op = &desc->op;
+  spec->code = &desc->code;
+  spec->quick = kiln__quick(desc->n) ||
+                kiln__widest(&desc->x, kiln__size(spec->acc)) >= 4;
+  spec->value[SCAN_BLOCK] = shape->block;
+  spec->value[SCAN_VECTOR] = shape->vec;
+  spec->value[SCAN_VECTORS] = shape->vecs;
+  spec->value[SCAN_PER_SM] = shape->per_sm;
+  spec->value[SCAN_T] = spec->acc;
+  spec->value[SCAN_PLAIN] = kiln__is_plain(&desc->x, &desc->op, spec->acc);
+  spec->value[SCAN_IN_ALIGNED] = desc->x.in[0].data % 16 == 0;
+  spec->value[SCAN_ALIGNED] = desc->out.data % 16 == 0;
+  spec->value[SCAN_EXCLUSIVE] = desc->exclusive;
+  spec->value[SCAN_INIT] = desc->init != NULL;
+  spec->value[SCAN_STAGED] = shape->staged;
+  spec->value[SCAN_PREFETCH] =
+      kiln__prefetch_tiles(stream->device, &desc->x, desc->n, shape->tiles);
+  spec->value[SCAN_WINDOW] = shape->window;
+}
+
+/* Chooses the shape of the launch. */
+static void make_plan(plan *p, const kiln_stream *stream,
+                      const kiln_scan_desc *desc)
+{
+  const kiln_dtype acc = kiln__out_of(desc->out, &desc->x).type;
+  const size_t widest = kiln__widest(&desc->x, kiln__size(acc));
+  const kiln__tuning t =
+      kiln__tuned(stream->device, KILN__TUNED_SCAN, (unsigned)widest, desc->n);
+
+  *p = (plan){.desc = desc, .spec.acc = acc};
+  kiln__scan_shape_of(&p->shape, &t, widest,
+                      kiln__is_plain(&desc->x, &desc->op, acc),
+                      is_stageable(desc, acc, widest), desc->n);
+  p->need = kiln__scan_need(&p->shape, acc);
+}
+
+static kiln_status prepare(plan *p, const kiln_stream *stream,
+                           const kiln_scan_desc *desc,
+                           const kiln_workspace *workspace)
 {
   kiln__checker c;
   kiln_array out;
@@ -28,116 +91,33 @@ static kiln_status check(const kiln_stream *stream, const kiln_scan_desc *desc,
   kiln__check_op(&c, &desc->op, out.type);
   if (desc->total != 0)
     kiln__check_write(&c, "total", (kiln_array){desc->total, out.type}, 1);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
+  if (kiln__check_workspace(&c, workspace) == KILN_OK)
+    make_plan(p, stream, desc);
+  return c.st;
 }
 
-/* Returns whether a tile can wait in shared memory, in the result's type and
- * in vectors of 16 bytes. Mapped values of f16 and bf16 are floats and would
- * lose digits. */
-static bool is_stageable(const kiln_scan_desc *desc, kiln_dtype acc,
-                         size_t widest)
+static kiln_status run(kiln_stream *stream, plan *p,
+                       const kiln_workspace *workspace)
 {
-  return desc->out.data % 16 == 0 && kiln__size(acc) == widest &&
-         (desc->x.map == NULL || (acc != KILN_F16 && acc != KILN_BF16));
-}
-
-/* Returns whether threads can hold elements in their memory format, and the
- * operation's identity, too. A user-defined identity for f16 and bf16 is a
- * float. */
-static bool is_plain(const kiln_scan_desc *desc, kiln_dtype acc)
-{
-  return desc->x.map == NULL && desc->x.in[0].type == acc &&
-         (desc->op.expr == NULL || (acc != KILN_F16 && acc != KILN_BF16));
-}
-
-static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
-                     const kiln_scan_desc *desc, kiln_dtype acc)
-{
-  const size_t widest = kiln__widest(&desc->x, kiln__size(acc));
-  const kiln__tuning t =
-      kiln__tuned(stream->device, KILN__TUNED_SCAN, (unsigned)widest, desc->n);
-
-  kiln__scan_shape_of(out, &t, widest, is_plain(desc, acc),
-                      is_stageable(desc, acc, widest), desc->n);
-}
-
-static void specify(kiln__spec *spec, const kiln_stream *stream,
-                    const kiln_scan_desc *desc, const kiln__scan_shape *shape)
-{
-  spec->input = &desc->x;
-  spec->op = &desc->op;
-  spec->code = &desc->code;
-  spec->quick = kiln__quick(desc->n) ||
-                kiln__widest(&desc->x, kiln__size(spec->acc)) >= 4;
-  spec->value[SCAN_BLOCK] = shape->block;
-  spec->value[SCAN_VECTOR] = shape->vec;
-  spec->value[SCAN_VECTORS] = shape->vecs;
-  spec->value[SCAN_PER_SM] = shape->per_sm;
-  spec->value[SCAN_T] = spec->acc;
-  spec->value[SCAN_PLAIN] = is_plain(desc, spec->acc);
-  spec->value[SCAN_IN_ALIGNED] = desc->x.in[0].data % 16 == 0;
-  spec->value[SCAN_ALIGNED] = desc->out.data % 16 == 0;
-  spec->value[SCAN_EXCLUSIVE] = desc->exclusive;
-  spec->value[SCAN_INIT] = desc->init != NULL;
-  spec->value[SCAN_STAGED] = shape->staged;
-  spec->value[SCAN_PREFETCH] =
-      kiln__prefetch_tiles(stream->device, &desc->x, desc->n, shape->tiles);
-  spec->value[SCAN_WINDOW] = shape->window;
-}
-
-kiln_status kiln_scan(kiln_stream *stream, const kiln_scan_desc *desc,
-                      const kiln_workspace *workspace)
-{
-  kiln__spec spec = {.family = &family};
-  kiln__storage storage = {.stream = stream};
-  const kiln__kernel_set *set;
-  kiln_launch_config config;
-  kiln__scan_shape shape;
+  const kiln_scan_desc *desc = p->desc;
+  const uint64_t init = kiln__element_bits(desc->init, p->spec.acc);
+  const kiln_launch_config config =
+      kiln__grid(stream, p->shape.tiles + p->shape.staged, p->shape.block);
   kiln_status st = KILN_OK;
-  kiln__args args;
-  uint64_t init;
-  uint32_t epoch;
+  kiln__call c;
 
-  KILN_TRY(check(stream, desc, workspace));
   if (desc->n == 0 && desc->total == 0)
-    goto done;
-  spec.acc = kiln__out_of(desc->out, &desc->x).type;
-  shape_of(&shape, stream, desc, spec.acc);
-  specify(&spec, stream, desc, &shape);
-  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace,
-                              kiln__scan_need(&shape, spec.acc)));
-  kiln__user_args(&args, &spec);
-  init = kiln__element_bits(desc->init, spec.acc);
-  epoch = kiln__storage_epoch(&storage);
-  config = kiln_launch_1d(shape.tiles + shape.staged, 1);
-  config.block.x = shape.block;
-  config.stream = stream;
-  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
+    return KILN_OK;
+  specify(p, stream);
+  KILN_TRY(kiln__call_open(&c, stream, &p->spec, workspace, p->need));
+  st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
                    KILN_ARG(desc->n), KILN_ARG(desc->out.data),
                    KILN_ARG(desc->total), KILN_ARG(init),
-                   KILN_ARG(storage.descriptors), KILN_ARG(epoch));
-
-done:
-  kiln__storage_close(&storage);
-  return st;
-}
-
-static kiln_status scan_need(kiln__need *need, kiln_stream *stream,
-                             const kiln_scan_desc *desc)
-{
-  kiln__scan_shape shape;
-  kiln_status st = KILN_OK;
-  kiln_dtype acc;
-
-  KILN_TRY(check(stream, desc, NULL));
-  acc = kiln__out_of(desc->out, &desc->x).type;
-  shape_of(&shape, stream, desc, acc);
-  *need = kiln__scan_need(&shape, acc);
+                   KILN_ARG(c.storage.descriptors), KILN_ARG(c.epoch));
+  kiln__storage_close(&c.storage);
 
 done:
   return st;
 }
 
-KILN__WORKSPACE(kiln_scan, kiln_scan_desc, scan_need)
+KILN__DEFINE_OPERATION(kiln_scan, kiln_scan_desc, plan, prepare, run)

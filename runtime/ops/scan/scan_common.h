@@ -61,16 +61,14 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
                                                   out->vec * out->vecs);
 }
 
-/* Returns the size in bytes of the widest element of an input's arrays, at
- * least `least`. */
-static inline size_t kiln__widest(const kiln_input *x, size_t least)
+/* Returns whether threads can hold elements in their memory format, and the
+ * operation's identity, too. A user-defined identity for f16 and bf16 is a
+ * float. */
+static inline bool kiln__is_plain(const kiln_input *x, const kiln_op *op,
+                                  kiln_dtype acc)
 {
-  const size_t arrays = kiln__input_arrays(x);
-
-  for (size_t k = 0; k < arrays; k++)
-    if (kiln__size(x->in[k].type) > least)
-      least = kiln__size(x->in[k].type);
-  return least;
+  return x->map == NULL && x->in[0].type == acc &&
+         (op->expr == NULL || !kiln__is_half(acc));
 }
 
 /* Returns the output array; if the array has no type, its type becomes the

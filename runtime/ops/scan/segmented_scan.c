@@ -28,12 +28,33 @@ typedef struct request {
   uint64_t n_heads;
   uint32_t by;
   const char *same;
+  kiln__scan_shape shape;
+  kiln__need need;
 } request;
 
 /* ---- Checks ---------------------------------------------------------------------- */
 
-static kiln_status check(kiln__checker *c, const request *r, const char *heads,
-                         const kiln_workspace *workspace)
+/* Chooses the shape of a launch. A thread has up to 64 registers, of which
+ * some hold the positions of segment starts. Therefore tiles are smaller
+ * than those of kiln_scan(). */
+static void choose_shape(request *r, const kiln_stream *stream)
+{
+  const size_t widest = kiln__widest(r->x, kiln__size(r->out.type));
+  kiln__scan_shape *out = &r->shape;
+  kiln__tuning t =
+      kiln__tuned(stream->device, KILN__TUNED_SCAN, (unsigned)widest, r->n);
+
+  if (t.items > 32)
+    t.items = 32;
+  kiln__scan_shape_of(out, &t, widest, kiln__is_plain(r->x, r->op, r->out.type),
+                      false, r->n);
+  out->per_sm = out->block < 1024 ? 1024 / out->block : 1;
+}
+
+/* Does what both calls share: the other checks, and the shape of the launch. */
+static kiln_status finish(request *r, kiln__checker *c,
+                          const kiln_stream *stream, const char *heads,
+                          const kiln_workspace *workspace)
 {
   kiln__check_read(c, heads, r->heads, r->n_heads);
   kiln__check_input(c, "x", r->x, r->n);
@@ -41,8 +62,11 @@ static kiln_status check(kiln__checker *c, const request *r, const char *heads,
   kiln__check_that(c, r->n == 0 || r->out.data != r->heads.data,
                    "out and %s overlap", heads);
   kiln__check_op(c, r->op, r->out.type);
-  kiln__check_workspace(c, workspace);
-  return kiln__check_end(c);
+  if (kiln__check_workspace(c, workspace) != KILN_OK)
+    return c->st;
+  choose_shape(r, stream);
+  r->need = kiln__scan_need(&r->shape, r->out.type);
+  return KILN_OK;
 }
 
 static kiln_status by_key(request *r, const kiln_stream *stream,
@@ -64,21 +88,14 @@ static kiln_status by_key(request *r, const kiln_stream *stream,
                  .n_heads = desc->n,
                  .by = BY_KEYS,
                  .same = desc->same != NULL ? desc->same : "a == b"};
-  return check(&c, r, "keys", workspace);
-}
-
-static bool is_integer(kiln_dtype type)
-{
-  const kiln__dtype *t = kiln__dtype_of(type);
-
-  return t != NULL && !t->is_float;
+  return finish(r, &c, stream, "keys", workspace);
 }
 
 static kiln_status by_segments(request *r, const kiln_stream *stream,
                                const kiln_segmented_scan_desc *desc,
                                const kiln_workspace *workspace)
 {
-  const bool flags = desc != NULL && desc->flags.type != KILN_DTYPE_NONE;
+  const bool flags = desc != NULL && kiln__given(desc->flags);
   kiln__checker c;
 
   if (kiln__check_begin(&c, "kiln_segmented_scan", stream, desc) != KILN_OK)
@@ -93,44 +110,20 @@ static kiln_status by_segments(request *r, const kiln_stream *stream,
                  .heads = flags ? desc->flags : desc->offsets,
                  .n_heads = flags ? desc->n : desc->n_segments,
                  .by = flags ? BY_FLAGS : BY_OFFSETS};
-  kiln__check_that(&c, flags != (desc->offsets.type != KILN_DTYPE_NONE),
+  kiln__check_that(&c, flags != kiln__given(desc->offsets),
                    "give either offsets or flags");
-  kiln__check_that(&c, is_integer(r->heads.type), "%s are no integers",
+  kiln__check_that(&c, kiln__is_integer(r->heads.type), "%s are no integers",
                    flags ? "flags" : "offsets");
   kiln__check_that(&c, flags || kiln__size(r->heads.type) >= 4,
                    "offsets have 4 or 8 bytes");
-  return check(&c, r, flags ? "flags" : "offsets", workspace);
-}
-
-/* ---- Common functions --------------------------------------------------- */
-
-static bool is_plain(const request *r)
-{
-  const kiln_dtype acc = r->out.type;
-
-  return r->x->map == NULL && r->x->in[0].type == acc &&
-         (r->op->expr == NULL || (acc != KILN_F16 && acc != KILN_BF16));
-}
-
-/* Chooses the shape of a launch. A thread has up to 64 registers, of which
- * some hold the positions of segment starts. Therefore tiles are smaller
- * than those of kiln_scan(). */
-static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
-                     const request *r)
-{
-  const size_t widest = kiln__widest(r->x, kiln__size(r->out.type));
-  kiln__tuning t =
-      kiln__tuned(stream->device, KILN__TUNED_SCAN, (unsigned)widest, r->n);
-
-  if (t.items > 32)
-    t.items = 32;
-  kiln__scan_shape_of(out, &t, widest, is_plain(r), false, r->n);
-  out->per_sm = out->block < 1024 ? 1024 / out->block : 1;
+  return finish(r, &c, stream, flags ? "flags" : "offsets", workspace);
 }
 
 static void specify(kiln__spec *spec, const kiln_stream *stream,
-                    const request *r, const kiln__scan_shape *shape)
+                    const request *r)
 {
+  const kiln__scan_shape *shape = &r->shape;
+
   spec->input = r->x;
   spec->op = r->op;
   spec->acc = r->out.type;
@@ -141,7 +134,7 @@ static void specify(kiln__spec *spec, const kiln_stream *stream,
   spec->value[SCAN_BY_KEY_VECTORS] = shape->vecs;
   spec->value[SCAN_BY_KEY_PER_SM] = shape->per_sm;
   spec->value[SCAN_BY_KEY_T] = r->out.type;
-  spec->value[SCAN_BY_KEY_PLAIN] = is_plain(r);
+  spec->value[SCAN_BY_KEY_PLAIN] = kiln__is_plain(r->x, r->op, r->out.type);
   spec->value[SCAN_BY_KEY_IN_ALIGNED] = r->x->in[0].data % 16 == 0;
   spec->value[SCAN_BY_KEY_ALIGNED] = r->out.data % 16 == 0;
   spec->value[SCAN_BY_KEY_EXCLUSIVE] = r->exclusive;
@@ -159,96 +152,28 @@ static void specify(kiln__spec *spec, const kiln_stream *stream,
 static kiln_status run(kiln_stream *stream, const request *r,
                        const kiln_workspace *workspace)
 {
+  const uint64_t init = kiln__element_bits(r->init, r->out.type);
+  const kiln_launch_config config =
+      kiln__grid(stream, r->shape.tiles, r->shape.block);
   kiln__spec spec = {.family = &family};
-  kiln__storage storage = {.stream = stream};
-  const kiln__kernel_set *set;
-  kiln_launch_config config;
-  kiln__scan_shape shape;
   kiln_status st = KILN_OK;
-  kiln__args args;
-  uint64_t init;
-  uint32_t epoch;
+  kiln__call c;
 
   if (r->n == 0)
-    goto done;
-  shape_of(&shape, stream, r);
-  specify(&spec, stream, r, &shape);
-  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace,
-                              kiln__scan_need(&shape, spec.acc)));
-  kiln__user_args(&args, &spec);
-  init = kiln__element_bits(r->init, spec.acc);
-  epoch = kiln__storage_epoch(&storage);
-  config = kiln_launch_1d(shape.tiles, 1);
-  config.block.x = shape.block;
-  config.stream = stream;
-  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
+    return KILN_OK;
+  specify(&spec, stream, r);
+  KILN_TRY(kiln__call_open(&c, stream, &spec, workspace, r->need));
+  st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
                    KILN_ARG(r->n), KILN_ARG(r->heads.data),
                    KILN_ARG(r->n_heads), KILN_ARG(r->out.data), KILN_ARG(init),
-                   KILN_ARG(storage.descriptors), KILN_ARG(epoch));
+                   KILN_ARG(c.storage.descriptors), KILN_ARG(c.epoch));
+  kiln__storage_close(&c.storage);
 
 done:
-  kiln__storage_close(&storage);
   return st;
 }
 
-static kiln__need need_of(const kiln_stream *stream, const request *r)
-{
-  kiln__scan_shape shape;
-
-  shape_of(&shape, stream, r);
-  return kiln__scan_need(&shape, r->out.type);
-}
-
-/* ---- The calls --------------------------------------------------------------------------- */
-
-kiln_status kiln_scan_by_key(kiln_stream *stream,
-                             const kiln_scan_by_key_desc *desc,
-                             const kiln_workspace *workspace)
-{
-  kiln_status st;
-  request r;
-
-  st = by_key(&r, stream, desc, workspace);
-  return st != KILN_OK ? st : run(stream, &r, workspace);
-}
-
-static kiln_status scan_by_key_need(kiln__need *need, kiln_stream *stream,
-                                    const kiln_scan_by_key_desc *desc)
-{
-  kiln_status st;
-  request r;
-
-  st = by_key(&r, stream, desc, NULL);
-  if (st == KILN_OK)
-    *need = need_of(stream, &r);
-  return st;
-}
-
-KILN__WORKSPACE(kiln_scan_by_key, kiln_scan_by_key_desc, scan_by_key_need)
-
-kiln_status kiln_segmented_scan(kiln_stream *stream,
-                                const kiln_segmented_scan_desc *desc,
-                                const kiln_workspace *workspace)
-{
-  kiln_status st;
-  request r;
-
-  st = by_segments(&r, stream, desc, workspace);
-  return st != KILN_OK ? st : run(stream, &r, workspace);
-}
-
-static kiln_status segmented_scan_need(kiln__need *need, kiln_stream *stream,
-                                       const kiln_segmented_scan_desc *desc)
-{
-  kiln_status st;
-  request r;
-
-  st = by_segments(&r, stream, desc, NULL);
-  if (st == KILN_OK)
-    *need = need_of(stream, &r);
-  return st;
-}
-
-KILN__WORKSPACE(kiln_segmented_scan, kiln_segmented_scan_desc,
-                segmented_scan_need)
+KILN__DEFINE_OPERATION(kiln_scan_by_key, kiln_scan_by_key_desc, request, by_key,
+                       run)
+KILN__DEFINE_OPERATION(kiln_segmented_scan, kiln_segmented_scan_desc, request,
+                       by_segments, run)

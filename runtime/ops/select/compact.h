@@ -39,11 +39,6 @@ static inline const char *kiln__add_flags(kiln_input *x, kiln_array flags)
   return kiln__element_text(k);
 }
 
-static inline bool kiln__is_half(kiln_dtype type)
-{
-  return type == KILN_F16 || type == KILN_BF16;
-}
-
 /* Lets a kernel move f16 and bf16 without a map as bits. The kernel reads
  * such elements as u16, since a conversion to float and back would change
  * NaNs. The original array stays in the input for the predicate. `input` is
@@ -58,19 +53,6 @@ static inline void kiln__move_bits(kiln_input *input, const kiln_input *x)
   input->in[k] = (kiln_array){x->in[0].data, KILN_U16};
   input->map = kiln__element_text(k);
   input->type = KILN_U16;
-}
-
-/* Returns the number of elements per vector, so that a vector takes 16 bytes
- * of the widest array that is read. */
-static inline unsigned kiln__input_vec(const kiln_input *x)
-{
-  const size_t arrays = kiln__input_arrays(x);
-  size_t widest = arrays == 0 ? 4 : 1;
-
-  for (size_t k = 0; k < arrays; k++)
-    if (kiln__size(x->in[k].type) > widest)
-      widest = kiln__size(x->in[k].type);
-  return (unsigned)(16 / widest);
 }
 
 /* Returns the number of elements per thread of a tile that holds `bytes` per
@@ -122,5 +104,29 @@ static inline void kiln__check_elements(kiln__checker *c, const char *name,
                    kiln_dtype_name(kiln__input_type(x)));
   kiln__check_write(c, name, a, n);
 }
+
+/* Defines kiln_NAME() and kiln_NAME_workspace() of an operation that is one of
+ * several variants.
+ *
+ *   prepare(&plan, call, variant, stream, desc, workspace) checks the arguments
+ *     and makes the plan. `call` is the name of the exported function.
+ *   run(stream, &plan, workspace) queues the launch. */
+#define KILN__DEFINE_VARIANT(name, desc_type, variant, prepare, run)           \
+  kiln_status name(kiln_stream *stream, const desc_type *desc,                 \
+                   const kiln_workspace *workspace)                            \
+  {                                                                            \
+    plan p;                                                                    \
+    const kiln_status st =                                                     \
+        prepare(&p, #name, variant, stream, desc, workspace);                  \
+                                                                               \
+    return st == KILN_OK ? run(stream, &p, workspace) : st;                    \
+  }                                                                            \
+  static kiln_status name##_need(plan *p, kiln_stream *stream,                 \
+                                 const desc_type *desc,                        \
+                                 const kiln_workspace *workspace)              \
+  {                                                                            \
+    return prepare(p, #name "_workspace", variant, stream, desc, workspace);   \
+  }                                                                            \
+  KILN__WORKSPACE(name, desc_type, plan, name##_need)
 
 #endif

@@ -13,39 +13,13 @@ static const char *const kernels[] = {"find", NULL};
 static const kiln__family family = {"find", kernels, kiln__find_params};
 
 typedef struct plan {
+  const kiln_find_desc *desc;
+  what which;
   kiln__spec spec;
   kiln_input input;
   uint32_t blocks;
   kiln__need need;
 } plan;
-
-static bool is_integer(kiln_dtype type)
-{
-  return type >= KILN_I8 && type <= KILN_U64;
-}
-
-static kiln_status check(const char *call, what which,
-                         const kiln_stream *stream, const kiln_find_desc *desc,
-                         const kiln_workspace *workspace)
-{
-  kiln__checker c;
-
-  if (kiln__check_begin(&c, call, stream, desc) != KILN_OK)
-    return c.st;
-  kiln__check_that(&c,
-                   desc->predicate != NULL || kiln__input_arrays(&desc->x) > 0,
-                   "neither an array nor a predicate");
-  for (size_t k = 0; k < kiln__input_arrays(&desc->x); k++)
-    kiln__check_read(&c, "x", desc->x.in[k], desc->n);
-  if (which == FIND || which == COUNT) {
-    kiln__check_count(&c, "out", desc->out, 1, desc->n);
-  } else {
-    kiln__check_that(&c, is_integer(desc->out.type), "out is no integer");
-    kiln__check_write(&c, "out", desc->out, 1);
-  }
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
-}
 
 /* Returns the number of blocks: one block for one tile. For more tiles, the
  * number is that of the blocks that can be resident at the same time, plus
@@ -53,10 +27,8 @@ static kiln_status check(const char *call, what which,
 static uint32_t blocks_for(const kiln_stream *stream, const kiln__tuning *t,
                            uint64_t tiles)
 {
-  const uint64_t sms = stream->device->info.sm_count > 0
-                           ? (uint64_t)stream->device->info.sm_count
-                           : 16;
-  const uint64_t resident = sms * (t->extra > 0 ? t->extra : 4);
+  const uint64_t resident =
+      kiln__sm_count(stream->device) * (t->extra > 0 ? t->extra : 4);
 
   if (tiles <= 1)
     return 1;
@@ -73,6 +45,8 @@ static void make_plan(plan *p, const kiln_stream *stream,
   uint32_t *const value = p->spec.value;
 
   *p = (plan){
+      .desc = desc,
+      .which = which,
       .spec = {.family = &family,
                .function = {{"predicate", "the predicate",
                              desc->predicate != NULL ? desc->predicate : "x0",
@@ -97,29 +71,29 @@ static void make_plan(plan *p, const kiln_stream *stream,
       p->blocks > 1 ? 1 + ((size_t)p->blocks << value[FIND_WIDE]) : 0;
 }
 
-static kiln_status launch(kiln_stream *stream, const kiln_find_desc *desc,
-                          const plan *p, const kiln_workspace *workspace)
+static kiln_status prepare(plan *p, const char *call, what which,
+                           const kiln_stream *stream,
+                           const kiln_find_desc *desc,
+                           const kiln_workspace *workspace)
 {
-  const kiln_launch_config config = {.grid = {.x = p->blocks},
-                                     .block = {.x = p->spec.value[FIND_BLOCK]},
-                                     .stream = stream};
-  const kiln__kernel_set *set;
-  kiln_status st = KILN_OK;
-  kiln__storage storage;
-  kiln__args args;
-  uint32_t epoch;
+  kiln__checker c;
 
-  KILN_TRY(kiln__specialise(&set, stream->device, &p->spec));
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p->need));
-  kiln__user_args(&args, &p->spec);
-  epoch = kiln__storage_epoch(&storage);
-  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
-                   KILN_ARG(desc->n), KILN_ARG(desc->out.data),
-                   KILN_ARG(storage.descriptors), KILN_ARG(epoch));
-  kiln__storage_close(&storage);
-
-done:
-  return st;
+  if (kiln__check_begin(&c, call, stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_that(&c,
+                   desc->predicate != NULL || kiln__input_arrays(&desc->x) > 0,
+                   "neither an array nor a predicate");
+  for (size_t k = 0; k < kiln__input_arrays(&desc->x); k++)
+    kiln__check_read(&c, "x", desc->x.in[k], desc->n);
+  if (which == FIND || which == COUNT) {
+    kiln__check_count(&c, "out", desc->out, 1, desc->n);
+  } else {
+    kiln__check_that(&c, kiln__is_integer(desc->out.type), "out is no integer");
+    kiln__check_write(&c, "out", desc->out, 1);
+  }
+  if (kiln__check_workspace(&c, workspace) == KILN_OK)
+    make_plan(p, stream, desc, which);
+  return c.st;
 }
 
 /* Writes the result for n = 0: find returns n, count returns 0, any returns
@@ -139,54 +113,29 @@ done:
   return st;
 }
 
-static kiln_status run(const char *call, what which, kiln_stream *stream,
-                       const kiln_find_desc *desc,
+static kiln_status run(kiln_stream *stream, const plan *p,
                        const kiln_workspace *workspace)
 {
+  const kiln_find_desc *desc = p->desc;
+  const kiln_launch_config config = {.grid = {.x = p->blocks},
+                                     .block = {.x = p->spec.value[FIND_BLOCK]},
+                                     .stream = stream};
   kiln_status st = KILN_OK;
-  plan p;
+  kiln__call c;
 
-  KILN_TRY(check(call, which, stream, desc, workspace));
-  if (desc->n == 0) {
-    st = empty(stream, desc, which);
-    goto done;
-  }
-  make_plan(&p, stream, desc, which);
-  st = launch(stream, desc, &p, workspace);
+  if (desc->n == 0)
+    return empty(stream, desc, p->which);
+  KILN_TRY(kiln__call_open(&c, stream, &p->spec, workspace, p->need));
+  st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
+                   KILN_ARG(desc->n), KILN_ARG(desc->out.data),
+                   KILN_ARG(c.storage.descriptors), KILN_ARG(c.epoch));
+  kiln__storage_close(&c.storage);
 
 done:
   return st;
 }
 
-static kiln_status need_of(kiln__need *need, const char *call, what which,
-                           const kiln_stream *stream,
-                           const kiln_find_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  plan p;
-
-  KILN_TRY(check(call, which, stream, desc, NULL));
-  make_plan(&p, stream, desc, which);
-  *need = p.need;
-
-done:
-  return st;
-}
-
-#define CALL(name, which)                                                      \
-  kiln_status name(kiln_stream *stream, const kiln_find_desc *desc,            \
-                   const kiln_workspace *workspace)                            \
-  {                                                                            \
-    return run(#name, which, stream, desc, workspace);                         \
-  }                                                                            \
-  static kiln_status name##_need(kiln__need *need, kiln_stream *stream,        \
-                                 const kiln_find_desc *desc)                   \
-  {                                                                            \
-    return need_of(need, #name "_workspace", which, stream, desc);             \
-  }                                                                            \
-  KILN__WORKSPACE(name, kiln_find_desc, name##_need)
-
-CALL(kiln_find, FIND)
-CALL(kiln_count, COUNT)
-CALL(kiln_any, ANY)
-CALL(kiln_all, ALL)
+KILN__DEFINE_VARIANT(kiln_find, kiln_find_desc, FIND, prepare, run)
+KILN__DEFINE_VARIANT(kiln_count, kiln_find_desc, COUNT, prepare, run)
+KILN__DEFINE_VARIANT(kiln_any, kiln_find_desc, ANY, prepare, run)
+KILN__DEFINE_VARIANT(kiln_all, kiln_find_desc, ALL, prepare, run)

@@ -15,6 +15,7 @@ static const kiln__family family = {"partition", kernels,
                                     kiln__partition_params};
 
 typedef struct plan {
+  const kiln_partition_desc *desc;
   kiln__spec spec;
   kiln_input input;
   uint64_t tiles;
@@ -24,16 +25,11 @@ typedef struct plan {
 
 /* ---- Checks ------------------------------------------------------------------- */
 
-static bool given(kiln_array a)
-{
-  return a.type != KILN_DTYPE_NONE;
-}
-
 static unsigned layout_of(const kiln_partition_desc *desc)
 {
   if (desc->rest_reversed)
     return REVERSED;
-  return given(desc->out_rest) ? APART : JOINED;
+  return kiln__given(desc->out_rest) ? APART : JOINED;
 }
 
 static void check_outputs(kiln__checker *c, const kiln_partition_desc *desc)
@@ -42,40 +38,19 @@ static void check_outputs(kiln__checker *c, const kiln_partition_desc *desc)
   const uint64_t n = desc->n;
 
   kiln__check_elements(c, "out", desc->out, &desc->x, n);
-  if (given(desc->out_second))
+  if (kiln__given(desc->out_second))
     kiln__check_elements(c, "out_second", desc->out_second, &desc->x, n);
-  if (given(desc->out_rest))
+  if (kiln__given(desc->out_rest))
     kiln__check_elements(c, "out_rest", desc->out_rest, &desc->x, n);
-  kiln__check_that(c, three || !given(desc->out_second),
+  kiln__check_that(c, three || !kiln__given(desc->out_second),
                    "out_second, but there are two parts");
-  kiln__check_that(c,
-                   !three || given(desc->out_second) == given(desc->out_rest),
-                   "out_second and out_rest go together");
-  kiln__check_that(c,
-                   !desc->rest_reversed || (!three && !given(desc->out_rest)),
-                   "rest_reversed is for two parts in out");
+  kiln__check_that(
+      c, !three || kiln__given(desc->out_second) == kiln__given(desc->out_rest),
+      "out_second and out_rest go together");
+  kiln__check_that(
+      c, !desc->rest_reversed || (!three && !kiln__given(desc->out_rest)),
+      "rest_reversed is for two parts in out");
   kiln__check_count(c, "count", desc->count, three ? 2 : 1, n);
-}
-
-static kiln_status check(const kiln_stream *stream,
-                         const kiln_partition_desc *desc,
-                         const kiln_workspace *workspace)
-{
-  kiln__checker c;
-
-  if (kiln__check_begin(&c, "kiln_partition", stream, desc) != KILN_OK)
-    return c.st;
-  kiln__check_input(&c, "x", &desc->x, desc->n);
-  kiln__check_that(&c, (desc->first != NULL) != given(desc->flags),
-                   "give either the predicate first or flags");
-  if (given(desc->flags)) {
-    kiln__check_read(&c, "flags", desc->flags, desc->n);
-    kiln__check_that(&c, kiln__input_arrays(&desc->x) < KILN_MAX_INPUTS,
-                     "7 arrays at most beside flags");
-  }
-  check_outputs(&c, desc);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
 }
 
 /* ---- Plan ------------------------------------------------------------------------ */
@@ -113,11 +88,9 @@ static void specify(plan *p, const kiln_stream *stream,
 static uint32_t counters_for(const kiln_stream *stream, const plan *p)
 {
   const uint64_t resident =
-      (uint64_t)(stream->device->info.sm_count > 0
-                     ? stream->device->info.sm_count
-                     : 16) *
-      (p->spec.value[PARTITION_PER_SM] > 0 ? p->spec.value[PARTITION_PER_SM]
-                                           : 2);
+      kiln__sm_count(stream->device) * (p->spec.value[PARTITION_PER_SM] > 0
+                                            ? p->spec.value[PARTITION_PER_SM]
+                                            : 2);
 
   if (p->spec.value[PARTITION_LAYOUT] != JOINED || p->tiles < 2)
     return 0;
@@ -129,11 +102,12 @@ static void make_plan(plan *p, const kiln_stream *stream,
 {
   const char *first = desc->first;
 
-  *p = (plan){.spec = {.family = &family,
+  *p = (plan){.desc = desc,
+              .spec = {.family = &family,
                        .code = &desc->code,
                        .quick = kiln__quick(desc->n)},
               .input = desc->x};
-  if (given(desc->flags))
+  if (kiln__given(desc->flags))
     first = kiln__add_flags(&p->input, desc->flags);
   kiln__move_bits(&p->input, &desc->x);
   p->spec.input = &p->input;
@@ -156,64 +130,52 @@ static void make_plan(plan *p, const kiln_stream *stream,
 
 /* ---- Calls ------------------------------------------------------------------------ */
 
-static kiln_status launch(kiln_stream *stream, const kiln_partition_desc *desc,
-                          const plan *p, const kiln_workspace *workspace)
+static kiln_status prepare(plan *p, const kiln_stream *stream,
+                           const kiln_partition_desc *desc,
+                           const kiln_workspace *workspace)
 {
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_partition", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_input(&c, "x", &desc->x, desc->n);
+  kiln__check_that(&c, (desc->first != NULL) != kiln__given(desc->flags),
+                   "give either the predicate first or flags");
+  if (kiln__given(desc->flags)) {
+    kiln__check_read(&c, "flags", desc->flags, desc->n);
+    kiln__check_that(&c, kiln__input_arrays(&desc->x) < KILN_MAX_INPUTS,
+                     "7 arrays at most beside flags");
+  }
+  check_outputs(&c, desc);
+  if (kiln__check_workspace(&c, workspace) == KILN_OK)
+    make_plan(p, stream, desc);
+  return c.st;
+}
+
+static kiln_status run(kiln_stream *stream, const plan *p,
+                       const kiln_workspace *workspace)
+{
+  const kiln_partition_desc *desc = p->desc;
   const kiln_launch_config config = {
       .grid = {.x = (uint32_t)p->tiles + p->counters},
       .block = {.x = p->spec.value[PARTITION_BLOCK]},
       .stream = stream};
-  const kiln__kernel_set *set;
   kiln_status st = KILN_OK;
-  kiln__storage storage;
-  kiln__args args;
-  uint32_t epoch;
+  kiln__call c;
 
-  KILN_TRY(kiln__specialise(&set, stream->device, &p->spec));
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p->need));
-  kiln__user_args(&args, &p->spec);
-  epoch = kiln__storage_epoch(&storage);
-  st = KILN_LAUNCH(
-      set->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(desc->n),
-      KILN_ARG(desc->out.data), KILN_ARG(desc->out_second.data),
-      KILN_ARG(desc->out_rest.data), KILN_ARG(desc->count.data),
-      KILN_ARG(storage.descriptors), KILN_ARG(p->counters), KILN_ARG(epoch));
-  kiln__storage_close(&storage);
+  if (desc->n == 0)
+    return kiln__zero(stream, desc->count, desc->second != NULL ? 2 : 1);
+  KILN_TRY(kiln__call_open(&c, stream, &p->spec, workspace, p->need));
+  st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
+                   KILN_ARG(desc->n), KILN_ARG(desc->out.data),
+                   KILN_ARG(desc->out_second.data),
+                   KILN_ARG(desc->out_rest.data), KILN_ARG(desc->count.data),
+                   KILN_ARG(c.storage.descriptors), KILN_ARG(p->counters),
+                   KILN_ARG(c.epoch));
+  kiln__storage_close(&c.storage);
 
 done:
   return st;
 }
 
-kiln_status kiln_partition(kiln_stream *stream, const kiln_partition_desc *desc,
-                           const kiln_workspace *workspace)
-{
-  kiln_status st = KILN_OK;
-  plan p;
-
-  KILN_TRY(check(stream, desc, workspace));
-  if (desc->n == 0) {
-    st = kiln__zero(stream, desc->count, desc->second != NULL ? 2 : 1);
-    goto done;
-  }
-  make_plan(&p, stream, desc);
-  st = launch(stream, desc, &p, workspace);
-
-done:
-  return st;
-}
-
-static kiln_status partition_need(kiln__need *need, kiln_stream *stream,
-                                  const kiln_partition_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  plan p;
-
-  KILN_TRY(check(stream, desc, NULL));
-  make_plan(&p, stream, desc);
-  *need = p.need;
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_partition, kiln_partition_desc, partition_need)
+KILN__DEFINE_OPERATION(kiln_partition, kiln_partition_desc, plan, prepare, run)

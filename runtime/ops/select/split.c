@@ -26,6 +26,7 @@ typedef struct round {
 } round;
 
 typedef struct plan {
+  const kiln_split_desc *desc;
   unsigned rounds;
   round round[2];
   uint64_t tiles;
@@ -35,26 +36,6 @@ typedef struct plan {
 } plan;
 
 /* ---- Checks ------------------------------------------------------------------- */
-
-static kiln_status check(const kiln_stream *stream, const kiln_split_desc *desc,
-                         const kiln_workspace *workspace)
-{
-  kiln__checker c;
-
-  if (kiln__check_begin(&c, "kiln_split", stream, desc) != KILN_OK)
-    return c.st;
-  kiln__check_input(&c, "x", &desc->x, desc->n);
-  kiln__check_that(&c, desc->key != NULL, "key is NULL");
-  kiln__check_that(&c, desc->parts >= 1 && desc->parts <= KILN_MAX_PARTS,
-                   "%u parts: 1 to %u are possible", (unsigned)desc->parts,
-                   (unsigned)KILN_MAX_PARTS);
-  kiln__check_elements(&c, "out", desc->out, &desc->x, desc->n);
-  if (desc->offsets.type != KILN_DTYPE_NONE)
-    kiln__check_count(&c, "offsets", desc->offsets, (uint64_t)desc->parts + 1,
-                      desc->n);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
-}
 
 /* ---- Plan ------------------------------------------------------------------------ */
 
@@ -85,14 +66,14 @@ static void specify(round *r, const kiln_split_desc *desc, const char *key,
   value[SPLIT_BINS] = bins;
   value[SPLIT_KEYS] = keys;
   value[SPLIT_POSITION] =
-      desc->offsets.type != KILN_DTYPE_NONE ? desc->offsets.type : KILN_U32;
+      kiln__given(desc->offsets) ? desc->offsets.type : KILN_U32;
   value[SPLIT_WIDE] = desc->n > UINT32_MAX;
 }
 
 static void plan_rounds(plan *p, const kiln_split_desc *desc)
 {
   const unsigned bits = bits_for(desc->parts), low = bits / 2;
-  const bool offsets = desc->offsets.type != KILN_DTYPE_NONE;
+  const bool offsets = kiln__given(desc->offsets);
 
   p->round[0].input = desc->x;
   kiln__move_bits(&p->round[0].input, &desc->x);
@@ -117,7 +98,7 @@ static void choose_kernels(plan *p, const kiln_split_desc *desc)
 
   for (unsigned k = 0; k < p->rounds; k++)
     p->round[k].spec.kernels = each;
-  if (p->rounds == 2 && desc->offsets.type != KILN_DTYPE_NONE)
+  if (p->rounds == 2 && kiln__given(desc->offsets))
     p->round[1].spec.kernels |= 1u << SPLIT_OFFSETS;
 }
 
@@ -129,9 +110,6 @@ static void plan_tiles(plan *p, const kiln_stream *stream, uint64_t n)
   const size_t size = kiln__size(kiln__input_type(x));
   const kiln__tuning t =
       kiln__tuned(stream->device, KILN__TUNED_SPLIT, (unsigned)size, n);
-  const uint64_t sms = stream->device->info.sm_count > 0
-                           ? (uint64_t)stream->device->info.sm_count
-                           : 16;
   uint64_t blocks;
 
   for (unsigned k = 0; k < p->rounds; k++) {
@@ -141,7 +119,7 @@ static void plan_tiles(plan *p, const kiln_stream *stream, uint64_t n)
   }
   p->tiles = kiln__divide_up(n, (uint64_t)t.block *
                                     p->round[0].spec.value[SPLIT_ITEMS]);
-  blocks = sms * (t.extra > 0 ? t.extra : 2);
+  blocks = kiln__sm_count(stream->device) * (t.extra > 0 ? t.extra : 2);
   blocks = p->tiles < blocks ? p->tiles : blocks;
   p->each = blocks > 0 ? (uint32_t)kiln__divide_up(p->tiles, blocks) : 0;
   p->blocks = p->each > 0 ? (uint32_t)kiln__divide_up(p->tiles, p->each) : 0;
@@ -153,7 +131,7 @@ static void make_plan(plan *p, const kiln_stream *stream,
   const size_t n = (size_t)desc->n;
   uint32_t bins;
 
-  *p = (plan){0};
+  *p = (plan){.desc = desc};
   plan_rounds(p, desc);
   plan_tiles(p, stream, desc->n);
   choose_kernels(p, desc);
@@ -168,15 +146,37 @@ static void make_plan(plan *p, const kiln_stream *stream,
   p->values = kiln__need_temp(
       &p->need, n * kiln__size(kiln__input_type(&p->round[0].input)));
   p->keys = kiln__need_temp(&p->need, 2 * n);
-  if (desc->offsets.type != KILN_DTYPE_NONE)
+  if (kiln__given(desc->offsets))
     p->sorted_keys = kiln__need_temp(&p->need, 2 * n);
+}
+
+static kiln_status prepare(plan *p, const kiln_stream *stream,
+                           const kiln_split_desc *desc,
+                           const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_split", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_input(&c, "x", &desc->x, desc->n);
+  kiln__check_that(&c, desc->key != NULL, "key is NULL");
+  kiln__check_that(&c, desc->parts >= 1 && desc->parts <= KILN_MAX_PARTS,
+                   "%u parts: 1 to %u are possible", (unsigned)desc->parts,
+                   (unsigned)KILN_MAX_PARTS);
+  kiln__check_elements(&c, "out", desc->out, &desc->x, desc->n);
+  if (kiln__given(desc->offsets))
+    kiln__check_count(&c, "offsets", desc->offsets, (uint64_t)desc->parts + 1,
+                      desc->n);
+  if (kiln__check_workspace(&c, workspace) == KILN_OK)
+    make_plan(p, stream, desc);
+  return c.st;
 }
 
 /* Sets the addresses that the rounds read and write. The temporary storage
  * is open. */
 static void connect(plan *p, const kiln_split_desc *desc, CUdeviceptr temp)
 {
-  const bool offsets = desc->offsets.type != KILN_DTYPE_NONE;
+  const bool offsets = kiln__given(desc->offsets);
 
   p->round[p->rounds - 1].out = desc->out.data;
   if (p->rounds == 1) {
@@ -221,22 +221,27 @@ done:
   return st;
 }
 
-static kiln_status launch(kiln_stream *stream, const kiln_split_desc *desc,
-                          plan *p, const kiln_workspace *workspace)
+static kiln_status run(kiln_stream *stream, plan *p,
+                       const kiln_workspace *workspace)
 {
+  const kiln_split_desc *desc = p->desc;
   const kiln__spec *const spec[] = {&p->round[0].spec, &p->round[1].spec};
   const kiln__kernel_set *set[2] = {NULL, NULL};
   kiln_status st = KILN_OK;
   kiln__storage storage = {0};
   CUdeviceptr table, keys;
 
+  if (desc->n == 0)
+    return kiln__given(desc->offsets)
+               ? kiln__zero(stream, desc->offsets, (size_t)desc->parts + 1)
+               : KILN_OK;
   KILN_TRY(kiln__specialise_all(set, stream->device, spec, p->rounds));
   KILN_TRY(kiln__storage_open(&storage, stream, workspace, p->need));
   connect(p, desc, storage.temp);
   table = p->tiles > 1 ? storage.temp + p->table : 0;
   for (unsigned k = 0; k < p->rounds; k++)
     KILN_TRY(run_round(stream, p, &p->round[k], set[k], desc->n, table));
-  if (p->rounds == 2 && desc->offsets.type != KILN_DTYPE_NONE) {
+  if (p->rounds == 2 && kiln__given(desc->offsets)) {
     kiln_launch_config config = kiln_launch_1d(
         (uint64_t)desc->parts + 1, p->round[1].spec.value[SPLIT_BLOCK]);
 
@@ -252,39 +257,4 @@ done:
   return st;
 }
 
-/* ---- Calls ------------------------------------------------------------------------ */
-
-kiln_status kiln_split(kiln_stream *stream, const kiln_split_desc *desc,
-                       const kiln_workspace *workspace)
-{
-  kiln_status st = KILN_OK;
-  plan p;
-
-  KILN_TRY(check(stream, desc, workspace));
-  if (desc->n == 0) {
-    if (desc->offsets.type != KILN_DTYPE_NONE)
-      st = kiln__zero(stream, desc->offsets, (size_t)desc->parts + 1);
-    goto done;
-  }
-  make_plan(&p, stream, desc);
-  st = launch(stream, desc, &p, workspace);
-
-done:
-  return st;
-}
-
-static kiln_status split_need(kiln__need *need, kiln_stream *stream,
-                              const kiln_split_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  plan p;
-
-  KILN_TRY(check(stream, desc, NULL));
-  make_plan(&p, stream, desc);
-  *need = p.need;
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_split, kiln_split_desc, split_need)
+KILN__DEFINE_OPERATION(kiln_split, kiln_split_desc, plan, prepare, run)

@@ -30,11 +30,6 @@ enum {
 
 /* ---- The keys ----------------------------------------------------------------------- */
 
-static bool has(kiln_array a)
-{
-  return a.type != KILN_DTYPE_NONE;
-}
-
 /* Returns the number of possible keys, or 0 if neither the call nor the key
  * type determines this number. */
 static uint32_t range_of(const kiln_counting_sort_desc *desc)
@@ -71,38 +66,31 @@ static bool within_type(const kiln_counting_sort_desc *desc)
          (uint64_t)(range_of(desc) - 1) <= (uint64_t)most - (uint64_t)lowest;
 }
 
-static bool is_integer(kiln_dtype type)
-{
-  const kiln__dtype *t = kiln__dtype_of(type);
-
-  return t != NULL && !t->is_float;
-}
-
 /* ---- Checks ---------------------------------------------------------------------------- */
 
 static void check_outputs(kiln__checker *c, const kiln_counting_sort_desc *desc)
 {
-  const bool pairs = has(desc->values);
+  const bool pairs = kiln__given(desc->values);
 
   kiln__check_that(c, desc->values.type == desc->values_out.type,
                    "values are %s, values_out %s",
                    kiln_dtype_name(desc->values.type),
                    kiln_dtype_name(desc->values_out.type));
-  kiln__check_that(c, pairs || has(desc->keys_out),
+  kiln__check_that(c, pairs || kiln__given(desc->keys_out),
                    "neither keys_out nor values_out is given");
   kiln__check_that(
-      c, !has(desc->keys_out) || desc->keys.type == desc->keys_out.type,
+      c, !kiln__given(desc->keys_out) || desc->keys.type == desc->keys_out.type,
       "keys are %s, keys_out %s", kiln_dtype_name(desc->keys.type),
       kiln_dtype_name(desc->keys_out.type));
   if (pairs) {
     kiln__check_read(c, "values", desc->values, desc->n);
     kiln__check_write(c, "values_out", desc->values_out, desc->n);
-    if (has(desc->keys_out))
+    if (kiln__given(desc->keys_out))
       kiln__check_write(c, "keys_out", desc->keys_out, desc->n);
-  } else if (has(desc->keys_out)) {
+  } else if (kiln__given(desc->keys_out)) {
     kiln__check_in_place(c, "keys_out", desc->keys_out, desc->n);
   }
-  if (!has(desc->offsets))
+  if (!kiln__given(desc->offsets))
     return;
   kiln__check_that(
       c,
@@ -113,39 +101,12 @@ static void check_outputs(kiln__checker *c, const kiln_counting_sort_desc *desc)
   kiln__check_write(c, "offsets", desc->offsets, (uint64_t)range_of(desc) + 1);
 }
 
-static kiln_status check(const kiln_stream *stream,
-                         const kiln_counting_sort_desc *desc,
-                         const kiln_workspace *workspace)
-{
-  kiln__checker c;
-
-  if (kiln__check_begin(&c, "kiln_counting_sort", stream, desc) != KILN_OK)
-    return c.st;
-  kiln__check_that(&c, is_integer(desc->keys.type),
-                   "keys are %s, must be integers",
-                   kiln_dtype_name(desc->keys.type));
-  if (c.st != KILN_OK)
-    return c.st;
-  kiln__check_that(&c, range_of(desc) > 0 && range_of(desc) <= MOST_KEYS,
-                   "range is %u, must be 1 to %d for keys of %s", desc->range,
-                   MOST_KEYS, kiln_dtype_name(desc->keys.type));
-  if (c.st == KILN_OK)
-    kiln__check_that(&c, within_type(desc),
-                     "not all keys from lowest = %lld on are values of %s, and "
-                     "below 2^53",
-                     (long long)lowest_of(desc),
-                     kiln_dtype_name(desc->keys.type));
-  kiln__check_read(&c, "keys", desc->keys, desc->n);
-  check_outputs(&c, desc);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
-}
-
 /* ---- Plan ------------------------------------------------------------------------------- */
 
 /* The parameters of a call. Members of type size_t are offsets in temporary
  * memory. */
 typedef struct plan {
+  const kiln_counting_sort_desc *desc;
   uint32_t range;
   uint64_t lowest;
   bool runs; /* true if the counts and starts of runs are needed */
@@ -208,11 +169,12 @@ static kiln_status make_plan(plan *p, kiln_stream *stream,
 {
   kiln_status st = KILN_OK;
 
-  *p = (plan){.range = range_of(desc),
+  *p = (plan){.desc = desc,
+              .range = range_of(desc),
               .lowest = (uint64_t)lowest_of(desc),
-              .pairs = has(desc->values),
+              .pairs = kiln__given(desc->values),
               .items = kiln__size(desc->keys.type) == 8 ? 8 : 12};
-  p->runs = !p->pairs || has(desc->offsets);
+  p->runs = !p->pairs || kiln__given(desc->offsets);
   if (p->runs)
     KILN_TRY(plan_runs(p, stream, desc));
   p->histogram_temp = kiln__need_temp(&p->need, p->histogram_bytes);
@@ -221,6 +183,38 @@ static kiln_status make_plan(plan *p, kiln_stream *stream,
 
 done:
   return st;
+}
+
+static kiln_status prepare(plan *p, kiln_stream *stream,
+                           const kiln_counting_sort_desc *desc,
+                           const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_counting_sort", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_that(&c, kiln__is_integer(desc->keys.type),
+                   "keys are %s, must be integers",
+                   kiln_dtype_name(desc->keys.type));
+  if (c.st != KILN_OK)
+    return c.st;
+  kiln__check_that(&c, range_of(desc) > 0 && range_of(desc) <= MOST_KEYS,
+                   "range is %u, must be 1 to %d for keys of %s", desc->range,
+                   MOST_KEYS, kiln_dtype_name(desc->keys.type));
+  if (c.st == KILN_OK)
+    kiln__check_that(&c, within_type(desc),
+                     "not all keys from lowest = %lld on are values of %s, and "
+                     "below 2^53",
+                     (long long)lowest_of(desc),
+                     kiln_dtype_name(desc->keys.type));
+  kiln__check_read(&c, "keys", desc->keys, desc->n);
+  check_outputs(&c, desc);
+  if (kiln__check_workspace(&c, workspace) != KILN_OK)
+    return c.st;
+  if (desc->n > 0 || kiln__given(desc->offsets))
+    return make_plan(p, stream, desc);
+  *p = (plan){.desc = desc};
+  return KILN_OK;
 }
 
 static void specify(kiln__spec *spec, const kiln_counting_sort_desc *desc,
@@ -240,7 +234,7 @@ static void specify(kiln__spec *spec, const kiln_counting_sort_desc *desc,
   spec->value[COUNTING_SORT_COUNT] =
       desc->n <= UINT32_MAX ? KILN_U32 : KILN_U64;
   spec->value[COUNTING_SORT_OFFSET] =
-      has(desc->offsets) ? desc->offsets.type : KILN_U32;
+      kiln__given(desc->offsets) ? desc->offsets.type : KILN_U32;
 }
 
 /* ---- The call --------------------------------------------------------------------------------- */
@@ -359,52 +353,34 @@ done:
   return st;
 }
 
-kiln_status kiln_counting_sort(kiln_stream *stream,
-                               const kiln_counting_sort_desc *desc,
-                               const kiln_workspace *workspace)
+static kiln_status run(kiln_stream *stream, plan *p,
+                       const kiln_workspace *workspace)
 {
+  const kiln_counting_sort_desc *desc = p->desc;
   kiln__spec spec = {.family = &family}, histogram;
   const kiln__spec *const specs[] = {&spec, &histogram};
   const kiln__kernel_set *set[2];
   kiln_status st = KILN_OK;
   kiln__storage storage;
-  plan p;
 
-  KILN_TRY(check(stream, desc, workspace));
-  if (desc->n == 0 && !has(desc->offsets))
-    goto done;
-  KILN_TRY(make_plan(&p, stream, desc));
-  specify(&spec, desc, &p);
+  if (desc->n == 0 && !kiln__given(desc->offsets))
+    return KILN_OK;
+  specify(&spec, desc, p);
   spec.quick = kiln__quick_on_9(stream, desc->n);
-  if (p.runs)
-    histogram = kiln__histogram_spec(stream, &p.histogram);
-  KILN_TRY(kiln__specialise_all(set, stream->device, specs, p.runs ? 2 : 1));
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p.need));
-  if (p.runs)
-    st = find_runs(stream, desc, &p, set[0], &storage);
+  if (p->runs)
+    histogram = kiln__histogram_spec(stream, &p->histogram);
+  KILN_TRY(kiln__specialise_all(set, stream->device, specs, p->runs ? 2 : 1));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p->need));
+  if (p->runs)
+    st = find_runs(stream, desc, p, set[0], &storage);
   if (st == KILN_OK && desc->n > 0)
-    st = p.pairs ? move_pairs(stream, desc, &p, set[0], &storage)
-                 : fill(stream, desc, &p, set[0], &storage);
+    st = p->pairs ? move_pairs(stream, desc, p, set[0], &storage)
+                  : fill(stream, desc, p, set[0], &storage);
   kiln__storage_close(&storage);
 
 done:
   return st;
 }
 
-static kiln_status counting_sort_need(kiln__need *need, kiln_stream *stream,
-                                      const kiln_counting_sort_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  plan p;
-
-  KILN_TRY(check(stream, desc, NULL));
-  if (desc->n == 0 && !has(desc->offsets))
-    goto done;
-  KILN_TRY(make_plan(&p, stream, desc));
-  *need = p.need;
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_counting_sort, kiln_counting_sort_desc, counting_sort_need)
+KILN__DEFINE_OPERATION(kiln_counting_sort, kiln_counting_sort_desc, plan,
+                       prepare, run)

@@ -19,7 +19,7 @@ static const uint64_t most_unsplit = UINT64_C(1) << 21;
 
 static bool has_values(const kiln_merge_desc *desc)
 {
-  return desc->out_values.type != KILN_DTYPE_NONE;
+  return kiln__given(desc->out_values);
 }
 
 static void check_values(kiln__checker *c, const kiln_merge_desc *desc)
@@ -39,34 +39,14 @@ static void check_values(kiln__checker *c, const kiln_merge_desc *desc)
   kiln__check_write(c, "out_values", desc->out_values, desc->n_a + desc->n_b);
 }
 
-static kiln_status check(const kiln_stream *stream, const kiln_merge_desc *desc,
-                         const kiln_workspace *workspace)
-{
-  kiln__checker c;
-
-  if (kiln__check_begin(&c, "kiln_merge", stream, desc) != KILN_OK)
-    return c.st;
-  kiln__check_that(&c, desc->n_a <= UINT64_MAX - desc->n_b,
-                   "n_a + n_b does not fit 64 bits");
-  kiln__check_that(
-      &c, desc->a.type == desc->b.type && desc->a.type == desc->out.type,
-      "a is %s, b %s, out %s; all three must be one type",
-      kiln_dtype_name(desc->a.type), kiln_dtype_name(desc->b.type),
-      kiln_dtype_name(desc->out.type));
-  kiln__check_read(&c, "a", desc->a, desc->n_a);
-  kiln__check_read(&c, "b", desc->b, desc->n_b);
-  kiln__check_write(&c, "out", desc->out, desc->n_a + desc->n_b);
-  check_values(&c, desc);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
-}
-
 /* ---- Plan ---------------------------------------------------------------------- */
 
 typedef struct plan {
+  const kiln_merge_desc *desc;
   uint32_t block, items;
   uint64_t tiles;
   bool split;
+  kiln__need need;
 } plan;
 
 /* Returns the number of elements per thread from the tuning row, limited by
@@ -83,28 +63,25 @@ static uint32_t items_of(const kiln_merge_desc *desc, const kiln__tuning *t)
   return items;
 }
 
-static plan make_plan(kiln_device *device, const kiln_merge_desc *desc)
+static void make_plan(plan *p, kiln_device *device, const kiln_merge_desc *desc)
 {
   const uint64_t n = desc->n_a + desc->n_b;
   const kiln__tuning t = kiln__tuned(device, KILN__TUNED_MERGE,
                                      (unsigned)kiln__size(desc->a.type), n);
-
   const uint32_t items = items_of(desc, &t);
 
-  return (plan){.block = t.block,
-                .items = items,
-                .tiles = kiln__divide_up(n, (uint64_t)t.block * items),
-                .split = n > most_unsplit};
-}
-
-static kiln__need need_of(const plan *p)
-{
-  return (kiln__need){.temp = p->split ? 8 * (size_t)(p->tiles + 1) : 0};
+  *p = (plan){.desc = desc,
+              .block = t.block,
+              .items = items,
+              .tiles = kiln__divide_up(n, (uint64_t)t.block * items),
+              .split = n > most_unsplit};
+  p->need.temp = p->split ? 8 * (size_t)(p->tiles + 1) : 0;
 }
 
 static void specify(kiln__spec *spec, const kiln_merge_desc *desc,
                     const plan *p)
 {
+  spec->kernels = 1u << MERGE_TILES | (p->split ? 1u << FIND_SPLITS : 0);
   spec->code = &desc->code;
   spec->acc = desc->a.type;
   spec->value[MERGE_BLOCK] = p->block;
@@ -119,72 +96,65 @@ static void specify(kiln__spec *spec, const kiln_merge_desc *desc,
         (kiln__function){"less", "the comparison", desc->less, "bool", "acc"};
 }
 
+static kiln_status prepare(plan *p, const kiln_stream *stream,
+                           const kiln_merge_desc *desc,
+                           const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_merge", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_that(&c, desc->n_a <= UINT64_MAX - desc->n_b,
+                   "n_a + n_b does not fit 64 bits");
+  kiln__check_that(
+      &c, desc->a.type == desc->b.type && desc->a.type == desc->out.type,
+      "a is %s, b %s, out %s; all three must be one type",
+      kiln_dtype_name(desc->a.type), kiln_dtype_name(desc->b.type),
+      kiln_dtype_name(desc->out.type));
+  kiln__check_read(&c, "a", desc->a, desc->n_a);
+  kiln__check_read(&c, "b", desc->b, desc->n_b);
+  kiln__check_write(&c, "out", desc->out, desc->n_a + desc->n_b);
+  check_values(&c, desc);
+  if (kiln__check_workspace(&c, workspace) == KILN_OK)
+    make_plan(p, stream->device, desc);
+  return c.st;
+}
+
 /* ---- The call --------------------------------------------------------------------- */
 
-static kiln_status launch(kiln_stream *stream, const kiln_merge_desc *desc,
-                          const kiln__kernel_set *set, const kiln__spec *spec,
-                          const plan *p, const kiln__storage *storage)
+static kiln_status run(kiln_stream *stream, const plan *p,
+                       const kiln_workspace *workspace)
 {
+  const kiln_merge_desc *desc = p->desc;
   kiln_launch_config config = {.block = {p->block, 1, 1}, .stream = stream};
+  kiln__spec spec = {.family = &family};
   kiln_status st = KILN_OK;
-  kiln__args args;
+  kiln__call c;
 
-  kiln__user_args(&args, spec);
+  if (desc->n_a + desc->n_b == 0)
+    return KILN_OK;
+  specify(&spec, desc, p);
+  st = kiln__call_open(&c, stream, &spec, workspace, p->need);
+  if (st != KILN_OK)
+    return st;
   if (p->split) {
     config.grid.x = (uint32_t)kiln__divide_up(p->tiles + 1, p->block / 32);
-    KILN_TRY(KILN_LAUNCH(set->kernel[FIND_SPLITS], &config,
-                         KILN__USER_ARG(args), KILN_ARG(desc->a.data),
+    KILN_TRY(KILN_LAUNCH(c.set->kernel[FIND_SPLITS], &config,
+                         KILN__USER_ARG(c.args), KILN_ARG(desc->a.data),
                          KILN_ARG(desc->n_a), KILN_ARG(desc->b.data),
-                         KILN_ARG(desc->n_b), KILN_ARG(storage->temp)));
+                         KILN_ARG(desc->n_b), KILN_ARG(c.storage.temp)));
   }
   config.grid.x = (uint32_t)p->tiles;
   KILN_TRY(KILN_LAUNCH(
-      set->kernel[MERGE_TILES], &config, KILN__USER_ARG(args),
+      c.set->kernel[MERGE_TILES], &config, KILN__USER_ARG(c.args),
       KILN_ARG(desc->a.data), KILN_ARG(desc->n_a), KILN_ARG(desc->b.data),
       KILN_ARG(desc->n_b), KILN_ARG(desc->out.data),
       KILN_ARG(desc->a_values.data), KILN_ARG(desc->b_values.data),
-      KILN_ARG(desc->out_values.data), KILN_ARG(storage->temp)));
+      KILN_ARG(desc->out_values.data), KILN_ARG(c.storage.temp)));
 
 done:
+  kiln__storage_close(&c.storage);
   return st;
 }
 
-kiln_status kiln_merge(kiln_stream *stream, const kiln_merge_desc *desc,
-                       const kiln_workspace *workspace)
-{
-  kiln__spec spec = {.family = &family};
-  const kiln__kernel_set *set;
-  kiln_status st = KILN_OK;
-  kiln__storage storage;
-  plan p;
-
-  KILN_TRY(check(stream, desc, workspace));
-  if (desc->n_a + desc->n_b == 0)
-    goto done;
-  p = make_plan(stream->device, desc);
-  specify(&spec, desc, &p);
-  spec.kernels = 1u << MERGE_TILES | (p.split ? 1u << FIND_SPLITS : 0);
-  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace, need_of(&p)));
-  st = launch(stream, desc, set, &spec, &p, &storage);
-  kiln__storage_close(&storage);
-
-done:
-  return st;
-}
-
-static kiln_status merge_need(kiln__need *need, kiln_stream *stream,
-                              const kiln_merge_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  plan p;
-
-  KILN_TRY(check(stream, desc, NULL));
-  p = make_plan(stream->device, desc);
-  *need = need_of(&p);
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_merge, kiln_merge_desc, merge_need)
+KILN__DEFINE_OPERATION(kiln_merge, kiln_merge_desc, plan, prepare, run)

@@ -47,6 +47,7 @@ typedef struct long_args {
 /* ---- Plan ------------------------------------------------------------------------------------ */
 
 typedef struct segments_plan {
+  const kiln_segmented_sort_desc *desc;
   kiln__sort_shape shape;
   kiln__tuning tuning;
   bool is_float;
@@ -58,41 +59,34 @@ typedef struct segments_plan {
   kiln__need need;
 } segments_plan;
 
-static bool has_values(const kiln_segmented_sort_desc *desc)
+/* Returns the sort of all keys as one segment. Its checks and the properties
+ * of its keys hold for the sort of segments, too. */
+static kiln_sort_desc whole_sort(const kiln_segmented_sort_desc *desc)
 {
-  return desc->values_in.type != KILN_DTYPE_NONE ||
-         desc->values_out.type != KILN_DTYPE_NONE;
-}
-
-static unsigned key_bits(const kiln_segmented_sort_desc *desc)
-{
-  return 8u * (unsigned)kiln__size(desc->keys_in.type);
+  return (kiln_sort_desc){.keys_in = desc->keys_in,
+                          .keys_out = desc->keys_out,
+                          .values_in = desc->values_in,
+                          .values_out = desc->values_out,
+                          .n = desc->n,
+                          .descending = desc->descending,
+                          .begin_bit = desc->begin_bit,
+                          .end_bit = desc->end_bit};
 }
 
 static void plan_sort(segments_plan *p, kiln_device *device,
                       const kiln_segmented_sort_desc *desc)
 {
-  const bool pairs = has_values(desc);
-  const unsigned end = desc->end_bit == 0 ? key_bits(desc) : desc->end_bit;
-  const bool in_place =
-      desc->keys_in.data == desc->keys_out.data ||
-      (pairs && desc->values_in.data == desc->values_out.data);
+  const kiln_sort_desc whole = whole_sort(desc);
+  const kiln__sort_call call = kiln__sort_call_of(&whole);
+  const unsigned bits = call.shape.end_bit - call.shape.begin_bit;
 
-  *p = (segments_plan){
-      .shape = {.n = desc->n,
-                .key_size = (unsigned)kiln__size(desc->keys_in.type),
-                .value_size =
-                    pairs ? (unsigned)kiln__size(desc->values_in.type) : 0,
-                .begin_bit = desc->begin_bit,
-                .end_bit = end,
-                .in_place = in_place},
-      .is_float = kiln__dtype_of(desc->keys_in.type)->is_float,
-      .order =
-          kiln__sort_order_of(desc->keys_in.type, desc->descending,
-                              desc->begin_bit == 0 && end == key_bits(desc)),
-      .passes =
-          (end - desc->begin_bit + KILN__RADIX_BITS - 1) / KILN__RADIX_BITS};
-  p->steps = p->passes + (in_place && p->passes % 2 != 0);
+  *p = (segments_plan){.desc = desc,
+                       .shape = call.shape,
+                       .is_float = call.is_float,
+                       .order = call.order,
+                       .passes =
+                           (bits + KILN__RADIX_BITS - 1) / KILN__RADIX_BITS};
+  p->steps = p->passes + (p->shape.in_place && p->passes % 2 != 0);
   p->tuning = kiln__sort_facts_of(device, &p->shape).tuning;
 }
 
@@ -140,8 +134,8 @@ static void plan_memory(segments_plan *p, uint64_t n_segments)
   p->values = kiln__need_temp(&p->need, (size_t)n * p->shape.value_size);
 }
 
-static void plan(segments_plan *p, kiln_device *device,
-                 const kiln_segmented_sort_desc *desc)
+static void make_plan(segments_plan *p, kiln_device *device,
+                      const kiln_segmented_sort_desc *desc)
 {
   plan_sort(p, device, desc);
   plan_tiles(p, device);
@@ -289,74 +283,54 @@ done:
   return st;
 }
 
-static kiln_status run(kiln_stream *stream,
-                       const kiln_segmented_sort_desc *desc,
+static kiln_status run(kiln_stream *stream, const segments_plan *p,
                        const kiln_workspace *workspace)
 {
+  const kiln_segmented_sort_desc *desc = p->desc;
+  const bool has_long = p->most[N_LONG] > 0;
+  const kiln__spec classes = class_spec(p, desc->offsets.type);
+  const kiln__spec pass = pass_spec(p);
+  const kiln__spec *const specs[] = {&classes, &pass};
   /* Kernels that sort the classes of segments, and kernels of the radix sort
    * passes. */
   const kiln__kernel_set *set[2];
   kiln_status st = KILN_OK;
-  kiln__spec classes, pass;
-  const kiln__spec *const specs[] = {&classes, &pass};
-  segments_plan p;
   kiln__storage storage;
   class_args args;
 
-  plan(&p, stream->device, desc);
-  classes = class_spec(&p, desc->offsets.type);
-  pass = pass_spec(&p);
-  KILN_TRY(kiln__specialise_all(set, stream->device, specs,
-                                p.most[N_LONG] > 0 ? 2 : 1));
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p.need));
-  args = class_args_of(desc, &p, &storage);
-  st = launch_classes(&storage, set[0], &p, &args);
-  if (st == KILN_OK && p.most[N_LONG] > 0)
-    st = launch_long(&storage, set[1], &p, &args);
+  if (desc->n == 0 || desc->n_segments == 0)
+    return KILN_OK;
+  KILN_TRY(kiln__specialise_all(set, stream->device, specs, has_long ? 2 : 1));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p->need));
+  args = class_args_of(desc, p, &storage);
+  st = launch_classes(&storage, set[0], p, &args);
+  if (st == KILN_OK && has_long)
+    st = launch_long(&storage, set[1], p, &args);
   kiln__storage_close(&storage);
 
 done:
   return st;
 }
 
-/* ---- Checks ---------------------------------------------------------------------------------------- */
+/* ---- The call --------------------------------------------------------------------------------------- */
 
-static void check_arrays(kiln__checker *c, const kiln_segmented_sort_desc *desc)
+static kiln_status prepare(segments_plan *p, const kiln_stream *stream,
+                           const kiln_segmented_sort_desc *desc,
+                           const kiln_workspace *workspace)
 {
-  kiln__check_read(c, "keys_in", desc->keys_in, desc->n);
-  kiln__check_in_place(c, "keys_out", desc->keys_out, desc->n);
-  kiln__check_that(c, desc->keys_in.type == desc->keys_out.type,
-                   "keys_in and keys_out differ in type");
-  if (has_values(desc)) {
-    kiln__check_read(c, "values_in", desc->values_in, desc->n);
-    kiln__check_in_place(c, "values_out", desc->values_out, desc->n);
-    kiln__check_that(c, desc->values_in.type == desc->values_out.type,
-                     "values_in and values_out differ in type");
-    kiln__check_that(c,
-                     desc->n == 0 ||
-                         (desc->keys_out.data != desc->values_in.data &&
-                          desc->values_out.data != desc->keys_in.data),
-                     "keys and values overlap");
-  }
-}
-
-static kiln_status check(const kiln_stream *stream,
-                         const kiln_segmented_sort_desc *desc,
-                         const kiln_workspace *workspace)
-{
+  kiln_sort_desc whole;
   kiln_dtype offset;
   kiln__checker c;
 
   if (kiln__check_begin(&c, "kiln_segmented_sort", stream, desc) != KILN_OK)
     return c.st;
   offset = desc->offsets.type;
-  check_arrays(&c, desc);
+  whole = whole_sort(desc);
+  kiln__sort_check_arrays(&c, &whole);
   kiln__check_that(&c, desc->n_segments < UINT64_MAX, "too many segments");
   kiln__check_read(&c, "offsets", desc->offsets,
                    desc->n_segments == 0 ? 0 : desc->n_segments + 1);
-  kiln__check_that(&c,
-                   offset == KILN_I32 || offset == KILN_U32 ||
-                       offset == KILN_I64 || offset == KILN_U64,
+  kiln__check_that(&c, kiln__is_index(offset),
                    "offsets have type %s; it must be i32, u32, i64 or u64",
                    kiln_dtype_name(offset));
   kiln__check_that(&c, desc->n <= UINT64_C(1) << 31, "n is above 2^31");
@@ -365,38 +339,10 @@ static kiln_status check(const kiln_stream *stream,
                        (desc->offsets.data != desc->keys_out.data &&
                         desc->offsets.data != desc->values_out.data),
                    "offsets and an output overlap");
-  kiln__sort_check_bits(&c, desc->keys_in, desc->begin_bit, desc->end_bit);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
+  if (kiln__check_workspace(&c, workspace) == KILN_OK)
+    make_plan(p, stream->device, desc);
+  return c.st;
 }
 
-kiln_status kiln_segmented_sort(kiln_stream *stream,
-                                const kiln_segmented_sort_desc *desc,
-                                const kiln_workspace *workspace)
-{
-  kiln_status st = KILN_OK;
-
-  KILN_TRY(check(stream, desc, workspace));
-  if (desc->n > 0 && desc->n_segments > 0)
-    st = run(stream, desc, workspace);
-
-done:
-  return st;
-}
-
-static kiln_status segmented_sort_need(kiln__need *need, kiln_stream *stream,
-                                       const kiln_segmented_sort_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  segments_plan p;
-
-  KILN_TRY(check(stream, desc, NULL));
-  plan(&p, stream->device, desc);
-  *need = p.need;
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_segmented_sort, kiln_segmented_sort_desc,
-                segmented_sort_need)
+KILN__DEFINE_OPERATION(kiln_segmented_sort, kiln_segmented_sort_desc,
+                       segments_plan, prepare, run)

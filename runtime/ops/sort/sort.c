@@ -274,57 +274,66 @@ kiln_status kiln__sort_queue(kiln__storage *storage, size_t temp,
   return st;
 }
 
-kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
-                           const kiln_workspace *workspace,
-                           const kiln__sort_facts *facts)
-{
-  const kiln__kernel_set *set[2];
-  const kiln__spec *specs[2];
-  kiln_status st = KILN_OK;
-  kiln__sort_facts own;
+/* A call whose arguments have been checked, and its plan. */
+typedef struct request {
+  kiln__sort_call call;
   kiln__sort_plan plan;
+  kiln__need need;
+} request;
+
+static void make_plan(request *r, kiln_device *device)
+{
+  const kiln__sort_facts facts = kiln__sort_facts_of(device, &r->call.shape);
+
+  kiln__sort_plan_make(&r->plan, &r->call.shape, &facts);
+  r->need = r->plan.need;
+}
+
+static kiln_status run_plan(kiln_stream *stream, const kiln__sort_call *call,
+                            const kiln__sort_plan *plan,
+                            const kiln_workspace *workspace)
+{
   kiln__spec spec[2];
+  const kiln__spec *const specs[] = {&spec[0], &spec[1]};
+  const kiln__kernel_set *set[2];
+  kiln_status st = KILN_OK;
   kiln__storage storage;
-  size_t n;
 
   if (call->shape.n == 0)
     return KILN_OK;
-  if (facts == NULL) {
-    own = kiln__sort_facts_of(stream->device, &call->shape);
-    facts = &own;
-  }
-  kiln__sort_plan_make(&plan, &call->shape, facts);
-  n = kiln__sort_specs(spec, call, &plan);
-  specs[0] = &spec[0];
-  specs[1] = &spec[1];
-  KILN_TRY(kiln__specialise_all(set, stream->device, specs, n));
-  if (plan.one_block)
-    return launch_small(stream, set[0], call, &plan);
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace, plan.need));
-  st = kiln__sort_queue(&storage, 0, set, call, &plan);
+  KILN_TRY(kiln__specialise_all(set, stream->device, specs,
+                                kiln__sort_specs(spec, call, plan)));
+  if (plan->one_block)
+    return launch_small(stream, set[0], call, plan);
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, plan->need));
+  st = kiln__sort_queue(&storage, 0, set, call, plan);
   kiln__storage_close(&storage);
 
 done:
   return st;
 }
 
-static kiln__need need_of(const kiln_stream *stream,
-                          const kiln__sort_call *call)
+kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
+                           const kiln_workspace *workspace,
+                           const kiln__sort_facts *facts)
 {
-  const kiln__sort_facts facts =
-      kiln__sort_facts_of(stream->device, &call->shape);
   kiln__sort_plan plan;
 
-  kiln__sort_plan_make(&plan, &call->shape, &facts);
-  return plan.need;
+  kiln__sort_plan_make(&plan, &call->shape, facts);
+  return run_plan(stream, call, &plan, workspace);
+}
+
+static kiln_status run(kiln_stream *stream, const request *r,
+                       const kiln_workspace *workspace)
+{
+  return run_plan(stream, &r->call, &r->plan, workspace);
 }
 
 /* ---- Checks ---------------------------------------------------------------------------------------- */
 
 static bool has_values(const kiln_sort_desc *desc)
 {
-  return desc->values_in.type != KILN_DTYPE_NONE ||
-         desc->values_out.type != KILN_DTYPE_NONE;
+  return kiln__given(desc->values_in) || kiln__given(desc->values_out);
 }
 
 static unsigned key_bits(kiln_array keys)
@@ -344,35 +353,27 @@ void kiln__sort_check_bits(kiln__checker *c, kiln_array keys, unsigned begin,
                    end == 0 ? bits : end);
 }
 
-static kiln_status check_sort(const kiln_stream *stream,
-                              const kiln_sort_desc *desc,
-                              const kiln_workspace *workspace)
+void kiln__sort_check_arrays(kiln__checker *c, const kiln_sort_desc *desc)
 {
-  kiln__checker c;
-
-  if (kiln__check_begin(&c, "kiln_sort", stream, desc) != KILN_OK)
-    return c.st;
-  kiln__check_read(&c, "keys_in", desc->keys_in, desc->n);
-  kiln__check_in_place(&c, "keys_out", desc->keys_out, desc->n);
-  kiln__check_that(&c, desc->keys_in.type == desc->keys_out.type,
+  kiln__check_read(c, "keys_in", desc->keys_in, desc->n);
+  kiln__check_in_place(c, "keys_out", desc->keys_out, desc->n);
+  kiln__check_that(c, desc->keys_in.type == desc->keys_out.type,
                    "keys_in and keys_out differ in type");
   if (has_values(desc)) {
-    kiln__check_read(&c, "values_in", desc->values_in, desc->n);
-    kiln__check_in_place(&c, "values_out", desc->values_out, desc->n);
-    kiln__check_that(&c, desc->values_in.type == desc->values_out.type,
+    kiln__check_read(c, "values_in", desc->values_in, desc->n);
+    kiln__check_in_place(c, "values_out", desc->values_out, desc->n);
+    kiln__check_that(c, desc->values_in.type == desc->values_out.type,
                      "values_in and values_out differ in type");
-    kiln__check_that(&c,
+    kiln__check_that(c,
                      desc->n == 0 ||
                          (desc->keys_out.data != desc->values_in.data &&
                           desc->values_out.data != desc->keys_in.data),
                      "keys and values overlap");
   }
-  kiln__sort_check_bits(&c, desc->keys_in, desc->begin_bit, desc->end_bit);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
+  kiln__sort_check_bits(c, desc->keys_in, desc->begin_bit, desc->end_bit);
 }
 
-static kiln__sort_call sort_call(const kiln_sort_desc *desc)
+kiln__sort_call kiln__sort_call_of(const kiln_sort_desc *desc)
 {
   const bool pairs = has_values(desc);
   const unsigned end =
@@ -399,41 +400,44 @@ static kiln__sort_call sort_call(const kiln_sort_desc *desc)
       .values_out = pairs ? desc->values_out.data : 0};
 }
 
-kiln_status kiln_sort(kiln_stream *stream, const kiln_sort_desc *desc,
-                      const kiln_workspace *workspace)
+static kiln_status prepare_sort(request *r, const kiln_stream *stream,
+                                const kiln_sort_desc *desc,
+                                const kiln_workspace *workspace)
 {
-  kiln_status st = KILN_OK;
-  kiln__sort_call call;
+  kiln__checker c;
 
-  KILN_TRY(check_sort(stream, desc, workspace));
-  call = sort_call(desc);
-  st = kiln__sort_run(stream, &call, workspace, NULL);
-
-done:
-  return st;
+  if (kiln__check_begin(&c, "kiln_sort", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__sort_check_arrays(&c, desc);
+  if (kiln__check_workspace(&c, workspace) != KILN_OK)
+    return c.st;
+  r->call = kiln__sort_call_of(desc);
+  make_plan(r, stream->device);
+  return KILN_OK;
 }
 
-static kiln_status sort_need(kiln__need *need, kiln_stream *stream,
-                             const kiln_sort_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  kiln__sort_call call;
-
-  KILN_TRY(check_sort(stream, desc, NULL));
-  call = sort_call(desc);
-  *need = need_of(stream, &call);
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_sort, kiln_sort_desc, sort_need)
+KILN__DEFINE_OPERATION(kiln_sort, kiln_sort_desc, request, prepare_sort, run)
 
 /* ---- Argsort --------------------------------------------------------------------------------------- */
 
-static kiln_status check_argsort(const kiln_stream *stream,
-                                 const kiln_argsort_desc *desc,
-                                 const kiln_workspace *workspace)
+static kiln__sort_call argsort_call(const kiln_argsort_desc *desc)
+{
+  const kiln_sort_desc keys = {.n = desc->n,
+                               .keys_in = desc->keys,
+                               .descending = desc->descending,
+                               .begin_bit = desc->begin_bit,
+                               .end_bit = desc->end_bit};
+  kiln__sort_call call = kiln__sort_call_of(&keys);
+
+  call.shape.value_size = (unsigned)kiln__size(desc->indices.type);
+  call.shape.argsort = true;
+  call.values_out = desc->indices.data;
+  return call;
+}
+
+static kiln_status prepare_argsort(request *r, const kiln_stream *stream,
+                                   const kiln_argsort_desc *desc,
+                                   const kiln_workspace *workspace)
 {
   kiln_dtype type;
   kiln__checker c;
@@ -443,9 +447,7 @@ static kiln_status check_argsort(const kiln_stream *stream,
   type = desc->indices.type;
   kiln__check_read(&c, "keys", desc->keys, desc->n);
   kiln__check_write(&c, "indices", desc->indices, desc->n);
-  kiln__check_that(&c,
-                   type == KILN_I32 || type == KILN_U32 || type == KILN_I64 ||
-                       type == KILN_U64,
+  kiln__check_that(&c, kiln__is_index(type),
                    "indices have type %s; it must be i32, u32, i64 or u64",
                    kiln_dtype_name(type));
   kiln__check_that(&c,
@@ -453,55 +455,12 @@ static kiln_status check_argsort(const kiln_stream *stream,
                        (type != KILN_U32 || desc->n <= UINT64_C(1) << 32),
                    "indices of type %s cannot count n", kiln_dtype_name(type));
   kiln__sort_check_bits(&c, desc->keys, desc->begin_bit, desc->end_bit);
-  kiln__check_workspace(&c, workspace);
-  return kiln__check_end(&c);
+  if (kiln__check_workspace(&c, workspace) != KILN_OK)
+    return c.st;
+  r->call = argsort_call(desc);
+  make_plan(r, stream->device);
+  return KILN_OK;
 }
 
-static kiln__sort_call argsort_call(const kiln_argsort_desc *desc)
-{
-  const unsigned end =
-      desc->end_bit == 0 ? key_bits(desc->keys) : desc->end_bit;
-  const bool all = desc->begin_bit == 0 && end == key_bits(desc->keys);
-
-  return (kiln__sort_call){
-      .shape = {.n = desc->n,
-                .key_size = (unsigned)kiln__size(desc->keys.type),
-                .value_size = (unsigned)kiln__size(desc->indices.type),
-                .begin_bit = desc->begin_bit,
-                .end_bit = end,
-                .argsort = true},
-      .is_float = kiln__dtype_of(desc->keys.type)->is_float,
-      .order = kiln__sort_order_of(desc->keys.type, desc->descending, all),
-      .in = desc->keys.data,
-      .values_out = desc->indices.data};
-}
-
-kiln_status kiln_argsort(kiln_stream *stream, const kiln_argsort_desc *desc,
-                         const kiln_workspace *workspace)
-{
-  kiln_status st = KILN_OK;
-  kiln__sort_call call;
-
-  KILN_TRY(check_argsort(stream, desc, workspace));
-  call = argsort_call(desc);
-  st = kiln__sort_run(stream, &call, workspace, NULL);
-
-done:
-  return st;
-}
-
-static kiln_status argsort_need(kiln__need *need, kiln_stream *stream,
-                                const kiln_argsort_desc *desc)
-{
-  kiln_status st = KILN_OK;
-  kiln__sort_call call;
-
-  KILN_TRY(check_argsort(stream, desc, NULL));
-  call = argsort_call(desc);
-  *need = need_of(stream, &call);
-
-done:
-  return st;
-}
-
-KILN__WORKSPACE(kiln_argsort, kiln_argsort_desc, argsort_need)
+KILN__DEFINE_OPERATION(kiln_argsort, kiln_argsort_desc, request,
+                       prepare_argsort, run)

@@ -124,8 +124,13 @@ size_t kiln__sort_pass_smem(unsigned block, unsigned items, unsigned key_size,
 void kiln__sort_check_bits(kiln__checker *c, kiln_array keys, unsigned begin,
                            unsigned end);
 
-/* Compiles the kernels if necessary and queues a sort. If `facts` is NULL,
- * the properties of the stream's device are used. */
+/* Checks the arrays and the range of key bits of a sort. */
+void kiln__sort_check_arrays(kiln__checker *c, const kiln_sort_desc *desc);
+/* Returns the sort of a desc whose arguments have been checked. */
+kiln__sort_call kiln__sort_call_of(const kiln_sort_desc *desc);
+
+/* Compiles the kernels if necessary and queues a sort on a device with these
+ * properties. */
 kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
                            const kiln_workspace *workspace,
                            const kiln__sort_facts *facts);

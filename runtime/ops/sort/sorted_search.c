@@ -16,11 +16,46 @@ enum {
                             * samples are used */
 };
 
-static kiln_status check(const kiln_stream *stream,
-                         const kiln_search_desc *desc)
+typedef struct plan {
+  const kiln_search_desc *desc;
+  kiln__need need; /* always empty */
+  uint32_t block, items, samples, grid;
+  uint64_t stride;
+} plan;
+
+/* Plans a launch. Each block takes several tiles, so that the block loads
+ * its samples only once. */
+static void make_plan(plan *p, kiln_device *device,
+                      const kiln_search_desc *desc)
+{
+  const unsigned size = (unsigned)kiln__size(desc->sorted.type);
+  const kiln__tuning t = kiln__tuned(device, KILN__TUNED_SEARCH, size, desc->n);
+  const uint64_t tiles = kiln__divide_up(desc->n, (uint64_t)t.block * t.items);
+  const uint64_t resident = (uint64_t)device->info.sm_count *
+                            (uint64_t)device->traits.max_threads_per_sm /
+                            t.block;
+  const uint64_t grid = tiles < resident ? tiles : resident;
+
+  *p = (plan){.desc = desc,
+              .block = t.block,
+              .items = t.items,
+              .grid = (uint32_t)grid,
+              .samples = SAMPLE_BYTES / (size < 4 ? 4 : size),
+              .stride = 1};
+  while (desc->m / p->stride > p->samples)
+    p->stride *= 2;
+  if (desc->m == 0 || desc->n / (grid == 0 ? 1 : grid) <
+                          NEEDLES_A_SAMPLE * (desc->m / p->stride))
+    p->samples = 0;
+}
+
+static kiln_status prepare(plan *p, const kiln_stream *stream,
+                           const kiln_search_desc *desc,
+                           const kiln_workspace *workspace)
 {
   kiln__checker c;
 
+  (void)workspace;
   if (kiln__check_begin(&c, "kiln_search", stream, desc) != KILN_OK)
     return c.st;
   kiln__check_read(&c, "sorted", desc->sorted, desc->m);
@@ -36,37 +71,9 @@ static kiln_status check(const kiln_stream *stream,
                    "places up to m = %llu do not fit u32",
                    (unsigned long long)desc->m);
   kiln__check_write(&c, "out", desc->out, desc->n);
-  return kiln__check_end(&c);
-}
-
-typedef struct plan {
-  uint32_t block, items, samples, grid;
-  uint64_t stride;
-} plan;
-
-/* Plans a launch. Each block takes several tiles, so that the block loads
- * its samples only once. */
-static plan make_plan(kiln_device *device, const kiln_search_desc *desc)
-{
-  const unsigned size = (unsigned)kiln__size(desc->sorted.type);
-  const kiln__tuning t = kiln__tuned(device, KILN__TUNED_SEARCH, size, desc->n);
-  const uint64_t tiles = kiln__divide_up(desc->n, (uint64_t)t.block * t.items);
-  const uint64_t resident = (uint64_t)device->info.sm_count *
-                            (uint64_t)device->traits.max_threads_per_sm /
-                            t.block;
-  const uint64_t grid = tiles < resident ? tiles : resident;
-  plan p = {.block = t.block,
-            .items = t.items,
-            .grid = (uint32_t)grid,
-            .samples = SAMPLE_BYTES / (size < 4 ? 4 : size),
-            .stride = 1};
-
-  while (desc->m / p.stride > p.samples)
-    p.stride *= 2;
-  if (desc->m == 0 || desc->n / (grid == 0 ? 1 : grid) <
-                          NEEDLES_A_SAMPLE * (desc->m / p.stride))
-    p.samples = 0;
-  return p;
+  if (kiln__check_end(&c) == KILN_OK)
+    make_plan(p, stream->device, desc);
+  return c.st;
 }
 
 static void specify(kiln__spec *spec, const kiln_search_desc *desc,
@@ -90,40 +97,30 @@ static void specify(kiln__spec *spec, const kiln_search_desc *desc,
         (kiln__function){"less", "the comparison", desc->less, "bool", "acc"};
 }
 
-kiln_status kiln_search(kiln_stream *stream, const kiln_search_desc *desc,
-                        const kiln_workspace *workspace)
+static kiln_status run(kiln_stream *stream, const plan *p,
+                       const kiln_workspace *workspace)
 {
+  const kiln_search_desc *desc = p->desc;
+  const kiln_launch_config config = {
+      .grid = {p->grid, 1, 1}, .block = {p->block, 1, 1}, .stream = stream};
   kiln__spec spec = {.family = &family};
   const kiln__kernel_set *set;
-  kiln_launch_config config;
   kiln_status st = KILN_OK;
   kiln__args args;
-  plan p;
 
   (void)workspace;
-  KILN_TRY(check(stream, desc));
   if (desc->n == 0)
-    goto done;
-  p = make_plan(stream->device, desc);
-  specify(&spec, desc, &p);
+    return KILN_OK;
+  specify(&spec, desc, p);
   KILN_TRY(kiln__specialise(&set, stream->device, &spec));
   kiln__user_args(&args, &spec);
-  config = (kiln_launch_config){
-      .grid = {p.grid, 1, 1}, .block = {p.block, 1, 1}, .stream = stream};
   st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
                    KILN_ARG(desc->sorted.data), KILN_ARG(desc->m),
-                   KILN_ARG(p.stride), KILN_ARG(desc->n),
+                   KILN_ARG(p->stride), KILN_ARG(desc->n),
                    KILN_ARG(desc->out.data));
 
 done:
   return st;
 }
 
-static kiln_status search_need(kiln__need *need, kiln_stream *stream,
-                               const kiln_search_desc *desc)
-{
-  (void)need;
-  return check(stream, desc);
-}
-
-KILN__WORKSPACE(kiln_search, kiln_search_desc, search_need)
+KILN__DEFINE_OPERATION(kiln_search, kiln_search_desc, plan, prepare, run)
