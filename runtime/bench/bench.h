@@ -88,6 +88,29 @@ kiln_status kiln__bench_rig_delay(bench_rig *rig);
 kiln_status kiln__bench_rig_time(bench_rig *rig, bench_fire_fn fire, void *user,
                                  double *ms);
 
+/* ---- What several benchmarks run ---------------------------------------- */
+
+/* The source of a kernel saxpy(a, x, y, n). */
+extern const char kiln__bench_saxpy[];
+
+/* Fills n elements from their index by a kiln_map. `expr` is an expression
+ * over i and n that may call hash(i), which returns 64 well mixed bits. */
+kiln_status kiln__bench_fill(kiln_stream *stream, CUdeviceptr to,
+                             kiln_dtype type, uint64_t n, const char *expr);
+
+/* The resources of a compiled program's first kernel, and the occupancy of an
+ * SM with blocks of that kernel. */
+typedef struct bench_resources {
+  kiln_resources kernel;
+  kiln_occupancy_result occupancy;
+  size_t cubin_bytes;
+  bool from_compiler; /* false if the image came from the cache */
+} bench_resources;
+
+kiln_status kiln__bench_resources(bench_resources *out, const cli *c,
+                                  const kiln_program_desc *desc,
+                                  const kiln_target *target, unsigned block);
+
 /* ---- Entry points of a shared object ------------------------------------ */
 
 typedef struct bench_symbol {

@@ -49,25 +49,10 @@ typedef struct outcome {
 
 /* ---- Data --------------------------------------------------------------- */
 
-/* Fills n elements of type u32 from their index i. The name `n` in the
- * expression is the number of elements of the data. */
+/* Fills n elements of type u32 from their index i. */
 static kiln_status fill(bench *b, CUdeviceptr to, uint64_t n, const char *expr)
 {
-  const kiln_param size = {"n", KILN_U64, &b->data.n, false};
-  const kiln_map_desc desc = {
-      .out = {{to, KILN_U32}},
-      .expr = {expr},
-      .n = n,
-      .code = {.preamble = "__device__ unsigned hash(unsigned long long v)\n"
-                           "{\n"
-                           "  v = (v ^ v >> 33) * 0xff51afd7ed558ccdull;\n"
-                           "  v = (v ^ v >> 33) * 0xc4ceb9fe1a85ec53ull;\n"
-                           "  return (unsigned)(v ^ v >> 33);\n"
-                           "}\n",
-               .params = &size,
-               .n_params = 1}};
-
-  return kiln_map(b->stream, &desc, NULL);
+  return kiln__bench_fill(b->stream, to, KILN_U32, n, expr);
 }
 
 static kiln_status fill_all(bench *b, uint64_t n)
@@ -114,20 +99,12 @@ static void release(bench *b)
 
 /* ---- First calls -------------------------------------------------------- */
 
-static const char saxpy_source[] =
-    "extern \"C\" __global__ void saxpy(float a, const float *x, float *y,\n"
-    "                                 unsigned n)\n"
-    "{\n"
-    "  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-    "  if (i < n)\n"
-    "    y[i] = a * x[i] + y[i];\n"
-    "}\n";
-
 /* Loads a saxpy before the measurement. A real program has usually found the
  * driver and the compiler and opened the cache before it calls an operation. */
 static kiln_status load_saxpy(kiln_device *device)
 {
-  const kiln_program_desc desc = {.source = saxpy_source, .name = "saxpy.cu"};
+  const kiln_program_desc desc = {.source = kiln__bench_saxpy,
+                                  .name = "saxpy.cu"};
   kiln_module *module = NULL;
   kiln_status st = kiln_module_load(&module, device, &desc);
 
@@ -426,7 +403,7 @@ static int run_all(bench *b, cJSON *json)
 static kiln_status open_bench(bench *b)
 {
   kiln_program_desc first = {
-      .source = saxpy_source, .name = "saxpy.cu", .no_cache = true};
+      .source = kiln__bench_saxpy, .name = "saxpy.cu", .no_cache = true};
   kiln_module *module = NULL;
   double begin;
 

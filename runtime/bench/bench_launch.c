@@ -23,15 +23,6 @@ typedef struct rig {
   int bare_rc;
 } rig;
 
-static const char source[] =
-    "extern \"C\" __global__ void saxpy(float a, const float *x, float *y,\n"
-    "                                 unsigned n)\n"
-    "{\n"
-    "  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-    "  if (i < n)\n"
-    "    y[i] = a * x[i] + y[i];\n"
-    "}\n";
-
 /* ---- The four kinds of launches ----------------------------------------- */
 
 static void bare(rig *r)
@@ -111,7 +102,8 @@ static double time_batch(rig *r, way w, CUcontext context)
 
 static kiln_status set_up(rig *r, cli *c, int ordinal)
 {
-  const kiln_program_desc desc = {.source = source, .name = "launch.cu"};
+  const kiln_program_desc desc = {.source = kiln__bench_saxpy,
+                                  .name = "launch.cu"};
 
   CLI_TRY(kiln_device_open(&r->device, c->rt, ordinal, NULL));
   CLI_TRY(kiln_stream_create(&r->stream, r->device, NULL));
@@ -155,10 +147,8 @@ static int report(cli *c, const char *device, double median[N_WAYS],
          BATCHES, BATCH);
   kiln__cli_table(&t, c, heads);
   for (size_t i = 0; i < N_WAYS; i++) {
-    kiln__cli_cell(&t, "%s", ways[i].label);
-    kiln__cli_cell(&t, "%.0f", median[i]);
-    kiln__cli_cell(&t, "%.0f", low[i]);
-    kiln__cli_cell(&t, "%.3f", median[i] / median[BARE]);
+    kiln__cli_cells(&t, "%s\t%.0f\t%.0f\t%.3f", ways[i].label, median[i],
+                    low[i], median[i] / median[BARE]);
   }
   kiln__cli_table_print(&t, 0);
   printf("\nchecking and packing arguments costs %.0f ns per launch\n",

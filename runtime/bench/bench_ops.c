@@ -80,24 +80,6 @@ void kiln__bench_ops_close(bench_ops *b)
   kiln__bench_rig_close(&b->rig);
 }
 
-kiln_status kiln__bench_fill(bench_ops *b, CUdeviceptr to, kiln_dtype type,
-                             uint64_t n, const char *expr)
-{
-  const kiln_map_desc desc = {
-      .out = {{to, type}},
-      .expr = {expr},
-      .n = n,
-      .code = {.preamble =
-                   "__device__ unsigned long long hash(unsigned long long v)\n"
-                   "{\n"
-                   "  v = (v ^ v >> 33) * 0xff51afd7ed558ccdull;\n"
-                   "  v = (v ^ v >> 33) * 0xc4ceb9fe1a85ec53ull;\n"
-                   "  return v ^ v >> 33;\n"
-                   "}\n"}};
-
-  return kiln_map(b->rig.stream, &desc, NULL);
-}
-
 kiln_status kiln__bench_prepare(bench_ops *b)
 {
   b->workspace_known = false;
@@ -105,8 +87,8 @@ kiln_status kiln__bench_prepare(bench_ops *b)
     CLI_TRY(b->now->prepare(b));
   for (int k = 0; k < 2; k++)
     if (b->now->fill[k] != NULL)
-      CLI_TRY(
-          kiln__bench_fill(b, b->in[k], b->now->type, b->n, b->now->fill[k]));
+      CLI_TRY(kiln__bench_fill(b->rig.stream, b->in[k], b->now->type, b->n,
+                               b->now->fill[k]));
   return KILN_OK;
 }
 
@@ -329,18 +311,16 @@ static void print_outcome(cli_table *t, const bench_ops *b, const outcome *o)
 {
   const double ratio = o->peer.idle_ms / o->own.idle_ms;
 
-  kiln__cli_cell(t, "%s", b->now->label);
-  kiln__cli_cell(t, "%s", kiln_dtype_name(b->now->type));
-  kiln__cli_cell(t, "%llu", (unsigned long long)b->n);
-  kiln__cli_cell(t, "%.2f us", o->own.idle_ms * 1e3);
-  kiln__cli_cell(t, "%.0f",
-                 (double)b->n * b->now->bytes / (o->own.idle_ms * 1e6));
+  kiln__cli_cells(t, "%s\t%s\t%llu\t%.2f us\t%.0f", b->now->label,
+                  kiln_dtype_name(b->now->type), (unsigned long long)b->n,
+                  o->own.idle_ms * 1e3,
+                  (double)b->n * b->now->bytes / (o->own.idle_ms * 1e6));
   if (!o->has_peer) {
     kiln__cli_dashes(t, 4);
   } else {
-    kiln__cli_cell(t, "%s %.2f us", b->now->peer, o->peer.idle_ms * 1e3);
-    kiln__cli_cell(t, "%.2fx", ratio);
-    kiln__cli_cell(t, "%.2fx", o->peer.queued_ms / o->own.queued_ms);
+    kiln__cli_cells(t, "%s %.2f us\t%.2fx\t%.2fx", b->now->peer,
+                    o->peer.idle_ms * 1e3, ratio,
+                    o->peer.queued_ms / o->own.queued_ms);
     if (o->wanted > 0)
       kiln__cli_cell(t, "%.2fx%s", o->wanted,
                      ratio >= o->wanted ? "" : "  missed");

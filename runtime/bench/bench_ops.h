@@ -132,11 +132,6 @@ kiln_status kiln__bench_prepare(bench_ops *b);
  * set, and the inputs must be prepared. */
 kiln_status kiln__bench_time_own(bench_ops *b, double *ms);
 
-/* Fills n elements from their index by a kiln_map. `expr` is an expression
- * over i that may call hash(i), which returns 64 well mixed bits. */
-kiln_status kiln__bench_fill(bench_ops *b, CUdeviceptr to, kiln_dtype type,
-                             uint64_t n, const char *expr);
-
 /* Draws rates by size as an SVG file, by means of gnuplot. @return an exit
  * code */
 int kiln__bench_plot(cli *c, const cJSON *json, const char *path);

@@ -53,20 +53,16 @@ static kiln_status time_way(bench_ops *b, timed *t)
 static void print_way(cli_table *t, const char *call, uint64_t n,
                       const timed *way, bool chosen, double best)
 {
-  kiln__cli_cell(t, "%s", call);
-  kiln__cli_cell(t, "%llu", (unsigned long long)n);
-  kiln__cli_cell(t, "%s", names[way->plan.method]);
-  kiln__cli_cell(t, "%u", way->plan.passes);
-  kiln__cli_cell(t, "%.1f us", way->plan.ms * 1e3);
-  kiln__cli_cell(t, "%.1f us", way->ms * 1e3);
-  kiln__cli_cell(t, "%.2fx", way->ms / best);
-  kiln__cli_cell(t, "%s", chosen ? "the model's choice" : "");
+  kiln__cli_cells(t, "%s\t%llu\t%s\t%u\t%.1f us\t%.1f us\t%.2fx\t%s", call,
+                  (unsigned long long)n, names[way->plan.method],
+                  way->plan.passes, way->plan.ms * 1e3, way->ms * 1e3,
+                  way->ms / best, chosen ? "the model's choice" : "");
 }
 
 static void keep_way(cJSON *rows, const char *call, uint64_t n,
                      const timed *way, bool chosen)
 {
-  cJSON *row = cJSON_CreateObject();
+  cJSON *row = kiln__cli_json_item(rows);
 
   JSON_TEXT(row, "call", call);
   JSON_NUMBER(row, "n", n);
@@ -75,7 +71,6 @@ static void keep_way(cJSON *rows, const char *call, uint64_t n,
   JSON_NUMBER(row, "model_ms", way->plan.ms);
   JSON_NUMBER(row, "ms", way->ms);
   JSON_FLAG(row, "chosen", chosen);
-  cJSON_AddItemToArray(rows, row);
 }
 
 /* Times all methods of one call at one size. *over receives the time of the

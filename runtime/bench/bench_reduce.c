@@ -45,29 +45,19 @@ typedef struct census {
 
 /* Compiles one kernel and adds a row with its resources. */
 static int show_resources(const bench *b, cli_table *t, const char *label,
-                          const kiln_program_desc *desc, int block, census *c)
+                          const kiln_program_desc *desc, unsigned block,
+                          census *c)
 {
-  kiln_image *image = NULL;
-  kiln_resources r;
-  kiln_traits traits;
-  kiln_occupancy_result o = {0};
+  bench_resources r;
 
-  if (kiln_compile(&image, b->c->rt, desc, &b->o.arch) != KILN_OK ||
-      kiln_image_resources(image, 0, &r) != KILN_OK ||
-      kiln_arch_traits(b->o.arch.cc, &traits) != KILN_OK ||
-      kiln_occupancy(&traits, block, r.registers, (size_t)r.shared_static,
-                     &o) != KILN_OK) {
-    kiln_image_free(image);
+  if (kiln__bench_resources(&r, b->c, desc, &b->o.arch, block) != KILN_OK)
     return kiln__cli_failure(b->c, label);
-  }
   c->kernels++;
-  c->compiled += kiln_image_origin(image) == KILN_FROM_COMPILER;
-  kiln__cli_row(t, label, "%d", block);
-  kiln__cli_cell(t, "%d", r.registers);
-  kiln__cli_cell(t, "%d", r.spill_stores + r.spill_loads);
-  kiln__cli_cell(t, "%d", r.shared_static);
-  kiln__cli_cell(t, "%.0f %%", 100 * o.share);
-  kiln_image_free(image);
+  c->compiled += r.from_compiler;
+  kiln__cli_row(t, label, "%u", block);
+  kiln__cli_cells(t, "%d\t%d\t%d\t%.0f %%", r.kernel.registers,
+                  r.kernel.spill_stores + r.kernel.spill_loads,
+                  r.kernel.shared_static, 100 * r.occupancy.share);
   return 0;
 }
 
@@ -93,14 +83,14 @@ static int without_gpu(const bench *b, kiln_status missing)
 
     for (; r->builtin != NULL && rc == 0; r++) {
       desc = kiln__bench_desc_rung(&d, r);
-      rc = show_resources(b, &t, r->label, &desc, (int)r->block, &c);
+      rc = show_resources(b, &t, r->label, &desc, r->block, &c);
     }
   }
   for (size_t i = 0; i < 3 && rc == 0; i++) {
     const bench_tuning tuned = kiln__bench_tuned(sizes[i]);
 
     desc = kiln__bench_desc_tuned(&d, &tuned);
-    rc = show_resources(b, &t, labels[i], &desc, (int)tuned.block, &c);
+    rc = show_resources(b, &t, labels[i], &desc, tuned.block, &c);
   }
   if (rc != 0)
     return rc;

@@ -76,6 +76,62 @@ kiln_status kiln__bench_rig_time(bench_rig *rig, bench_fire_fn fire, void *user,
   return KILN_OK;
 }
 
+/* ---- What several benchmarks run ---------------------------------------- */
+
+const char kiln__bench_saxpy[] =
+    "extern \"C\" __global__ void saxpy(float a, const float *x, float *y,\n"
+    "                                 unsigned n)\n"
+    "{\n"
+    "  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  if (i < n)\n"
+    "    y[i] = a * x[i] + y[i];\n"
+    "}\n";
+
+kiln_status kiln__bench_fill(kiln_stream *stream, CUdeviceptr to,
+                             kiln_dtype type, uint64_t n, const char *expr)
+{
+  const kiln_param size = {"n", KILN_U64, &n, false};
+  const kiln_map_desc desc = {
+      .out = {{to, type}},
+      .expr = {expr},
+      .n = n,
+      .code = {.preamble =
+                   "__device__ unsigned long long hash(unsigned long long v)\n"
+                   "{\n"
+                   "  v = (v ^ v >> 33) * 0xff51afd7ed558ccdull;\n"
+                   "  v = (v ^ v >> 33) * 0xc4ceb9fe1a85ec53ull;\n"
+                   "  return v ^ v >> 33;\n"
+                   "}\n",
+               .params = &size,
+               .n_params = 1}};
+
+  return kiln_map(stream, &desc, NULL);
+}
+
+kiln_status kiln__bench_resources(bench_resources *out, const cli *c,
+                                  const kiln_program_desc *desc,
+                                  const kiln_target *target, unsigned block)
+{
+  kiln_image *image = NULL;
+  kiln_traits traits;
+  kiln_status st = kiln_compile(&image, c->rt, desc, target);
+
+  *out = (bench_resources){.cubin_bytes = 0};
+  if (st == KILN_OK)
+    st = kiln_image_resources(image, 0, &out->kernel);
+  if (st == KILN_OK)
+    st = kiln_arch_traits(target->cc, &traits);
+  if (st == KILN_OK)
+    st = kiln_occupancy(&traits, (int)block, out->kernel.registers,
+                        (size_t)out->kernel.shared_static, &out->occupancy);
+  if (st == KILN_OK) {
+    kiln_image_cubin(image, &out->cubin_bytes);
+    out->from_compiler = kiln_image_origin(image) == KILN_FROM_COMPILER;
+  }
+  kiln_image_free(image);
+  return st;
+}
+
 /* ---- Shared objects ----------------------------------------------------- */
 
 bool kiln__bench_symbol(void *object, const char *name, void *slot)

@@ -205,9 +205,7 @@ static void print_totals(start *s)
   for (int k = BARE; k <= COLD; k++) {
     const double ms = median_of(s, s->of[k].total_ms);
 
-    kiln__cli_cell(&t, "%s", labels[k]);
-    kiln__cli_cell(&t, "%.1f", ms);
-    kiln__cli_cell(&t, "%.3f", ms / bare);
+    kiln__cli_cells(&t, "%s\t%.1f\t%.3f", labels[k], ms, ms / bare);
     if (k == BARE)
       kiln__cli_dashes(&t, 1);
     else
@@ -249,18 +247,16 @@ static void print_steps(start *s)
          s->both_ms - s->front_ms);
 }
 
-static cJSON *series_json(start *s, const series *of)
+static void add_series(start *s, const series *of, cJSON *o)
 {
-  cJSON *o = cJSON_CreateObject();
-  cJSON *steps = cJSON_CreateObject();
+  cJSON *steps;
 
   JSON_NUMBER(o, "total_ms", median_of(s, of->total_ms));
   cJSON_AddItemToObject(o, "runs_ms",
                         cJSON_CreateDoubleArray(of->total_ms, s->runs));
+  steps = cJSON_AddObjectToObject(o, "steps_ms");
   for (size_t i = 0; i < of->n_steps; i++)
     JSON_NUMBER(steps, of->label[i], median_of(s, of->step_ms[i]));
-  cJSON_AddItemToObject(o, "steps_ms", steps);
-  return o;
 }
 
 static int write_json(start *s, const char *path)
@@ -279,7 +275,7 @@ static int write_json(start *s, const char *path)
   JSON_NUMBER(o, "back_end_ms", s->both_ms - s->front_ms);
   JSON_FLAG(o, "warm_maps_nvrtc", s->mapped > 0);
   for (size_t k = 0; k < KINDS; k++)
-    cJSON_AddItemToObject(o, kind_keys[k], series_json(s, &s->of[k]));
+    add_series(s, &s->of[k], cJSON_AddObjectToObject(o, kind_keys[k]));
   return kiln__cli_json(s->c, o, path);
 }
 

@@ -47,12 +47,11 @@ static int check_families(cli *c, const options *o)
 
 /* ---- Without a GPU: resources of each candidate ------------------------- */
 
-static const char *verdict(const kiln_resources *r,
-                           const kiln_occupancy_result *o)
+static const char *verdict(const bench_resources *r)
 {
-  if (r->spill_stores + r->spill_loads > 0)
+  if (r->kernel.spill_stores + r->kernel.spill_loads > 0)
     return "spills";
-  return o->share < 0.25 ? "few warps" : "";
+  return r->occupancy.share < 0.25 ? "few warps" : "";
 }
 
 static void compile_candidate(cli *c, const kiln_target *target,
@@ -63,32 +62,18 @@ static void compile_candidate(cli *c, const kiln_target *target,
                                  kiln__cli_text(c, "KILN_ITEMS=%u", t->items)};
   const kiln_program_desc desc = {
       .builtin = f->builtin, .defines = defines, .n_defines = 2};
-  kiln_occupancy_result o = {0};
-  kiln_image *image = NULL;
-  kiln_resources r = {0};
-  kiln_traits traits;
-  size_t bytes = 0;
+  bench_resources r;
 
-  kiln__cli_cell(table, "%s", f->name);
-  kiln__cli_cell(table, "%u", t->block);
-  kiln__cli_cell(table, "%u", t->items);
-  if (kiln_compile(&image, c->rt, &desc, target) != KILN_OK ||
-      kiln_image_resources(image, 0, &r) != KILN_OK ||
-      kiln_arch_traits(target->cc, &traits) != KILN_OK ||
-      kiln_occupancy(&traits, t->block, r.registers, (size_t)r.shared_static,
-                     &o) != KILN_OK) {
+  kiln__cli_cells(table, "%s\t%u\t%u", f->name, t->block, t->items);
+  if (kiln__bench_resources(&r, c, &desc, target, t->block) != KILN_OK) {
     kiln__cli_dashes(table, 5);
     kiln__cli_cell(table, "%s", kiln__cli_headline(c));
   } else {
-    kiln_image_cubin(image, &bytes);
-    kiln__cli_cell(table, "%d", r.registers);
-    kiln__cli_cell(table, "%d", r.spill_stores + r.spill_loads);
-    kiln__cli_cell(table, "%d", r.shared_static);
-    kiln__cli_cell(table, "%.0f %%", 100 * o.share);
-    kiln__cli_cell(table, "%zu", bytes);
-    kiln__cli_cell(table, "%s", verdict(&r, &o));
+    kiln__cli_cells(table, "%d\t%d\t%d\t%.0f %%\t%zu\t%s", r.kernel.registers,
+                    r.kernel.spill_stores + r.kernel.spill_loads,
+                    r.kernel.shared_static, 100 * r.occupancy.share,
+                    r.cubin_bytes, verdict(&r));
   }
-  kiln_image_free(image);
 }
 
 /* Compiles every candidate for a target and prints the resources of each. */
@@ -132,16 +117,10 @@ typedef struct best {
 static void print_row(cli_table *t, const bench_ops *b, const char *family,
                       const kiln_tuning *tuning, double ms, double table_ms)
 {
-  kiln__cli_cell(t, "%s", family);
-  kiln__cli_cell(t, "%s", b->now->label);
-  kiln__cli_cell(t, "%s", kiln_dtype_name(b->now->type));
-  kiln__cli_cell(t, "%llu", (unsigned long long)b->n);
-  kiln__cli_cell(t, "%u", tuning->block);
-  kiln__cli_cell(t, "%u", tuning->items);
-  kiln__cli_cell(t, "%u", tuning->per_sm);
-  kiln__cli_cell(t, "%u", tuning->extra);
-  kiln__cli_cell(t, "%.2f us", ms * 1e3);
-  kiln__cli_cell(t, "%.2fx", table_ms / ms);
+  kiln__cli_cells(t, "%s\t%s\t%s\t%llu\t%u\t%u\t%u\t%u\t%.2f us\t%.2fx", family,
+                  b->now->label, kiln_dtype_name(b->now->type),
+                  (unsigned long long)b->n, tuning->block, tuning->items,
+                  tuning->per_sm, tuning->extra, ms * 1e3, table_ms / ms);
 }
 
 static void print_best(cli_table *t, const bench_ops *b, const char *family,

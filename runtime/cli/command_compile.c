@@ -239,9 +239,8 @@ static int list_builtins(cli *c)
 
     for (size_t k = 0; k < n_variants; k++)
       count += strcmp(variants[k].builtin, list[i].name) == 0 ? 1 : 0;
-    kiln__cli_cell(&t, "builtin:%s", list[i].name);
-    kiln__cli_cell(&t, "%zu", list[i].size);
-    kiln__cli_cell(&t, "%zu", count);
+    kiln__cli_cells(&t, "builtin:%s\t%zu\t%zu", list[i].name, list[i].size,
+                    count);
   }
   kiln__cli_table_print(&t, 0);
   return CLI_OK;

@@ -214,14 +214,11 @@ static cJSON *generation_json(const kiln_traits *t)
 
 static void generation_row(cli *c, cli_table *table, const kiln_traits *t)
 {
-  kiln__cli_cell(table, "%s", kiln__cli_cc(c, t->cc));
-  kiln__cli_cell(table, "%s%s", t->family, t->tegra ? " (Tegra)" : "");
-  kiln__cli_cell(table, "%d", t->max_threads_per_sm);
-  kiln__cli_cell(table, "%d", t->max_blocks_per_sm);
-  kiln__cli_cell(table, "%d", t->regs_per_sm / 1024);
-  kiln__cli_cell(table, "%d", t->smem_per_sm / 1024);
-  kiln__cli_cell(table, "%d", t->smem_per_block_optin / 1024);
-  kiln__cli_cell(table, "%s", kiln_arch_brought(t->cc));
+  kiln__cli_cells(table, "%s\t%s%s\t%d\t%d\t%d\t%d\t%d\t%s",
+                  kiln__cli_cc(c, t->cc), t->family, t->tegra ? " (Tegra)" : "",
+                  t->max_threads_per_sm, t->max_blocks_per_sm,
+                  t->regs_per_sm / 1024, t->smem_per_sm / 1024,
+                  t->smem_per_block_optin / 1024, kiln_arch_brought(t->cc));
 }
 
 static int show_table(cli *c, bool json)

@@ -29,8 +29,7 @@ static void print_ladder(cli *c, const kiln_ladder_result *result, int indent)
 static cJSON *ladder_json(const kiln_ladder_query *query,
                           const kiln_ladder_result *result)
 {
-  cJSON *o = cJSON_CreateObject();
-  cJSON *reasons = cJSON_CreateObject();
+  cJSON *o = cJSON_CreateObject(), *reasons;
   char text[24];
 
   JSON_NUMBER(o, "gpu", query->cc);
@@ -40,9 +39,9 @@ static cJSON *ladder_json(const kiln_ladder_query *query,
   JSON_TEXT(o, "rung", kiln_rung_name(result->rung));
   if (result->rung != KILN_RUNG_REFUSE)
     JSON_TEXT(o, "target", kiln_target_text(&result->target, text));
+  reasons = cJSON_AddObjectToObject(o, "reasons");
   for (int i = 0; i < KILN_RUNG_COUNT; i++)
     JSON_TEXT(reasons, kiln_rung_name((kiln_rung)i), result->reason[i]);
-  cJSON_AddItemToObject(o, "reasons", reasons);
   JSON_TEXT(o, "hint", result->hint);
   return o;
 }
@@ -381,13 +380,11 @@ static void print_brief(const doctor *d)
 
 /* ---- JSON --------------------------------------------------------------- */
 
-static cJSON *nvrtc_json(const doctor *d)
+static void add_nvrtc_json(const doctor *d, cJSON *list)
 {
-  cJSON *list = cJSON_CreateArray();
-
   for (size_t i = 0; i < d->n_nvrtc; i++) {
     const doctor_nvrtc *n = &d->nvrtc[i];
-    cJSON *o = cJSON_CreateObject();
+    cJSON *o = kiln__cli_json_item(list);
 
     JSON_NUMBER(o, "version", n->info.version);
     JSON_TEXT(o, "path", n->info.path);
@@ -396,18 +393,14 @@ static cJSON *nvrtc_json(const doctor *d)
     JSON_TEXT(o, "builtins", n->builtins);
     cJSON_AddItemToObject(
         o, "archs", cJSON_CreateIntArray(n->info.archs, (int)n->info.n_archs));
-    cJSON_AddItemToArray(list, o);
   }
-  return list;
 }
 
-static cJSON *gpus_json(const doctor *d)
+static void add_gpus_json(const doctor *d, cJSON *list)
 {
-  cJSON *list = cJSON_CreateArray();
-
   for (size_t i = 0; i < d->n_devices; i++) {
     const doctor_device *gpu = &d->devices[i];
-    cJSON *o = cJSON_CreateObject();
+    cJSON *o = kiln__cli_json_item(list);
 
     JSON_NUMBER(o, "ordinal", gpu->info.ordinal);
     JSON_TEXT(o, "name", gpu->info.name);
@@ -418,39 +411,33 @@ static cJSON *gpus_json(const doctor *d)
     if (gpu->cc != 0)
       cJSON_AddItemToObject(o, "ladder",
                             ladder_json(&gpu->query, &gpu->ladder));
-    cJSON_AddItemToArray(list, o);
   }
-  return list;
 }
 
 static void add_step_json(void *user, const kiln_trail_step *step)
 {
-  cJSON *list = user;
-  cJSON *o = cJSON_CreateObject();
+  cJSON *o = kiln__cli_json_item(user);
 
   JSON_TEXT(o, "what", step->what);
   JSON_TEXT(o, "how", step->how != NULL ? step->how : "");
   JSON_TEXT(o, "where", step->where != NULL ? step->where : "");
   JSON_FLAG(o, "found", step->found);
   JSON_TEXT(o, "reason", step->reason != NULL ? step->reason : "");
-  cJSON_AddItemToArray(list, o);
 }
 
 static cJSON *files_json(const doctor *d)
 {
   cJSON *o = kiln__cli_cache_json(&d->cache);
-  cJSON *packs = cJSON_CreateArray();
+  cJSON *packs = cJSON_AddArrayToObject(o, "packs");
 
   for (size_t i = 0; i < d->n_packs; i++) {
-    cJSON *p = cJSON_CreateObject();
+    cJSON *p = kiln__cli_json_item(packs);
 
     JSON_TEXT(p, "path", d->packs[i].path);
     JSON_NUMBER(p, "bytes", d->packs[i].size);
     JSON_TEXT(p, "reason",
               d->packs[i].reason != NULL ? d->packs[i].reason : "");
-    cJSON_AddItemToArray(packs, p);
   }
-  cJSON_AddItemToObject(o, "packs", packs);
   return o;
 }
 
@@ -458,7 +445,7 @@ static int print_json(const doctor *d)
 {
   cJSON *root = cJSON_CreateObject();
   cJSON *driver = cJSON_AddObjectToObject(root, "driver");
-  cJSON *compile, *trail, *problems;
+  cJSON *compile, *problems;
   char target[24];
 
   JSON_TEXT(root, "kiln", KILN_VERSION_TEXT);
@@ -467,25 +454,24 @@ static int print_json(const doctor *d)
   JSON_NUMBER(driver, "version", d->driver.version);
   JSON_TEXT(driver, "reason", d->driver_text);
   JSON_FLAG(driver, "hardware", d->has_hardware);
-  cJSON_AddItemToObject(root, "nvrtc", nvrtc_json(d));
+  add_nvrtc_json(d, cJSON_AddArrayToObject(root, "nvrtc"));
   compile = cJSON_AddObjectToObject(root, "compile");
   JSON_TEXT(compile, "status", kiln_status_name(d->compile_status));
   if (d->compile_target.cc != 0)
     JSON_TEXT(compile, "target", kiln_target_text(&d->compile_target, target));
   JSON_NUMBER(compile, "ms", d->compile_ms);
-  cJSON_AddItemToObject(root, "gpus", gpus_json(d));
+  add_gpus_json(d, cJSON_AddArrayToObject(root, "gpus"));
   cJSON_AddItemToObject(root, "cache", files_json(d));
   JSON_TEXT(root, "disassembler",
             d->disassembler != NULL ? d->disassembler : "");
-  trail = cJSON_AddArrayToObject(root, "trail");
-  kiln_runtime_trail(d->c->rt, add_step_json, trail);
+  kiln_runtime_trail(d->c->rt, add_step_json,
+                     cJSON_AddArrayToObject(root, "trail"));
   problems = cJSON_AddArrayToObject(root, "problems");
   for (size_t i = 0; i < d->n_problems; i++) {
-    cJSON *p = cJSON_CreateObject();
+    cJSON *p = kiln__cli_json_item(problems);
 
     JSON_TEXT(p, "what", d->problems[i].what);
     JSON_TEXT(p, "fix", d->problems[i].fix);
-    cJSON_AddItemToArray(problems, p);
   }
   JSON_TEXT(root, "verdict", d->verdict);
   JSON_TEXT(root, "next", d->next);

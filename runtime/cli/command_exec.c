@@ -274,9 +274,9 @@ static void ratio_cell(cli_table *t, double a, double b)
  * instruction or per request. */
 static void kernel_row(cli *c, cli_table *t, const cJSON *k)
 {
-  kiln__cli_cell(t, "%s", kiln__cli_plain_name(c, text_of(k, "kernel")));
-  kiln__cli_cell(t, "%.0f", number_of(k, "launches"));
-  kiln__cli_cell(t, "%.0f", number_of(k, "warp_insns"));
+  kiln__cli_cells(t, "%s\t%.0f\t%.0f",
+                  kiln__cli_plain_name(c, text_of(k, "kernel")),
+                  number_of(k, "launches"), number_of(k, "warp_insns"));
   ratio_cell(t, number_of(k, "thread_insns"), number_of(k, "warp_insns"));
   kiln__cli_cell(t, "%.0f of %.0f", number_of(k, "divergent_branches"),
                  number_of(k, "branches"));

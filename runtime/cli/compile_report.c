@@ -170,10 +170,10 @@ void kiln__cli_print_units(cli *c, const cli_unit *units, size_t n)
   report_kernels(c, units, n);
 }
 
-static cJSON *kernel_json(cli *c, const cli_unit *unit, const kiln_resources *r)
+static void add_kernel_json(cli *c, cJSON *k, const cli_unit *unit,
+                            const kiln_resources *r)
 {
-  cJSON *k = cJSON_CreateObject();
-  cJSON *shares = cJSON_CreateObject();
+  cJSON *shares;
   kiln_traits traits = {0};
 
   JSON_TEXT(k, "name", shown_name(c, unit, r->name));
@@ -188,20 +188,19 @@ static cJSON *kernel_json(cli *c, const cli_unit *unit, const kiln_resources *r)
   JSON_NUMBER(k, "max_threads", r->max_threads);
   JSON_NUMBER(k, "parameters", r->n_params);
   kiln_arch_traits(unit->target.cc, &traits);
+  shares = cJSON_AddObjectToObject(k, "occupancy_percent");
   for (size_t i = 0; i < N_BLOCKS; i++) {
     const int share = occupancy(&traits, r, blocks[i]);
 
     if (share >= 0 && r->registers > 0)
       JSON_NUMBER(shares, kiln__cli_text(c, "%d", blocks[i]), share);
   }
-  cJSON_AddItemToObject(k, "occupancy_percent", shares);
-  return k;
 }
 
 static void image_json(cli *c, cJSON *out, const cli_unit *unit)
 {
   const kiln_image *image = unit->image;
-  cJSON *kernels = cJSON_CreateArray();
+  cJSON *kernels;
   const char *hash = "";
   size_t ptx = 0, cubin = 0;
   char text[24];
@@ -217,31 +216,30 @@ static void image_json(cli *c, cJSON *out, const cli_unit *unit)
   JSON_TEXT(out, "entry", hash);
   JSON_NUMBER(out, "ptx_bytes", ptx);
   JSON_NUMBER(out, "cubin_bytes", cubin);
+  kernels = cJSON_AddArrayToObject(out, "kernels");
   for (size_t k = 0; k < kiln_image_kernels(image); k++) {
     kiln_resources r;
 
     if (kiln_image_resources(image, k, &r) == KILN_OK)
-      cJSON_AddItemToArray(kernels, kernel_json(c, unit, &r));
+      add_kernel_json(c, kiln__cli_json_item(kernels), unit, &r);
   }
-  cJSON_AddItemToObject(out, "kernels", kernels);
 }
 
 cJSON *kiln__cli_units_json(cli *c, const cli_unit *units, size_t n)
 {
   cJSON *root = cJSON_CreateObject();
-  cJSON *list = cJSON_CreateArray();
+  cJSON *list;
 
   JSON_TEXT(root, "program", n > 0 ? units[0].label : "");
+  list = cJSON_AddArrayToObject(root, "targets");
   for (size_t i = 0; i < n; i++) {
-    cJSON *unit = cJSON_CreateObject();
+    cJSON *unit = kiln__cli_json_item(list);
     char text[24];
 
     JSON_TEXT(unit, "target", kiln_target_text(&units[i].target, text));
     JSON_TEXT(unit, "status", kiln_status_name(units[i].status));
     if (units[i].image != NULL)
       image_json(c, unit, &units[i]);
-    cJSON_AddItemToArray(list, unit);
   }
-  cJSON_AddItemToObject(root, "targets", list);
   return root;
 }

@@ -48,13 +48,12 @@ static void print_classes(cli *c, const kiln_cpu_counters *k)
   for (unsigned i = 0; i < KILN_CPU_N_CLASSES; i++) {
     if (k->warp_class[i] == 0)
       continue;
-    kiln__cli_cell(&t, "%s", kiln_cpu_class_name(i));
-    kiln__cli_cell(&t, "%llu", (unsigned long long)k->warp_class[i]);
-    kiln__cli_cell(&t, "%llu", (unsigned long long)k->thread_class[i]);
+    kiln__cli_cells(&t, "%s\t%llu\t%llu", kiln_cpu_class_name(i),
+                    (unsigned long long)k->warp_class[i],
+                    (unsigned long long)k->thread_class[i]);
   }
-  kiln__cli_cell(&t, "all");
-  kiln__cli_cell(&t, "%llu", (unsigned long long)k->warp_insns);
-  kiln__cli_cell(&t, "%llu", (unsigned long long)k->thread_insns);
+  kiln__cli_cells(&t, "all\t%llu\t%llu", (unsigned long long)k->warp_insns,
+                  (unsigned long long)k->thread_insns);
   kiln__cli_table_print(&t, 2);
 }
 
@@ -150,10 +149,10 @@ static void add_line(void *user, const kiln_cpu_counters *k)
 
   if (k->line == 0)
     return;
-  kiln__cli_cell(t, "%u", k->line);
-  kiln__cli_cell(t, "%llu", (unsigned long long)k->warp_insns);
-  kiln__cli_cell(t, "%.1f", ratio(k->thread_insns, k->warp_insns));
-  kiln__cli_cell(t, "%llu", (unsigned long long)k->divergent_branches);
+  kiln__cli_cells(t, "%u\t%llu\t%.1f\t%llu", k->line,
+                  (unsigned long long)k->warp_insns,
+                  ratio(k->thread_insns, k->warp_insns),
+                  (unsigned long long)k->divergent_branches);
   ratio_cell(t, sectors, requests);
   ratio_cell(t, passes, shared);
   kiln__cli_cell(t, "%s", source_line(t->c, k->file, k->line));
@@ -222,25 +221,23 @@ static void add_classes(cJSON *o, const char *key, const uint64_t *counts)
 
 static void kernel_json(void *user, const kiln_cpu_counters *k)
 {
-  cJSON *o = cJSON_CreateObject();
+  cJSON *o = kiln__cli_json_item(user);
 
   JSON_TEXT(o, "kernel", k->kernel);
   JSON_NUMBER(o, "launches", k->launches);
   add_fields(o, k);
   add_classes(o, "warp_class", k->warp_class);
   add_classes(o, "thread_class", k->thread_class);
-  cJSON_AddItemToArray(user, o);
 }
 
 static void line_json(void *user, const kiln_cpu_counters *k)
 {
-  cJSON *o = cJSON_CreateObject();
+  cJSON *o = kiln__cli_json_item(user);
 
   JSON_TEXT(o, "kernel", k->kernel);
   JSON_TEXT(o, "file", k->file);
   JSON_NUMBER(o, "line", k->line);
   add_fields(o, k);
-  cJSON_AddItemToArray(user, o);
 }
 
 static int write_json(cli *c, const char *path)

@@ -142,6 +142,8 @@ void kiln__cli_sheet(cli_table *t, cli *c);
 /* Appends a cell and escapes its text as kiln__cli_shown() does. Rows fill
  * from left to right. */
 void kiln__cli_cell(cli_table *t, const char *format, ...) CLI_PRINTF(2, 3);
+/* Appends several cells. Tabs in the formatted text separate the cells. */
+void kiln__cli_cells(cli_table *t, const char *format, ...) CLI_PRINTF(2, 3);
 /* Appends `n` cells with a dash, which stands for a missing value. */
 void kiln__cli_dashes(cli_table *t, size_t n);
 /* Appends a label and a value. */
@@ -210,6 +212,8 @@ int kiln__cli_json(const cli *c, cJSON *json, const char *path);
  * not NULL, and deletes `json` in any case. @return the exit code of both */
 int kiln__cli_json_end(const cli *c, int rc, cJSON *json, const char *path);
 
+/* Appends an empty object to a JSON array. @return the object */
+cJSON *kiln__cli_json_item(cJSON *array);
 /* Adds members to a JSON object. The macros have short names since reports
  * list dozens of members. */
 #define JSON_NUMBER(object, key, value)                                        \

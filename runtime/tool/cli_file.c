@@ -226,3 +226,11 @@ int kiln__cli_json_end(const cli *c, int rc, cJSON *json, const char *path)
   cJSON_Delete(json);
   return rc;
 }
+
+cJSON *kiln__cli_json_item(cJSON *array)
+{
+  cJSON *item = cJSON_CreateObject();
+
+  cJSON_AddItemToArray(array, item);
+  return item;
+}

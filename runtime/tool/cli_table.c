@@ -28,16 +28,20 @@ void kiln__cli_sheet(cli_table *t, cli *c)
   kiln__cli_table(t, c, heads);
 }
 
+static void add_text(cli_table *t, const char *text)
+{
+  t->cells =
+      kiln__cli_grow(t->c, t->cells, t->n, &t->capacity, sizeof *t->cells);
+  t->cells[t->n++] = kiln__cli_shown(t->c, kiln__cli_text(t->c, "%s", text));
+}
+
 static void add_cell(cli_table *t, const char *format, va_list args)
 {
   char *text = NULL;
 
   if (vasprintf(&text, format, args) < 0)
     text = NULL;
-  t->cells =
-      kiln__cli_grow(t->c, t->cells, t->n, &t->capacity, sizeof *t->cells);
-  t->cells[t->n++] =
-      kiln__cli_shown(t->c, kiln__cli_text(t->c, "%s", text ? text : ""));
+  add_text(t, text != NULL ? text : "");
   free(text);
 }
 
@@ -48,6 +52,20 @@ void kiln__cli_cell(cli_table *t, const char *format, ...)
   va_start(args, format);
   add_cell(t, format, args);
   va_end(args);
+}
+
+void kiln__cli_cells(cli_table *t, const char *format, ...)
+{
+  char *text = NULL, *cell;
+  va_list args;
+
+  va_start(args, format);
+  if (vasprintf(&text, format, args) < 0)
+    text = NULL;
+  va_end(args);
+  for (char *rest = text; (cell = strsep(&rest, "\t")) != NULL;)
+    add_text(t, cell);
+  free(text);
 }
 
 void kiln__cli_dashes(cli_table *t, size_t n)
