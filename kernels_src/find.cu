@@ -34,29 +34,11 @@
 #define KILN_FLAT_BLOCK 1
 #include <kiln/compact.cuh>
 
-#if !KILN_GENERATED
-namespace user
-{
-template <unsigned n>
-static __device__ __forceinline__ bool
-predicate_at(const args &, const vector<n> &p, unsigned e, index)
-{
-  return p.x0[e] > 0;
-}
-} // namespace user
-#endif
-
 static_assert(KILN_ITEMS % KILN_VECTOR == 0, "KILN_ITEMS: whole vectors");
 
 enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 
 typedef kiln::tile_shape<KILN_BLOCK, vectors, KILN_VECTOR> shape;
-typedef unsigned long long count;
-#if KILN_WIDE
-typedef unsigned long long position;
-#else
-typedef unsigned position;
-#endif
 #if KILN_QUERY == 1
 typedef kiln::sum operation;
 #else

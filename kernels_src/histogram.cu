@@ -75,16 +75,8 @@ struct bounds {
   unsigned slice; /* number of bins per slice; blockIdx.y is the slice */
 };
 
-#if KILN_SMALL
-typedef unsigned count;
-#else
-typedef unsigned long long count;
-#endif
-#if KILN_WIDE
-typedef unsigned long long distance;
-#else
-typedef unsigned distance;
-#endif
+typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
+typedef kiln::unsigned_of<KILN_WIDE ? 8 : 4>::type distance;
 
 static constexpr unsigned nowhere = ~0u;
 

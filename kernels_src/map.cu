@@ -36,11 +36,7 @@
 static_assert(KILN_BLOCK >= 2 * KILN_VECTOR,
               "KILN_BLOCK: two vectors at least");
 
-#if KILN_SMALL
-typedef unsigned count;
-#else
-typedef unsigned long long count;
-#endif
+typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
 
 /* Writes one vector of one output. f(e) computes element e of the vector. */
 template <unsigned bit, class T, class F>

@@ -70,19 +70,7 @@ static_assert(KILN_PARTITIONS == 2 || KILN_LAYOUT != 2,
 
 enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 
-#if KILN_PER_SM > 0
-#define KILN_BOUNDS __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
-#else
-#define KILN_BOUNDS __launch_bounds__(KILN_BLOCK)
-#endif
-
 typedef kiln::tile_shape<KILN_BLOCK, vectors, KILN_VECTOR> shape;
-typedef unsigned long long count;
-#if KILN_WIDE
-typedef unsigned long long position;
-#else
-typedef unsigned position;
-#endif
 
 /* `totals` holds the number of elements of each partition except the last. Counts
  * of a warp or a tile need at most 16 bits, so one 32-bit word holds two

@@ -30,7 +30,7 @@
 
 static_assert(KILN_BLOCK % 256 == 0, "KILN_BLOCK: a multiple of 256");
 
-typedef kiln::radix_word<KILN_KEY>::type key;
+typedef kiln::unsigned_of<KILN_KEY>::type key;
 typedef unsigned long long count;
 
 enum : unsigned {

@@ -34,14 +34,10 @@
 
 #define PAIRS (KILN_VALUE > 0)
 
-typedef kiln::radix_word<KILN_KEY>::type key;
-typedef kiln::radix_word<PAIRS ? KILN_VALUE : 1>::type value;
+typedef kiln::unsigned_of<KILN_KEY>::type key;
+typedef kiln::unsigned_of<PAIRS ? KILN_VALUE : 1>::type value;
 typedef unsigned long long count;
-#if KILN_WIDE
-typedef unsigned long long place;
-#else
-typedef unsigned place;
-#endif
+typedef kiln::unsigned_of<KILN_WIDE ? 8 : 4>::type place;
 
 enum : unsigned {
   tile_size = KILN_BLOCK * KILN_ITEMS,

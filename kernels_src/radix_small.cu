@@ -20,8 +20,8 @@
 
 #define PAIRS (KILN_VALUE > 0)
 
-typedef kiln::radix_word<KILN_KEY>::type key;
-typedef kiln::radix_word<PAIRS ? KILN_VALUE : 1>::type value;
+typedef kiln::unsigned_of<KILN_KEY>::type key;
+typedef kiln::unsigned_of<PAIRS ? KILN_VALUE : 1>::type value;
 
 enum : unsigned { tile_size = KILN_BLOCK * KILN_ITEMS };
 

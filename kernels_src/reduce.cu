@@ -49,13 +49,9 @@ static_assert(KILN_ITEMS >= 1, "KILN_ITEMS: at least 1");
 typedef KILN_T element;
 typedef KILN_ACC reduced;
 typedef kiln::KILN_OP operation;
-#if KILN_SMALL
 /* Type of an index of a vector. The index may exceed the number of vectors by
  * one round of loads. */
-typedef unsigned count;
-#else
-typedef unsigned long long count;
-#endif
+typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
 
 enum : unsigned { vector_size = 16 / sizeof(element) };
 

@@ -65,13 +65,9 @@ static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK <= 1024,
               "KILN_BLOCK: a multiple of 32, at most 1024");
 static_assert(KILN_ITEMS >= 1, "KILN_ITEMS: at least 1");
 
-#if KILN_SMALL
 /* Type of an index of a vector. The index may exceed the number of vectors by
  * one round of loads. */
-typedef unsigned count;
-#else
-typedef unsigned long long count;
-#endif
+typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
 
 #if KILN_KIND == 0
 typedef kiln::op_accumulator<user::value, user::acc, user::op, count,

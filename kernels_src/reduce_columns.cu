@@ -34,11 +34,7 @@
 static_assert(KILN_LANES * KILN_VECTOR <= KILN_BLOCK,
               "KILN_LANES * KILN_VECTOR: at most KILN_BLOCK");
 
-#if KILN_SMALL
-typedef unsigned count;
-#else
-typedef unsigned long long count;
-#endif
+typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
 
 typedef user::acc reduced;
 

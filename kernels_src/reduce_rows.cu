@@ -39,11 +39,7 @@ static_assert(!KILN_HEAD || (KILN_GROUP == 32 && KILN_DEPTH == 1 &&
                              !KILN_EXACT && KILN_VECTOR <= 32),
               "KILN_HEAD: for a warp a row");
 
-#if KILN_SMALL
-typedef unsigned count;
-#else
-typedef unsigned long long count;
-#endif
+typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
 
 typedef user::acc reduced;
 typedef user::vector<KILN_VECTOR> vector;

@@ -36,27 +36,11 @@
 #define KILN_FLAT_BLOCK 1
 #include <kiln/compact.cuh>
 
-#if !KILN_GENERATED
-namespace user
-{
-static __device__ __forceinline__ bool equal(const args &, value a, value b)
-{
-  return a == b;
-}
-} // namespace user
-#endif
-
 static_assert(KILN_ITEMS % KILN_VECTOR == 0, "KILN_ITEMS: whole vectors");
 
 enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 
 typedef kiln::tile_shape<KILN_BLOCK, vectors, KILN_VECTOR> shape;
-typedef unsigned long long count;
-#if KILN_WIDE
-typedef unsigned long long position;
-#else
-typedef unsigned position;
-#endif
 
 /* The state of a scan over the elements. later_start combines two states. */
 struct state {

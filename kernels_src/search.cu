@@ -32,11 +32,7 @@
 #include <kiln/order.cuh>
 #include <kiln/user.cuh>
 
-#if KILN_WIDE
-typedef unsigned long long place;
-#else
-typedef unsigned place;
-#endif
+typedef kiln::unsigned_of<KILN_WIDE ? 8 : 4>::type place;
 typedef unsigned long long count;
 
 static __device__ __forceinline__ bool precedes(const user::args &s,

@@ -42,11 +42,7 @@
 #include <kiln/segments.cuh>
 #include <kiln/user.cuh>
 
-#if KILN_SMALL
-typedef unsigned count;
-#else
-typedef unsigned long long count;
-#endif
+typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
 
 typedef user::acc reduced;
 typedef kiln::segments<KILN_OFFSET, count> segments;

@@ -37,8 +37,8 @@
 
 #define PAIRS (KILN_VALUE > 0)
 
-typedef kiln::radix_word<KILN_KEY>::type key;
-typedef kiln::radix_word<PAIRS ? KILN_VALUE : 1>::type value;
+typedef kiln::unsigned_of<KILN_KEY>::type key;
+typedef kiln::unsigned_of<PAIRS ? KILN_VALUE : 1>::type value;
 typedef unsigned long long count;
 
 enum : unsigned {

@@ -40,48 +40,13 @@
 #define KILN_FLAT_BLOCK 1
 #include <kiln/compact.cuh>
 
-#if !KILN_GENERATED
-namespace user
-{
-#if KILN_UNIQUE
-static __device__ __forceinline__ bool equal(const args &, value a, value b)
-{
-  return a == b;
-}
-#else
-template <unsigned n>
-static __device__ __forceinline__ bool
-predicate_at(const args &, const vector<n> &p, unsigned e, index)
-{
-  return p.x0[e] > 0;
-}
-#endif
-} // namespace user
-#endif
-
 static_assert(KILN_ITEMS % KILN_VECTOR == 0, "KILN_ITEMS: whole vectors");
 
 enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 
 #define KILN_KEEPS_PLACES (KILN_INDEX != 0 || KILN_PAYLOAD != 0)
-#if KILN_PER_SM > 0
-#define KILN_BOUNDS __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
-#else
-#define KILN_BOUNDS __launch_bounds__(KILN_BLOCK)
-#endif
-
 typedef kiln::tile_shape<KILN_BLOCK, vectors, KILN_VECTOR> shape;
-typedef unsigned long long count;
-#if KILN_WIDE
-typedef unsigned long long position;
-#else
-typedef unsigned position;
-#endif
-#if KILN_INDEX == 8
-typedef unsigned long long place_out;
-#else
-typedef unsigned place_out;
-#endif
+typedef kiln::unsigned_of<KILN_INDEX == 8 ? 8 : 4>::type place_out;
 #if KILN_PAYLOAD != 0
 typedef kiln::word<KILN_PAYLOAD>::type moved;
 #else

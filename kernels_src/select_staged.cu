@@ -31,32 +31,6 @@
 #include <kiln/leader_prefix.cuh>
 #include <kiln/stage.cuh>
 
-#if !KILN_GENERATED
-namespace user
-{
-#if KILN_UNIQUE
-static __device__ __forceinline__ bool equal(const args &, value a, value b)
-{
-  return a == b;
-}
-#else
-template <unsigned n>
-static __device__ __forceinline__ bool
-predicate_at(const args &, const vector<n> &p, unsigned e, index)
-{
-  return p.x0[e] > 0;
-}
-#endif
-} // namespace user
-#endif
-
-typedef unsigned long long count;
-#if KILN_WIDE
-typedef unsigned long long position;
-#else
-typedef unsigned position;
-#endif
-
 enum : unsigned {
   warps = KILN_BLOCK / 32,
   warp_tile = 32 * KILN_ITEMS, /* contiguous elements per warp */

@@ -61,12 +61,6 @@ static_assert(KILN_BINS <= KILN_BLOCK, "KILN_BINS: a thread each");
 static_assert(KILN_BINS <= 256, "KILN_BINS: at most 256");
 
 typedef kiln::tile_shape<KILN_BLOCK, KILN_ITEMS, 1> shape;
-typedef unsigned long long count;
-#if KILN_WIDE
-typedef unsigned long long position;
-#else
-typedef unsigned position;
-#endif
 
 /* ---- Keys ---------------------------------------------------------------- */
 

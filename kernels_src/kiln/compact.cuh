@@ -17,6 +17,38 @@
 #include <kiln/look_back.cuh>
 #include <kiln/user.cuh>
 
+/* The number of elements of a call, and the type of counts and indices in tile
+ * descriptors. */
+typedef unsigned long long count;
+typedef kiln::unsigned_of<KILN_WIDE ? 8 : 4>::type position;
+
+/* The attribute of a kernel that limits its registers to the number with which
+ * KILN_PER_SM blocks are resident per SM. */
+#if defined KILN_PER_SM && KILN_PER_SM > 0
+#define KILN_BOUNDS __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
+#else
+#define KILN_BOUNDS __launch_bounds__(KILN_BLOCK)
+#endif
+
+/* Defaults of the functions that select, find and run_length call, so that
+ * these kernels can be compiled on their own. */
+#if !KILN_GENERATED
+namespace user
+{
+template <unsigned n>
+static __device__ __forceinline__ bool
+predicate_at(const args &, const vector<n> &p, unsigned e, index)
+{
+  return p.x0[e] > 0;
+}
+
+__device__ __forceinline__ bool equal(const args &, value a, value b)
+{
+  return a == b;
+}
+} // namespace user
+#endif
+
 namespace kiln
 {
 

@@ -90,6 +90,21 @@ static_assert(KILN_WARP_SIZE == 32, "KILN_WARP_SIZE: a ballot has 32 bits");
 static_assert(KILN_MAX_BLOCK % 32 == 0 && KILN_MAX_BLOCK <= 1024,
               "KILN_MAX_BLOCK: a multiple of 32, at most 1024");
 
+/* The unsigned integer type of a size in bytes. */
+template <unsigned bytes> struct unsigned_of;
+template <> struct unsigned_of<1> {
+  typedef unsigned char type;
+};
+template <> struct unsigned_of<2> {
+  typedef unsigned short type;
+};
+template <> struct unsigned_of<4> {
+  typedef unsigned type;
+};
+template <> struct unsigned_of<8> {
+  typedef unsigned long long type;
+};
+
 /* ---- Indices ------------------------------------------------------------- */
 
 __device__ __forceinline__ unsigned block_threads()
@@ -158,27 +173,25 @@ template <> struct limits<double> {
   }
 };
 
-struct sum {
-  template <class T> __device__ __forceinline__ T operator()(T a, T b) const
-  {
-    return a + b;
-  }
-  template <class T> static __device__ __forceinline__ T identity()
-  {
-    return T(0);
-  }
-};
+/* Defines an operation with this result of a and b, and this identity. */
+#define KILN_OPERATION(name, result, identity_value)                           \
+  struct name {                                                                \
+    template <class T> __device__ __forceinline__ T operator()(T a, T b) const \
+    {                                                                          \
+      return result;                                                           \
+    }                                                                          \
+    template <class T> static __device__ __forceinline__ T identity()          \
+    {                                                                          \
+      return identity_value;                                                   \
+    }                                                                          \
+  };
 
-struct prod {
-  template <class T> __device__ __forceinline__ T operator()(T a, T b) const
-  {
-    return a * b;
-  }
-  template <class T> static __device__ __forceinline__ T identity()
-  {
-    return T(1);
-  }
-};
+KILN_OPERATION(sum, a + b, T(0))
+KILN_OPERATION(prod, a * b, T(1))
+KILN_OPERATION(bit_and, a & b, static_cast<T>(~T(0)))
+KILN_OPERATION(bit_or, a | b, T(0))
+KILN_OPERATION(bit_xor, a ^ b, T(0))
+#undef KILN_OPERATION
 
 /* The minimum of floats is NaN if an operand is NaN, and -0 is less than +0.
  * So the result does not depend on the order of the operands. With the operator
@@ -230,39 +243,6 @@ struct max {
   template <class T> static __device__ __forceinline__ T identity()
   {
     return limits<T>::bottom();
-  }
-};
-
-struct bit_and {
-  template <class T> __device__ __forceinline__ T operator()(T a, T b) const
-  {
-    return a & b;
-  }
-  template <class T> static __device__ __forceinline__ T identity()
-  {
-    return static_cast<T>(~T(0));
-  }
-};
-
-struct bit_or {
-  template <class T> __device__ __forceinline__ T operator()(T a, T b) const
-  {
-    return a | b;
-  }
-  template <class T> static __device__ __forceinline__ T identity()
-  {
-    return T(0);
-  }
-};
-
-struct bit_xor {
-  template <class T> __device__ __forceinline__ T operator()(T a, T b) const
-  {
-    return a ^ b;
-  }
-  template <class T> static __device__ __forceinline__ T identity()
-  {
-    return T(0);
   }
 };
 

@@ -33,20 +33,6 @@ enum : unsigned { radix_bits = 8, radix_digits = 256 };
 
 /* ---- Keys ---------------------------------------------------------------- */
 
-template <unsigned bytes> struct radix_word;
-template <> struct radix_word<1> {
-  typedef unsigned char type;
-};
-template <> struct radix_word<2> {
-  typedef unsigned short type;
-};
-template <> struct radix_word<4> {
-  typedef unsigned type;
-};
-template <> struct radix_word<8> {
-  typedef unsigned long long type;
-};
-
 /* Parameters of the encoding of keys as unsigned integers of the same order.
  * The encoding of a float first maps its bits to IEEE total order. Then it
  * subtracts `turn`, which moves NaNs with a sign bit from below -infinity to

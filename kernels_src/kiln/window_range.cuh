@@ -7,11 +7,7 @@
 
 static_assert(KILN_BLOCK >= KILN_VECTOR, "KILN_BLOCK: a vector at least");
 
-#if KILN_SMALL
-typedef unsigned count;
-#else
-typedef unsigned long long count;
-#endif
+typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
 
 #if KILN_WINDOWS
 /* A window, which contains the indices from begin to begin + last. */
