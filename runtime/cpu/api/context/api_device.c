@@ -102,8 +102,7 @@ CUresult kiln__cpu_deviceGetByPCIBusId(CUdevice *device, const char *text)
     char *end;
 
     part[n] = strtoul(at, &end, 16);
-    if (end == at)
-      return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(valid(end != at));
     n++;
     at = end;
     if (*at != ':')

@@ -143,8 +143,7 @@ static CUresult adjusted(CUlimit limit, size_t *value)
 {
   switch (limit) {
   case CU_LIMIT_STACK_SIZE:
-    if (*value > 512 * 1024)
-      return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(valid(*value <= 512 * 1024));
     *value = (*value + 15) & ~(size_t)15;
     return CUDA_SUCCESS;
   case CU_LIMIT_PRINTF_FIFO_SIZE:

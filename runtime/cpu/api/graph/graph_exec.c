@@ -195,8 +195,7 @@ static CUresult step_of(CUgraphNode node, step *s, uint64_t flags)
       s->mark = kiln__cpu_event_mark(node->event);
     return CUDA_SUCCESS;
   case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-    if (atomic_exchange(&node->memory->allocated, true) && !again)
-      return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(valid(!atomic_exchange(&node->memory->allocated, true) || again));
     s->memory = kiln__cpu_graph_memory_hold(node->memory);
     return CUDA_SUCCESS;
   case CU_GRAPH_NODE_TYPE_MEM_FREE:

@@ -22,19 +22,13 @@ static CUresult context_for(CUcontext given, CUcontext *out)
 static CUresult work_for(CUgraphNodeParams *p, CUcontext *context,
                          kiln__cpu_work **work)
 {
-  CUresult rc;
-
   switch (p->type) {
   case CU_GRAPH_NODE_TYPE_KERNEL:
-    rc = context_for(p->kernel.ctx, context);
-    return rc != CUDA_SUCCESS
-               ? rc
-               : kiln__cpu_kernel_work(*context, &p->kernel, work);
+    CU_TRY(context_for(p->kernel.ctx, context));
+    return kiln__cpu_kernel_work(*context, &p->kernel, work);
   case CU_GRAPH_NODE_TYPE_MEMCPY:
-    rc = context_for(p->memcpy.copyCtx, context);
-    return rc != CUDA_SUCCESS
-               ? rc
-               : kiln__cpu_copy_work(*context, &p->memcpy.copyParams, work);
+    CU_TRY(context_for(p->memcpy.copyCtx, context));
+    return kiln__cpu_copy_work(*context, &p->memcpy.copyParams, work);
   case CU_GRAPH_NODE_TYPE_MEMSET: {
     const CUDA_MEMSET_NODE_PARAMS m = {.dst = p->memset.dst,
                                        .pitch = p->memset.pitch,
@@ -43,19 +37,16 @@ static CUresult work_for(CUgraphNodeParams *p, CUcontext *context,
                                        .width = p->memset.width,
                                        .height = p->memset.height};
 
-    rc = context_for(p->memset.ctx, context);
-    return rc != CUDA_SUCCESS ? rc : kiln__cpu_fill_work(*context, &m, work);
+    CU_TRY(context_for(p->memset.ctx, context));
+    return kiln__cpu_fill_work(*context, &m, work);
   }
   case CU_GRAPH_NODE_TYPE_HOST:
     return kiln__cpu_host_work(p->host.fn, p->host.userData, work);
   case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-    rc = context_for(p->memOp.ctx, context);
-    if (rc == CUDA_SUCCESS && p->memOp.flags != 0)
-      rc = CUDA_ERROR_INVALID_VALUE;
-    return rc != CUDA_SUCCESS
-               ? rc
-               : kiln__cpu_mem_ops_work(*context, p->memOp.count,
-                                        p->memOp.paramArray, work);
+    CU_TRY(context_for(p->memOp.ctx, context));
+    CU_TRY(valid(p->memOp.flags == 0));
+    return kiln__cpu_mem_ops_work(*context, p->memOp.count, p->memOp.paramArray,
+                                  work);
   default:
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -170,12 +161,10 @@ static CUresult check_after(CUgraph graph, const CUgraphNode *after, size_t n)
   CU_TRY(valid(kiln__cpu_live(graph, KILN__HANDLE_GRAPH) &&
                (after != NULL || n == 0)));
   for (size_t i = 0; i < n; i++) {
-    if (!kiln__cpu_live(after[i], KILN__HANDLE_GRAPH_NODE) ||
-        after[i]->graph != graph)
-      return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(valid(kiln__cpu_live(after[i], KILN__HANDLE_GRAPH_NODE) &&
+                 after[i]->graph == graph));
     for (size_t k = 0; k < i; k++) {
-      if (after[k] == after[i])
-        return CUDA_ERROR_INVALID_VALUE;
+      CU_TRY(valid(after[k] != after[i]));
     }
   }
   return CUDA_SUCCESS;

@@ -138,8 +138,7 @@ CUresult kiln__cpu_graphExecChildGraphNodeSetParams(CUgraphExec exec,
       CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,    \
       const type *params)                                                      \
   {                                                                            \
-    if (params == NULL)                                                        \
-      return CUDA_ERROR_INVALID_VALUE;                                         \
+    CU_TRY(valid(params != NULL));                                             \
     return kiln__cpu_graphAddNodeV1(node, graph, after, n,                     \
                                     (CUgraphNodeParams[]){make(params)});      \
   }                                                                            \
@@ -147,8 +146,7 @@ CUresult kiln__cpu_graphExecChildGraphNodeSetParams(CUgraphExec exec,
   CUresult kiln__cpu_graph##kind##NodeSetParams##version(CUgraphNode node,     \
                                                          const type *params)   \
   {                                                                            \
-    if (params == NULL)                                                        \
-      return CUDA_ERROR_INVALID_VALUE;                                         \
+    CU_TRY(valid(params != NULL));                                             \
     return kiln__cpu_graphNodeSetParams(node,                                  \
                                         (CUgraphNodeParams[]){make(params)});  \
   }                                                                            \
@@ -156,8 +154,7 @@ CUresult kiln__cpu_graphExecChildGraphNodeSetParams(CUgraphExec exec,
   CUresult kiln__cpu_graphExec##kind##NodeSetParams##version(                  \
       CUgraphExec exec, CUgraphNode node, const type *params)                  \
   {                                                                            \
-    if (params == NULL)                                                        \
-      return CUDA_ERROR_INVALID_VALUE;                                         \
+    CU_TRY(valid(params != NULL));                                             \
     return kiln__cpu_graphExecNodeSetParams(                                   \
         exec, node, (CUgraphNodeParams[]){make(params)});                      \
   }
@@ -174,8 +171,7 @@ NODE_FUNCTIONS(BatchMemOp, , CUDA_BATCH_MEM_OP_NODE_PARAMS, ops_params)
       CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,    \
       const type *params, CUcontext context)                                   \
   {                                                                            \
-    if (params == NULL)                                                        \
-      return CUDA_ERROR_INVALID_VALUE;                                         \
+    CU_TRY(valid(params != NULL));                                             \
     return kiln__cpu_graphAddNodeV1(                                           \
         node, graph, after, n, (CUgraphNodeParams[]){make(params, context)});  \
   }                                                                            \
@@ -183,8 +179,8 @@ NODE_FUNCTIONS(BatchMemOp, , CUDA_BATCH_MEM_OP_NODE_PARAMS, ops_params)
   CUresult kiln__cpu_graph##kind##NodeSetParams(CUgraphNode node,              \
                                                 const type *params)            \
   {                                                                            \
-    if (params == NULL || !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE))      \
-      return CUDA_ERROR_INVALID_VALUE;                                         \
+    CU_TRY(valid(params != NULL &&                                             \
+                 kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE)));              \
     return kiln__cpu_graphNodeSetParams(                                       \
         node, (CUgraphNodeParams[]){make(params, node->context)});             \
   }                                                                            \
@@ -193,8 +189,7 @@ NODE_FUNCTIONS(BatchMemOp, , CUDA_BATCH_MEM_OP_NODE_PARAMS, ops_params)
       CUgraphExec exec, CUgraphNode node, const type *params,                  \
       CUcontext context)                                                       \
   {                                                                            \
-    if (params == NULL)                                                        \
-      return CUDA_ERROR_INVALID_VALUE;                                         \
+    CU_TRY(valid(params != NULL));                                             \
     return kiln__cpu_graphExecNodeSetParams(                                   \
         exec, node, (CUgraphNodeParams[]){make(params, context)});             \
   }

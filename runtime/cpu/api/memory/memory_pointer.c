@@ -75,8 +75,7 @@ static CUresult attribute_of(const subject *s, CUpointer_attribute attribute,
   case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
     return put_u64(data, s->address);
   case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-    if (!host_can(s))
-      return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(valid(host_can(s)));
     return put(data, &host, sizeof host);
   case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     return put_int(data, s->info.sync_memops);
@@ -152,10 +151,10 @@ CUresult kiln__cpu_pointerGetAttributes(unsigned int n,
   CU_TRY(valid(n != 0 && attributes != NULL && data != NULL));
   s = subject_of(address);
   for (unsigned i = 0; i < n; i++) {
-    if (data[i] == NULL || attributes[i] < CU_POINTER_ATTRIBUTE_CONTEXT ||
-        attributes[i] > CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE ||
-        attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
-      return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(valid(
+        data[i] != NULL && attributes[i] >= CU_POINTER_ATTRIBUTE_CONTEXT &&
+        attributes[i] <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE &&
+        attributes[i] != CU_POINTER_ATTRIBUTE_P2P_TOKENS));
     memset(data[i], 0, size_of(attributes[i]));
     if (s.known)
       (void)attribute_of(&s, attributes[i], data[i]);

@@ -336,9 +336,9 @@ CUresult kiln__cpu_memPoolSetAccess(CUmemoryPool pool,
   for (size_t i = 0; i < n; i++) {
     const CUmemAccessDesc *a = &access[i];
 
-    if (a->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-        (a->flags != 0 && a->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
-      return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(valid(
+        a->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+        (a->flags == 0 || a->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)));
     if (!kiln__cpu_device_exists(a->location.id) ||
         (a->location.id == pool->device && a->flags == 0))
       return CUDA_ERROR_INVALID_DEVICE;

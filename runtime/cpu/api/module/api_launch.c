@@ -202,8 +202,7 @@ static CUresult check_block(const kiln__cpu_code *code,
     for (int i = 0; i < 3; i++) {
       const uint32_t wanted = code->req_ntid[i] == 0 ? 1 : code->req_ntid[i];
 
-      if (block[i] != wanted)
-        return CUDA_ERROR_INVALID_VALUE;
+      CU_TRY(valid(block[i] == wanted));
     }
   }
   return CUDA_SUCCESS;
@@ -233,8 +232,7 @@ static CUresult check_cluster(CUfunction f, const kiln__cpu_limits *l, shape *s)
       blocks > (f->non_portable_cluster != 0 ? 16U : 8U))
     return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   for (int i = 0; i < 3; i++) {
-    if (s->grid[i] % s->cluster[i] != 0)
-      return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(valid(s->grid[i] % s->cluster[i] == 0));
   }
   return CUDA_SUCCESS;
 }
@@ -299,8 +297,7 @@ static CUresult copy_params(launch_work *w, void **args, void **extra)
     return copy_buffer(w, extra);
   CU_TRY(valid(args != NULL));
   for (uint32_t i = 0; i < code->n_params; i++) {
-    if (args[i] == NULL)
-      return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(valid(args[i] != NULL));
     memcpy(w->pointers[i], args[i], code->params[i].size);
   }
   return CUDA_SUCCESS;
@@ -388,11 +385,10 @@ static CUresult launch(CUfunction function, const shape *s, CUstream stream,
 {
   CUcontext context;
   kiln__cpu_work *work;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc == CUDA_SUCCESS)
-    rc = make_work(context, function, *s, args, extra, &work);
-  return rc == CUDA_SUCCESS ? kiln__cpu_enqueue(context, stream, work) : rc;
+  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(make_work(context, function, *s, args, extra, &work));
+  return kiln__cpu_enqueue(context, stream, work);
 }
 
 CUresult kiln__cpu_launchKernel(CUfunction function, unsigned int grid_x,
@@ -441,8 +437,8 @@ CUresult kiln__cpu_launchKernelEx(const CUlaunchConfig *config,
       s.cooperative = v->cooperative != 0;
       break;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-      if (v->clusterDim.x == 0 || v->clusterDim.y == 0 || v->clusterDim.z == 0)
-        return CUDA_ERROR_INVALID_VALUE;
+      CU_TRY(valid(v->clusterDim.x != 0 && v->clusterDim.y != 0 &&
+                   v->clusterDim.z != 0));
       s.cluster[0] = v->clusterDim.x;
       s.cluster[1] = v->clusterDim.y;
       s.cluster[2] = v->clusterDim.z;

@@ -38,8 +38,7 @@ CUresult kiln__cpu_jit_read(kiln__cpu_jit *jit, unsigned n,
       jit->time_out = &values[i];
       break;
     default:
-      if (options[i] < 0)
-        return CUDA_ERROR_INVALID_VALUE;
+      CU_TRY(valid(options[i] >= 0));
     }
   }
   return CUDA_SUCCESS;

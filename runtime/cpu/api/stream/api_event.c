@@ -110,29 +110,23 @@ CUresult kiln__cpu_eventDestroy(CUevent event)
 
 static CUresult record(CUevent event, CUstream handle, unsigned flags)
 {
-  CUcontext context;
   CUstream s;
-  CUresult rc;
   kiln__cpu_mark *mark;
   bool taken = false;
 
-  CU_TRY(kiln__cpu_current(&context));
-  CU_TRY(kiln__cpu_known(event, KILN__HANDLE_EVENT));
+  CU_TRY(kiln__cpu_current_with(event, KILN__HANDLE_EVENT));
   CU_TRY(valid((flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) == 0));
-  rc = kiln__cpu_stream_of(context, handle, &s);
-  if (rc == CUDA_SUCCESS && s->context != event->context)
-    rc = CUDA_ERROR_INVALID_HANDLE;
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_capture_record(event, s, flags, &taken);
-  if (rc != CUDA_SUCCESS || taken)
-    return rc;
-  if (flags != 0)
-    /* external waits are allowed only during a capture */
-    return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__cpu_queue_add(s, NULL, KILN__LATER, NULL, 0, &mark);
-  if (rc == CUDA_SUCCESS)
-    kiln__cpu_event_set(event, mark);
-  return rc;
+  CU_TRY(kiln__cpu_current_stream(handle, &s));
+  if (s->context != event->context)
+    return CUDA_ERROR_INVALID_HANDLE;
+  CU_TRY(kiln__cpu_capture_record(event, s, flags, &taken));
+  if (taken)
+    return CUDA_SUCCESS;
+  /* external records are allowed only during a capture */
+  CU_TRY(valid(flags == 0));
+  CU_TRY(kiln__cpu_queue_add(s, NULL, KILN__LATER, NULL, 0, &mark));
+  kiln__cpu_event_set(event, mark);
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_eventRecord(CUevent event, CUstream stream)
@@ -149,14 +143,12 @@ CUresult kiln__cpu_eventRecordWithFlags(CUevent event, CUstream stream,
 CUresult kiln__cpu_streamWaitEvent(CUstream stream, CUevent event,
                                    unsigned int flags)
 {
-  CUcontext context;
   CUstream s;
   CUresult rc;
   kiln__cpu_mark *mark;
   bool taken = false;
 
-  CU_TRY(kiln__cpu_current(&context));
-  CU_TRY(kiln__cpu_stream_of(context, stream, &s));
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
   CU_TRY(kiln__cpu_known(event, KILN__HANDLE_EVENT));
   CU_TRY(valid((flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL) == 0));
   rc = kiln__cpu_capture_wait(s, event, flags, &taken);

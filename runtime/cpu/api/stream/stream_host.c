@@ -267,8 +267,7 @@ CUresult kiln__cpu_mem_ops_work(CUcontext context, unsigned n,
   *out = NULL;
   CU_TRY(valid(n != 0 && n <= 256 && ops != NULL));
   for (unsigned i = 0; i < n; i++) {
-    if (check_op(&ops[i]) != CUDA_SUCCESS)
-      return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(check_op(&ops[i]));
   }
   o = kiln__calloc(&machine()->alloc, 1, sizeof *o + n * sizeof *ops);
   CU_TRY(allocated(o));

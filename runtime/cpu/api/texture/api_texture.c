@@ -139,8 +139,7 @@ static CUresult apply_view(kiln__cpu_texture *t,
     kiln__cpu_texels *l = &t->level[i];
 
     *l = t->level[i + v->firstMipmapLevel];
-    if (v->format != 0 && !view_format(v->format, l))
-      return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(valid(v->format == 0 || view_format(v->format, l)));
     if (layers != 0) {
       l->data += v->firstLayer * l->plane_bytes;
       l->layers = v->lastLayer - v->firstLayer + 1;
@@ -167,9 +166,8 @@ static CUresult sampling(kiln__cpu_texture *t, const CUDA_TEXTURE_DESC *d)
   t->srgb = (d->flags & CU_TRSF_SRGB) != 0;
   t->seamless_cube = (d->flags & CU_TRSF_SEAMLESS_CUBEMAP) != 0;
   for (int i = 0; i < 3; i++) {
-    if (d->addressMode[i] < CU_TR_ADDRESS_MODE_WRAP ||
-        d->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER)
-      return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(valid(d->addressMode[i] >= CU_TR_ADDRESS_MODE_WRAP &&
+                 d->addressMode[i] <= CU_TR_ADDRESS_MODE_BORDER));
     t->mode[i] = (kiln__cpu_address_mode)d->addressMode[i];
     /* The modes wrap and mirror require normalised coordinates. */
     if (!t->normalised &&
@@ -204,9 +202,8 @@ CUresult kiln__cpu_texture_make(kiln__cpu_texture *out,
   CU_TRY(valid(r->flags == 0));
   rc = resource(out, r);
   if (rc == CUDA_SUCCESS && view != NULL) {
-    if (r->resType != CU_RESOURCE_TYPE_ARRAY &&
-        r->resType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
-      return CUDA_ERROR_INVALID_VALUE;
+    CU_TRY(valid(r->resType == CU_RESOURCE_TYPE_ARRAY ||
+                 r->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY));
     rc = apply_view(out, view);
   }
   return rc == CUDA_SUCCESS ? sampling(out, d) : rc;
