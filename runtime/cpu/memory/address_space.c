@@ -32,8 +32,11 @@ enum {
 
 typedef struct region {
   kiln__cpu_range range;
-  void *base; /* start of the range's bytes; NULL if the caller owns them */
-  size_t base_bytes;   /* bytes mapped; 0 if `base` comes from the allocator */
+  /* host pointer to the range's memory; NULL if the caller owns it */
+  void *base;
+  /* size of the mmap() mapping in bytes; 0 if `base` comes from the
+   * allocator */
+  size_t base_bytes;
   struct region *next; /* next region in the list of removed ranges */
 } region;
 
@@ -60,9 +63,10 @@ static map *map_of(kiln__cpu_memory *memory)
 
 /* ---- Host memory of ranges ----------------------------------------------- */
 
-/* Allocates the bytes of a range. Managed memory has one address on the host
- * and on devices, so its bytes need the same alignment as the address. Where
- * pages are not aligned enough, the mapping is made larger. */
+/* Allocates the host memory of a range. Managed memory has the same address
+ * on the host and on devices, so its host memory needs the alignment of the
+ * device address. If this alignment exceeds the page size, the mapping is
+ * made larger. */
 static bool bytes_make(map *m, region *r, uint64_t size, uint64_t align)
 {
   uintptr_t at;
@@ -82,8 +86,8 @@ static bool bytes_make(map *m, region *r, uint64_t size, uint64_t align)
     r->range.host = slack == 0 ? p : (uint8_t *)p + (-at & (align - 1));
     return true;
   }
-  /* A range that keeps its host address needs the guard bytes in host memory,
-   * too. */
+  /* A range whose device address equals its host address also needs guard bytes
+   * in host memory. */
   r->base = kiln__calloc(&m->alloc, 1, (size_t)size + HOST_ALIGN + 2 * GUARD);
   if (r->base == NULL)
     return false;
@@ -142,8 +146,8 @@ static bool insert(map *m, region *r)
   return true;
 }
 
-/* Returns the lowest free address for `size` bytes in [low, high), or 0 if
- * there is none. */
+/* Returns the lowest address in [low, high) at which `size` bytes are free, or
+ * 0 if there is none. */
 static uint64_t gap(const map *m, uint64_t low, uint64_t high, uint64_t size,
                     uint64_t align)
 {
@@ -197,7 +201,7 @@ static bool valid_at_first(kiln__cpu_range_kind kind)
   switch (kind) {
   case KILN__RANGE_GLOBAL:
   case KILN__RANGE_CONST:
-  /* writes of the host to this memory cannot be observed */
+  /* The host can write to these kinds of memory without being observed. */
   case KILN__RANGE_HOST:
   case KILN__RANGE_MANAGED:
   case KILN__RANGE_INTERNAL:
@@ -302,7 +306,7 @@ kiln_status kiln__cpu_memory_keep_valid(kiln__cpu_memory *memory, bool keep)
   for (size_t i = 0; keep && i < m->n && st == KILN_OK; i++) {
     kiln__cpu_range *r = &m->regions[i]->range;
 
-    /* bitmaps were not updated while the initialisation check was off */
+    /* The bitmaps were not updated while the initialisation check was off. */
     if (r->valid != NULL && !m->keep_valid)
       memset(r->valid, 0xff, (r->last - r->first + 7) / 8);
     if (r->valid == NULL)
@@ -321,8 +325,9 @@ static bool keeps_address(kiln__cpu_range_kind kind)
   return kind == KILN__RANGE_HOST || kind == KILN__RANGE_MANAGED;
 }
 
-/* Assigns a new range its addresses, bitmap and number, and inserts the range.
- * The caller holds the write lock. */
+/* Assigns addresses, an initialisation bitmap and a number to a new range, and
+ * inserts the range into the address map. The caller holds the write lock of
+ * the map. */
 static kiln_status settle(map *m, region *r, uint64_t size, uint64_t align)
 {
   kiln__cpu_range *range = &r->range;
@@ -379,8 +384,8 @@ kiln_status kiln__cpu_memory_add(kiln__cpu_memory *memory,
   }
 
   pthread_rwlock_wrlock(&m->lock);
-  /* The host copy has the alignment of the device address, since atomic
-   * accesses need it. */
+  /* The host memory is aligned like the device address, since atomic accesses
+   * need this alignment. */
   if (align < HOST_ALIGN)
     align = align == 0 ? 512 : HOST_ALIGN;
   st = settle(m, r, size, align);
@@ -392,7 +397,8 @@ kiln_status kiln__cpu_memory_add(kiln__cpu_memory *memory,
   return st;
 }
 
-/* Stores a removed range for messages, without pointers to its data. */
+/* Stores a removed range, without pointers to its data, so that messages can
+ * still name the range. */
 static void remember_freed(map *m, const kiln__cpu_range *range)
 {
   kiln__cpu_range *freed = &m->freed[m->n_freed++ % N_FREED];
@@ -534,8 +540,9 @@ void kiln__cpu_memory_written(kiln__cpu_memory *memory, uint64_t address,
   pthread_rwlock_unlock(&m->lock);
 }
 
-/* Copies bits of the initialisation state. `from` may overlap `to` in the same
- * range, so the copy goes in the direction that memmove would choose. */
+/* Copies the part of the initialisation bitmap that describes `n` bytes. The
+ * source and the destination may overlap in one range, so the copy goes in the
+ * direction that memmove() would choose. */
 static void bits_copy(const kiln__cpu_range *to, uint64_t at,
                       const kiln__cpu_range *from, uint64_t source, uint64_t n)
 {

@@ -49,9 +49,9 @@ bool kiln__cpu_memory_remove(kiln__cpu_memory *memory, uint64_t first);
  * contains the address. */
 bool kiln__cpu_memory_find(kiln__cpu_memory *memory, uint64_t address,
                            kiln__cpu_range *out);
-/* The surroundings of an address, for messages. These are the nearest range
- * below the address, the nearest range above it, and the freed range that used
- * to contain it. The address space remembers the last 1,024 freed ranges. */
+/* The ranges around an address, for messages: the nearest range below the
+ * address, the nearest range above it, and the freed range that used to contain
+ * it. The address space remembers the last 1,024 freed ranges. */
 typedef struct kiln__cpu_nearby {
   bool has_below, has_above, was_freed;
   kiln__cpu_range below, above, freed;
@@ -64,11 +64,12 @@ void kiln__cpu_memory_near(kiln__cpu_memory *memory, uint64_t address,
  * this function. The pointer is valid until the range is removed. */
 uint8_t *kiln__cpu_memory_host(kiln__cpu_memory *memory, uint64_t address,
                                uint64_t size);
-/* Marks bytes as initialised, after the host or a copy wrote the bytes. */
+/* Marks bytes as initialised. Called after the host or a copy wrote the
+ * bytes. */
 void kiln__cpu_memory_written(kiln__cpu_memory *memory, uint64_t address,
                               uint64_t size);
-/* Copies the initialisation state of `from` to `to`, as a device-to-device copy
- * does. */
+/* Copies the initialisation state of `size` bytes from address `from` to
+ * address `to`, as a device-to-device copy requires. */
 void kiln__cpu_memory_copied(kiln__cpu_memory *memory, uint64_t to,
                              uint64_t from, uint64_t size);
 
@@ -78,14 +79,14 @@ void kiln__cpu_memory_each(kiln__cpu_memory *memory,
                            void (*fn)(void *user, const kiln__cpu_range *range),
                            void *user);
 
-/* Functions that record the begin and the end of a launch. If a range is
- * removed while launches run, its bytes stay allocated until the last launch
- * ends. */
+/* The first function records the begin of a launch, the second its end. If a
+ * range is removed while launches run, its bytes stay allocated until the last
+ * launch ends. */
 void kiln__cpu_memory_enter(kiln__cpu_memory *memory);
 void kiln__cpu_memory_leave(kiln__cpu_memory *memory);
-/* Sets the shadow of the range at `first` unless the range has a shadow.
- * Returns the shadow that the range has afterwards, or NULL if no range starts
- * at `first`. */
+/* Sets the pointer to the race check's shadow memory of the range at `first`,
+ * unless the range already has one. Returns the pointer that the range has
+ * afterwards, or NULL if no range starts at `first`. */
 void *kiln__cpu_memory_set_shadow(kiln__cpu_memory *memory, uint64_t first,
                                   void *shadow);
 

@@ -1,9 +1,10 @@
-/* pending_copies.c -- implements the list of pending copies, in program order.
+/* pending_copies.c -- implements the list of a warp's pending cp.async copies,
+ * in program order.
  *
- * Each copy stores the number of the commit group that each of its lanes had
- * open at that time. A wait compares this number with the lane's current group
- * number. The copy is due if the difference is above `keep`. List nodes are
- * reused, since loops issue copies at a steady rate. */
+ * Each copy stores, per lane, the number of the commit group that was open when
+ * the copy was issued. A wait compares this number with the number of the
+ * lane's current group. The wait performs the copy if the difference is above
+ * `keep`. List nodes are reused, since loops issue copies at a steady rate. */
 #include "pending_copies.h"
 
 #include <string.h>
@@ -81,7 +82,8 @@ void kiln__cpu_copies_commit(kiln__cpu_copies *copies, uint32_t mask)
     copies->group[__builtin_ctz(mask)]++;
 }
 
-/* Returns the lanes of `mask` whose copy in p is due. */
+/* Returns the lanes of `mask` whose part of the copy `p` a wait must perform
+ * now. */
 static uint32_t due(const kiln__cpu_copies *c, const pending *p, uint32_t mask,
                     uint64_t keep, bool all)
 {
@@ -103,7 +105,7 @@ static void perform(const kiln__cpu_async_copy *copy, uint32_t lanes)
     const int i = __builtin_ctz(lanes);
     const uint32_t size = copy->size[i];
 
-    if (size != 0) /* `from` may be NULL if there are no bytes to copy */
+    if (size != 0) /* `from` may be NULL if `size` is 0. */
       memcpy(copy->to[i], copy->from[i], size);
     memset(copy->to[i] + size, 0, copy->bytes - size);
   }

@@ -23,28 +23,31 @@ typedef struct kiln__cpu_async_copy {
   uint8_t size[KILN__COPY_LANES];
   const uint8_t *from[KILN__COPY_LANES];
   uint8_t *to[KILN__COPY_LANES];
-  /* device address of `to`, for the checks */
+  /* device address of the destination, for the checks */
   uint64_t address[KILN__COPY_LANES];
-  const void *insn; /* the kiln__cpu_insn of the copy, for the checks */
+  /* the cp.async instruction (a kiln__cpu_insn), for the checks */
+  const void *insn;
 } kiln__cpu_async_copy;
 
 typedef struct kiln__cpu_copies kiln__cpu_copies;
 
 /* Makes an empty list of pending copies. Returns NULL if out of memory. */
 kiln__cpu_copies *kiln__cpu_copies_create(const kiln_allocator *a);
-/* Frees the list and drops the copies in it. NULL is allowed. */
+/* Frees the list and discards the pending copies. NULL is allowed. */
 void kiln__cpu_copies_free(kiln__cpu_copies *copies);
 
-/* Adds the copies of one instruction. Returns false if out of memory. */
+/* Adds the copies of one cp.async instruction. Returns false if out of
+ * memory. */
 bool kiln__cpu_copies_add(kiln__cpu_copies *copies,
                           const kiln__cpu_async_copy *copy);
 /* Closes the current commit group of these lanes. Later copies belong to the
  * next group. */
 void kiln__cpu_copies_commit(kiln__cpu_copies *copies, uint32_t mask);
-/* Performs the pending copies of these lanes, except those of the last `keep`
- * commit groups of each lane. With `all`, it also performs copies that no
- * commit has closed. `before` may be NULL. Otherwise it is called before the
- * copies of each instruction, with the lanes whose copies are performed. */
+/* Performs the pending copies of the lanes in `mask`, except those of the last
+ * `keep` commit groups of each lane. If `all` is true, it also performs copies
+ * that no commit has closed. `before` may be NULL. Otherwise it is called
+ * before the copies of each instruction, with the lanes whose copies are
+ * performed. */
 void kiln__cpu_copies_wait(kiln__cpu_copies *copies, uint32_t mask,
                            uint64_t keep, bool all,
                            void (*before)(void *user,

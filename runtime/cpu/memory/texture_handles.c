@@ -12,7 +12,8 @@
 enum { PLACES = 1 << 20 };
 
 typedef struct object {
-  uint32_t uses; /* number of times that the table entry was used, from 1 */
+  /* number of times that this table entry was used, starting at 1 */
+  uint32_t uses;
   bool taken, surface;
   union {
     kiln__cpu_texture texture;
@@ -26,7 +27,7 @@ struct kiln__cpu_textures {
   object **places;
   uint32_t n;
   size_t capacity;
-  uint32_t first_free; /* index below which all table entries are in use */
+  uint32_t first_free; /* all table entries below this index are in use */
 };
 
 kiln_status kiln__cpu_textures_create(kiln__cpu_textures **out,
@@ -60,8 +61,8 @@ void kiln__cpu_textures_free(kiln__cpu_textures *t)
   kiln__free(&alloc, t);
 }
 
-/* Finds a free entry, or adds an entry. Returns NULL if out of memory. The
- * caller holds the write lock. */
+/* Finds a free table entry, or adds a new entry. Returns NULL if out of memory.
+ * The caller holds the table's write lock. */
 static object *take(kiln__cpu_textures *t, uint32_t *index)
 {
   for (uint32_t i = t->first_free; i < t->n; i++) {
@@ -119,8 +120,8 @@ kiln_status kiln__cpu_surface_add(kiln__cpu_textures *t,
   return add(t, NULL, surface, handle);
 }
 
-/* Returns the object of a handle, or NULL if there is none. The caller holds
- * the lock. */
+/* Returns the texture or surface object of a handle, or NULL if there is none.
+ * The caller holds the table's lock. */
 static object *find(const kiln__cpu_textures *t, uint64_t handle, bool surface)
 {
   const uint64_t index = (handle & (PLACES - 1)) - 1;

@@ -17,7 +17,8 @@
 #define KILN__WINDOW_SHARED UINT64_C(0x110000000000)
 #define KILN__WINDOW_LOCAL UINT64_C(0x120000000000)
 #define KILN__WINDOW_PARAM UINT64_C(0x130000000000)
-/* window of function addresses: base + 16 * index of the function */
+/* window of function addresses; the function with index i has the address
+ * KILN__WINDOW_CODE + 16 * i */
 #define KILN__WINDOW_CODE UINT64_C(0x140000000000)
 #define KILN__WINDOW_BYTES (UINT64_C(1) << 32)
 #define KILN__DEVICE_BASE UINT64_C(0x200000000000)
@@ -36,24 +37,27 @@ typedef enum kiln__cpu_range_kind {
   KILN__RANGE_INTERNAL /* workspace of grid-wide synchronisation */
 } kiln__cpu_range_kind;
 
-/* One range of addresses, which contains an address if first <= address <
- * last. */
+/* One range of allocated addresses. It contains an address if first <= address
+ * < last. */
 typedef struct kiln__cpu_range {
   uint64_t first, last;
   uint8_t *host; /* host pointer to the byte at address `first` */
-  /* bitmap of the initialisation check, one bit per byte, or NULL */
+  /* bitmap of the initialisation check, with one bit per byte of the range;
+   * NULL without a bitmap */
   uint8_t *valid;
-  void *shadow;     /* state of the race check, owned by watch/, or NULL */
-  void *owner;      /* context that cuPointerGetAttribute reports */
-  const char *name; /* borrowed name of the variable; NULL for an allocation */
+  /* shadow memory of the race check, owned by watch/; NULL without one */
+  void *shadow;
+  void *owner; /* context that cuPointerGetAttribute reports */
+  /* name of the variable, not owned by this struct; NULL for an allocation */
+  const char *name;
   /* number of the allocation, counted from 1 in order of creation */
   uint64_t number;
   kiln__cpu_range_kind kind;
   int device; /* device ordinal; -1 for host memory */
 } kiln__cpu_range;
 
-/* The part of the address map that look-ups read without taking a lock. The
- * other members are private to address_space.c. */
+/* The part of the address map that is read without a lock. The other members of
+ * the map are private to address_space.c. */
 typedef struct kiln__cpu_memory {
   _Atomic uint64_t epoch;
 } kiln__cpu_memory;

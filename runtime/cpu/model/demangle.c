@@ -26,11 +26,12 @@
 enum { MAX_DEPTH = 24, MAX_KEPT = 32, MAX_PART = 240, MAX_NAME = 512 };
 
 typedef struct reader {
-  const char *at; /* next character of the linkage name */
+  const char *at; /* next character of the mangled name */
   char out[MAX_NAME];
   size_t used;
   unsigned depth, n_kept;
-  char kept[MAX_KEPT][MAX_PART]; /* names of the substitution candidates */
+  /* texts of the candidates for substitution (S_, S0_, ...) */
+  char kept[MAX_KEPT][MAX_PART];
 } reader;
 
 static bool put(reader *r, const char *text, size_t size)
@@ -71,8 +72,8 @@ static bool keep(reader *r, size_t from)
 static bool type(reader *r);
 static bool name(reader *r);
 
-/* Rule <source-name>: a decimal length, followed by that number of
- * characters. */
+/* Parses the grammar rule <source-name>: a decimal length, followed by that
+ * number of characters. */
 static bool source_name(reader *r)
 {
   size_t n = 0;
@@ -87,8 +88,8 @@ static bool source_name(reader *r)
   return put(r, r->at - n, n);
 }
 
-/* Rule <substitution>: S_, S0_, S1_, ... in base 36, and St and the other
- * abbreviations of std. */
+/* Parses the grammar rule <substitution>: S_, S0_, S1_, ... (numbers in base
+ * 36), and St and the other abbreviations of names in std. */
 static bool substitution(reader *r)
 {
   static const struct {
@@ -122,14 +123,15 @@ static bool substitution(reader *r)
   return n < r->n_kept && put_text(r, r->kept[n]);
 }
 
-/* Rule L <type> <value> E. Prints "4" for integers, "true" for bool, and
- * "(kind)2" for other types. */
+/* Parses a literal argument of a template, L <type> <value> E in the grammar.
+ * Prints "4" for integers, "true" for bool, and "(kind)2" for other types. */
 static bool literal(reader *r)
 {
   const char code = *r->at;
   size_t from = r->used;
 
-  if (take(r, '_')) { /* L_Z <name> <parameter type>* E denotes a function */
+  /* In the grammar, L_Z <name> <parameter type>* E denotes a function. */
+  if (take(r, '_')) {
     if (!take(r, 'Z') || !name(r))
       return false;
     from = r->used;
@@ -147,7 +149,7 @@ static bool literal(reader *r)
   }
   if (!put_text(r, "(") || !type(r) || !put_text(r, ")"))
     return false;
-  /* the number is clear without its integer type */
+  /* An integer is printed without its type. */
   if (strchr("ijlmxyst", code) != NULL)
     r->used = from;
   if (take(r, 'n') && !put_text(r, "-"))
@@ -159,7 +161,8 @@ static bool literal(reader *r)
   return take(r, 'E');
 }
 
-/* Rule I <argument>* E. Within the arguments, J ... E is a pack. */
+/* Parses template arguments, I <argument>* E in the grammar. Within the
+ * arguments, J <argument>* E is a parameter pack. */
 static bool arguments(reader *r, bool pack)
 {
   bool first = true;
@@ -179,8 +182,9 @@ static bool arguments(reader *r, bool pack)
   return pack || put_text(r, ">");
 }
 
-/* Rule N <qualifiers> <component>* E. Each prefix is a candidate for
- * substitution. The whole name is a candidate only if it names a type. */
+/* Parses a nested name, N <qualifiers> <component>* E in the grammar. Each
+ * prefix is a candidate for substitution. The whole name is a candidate only if
+ * it names a type. */
 static bool nested(reader *r, bool is_type)
 {
   const size_t from = r->used;
@@ -207,8 +211,8 @@ static bool nested(reader *r, bool is_type)
   return !first;
 }
 
-/* A name without N: one component, optionally in std, optionally with template
- * arguments. */
+/* Parses a name that is not nested: one component, which may be in std and may
+ * have template arguments. */
 static bool plain(reader *r, bool is_type)
 {
   const size_t from = r->used;

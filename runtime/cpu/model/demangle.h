@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-enum { KILN__READABLE = 200 }; /* bytes that messages reserve for one name */
+/* size in bytes of the buffer for one readable name in a message */
+enum { KILN__READABLE = 200 };
 
 /* Writes the readable form of a linkage name to `buf`, truncated to `size`
  * bytes including the NUL. For example, "_ZN2ns4copyIfLi4EEEvPT_" becomes

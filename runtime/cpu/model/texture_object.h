@@ -24,8 +24,10 @@ typedef enum kiln__cpu_texel {
  * bytes of linear and pitched memory belong to a device allocation. */
 typedef struct kiln__cpu_texels {
   uint8_t *data;
-  uint64_t address; /* device address of linear or pitched memory, else 0 */
-  /* sizes in texels; height 0 means 1-D, depth 0 means 1-D or 2-D */
+  /* device address of linear or pitched memory; 0 for an array */
+  uint64_t address;
+  /* sizes in texels; height is 0 for 1-D textures, depth is 0 for 1-D and 2-D
+   * textures */
   uint32_t width, height, depth;
   uint32_t layers; /* number of layers, 6 per cube map; 0 if not layered */
   bool cube;
@@ -34,7 +36,7 @@ typedef struct kiln__cpu_texels {
       plane_bytes;
   kiln__cpu_texel texel;
   uint8_t channels;    /* number of channels: 1, 2 or 4 */
-  uint8_t texel_bytes; /* bytes per texel, all channels together */
+  uint8_t texel_bytes; /* bytes per texel, including all channels */
 } kiln__cpu_texels;
 
 typedef enum kiln__cpu_address_mode {
@@ -48,12 +50,12 @@ typedef enum kiln__cpu_address_mode {
 enum { KILN__MAX_LEVELS = 16 };
 
 typedef struct kiln__cpu_texture {
-  /* texels per mipmap level; [0] is the base level */
+  /* texels of each mipmap level; level[0] is the base level */
   kiln__cpu_texels level[KILN__MAX_LEVELS];
   uint32_t n_levels;
   kiln__cpu_address_mode mode[3];
   bool linear_filter, linear_mipmap;
-  bool normalised; /* true if texture coordinates range from 0 to 1 */
+  bool normalised; /* texture coordinates range from 0 to 1 */
   /* texels are read as integers (CU_TRSF_READ_AS_INTEGER); otherwise 8-bit and
    * 16-bit texels are read as normalised floats */
   bool as_integer;
@@ -61,7 +63,7 @@ typedef struct kiln__cpu_texture {
   bool seamless_cube;
   float border[4];
   float level_bias, min_level, max_level;
-  /* maximum anisotropy for the getter; filtering is isotropic */
+  /* maximum anisotropy that the getter returns; filtering ignores it */
   uint32_t max_anisotropy;
 } kiln__cpu_texture;
 

@@ -24,9 +24,10 @@ typedef struct kiln__cpu_tally {
   /* number of divergent branches, memory requests, or barrier waits, according
    * to the class of the instruction */
   uint64_t events;
-  /* Cost units by class of the instruction. Global memory: 32-byte sectors.
-   * Shared memory: passes, whose number grows with bank conflicts. Atomics:
-   * lanes whose 32-bit word another lane of the warp updates, too. */
+  /* Cost of the instruction, in a unit that depends on its class. Global memory
+   * counts 32-byte sectors. Shared memory counts passes; bank conflicts need
+   * more passes. Atomics count the lanes that update the same 32-bit word as
+   * another lane of the warp. */
   uint64_t cost;
 } kiln__cpu_tally;
 
@@ -46,35 +47,37 @@ typedef enum kiln__cpu_fault_kind {
   KILN__FAULT_MEMORY /* no host memory, CUDA_ERROR_OUT_OF_MEMORY */
 } kiln__cpu_fault_kind;
 
-/* Number of address ranges that a warp keeps copies of. The copies are those of
- * the ranges that the warp accessed last. */
+/* Number of address ranges of which a warp keeps copies. These are the ranges
+ * that the warp accessed last. */
 enum { KILN__N_CACHED = 4 };
 
-/* One warp. The member `schedule` belongs to run/ and the schedulers. Handlers
- * use the other members. */
+/* The state of one warp. The member `schedule` belongs to run/ and the
+ * schedulers. Handlers use the other members. */
 struct kiln__cpu_warp {
-  /* per lane: ~0u if the lane is active, else 0 */
+  /* ~0u for each active lane, 0 for the other lanes */
   _Alignas(64) uint32_t lane[KILN__WARP];
-  /* registers of the running call: 32 lanes per register slot, 64-byte
+  /* registers of the running function call: 32 lanes per register slot, 64-byte
    * aligned */
   uint8_t *regs;
-  /* stack frame of the running call in lane 0's stack; the frame of lane l
-   * starts l * local_stride bytes further */
+  /* stack frame of the running function call in the stack of lane 0; the frame
+   * of lane l starts l * local_stride bytes after this address */
   uint8_t *local;
-  uint32_t mask;  /* bit mask of the active lanes */
-  bool full;      /* true if all 32 lanes are active */
-  bool fault;     /* set by kiln__cpu_fault(); the scheduler then stops */
-  bool watched;   /* true if memory accesses call kiln__cpu_watch_access() */
-  bool counted;   /* true if sectors and shared-memory passes are counted */
+  uint32_t mask; /* bit mask of the active lanes */
+  bool full;     /* true if all 32 lanes are active */
+  /* set by kiln__cpu_fault(); makes the scheduler stop the warp */
+  bool fault;
+  bool watched; /* true if memory accesses call kiln__cpu_watch_access() */
+  /* true if memory sectors and shared-memory passes are counted */
+  bool counted;
   uint32_t live;  /* bit mask of the lanes that exist and have not exited */
   uint32_t index; /* index of the warp in the block */
   uint32_t local_stride;
   uint32_t local_size; /* bytes of stack per lane */
-  /* offset of the frame `local` in its lane's stack; local addresses start
-   * here */
+  /* offset of the stack frame `local` in the stack of its lane; address 0 of
+   * local memory is at this offset */
   uint32_t local_at;
-  /* tallies of the running function, one per instruction; NULL if not
-   * counted */
+  /* instruction counts of the running function, one per instruction; NULL if
+   * instructions are not counted */
   kiln__cpu_tally *tally;
   uint32_t *carry; /* carry flag per lane, 0 or 1 */
   kiln__cpu_block *block;
@@ -82,8 +85,9 @@ struct kiln__cpu_warp {
   kiln__cpu_range cached[KILN__N_CACHED];
   uint64_t cached_epoch;
   uint32_t cached_next;
-  void *copies;   /* memory/: cp.async copies not yet waited for, or NULL */
-  void *schedule; /* exec/: the warp's kiln__cpu_schedule */
+  /* cp.async copies that no lane has waited for, or NULL; owned by memory/ */
+  void *copies;
+  void *schedule; /* the warp's kiln__cpu_schedule, owned by exec/ */
 };
 
 struct kiln__cpu_block {
@@ -91,14 +95,17 @@ struct kiln__cpu_block {
   uint8_t *shared; /* static shared memory, followed by dynamic shared memory */
   uint32_t shared_size;
   uint32_t ctaid[3];
-  uint64_t number; /* linear index of the block in the grid, x fastest */
+  /* linear index of the block in the grid; the x index varies fastest */
+  uint64_t number;
   uint32_t n_warps, n_threads;
   kiln__cpu_warp *warps; /* array of the block's warps */
-  /* blocks of the cluster, by rank; NULL without a cluster */
+  /* blocks of the cluster, indexed by rank; NULL if the block is in no
+   * cluster */
   kiln__cpu_block **cluster;
   uint32_t cluster_rank, cluster_size;
-  void *watch;    /* watch/: shadow of shared memory and clocks, or NULL */
-  uint32_t phase; /* number of block-wide barriers passed */
+  /* checks' shadow of shared memory and clocks, or NULL; owned by watch/ */
+  void *watch;
+  uint32_t phase; /* number of block-wide barriers that the block has passed */
   void *schedule;
 };
 
@@ -106,13 +113,14 @@ struct kiln__cpu_block {
 typedef struct kiln__cpu_fault_info {
   kiln__cpu_fault_kind kind;
   const kiln__cpu_code *code;
-  uint32_t insn; /* index of the instruction in `code` */
+  uint32_t insn; /* index of the faulting instruction in `code` */
   uint32_t thread[3], block[3];
-  uint64_t address; /* address that the instruction computed */
+  uint64_t address; /* address that the faulting instruction computed */
   uint32_t bytes;
-  kiln__cpu_space space; /* state space of the access */
+  kiln__cpu_space space; /* state space of the faulting access */
   bool write;
-  /* message of a failed assertion, or the waiting threads of a deadlock */
+  /* message of a failed assertion, or list of the waiting threads of a
+   * deadlock */
   char text[1024];
 } kiln__cpu_fault_info;
 
@@ -125,28 +133,32 @@ struct kiln__cpu_grid {
   const uint8_t *params; /* parameter buffer of code->param_bytes bytes */
   uint32_t grid_dim[3], block_dim[3], cluster_dim[3];
   uint32_t dynamic_shared, shared_size;
-  uint64_t number;  /* grid number, the value of %gridid */
-  int device, arch; /* device ordinal; compute capability, where 90 means 9.0 */
+  uint64_t number; /* grid number, the value of %gridid */
+  /* device ordinal, and compute capability, where 90 means 9.0 */
+  int device, arch;
   int sm_count;
   bool lock_step;
   bool cooperative;
   uint64_t seed;
   const uint64_t *globals; /* address of each variable of the program */
-  /* address of each function; NULL means KILN__WINDOW_CODE + 16 * index */
+  /* address of each function; if NULL, the address of function i is
+   * KILN__WINDOW_CODE + 16 * i */
   const uint64_t *functions;
   /* high and low half of the address of the workspace for grid-wide
    * synchronisation */
   uint64_t envreg[2];
-  struct kiln__cpu_textures *textures; /* texture and surface objects */
-  struct kiln__cpu_watch *watch; /* watch for checks and counters, or NULL */
-  /* printf buffer of the context; NULL means that output is dropped */
+  /* table of texture and surface objects */
+  struct kiln__cpu_textures *textures;
+  /* checks and counters of the launch, or NULL */
+  struct kiln__cpu_watch *watch;
+  /* printf buffer of the context; NULL discards the output */
   struct kiln__cpu_out *out;
   kiln_allocator alloc;
-  pthread_mutex_t lock; /* guards fault, heap_bytes and out */
-  /* set after a fault or a cancellation; every worker then returns */
+  pthread_mutex_t lock; /* guards `fault`, `heap_bytes` and `out` */
+  /* set after a fault or a cancellation; every worker thread then returns */
   atomic_bool stopped;
   kiln__cpu_fault_info fault;
-  /* bytes in use by malloc() in kernels, and the limit in bytes */
+  /* bytes that malloc() in kernels has in use, and their limit */
   uint64_t heap_bytes, heap_limit;
 };
 

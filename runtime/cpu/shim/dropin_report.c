@@ -170,8 +170,8 @@ __attribute__((constructor)) static void begin(void)
   fclose(out);
 }
 
-/* Writes the report at the end of the process. Writes no report if the process
- * did not use the driver, or is a forked child. */
+/* Writes the report at the end of the process. Writes nothing if the process
+ * did not use the driver, or if it is a forked child. */
 __attribute__((destructor)) static void end(void)
 {
   FILE *out = kiln__cpu_ready() == CUDA_SUCCESS ? open_report() : NULL;

@@ -1,4 +1,4 @@
-/* jump.h -- defines an exported symbol that jumps to an internal function.
+/* jump.h -- defines exported symbols that jump to internal functions.
  *
  * The jump preserves registers and the stack, so it works for functions of any
  * signature. A C wrapper would need a declaration of each signature. */

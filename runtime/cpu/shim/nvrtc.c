@@ -34,14 +34,14 @@ static void *open_path(const char *path, size_t n)
   memcpy(copy, path, n);
   copy[n] = '\0';
 #if !defined(__SANITIZE_ADDRESS__) && defined(RTLD_DEEPBIND)
-  /* keeps the library's own calls from reaching this shim */
+  /* The real library must call its own functions, not those of this shim. */
   flags |= RTLD_DEEPBIND;
 #endif
-  /* dlmopen, since preload.c replaces dlopen */
+  /* dlopen() would call the replacement in preload.c. */
   return dlmopen(LM_ID_BASE, copy, flags);
 }
 
-/* Returns whether the path ends with the name that this shim was built for. */
+/* Returns whether the path ends with the file name of this shim. */
 static int has_own_name(const char *path, size_t n)
 {
   static const char own[] = "/" KILN__NVRTC_NAME;
@@ -50,8 +50,8 @@ static int has_own_name(const char *path, size_t n)
          memcmp(path + n - (sizeof own - 1), own, sizeof own - 1) == 0;
 }
 
-/* Opens the first library of the list that can be opened. With `own_name`, only
- * libraries with the name of this shim are tried. */
+/* Opens the first library in the list that can be opened. If `own_name` is set,
+ * only libraries with the file name of this shim are tried. */
 static void *open_listed(const char *list, int own_name)
 {
   while (*list != '\0') {
@@ -67,8 +67,8 @@ static void *open_listed(const char *list, int own_name)
   return NULL;
 }
 
-/* Finds the real library once. Without a real library, every function reports
- * an error. */
+/* Opens the real NVRTC library. If this fails, every function of the shim
+ * reports an error. */
 static void open_real(void)
 {
   const char *list = getenv("KILN_EXEC_NVRTC");

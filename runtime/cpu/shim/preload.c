@@ -14,8 +14,8 @@
 
 typedef void *open_fn(const char *path, int flags);
 
-/* Returns whether `name` is the file name of that library, with or without a
- * version. */
+/* Returns whether `name` is the file name of the library `library`, with or
+ * without a version. */
 static int names(const char *name, const char *library)
 {
   const size_t n = strlen(library);
@@ -91,5 +91,6 @@ void *dlopen(const char *path, int flags)
   *(void **)&next = dlsym(RTLD_NEXT, "dlopen");
   if (path != NULL && dir != NULL && is_ours(path, dir, ours, sizeof ours))
     path = ours;
-  return next(path, flags); /* a tail call, which -O2 compiles to a jump */
+  /* With -O2 this tail call is a jump, so dlopen sees the original caller. */
+  return next(path, flags);
 }
