@@ -48,7 +48,9 @@ static uint32_t in_range(const kiln__cpu_range *range, uint32_t n,
   return in;
 }
 
-/* Each of the following functions returns the lanes that are out of bounds. */
+/* Each of the following functions finds the bytes that the lanes of `mask`
+ * access in one state space. It returns the lanes whose accesses are out of
+ * bounds. */
 
 static uint32_t reach_global(kiln__cpu_warp *w, uint32_t mask, uint32_t n,
                              kiln__cpu_reach *r)
@@ -69,7 +71,9 @@ static uint32_t reach_global(kiln__cpu_warp *w, uint32_t mask, uint32_t n,
   return bad;
 }
 
-/* Returns the shared memory of the block to which a cluster address refers. */
+/* Returns the host address of n bytes of the cluster's shared memory. The upper
+ * bits of `offset` select the block, and 0 selects the warp's own block.
+ * Returns NULL if the block does not exist or the bytes are out of bounds. */
 static uint8_t *shared_of(const kiln__cpu_warp *w, uint64_t offset, uint32_t n)
 {
   const uint64_t rank = (offset >> KILN__CLUSTER_SHIFT) - 1;
@@ -119,8 +123,9 @@ static uint32_t reach_local(const kiln__cpu_warp *w, uint64_t window,
   return bad;
 }
 
-/* Finds the bytes of kernel parameters. An address is an offset, or lies in the
- * window of kernel parameters. */
+/* Finds the bytes of kernel parameters. An address is an offset in the
+ * parameter buffer, or lies in the generic address window of kernel
+ * parameters. */
 static uint32_t reach_params(const kiln__cpu_warp *w, uint32_t mask, uint32_t n,
                              kiln__cpu_reach *r)
 {
@@ -206,7 +211,7 @@ kiln__cpu_space KILN__ISA_NAME(space_of)(const kiln__cpu_warp *w,
   return KILN__SPACE_GLOBAL;
 }
 
-/* ---- Counting and reporting to the checks -------------------------------- */
+/* ---- Counting accesses and reporting them to the checks ------------------ */
 
 static void count(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                   const kiln__cpu_reach *r, const spaces *s, uint32_t n,
@@ -241,8 +246,9 @@ static void watch_within(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   kiln__cpu_watch_access(w, in, space, at, mask, n, access);
 }
 
-/* Reports shared-memory accesses to the memory checks. A cluster address may
- * refer to the shared memory of this block. */
+/* Reports shared-memory accesses to the memory checks. An address in
+ * shared::cluster may also refer to the shared memory of the warp's own
+ * block. */
 static void watch_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                          const kiln__cpu_reach *r, uint64_t window,
                          uint32_t mask, uint32_t n, kiln__cpu_access access)
@@ -284,7 +290,7 @@ static void watch(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                s->local, n, access);
 }
 
-/* ---- The general path ---------------------------------------------------- */
+/* ---- The general path, which handles any addresses ----------------------- */
 
 static bool fail(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                  kiln__cpu_fault_kind kind, const kiln__cpu_reach *r,

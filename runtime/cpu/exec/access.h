@@ -11,8 +11,9 @@
  * accesses go through reach_at(), which finds the bytes of each lane. So do all
  * accesses that are checked or counted in detail.
  *
- * Each warp caches the memory ranges that it used last. The cache is valid as
- * long as the epoch of the memory stays the same. */
+ * Each warp caches the memory ranges that it used last. The device memory has
+ * an epoch, a counter that changes when allocations change. The cached ranges
+ * are valid as long as the epoch stays the same. */
 #ifndef KILN_CPU_ACCESS_H
 #define KILN_CPU_ACCESS_H
 
@@ -22,12 +23,14 @@
 
 #define KILN__INLINE static inline __attribute__((always_inline))
 
-/* How the counters record an access. */
+/* How the performance counters record a memory access. */
 typedef enum kiln__cpu_counted {
   KILN__COUNT_NONE,
-  /* number of requests, and number of sectors or shared-memory passes */
+  /* The counters record the number of requests, and the number of sectors or
+   * shared-memory passes that the requests take. */
   KILN__COUNT_MEMORY,
-  /* number of warp instructions, and number of lanes that share a word */
+  /* The counters record the number of warp instructions, and the number of
+   * lanes that access the same word as another lane. */
   KILN__COUNT_ATOMIC
 } kiln__cpu_counted;
 
@@ -68,10 +71,10 @@ typedef enum kiln__cpu_pattern {
   KILN__AT_ONE    /* every lane accesses address `first` */
 } kiln__cpu_pattern;
 
-/* Defines survey() for 64-bit and for 32-bit address registers. In a full warp,
- * each address is compared with the arithmetic sequence that the first two
- * lanes start. In a partial warp, inactive lanes are masked out. Neither loop
- * exits early, so the compiler can vectorise both. */
+/* Defines survey() for one width of address registers. In a full warp, the
+ * addresses are compared with the arithmetic sequence that the addresses of the
+ * first two lanes start. In a partial warp, inactive lanes are masked out. The
+ * loops do not exit early, so the compiler can vectorise them. */
 #define KILN__SURVEY(name, T, TS)                                              \
   KILN__INLINE kiln__cpu_pattern name(const kiln__cpu_warp *w, const T *a,     \
                                       uint32_t n, T *first)                    \
@@ -107,9 +110,9 @@ typedef enum kiln__cpu_pattern {
 KILN__SURVEY(kiln__cpu_survey_wide, uint64_t, int64_t)
 KILN__SURVEY(kiln__cpu_survey_narrow, uint32_t, int32_t)
 
-/* Returns the pattern of the first address operand for elements of n bytes. For
- * KILN__IN_A_ROW, *first receives the address of lane 0, even if lane 0 is
- * inactive. */
+/* Returns the access pattern that the addresses of the first address operand
+ * form for elements of n bytes. For consecutive elements (KILN__IN_A_ROW),
+ * *first receives the address of lane 0, even if lane 0 is inactive. */
 KILN__INLINE kiln__cpu_pattern kiln__cpu_survey(const kiln__cpu_warp *w,
                                                 const kiln__cpu_insn *in,
                                                 uint32_t n, uint64_t *first)
@@ -130,8 +133,9 @@ KILN__INLINE kiln__cpu_pattern kiln__cpu_survey(const kiln__cpu_warp *w,
   return p;
 }
 
-/* Returns the size in bytes of the range that the active lanes of a pattern
- * access. *low receives the lowest address of the range. */
+/* Returns the size in bytes of the address range that the active lanes access
+ * if their addresses follow pattern p. *low receives the lowest address of the
+ * range. */
 KILN__INLINE uint64_t kiln__cpu_extent(const kiln__cpu_warp *w,
                                        kiln__cpu_pattern p, uint64_t first,
                                        uint32_t n, uint64_t *low)
@@ -151,8 +155,8 @@ KILN__INLINE uint64_t kiln__cpu_extent(const kiln__cpu_warp *w,
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-/* Finds the memory range that contains [address, address + n) and caches it in
- * the warp. Returns NULL if no range contains all n bytes. */
+/* Finds the allocated memory range that contains [address, address + n) and
+ * caches it in the warp. Returns NULL if no range contains all n bytes. */
 const kiln__cpu_range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w,
                                                 uint64_t address, uint64_t n);
 
@@ -184,8 +188,8 @@ KILN__INLINE bool kiln__cpu_in_space(uint64_t address, uint64_t window)
   return address - window < KILN__WINDOW_BYTES;
 }
 
-/* Returns the host address of n bytes at an offset in the shared memory of this
- * block. Returns NULL if the bytes are out of bounds. */
+/* Returns the host address of n bytes at an offset in the shared memory of the
+ * warp's block. Returns NULL if the bytes are out of bounds. */
 KILN__INLINE uint8_t *kiln__cpu_shared(const kiln__cpu_warp *w, uint64_t offset,
                                        uint64_t n)
 {
@@ -197,9 +201,9 @@ KILN__INLINE uint8_t *kiln__cpu_shared(const kiln__cpu_warp *w, uint64_t offset,
 }
 
 /* Returns the host address of n consecutive bytes of global memory. If a
- * generic address refers to shared memory, *shared is set and the result points
- * to shared memory. Returns NULL if the general path has to handle the
- * access. */
+ * generic address refers to shared memory, the function sets *shared and
+ * returns the host address of the shared memory. It returns NULL if the general
+ * path, reach_at(), has to handle the access. */
 KILN__INLINE uint8_t *kiln__cpu_span(kiln__cpu_warp *w, kiln__cpu_space space,
                                      uint64_t address, uint64_t n, bool *shared)
 {
@@ -241,7 +245,7 @@ bool KILN__ISA_NAME(reach_at)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               kiln__cpu_access access,
                               kiln__cpu_counted counted, kiln__cpu_reach *r);
 
-/* Calls reach_at() for the first address operand of `in`. */
+/* Does what reach_at() does, for the first address operand of `in`. */
 KILN__INLINE bool kiln__cpu_reach_a(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                     kiln__cpu_space space, uint32_t n,
                                     kiln__cpu_access access,
@@ -257,9 +261,9 @@ KILN__INLINE bool kiln__cpu_reach_a(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 kiln__cpu_space KILN__ISA_NAME(space_of)(const kiln__cpu_warp *w,
                                          uint64_t address);
 
-/* Returns the order in which lanes execute operations that are performed one
- * lane at a time. Lane (k ^ order) runs k-th. The order is ascending unless the
- * launch has a seed. */
+/* Returns the order in which the lanes execute an operation that is performed
+ * one lane at a time. Lane (k ^ order) is the k-th lane. The order is ascending
+ * unless the launch has a random seed. */
 KILN__INLINE unsigned kiln__cpu_lane_order(const kiln__cpu_warp *w,
                                            const kiln__cpu_insn *in)
 {
@@ -307,7 +311,8 @@ uint32_t KILN__ISA_NAME(pattern_cost)(const kiln__cpu_warp *w,
                                       kiln__cpu_pattern p, uint64_t first,
                                       uint32_t n, bool shared);
 
-/* Counts an access of all active lanes at the same offset of their stacks. */
+/* Counts a local-memory access in which all active lanes use the same stack
+ * offset. */
 KILN__INLINE void kiln__cpu_count_local(kiln__cpu_warp *w,
                                         const kiln__cpu_insn *in, uint32_t n)
 {
@@ -346,7 +351,7 @@ KILN__INLINE void kiln__cpu_count_pattern(kiln__cpu_warp *w,
     cost = KILN__ISA_NAME(pattern_cost)(w, p, first, n, shared);
   else if (!shared)
     cost = (uint32_t)(((first + KILN__WARP * n - 1) >> 5) - (first >> 5) + 1);
-  else /* full warp in shared memory; see passes() */
+  else /* a full warp accesses shared memory; see passes() */
     cost = p == KILN__IN_A_ROW ? n / 4 : n / 8;
   kiln__cpu_tally_add(w, in, cost);
 }
@@ -373,9 +378,9 @@ KILN__INLINE bool kiln__cpu_all_within(const kiln__cpu_warp *w, uint32_t n,
   return stray == 0;
 }
 
-/* Returns true if one range of global memory contains the accesses of all
- * active lanes. Then it also stores the host address of each lane and counts
- * the access. */
+/* Returns true if a single range of global memory contains the accesses of all
+ * active lanes. In this case, the function also stores the host address of each
+ * lane in *r and counts the access. */
 KILN__INLINE bool kiln__cpu_all_global(kiln__cpu_warp *w,
                                        const kiln__cpu_insn *in, uint32_t n,
                                        kiln__cpu_reach *r)
@@ -398,8 +403,9 @@ KILN__INLINE bool kiln__cpu_all_global(kiln__cpu_warp *w,
   return true;
 }
 
-/* Does what kiln__cpu_all_global() does, for the shared memory of this
- * block. */
+/* Returns true if the shared memory of the warp's block contains the accesses
+ * of all active lanes. In this case, the function also stores the host address
+ * of each lane in *r and counts the access. */
 KILN__INLINE bool kiln__cpu_all_shared(kiln__cpu_warp *w,
                                        const kiln__cpu_insn *in, uint32_t n,
                                        kiln__cpu_reach *r)
@@ -416,10 +422,10 @@ KILN__INLINE bool kiln__cpu_all_shared(kiln__cpu_warp *w,
   return true;
 }
 
-/* ---- Single atomic accesses ---------------------------------------------- */
+/* ---- Memory accesses that are single atomic operations ------------------- */
 
-/* Load or store a word of 1, 2, 4 or 8 bytes in a single access with the given
- * memory order, which is a constant. */
+/* These functions load or store a word of 1, 2, 4 or 8 bytes in a single access
+ * with the given memory order. The order must be a compile-time constant. */
 KILN__INLINE uint64_t kiln__cpu_atomic_load(uintptr_t from, unsigned bytes,
                                             int order)
 {

@@ -15,8 +15,10 @@
  * words in one bank. */
 #include "access.h"
 
-/* Collects the keys of the active lanes in lane order, and fills the remaining
- * elements with the last key. Returns the number of active lanes. */
+/* Computes a key for each active lane: the address divided by 2^shift, which is
+ * the number of the sector or word that the lane accesses. Stores the keys in
+ * lane order, and fills the remaining elements with the last key. Returns the
+ * number of active lanes. */
 static unsigned collect(const uint64_t *address, uint32_t mask, unsigned shift,
                         uint64_t key[KILN__WARP])
 {
@@ -34,8 +36,8 @@ static unsigned collect(const uint64_t *address, uint32_t mask, unsigned shift,
   return n;
 }
 
-/* Returns the number of distinct keys. Each lane is compared with all lower
- * lanes. */
+/* Returns the number of distinct keys among 32 lanes. The key of each lane is
+ * compared with the keys of all lower lanes. */
 static uint32_t distinct_narrow(const uint32_t key[KILN__WARP])
 {
   uint32_t before[2 * KILN__WARP], again[KILN__WARP] = {0};
@@ -43,7 +45,7 @@ static uint32_t distinct_narrow(const uint32_t key[KILN__WARP])
 
   memcpy(before + KILN__WARP, key, KILN__WARP * sizeof *key);
   for (unsigned i = 0; i < KILN__WARP; i++)
-    before[i] = UINT32_MAX; /* a value that equals no key */
+    before[i] = UINT32_MAX; /* no key has this value */
   for (unsigned d = 1; d < KILN__WARP; d++) {
     for (unsigned i = 0; i < KILN__WARP; i++)
       again[i] |= (uint32_t)(before[KILN__WARP + i - d] == key[i]);
@@ -78,7 +80,7 @@ static uint32_t distinct(const uint64_t key[KILN__WARP])
     down |= key[i] - key[i + 1];
     changes += key[i + 1] != key[i];
   }
-  /* the keys are sorted in either direction */
+  /* The keys are sorted in ascending or descending order. */
   if (up >> 63 == 0 || down >> 63 == 0)
     return changes;
   for (unsigned i = 1; i < KILN__WARP; i++) {
@@ -115,16 +117,18 @@ uint32_t KILN__ISA_NAME(local_sectors)(const uint64_t *address, uint32_t mask,
   const unsigned shift = n <= 4 ? 2 : (unsigned)__builtin_ctz(n);
   uint64_t at[KILN__WARP], key[KILN__WARP];
 
-  /* Word w of lane l lies in sector 4 w + l / 8. */
+  /* The words of the lanes are interleaved: word w of lane l lies in sector 4 w
+   * + l / 8. */
   for (unsigned i = 0; i < KILN__WARP; i++)
     at[i] = (address[i] >> shift) * 4 + i / 8;
   return collect(at, mask, 0, key) == 0 ? 0
                                         : distinct(key) * (n <= 4 ? 1 : n / 4);
 }
 
-/* Computes the low 32 bits of the keys of the active lanes, and a unique key
- * for every inactive lane. Returns false if the low 32 bits do not distinguish
- * the keys. */
+/* Computes 32-bit keys. The key of an active lane identifies the sector or word
+ * that the lane accesses, and every inactive lane has a unique key. Returns
+ * false if the addresses are so far apart that 32 bits cannot distinguish
+ * them. */
 static bool narrow_keys(const uint64_t *address, uint32_t mask, unsigned shift,
                         uint32_t key[KILN__WARP])
 {
@@ -172,7 +176,8 @@ uint32_t KILN__ISA_NAME(crowded)(const uint64_t *address, uint32_t mask,
 
 /* ---- Passes -------------------------------------------------------------- */
 
-/* Sets again[i] if a lower lane accesses the same unit as lane i. */
+/* Sets again[i] if a lower lane accesses the same unit as lane i. A unit is an
+ * aligned word as large as one access. */
 static void find_again(const uint64_t *unit, unsigned n,
                        uint32_t again[KILN__WARP])
 {
@@ -184,7 +189,9 @@ static void find_again(const uint64_t *unit, unsigned n,
     up |= unit[i + 1] - unit[i] - 1;
     down |= unit[i] - unit[i + 1] - 1;
   }
-  if (up >> 63 == 0 || down >> 63 == 0) /* sorted units are all distinct */
+  /* If the units are strictly ascending or descending, all of them are
+   * distinct. */
+  if (up >> 63 == 0 || down >> 63 == 0)
     return;
   for (unsigned i = 0; i < KILN__WARP; i++) {
     before[i] = UINT32_MAX;
@@ -200,8 +207,8 @@ static void find_again(const uint64_t *unit, unsigned n,
   }
 }
 
-/* Returns the number of passes of one group of n lanes over 2^bits banks. Each
- * bank is as wide as a unit. */
+/* Returns the number of passes that a group of n lanes takes. The model uses
+ * 2^bits banks that are as wide as a unit, the aligned word of one access. */
 static uint32_t group_passes(const uint64_t *unit, unsigned n, unsigned bits)
 {
   const uint32_t bank = (UINT32_C(1) << bits) - 1;
@@ -213,7 +220,8 @@ static uint32_t group_passes(const uint64_t *unit, unsigned n, unsigned bits)
     apart |= unit[i] ^ unit[0];
     used |= UINT32_C(1) << (unit[i] & bank);
   }
-  /* All units are in one row of banks, or each unit is in a different bank. */
+  /* One pass is enough if all units lie in one row of banks, or if each unit
+   * lies in a different bank. */
   if (apart >> bits == 0 || (unsigned)__builtin_popcount(used) == n)
     return n != 0;
   find_again(unit, n, again);
@@ -238,8 +246,8 @@ static bool pairs_agree(const uint64_t *address, uint32_t mask, unsigned apart)
   return differ == 0;
 }
 
-/* Returns true if every group of lanes of a full warp accesses a single row of
- * banks. */
+/* Returns true if each group of lanes that is served at once accesses a single
+ * row of banks. The warp must be full. */
 KILN__INLINE bool rows_agree_of(const uint64_t *address, unsigned lanes)
 {
   uint64_t apart = 0;
@@ -258,11 +266,11 @@ static bool rows_agree(const uint64_t *address, unsigned lanes)
                        : rows_agree_of(address, KILN__WARP);
 }
 
-/* Returns the number of passes of a full warp if the addresses of every group
- * of lanes increase by a constant step. Accesses along a row or column of a
- * matrix have such a step. The lowest set bit of the step determines the number
- * of banks that are used. Returns 0 if there is no constant step or if the step
- * is 0. */
+/* Returns the number of shared-memory passes of a full warp if the addresses of
+ * every group of lanes increase by a constant step. Accesses along a row or
+ * column of a matrix have such a step. The lowest set bit of the step
+ * determines the number of banks that are used. Returns 0 if there is no
+ * constant step or if the step is 0. */
 KILN__INLINE uint32_t stepped_passes_of(const uint64_t *address, unsigned lanes)
 {
   const uint64_t bytes = 128 / lanes, banks = lanes;
@@ -293,11 +301,13 @@ uint32_t KILN__ISA_NAME(passes)(const uint64_t *address, uint32_t mask,
 {
   const unsigned bytes = n <= 4 ? 4 : n;
   const unsigned shift = (unsigned)__builtin_ctz(bytes);
-  unsigned lanes = 128 / bytes; /* number of lanes per group */
+  unsigned lanes = 128 / bytes; /* number of lanes that are served at once */
   uint64_t unit[KILN__WARP];
   uint32_t sum = mask == UINT32_MAX ? stepped_passes(address, lanes) : 0;
 
-  if (sum != 0) /* the pairs (i, i ^ 2) do not agree either */
+  /* A constant step also means that no two lanes of a pair access the same
+   * address, so no groups of lanes are served together. */
+  if (sum != 0)
     return sum;
   if (bytes > 4 &&
       (pairs_agree(address, mask, 1) || pairs_agree(address, mask, 2)))

@@ -9,14 +9,15 @@
 
 enum { SIDE = 8, ROW_BYTES = 2 * SIDE };
 
-/* Finds the bytes of the matrix rows. The lanes provide the row addresses. */
+/* Finds the host addresses of the matrix rows. The lanes provide the addresses
+ * of the rows. */
 static bool reach_rows(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned n,
                        kiln__cpu_access access, kiln__cpu_reach *r)
 {
   const uint32_t mask = w->mask;
   bool ok;
 
-  /* The addresses of lanes 8 n and above are ignored. */
+  /* For n matrices, the addresses in lanes 8 n and above are ignored. */
   w->mask = n == 4 ? mask : mask & ((UINT32_C(1) << (SIDE * n)) - 1);
   ok = w->mask == 0 ||
        kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, ROW_BYTES, access,
@@ -25,7 +26,8 @@ static bool reach_rows(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned n,
   return ok;
 }
 
-/* Computes the row and column of element `half` of a lane. */
+/* Computes the row and column of one matrix element. `half` is 0 for the
+ * element in the low half of the lane's register, and 1 for the high half. */
 static void place(unsigned lane, unsigned half, bool transposed, unsigned *row,
                   unsigned *column)
 {
@@ -53,7 +55,7 @@ KILN__HANDLER(ldmatrix)
 
         place(i, h, in->sub != 0, &row, &column);
         if ((w->mask >> (m * SIDE + row) & 1) != 0)
-          memcpy(&half[h], /* NOLINTNEXTLINE: reach_rows() filled r */
+          memcpy(&half[h], /* NOLINTNEXTLINE: reach_rows() sets r.host */
                  (const void *)(r.host[m * SIDE + row] + 2 * column), 2);
       }
       if ((w->mask >> i & 1) != 0)

@@ -87,8 +87,8 @@ KILN__HANDLER(fence)
 
 /* ---- Hints --------------------------------------------------------------- */
 
-/* Instructions that have no effect in the interpreter, or that only the
- * scheduler executes. */
+/* The handler of instructions that have no effect in the interpreter, or whose
+ * effect the scheduler alone implements. */
 KILN__HANDLER(nothing)
 {
   (void)w;

@@ -13,7 +13,8 @@ KILN__F32_1(rcp_approx_f32, kiln__cpu_to_f32(1 / X(A)))
 KILN__F32_1(rcp_approx_ftz_f32, kiln__cpu_to_ftz(1 / Z(A)))
 KILN__F32_1(sqrt_approx_f32, kiln__cpu_to_f32(sqrtf(X(A))))
 KILN__F32_1(sqrt_approx_ftz_f32, kiln__cpu_to_ftz(sqrtf(Z(A))))
-/* Two roundings give an error of at most 2^-23. */
+/* The square root and the division each round once, which gives an error of at
+ * most 2^-23. */
 KILN__F32_1(rsqrt_approx_f32, kiln__cpu_to_f32(1 / sqrtf(X(A))))
 KILN__F32_1(rsqrt_approx_ftz_f32, kiln__cpu_to_ftz(1 / sqrtf(Z(A))))
 
@@ -26,7 +27,7 @@ static inline float log2_of(float x)
 {
   const float finite = (float)kiln__cpu_log2((double)x);
 
-  /* Negative values and NaN give NaN. */
+  /* The logarithm of a negative value or of a NaN is a NaN. */
   return x == 0          ? -INFINITY
          : x == INFINITY ? INFINITY
          : x > 0         ? finite

@@ -24,7 +24,7 @@ static inline double kiln__cpu_exp2(double x)
   const double in = low > 300 ? 300 : low;
   const double shifted = in + KILN__TO_INTEGER;
   const double z = (in - (shifted - KILN__TO_INTEGER)) * 0x1.62e42fefa39efp-1;
-  /* The exponent field is (integer modulo 4096) + bias. */
+  /* The exponent field of the scale factor is (integer modulo 4096) + bias. */
   const uint64_t scale =
       (kiln__cpu_bits_of_double(shifted) << 52) + ((uint64_t)1023 << 52);
   double p = 1.0 / 40320;
@@ -73,7 +73,7 @@ static inline double kiln__cpu_sin_near(double r)
   p = p * z - 1.0 / 5040;
   p = p * z + 1.0 / 120;
   p = p * z - 1.0 / 6;
-  return r * (1 + z * p); /* keeps the sign of zero */
+  return r * (1 + z * p); /* the product keeps the sign if r is zero */
 }
 
 static inline double kiln__cpu_cos_near(double r)
@@ -91,18 +91,20 @@ static inline double kiln__cpu_cos_near(double r)
 
 /* Computes x / (2 pi) as a GPU does: x times the f32 constant 1 / (2 pi),
  * truncated to f32. The angle therefore has a relative error of up to 2^-22.5.
- * From 2^25.7 on, the angle is wrong by whole turns. The caller handles the
- * sign of x. */
+ * For |x| of at least 2^25.7, the angle is wrong by whole turns. The caller
+ * handles the sign of x. */
 static inline double kiln__cpu_turns(double x)
 {
   const uint64_t product = kiln__cpu_bits_of_double(fabs(x) * 0x1.45f306p-3);
   const double turns = kiln__cpu_double_of_bits(product & 0xffffffffe0000000);
 
-  /* Infinities and NaNs become NaN. */
+  /* Finite angles of 2^23 turns or more become 0. Infinities and NaNs become
+   * NaN. */
   return turns < 0x1p23 ? turns : turns - turns;
 }
 
-/* Computes sin((turns + quarters / 4) * 2 pi) for turns from 0 to 2^23. */
+/* Computes the sine of an angle of (turns + quarters / 4) full turns, for
+ * `turns` from 0 to 2^23. */
 static inline double kiln__cpu_sin_turns(double turns, uint64_t quarters)
 {
   const double shifted = turns * 4 + KILN__TO_INTEGER;
@@ -121,7 +123,8 @@ static inline double kiln__cpu_tanh(double x)
   const double power = kiln__cpu_exp2(x * 0x1.71547652b82fep+1);
   const double big = 1 - 2 / (power + 1);
 
-  /* For |x| < 2^-12, the term x^3 / 3 is smaller than the last bit of f32. */
+  /* For |x| < 2^-12, the term x^3 / 3 of the power series of tanh(x) is smaller
+   * than the last bit of f32. */
   return fabs(x) < 0x1p-12 ? x : big;
 }
 

@@ -91,8 +91,8 @@ static uint64_t update(uintptr_t at, const change *c)
   return old;
 }
 
-/* Finds the barrier words of the active lanes. All forms of the address refer
- * to shared memory. */
+/* Finds the mbarrier word that each active lane addresses. A generic address
+ * must also refer to shared memory. */
 static bool reach_for(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                       kiln__cpu_access access, kiln__cpu_reach *r)
 {
@@ -154,7 +154,7 @@ KILN__HANDLER(mbarrier_init)
 {
   kiln__cpu_reach r;
 
-  /* the access initialises the barrier word */
+  /* The access counts as a write, because it initialises the barrier word. */
   if (!reach_for(w, in, KILN__ACCESS_WRITE, &r))
     return;
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {

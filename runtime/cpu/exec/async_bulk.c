@@ -5,8 +5,8 @@
  * complete at any time. */
 #include "access.h"
 
-/* Copies the number of bytes in register c for each lane, 16 bytes at a time.
- * All lanes advance together until they have copied their bytes. */
+/* Copies for each lane the number of bytes that register c states, 16 bytes at
+ * a time. All lanes advance together until they have copied their bytes. */
 static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                  kiln__cpu_space to_space, kiln__cpu_space from_space)
 {

@@ -24,9 +24,9 @@ static uint32_t bytes_read(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return c < bytes ? c : bytes;
 }
 
-/* Finds the destination. The bytes are written later, and the checks observe
- * the write at that time. A fault is reported as a fault of a store to shared
- * memory. */
+/* Finds the destination of an asynchronous copy. The bytes are written later,
+ * and the memory checks observe the write at that time. A fault is reported as
+ * a fault of a store to shared memory. */
 static bool reach_destination(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               kiln__cpu_reach *to)
 {
@@ -44,9 +44,9 @@ static bool reach_destination(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return ok;
 }
 
-/* Finds the source. A lane that reads whole elements is checked as for a load.
- * For a partial copy, only the bytes that are read have to exist. A lane that
- * reads nothing may have any address. */
+/* Finds the source of an asynchronous copy. A lane that reads whole elements is
+ * checked as for a load. For a partial copy, only the bytes that are read have
+ * to exist. A lane that reads nothing may have any address. */
 static bool reach_source(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                          kiln__cpu_async_copy *c)
 {

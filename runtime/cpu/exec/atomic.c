@@ -34,8 +34,8 @@ static uint64_t add_f64(uint64_t a, uint64_t b)
   return sum != sum ? KILN__NAN_F64 : kiln__cpu_bits_of_double(sum);
 }
 
-/* Computes the sum in float. A float has enough bits that rounding twice equals
- * rounding once. */
+/* Computes the sum of two f16 values in float. A float has enough bits that
+ * rounding twice equals rounding once. */
 static uint32_t add_f16(uint32_t a, uint32_t b)
 {
   return kiln__cpu_f16_of_float(kiln__cpu_float_of_f16(a & 0xffff) +
@@ -83,7 +83,7 @@ static bool less(const kiln__cpu_insn *in, uint64_t a, uint64_t b)
   }
 }
 
-/* Values of in->sub; see modifiers.def. */
+/* Values of in->sub, which selects the atomic operation; see modifiers.def. */
 enum { MIN = 1, MAX, ADD, INC, DEC, EXCH, CAS };
 
 /* Returns the new value of a word whose old value is `old`. Only cas uses c. */
@@ -125,8 +125,8 @@ static uint64_t word(uintptr_t at, unsigned bytes)
   return kiln__cpu_atomic_load(at, bytes, __ATOMIC_RELAXED);
 }
 
-/* Compares and swaps the word at `at`. Returns false if the word was not equal
- * to *old; *old then receives the value of the word. */
+/* Compares and swaps the word at address `at`. Returns false if the word was
+ * not equal to *old, and stores the value of the word in *old. */
 static bool swap(uintptr_t at, unsigned bytes, uint64_t *old, uint64_t new)
 {
   uint16_t two = (uint16_t)*old;
@@ -155,14 +155,15 @@ static bool swap(uintptr_t at, unsigned bytes, uint64_t *old, uint64_t new)
 
 /* ---- Lanes --------------------------------------------------------------- */
 
-/* The operands of one instruction. The value of lane i is at byte offset i *
- * step. */
+/* The operands of one atomic instruction, as pointers to registers. In a
+ * register, the value of lane i is at byte offset i * step. */
 typedef struct operands {
   const uint8_t *b, *c;
   uint8_t *d;     /* destination register; NULL if the result is not used */
   unsigned bytes; /* size of the word in bytes */
   unsigned step;  /* bytes per lane of a register: 4 or 8 */
-  bool flush;     /* flush f32 subnormals, as GPUs do in global memory */
+  /* f32 subnormals are flushed to 0, as GPUs do in global memory. */
+  bool flush;
 } operands;
 
 static uint64_t operand(const uint8_t *slot, unsigned step, unsigned i)
@@ -230,8 +231,9 @@ static void one_lane(const kiln__cpu_insn *in, const operands *o, uintptr_t at,
   result(o, i, old);
 }
 
-/* Applies the operations of all lanes in order, starting with the value `now`.
- * seen[i] receives the value before the operation of lane i. */
+/* Applies the operations of all active lanes to one word in order. The word has
+ * the value `now` at the start. seen[i] receives the value of the word before
+ * the operation of lane i. */
 static uint64_t in_turn(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         const operands *o, uint64_t now, unsigned order,
                         uint64_t seen[KILN__WARP])
@@ -244,13 +246,14 @@ static uint64_t in_turn(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
     seen[i] = now;
     now = apply(in, now, operand(o->b, o->step, i), operand(o->c, o->step, i),
                 o->flush);
-    if (o->bytes < 8) /* wrap at the size of the word */
+    if (o->bytes < 8) /* the result wraps at the size of the word */
       now &= (UINT64_C(1) << (8 * o->bytes)) - 1;
   }
   return now;
 }
 
-/* Does what in_turn() does for 32-bit additions, which are frequent. */
+/* This is a faster version of in_turn() for 32-bit additions, which are
+ * frequent. It applies the additions of all active lanes in order. */
 static uint64_t add_in_turn(const kiln__cpu_warp *w, const operands *o,
                             uint64_t before, unsigned order,
                             uint64_t seen[KILN__WARP])
@@ -272,8 +275,9 @@ static float flushed_float(float x)
   return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x;
 }
 
-/* Does what in_turn() does for additions of f32 in global memory. The chain of
- * additions is computed in float; NaNs become canonical afterwards. */
+/* This is a faster version of in_turn() for additions of f32 in global memory.
+ * The additions of all active lanes are computed in float, in order.
+ * Afterwards, NaNs are replaced by the canonical NaN. */
 static uint64_t sum_in_turn(const kiln__cpu_warp *w, const operands *o,
                             uint64_t before, unsigned order,
                             uint64_t seen[KILN__WARP])

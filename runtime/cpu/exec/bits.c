@@ -79,7 +79,8 @@ KILN__HANDLER(lop3_bool)
 
 /* ---- Shifts -------------------------------------------------------------- */
 
-/* A shift amount of N or more gives 0, or copies of the sign bit. */
+/* These macros shift an N-bit value. A shift amount of N or more gives 0;
+ * RIGHT_S, the signed right shift, then gives copies of the sign bit. */
 #define LEFT(a, b, N) ((b) < (N) ? (a) << ((b) & ((N)-1)) : 0)
 #define RIGHT(a, b, N) ((b) < (N) ? (a) >> ((b) & ((N)-1)) : 0)
 #define RIGHT_S(a, b, N) ((a) >> ((b) < (N) ? (b) : (N)-1))
@@ -118,7 +119,8 @@ SHIFT64(shr_s64, RIGHT_S((int64_t)A[i], (uint64_t)B[i], 64))
     }                                                                          \
   }
 
-/* Values of in->sub for .clamp and .wrap; see modifiers.def. */
+/* Values of in->sub for the modifiers .clamp and .wrap of shf; see
+ * modifiers.def. */
 enum { CLAMP = 1, WRAP = 2 };
 
 #define BOTH(a, b) ((uint64_t)(b) << 32 | (a))
@@ -143,7 +145,7 @@ static inline uint32_t ones64(uint64_t x)
   return ones32((uint32_t)x) + ones32((uint32_t)(x >> 32));
 }
 
-/* Sets all bits below the highest set bit. */
+/* Sets all bits of x below its highest set bit. */
 static inline uint32_t smear32(uint32_t x)
 {
   x |= x >> 1;
@@ -218,7 +220,7 @@ static uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset)
   const int step = offset < 0 ? -1 : 1;
   int64_t count = offset < 0 ? -(int64_t)offset : offset;
 
-  if (offset == INT32_MIN) /* GPUs find no bit for this offset */
+  if (offset == INT32_MIN) /* GPUs return 0 for this offset */
     return 0;
   if (base > 31)
     return UINT32_MAX;
@@ -252,8 +254,9 @@ static inline uint64_t low_ones64(uint64_t n)
   return n < 64 ? (UINT64_C(1) << (n & 63)) - 1 : UINT64_MAX;
 }
 
-/* Implements bfe. Only the low byte of position and length is used; the 64-bit
- * form uses the whole word, as GPUs do. */
+/* Implements bfe, the bit field extraction. The 32-bit forms use only the low
+ * byte of the position and of the length. The 64-bit forms use the whole word,
+ * as GPUs do. */
 static inline uint32_t extract_u32(uint32_t a, uint32_t at, uint32_t length)
 {
   return RIGHT(a, at & 0xff, 32) & low_ones32(length & 0xff);
@@ -351,8 +354,9 @@ KILN__HANDLER(szext)
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-/* Returns one byte of b:a. If bit 3 of the selector is set, all eight bits are
- * copies of the sign bit of the byte. */
+/* Returns the byte of the 64-bit value b:a that a prmt selector selects. If bit
+ * 3 of the selector is set, all eight bits of the result are copies of the sign
+ * bit of this byte. */
 static inline uint32_t pick(uint64_t both, uint32_t selector)
 {
   const uint32_t byte = (uint32_t)(both >> (selector & 7) * 8) & 0xff;
@@ -373,8 +377,9 @@ KILN__OP3(prmt, uint32_t, uint32_t, permute(A[i], B[i], C[i]))
 
 KILN__HANDLER(prmt_mode)
 {
-  /* Selectors of the prmt modes, by mode (modifiers.def counts modes from 1)
-   * and by c % 4. */
+  /* The four byte selectors of each prmt mode, as one hexadecimal number. The
+   * first index is the mode, which modifiers.def counts from 1. The second
+   * index is c % 4. */
   static const uint16_t modes[6][4] = {
       /* .f4e: four bytes from byte c upwards */
       {0x3210, 0x4321, 0x5432, 0x6543},
@@ -382,9 +387,9 @@ KILN__HANDLER(prmt_mode)
       {0x5670, 0x6701, 0x7012, 0x0123},
       /* .rc8: byte c, replicated four times */
       {0x0000, 0x1111, 0x2222, 0x3333},
-      /* .ecl: byte c is the lowest byte of the clamp */
+      /* .ecl (edge clamp left): byte i of the result is byte max(i, c) */
       {0x3210, 0x3211, 0x3222, 0x3333},
-      /* .ecr: byte c is the highest byte of the clamp */
+      /* .ecr (edge clamp right): byte i of the result is byte min(i, c) */
       {0x0000, 0x1110, 0x2210, 0x3210},
       /* .rc16: half-word c, replicated twice */
       {0x1010, 0x3232, 0x1010, 0x3232},

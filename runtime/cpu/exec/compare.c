@@ -108,7 +108,8 @@ static void compare_f32(const kiln__cpu_insn *in, const uint32_t *A,
   compare_floats(in->cmp, a, b, t);
 }
 
-/* Compares 16-bit values, which start at bit `shift` of the registers. */
+/* Compares f16 values, which start at bit `shift` of each lane's register
+ * element. */
 static void compare_f16(const kiln__cpu_insn *in, unsigned shift,
                         const uint32_t *A, const uint32_t *B, truth t)
 {
@@ -141,8 +142,8 @@ static void compare_bf16(const kiln__cpu_insn *in, unsigned shift,
   compare_floats(in->cmp, a, b, t);
 }
 
-/* Compares a with b in all lanes. For a packed type, `half` selects the
- * element. */
+/* Compares operand a with operand b in all lanes. For a packed type, `half`
+ * selects the element of the pair. */
 static void compare(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned half,
                     truth t)
 {
@@ -186,7 +187,8 @@ static void compare(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned half,
   }
 }
 
-/* Computes t = t boolop c, where c may be negated. */
+/* Combines the results t with the predicate operand c by the instruction's
+ * Boolean operation. The operand may be negated. */
 static void combine(kiln__cpu_warp *w, const kiln__cpu_insn *in, truth t)
 {
   const uint32_t flip = (in->flags & KILN__NEGATE_B) != 0 ? UINT32_MAX : 0;
@@ -248,8 +250,8 @@ KILN__HANDLER(setp_packed)
   store(w, in->d2, high);
 }
 
-/* Is true if the setp instruction has exactly one result, as nearly every setp
- * has. */
+/* ONE_RESULT() is true if the setp instruction has exactly one result, as
+ * nearly every setp has. */
 #define ONE_RESULT(in) (((in)->d | ~(in)->d2) >= 0)
 
 #define SETP(name, T, expression)                                              \

@@ -59,8 +59,8 @@ static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     KILN__LANES(uint32_t, (uint32_t)values[i] & mask);
 }
 
-/* Combines load() and store() for types of at most 32 bits, at half the
- * cost. */
+/* Converts between integer types of at most 32 bits. The result is that of
+ * load() and store(), at half the cost. */
 static void narrow(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   const unsigned up = 32 - kiln__cpu_type_bits(in->type);
@@ -99,8 +99,8 @@ KILN__HANDLER(cvt_int)
   store(w, in, values);
 }
 
-/* Makes a handler return through the general conversion if the registers have
- * unusual widths. */
+/* If the registers have unusual widths, this macro makes a handler call the
+ * general integer conversion and return. */
 #define OR_GENERAL(usual)                                                      \
   if (__builtin_expect(!(usual), 0)) {                                         \
     KILN__ISA_NAME(op_cvt_int)(w, in);                                         \
@@ -147,7 +147,8 @@ static void clamp_unsigned(wide_lanes values, uint64_t high)
     values[i] = values[i] > high ? high : values[i];
 }
 
-/* Converts and clamps to the destination type. */
+/* Converts integers with .sat: clamps each value to the range of the
+ * destination type. */
 KILN__HANDLER(cvt_sat)
 {
   const uint64_t ones = kiln__cpu_low_bits(kiln__cpu_type_bits(in->type2));
@@ -165,10 +166,10 @@ KILN__HANDLER(cvt_sat)
   store(w, in, values);
 }
 
-/* ---- Registers as wide as their types ------------------------------------ */
+/* ---- Conversions between registers as wide as their types ---------------- */
 
-/* Makes a handler return through the exact conversion if the registers have
- * unusual widths. */
+/* If the registers have unusual widths, this macro makes a handler call the
+ * exact conversion and return. */
 #define USUAL(result, source)                                                  \
   if (__builtin_expect(                                                        \
           in->reg_bytes != (result) || in->src_reg_bytes != (source), 0)) {    \
@@ -188,7 +189,8 @@ KILN__HANDLER(cvt_sat)
 NATIVE(cvt_f32_s32, float, int32_t, (float)A[i])
 NATIVE(cvt_f64_s32, double, int32_t, (double)A[i])
 
-/* Both products are exact, so only the sum is rounded. */
+/* The two halves of the integer are converted separately. Both conversions are
+ * exact, so only the sum is rounded. */
 NATIVE(cvt_f32_u32, float, uint32_t,
        (float)((double)(int32_t)(A[i] >> 16) * 65536.0 +
                (double)(int32_t)(A[i] & 0xffff)))
@@ -364,8 +366,8 @@ NATIVE(cvt_sat_f32, float, float, unit(A[i]))
 
 /* ---- Rounding to integral values ----------------------------------------- */
 
-/* Defines one loop per rounding direction, which rounds a value to an integral
- * value. */
+/* Defines one loop per rounding direction. Each loop rounds the value x of
+ * every lane to an integral value. */
 #define DIRECTIONS(TD, RESULT, RINT, TRUNC, FLOOR, CEIL, x)                    \
   switch (in->round) {                                                         \
   case KILN__ROUND_NI:                                                         \
@@ -411,7 +413,7 @@ KILN__HANDLER(cvt_whole_f64)
  * applied only to values that fit. */
 static inline int32_t s32_of_f32(float x)
 {
-  // cppcheck-suppress incorrectLogicOperator // reads no hexadecimal floats
+  // cppcheck-suppress incorrectLogicOperator // cppcheck misreads hex floats
   const bool fits = x >= -0x1p31f && x < 0x1p31f;
   const int32_t r = (int32_t)(fits ? x : 0.0f);
 
@@ -430,7 +432,7 @@ static inline uint32_t u32_of_f32(float x)
 
 static inline int32_t s32_of_f64(double x)
 {
-  // cppcheck-suppress incorrectLogicOperator // reads no hexadecimal floats
+  // cppcheck-suppress incorrectLogicOperator // cppcheck misreads hex floats
   const bool fits = x >= -0x1p31 && x < 0x1p31;
   const int32_t r = (int32_t)(fits ? x : 0.0);
 
@@ -476,7 +478,7 @@ WHOLE_F64(cvt_u32_f64, u32_of_f64)
  * because all comparisons with a NaN are false. */
 static inline uint64_t s64_of(double x)
 {
-  // cppcheck-suppress incorrectLogicOperator // reads no hexadecimal floats
+  // cppcheck-suppress incorrectLogicOperator // cppcheck misreads hex floats
   const bool fits = x >= -0x1p63 && x < 0x1p63;
   const int64_t r = (int64_t)(fits ? x : 0.0);
 

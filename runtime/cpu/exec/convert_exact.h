@@ -200,7 +200,8 @@ static inline uint64_t kiln__cpu_shift_rounded(uint64_t bits, int shift,
   return kept + up;
 }
 
-/* Rounds a finite number to an integral value and keeps it as a number. */
+/* Rounds a finite number to an integral value. The result has the same unpacked
+ * representation. */
 static inline kiln__cpu_number kiln__cpu_to_whole(kiln__cpu_number x,
                                                   kiln__cpu_round round)
 {
@@ -304,8 +305,8 @@ static inline uint64_t kiln__cpu_to_float(kiln__cpu_number x,
   } else if (unit - lowest > 4096) {
     encoded = kiln__cpu_overflow(f, x.negative, round, finite);
   } else {
-    /* The hidden bit adds one to the exponent field, and so does a carry of the
-     * rounding. */
+    /* The hidden bit of the significand adds one to the exponent field, and so
+     * does a carry of the rounding. */
     encoded =
         ((uint64_t)(unit - lowest) << (f->precision - 1)) +
         kiln__cpu_shift_rounded(x.bits, unit - x.exponent, x.negative, round);

@@ -136,7 +136,7 @@ static void pack_nearest(kiln__cpu_warp *w, const kiln__cpu_insn *in)
                               kiln__cpu_bf16_of_float(A[i]) << 16);
 }
 
-/* Operand a provides the upper half of the result. */
+/* Operand a provides the upper half of the packed result. */
 KILN__HANDLER(cvt_f16x2)
 {
   KILN__SOURCES_2(uint32_t);
@@ -184,7 +184,8 @@ KILN__HANDLER(cvt_f16x2_f8x2)
 
 /* ---- cvt.pack ------------------------------------------------------------ */
 
-/* Returns the low bits of x clamped to [low, high]. */
+/* Clamps x to [low, high], the range of the destination type. Returns only the
+ * bits that this type has. */
 static inline uint32_t clamp(int32_t x, int32_t low, int32_t high)
 {
   const int32_t y = x < low ? low : x > high ? high : x;
@@ -192,7 +193,8 @@ static inline uint32_t clamp(int32_t x, int32_t low, int32_t high)
   return (uint32_t)y & ((uint32_t)high - (uint32_t)low);
 }
 
-/* Implements cvt.pack; high - low is the bit mask of the type. */
+/* Implements cvt.pack. [low, high] is the range of the destination type, so
+ * high - low is the bit mask of this type. */
 static void pack(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned bits,
                  int32_t low, int32_t high)
 {

@@ -15,7 +15,8 @@ KILN__F64_3(mad_f64,
 KILN__F64_1(rcp_f64, kiln__cpu_to_f64_1(1 / X(A), A[i]))
 KILN__F64_1(sqrt_f64, kiln__cpu_to_f64_1(sqrt(X(A)), A[i]))
 
-/* Sets the sign of a result. A NaN keeps its own sign. */
+/* Returns `other`, which is `bits` with another sign. If `bits` is a NaN,
+ * returns this NaN with its own sign, made quiet. */
 static inline uint64_t with_sign(uint64_t bits, uint64_t other)
 {
   return kiln__cpu_is_nan_f64(bits) ? bits | KILN__QUIET_F64 : other;
@@ -27,7 +28,7 @@ KILN__F64_2(copysign_f64, (B[i] & ~KILN__F64_SIGN) | (A[i] & KILN__F64_SIGN))
 
 KILN__F64_1(rsqrt_approx_f64, kiln__cpu_to_f64_1(1 / sqrt(X(A)), A[i]))
 
-/* ---- Approximate reciprocals: use and return only the upper 32 bits ------ */
+/* ---- Approximate reciprocals from and to the upper 32 bits --------------- */
 
 #define KILN__HIGH_WORD 0xffffffff00000000u
 

@@ -25,10 +25,10 @@ static int mode_of(const kiln__cpu_insn *in)
   }
 }
 
-/* Evaluates an expression in a loop with a changed rounding mode. The lanes are
- * read after the mode was set and written before the mode is restored. The
- * calls that set the mode might access the same memory, so the compiler cannot
- * move the accesses across these calls. */
+/* Evaluates an expression for all lanes with the rounding mode of the
+ * instruction. The lanes are read after the mode was set and written before the
+ * old mode is restored. The calls that set the mode might access the same
+ * memory, so the compiler cannot move the accesses across these calls. */
 #define ROUNDED(expression)                                                    \
   do {                                                                         \
     const int old = fegetround();                                              \

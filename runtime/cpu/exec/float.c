@@ -1,5 +1,5 @@
-/* float.c -- f32 arithmetic rounded to nearest. Each frequent form is one loop.
- * Rare combinations of modifiers share a general form. */
+/* float.c -- f32 arithmetic rounded to nearest. Each frequent combination of
+ * modifiers has its own loop. Rare combinations share general loops. */
 #include "float.h"
 
 #define X(v) kiln__cpu_float_of_bits(v[i])
@@ -22,7 +22,7 @@ KILN__F32_1(rcp_ftz_f32,
             kiln__cpu_to_ftz_scaled(1 / Z(A), KILN__FTZ_SCALE / Z(A)))
 KILN__F32_1(sqrt_ftz_f32, kiln__cpu_to_ftz(sqrtf(Z(A))))
 
-/* The results of neg and abs also use the canonical NaN. */
+/* If the result of neg or abs is a NaN, it is the canonical NaN. */
 KILN__F32_1(neg_f32, kiln__cpu_to_f32(-X(A)))
 KILN__F32_1(neg_ftz_f32, kiln__cpu_to_ftz(-Z(A)))
 KILN__F32_1(abs_f32, kiln__cpu_to_f32(fabsf(X(A))))
@@ -65,9 +65,9 @@ static inline uint32_t doubtful(double s, float r)
 #define FUSED(name, from, to, exact) KILN__F32_3(name, exact)
 #endif
 
-/* Computes fma() with operands scaled by KILN__FTZ_SCALE. If a scaled factor or
- * addend overflows, the result is not tiny, because it is a multiple of the
- * last bits of the operands. */
+/* Computes a * b + c, multiplied by KILN__FTZ_SCALE. If a scaled factor or
+ * addend overflows, the unscaled result is not subnormal, because it is a
+ * multiple of the last bits of the operands. */
 static inline float fma_scaled(float a, float b, float c)
 {
   return kiln__cpu_fma_f32(a * KILN__FTZ_SCALE, b, c * KILN__FTZ_SCALE);
@@ -83,10 +83,11 @@ FUSED(mad_f32, X, kiln__cpu_to_f32, FMA)
 FUSED(fma_ftz_f32, Z, kiln__cpu_to_ftz, FMA_FTZ)
 FUSED(mad_ftz_f32, Z, kiln__cpu_to_ftz, FMA_FTZ)
 
-/* ---- Combinations of modifiers ------------------------------------------- */
+/* ---- General loops for combinations of modifiers ------------------------- */
 
-/* General forms for any combination of .ftz and .sat. Each modifier is a mask
- * that is 0 or ~0. */
+/* These macros support any combination of .ftz and .sat. The variables ftz and
+ * sat are masks that are ~0 if the instruction has the modifier, and 0
+ * otherwise. */
 #define M(v) kiln__cpu_float_of_bits(kiln__cpu_flush_if(v[i], ftz))
 #define FINISH(x)                                                              \
   kiln__cpu_clamp_if(kiln__cpu_flush_if(kiln__cpu_to_f32(x), ftz), sat)
@@ -127,9 +128,9 @@ MODIFIED(2, div_approx_f32,
 
 enum { FINITE = 1, INFINITE, NUMBER, NOTANUMBER, NORMAL, SUBNORMAL };
 
-/* The class of numbers that testp tests. A number belongs to the class if its
- * magnitude lies in [first, last]. If first > last, the magnitude must lie
- * outside [last, first]. Zeros count as normal numbers. */
+/* A class of numbers that the instruction testp tests. A number belongs to the
+ * class if its magnitude lies in [first, last]. If first > last, the magnitude
+ * must lie outside [last, first]. Zeros count as normal numbers. */
 typedef struct range {
   uint64_t first, last;
   bool zero_too;
@@ -170,8 +171,8 @@ KILN__HANDLER(testp_f32)
   KILN__LANES(uint32_t, in_range(r, A[i] & 0x7fffffff));
 }
 
-/* The destination is narrower than operand a, so the two never share a
- * register. */
+/* The predicate that testp.f64 writes is narrower than operand a, so the two
+ * never share a register slot. */
 KILN__HANDLER(testp_f64)
 {
   const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
@@ -180,7 +181,7 @@ KILN__HANDLER(testp_f64)
   KILN__LANES(uint32_t, in_range(r, A[i] & 0x7fffffffffffffff));
 }
 
-/* ---- Pairs of f32 in 64 bits --------------------------------------------- */
+/* ---- Pairs of f32 values in 64-bit registers ----------------------------- */
 
 #define LO(v) kiln__cpu_float_of_bits(kiln__cpu_flush_if((uint32_t)v[i], ftz))
 #define HI(v)                                                                  \
@@ -204,7 +205,7 @@ PAIRS(3, fma_f32x2,
       END_SCALED(kiln__cpu_fma_f32(HI(A), HI(B), HI(C)),
                  fma_scaled(HI(A), HI(B), HI(C))))
 
-/* ---- Mixed f16 or bf16 and f32 ------------------------------------------- */
+/* ---- f32 arithmetic with f16 or bf16 operands ---------------------------- */
 
 #define MIXED_MODES                                                            \
   const uint32_t ftz = 0, sat = kiln__cpu_flag_mask(in, KILN__SAT);            \

@@ -14,8 +14,8 @@
 #define KILN__F32_SIGN 0x80000000u
 #define KILN__F64_SIGN 0x8000000000000000u
 
-/* Define handlers whose source registers all hold bits of f32, or all hold bits
- * of f64. */
+/* These macros define handlers with one to three source registers. All sources
+ * hold the bits of f32 values, or all hold the bits of f64 values. */
 #define KILN__F32_1(name, expression)                                          \
   KILN__OP1(name, uint32_t, uint32_t, expression)
 #define KILN__F32_2(name, expression)                                          \
@@ -39,15 +39,15 @@ static inline bool kiln__cpu_is_nan_f64(uint64_t bits)
   return (bits & 0x7fffffffffffffff) > 0x7ff0000000000000;
 }
 
-/* Returns the bits of a result. A NaN becomes the canonical NaN. */
+/* Returns the bits of an f32 result. A NaN becomes the canonical NaN. */
 static inline uint32_t kiln__cpu_to_f32(float x)
 {
   return x != x ? KILN__NAN_F32 : kiln__cpu_bits_of_float(x);
 }
 
-/* Returns the bits of an f64 result x of one operand. If x is NaN, the NaN
- * operand is returned, made quiet. If several operands are NaN, the last NaN
- * operand is returned. */
+/* Returns the bits of an f64 result x of one operand; the functions below
+ * support two and three operands. If x is a NaN, the last operand that is a NaN
+ * is returned, made quiet. */
 static inline uint64_t kiln__cpu_to_f64_1(double x, uint64_t a)
 {
   const double p = kiln__cpu_double_of_bits(a);
@@ -71,8 +71,8 @@ static inline uint64_t kiln__cpu_to_f64_3(double x, uint64_t a, uint64_t b,
   return x != x && q != q ? b | KILN__QUIET_F64 : kiln__cpu_to_f64_2(x, a, c);
 }
 
-/* Flushes subnormals to zero (.ftz) if `all` is ~0. Changes nothing if `all` is
- * 0. */
+/* Flushes an f32 subnormal to zero (.ftz) if the mask `all` is ~0. Changes
+ * nothing if `all` is 0. */
 static inline uint32_t kiln__cpu_flush_if(uint32_t bits, uint32_t all)
 {
   const uint32_t drop = (bits & 0x7f800000) == 0 ? 0x7fffffff : 0;
@@ -85,7 +85,8 @@ static inline uint32_t kiln__cpu_flush(uint32_t bits)
   return kiln__cpu_flush_if(bits, UINT32_MAX);
 }
 
-/* Convert the sources and the results of the .ftz forms. */
+/* These functions convert the sources and the results of f32 instructions with
+ * .ftz. */
 static inline float kiln__cpu_from_ftz(uint32_t bits)
 {
   return kiln__cpu_float_of_bits(kiln__cpu_flush(bits));
@@ -117,8 +118,8 @@ static inline uint32_t kiln__cpu_to_ftz_scaled(float x, float scaled)
   return kiln__cpu_flush_tiny_if(kiln__cpu_to_f32(x), scaled, UINT32_MAX);
 }
 
-/* Clamps to [+0, 1] (.sat) if `all` is ~0. A NaN becomes +0. Changes nothing if
- * `all` is 0. */
+/* Clamps an f32 value to [+0, 1] (.sat) if the mask `all` is ~0. A NaN becomes
+ * +0. Changes nothing if `all` is 0. */
 static inline uint32_t kiln__cpu_clamp_if(uint32_t bits, uint32_t all)
 {
   const float x = kiln__cpu_float_of_bits(bits);
@@ -154,11 +155,12 @@ static inline uint64_t kiln__cpu_f32_pair(uint32_t low, uint32_t high)
 
 /* ---- Directed rounding of f32 -------------------------------------------- */
 
-/* A rounding direction. Each mask is ~0 or 0. */
+/* A rounding direction for f32 results, as masks that are ~0 or 0. */
 typedef struct kiln__cpu_direction {
-  /* masks that round down: [0] for positive values, [1] for negative values */
+  /* mask that is ~0 if magnitudes are rounded down: element 0 for positive
+   * values, element 1 for negative values */
   uint32_t down[2];
-  uint32_t zero_sum; /* ~0 if x - x is -0 */
+  uint32_t zero_sum; /* ~0 if x - x gives -0 in this direction */
 } kiln__cpu_direction;
 
 static inline kiln__cpu_direction
@@ -186,8 +188,8 @@ static inline uint32_t kiln__cpu_round_f32(double x, kiln__cpu_direction to)
   return x != x ? KILN__NAN_F32 : bits - less + more;
 }
 
-/* Rounds like kiln__cpu_round_f32(), and flushes the result (.ftz) if `all` is
- * ~0. See kiln__cpu_flush_tiny_if(). */
+/* Rounds like kiln__cpu_round_f32(). Also flushes the result (.ftz) if the mask
+ * `all` is ~0; see kiln__cpu_flush_tiny_if(). */
 static inline uint32_t kiln__cpu_round_ftz(double x, kiln__cpu_direction to,
                                            uint32_t all)
 {
@@ -199,7 +201,8 @@ static inline uint32_t kiln__cpu_round_ftz(double x, kiln__cpu_direction to,
   return kiln__cpu_round_f32(x, to) & ~((size < limit ? 0x7fffffff : 0) & all);
 }
 
-/* Computes a + b so that kiln__cpu_round_f32() can round the sum. */
+/* Computes a + b rounded to odd, so that kiln__cpu_round_f32() can round the
+ * sum. The direction determines the sign of a sum that is zero. */
 static inline double kiln__cpu_sum_directed(double a, double b,
                                             kiln__cpu_direction to)
 {

@@ -27,7 +27,7 @@ DIRECTED(2, div_round_f32, M(A) / M(B))
 DIRECTED(1, rcp_round_f32, 1 / M(A))
 DIRECTED(1, sqrt_round_f32, sqrt(M(A)))
 
-/* ---- Pairs of f32 in 64 bits --------------------------------------------- */
+/* ---- Pairs of f32 values in 64-bit registers ----------------------------- */
 
 #define LO(v)                                                                  \
   ((double)kiln__cpu_float_of_bits(kiln__cpu_flush_if((uint32_t)v[i], ftz)))
@@ -51,7 +51,7 @@ PAIRS(2, mul_round_f32x2, LO(A) * LO(B), HI(A) * HI(B))
 PAIRS(3, fma_round_f32x2, kiln__cpu_sum_directed(LO(A) * LO(B), LO(C), to),
       kiln__cpu_sum_directed(HI(A) * HI(B), HI(C), to))
 
-/* ---- Mixed f16 or bf16 and f32 ------------------------------------------- */
+/* ---- f32 arithmetic with f16 or bf16 operands ---------------------------- */
 
 #define WIDE(v)                                                                \
   ((double)(bf16 ? kiln__cpu_float_of_bf16(v[i])                               \

@@ -32,8 +32,8 @@ static inline float wide_f16(uint32_t h, uint32_t flags)
   return kiln__cpu_float_of_f16(flush_f16(h, flags));
 }
 
-/* Defines the f16 and the bf16 form of an operation. Products of bf16 values
- * have 16 significant bits, so they are exact in float even if they are
+/* Defines an arithmetic operation for f16 and for bf16 values. Products of bf16
+ * values have 16 significant bits, so they are exact in float even if they are
  * subnormal. */
 #define ARITHMETIC(name, operator)                                             \
   static inline uint32_t name##_f16(uint32_t a, uint32_t b, uint32_t flags)    \
@@ -155,8 +155,8 @@ static inline uint32_t key(uint32_t h)
   return h ^ ((negative & 0xffff) | 0x8000);
 }
 
-/* Returns the minimum or maximum of two values. `infinity` is the infinity of
- * the format. */
+/* Returns the minimum or maximum of two f16 or bf16 values. `infinity` is the
+ * infinity of their format. */
 static inline uint32_t best(uint32_t a, uint32_t b, uint32_t infinity, bool max,
                             uint32_t flags)
 {
@@ -209,8 +209,8 @@ BEST(max_xorsign_bf16, best_xorsign, PLAIN, 0x7f80, true)
 #define HIGHS_3 HIGHS_2, HIGH(C)
 
 /* Defines two handlers from a function of n operands: one handler for single
- * values and one for pairs. `with` contains the flags that the instruction
- * implies. */
+ * values and one for pairs. `with` is the mask of the modifier flags that
+ * the handlers obey. */
 #define HALF(n, name, function, with)                                          \
   KILN__LANE_OP(name, n, uint32_t, uint32_t,                                   \
                 const uint32_t f = in->flags & (with), function(LOWS_##n, f))  \

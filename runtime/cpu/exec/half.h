@@ -50,7 +50,7 @@ static inline float kiln__cpu_float_of_f16(uint32_t h)
 {
   const uint32_t magnitude = h & 0x7fff;
   const uint32_t sign = (h & 0x8000) << 16;
-  /* subnormals are multiples of 2^-24 */
+  /* f16 subnormals are multiples of 2^-24 */
   const uint32_t small =
       kiln__cpu_bits_of_float((float)(int32_t)magnitude * 0x1p-24f);
   const uint32_t normal = (magnitude << 13) + (112u << 23);
@@ -104,8 +104,8 @@ static inline double kiln__cpu_sum_to_odd(double a, double b)
   const double b_part = sum - a;
   const double error = (a - (sum - b_part)) + (b - b_part);
   const uint64_t bits = kiln__cpu_bits_of_double(sum);
-  /* The step goes away from zero if the error has the sign of the sum, and
-   * towards zero otherwise. */
+  /* To set the last bit, the sum moves by one step: away from zero if the error
+   * has the sign of the sum, and towards zero otherwise. */
   const uint64_t differ = (kiln__cpu_bits_of_double(error) ^ bits) >> 63;
   const uint64_t step = (1 - (differ << 1)) & ((bits & 1) - 1);
   /* If the sum is infinite or NaN, the error is a NaN, and both comparisons are
@@ -115,8 +115,8 @@ static inline double kiln__cpu_sum_to_odd(double a, double b)
   return kiln__cpu_double_of_bits(bits + inexact);
 }
 
-/* Computes a + b rounded to odd in float, for sums of f16 values and of
- * products of f16 values. */
+/* Computes a + b in float, rounded to odd: the last bit is set if the sum is
+ * inexact. The operands are f16 values or products of f16 values. */
 static inline float kiln__cpu_sum_to_odd_f32(float a, float b)
 {
   const float sum = a + b;
@@ -135,10 +135,11 @@ static inline uint64_t kiln__cpu_double_magnitude(uint64_t bits)
   return bits & 0x7fffffffffffffff;
 }
 
-/* Rounds x to a 16-bit format whose fraction is `drop` bits shorter. Magnitudes
- * below `least`, the smallest normal number, are rounded by adding `unit`, whose
- * ulp is that of the subnormals. `bias` is the difference of the exponents'
- * biases. Magnitudes from `most` on become infinite. */
+/* Rounds x to a 16-bit format whose fraction is `drop` bits shorter than that
+ * of double. Magnitudes below `least`, the smallest normal number, are rounded
+ * by adding `unit`, whose ulp is that of the format's subnormals. `bias` is the
+ * difference of the exponents' biases. Magnitudes from `most` on become
+ * infinite. */
 static inline uint32_t kiln__cpu_16_of_double(double x, unsigned drop,
                                               uint64_t least, double unit,
                                               uint64_t bias, uint64_t most,

@@ -1,10 +1,11 @@
-/* handler_table.c -- the table of one build of exec/. The table is the only
- * symbol that a build exports; see isa.h. */
+/* handler_table.c -- the table of the instruction handlers of one build of
+ * exec/. The table is the only symbol that a build exports; see isa.h. */
 #include "isa.h"
 #include "lanes.h"
 #include "schedule.h"
 
-/* KILN__TABLE(isa) is the name of the table of the build for `isa`. */
+/* KILN__TABLE(isa) is the name of the handler table of the build for the
+ * instruction set `isa`. */
 #define KILN__TABLE2(isa) kiln__cpu_isa_##isa
 #define KILN__TABLE(isa) KILN__TABLE2(isa)
 
@@ -14,8 +15,8 @@
 #define KILN__ISA_TEXT2(isa) KILN__ISA_TEXT_##isa
 #define KILN__ISA_TEXT(isa) KILN__ISA_TEXT2(isa)
 
-/* Handlers by instruction kind. Instructions that the schedulers execute
- * themselves have no handler. */
+/* KILN__BY_<kind>(name) is the handler of an instruction of this kind.
+ * Instructions that the schedulers execute themselves have no handler. */
 #define KILN__BY_SIMPLE(name) KILN__ISA_NAME(op_##name)
 #define KILN__BY_WARP(name) KILN__ISA_NAME(op_##name)
 #define KILN__BY_YIELD(name) KILN__ISA_NAME(op_##name)

@@ -59,8 +59,8 @@ KILN__HANDLER(abs_int)
   }
 }
 
-/* Implements sad: c + |a - b|. `flip` maps the signed order to the unsigned
- * order. */
+/* Implements sad: c + |a - b|. An exclusive or with `flip` maps the signed
+ * order to the unsigned order. */
 KILN__HANDLER(sad)
 {
   const bool is_signed =
@@ -257,7 +257,8 @@ KILN__OP2(min_u16x2, uint32_t, uint32_t,
 KILN__OP2(max_u16x2, uint32_t, uint32_t,
           MAX(LOW16(A[i]), LOW16(B[i])) | MAX(HIGH(A[i]), HIGH(B[i])) << 16)
 
-/* `least` is 0 with .relu. */
+/* Defines the minimum or maximum of pairs of s16 values. With .relu, the
+ * smallest possible result is 0. */
 #define S16X2(name, CHOOSE)                                                    \
   KILN__HANDLER(name)                                                          \
   {                                                                            \

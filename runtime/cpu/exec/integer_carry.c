@@ -68,8 +68,8 @@ KILN__OP2(subc_16, uint32_t, uint32_t,
 
 /* ---- Multiply-add -------------------------------------------------------- */
 
-/* Defines mad with carry: the low or the high half of the product, plus c. U2
- * and S2 are twice as wide as U and S, the types of the operands. */
+/* Defines mad with carry: the low or the high half of the product a * b, plus
+ * c. U2 and S2 are types twice as wide as the operand types U and S. */
 #define MAD(name, bits, U, S, U2, S2, signed_type)                             \
   static void name(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool with)     \
   {                                                                            \
@@ -95,8 +95,9 @@ KILN__CALLS(mad_cc_64, mad_64, false)
 KILN__CALLS(madc_32, mad_32, true)
 KILN__CALLS(madc_64, mad_64, true)
 
-/* Implements the 16-bit .hi form. GPUs compute a 64-bit product and return its
- * upper 32 bits, which contain only the sign of the 16-bit product. */
+/* Implements madc with 16-bit operands. For .hi, GPUs compute a 64-bit product
+ * and return its upper 32 bits, which contain only the sign of the 16-bit
+ * product. */
 KILN__HANDLER(madc_16)
 {
   KILN__SOURCES_3(uint32_t);

@@ -15,8 +15,9 @@
 
 /* The state in which a scheduler leaves a warp. */
 enum {
-  KILN__WARP_RUNNING = 0, /* the warp used up its instructions */
-  KILN__WARP_WAITING, /* at a barrier, or all groups of lanes poll or wait */
+  KILN__WARP_RUNNING = 0, /* the warp used up its instruction budget */
+  /* The warp is at a barrier, or all its groups of lanes poll or wait. */
+  KILN__WARP_WAITING,
   KILN__WARP_DONE,
   KILN__WARP_FAULT
 };
@@ -31,7 +32,8 @@ typedef struct kiln__cpu_isa {
   int (*run_lock_step)(kiln__cpu_warp *w, uint64_t *left);
   /* Sets the active lanes of the warp. */
   void (*set_mask)(kiln__cpu_warp *w, uint32_t mask);
-  /* Returns the bits of a predicate register, one per lane. */
+  /* Returns the bits of a predicate register as a mask with one bit per
+   * lane. */
   uint32_t (*predicate)(const kiln__cpu_warp *w, int32_t slot);
 } kiln__cpu_isa;
 
@@ -40,10 +42,10 @@ extern const kiln__cpu_isa kiln__cpu_isa_base;
 extern const kiln__cpu_isa kiln__cpu_isa_v3, kiln__cpu_isa_v4;
 #endif
 
-/* Returns the fastest build that this processor can run. `wanted` ("base",
- * "x86-64-v3" or "x86-64-v4") selects one build by name. Returns NULL if this
- * processor cannot run the named build or if the library does not contain
- * it. */
+/* Returns the fastest build of the instruction handlers that this processor can
+ * run. `wanted` ("base", "x86-64-v3" or "x86-64-v4") selects one build by name.
+ * Returns NULL if this processor cannot run the named build or if the library
+ * does not contain it. */
 const kiln__cpu_isa *kiln__cpu_isa_best(const char *wanted);
 
 #endif

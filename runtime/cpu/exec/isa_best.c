@@ -13,8 +13,8 @@ static bool has_v3(void)
 {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")
-/* Clang does not know these feature names. Processors with the features above
- * also have these features. */
+/* Clang does not know the feature names f16c and lzcnt. Processors with the
+ * features above also have these two. */
 #if !defined(__clang__)
          && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt")
 #endif
@@ -41,7 +41,7 @@ static bool has_base(void)
 }
 #endif
 
-/* The builds that this library contains, fastest first. */
+/* The builds of exec/ that this library contains, fastest first. */
 static const struct {
   const kiln__cpu_isa *isa;
   bool (*runs_here)(void);

@@ -88,9 +88,9 @@ static bool before(const kiln__cpu_group *a, const kiln__cpu_group *b)
   return deep_a != deep_b ? deep_a > deep_b : a->pc < b->pc;
 }
 
-/* Returns the index of the ready group to run next, or n_groups if no group is
- * ready. If `aged` is true, returns the group that has waited longest, except
- * the running group. */
+/* Returns the index of the ready group of lanes to run next, or n_groups if no
+ * group is ready. If `aged` is true, returns the group that has waited longest,
+ * except the running group. */
 static uint32_t choose(kiln__cpu_schedule *s, bool aged)
 {
   uint32_t best = s->n_groups, ready = 0;
@@ -109,7 +109,7 @@ static uint32_t choose(kiln__cpu_schedule *s, bool aged)
       best = i;
   }
   s->others = ready > 1;
-  /* with a seed, the order of groups is random */
+  /* With a random seed, any ready group may be next. */
   if (s->random != 0 && ready > 1) {
     uint32_t skip = (uint32_t)(kiln__cpu_schedule_random(s) >> 32) % ready;
 
@@ -119,8 +119,8 @@ static uint32_t choose(kiln__cpu_schedule *s, bool aged)
   return best;
 }
 
-/* Finds the ready group that would run next if the running group stopped; see
- * gives_way(). */
+/* Finds the ready group of lanes that would run next if the running group
+ * stopped; see gives_way(). */
 static void find_rival(kiln__cpu_schedule *s)
 {
   const kiln__cpu_group *const g = &s->group[s->current], *rival = NULL;
@@ -152,9 +152,9 @@ static bool gives_way(const kiln__cpu_schedule *s, uint32_t pc, uint32_t meet)
          (depth == s->rival_depth && pc > s->rival_pc);
 }
 
-/* Returns the next pc on the fall-through path at which the running group meets
- * another group of its frame. The result may also be a pc at which another
- * group may have priority. */
+/* Returns the next pc, if no branch is taken, at which the running group of
+ * lanes meets another group of the same call frame. The result may also be a pc
+ * at which another group may have priority. */
 static uint32_t next_meeting(const kiln__cpu_schedule *s, uint32_t pc)
 {
   const kiln__cpu_frame *const f = s->group[s->current].frame;
@@ -173,8 +173,8 @@ static uint32_t next_meeting(const kiln__cpu_schedule *s, uint32_t pc)
   return meet;
 }
 
-/* This function is not inlined, because run_loop() needs the registers of the
- * host processor. */
+/* This function is not inlined, so that run_loop() can use more registers of
+ * the host processor. */
 static __attribute__((noinline)) uint32_t
 after_branch(const kiln__cpu_schedule *s, uint32_t pc, uint32_t meet)
 {
@@ -199,7 +199,7 @@ static void use_group(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t at)
   }
 }
 
-/* Selects the group that runs. Returns false if no group is ready. */
+/* Selects the group of lanes that runs. Returns false if no group is ready. */
 static bool pick(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
   uint32_t at;
@@ -210,8 +210,8 @@ static bool pick(kiln__cpu_warp *w, kiln__cpu_schedule *s)
     if (s->fair && s->current < s->n_groups &&
         s->group[s->current].wait == KILN__READY) {
       at = s->current;
-      /* If no other group is ready, this assumption costs one extra call of
-       * rotate(). */
+      /* Assume that other groups are ready. If none is, this costs one extra
+       * call of rotate(). */
       s->others = true;
     } else {
       s->fair = false;
@@ -228,8 +228,8 @@ static bool pick(kiln__cpu_warp *w, kiln__cpu_schedule *s)
   return true;
 }
 
-/* Selects another group, because the running group has used up its backward
- * branches. */
+/* Selects another group of lanes, because the running group has used up its
+ * backward branches. */
 static void rotate(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
   uint32_t at = UINT32_MAX;
@@ -249,7 +249,7 @@ static void rotate(kiln__cpu_warp *w, kiln__cpu_schedule *s)
   use_group(w, s, at);
 }
 
-/* ---- Waiting for the members of a mask ----------------------------------- */
+/* ---- Waiting for the members of a .sync instruction ---------------------- */
 
 /* Returns true if two groups of lanes wait at .sync instructions that
  * synchronise with each other. */
@@ -275,9 +275,9 @@ static void copy_lanes(uint8_t *to, const uint8_t *from, uint32_t mask,
   }
 }
 
-/* Executes one instruction for lanes of several frames. The operands are
- * gathered into a temporary frame, and the results are scattered from the
- * temporary frame. */
+/* Executes one .sync instruction for lanes of several call frames. The operands
+ * are gathered into a temporary frame, and the results are scattered from
+ * it. */
 static void run_across(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        kiln__cpu_group *const *groups, uint32_t n,
                        uint32_t mask)
@@ -346,8 +346,8 @@ static void pass_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   }
 }
 
-/* Completes the .sync instruction at which group `at` waits, unless a member of
- * its mask has not arrived. */
+/* Completes the .sync instruction at which the group with index `at` waits,
+ * unless a member of its mask has not arrived. */
 static bool try_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t at)
 {
   kiln__cpu_group *found[KILN__WARP + 1];
@@ -390,8 +390,8 @@ static const uint32_t *members_of(const kiln__cpu_warp *w,
   return in->e < 0 ? everybody : KILN__SLOT(const uint32_t, in->e);
 }
 
-/* Returns true in the common case that the group consists of exactly the
- * members of the mask. */
+/* Returns true if the running group consists of exactly the members of the
+ * .sync instruction `in`, which is the common case. */
 static bool all_here(const kiln__cpu_warp *w, const kiln__cpu_schedule *s,
                      const kiln__cpu_insn *in)
 {
@@ -416,7 +416,8 @@ static void begin_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   const uint32_t pc = g->pc;
   uint32_t rest = here;
 
-  /* pass_sync() counts the instruction when it is executed */
+  /* pass_sync() counts the instruction when it is executed, so the count of the
+   * arrival is taken back. */
   if (w->tally != NULL) {
     w->tally[pc].issued--;
     w->tally[pc].lanes -= (unsigned)__builtin_popcount(g->mask);
@@ -565,8 +566,8 @@ static void do_cluster(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   }
 }
 
-/* Executes an instruction that is neither simple nor a branch. The pc of the
- * running group has been stored in the group. */
+/* Executes an instruction that is neither simple nor a branch. The caller has
+ * stored the current pc in the running group. */
 static void do_other(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                      const kiln__cpu_insn *in)
 {
@@ -606,8 +607,8 @@ static void do_other(kiln__cpu_warp *w, kiln__cpu_schedule *s,
 
 /* ---- The interpreter loop ------------------------------------------------ */
 
-/* Executes a warp instruction if it does not have to wait for other lanes.
- * Returns true if the instruction was executed. */
+/* Executes a warp instruction, such as shfl.sync, if it does not have to wait
+ * for other lanes. Returns true if the instruction was executed. */
 static inline __attribute__((always_inline)) bool
 run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
             const kiln__cpu_insn *in)
@@ -624,8 +625,8 @@ run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
   return true;
 }
 
-/* Charges one polling instruction to the running group. Returns true if the
- * time slice of the warp has ended. */
+/* Charges one polling instruction to the running group of lanes. Returns true
+ * if the time slice of the warp has ended. */
 static bool yielded(kiln__cpu_schedule *s, const kiln__cpu_insn *in)
 {
   const uint32_t cost = s->random != 0 ? KILN__YIELD_TURNS : KILN__YIELD_COST;
@@ -684,7 +685,7 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
               (issued >= limit || (s->others && turn_is_over(s))))
             break;
           if (s->others)
-            /* meet == pc ends the inner loop */
+            /* If another group has to run, meet == pc ends the inner loop. */
             meet = after_branch(s, pc, meet);
         } else {
           if (counted)

@@ -40,7 +40,8 @@
   ((T *)__builtin_assume_aligned(w->regs + (offset), 64))
 
 #if defined(__clang__)
-/* Clang cannot vectorise some loops for some processors; that is expected. */
+/* Clang warns if it cannot vectorise a loop for some processor. These warnings
+ * are expected, so they are disabled. */
 #pragma clang diagnostic ignored "-Wpass-failed"
 #define KILN__VECTOR_LOOP                                                      \
   _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
@@ -92,7 +93,8 @@
   KILN__SOURCE(T, C, c)
 
 /* Defines a handler with n source registers of type T, whose results are of
- * type TD. `setup` declares what the expression needs, once per instruction. */
+ * type TD. `setup` runs once per instruction and declares the variables that
+ * the expression needs. */
 #define KILN__LANE_OP(name, n, TD, T, setup, expression)                       \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
@@ -107,8 +109,8 @@
 #define KILN__OP3(name, TD, T, expression)                                     \
   KILN__LANE_OP(name, 3, TD, T, , expression)
 
-/* Defines a handler that calls a function shared by several handlers, with
- * constant arguments. */
+/* Defines a handler that calls a function with constant arguments. Several
+ * handlers share this function. */
 #define KILN__CALLS(name, function, ...)                                       \
   KILN__HANDLER(name)                                                          \
   {                                                                            \

@@ -52,8 +52,8 @@ static bool before_random(kiln__cpu_schedule *s)
   return s->random != 0 && (kiln__cpu_schedule_random(s) & 1) != 0;
 }
 
-/* Executes a divergent branch: pushes one entry per side. Both sides join at
- * in->join. */
+/* Executes a divergent branch: pushes one stack entry per side of the branch.
+ * Both sides reconverge at in->join. */
 static void diverge(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                     const kiln__cpu_insn *in, uint32_t taken)
 {
@@ -64,7 +64,8 @@ static void diverge(kiln__cpu_warp *w, kiln__cpu_schedule *s,
 
   if (w->tally != NULL)
     w->tally[in->index].events++;
-  /* Without a join, the two sides run one after the other to the end. */
+  /* If the branch has no reconvergence point, its two sides run to the end one
+   * after the other. */
   if (join == UINT32_MAX) {
     top->mask = rest;
     top->pc = behind;
@@ -72,7 +73,7 @@ static void diverge(kiln__cpu_warp *w, kiln__cpu_schedule *s,
     return;
   }
   if (top->join == join)
-    s->n_stacked--; /* the entry below has the same join */
+    s->n_stacked--; /* the entry below has the same reconvergence point */
   else
     top->pc = join;
   if (before_random(s)) {
@@ -104,8 +105,8 @@ static void do_exit(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t mask)
   kiln__cpu_lanes_exit(w, f, mask);
 }
 
-/* Handles the return of lanes. The entries of one frame are contiguous at the
- * top of the stack. */
+/* Handles the return of lanes from a function. The stack entries of one call
+ * frame are contiguous at the top of the stack. */
 static void do_return(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t mask)
 {
   kiln__cpu_frame *const f = top_of(s)->frame;
@@ -135,7 +136,8 @@ static void do_call(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   if (!kiln__cpu_call_enter(w, f, in, number, same, &callee))
     return;
   top_of(s)->pc = in->index + 1;
-  if (same != mask) /* lanes with another callee execute the call afterwards */
+  /* The lanes that call another function execute the call afterwards. */
+  if (same != mask)
     push(s, f, in->index, mask & ~same, in->index + 1);
   if (callee != NULL)
     push(s, callee, 0, same, UINT32_MAX);
@@ -228,8 +230,8 @@ static void do_other(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   }
 }
 
-/* Executes a warp instruction. Before Volta, all members have to be active, so
- * the instruction never waits for a lane. */
+/* Executes a warp instruction, such as shfl.sync. Before Volta, all members
+ * have to be active, so the instruction never waits for a lane. */
 static void run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
                         const kiln__cpu_insn *in)
 {
@@ -241,7 +243,8 @@ static void run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
         w, in, mask, KILN__SLOT(const uint32_t, in->e)[__builtin_ctz(mask)]);
 }
 
-/* The interpreter loop; see run_loop() in its.c. */
+/* This is the interpreter loop of the lock-step scheduler. It corresponds to
+ * run_loop() in its.c. */
 static inline __attribute__((always_inline)) int
 run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
 {

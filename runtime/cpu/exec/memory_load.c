@@ -47,9 +47,9 @@ static void extend(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* Define functions that fill the active lanes of `to` with zero-extended
- * elements of sizeof(T) bytes. The elements are `step` bytes apart, at one
- * address, or scattered. */
+/* These macros define functions that fill the active lanes of `to` with zero-
+ * extended elements of sizeof(T) bytes. The elements are `step` bytes apart, at
+ * one address, or scattered. */
 #define FILLS(T, TD)                                                           \
   KILN__INLINE void row_##T(const kiln__cpu_warp *w, const uint8_t *from,      \
                             unsigned step, TD *to)                             \
@@ -170,8 +170,9 @@ KILN__INLINE void fill_any(const kiln__cpu_warp *w, unsigned bytes,
 
 /* ---- One load instruction ------------------------------------------------ */
 
-/* Loads element k of n into register `slot`. The elements lie at a pattern with
- * lowest address `low`, or at the host address of each lane. */
+/* Loads element k of an n-element vector into register `slot`. If the addresses
+ * of the lanes follow a pattern, `low` is the lowest host address. Otherwise,
+ * `host` contains the host address of each lane. */
 KILN__INLINE void element(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                           int32_t slot, unsigned bytes, unsigned k, unsigned n,
                           kiln__cpu_pattern p, const uint8_t *low,
@@ -200,9 +201,9 @@ KILN__INLINE void element(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 #if defined(__SSE2__)
 /* Loads four 32-bit words per lane into four registers. The words are
- * consecutive from `low`, or at the addresses `host`. Blocks of 4 x 4 words are
- * transposed in vector registers, which needs a quarter of the memory accesses.
- * Returns false if this method is not applicable. */
+ * consecutive from `low`, or at the host addresses `host`. Blocks of 4 x 4
+ * words are transposed in vector registers, which needs a quarter of the memory
+ * accesses. Returns false if this method is not applicable. */
 KILN__INLINE bool quads(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         const uint8_t *low, const uintptr_t *host)
 {
@@ -241,7 +242,8 @@ KILN__INLINE bool quads(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
 }
 #endif
 
-/* Loads all n elements. The loop has constant bounds if n is a constant. */
+/* Loads all n vector elements of an instruction. The loop has constant bounds
+ * if n is a constant. */
 KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            unsigned bytes, unsigned n, kiln__cpu_pattern p,
                            const uint8_t *low, const uintptr_t *host)
@@ -321,7 +323,8 @@ KILN__HANDLER(ld_volatile)
     for (uint32_t m = w->mask; m != 0; m &= m - 1) {
       const int i = __builtin_ctz(m);
 
-      /* A single access is ordered with the atomics of other host threads. */
+      /* The element is loaded with a single access, which is ordered with the
+       * atomics of other host threads. */
       raw[i] = kiln__cpu_atomic_load(r.host[i] + (uintptr_t)k * bytes, bytes,
                                      __ATOMIC_ACQUIRE);
     }

@@ -13,11 +13,11 @@
 #ifndef KILN_CPU_MEMORY_PATH_H
 #define KILN_CPU_MEMORY_PATH_H
 
-/* Moves the elements of lanes that follow no pattern. Returns false unless all
- * lanes lie in one range of global memory or in the shared memory of this
- * block. If several lanes store to the same address, the seed of the launch
- * decides which store wins. Stores of a launch with a seed therefore take the
- * general path. */
+/* Moves the elements of lanes whose addresses follow no pattern. Returns false
+ * unless all accesses lie in one range of global memory or in the shared memory
+ * of the warp's block. If several lanes store to the same address, the random
+ * seed of the launch decides which store wins. Stores of a launch with a seed
+ * therefore take the general path. */
 KILN__INLINE bool scattered(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             unsigned bytes, unsigned n, bool shared)
 {
@@ -32,8 +32,8 @@ KILN__INLINE bool scattered(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return true;
 }
 
-/* Moves the elements at the same offset of every lane's stack. Returns false if
- * the offset is misaligned or out of bounds. */
+/* Moves the elements of a local-memory access in which all lanes use the same
+ * stack offset. Returns false if the offset is misaligned or out of bounds. */
 KILN__INLINE bool move_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                 unsigned bytes, unsigned n, uint64_t offset)
 {
@@ -47,7 +47,7 @@ KILN__INLINE bool move_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 }
 
 /* Moves elements at global or generic addresses. If `own` is true, the
- * addresses are offsets in the shared memory of this block. */
+ * addresses are instead offsets in the shared memory of the warp's block. */
 KILN__INLINE void move_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                           unsigned bytes, unsigned n, bool own)
 {
@@ -107,9 +107,9 @@ KILN__INLINE void move_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     slowly(w, in, bytes, n);
 }
 
-/* Defines the handlers of one path: one handler per element size, and one
- * handler for vectors (suffix _v). The common sizes and vector lengths are
- * constants in the generated code. */
+/* Defines the handlers of one memory path from the function `move`: one handler
+ * per element size, and one handler for vectors (suffix _v). The common sizes
+ * and vector lengths are constants in the generated code. */
 #define MOVES(prefix, move)                                                    \
   KILN__CALLS(prefix##_1, move, 1, 1)                                          \
   KILN__CALLS(prefix##_2, move, 2, 1)                                          \

@@ -4,8 +4,8 @@
 
 /* ---- Moving elements from registers -------------------------------------- */
 
-/* Define functions that store the low sizeof(T) bytes of each active lane. The
- * destinations are `step` bytes apart or scattered. */
+/* These macros define functions that store the low sizeof(T) bytes of each
+ * active lane. The destinations are `step` bytes apart or scattered. */
 #define SPILLS(T, TS, name)                                                    \
   KILN__INLINE void row_##name(const kiln__cpu_warp *w, uint8_t *to,           \
                                unsigned step, const TS *from)                  \
@@ -51,8 +51,8 @@ SPILLS(uint16_t, uint32_t, 2)
 SPILLS(uint32_t, uint32_t, 4)
 SPILLS(uint64_t, uint64_t, 8)
 
-/* Stores to one address for all lanes. The value of the last active lane is
- * stored. */
+/* Implements a store in which all lanes use one address. The value of the last
+ * active lane is stored. */
 KILN__INLINE void spill_one(const kiln__cpu_warp *w, unsigned bytes,
                             uint8_t *to, const void *from)
 {
@@ -127,7 +127,8 @@ KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* Stores lane by lane, in the order that the seed determines. */
+/* Stores one lane after the other, in the order that the random seed of the
+ * launch determines. */
 static void in_order(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                      unsigned bytes, unsigned n, const uintptr_t *host)
 {
@@ -144,7 +145,8 @@ static void in_order(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
           values(w, in, bytes, n == 1 ? in->b : in->vec[k], narrow);
       uint64_t x = 0;
 
-      /* The copy contains the low bytes on hosts of either byte order. */
+      /* Values are copied through variables of their size, so the low bytes are
+       * stored on hosts of either byte order. */
       if (bytes == 8) {
         memcpy(&x, from + 8 * (size_t)i, 8);
         memcpy((void *)(host[i] + (uintptr_t)k * 8), &x, 8);
@@ -209,7 +211,8 @@ KILN__HANDLER(st_volatile)
     for (unsigned k = 0; k < n && (w->mask >> i & 1) != 0; k++) {
       const int32_t slot = n == 1 ? in->b : in->vec[k];
 
-      /* A single access follows all earlier writes of this thread. */
+      /* The element is stored with a single access, which follows all earlier
+       * writes of this thread. */
       kiln__cpu_atomic_store(r.host[i] + (uintptr_t)k * bytes, bytes,
                              bytes == 8 || in->src_reg_bytes > 4
                                  ? KILN__SLOT(const uint64_t, slot)[i]

@@ -10,8 +10,9 @@ static inline int64_t key_f64(uint64_t bits)
   return (int64_t)(bits ^ (negative >> 1));
 }
 
-/* Returns the result for operands that may be NaNs. `best` is b if an operand
- * is a NaN. `nan` is ~0 with .NaN, and 0 otherwise. */
+/* Returns the result of min or max for operands that may be NaNs. `best` is the
+ * result for numbers, and b if an operand is a NaN. The mask `nan` is ~0 with
+ * the modifier .NaN, and 0 otherwise. */
 static inline uint32_t number_f32(uint32_t a, uint32_t b, uint32_t best,
                                   uint32_t nan)
 {
@@ -70,7 +71,8 @@ MODIFIED(2, min_xorsign_f32,
          signed_f32(A[i], B[i], min_f32(MAGNITUDE(A), MAGNITUDE(B), nan)))
 MODIFIED(2, max_xorsign_f32,
          signed_f32(A[i], B[i], max_f32(MAGNITUDE(A), MAGNITUDE(B), nan)))
-/* A NaN result of the first pair is an operand of the second operation. */
+/* A NaN that results from the first two operands becomes an operand of the
+ * second operation. */
 MODIFIED(3, min3_f32, min_f32(min_f32(Z(A), Z(B), nan), Z(C), nan))
 MODIFIED(3, max3_f32, max_f32(max_f32(Z(A), Z(B), nan), Z(C), nan))
 MODIFIED(3, min3_abs_f32,

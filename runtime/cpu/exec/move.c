@@ -85,7 +85,7 @@ KILN__HANDLER(mov_local)
   set_all(w, in, w->local_at + (uint64_t)in->imm);
 }
 
-/* Reads a clock; one clock cycle counts as one nanosecond. */
+/* Reads a clock register. One clock cycle counts as one nanosecond. */
 KILN__HANDLER(mov_clock)
 {
   const uint64_t now =
@@ -129,7 +129,8 @@ KILN__LANE_OP(cvta_to, 1, uint64_t, uint64_t, const uint64_t base = window(in),
 SELECT(selp_b32, uint32_t)
 SELECT(selp_b64, uint64_t)
 
-/* Selects a in lanes where `chosen` is ~0, and b in all other lanes. */
+/* Selects operand a in lanes where `chosen` is ~0, and operand b in all other
+ * lanes. */
 static void choose(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                    const uint32_t chosen[KILN__WARP])
 {

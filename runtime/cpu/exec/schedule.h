@@ -28,7 +28,8 @@ void KILN__ISA_NAME(run_guarded)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 #define KILN__SET_MASK KILN__ISA_NAME(set_mask)
 
-/* Returns the bits of a predicate register: 32 words that are 0 or ~0. */
+/* Returns a predicate register as a mask with one bit per lane. In the
+ * register, each lane is a word that is 0 or ~0. */
 static inline uint32_t kiln__cpu_predicate_bits(const uint32_t *p)
 {
   uint32_t mask = 0;
@@ -54,7 +55,8 @@ static inline uint32_t kiln__cpu_predicate_bits(const uint32_t *p)
 
 typedef struct kiln__cpu_frame kiln__cpu_frame;
 
-/* Values of in->sub for barriers of a block and barriers of a cluster. */
+/* Values of in->sub, which selects the operation of a block barrier or a
+ * cluster barrier. */
 enum {
   KILN__BAR_SYNC = 0,
   KILN__BAR_ARRIVE,
@@ -78,23 +80,24 @@ struct kiln__cpu_frame {
   kiln__cpu_frame *next; /* next frame in the list of free frames */
   kiln__cpu_frame *made; /* next frame in the list of all frames of a worker */
   const kiln__cpu_call *call;
-  uint32_t resume; /* pc in the parent frame to return to */
+  uint32_t resume; /* pc in the caller's frame to return to */
   uint32_t lanes;  /* mask of the lanes that have neither returned nor exited */
   uint32_t depth;
   uint32_t local_at; /* offset of the first stack byte of this frame */
   /* offset of the end of this frame's stack, which alloca moves */
   uint32_t local_top;
   uint32_t filled_warp;
-  /* number + 1 of the block for which the block-dependent constants are set */
+  /* 1 + the number of the block for which the constants that depend on the
+   * block have been filled in */
   uint64_t filled_block;
   uint32_t n_changing; /* number of constants that change with the block */
-  uint32_t changing[KILN__N_CHANGING]; /* indices of these constants */
+  uint32_t changing[KILN__N_CHANGING]; /* indices of the changing constants */
 };
 
 /* The reason why a group of lanes waits. */
 typedef enum kiln__cpu_wait {
   KILN__READY = 0,
-  KILN__AT_SYNC,    /* waits for the members of a mask */
+  KILN__AT_SYNC,    /* waits at a .sync instruction for its members */
   KILN__AT_BARRIER, /* waits at a barrier of the block */
   KILN__AT_CLUSTER
 } kiln__cpu_wait;
@@ -103,11 +106,12 @@ typedef enum kiln__cpu_wait {
 typedef struct kiln__cpu_group {
   kiln__cpu_frame *frame;
   uint32_t pc, mask;
-  /* the member mask at AT_SYNC; the barrier number at AT_BARRIER */
+  /* member mask if the group waits at KILN__AT_SYNC; barrier number at
+   * KILN__AT_BARRIER */
   uint32_t wants;
   uint32_t stamp; /* time at which the group was last chosen */
   kiln__cpu_wait wait;
-  bool ran; /* the group ran after the livelock search saved the state */
+  bool ran; /* the group has run since the livelock search saved the state */
 } kiln__cpu_group;
 
 /* An entry of the lock-step stack. */
@@ -120,12 +124,14 @@ typedef struct kiln__cpu_entry {
 enum {
   KILN__NO_JOIN = -1,
   KILN__MAX_YIELDS = 64,
-  /* Number of backward branches of one group of lanes before another group
-   * runs: without a seed (PATIENCE) and with a seed (TURNS). */
+  /* Number of backward branches that a group of lanes may take before another
+   * group runs. KILN__TURNS is used if the launch has a random seed, and
+   * KILN__PATIENCE otherwise. */
   KILN__PATIENCE = 1 << 14,
   KILN__TURNS = 64,
-  /* Number of backward branches that are charged for one polling access,
-   * without and with a seed. */
+  /* Number of backward branches that are charged to a group of lanes for one
+   * polling access. KILN__YIELD_TURNS is used if the launch has a random seed,
+   * and KILN__YIELD_COST otherwise. */
   KILN__YIELD_COST = KILN__PATIENCE / 64,
   KILN__YIELD_TURNS = KILN__TURNS / 8
 };
@@ -134,7 +140,8 @@ typedef struct kiln__cpu_schedule {
   kiln__cpu_frame *frame; /* frame of the running lanes */
   kiln__cpu_frame *entry; /* frame of the kernel, kept from block to block */
   uint8_t *stack;         /* stack of lane 0; see local_stride of the warp */
-  /* KILN__WARP_* state that the scheduler returned; barriers may change it */
+  /* state of the warp (KILN__WARP_*) that the scheduler returns; barriers may
+   * change it */
   int status;
   bool traced; /* changes of memory are recorded in `changed` */
   bool changed;
@@ -145,7 +152,7 @@ typedef struct kiln__cpu_schedule {
    * warp arrived at the barrier `strayed_from` */
   uint32_t strayed;
   const kiln__cpu_insn *strayed_from;
-  uint64_t random; /* state of the random generator; 0 means a fixed order */
+  uint64_t random; /* random generator state; 0 means a fixed order */
   /* State of independent thread scheduling (its.c). */
   kiln__cpu_group group[KILN__WARP + 1];
   uint32_t n_groups, current;
@@ -158,14 +165,14 @@ typedef struct kiln__cpu_schedule {
   uint32_t turns;
   uint32_t stamps;
   bool others; /* other groups of lanes are ready */
-  bool fair;   /* the running group was chosen by age */
+  bool fair;   /* the running group had waited longest */
   /* State of the lock-step scheduler (lock_step.c). */
   kiln__cpu_entry *stacked;
   uint32_t n_stacked, max_stacked;
   kiln__cpu_wait wait;
   uint32_t wants;
-  /* lanes that arrived at the cluster barrier and have not waited yet, and the
-   * parity of the phase in which each lane arrived */
+  /* Mask of the lanes that arrived at the cluster barrier and have not waited
+   * yet, and the parity of the barrier phase in which each lane arrived. */
   uint32_t cluster_in, cluster_odd;
   /* State of the livelock search: hash of the saved state of the warp, and
    * whether the same state occurred again. */
@@ -241,7 +248,7 @@ static inline uint32_t kiln__cpu_same_target(const kiln__cpu_warp *w,
   return same;
 }
 
-/* ---- Slow paths, in run/ ------------------------------------------------- */
+/* ---- Slow paths, which run/ implements ----------------------------------- */
 
 /* Enters a function call for the lanes `mask` of frame `from`. *out receives
  * the frame of the callee, or NULL if a system function was executed instead.
@@ -318,7 +325,7 @@ kiln__cpu_callee(kiln__cpu_warp *w, const kiln__cpu_insn *in, uint32_t *mask)
                    : run_loop(w, left, false, false);                          \
   }
 
-/* Executes a simple instruction for the lanes that run. */
+/* Executes a simple instruction for the running lanes. */
 static inline __attribute__((always_inline)) void
 kiln__cpu_run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
 {

@@ -26,9 +26,9 @@ static bool changes(const kiln__cpu_insn *in, unsigned bytes, uint64_t old,
     return (old & ~b) != 0;
   if (in->boolop == KILN__BOOL_OR)
     return (b & ~old) != 0;
-  if (in->boolop == KILN__BOOL_XOR || in->sub == 3) /* in->sub 3 is .add */
+  if (in->boolop == KILN__BOOL_XOR || in->sub == 3) /* 3 means .add */
     return b != 0;
-  /* in->sub 7 is .cas, which changes memory if the comparison succeeds */
+  /* in->sub is 7 for .cas, which changes memory if the comparison succeeds. */
   if (in->sub == 7)
     return old == b;
   return old != b;
@@ -77,7 +77,8 @@ void KILN__ISA_NAME(traced)(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   default:
     break;
   }
-  /* the clock advances, so a loop that reads the clock ends */
+  /* The clock always advances, so a loop that polls the clock ends. Reading the
+   * clock therefore counts as a change. */
   if (in->op == KILN__OP_mov_clock)
     s->changed = true;
   in->fn(w, in);

@@ -180,8 +180,9 @@ uint32_t KILN__ISA_NAME(texel_layers)(const kiln__cpu_texels *t)
   return t->cube ? t->layers / 6 : t->layers;
 }
 
-/* Defines a txq query as an expression of the texture t and its level l.
- * Register b selects the level; the default is the first level. */
+/* Defines the handler of a txq query. The expression computes the result from
+ * the texture t and its mip level l. Register b selects the level; the default
+ * is the first level. */
 #define TXQ(name, expression)                                                  \
   KILN__HANDLER(txq_##name)                                                    \
   {                                                                            \

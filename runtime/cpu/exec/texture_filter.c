@@ -23,7 +23,7 @@ typedef struct color {
 typedef struct place {
   const kiln__cpu_texture *texture;
   const kiln__cpu_texels *texels;
-  uint32_t plane; /* first layer, or the layer of cube face 0 */
+  uint32_t plane; /* first layer; of a cube map, the layer of face 0 */
   int face;       /* face of a cube map; -1 for other textures */
   int n_axes;
   bool normalised;
@@ -108,7 +108,8 @@ static int channel_bytes(const kiln__cpu_texels *t)
 }
 
 /* Reads all channels of a texel. Missing channels are 0, but a missing fourth
- * channel is 1. Integers pass through doubles, which represent them exactly. */
+ * channel is 1. Integers are returned as doubles, which represent them
+ * exactly. */
 static color read_texel(const kiln__cpu_texture *t, const kiln__cpu_texels *l,
                         const uint8_t *from)
 {
@@ -238,7 +239,8 @@ static int face_of(const double v[3], double *s, double *t)
 static void direction_of(int face, double s, double t, double v[3])
 {
   static const struct {
-    /* axis + 1; a negative value means the opposite direction */
+    /* Each element is 1 + the number of an axis. A negative element means the
+     * opposite direction. */
     int8_t major, from_s, from_t;
   } faces[FACES] = {{1, -3, -2}, {-1, 3, -2}, {2, 1, 3},
                     {-2, 1, -3}, {3, 1, -2},  {-3, -1, -2}};
@@ -322,7 +324,8 @@ static color fetch(const place *p, const int64_t index[3])
                     texel_at(p->texels, p->plane + (uint32_t)i[2], i[0], i[1]));
 }
 
-/* Reads linear memory, which is indexed by texel and has no border. */
+/* Reads a texel of linear memory, which is indexed by texel and has no
+ * border. */
 static color fetch_linear(const place *p, const int64_t index[3])
 {
   if (index[0] < 0 || index[0] >= p->size[0])

@@ -17,7 +17,7 @@ typedef enum kiln__cpu_shape_of_texture {
   KILN__TEX_acube
 } kiln__cpu_tex_shape;
 
-/* how an instruction selects the mip level */
+/* How a texture instruction selects the mip level. */
 typedef enum kiln__cpu_tex_level {
   KILN__TEX_plain,
   KILN__TEX_level,
@@ -27,7 +27,7 @@ typedef enum kiln__cpu_tex_level {
 /* The coordinates of one texture fetch by one thread. */
 typedef struct kiln__cpu_lookup {
   kiln__cpu_tex_shape shape;
-  bool integers; /* coordinates are integers that select unfiltered texels */
+  bool integers; /* the coordinates are integers, and texels are unfiltered */
   double at[3];  /* coordinates x, y, z */
   uint32_t layer;
   kiln__cpu_tex_level how;

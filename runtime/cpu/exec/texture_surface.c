@@ -8,7 +8,8 @@
 
 #include "half.h"
 
-enum { CLAMP = 1, ZERO = 3 }; /* values of in->sub; other values mean .trap */
+/* Values of in->sub for .clamp and .zero. All other values mean .trap. */
+enum { CLAMP = 1, ZERO = 3 };
 
 static const kiln__cpu_texels *surface_of(kiln__cpu_warp *w,
                                           const kiln__cpu_insn *in, int lane)
@@ -46,8 +47,8 @@ static bool within(const kiln__cpu_insn *in, int64_t *i, int64_t n)
 
 typedef enum reached { REACHED, BEYOND, FAULTED } reached;
 
-/* Finds the bytes that one thread accesses. `unit` is the number of bytes per
- * step of x. */
+/* Finds the bytes of a surface that one thread accesses. `unit` is the number
+ * of bytes per step of x. */
 static reached reach(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                      kiln__cpu_tex_shape shape, int lane, uint32_t bytes,
                      uint32_t unit, uint8_t **out)
@@ -157,8 +158,8 @@ static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 /* ---- Formatted stores ---------------------------------------------------- */
 
-/* Stores a 32-bit value as one channel. Floats are narrowed, and integers
- * saturate. */
+/* Stores a 32-bit value as one channel of a texel. Floats are narrowed, and
+ * integers saturate. */
 static void write_channel(uint8_t *to, kiln__cpu_texel texel, uint32_t bits)
 {
   static const int32_t least[] = {0, 0, 0, -128, -32768, 0};
@@ -240,8 +241,8 @@ static uint64_t combined(reduction op, kiln__cpu_ptx_type type, uint64_t old,
   }
 }
 
-/* Performs an atomic reduction, because other host threads may update the same
- * texel. */
+/* Reduces a texel in memory with an atomic operation, because other host
+ * threads may update the same texel. */
 static void reduce_at(uint8_t *at, reduction op, kiln__cpu_ptx_type type,
                       uint64_t b)
 {
@@ -264,8 +265,8 @@ static void reduce_at(uint8_t *at, reduction op, kiln__cpu_ptx_type type,
   }
 }
 
-/* Implements sured. In the .p forms, elements have 32 bits and have the
- * signedness of the texels. */
+/* Implements sured. In the .p forms, the elements of the reduction have 32 bits
+ * and the signedness of the texels. */
 static void reduce(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                    kiln__cpu_tex_shape shape, reduction op, bool formatted)
 {
@@ -310,7 +311,8 @@ SURED_ALL(3d)
 
 /* ---- Queries ------------------------------------------------------------- */
 
-/* Defines a suq query as an expression of the texels t. */
+/* Defines the handler of a suq query. The expression computes the result from
+ * the texels t. */
 #define SUQ(name, expression)                                                  \
   KILN__HANDLER(suq_##name)                                                    \
   {                                                                            \

@@ -2,8 +2,10 @@
  */
 #include "schedule.h"
 
-enum { ALL = 1, ANY = 2 };          /* values of in->sub for vote; 0 is .uni */
-enum { MIN = 1, MAX = 2, ADD = 3 }; /* values of in->sub for redux */
+/* Values of in->sub for the modes .all and .any of vote. 0 means .uni. */
+enum { ALL = 1, ANY = 2 };
+/* Values of in->sub for the operations of redux. */
+enum { MIN = 1, MAX = 2, ADD = 3 };
 
 /* Returns the active lanes whose predicate operand a is true. */
 static uint32_t trues(const kiln__cpu_warp *w, const kiln__cpu_insn *in)
@@ -91,8 +93,8 @@ KILN__CALLS(match_any_b64, match_any, true)
 KILN__CALLS(match_all_b32, match_all, false)
 KILN__CALLS(match_all_b64, match_all, true)
 
-/* Implements redux for integers. `flip` maps the signed order to the unsigned
- * order. */
+/* Implements redux for integers. An exclusive or with `flip` maps the signed
+ * order to the unsigned order. */
 static void redux_integer(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                           uint32_t flip)
 {
@@ -141,9 +143,9 @@ static int32_t float_order(uint32_t bits)
   return bits >> 31 != 0 ? -value - 1 : value;
 }
 
-/* Implements redux for floats. A NaN is ignored if any lane has a number; with
- * .NaN the result is a NaN if any lane has one. The resulting NaN is
- * canonical. */
+/* Implements redux for floats. Without .NaN, a NaN is ignored if any lane has a
+ * number. With .NaN, the result is a NaN if any lane has a NaN. The resulting
+ * NaN is canonical. */
 static void redux_float(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         uint32_t keep)
 {
@@ -183,8 +185,8 @@ KILN__HANDLER(elect)
 
 /* ---- The stack ----------------------------------------------------------- */
 
-/* Saves the stack pointer. All lanes of a call share one stack pointer, which
- * is as high as the highest lane needs. */
+/* Saves the stack pointer. All lanes of a function call share one stack
+ * pointer, which is as high as the highest lane needs. */
 KILN__HANDLER(stacksave_u64)
 {
   const uint64_t top = kiln__cpu_schedule_of(w)->frame->local_top;
@@ -197,7 +199,8 @@ KILN__HANDLER(stackrestore_u64)
   kiln__cpu_frame *const f = kiln__cpu_schedule_of(w)->frame;
   const uint64_t top = value64(w, in, __builtin_ctz(w->mask), true);
 
-  /* Other lanes of the call may still use the stack above `top`. */
+  /* Other lanes of the same function call may still use the stack above `top`,
+   * so the pointer moves only if all lanes are active. */
   if ((f->lanes & ~w->mask) == 0 && top <= f->local_top &&
       top >= f->local_at + f->code->local_bytes)
     f->local_top = (uint32_t)top;
