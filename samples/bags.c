@@ -1,6 +1,8 @@
-/* bags.c -- sums over bags of rows (row C6 of the lectures): 128 columns; 1,000 bags of 1 to
- * 10 rows, 100 of 11 to 100, 10 of 101 to 1,000, in random order. The lecture's
- * loop over the bags, one kernel per bag, was slower than copying everything to the
+/* bags.c -- sums over bags of matrix rows (row C6 of the lectures). A bag is a
+ * segment of consecutive rows, and the sum of a bag has one value for each of
+ * the 128 columns. The bags are in random order: 1,000 bags of 1 to 10 rows,
+ * 100 of 11 to 100 rows, and 10 of 101 to 1,000 rows. The lecture's loop over
+ * the bags, with one kernel per bag, was slower than copying everything to the
  * CPU and back. Kiln needs one launch:
  *
  *   kiln_segmented_reduce_desc bags = {.x = {.in = {{x, KILN_F32}}}, .n = rows,
@@ -8,7 +10,8 @@
  *       .out = {out, KILN_F32}};
  *   kiln_segmented_reduce(stream, &bags, NULL);
  *
- * Timed against the trip to the host, and against one reduction a bag. */
+ * The launch is timed beside the trip to the host and beside one reduction per
+ * bag. */
 #include "sample.h"
 
 #include <math.h>
@@ -50,7 +53,7 @@ static void make_lengths(bags *b, uint64_t *r)
   b->rows = b->offsets[BAGS];
 }
 
-/* The loop that defines it. */
+/* Computes the expected sums on the host by the loop that defines them. */
 static void on_host(const bags *b, float *out)
 {
   for (int k = 0; k < BAGS; k++)
@@ -127,7 +130,8 @@ static bool is_right(const bags *b)
   return good;
 }
 
-/* Everything to the host, the loop there, the result back. */
+/* Measures the milliseconds of the trip to the host: copies all rows to the
+ * host, sums them there, and copies the results back. */
 static double round_trip(bags *b)
 {
   double ms = sample_now_ms();

@@ -1,14 +1,15 @@
-/* bank_conflicts.c -- shared memory has 32 banks of 4 bytes; lanes that read
- * different words of one bank wait for each other (row D3 of the lectures).
+/* bank_conflicts.c -- shared memory has 32 banks of 4 bytes. Lanes that read
+ * different words of the same bank wait for each other (row D3 of the
+ * lectures). An access that needs n passes is called an n-way conflict:
  *
- *   stride 1       every lane its own bank             1 way
- *   stride 2       lanes 0 and 16 share one            2 ways
- *   stride 3       3 and 32 have no common divisor     1 way
- *   permutation    some order of the banks             1 way
- *   same word      one word for all: a broadcast       1 way
+ *   stride 1       every lane reads its own bank         1 way
+ *   stride 2       lanes 0 and 16 share one bank         2 ways
+ *   stride 3       3 and 32 have no common divisor       1 way
+ *   permutation    the lanes read all banks, reordered   1 way
+ *   same word      all lanes read one word: broadcast    1 way
  *
- * The ways are counted on the CPU device; the values are checked on the device
- * that is here. */
+ * The CPU device counts the passes. The values are checked on the device that
+ * runs the sample. */
 #include "sample.h"
 
 static const char source[] =
@@ -40,7 +41,8 @@ static void make_index(int pattern, int index[LANES])
       index[i] = i * (pattern + 1);
       break;
     case 3:
-      index[i] = (i * 11 + 7) % LANES; /* 11 is odd: every bank once */
+      /* 11 is odd, so every bank occurs once. */
+      index[i] = (i * 11 + 7) % LANES;
       break;
     default:
       index[i] = 5;

@@ -1,6 +1,7 @@
-/* bitonic.c -- sorted tiles merged pair by pair by bitonic merges (row B14 of the lectures,
- * its last step). One merge of sixteen keys step by step, then what the number of
- * launches and the traffic are for whole arrays, against kiln_sort().
+/* bitonic.c -- bitonic merges combine sorted tiles pair by pair (row B14 of the
+ * lectures, last step). The sample first shows one merge of sixteen keys step
+ * by step. Then it reports the number of launches and the memory traffic for
+ * whole arrays, compared with kiln_sort().
  *
  * usage: bitonic [--device gpu|cpu|cpu:9.0] */
 #include "sample.h"
@@ -15,7 +16,8 @@ typedef struct merger {
   unsigned launches;
 } merger;
 
-/* Tiles of 2 * block keys; the kernels' block is compiled in. */
+/* Loads the kernels for tiles of 2 * block keys. The block size is a
+ * compile-time constant of the kernels. */
 static void open_merger(merger *m, sample *s, uint32_t tile)
 {
   char block[32];
@@ -60,7 +62,7 @@ static void sort(merger *m, CUdeviceptr x, uint32_t n)
   }
 }
 
-/* ---- One merge, step by step, on the host: what the kernels do ------------------------- */
+/* ---- One merge on the host, step by step as in the kernels -------------- */
 
 static void print_keys(const char *label, const uint32_t *x)
 {
@@ -163,7 +165,7 @@ static bool run_size(merger *m, const timer *t, uint32_t n)
   SAMPLE_TRY(kiln_stream_wrap(&stream, s->device, NULL));
   SAMPLE_TRY(kiln_copy_to_device(s->device, input, keys, size));
   qsort(keys, n, 4, compare);
-  for (size_t i = 0; i < repeats + 1; i++) { /* the first warms up */
+  for (size_t i = 0; i < repeats + 1; i++) { /* the first repeat is a warm-up */
     const kiln_sort_desc d = {
         .keys_in = {input, KILN_U32}, .keys_out = {x, KILN_U32}, .n = n};
     const size_t at = i == 0 ? 0 : i - 1;

@@ -1,9 +1,10 @@
-/* checks.c -- a planted bug of each kind, found and located (row A13 of the lectures):
- * access violation and leak, race, uninitialised read, bad synchronisation.
+/* checks.c -- finds one deliberate bug of each kind (row A13 of the lectures):
+ * out-of-bounds access, memory leak, race, read of uninitialised memory, and
+ * wrong synchronisation.
  *
- * The CPU device looks at every access, so it needs no GPU and no tool; the same
- * findings come from `kiln check FILE.cu`. Each must name the line that is marked
- * with BUG. */
+ * The CPU device examines every memory access, so the sample needs no GPU and
+ * no tool. `kiln check FILE.cu` reports the same findings. Each finding must
+ * name the line that is marked with BUG. */
 #include "sample.h"
 
 static const char source[] =
@@ -45,7 +46,9 @@ enum { N = 64 };
 
 static const struct bug {
   const char *kernel, *kind;
-  unsigned check; /* one at a time: a race reads what is not yet written, too */
+  /* Only one check at a time, since a racing kernel also reads uninitialised
+   * memory. */
+  unsigned check;
   bool with_n;
 } bugs[] = {
     {"violation", "out of bounds", KILN_CPU_CHECK_MEMORY, true},
@@ -57,7 +60,8 @@ static const struct bug {
 
 enum { N_BUGS = sizeof bugs / sizeof bugs[0] };
 
-/* The line of the source that is marked. */
+/* Returns the number of the source line that is marked with BUG and the
+ * kernel's name. */
 static unsigned marked_line(const char *kernel)
 {
   char mark[64];
@@ -86,7 +90,7 @@ static void take(void *user, const kiln_cpu_finding *f)
       strcmp(f->kernel, e->bug->kernel) == 0)
     e->right++;
   else if (strcmp(f->kind, e->bug->kind) != 0)
-    e->others++; /* a race may show at its other line as well */
+    e->others++; /* a race may also be reported at the other of its two lines */
 }
 
 static void leaks(void *user, const kiln_cpu_finding *f)
@@ -96,7 +100,8 @@ static void leaks(void *user, const kiln_cpu_finding *f)
     ++*(int *)user;
 }
 
-/* Launch the kernel on a device of its own: a fault loses the context. */
+/* Launches the kernel with a bug on a separate device, since a fault destroys
+ * the context. Returns true if the bug is found at the marked line. */
 static bool plant(const sample *s, const struct bug *bug)
 {
   const kiln_cpu_opts cpu = {.checks = bug->check};
@@ -104,7 +109,8 @@ static bool plant(const sample *s, const struct bug *bug)
       .source = source, .name = "bugs.cu", .lineinfo = true};
   const kiln_launch_config config = {.grid = {.x = 1}, .block = {.x = N}};
   const float zeros[N] = {0};
-  const int n = N - 1; /* so that n + 1 is one too many of the memory below */
+  /* The kernel accesses n + 1 elements, one more than are allocated. */
+  const int n = N - 1;
   expected e = {bug, marked_line(bug->kernel), 0, 0};
   kiln_module *module;
   kiln_kernel *kernel;
@@ -126,11 +132,13 @@ static bool plant(const sample *s, const struct bug *bug)
   SAMPLE_TRY(kiln_cpu_take_findings(take, &e));
   kiln_module_free(module);
   sample_close(&checked);
-  SAMPLE_TRY(kiln_cpu_take_findings(take, &e)); /* of the context's end */
+  /* Findings from the destruction of the context. */
+  SAMPLE_TRY(kiln_cpu_take_findings(take, &e));
   return e.right > 0 && e.others == 0;
 }
 
-/* Memory that nobody frees before the context goes. */
+/* Allocates memory that is not freed before the context is destroyed. Returns
+ * true if the leak is reported. */
 static bool leak(const sample *s)
 {
   const kiln_cpu_opts cpu = {.checks = KILN_CPU_CHECK_MEMORY};

@@ -1,7 +1,9 @@
-/* counting_sort.c -- counting sort (row B13 of the lectures): the histogram of the keys,
- * its prefix sum, which gives the start of each key's run, and the move of every
- * key to its destination. It shows eight keys step by step, then many. The time is
- * linear, where the possible keys are few and known. */
+/* counting_sort.c -- counting sort in three steps (row B13 of the lectures).
+ * The histogram counts each key, the prefix sum of the counts gives the
+ * position of the first element with each key, and a scatter moves every
+ * element to its destination. The sample shows eight keys step by step, and
+ * then sorts many keys. The time is linear if the keys come from a small known
+ * range. */
 #include "sample.h"
 
 #include <kiln/histogram.h>
@@ -14,9 +16,10 @@ static void print_row(const char *what, const uint32_t *v, size_t n)
   putchar('\n');
 }
 
-/* ---- Step by step --------------------------------------------------------------- */
+/* ---- A small example, step by step -------------------------------------- */
 
-/* Keys with values, so that it shows that equal keys keep their order. */
+/* Sorts keys together with values. The values show that elements with equal
+ * keys keep their order. */
 static bool small(sample *s, kiln_stream *stream)
 {
   enum { N = 8, RANGE = 4 };
@@ -56,7 +59,7 @@ static bool small(sample *s, kiln_stream *stream)
          memcmp(got_name, moved, sizeof moved) == 0;
 }
 
-/* ---- Many ------------------------------------------------------------------------- */
+/* ---- A large array ------------------------------------------------------------------------- */
 
 static int compare_keys(const void *a, const void *b)
 {

@@ -1,10 +1,12 @@
-/* device_query.c -- the generations of GPUs, and everything about this machine's
- * that decides a launch (row A2 of the lectures). The first table needs no GPU. */
+/* device_query.c -- prints the generations of GPUs, and the properties of this
+ * machine's GPU that limit a launch (row A2 of the lectures). The table of
+ * generations needs no GPU. */
 #include "sample.h"
 
 #define KIB(bytes) ((bytes) / 1024)
 
-/* What a GPU of each compute capability offers. */
+/* Prints the limits of each compute capability and the features that it
+ * introduced. */
 static bool print_generations(void)
 {
   bool good = true;
@@ -79,7 +81,8 @@ static void print_info(const kiln_device_info *d)
   printf("  where                       %s %s\n", d->pci, d->uuid);
 }
 
-/* Whatever has no field of its own is asked for by its CUdevice_attribute. */
+/* Prints device properties that kiln_device_info has no member for. They are
+ * queried by their CUdevice_attribute number. */
 static void print_attributes(const kiln_device *device)
 {
   static const struct {
@@ -100,7 +103,8 @@ static void print_attributes(const kiln_device *device)
   }
 }
 
-/* The lecture's four driver calls: allocate, copy, synchronise, copy back. */
+/* Makes the four driver calls of the lecture: allocate, copy to the device,
+ * synchronise, copy back. */
 static bool round_trip(kiln_device *device)
 {
   const int there = 42;

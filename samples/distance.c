@@ -1,9 +1,10 @@
-/* distance.c -- the distance of two vectors, sqrt(sum((x - y)^2)), as separate steps
- * and as one fused map and reduction (row C3 of the lectures).
+/* distance.c -- the distance of two vectors, sqrt(sum((x - y)^2)), computed as
+ * separate steps and as one fused map and reduction (row C3 of the lectures).
  *
- * Separate steps write and read a vector between each two: 24 bytes per element.
- * Fused, each input is read once: 8 bytes. What really moves is counted on the CPU
- * device, in sectors of 32 bytes. */
+ * Separate steps write an intermediate vector and read it again, so 24 bytes
+ * per element are moved. The fused version reads each input once, which is 8
+ * bytes per element. The CPU device counts the bytes that are moved, in sectors
+ * of 32 bytes. */
 #include "sample.h"
 
 #include <math.h>
@@ -50,7 +51,8 @@ static void drop(const sample *s, const vectors *v)
   SAMPLE_TRY(kiln_memory_free(s->device, v->out));
 }
 
-/* d = x - y; d = d^2; out = sum(d); out = sqrt(out) */
+/* Computes the distance in four calls: d = x - y, d = d^2, out = sum(d), out =
+ * sqrt(out). */
 static kiln_status separate(kiln_stream *stream, const void *desc)
 {
   const vectors *v = desc;
@@ -97,10 +99,12 @@ static void add_sectors(void *user, const kiln_cpu_counters *k)
   *(uint64_t *)user += k->global_load_sectors + k->global_store_sectors;
 }
 
-/* Bytes per element that an operation moves. */
+/* Returns the number of bytes per element that an operation moves, as counted
+ * on the CPU device. */
 static double count(const sample *s, sample_op_fn op, bool *good)
 {
-  kiln_cpu_opts settings = s->cpu; /* all zero where this is a GPU */
+  /* All members are zero if the sample runs on a GPU. */
+  kiln_cpu_opts settings = s->cpu;
   kiln_stream *stream;
   uint64_t sectors = 0;
   sample cpu;

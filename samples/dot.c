@@ -1,11 +1,14 @@
-/* dot.c -- dot product (row D4 of the lectures): the lecture's kernel, with products in
- * shared memory, a tree and one atomic a block, against one call:
+/* dot.c -- dot product (row D4 of the lectures). The sample compares the
+ * lecture's kernel with one library call. The lecture's kernel keeps the
+ * products in shared memory, adds them in a tree, and executes one atomic
+ * addition per block.
  *
  *   kiln_dot_desc dot = {.x = {x, KILN_F32}, .y = {y, KILN_F32}, .n = n,
  *                        .out = {out, KILN_F32}};
  *   kiln_dot(stream, &dot, NULL);
  *
- * Both are compared with a float64 sum; the library's gives the same bits twice. */
+ * Both results are compared with a sum in double precision. Two calls of the
+ * library must give the same bits. */
 #include "sample.h"
 
 #include <math.h>
@@ -15,7 +18,8 @@ enum { REPEATS = 9, GPU_BITS = 24, CPU_BITS = 20, BLOCK = 256 };
 typedef struct vectors {
   size_t n;
   float *x, *y;
-  double want, size; /* the dot product, and that of the absolute values */
+  /* The dot product, and the dot product of the absolute values. */
+  double want, size;
   CUdeviceptr dx, dy, out;
   kiln_kernel *ladder;
 } vectors;
@@ -72,7 +76,8 @@ static kiln_status run_library(kiln_stream *stream, const void *desc)
   return kiln_dot(stream, &dot, NULL);
 }
 
-/* `rounding`: of the sum, of the sum of absolute products. */
+/* Runs and times a dot product and prints the result. `rounding` is the allowed
+ * error, relative to the sum of the absolute products. */
 static bool show(sample *s, kiln_stream *stream, const vectors *v,
                  const char *name, sample_op_fn run, double rounding,
                  float *result)
@@ -103,13 +108,14 @@ int main(int argc, char **argv)
   SAMPLE_TRY(kiln_stream_create(&stream, s.device, NULL));
   make(&s, &v);
   printf("dot product of 2 x %zu floats; float64: %.10g\n", v.n, v.want);
-  /* each block's atomic rounds the sum once more, in any order */
+  /* The atomic addition of each block rounds the sum once more, and the order
+   * of the blocks is not defined. */
   good = show(&s, stream, &v, "tree and one atomic a block", run_ladder,
               (double)v.n / BLOCK * 0x1p-25, &lecture);
   good = show(&s, stream, &v, "kiln_dot", run_library, 1e-6, &library) && good;
   good = show(&s, stream, &v, "kiln_dot, again", run_library, 1e-6, &again) &&
          good;
-  good = good && library <= again && library >= again; /* the same bits */
+  good = good && library <= again && library >= again; /* the bits are equal */
   SAMPLE_TRY(kiln_memory_free(s.device, v.dx));
   SAMPLE_TRY(kiln_memory_free(s.device, v.dy));
   SAMPLE_TRY(kiln_memory_free(s.device, v.out));

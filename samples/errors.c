@@ -1,13 +1,15 @@
-/* errors.c -- what goes wrong, where it is reported, and what it leaves behind
- * (row A12 of the lectures).
+/* errors.c -- shows which kinds of errors occur, which call reports them, and
+ * what state they leave behind (row A12 of the lectures).
  *
- *   synchronous   the call that fails says so, and nothing else is harmed
- *   asynchronous  the launch succeeds; the kernel's failure comes out of the
- *                 next call that waits for it
- *   sticky        after that every call in the context fails, whoever makes it
+ *   synchronous   the failing call itself reports the error, and the context
+ *                 stays usable
+ *   asynchronous  the launch succeeds, and the next call that waits for the
+ *                 kernel reports the kernel's failure
+ *   sticky        after a kernel failed, every later call in the context fails
  *
- * The last two take the process's GPU state with them, so they are shown in a
- * process of their own: this program, started again with --sticky. */
+ * The last two kinds make the GPU unusable for the rest of the process. They
+ * are therefore shown in a second process, which is this program started with
+ * --sticky. */
 #include "sample.h"
 
 #include <spawn.h>
@@ -29,7 +31,8 @@ static const char broken_source[] =
 static const kiln_program_desc store_program = {.source = store_source,
                                                 .name = "store.cu"};
 
-/* Print what a call returned; true if that is what it should. */
+/* Prints the status that a call returned. Returns true if it is the expected
+ * status. */
 static bool expect(const char *what, kiln_status got, kiln_status want)
 {
   const char *text = got == KILN_OK ? "" : kiln_last_error()->message;
@@ -39,7 +42,8 @@ static bool expect(const char *what, kiln_status got, kiln_status want)
   return got == want && (got == KILN_OK || text[0] != '\0');
 }
 
-/* The log carries the program's own name and line. */
+/* Compiles a program with an error. The log must contain the program's own file
+ * name and line number. */
 static bool compile_error(sample *s)
 {
   const kiln_program_desc broken = {.source = broken_source,
@@ -90,7 +94,8 @@ static bool wrong_sizes(sample *s, kiln_kernel *store, CUdeviceptr p)
          good;
 }
 
-/* The proof that the errors before left nothing behind. */
+/* Launches a correct kernel, to show that the preceding errors left the context
+ * usable. */
 static bool still_works(sample *s, kiln_kernel *store, CUdeviceptr p)
 {
   const kiln_launch_config config = {.grid = {.x = 1}, .block = {.x = 32}};
@@ -109,7 +114,8 @@ static bool still_works(sample *s, kiln_kernel *store, CUdeviceptr p)
   return good;
 }
 
-/* The second process: one bad kernel, then innocent calls. */
+/* Runs in the second process: launches one kernel that fails, then makes
+ * correct calls, which must fail too. */
 static bool asynchronous(sample *s, kiln_kernel *store)
 {
   const kiln_launch_config config = {.grid = {.x = 1}, .block = {.x = 32}};
@@ -165,7 +171,9 @@ static bool run_sticky_process(char *name)
 {
   char flag[] = "--sticky";
   char *const arguments[] = {name, flag, NULL};
-  char path[4096]; /* not the link: under valgrind it leads to valgrind */
+  /* Path of this program. It is not /proc/self/exe itself, which refers to
+   * valgrind if the sample runs under valgrind. */
+  char path[4096];
   const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
   pid_t child;
   int status;

@@ -1,18 +1,20 @@
-/* gather_scatter.c -- reading and writing at indices that an array holds (lecture
- * row B9): the multi-pass scatter, its misses in the worked example, the cost model
- * and the choice of the number of passes.
+/* gather_scatter.c -- reads and writes elements at indices that an array holds
+ * (row B9 of the lectures). The sample shows the multi-pass scatter, its cache
+ * misses in a small example, the cost model, and the choice of the number of
+ * passes.
  *
- *   kiln_scatter_desc d = {.x = {.in = {{x, KILN_F32}}}, .index = {at, KILN_U32},
- *                          .out = {out, KILN_F32}, .n = n, .n_target = n};
+ *   kiln_scatter_desc d = {.x = {.in = {{x, KILN_F32}}},
+ *                          .index = {at, KILN_U32}, .out = {out, KILN_F32},
+ *                          .n = n, .n_target = n};
  *   kiln_scatter(stream, &d, NULL);
  *
  * Every result is compared with a loop on the host. */
 #include "sample.h"
 
-/* ---- The worked example ------------------------------------------------------------ */
+/* ---- The lecture's example with 16 elements ----------------------------- */
 
-/* R and L of the lecture: 4 memory blocks, 2 cache lines of 4 elements, 4 threads
- * at a time. */
+/* The arrays R (values) and L (destinations) of the lecture. Memory has 4
+ * blocks, the cache has 2 lines of 4 elements, and 4 threads run at a time. */
 static const float lecture_r[16] = {0, 3, 1, 2, 3, 1, 0, 2,
                                     0, 3, 1, 2, 3, 0, 1, 2};
 static const uint32_t lecture_l[16] = {0, 12, 4, 8,  13, 5, 1, 9,
@@ -41,7 +43,8 @@ typedef struct arrays {
   CUdeviceptr dx, dat, out;
 } arrays;
 
-/* From the lecture's, or random. */
+/* Allocates and fills the arrays: for n = 16 with the values of the lecture,
+ * otherwise with a random permutation. */
 static void arrays_open(const sample *s, arrays *a, uint32_t n)
 {
   const size_t size = 4 * (size_t)n;
@@ -83,7 +86,8 @@ static void arrays_close(const sample *s, arrays *a)
   free(a->at);
 }
 
-/* What has been written, as out[at[i]] = x[i] or else out[i] = x[at[i]]. */
+/* Returns true if the device's output is correct: out[at[i]] == x[i] for a
+ * scatter, out[i] == x[at[i]] for a gather. */
 static bool is_right(const sample *s, arrays *a, bool scattered)
 {
   size_t wrong = 0;
@@ -96,7 +100,7 @@ static bool is_right(const sample *s, arrays *a, bool scattered)
   return wrong == 0;
 }
 
-/* ---- The lecture's kernels ------------------------------------------------------------ */
+/* ---- The kernels of the lecture ----------------------------------------- */
 
 static bool in_passes(sample *s, kiln_kernel *kernel, arrays *a,
                       uint32_t passes)
@@ -139,7 +143,7 @@ static bool ladder(sample *s)
   return good;
 }
 
-/* ---- The library's, by every method ---------------------------------------------------- */
+/* ---- The library's gather and scatter, by every method ------------------ */
 
 static const char *const names[] = {"", "direct", "windows", "partition",
                                     "sort"};
@@ -168,7 +172,8 @@ static void call(kiln_stream *stream, const arrays *a, bool scatter,
     SAMPLE_OP(kiln_gather(stream, &g, NULL));
 }
 
-/* Milliseconds, median of three after one that does not count. */
+/* Measures a call in milliseconds: the median of three runs after an untimed
+ * run. */
 static double time_it(const sample *s, kiln_stream *stream, const arrays *a,
                       bool scatter, const kiln_index_plan *p)
 {
@@ -193,7 +198,8 @@ static double time_it(const sample *s, kiln_stream *stream, const arrays *a,
   return sample_median(times, 3);
 }
 
-/* The model's table beside the clock; the model knows GPUs, not the CPU device. */
+/* Prints the times that the cost model predicts beside the measured times. The
+ * model describes GPUs only, not the CPU device. */
 static bool methods(sample *s, kiln_stream *stream, uint32_t n, bool scatter)
 {
   const kiln_index_shape shape = {n, n, 4, 4};

@@ -1,15 +1,18 @@
-/* hello.c -- twelve threads greet (row A1 of the lectures).
+/* hello.c -- a kernel of twelve threads, each of which prints a greeting (row
+ * A1 of the lectures).
  *
- * The device's printf goes to a buffer that the driver writes to this process's
- * standard output when the host waits for the device. Here it goes to a file
- * first, so that the lines can be counted. */
+ * printf() on the device writes to a buffer. The driver copies this buffer to
+ * the standard output of the process when the host waits for the device. The
+ * sample redirects the standard output to a file, so that it can count the
+ * lines. */
 #include "sample.h"
 
 #include <unistd.h>
 
 enum { THREADS = 12 };
 
-/* Send standard output to `file`; returns what it was. */
+/* Redirects the standard output to `file`. Returns a copy of the previous file
+ * descriptor. */
 static int redirect(FILE *file)
 {
   int saved;
@@ -57,7 +60,8 @@ int main(int argc, char **argv)
   file = tmpfile();
   saved = redirect(file);
   SAMPLE_TRY(kiln_launch(hello, &config, NULL, 0));
-  SAMPLE_TRY(kiln_device_synchronize(s.device)); /* writes the lines */
+  /* The driver writes the lines. */
+  SAMPLE_TRY(kiln_device_synchronize(s.device));
   lines = restore_and_count(file, saved);
 
   printf("%d threads, %d lines\n", THREADS, lines);

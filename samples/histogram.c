@@ -1,7 +1,8 @@
-/* histogram.c -- the number of occurrences of each value: sums of three dice as a bar
- * chart, then three ways of counting against kiln_histogram(): atomics in global
- * memory, counters in shared memory, and 32 counters of each bin (the counting
- * step of row B12 of the lectures and B13). All counts are compared with the host's. */
+/* histogram.c -- counts how often each value occurs. The first part draws the
+ * sums of three dice as a bar chart. The second part compares kiln_histogram()
+ * with three kernels: atomics in global memory, counters in shared memory, and
+ * 32 counters per bin in shared memory (the counting step of rows B12 and B13
+ * of the lectures). All counts are compared with counts by the host. */
 #include "sample.h"
 
 #include <kiln/histogram.h>
@@ -44,11 +45,11 @@ static bool chart(sample *s, kiln_stream *stream, CUdeviceptr x,
   return good;
 }
 
-/* ---- The ladder ----------------------------------------------------------------- */
+/* ---- The kernels that the library is compared with ----------------------------------------------------------- */
 
 typedef struct step {
   const char *name, *builtin;
-  uint32_t smem; /* bytes a bin */
+  uint32_t smem; /* bytes of shared memory per bin */
 } step;
 
 static const step steps[] = {

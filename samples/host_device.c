@@ -1,9 +1,10 @@
-/* host_device.c -- one function's text for host and device, and code paths chosen
- * by __CUDA_ARCH__ (row A3 of the lectures; also B2, E3).
+/* host_device.c -- one function that is compiled for host and device, and code
+ * paths that __CUDA_ARCH__ selects (row A3 of the lectures; also B2, E3).
  *
- * BOTH() compiles its text here and keeps it as a string for the kernel, so the
- * two cannot drift apart. The second kernel takes the path that its architecture
- * has, which the CPU device plays one after the other. */
+ * The macro BOTH() compiles its argument for the host and also stores it as a
+ * string for the kernel, so the two versions are always equal. The second
+ * kernel takes the code path of its architecture. The CPU device runs the
+ * kernel once for each architecture. */
 #include "sample.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
   __VA_ARGS__                                                                  \
   static const char both_text[] = "__device__ " #__VA_ARGS__ "\n";
 
-/* Horner's rule for a polynomial of degree 3. */
+/* Evaluates a polynomial of degree 3 by Horner's rule. */
 BOTH(static float polynomial(float x) {
   return ((2.0f * x - 3.0f) * x + 0.5f) * x - 1.0f;
 })
@@ -61,7 +62,8 @@ static kiln_module *load(sample *s)
   return sample_module(s, &desc);
 }
 
-/* The kernel's values against this very file's function. */
+/* Compares the values that the kernel computes with those of the same function
+ * on the host. */
 static bool same_function(sample *s, kiln_module *module)
 {
   static float x[N], y[N];
@@ -121,7 +123,8 @@ static bool path_taken(sample *s, kiln_module *module)
   return got[0] == 31 * 32 * 63 / 6;
 }
 
-/* Every path on the CPU device; those that no NVRTC at hand knows are left out. */
+/* Runs every code path on the CPU device. Paths for architectures that no
+ * installed NVRTC supports are skipped. */
 static bool other_paths(const sample *s)
 {
   static const int archs[] = {61, 75, 90};

@@ -1,13 +1,14 @@
-/* jit_life.c -- the life of a kernel that is compiled at run time, step by step,
- * cold and warm (row C9 of the lectures).
+/* jit_life.c -- the steps from the source of a kernel to its second launch,
+ * with an empty cache and with a filled cache (row C9 of the lectures).
  *
- *   1  is it compiled already?             the cache
- *   2  front end                           CUDA C++ to PTX
- *   3  back end                            PTX to machine code
- *   4  launch                              load, first launch, next launch
+ *   1  cache look-up    is the kernel compiled already?
+ *   2  front end        CUDA C++ to PTX
+ *   3  back end         PTX to machine code
+ *   4  launch           load, first launch, next launch
  *
- * Three lives of the same kernel: nobody has it; the disk has it, as at the next
- * start of a program; this process has it. The cache is a new empty folder. */
+ * The same kernel goes through the steps three times: when no cache has it;
+ * when it is on disk, as at the next start of a program; and when it is in the
+ * memory of this process. The cache is a new empty folder. */
 #include "sample.h"
 
 #include <ftw.h>
@@ -28,8 +29,9 @@ enum { N = 10000, REPEATS = 5 };
 
 typedef struct life {
   kiln_image *image;
-  bool known;               /* answer to step 1 */
-  double ask, image_ms;     /* step 1; steps 2 and 3 or reading back */
+  bool known; /* result of step 1: the cache has the kernel */
+  /* Milliseconds of step 1, and of steps 2 and 3 or of reading the cache. */
+  double ask, image_ms;
   double load, first, next; /* step 4 */
   bool good;
 } life;
@@ -43,7 +45,7 @@ static int remove_entry(const char *path, const struct stat *st, int type,
   return remove(path);
 }
 
-/* The compiler's own time without any cache: median. */
+/* Returns the compiler's median time in milliseconds, without any cache. */
 static double compiler_ms(kiln_runtime *rt, const kiln_target *target)
 {
   kiln_program_desc desc = program;
@@ -73,7 +75,7 @@ static double launch_ms(kiln_device *device, kiln_kernel *vadd,
   return sample_now_ms() - begin;
 }
 
-/* A runtime that finds the same device. */
+/* Creates a runtime for the same device with the given cache folder. */
 static kiln_runtime *make_runtime(const sample *s, const char *folder)
 {
   const kiln_runtime_opts opts = {
@@ -84,7 +86,7 @@ static kiln_runtime *make_runtime(const sample *s, const char *folder)
   return rt;
 }
 
-/* Step 4, and a look at the sums. */
+/* Performs step 4: loads and launches the kernel, and verifies the sums. */
 static void launch(life *l, kiln_runtime *rt)
 {
   static float a[N], b[N], c[N];
@@ -131,7 +133,8 @@ static void ignore(void *user, const char *field, const char *wanted,
   (void)found;
 }
 
-/* Two runtimes: asking already brings an entry from the disk into memory. */
+/* Goes through all steps and measures them. The cache look-up uses the separate
+ * runtime `asked`, since a look-up loads an entry from disk into memory. */
 static life live(kiln_runtime *asked, kiln_runtime *rt,
                  const kiln_target *target)
 {
@@ -141,7 +144,7 @@ static life live(kiln_runtime *asked, kiln_runtime *rt,
       kiln_cache_why(asked, &program, target, &l.known, ignore, NULL);
 
   l.ask = sample_now_ms() - begin;
-  if (st != KILN_ENOTFOUND) /* which says that the cache is empty */
+  if (st != KILN_ENOTFOUND) /* KILN_ENOTFOUND means that the cache is empty */
     SAMPLE_TRY(st);
   begin = sample_now_ms();
   SAMPLE_TRY(kiln_compile(&l.image, rt, &program, target));
@@ -166,7 +169,7 @@ static void print_lives(const life *cold, const life *disk, const life *memory,
   if (kiln_image_cubin(cold->image, NULL) != NULL)
     printf("  3 back end, PTX to code     %6.3f           -            -\n",
            back);
-  else /* the CPU device takes PTX, so nothing makes machine code */
+  else /* the CPU device runs PTX, so no machine code is made */
     printf("  3 back end, PTX to code          -           -            -\n");
   printf("    keep it, or fetch it      %6.3f       %6.3f       %6.3f\n",
          cold->image_ms - compiler, disk->image_ms, memory->image_ms);
@@ -178,7 +181,8 @@ static void print_lives(const life *cold, const life *disk, const life *memory,
          cold->next, disk->next, memory->next);
 }
 
-/* Each life came from where it should, with the same code. */
+/* Checks that each image came from the expected tier of the cache, and that all
+ * images have the same code. */
 static bool check(const life *cold, const life *disk, const life *memory)
 {
   const char *ptx = kiln_image_ptx(cold->image, NULL);
@@ -212,7 +216,7 @@ static bool three_lives(const sample *s, const char *folder,
 
   cold = live(one, one, target);
   memory = live(one, one, target);
-  two = make_runtime(s, folder); /* knows the folder only */
+  two = make_runtime(s, folder); /* has an empty memory cache */
   three = make_runtime(s, folder);
   disk = live(two, three, target);
   print_lives(&cold, &disk, &memory, front, back);
@@ -227,8 +231,9 @@ static bool three_lives(const sample *s, const char *folder,
   return good;
 }
 
-/* What to compile for: the GPU's own code; the CPU device takes PTX. Also makes
- * the context, which none of the steps is to pay for. */
+/* Chooses the compile target: machine code for the GPU, or PTX for the CPU
+ * device. Also creates the context, so that the measured steps do not include
+ * that time. */
 static kiln_target choose_target(sample *s)
 {
   const kiln_target target = {.cc = kiln_device_traits(s->device)->cc,

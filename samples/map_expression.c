@@ -1,6 +1,7 @@
-/* map_expression.c -- any expression of the user's as a kernel (row C2 of the lectures):
- * functions, constants and parameters in a text, several inputs and outputs of
- * any types, one pass over memory. */
+/* map_expression.c -- compiles the user's expression to a kernel (row C2 of the
+ * lectures). The expression may use functions, constants and parameters. There
+ * may be several inputs and outputs of any types, and memory is read and
+ * written only once. */
 #include "sample.h"
 
 #include <math.h>
@@ -41,7 +42,7 @@ static void arrays_close(const sample *s, arrays *a)
   free(a->mask);
 }
 
-/* sin(x)^2 + cos(x)^2: 1, but for rounding. */
+/* Computes sin(x)^2 + cos(x)^2, which must be 1 except for rounding. */
 static bool one(const sample *s, kiln_stream *stream, const arrays *a)
 {
   const kiln_map_desc desc = {.in = {{a->dx, KILN_F32}},
@@ -61,8 +62,9 @@ static bool one(const sample *s, kiln_stream *stream, const arrays *a)
   return furthest < 1e-6;
 }
 
-/* Two inputs, two outputs, four types; a function of the user's own, a constant
- * that is compiled in and a parameter that may change from call to call. */
+/* Maps two inputs to two outputs with four different types. The expression uses
+ * a function of the user, a constant that is compiled in, and a parameter that
+ * may change between calls. */
 static bool mixed(const sample *s, kiln_stream *stream, const arrays *a)
 {
   const float scale = 0.5f;
@@ -105,7 +107,8 @@ static bool mixed(const sample *s, kiln_stream *stream, const arrays *a)
   return good;
 }
 
-/* What is wrong with a text is shown in the text. */
+/* Passes an expression with a syntax error. The error message must quote the
+ * expression. */
 static bool wrong(kiln_stream *stream, const arrays *a)
 {
   const kiln_map_desc desc = {.in = {{a->dx, KILN_F32}},

@@ -1,21 +1,25 @@
-/* matmul_tiled.c -- matrix product by 16 x 16 tiles in shared memory, for sizes
- * that no tile divides (row B7 of the lectures; also C1, E6), and its divergence.
+/* matmul_tiled.c -- matrix product with 16 x 16 tiles in shared memory, for
+ * matrix sizes that are no multiple of the tile size (row B7 of the lectures;
+ * also C1, E6), and the divergence of its warps.
  *
- * 100 x 100 takes 7 x 7 blocks of 8 warps, each 7 phases. Loading M's tile asks
- * whether row and column are inside:
+ * A product of size 100 x 100 takes 7 x 7 blocks of 8 warps. Each block runs 7
+ * phases, one per tile of M and N. Before a thread loads its element of M, a
+ * branch tests whether the row and the column lie inside the matrix:
  *
- *   type 1   the 42 blocks whose rows are all inside: each warp diverges in its
- *            last phase only, where 12 of 16 columns are outside
- *   type 2   the 7 blocks of the last 4 rows: of 8 warps the first two have rows
- *            inside and diverge in the last phase; the others load nothing, ever
+ *   type 1   the 42 blocks whose rows are all inside: each warp diverges only
+ *            in the last phase, where 12 of 16 columns are outside
+ *   type 2   the 7 blocks of the last 4 rows: two of the 8 warps have rows
+ *            inside and diverge in the last phase; the others load nothing
  *
- * so 336 of 2,352 warp-phases diverge in the first type and 14 of 392 in the
- * second. Counted on the CPU device by source line. */
+ * Therefore 336 of 2,352 warp-phases diverge in the blocks of type 1, and 14 of
+ * 392 in those of type 2. The CPU device counts divergent branches per source
+ * line. */
 #include "sample.h"
 
 #include <math.h>
 
-/* The line that loads M stands alone: counters are by line. */
+/* The statement that loads M has a source line of its own, because the counters
+ * are per line. */
 static const char source[] =
     "enum { TILE = 16 };\n"
     "extern \"C\" __global__ void product(float *p, const float *m,\n"
@@ -75,7 +79,7 @@ static bool right(void)
   return good;
 }
 
-/* Rows of blocks from `first`, `n` of them. */
+/* Launches `n` rows of blocks, beginning with row `first`. */
 static void launch(sample *s, kiln_module *module, const CUdeviceptr d[3],
                    int first, unsigned n)
 {
@@ -112,7 +116,8 @@ static void take_line(void *user, const kiln_cpu_counters *k)
     *(kiln_cpu_counters *)user = *k;
 }
 
-/* Divergent warp-phases of the line that loads M, of all. */
+/* Counts how often warps diverge at the line that loads M, and compares the
+ * count with the expected number. */
 static bool divergence(sample *s, kiln_module *module, const CUdeviceptr d[3],
                        const char *what, int first, unsigned n, uint64_t want,
                        uint64_t want_all)

@@ -1,11 +1,12 @@
-/* matrix_add.c -- c = a + b, first in one block of threads, then in a 2-D grid
- * of blocks (row E1 of the lectures). One block ends at 1,024 threads, 32 x 32; a grid
- * has no such end, and its last blocks overhang the matrix. */
+/* matrix_add.c -- computes c = a + b, first in one block of threads, then in a
+ * 2-D grid of blocks (row E1 of the lectures). One block is limited to 1,024
+ * threads (32 x 32). A grid has no such limit, and its last blocks extend
+ * beyond the edges of the matrix. */
 #include "sample.h"
 
 enum { REPEATS = 15 };
 
-/* Milliseconds of one launch: median, by events. */
+/* Returns the median time of one launch in milliseconds, measured with events. */
 static double time_it(kiln_device *device, kiln_kernel *add,
                       const kiln_launch_config *config, const kiln_arg *args,
                       size_t n)
@@ -30,7 +31,7 @@ static double time_it(kiln_device *device, kiln_kernel *add,
   return sample_median(times, REPEATS);
 }
 
-/* Whole numbers below 2^24: the sums are exact. */
+/* Fills the matrices with whole numbers below 2^24, so that the sums are exact. */
 static void fill(float *a, float *b, float *c, size_t n)
 {
   for (size_t i = 0; i < n; i++) {

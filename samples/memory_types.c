@@ -1,10 +1,11 @@
-/* memory_types.c -- a kernel for each kind of memory: register, local, shared,
- * global, constant, texture (row A8 of the lectures; also B).
+/* memory_types.c -- one kernel for each kind of memory: registers, local,
+ * shared, global, constant and texture memory (row A8 of the lectures; also B).
  *
- * All read the same 16 numbers 4,096 times a thread and must agree; the time by
- * events says what a read costs there. Indices of registers are known when the
- * program is compiled; those of local memory are not, so that array lives in
- * memory. Constant memory is fast while all lanes want the same word. */
+ * Every thread of each kernel reads the same 16 numbers 4,096 times, and all
+ * kernels must give the same result. The times, measured with events, show the
+ * cost of a read. Registers can only be indexed by compile-time constants. If
+ * the index is not a constant, the compiler places the array in local memory.
+ * Constant memory is fast if all lanes of a warp read the same word. */
 #include "sample.h"
 
 static const char source[] =
@@ -121,7 +122,7 @@ static bool check(sample *s, CUdeviceptr out, const int in[N])
   return good;
 }
 
-/* The numbers as an array that a texture reads. */
+/* Makes a CUDA array of the numbers, and a texture that reads the array. */
 static kiln_cuda_array *make_array(sample *s, const int in[N],
                                    uint64_t *texture)
 {

@@ -1,6 +1,6 @@
-/* merge_search.c -- two sorted sequences into one, and where needles belong in it.
- * Every element of the merged sequence is looked up again: its lower bound and
- * upper bound must embrace its own place. */
+/* merge_search.c -- merges two sorted sequences and searches the result. Every
+ * element of the merged sequence is looked up again: its own position must lie
+ * between its lower bound and its upper bound. */
 #include "sample.h"
 
 #include <kiln/merge.h>

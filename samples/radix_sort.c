@@ -1,7 +1,9 @@
-/* radix_sort.c -- radix sort, from one-bit split passes to the library's (lecture
- * row B14). First the lecture's eight keys, every step of every split; then whole
- * arrays: a split a bit, tiles in shared memory with bitonic merges (see also
- * bitonic.c), kiln_sort(), and qsort() on the host, which all results must equal.
+/* radix_sort.c -- radix sort, from one-bit split passes to the library's sort
+ * (row B14 of the lectures). First the sample shows every step of every split
+ * for the lecture's eight keys. Then it sorts whole arrays: with one split per
+ * bit, with sorted tiles in shared memory and bitonic merges (see also
+ * bitonic.c), with kiln_sort(), and with qsort() on the host. All results must
+ * equal that of qsort().
  *
  * usage: radix_sort [--device gpu|cpu|cpu:9.0] */
 #include "sample.h"
@@ -21,7 +23,7 @@ typedef struct arrays {
   kiln_event *from, *to;
   uint32_t n, *keys, *want, *got;
   CUdeviceptr input, a, b, counts;
-  CUdeviceptr result; /* where the last sort left it */
+  CUdeviceptr result; /* buffer that holds the result of the last sort */
 } arrays;
 
 /* ---- The lecture's eight keys -------------------------------------------------------- */
@@ -155,7 +157,7 @@ static bool time_sort(arrays *v, const char *label, void (*sort)(arrays *))
   bool good;
 
   for (size_t i = 0; i < repeats + 1;
-       i++) { /* the first compiles and warms up */
+       i++) { /* the first repeat compiles and warms up */
     float took;
 
     SAMPLE_TRY(
@@ -208,7 +210,7 @@ static bool run_size(arrays *v, uint32_t n)
   return good;
 }
 
-/* ---- Beginning and end ----------------------------------------------------------------------- */
+/* ---- Set-up and clean-up ------------------------------------------------ */
 
 static kiln_kernel *kernel_of(kiln_module *module, const char *name)
 {

@@ -1,6 +1,6 @@
-/* reduce_columns.c -- map and reduce with the user's own expression (lecture row
- * C2): sin(x)^2 + cos(x)^2 of every element, the maximum of a matrix, and its
- * maximum by column and by row. */
+/* reduce_columns.c -- map and reduction with the user's own expression (row C2
+ * of the lectures): the sum of sin(x)^2 + cos(x)^2 over all elements, the
+ * maximum of a matrix, and the maximum of each column and each row. */
 #include "sample.h"
 
 #include <math.h>
@@ -83,11 +83,11 @@ static bool check(const sample *s, kiln_stream *stream, const matrix *m,
   run(s, stream, "maximum", whole, m, &all, sizeof all);
   run(s, stream, "maximum by column", by_column, m, column, 4 * COLUMNS);
   run(s, stream, "maximum by row", by_row, m, row, 4 * m->rows);
-  for (size_t i = 0; i < n; i++) { /* nothing is above a maximum */
+  for (size_t i = 0; i < n; i++) { /* no element may exceed a maximum */
     good = good && x[i] <= all && x[i] <= column[i % COLUMNS] &&
            x[i] <= row[i / COLUMNS];
     if (x[i] == column[i % COLUMNS])
-      column[i % COLUMNS] = INFINITY; /* and it is there: seen */
+      column[i % COLUMNS] = INFINITY; /* the maximum occurs */
     if (x[i] == row[i / COLUMNS])
       row[i / COLUMNS] = INFINITY;
     if (x[i] == all)

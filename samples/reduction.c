@@ -1,8 +1,9 @@
-/* reduction.c -- the reduction ladder: the same sum, step by step faster, with
- * 2^28 floats (row A9 of the lectures; 2^22 on the CPU device) and with 1024 x 1024
- * (row C8 of the lectures). The last step is the library's own. Every result is compared
- * with a float64 sum; two steps keep one float accumulator, which stalls at 2^30
- * and is shown to.
+/* reduction.c -- computes the same sum with several kernels, each faster than
+ * the preceding one. The input has 2^28 floats (row A9 of the lectures; 2^22 on
+ * the CPU device) or 1024 x 1024 floats (row C8 of the lectures). The last step
+ * is the library's own reduction. Every result is compared with a sum in double
+ * precision. Two of the steps use a single float accumulator, whose sum stops
+ * growing at 2^30, and the sample verifies that it does.
  *
  * usage: reduction [--device gpu|cpu|cpu:9.0] [--bits 28] */
 #include "sample.h"
@@ -11,7 +12,7 @@
 
 enum {
   REPEATS = 15,
-  CPU_REPEATS = 3, /* there it is the result that counts */
+  CPU_REPEATS = 3, /* on the CPU device only the result matters */
   GPU_BITS = 28,
   CPU_BITS = 22,
   SMALL_BITS = 20,
@@ -21,9 +22,9 @@ enum {
 typedef struct step {
   const char *builtin, *kernel, *label;
   unsigned block;
-  unsigned elements; /* a thread; 0: one block does it all */
-  bool in_place;     /* destroys its input */
-  bool one_float;    /* a single float accumulator: wrong for many elements */
+  unsigned elements; /* elements per thread; 0: one block reduces all */
+  bool in_place;     /* the step overwrites its input */
+  bool one_float;    /* one float accumulator: inexact for many elements */
 } step;
 
 #define LADDER(name) "ladder/" name, name
@@ -73,7 +74,8 @@ static kiln_module *load(sample *s, const step *t)
   return module;
 }
 
-/* Uniform in [24, 60), the lecture's mean of 42. */
+/* Fills the input with uniform random numbers in [24, 60), whose mean is 42 as
+ * in the lecture. */
 static void fill(float *x, size_t n)
 {
   uint64_t r = 88172645463325252u;
@@ -86,7 +88,8 @@ static void fill(float *x, size_t n)
   }
 }
 
-/* Four lanes, so that the CPU does not wait for one addition after another. */
+/* Adds in four independent accumulators, so that an addition does not wait for
+ * the preceding addition. */
 static double cpu_sum(const float *x, size_t n)
 {
   double lane[4] = {0};
@@ -122,7 +125,8 @@ static void launch(const step *t, kiln_kernel *kernel, arrays *a, size_t n)
                          KILN_ARG(a->result)));
 }
 
-/* Median milliseconds by events; steps add to the result, so it starts at 0. */
+/* Returns the median time in milliseconds, measured with events. The kernels
+ * add to the result, so the result is set to 0 before each launch. */
 static double time_step(sample *s, const step *t, kiln_kernel *kernel,
                         arrays *a, size_t n)
 {
@@ -132,7 +136,8 @@ static double time_step(sample *s, const step *t, kiln_kernel *kernel,
   size_t i = 0;
 
   while (i < repeats) {
-    const bool warm = sample_now_ms() - began < 20; /* clocks rise meanwhile */
+    /* Untimed, until the clock rate has risen. */
+    const bool warm = sample_now_ms() - began < 20;
     float ms;
 
     if (t->in_place)
@@ -147,13 +152,14 @@ static double time_step(sample *s, const step *t, kiln_kernel *kernel,
     if (!warm)
       times[i++] = (double)ms;
     if (i >= 3 && ms > 100)
-      break; /* slow enough to be sure */
+      break; /* three repeats suffice for a slow step */
   }
   return sample_median(times, i);
 }
 
-/* One float accumulator stands still between 2^30 and 2^31, where a float is a
- * multiple of 128 and everything added is below 64. */
+/* Returns true if the result is as expected. A sum in one float accumulator
+ * stops at 2^30: from there up to 2^31, floats are multiples of 128, and adding
+ * a number below 64 changes nothing. */
 static bool good_result(const step *t, double value, double want, double *error)
 {
   *error = fabs(value - want) / want;
@@ -198,12 +204,13 @@ static bool run_ladder(sample *s, const step *steps, size_t n_steps, arrays *a,
                        unsigned bits, const char *title)
 {
   double per_element[3] = {
-      0}; /* the first step's, this one's, the last one's */
+      0}; /* times of the first, the current and the preceding step */
   const size_t n = (size_t)1 << bits;
   bool good = true;
   double began, cpu, few;
 
-  /* Before any step: a GPU that waits for the CPU in between clocks down. */
+  /* The CPU computes its sums before the first step. If the GPU waited for the
+   * CPU between steps, its clock rate would drop. */
   few = bits > ONE_THREAD_BITS ? cpu_sum(a->host, (size_t)1 << ONE_THREAD_BITS)
                                : 0;
   began = sample_now_ms();
@@ -256,7 +263,8 @@ static void release(sample *s, arrays *a)
   free(a->host);
 }
 
-/* --bits is this sample's own; the rest is every sample's. 0: not given. */
+/* Removes the option --bits, which only this sample has, from the arguments.
+ * Returns its value, or 0 if the option is not given. */
 static unsigned take_bits(int *argc, char **argv)
 {
   unsigned bits = 0;

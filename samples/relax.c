@@ -1,7 +1,8 @@
-/* relax.c -- the lecture's map example (row B8): the mean of the four neighbours,
- * and the squared difference to it, as one map with two outputs. x_at(j) is
- * another element of the same array; the text handles the border, where
- * the value stays. Step by step a hot edge spreads, and the difference falls. */
+/* relax.c -- the lecture's example of a map (row B8 of the lectures): the mean
+ * of the four neighbours, and the squared difference to that mean, as one map
+ * with two outputs. In the user's expression, x_at(j) is element j of the same
+ * array. The expression keeps the values at the border unchanged. With every
+ * step the heat of one hot edge spreads, and the differences become smaller. */
 #include "sample.h"
 
 enum { NX = 128, NY = 96, N = NX * NY, STEPS = 20 };
@@ -52,7 +53,8 @@ static double total(const float *v)
   return sum;
 }
 
-/* Equal but for the last bits, which fused multiply-adds may change. */
+/* Returns true if the arrays are equal except for the last bits, which fused
+ * multiply-adds may change. */
 static bool near(const float *a, const float *b)
 {
   for (int i = 0; i < N; i++) {
@@ -84,7 +86,7 @@ int main(int argc, char **argv)
   got = sample_alloc(size);
   got_diff = sample_alloc(size);
   for (int i = 0; i < N; i++)
-    host[0][i] = i < NX ? 100 : 0; /* one hot edge */
+    host[0][i] = i < NX ? 100 : 0; /* the first row is hot */
   SAMPLE_TRY(kiln_copy_to_device(s.device, value[0], host[0], size));
 
   printf("  step   sum of squared differences\n");

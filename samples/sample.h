@@ -1,8 +1,8 @@
-/* sample.h -- what the samples share: report a failure and stop, open the GPU or
- * else the CPU device, get a program for it.
+/* sample.h -- functions that the samples share: report a failure and stop, open
+ * the GPU or else the CPU device, and load a program.
  *
- * Exit status of every sample: 0 verified, 1 failed, 2 wrong use, 77 nothing to
- * compile with. */
+ * Exit status of every sample: 0 means verified, 1 failed, 2 wrong use, and 77
+ * that no compiler is available. */
 #ifndef KILN_SAMPLE_H
 #define KILN_SAMPLE_H
 
@@ -16,7 +16,8 @@
 
 enum { SAMPLE_SKIP = 77 };
 
-/* A call that has to succeed: otherwise print the whole record and stop. */
+/* Makes a call that must succeed. If the call fails, prints the complete error
+ * record and ends the process. */
 #define SAMPLE_TRY(call)                                                       \
   do {                                                                         \
     if ((call) != KILN_OK)                                                     \
@@ -37,8 +38,8 @@ static inline void sample_fail(const char *call, const char *file, int line)
   exit(1);
 }
 
-/* The same for an operation, which may have to compile: without NVRTC there is
- * nothing to show. */
+/* Works like SAMPLE_TRY() for an operation that may have to compile. Without
+ * NVRTC the sample cannot run, so it ends with SAMPLE_SKIP. */
 #define SAMPLE_OP(call)                                                        \
   do {                                                                         \
     const kiln_status sample_st_ = (call);                                     \
@@ -56,11 +57,12 @@ typedef struct sample {
   kiln_runtime *rt;
   kiln_device *device;
   bool on_cpu; /* `device` is the CPU device */
-  bool few;    /* few elements, no repeats: there, and where KILN_SAMPLE_FEW
-                        is set, for tools under which kernels take long */
-  kiln_cpu_opts cpu; /* its settings then */
-  int compiled;      /* programs that the compiler made */
-  int cached;        /* programs that a cache had */
+  /* True to use few elements and no repeats: on the CPU device, or if
+   * KILN_SAMPLE_FEW is set, for tools that make kernels slow. */
+  bool few;
+  kiln_cpu_opts cpu; /* settings of the CPU device, if it is used */
+  int compiled;      /* number of programs that were compiled */
+  int cached;        /* number of programs that came from a cache */
 } sample;
 
 static inline void sample_usage(const char *name)
@@ -100,8 +102,8 @@ static inline void sample_open_cpu(sample *s, const char *which)
   s->on_cpu = true;
 }
 
-/* Is there neither a driver nor a GPU? A driver that fails is another matter,
- * and so is one that KILN_DRIVER names and that is not there. */
+/* Returns true if the machine has no driver or no GPU. A driver that fails is
+ * an error, and so is a missing driver that KILN_DRIVER names. */
 static inline bool sample_no_gpu(sample *s)
 {
   kiln_driver_info driver;
@@ -114,8 +116,8 @@ static inline bool sample_no_gpu(sample *s)
   return driver.n_devices == 0;
 }
 
-/* Open the device that the arguments name: the first GPU, or else the CPU
- * device, which one line says. */
+/* Opens the device that the arguments name. By default this is the first GPU.
+ * If there is no GPU, it is the CPU device, and a printed line says so. */
 static inline void sample_open(sample *s, int argc, char **argv)
 {
   const char *which;
@@ -136,9 +138,10 @@ static inline void sample_open(sample *s, int argc, char **argv)
   SAMPLE_TRY(kiln_device_open(&s->device, s->rt, 0, NULL));
 }
 
-/* The CPU device with these settings, whatever `s` runs on: for what only it can
- * show (schedulers, checks, counters). It is one a process: a change of the
- * architecture needs everything else on it to be closed. */
+/* Opens the CPU device with these settings, even if `s` runs on a GPU, for
+ * features that only the CPU device has (schedulers, checks, counters). A
+ * process has only one CPU device. Before its architecture changes, everything
+ * that uses the device must be closed. */
 static inline void sample_cpu(sample *out, const sample *s,
                               const kiln_cpu_opts *settings)
 {
@@ -153,7 +156,7 @@ static inline void sample_cpu(sample *out, const sample *s,
   SAMPLE_TRY(kiln_device_open(&out->device, out->rt, 0, NULL));
 }
 
-/* Say and count where a program came from. */
+/* Prints and counts whether a program was compiled or came from a cache. */
 static inline void sample_report(sample *s, const kiln_program_desc *desc,
                                  const kiln_image *image)
 {
@@ -174,7 +177,7 @@ static inline void sample_report(sample *s, const kiln_program_desc *desc,
   fflush(stdout);
 }
 
-/* The program, loaded. */
+/* Compiles and loads a program. Returns the module. */
 static inline kiln_module *sample_module(sample *s,
                                          const kiln_program_desc *desc)
 {
@@ -202,8 +205,9 @@ static inline void sample_finding(void *user, const kiln_cpu_finding *finding)
   *(bool *)user = false;
 }
 
-/* Return its value from main. Free what belongs to the device before. With
- * checks on (KILN_DEVICE=cpu,check=all) what they found is wrong, too. */
+/* Closes the sample. main() returns the value of this function. The caller
+ * first frees everything that belongs to the device. If checks are enabled
+ * (KILN_DEVICE=cpu,check=all), any finding makes the sample fail. */
 static inline int sample_end(sample *s, bool good)
 {
   sample_close(s);
@@ -216,7 +220,8 @@ static inline int sample_end(sample *s, bool good)
   return good ? 0 : 1;
 }
 
-/* The host's clock in milliseconds; only differences mean something. */
+/* Returns the host's monotonic clock in milliseconds. Only differences are
+ * meaningful. */
 static inline double sample_now_ms(void)
 {
   struct timespec t;
@@ -238,8 +243,9 @@ static inline double sample_median(double *values, size_t n)
   return values[n / 2];
 }
 
-/* Iterations that keep one thread of the built-in kernel `slow` busy for about
- * `ms` milliseconds on this GPU, found by doubling. */
+/* Returns the number of iterations that keep one thread of the built-in kernel
+ * `slow` busy for at least `ms` milliseconds on this GPU. The number is found
+ * by doubling. */
 static inline uint32_t sample_slow(kiln_device *device, kiln_kernel *slow,
                                    CUdeviceptr out, double ms)
 {
@@ -260,10 +266,11 @@ static inline uint32_t sample_slow(kiln_device *device, kiln_kernel *slow,
   }
 }
 
-/* An operation of the library on a stream. */
+/* Function that queues an operation of the library on a stream. */
 typedef kiln_status (*sample_op_fn)(kiln_stream *stream, const void *desc);
 
-/* Median milliseconds of an operation, by events; a first call compiles. */
+/* Returns the median time of an operation in milliseconds, measured with
+ * events. An untimed first call compiles the kernels. */
 static inline double sample_op_ms(kiln_stream *stream, sample_op_fn op,
                                   const void *desc, int repeats)
 {
@@ -293,7 +300,7 @@ static inline double sample_op_ms(kiln_stream *stream, sample_op_fn op,
   return sample_median(ms, (size_t)(repeats < 32 ? repeats : 32));
 }
 
-/* Host memory that has to be there. */
+/* Allocates host memory, or ends the process if there is none. */
 static inline void *sample_alloc(size_t size)
 {
   void *p = malloc(size);

@@ -1,6 +1,7 @@
-/* saxpy.c -- y = a x + y, whose kernel is a string in this program
- * (row E1 of the lectures). Results are compared with a loop on the host; rates count
- * 12 bytes per element: x and y are read, y is written. */
+/* saxpy.c -- computes y = a x + y with a kernel that is a string in this
+ * program (row E1 of the lectures). The results are compared with a loop on the
+ * host. The rates count 12 bytes per element: x and y are read, and y is
+ * written. */
 #include "sample.h"
 
 static const char source[] =
@@ -19,7 +20,8 @@ typedef struct arrays {
   CUdeviceptr dx, dy;
 } arrays;
 
-/* Small whole numbers: every way of rounding gives the same. */
+/* Fills the arrays with small whole numbers, so that the results are exact with
+ * any order of rounding. */
 static void fill(const arrays *v, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++) {
@@ -28,7 +30,7 @@ static void fill(const arrays *v, uint32_t n)
   }
 }
 
-/* Milliseconds of one launch: median, by events. */
+/* Returns the median time of one launch in milliseconds, measured with events. */
 static double time_it(kiln_device *device, kiln_kernel *saxpy,
                       const kiln_launch_config *config, float a,
                       const arrays *v, uint32_t n)

@@ -1,6 +1,7 @@
-/* scan.c -- prefix sums (row B11 of the lectures): the sausage that is cut in parallel; how
- * many additions three ways of scanning take; whole arrays, against the library's
- * own kiln_scan().
+/* scan.c -- prefix sums (row B11 of the lectures). The sample shows the
+ * lecture's example of cutting a sausage in parallel. Then it counts the
+ * additions of three scan algorithms, and compares them on whole arrays with
+ * kiln_scan().
  *
  * usage: scan [--device gpu|cpu|cpu:9.0] */
 #include "sample.h"
@@ -9,7 +10,8 @@ enum { THREADS = 512, GPU_N = 1 << 20, CPU_N = 1 << 15, REPEATS = 5 };
 
 typedef struct step {
   const char *builtin, *kernel, *label;
-  uint32_t section; /* elements of a block; 0: the whole array at once */
+  /* Elements per block; 0 means that one call scans the whole array. */
+  uint32_t section;
 } step;
 
 static const step steps[] = {
@@ -21,7 +23,8 @@ static const step steps[] = {
 
 enum { N_STEPS = sizeof steps / sizeof steps[0] };
 
-/* A step's kernels: as it is, and one that counts its additions. */
+/* The kernels of an algorithm: the plain kernel, and a variant that counts its
+ * additions. */
 typedef struct loaded {
   kiln_module *module, *counting;
   kiln_kernel *scan, *counted;
@@ -33,7 +36,9 @@ typedef struct state {
   loaded step[N_STEPS];
   kiln_module *add_module;
   kiln_kernel *add;
-  CUdeviceptr x, y, sums, additions; /* sums: for each section, and theirs */
+  /* `sums` holds the sums of the sections, and the sums of sections of these
+   * sums. */
+  CUdeviceptr x, y, sums, additions;
   float *host, *result;
   uint32_t n;
 } state;
@@ -77,7 +82,8 @@ static void sections(state *t, const step *s, kiln_kernel *kernel,
                            KILN_ARG(sums), KILN_ARG(t->additions)));
 }
 
-/* Sections; then the scan of their sums, which is added to them. */
+/* Scans a whole array: scans the sections, then scans the sums of the sections,
+ * and adds the scanned sums to the sections. */
 static void whole(state *t, size_t which, CUdeviceptr x, uint32_t n,
                   CUdeviceptr y, CUdeviceptr sums)
 {
@@ -118,7 +124,7 @@ static bool right(state *t, uint32_t n)
   return true;
 }
 
-/* ---- What the lecture shows ------------------------------------------------------------ */
+/* ---- The lecture's example ---------------------------------------------- */
 
 static bool sausage(state *t)
 {

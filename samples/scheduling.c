@@ -1,11 +1,13 @@
-/* scheduling.c -- lanes of a warp before and since Volta (row A5 of the lectures).
+/* scheduling.c -- how a warp executes two branches before and since Volta (row
+ * A5 of the lectures).
  *
  *   if (lane < 2) { A; B; } else { X; Y; }  Z;
  *
- * In lock-step one side runs to its end, then the other: A B X Y or X Y A B. With
- * independent thread scheduling the sides are threads of their own that may
- * interleave. So two branches that wait for each other finish with the second
- * and hang with the first; the CPU device plays both and reports the deadlock. */
+ * In lock-step, one branch runs to its end before the other starts: A B X Y or
+ * X Y A B. With independent thread scheduling (Volta and later), the branches
+ * may interleave. Therefore two branches that wait for each other finish with
+ * independent thread scheduling, and hang in lock-step. The CPU device
+ * simulates both schedules and reports the deadlock. */
 #include "sample.h"
 
 static const char source[] =
@@ -37,7 +39,8 @@ static const char source[] =
 static const kiln_program_desc program = {.source = source,
                                           .name = "scheduling.cu"};
 
-/* The order in which the branches wrote their characters. */
+/* Prints the order in which the two branches executed their statements. Returns
+ * true if the order is possible. */
 static bool branch_order(sample *s, kiln_module *module, const char *what)
 {
   const kiln_launch_config config = {.grid = {.x = 1}, .block = {.x = 8}};
@@ -59,7 +62,8 @@ static bool branch_order(sample *s, kiln_module *module, const char *what)
          strchr(log, 'X') < strchr(log, 'Y');
 }
 
-/* KILN_OK, or how it failed. */
+/* Runs two branches that wait for each other. Returns KILN_OK if both finished,
+ * otherwise the status of the failure. */
 static kiln_status meet(sample *s, kiln_module *module)
 {
   const kiln_launch_config config = {.grid = {.x = 1}, .block = {.x = 2}};
@@ -76,7 +80,7 @@ static kiln_status meet(sample *s, kiln_module *module)
   SAMPLE_TRY(KILN_LAUNCH(kernel, &config, KILN_ARG(flags), KILN_ARG(done)));
   st = kiln_device_synchronize(s->device);
   if (st != KILN_OK)
-    return st; /* the context is lost, and its memory with it */
+    return st; /* the failure destroyed the context and its memory */
   SAMPLE_TRY(kiln_copy_to_host(s->device, &count, done, sizeof count));
   SAMPLE_TRY(kiln_memory_free(s->device, flags));
   SAMPLE_TRY(kiln_memory_free(s->device, done));
@@ -130,7 +134,8 @@ int main(int argc, char **argv)
       good = meet(&s, module) == KILN_OK && good;
   }
   kiln_module_free(module);
-  if (s.on_cpu) { /* it is one a process: make room for other settings */
+  /* Free the only CPU device, so that its settings can change. */
+  if (s.on_cpu) {
     kiln_device_free(s.device);
     s.device = NULL;
   }

@@ -1,11 +1,12 @@
-/* shared_memory.c -- a block's own fast memory, its size fixed in the program or
- * chosen at launch (row B5 of the lectures, D2, E6).
+/* shared_memory.c -- shared memory of a block, whose size is fixed in the
+ * program or chosen at launch (row B5 of the lectures; also D2, E6).
  *
  *   __shared__ float tile[256];          static: part of the program
  *   extern __shared__ float tile[];      dynamic: kiln_launch_config.smem
  *
- * Both kernels reverse an array through it. More than 48 KiB needs the kernel's
- * consent, which the launch gives on the way; the device sets the limit. */
+ * Both kernels reverse an array by means of shared memory. More than 48 KiB per
+ * block must be allowed by a kernel attribute, which Kiln sets at launch. The
+ * device determines the maximum. */
 #include "sample.h"
 
 enum { STATIC_SIZE = 256, LARGEST = 1024 };
@@ -41,7 +42,8 @@ static bool reverse(kiln_device *device, kiln_kernel *kernel, uint32_t n,
   return same;
 }
 
-/* One byte more than the device has is refused, and the launch says why. */
+/* Launches with one byte of shared memory more than the device has. The launch
+ * must fail with a message that gives the reason. */
 static bool too_much(kiln_device *device, kiln_kernel *kernel)
 {
   const uint32_t n = 32;

@@ -1,8 +1,10 @@
-/* split.c -- the elements of an array into partitions by a key function (lecture
- * row B12): count, prefix sum, scatter, without locks.
+/* split.c -- moves the elements of an array to partitions that a key function
+ * selects (row B12 of the lectures), by count, prefix sum and scatter, without
+ * locks.
  *
- * First the five steps on eight elements with four threads, fcn(x) = x mod 2, by
- * the three kernels of the ladder; then any number of partitions at once:
+ * First the lecture's three kernels split eight elements with four threads and
+ * the key x mod 2, and the sample prints the five steps. Then one call splits
+ * an array into any number of partitions:
  *
  *   kiln_split_desc split = {.x = {.in = {{x, KILN_U32}}}, .key = "x % 1000",
  *                            .parts = 1000, .n = n, .out = {out, KILN_U32},
@@ -12,7 +14,8 @@
  * Every result is compared with a counting sort on the host. */
 #include "sample.h"
 
-/* The lecture's version. */
+/* The three kernels of the lecture's algorithm, for a fixed number of
+ * partitions. */
 typedef struct steps {
   kiln_kernel *count, *prefix, *scatter;
   kiln_module *module[3];
@@ -27,7 +30,8 @@ static void print_row(const char *name, const uint32_t *v, size_t n)
   printf("\n");
 }
 
-/* Is `out` the elements by partition, each in its order? */
+/* Returns true if `out` has the elements in the order of their partitions, and
+ * in input order within each partition. */
 static bool is_split(const uint32_t *x, const uint32_t *out, size_t n,
                      uint32_t parts, const uint32_t *offsets)
 {
@@ -82,7 +86,7 @@ static void steps_close(steps *t)
     kiln_module_free(t->module[k]);
 }
 
-/* The lecture's algorithm; `show` prints each step. */
+/* Runs the lecture's algorithm. If `show` is true, every step is printed. */
 static bool run_steps(sample *s, const steps *t, const uint32_t *x, uint32_t n,
                       uint32_t grid, uint32_t block, bool show)
 {
@@ -122,8 +126,7 @@ static bool run_steps(sample *s, const steps *t, const uint32_t *x, uint32_t n,
   return good;
 }
 
-/* Where each element of the example goes: its thread's place, moved on by what the
- * thread had of the same part before. */
+/* Prints the destination of each element in the example. */
 static void print_places(const uint32_t *x, uint32_t n, uint32_t parts)
 {
   uint32_t to[16], key[16];
@@ -153,7 +156,8 @@ static bool example(sample *s)
   return good;
 }
 
-/* The same three kernels on a large array, then one call. */
+/* Splits a large array with the same three kernels, and then with one call of
+ * the library. */
 static bool large(sample *s, const uint32_t *x, uint32_t n, uint32_t parts)
 {
   CUdeviceptr dx, dout, doffsets;

@@ -1,8 +1,9 @@
-/* statistics.c -- mean and variance, norm, and where the extremes are, each in one
- * pass over memory (row B10 of the lectures, C2).
+/* statistics.c -- mean and variance, norm, and the positions of the extremes,
+ * each in one pass over memory (rows B10 and C2 of the lectures).
  *
- * The values have a mean of 10,000 and a deviation of 0.29. The formula of the
- * textbook, E(x^2) - E(x)^2, loses every digit of it in float and is shown beside. */
+ * The values have a mean of 10,000 and a standard deviation of 0.29. For
+ * comparison the sample also evaluates the textbook formula E(x^2) - E(x)^2 in
+ * float, which loses all significant digits of the variance. */
 #include "sample.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@ enum { GPU_BITS = 24, CPU_BITS = 18, REPEATS = 9 };
 
 typedef struct data {
   size_t n;
-  CUdeviceptr x, out; /* out: 4 f64 */
+  CUdeviceptr x, out; /* `out` holds 4 doubles */
 } data;
 
 static kiln_status moments(kiln_stream *stream, const void *desc)
@@ -67,7 +68,7 @@ static kiln_status greatest(kiln_stream *stream, const void *desc)
   return kiln_arg_reduce(stream, &m, NULL);
 }
 
-/* What the host finds, in float64. */
+/* The results that the host computes in double precision. */
 typedef struct truth {
   double mean, variance, norm;
   uint64_t greatest;

@@ -1,15 +1,15 @@
-/* streams.c -- five slow kernels in one stream, then in five streams (lecture
- * row A11).
+/* streams.c -- runs five slow kernels in one stream, and then in five streams
+ * (row A11 of the lectures).
  *
- * Within a stream kernels run one after the other; those of different streams
- * may run together. Each kernel is one thread, so five of them fit on any GPU
- * and the second way takes a fifth of the time. The timeline is drawn below and
- * written to a file that chrome://tracing and ui.perfetto.dev open. */
+ * Kernels in one stream run one after the other. Kernels in different streams
+ * may run concurrently. Each kernel has one thread, so five of them fit on any
+ * GPU, and five streams take a fifth of the time. The sample draws the timeline
+ * and also writes it to a file for chrome://tracing or ui.perfetto.dev. */
 #include "sample.h"
 
 enum { KERNELS = 5, WIDTH = 60, ROWS = KERNELS + 2, SPANS = 2 * KERNELS };
 
-/* What the timeline holds, gathered for drawing. */
+/* The spans of the timeline, by row, for drawing. */
 typedef struct picture {
   double begin[ROWS][SPANS], end[ROWS][SPANS];
   int spans[ROWS];
@@ -32,7 +32,7 @@ static void add_span(void *user, const kiln_span *span)
   p->spans[row]++;
 }
 
-/* One line per stream, one character per kernel. */
+/* Draws one line per stream, with one character per kernel. */
 static void draw(const picture *p)
 {
   const double scale = WIDTH / (p->last - p->first);
@@ -56,7 +56,8 @@ static void draw(const picture *p)
   printf("           0 %*.1f ms\n", WIDTH - 2, (p->last - p->first) / 1e3);
 }
 
-/* Queue the kernels, the i-th in stream[i % n], and wait for all of them. */
+/* Queues the kernels and waits for all of them. Kernel i runs in streams[i %
+ * n]. Returns the time in milliseconds. */
 static double run(kiln_device *device, kiln_kernel *slow, CUdeviceptr out,
                   uint32_t iterations, kiln_stream *const *streams, int n)
 {
@@ -74,8 +75,9 @@ static double run(kiln_device *device, kiln_kernel *slow, CUdeviceptr out,
   return sample_now_ms() - begin;
 }
 
-/* No two kernels of the first stream overlap, to a few microseconds of the
- * clock; those of the others all do. */
+/* Checks that no two kernels in the single stream overlap, except by a few
+ * microseconds of clock error, and that all kernels in the five streams
+ * overlap. */
 static bool check(const picture *p)
 {
   double last_begin = p->begin[2][0], first_end = p->end[2][0];

@@ -1,12 +1,15 @@
-/* symbols.c -- variables of a program in device and constant memory, found,
- * written and read by name (row B1 of the lectures).
+/* symbols.c -- finds, writes and reads variables of a program in device and
+ * constant memory by name (row B1 of the lectures).
  *
- *   __device__ float factor = 1.0f;       global memory, the module's lifetime
- *   __constant__ float coefficients[4];   read-only for kernels, likewise
+ *   __device__ float factor = 1.0f;       in global memory as long as the
+ * module
+ *   __constant__ float coefficients[4];   the same, but read-only for kernels
  *   __device__ unsigned counter;
- *   __shared__ unsigned in_block;         a block's own: no address for the host
+ *   __shared__ unsigned in_block;         per block: has no address for the
+ * host
  *
- *   polynomial: y = factor * (c0 + c1 x + c2 x^2 + c3 x^3), and counter += n */
+ * The kernel computes y = factor * (c0 + c1 x + c2 x^2 + c3 x^3) for each
+ * element, and adds n to the counter. */
 #include "sample.h"
 
 #include <math.h>
@@ -23,7 +26,8 @@ static bool print_symbol(kiln_module *module, const char *name, size_t want)
   return address != 0 && size == want;
 }
 
-/* In the same order of operations as the kernel: equal to the last bit. */
+/* Computes the expected value with the same order of operations as the kernel,
+ * so the results are equal to the last bit. */
 static float reference(float factor, const float c[4], float x)
 {
   return factor * fmaf(fmaf(fmaf(c[3], x, c[2]), x, c[1]), x, c[0]);
@@ -84,7 +88,7 @@ int main(int argc, char **argv)
   SAMPLE_TRY(kiln_symbol_write(module, "coefficients", 0, c, sizeof c));
   good = evaluate(s.device, polynomial, factor, c) && factor == 1 && good;
 
-  /* One element of the array: its offset is in bytes. */
+  /* Write one element of the array. Its offset is given in bytes. */
   c[2] = other;
   SAMPLE_TRY(kiln_symbol_write(module, "factor", 0, &half, sizeof half));
   SAMPLE_TRY(kiln_symbol_write(module, "coefficients", 2 * sizeof other, &other,

@@ -1,9 +1,10 @@
-/* synchronise.c -- barriers of a block, of lanes of a warp in different branches, and of
- * the whole grid; and the result of misuse (row A6 of the lectures). */
+/* synchronise.c -- barriers for the threads of a block, for lanes of a warp in
+ * different branches, and for the whole grid, and the result of wrong use (row
+ * A6 of the lectures). */
 #include "sample.h"
 
 static const char source[] =
-    /* The block: everybody's value is there after the barrier. */
+    /* Block barrier: after it, every thread sees the values of all threads. */
     "extern \"C\" __global__ void reverse(int *x)\n"
     "{\n"
     "  __shared__ int all[256];\n"
@@ -12,7 +13,8 @@ static const char source[] =
     "  __syncthreads();\n"
     "  x[i] = all[blockDim.x - 1 - i];\n"
     "}\n"
-    /* Lanes: two branches, each with its own mask, then all. */
+    /* Warp barriers: first one per branch with the mask of its lanes, then one
+     * for all lanes. */
     "extern \"C\" __global__ void lanes(int *x)\n"
     "{\n"
     "  __shared__ int part[32];\n"
@@ -28,8 +30,9 @@ static const char source[] =
     "    __syncwarp();\n"
     "  }\n"
     "}\n"
-    /* The grid: every block has written before any reads its neighbour's. All
-       blocks are resident in a cooperative launch, so spinning is safe. */
+    /* Grid barrier: every block writes its value before any block reads its
+     * neighbour's value. In a cooperative launch all blocks are resident, so a
+     * block may safely wait in a loop. */
     "extern \"C\" __global__ void neighbours(int *out, int *in,\n"
     "                                      unsigned *arrived)\n"
     "{\n"
@@ -42,7 +45,7 @@ static const char source[] =
     "    out[blockIdx.x] = in[(blockIdx.x + 1) % gridDim.x];\n"
     "  }\n"
     "}\n"
-    /* Misuse: half of the block never comes. */
+    /* Wrong use: half of the block never reaches the barrier. */
     "extern \"C\" __global__ void half(int *x)\n"
     "{\n"
     "  if (threadIdx.x < 32)\n"
@@ -146,7 +149,8 @@ static void deadlocks(void *user, const kiln_cpu_finding *f)
     ++*(int *)user;
 }
 
-/* On a GPU this hangs until somebody ends it; the CPU device says why. */
+/* Runs the kernel with the wrong barrier on the CPU device, which must report
+ * the deadlock. On a GPU this kernel would hang until it is killed. */
 static bool misuse(const sample *s)
 {
   const kiln_cpu_opts cpu = {.checks = KILN_CPU_CHECK_SYNC};
@@ -188,7 +192,8 @@ int main(int argc, char **argv)
   good = lanes(&s, module) && good;
   good = grid(&s, module) && good;
   kiln_module_free(module);
-  if (s.on_cpu) { /* it is one a process, and the next part loses its context */
+  /* Free the only CPU device, since the next part destroys its context. */
+  if (s.on_cpu) {
     kiln_device_free(s.device);
     s.device = NULL;
   }

@@ -1,11 +1,12 @@
-/* textures.c -- texture objects in 1, 2 and 3 dimensions: nearest and linear
- * filter, plain and normalised coordinates, clamp, wrap, mirror and border; all
- * combinations against a reference in C (row E7 of the lectures).
+/* textures.c -- texture objects in 1, 2 and 3 dimensions (row E7 of the
+ * lectures). All combinations of filter modes (nearest, linear), coordinates
+ * (plain, normalised) and address modes (clamp, wrap, mirror, border) are
+ * compared with a reference in C.
  *
- * The filter's weights have 8 bits of fraction (CUDA C++ Programming Guide,
- * appendix on texture fetching), so linear values are compared with 1/256 of the
- * texels' range a dimension. Wrap and mirror exist for normalised coordinates;
- * with plain ones the hardware clamps. */
+ * The weights of the linear filter have 8 fractional bits (CUDA C++ Programming
+ * Guide, appendix on texture fetching). Linear values may therefore differ by
+ * 1/256 of the texels' range per dimension. The modes wrap and mirror need
+ * normalised coordinates; with plain coordinates the hardware clamps. */
 #include "sample.h"
 
 #include <math.h>
@@ -58,7 +59,7 @@ typedef struct how {
   bool linear, normalised;
 } how;
 
-/* A texel's index within 0 to n - 1, or -1 for the border. */
+/* Returns the index of a texel, from 0 to n - 1, or -1 for the border. */
 static int place(int i, int n, kiln_address_mode mode)
 {
   int k;
@@ -87,7 +88,8 @@ static double texel(const how *h, int x, int y, int z)
   return (double)texels[(pz * H + py) * W + px];
 }
 
-/* Of the eight corners those that the dimensions need. */
+/* Computes the expected value of the linear filter from the corner texels
+ * around the point: 2, 4 or 8 texels for 1, 2 or 3 dimensions. */
 static double linear(const how *h, double x, double y, double z)
 {
   const double fx = floor(x - 0.5), fy = floor(y - 0.5), fz = floor(z - 0.5);
@@ -107,7 +109,8 @@ static double linear(const how *h, double x, double y, double z)
   return sum;
 }
 
-/* x, y, z in texels. */
+/* Computes the expected value of a fetch. The coordinates x, y and z are in
+ * units of texels. */
 static double reference(const how *wanted, const float at[3])
 {
   how h = *wanted;
@@ -121,9 +124,9 @@ static double reference(const how *wanted, const float at[3])
 
 /* ---- The device ---------------------------------------------------------------- */
 
-/* Points from 1.5 widths left to 1.5 widths right of the texture, on a grid of
- * 1/16 texel that keeps off the edges between texels, where the nearest one
- * depends on the last bit. */
+/* Fills the test coordinates, which reach 1.5 widths beyond each side of the
+ * texture. They lie on a grid of 1/16 texel that avoids the edges between
+ * texels, since rounding decides which texel is nearest at an edge. */
 static void make_points(const how *h)
 {
   static const int size[3] = {W, H, D};
@@ -160,8 +163,8 @@ static void fetch(sample *s, kiln_kernel *kernel, kiln_cuda_array *array,
 
 static bool check(const how *h)
 {
-  /* Texels differ by up to 1; each dimension's weight is off by up to 1/512,
-   * and normalising costs some bits of the coordinate. */
+  /* The values of texels differ by up to 1, and the weight in each dimension
+   * has an error of up to 1/512. Normalised coordinates add a rounding error. */
   const double allowed = h->linear ? h->dims / 256.0 : 0;
   double worst = 0;
 

@@ -1,18 +1,18 @@
-/* thread_ids.c -- grid, block and thread ids in one, two and three dimensions, and the
- * global index that follows from them (row A4 of the lectures).
+/* thread_ids.c -- grid, block and thread ids in one, two and three dimensions,
+ * and the global index that is computed from them (row A4 of the lectures).
  *
  *   block  = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z)
  *   thread = threadIdx.x + blockDim.x * (threadIdx.y
  *                                         + blockDim.y * threadIdx.z)
  *   global = block * (blockDim.x * blockDim.y * blockDim.z) + thread
  *
- * Every thread writes its nine numbers; the host works them out backwards from
- * the position in the table. */
+ * Every thread writes its nine numbers to a table. The host computes the
+ * expected numbers from the position in the table. */
 #include "sample.h"
 
 enum { VALUES = 9, MAX_ROWS = 64 };
 
-/* Take a flat index apart: x runs fastest. */
+/* Converts a flat index to three coordinates. x varies fastest. */
 static void unflatten(uint32_t flat, kiln_dim3 size, uint32_t out[3])
 {
   out[0] = flat % size.x;

@@ -1,21 +1,23 @@
-/* timing.c -- one kernel, three stopwatches (row A10 of the lectures).
+/* timing.c -- measures the time of one kernel in three ways (row A10 of the
+ * lectures).
  *
- *   launch only     the host's clock around the launch: the cost of queueing the
- *                   kernel. The launch returns before the kernel ends, mostly
- *                   before it starts, so this is not the kernel's time.
- *   synchronised    the host's clock until the device is done: the kernel, and
- *                   the latency of queueing and waiting.
- *   events          the GPU's clock between two marks in the stream: the kernel
- *                   alone, if it is queued before the GPU gets to the first
- *                   mark. The host need not wait in between, so several kernels
- *                   can be timed one by one. */
+ *   launch only     the host's clock around the launch measures the cost of
+ *                   queueing the kernel. The launch returns before the kernel
+ *                   ends, so this is not the kernel's time.
+ *   synchronised    the host's clock until the device has finished measures the
+ *                   kernel and the latency of queueing and waiting.
+ *   events          the GPU's clock between two events in the stream measures
+ *                   the kernel alone, if the kernel is queued before the GPU
+ *                   reaches the first event. The host need not wait in between,
+ *                   so each of several kernels can be timed. */
 #include "sample.h"
 
 enum { REPEATS = 15 };
 
 typedef struct times {
   double launch, synchronised, events;
-  bool possible; /* the events' span lies within the host's around it */
+  /* The time between the events is at most the host's time around them. */
+  bool possible;
 } times;
 
 static times measure(kiln_kernel *slow, kiln_event *from, kiln_event *to,
@@ -34,7 +36,7 @@ static times measure(kiln_kernel *slow, kiln_event *from, kiln_event *to,
   t.synchronised = sample_now_ms() - begin;
 
   begin = sample_now_ms();
-  /* The first of these keeps the GPU busy until the rest is queued. */
+  /* The first launch keeps the GPU busy until the remaining work is queued. */
   SAMPLE_TRY(KILN_LAUNCH(slow, &config, KILN_ARG(out), KILN_ARG(iterations)));
   SAMPLE_TRY(kiln_event_record(from, NULL));
   SAMPLE_TRY(KILN_LAUNCH(slow, &config, KILN_ARG(out), KILN_ARG(iterations)));
@@ -95,11 +97,12 @@ int main(int argc, char **argv)
     printf("  %14.4f ms  %15.4f ms  %8.4f ms   %7.1f us\n", t.launch,
            t.synchronised, t.events, (t.synchronised - t.events) * 1e3);
     good = good && t.events > 0 && t.possible;
-    /* Long enough to tell, however slow the host. */
+    /* A kernel of at least 2 ms takes much longer than its launch, even on a
+     * slow host. */
     if (wanted_ms[i] >= 2)
       good = good && t.launch < 0.5 * t.events;
-    /* Two different launches: on the CPU device what else the machine does is in
-     * one as well as in the other. */
+    /* The two times come from different launches. On the CPU device, other load
+     * on the machine may affect either of them. */
     if (!s.on_cpu && wanted_ms[i] >= 2)
       good = good && t.synchronised > 0.98 * t.events;
   }

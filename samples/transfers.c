@@ -1,15 +1,15 @@
-/* transfers.c -- copies between host and device by size, from ordinary and from
- * pinned memory (row E5 of the lectures).
+/* transfers.c -- measures copies between host and device by size, from pageable
+ * and from pinned host memory (row E5 of the lectures).
  *
- * Ordinary (pageable) memory may be moved by the operating system, so the driver
- * copies it through a pinned buffer of its own. Pinned memory is read by the GPU
- * directly: faster, and it can overlap with kernels. Each copy is timed by the
- * host's clock until it is done. */
+ * The operating system may move pageable (ordinary) memory, so the driver
+ * copies such memory through its own pinned buffer. The GPU accesses pinned
+ * memory directly, which is faster, and the copy can overlap with kernels. The
+ * host's clock times each copy until it has finished. */
 #include "sample.h"
 
 enum { REPEATS = 9 };
 
-/* One direction: 0 to the device, 1 to the host. */
+/* Copies in one direction: 0 means to the device, 1 to the host. */
 static void copy(kiln_device *device, int direction, CUdeviceptr d, void *host,
                  size_t size)
 {
@@ -19,7 +19,7 @@ static void copy(kiln_device *device, int direction, CUdeviceptr d, void *host,
     SAMPLE_TRY(kiln_copy_to_host(device, host, d, size));
 }
 
-/* GB/s of the median copy. */
+/* Returns the rate of the median copy in GB/s. */
 static double rate(kiln_device *device, int direction, CUdeviceptr d,
                    void *host, size_t size)
 {
@@ -36,7 +36,8 @@ static double rate(kiln_device *device, int direction, CUdeviceptr d,
   return (double)size / sample_median(times, REPEATS) / 1e6;
 }
 
-/* There and back; `host` is wiped in between. */
+/* Copies data to the device and back, and clears the host memory in between.
+ * Returns true if the data is unchanged. */
 static bool check(kiln_device *device, CUdeviceptr d, unsigned char *host,
                   size_t size)
 {

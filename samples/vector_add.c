@@ -1,9 +1,10 @@
-/* vector_add.c -- 1,000 elements in blocks of 256, and where its warps diverge
- * (row B6 of the lectures; also C7, E).
+/* vector_add.c -- adds 1,000 elements in blocks of 256 threads, and shows which
+ * warps diverge (row B6 of the lectures; also C7, E).
  *
- * Four blocks make 1,024 threads, so `if (i < n)` divides the lanes of the last
- * warp alone: 8 of them add, 24 don't. Of 32 warps exactly one diverges, however
- * large n is. Counted on the CPU device. */
+ * Four blocks have 1,024 threads, so the condition `if (i < n)` splits only one
+ * warp: 8 of its lanes add, and 24 do not. Exactly one of the 32 warps
+ * diverges, and also for larger n at most one warp diverges. The CPU device
+ * counts divergent branches. */
 #include "sample.h"
 
 static const char source[] =

@@ -1,9 +1,10 @@
-/* warp_primitives.c -- values that lanes of a warp exchange: vote, shuffle, and the
- * path without these instructions (row A7 of the lectures).
+/* warp_primitives.c -- lanes of a warp exchange values by vote and shuffle
+ * instructions, or by a code path without these instructions (row A7 of the
+ * lectures).
  *
- * Both bodies of the same functions are compiled for the same device, the second
- * by overriding the trait that says whether there is a shuffle; they have to agree
- * lane by lane. */
+ * Both implementations of the functions are compiled for the same device. The
+ * second one is selected by overriding the trait that says whether the GPU has
+ * shuffle instructions. The results must be equal in every lane. */
 #include "sample.h"
 
 static const char source[] =

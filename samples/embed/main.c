@@ -1,4 +1,5 @@
-/* main.c -- a CUDA kernel in a C program: no nvcc, no link to CUDA. */
+/* main.c -- runs a CUDA kernel from a C program that needs no nvcc and does not
+ * link with any CUDA library. */
 #include <kiln/kiln.h>
 #include <stdio.h>
 
