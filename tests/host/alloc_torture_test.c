@@ -1,15 +1,17 @@
-/* alloc_torture_test.c -- makes every allocation fail in turn, over the whole
- * public interface. No call may crash or leak memory, and each call must either
- * succeed or report a failure. */
+/* alloc_torture_test.c -- makes each memory allocation fail in turn, over the
+ * whole public interface. No call may crash or leak memory, and each call must
+ * either succeed or report a failure. */
 #include "device_fixture.h"
 
 #include <unistd.h>
 
-/* The test of one area of the interface, run with failing allocations. Every
- * call is wrapped in TRY, which ends the area at the first reported failure. */
+/* A function that tests one area of the interface while allocations fail. It
+ * wraps every call in TRY, which ends the test of the area at the first
+ * reported failure. */
 typedef void area_fn(void);
 
-static kiln_status last; /* failure that ended the area, or KILN_OK */
+/* status of the failure that ended the area, or KILN_OK */
+static kiln_status last;
 
 static bool went_well(kiln_status st, const char *call)
 {
@@ -186,7 +188,8 @@ static void cache_area(void)
   TRY(kiln_cache_each(f.rt, true, each, NULL));
   desc.fast_math = true;
   last = kiln_cache_why(f.rt, &desc, &target, &hit, report, NULL);
-  if (last != KILN_ENOTFOUND) /* an entry that could not be kept is not found */
+  /* If memory ran out while the entry was stored, the entry is not found. */
+  if (last != KILN_ENOTFOUND)
     TRY(last);
   TRY(kiln_pack_write(f.rt, pack_path, &image, 1));
   last = kiln_pack_cache(f.rt, pack_path, NULL);
@@ -243,8 +246,8 @@ done:
   kiln_device_free(device);
 }
 
-/* Every fallback of a load: the driver refuses the image, the rebuilt image is
- * refused again, and the PTX is loaded. */
+/* Tests every fallback of a module load: the driver refuses the image, then
+ * refuses the recompiled image, and finally loads the PTX. */
 static void refused_area(void)
 {
   const kiln_program_desc desc = {.source = SAXPY};
@@ -289,8 +292,9 @@ static void stream_area(void)
   TRY_OUT(timeline, kiln_timeline_create(&timeline, device));
   TRY(kiln_stream_attach(stream, timeline));
   TRY(kiln_memory_alloc(&p, device, 64));
-  TRY(kiln_fill_async(stream, p, 0, 4,
-                      16)); /* the launch goes unrecorded if memory runs out */
+  /* If memory runs out, the fill succeeds but is not recorded in the
+   * timeline. */
+  TRY(kiln_fill_async(stream, p, 0, 4, 16));
   TRY(kiln_timeline_begin(timeline, stream, "outer"));
   for (int i = 0; i < 40; i++) {
     TRY(kiln_timeline_begin(timeline, wrapped, "inner"));
@@ -483,14 +487,15 @@ START_TEST(every_allocation_fails_in_turn)
     refused += last != KILN_OK;
     at += thorough || at < 20 ? 1 : 3;
   }
-  ck_assert_int_eq(last, KILN_OK); /* no allocation failed in this round */
+  /* The loop ends with a round in which no allocation failed. */
+  ck_assert_int_eq(last, KILN_OK);
   ck_assert_msg(at > 3, "%s: only %ld allocations", areas[_i / 2].name, at);
   ck_assert_msg(refused > 0, "%s: no failure was ever reported",
                 areas[_i / 2].name);
 }
 END_TEST
 
-/* Writes the pack that the pack area reads. */
+/* Writes the pack file that the test of packs reads. */
 static void write_pack(void)
 {
   const kiln_program_desc desc = whole_desc();

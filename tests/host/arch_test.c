@@ -107,7 +107,8 @@ START_TEST(limits_are_the_published_ones)
 }
 END_TEST
 
-/* Each feature, and the first capability that has it. */
+/* The features of a GPU, and the first compute capability that has each
+ * feature. */
 static const struct feature {
   const char *name;
   size_t offset;
@@ -161,7 +162,8 @@ START_TEST(unknown_capabilities_take_the_nearest_older)
     ck_assert_str_eq(t.family, like.family);
     ck_assert_int_eq(t.smem_per_sm, like.smem_per_sm);
     ck_assert_int_eq(t.max_blocks_per_sm, like.max_blocks_per_sm);
-    ck_assert(!t.tegra); /* an unknown capability is not integrated */
+    /* An unknown compute capability counts as a discrete GPU. */
+    ck_assert(!t.tegra);
     ck_assert_int_eq(t.has_its, like.has_its);
   }
 }
@@ -207,7 +209,7 @@ static const struct {
   int cc;
   char suffix;
   bool ptx;
-  const char *again; /* expected canonical form */
+  const char *again; /* expected canonical spelling of the target */
 } targets[] = {
     {"sm_90a", 90, 'a', false, "sm_90a"},
     {"compute_75", 75, 0, true, "compute_75"},
@@ -318,7 +320,8 @@ START_TEST(target_corner_cases)
 }
 END_TEST
 
-/* Any random bytes parse to a target that can be printed and parsed again. */
+/* Random text either fails to parse or parses to a target that can be printed
+ * and parsed again. */
 START_TEST(random_targets_never_break)
 {
   static const char alphabet[] = "sm_computeaf0123456789. ";
@@ -389,7 +392,8 @@ START_TEST(nvrtc_lists_are_known)
 }
 END_TEST
 
-/* Compares the table with real NVRTC libraries, if the caller names any. */
+/* Compares the table of architectures with real NVRTC libraries, if
+ * KILN_TEST_NVRTC names any. */
 START_TEST(nvrtc_lists_match_real_libraries)
 {
   const char *env = getenv("KILN_TEST_NVRTC");

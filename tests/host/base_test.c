@@ -1,5 +1,5 @@
-/* base_test.c -- tests error records, memory, strings, buffers, the trail,
- * files and the fork guard. */
+/* base_test.c -- tests error records, memory, strings, buffers, records of
+ * library searches (trails), files and fork detection. */
 #include "support.h"
 
 #include "base/os.h"
@@ -45,7 +45,7 @@ static bool valid_utf8(const char *text)
   return true;
 }
 
-/* Characters of one to four bytes. */
+/* UTF-8 characters of one to four bytes. */
 static const char mixed[] = "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x94\xa5"
                             "b\xc3\xa4\xe2\x82\xac\xf0\x9f\x94\xa5";
 
@@ -61,7 +61,7 @@ START_TEST(text_is_cut_between_characters)
     ck_assert_msg(valid_utf8(buf), "copy to %zu bytes", size);
     ck_assert_uint_lt(strlen(buf), size);
     ck_assert_int_eq(strncmp(buf, mixed, strlen(buf)), 0);
-    /* truncation drops at most one character */
+    /* Truncation drops at most one character. */
     ck_assert_uint_ge(strlen(buf) + 4, size);
     ck_assert_int_eq(buf[size], '#');
 
@@ -76,8 +76,8 @@ START_TEST(text_is_cut_between_characters)
 }
 END_TEST
 
-/* Bytes that are not UTF-8: truncation never reads outside the buffer, and the
- * result is terminated. */
+/* If the bytes are not UTF-8, truncation never reads outside the buffer, and
+ * the result is NUL-terminated. */
 START_TEST(other_bytes_survive_a_cut)
 {
   static const char *const texts[] = {
@@ -131,7 +131,8 @@ START_TEST(record_holds_the_last_failure)
   ck_assert_int_eq(kiln__fail(KILN_EINVAL, "%d", "bad %d", 7), KILN_EINVAL);
   check_record(KILN_EINVAL, KILN_SOURCE_NONE, 0);
   ck_assert_str_eq(e->message, "bad 7");
-  ck_assert_str_eq(e->hint, "%d"); /* a hint is not a format string */
+  /* The hint is not used as a format string. */
+  ck_assert_str_eq(e->hint, "%d");
   ck_assert_str_eq(e->call, "");
 
   kiln__error_log("the log\n", 8);
@@ -145,7 +146,8 @@ START_TEST(record_holds_the_last_failure)
   check_record(KILN_EDRIVER, KILN_SOURCE_DRIVER, 700);
   ck_assert_str_eq(e->call, "cuFoo");
   ck_assert_str_eq(e->hint, "");
-  ck_assert_str_eq(e->log, ""); /* the old log is gone */
+  /* The new error clears the log of the previous error. */
+  ck_assert_str_eq(e->log, "");
 
   ck_assert_int_eq(kiln__fail_os(ENOENT, "open", "/x"), KILN_EIO);
   check_record(KILN_EIO, KILN_SOURCE_OS, ENOENT);
@@ -157,7 +159,7 @@ START_TEST(record_holds_the_last_failure)
 }
 END_TEST
 
-/* Messages are often built from the record that they replace. */
+/* An error message is often built from the error record that it replaces. */
 START_TEST(record_may_be_its_own_source)
 {
   const kiln_error *e = kiln_last_error();
@@ -216,7 +218,7 @@ START_TEST(long_texts_end_in_dots)
     kiln__error_log(text, n);
     check_cut(e->log, KILN_ERROR_LOG_SIZE);
   }
-  /* A log that just fits is not truncated. */
+  /* A log that exactly fits is not truncated. */
   memset(text, 'y', sizeof text);
   kiln__error_log(text, KILN_ERROR_LOG_SIZE - 1);
   ck_assert_uint_eq(strlen(e->log), KILN_ERROR_LOG_SIZE - 1);
@@ -271,11 +273,13 @@ START_TEST(memory_goes_through_the_caller)
 
   ck_assert_int_eq(memory.live, 1);
   for (int i = 0; i < 300; i++)
-    ck_assert_int_eq(p[i], 0); /* the test's allocator fills memory with 0xa5 */
+    /* The test's allocator fills new memory with 0xa5, so the zeros come from
+     * kiln__calloc(). */
+    ck_assert_int_eq(p[i], 0);
   p = kiln__resize(a, p, 1000);
   kiln__free(a, p);
   kiln__free(a, NULL);
-  /* the allocator is never called with size 0 */
+  /* Kiln never asks the allocator for 0 bytes. */
   kiln__free(a, kiln__alloc(a, 0));
   ck_assert_ptr_null(kiln__calloc(a, SIZE_MAX / 2, 3));
   s = kiln__strdup(a, "text");
@@ -364,7 +368,7 @@ START_TEST(doubles_read_back_equal)
 }
 END_TEST
 
-/* Locales in which the decimal point is a comma or has two bytes. */
+/* Locales whose decimal point is a comma or is encoded in two bytes. */
 static const char *const locales[] = {"de_DE.UTF-8", "de_DE.utf8",
                                       "de_DE",       "fr_FR.UTF-8",
                                       "fa_IR.UTF-8", "ps_AF.UTF-8"};
@@ -400,7 +404,7 @@ START_TEST(buffers_grow_and_hand_over)
   kiln__buf_add(&b, "\0\0", 2);
   kiln__buf_add(&b, NULL, 0);
   ck_assert_uint_eq(b.size, 4002);
-  /* followed by a NUL */
+  /* The buffer's content is followed by a NUL. */
   ck_assert_int_eq(memcmp(b.data + 3996, "999,\0\0", 7), 0);
   ck_assert_int_eq(kiln__buf_status(&b, "it"), KILN_OK);
   kiln__buf_clear(&b);
@@ -411,7 +415,7 @@ START_TEST(buffers_grow_and_hand_over)
   ck_assert_str_eq(data, "kept");
   ck_assert_ptr_null(b.data);
   kiln__free(&memory.alloc, data);
-  data = kiln__buf_take(&b); /* an empty buffer gives an empty string */
+  data = kiln__buf_take(&b); /* Taking an empty buffer gives an empty string. */
   ck_assert_str_eq(data, "");
   kiln__free(&memory.alloc, data);
   kiln__buf_free(&b);
@@ -427,7 +431,8 @@ START_TEST(buffers_keep_what_they_have)
   kiln__buf_text(&b, "first");
   memory.fail_at = memory.calls;
   kiln__buf_format(&b, "%1000d", 1);
-  /* this append would fit, but an earlier append failed */
+  /* This append would fit, but it is refused because an earlier append
+   * failed. */
   kiln__buf_text(&b, "third");
   ck_assert(b.failed);
   ck_assert_str_eq(b.data, "first");
@@ -487,7 +492,8 @@ static void count_step(void *user, const kiln_trail_step *step)
   kiln__trail *trail = user;
 
   ck_assert(step->what[0] != '\0');
-  /* The callback may use the trail, since no lock is held. */
+  /* The callback may add to the trail, since no lock is held during the
+   * call. */
   if (strcmp(step->where, "c") != 0)
     kiln__trail_add(trail, "other", "re-entry", "c", "late");
 }
@@ -508,7 +514,8 @@ START_TEST(trail_remembers_each_place)
   char where[8] = "a";
 
   kiln__trail_add(trail, "lib", "env", where, "missing");
-  strcpy(where, "zzz"); /* the trail has copied the strings */
+  /* The trail has copied the strings, so this change does not affect it. */
+  strcpy(where, "zzz");
   kiln__trail_add(trail, "lib", "system", "b", NULL);
   kiln__trail_add(NULL, "lib", "system", "b", NULL);
   kiln__trail_each(NULL, print_step, text);
@@ -525,7 +532,8 @@ START_TEST(trail_remembers_each_place)
   kiln__trail_each(trail, count_step, trail);
   kiln__trail_text(trail, "other", text, sizeof text);
   ck_assert_str_eq(text, "c (late), c (late)");
-  memory.fail_at = memory.calls; /* the step is dropped, with no other effect */
+  /* If memory runs out, the trail drops the new step and stays valid. */
+  memory.fail_at = memory.calls;
   kiln__trail_add(trail, "lib", "env", "d", "no");
   kiln__trail_text(trail, "lib", text, sizeof text);
   ck_assert_str_eq(text, "a (missing), b (found)");
@@ -577,7 +585,7 @@ START_TEST(files_are_read_whole)
   ck_assert_uint_eq(b.size, 3);
   ck_assert_int_eq(memcmp(b.data, "a\0b", 4), 0);
   kiln__buf_clear(&b);
-  /* the file is larger than the limit */
+  /* The file is larger than the limit. */
   ck_kiln_is(kiln__read_file(&b, path, 2), KILN_EIO);
   ck_assert_int_eq(kiln_last_error()->native, EFBIG);
   ck_kiln_is(kiln__read_file(&b, folder, 100), KILN_EIO);
@@ -615,11 +623,11 @@ START_TEST(files_are_replaced_whole)
   ck_assert_int_eq(stat(path, &info), 0);
   ck_assert_int_eq(info.st_mode & 0777, 0640);
   ck_kiln_ok(kiln__replace_file(path, "", 0, 0600));
-  ck_assert_uint_eq(files_in(folder), 1); /* no temporary file remains */
+  ck_assert_uint_eq(files_in(folder), 1); /* No temporary file remains. */
   snprintf(name, sizeof name, "%s/none/file", folder);
   ck_kiln_is(kiln__replace_file(name, "x", 1, 0600), KILN_EIO);
   ck_assert_int_eq(kiln_last_error()->native, ENOENT);
-  /* A folder is not replaced, and no temporary file remains. */
+  /* A folder is not replaced by a file, and no temporary file remains. */
   snprintf(name, sizeof name, "%s/sub", folder);
   ck_assert_int_eq(mkdir(name, 0700), 0);
   ck_kiln_is(kiln__replace_file(name, "x", 1, 0600), KILN_EIO);
@@ -663,7 +671,8 @@ static void *replace_often(void *arg)
   return NULL;
 }
 
-/* Readers see the complete content of one writer. */
+/* While several threads replace a file, readers always see the complete content
+ * of one writer. */
 START_TEST(replacing_at_once)
 {
   pthread_t threads[WRITERS];
@@ -683,7 +692,7 @@ START_TEST(replacing_at_once)
       ck_assert_uint_eq(b.size, BIG);
       ck_assert_int_eq(memcmp(b.data, b.data + 1, BIG - 1), 0);
     } else {
-      /* the file does not exist yet */
+      /* No writer has created the file yet. */
       ck_assert_int_eq(kiln_last_error()->native, ENOENT);
     }
     kiln__buf_free(&b);
@@ -764,7 +773,7 @@ START_TEST(short_and_interrupted_calls)
   ck_assert(kiln__read_all(&fs, 0, got, 5));
   ck_assert_str_eq(got, "hello");
   errno = 99;
-  /* the end of a file gives errno 0 */
+  /* At the end of a file, errno is 0. */
   ck_assert(!kiln__read_all(&fs, 0, got, 1));
   ck_assert_int_eq(errno, 0);
   ck_assert(kiln__pread_all(&fs, 0, got, 3, 1));
@@ -775,7 +784,8 @@ START_TEST(short_and_interrupted_calls)
   ck_assert(!kiln__write_all(&fs, 0, "more", 4));
   ck_assert_int_eq(errno, ENOSPC);
   s.error_at = 0;
-  /* a write that transfers 0 bytes must not loop for ever */
+  /* If write() transfers 0 bytes, the function fails instead of looping for
+   * ever. */
   s.end = sizeof s.data;
   ck_assert(!kiln__write_all(&fs, 0, "more", 4));
   ck_assert_int_eq(errno, EIO);
@@ -794,24 +804,24 @@ START_TEST(locks_exclude_other_descriptors)
   ck_assert_int_eq(fs->lock(fs->user, first, 0), 0);
   ck_assert_int_eq(fs->lock(fs->user, second, 0), -1);
   ck_assert(errno == EAGAIN || errno == EACCES);
-  /* a lock of another byte */
+  /* The second descriptor can lock another byte of the file. */
   ck_assert_int_eq(fs->lock(fs->user, second, 1), 0);
   ck_assert_int_eq(fs->unlock(fs->user, first, 0), 0);
   ck_assert_int_eq(fs->lock(fs->user, second, 0), 0);
-  close(second); /* closing releases the lock */
+  close(second); /* Closing the descriptor releases its lock. */
   ck_assert_int_eq(fs->lock(fs->user, first, 1), 0);
   close(first);
 }
 END_TEST
 
-/* ---- Environment, clocks, fork -------------------------------------------------------------- */
+/* ---- Environment variables, clocks, fork -------------------------------- */
 
 START_TEST(environment_and_clocks)
 {
   const uint64_t before = kiln__clock_ns();
 
   setenv("KILN_TEST_X", "", 1);
-  /* an empty variable counts as unset */
+  /* An empty environment variable counts as unset. */
   ck_assert_ptr_null(kiln__env("KILN_TEST_X"));
   setenv("KILN_TEST_X", "y", 1);
   ck_assert_str_eq(kiln__env("KILN_TEST_X"), "y");
@@ -854,7 +864,8 @@ START_TEST(children_are_recognised)
   ck_assert_int_eq(kiln__fork_check(&guard), KILN_OK);
   ck_assert_int_eq(child_of(&guard), 42);
   ck_assert_int_eq(child_of(&by_pid), 42);
-  ck_assert(!kiln__forked(&guard)); /* the parent is unaffected */
+  /* The parent process does not count as forked. */
+  ck_assert(!kiln__forked(&guard));
   kiln__fork_guard_free(&guard);
   kiln__fork_guard_free(&guard);
 }

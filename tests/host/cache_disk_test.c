@@ -1,5 +1,5 @@
-/* Tests the disk and memory tiers: which entries are found, refused, repaired
- * and evicted. */
+/* Tests the disk tier and the memory tier of the cache: which entries are
+ * found, refused, rebuilt and evicted. */
 #include "cache_fixture.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static void end(void)
   bench_free(&b);
 }
 
-/* Opens a fresh cache on the same folder, like another process. */
+/* Opens a new cache on the same folder, as another process would. */
 static void reopen(void)
 {
   if (b.cache != NULL)
@@ -110,7 +110,8 @@ START_TEST(folders_are_made_private)
   b.config.dir = deep;
   bench_open(&b);
   ck_assert(!bench_has(&b, "a", SIZE));
-  ck_assert(!exists(up)); /* a look-up creates no folder */
+  /* A look-up alone does not create the cache folder. */
+  ck_assert(!exists(up));
   bench_fetch(&b, "a", SIZE);
   ck_assert_uint_eq(mode_of(up), 0700);
   ck_assert_uint_eq(mode_of(deep), 0700);
@@ -132,7 +133,8 @@ START_TEST(relative_path_stays)
   ck_assert_int_eq(chdir("/"), 0);
   bench_fetch(&b, "a", SIZE);
   ck_assert(exists(b.dir));
-  reopen(); /* after chdir to '/', "cache" is a different path */
+  /* After chdir("/"), the relative path "cache" names a different folder. */
+  reopen();
   ck_assert_int_eq(chdir(b.root), 0);
   reopen();
   ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_DISK);
@@ -237,7 +239,8 @@ START_TEST(read_only_folder_is_read)
 
   bench_open(&b);
   bench_fetch(&b, "a", SIZE);
-  b.fs.read_only = true; /* root ignores mode bits */
+  /* The test sets this flag because the root user ignores mode bits. */
+  b.fs.read_only = true;
   reopen();
   ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_DISK);
   ck_assert_int_eq(b.warnings, 0);
@@ -255,8 +258,8 @@ END_TEST
 
 /* ---- Bad entries --------------------------------------------------------- */
 
-/* The entry "a" was replaced by a bad file. The cache must detect, count,
- * remove and rebuild the entry. */
+/* Checks that the cache detects and counts the bad file of entry "a", removes
+ * the file, and rebuilds the entry. */
 static void rebuilt(uint64_t corrupt, uint64_t forged)
 {
   kiln_cache_stats s;
@@ -287,7 +290,8 @@ START_TEST(every_truncation_is_noticed)
   size_t size;
   char *data;
 
-  b.config.memory_bytes = 1; /* disk tier only */
+  /* An entry does not fit in the memory tier, so only the disk tier is used. */
+  b.config.memory_bytes = 1;
   make_one(path);
   data = test_read_file(path, &size);
   for (size_t n = 0; n < size; n += n < 200 ? 1 : step) {
@@ -337,7 +341,7 @@ START_TEST(forged_entry_is_a_miss)
   bench_fetch(&b, "other", SIZE);
   bench_entry_path(&b, "other", other);
   data = test_read_file(other, &size);
-  /* a valid entry under the name of another entry */
+  /* The file of "a" now holds a valid entry of another key. */
   test_write_file(a, data, size);
   rebuilt(0, 1);
   free(data);
@@ -352,17 +356,17 @@ START_TEST(links_fifos_and_folders_are_no_entries)
   make_one(path);
   path_in(kept, "kept");
   ck_assert_int_eq(rename(path, kept), 0);
-  /* a symbolic link to an undamaged entry */
+  /* The file of "a" is now a symbolic link to an undamaged entry. */
   ck_assert_int_eq(symlink("kept", path), 0);
   rebuilt(1, 0);
   ck_assert(exists(kept));
   unlink(path);
-  ck_assert_int_eq(mkfifo(path, 0600), 0); /* opening a FIFO must not hang */
+  ck_assert_int_eq(mkfifo(path, 0600), 0); /* Opening a FIFO must not hang. */
   rebuilt(1, 0);
   unlink(path);
   ck_assert_int_eq(mkdir(path, 0700), 0);
   reopen();
-  b.warnings = 0; /* report the next warning */
+  b.warnings = 0; /* Store the text of the next warning. */
   ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_COMPILER);
   ck_assert_uint_eq(bench_stats(&b).write_failures, 1);
   {
@@ -370,7 +374,7 @@ START_TEST(links_fifos_and_folders_are_no_entries)
 
     ck_assert_uint_eq(count_files(b.dir, ".tmp", &bytes), 0);
   }
-  /* The folder remains, and the warning does not claim otherwise. */
+  /* The folder remains, and the warning does not claim that it was removed. */
   ck_assert_ptr_nonnull(strstr(b.last_warning, "is a folder"));
   ck_assert_ptr_null(strstr(b.last_warning, "removed"));
   ck_assert(exists(path));
@@ -413,7 +417,8 @@ START_TEST(unreadable_meta_is_damage)
 }
 END_TEST
 
-/* A sparse file of 900 MB is refused without reading or allocating its size. */
+/* A sparse file of 900 MB is refused before it is read and before memory of its
+ * size is allocated. */
 START_TEST(sizes_are_checked_before_reading)
 {
   char path[512];
@@ -479,8 +484,8 @@ START_TEST(rejected_images_are_forgotten)
   ck_kiln_is(kiln__cache_fetch(b.cache, &f, &better, &origin), KILN_ENOTFOUND);
   ck_assert_uint_eq(bench_stats(&b).rejected, 1);
 
-  /* Another process has replaced the file meanwhile. The new entry must not be
-   * removed. */
+  /* Another process has replaced the entry's file. Rejecting the old entry must
+   * not remove the new file. */
   {
     kiln__entry *other = image_make(&b.mem.alloc, &key, "a", SIZE + 1);
 
@@ -557,7 +562,7 @@ START_TEST(memory_tier_holds_its_cap)
     bench_fetch(&b, name, SIZE);
     ck_assert(bench_has(&b, name, SIZE));
     if (i > 0)
-      /* recently used, so the entry is kept */
+      /* This look-up marks the entry as recently used, so it is not evicted. */
       ck_assert(bench_has(&b, "kernel 0", SIZE));
     ck_assert_uint_le(b.cache->memory.bytes, b.config.memory_bytes);
   }
@@ -586,13 +591,15 @@ START_TEST(least_recently_used_goes_first)
     bench_entry_path(&b, name, path);
     set_file_time(path, -3600 + 60 * i);
   }
-  bench_fetch(&b, "kernel 0", SIZE); /* a hit renews the file's time */
+  /* A cache hit renews the file's time stamp. */
+  bench_fetch(&b, "kernel 0", SIZE);
   for (int i = 15; i < 25; i++) {
     char name[32];
 
     snprintf(name, sizeof name, "kernel %d", i);
     bench_fetch(&b, name, SIZE);
-    ck_assert(bench_has(&b, name, SIZE)); /* the newest entry is kept */
+    /* The newest entry is never evicted. */
+    ck_assert(bench_has(&b, name, SIZE));
     count_files(b.dir, "", &bytes);
     ck_assert_uint_le(bytes, b.config.cap_bytes);
   }
@@ -620,7 +627,8 @@ START_TEST(hits_are_noted_at_most_once_a_minute)
   bench_fetch(&b, "a", SIZE);
   ck_assert_int_eq(stat(path, &after), 0);
   ck_assert_int_ge(after.st_mtim.tv_sec, before.st_mtim.tv_sec);
-  set_file_time(path, 7200); /* as if the clock had been set back */
+  /* The time stamp lies in the future, as if the clock had been set back. */
+  set_file_time(path, 7200);
   bench_fetch(&b, "a", SIZE);
   ck_assert_int_eq(stat(path, &after), 0);
   ck_assert_int_lt(after.st_mtim.tv_sec, before.st_mtim.tv_sec + 3600);
@@ -655,23 +663,25 @@ START_TEST(caps_below_an_entry)
   for (int i = 0; i < 3; i++)
     ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_COMPILER);
   ck_assert_uint_eq(bench_stats(&b).write_failures, 3);
-  ck_assert_uint_eq(count_files(b.dir, "", &bytes), 1); /* the lock file */
+  /* The folder contains only the lock file. */
+  ck_assert_uint_eq(count_files(b.dir, "", &bytes), 1);
   ck_assert_uint_eq(bytes, 0);
   bench_close(&b);
 
-  b.config.cap_bytes = 2 * SIZE; /* one entry fits, two do not */
+  b.config.cap_bytes = 2 * SIZE; /* The capacity holds one entry but not two. */
   bench_open(&b);
   bench_fetch(&b, "a", SIZE);
   ck_assert(bench_has(&b, "a", SIZE));
   bench_fetch(&b, "b", SIZE);
   ck_assert(bench_has(&b, "b", SIZE));
   ck_assert(!bench_has(&b, "a", SIZE));
-  /* an entry that never fits evicts nothing */
+  /* An entry that is larger than the capacity is not stored and evicts
+   * nothing. */
   bench_fetch(&b, "large", 3 * SIZE);
   ck_assert(bench_has(&b, "b", SIZE));
   bench_close(&b);
 
-  b.config.cap_bytes = 0; /* the default capacity */
+  b.config.cap_bytes = 0; /* 0 selects the default capacity. */
   bench_open(&b);
   {
     kiln_cache_info info;
@@ -688,7 +698,8 @@ START_TEST(temporary_files_count_and_are_swept)
   static const char stale[] = "0123456789abcdef0123456789abcdef.1.2.4.tmp";
   static const char ahead[] = "0123456789abcdef0123456789abcdef.1.2.5.tmp";
   static const char memo[] = "nvrtc.memo.123.abc.tmp";
-  static const char foreign[] = "notes.tmp"; /* not a file name of the cache */
+  /* The cache does not create files of this name. */
+  static const char foreign[] = "notes.tmp";
   static char data[4 * SIZE];
   kiln_cache_info info;
   char path[512];
@@ -714,8 +725,8 @@ START_TEST(temporary_files_count_and_are_swept)
   path_in(path, foreign);
   ck_assert(exists(path));
 
-  /* Young temporary files count: an entry that no longer fits beside these
-   * files is not added. */
+  /* Recent temporary files count towards the capacity. An entry that does not
+   * fit in the remaining space is not added. */
   bench_close(&b);
   b.config.cap_bytes = 2 * sizeof data + SIZE / 2;
   b.config.memory_bytes = 1;
@@ -762,12 +773,15 @@ START_TEST(visiting)
   bench_fetch(&b, "b", SIZE);
   bench_fetch(&b, "c", SIZE);
   data = test_read_file(path, &size);
-  data[size - 1] = (char)(data[size - 1] ^ 1); /* a byte of the last section */
+  /* Flip a bit in the entry's last section. */
+  data[size - 1] = (char)(data[size - 1] ^ 1);
   test_write_file(path, data, size);
   free(data);
   ck_kiln_ok(kiln__cache_visit(b.cache, false, see, &all));
   ck_assert_int_eq(all.n, 3);
-  ck_assert_int_eq(all.good, 3); /* only headers and keys are read */
+  /* The listing reads only headers and keys, so it does not detect the
+   * damage. */
+  ck_assert_int_eq(all.good, 3);
   ck_assert_ptr_nonnull(strchr(all.programs, 'a'));
   ck_assert_ptr_nonnull(strchr(all.programs, 'c'));
   ck_kiln_ok(kiln__cache_visit(b.cache, true, see, &checked));
@@ -804,7 +818,7 @@ START_TEST(keys_of_both_tiers)
   bench_fetch(&b, "a", SIZE);
   bench_fetch(&b, "b", SIZE);
   reopen();
-  /* the entry is also in the memory tier, but listed once */
+  /* This entry is in the memory tier and on disk, but must be listed once. */
   bench_fetch(&b, "b", SIZE);
   bench_fetch(&b, "c", SIZE);
   ck_kiln_ok(kiln__cache_keys(b.cache, count_key, &n));

@@ -19,7 +19,8 @@ static void end(void)
   ck_assert_int_eq(mem.live, 0);
 }
 
-/* Returns the bytes of an entry's file in memory from malloc(). */
+/* Returns the bytes of an entry's file, in memory that the caller frees with
+ * free(). */
 static unsigned char *wire_of(const kiln__entry *entry)
 {
   unsigned char *wire = malloc(entry->wire_size);
@@ -45,7 +46,7 @@ static kiln__entry *decode(const unsigned char *wire, size_t size)
   return NULL;
 }
 
-/* Recomputes the checksum of the header. */
+/* Recomputes the checksum of an entry's header. */
 static void reseal(unsigned char *wire)
 {
   kiln__put64(wire + KILN__WIRE_HEAD - 8,
@@ -115,7 +116,8 @@ START_TEST(longer_is_refused)
   memcpy(more, wire, e->wire_size);
   for (size_t extra = 1; extra <= 8; extra++)
     ck_assert_ptr_null(decode(more, e->wire_size + extra));
-  kiln__put64(more + 16, e->wire_size + 8); /* a header that claims this size */
+  /* The header now claims 8 bytes more than the entry has. */
+  kiln__put64(more + 16, e->wire_size + 8);
   reseal(more);
   ck_assert_ptr_null(decode(more, e->wire_size + 8));
   kiln__entry_unref(e);
@@ -124,7 +126,8 @@ START_TEST(longer_is_refused)
 }
 END_TEST
 
-/* Headers with a valid checksum and invalid content are refused. */
+/* An entry is refused if its header has invalid content, even with a valid
+ * checksum. */
 START_TEST(forged_heads_are_refused)
 {
   static const uint64_t huge[] = {UINT64_MAX,           UINT64_MAX / 2,
@@ -134,10 +137,9 @@ START_TEST(forged_heads_are_refused)
   unsigned char *good = wire_of(e), *bad = malloc(e->wire_size);
 
   for (int field = 0; field < 4; field++) {
-    static const size_t at[] = {8, 12, 24,
-                                /* offsets of version, byte order, number of
-                                 * parts, header size */
-                                28};
+    /* offsets of the version, the byte order, the number of parts and the
+     * header size */
+    static const size_t at[] = {8, 12, 24, 28};
     static const uint32_t values[] = {0, 2, 0x04030201, UINT32_MAX};
 
     for (int v = 0; v < 4; v++) {
@@ -159,7 +161,8 @@ START_TEST(forged_heads_are_refused)
   memcpy(bad, "not ours", 8);
   reseal(bad);
   ck_assert_ptr_null(decode(bad, e->wire_size));
-  /* Part sizes that overflow, so that their sum is correct modulo 2^64. */
+  /* The sum of the part sizes overflows, so that it is correct modulo 2^64. The
+   * entry is refused. */
   memcpy(bad, good, e->wire_size);
   kiln__put64(bad + 32, kiln__get64(bad + 32) + ((uint64_t)1 << 63));
   kiln__put64(bad + 48, kiln__get64(bad + 48) + ((uint64_t)1 << 63));

@@ -26,7 +26,8 @@ void key_make_target(kiln__key *key, const kiln_allocator *a, const char *name,
   add(key, "nvrtc", "13.0 build 1", false);
   add(key, "target", target, false);
   if (kiln__key_seal(key) != KILN_OK)
-    /* helper programs call this too, so ck_ macros are not available */
+    /* Helper programs call this function too, so Check's ck_ macros are not
+     * available. */
     abort();
 }
 
@@ -97,7 +98,8 @@ kiln_status maker_run(void *user, kiln__entry **out)
 
 /* ---- Failing file operations --------------------------------------------- */
 
-/* Returns true and sets errno if this file operation has to fail. */
+/* Counts a file operation. Returns true and sets errno if the operation has to
+ * fail. */
 static bool fails(void *user)
 {
   faulty_fs *f = user;
@@ -150,8 +152,8 @@ static int f_openat(void *user, int dir, const char *name, int flags,
   return kiln__fs_posix.openat(NULL, dir, name, flags, mode);
 }
 
-/* Defines functions that fail if `refuse` requests it, and that otherwise make
- * the real call. */
+/* Defines a file operation that fails if `refuse` requests a failure, and that
+ * otherwise makes the real call. */
 #define FORWARD(type, name, parameters, refuse, failure, arguments)            \
   static type f_##name parameters                                              \
   {                                                                            \
@@ -190,7 +192,8 @@ static int f_close(void *user, int fd)
   const bool fail = fails(user);
   const int code = errno, rc = kiln__fs_posix.close(NULL, fd);
 
-  ck_assert_int_eq(rc, 0); /* fails if a descriptor is closed twice */
+  /* The assertion fails if a descriptor is closed twice. */
+  ck_assert_int_eq(rc, 0);
   errno = code;
   return fail ? -1 : 0;
 }

@@ -1,4 +1,5 @@
-/* Tests single flight: threads, processes, failures, re-entrancy, and lock
+/* Tests that concurrent requests for one key share a single compile ("single
+ * flight"): in threads and processes, with failures, re-entrancy, and lock
  * holders that die or hang. */
 #include "cache_fixture.h"
 
@@ -105,7 +106,8 @@ END_TEST
 START_TEST(threads_share_one_compile_without_a_folder)
 {
   b.config.dir = NULL;
-  /* no memory tier either: the flight itself passes the entry on */
+  /* There is no memory tier either, so the waiting threads receive the entry
+   * directly from the compiling thread. */
   b.config.memory_bytes = 1;
   many_threads_one_key();
 }
@@ -121,7 +123,7 @@ START_TEST(threads_share_one_failure)
     jobs[i] = (job){.make = maker_run, .maker = &m, .key = &key};
   bench_open(&b);
   run_jobs(jobs, THREADS);
-  /* threads that start late may try again */
+  /* A thread that starts after the failure may compile again. */
   ck_assert_int_lt(m.calls, THREADS / 2);
   for (int i = 0; i < THREADS; i++) {
     ck_kiln_is(jobs[i].st, KILN_ECOMPILE);
@@ -131,7 +133,8 @@ START_TEST(threads_share_one_failure)
 }
 END_TEST
 
-/* A maker that fails with KILN_ECANCELED once another thread waits for it. */
+/* A fake compile that fails with KILN_ECANCELED once another thread waits for
+ * its result. */
 static kiln_status make_canceled(void *user, kiln__entry **out)
 {
   bool awaited = false;
@@ -145,7 +148,8 @@ static kiln_status make_canceled(void *user, kiln__entry **out)
   return maker_run(user, out);
 }
 
-/* Cancelling affects only the leader: one of the waiting threads compiles. */
+/* If the compiling thread is cancelled, only its own call fails: one of the
+ * waiting threads compiles instead. */
 START_TEST(canceling_is_not_shared)
 {
   maker canceled = {&b.mem.alloc, &key, "shared", SIZE, 0, KILN_ECANCELED, 0};
@@ -158,7 +162,7 @@ START_TEST(canceling_is_not_shared)
     jobs[i] = (job){.make = maker_run, .maker = &good, .key = &key};
   bench_open(&b);
   ck_assert_int_eq(pthread_create(&thread, NULL, fetch_job, &first), 0);
-  /* wait until the first thread leads the flight */
+  /* Wait until the first thread is compiling. */
   while (bench_stats(&b).misses == 0)
     kiln__sleep_ns(1000000);
   run_jobs(jobs, THREADS);
@@ -205,7 +209,8 @@ START_TEST(different_keys_compile_at_once)
 }
 END_TEST
 
-/* Threads fetch, reject, clear and count concurrently, for the sanitizers. */
+/* Threads fetch, reject, clear and count entries concurrently, so that the
+ * sanitizers can detect data races. */
 static void *stir(void *user)
 {
   uint64_t *random = user, n;
@@ -252,7 +257,8 @@ END_TEST
 
 /* ---- Re-entrancy --------------------------------------------------------- */
 
-/* While it makes "outer", this maker fetches other keys and "outer" itself. */
+/* A fake compile of "outer" that fetches other keys and "outer" itself from the
+ * cache. */
 static kiln_status make_nested(void *user, kiln__entry **out)
 {
   maker *m = user;
@@ -271,7 +277,7 @@ START_TEST(make_may_call_the_cache)
 
   bench_open(&b);
   bench_take(&b, &f, "shared", SIZE);
-  /* The thread did not wait for its own lock. */
+  /* No wait timed out, so the thread did not wait for its own lock. */
   ck_assert_uint_eq(bench_stats(&b).wait_timeouts, 0);
 }
 END_TEST
@@ -288,7 +294,7 @@ static kiln_status make_crossing(void *user, kiln__entry **out)
   maker o = {&b.mem.alloc, &c->others, c->other_name, SIZE, 0, KILN_OK, 0};
   const kiln__fetch f = {.key = &c->others, .make = maker_run, .user = &o};
 
-  pthread_barrier_wait(&inside); /* both makers are running */
+  pthread_barrier_wait(&inside); /* Wait until both threads are compiling. */
   bench_take(&b, &f, c->other_name, SIZE);
   return maker_run(&m, out);
 }
@@ -302,8 +308,8 @@ static void *cross(void *user)
   return NULL;
 }
 
-/* Two threads each fetch the key that the other thread is making. One of them
- * must detect the cycle. */
+/* Each of two threads fetches the key that the other thread is compiling. One
+ * thread must detect the cycle instead of waiting for ever. */
 START_TEST(crossed_makes_do_not_deadlock)
 {
   crossing c[2] = {{.name = "left", .other_name = "right"},
@@ -327,8 +333,8 @@ END_TEST
 
 /* ---- Processes ----------------------------------------------------------- */
 
-/* A child process that starts to make "shared", reports that, and then ends as
- * `how` specifies. */
+/* The ways in which a child process ends after it has begun to compile "shared"
+ * and has reported this to the parent. */
 typedef enum holder { FINISHES, HANGS, FAILS } holder;
 
 static int told;
@@ -450,7 +456,7 @@ START_TEST(hung_holder_is_waited_for_so_long)
   ck_assert_uint_lt(took, 3000000000u);
   ck_assert_uint_eq(bench_stats(&b).waits, 1);
   ck_assert_uint_eq(bench_stats(&b).wait_timeouts, 1);
-  /* other processes need not wait */
+  /* The compiled entry was stored, so other processes need not wait. */
   ck_assert_uint_eq(bench_stats(&b).published, 1);
   kill(pid, SIGKILL);
   reap(pid, false);
@@ -459,7 +465,8 @@ START_TEST(hung_holder_is_waited_for_so_long)
 }
 END_TEST
 
-/* If locks do not work in the file system, no thread waits. */
+/* If file locks fail in this file system, each process compiles without
+ * waiting. */
 START_TEST(locks_that_fail_are_done_without)
 {
   static const int codes[] = {ENOLCK, EDEADLK, ESTALE, ENOSYS, EACCES, EIO};
@@ -491,7 +498,7 @@ START_TEST(forked_child_finds_no_locked_door)
 
   bench_open(&b);
   bench_fetch(&b, "shared", SIZE);
-  /* locked like a mutex that another thread held at the fork */
+  /* The test locks these mutexes as if another thread held them at the fork. */
   pthread_mutex_lock(&b.cache->lock);
   pthread_mutex_lock(&b.cache->pack_lock);
   pid = fork();

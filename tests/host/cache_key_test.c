@@ -1,5 +1,5 @@
-/* Tests cache keys: every field counts, and no value can be mistaken for
- * another field. */
+/* Tests cache keys: each field affects the key, and no value can be mistaken
+ * for another field. */
 #include "cache_fixture.h"
 
 #include <string.h>
@@ -36,8 +36,8 @@ static void hash_of(const field *fields, size_t n, char hash[33],
   kiln__key_free(&key);
 }
 
-/* The hash values are part of the format. Builds by another compiler, or for
- * another byte order or word size, must find the same files. */
+/* The hash values are part of the cache format. Builds with another compiler,
+ * byte order or word size must compute the same hashes. */
 START_TEST(hash_is_stable)
 {
   const field fields[] = {{"program", "hello.cu", true},
@@ -102,7 +102,8 @@ START_TEST(fields_do_not_run_together)
   for (size_t i = 0; i < n; i++)
     hash_of(pairs[i], 2, seen[i], portable);
   {
-    /* Values that would look like two fields if the sizes were not stored. */
+    /* This value would look like two fields if the key did not store the
+     * sizes. */
     static const field one[] = {{"a", "ab\np a\nc", true}};
 
     hash_of(one, 1, seen[n++], portable);
@@ -137,8 +138,9 @@ START_TEST(fields_are_read_back)
   ck_assert(!kiln__key_next(key.text.data, key.text.size, &at, &f));
   ck_assert_uint_eq(at, key.text.size);
 
-  /* If the text is truncated anywhere, the iteration ends without reading past
-   * the end. The sanitizers watch a copy of exactly that length. */
+  /* If the key's text is truncated at any byte, the iteration ends without
+   * reading past the end. The copy has the exact length, so that the sanitizers
+   * detect a read past the end. */
   for (size_t n = 0; n < key.text.size; n++) {
     char *cut = kiln__alloc(&mem.alloc, n);
 

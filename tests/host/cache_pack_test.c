@@ -1,5 +1,5 @@
-/* Tests packs: which image serves which target, and that a damaged pack does no
- * harm. */
+/* Tests packs, which are files of precompiled images: which image is chosen for
+ * which target, and that a damaged pack does no harm. */
 #include "cache_fixture.h"
 
 #include <stdio.h>
@@ -25,8 +25,8 @@ static void end(void)
   bench_free(&b);
 }
 
-/* Returns the image size for a target, by which the test identifies the chosen
- * image. */
+/* Returns a different image size for each target. The tests identify the chosen
+ * image by its size. */
 static size_t size_for(const char *target)
 {
   size_t n = 1000;
@@ -55,8 +55,8 @@ static void write_pack(const char *file, const char *name,
     kiln__entry_unref(entries[i]);
 }
 
-/* Returns the target of the image that serves the request; "" if there is none.
- */
+/* Returns the target of the image that the pack provides for a request, or ""
+ * if there is none. */
 static const char *answer(const char *name, const char *want,
                           const char *const *list, size_t n)
 {
@@ -89,17 +89,17 @@ START_TEST(targets_are_chosen)
   static const struct {
     const char *want, *got;
   } cases[] = {
-      {"sm_80", "sm_80"}, /* exact match */
-      {"sm_86", "sm_80"}, /* same major version, lower minor version */
-      {"sm_89", "sm_80"}, /* not sm_87, which is integrated */
-      {"sm_87", "sm_87"}, /* exact match */
-      {"sm_72", "sm_70"}, /* PTX of the same entry, since sm_72 is integrated */
-      {"sm_75", "sm_70"}, /* machine code is preferred to PTX of compute_75 */
-      {"sm_90", "sm_90a"},     /* image for exactly this chip */
-      {"sm_90a", "sm_90a"},    /* exact match */
-      {"compute_90", "sm_87"}, /* highest PTX without a suffix */
+      {"sm_80", "sm_80"},   /* an exact match */
+      {"sm_86", "sm_80"},   /* sm_80 code runs on later minor versions */
+      {"sm_89", "sm_80"},   /* sm_87 is skipped: it is for integrated GPUs */
+      {"sm_87", "sm_87"},   /* an exact match */
+      {"sm_72", "sm_70"},   /* sm_72 is integrated, so it gets PTX of sm_70 */
+      {"sm_75", "sm_70"},   /* machine code is preferred to PTX of compute_75 */
+      {"sm_90", "sm_90a"},  /* machine code for exactly this GPU */
+      {"sm_90a", "sm_90a"}, /* an exact match */
+      {"compute_90", "sm_87"}, /* the highest PTX without a suffix */
       {"sm_120", "sm_87"}, /* no machine code fits, so the highest PTX serves */
-      {"sm_103f", "sm_100f"}, /* same family */
+      {"sm_103f", "sm_100f"}, /* the same architecture family */
       {"sm_100f", "sm_100f"},
       {"sm_103", "sm_87"},
       {"sm_120f", ""},
@@ -147,9 +147,11 @@ START_TEST(fetch_takes_it_from_the_pack)
   s = bench_stats(&b);
   ck_assert_uint_eq(s.pack_hits, 1);
   ck_assert_uint_eq(s.memory_hits, 1);
-  ck_assert_uint_eq(count_files(b.dir, "", &bytes), 0); /* no copy on disk */
+  /* The image is not copied to the cache folder. */
+  ck_assert_uint_eq(count_files(b.dir, "", &bytes), 0);
 
-  /* After the driver refuses an image, no pack offers it again. */
+  /* After the driver has refused an image, the cache no longer takes that image
+   * from any pack. */
   {
     kiln_target t[4];
 
@@ -241,8 +243,8 @@ END_TEST
 
 /* ---- Bad packs ------------------------------------------------------------- */
 
-/* A pack that is truncated or has a flipped bit gives the correct image or
- * none. If it gives no image, the image is compiled. */
+/* Checks that a damaged pack gives either the correct image or none. Without an
+ * image from the pack, the program is compiled. */
 static void still_right(void)
 {
   kiln__entry *entry;
@@ -251,7 +253,7 @@ static void still_right(void)
   bench_open(&b);
   key_make(&key, &b.mem.alloc, "app");
   entry = kiln__cache_pack(b.cache, &key, (kiln_target){90, 0, false}, true);
-  /* the item's own image, or else the PTX of the other item */
+  /* The image is the machine code for sm_90, or the PTX of the sm_80 entry. */
   if (entry != NULL)
     ck_assert(image_is(entry, "app", size_for("sm_90")) ||
               image_is(entry, "app", size_for("sm_80")));
@@ -296,7 +298,7 @@ static void refused(const char *reason)
   for (int i = 0; i < 3; i++)
     ck_assert_ptr_null(
         kiln__cache_pack(b.cache, &key, (kiln_target){90, 0, false}, true));
-  /* the bad pack is opened and logged only once */
+  /* The bad pack is opened and reported only once. */
   ck_assert_int_eq(b.warnings, 1);
   ck_assert_msg(strstr(b.last_warning, reason) != NULL, "%s", b.last_warning);
   ck_assert_uint_eq(bench_stats(&b).read_failures, 1);
@@ -326,14 +328,16 @@ START_TEST(unusable_packs_are_reported)
   test_write_file(path, data, size);
   refused("another version");
   kiln__put32(data + 8, 1);
-  kiln__put64(data + 24, UINT64_MAX / 44); /* the number of entries */
+  /* The header's number of entries is much too large. */
+  kiln__put64(data + 24, UINT64_MAX / 44);
   test_write_file(path, data, size);
   refused("damaged");
   free(data);
 }
 END_TEST
 
-/* An undamaged entry that the index lists under the hash of another key. */
+/* The pack's index lists an undamaged entry under the hash of another key. The
+ * look-up must miss. */
 START_TEST(forged_index_is_a_miss)
 {
   static const char *const list[] = {"sm_90"};
@@ -356,8 +360,8 @@ START_TEST(forged_index_is_a_miss)
 }
 END_TEST
 
-/* A sparse file of 2 GiB with a header that claims the file is full of entries.
- */
+/* A sparse file of 2 GiB has a header that claims the file is full of entries.
+ * It is refused. */
 START_TEST(counts_are_bounded_before_reading)
 {
   static const char *const list[] = {"sm_90"};
@@ -408,7 +412,8 @@ START_TEST(memory_fails_in_turn)
       break;
     }
     ck_kiln_is(st, KILN_ENOMEM);
-    ck_assert_int_ne(access(path, F_OK), 0); /* no incomplete file remains */
+    /* No incomplete pack file remains. */
+    ck_assert_int_ne(access(path, F_OK), 0);
   }
   for (int i = 0; i < 2; i++)
     kiln__entry_unref(made[i]);
@@ -423,7 +428,8 @@ START_TEST(memory_fails_in_turn)
     if (entry != NULL)
       ck_assert(image_is(entry, "app", size_for("sm_90")));
     kiln__entry_unref(entry);
-    if (b.cache != NULL && entry == NULL) { /* the next attempt succeeds */
+    /* After a failed allocation, the next look-up succeeds. */
+    if (b.cache != NULL && entry == NULL) {
       entry = kiln__cache_pack(b.cache, &key, targets[1], true);
       ck_assert_ptr_nonnull(entry);
       kiln__entry_unref(entry);

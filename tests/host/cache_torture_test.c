@@ -1,6 +1,6 @@
-/* Tests the cache under stress: many processes, kills, failing system calls, a
- * full folder, many entries. Every result must be correct. With
- * KILN_TEST_THOROUGH=1 the test runs ten times as long. */
+/* Tests the cache under stress: many processes, killed processes, failing
+ * system calls, a full folder and many entries. Every result must be correct.
+ * With KILN_TEST_THOROUGH=1 the tests do ten times as much work. */
 #include "cache_fixture.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static double ms_since(uint64_t begun)
   return (double)(kiln__clock_ns() - begun) / 1e6;
 }
 
-/* ---- 64 processes, one key ----------------------------------------------- */
+/* ---- 64 processes fetch one key ----------------------------------------- */
 
 static pid_t start_worker(const char *count_file, int gate)
 {
@@ -70,7 +70,9 @@ START_TEST(many_processes_one_cold_key)
     for (int i = 0; i < PROCESSES; i++)
       pids[i] = start_worker(count_file, gate[0]);
     close(gate[0]);
-    kiln__sleep_ns(100000000); /* give the processes time to reach the gate */
+    /* Give the processes time to reach the read of the pipe that starts
+     * them. */
+    kiln__sleep_ns(100000000);
     begun = kiln__clock_ns();
     close(gate[1]);
     for (int i = 0; i < PROCESSES; i++) {
@@ -92,7 +94,7 @@ START_TEST(many_processes_one_cold_key)
 }
 END_TEST
 
-/* ---- Killed while publishing --------------------------------------------- */
+/* ---- Processes are killed while writing an entry ------------------------ */
 
 static void publish_for_ever(uint64_t seed, int begun)
 {
@@ -152,7 +154,8 @@ START_TEST(killed_while_publishing)
       char name[32];
 
       snprintf(name, sizeof name, "kernel %d", k);
-      /* Checks every byte. A miss is allowed, a wrong image is not. */
+      /* bench_has() checks every byte. A miss is allowed, but a wrong image is
+       * not. */
       hits += bench_has(&b, name, 20 * SIZE);
     }
     bench_fetch(&b, "kernel 0", 20 * SIZE);
@@ -166,9 +169,10 @@ START_TEST(killed_while_publishing)
   printf("killed %d times while publishing: %llu entries read back whole, 0 "
          "damaged, %llu temporary files left for the sweep\n",
          n, (unsigned long long)hits, (unsigned long long)temps);
-  ck_assert_uint_eq(removed,
-                    0); /* no entry is damaged, and temporary files are young */
-  ck_assert_uint_gt(temps, 0); /* at least one kill interrupted a write */
+  /* No entry is damaged, and the temporary files are too recent to be
+   * removed. */
+  ck_assert_uint_eq(removed, 0);
+  ck_assert_uint_gt(temps, 0); /* At least one kill interrupted a write. */
   ck_assert_uint_gt(hits, (uint64_t)n);
 }
 END_TEST
@@ -179,7 +183,7 @@ typedef enum scene { COLD, WARM, CROWDED, DAMAGED, SCENES } scene;
 
 enum { CROWD = 12 };
 
-/* Prepares the folder for a scene without injected faults. */
+/* Prepares the cache folder for a test case, without injected faults. */
 static void set_scene(scene s)
 {
   char name[32], path[512];
@@ -198,15 +202,15 @@ static void set_scene(scene s)
   if (s == CROWDED)
     unlink(path);
   if (s == WARM)
-    /* old enough that a hit updates the file's time */
+    /* The file is old enough that a hit updates its time stamp. */
     set_file_time(path, -600);
   if (s == DAMAGED)
     ck_assert_int_eq(truncate(path, SIZE / 2), 0);
   bench_close(&b);
 }
 
-/* Fetches once with a fault at file operation `at`. Returns true if that
- * operation was reached. */
+/* Fetches once, with an injected fault in file operation number `at`. Returns
+ * true if the fetch made that many operations. */
 static bool fetch_with_fault(scene s, long at)
 {
   const size_t fds = open_fds();
@@ -216,13 +220,14 @@ static bool fetch_with_fault(scene s, long at)
   bench_open(&b);
   b.fs.ops = 0;
   b.fs.fail_at = at;
-  bench_fetch(&b, "victim", SIZE); /* checks the status and every byte */
+  /* bench_fetch() checks the status and every byte of the image. */
+  bench_fetch(&b, "victim", SIZE);
   ops = b.fs.ops;
   b.fs.fail_at = -1;
-  bench_close(&b); /* checks for leaks */
+  bench_close(&b); /* bench_close() checks for memory leaks. */
   ck_assert_uint_eq(open_fds(), fds);
 
-  /* The next process finds no damaged file. */
+  /* A cache that is opened later finds no damaged file. */
   bench_open(&b);
   bench_fetch(&b, "victim", SIZE);
   if (s != DAMAGED)
@@ -237,7 +242,7 @@ static long sweep(scene s)
 
   while (fetch_with_fault(s, at))
     at++;
-  ck_assert_int_ge(at, 8); /* minimum number of file operations of a hit */
+  ck_assert_int_ge(at, 8); /* Every fetch makes at least 8 file operations. */
   return at;
 }
 
@@ -247,7 +252,7 @@ START_TEST(every_call_fails_in_turn)
                               EIO,    EDQUOT, EINTR,  ENOENT, ESTALE};
   long runs = 0, calls = 0;
 
-  /* the scene "crowded" must evict */
+  /* The capacity is so small that the case CROWDED must evict entries. */
   b.config.cap_bytes = CROWD * (SIZE + 400);
   for (scene s = COLD; s < SCENES; s++) {
     for (size_t c = 0; c < sizeof codes / sizeof codes[0];
@@ -256,9 +261,8 @@ START_TEST(every_call_fails_in_turn)
       b.fs.sticky = false;
       calls = sweep(s);
       runs += calls;
-      b.fs.sticky =
-          /* an endless series of EINTR would be an endless loop */
-          codes[c] != EINTR;
+      /* If every call failed with EINTR, the retries would never end. */
+      b.fs.sticky = codes[c] != EINTR;
       runs += b.fs.sticky ? sweep(s) : 0;
     }
   }
@@ -283,7 +287,8 @@ START_TEST(folder_vanishes_at_every_call)
 }
 END_TEST
 
-/* Interrupted system calls are repeated. */
+/* System calls that a signal interrupts are repeated, and the result is
+ * correct. */
 START_TEST(interruptions_cost_nothing)
 {
   b.fs.interrupts = true;
@@ -320,7 +325,7 @@ START_TEST(short_reads_and_writes)
 }
 END_TEST
 
-/* ---- The byte cap under eight writers ------------------------------------ */
+/* ---- Eight writers respect the capacity in bytes ------------------------ */
 
 enum { WRITERS = 8, CAP = 8 << 20, LARGEST = 100000 };
 
@@ -338,11 +343,12 @@ static void write_for(unsigned ms, uint64_t seed)
 
     snprintf(name, sizeof name, "%llu %d", (unsigned long long)seed, i);
     bench_fetch(&b, name, size);
-    /* An entry that was just written is still present. Eight other writers add
-     * at most a few entries meanwhile, which is far less than the whole
+    /* An entry that was just written must still be present. The other writers
+     * add only a few entries meanwhile, which is far less than the whole
      * capacity. */
     lost += !bench_has(&b, name, size);
-    /* start like a new process without any knowledge of the folder */
+    /* Reopen the cache regularly, like a new process that does not know the
+     * folder's content. */
     if (i % 50 == 49) {
       bench_close(&b);
       bench_open(&b);
@@ -391,7 +397,7 @@ START_TEST(cap_holds_under_eight_writers)
          (unsigned long long)samples, (unsigned long long)peak_temps);
   ck_assert_int_eq(bad, 0);
   ck_assert_uint_le(peak, CAP + CAP / 20);
-  /* the folder was nearly full at some time */
+  /* The folder was nearly full at least once. */
   ck_assert_uint_ge(peak, CAP - CAP / 5);
 }
 END_TEST
@@ -405,8 +411,8 @@ static int by_value(const void *left, const void *right)
   return (a > c) - (a < c);
 }
 
-/* Writes an entry directly, with a third of the system calls of a normal
- * publication. */
+/* Writes an entry's file directly, with a third of the system calls that a
+ * normal publication needs. */
 static void write_entry(const char *name)
 {
   unsigned char wire[4096];
@@ -435,10 +441,10 @@ static void write_entry(const char *name)
 
 enum { PROBES = 2001 };
 
-static int n_entries; /* 100,000 in a thorough run */
+static int n_entries; /* number of entries; 100,000 in a thorough run */
 
-/* Times look-ups that hit and that miss; the arrays are sorted, in
- * milliseconds. Returns the 99th percentile of the hits. */
+/* Measures look-ups that hit and look-ups that miss, and stores the sorted
+ * times in milliseconds. Returns the 99th percentile of the hits. */
 static double probe_all(double hit[PROBES], double miss[PROBES],
                         uint64_t *random)
 {
@@ -481,7 +487,7 @@ START_TEST(many_entries)
     write_entry(name);
   }
   made = ms_since(begun);
-  /* Other load on the machine may slow down a round, but not all rounds. */
+  /* Other load on the machine may slow down some rounds, but not all rounds. */
   do
     slowest = probe_all(hit, miss, &random);
   while (slowest >= 1.0 && ++rounds < ROUNDS);
@@ -509,7 +515,8 @@ int main(void)
 {
   Suite *s = suite_create("cache torture");
 
-  /* children must not repeat buffered output */
+  /* Line buffering prevents child processes from printing buffered output
+   * again. */
   setvbuf(stdout, NULL, _IOLBF, 0);
   kiln_test_case(s, "torture", 120, begin, end,
                  TESTS(many_processes_one_cold_key, killed_while_publishing,

@@ -1,4 +1,4 @@
-/* cache_worker.c -- a process that fetches one key; the cache tests start many
+/* cache_worker.c -- a process that fetches one key. The cache tests start many
  * of these processes.
  *
  *   cache_worker FOLDER NAME COUNTFILE MS
