@@ -107,7 +107,7 @@ static void region_free(map *m, region *r)
   kiln__free(&m->alloc, r);
 }
 
-/* ---- Order of addresses -------------------------------------------------- */
+/* ---- The sorted array of ranges ------------------------------------------ */
 
 /* Returns the index of the first range that ends above `address`. */
 static size_t position(const map *m, uint64_t address)
@@ -252,7 +252,7 @@ static void bit_put(uint8_t *bits, uint64_t at, bool on)
     __atomic_fetch_and(bits + at / 8, (uint8_t)~mask, __ATOMIC_RELAXED);
 }
 
-/* ---- Creation and destruction -------------------------------------------- */
+/* ---- Creation and destruction of the address space ----------------------- */
 
 kiln_status kiln__cpu_memory_create(kiln__cpu_memory **out,
                                     const kiln_allocator *a)

@@ -24,8 +24,8 @@ static void misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in, int lane,
 
 /* ---- Checks of barriers in divergent code -------------------------------- */
 
-/* Returns true if lanes at this pc do nothing but exit. Threads may exit
- * instead of arriving at a barrier. */
+/* Returns true if the code at this program counter only exits the thread. A
+ * thread may exit instead of arriving at a barrier. */
 static bool ends_here(const kiln__cpu_frame *f, uint32_t pc)
 {
   const kiln__cpu_insn *in = &f->code->insns[pc];
@@ -37,11 +37,12 @@ static bool ends_here(const kiln__cpu_frame *f, uint32_t pc)
          (in->kind == KILN__KIND_RETURN && f->parent == NULL);
 }
 
-/* Records the lanes that have not arrived when another part of the warp arrives
- * at an .aligned barrier. These lanes may still arrive. If they exit instead,
- * check_strays() reports a mistake. Nothing is recorded if the launch has a
- * seed, or if a group of lanes runs because of its age. The order of groups
- * then does not show which lanes have passed the barrier. */
+/* Records the ready lanes of the warp that have not arrived when the lanes in
+ * `mask` arrive at an .aligned barrier. The recorded lanes may still arrive. If
+ * they exit instead, check_strays() reports a mistake. Nothing is recorded if
+ * the launch has a seed, or if the scheduler selects groups of lanes by age. In
+ * these cases the order of execution does not show which lanes have passed the
+ * barrier. */
 static void note_strays(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         uint32_t mask)
 {
@@ -60,8 +61,9 @@ static void note_strays(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* Reports a barrier that only part of the warp reaches in lock-step mode. Such
- * a barrier lies before the instruction at which the warp reconverges. */
+/* Reports a barrier that only part of the warp reaches in lock-step mode. This
+ * happens if the barrier lies before the instruction at which the warp
+ * reconverges. */
 static void check_whole(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         uint32_t mask)
 {
@@ -243,9 +245,9 @@ static kiln__cpu_barrier *opened(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return bar;
 }
 
-/* Returns the number of threads for which an arrival counts. Each thread counts
- * once. At a barrier with a thread count, a warp counts as 32 threads once all
- * its other lanes have arrived or exited. */
+/* Returns the number of threads that an arrival adds to the barrier. Each
+ * thread counts once. At a barrier with a thread count, a warp counts as 32
+ * threads once all its other lanes have arrived or exited. */
 static uint32_t weight(const kiln__cpu_warp *w, const kiln__cpu_barrier *bar,
                        uint32_t mask)
 {
@@ -291,7 +293,8 @@ void kiln__cpu_barrier_arrive(kiln__cpu_warp *w, kiln__cpu_frame *f,
   bar = opened(w, in, number, expected);
   check_aligned(w, in, mask);
   if (w->grid->lock_step)
-    counted = w->live; /* one lane arrives for the whole warp */
+    /* In lock-step mode the arrival counts for all live lanes of the warp. */
+    counted = w->live;
   take_vote(bar, in, f->regs, mask);
   bar->counted += weight(w, bar, counted);
   bar->here[w->index] |= counted;
@@ -342,9 +345,9 @@ static void cluster_recheck(kiln__cpu_gang *gang)
     cluster_release(gang);
 }
 
-/* Executes barrier.cluster. The lanes of one group normally arrived in the same
- * phase. If a program mixes phases within a group, all lanes of the group wait
- * for the later phase. */
+/* Executes barrier.cluster. The lanes of a group normally arrived in the same
+ * phase of the cluster barrier. If a program mixes phases within a group, all
+ * lanes of the group wait for the later phase. */
 bool kiln__cpu_cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             uint32_t mask)
 {
@@ -369,7 +372,8 @@ bool kiln__cpu_cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     misuse(w, in, __builtin_ctz(mask & ~s->cluster_in),
            "barrier.cluster.wait without an arrive");
   if ((s->cluster_in & mask & ~(s->cluster_odd ^ odd)) != 0)
-    return false; /* some lanes arrived in the phase that is still open */
+    /* Some lanes arrived in the phase that is not complete yet. */
+    return false;
   s->cluster_in &= ~mask;
   return true;
 }

@@ -1,9 +1,10 @@
-/* block.c -- allocates the memory of gangs of blocks, starts blocks, and runs
- * the warps of a gang in turn.
+/* block.c -- allocates the memory of block groups, starts blocks, and runs the
+ * warps of a block group in turn. A block group (a gang in the code) is the
+ * blocks of one cluster, or a single block.
  *
- * The memory of a gang (shared memory, stacks, warps, schedules) is allocated
- * once. Later gangs of the same worker reuse this memory, because a grid has
- * many more blocks than resident gangs. */
+ * The memory of a block group (shared memory, stacks, warps, schedules) is
+ * allocated once. Later block groups of the same worker thread reuse this
+ * memory, because a grid has many more blocks than are resident at once. */
 #include "../memory/pending_copies.h"
 #include "grid_job.h"
 
@@ -16,7 +17,7 @@ static size_t rounded(size_t bytes)
   return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-/* ---- Memory of a gang ---------------------------------------------------- */
+/* ---- Memory of a block group --------------------------------------------- */
 
 static void place_warps(kiln__cpu_gang *gang, kiln__cpu_job *job)
 {
@@ -117,7 +118,7 @@ void kiln__cpu_gang_free(kiln__cpu_gang *gang)
 
 /* ---- Start and end of a block -------------------------------------------- */
 
-/* Initialises a warp for a new block. All lanes of the warp are in one group at
+/* Initialises a warp for a new block. All lanes of the warp form one group at
  * the first instruction. */
 static bool warp_begin(kiln__cpu_warp *w, kiln__cpu_worker *worker)
 {
@@ -158,7 +159,8 @@ static bool warp_begin(kiln__cpu_warp *w, kiln__cpu_worker *worker)
   s->strayed = 0;
   w->live = mask;
   w->fault = false;
-  /* drop copies that the previous block never waited for */
+  /* Discard the cp.async copies that no lane of the previous block waited
+   * for. */
   kiln__cpu_copies_free(w->copies);
   w->copies = NULL;
   if (job->grid.seed != 0)
@@ -182,7 +184,7 @@ static bool warp_begin(kiln__cpu_warp *w, kiln__cpu_worker *worker)
   return true;
 }
 
-/* Computes the position of a block in the grid. The blocks of a cluster are
+/* Computes the index of a block in the grid. The blocks of a cluster are
  * consecutive along each axis of the cluster. */
 static void block_place(kiln__cpu_block *b, const kiln__cpu_grid *g,
                         uint64_t gang, uint32_t rank)
@@ -240,15 +242,16 @@ kiln__cpu_gang *kiln__cpu_gang_begin(kiln__cpu_worker *worker, uint64_t number)
   return gang;
 }
 
-/* Returns a gang to its worker. If the grid was stopped, some lanes may still
- * be inside function calls. The frames of these calls remain in the worker's
- * list of all frames. */
+/* Returns a block group to its worker thread for reuse. If the grid was
+ * stopped, some lanes may still be inside function calls. The stack frames of
+ * these calls remain in the worker's list of all frames. */
 void kiln__cpu_gang_end(kiln__cpu_gang *gang)
 {
   kiln__cpu_worker *const worker = gang->worker;
 
   for (uint32_t i = 0; i < gang->n_warps; i++) {
-    if (gang->warps[i].copies != NULL) /* drop copies that no lane waited for */
+    /* Discard the cp.async copies that no lane waited for. */
+    if (gang->warps[i].copies != NULL)
       kiln__cpu_copies_free(gang->warps[i].copies);
     gang->warps[i].copies = NULL;
   }
@@ -287,8 +290,8 @@ static uint64_t share_of(kiln__cpu_worker *worker)
   return share;
 }
 
-/* Charges issued warp instructions to the budget of the launch. Returns false
- * if the grid has to stop. */
+/* Subtracts the issued warp instructions from the instruction budget of the
+ * launch. Returns false if the grid has to stop. */
 static bool charge(kiln__cpu_worker *worker, uint64_t issued)
 {
   kiln__cpu_job *const job = worker->job;
@@ -328,10 +331,10 @@ static bool run_warp(kiln__cpu_gang *gang, kiln__cpu_warp *w, uint64_t *used)
   return s->status != KILN__WARP_FAULT && charge(worker, share - left);
 }
 
-/* Runs each ready warp of the gang once. The order is ascending; with a seed,
- * the first warp is random. *ran receives the number of warps that ran. *busy
- * receives true if a warp did more than poll. Returns false if the grid has to
- * stop. */
+/* Runs each ready warp of the block group once, in ascending order. If the
+ * launch has a seed, the first warp is random. *ran receives the number of
+ * warps that ran. *busy receives true if a warp did more than poll memory.
+ * Returns false if the grid has to stop. */
 static bool sweep(kiln__cpu_gang *gang, uint32_t *ran, bool *busy,
                   uint64_t *used)
 {

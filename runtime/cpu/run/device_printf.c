@@ -96,7 +96,7 @@ void kiln__cpu_out_free(kiln__cpu_out *out)
 
 enum { MAX_WIDTH = 1000, MAX_ARGUMENTS = 32, PIECE = 2200 };
 
-/* The state of one call of printf(). */
+/* The state of one call of printf() in a kernel. */
 typedef struct printing {
   kiln__cpu_warp *w;
   int lane;
@@ -106,12 +106,13 @@ typedef struct printing {
   kiln__buf text;
 } printing;
 
-/* One conversion specification, such as "%-8.3f". */
+/* One conversion specification of a printf() format, such as "%-8.3f". */
 typedef struct conversion {
   char flags[8];
-  int width, precision; /* a precision of -1 means that none was given */
+  /* a precision of -1 means that the format specifies no precision */
+  int width, precision;
   bool wide; /* the argument has 64 bits (length modifier ll, l, j, z or t) */
-  /* bytes of the argument: 2 after h, 1 after hh; otherwise 0 */
+  /* size of the argument in bytes: 2 after h, 1 after hh; otherwise 0 */
   unsigned narrow;
   char specifier;
 } conversion;
@@ -371,7 +372,7 @@ static void print_all(printing *p, const char *c)
       kiln__buf_add(&p->text, c++, 1);
     } else if (p->n_args < MAX_ARGUMENTS && read_conversion(p, &v, &c)) {
       print_one(p, &v);
-    } else { /* print an invalid conversion unchanged */
+    } else { /* An invalid conversion specification is printed unchanged. */
       kiln__buf_add(&p->text, start, (size_t)(c - start));
     }
   }

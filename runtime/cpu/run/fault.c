@@ -1,7 +1,7 @@
 /* fault.c -- records the first fault of a grid and describes it.
  *
  * Handlers and schedulers call kiln__cpu_fault(). The description is formatted
- * after the launch, when the user asks for it. */
+ * after the launch, when the user requests it. */
 #include "../model/demangle.h"
 #include "grid_job.h"
 
@@ -68,7 +68,7 @@ void kiln__cpu_fault_grid(kiln__cpu_job *job, kiln__cpu_fault_kind kind,
   atomic_store(&g->stopped, true);
 }
 
-/* ---- Deadlocks: which lanes wait for what -------------------------------- */
+/* ---- List of the waiting lanes in a deadlock ----------------------------- */
 
 typedef struct listing {
   kiln__cpu_job *job;

@@ -1,19 +1,19 @@
-/* frame.c -- allocates frames. A frame contains the registers of one function
- * for the lanes of a warp.
+/* frame.c -- allocates stack frames. A frame contains the registers of one
+ * function call for the lanes of a warp.
  *
- * A frame is allocated for one function and one worker and is then reused.
- * Calls are frequent, and frames are large (128 or 256 bytes per register).
- * Constants of the code (immediates, addresses, special registers) occupy
- * registers, too. These registers are written when the frame is allocated. Only
- * the constants that depend on the block or the warp are written again. */
+ * A worker thread allocates a frame for a function and then reuses it. Calls
+ * are frequent, and frames are large (128 or 256 bytes per register). Constants
+ * of the code (immediates, addresses, special registers) also occupy registers.
+ * These registers are written when the frame is allocated. Only the constants
+ * that depend on the block or the warp are written again. */
 #include "grid_job.h"
 
 enum { ALIGN = 64 };
 
-/* How often the value of a constant changes. */
+/* Specifies how often the value of a constant register changes. */
 typedef enum when {
   ALWAYS_SAME,
-  BY_WARP, /* changes with the warp and the lane */
+  BY_WARP, /* depends on the warp and the lane */
   BY_BLOCK
 } when;
 
@@ -27,9 +27,9 @@ static uint32_t thread_of(const kiln__cpu_warp *w, uint32_t lane, unsigned axis)
                      : t / dim[0] / dim[1];
 }
 
-/* The special registers: how often each register changes, and its value in warp
- * w of block b of grid g. AXES describes three registers, one per axis i.
- * Special registers that are not in this table are 0, such as performance
+/* The special registers of PTX: how often each register changes, and its value
+ * in warp w of block b of grid g. AXES describes three registers, one per axis
+ * i. Special registers that are not in this table are 0, such as performance
  * monitors and the size of reserved shared memory. */
 /* clang-format off */
 #define SPECIALS(ONE, AXES)                                                    \

@@ -1,10 +1,10 @@
-/* function_call.c -- calls of device functions: allocates a frame and a section
- * of the stack, and copies parameters.
+/* function_call.c -- implements calls of device functions: allocates a register
+ * frame and a section of the stack, and copies parameters.
  *
  * Every lane has a stack of local_stride bytes. A call uses the section above
  * the caller's section for local variables, parameters and results. Parameters
  * are copied from one section to the other, because each function has its own
- * PTX .param variables. The file also contains two slow paths of the
+ * PTX .param variables. The file also contains two rarely used functions of the
  * schedulers. */
 #include "grid_job.h"
 

@@ -1,9 +1,10 @@
-/* grid_run.c -- runs a launch: creates its job and its workers, and determines
- * the order in which blocks start.
+/* grid_run.c -- runs a launch: creates its state and its workers (host
+ * threads), and determines the order in which blocks start.
  *
- * Each worker takes gangs from a shared counter and starts the gangs in this
- * order. The worker runs its resident gangs in rounds, oldest first. grid_run.h
- * explains the idea and its invariant. */
+ * Blocks start in groups: the blocks of one cluster, or a single block. Each
+ * worker takes block groups from a shared counter and starts them in this
+ * order. The worker runs its resident block groups in rounds, oldest first.
+ * grid_run.h explains the idea and its invariant. */
 #include "grid_job.h"
 
 #include <string.h>
@@ -27,8 +28,8 @@ static uint64_t scrambled(uint64_t x)
   return x ^ (x >> 31);
 }
 
-/* Returns a step below n that has no common divisor with n. Adding this step
- * repeatedly modulo n visits all numbers below n. */
+/* Returns a number below n that has no common divisor with n. Adding this
+ * number repeatedly modulo n visits all numbers below n. */
 static uint64_t step_through(uint64_t n, uint64_t seed)
 {
   uint64_t step = scrambled(seed) % n;
@@ -40,14 +41,15 @@ static uint64_t step_through(uint64_t n, uint64_t seed)
 
 __extension__ typedef unsigned __int128 wide;
 
-/* Returns the number of the i-th gang to start. A seed permutes the gangs that
- * can be resident at the same time; all other gangs start later, as on a GPU. A
- * block may therefore wait for blocks with lower numbers. CUDA does not
- * guarantee this order, but CUB and Kiln's decoupled look-back rely on it.
+/* Returns the number of the i-th block group to start. A seed permutes the
+ * block groups that can be resident at the same time; all others start later,
+ * as on a GPU. A block may therefore wait for blocks with lower numbers. CUDA
+ * does not guarantee this order, but CUB and Kiln's decoupled look-back rely on
+ * it.
  *
- * If not all gangs are resident at the same time, only half of the slots are
- * permuted. The other half lets later blocks start while a resident block
- * serves them. */
+ * If the block groups are not all resident at the same time, the seed permutes
+ * only half as many. The remaining capacity lets later blocks start while a
+ * resident block waits for them. */
 static uint64_t gang_number(const kiln__cpu_job *job, uint64_t i)
 {
   const uint64_t seed = job->grid.seed;
@@ -78,12 +80,12 @@ static bool may_start(const kiln__cpu_worker *worker)
               job->n_gangs);
 }
 
-/* Returns the number of the next gang in order, or a number >= n_gangs if no
- * gang is left. A worker takes several consecutive gangs at once. Workers
- * therefore rarely contend for the counter, and they write to different memory
- * regions. Near the end of the grid, a worker takes fewer gangs, so that the
- * load stays balanced. Each worker starts its gangs in order, so the lowest
- * unfinished gang can always be started. */
+/* Returns the number of the next block group in order, or a number >= n_gangs
+ * if none is left. A worker takes several consecutive block groups at once.
+ * Workers therefore rarely contend for the counter, and they write to different
+ * memory regions. Near the end of the grid, a worker takes fewer block groups,
+ * so that the load stays balanced. Each worker starts its block groups in
+ * order, so the lowest unfinished one can always be started. */
 static uint64_t next_gang(kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
@@ -105,8 +107,8 @@ static uint64_t next_gang(kiln__cpu_worker *worker)
   return worker->next++;
 }
 
-/* Starts one more gang, if any is left, and appends it to the list of resident
- * gangs. */
+/* Starts one more block group, if any is left, and appends it to the list of
+ * resident block groups. */
 static void start_one(kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
@@ -138,8 +140,8 @@ static void end_gang(kiln__cpu_worker *worker, kiln__cpu_gang **link)
   kiln__cpu_gang_end(gang);
 }
 
-/* Runs each resident gang once, oldest first. A new gang takes the slot of each
- * gang that finishes. */
+/* Runs each resident block group once, oldest first. When a block group
+ * finishes, a new one starts in its place. */
 static void go_round(kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
@@ -147,7 +149,8 @@ static void go_round(kiln__cpu_worker *worker)
 
   while (!atomic_load_explicit(&job->grid.stopped, memory_order_relaxed)) {
     if (*link == NULL && may_start(worker))
-      /* appends at the end of the list, where `link` points */
+      /* `link` points to the end of the list, where start_one() appends the new
+       * block group. */
       start_one(worker);
     if (*link == NULL)
       break;
@@ -280,8 +283,9 @@ static kiln_status check_launch(const kiln__cpu_launch_desc *l)
   return KILN_OK;
 }
 
-/* Allocates the workspace in which grid-wide synchronisation counts arrivals.
- * The workspace contains its own size in bytes, followed by the counter. */
+/* Allocates the workspace in which grid-wide synchronisation counts arriving
+ * blocks. The workspace contains its own size in bytes, followed by the
+ * counter. */
 static kiln_status make_workspace(kiln__cpu_job *job)
 {
   kiln__cpu_range range = {.kind = KILN__RANGE_INTERNAL,
@@ -361,7 +365,7 @@ done:
 }
 
 /* Runs all workers; the calling thread is the first worker. If a thread cannot
- * be created, the other workers run its gangs. */
+ * be created, the other workers run its block groups. */
 static void run_workers(kiln__cpu_job *job)
 {
   bool made[64] = {false};

@@ -26,9 +26,10 @@ typedef struct kiln__cpu_launch_desc {
   const kiln__cpu_code *code;
   const kiln__cpu_isa *isa;
   kiln__cpu_memory *memory;
-  /* kernel parameters, code->param_bytes bytes */
+  /* kernel parameters; the size is code->param_bytes bytes */
   const uint8_t *params;
-  /* dimensions; a cluster_dim of 1,1,1 or 0,0,0 means no clusters */
+  /* dimensions of the launch; a cluster_dim of 1,1,1 or 0,0,0 means that there
+   * are no clusters */
   uint32_t grid_dim[3], block_dim[3], cluster_dim[3];
   uint32_t dynamic_shared;
   uint64_t number;
@@ -36,16 +37,16 @@ typedef struct kiln__cpu_launch_desc {
   /* number of blocks of this kernel that the device holds at the same time */
   uint32_t max_resident;
   bool lock_step, cooperative;
-  /* number of host threads; 1 makes the order deterministic */
+  /* number of host threads; with 1, the order of execution is deterministic */
   unsigned threads;
-  /* 0 runs blocks, warps, groups of lanes and atomics in a fixed order; any
-   * other value is the seed of a random order */
+  /* seed of a random order of blocks, warps, groups of lanes and atomics; with
+   * 0, the order is fixed */
   uint64_t seed;
   /* maximum number of warp instructions of the whole grid; 0 means no limit.
    * The grid may exceed the limit by 16,384 per additional host thread. */
   uint64_t budget;
-  /* stack size in bytes per thread: CU_LIMIT_STACK_SIZE, or more if the kernel
-   * needs more */
+  /* stack size in bytes per thread: the value of CU_LIMIT_STACK_SIZE, or more
+   * if the kernel needs more */
   uint32_t local_limit;
   uint64_t heap_limit;
   const uint64_t *globals;
@@ -85,10 +86,10 @@ kiln_status kiln__cpu_out_create(
 void kiln__cpu_out_add(kiln__cpu_out *out, const char *text, size_t size);
 void kiln__cpu_out_flush(kiln__cpu_out *out);
 void kiln__cpu_out_free(kiln__cpu_out *out);
-/* Formats and appends text for one lane as printf() in a kernel does. `args` is
- * the device address of the arguments, which are laid out like the members of a
- * struct. Strings are read from the memory of the grid. Returns the number of
- * arguments, as in CUDA, or -1 if `format` is NULL. */
+/* Formats text for one lane, as printf() in a kernel does, and appends it to
+ * the buffer. `args` is the device address of the arguments, which are laid out
+ * like the members of a struct. Strings are read from the memory of the grid.
+ * Returns the number of arguments, as in CUDA, or -1 if `format` is NULL. */
 int kiln__cpu_out_printf(kiln__cpu_out *out, kiln__cpu_warp *w, int lane,
                          uint64_t format, uint64_t args);
 

@@ -78,7 +78,8 @@ static uint64_t state_of(const kiln__cpu_warp *w)
     }
     return last != NULL ? hash_frames(hash, w, last) : hash;
   }
-  /* The order of groups is arbitrary, so the hashes of all groups are added. */
+  /* The order of the groups of lanes is arbitrary, so the hashes of all groups
+   * are added. */
   for (uint32_t i = 0; i < s->n_groups; i++) {
     const kiln__cpu_group *const g = &s->group[i];
     const uint64_t one =
@@ -133,9 +134,9 @@ static bool any_change(const kiln__cpu_worker *worker)
 }
 
 /* Returns true if every warp of the worker repeats itself or waits. Compares
- * the saved states with the current states. In rounds that are powers of two,
- * the states are saved again, because a warp may have entered its loop after
- * the last save. */
+ * the current states of the warps with the saved states. In rounds 1, 2, 4, 8,
+ * ... it saves the states again, because a warp may have entered its loop after
+ * they were last saved. */
 static bool all_repeat(kiln__cpu_worker *worker)
 {
   const bool again = (worker->rounds & (worker->rounds - 1)) == 0;
@@ -235,7 +236,8 @@ void kiln__cpu_livelock_leave(kiln__cpu_worker *worker)
 
   pthread_mutex_lock(&job->livelock_lock);
   job->n_active--;
-  /* The last actions of this worker may have released other warps. */
+  /* This worker may have released waiting warps of other workers before it
+   * ended. */
   job->phase = NOT_LOOKING;
   pthread_mutex_unlock(&job->livelock_lock);
 }

@@ -124,8 +124,8 @@ static bool heap_free(kiln__cpu_warp *w, uint64_t address)
   return ok;
 }
 
-/* Copies a string of the kernel, at most size - 1 bytes. The copy stops at the
- * first byte that cannot be read. */
+/* Copies a string from the memory of the kernel, at most size - 1 bytes. The
+ * copy stops at the first byte that cannot be read. */
 static void text_at(kiln__cpu_warp *w, int lane, uint64_t address, char *buf,
                     size_t size)
 {
@@ -216,7 +216,8 @@ static bool call_lane(kiln__cpu_warp *w, const kiln__cpu_frame *f,
     return !w->fault;
   case KILN__SYSTEM_ASSERT:
     assert_failed(w, f, in, lane);
-    return true; /* the other lanes print their messages, too */
+    /* The other lanes with a failed assertion also print their messages. */
+    return true;
   case KILN__SYSTEM_MEMCPY:
   case KILN__SYSTEM_MEMSET:
     return move_bytes(w, f, in, lane, which == KILN__SYSTEM_MEMSET);

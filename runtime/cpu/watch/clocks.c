@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Returns the index of the first item with a block number of at least
+/* Returns the index of the first entry whose block number is at least
  * `block`. */
 static uint32_t find(const kiln__cpu_clocks *c, uint32_t block)
 {
@@ -80,7 +80,8 @@ bool kiln__cpu_clocks_join(const kiln_allocator *a, kiln__cpu_clocks *to,
   }
   if (!reserve(a, to, to->n + missing))
     return false;
-  /* Merging from the end overwrites no item before that item is read. */
+  /* The merge runs from the end, so it overwrites no entry before it reads that
+   * entry. */
   to->n += missing;
   for (uint32_t k = to->n; j > 0; k--) {
     if (i > 0 && to->items[i - 1].block > from->items[j - 1].block) {

@@ -1,5 +1,5 @@
 /* findings.c -- records the findings of the checks, as data and as text.
- * Findings with the same instruction and kind are recorded once.
+ * Findings of the same kind at the same instruction are recorded once.
  *
  * The text has three parts: the access and the thread, the address relative to
  * the nearest allocation, and advice on what to look at next. */
@@ -72,8 +72,8 @@ void kiln__cpu_watch_thread(const kiln__cpu_grid *grid, uint32_t warp,
   thread[2] = t / dim[0] / dim[1];
 }
 
-/* Describes the location of an address, for example "0x200000000404, 4 bytes
- * past the end of the 1024 bytes allocated at 0x200000000000". Also stores the
+/* Describes where an address lies, for example "0x200000000404, 4 bytes past
+ * the end of the 1024 bytes allocated at 0x200000000000". Also stores the
  * nearest allocation in the finding. */
 static void describe_address(kiln_cpu_finding *f, const kiln__cpu_grid *grid,
                              char *buf, size_t size)
@@ -132,7 +132,8 @@ static kiln__cpu_found *known(const kiln__cpu_watch *watch,
   return found;
 }
 
-/* A finding and the strings that it points to, in one allocation. */
+/* A finding together with the strings that it points to, so that one allocation
+ * holds both. */
 typedef struct record {
   kiln__cpu_found found;
   char other[512], text[TEXT_SIZE];
@@ -158,9 +159,9 @@ static void write_text(const kiln__cpu_watch *watch, const kiln__cpu_grid *grid,
                advice);
 }
 
-/* Adds a record for a finding at the instruction `in`, without thread, block
- * and text. Returns NULL if out of memory or at the maximum number of
- * findings. */
+/* Adds a record of a finding at the instruction `in`. The caller fills in the
+ * thread, the block and the text. Returns NULL if out of memory or at the
+ * maximum number of findings. */
 static record *add(kiln__cpu_watch *watch, const kiln__cpu_insn *in,
                    const char *function, const char *other,
                    kiln_cpu_finding finding)
@@ -276,9 +277,9 @@ static const fault_words *words_of(kiln__cpu_fault_kind kind)
   return NULL;
 }
 
-/* Returns whether the faulting address belongs to freed memory. Only findings
- * distinguish use after free; the driver's result code is that of any invalid
- * address. */
+/* Returns whether the faulting address belongs to freed memory. The driver has
+ * one result code for all invalid addresses, so only findings report a use
+ * after free. */
 static bool was_freed(const kiln__cpu_grid *grid,
                       const kiln__cpu_fault_info *fault)
 {

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* Returns whether all n bits lie in one byte of the bitmap. This is nearly
- * always the case. */
+/* Returns whether all `n` bits lie in one byte of the bitmap, which is nearly
+ * always true. */
 static bool in_one(uint64_t from, uint32_t n)
 {
   return from % 8 + n <= 8;
@@ -57,9 +57,10 @@ static void report(kiln__cpu_watch *watch, kiln__cpu_warp *w,
             "the index");
 }
 
-/* Returns the bitmap that contains `address`, and stores the index of its bit
- * in *at. Returns NULL if there is no bitmap. `range` is the range of the
- * previous look-up, since consecutive lanes mostly access one allocation. */
+/* Returns the initialisation bitmap that covers `address`, and stores the index
+ * of the address's bit in *at. Returns NULL if there is no bitmap. `range` is
+ * the range of the previous look-up, since consecutive lanes mostly access one
+ * allocation. */
 static uint8_t *bits_of(kiln__cpu_warp *w, kiln__cpu_space space,
                         uint64_t address, uint32_t bytes,
                         kiln__cpu_range *range, uint64_t *at)

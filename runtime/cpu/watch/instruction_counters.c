@@ -36,8 +36,8 @@ kiln__cpu_tally *kiln__cpu_watch_tally(kiln__cpu_watch *watch, unsigned thread,
   return t != NULL ? t->tally : NULL;
 }
 
-/* Counters to which the events and the cost of an instruction are added, by
- * class of the instruction. */
+/* The counters of a kernel to which an instruction's events and cost are added,
+ * indexed by the class of the instruction. */
 static const struct {
   size_t events, cost; /* byte offsets of two members of kiln_cpu_counters */
 } accesses[KILN__N_CLASSES] = {
@@ -62,8 +62,8 @@ static uint64_t *counter_at(kiln_cpu_counters *c, size_t offset)
   return (uint64_t *)(void *)((char *)c + offset);
 }
 
-/* Adds the tally of one instruction to the counters of the instruction's
- * class. */
+/* Adds the counts of one instruction to the kernel's counters for the class of
+ * the instruction. */
 static void add(kiln_cpu_counters *c, const kiln__cpu_insn *in,
                 const kiln__cpu_tally *t)
 {
@@ -85,10 +85,10 @@ static void add(kiln_cpu_counters *c, const kiln__cpu_insn *in,
   }
 }
 
-/* Source lines in the order of their first instruction. A linear search from
- * the end finds the entry of a line. The search is short: consecutive
- * instructions mostly belong to the same source line, and a kernel has at most
- * a few hundred lines. */
+/* The source lines of a kernel, in the order of their first instruction. A
+ * linear search from the end finds the entry of a line. The search is short:
+ * consecutive instructions mostly belong to the same source line, and a kernel
+ * has at most a few hundred lines. */
 typedef struct lines {
   kiln_cpu_counters *items;
   size_t n, capacity;

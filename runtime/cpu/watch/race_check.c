@@ -34,8 +34,8 @@ static bool named(const kiln__cpu_insn *in, const char *prefix)
   return kiln__starts_with(kiln__cpu_op_name[in->op], prefix);
 }
 
-/* Returns whether the instruction is an mbarrier operation. An arrival
- * releases; a test or wait acquires. */
+/* Returns whether the instruction is an mbarrier operation. An mbarrier arrival
+ * has release semantics; a test or wait has acquire semantics. */
 static bool is_mbarrier(const kiln__cpu_insn *in)
 {
   return named(in, "mbarrier_") || named(in, "cp_async_mbarrier");
@@ -79,7 +79,7 @@ static kiln__cpu_cell *global_cell(kiln__cpu_watch *watch, uint64_t address)
 }
 
 /* Returns the shadow cell of an address. Returns NULL if out of memory or if
- * the address is beyond shared memory; the access then is not checked. */
+ * the address is beyond shared memory; the access is then not checked. */
 static kiln__cpu_cell *cell_of(kiln__cpu_watch *watch,
                                const kiln__cpu_block_state *state,
                                kiln__cpu_space space, uint64_t address)
@@ -141,7 +141,7 @@ void kiln__cpu_race_free(kiln__cpu_watch *watch)
   }
 }
 
-/* ---- Order of accesses --------------------------------------------------- */
+/* ---- How synchronisation orders two accesses ----------------------------- */
 
 static void raise(uint32_t *to, const uint32_t *from, uint32_t n)
 {
@@ -184,8 +184,8 @@ static kiln__cpu_stamp stamp_of(const kiln__cpu_block_state *state,
 
 /* ---- Synchronisation through memory -------------------------------------- */
 
-/* Publishes the clocks that a writer of the sync word `m` had at its last
- * fence. Every later reader of the word learns these clocks. */
+/* Publishes the clocks that the writer of the synchronisation word `m` had at
+ * its last fence. Every later reader of the word learns these clocks. */
 static void release(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
                     const kiln__cpu_warp *w, uint32_t lane,
                     kiln__cpu_sync_word *m)
@@ -204,7 +204,7 @@ static void release(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
   m->warp = (uint8_t)w->index;
   raise(m->warps, mine->fenced, KILN__MAX_WARPS);
   raise(m->lanes, mine->lanes[lane], KILN__WARP);
-  /* the release does not cover later accesses of this lane */
+  /* Later accesses of this lane are not ordered by this release. */
   mine->lanes[lane][lane]++;
 }
 
@@ -295,13 +295,13 @@ static void report(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                        "launches");
 }
 
-/* One memory access of a warp. */
+/* One memory access of a warp, as the race check sees it. */
 typedef struct touch {
   kiln__cpu_watch *watch;
   kiln__cpu_warp *w;
   const kiln__cpu_insn *in;
   kiln__cpu_space space;
-  uint32_t bytes; /* size of the access in bytes per lane */
+  uint32_t bytes; /* number of bytes that each lane accesses */
   bool strong, write;
 } touch;
 
@@ -350,8 +350,8 @@ static void note_word(const touch *t, uint32_t lane, uint64_t address,
   cell->reader[0] = stamp;
 }
 
-/* Type of a function that is called for each 32-bit word of a lane's access.
- * `which` has one bit for each byte of the word that the access covers. */
+/* Type of a function that is called for each 32-bit word that a lane accesses.
+ * `which` has one bit for each accessed byte of the word. */
 typedef void word_fn(const touch *t, uint32_t lane, uint64_t address,
                      uint8_t which, kiln__cpu_cell *cell);
 
@@ -371,8 +371,8 @@ static void each_word(word_fn *fn, const touch *t, uint32_t lane,
   }
 }
 
-/* Checks all lanes before any lane is recorded, since lanes of one instruction
- * do not race with each other in this check. */
+/* Checks the accesses of all lanes before it records any of them, since lanes
+ * of one instruction do not race with each other in this check. */
 void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                            const kiln__cpu_insn *in, kiln__cpu_space space,
                            const uint64_t *address, uint32_t mask,
@@ -386,7 +386,8 @@ void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                    .strong = is_strong(in, access),
                    .write = access != KILN__ACCESS_READ};
 
-  /* The copy engine performs a bulk copy, and the copy's mbarrier orders it. */
+  /* Bulk copies are not checked: the copy engine performs them, and the
+   * mbarrier of the copy orders them. */
   if (w->block->watch == NULL || named(in, "cp_async_bulk") ||
       (space != KILN__SPACE_SHARED && space != KILN__SPACE_GLOBAL))
     return;

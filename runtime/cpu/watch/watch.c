@@ -1,9 +1,9 @@
-/* watch.c -- implements the checks and counters of one launch: creation, shadow
- * state of blocks, and the entry point of memory accesses.
+/* watch.c -- implements the checks and counters of one launch: their creation,
+ * the shadow state of blocks, and the entry point of memory accesses.
  *
- * The shadow state of a block is large: clocks of 32 warps, and one cell per
- * 32-bit word of shared memory. It is allocated when the first block starts and
- * reused by later blocks. */
+ * The shadow state of a block is large: clocks of 32 warps, and one shadow cell
+ * per 32-bit word of shared memory. It is allocated when the first block starts
+ * and reused by later blocks. */
 #include "watch_state.h"
 
 #include <string.h>
@@ -165,8 +165,8 @@ void kiln__cpu_watch_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   kiln__cpu_watch *watch = w->grid->watch;
 
   if (space == KILN__SPACE_SHARED_CLUSTER)
-    /* not checked: this block has no clocks of the other block, which owns the
-     * shared memory */
+    /* An access to the shared memory of another block is not checked, since
+     * this block does not know the clocks of that block. */
     return;
   if (space == KILN__SPACE_GENERIC)
     space = KILN__SPACE_GLOBAL;

@@ -1,10 +1,11 @@
 /* watch.h -- declares the checks (memory, race, initialisation,
  * synchronisation) and the counters of one launch.
  *
- * run/ makes a watch per launch. The schedulers and memory handlers of exec/
- * report events to the watch. Afterwards, api/ collects the findings and
- * counters. Checks and counters only observe the kernel: its results do not
- * change.
+ * A watch object (kiln__cpu_watch) holds the checks and counters of one launch.
+ * The launch code in run/ creates the object. The schedulers and memory
+ * handlers of exec/ report events to it. After the launch, api/ collects the
+ * findings and counters. Checks and counters do not change the results of the
+ * kernel.
  *
  * Functions that are called while the grid runs may be called from all worker
  * threads. */
@@ -17,18 +18,18 @@
 
 typedef struct kiln__cpu_watch kiln__cpu_watch;
 
-/* Makes the watch of one launch. `checks` is a set of KILN_CPU_CHECK_* flags.
- * Findings with the same instruction and kind are recorded once, with the
- * number of occurrences. A launch records at most 1,000 findings. Returns
- * KILN_OK or KILN_ENOMEM. */
+/* Makes the watch object of one launch. `checks` is a set of KILN_CPU_CHECK_*
+ * flags. Findings of the same kind at the same instruction are recorded once,
+ * with the number of occurrences. A launch records at most 1,000 findings.
+ * Returns KILN_OK or KILN_ENOMEM. */
 kiln_status kiln__cpu_watch_create(kiln__cpu_watch **out,
                                    const kiln_allocator *a, unsigned checks,
                                    bool counters,
                                    const kiln__cpu_program *program,
                                    const kiln__cpu_code *code);
-/* Frees the watch. NULL is allowed. */
+/* Frees the watch object. NULL is allowed. */
 void kiln__cpu_watch_free(kiln__cpu_watch *watch);
-/* Returns the checks that the watch was made with, or 0 if `watch` is NULL. */
+/* Returns the KILN_CPU_CHECK_* flags of the launch, or 0 if `watch` is NULL. */
 unsigned kiln__cpu_watch_checks(const kiln__cpu_watch *watch);
 
 /* ---- Functions called while a grid runs ---------------------------------- */
@@ -39,49 +40,52 @@ typedef enum kiln__cpu_access {
   KILN__ACCESS_ATOMIC
 } kiln__cpu_access;
 
-/* The first function begins the shadow state of a block, the second ends the
- * state. The first function returns false if there is no memory; the block then
- * runs unchecked. */
+/* The first function allocates the shadow state of a block that starts; the
+ * second releases the state when the block ends. The first function returns
+ * false if there is no memory; the block then runs unchecked. */
 bool kiln__cpu_watch_block_begin(kiln__cpu_block *block);
 void kiln__cpu_watch_block_end(kiln__cpu_block *block);
-/* Reports that these warps of the block completed a barrier, which orders their
- * threads. `warps` has one bit per warp. */
+/* Reports that the warps in `warps` (one bit per warp) completed a barrier of
+ * the block. The barrier orders the threads of these warps. */
 void kiln__cpu_watch_barrier(kiln__cpu_block *block, uint32_t warps);
 
 /* Checks one memory access of the lanes in `mask`. Called after the bounds and
- * alignment checks, and before the bytes move. `address` holds device addresses
- * for global space and offsets for shared space. Generic addresses that lie in
- * global memory count as global. in->sem is the memory order of the access. */
+ * alignment checks, and before the data is read or written. `address` holds
+ * device addresses for global space and offsets for shared space. Generic
+ * addresses that lie in global memory count as global. in->sem is the memory
+ * order of the access. */
 void kiln__cpu_watch_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             kiln__cpu_space space,
                             const uint64_t address[KILN__WARP], uint32_t mask,
                             uint32_t bytes, kiln__cpu_access access);
-/* The first function reports a fence (fence, membar) of the warp. The second
- * reports the order that bar.warp.sync, shfl, vote and match establish between
- * the lanes of `mask`. */
+/* The first function reports that the warp executed a fence (fence, membar).
+ * The second reports the order that bar.warp.sync, shfl, vote and match
+ * establish between the lanes of `mask`. */
 void kiln__cpu_watch_fence(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 void kiln__cpu_watch_warp_sync(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                uint32_t mask);
 
-/* Records misuse of a barrier or of a member mask. Does nothing unless the
- * synchronisation check is on. The text completes the sentence "thread (x,y,z)
- * ...". */
+/* Records misuse of a barrier or of a member mask as a finding. Does nothing
+ * unless the synchronisation check is enabled. The text completes the sentence
+ * "thread (x,y,z) ...". */
 void kiln__cpu_watch_sync_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                  int lane, const char *format, ...)
     KILN_PRINTF(4, 5);
-/* Turns the fault that ended the grid into a finding, if the check for this
- * kind of fault is on. */
+/* Turns the fault that stopped the grid into a finding, if the check for this
+ * kind of fault is enabled. */
 void kiln__cpu_watch_fault(kiln__cpu_watch *watch, const kiln__cpu_grid *grid);
 
-/* Returns the tally array of one worker thread for a function. The array is
- * allocated at the first call; kiln__cpu_watch_counters() sums the arrays.
- * Returns NULL if out of memory; the function then runs uncounted. */
+/* Returns the array of instruction counts that one worker thread uses for a
+ * function. The array is allocated at the first call;
+ * kiln__cpu_watch_counters() sums the arrays of all threads. Returns NULL if
+ * out of memory; the function then runs uncounted. */
 kiln__cpu_tally *kiln__cpu_watch_tally(kiln__cpu_watch *watch, unsigned thread,
                                        const kiln__cpu_code *code);
 
 /* ---- Functions called after a grid has run ------------------------------- */
 
-/* Passes each finding to `fn`, in the order of first occurrence. */
+/* Passes each finding to `fn`, in the order in which the findings first
+ * occurred. */
 void kiln__cpu_watch_findings(kiln__cpu_watch *watch, kiln_cpu_finding_fn fn,
                               void *user);
 /* Sums up the counters of the kernel into *out. `fn` may be NULL. Otherwise it

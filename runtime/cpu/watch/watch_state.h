@@ -1,18 +1,18 @@
 /* watch_state.h -- declares the state of the checks while one launch runs.
  * Private to watch/.
  *
- * A clock counts the synchronisations of one block, warp or lane. A stamp
+ * A clock counts the synchronisations of one block, warp or lane. A time stamp
  * records the clocks of the accessing lane at the time of the access. Two
  * accesses are ordered if the later thread has learnt a clock of the earlier
- * thread that is at least the stamp. See race_check.c. */
+ * thread that is at least the value in the time stamp. See race_check.c. */
 #ifndef KILN_CPU_WATCH_STATE_H
 #define KILN_CPU_WATCH_STATE_H
 
 #include "../memory/address_space.h"
 #include "watch.h"
 
-/* A sparse vector clock, sorted by block. For each block that is known, it
- * stores the latest known time of that block. */
+/* A sparse vector clock, sorted by block number. It stores the latest known
+ * clock of each block that has an entry. */
 typedef struct kiln__cpu_clocks {
   struct kiln__cpu_clock {
     uint32_t block, time;
@@ -20,7 +20,7 @@ typedef struct kiln__cpu_clocks {
   uint32_t n, capacity;
 } kiln__cpu_clocks;
 
-/* The stamp of an access: the thread that accessed a 32-bit word, and the
+/* The time stamp of an access: the thread that accessed a 32-bit word, and the
  * values of its clocks at that time. */
 typedef struct kiln__cpu_stamp {
   /* accessing instruction; NULL before the first access */
@@ -29,35 +29,36 @@ typedef struct kiln__cpu_stamp {
   uint32_t block, time;
   uint32_t warp_clock, lane_clock;
   uint8_t warp, lane;
-  uint8_t bytes; /* bit mask of the accessed bytes of the 32-bit word */
-  /* true for atomic, volatile and relaxed accesses; two strong accesses never
-   * race */
+  uint8_t bytes; /* bit mask of the accessed bytes within the 32-bit word */
+  /* true for atomic, volatile and relaxed accesses; two of these never race
+   * with each other */
   uint8_t strong;
 } kiln__cpu_stamp;
 
-/* Shadow cell of one 32-bit word: the stamps of the last writer and of the last
- * readers from two different warps. */
+/* The shadow cell of one 32-bit word of memory: the time stamps of the last
+ * writer and of the last readers from two different warps. */
 typedef struct kiln__cpu_cell {
   kiln__cpu_stamp writer, reader[2];
 } kiln__cpu_cell;
 
 enum { KILN__PAGE_WORDS = 1024, KILN__PAGE_BYTES = 4096 };
 
-/* Shadow of 4 KiB of global memory. The shadow is made at the first access and
- * found by hashing. */
+/* The shadow cells of 4 KiB of global memory. They are allocated at the first
+ * access and found by hashing. */
 typedef struct kiln__cpu_page {
   uint64_t number;
   kiln__cpu_cell *cells;
   struct kiln__cpu_page *next;
 } kiln__cpu_page;
 
-/* A memory word that threads synchronise through, with the clocks that its last
- * writers had published at the time of the write. A reader of the word learns
- * these clocks. */
+/* A memory word that threads use for synchronisation, with the clocks that its
+ * last writers had published at the time of the write. A reader of the word
+ * learns these clocks. */
 typedef struct kiln__cpu_sync_word {
   uint64_t key;
   kiln__cpu_clocks known;
-  /* block of the last writer, which `warp`, `warps` and `lanes` belong to */
+  /* block of the last writer; `warp`, `warps` and `lanes` refer to this
+   * block */
   uint32_t block;
   uint8_t warp;
   uint32_t warps[KILN__WARP], lanes[KILN__WARP];
@@ -67,37 +68,38 @@ typedef struct kiln__cpu_sync_word {
 enum { KILN__N_BUCKETS = 4096, KILN__MAX_WARPS = 32 };
 
 /* The clocks that one warp knows: the clocks of all warps of its block, and,
- * per lane, the clocks of the warp's lanes. The entry of a warp or lane for
- * itself is its own clock. `fenced` is a copy of `warps` made at the last
- * fence. */
+ * for each lane of the warp, the clocks of all lanes. warps[i] of warp i is
+ * that warp's own clock, as is lanes[i][i] for lane i. `fenced` is a copy of
+ * `warps` made at the last fence. */
 typedef struct kiln__cpu_warp_clocks {
   uint32_t warps[KILN__MAX_WARPS], fenced[KILN__MAX_WARPS];
   uint32_t lanes[KILN__WARP][KILN__WARP];
   uint32_t fenced_time; /* clock of the block at the last fence */
 } kiln__cpu_warp_clocks;
 
-/* State of the checks for one block. */
+/* The state of the checks for one block. */
 typedef struct kiln__cpu_block_state {
   /* one shadow cell per 32-bit word; NULL without the race check */
   kiln__cpu_cell *shared;
-  /* bitmap with one bit per byte; NULL without the initialisation check */
+  /* initialisation bitmap of shared memory, with one bit per byte; NULL without
+   * the initialisation check */
   uint8_t *shared_valid;
   uint32_t n_words;
   uint32_t time;
   kiln__cpu_clocks known;
   kiln__cpu_warp_clocks *warps;
-  /* next entry in the list of spare states */
+  /* next entry in the list of unused block states */
   struct kiln__cpu_block_state *next;
 } kiln__cpu_block_state;
 
-/* A finding and the instruction that identifies the finding. */
+/* A finding and the instruction that it was found at. */
 typedef struct kiln__cpu_found {
   kiln_cpu_finding finding;
   const kiln__cpu_insn *in;
   struct kiln__cpu_found *next;
 } kiln__cpu_found;
 
-/* Tallies of one worker thread for one function. */
+/* The instruction counts of one worker thread for one function. */
 typedef struct kiln__cpu_tallies {
   unsigned thread;
   const kiln__cpu_code *code;
@@ -117,15 +119,15 @@ struct kiln__cpu_watch {
   unsigned n_found;
   kiln__cpu_page *pages[KILN__N_BUCKETS], *last_page;
   kiln__cpu_sync_word *sync_words[KILN__N_BUCKETS];
-  /* list of spare states, from blocks that ended */
+  /* list of block states for reuse, from blocks that have ended */
   kiln__cpu_block_state *spare;
 };
 
 /* Functions on sparse vector clocks, defined in clocks.c. The first function
  * raises the clock of one block, the second raises the clocks of all blocks in
  * `from`. Both return false, and leave the vector clock unchanged, if out of
- * memory. The third function returns the clock of a block, or 0 if the block is
- * unknown. The caller holds the lock. */
+ * memory. The third function returns the clock of a block, or 0 if the block
+ * has no entry. The caller holds the lock of the watch object. */
 bool kiln__cpu_clocks_raise(const kiln_allocator *a, kiln__cpu_clocks *c,
                             uint32_t block, uint32_t time);
 bool kiln__cpu_clocks_join(const kiln_allocator *a, kiln__cpu_clocks *to,
@@ -133,7 +135,7 @@ bool kiln__cpu_clocks_join(const kiln_allocator *a, kiln__cpu_clocks *to,
 uint32_t kiln__cpu_clocks_of(const kiln__cpu_clocks *c, uint32_t block);
 
 /* Checks one access of the lanes in `mask` for races and records the access.
- * The caller holds the lock. Defined in race_check.c. */
+ * The caller holds the lock of the watch object. Defined in race_check.c. */
 void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                            const kiln__cpu_insn *in, kiln__cpu_space space,
                            const uint64_t *address, uint32_t mask,
@@ -141,7 +143,8 @@ void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
 void kiln__cpu_race_free(kiln__cpu_watch *watch);
 
 /* Checks that the bytes of a read were written before, and marks the bytes of a
- * write as initialised. The caller holds the lock. Defined in init_check.c. */
+ * write as initialised. The caller holds the lock of the watch object. Defined
+ * in init_check.c. */
 void kiln__cpu_init_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                            const kiln__cpu_insn *in, kiln__cpu_space space,
                            const uint64_t *address, uint32_t mask,
@@ -159,8 +162,8 @@ typedef struct kiln__cpu_where {
 
 /* Records a finding, or one more occurrence of a recorded finding. `other`
  * describes the other access of a race. `what` completes the sentence "thread
- * (x,y,z) ...". `advice` completes "look at: ...". The caller holds the
- * lock. */
+ * (x,y,z) ...". `advice` completes "look at: ...". The caller holds the lock of
+ * the watch object. */
 void kiln__cpu_find(kiln__cpu_watch *watch, unsigned check, const char *kind,
                     const kiln__cpu_where *where, const char *other,
                     const char *what, const char *advice);
@@ -169,8 +172,8 @@ void kiln__cpu_find(kiln__cpu_watch *watch, unsigned check, const char *kind,
  * PTX". */
 void kiln__cpu_watch_line(const kiln__cpu_watch *watch,
                           const kiln__cpu_insn *in, char *buf, size_t size);
-/* Stores the index of a thread in its block, computed from the thread's warp
- * and lane. */
+/* Stores the three-dimensional index of a thread in its block, computed from
+ * the thread's warp and lane. */
 void kiln__cpu_watch_thread(const kiln__cpu_grid *grid, uint32_t warp,
                             uint32_t lane, uint32_t thread[3]);
 
