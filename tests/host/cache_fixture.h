@@ -9,7 +9,7 @@
 #include "support.h"
 
 /* Makes a key with a few fields. All fields except "target" and "nvrtc" are
- * portable, which means that they do not depend on the machine. */
+ * portable. Packs compare only the portable fields. */
 void key_make(kiln__key *key, const kiln_allocator *a, const char *name);
 void key_make_target(kiln__key *key, const kiln_allocator *a, const char *name,
                      const char *target);

@@ -15,7 +15,7 @@
 
 static char dir[256];
 
-/* A fake NVRTC 13.0; fake_nvrtc.h describes its output. */
+/* Options that select a fake NVRTC 13.0. fake_nvrtc.h describes its output. */
 #define NVRTC "--nvrtc " KILN_TEST_FAKES "/fake_nvrtc.so "
 
 static const char kernel[] = "extern \"C\" __global__ void twice(float *x,\n"
@@ -33,7 +33,7 @@ static void setup(void)
   test_command_setup(dir);
 }
 
-/* The JSON texts that a test has parsed, which its end frees. */
+/* The JSON values that the test has parsed. teardown() frees them. */
 static cJSON *parsed[16];
 static size_t n_parsed;
 
@@ -71,13 +71,13 @@ static const cJSON *parse(const char *text)
   return parsed[n_parsed++] = json;
 }
 
-/* Returns the number of items of an object's list. */
+/* Returns the number of items of a list in a JSON object. */
 static int count_of(const cJSON *object, const char *list)
 {
   return cJSON_GetArraySize(cJSON_GetObjectItem(object, list));
 }
 
-/* Returns item i of an object's list. */
+/* Returns item i of a list in a JSON object. */
 static const cJSON *item_of(const cJSON *object, const char *list, int i)
 {
   return cJSON_GetArrayItem(cJSON_GetObjectItem(object, list), i);
@@ -99,10 +99,11 @@ static const char *text_of(const cJSON *object, const char *key)
   return item->valuestring;
 }
 
-/* Parses the JSON that a run with this exit code writes to standard output. */
+/* Runs the command, checks its exit code, and parses the JSON on its standard
+ * output. */
 #define expect_json(rc, ...) parse(expect(rc, NULL, __VA_ARGS__).out)
 
-/* ---- Use and wrong use -------------------------------------------------- */
+/* ---- Usage and wrong usage ---------------------------------------------- */
 
 static const char *const command_names[] = {
     "doctor",       "devices",      "compile",     "cache",       "pack",
@@ -199,7 +200,8 @@ START_TEST(wrong_use_exits_2)
   const test_run run = expect(2, NULL, "%s", misuses[_i]);
 
   ck_assert_str_eq(run.out, "");
-  /* The bare command prints the whole help text instead. */
+  /* Case 0 is the command without arguments, which prints the whole help text
+   * instead of a hint. */
   ck_has(run.err, _i == 0 ? "usage: kiln" : "next: ");
 }
 END_TEST
@@ -453,9 +455,11 @@ START_TEST(compile_error_is_mapped)
   ck_has(run.err, "this is wrong");
   ck_has(run.err, "for sm_80: ");
   ck_has(run.err, "for sm_90: ");
-  first = strstr(run.err, want); /* the same log is printed once */
+  /* The log is the same for both targets and is printed once. */
+  first = strstr(run.err, want);
   ck_assert_ptr_null(strstr(first + 1, want));
-  ck_assert_ptr_null(strstr(run.err, "next: ")); /* the hint is in the log */
+  /* The log already contains the hint. */
+  ck_assert_ptr_null(strstr(run.err, "next: "));
   expect(1, "KILN_ECOMPILE", NVRTC "compile %s --arch 90 --json", file);
 }
 END_TEST
@@ -491,7 +495,8 @@ END_TEST
 
 START_TEST(compile_options_reach_nvrtc)
 {
-  /* --verbose belongs to Kiln everywhere, except directly after --option. */
+  /* The option --verbose is Kiln's own, except directly after --option, which
+   * passes it to NVRTC. */
   const char *file = write_source("twice.cu", kernel);
   const test_run run =
       expect(0, NULL,
@@ -531,7 +536,8 @@ START_TEST(sass_needs_a_tool)
 
   setenv("PATH", dir, 1);
   run = test_kiln(NVRTC "compile %s --arch 90 --emit sass", file);
-  /* on a machine with a tool in a well-known folder, that tool is found */
+  /* The command succeeds if the machine has the disassembler in a well-known
+   * folder. */
   if (run.rc != 0) {
     ck_run_rc(run, 1);
     ck_has(run.err, "next: pip install nvidia-cuda-nvdisasm");
@@ -545,7 +551,7 @@ START_TEST(sass_needs_a_tool)
 }
 END_TEST
 
-/* ---- Files that are not what they should be ----------------------------- */
+/* ---- Unsuitable files --------------------------------------------------- */
 
 /* Reading any of these files would never end or would exhaust the memory. */
 START_TEST(odd_files_are_refused)
@@ -638,8 +644,8 @@ START_TEST(cache_life)
 }
 END_TEST
 
-/* Flips the last byte of the largest file in the cache folder or in a
- * subfolder. */
+/* Finds the largest file in a folder and its subfolders. Writes its path to
+ * `best`. */
 static void damage(const char *folder, char *best, off_t *size)
 {
   DIR *d = opendir(folder);
@@ -786,9 +792,10 @@ START_TEST(bench_needs_a_gpu)
 }
 END_TEST
 
-/* ---- With a fake GPU ---------------------------------------------------- */
+/* ---- Commands on a fake GPU --------------------------------------------- */
 
-/* The fake GPU runs no kernels, so every verification of a result must fail. */
+/* Options that select a fake GPU. It runs no kernels, so every verification of
+ * a result must fail. */
 #define GPU "--driver " KILN_TEST_FAKES "/fake_cuda.so "
 
 START_TEST(gpu_is_described)

@@ -172,7 +172,8 @@ START_TEST(own_context_is_created_and_destroyed)
   ck_kiln_ok(kiln_device_open(&a, f.rt, 0, &opts));
   ck_kiln_ok(kiln_device_open(&b, f.rt, 0, &opts));
   ck_kiln_ok(kiln_device_context(a, &one));
-  /* cuCtxCreate() pushes the context, and Kiln has popped it */
+  /* cuCtxCreate() pushes the new context on the thread's stack, and Kiln has
+   * popped it again. */
   ck_assert_ptr_null(current_context());
   ck_kiln_ok(kiln_device_context(b, &two));
   ck_kiln_ok(kiln_device_context(f.device, &primary));
@@ -185,7 +186,8 @@ START_TEST(own_context_is_created_and_destroyed)
 }
 END_TEST
 
-/* Creates a context that belongs to the test and is current in this thread. */
+/* Creates a context that belongs to the test and makes it current in this
+ * thread. */
 static void make_outer(void)
 {
   ck_assert_int_eq(f.rt->driver.ctxCreate(&f.outer, 0, 0), 0);
@@ -310,7 +312,8 @@ START_TEST(a_reset_device_takes_its_handles_along)
 
   ck_kiln_ok(kiln_stream_create(&stream, f.device, NULL));
   ck_assert_int_eq(f.rt->driver.devicePrimaryCtxReset(0), 0);
-  /* Another user creates the context again, perhaps with the same handle. */
+  /* Another user creates the primary context again, perhaps with the same
+   * handle. */
   ck_assert_int_eq(f.rt->driver.devicePrimaryCtxRetain(&again, 0), 0);
   kiln_stream_free(stream);
   kiln_module_free(module);
@@ -341,7 +344,8 @@ START_TEST(a_recycled_context_handle_is_told_by_its_number)
   kiln_stream *stream;
 
   ck_kiln_ok(kiln_stream_create(&stream, f.device, NULL));
-  f.device->context_id += 1; /* the same handle refers to another context */
+  /* The id changes, as if the same handle referred to a new context. */
+  f.device->context_id += 1;
   kiln_stream_free(stream);
   ck_assert_int_eq(f.cuda->calls[FAKE_CUDA_streamDestroy], 0);
   f.device->context_id -= 1;
@@ -410,7 +414,7 @@ START_TEST(wrapped_streams_stay_the_callers)
   ck_assert_ptr_null(wrapped);
   kiln_device_free(other);
   kiln_stream_free(real);
-  /* the default, legacy and per-thread streams */
+  /* Wrap the default stream, the legacy stream and the per-thread stream. */
   for (uintptr_t i = 0; i < 3; i++) {
     ck_kiln_ok(kiln_stream_wrap(&wrapped, f.device, (CUstream)i));
     ck_kiln_ok(kiln_stream_synchronize(wrapped));
@@ -501,7 +505,7 @@ static kiln_stream *begin_capture(bool blocking, int mode)
   return stream;
 }
 
-/* Checks that no call has invalidated the capture. */
+/* Ends the capture and checks that no call has invalidated it. */
 static void end_capture(kiln_stream *stream)
 {
   CUgraph graph = NULL;

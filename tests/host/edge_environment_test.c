@@ -1,5 +1,6 @@
-/* edge_environment_test.c -- tests unusual environments: home folders, cache
- * folders and sizes that are missing, empty, relative or too long. */
+/* edge_environment_test.c -- tests the cache in unusual environments: home
+ * folders, cache folders and size limits that are missing, empty, relative or
+ * too long. */
 #include "support.h"
 
 #include "fake_nvrtc.h"
@@ -57,7 +58,8 @@ static kiln_origin compile(kiln_runtime *rt, const kiln_program_desc *desc)
   return origin;
 }
 
-/* Where the environment places the cache; `$` stands for the test's folder. */
+/* The cache folder that results from the environment variables; `$` stands for
+ * the test's folder. */
 static const struct {
   const char *home, *xdg, *kiln, *want;
 } homes[] = {
@@ -100,7 +102,7 @@ START_TEST(homes_of_all_kinds)
   kiln_runtime *rt;
   char want[600];
 
-  /* no relative path may resolve to this folder */
+  /* If a relative path were accepted, it would resolve to this folder. */
   ck_assert_int_eq(chdir(dir), 0);
   set("HOME", homes[_i].home);
   set("XDG_CACHE_HOME", homes[_i].xdg);
@@ -124,7 +126,7 @@ END_TEST
 
 static const struct {
   const char *text;
-  uint64_t cap; /* expected capacity; 0 means the default */
+  uint64_t cap; /* expected capacity in bytes; 0 means the default */
 } sizes[] = {
     {"4096", 4096},
     {"1K", 1024},
@@ -169,7 +171,8 @@ START_TEST(sizes_of_all_kinds)
 }
 END_TEST
 
-/* If names or paths exceed the limits of the file system, nothing is cached. */
+/* If a name or path exceeds the limits of the file system, nothing is
+ * cached. */
 START_TEST(paths_that_are_too_long)
 {
   static const size_t lengths[] = {255, 256, 1000, 4095, 4096, 70000};
@@ -228,7 +231,7 @@ START_TEST(time_stamps_do_not_matter)
                   "round %d", round);
     kiln_runtime_free(rt);
   }
-  /* the content of a file affects the key */
+  /* The content of an included file affects the key. */
   test_write_file(header, "int y;\n", 7);
   rt = make_runtime(cache);
   ck_assert_int_eq(compile(rt, &desc), KILN_FROM_COMPILER);

@@ -56,7 +56,7 @@ static void release(belongings *b)
 }
 
 /* Makes every call that needs the driver. Returns the number of calls that were
- * not refused. */
+ * not refused. In a forked child it must be 0. */
 static int count_willing(belongings *b)
 {
   static const kiln_program_desc saxpy = {.source = SAXPY};
@@ -119,7 +119,7 @@ START_TEST(after_a_fork_the_driver_is_left_alone)
   if (pid == 0) {
     int bad = count_willing(&b);
 
-    release(&b); /* freeing in the child must not crash */
+    release(&b); /* Freeing the objects in the child must not crash. */
     kiln_module_free(f.module);
     kiln_device_free(f.device);
     kiln_runtime_free(f.rt);
@@ -127,15 +127,16 @@ START_TEST(after_a_fork_the_driver_is_left_alone)
     _exit(bad > 100 ? 100 : bad);
   }
   ck_assert_int_eq(exit_status(pid), 0);
-  ck_kiln_ok(kiln_launch(b.kernel, &one, NULL, 0)); /* the parent still works */
+  /* The objects still work in the parent process. */
+  ck_kiln_ok(kiln_launch(b.kernel, &one, NULL, 0));
   ck_kiln_ok(kiln_memory_free(f.device, b.memory));
   ck_kiln_ok(kiln_host_free(f.device, b.pinned));
   release(&b);
 }
 END_TEST
 
-/* A child forked before CUDA was initialised: the parent's runtime refuses
- * every call, while a new runtime works fully. */
+/* In a child that was forked before CUDA was initialised, the parent's runtime
+ * refuses every call, while a new runtime works fully. */
 START_TEST(a_child_may_start_afresh)
 {
   const pid_t pid = fork();
@@ -207,8 +208,8 @@ static void count_alarm(int number)
   alarms++;
 }
 
-/* A signal arrives every half millisecond, and system calls are not restarted.
- */
+/* A signal arrives every half millisecond, and the system calls that it
+ * interrupts fail with EINTR. */
 START_TEST(signals_interrupt_nothing)
 {
   const struct sigaction action = {.sa_handler = count_alarm};
@@ -241,7 +242,7 @@ typedef struct listener {
   atomic_int lines, depth, failures;
 } listener;
 
-/* A log callback that calls the runtime that is logging. */
+/* A log callback that calls the runtime that is writing the log message. */
 static void listen(void *user, kiln_log_level level, const char *text)
 {
   const kiln_program_desc desc = {
@@ -284,14 +285,15 @@ START_TEST(the_log_may_call_kiln)
 
   ck_kiln_ok(kiln_runtime_create(&l.rt, &opts));
   ck_kiln_ok(kiln_device_open(&device, l.rt, 0, NULL));
-  /* the fetches evict entries, which causes more log messages */
+  /* These fetches evict entries, which causes more log messages. */
   for (int i = 0; i < 5; i++) {
     char source[64];
 
     snprintf(source, sizeof source, "__global__ void k%d() {}\n", i);
     kiln_module_free(load_source(device, source));
   }
-  /* the image is rejected and rebuilt */
+  /* The driver refuses the image, so the image is rejected and compiled
+   * again. */
   f.cuda->cubin_rc = CUDA_ERROR_INVALID_IMAGE;
   kiln_module_free(load_source(device, "__global__ void k0() {}\n"));
   f.cuda->cubin_rc = 0;
@@ -338,7 +340,8 @@ static bool fine(kiln_status st, const char *call)
 }
 
 #define FINE(call) fine((call), #call)
-/* After success there is an object; after a failure the pointer is NULL. */
+/* Makes a call that creates an object. After success, the pointer is not NULL;
+ * after a failure, it is NULL. */
 #define MAKES(object, call)                                                    \
   do {                                                                         \
     const bool ok_ = FINE(call);                                               \
@@ -434,7 +437,8 @@ static void live_with_cache(kiln_runtime *rt, const char *pack)
   {
     const kiln_status st = kiln_pack_cache(rt, pack, NULL);
 
-    if (st != KILN_ENOTFOUND) /* no entry could be kept */
+    /* Without memory, no entry could be stored in the cache. */
+    if (st != KILN_ENOTFOUND)
       FINE(st);
   }
   kiln_image_free(image);
@@ -450,7 +454,8 @@ static void live_with_cache(kiln_runtime *rt, const char *pack)
     const kiln_status st =
         kiln_cache_why(rt, &other, &sm_90, &hit, each_field, NULL);
 
-    if (st != KILN_ENOTFOUND) /* no entry could be kept */
+    /* Without memory, no entry could be stored in the cache. */
+    if (st != KILN_ENOTFOUND)
       fine(st, "kiln_cache_why");
   }
   FINE(kiln_cache_describe(rt, &info));
@@ -460,8 +465,8 @@ static void live_with_cache(kiln_runtime *rt, const char *pack)
   FINE(kiln_cache_clear(rt, &removed));
 }
 
-/* In row 0 only one allocation fails; in row 1 this allocation and all later
- * allocations fail. */
+/* Makes each allocation fail in turn. Case 0 fails only this allocation, and
+ * case 1 also fails all later allocations. */
 START_TEST(wherever_memory_runs_out)
 {
   char trace[300], pack[300], cache[300];
@@ -504,7 +509,7 @@ START_TEST(wherever_memory_runs_out)
 }
 END_TEST
 
-/* ---- Ten thousand times --------------------------------------------------------------- */
+/* ---- Ten thousand loads, a thousand runtimes ---------------------------- */
 
 START_TEST(ten_thousand_loads)
 {
@@ -571,13 +576,13 @@ START_TEST(a_module_survives_its_cache)
   uint64_t removed;
   size_t size;
 
-  /* Another runtime empties the folder, as another process would. */
+  /* Another runtime empties the cache folder, as another process would. */
   ck_kiln_ok(kiln_runtime_create(
       &other, &(kiln_runtime_opts){.cache_dir = f.dir, .ignore_env = true}));
   ck_kiln_ok(kiln_cache_clear(other, &removed));
   ck_assert_uint_ge(removed, 1);
   kiln_runtime_free(other);
-  /* the memory tier is emptied too */
+  /* The memory tier of this runtime's cache is emptied too. */
   ck_kiln_ok(kiln_cache_clear(f.rt, &removed));
   test_dir_remove(f.dir);
 
@@ -593,7 +598,7 @@ START_TEST(a_module_survives_its_cache)
 }
 END_TEST
 
-/* A graph depends on the kernel, not on the cache. */
+/* A graph keeps working after the cache has evicted its kernel's image. */
 START_TEST(a_graph_is_replayed_after_eviction)
 {
   kiln_launch_config config = one;

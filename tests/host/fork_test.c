@@ -1,5 +1,6 @@
-/* fork_test.c -- in a forked child, every call that needs the driver is
- * refused, no call reaches the driver, and freeing releases the host memory. */
+/* fork_test.c -- tests that in a forked child every call that needs the driver
+ * is refused, no call reaches the driver, and freeing objects releases the host
+ * memory. */
 #include "device_fixture.h"
 
 #include <sys/wait.h>
@@ -13,7 +14,7 @@ static CUdeviceptr memory;
 static void *pinned;
 
 /* The program is not cached, because a child does not use the memory tier: a
- * thread of the parent may have been changing it at the fork. */
+ * thread of the parent may have been changing the tier at the fork. */
 static void set_up(void)
 {
   const kiln_program_desc desc = {.source = SAXPY, .no_cache = true};
@@ -51,7 +52,7 @@ static void finish(void)
   tear_down();
 }
 
-/* Check's own assertions do not work in a child, so this macro prints a message
+/* Replaces Check's assertions, which do not work in a child: prints a message
  * and exits. */
 #define MUST(condition)                                                        \
   do {                                                                         \
@@ -218,7 +219,7 @@ START_TEST(freeing_gives_back_host_memory_only)
 {
   in_child(free_in_child);
   check_calm();
-  /* The parent is unaffected. */
+  /* The parent process can still use the device. */
   ck_kiln_ok(kiln_device_synchronize(f.device));
 }
 END_TEST
@@ -270,7 +271,8 @@ static void own_runtime(void)
 START_TEST(forked_before_the_driver)
 {
   in_child(use_untouched);
-  in_child(own_runtime); /* a runtime created after the fork works */
+  /* A runtime that is created after the fork works in the child. */
+  in_child(own_runtime);
   ck_kiln_ok(kiln_device_open(&f.device, f.rt, 0, NULL));
 }
 END_TEST

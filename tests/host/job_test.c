@@ -49,8 +49,8 @@ static void drop_image(void)
   image = NULL;
 }
 
-/* Frees the runtime and all that was made with it, and checks that the compiler
- * has no program left. */
+/* Frees the runtime and all objects that were made with it, and checks that the
+ * compiler has no program left. */
 static void stop(void)
 {
   drop_image();
@@ -76,7 +76,7 @@ static void start(const kiln_allocator *a, unsigned threads)
   ck_kiln_ok(kiln_runtime_create(&rt, &opts));
 }
 
-/* What the progress callback received. */
+/* The values that the progress callback received. */
 typedef struct seen {
   atomic_int calls;
   kiln_job_progress last;
@@ -122,7 +122,8 @@ START_TEST(all_are_done_and_told)
     ck_assert_str_eq(kiln_image_lowered(image, name), name);
     drop_image();
   }
-  for (int k = 0; k < 2; k++) { /* each call returns the same record */
+  /* Every call for a failed program returns the same error record. */
+  for (int k = 0; k < 2; k++) {
     kiln_image_free(NULL);
     ck_kiln_is(kiln_job_image(job, N, &image), KILN_EINVAL);
     ck_kiln_is(kiln_job_image(job, 4, &image), KILN_ECOMPILE);
@@ -130,7 +131,7 @@ START_TEST(all_are_done_and_told)
     ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "four"));
     ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "1 catastrophic"));
   }
-  /* An image outlives its job. */
+  /* An image stays valid after its job is freed. */
   ck_kiln_ok(kiln_job_image(job, 0, &image));
   drop_job();
   ck_assert_str_eq(kiln_image_lowered(image, "k0"), "k0");
@@ -152,8 +153,8 @@ START_TEST(a_second_job_hits_the_cache)
 }
 END_TEST
 
-/* Everything that a description points to may be freed once the job has
- * started. */
+/* Once the job has started, the caller may free everything that a description
+ * points to. */
 START_TEST(descs_are_copied)
 {
   char text[9][64] = {"#include \"h\"\n__global__ void k() {}",
@@ -184,7 +185,9 @@ START_TEST(descs_are_copied)
   kiln_program_desc both[2] = {descs[0], desc};
 
   start(NULL, 1);
-  control->delay_ms = 40; /* the second compile waits for the first */
+  /* The pool has one thread, so the second program waits for the slow compile
+   * of the first. */
+  control->delay_ms = 40;
   ck_kiln_ok(kiln_job_start(&job, rt, both, targets, 2, NULL, NULL));
   memset(text, 'x', sizeof text);
   memset(both, 0x5a, sizeof both);
@@ -233,7 +236,7 @@ START_TEST(cancel_stops_what_runs)
     usleep(1000);
   begun = kiln__clock_ns();
   ck_kiln_ok(kiln_job_cancel(job));
-  ck_kiln_ok(kiln_job_cancel(job)); /* cancelling twice is allowed */
+  ck_kiln_ok(kiln_job_cancel(job)); /* Cancelling a job twice is allowed. */
   ck_kiln_ok(kiln_job_wait(job, UINT64_MAX));
   ck_assert_uint_lt(kiln__clock_ns() - begun, 5000000000u);
   ck_kiln_ok(kiln_job_state(job, &state));
@@ -243,7 +246,7 @@ START_TEST(cancel_stops_what_runs)
     ck_kiln_is(kiln_job_image(job, i, &image), KILN_ECANCELED);
   drop_job();
 
-  /* A cancelled compile leaves nothing behind. */
+  /* A cancelled compile stores nothing in the cache. */
   control->delay_ms = 0;
   ck_kiln_ok(kiln_compile(&image, rt, &descs[0], &targets[0]));
   ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
@@ -263,8 +266,8 @@ START_TEST(free_while_running)
 }
 END_TEST
 
-/* A progress callback that compiles, while the pool has only one compile
- * thread. */
+/* A progress callback that compiles a program itself, while the pool has only
+ * one compile thread. */
 static void compile_more(void *user, const kiln_job_progress *now)
 {
   const kiln_program_desc desc = {.source = "__global__ void more() {}"};
@@ -310,7 +313,7 @@ START_TEST(bad_arguments_and_empty_jobs)
   ck_kiln_ok(kiln_job_wait(job, 0));
   drop_job();
 
-  /* An invalid description makes only its own program fail. */
+  /* If one description is invalid, only its own program fails. */
   descs[0].source = NULL;
   ck_kiln_ok(kiln_job_start(&job, rt, descs, targets, 2, NULL, NULL));
   ck_kiln_ok(kiln_job_wait(job, UINT64_MAX));

@@ -1,11 +1,11 @@
-/* ladder_test.c -- tests the compatibility ladder on single cases and over all
- * combinations.
+/* ladder_test.c -- tests the compatibility ladder, which chooses how to obtain
+ * code for a GPU, on single cases and over all combinations.
  *
- * The expected rungs follow NVIDIA's rules. Machine code runs within a major
- * version on later minor versions, but not across integrated and discrete GPUs.
- * PTX runs on later capabilities and on drivers that are not older than the
- * compiler. Suffixes a and f restrict both. The driver loads machine code of
- * the same CUDA major version. */
+ * The expected choices ("rungs") follow NVIDIA's rules. Machine code runs
+ * within a major version on later minor versions, but not across integrated and
+ * discrete GPUs. PTX runs on later capabilities and on drivers that are not
+ * older than the compiler. The suffixes a and f of a target restrict both. The
+ * driver loads machine code of the same CUDA major version. */
 #include "support.h"
 
 #include <kiln/arch.h>
@@ -22,11 +22,12 @@ static const struct rule {
   char suffix;
   bool tegra;
   int driver, nvrtc, link;
-  const char *archs; /* architectures of NVRTC; NULL for the built-in list */
-  const char *pack;  /* targets in packs */
+  /* architectures that NVRTC supports; NULL for the built-in list */
+  const char *archs;
+  const char *pack; /* targets for which a pack has an image */
   kiln_rung rung;
   const char *target;
-  const char *hint; /* string that the hint must contain */
+  const char *hint; /* string that the hint of the error must contain */
 } rules[] = {
 #define E KILN_RUNG_EXACT
 #define L KILN_RUNG_LOWER
@@ -34,7 +35,7 @@ static const struct rule {
 #define K KILN_RUNG_LINK
 #define B KILN_RUNG_PACK
 #define R KILN_RUNG_REFUSE
-    /* Driver version compared with NVRTC version. */
+    /* Drivers that are older or newer than NVRTC. */
     {"same version", 90, 0, 0, 13000, 13000, 0, 0, 0, E, "sm_90", 0},
     {"newer minor", 90, 0, 0, 12020, 12090, 0, 0, 0, E, "sm_90", 0},
     {"newest minor on the first driver of its major", 75, 0, 0, 12000, 12090, 0,
@@ -48,7 +49,7 @@ static const struct rule {
      "none", "driver to CUDA 13"},
     {"newer major, a pack", 90, 0, 0, 12020, 13000, 0, 0, "sm_90", B, "sm_90",
      0},
-    /* The GPU is newer than NVRTC. */
+    /* GPUs that are newer than NVRTC. */
     {"B200 under 11.8", 100, 0, 0, 13000, 11080, 0, 0, 0, P, "compute_90", 0},
     {"RTX 50 under 12.4", 120, 0, 0, 12080, 12040, 0, 0, 0, P, "compute_90", 0},
     {"12.1 under 12.8", 121, 0, 0, 12090, 12080, 0, 0, 0, L, "sm_120", 0},
@@ -63,7 +64,7 @@ static const struct rule {
      0},
     {"PTX for a newer GPU, driver older than NVRTC", 90, 0, 0, 12020, 12090, 0,
      "75 80", 0, R, "none", "nvJitLink"},
-    /* Integrated GPUs. */
+    /* Integrated GPUs (Tegra). */
     {"Xavier", 72, 0, 1, 12020, 12020, 0, 0, 0, E, "sm_72", 0},
     {"Orin under 11.4", 87, 0, 1, 11040, 11040, 0, 0, 0, P, "compute_86", 0},
     {"Orin, told by its number", 87, 0, 0, 11040, 11040, 0, 0, 0, P,
@@ -82,7 +83,7 @@ static const struct rule {
     {"Thor under CUDA 13", 110, 0, 1, 13000, 13000, 0, 0, 0, E, "sm_110", 0},
     {"Thor under CUDA 12 finds no name in 13", 101, 0, 1, 12090, 13000, 0, 0, 0,
      R, "none", "12.9"},
-    /* The GPU is older than NVRTC. */
+    /* GPUs that are older than NVRTC supports. */
     {"Pascal under 13", 61, 0, 0, 13000, 13000, 0, 0, 0, R, "none", "12.9"},
     {"Volta under 13", 70, 0, 0, 12080, 13000, 0, 0, 0, R, "none", "12.9"},
     {"Kepler under 12", 35, 0, 0, 11040, 12000, 0, 0, 0, R, "none", "11.8"},
@@ -92,7 +93,7 @@ static const struct rule {
     {"2.0 from a pack", 20, 0, 0, 0, 11020, 0, 0, "sm_20", B, "sm_20", 0},
     {"Volta under 13, a pack", 70, 0, 0, 12080, 13000, 0, 0, "compute_60", B,
      "compute_60", 0},
-    /* Targets with suffixes. */
+    /* Targets with the suffix a or f. */
     {"9.0a", 90, 'a', 0, 12020, 12000, 0, 0, 0, E, "sm_90a", 0},
     {"9.0a under 11.8", 90, 'a', 0, 12020, 11080, 0, 0, 0, R, "none", "12.0"},
     {"9.0a on 10.0", 100, 'a', 0, 13000, 12000, 0, 0, 0, R, "none", "12.8"},
@@ -114,14 +115,14 @@ static const struct rule {
     {"f under 12.8", 100, 'f', 0, 12080, 12080, 0, 0, 0, R, "none", "12.9"},
     {"9.0f does not exist", 90, 'f', 0, 13000, 13000, 0, 0, 0, R, "none",
      "without suffix"},
-    /* No driver: compile only. */
+    /* No driver is present, so the code is compiled but not loaded. */
     {"compile only", 90, 0, 0, 0, 13000, 0, 0, 0, E, "sm_90", 0},
     {"compile only, too old", 70, 0, 0, 0, 13000, 0, 0, 0, R, "none", "12.9"},
     {"compile only, clamped", 100, 0, 0, 0, 11080, 0, 0, 0, P, "compute_90", 0},
     {"compile only, lower", 121, 0, 0, 0, 12080, 0, 0, 0, L, "sm_120", 0},
     {"compile only needs no nvJitLink", 120, 0, 0, 0, 12040, 12090, 0, 0, P,
      "compute_90", 0},
-    /* Assembly by nvJitLink. */
+    /* PTX that nvJitLink assembles, for drivers older than NVRTC. */
     {"link", 90, 0, 0, 12020, 12090, 12090, "75 80", 0, K, "compute_80", 0},
     {"link, a later nvJitLink", 90, 0, 0, 12020, 12040, 12090, "80 75", 0, K,
      "compute_80", 0},
@@ -139,7 +140,7 @@ static const struct rule {
      "compute_80", 0},
     {"link below the GPU only", 75, 0, 0, 12020, 12090, 12090, "80 90", 0, R,
      "none", "7.5"},
-    /* Images from packs. */
+    /* Images that were compiled earlier and stored in packs. */
     {"the pack's own GPU", 90, 0, 0, 12020, 0, 0, 0, "sm_80 sm_90 compute_75",
      B, "sm_90", 0},
     {"the pack's lower code", 86, 0, 0, 12020, 0, 0, 0,
@@ -169,7 +170,7 @@ static const struct rule {
      0},
     {"PTX before a pack", 120, 0, 0, 12080, 12040, 0, 0, "sm_120", P,
      "compute_90", 0},
-    /* Lists of architectures. */
+    /* Lists of NVRTC's architectures in unusual orders. */
     {"unsorted", 103, 0, 0, 13000, 13000, 0, "90 75 120 80 100", 0, L, "sm_100",
      0},
     {"unsorted PTX", 110, 0, 0, 13000, 13000, 0, "120 100 75 90", 0, P,
@@ -282,7 +283,7 @@ START_TEST(a_device_of_ptx_gets_ptx)
   ck_assert(r.target.ptx && r.target.cc == 90);
   ck_assert_ptr_nonnull(strstr(r.reason[KILN_RUNG_EXACT], "no machine code"));
   /* PTX for a lower target is used if the compiler does not support the exact
-   * capability. Machine code is never used then, also not from a pack. */
+   * capability. Machine code, even from a pack, is never used then. */
   q.cc = 61;
   q.nvrtc_version = 12090;
   ck_kiln_ok(kiln_ladder(&q, &r));
@@ -319,7 +320,8 @@ START_TEST(wrong_queries_are_refused)
   ck_kiln_is(kiln_ladder(&q, &r), KILN_EINVAL);
   q = (kiln_ladder_query){.cc = 90, .n_pack = 1};
   ck_kiln_is(kiln_ladder(&q, &r), KILN_EINVAL);
-  /* An empty list of architectures is valid: no code can be made. */
+  /* An empty list of architectures is valid and means that NVRTC can compile
+   * for no target. */
   q = (kiln_ladder_query){.cc = 90, .nvrtc_version = 13000, .archs = archs};
   ck_kiln_ok(kiln_ladder(&q, &r));
   ck_assert_int_eq(r.rung, KILN_RUNG_REFUSE);
@@ -338,7 +340,7 @@ START_TEST(rungs_have_names)
 }
 END_TEST
 
-/* ---- Invariants of every query ------------------------------------------- */
+/* ---- Invariants that hold for every query ------------------------------- */
 
 static const int drivers[] = {0,     11020, 11080, 12000, 12020,
                               12080, 12090, 13000, 13010, 14000};
@@ -372,8 +374,8 @@ static bool made_by(int nvrtc, int cc)
   return false;
 }
 
-/* A cheap assertion. Check records every assertion that holds, and this test
- * makes millions of them. */
+/* A cheap assertion. Check records each assertion that it evaluates, and this
+ * test makes millions of them. */
 #define HOLD(condition)                                                        \
   do {                                                                         \
     if (!(condition))                                                          \
@@ -386,7 +388,8 @@ static void check_reasons(const kiln_ladder_result *r)
     const size_t n = strlen(r->reason[i]);
 
     HOLD(n > 0);
-    HOLD(n < KILN_REASON_SIZE - 1); /* the reason is not truncated */
+    /* The text of the reason is not truncated. */
+    HOLD(n < KILN_REASON_SIZE - 1);
     HOLD(strstr(r->reason[i], " 0.0") == NULL);
     HOLD((strcmp(r->reason[i], "not needed") == 0) == (i > (int)r->rung));
   }
@@ -421,7 +424,7 @@ static void check_ptx(const kiln_ladder_query *q, const kiln_ladder_result *r)
   HOLD(r->target.cc <= q->cc);
   HOLD(made_by(q->nvrtc_version, r->target.cc));
   HOLD(q->suffix != 'a' || r->target.cc == q->cc);
-  /* NVRTC makes code for no capability between the target and the GPU. */
+  /* NVRTC supports no capability between the chosen target and the GPU. */
   for (int cc = r->target.cc + 1; cc <= q->cc && q->suffix == 0; cc++)
     HOLD(!made_by(q->nvrtc_version, cc));
   if (r->rung == KILN_RUNG_PTX) {
@@ -473,7 +476,7 @@ static void check_with_all(kiln_ladder_query q, long count[KILN_RUNG_COUNT])
     q.pack = packed;
     q.n_pack = sizeof packed / sizeof packed[0];
     with = check_answer(&q);
-    /* A pack is used only if everything else fails. */
+    /* A pack is used only if every other way fails. */
     if (without != KILN_RUNG_REFUSE)
       HOLD(with == without);
     else
@@ -504,13 +507,14 @@ START_TEST(invariants_hold_everywhere)
   }
   for (int i = 0; i < KILN_RUNG_COUNT; i++) {
     printf("%s %ld\n", kiln_rung_name((kiln_rung)i), count[i]);
-    /* nvJitLink is useful only if a list is shorter than usual. */
+    /* nvJitLink is chosen only if NVRTC's list is shorter than usual. */
     ck_assert(i == KILN_RUNG_LINK || count[i] > 100);
   }
 }
 END_TEST
 
-/* A newer driver or a longer list never gives a worse rung. */
+/* A newer driver or a longer list of architectures never gives a worse
+ * result. */
 START_TEST(more_never_makes_worse)
 {
   size_t n;
@@ -544,7 +548,7 @@ START_TEST(more_never_makes_worse)
 }
 END_TEST
 
-/* The order of a list does not affect the result. */
+/* The order of NVRTC's list of architectures does not affect the result. */
 START_TEST(order_does_not_matter)
 {
   uint64_t seed = 11;

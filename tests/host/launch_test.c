@@ -39,7 +39,8 @@ START_TEST(grids_for_elements)
       {257, 256, 2},
       {(uint64_t)1 << 31, 256, 1u << 23},
       {((uint64_t)1 << 32) + 1, 256, (1u << 24) + 1},
-      /* clamped, so the kernel has to loop */
+      /* The grid is clamped to the hardware limit, so the kernel has to loop
+       * over the elements. */
       {(uint64_t)1 << 40, 256, 2147483647},
       {UINT64_MAX, 1, 2147483647},
       {UINT64_MAX, 1024, 2147483647},
@@ -65,13 +66,13 @@ START_TEST(grids_in_two_and_three_dimensions)
   ck_assert(c.grid.x == 1 && c.grid.y == 65535);
   c = kiln_launch_3d(17, 9, 5, 16, 4, 2);
   ck_assert(c.grid.x == 2 && c.grid.y == 3 && c.grid.z == 3);
-  /* Zero elements in one dimension means zero elements in total, while a grid
-   * with 0 in y would count as 1. */
+  /* If the size is zero in one dimension, the grid is empty. This is marked by
+   * x = 0, since a zero in y would count as 1. */
   ck_assert_uint_eq(kiln_launch_2d(5, 0, 1, 1).grid.x, 0);
   ck_assert_uint_eq(kiln_launch_3d(5, 0, 5, 1, 1, 1).grid.x, 0);
   ck_assert_uint_eq(kiln_launch_3d(5, 5, 0, 1, 1, 1).grid.x, 0);
   ck_assert_uint_eq(kiln_launch_2d(0, 5, 1, 1).grid.x, 0);
-  /* the launch is refused later */
+  /* A block size of 0 is kept here, and kiln_launch() refuses it. */
   ck_assert_uint_eq(kiln_launch_1d(5, 0).block.x, 0);
 }
 END_TEST
@@ -125,7 +126,8 @@ START_TEST(streams_arrive)
   ck_kiln_ok(launch(&c));
   ck_assert_ptr_eq(f.cuda->last.stream, kiln_stream_handle(stream));
   kiln_stream_free(stream);
-  /* the legacy and the per-thread default stream */
+  /* Launch on the legacy default stream and on the per-thread default
+   * stream. */
   for (uintptr_t i = 1; i <= 2; i++) {
     ck_kiln_ok(kiln_stream_wrap(&wrapped, f.device, (CUstream)i));
     c.stream = wrapped;
@@ -168,7 +170,7 @@ START_TEST(an_empty_grid_is_no_work)
   c.grid = (kiln_dim3){0, 0, 0};
   ck_kiln_ok(launch(&c));
   ck_assert_int_eq(f.cuda->launches, 0);
-  /* the arguments are still checked */
+  /* The arguments are checked even if the grid is empty. */
   ck_kiln_is(kiln_launch(kernel, &c, NULL, 0), KILN_EARGS);
 }
 END_TEST
@@ -206,7 +208,7 @@ START_TEST(wrong_arguments_are_named)
 }
 END_TEST
 
-/* The size of a struct includes its padding. */
+/* The size of a struct argument includes its padding. */
 START_TEST(structs_by_value_count_their_padding)
 {
   struct padded {
@@ -313,7 +315,8 @@ START_TEST(register_hungry_kernels_say_so)
   c.block.x = 512;
   ck_kiln_ok(kiln_launch(get_kernel(module, "empty"), &c, NULL, 0));
   kiln_module_free(module);
-  /* Limits that only the driver checks. */
+  /* Some limits, such as registers per block, are checked only by the
+   * driver. */
   f.cuda->rc[FAKE_CUDA_launchKernel] = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   ck_kiln_is(launch(&one), KILN_ELIMIT);
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "registers"));
@@ -330,7 +333,7 @@ START_TEST(dynamic_shared_memory_is_opted_in_once)
   c.smem = 49153;
   ck_kiln_ok(launch(&c));
   ck_assert_int_eq(f.cuda->calls[FAKE_CUDA_funcSetAttribute], 1);
-  c.smem = 232448; /* all shared memory that a block may use */
+  c.smem = 232448; /* This is all the shared memory that a block may use. */
   ck_kiln_ok(launch(&c));
   ck_assert_int_eq(f.cuda->calls[FAKE_CUDA_funcSetAttribute], 1);
   c.smem = 232449;
@@ -371,18 +374,19 @@ START_TEST(a_refused_opt_in_is_reported)
   ck_kiln_is(launch(&c), KILN_EDRIVER);
   ck_assert_str_eq(kiln_last_error()->call, "cuFuncSetAttribute");
   ck_assert_int_eq(f.cuda->launches, 0);
-  ck_kiln_ok(launch(&c)); /* the attribute is set again after a failure */
+  /* After a failure, the next launch sets the kernel attribute again. */
+  ck_kiln_ok(launch(&c));
 }
 END_TEST
 
-/* ---- Cooperative, clusters, overlap ------------------------------------------------------ */
+/* ---- Cooperative launches, clusters, programmatic overlap --------------- */
 
 START_TEST(cooperative_launches)
 {
   kiln_launch_config c = one;
 
   c.cooperative = true;
-  c.grid.x = 20; /* 2 blocks on each of 10 multiprocessors */
+  c.grid.x = 20; /* 2 blocks fit on each of the 10 multiprocessors. */
   ck_kiln_ok(launch(&c));
   ck_assert(f.cuda->last.cooperative);
   c.grid.x = 21;
@@ -413,7 +417,7 @@ START_TEST(cluster_launches)
   ck_kiln_is(launch(&c), KILN_EINVAL);
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "multiple"));
   c.grid = (kiln_dim3){16, 1, 1};
-  /* clusters of more than 8 blocks need a kernel attribute */
+  /* Clusters of more than 8 blocks need a kernel attribute. */
   c.cluster = (kiln_dim3){16, 1, 1};
   ck_kiln_ok(launch(&c));
   ck_assert_int_eq(f.cuda->calls[FAKE_CUDA_funcSetAttribute], 1);
@@ -463,7 +467,7 @@ END_TEST
 START_TEST(an_earlier_kernels_failure_is_told_apart)
 {
   f.cuda->launch_sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
-  /* the launch succeeds, and the kernel then corrupts the context */
+  /* The launch succeeds, and the running kernel then corrupts the context. */
   ck_kiln_ok(launch(&one));
   f.cuda->launch_sticky = 0;
   ck_kiln_is(launch(&one), KILN_ESTICKY);
@@ -471,7 +475,7 @@ START_TEST(an_earlier_kernels_failure_is_told_apart)
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "lost"));
   ck_kiln_is(kiln_device_synchronize(f.device), KILN_ESTICKY);
   check_calm();
-  /* Releasing the context frees everything in it. */
+  /* Releasing the corrupted context frees everything in it. */
   kiln_module_free(f.module);
   f.module = NULL;
   kiln_device_free(f.device);
@@ -541,7 +545,8 @@ START_TEST(occupancy_is_the_drivers)
   ck_kiln_ok(kiln_kernel_occupancy(kernel, 256, 0, &blocks));
   ck_assert_int_eq(blocks, 2);
   ck_kiln_ok(kiln_kernel_occupancy(kernel, 256, 100000, &blocks));
-  /* the attribute is set before the driver computes the occupancy */
+  /* Kiln raises the shared memory limit before it asks the driver for the
+   * occupancy. */
   ck_assert_int_eq(blocks, 2);
   ck_kiln_ok(kiln_kernel_occupancy(kernel, 256, 300000, &blocks));
   ck_assert_int_eq(blocks, 0);

@@ -1,16 +1,16 @@
-/* link_test.c -- tests a driver that is older than the compiler, so that
- * nvJitLink assembles the PTX. */
+/* link_test.c -- tests a driver that is older than the compiler, so that Kiln
+ * uses nvJitLink to assemble the PTX. */
 #include "device_fixture.h"
 
 #include <unistd.h>
 
-/* nvJitLink version 12.4 */
+/* A fake of nvJitLink 12.4. */
 #define FAKE_LINK KILN_TEST_FAKES "/fake_nvjitlink.so"
 
 static char library[512], cache[300];
 static const kiln_program_desc saxpy = {.source = SAXPY, .name = "saxpy.cu"};
 
-/* Returns the number of nvJitLink handles that were not destroyed. */
+/* Returns the number of nvJitLink handles that were not yet destroyed. */
 static int live_jobs(void)
 {
   int (*live)(void);
@@ -35,8 +35,8 @@ static kiln_status open_with(const char *nvrtc, const char *dirs,
   return st != KILN_OK ? st : kiln_device_open(&f.device, f.rt, 0, NULL);
 }
 
-/* The setup has driver 12.2, a GPU of capability 9.0, and an NVRTC 12.4 that
- * does not support 9.x. */
+/* Sets up a driver 12.2, a GPU of capability 9.0, and an NVRTC 12.4 that does
+ * not support 9.x. */
 static void set_up(void)
 {
   memset(&f, 0, sizeof f);
@@ -127,7 +127,8 @@ START_TEST(what_the_linker_says_reaches_the_caller)
       .log_user = &log};
   const kiln_error *record = kiln_last_error();
 
-  for (int i = 0; i < 2; i++) { /* a failure is not cached */
+  /* A failure is not cached, so the second round fails in the same way. */
+  for (int i = 0; i < 2; i++) {
     ck_kiln_is(kiln_module_load(&f.module, f.device, &bad), KILN_ECOMPILE);
     ck_assert_ptr_null(f.module);
     ck_assert_int_eq(record->source, KILN_SOURCE_NVJITLINK);
@@ -159,7 +160,8 @@ START_TEST(nvjitlink_of_the_drivers_major)
 
   fake_nvrtc_install(FAKE_NVRTC, f.dir, "libnvrtc.so.13", NULL, other);
   fake_nvrtc_install(FAKE_LINK, f.dir, "libnvJitLink.so.12", NULL, path);
-  /* This nvJitLink would load but could not help. */
+  /* This nvJitLink could be loaded, but the driver would refuse its machine
+   * code. */
   fake_nvrtc_install(FAKE_LINK, f.dir, "libnvJitLink.so.13", NULL, path);
   start_again(NULL, f.dir, NULL);
   ck_kiln_ok(kiln_module_load(&f.module, f.device, &saxpy));
@@ -171,7 +173,7 @@ START_TEST(nvjitlink_of_the_drivers_major)
 }
 END_TEST
 
-/* Runs one round from a cold start in which allocation `at` fails. */
+/* Loads a module with an empty cache while allocation number `at` fails. */
 static bool round_of(long at, bool after)
 {
   char command[400];

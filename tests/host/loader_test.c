@@ -1,5 +1,5 @@
-/* loader_test.c -- tests finding libcuda, resolving its symbols, initialising
- * it, and the conversion of CUresult codes. */
+/* loader_test.c -- tests how Kiln finds libcuda, resolves its symbols,
+ * initialises it, and converts its CUresult codes. */
 #include "support.h"
 
 #include "driver/driver.h"
@@ -32,8 +32,8 @@ static void setup(void)
   test_dir_make(dir);
 }
 
-/* Opens the driver at the path of the option or of the variable, where NULL
- * means that it is not set. */
+/* Opens the driver at the path that the option or the environment variable
+ * specifies. NULL means that it is not set. */
 static kiln_status open_driver(const char *option, const char *variable)
 {
   return kiln__driver_open(&driver, &memory.alloc, option, variable, trail);
@@ -178,8 +178,8 @@ START_TEST(bad_paths_are_errors)
 {
   char path[512];
 
-  /* Neither the option nor the variable falls back to another path, and the
-   * option overrides the variable. */
+  /* If the option or the environment variable names an unusable path, no other
+   * path is tried. The option overrides the variable. */
   ck_kiln_is(open_driver("/nonexistent/x.so", LEAST), KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "/nonexistent/x.so");
   ck_contains(kiln_last_error()->message, "driver_path");
@@ -192,7 +192,7 @@ START_TEST(bad_paths_are_errors)
   test_write_file(path, "not a library", 13);
   ck_kiln_is(open_driver(path, NULL), KILN_ENODRIVER);
   ck_kiln_is(open_driver(dir, NULL), KILN_ENODRIVER);
-  /* A shared library that is not libcuda. */
+  /* This shared library is not libcuda. */
   ck_kiln_is(open_driver(KILN_TEST_FAKES "/fake_nvjitlink.so", NULL),
              KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "cuInit");
@@ -251,7 +251,7 @@ START_TEST(trail_lists_every_place)
 }
 END_TEST
 
-/* ---- Search by the system's loader, in a separate process ---------------- */
+/* ---- The search of the system's loader, in a separate process ----------- */
 
 static int child(void)
 {
@@ -270,8 +270,8 @@ static int child(void)
   return 0;
 }
 
-/* Returns the output of this program, run as `child` with LD_LIBRARY_PATH set.
- */
+/* Runs this program again as child() with LD_LIBRARY_PATH set, and returns its
+ * output. */
 static char *run_child(const char *library_path, const char *cwd)
 {
   static char out[4096];
@@ -338,7 +338,8 @@ START_TEST(relative_library_paths_are_not_searched)
 }
 END_TEST
 
-/* The system's loader would end the process with SIGBUS. */
+/* If Kiln passed a truncated file to the system's loader, the process would end
+ * with SIGBUS. */
 START_TEST(truncated_driver_is_passed_over)
 {
   char path[512], want[600];

@@ -1,6 +1,6 @@
 /* memory_graph_test.c -- tests pitched, managed and mapped memory, 2-D copies,
- * graphs and host functions on the CPU device. No kernel and no compiler is
- * needed. */
+ * graphs and host functions on the CPU device. The tests need no kernel and no
+ * compiler. */
 #include "support.h"
 
 #include <kiln/cpu.h>
@@ -36,8 +36,8 @@ static void tear_down(void)
   kiln_runtime_free(rt);
 }
 
-/* Checks that the rectangle was copied and that the padding between its rows is
- * unchanged. */
+/* Checks that the rectangle was copied and that the padding between its rows
+ * did not change. */
 static void check_result(void)
 {
   for (size_t y = 0; y < HEIGHT; y++) {
@@ -78,7 +78,7 @@ START_TEST(rectangles_are_queued_too)
   ck_kiln_ok(kiln_memory_alloc(&a, device, WIDTH * HEIGHT));
   ck_kiln_ok(kiln_memory_alloc(&b, device, WIDTH * HEIGHT));
   ck_kiln_ok(kiln_copy_2d_to_device_async(stream, a, source, &e));
-  e.src_pitch = 0; /* rows without padding */
+  e.src_pitch = 0; /* A pitch of 0 means that the rows have no padding. */
   ck_kiln_ok(kiln_copy_2d_on_device_async(stream, b, a, &e));
   e.dst_pitch = HOST_PITCH;
   ck_kiln_ok(kiln_copy_2d_to_host_async(stream, result, b, &e));
@@ -102,7 +102,7 @@ START_TEST(bad_rectangles_are_refused)
   ck_kiln_is(kiln_copy_2d_to_device(NULL, p, source, &e), KILN_EINVAL);
   ck_kiln_is(kiln_copy_2d_to_host(device, result, p, NULL), KILN_EINVAL);
   ck_kiln_is(kiln_copy_2d_to_host_async(NULL, result, p, &e), KILN_EINVAL);
-  e.height = 0; /* an empty copy */
+  e.height = 0; /* A copy of 0 rows does nothing. */
   ck_kiln_ok(kiln_copy_2d_to_device(device, 0, NULL, &e));
   ck_kiln_ok(kiln_memory_free(device, p));
   p = 1;
@@ -173,7 +173,7 @@ START_TEST(a_graph_repeats_what_was_captured)
   ck_kiln_is(kiln_stream_synchronize(stream), KILN_ECAPTURE);
   ck_kiln_ok(kiln_graph_end(&graph, stream));
   ck_assert_ptr_nonnull(kiln_graph_handle(graph));
-  ck_assert_uint_eq(word, 1); /* the graph has not run yet */
+  ck_assert_uint_eq(word, 1); /* The graph was captured but has not run yet. */
   ck_assert_int_eq(calls, 0);
   for (int i = 1; i <= 3; i++) {
     word = 0;

@@ -45,7 +45,8 @@ START_TEST(nothing_is_nothing)
   ck_kiln_ok(kiln_copy_on_device(f.device, 0, 0, 0));
   ck_kiln_ok(kiln_copy_peer(f.device, 0, f.device, 0, 0));
   ck_kiln_ok(kiln_fill(f.device, 0, 0, 4, 0));
-  ck_assert_int_eq(f.cuda->retained, 0); /* no call has reached the driver */
+  /* The calls on 0 bytes have not reached the driver. */
+  ck_assert_int_eq(f.cuda->retained, 0);
   ck_kiln_ok(kiln_stream_create(&stream, f.device, NULL));
   ck_kiln_ok(kiln_memory_alloc_async(&p, stream, 0));
   ck_kiln_ok(kiln_memory_free_async(stream, 0));
@@ -64,8 +65,8 @@ START_TEST(copies_arrive_and_are_waited_for)
   ck_kiln_ok(kiln_copy_on_device(f.device, b, a, 1000));
   ck_kiln_ok(kiln_copy_to_host(f.device, back, b, 1000));
   ck_assert_mem_eq(back, pattern, 1000);
-  /* In the first two cases, the driver returns before the device has the data.
-   */
+  /* For the first two copies, the driver returns before the device has the
+   * data, so Kiln must wait for the stream. */
   ck_assert_int_ge(f.cuda->calls[FAKE_CUDA_streamSynchronize], waits + 2);
   put(a);
   put(b);
@@ -316,7 +317,7 @@ START_TEST(memory_calls_leave_a_capture_whole)
   ck_kiln_ok(kiln_copy_to_device(f.device, p, pattern, 1000));
   ck_kiln_ok(kiln_copy_to_host(f.device, back, p, 1000));
   ck_kiln_ok(kiln_fill(f.device, p, 0, 4, 10));
-  /* the copy is captured, so it does not run yet */
+  /* This copy is captured, so it does not run yet. */
   ck_kiln_ok(kiln_copy_to_host_async(stream, back, p, 1000));
   ck_assert_mem_eq(back, pattern, 1000);
   ck_kiln_ok(kiln_host_alloc(&pinned, f.device, 10));

@@ -1,13 +1,13 @@
-/* module_pack_test.c -- tests modules from packs: which image is chosen, which
- * section is loaded, and that the pack stays usable after the driver refuses an
- * image. */
+/* module_pack_test.c -- tests modules from packs (files of precompiled images):
+ * which image is chosen, which of its sections is loaded, and that the pack
+ * stays usable after the driver refuses an image. */
 #include "device_fixture.h"
 
 static const kiln_program_desc saxpy = {.source = SAXPY, .name = "saxpy.cu"};
 static char pack[300];
 
-/* Restarts the runtime with the pack and an empty cache. `nvrtc` may be NULL
- * for none. */
+/* Restarts the runtime with the pack and an empty cache. If `nvrtc` is NULL, no
+ * NVRTC is found. */
 static void start(const char *nvrtc)
 {
   const char *const packs[] = {pack};
@@ -53,7 +53,7 @@ static uint64_t rejected(void)
   return stats.rejected;
 }
 
-/* Loads a module and checks its rung and target. */
+/* Loads a module and checks how its code was obtained and for which target. */
 static void load(kiln_rung rung, const char *target, kiln_origin origin)
 {
   const kiln_ladder_result *ladder;
@@ -96,7 +96,8 @@ START_TEST(lower_code_serves_without_a_compiler)
 }
 END_TEST
 
-/* Machine code for another major version is never passed to the driver. */
+/* For a GPU of another major version, the driver receives the pack's PTX and
+ * never its machine code. */
 START_TEST(ptx_serves_later_generations)
 {
   write_pack(80);
@@ -130,7 +131,7 @@ START_TEST(refused_with_a_compiler_is_compiled)
 }
 END_TEST
 
-/* An NVRTC that is installed but does not work. */
+/* If NVRTC is installed but does not work, the pack provides the image. */
 START_TEST(a_pack_steps_in)
 {
   static const struct {

@@ -1,5 +1,5 @@
 /* module_test.c -- tests module loading on the fake driver: refused images and
- * their fallbacks, kernels, symbols, captures. */
+ * their fallbacks, kernels, symbols and stream capture. */
 #include "device_fixture.h"
 
 #include "program/program.h"
@@ -72,7 +72,9 @@ START_TEST(machine_code_of_another_gpu_falls_back_to_its_ptx)
   ck_assert_ptr_nonnull(
       strstr(kiln_module_ladder(module)->reason[KILN_RUNG_LOWER],
              "CUDA_ERROR_NO_BINARY_FOR_GPU"));
-  ck_assert_uint_eq(rejected(), 0); /* the image itself is valid */
+  /* The image is not removed from the cache, since it is valid for its own
+   * GPU. */
+  ck_assert_uint_eq(rejected(), 0);
   kiln_module_free(module);
   kiln_image_free(image);
 }
@@ -163,7 +165,7 @@ START_TEST(refused_machine_code_falls_back_to_ptx)
 
   f.cuda->cubin_rc = refusals[_i];
   ck_kiln_ok(kiln_module_load(&module, f.device, &saxpy));
-  /* the image was compiled again exactly once */
+  /* The program was compiled again exactly once. */
   ck_assert_int_eq(f.nvrtc->compiles, 2);
   ck_assert_int_eq(kiln_module_ladder(module)->rung, KILN_RUNG_PTX);
   ck_assert(kiln_module_ladder(module)->target.ptx);
@@ -278,7 +280,8 @@ START_TEST(refusal_of_the_ladder_names_the_cause)
 {
   kiln_module *module;
 
-  /* older than every GPU that the installed NVRTC libraries support */
+  /* This GPU is older than every GPU that the installed NVRTC libraries
+   * support. */
   f.device->traits.cc = 30;
   ck_kiln_is(kiln_module_load(&module, f.device, &saxpy), KILN_EUNSUPPORTED);
   ck_assert_ptr_null(module);
@@ -287,7 +290,8 @@ START_TEST(refusal_of_the_ladder_names_the_cause)
 }
 END_TEST
 
-/* The context is created while a compile thread compiles. */
+/* Counts the contexts that exist while a compile thread compiles. The context
+ * must be created concurrently. */
 static atomic_int contexts_during_compile;
 
 static void look_at_context(void *user)
@@ -348,7 +352,7 @@ START_TEST(name_expressions_find_templates)
   a = get_kernel(f.module, "scale<float, 4>");
   b = get_kernel(f.module, "scale<int, 2>");
   ck_assert_ptr_ne(a, b);
-  /* found by lowered name */
+  /* The kernel is also found by its lowered name. */
   ck_assert_ptr_eq(get_kernel(f.module, a->name), a);
 }
 END_TEST
@@ -365,8 +369,8 @@ START_TEST(a_missing_kernel_is_named_with_those_there)
 }
 END_TEST
 
-/* Drivers before 12.4 do not report parameters, so the sizes come from the PTX.
- */
+/* Drivers before 12.4 do not report the sizes of kernel parameters, so Kiln
+ * reads the sizes from the PTX. */
 START_TEST(parameters_come_from_ptx_on_older_drivers)
 {
   const char *source =
@@ -514,8 +518,8 @@ END_TEST
 
 /* ---- Capture ----------------------------------------------------------------------------- */
 
-/* Every feature is used for the first time while another stream is captured in
- * the strictest mode: loading, look-up, symbols, unloading. The capture stays
+/* While another stream is captured in the strictest mode, each feature is used
+ * for the first time: loading, look-up, symbols, unloading. The capture stays
  * valid. */
 START_TEST(loading_in_a_capture_leaves_it_whole)
 {
@@ -541,7 +545,8 @@ START_TEST(loading_in_a_capture_leaves_it_whole)
   kernel = get_kernel(module, "empty");
   ck_kiln_ok(kiln_symbol_write(module, "counter", 0, &zero, sizeof zero));
   ck_kiln_ok(kiln_launch(kernel, &c, NULL, 0));
-  kiln_module_free(f.module); /* unloads another module during the capture */
+  /* This call unloads another module during the capture. */
+  kiln_module_free(f.module);
   f.module = NULL;
 
   ck_kiln_ok(kiln__enter(f.device, &scope));
@@ -574,7 +579,7 @@ START_TEST(wherever_the_driver_fails_nothing_is_lost)
     if (st == KILN_OK)
       st = kiln_module_kernel(&kernel, module, "saxpy");
     if (f.cuda->all_calls <= at)
-      at = 500; /* every call has failed once */
+      at = 500; /* Every driver call has failed once, so end the loop. */
     f.cuda->fail_at = -1;
     check_calm();
     kiln_module_free(module);
