@@ -1,4 +1,5 @@
-/* arch.h -- GPU generations as data, the compatibility ladder, occupancy.
+/* arch.h -- features and limits of GPU generations; ways to obtain code for a
+ * GPU (the compatibility ladder); occupancy.
  *
  * All functions in this header are pure functions. They need no GPU, driver or
  * file and keep no state. They are thread-safe and never block.
@@ -18,26 +19,28 @@ extern "C" {
 typedef struct kiln_traits {
   int cc;          /**< compute capability, e.g. 90 */
   char family[16]; /**< name of the generation, "Kepler" ... "Blackwell" */
-  /** The GPU is part of a system on a chip (Jetson). Machine code for it runs
-   * on no other compute capability, and machine code for other compute
-   * capabilities does not run on it. */
+  /** The GPU is part of a system on a chip (Jetson). Machine code for this GPU
+   * runs on no other compute capability, and machine code for other compute
+   * capabilities does not run on this GPU. */
   bool tegra;
   bool has_shfl;  /**< has warp shuffle: compute capability 3.0 and later */
   bool has_its;   /**< has independent thread scheduling: compute capability 7.0
                        and later */
-  bool has_match; /**< has match.any and match.all: compute capability 7.0 and
-                       later */
-  bool has_redux; /**< has redux.sync for 32-bit integers: compute capability
-                       8.0 and later */
-  bool has_redux_f32; /**< has redux.sync for f32 min and max: only compute
-                           capabilities 10.0 and 10.3, with suffix a or f */
-  bool has_cp_async;  /**< has cp.async: compute capability 8.0 and later */
-  bool has_tma;     /**< has bulk tensor copies and mbarrier transaction counts:
-                         compute capability 9.0 and later */
-  bool has_cluster; /**< has thread block clusters: compute capability 9.0 and
-                         later */
-  bool has_pdl;     /**< supports programmatic dependent launches: compute
-                         capability 9.0 and later */
+  bool has_match; /**< has the warp instructions match.any and match.all:
+                       compute capability 7.0 and later */
+  bool has_redux; /**< has the warp reduction redux.sync for 32-bit integers:
+                       compute capability 8.0 and later */
+  /** Has the warp reduction redux.sync for f32 min and max: only compute
+   * capabilities 10.0 and 10.3, in targets with suffix a or f. */
+  bool has_redux_f32;
+  bool has_cp_async; /**< has cp.async, asynchronous copies to shared memory:
+                          compute capability 8.0 and later */
+  bool has_tma;      /**< has bulk tensor copies (TMA) and mbarrier transaction
+                          counts: compute capability 9.0 and later */
+  bool has_cluster;  /**< has thread block clusters: compute capability 9.0 and
+                          later */
+  bool has_pdl;      /**< supports programmatic dependent launches: compute
+                          capability 9.0 and later */
   bool has_f16;  /**< has half-precision arithmetic: compute capability 5.3 and
                       later */
   bool has_bf16; /**< has bfloat16 arithmetic: compute capability 8.0 and
@@ -50,24 +53,30 @@ typedef struct kiln_traits {
   int warp_size; /**< number of lanes per warp, always 32 */
   int max_threads_per_block; /**< largest number of threads per block: 1,024;
                                   512 before compute capability 2.0 */
-  int max_threads_per_sm;    /**< number of resident threads per SM */
-  int max_blocks_per_sm;     /**< number of resident blocks per SM */
-  int max_warps_per_sm;      /**< number of resident warps per SM */
+  int max_threads_per_sm;    /**< largest number of resident threads per SM */
+  int max_blocks_per_sm;     /**< largest number of resident blocks per SM */
+  int max_warps_per_sm;      /**< largest number of resident warps per SM */
   int regs_per_sm;           /**< number of 32-bit registers per SM */
-  int regs_per_block;        /**< number of 32-bit registers per block */
-  int max_regs_per_thread; /**< largest number of registers per thread: 255; 63
-                                in 2.x and 3.0, 124 before */
-  int reg_alloc_unit;  /**< allocation granularity of registers, per warp (per
-                            block before 2.0) */
-  int warp_alloc_unit; /**< allocation granularity of warps: number of
-                            partitions of the register file */
-  int smem_per_sm;     /**< shared memory per SM at the largest carve-out */
-  int smem_per_block;  /**< shared memory per block without opt-in, 48 KiB (16
-                            KiB before 2.0) */
-  int smem_per_block_optin;    /**< shared memory per block with opt-in */
-  int smem_reserved_per_block; /**< shared memory per block that the system
-                                    reserves, 1 KiB from 8.0 */
-  int smem_alloc_unit;         /**< allocation granularity of shared memory */
+  int regs_per_block; /**< largest number of 32-bit registers per block */
+  /** Largest number of registers per thread: 255; only 63 in compute
+   * capability 2.x and 3.0, and 124 before 2.0. */
+  int max_regs_per_thread;
+  int reg_alloc_unit; /**< number of registers that are allocated at a time, per
+                           warp (per block before compute capability 2.0) */
+  int warp_alloc_unit; /**< number of warps that are allocated at a time, which
+                            is the number of partitions of the register file */
+  int smem_per_sm;     /**< shared memory per SM in bytes, at the largest
+                            carve-out */
+  /** Shared memory in bytes that a block can use without opt-in: 48 KiB, or
+   * 16 KiB before compute capability 2.0. */
+  int smem_per_block;
+  int smem_per_block_optin; /**< shared memory in bytes that a block can use
+                                 with opt-in */
+  /** Shared memory in bytes that the system reserves per block: 1 KiB since
+   * compute capability 8.0. */
+  int smem_reserved_per_block;
+  int smem_alloc_unit; /**< number of bytes of shared memory that are allocated
+                            at a time */
 } kiln_traits;
 
 /** Returns all known compute capabilities in ascending order, from 10 (1.0) to
@@ -81,7 +90,7 @@ KILN_API const int *kiln_arch_list(size_t *n);
  *
  * An unknown capability gets the features and limits of the nearest older
  * capability, but its own number in `cc`. The feature has_redux_f32 is an
- * exception, because it exists in one family only.
+ * exception, because only one family of GPUs has it.
  *
  * @param cc        compute capability, such as 90.
  * @param[out] out  the traits; filled on success.
@@ -94,7 +103,7 @@ KILN_INLINE kiln_status kiln_arch_traits(int cc, kiln_traits *out);
  * @return a static string; "" for an unknown capability. */
 KILN_API const char *kiln_arch_brought(int cc);
 
-/** The target that code is compiled for, such as "sm_90a" for machine code or
+/** A target that code is compiled for, such as "sm_90a" for machine code or
  * "compute_90" for PTX. The size of this struct never changes. */
 typedef struct kiln_target {
   int cc;      /**< compute capability; 0 means unset */
@@ -121,8 +130,9 @@ KILN_API kiln_status kiln_target_parse(kiln_target *out, const char *text);
  * @return buf. */
 KILN_API char *kiln_target_text(const kiln_target *target, char buf[24]);
 
-/** The rungs of the compatibility ladder, from best to worst. Each rung is one
- * way to obtain code that runs on a GPU. */
+/** The rungs of the compatibility ladder, from best to worst. A rung is one way
+ * to obtain code that runs on a GPU, such as machine code for exactly this GPU,
+ * or PTX. */
 #define KILN_RUNG_MAP(X)                                                       \
   X(EXACT, "exact", "machine code for exactly this GPU")                       \
   X(LOWER, "lower", "machine code for a lower GPU of the same major")          \
@@ -138,15 +148,18 @@ typedef enum kiln_rung {
       KILN_RUNG_COUNT
 } kiln_rung;
 
-/** Returns the name of a rung, such as "exact" or "lower", or "?" for a value
- * that is not a valid rung. The string is static. */
+/** Returns the name of a rung of the compatibility ladder (a way to obtain
+ * code), such as "exact" or "lower". Returns "?" for a value that is not a
+ * valid rung. The string is static. */
 KILN_API const char *kiln_rung_name(kiln_rung rung);
 
-/** Input of the compatibility ladder. Initialise the struct with {0}. */
+/** Input of kiln_ladder(), which chooses the way to obtain code for a GPU.
+ * Initialise the struct with {0}. */
 typedef struct kiln_ladder_query {
   int cc; /**< compute capability of the GPU */
-  /** Integrated GPU. Capabilities 32, 53, 62, 72, 87, 101 and 110 always count
-   * as integrated. Capability 121 never does, because it runs 12.0 code. */
+  /** The GPU is integrated in a system on a chip. Compute capabilities 3.2,
+   * 5.3, 6.2, 7.2, 8.7, 10.1 and 11.0 always count as integrated. Compute
+   * capability 12.1 never does, because it runs code for 12.0. */
   bool tegra;
   bool ptx_only; /**< the device accepts no machine code, like the CPU device */
   char suffix;   /**< target suffix 'a' or 'f' if the kernel needs it, otherwise
@@ -155,33 +168,36 @@ typedef struct kiln_ladder_query {
                            driver (compile only) */
   int nvrtc_version;  /**< version of NVRTC; 13000 means 13.0, 0 means no
                            NVRTC */
-  const int *archs; /**< compute capabilities that NVRTC supports, in any order;
-                         NULL selects the known list of that version */
-  size_t n_archs;   /**< number of entries in archs */
+  /** Compute capabilities that NVRTC supports, in any order; NULL selects those
+   * that nvrtc_version is known to support. */
+  const int *archs;
+  size_t n_archs;        /**< number of entries in archs */
   int nvjitlink_version; /**< version of nvJitLink; 12080 means 12.8, 0 means no
                               nvJitLink */
-  const kiln_target *pack; /**< targets of the images in packs */
+  const kiln_target *pack; /**< targets of the images in the pack files */
   size_t n_pack;           /**< number of entries in pack */
 } kiln_ladder_query;
 
 enum { KILN_REASON_SIZE = 160 };
 
-/** Result of kiln_ladder(): how code is obtained for a GPU, and for every way
- * why it was chosen or rejected. */
+/** Result of kiln_ladder(): the chosen way to obtain code for a GPU, and the
+ * reasons why each way was chosen or rejected. */
 typedef struct kiln_ladder_result {
-  kiln_rung rung;     /**< rung that the ladder chose */
-  kiln_target target; /**< the target to compile for; on KILN_RUNG_PACK the
-                           target of the pack's image */
-  /** Why each rung was chosen or rejected; "not needed" for rungs below the
-   * chosen rung. */
+  kiln_rung rung;     /**< the chosen rung of the compatibility ladder (way to
+                           obtain code) */
+  kiln_target target; /**< the target to compile for, or for KILN_RUNG_PACK the
+                           target of the image in the pack */
+  /** One reason per rung of the compatibility ladder (way to obtain code): why
+   * the rung was chosen or rejected. The reason is "not needed" for rungs that
+   * are worse than the chosen rung. */
   char reason[KILN_RUNG_COUNT][KILN_REASON_SIZE];
-  char hint[KILN_ERROR_HINT_SIZE]; /**< advice for the user if the rung is
-                                        KILN_RUNG_REFUSE */
+  char hint[KILN_ERROR_HINT_SIZE]; /**< advice for the user if no way to obtain
+                                        code was found (KILN_RUNG_REFUSE) */
 } kiln_ladder_result;
 
 /**
- * Chooses the best rung of the compatibility ladder that driver, compiler and
- * packs allow for a GPU.
+ * Chooses the best way to obtain code for a GPU that driver, compiler and packs
+ * allow. These ways are the rungs of the compatibility ladder.
  *
  * @param query     properties of the GPU, driver, compiler and packs; borrowed
  *                  for the call.
@@ -211,9 +227,10 @@ typedef struct kiln_occupancy_result {
   int blocks_per_sm; /**< number of resident blocks; 0 if the block cannot
                           run */
   int warps_per_sm;  /**< number of resident warps */
-  double share;      /**< occupancy: warps_per_sm / max_warps_per_sm, 0 to 1 */
-  kiln_limiter limiter; /**< the limiting resource; among equals, the first in
-                             the enum */
+  double share; /**< occupancy: warps_per_sm divided by the largest number of
+                     resident warps per SM, 0 to 1 */
+  kiln_limiter limiter; /**< the resource that limits the occupancy; of several
+                             such resources, the first in the enum */
 } kiln_occupancy_result;
 
 /**
@@ -251,7 +268,8 @@ KILN_INLINE kiln_status kiln_occupancy(const kiln_traits *traits, int block,
 KILN_INLINE int kiln_occupancy_best_block(const kiln_traits *traits, int regs,
                                           size_t smem, int max_block);
 
-/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 KILN__SIZED(kiln_arch_traits, (int cc, kiln_traits *out), (size_t out_size),
             (cc, out, sizeof *out))

@@ -15,25 +15,31 @@ extern "C" {
 
 /** Cache counters of a runtime since its creation. */
 typedef struct kiln_cache_stats {
-  uint64_t memory_hits; /**< look-ups that memory answered */
-  uint64_t disk_hits;   /**< look-ups that the cache folder answered */
-  uint64_t pack_hits;   /**< look-ups that a pack answered */
-  uint64_t misses;      /**< look-ups without a hit; the program was compiled */
-  uint64_t waits; /**< waits for another thread or process that compiled the
-                       program */
-  uint64_t wait_timeouts; /**< waits that timed out; this process compiled the
-                               program itself */
-  uint64_t corrupt;       /**< damaged entries that were removed */
-  uint64_t rejected; /**< entries that were removed because the driver rejected
-                          them */
-  uint64_t forged; /**< entries whose stored key differs from the wanted key */
-  uint64_t read_failures;  /**< system calls that failed while reading */
-  uint64_t write_failures; /**< entries that could not be published */
-  uint64_t lock_failures;  /**< locks that could not be acquired; Kiln continued
-                                without them */
-  uint64_t published;      /**< entries that were written */
-  uint64_t evicted;        /**< entries that were removed to stay below the size
-                                limit */
+  uint64_t memory_hits; /**< number of look-ups that the memory cache
+                             answered */
+  uint64_t disk_hits; /**< number of look-ups that the cache folder answered */
+  uint64_t pack_hits; /**< number of look-ups that a pack file answered */
+  uint64_t misses;    /**< number of look-ups without a hit, after which the
+                           program was compiled */
+  uint64_t waits; /**< number of times that a call waited for another thread or
+                       process that compiled the same program */
+  uint64_t wait_timeouts; /**< number of these waits that timed out, so that
+                               this process compiled the program itself */
+  uint64_t corrupt;       /**< number of damaged entries that were removed */
+  uint64_t rejected; /**< number of entries that were removed because the driver
+                          rejected their images */
+  uint64_t forged; /**< number of entries whose stored key differs from the key
+                        that was looked up */
+  uint64_t read_failures;  /**< number of system calls that failed while Kiln
+                                read the cache */
+  uint64_t write_failures; /**< number of entries that could not be written to
+                                the cache folder */
+  uint64_t lock_failures;  /**< number of locks that could not be acquired; Kiln
+                                continued without them */
+  uint64_t published;      /**< number of entries that were written to the cache
+                                folder */
+  uint64_t evicted;        /**< number of entries that were removed to keep the
+                                cache folder below its size limit */
 } kiln_cache_stats;
 
 /** Reads the cache counters of a runtime.
@@ -45,13 +51,15 @@ KILN_INLINE kiln_status kiln_cache_counters(kiln_runtime *rt,
 
 /** State of the cache folder. */
 typedef struct kiln_cache_info {
-  char path[512];   /**< path of the folder; "" if there is no folder */
-  bool usable;      /**< Kiln can read and write the folder */
-  char reason[256]; /**< why the folder is not usable, and what to do; "" if it
-                         is usable */
-  uint64_t entries; /**< number of complete entries */
-  uint64_t bytes; /**< size of all files in bytes, including temporary files */
-  uint64_t cap;   /**< size limit in bytes */
+  char path[512]; /**< path of the folder; "" if there is no folder */
+  bool usable;    /**< Kiln can read and write the cache folder */
+  char reason
+      [256]; /**< why the cache folder is not usable, and what to do; "" if it
+                  is usable */
+  uint64_t entries; /**< number of complete entries in the cache folder */
+  uint64_t bytes; /**< size of all files in the cache folder in bytes, including
+                       temporary files */
+  uint64_t cap;   /**< size limit of the cache folder in bytes */
 } kiln_cache_info;
 
 /** Describes the cache folder.
@@ -64,16 +72,18 @@ KILN_INLINE kiln_status kiln_cache_describe(kiln_runtime *rt,
 
 /** One entry in the cache folder. */
 typedef struct kiln_cache_item {
-  const char *hash;    /**< hash of the key, 32 digits; the name of the file */
-  const char *program; /**< name of the program, as stored in the key */
-  const char *target;  /**< target of the image, e.g. "sm_90" */
-  uint64_t bytes;      /**< size of the file in bytes */
-  int64_t used_s;      /**< time of the last use in seconds since 1970 */
-  bool good;           /**< all lengths and checksums are correct */
+  const char *hash; /**< hash of the cache key in 32 hexadecimal digits, which
+                         is also the name of the file */
+  const char *program; /**< name of the program, as stored in the cache key */
+  const char *target;  /**< target of the image in the entry, e.g. "sm_90" */
+  uint64_t bytes;      /**< size of the entry's file in bytes */
+  int64_t used_s; /**< time of the entry's last use in seconds since 1970 */
+  bool good;      /**< all lengths and checksums in the entry's file are
+                       correct */
 } kiln_cache_item;
 
 /** Callback that receives one cache entry, which is borrowed for the call. The
- * callback returns false to stop the visit. */
+ * callback returns false to stop the visit of the entries. */
 typedef bool (*kiln_cache_fn)(void *user, const kiln_cache_item *item);
 
 /**
@@ -173,7 +183,8 @@ KILN_API kiln_status kiln_pack_write(kiln_runtime *rt, const char *path,
 KILN_API kiln_status kiln_pack_cache(kiln_runtime *rt, const char *path,
                                      size_t *n_images);
 
-/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 KILN__SIZED(kiln_cache_counters, (kiln_runtime * rt, kiln_cache_stats *out),
             (size_t out_size), (rt, out, sizeof *out))

@@ -24,43 +24,48 @@
 extern "C" {
 #endif
 
-/** Scheduling of the lanes of a warp. */
+/** How the CPU device schedules the lanes of a warp. */
 typedef enum kiln_cpu_schedule {
-  KILN_CPU_BY_ARCH = 0, /**< lock-step below compute capability 7.0, otherwise
-                             independent */
+  KILN_CPU_BY_ARCH = 0, /**< lock-step below compute capability 7.0, independent
+                             thread scheduling from 7.0 on */
   KILN_CPU_INDEPENDENT, /**< independent thread scheduling: lanes are grouped by
                              program counter, and every group makes progress */
-  KILN_CPU_LOCK_STEP    /**< one stack of lane masks per warp, as on GPUs before
-                             Volta */
+  KILN_CPU_LOCK_STEP    /**< lock-step: one stack of lane masks per warp, as on
+                             GPUs before Volta */
 } kiln_cpu_schedule;
 
-/** Checks of the CPU device, to be combined with |. */
+/** The checks that the CPU device can perform. They are bit flags and can be
+ * combined with |. */
 enum {
-  /** Report leaks when a context is destroyed. Accesses that are out of bounds,
-   * misaligned or after free are always reported. */
+  /** Report memory that is still allocated when a context is destroyed.
+   * Accesses that are out of bounds, misaligned or after free are always
+   * reported, even without this check. */
   KILN_CPU_CHECK_MEMORY = 1,
-  KILN_CPU_CHECK_RACE = 2, /**< report conflicting accesses without an order
-                                between them */
+  /** Report conflicting memory accesses of different threads that no
+   * synchronisation orders (races). */
+  KILN_CPU_CHECK_RACE = 2,
   KILN_CPU_CHECK_INIT = 4, /**< report reads of memory that was never written */
-  KILN_CPU_CHECK_SYNC = 8, /**< report divergent barriers and wrong lane
-                                masks */
+  KILN_CPU_CHECK_SYNC = 8, /**< report barriers that only some threads of a
+                                block reach, and wrong lane masks */
   KILN_CPU_CHECK_ALL = 15
 };
 
 /** Options of the CPU device. Initialise the struct with {0}; zero means
  * "default" in each member. */
 typedef struct kiln_cpu_opts {
-  int arch;    /**< compute capability to model, at least 30; 90 means 9.0.
-                    Default: the newest for which every shipped kernel runs */
-  int devices; /**< number of devices; default 1, at most 16 */
-  kiln_cpu_schedule schedule; /**< scheduling of lanes; default: by compute
-                                   capability */
+  /** Compute capability that the CPU device models, at least 30; 90 means
+   * 9.0. Default: the newest one for which every shipped kernel runs. */
+  int arch;
+  int devices; /**< number of simulated devices; default 1, at most 16 */
+  kiln_cpu_schedule schedule; /**< how lanes are scheduled; default: as GPUs of
+                                   this compute capability do */
   unsigned threads; /**< number of host threads that run blocks; default 1,
-                         which makes every run identical */
-  uint64_t seed; /**< a value other than 0 randomises the order of blocks (among
-                      resident blocks), warps, groups of lanes and atomics */
+                         which makes all runs identical */
+  /** Seed for random scheduling: a value other than 0 randomises the
+   * order of resident blocks, warps, groups of lanes and atomics. */
+  uint64_t seed;
   unsigned checks; /**< combination of KILN_CPU_CHECK_*; default: no checks */
-  bool counters;   /**< count events in every launch */
+  bool counters;   /**< count instructions and memory traffic in every launch */
   /** Largest number of warp instructions per launch; a launch that exceeds it
    * fails with CUDA_ERROR_LAUNCH_TIMEOUT. Default: no limit. */
   uint64_t budget;
@@ -113,27 +118,33 @@ typedef struct kiln_cpu_finding {
    * "race", "uninitialised read", "divergent barrier", "wrong mask" or
    * "deadlock". */
   const char *kind;
-  const char *kernel;   /**< name of the launched kernel; "" for leaks */
+  const char *kernel; /**< name of the kernel in which the problem occurred; ""
+                           for leaks */
   const char *function; /**< name of the function that contains the
                              instruction */
-  const char *file;  /**< source file by .loc, or "" (compile with -lineinfo) */
+  const char *file;  /**< source file, from the .loc directives that -lineinfo
+                          creates; "" if unknown */
   unsigned line;     /**< source line; 0 if unknown */
-  unsigned ptx_line; /**< line in the PTX source */
+  unsigned ptx_line; /**< line of the instruction in the PTX source */
   const char *insn;  /**< opcode of the instruction */
   unsigned block[3], thread[3];
-  const char *space; /**< state space: "global", "shared", "local", ... */
-  uint64_t address;  /**< device address, or offset in shared memory */
-  unsigned bytes;    /**< size of the access in bytes; for leaks the size of the
-                          memory, saturated */
-  /** Address and size of the memory allocation that was probably meant; 0 if no
-   * allocation is near. */
+  const char *space; /**< state space of the access: "global", "shared",
+                          "local", ... */
+  uint64_t address;  /**< device address of the access, or its offset in shared
+                          memory */
+  /** Size of the access in bytes; for leaks the size of the leaked memory
+   * (the largest unsigned value if the memory is larger). */
+  unsigned bytes;
+  /** Address and size of the allocation that the kernel probably meant to
+   * access; 0 if no allocation is near. */
   uint64_t allocation, allocation_size;
-  const char *other; /**< the other access of a race, e.g. "thread (3,0,0), line
-                          12", or "" */
-  uint64_t count;    /**< number of times that the problem occurred at this
-                          instruction */
-  const char *text;  /**< human-readable description of the finding, with
-                          advice */
+  /** The thread and line of the other access in a race, e.g. "thread (3,0,0),
+   * line 12"; "" for other findings. */
+  const char *other;
+  uint64_t count;   /**< number of times that the problem occurred at this
+                         instruction */
+  const char *text; /**< human-readable description of the finding, with
+                         advice */
 } kiln_cpu_finding;
 
 /** Callback that receives one finding of the CPU device's checks. The finding
@@ -157,7 +168,7 @@ KILN_API kiln_status kiln_cpu_on_finding(kiln_cpu_finding_fn fn, void *user);
 KILN_API kiln_status kiln_cpu_take_findings(kiln_cpu_finding_fn fn, void *user);
 
 /** Returns the number of launches that ran with at least one check since the
- * process started. A report can then say "0 findings in 12 launches".
+ * process started, so that a report can say "0 findings in 12 launches".
  * Thread-safe. Never blocks. */
 KILN_API uint64_t kiln_cpu_checked_launches(void);
 
@@ -169,34 +180,38 @@ enum { KILN_CPU_N_CLASSES = 27 };
  * Thread-safe. Never blocks. */
 KILN_API const char *kiln_cpu_class_name(unsigned klass);
 
-/** Counters of one kernel over all its launches, or of one source line of a
- * kernel. */
+/** Counters of the CPU device, either of one kernel over all its launches, or
+ * of one source line of a kernel. */
 typedef struct kiln_cpu_counters {
   const char *kernel; /**< name of the kernel; borrowed for the call */
   const char *file;   /**< source file; "" in the counters of a kernel */
   unsigned line;      /**< source line; 0 in the counters of a kernel */
   uint64_t launches;  /**< number of launches; 0 in the counters of a source
                            line */
-  uint64_t warp_insns, thread_insns; /**< numbers of executed instructions, per
-                                          warp and per thread */
-  /** Number of warp instructions per class. */
+  /** Numbers of executed instructions, counted once per warp and once per
+   * active thread. */
+  uint64_t warp_insns, thread_insns;
+  /** Number of instructions per instruction class, counted once per warp. */
   uint64_t warp_class[KILN_CPU_N_CLASSES];
-  /** Number of thread instructions per class. */
+  /** Number of instructions per instruction class, counted once per active
+   * thread. */
   uint64_t thread_class[KILN_CPU_N_CLASSES];
-  uint64_t branches, divergent_branches; /**< number of branches of warps, and
-                                              of those that diverged */
+  /** Number of branch instructions, counted per warp, and number of those at
+   * which the lanes diverged. */
+  uint64_t branches, divergent_branches;
   uint64_t global_load_requests, global_load_sectors;
   uint64_t global_store_requests, global_store_sectors;
-  /** Numbers of requests and passes; passes - requests is the number of bank
-   * conflicts. */
+  /** Numbers of accesses to shared memory per warp (requests), and of the
+   * passes that these accesses take. The difference passes - requests is the
+   * number of bank conflicts. */
   uint64_t shared_load_requests, shared_load_passes;
   uint64_t shared_store_requests, shared_store_passes;
   uint64_t local_load_requests, local_load_sectors;
   uint64_t local_store_requests, local_store_sectors;
-  /** Number of atomic warp instructions, and of lanes that accessed the same
-   * word as another lane. */
+  /** Number of atomic instructions, counted per warp, and number of lanes that
+   * accessed the same word as another lane of their warp. */
   uint64_t atomics, atomic_conflicts;
-  uint64_t barriers; /**< number of arrivals of warps at barriers */
+  uint64_t barriers; /**< number of times that a warp arrived at a barrier */
 } kiln_cpu_counters;
 
 /** Callback that receives the counters of one kernel or source line, which are
@@ -236,7 +251,8 @@ typedef void (*kiln_cpu_print_fn)(void *user, const char *text, size_t size);
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_cpu_on_print(kiln_cpu_print_fn fn, void *user);
 
-/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 KILN__SIZED(kiln_cpu_configure, (const kiln_cpu_opts *opts), (size_t opts_size),
             (opts, sizeof *opts))

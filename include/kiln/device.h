@@ -16,21 +16,23 @@
 extern "C" {
 #endif
 
-/** The context that a device uses. */
+/** The kind of context that a device uses. */
 typedef enum kiln_context_kind {
-  KILN_CONTEXT_PRIMARY = 0, /**< primary context; retained on first use and
-                                 released with the device */
-  KILN_CONTEXT_OWN,    /**< separate context; created on first use and destroyed
-                            with the device */
-  KILN_CONTEXT_FOREIGN /**< context that the caller owns; borrowed */
+  /** The primary context of the GPU; retained on first use and released with
+   * the device. */
+  KILN_CONTEXT_PRIMARY = 0,
+  KILN_CONTEXT_OWN,    /**< a context of its own; created on first use and
+                            destroyed with the device */
+  KILN_CONTEXT_FOREIGN /**< a context that the caller owns and Kiln borrows */
 } kiln_context_kind;
 
 /** Options of a device. Initialise the struct with {0}. */
 typedef struct kiln_device_opts {
   kiln_context_kind context; /**< kind of context; default: primary */
-  CUcontext foreign; /**< context for KILN_CONTEXT_FOREIGN; NULL selects the
-                          current context of the calling thread */
-  unsigned context_flags; /**< CU_CTX_* flags for KILN_CONTEXT_OWN */
+  CUcontext foreign; /**< the caller's context for KILN_CONTEXT_FOREIGN; NULL
+                          selects the current context of the calling thread */
+  unsigned context_flags; /**< CU_CTX_* flags with which Kiln creates the
+                               context for KILN_CONTEXT_OWN */
 } kiln_device_opts;
 
 /**
@@ -79,7 +81,7 @@ KILN_API void kiln_device_free(kiln_device *device);
  * Thread-safe. Never blocks. */
 KILN_API const kiln_traits *kiln_device_traits(const kiln_device *device);
 
-/** Properties of a GPU that are not among its traits. */
+/** Properties of a GPU that kiln_traits does not contain. */
 typedef struct kiln_device_info {
   char name[128]; /**< name of the GPU, e.g. "NVIDIA H200" */
   char uuid[48];  /**< UUID of the GPU, "GPU-..." or "MIG-..."; "" if unknown */
@@ -91,18 +93,21 @@ typedef struct kiln_device_info {
   int memory_bus_bits;   /**< width of the memory bus in bits */
   int l2_bytes;          /**< size of the L2 cache in bytes */
   uint64_t memory_bytes; /**< size of the device memory in bytes */
-  int max_grid[3];       /**< largest number of blocks in x, y, z */
-  int max_block[3];      /**< largest number of threads per block in x, y, z */
-  int copy_engines;      /**< number of copies that can overlap kernels */
-  bool concurrent_kernels; /**< several kernels can run concurrently */
-  bool memory_pools;       /**< stream-ordered memory allocation is supported */
-  bool unified_addressing; /**< host and device share one address space */
-  bool cooperative;        /**< cooperative launches are supported */
-  bool ecc;                /**< error correction (ECC) is enabled */
-  bool mig; /**< the device is a slice of a GPU (Multi-Instance GPU) */
+  int max_grid[3];       /**< largest number of blocks per grid in x, y and z */
+  int max_block[3]; /**< largest number of threads per block in x, y and z */
+  int copy_engines; /**< number of copies that can overlap the execution of
+                         kernels */
+  bool concurrent_kernels; /**< whether several kernels can run concurrently */
+  bool memory_pools;       /**< whether stream-ordered memory allocation is
+                                supported */
+  bool unified_addressing; /**< whether host and device share one address
+                                space */
+  bool cooperative;        /**< whether cooperative launches are supported */
+  bool ecc;                /**< whether error correction (ECC) is enabled */
+  bool mig; /**< whether the device is a slice of a GPU (Multi-Instance GPU) */
 } kiln_device_info;
 
-/** Describes a GPU. Kiln read the properties when it opened the GPU.
+/** Reports the properties of a GPU, which Kiln read when it opened the GPU.
  * @param[out] out  the properties; filled on success.
  * @retval KILN_OK, KILN_EINVAL.
  * Thread-safe. Never blocks. */
@@ -140,7 +145,8 @@ KILN_API kiln_runtime *kiln_device_runtime(const kiln_device *device);
  */
 KILN_API kiln_status kiln_device_synchronize(kiln_device *device);
 
-/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 KILN__SIZED(kiln_device_open,
             (kiln_device * *out, kiln_runtime *rt, int ordinal,

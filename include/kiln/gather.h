@@ -41,52 +41,60 @@
 extern "C" {
 #endif
 
-/** Method of a gather or a scatter. */
+/** Method of a gather or scatter; the head of gather.h describes the
+ * methods. */
 typedef enum kiln_index_method {
-  KILN_INDEX_AUTO = 0, /**< the cost model chooses the method; it chooses direct
-                            if no temporary storage is available */
-  KILN_INDEX_DIRECT,   /**< one pass over the indices */
-  KILN_INDEX_WINDOWS, /**< `passes` passes over the indices, in one launch for a
-                           scatter and in one launch per pass for a gather */
-  KILN_INDEX_PARTITION, /**< sort by `passes` parts of the target */
-  /** Sort pairs of index and value by index; for kiln_scatter() only. 64-bit
-   * indices require n_target of at most 2^32. `passes` has no effect. */
+  KILN_INDEX_AUTO = 0, /**< the cost model chooses the method, or direct if no
+                            temporary storage is available */
+  KILN_INDEX_DIRECT,   /**< direct: one pass over all indices */
+  /** Windows: `passes` passes over all indices, each for one part of the
+   * target. A scatter needs one launch, a gather one launch per pass. */
+  KILN_INDEX_WINDOWS,
+  KILN_INDEX_PARTITION, /**< partition: sort the elements by part of the target
+                             first, with `passes` parts */
+  /** sort: sort pairs of index and value by index, for kiln_scatter() only.
+   * 64-bit indices require an n_target of at most 2^32. `passes` has no
+   * effect. */
   KILN_INDEX_SORT
 } kiln_index_method;
 
 /* ---- Gather ------------------------------------------------------------------- */
 
-/** Gather: out[i] = X[index[i]] for i < n, where X denotes the elements of x
- * after its map. */
+/** Description of a gather: out[i] = X[index[i]] for i < n, where X denotes the
+ * elements of x after the map of x. */
 typedef struct kiln_gather_desc {
-  kiln_input x; /**< n_target input elements; in a map, the variable i has the
-                     value index[i] */
-  kiln_array index; /**< n indices of type i32, u32, i64 or u64 */
-  /** Receives n elements. The elements of x, after the map, are converted to
-   * their type. Without a map, elements of the same type are copied bit by
-   * bit. */
+  /** Input: the n_target elements to gather from, from one array or computed
+   * by a map. In the map, the variable i has the value index[i]. */
+  kiln_input x;
+  kiln_array index; /**< array of n indices of type i32, u32, i64 or u64 */
+  /** Array that receives n elements. The elements of x, after the map, are
+   * converted to the type of this array. Without a map, elements of the same
+   * type are copied bit by bit. */
   kiln_array out;
-  uint64_t n;        /**< number of elements of index and out */
-  uint64_t n_target; /**< number of elements of x; 0 means unknown, and the cost
-                          model then assumes n. Required by .checked */
-  kiln_index_method method; /**< method; default: chosen by the cost model */
-  /** For WINDOWS the number of windows, at most 65,535; for PARTITION the
-   * number of parts, at most 1,024 and rounded up to a power of two. 0 lets the
-   * cost model choose. */
+  uint64_t n; /**< number of elements of the arrays index and out */
+  /** Number of elements of x; 0 means unknown, and the cost model then
+   * assumes n. `checked` requires that the number is known. */
+  uint64_t n_target;
+  kiln_index_method method; /**< method of the gather; default: the cost model
+                                 chooses it */
+  /** Number of parts into which the method WINDOWS (at most 65,535) or
+   * PARTITION (at most 1,024, rounded up to a power of two) divides the target.
+   * 0 lets the cost model choose. */
   uint32_t passes;
-  bool checked;   /**< an index out of range is an error; the call waits for the
-                       GPU */
-  kiln_code code; /**< parameters and functions for the user expressions */
+  bool checked;   /**< check all indices first: an index out of range is then an
+                       error. The call waits for the GPU */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_gather_desc;
 
 /**
  * Gathers elements: out[i] = X[index[i]].
  *
- * Only PARTITION and .checked need temporary storage. PARTITION needs, per
- * element of n, an index of 4 or 8 bytes, an element of out, 2 bytes, and a
- * little more. .checked needs 256 bytes. DIRECT needs 1 launch, WINDOWS
- * `passes` launches, and PARTITION 5 launches and a fill. .checked adds one
- * launch and one fill.
+ * Only the method PARTITION and checked mode need temporary storage. PARTITION
+ * needs, per element of n, an index of 4 or 8 bytes, an element of out, 2
+ * bytes, and a little more. Checked mode needs 256 bytes. DIRECT needs 1
+ * launch, WINDOWS `passes` launches, and PARTITION 5 launches and a fill.
+ * Checked mode adds one launch and one fill.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.
@@ -110,28 +118,30 @@ KILN_INLINE kiln_status kiln_gather_workspace(kiln_stream *stream,
                                               const kiln_gather_desc *desc,
                                               size_t *bytes);
 
-/** Gather of rows: row r of out is row index[r] of in, for r < n. Rows are
- * copied bit by bit. */
+/** Description of a gather of rows: row r of out becomes row index[r] of in,
+ * for r < n. Rows are copied bit by bit. */
 typedef struct kiln_gather_rows_desc {
-  kiln_array in;       /**< input rows of `width` elements */
-  kiln_array index;    /**< n row indices of type i32, u32, i64 or u64 */
-  kiln_array out;      /**< receives n rows of `width` elements of in's type */
-  uint64_t n;          /**< number of rows of out */
-  uint64_t width;      /**< number of elements per row */
+  kiln_array in;    /**< input matrix, with rows of `width` elements */
+  kiln_array index; /**< array of n row indices of type i32, u32, i64 or u64 */
+  kiln_array out;   /**< receives n rows of `width` elements, which have the
+                         type of `in` */
+  uint64_t n;       /**< number of rows of out */
+  uint64_t width;   /**< number of elements per row */
   uint64_t in_stride;  /**< distance between the starts of two rows of in, in
                             elements; 0 selects `width` */
   uint64_t out_stride; /**< distance between the starts of two rows of out, in
                             elements; 0 selects `width` */
-  uint64_t n_target;   /**< number of rows of in; 0 means unknown. Must be given
-                            if .checked is true */
-  bool checked; /**< check the indices first; see kiln_gather_desc.checked */
+  uint64_t n_target;   /**< number of rows of in; 0 means unknown. `checked`
+                            requires that the number is known */
+  bool checked; /**< check all indices first: an index out of range is then an
+                     error. See kiln_gather_desc.checked */
 } kiln_gather_rows_desc;
 
 /**
  * Gathers rows, for example of an embedding table. Loads are as wide as the
- * alignment of both arrays and their strides allow; 16 bytes is best. .checked
- * needs 256 bytes of temporary storage; otherwise none is needed. The operation
- * needs one launch. .checked adds one launch and one fill.
+ * alignment of both arrays and their strides allow; 16 bytes is best. Checked
+ * mode needs 256 bytes of temporary storage; otherwise none is needed. The
+ * operation needs one launch. Checked mode adds one launch and one fill.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.
@@ -146,7 +156,7 @@ KILN_INLINE kiln_status kiln_gather_rows(kiln_stream *stream,
                                          const kiln_gather_rows_desc *desc,
                                          const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_gather_rows() needs for
- * the same stream and desc.
+ * the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_gather_rows_workspace(
@@ -154,39 +164,47 @@ KILN_INLINE kiln_status kiln_gather_rows_workspace(
 
 /* ---- Scatter ------------------------------------------------------------------ */
 
-/** Scatter: out[index[i]] = X[i] for i < n, where X denotes the elements of x
- * after its map. Elements of out to which no index refers are not modified. */
+/** Description of a scatter: out[index[i]] = X[i] for i < n, where X denotes
+ * the elements of x after the map of x. Elements of out to which no index
+ * refers are not modified. */
 typedef struct kiln_scatter_desc {
-  kiln_input x; /**< n input elements */
-  /** n indices of type i32, u32, i64 or u64. If several indices are equal,
-   * exactly one of their values is stored. Which value is stored is unspecified
-   * and may differ between runs. */
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
+  /** Array of n indices of type i32, u32, i64 or u64. If several indices are
+   * equal, exactly one of the values is stored at this index. Which one is
+   * unspecified and may differ between runs. */
   kiln_array index;
-  kiln_array out; /**< n_target elements; the elements of x, after the map, are
-                       converted to their type */
-  uint64_t n;     /**< number of elements of x and index */
-  uint64_t n_target; /**< number of elements of out; 0 means unknown, and the
-                          cost model then assumes n. Required by .checked */
-  kiln_index_method method; /**< method; default: chosen by the cost model */
-  uint32_t passes;          /**< number of windows or parts; see
-                                 kiln_gather_desc.passes */
-  bool checked;   /**< check the indices first; see kiln_gather_desc.checked */
-  kiln_code code; /**< parameters and functions for the user expressions */
+  /** Output array of n_target elements; the elements of x, after the map, are
+   * converted to the type of this array. */
+  kiln_array out;
+  uint64_t n; /**< number of elements of the arrays x and index */
+  /** Number of elements of out; 0 means unknown, and the cost model then
+   * assumes n. `checked` requires that the number is known. */
+  uint64_t n_target;
+  kiln_index_method method; /**< method of the scatter; default: the cost model
+                                 chooses it */
+  /** Number of parts of the target for the methods WINDOWS and PARTITION; see
+   * kiln_gather_desc.passes. */
+  uint32_t passes;
+  bool checked;   /**< check all indices first: an index out of range is then an
+                       error. See kiln_gather_desc.checked */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_scatter_desc;
 
 /**
  * Scatters elements: out[index[i]] = X[i].
  *
- * Only PARTITION, SORT and .checked need temporary storage. PARTITION needs,
- * per element of n, an index of 4 or 8 bytes and an element of out. SORT needs,
- * per element of n, two or three times the size of a 4-byte index and an
- * element of out, and up to one more byte. .checked needs 256 bytes.
+ * Only the methods PARTITION and SORT and checked mode need temporary storage.
+ * PARTITION needs, per element of n, an index of 4 or 8 bytes and an element of
+ * out. SORT needs, per element of n, two or three times the size of a 4-byte
+ * index and an element of out, and up to one more byte. Checked mode needs 256
+ * bytes.
  *
  * DIRECT and WINDOWS need 1 launch, and PARTITION needs 4 launches and a fill.
  * SORT needs 2 launches plus the launches of kiln_sort(). That sort covers the
  * bits of n_target except the lowest 11 to 14 bits. SORT needs 1 more launch
- * with a map, a conversion or 64-bit indices. .checked adds one launch and one
- * fill.
+ * with a map, a conversion or 64-bit indices. Checked mode adds one launch and
+ * one fill.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.
@@ -210,23 +228,27 @@ KILN_INLINE kiln_status kiln_scatter_workspace(kiln_stream *stream,
 
 /* ---- Cost model of gather and scatter ------------------------------------ */
 
-/** Parameters of the cost model, which assumes indices in random order. */
+/** Sizes of the arrays of a gather or scatter, from which the cost model
+ * predicts the time. The model assumes that the indices are in random order. */
 typedef struct kiln_index_shape {
-  uint64_t n;            /**< number of indices */
-  uint64_t n_target;     /**< number of elements in the target; 0 selects n */
-  unsigned element_size; /**< size of an element in bytes */
+  uint64_t n;        /**< number of indices */
+  uint64_t n_target; /**< number of elements in the target, which the indices
+                          refer to; 0 selects n */
+  unsigned element_size; /**< size of an element of the target in bytes */
   unsigned index_size;   /**< size of an index in bytes: 4 or 8 */
 } kiln_index_shape;
 
-/** A method of a gather or scatter, and its predicted cost. */
+/** A method of a gather or scatter, and the cost that the cost model predicts
+ * for it. */
 typedef struct kiln_index_plan {
   kiln_index_method method; /**< chosen method, never KILN_INDEX_AUTO */
-  uint32_t passes;     /**< number of windows or parts; 1 for DIRECT and SORT */
-  double stream_bytes; /**< sequential traffic in bytes */
+  uint32_t passes;          /**< number of parts of the target for WINDOWS and
+                                 PARTITION; 1 for DIRECT and SORT */
+  double stream_bytes;      /**< sequential memory traffic in bytes */
   double missed_bytes; /**< cost of cache misses, in bytes of streaming traffic
                             that take the same time */
-  double cached_accesses; /**< single-element cache accesses, with other work
-                               converted to the same unit */
+  double cached_accesses; /**< number of single-element cache accesses, with
+                               other work converted to the same unit */
   double ms; /**< predicted time in milliseconds, including launches */
 } kiln_index_plan;
 
@@ -271,14 +293,14 @@ KILN_INLINE kiln_status kiln_gather_plan(const kiln_device_info *gpu,
                                          const kiln_index_shape *shape,
                                          kiln_index_plan *plan);
 
-/** Model of a machine with a small cache, on which kiln_scatter_misses() counts
- * misses. */
+/** Model of a small cache and the threads that access it, for
+ * kiln_scatter_misses(). */
 typedef struct kiln_cache_model {
   unsigned line;    /**< number of elements per cache line */
   unsigned lines;   /**< number of cache lines, 1 to 64; the least recently used
                          line is evicted */
-  unsigned threads; /**< number of simultaneous accesses, 1 to 64; hits are
-                         served first */
+  unsigned threads; /**< number of threads that access memory simultaneously, 1
+                         to 64; hits are served first */
 } kiln_cache_model;
 
 /**
@@ -301,7 +323,8 @@ KILN_INLINE kiln_status kiln_scatter_misses(const kiln_cache_model *cache,
                                             uint64_t n_target, uint32_t passes,
                                             uint64_t *misses);
 
-/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 #define KILN__GATHER_OPERATIONS(X)                                             \
   X(kiln_gather, kiln_gather_desc, code)                                       \

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/** The largest number of bins of kiln_histogram(). */
+/** The largest number of bins that kiln_histogram() supports. */
 enum { KILN_MAX_BINS = 1 << 20 };
 
 /** Samples and bins of a histogram. There are three kinds of bins, in this
@@ -33,18 +33,20 @@ enum { KILN_MAX_BINS = 1 << 20 };
  * Samples outside all bins and NaNs are not counted. The upper bound of the
  * last bin is exclusive, too, as in CUB. (In NumPy it is inclusive.) */
 typedef struct kiln_histogram_desc {
-  kiln_input x;        /**< samples: one array, or a map over several arrays */
-  uint64_t n;          /**< number of samples */
-  uint32_t bins;       /**< number of bins, 1 to KILN_MAX_BINS */
-  double lower, upper; /**< bounds of bins of equal width. Whole numbers below
-                            2^53, and the powers 2^63 and 2^64, are exact */
-  kiln_array levels;   /**< optional: boundaries of the bins, bins + 1 ascending
-                            values of the samples' type */
-  kiln_array counts;   /**< receives one count per bin as u32 (modulo 2^32) or
-                            u64 */
-  bool accumulate;     /**< add to the existing counts instead of overwriting
-                            them */
-  kiln_code code;      /**< parameters and functions for the user expressions */
+  kiln_input x;  /**< the samples: one array, or a map over several arrays */
+  uint64_t n;    /**< number of samples */
+  uint32_t bins; /**< number of bins, 1 to KILN_MAX_BINS */
+  /** Lower and upper bound of the range for bins of equal width. Whole
+   * numbers below 2^53, and the powers 2^63 and 2^64, are exact. */
+  double lower, upper;
+  kiln_array levels; /**< optional: boundaries of the bins, an array of bins + 1
+                          ascending values of the samples' type */
+  kiln_array counts; /**< receives one count per bin as u32 (modulo 2^32) or
+                          u64 */
+  bool accumulate;   /**< add the counts to the existing contents of `counts`
+                          instead of overwriting them */
+  kiln_code code;    /**< parameters and functions that the user expressions can
+                          use */
 } kiln_histogram_desc;
 
 /**
@@ -77,22 +79,22 @@ KILN_INLINE kiln_status kiln_histogram(kiln_stream *stream,
                                        const kiln_histogram_desc *desc,
                                        const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_histogram() needs for
- * the same stream and desc.
+ * the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_histogram_workspace(
     kiln_stream *stream, const kiln_histogram_desc *desc, size_t *bytes);
 
-/** Keys to sort that have few possible values, and optionally one value per
- * key. */
+/** Description of a counting sort: keys that have few possible values, and
+ * optionally one value per key that moves with the key. */
 typedef struct kiln_counting_sort_desc {
-  kiln_array keys;     /**< n integers of any type */
-  kiln_array keys_out; /**< receives the sorted keys, n elements of the keys'
-                            type; optional if there are values */
-  kiln_array values;   /**< optional: n elements of any type that move with the
-                            keys */
-  kiln_array values_out; /**< receives the values, n elements of the values'
-                              type */
+  kiln_array keys;     /**< input: n keys of any integer type */
+  kiln_array keys_out; /**< receives the n sorted keys, which have the type of
+                            `keys`; optional if there are values */
+  kiln_array values;   /**< optional input: n values of any type that move with
+                            the keys */
+  kiln_array values_out; /**< receives the n values in the order of the sorted
+                              keys, with the type of the input values */
   uint64_t n;            /**< number of keys */
   int64_t lowest;        /**< the smallest possible key, between -2^53 and 2^53;
                               ignored if `range` is 0 */
@@ -134,13 +136,14 @@ KILN_INLINE kiln_status kiln_counting_sort(kiln_stream *stream,
                                            const kiln_counting_sort_desc *desc,
                                            const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_counting_sort() needs
- * for the same stream and desc.
+ * for the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_counting_sort_workspace(
     kiln_stream *stream, const kiln_counting_sort_desc *desc, size_t *bytes);
 
-/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 #define KILN__HISTOGRAM_OPERATIONS(X)                                          \
   X(kiln_histogram, kiln_histogram_desc, code)                                 \

@@ -21,7 +21,8 @@ extern "C" {
 /** A number of blocks or threads in three dimensions. The size of this struct
  * never changes. */
 typedef struct kiln_dim3 {
-  uint32_t x, y, z; /**< sizes per dimension; 0 in y or z counts as 1 */
+  uint32_t x, y, z; /**< numbers of blocks or threads per dimension; 0 in y or z
+                         counts as 1 */
 } kiln_dim3;
 
 /** Configuration of a launch. Initialise the struct with {0}, or with the
@@ -63,9 +64,9 @@ typedef struct kiln_arg {
  * functions. */
 #define KILN_LAUNCH(kernel, ...)                                               \
   KILN__LAUNCH(kernel, __VA_ARGS__, KILN__LAST_ARG)
-/* A dummy argument after the last one, which ensures that the argument list and
- * the array of KILN_LAUNCH() are never empty. Empty lists and arrays are errors
- * in strict C11 and C++. */
+/* A dummy argument that KILN_LAUNCH() adds after the last one, so that its
+ * argument list and its array are never empty. Empty lists and arrays are
+ * errors in strict C11 and C++. */
 /* clang-format off */
 #define KILN__LAST_ARG {KILN__NULL, 0}
 /* clang-format on */
@@ -112,8 +113,8 @@ KILN_INLINE kiln_status kiln_launch(kiln_kernel *kernel,
                                     const kiln_launch_config *config,
                                     const kiln_arg *args, size_t n);
 
-/* Returns the number of blocks of `block` threads that cover n elements, but at
- * most `most`. */
+/* Returns the number of blocks of `block` threads that are needed for n
+ * elements (one thread per element), limited to `most`. */
 static inline uint32_t kiln__blocks(uint64_t n, uint32_t block, uint32_t most)
 {
   const uint64_t threads = block == 0 ? 1 : block;
@@ -138,8 +139,8 @@ static inline kiln_launch_config kiln_launch_3d(uint64_t nx, uint64_t ny,
   c.stream = KILN__NULL;
   c.cooperative = c.overlap_prior = false;
   c.cluster.x = c.cluster.y = c.cluster.z = 0;
-  /* A grid size of 0 in y or z would count as 1, so an empty grid is marked by
-   * 0 in x. */
+  /* A grid size of 0 in y or z would count as 1, so the configuration of an
+   * empty grid has 0 in x. */
   c.grid.x = ny == 0 || nz == 0 ? 0 : kiln__blocks(nx, bx, 2147483647);
   c.grid.y = kiln__blocks(ny, by, 65535);
   c.grid.z = kiln__blocks(nz, bz, 65535);
@@ -168,22 +169,27 @@ static inline kiln_launch_config kiln_launch_1d(uint64_t n, uint32_t block)
 
 /** Properties of a loaded kernel. */
 typedef struct kiln_kernel_info {
-  const char *name;   /**< lowered name of the kernel; owned by the module */
-  int registers;      /**< number of registers per thread */
-  int shared_static;  /**< static shared memory in bytes per block */
-  int local;          /**< local memory in bytes per thread */
-  int constant;       /**< user constants in bytes */
-  int max_threads;    /**< largest number of threads per block */
-  int ptx_version;    /**< compute capability of the PTX; 90 means compute_90 */
-  int binary_version; /**< compute capability of the machine code; 90 means
-                           sm_90 */
-  bool params_known;  /**< Kiln knows the parameters and checks launches */
-  int n_params;       /**< number of parameters; valid if params_known is set */
-  const uint32_t *sizes; /**< sizes of the parameters in bytes; owned by the
-                              module */
+  const char *name;  /**< lowered name of the kernel; owned by the module */
+  int registers;     /**< number of registers per thread */
+  int shared_static; /**< static shared memory in bytes per block */
+  int local;         /**< local memory in bytes per thread */
+  int constant;      /**< size of the kernel's user-allocated constant memory in
+                          bytes */
+  int max_threads;   /**< largest number of threads per block */
+  int ptx_version;   /**< compute capability of the PTX that the kernel was
+                          compiled to; 90 means compute_90 */
+  int binary_version; /**< compute capability of the kernel's machine code; 90
+                           means sm_90 */
+  bool params_known;  /**< Kiln knows the kernel's parameters and checks the
+                           arguments of launches */
+  int n_params;       /**< number of kernel parameters; valid if params_known is
+                           set */
+  const uint32_t *sizes; /**< sizes of the kernel parameters in bytes; owned by
+                              the module */
 } kiln_kernel_info;
 
-/** Describes a kernel. Kiln read the properties when it looked up the kernel.
+/** Reports the properties of a kernel, which Kiln read when it looked up the
+ * kernel.
  * @param[out] out  the properties; filled on success.
  * @retval KILN_OK, KILN_EINVAL.
  * Thread-safe. Never blocks. */
@@ -227,7 +233,8 @@ KILN_API kiln_status kiln_kernel_occupancy(kiln_kernel *kernel, int block,
 KILN_API kiln_status kiln_kernel_suggest(kiln_kernel *kernel, size_t smem,
                                          int max_block, int *block, int *grid);
 
-/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 KILN__SIZED(kiln_launch,
             (kiln_kernel * kernel, const kiln_launch_config *config,

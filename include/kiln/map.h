@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-/** Element-wise computation: out[k][i] = expr[k](in[0][i], in[1][i], ..., i)
- * for i < n. */
+/** Description of an element-wise computation: out[k][i] = expr[k](in[0][i],
+ * in[1][i], ..., i) for i < n, where k is the number of the output. */
 typedef struct kiln_map_desc {
   /** Input arrays of n elements each; may be none. The list ends at the first
    * array without a type. */
@@ -22,13 +22,14 @@ typedef struct kiln_map_desc {
   /** Output arrays of n elements each, at least one array. An output may be one
    * of the inputs if both have elements of the same size. */
   kiln_array out[KILN_MAX_OUTPUTS];
-  /** One user expression per output over x, y, z, w (or x0 ... x7) and the
-   * index i. x_at(j) and so on read other elements; the expression must keep j
-   * within the array. The result is converted to the output's type. NULL copies
-   * the element of in[0]. */
+  /** One user expression per output, over the input elements x, y, z, w (or x0
+   * ... x7) and the index i. x_at(j), y_at(j) and so on read element j of an
+   * input; j must be within the array. The result is converted to the type of
+   * the output. NULL copies the element of in[0]. */
   const char *expr[KILN_MAX_OUTPUTS];
-  uint64_t n;     /**< number of elements */
-  kiln_code code; /**< parameters and functions for the user expressions */
+  uint64_t n;     /**< number of elements of each array */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_map_desc;
 
 /**
@@ -36,8 +37,8 @@ typedef struct kiln_map_desc {
  * from other elements that the user expression reads.
  *
  * Unless x_at() is used, each input is read once. Each output is written once,
- * in accesses of 16 bytes. That also holds for arrays that are all misaligned by
- * the same number of elements: the kernel processes their first few elements
+ * in accesses of 16 bytes. That also holds for arrays that are all misaligned
+ * by the same number of elements: the kernel processes their first few elements
  * separately. Elements are processed in no particular order.
  *
  * @param stream     stream that executes the operation; must not be NULL.
@@ -61,7 +62,8 @@ KILN_INLINE kiln_status kiln_map_workspace(kiln_stream *stream,
                                            const kiln_map_desc *desc,
                                            size_t *bytes);
 
-/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 #define KILN__MAP_OPERATIONS(X) X(kiln_map, kiln_map_desc, code)
 KILN__MAP_OPERATIONS(KILN__OPERATION)

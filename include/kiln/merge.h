@@ -13,21 +13,26 @@
 extern "C" {
 #endif
 
-/** Two sorted sequences of keys, with or without one value per key. */
+/** Description of a merge: two sorted sequences of keys, with or without one
+ * value per key. */
 typedef struct kiln_merge_desc {
-  kiln_array a, b;   /**< two sorted sequences of keys of one type */
+  kiln_array a, b;   /**< the two sorted sequences of keys, which have the same
+                          type */
   uint64_t n_a, n_b; /**< numbers of keys in a and b */
   kiln_array out;    /**< receives n_a + n_b keys of the same type as a and b */
-  kiln_array a_values; /**< optional: n_a values of any type */
-  kiln_array b_values; /**< optional: n_b values of the same type as a_values */
-  kiln_array out_values; /**< receives n_a + n_b values of the same type as
-                              a_values */
+  kiln_array a_values;   /**< optional: n_a values of any type, one per key
+                              of a */
+  kiln_array b_values;   /**< optional: n_b values of the type of a_values, one
+                              per key of b */
+  kiln_array out_values; /**< receives n_a + n_b values in the order of the
+                              merged keys, with the type of a_values */
   /** Order of both sequences: user expression over keys a and b that is true if
    * a must come before b. NULL selects ascending order, as kiln_sort() produces
    * it: for floats -0 before +0, and NaN last. All NaNs count as equal, while
    * kiln_sort() orders them by their bits. */
   const char *less;
-  kiln_code code; /**< parameters and functions for the user expressions */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_merge_desc;
 
 /**
@@ -62,7 +67,8 @@ KILN_INLINE kiln_status kiln_merge_workspace(kiln_stream *stream,
                                              const kiln_merge_desc *desc,
                                              size_t *bytes);
 
-/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 #define KILN__MERGE_OPERATIONS(X) X(kiln_merge, kiln_merge_desc, code)
 KILN__MERGE_OPERATIONS(KILN__OPERATION)

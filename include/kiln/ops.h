@@ -74,10 +74,10 @@
 extern "C" {
 #endif
 
-/** Data type of an element. */
+/** Data type of the elements of an array. */
 typedef enum kiln_dtype {
-  KILN_DTYPE_NONE = 0, /**< type not given; selects the default type if there is
-                            one */
+  KILN_DTYPE_NONE = 0, /**< no type is given; the operation uses its default
+                            type if it has one */
   KILN_I8,
   KILN_U8,
   KILN_I16,
@@ -86,8 +86,8 @@ typedef enum kiln_dtype {
   KILN_U32,
   KILN_I64,
   KILN_U64,
-  KILN_F16,  /**< IEEE half precision; computed in float */
-  KILN_BF16, /**< bfloat16; computed in float */
+  KILN_F16,  /**< IEEE half precision; operations compute in float */
+  KILN_BF16, /**< bfloat16; operations compute in float */
   KILN_F32,
   KILN_F64
 } kiln_dtype;
@@ -105,11 +105,11 @@ KILN_API const char *kiln_dtype_name(kiln_dtype type);
 /** An array in device memory. The size of this struct never changes. */
 typedef struct kiln_array {
   CUdeviceptr data; /**< device address, aligned to the element size */
-  kiln_dtype type;  /**< element type; KILN_DTYPE_NONE means that there is no
-                         array */
+  kiln_dtype type;  /**< element type; KILN_DTYPE_NONE means that no array is
+                         given */
 } kiln_array;
 
-/** The largest numbers of arrays that one operation reads and writes. */
+/** The largest numbers of arrays that one operation can read and write. */
 enum { KILN_MAX_INPUTS = 8, KILN_MAX_OUTPUTS = 4 };
 
 /** The input of an operation: either the elements of one array, or a user
@@ -132,37 +132,43 @@ typedef enum kiln_op_name {
   KILN_PROD,
   KILN_MIN,
   KILN_MAX,
-  KILN_AND, /**< bitwise AND; for integers only, like KILN_OR and KILN_XOR */
+  KILN_AND, /**< bitwise AND; KILN_AND, KILN_OR and KILN_XOR are for integers
+                 only */
   KILN_OR,
   KILN_XOR
 } kiln_op_name;
 
-/** An associative operation. It is either predefined, `{KILN_MAX}`, or a user
- * expression, `{.expr = "a > b ? a : b", .identity = "-INFINITY"}`. The
- * operation need not be commutative. The size of this struct never changes. */
+/** An associative binary operation. It is either predefined, such as
+ * `{KILN_MAX}`, or a user expression, such as `{.expr = "a > b ? a : b",
+ * .identity = "-INFINITY"}`. The operation need not be commutative. The size of
+ * this struct never changes. */
 typedef struct kiln_op {
-  kiln_op_name name; /**< predefined operation; used if expr is NULL */
-  const char *expr;  /**< user expression over a and b, or NULL */
+  kiln_op_name name; /**< the predefined operation; used if expr is NULL */
+  const char *expr;  /**< user expression over the operands a and b, or NULL */
   /** Identity of expr, required if expr is given: op(identity, x) must equal x
    * for every element x. Kiln never evaluates expr for two identities, so
    * -INFINITY is allowed for log(exp(a) + exp(b)). */
   const char *identity;
-  bool commutative; /**< the result of expr does not change if a and b are
-                         swapped, so a reduction may use a faster order */
+  /** Whether the operation is commutative: the result of expr does not
+   * change if a and b are swapped, so a reduction may use a faster
+   * order. */
+  bool commutative;
 } kiln_op;
 
-/** A named value that user expressions can use. The size of this struct never
- * changes. */
+/** A parameter: a named value that user expressions can use. The size of this
+ * struct never changes. */
 typedef struct kiln_param {
-  /** A C identifier, unique among the parameters. It must not be a keyword, a
-   * predefined name of user expressions (x, i, a, x_at and so on), or a name
-   * that begins with __, kiln__ or KILN_. */
+  /** Name of the parameter: a C identifier, unique among the parameters. It
+   * must not be a keyword, a predefined name of user expressions (x, i, a, x_at
+   * and so on), or a name that begins with __, kiln__ or KILN_. */
   const char *name;
-  kiln_dtype type; /**< type of the value; f16 and bf16 appear as float in user
-                        expressions */
-  const void *value; /**< one element in host memory; copied */
-  /** The value is compiled into the kernel, which is faster but compiles once
-   * per value; otherwise the value is passed at each call. */
+  kiln_dtype type;   /**< type of the parameter; f16 and bf16 appear as float in
+                          user expressions */
+  const void *value; /**< address of the parameter's value in host memory; the
+                          value is copied */
+  /** The value is compiled into the kernel. The kernel is then faster, but each
+   * value needs its own compilation. Otherwise the value is passed at each
+   * call. */
   bool constant;
 } kiln_param;
 

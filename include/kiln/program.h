@@ -45,27 +45,29 @@ typedef struct kiln_header {
  */
 typedef struct kiln_program_desc {
   const char *builtin; /**< name of an embedded program, or NULL */
-  const char *source;  /**< CUDA C++ source; used if builtin is NULL. CR LF line
-                            ends and a byte order mark are allowed */
+  /** The program as CUDA C++ source; used if builtin is NULL. CR LF line ends
+   * and a byte order mark are allowed. */
+  const char *source;
   /** Size of the source in bytes; 0 means that the source is NUL-terminated.
    * The source must not contain a NUL. */
   size_t source_size;
-  const char *name; /**< file name in compile messages, at most 8,192 bytes;
-                         default: "program.cu" */
-  int first_line;   /**< line number of the first line of the source; default:
-                         1 */
-  const kiln_header *headers; /**< virtual headers; they take precedence over
-                                   files */
-  size_t n_headers;           /**< number of headers */
+  const char *name; /**< file name of the source in compile messages, at most
+                         8,192 bytes; default: "program.cu" */
+  int first_line;   /**< line number of the first line of the source;
+                         default: 1 */
+  const kiln_header *headers; /**< array of virtual headers; they take
+                                   precedence over files of the same name */
+  size_t n_headers;           /**< number of virtual headers */
   /** Macro definitions "NAME" or "NAME=VALUE". Defining the same name twice is
    * an error unless the values are equal. */
   const char *const *defines;
   size_t n_defines;          /**< number of macro definitions */
-  const char *const *traits; /**< overrides of traits, e.g. "KILN_HAS_SHFL=0" */
-  size_t n_traits;           /**< number of overrides */
-  const char *const *names;  /**< name expressions, e.g. "scale<float>", at most
-                                  8,192 bytes each */
-  size_t n_names;            /**< number of name expressions */
+  const char *const *traits; /**< overrides of the target's traits, e.g.
+                                  "KILN_HAS_SHFL=0" */
+  size_t n_traits;           /**< number of trait overrides */
+  const char *const *names; /**< name expressions of kernels and variables, e.g.
+                                 "scale<float>", at most 8,192 bytes each */
+  size_t n_names;           /**< number of name expressions */
   /** Further NVRTC options, one per entry; "-I" and its folder may be two
    * entries. Options that Kiln sets itself (-arch, --gpu-architecture, -ptx,
    * -dlto, -time, ...) are refused. The contents of included files are part of
@@ -74,8 +76,8 @@ typedef struct kiln_program_desc {
   size_t n_options; /**< number of NVRTC options */
   char suffix;    /**< target suffix 'a' or 'f' if the code needs it, otherwise
                        0 */
-  bool debug;     /**< compile with -G */
-  bool lineinfo;  /**< compile with -lineinfo */
+  bool debug;     /**< compile device code for debugging (-G) */
+  bool lineinfo;  /**< compile with source line information (-lineinfo) */
   bool fast_math; /**< compile with --use_fast_math */
   /** Compile with -Ofast-compile=min (no effect before NVRTC 12.9), which takes
    * 0.4 to 0.9 of the compile time. The code may be slower, so measure its
@@ -89,21 +91,23 @@ typedef struct kiln_program_desc {
   bool minimal;
   int max_registers;  /**< register limit (-maxrregcount); 0 means no limit */
   bool fail_on_spill; /**< fail with KILN_ESPILL if a kernel spills registers */
-  bool no_cache;      /**< neither read nor write any cache tier */
-  bool refresh;       /**< always compile, then replace the cached entry */
+  bool no_cache;      /**< neither read nor write the memory cache and the disk
+                           cache */
+  bool refresh;       /**< always compile the program, then replace the cached
+                           entry */
   /** Callback that receives the complete compile log, including warnings. The
-   * log contains `name` and line numbers that count from first_line. Kiln calls
-   * it from the thread that compiles. */
+   * log contains the program's `name` and line numbers that count from
+   * first_line. The callback runs in the thread that compiles. */
   void (*on_log)(void *user, const char *text, size_t size);
-  void *log_user; /**< pointer that is passed to on_log */
+  void *log_user; /**< pointer that is passed to the callback on_log */
 } kiln_program_desc;
 
-/** The origin of an image: the compiler, a cache tier or a pack. */
+/** Where an image came from: the compiler, a cache tier or a pack. */
 typedef enum kiln_origin {
-  KILN_FROM_COMPILER = 0, /**< NVRTC compiled the image */
-  KILN_FROM_MEMORY,       /**< memory tier of the cache */
-  KILN_FROM_DISK,         /**< disk tier of the cache */
-  KILN_FROM_PACK,         /**< a pack file */
+  KILN_FROM_COMPILER = 0, /**< NVRTC compiled the image for this call */
+  KILN_FROM_MEMORY,       /**< the image came from the memory cache */
+  KILN_FROM_DISK,         /**< the image came from the disk cache */
+  KILN_FROM_PACK,         /**< the image came from a pack file */
   KILN_FROM_OTHER_PROCESS /**< another process compiled the image while this
                                process waited */
 } kiln_origin;
@@ -165,11 +169,11 @@ KILN_API const void *kiln_image_cubin(const kiln_image *image, size_t *size);
 /** Returns the compile log as a NUL-terminated string, which may be empty. The
  * log contains warnings and the resource usage that the assembler reports. */
 KILN_API const char *kiln_image_log(const kiln_image *image);
-/** Returns the target that the image was compiled for. */
+/** Returns the target that an image was compiled for. */
 KILN_API kiln_target kiln_image_target(const kiln_image *image);
-/** Returns the origin of the image. */
+/** Returns where an image came from: the compiler, a cache tier or a pack. */
 KILN_API kiln_origin kiln_image_origin(const kiln_image *image);
-/** Returns the version of the NVRTC that compiled the image; 13000 means
+/** Returns the version of the NVRTC that compiled an image; 13000 means
  * 13.0. */
 KILN_API int kiln_image_nvrtc(const kiln_image *image);
 /** Returns the time in milliseconds that the compiler took for the image, even
@@ -188,17 +192,18 @@ KILN_API const char *kiln_image_lowered(const kiln_image *image,
 typedef struct kiln_resources {
   const char *name;  /**< lowered name of the kernel; owned by the image */
   int registers;     /**< number of registers per thread */
-  int spill_stores;  /**< spill stores in bytes per thread */
-  int spill_loads;   /**< spill loads in bytes per thread */
+  int spill_stores;  /**< register spill stores in bytes per thread */
+  int spill_loads;   /**< register spill loads in bytes per thread */
   int stack;         /**< stack frame in bytes per thread */
   int shared_static; /**< static shared memory in bytes per block */
   int constant;      /**< constant memory in bytes, including parameters */
   int local;         /**< local memory in bytes per thread */
-  int max_threads; /**< launch bound in threads per block; 0 means unbounded */
+  int max_threads; /**< launch bound (__launch_bounds__) in threads per block; 0
+                        means that there is none */
   int n_params;    /**< number of kernel parameters */
 } kiln_resources;
 
-/** Returns the number of kernels in the image. */
+/** Returns the number of kernels in an image. */
 KILN_API size_t kiln_image_kernels(const kiln_image *image);
 /** Describes the resources that one kernel in an image uses.
  * @param i         index of the kernel, 0 to kiln_image_kernels() - 1.
@@ -209,7 +214,8 @@ KILN_INLINE kiln_status kiln_image_resources(const kiln_image *image, size_t i,
 
 /* ---- Compiling many programs in the background --------------------------- */
 
-/** A set of programs that compile in the background. The type is opaque. */
+/** A job: a set of programs that compile in the background. The type is
+ * opaque. */
 typedef struct kiln_job kiln_job;
 
 /** Progress of a job. All counts are numbers of programs. */
@@ -300,10 +306,10 @@ KILN_API void kiln_job_free(kiln_job *job);
  * Compiles a program for a device, or takes its image from the cache, and loads
  * the image into the context of the device.
  *
- * The compatibility ladder (arch.h) chooses the target to compile for. If the
- * driver rejects the image, Kiln removes the image from the cache and compiles
- * the program again. If the driver rejects the new image as well, Kiln loads
- * its PTX.
+ * kiln_ladder() (arch.h) chooses the target to compile for. If the driver
+ * rejects the image, Kiln removes the image from the cache and compiles the
+ * program again. If the driver rejects the new image as well, Kiln loads its
+ * PTX.
  *
  * @param[out] out  the module; the caller frees it with kiln_module_free().
  *                  NULL on failure.
@@ -365,8 +371,9 @@ KILN_API void kiln_module_free(kiln_module *module);
  * Thread-safe. Never blocks. */
 KILN_API const kiln_image *kiln_module_image(const kiln_module *module);
 
-/** Returns the decision of the compatibility ladder for the module, with the
- * reasons for all rungs. Returns NULL for a wrapped module and for NULL. The
+/** Returns how Kiln obtained the code of a module: the chosen rung of the
+ * compatibility ladder (way to obtain code), and the reason why each rung was
+ * chosen or rejected. Returns NULL for a wrapped module and for NULL. The
  * module owns the result.
  * Thread-safe. Never blocks. */
 KILN_API const kiln_ladder_result *
@@ -440,12 +447,12 @@ KILN_API kiln_status kiln_symbol_read(kiln_module *module, const char *name,
 
 /* ---- Embedded programs ---------------------------------------------------- */
 
-/** One program that is embedded in the library. The size of this struct never
- * changes. */
+/** An entry of the table of programs that are embedded in the library. The size
+ * of this struct never changes. */
 typedef struct kiln_builtin {
-  const char *name;   /**< name of the program, e.g. "reduce" or
+  const char *name;   /**< name of the embedded program, e.g. "reduce" or
                            "ladder/reduce_shared" */
-  const char *source; /**< CUDA C++ source */
+  const char *source; /**< CUDA C++ source of the embedded program */
   size_t size;        /**< size of the source in bytes */
 } kiln_builtin;
 
@@ -455,17 +462,21 @@ typedef struct kiln_builtin {
  * Thread-safe. Never blocks. */
 KILN_API const kiln_builtin *kiln_builtin_list(size_t *n);
 
-/** One specialisation of an embedded program that is shipped with Kiln. The
- * size of this struct never changes. */
+/** A variant: one specialisation of an embedded program that is shipped with
+ * Kiln. The size of this struct never changes. */
 typedef struct kiln_variant {
-  const char *builtin;        /**< name of the embedded program */
-  const char *label;          /**< description, e.g. "f32 sum, block 256" */
-  const char *const *defines; /**< NULL-terminated array of macro definitions */
-  const char *const *traits;  /**< NULL-terminated array of trait overrides */
-  const char *const *names;   /**< NULL-terminated array of name expressions */
+  const char *builtin; /**< name of the embedded program */
+  const char *label;   /**< description of the variant, e.g. "f32 sum, block
+                            256" */
+  const char *const *defines; /**< NULL-terminated array of macro definitions
+                                   for the compiler */
+  const char *const *traits;  /**< NULL-terminated array of overrides of the
+                                   target's traits */
+  const char *const *names;   /**< NULL-terminated array of name expressions of
+                                   the kernels */
   int min_cc; /**< lowest compute capability that the variant is meant for */
-  bool may_spill; /**< register spills are allowed; otherwise a register spill
-                       is a defect */
+  bool may_spill; /**< register spills are allowed; if false, a register spill
+                       is a defect of the kernel */
 } kiln_variant;
 
 /** Returns the table of shipped specialisations. `kiln pack` builds them, and
@@ -475,7 +486,8 @@ typedef struct kiln_variant {
  * Thread-safe. Never blocks. */
 KILN_API const kiln_variant *kiln_variant_list(size_t *n);
 
-/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 KILN__SIZED(kiln_compile,
             (kiln_image * *out, kiln_runtime *rt, const kiln_program_desc *desc,

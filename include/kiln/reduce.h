@@ -30,17 +30,19 @@ extern "C" {
 
 /* ---- Reduction of a whole array ------------------------------------------ */
 
-/** Reduction of an array: out[0] = op over all i < n of x(i). */
+/** Description of a reduction of an array: out[0] = x(0) op x(1) op ... op
+ * x(n - 1), where x(i) is element i of the input. */
 typedef struct kiln_reduce_desc {
-  kiln_input x; /**< n input elements */
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
   uint64_t n;   /**< number of elements; for n = 0 the result is the operation's
                      identity */
-  kiln_op op;   /**< operation; default: the sum */
+  kiln_op op;   /**< operation that combines the elements; default: the sum */
   kiln_array out; /**< one element; the operation computes in its type. Default
                        type: the type of the input */
   bool portable;  /**< the result has the same bits on every device; slightly
                        slower */
-  kiln_code code; /**< parameters and functions for the user expressions */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_reduce_desc;
 
 /**
@@ -77,20 +79,23 @@ KILN_INLINE kiln_status kiln_reduce_workspace(kiln_stream *stream,
                                               const kiln_reduce_desc *desc,
                                               size_t *bytes);
 
-/** Search for the position and the value of the smallest or the largest x(i). */
+/** Description of a search for the position and the value of the smallest or
+ * the largest input element. */
 typedef struct kiln_arg_reduce_desc {
-  kiln_input x; /**< n input elements */
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
   uint64_t n;   /**< number of elements; for n = 0 the value is the operation's
                      identity, and the index has all bits set */
-  kiln_op_name op;  /**< operation: KILN_MIN or KILN_MAX; required */
-  kiln_array value; /**< receives the value, one element; optional: no type
-                         means that the value is not wanted */
-  /** Receives the position, one element of type u32, i32, u64 or i64; optional:
-   * no type means that the position is not wanted. */
+  kiln_op_name op;  /**< operation, either KILN_MIN or KILN_MAX; required */
+  kiln_array value; /**< receives the smallest or largest value, one element;
+                         optional: no type means that the value is not wanted */
+  /** Receives the position of the smallest or largest element, as one element
+   * of type u32, i32, u64 or i64. Optional: no type means that the position is
+   * not wanted. */
   kiln_array index;
-  bool portable;  /**< has no effect, because the result never depends on the
-                       device */
-  kiln_code code; /**< parameters and functions for the user expressions */
+  bool portable;  /**< has no effect, because the result of this operation never
+                       depends on the device */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_arg_reduce_desc;
 
 /**
@@ -113,7 +118,7 @@ KILN_INLINE kiln_status kiln_arg_reduce(kiln_stream *stream,
                                         const kiln_arg_reduce_desc *desc,
                                         const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_arg_reduce() needs for
- * the same stream and desc.
+ * the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_arg_reduce_workspace(
@@ -121,14 +126,15 @@ KILN_INLINE kiln_status kiln_arg_reduce_workspace(
 
 /* ---- Vector reductions and statistics ------------------------------------ */
 
-/** Dot product: out[0] = sum of x[i] * y[i]. */
+/** Description of a dot product: out[0] = sum of x[i] * y[i] for all i < n. */
 typedef struct kiln_dot_desc {
   kiln_array x, y; /**< input vectors of n elements each */
-  uint64_t n;      /**< number of elements per array */
-  kiln_array out;  /**< one element; products and sum are computed in its type
-                        (float for f16 and bf16). Default type: the type of x */
-  bool portable;   /**< the result is bitwise identical on every device; see
-                        kiln_reduce() */
+  uint64_t n;      /**< number of elements per input vector */
+  /** Receives the dot product, one element; products and sum are computed in
+   * its type (float for f16 and bf16). Default type: the type of x. */
+  kiln_array out;
+  bool portable; /**< the result is bitwise identical on every device; see
+                      kiln_reduce() */
 } kiln_dot_desc;
 
 /**
@@ -153,16 +159,18 @@ KILN_INLINE kiln_status kiln_dot_workspace(kiln_stream *stream,
                                            const kiln_dot_desc *desc,
                                            size_t *bytes);
 
-/** Euclidean norm: out[0] = square root of the sum of x(i)^2. */
+/** Description of a Euclidean norm: out[0] = square root of the sum of x(i)^2
+ * for all i < n. */
 typedef struct kiln_norm_desc {
-  kiln_input x; /**< n input elements */
-  uint64_t n;   /**< number of elements */
-  /** One element of a floating-point type. Default type: the type of the input
-   * if that is floating-point, otherwise f64. */
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
+  uint64_t n;   /**< number of input elements */
+  /** Receives the norm, one element of a floating-point type. The default type
+   * is the type of the input if that is floating-point, otherwise f64. */
   kiln_array out;
   bool portable;  /**< the result has the same bits on every device; see
                        kiln_reduce() */
-  kiln_code code; /**< parameters and functions for the user expressions */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_norm_desc;
 
 /**
@@ -190,20 +198,24 @@ KILN_INLINE kiln_status kiln_norm_workspace(kiln_stream *stream,
                                             const kiln_norm_desc *desc,
                                             size_t *bytes);
 
-/** Metric of a distance between two vectors. */
+/** Metric of the distance between two vectors x and y. */
 typedef enum kiln_metric {
-  KILN_L2 = 0, /**< Euclidean distance: square root of the sum of (x - y)^2 */
-  KILN_L1,     /**< sum of |x - y| */
-  KILN_LINF    /**< largest |x - y|; NaN if any difference is NaN */
+  KILN_L2 = 0, /**< Euclidean distance: square root of the sum of
+                    (x[i] - y[i])^2 */
+  KILN_L1,     /**< Manhattan distance: sum of |x[i] - y[i]| */
+  KILN_LINF /**< maximum distance: largest |x[i] - y[i]|; NaN if any difference
+                 is NaN */
 } kiln_metric;
 
-/** Distance between two vectors: out[0] = distance of x and y. */
+/** Description of a distance between two vectors x and y: out[0] = distance of
+ * x and y. */
 typedef struct kiln_distance_desc {
   kiln_array x, y;    /**< input vectors of n elements each */
-  uint64_t n;         /**< number of elements per array */
+  uint64_t n;         /**< number of elements per input vector */
   kiln_metric metric; /**< metric of the distance; default: KILN_L2 */
-  /** One element of a floating-point type. Default type: f32; f64 if either
-   * array holds f64 or integers of more than 2 bytes. */
+  /** Receives the distance, one element of a floating-point type. The default
+   * type is f32, or f64 if either array holds f64 or integers of more than 2
+   * bytes. */
   kiln_array out;
   bool portable; /**< the result has the same bits on every device; see
                       kiln_reduce() */
@@ -227,25 +239,27 @@ KILN_INLINE kiln_status kiln_distance(kiln_stream *stream,
                                       const kiln_distance_desc *desc,
                                       const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_distance() needs for
- * the same stream and desc.
+ * the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_distance_workspace(kiln_stream *stream,
                                                 const kiln_distance_desc *desc,
                                                 size_t *bytes);
 
-/** Mean and variance of an array. The variance is the sum of squared
- * deviations, divided by n - correction. */
+/** Description of the mean and variance of an array. The variance is the sum of
+ * squared deviations, divided by n - correction. */
 typedef struct kiln_mean_variance_desc {
-  kiln_input x;              /**< n input elements */
-  uint64_t n;                /**< number of elements */
-  kiln_array mean, variance; /**< one element of a floating-point type each; no
-                                  type means that the result is not wanted */
-  double correction; /**< 0 for the population variance, 1 for the sample
-                          variance */
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
+  uint64_t n;   /**< number of input elements */
+  /** Mean and variance: each receives one element of a floating-point
+   * type; no type means that the result is not wanted. */
+  kiln_array mean, variance;
+  double correction; /**< correction of the divisor: 0 for the population
+                          variance, 1 for the sample variance */
   bool portable;     /**< the result has the same bits on every device; see
                           kiln_reduce() */
-  kiln_code code;    /**< parameters and functions for the user expressions */
+  kiln_code code;    /**< parameters and functions that the user expressions can
+                          use */
 } kiln_mean_variance_desc;
 
 /**
@@ -267,7 +281,7 @@ KILN_INLINE kiln_status kiln_mean_variance(kiln_stream *stream,
                                            const kiln_mean_variance_desc *desc,
                                            const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_mean_variance() needs
- * for the same stream and desc.
+ * for the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_mean_variance_workspace(
@@ -275,17 +289,19 @@ KILN_INLINE kiln_status kiln_mean_variance_workspace(
 
 /* ---- Reduction of a matrix ----------------------------------------------- */
 
-/** Reduction of a matrix whose element (r, c) is x(r * leading + c). */
+/** Description of a reduction of the rows or columns of a matrix whose element
+ * (r, c) is x(r * leading + c), where r is the row and c the column. */
 typedef struct kiln_reduce_matrix_desc {
-  kiln_input x; /**< input; all input arrays have the same layout. The index i
-                     in a map is r * leading + c */
-  uint64_t rows, columns; /**< size of the matrix in elements */
-  uint64_t leading; /**< distance between the starts of two rows in elements; 0
-                         selects `columns` */
-  kiln_op op;       /**< operation; default: the sum */
-  kiln_array out; /**< one element per row or per column. Default type: the type
-                       of the input */
-  kiln_code code; /**< parameters and functions for the user expressions */
+  kiln_input x; /**< the matrix; all input arrays have the same layout. The
+                     index i in a map is r * leading + c */
+  uint64_t rows, columns; /**< numbers of rows and columns of the matrix */
+  uint64_t leading;       /**< distance between the starts of two rows of the
+                               matrix, in elements; 0 selects `columns` */
+  kiln_op op;     /**< operation that combines the elements; default: the sum */
+  kiln_array out; /**< receives one element per row or per column of the matrix.
+                       Default type: the type of the input */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_reduce_matrix_desc;
 
 /**
@@ -307,7 +323,7 @@ KILN_INLINE kiln_status kiln_reduce_rows(kiln_stream *stream,
                                          const kiln_reduce_matrix_desc *desc,
                                          const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_reduce_rows() needs for
- * the same stream and desc.
+ * the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_reduce_rows_workspace(
@@ -332,7 +348,7 @@ KILN_INLINE kiln_status kiln_reduce_columns(kiln_stream *stream,
                                             const kiln_reduce_matrix_desc *desc,
                                             const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_reduce_columns() needs
- * for the same stream and desc.
+ * for the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_reduce_columns_workspace(
@@ -340,22 +356,24 @@ KILN_INLINE kiln_status kiln_reduce_columns_workspace(
 
 /* ---- Reduction of segments ----------------------------------------------- */
 
-/** Reduction of segments: out[s] = op over the elements of segment s. */
+/** Description of a reduction of segments: out[s] = op over the elements of
+ * segment s, for every segment s of an array. */
 typedef struct kiln_segmented_reduce_desc {
   kiln_input x; /**< input: n elements, or n rows of `width` elements */
-  uint64_t n;   /**< number of elements or rows of x; if `index` is given, only
-                     .checked uses n */
+  uint64_t n;   /**< number of elements or rows of x. If `index` is given, n is
+                     used only by `checked` */
   uint64_t n_segments; /**< number of segments */
-  /** n_segments + 1 ascending elements of type u32, i32, u64 or i64. Segment s
-   * consists of the elements offsets[s] to offsets[s + 1] - 1. No type means
-   * that all segments have the same length. */
+  /** Boundaries of the segments: n_segments + 1 ascending elements of type u32,
+   * i32, u64 or i64. Segment s consists of the elements offsets[s] to
+   * offsets[s + 1] - 1. No type means that all segments have equal
+   * lengths. */
   kiln_array offsets;
-  /** Number of elements per segment if `offsets` is not given; element s *
-   * length is then the first element of segment s. */
+  /** Number of elements per segment if `offsets` is not given. Segment s then
+   * starts at element s * length. */
   uint64_t length;
-  /** Optional, only with offsets: n_index indices of type u32, i32, u64 or i64
-   * into the elements (rows) of x. The offsets are then positions in this
-   * array. No type means that there are no indices. */
+  /** Optional, only with `offsets`: n_index indices of type u32, i32, u64 or
+   * i64 of elements (or rows) of x. The offsets are then positions in this
+   * array of indices. No type means that there are no indices. */
   kiln_array index;
   uint64_t n_index;
   /** Number of elements per row; 0 means 1. Each column of the rows is reduced
@@ -363,14 +381,16 @@ typedef struct kiln_segmented_reduce_desc {
   uint64_t width;
   uint64_t leading; /**< distance between the starts of two rows of x in
                          elements; 0 selects `width` */
-  kiln_op op;     /**< operation, applied in element order; default: the sum */
-  kiln_array out; /**< n_segments * width elements. Default type: the type of
-                       the input */
-  kiln_code code; /**< parameters and functions for the user expressions */
-  /** Check the offsets and the indices first. If an offset descends or exceeds
-   * n (n_index), or if an index is n or more, the call returns KILN_EINVAL and
-   * writes nothing. The error record names the first invalid entry. The call
-   * waits for the GPU. */
+  kiln_op op;       /**< operation that combines the elements of a segment, in
+                         element order; default: the sum */
+  kiln_array out;   /**< output array of n_segments * width elements. Default
+                         type: the type of the input */
+  kiln_code code;   /**< parameters and functions that the user expressions can
+                         use */
+  /** Check the offsets and the indices first. The call returns KILN_EINVAL and
+   * writes nothing if an offset descends, if an offset exceeds n (with `index`:
+   * n_index), or if an index is n or more. The error record names the first
+   * invalid entry. The call waits for the GPU. */
   bool checked;
 } kiln_segmented_reduce_desc;
 
@@ -378,14 +398,14 @@ typedef struct kiln_segmented_reduce_desc {
  * Reduces each segment. Segments may have any mix of lengths, because every
  * thread processes an equal number of elements plus segments. The result of an
  * empty segment is the identity of the operation. Elements outside all segments
- * are not read. `width` reduces each column of a segment of rows separately.
- * With `width` and `index` the segments are embedding bags.
+ * are not read. With `width`, a segment consists of rows, and each column is
+ * reduced separately. With `width` and `index` the segments are embedding bags.
  *
- * Without .checked, offsets that descend or exceed n (n_index) cause wrong
+ * Without checked mode, offsets that descend or exceed n (n_index) cause wrong
  * results and reads out of bounds.
  *
- * The temporary storage takes 8 or 16 bytes per block, times width; with
- * .checked at least 256 bytes. The operation needs one launch. With .checked it
+ * The temporary storage takes 8 or 16 bytes per block, times width; in checked
+ * mode at least 256 bytes. The operation needs one launch. In checked mode it
  * needs one more launch and a fill for the offsets, and the same for the index.
  * Source: Merrill and Garland, Merge-based Parallel Sparse Matrix-Vector
  * Multiplication, 2016.
@@ -404,13 +424,14 @@ KILN_INLINE kiln_status kiln_segmented_reduce(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc,
     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_segmented_reduce()
- * needs for the same stream and desc.
+ * needs for the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_segmented_reduce_workspace(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc, size_t *bytes);
 
-/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 #define KILN__REDUCE_OPERATIONS(X)                                             \
   X(kiln_reduce, kiln_reduce_desc, code)                                       \

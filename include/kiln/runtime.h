@@ -32,17 +32,18 @@ typedef struct kiln_allocator {
   void *(*resize)(void *user, void *p, size_t size);
   void (*release)(void *user, void *p); /**< frees a block of memory; p may be
                                              NULL */
-  void *user; /**< pointer that is passed to each function unchanged */
+  void *user; /**< pointer that is passed to each function of the allocator
+                   unchanged */
 } kiln_allocator;
 
 /** Severity of a log message. */
 typedef enum kiln_log_level {
-  KILN_LOG_ERROR = 0, /**< a call failed */
-  KILN_LOG_WARNING,   /**< Kiln continued without a feature, e.g. without the
-                           cache */
-  KILN_LOG_INFO,      /**< a program was compiled or loaded, or a library was
-                           found */
-  KILN_LOG_DEBUG      /**< a search tried a path */
+  KILN_LOG_ERROR = 0, /**< message about a call that failed */
+  KILN_LOG_WARNING,   /**< message that Kiln continued without a feature, e.g.
+                           without the cache */
+  KILN_LOG_INFO,      /**< message that a program was compiled or loaded, or a
+                           library was found */
+  KILN_LOG_DEBUG      /**< message that a search for a library tried a path */
 } kiln_log_level;
 
 /** Callback that receives one log message without a newline at its end. Kiln
@@ -56,13 +57,14 @@ typedef struct kiln_runtime_opts {
   kiln_allocator allocator; /**< allocator for host memory; default: malloc */
   kiln_log_fn log; /**< callback that receives log messages; default: none. Kiln
                         itself never prints */
-  void *log_user;  /**< pointer that is passed to log */
-  kiln_log_level log_level;      /**< messages above this level are dropped */
-  const char *driver_path;       /**< path of libcuda; Kiln then tries no other
-                                      path */
-  const kiln_driver *driver;     /**< driver to use instead of libcuda, e.g.
-                                      kiln_cpu_driver(); must outlive the
-                                      runtime */
+  void *log_user;  /**< pointer that is passed to the log callback */
+  kiln_log_level log_level; /**< highest log level; messages above it are
+                                 dropped */
+  const char *driver_path;  /**< path of libcuda; Kiln then tries no other
+                                 path */
+  /** Driver to use instead of libcuda, e.g. kiln_cpu_driver(); must outlive
+   * the runtime. */
+  const kiln_driver *driver;
   const char *nvrtc_path;        /**< path of libnvrtc; Kiln then tries no other
                                       path */
   const char *const *nvrtc_dirs; /**< folders that are searched for NVRTC before
@@ -73,8 +75,8 @@ typedef struct kiln_runtime_opts {
   const char *cache_dir; /**< cache folder; created if it does not exist */
   uint64_t cache_bytes; /**< size limit of the disk cache in bytes; default: 256
                              MiB */
-  bool cache_off;       /**< disable the disk cache; the memory cache remains
-                             enabled */
+  bool cache_off;       /**< whether to disable the disk cache; the memory cache
+                             remains enabled */
   /** Paths of pack files. An image for exactly the wanted target takes
    * precedence over the disk cache. An image for a lower target is used only if
    * the compiler provides nothing better. */
@@ -86,7 +88,7 @@ typedef struct kiln_runtime_opts {
   /** Longest time in milliseconds to wait for another process that compiles the
    * same program; default: 20,000. */
   unsigned flight_wait_ms;
-  bool ignore_env; /**< do not read environment variables */
+  bool ignore_env; /**< whether to ignore all environment variables */
 } kiln_runtime_opts;
 
 /**
@@ -116,10 +118,11 @@ KILN_INLINE kiln_status kiln_runtime_create(kiln_runtime **out,
  */
 KILN_API void kiln_runtime_free(kiln_runtime *rt);
 
-/** Description of the driver that Kiln found. */
+/** Description of the CUDA driver that Kiln found. */
 typedef struct kiln_driver_info {
-  int version;    /**< version by cuDriverGetVersion; 12020 means 12.2 */
-  char path[512]; /**< path of the loaded library */
+  int version; /**< version of the driver as returned by cuDriverGetVersion();
+                    12020 means 12.2 */
+  char path[512]; /**< path of the loaded driver library */
   int n_devices;  /**< number of GPUs visible to this process */
   bool ptx_only;  /**< the driver loads PTX but no machine code, like the CPU
                        device */
@@ -139,13 +142,14 @@ KILN_INLINE kiln_status kiln_runtime_driver(kiln_runtime *rt,
 
 /** Description of one NVRTC library. */
 typedef struct kiln_nvrtc_info {
-  int version;    /**< version of the library; 13000 means 13.0, 11080 means
-                       11.8 */
-  char path[512]; /**< path of the library */
-  int archs[64];  /**< supported compute capabilities, ascending: 75, 80, ...
-                       121 */
+  int version; /**< version of the NVRTC library; 13000 means 13.0, 11080 means
+                    11.8 */
+  char path[512]; /**< path of the NVRTC library */
+  int archs[64];  /**< compute capabilities that the library supports, in
+                       ascending order: 75, 80, ... 121 */
   size_t n_archs; /**< number of entries in archs */
-  bool loaded;    /**< this runtime has loaded the library into the process */
+  bool loaded;    /**< whether this runtime has loaded the library into the
+                       process */
 } kiln_nvrtc_info;
 
 /**
@@ -170,17 +174,17 @@ KILN_INLINE kiln_status kiln_runtime_nvrtc(kiln_runtime *rt,
 
 /** One path that Kiln tried in a search for a CUDA library. */
 typedef struct kiln_trail_step {
-  const char *what;   /**< library searched for: "libcuda", "libnvrtc" or
-                           "libnvJitLink" */
-  const char *how;    /**< origin of the path: "environment KILN_NVRTC", "system
-                           loader", ... */
-  const char *where;  /**< path or soname that was tried */
-  bool found;         /**< the library was found and used */
-  const char *reason; /**< why the library was not used */
+  const char *what;  /**< name of the library: "libcuda", "libnvrtc" or
+                          "libnvJitLink" */
+  const char *how;   /**< where the path came from: "environment KILN_NVRTC",
+                          "system loader", ... */
+  const char *where; /**< path or soname that was tried */
+  bool found; /**< whether the library was found at this path and is used */
+  const char *reason; /**< why the library at this path was not used */
 } kiln_trail_step;
 
-/** Callback that receives one step of a search; the step is borrowed for the
- * call. */
+/** Callback that receives one step of a search for a library: a path that was
+ * tried. The step is borrowed for the call. */
 typedef void (*kiln_trail_fn)(void *user, const kiln_trail_step *step);
 
 /**
@@ -195,7 +199,8 @@ typedef void (*kiln_trail_fn)(void *user, const kiln_trail_step *step);
 KILN_API kiln_status kiln_runtime_trail(kiln_runtime *rt, kiln_trail_fn fn,
                                         void *user);
 
-/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 KILN__SIZED(kiln_runtime_create,
             (kiln_runtime * *out, const kiln_runtime_opts *opts),

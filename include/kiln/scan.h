@@ -13,27 +13,31 @@
 extern "C" {
 #endif
 
-/** Scan of an array: out[i] = x[0] op x[1] op ... op x[i]. An exclusive scan
- * ends at x[i - 1] instead of x[i]. */
+/** Description of a scan of an array: out[i] = x[0] op x[1] op ... op x[i]. An
+ * exclusive scan ends at x[i - 1] instead of x[i]. */
 typedef struct kiln_scan_desc {
-  kiln_input x; /**< n input elements */
-  uint64_t n;   /**< number of elements */
-  kiln_op op;   /**< operation; computes in the type of `out`. f16 and bf16 are
-                     computed in float and rounded only when stored */
-  /** n elements. Default type: the type of the input. `out` may be one of the
-   * input arrays if both types have the same size. */
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
+  uint64_t n;   /**< number of input elements */
+  /** Operation of the scan; it computes in the type of `out`. f16 and bf16 are
+   * computed in float and rounded only when stored. */
+  kiln_op op;
+  /** Output array of n elements. Default type: the type of the input. `out` may
+   * be one of the input arrays if both types have the same size. */
   kiln_array out;
   /** Exclusive scan: element i receives the reduction of all elements before i.
    * The first element receives `init`, or the operation's identity if `init` is
    * NULL. */
   bool exclusive;
-  /** One element of out's type in host memory, copied. It is the first operand
-   * of all results. NULL means that there is no initial value. */
+  /** Initial value in host memory: one element of the type of `out`, which is
+   * copied. It is the first operand of all results. NULL means that there is no
+   * initial value. */
   const void *init;
-  /** Device address that receives the reduction of all elements, starting with
-   * `init`; one element of out's type. 0 means that the total is not wanted. */
+  /** Device address that receives the total: the reduction of all elements,
+   * starting with `init`, as one element of the type of `out`. 0 means that the
+   * total is not wanted. */
   CUdeviceptr total;
-  kiln_code code; /**< parameters and functions for the user expressions */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_scan_desc;
 
 /**
@@ -70,23 +74,25 @@ KILN_INLINE kiln_status kiln_scan_workspace(kiln_stream *stream,
                                             const kiln_scan_desc *desc,
                                             size_t *bytes);
 
-/** A scan that restarts at every segment. A segment is a run of consecutive
- * elements with equal keys. */
+/** Description of a scan by key, which restarts at every segment. A segment is
+ * a run of consecutive elements with equal keys. */
 typedef struct kiln_scan_by_key_desc {
-  kiln_array keys; /**< n keys of any type */
-  /** User expression over two consecutive keys a and b, true if both belong to
-   * the same segment. NULL selects a == b, so each NaN is a segment. */
+  kiln_array keys; /**< array of n keys of any type */
+  /** User expression over two consecutive keys a and b that is true if both
+   * belong to the same segment. NULL selects a == b. A NaN then forms a segment
+   * of its own. */
   const char *same;
-  kiln_input x;   /**< n input elements */
-  uint64_t n;     /**< number of elements */
-  kiln_op op;     /**< operation; see kiln_scan_desc.op */
-  kiln_array out; /**< n elements; see kiln_scan_desc.out. Must not be the array
-                       of keys */
+  kiln_input x;   /**< input: n elements, from one array or computed by a map */
+  uint64_t n;     /**< number of input elements */
+  kiln_op op;     /**< operation of the scan; see kiln_scan_desc.op */
+  kiln_array out; /**< output array of n elements, which must not be the array
+                       of keys; see kiln_scan_desc.out */
   bool exclusive; /**< exclusive scan: the first element of a segment receives
                        `init`, or the identity if `init` is NULL */
-  const void *init; /**< first operand of every segment; NULL means that there
-                         is no initial value */
-  kiln_code code;   /**< parameters and functions for the user expressions */
+  const void *init; /**< initial value, the first operand in every segment; NULL
+                         means that there is no initial value */
+  kiln_code code;   /**< parameters and functions that the user expressions can
+                         use */
 } kiln_scan_by_key_desc;
 
 /**
@@ -105,31 +111,33 @@ KILN_INLINE kiln_status kiln_scan_by_key(kiln_stream *stream,
                                          const kiln_scan_by_key_desc *desc,
                                          const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_scan_by_key() needs for
- * the same stream and desc.
+ * the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_scan_by_key_workspace(
     kiln_stream *stream, const kiln_scan_by_key_desc *desc, size_t *bytes);
 
-/** A scan that restarts at every segment. Either offsets or flags mark where
- * segments begin. */
+/** Description of a segmented scan, which restarts at every segment. Either
+ * offsets or flags specify where segments begin. */
 typedef struct kiln_segmented_scan_desc {
-  /** n_segments ascending integers of 4 or 8 bytes: the indices at which
-   * segments begin. Equal offsets make empty segments. Offsets of n or more
-   * have no effect. The elements before the first offset form a segment of
+  /** Array of n_segments ascending integers of 4 or 8 bytes: the indices at
+   * which segments begin. Equal offsets make empty segments. Offsets of n or
+   * more have no effect. The elements before the first offset form a segment of
    * their own. */
   kiln_array offsets;
-  uint64_t n_segments; /**< number of offsets */
-  kiln_array flags; /**< n integers; an integer other than 0 marks the beginning
-                         of a segment */
-  kiln_input x;     /**< n input elements */
-  uint64_t n;       /**< number of elements */
-  kiln_op op;       /**< operation; see kiln_scan_desc.op */
-  kiln_array out;   /**< n elements; see kiln_scan_desc.out. Must be neither
-                         offsets nor flags */
-  bool exclusive;   /**< exclusive scan; see kiln_scan_by_key_desc.exclusive */
-  const void *init; /**< first operand; see kiln_scan_by_key_desc.init */
-  kiln_code code;   /**< parameters and functions for the user expressions */
+  uint64_t n_segments; /**< number of elements of `offsets` */
+  kiln_array flags;    /**< array of n integers; an integer other than 0 means
+                            that a segment begins at this element */
+  kiln_input x;   /**< input: n elements, from one array or computed by a map */
+  uint64_t n;     /**< number of input elements */
+  kiln_op op;     /**< operation of the scan; see kiln_scan_desc.op */
+  kiln_array out; /**< output array of n elements, which must be neither offsets
+                       nor flags; see kiln_scan_desc.out */
+  bool exclusive; /**< exclusive scan; see kiln_scan_by_key_desc.exclusive */
+  const void *init; /**< initial value, the first operand in every segment; see
+                         kiln_scan_by_key_desc.init */
+  kiln_code code;   /**< parameters and functions that the user expressions can
+                         use */
 } kiln_segmented_scan_desc;
 
 /**
@@ -149,26 +157,27 @@ KILN_INLINE kiln_status
 kiln_segmented_scan(kiln_stream *stream, const kiln_segmented_scan_desc *desc,
                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_segmented_scan() needs
- * for the same stream and desc.
+ * for the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_segmented_scan_workspace(
     kiln_stream *stream, const kiln_segmented_scan_desc *desc, size_t *bytes);
 
-/** Combines adjacent elements: out[0] = x[0], and out[i] = op(x[i], x[i - 1])
- * for i > 0. With `right`, out[n - 1] = x[n - 1], and out[i] = op(x[i], x[i +
- * 1]) for i < n - 1. */
+/** Description of an operation on adjacent elements: out[0] = x[0], and out[i]
+ * = op(x[i], x[i - 1]) for i > 0. With `right`, out[n - 1] = x[n - 1], and
+ * out[i] = op(x[i], x[i + 1]) for i < n - 1. */
 typedef struct kiln_adjacent_difference_desc {
-  kiln_input x;     /**< n input elements */
-  uint64_t n;       /**< number of elements */
-  const char *expr; /**< user expression over a, the element itself, and b, the
-                         adjacent element; NULL selects a - b */
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
+  uint64_t n;   /**< number of input elements */
+  const char *expr; /**< user expression over the element a and the adjacent
+                         element b; NULL selects a - b */
   bool right;       /**< the adjacent element is the next element instead of the
                          previous one */
-  /** n elements. Default type: the type of the input. `out` may be one of the
-   * input arrays if both types have the same size. */
+  /** Output array of n elements. Default type: the type of the input. `out` may
+   * be one of the input arrays if both types have the same size. */
   kiln_array out;
-  kiln_code code; /**< parameters and functions for the user expressions */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_adjacent_difference_desc;
 
 /**
@@ -193,14 +202,15 @@ KILN_INLINE kiln_status kiln_adjacent_difference(
     kiln_stream *stream, const kiln_adjacent_difference_desc *desc,
     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_adjacent_difference()
- * needs for the same stream and desc.
+ * needs for the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_adjacent_difference_workspace(
     kiln_stream *stream, const kiln_adjacent_difference_desc *desc,
     size_t *bytes);
 
-/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 #define KILN__SCAN_OPERATIONS(X)                                               \
   X(kiln_scan, kiln_scan_desc, code)                                           \

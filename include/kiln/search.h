@@ -13,26 +13,29 @@
 extern "C" {
 #endif
 
-/** A sorted sequence, and the needles to search for. */
+/** Description of a binary search: a sorted sequence, and the needles (values)
+ * to search for. */
 typedef struct kiln_search_desc {
-  kiln_array sorted;  /**< m elements in ascending order */
+  kiln_array sorted;  /**< the sequence: an array of m elements in ascending
+                           order */
   uint64_t m;         /**< number of elements in the sequence; may be 0 */
-  kiln_input needles; /**< n needles of the sequence's type: an array in any
-                           order, or a map */
+  kiln_input needles; /**< the needles: n values of the sequence's type, from an
+                           array in any order or computed by a map */
   uint64_t n;         /**< number of needles */
-  kiln_array out; /**< receives n positions as u32 (only for m below 2^32) or
-                       u64 */
+  kiln_array out; /**< receives one position in the sequence per needle, as u32
+                       (only for m below 2^32) or u64 */
   /** False selects the lower bound: the number of elements that come before the
-   * needle. True selects the upper bound: the number of elements that the
-   * needle does not come before (NumPy: searchsorted with side left and
-   * right). */
+   * needle. True selects the upper bound: the number of elements that do not
+   * come after the needle. These are the sides left and right of NumPy's
+   * searchsorted. */
   bool upper;
-  /** Order of the sequence: user expression over a and b that is true if a must
-   * come before b. NULL selects ascending order, as kiln_sort() produces it:
-   * for floats -0 before +0, and NaN last. All NaNs count as equal, while
-   * kiln_sort() orders them by their bits. */
+  /** Order of the sequence: user expression over two elements a and b that is
+   * true if a must come before b. NULL selects ascending order, as kiln_sort()
+   * produces it: for floats -0 before +0, and NaN last. All NaNs count as
+   * equal, while kiln_sort() orders them by their bits. */
   const char *less;
-  kiln_code code; /**< parameters and functions for the user expressions */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_search_desc;
 
 /**
@@ -64,7 +67,8 @@ KILN_INLINE kiln_status kiln_search_workspace(kiln_stream *stream,
                                               const kiln_search_desc *desc,
                                               size_t *bytes);
 
-/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 #define KILN__SEARCH_OPERATIONS(X) X(kiln_search, kiln_search_desc, code)
 KILN__SEARCH_OPERATIONS(KILN__OPERATION)

@@ -35,28 +35,31 @@ extern "C" {
 
 /* ---- Select ------------------------------------------------------------------ */
 
-/** Selection of the elements for which a predicate is true or a flag is set. */
+/** Description of a selection: the elements for which a predicate is true or a
+ * flag is set. */
 typedef struct kiln_select_desc {
-  kiln_input x; /**< n input elements; at most 7 input arrays if `flags` is
+  kiln_input x; /**< input: n elements of at most 8 arrays, or 7 if `flags` is
                      given */
-  /** User expression; elements for which it is true are kept. Either
-   * `predicate` or `flags` must be given. */
+  /** User expression for the predicate; elements for which it is true are kept.
+   * Either `predicate` or `flags` must be given. */
   const char *predicate;
-  kiln_array flags; /**< n elements of any type; input elements are kept where
-                         the flag is not 0 */
-  uint64_t n;       /**< number of elements */
-  /** Receives the kept elements, which have x's type; needs space for n
+  kiln_array flags; /**< array of n elements of any type; an input element is
+                         kept if its flag is not 0 */
+  uint64_t n;       /**< number of input elements */
+  /** Receives the kept elements, which have the type of x; needs space for n
    * elements. No type means that the elements are not wanted. */
   kiln_array out;
   kiln_array out_index; /**< optional; receives the indices of the kept elements
                              as u32 or u64; needs space for n indices */
-  kiln_array payload;   /**< optional: n elements of any type that are selected
-                             together with x */
+  /** Optional input: n elements of any type; the elements with the indices of
+   * the kept elements are selected, too. */
+  kiln_array payload;
   kiln_array out_payload; /**< receives the payload of the kept elements; needs
                                space for n elements */
   kiln_array count; /**< receives the number of kept elements as one u32 or
                          u64 */
-  kiln_code code;   /**< parameters and functions for the user expressions */
+  kiln_code code;   /**< parameters and functions that the user expressions can
+                         use */
 } kiln_select_desc;
 
 /**
@@ -85,24 +88,26 @@ KILN_INLINE kiln_status kiln_select_workspace(kiln_stream *stream,
                                               const kiln_select_desc *desc,
                                               size_t *bytes);
 
-/** Selection of the first element of each run of equal elements. */
+/** Description of an operation that keeps the first element of each run of
+ * equal elements. */
 typedef struct kiln_unique_desc {
-  kiln_input x; /**< n input elements */
-  /** User expression over a, the preceding element, and b, the element itself,
-   * both after the map of x. Default: "a == b", which makes each NaN a run of
-   * its own. */
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
+  /** User expression over the preceding element a and the element b, both after
+   * the map of x, that is true if they are equal. Default: "a == b", which
+   * makes each NaN a run of its own. */
   const char *equal;
-  uint64_t n;           /**< number of elements */
+  uint64_t n;           /**< number of input elements */
   kiln_array out;       /**< receives the first element of each run; see
                              kiln_select_desc.out */
   kiln_array out_index; /**< optional; receives the index at which each run
                              starts, as u32 or u64 */
-  kiln_array payload;   /**< optional: n elements of any type; x then holds the
-                             keys (unique by key) */
-  kiln_array out_payload; /**< receives the payload of each run's first
-                               element */
+  kiln_array payload; /**< optional input: n elements of any type that move with
+                           x; x then holds the keys (unique by key) */
+  kiln_array out_payload; /**< receives the payload elements that belong to the
+                               first elements of the runs */
   kiln_array count;       /**< receives the number of runs as one u32 or u64 */
-  kiln_code code; /**< parameters and functions for the user expressions */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_unique_desc;
 
 /**
@@ -131,34 +136,37 @@ KILN_INLINE kiln_status kiln_unique_workspace(kiln_stream *stream,
 
 /* ---- Partition --------------------------------------------------------------- */
 
-/** Division of an array into two or three parts. */
+/** Description of a partition, the division of an array into two or three
+ * parts. */
 typedef struct kiln_partition_desc {
-  kiln_input x; /**< n input elements */
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
   /** User expression; elements for which it is true go to the first part.
    * Either `first` or `flags` must be given. */
   const char *first;
-  kiln_array flags; /**< n elements of any type; an input element goes to the
-                         first part if its flag is not 0 */
-  /** User expression or NULL. If it is given, there are three parts: elements
-   * outside the first part for which it is true go to the second part. */
+  kiln_array flags; /**< array of n elements of any type; an input element goes
+                         to the first part if its flag is not 0 */
+  /** User expression or NULL. If it is given, there are three parts: the second
+   * part consists of the elements outside the first part for which the
+   * expression is true. */
   const char *second;
-  uint64_t n;     /**< number of elements */
-  kiln_array out; /**< receives the first part, of x's type; needs space for n
-                       elements */
-  kiln_array out_second; /**< receives the second of three parts; needs space
-                              for n elements */
+  uint64_t n;     /**< number of input elements */
+  kiln_array out; /**< receives the first part, with the type of x; needs space
+                       for n elements */
+  kiln_array out_second; /**< receives the second part if there are three parts;
+                              needs space for n elements */
   /** Receives the last part; needs space for n elements. If neither out_rest
-   * nor out_second has a type, the parts follow each other in out. */
+   * nor out_second has a type, all parts are stored in `out`, one after
+   * another. */
   kiln_array out_rest;
-  /** Only for two parts in `out`: the last part starts at the end of `out` and
-   * is stored in reverse order, as CUB does. The input is then read only
-   * once. */
+  /** Only for two parts in `out`: the last part is stored in reverse order from
+   * the end of `out`, as in CUB. The input is then read only once. */
   bool rest_reversed;
-  /** Receives the number of elements in the first part as u32 or u64; with
-   * three parts a second value follows, the number of elements in the second
-   * part. */
+  /** Receives the number of elements in the first part as u32 or u64. If there
+   * are three parts, the number of elements in the second part follows as a
+   * second value. */
   kiln_array count;
-  kiln_code code; /**< parameters and functions for the user expressions */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_partition_desc;
 
 /**
@@ -185,7 +193,7 @@ KILN_INLINE kiln_status kiln_partition(kiln_stream *stream,
                                        const kiln_partition_desc *desc,
                                        const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_partition() needs for
- * the same stream and desc.
+ * the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_partition_workspace(
@@ -196,19 +204,21 @@ KILN_INLINE kiln_status kiln_partition_workspace(
 /** The largest number of partitions of kiln_split(). */
 enum { KILN_MAX_PARTS = 65536 };
 
-/** Division of an array into any number of partitions by a key. */
+/** Description of a split, the division of an array into any number of
+ * partitions by a key. */
 typedef struct kiln_split_desc {
-  kiln_input x; /**< n input elements */
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
   /** User expression that returns the partition of an element, an integer from
    * 0 to parts - 1. Any other value selects the last partition. */
   const char *key;
-  uint32_t parts;     /**< number of partitions, 1 to KILN_MAX_PARTS */
-  uint64_t n;         /**< number of elements */
-  kiln_array out;     /**< receives n elements of x's type, partition after
-                           partition */
-  kiln_array offsets; /**< optional; receives the start of each partition and
-                           then n: parts + 1 elements of type u32 or u64 */
-  kiln_code code;     /**< parameters and functions for the user expressions */
+  uint32_t parts; /**< number of partitions, 1 to KILN_MAX_PARTS */
+  uint64_t n;     /**< number of input elements */
+  kiln_array out; /**< receives n elements of x's type, ordered by partition */
+  /** Optional; receives the start of each partition and, as the last
+   * element, n: parts + 1 elements of type u32 or u64. */
+  kiln_array offsets;
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_split_desc;
 
 /**
@@ -246,14 +256,16 @@ KILN_INLINE kiln_status kiln_split_workspace(kiln_stream *stream,
 
 /* ---- Runs -------------------------------------------------------------------- */
 
-/** Run-length encoding of an array. */
+/** Description of a run-length encoding, which finds the runs of equal elements
+ * in an array. */
 typedef struct kiln_run_length_desc {
-  kiln_input x;      /**< n input elements */
-  const char *equal; /**< user expression that compares two elements; see
-                          kiln_unique_desc.equal */
-  uint64_t n;        /**< number of elements */
-  /** Optional; receives the first element of each run, of x's type; needs space
-   * for the largest possible number of runs. */
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
+  /** User expression over two adjacent elements a and b that is true if they
+   * are equal; see kiln_unique_desc.equal. */
+  const char *equal;
+  uint64_t n; /**< number of input elements */
+  /** Optional; receives the first element of each run, with the type of x;
+   * needs space for the largest possible number of runs. */
   kiln_array values;
   /** Optional; receives the index at which each run starts, as u32 or u64;
    * needs space for the largest possible number of runs. */
@@ -262,7 +274,8 @@ typedef struct kiln_run_length_desc {
    * needs space for the largest possible number of runs. */
   kiln_array lengths;
   kiln_array count; /**< receives the number of runs as one u32 or u64 */
-  kiln_code code;   /**< parameters and functions for the user expressions */
+  kiln_code code;   /**< parameters and functions that the user expressions can
+                         use */
 } kiln_run_length_desc;
 
 /**
@@ -281,7 +294,7 @@ KILN_INLINE kiln_status kiln_run_length_encode(kiln_stream *stream,
                                                const kiln_run_length_desc *desc,
                                                const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_run_length_encode()
- * needs for the same stream and desc.
+ * needs for the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_run_length_encode_workspace(
@@ -304,7 +317,7 @@ KILN_INLINE kiln_status kiln_run_length_non_trivial(
     kiln_stream *stream, const kiln_run_length_desc *desc,
     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that
- * kiln_run_length_non_trivial() needs for the same stream and desc.
+ * kiln_run_length_non_trivial() needs for the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_run_length_non_trivial_workspace(
@@ -312,17 +325,19 @@ KILN_INLINE kiln_status kiln_run_length_non_trivial_workspace(
 
 /* ---- Finding and counting elements --------------------------------------- */
 
-/** A search or count over the elements of an array by a predicate, with one
- * result. */
+/** Description of a search or count: a predicate is evaluated for the elements
+ * of an array, and there is one result. */
 typedef struct kiln_find_desc {
-  kiln_input x;          /**< n input elements; a map is not used */
-  const char *predicate; /**< user expression; NULL means that the predicate is
-                              true for elements other than 0 */
-  uint64_t n;            /**< number of elements */
-  /** Receives one value: u32 or u64 for kiln_find() and kiln_count(), any
-   * integer type for kiln_any() and kiln_all(). */
+  kiln_input x;          /**< input: n elements of one or more arrays; a map is
+                              not used */
+  const char *predicate; /**< user expression for the predicate; NULL means that
+                              the predicate is true for elements other than 0 */
+  uint64_t n;            /**< number of input elements */
+  /** Receives the result, one value: u32 or u64 for kiln_find() and
+   * kiln_count(), any integer type for kiln_any() and kiln_all(). */
   kiln_array out;
-  kiln_code code; /**< parameters and functions for the user expressions */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
 } kiln_find_desc;
 
 /**
@@ -423,7 +438,8 @@ KILN_INLINE kiln_status kiln_all_workspace(kiln_stream *stream,
                                            const kiln_find_desc *desc,
                                            size_t *bytes);
 
-/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 #define KILN__SELECT_OPERATIONS(X)                                             \
   X(kiln_select, kiln_select_desc, code)                                       \

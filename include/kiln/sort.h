@@ -32,20 +32,22 @@
 extern "C" {
 #endif
 
-/** Keys to sort, and optional values that move with the keys. */
+/** Description of a sort: keys, and optional values that move with the keys. */
 typedef struct kiln_sort_desc {
-  kiln_array keys_in;   /**< n keys of any type */
-  kiln_array keys_out;  /**< receives n keys of the type of keys_in; may be the
-                             same array as keys_in */
-  kiln_array values_in; /**< optional: n elements of any type that move with the
-                             keys; no type means that there are no values */
-  kiln_array values_out; /**< receives n values of the type of values_in; may be
-                              the same array as values_in */
-  uint64_t n;            /**< number of keys */
-  bool descending;       /**< sort in the exact reverse of ascending order */
-  unsigned begin_bit;    /**< lowest bit that the sort considers */
-  unsigned end_bit; /**< one above the highest bit that the sort considers; 0
-                         selects all bits */
+  kiln_array keys_in;   /**< input: n keys of any type */
+  kiln_array keys_out;  /**< receives the n sorted keys, with the type of
+                             keys_in; may be the same array as keys_in */
+  kiln_array values_in; /**< optional input: n values of any type that move with
+                             the keys; no type means that there are no values */
+  /** Receives the n values in the order of the sorted keys, with the type of
+   * values_in; may be the same array as values_in. */
+  kiln_array values_out;
+  uint64_t n;         /**< number of keys */
+  bool descending;    /**< sort in descending order, the exact reverse of
+                           ascending order */
+  unsigned begin_bit; /**< lowest bit of the keys that the sort considers */
+  unsigned end_bit;   /**< number of the bit above the highest bit that the sort
+                           considers; 0 selects all bits of the keys */
 } kiln_sort_desc;
 
 /**
@@ -81,14 +83,18 @@ KILN_INLINE kiln_status kiln_sort_workspace(kiln_stream *stream,
                                             const kiln_sort_desc *desc,
                                             size_t *bytes);
 
-/** Keys for which kiln_argsort() computes the sorted order. */
+/** Description of an argsort: the keys for which kiln_argsort() computes the
+ * sorted order. */
 typedef struct kiln_argsort_desc {
-  kiln_array keys;    /**< n keys of any type; not modified */
-  kiln_array indices; /**< receives n indices of type i32, u32, i64 or u64 */
+  kiln_array keys;    /**< input: n keys of any type, which are not modified */
+  kiln_array indices; /**< receives n indices of type i32, u32, i64 or u64: the
+                           positions of the keys in sorted order */
   uint64_t n;      /**< number of keys, at most what the type of `indices` can
                         represent */
-  bool descending; /**< sort in the exact reverse of ascending order */
-  unsigned begin_bit, end_bit; /**< range of bits; see kiln_sort_desc */
+  bool descending; /**< sort in descending order, the exact reverse of ascending
+                        order */
+  unsigned begin_bit, end_bit; /**< range of the keys' bits that the sort
+                                    considers; see kiln_sort_desc.begin_bit */
 } kiln_argsort_desc;
 
 /**
@@ -117,22 +123,27 @@ KILN_INLINE kiln_status kiln_argsort_workspace(kiln_stream *stream,
                                                const kiln_argsort_desc *desc,
                                                size_t *bytes);
 
-/** Keys to sort within segments, and optional values that move with the keys. */
+/** Description of a segmented sort: keys to sort within segments, and optional
+ * values that move with the keys. */
 typedef struct kiln_segmented_sort_desc {
-  kiln_array keys_in;    /**< n keys of any type */
-  kiln_array keys_out;   /**< receives n keys of the type of keys_in; may be the
-                              same array as keys_in */
-  kiln_array values_in;  /**< optional: n elements of any type; no type means
-                              that there are no values */
-  kiln_array values_out; /**< receives n values of the type of values_in; may be
-                              the same array as values_in */
-  /** n_segments + 1 non-decreasing elements of type i32, u32, i64 or u64, at
-   * most n. Segment k consists of the keys offsets[k] to offsets[k + 1] - 1. */
+  kiln_array keys_in;   /**< input: n keys of any type */
+  kiln_array keys_out;  /**< receives the n sorted keys, with the type of
+                             keys_in; may be the same array as keys_in */
+  kiln_array values_in; /**< optional input: n values of any type that move with
+                             the keys; no type means that there are no values */
+  /** Receives the n values in the order of the sorted keys, with the type of
+   * values_in; may be the same array as values_in. */
+  kiln_array values_out;
+  /** Boundaries of the segments: n_segments + 1 non-decreasing elements of type
+   * i32, u32, i64 or u64, at most n. Segment k consists of the keys offsets[k]
+   * to offsets[k + 1] - 1. */
   kiln_array offsets;
   uint64_t n;          /**< number of keys, at most 2^31 */
   uint64_t n_segments; /**< number of segments */
-  bool descending;     /**< sort in the exact reverse of ascending order */
-  unsigned begin_bit, end_bit; /**< range of bits; see kiln_sort_desc */
+  bool descending;     /**< sort in descending order, the exact reverse of
+                            ascending order */
+  unsigned begin_bit, end_bit; /**< range of the keys' bits that the sort
+                                    considers; see kiln_sort_desc.begin_bit */
 } kiln_segmented_sort_desc;
 
 /**
@@ -161,13 +172,14 @@ KILN_INLINE kiln_status
 kiln_segmented_sort(kiln_stream *stream, const kiln_segmented_sort_desc *desc,
                     const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_segmented_sort() needs
- * for the same stream and desc.
+ * for the given stream and desc.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_segmented_sort_workspace(
     kiln_stream *stream, const kiln_segmented_sort_desc *desc, size_t *bytes);
 
-/* ---- Exported functions of this header: see "Versions" in kiln.h ---------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 #define KILN__SORT_OPERATIONS(X)                                               \
   X(kiln_sort, kiln_sort_desc, end_bit)                                        \

@@ -47,14 +47,13 @@ typedef enum kiln_status {
 #undef KILN_STATUS_ENUM
 } kiln_status;
 
-/** The library that returned the error code kiln_error.native. */
+/** The library that returned the error code in kiln_error.native. */
 typedef enum kiln_error_source {
-  KILN_SOURCE_NONE = 0,  /**< there is no native error code */
-  KILN_SOURCE_DRIVER,    /**< CUDA driver; the native code is a CUresult */
-  KILN_SOURCE_NVRTC,     /**< NVRTC; the native code is an nvrtcResult */
-  KILN_SOURCE_NVJITLINK, /**< nvJitLink; the native code is an
-                              nvJitLinkResult */
-  KILN_SOURCE_OS /**< operating system; the native code is an errno value */
+  KILN_SOURCE_NONE = 0,  /**< no library returned an error code */
+  KILN_SOURCE_DRIVER,    /**< CUDA driver; the error code is a CUresult */
+  KILN_SOURCE_NVRTC,     /**< NVRTC; the error code is an nvrtcResult */
+  KILN_SOURCE_NVJITLINK, /**< nvJitLink; the error code is an nvJitLinkResult */
+  KILN_SOURCE_OS /**< operating system; the error code is an errno value */
 } kiln_error_source;
 
 /** Sizes of the strings in kiln_error in bytes, including the NUL. A longer
@@ -65,13 +64,15 @@ enum {
   KILN_ERROR_LOG_SIZE = 8192
 };
 
-/** The error record of a thread: describes the last failing call of that
+/** The error record of a thread, which describes the last failing call of that
  * thread. */
 typedef struct kiln_error {
   kiln_status status;       /**< status that the failing call returned */
   kiln_error_source source; /**< library that returned the native error code */
-  int native;    /**< error code of that library, or 0 if there is none */
-  char call[64]; /**< name of the native function, e.g. "cuLaunchKernel" */
+  int native;    /**< error code that this library returned, or 0 if there is
+                      none */
+  char call[64]; /**< name of the library function that failed, e.g.
+                      "cuLaunchKernel" */
   char message[KILN_ERROR_MESSAGE_SIZE]; /**< one sentence that says what
                                               failed */
   char hint[KILN_ERROR_HINT_SIZE];       /**< the next step for the user; may be

@@ -21,8 +21,8 @@ extern "C" {
 
 /** Options of a stream. Initialise the struct with {0}. */
 typedef struct kiln_stream_opts {
-  bool blocking; /**< the stream and the legacy default stream wait for each
-                      other; by default they do not */
+  bool blocking; /**< whether the stream and the legacy default stream wait for
+                      each other; by default they do not */
   int priority;  /**< priority of the stream; lower values run first. Clamped to
                       the range that the device supports */
 } kiln_stream_opts;
@@ -246,7 +246,8 @@ KILN_API CUgraphExec kiln_graph_handle(const kiln_graph *graph);
  * Not thread-safe: no other thread may use the graph. Never blocks. */
 KILN_API void kiln_graph_free(kiln_graph *graph);
 
-/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 KILN__SIZED(kiln_stream_create,
             (kiln_stream * *out, kiln_device *device,

@@ -22,7 +22,7 @@ extern "C" {
  * address with a type.) */
 typedef struct kiln_cuda_array kiln_cuda_array;
 
-/** Data type of one channel of a texel. */
+/** Data type of one channel of a texel (an element of a texture). */
 typedef enum kiln_texel {
   KILN_TEXEL_U8 = 0,
   KILN_TEXEL_U16,
@@ -41,11 +41,11 @@ KILN_API size_t kiln_texel_bytes(kiln_texel texel);
 
 /** Shape of a CUDA array. Initialise the struct with {0}. */
 typedef struct kiln_cuda_array_desc {
-  uint32_t width;   /**< number of texels per row, at least 1 */
-  uint32_t height;  /**< number of rows; 0 means one dimension */
-  uint32_t depth;   /**< number of planes; 0 means one or two dimensions */
-  uint32_t layers;  /**< number of layers of one or two dimensions; 0 means not
-                         layered */
+  uint32_t width;  /**< number of texels per row, at least 1 */
+  uint32_t height; /**< number of rows; 0 means one dimension */
+  uint32_t depth;  /**< number of planes; 0 means one or two dimensions */
+  uint32_t layers; /**< number of layers, each of one or two dimensions; 0 means
+                        that the array is not layered */
   kiln_texel texel; /**< data type of one channel */
   int channels;     /**< number of channels per texel: 1, 2 or 4 */
   bool surface;     /**< whether surfaces may be created from the array */
@@ -100,18 +100,21 @@ KILN_API kiln_status kiln_cuda_array_read(kiln_cuda_array *array, void *dst);
 /** Address mode: the value that a texture returns for a coordinate outside of
  * the array. */
 typedef enum kiln_address_mode {
-  KILN_ADDRESS_WRAP = 0, /**< the texture repeats; for normalised coordinates
-                              only */
-  KILN_ADDRESS_CLAMP,    /**< the texel at the nearest edge */
-  KILN_ADDRESS_MIRROR,   /**< the texture repeats mirrored; for normalised
+  KILN_ADDRESS_WRAP = 0, /**< wrap: the texture repeats; for normalised
                               coordinates only */
-  KILN_ADDRESS_BORDER    /**< the border colour, kiln_texture_desc.border */
+  KILN_ADDRESS_CLAMP,    /**< clamp: the texel at the nearest edge */
+  KILN_ADDRESS_MIRROR, /**< mirror: the texture repeats mirrored; for normalised
+                            coordinates only */
+  KILN_ADDRESS_BORDER  /**< border: the border colour, which is
+                            kiln_texture_desc.border */
 } kiln_address_mode;
 
 /** Filter mode: how a texture computes a value from texels. */
 typedef enum kiln_filter {
-  KILN_FILTER_NEAREST = 0, /**< the texel that contains the coordinate */
-  KILN_FILTER_LINEAR       /**< linear interpolation with weights of 8 bits */
+  KILN_FILTER_NEAREST = 0, /**< nearest: the texel that contains the
+                                coordinate */
+  KILN_FILTER_LINEAR /**< linear: interpolation between the nearest texels, with
+                          weights of 8 bits */
 } kiln_filter;
 
 /** Properties of a texture. Initialise the struct with {0}, which selects the
@@ -120,11 +123,13 @@ typedef struct kiln_texture_desc {
   kiln_address_mode address[3]; /**< address mode per dimension */
   kiln_filter filter; /**< filter mode; KILN_FILTER_LINEAR requires that texels
                            are read as float */
-  bool normalised;    /**< coordinates range from 0 to 1 instead of counting
-                           texels */
-  bool as_integer; /**< 8-bit and 16-bit texels are read as integers; otherwise
-                        as floats from 0 to 1 or -1 to 1 */
-  float border[4]; /**< colour that KILN_ADDRESS_BORDER returns */
+  bool normalised;    /**< whether coordinates range from 0 to 1; otherwise they
+                           count texels */
+  /** Whether 8-bit and 16-bit texels are read as integers; otherwise they are
+   * read as floats from 0 to 1 or -1 to 1. */
+  bool as_integer;
+  float border
+      [4]; /**< colour that the address mode KILN_ADDRESS_BORDER returns */
 } kiln_texture_desc;
 
 /**
@@ -193,7 +198,8 @@ KILN_API kiln_status kiln_surface_create(uint64_t *out, kiln_cuda_array *array);
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_surface_free(kiln_device *device, uint64_t surface);
 
-/* ---- Exported functions that take struct sizes: "Versions" in kiln.h ------- */
+/* The exported functions that the inline wrappers of this header call with the
+ * size of the caller's struct. See "Versions" in kiln.h. */
 
 KILN__SIZED(kiln_cuda_array_create,
             (kiln_cuda_array * *out, kiln_device *device,

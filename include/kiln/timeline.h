@@ -64,17 +64,19 @@ KILN_API kiln_status kiln_timeline_host_begin(kiln_timeline *timeline,
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_timeline_host_end(kiln_timeline *timeline);
 
-/** One closed span of a timeline. */
+/** A closed span of a timeline: a named interval in which work ran. */
 typedef struct kiln_span {
   const char *name; /**< name of the span; borrowed for the call */
-  int row; /**< row in the trace: 0 for host threads, otherwise the number of
-                the stream, counted from 1 */
-  double begin_us; /**< start time in microseconds since the timeline was
-                        created */
-  double end_us; /**< end time in microseconds since the timeline was created */
+  int row; /**< row of the span in the trace: 0 for spans of host threads,
+                otherwise the number of the stream, counted from 1 */
+  double begin_us; /**< start time of the span in microseconds since the
+                        timeline was created */
+  double end_us;   /**< end time of the span in microseconds since the timeline
+                        was created */
 } kiln_span;
 
-/** Callback that receives one span, which is borrowed for the call. */
+/** Callback that receives one span of a timeline, which is borrowed for the
+ * call. */
 typedef void (*kiln_span_fn)(void *user, const kiln_span *span);
 
 /** Visits all closed spans in the order of their start times.

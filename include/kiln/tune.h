@@ -14,38 +14,43 @@
 extern "C" {
 #endif
 
-/** Tuning parameters of a family of operations. The meaning of items and extra
- * depends on the family; see kiln_tuning_families(). The size of this struct
- * never changes. */
+/** Tuning parameters of a family of operations that share kernels. The meaning
+ * of items and extra depends on the family; see kiln_tuning_families(). The
+ * size of this struct never changes. */
 typedef struct kiln_tuning {
   uint16_t block;  /**< number of threads per block: a multiple of 32, at most
                         1,024 */
   uint16_t items;  /**< amount of work per thread, 1 to 256;
                         kiln_tuning_family.items names the unit */
-  uint16_t per_sm; /**< number of resident blocks per SM that the register limit
-                        allows for; 0 means no register limit */
-  uint16_t extra;  /**< additional parameter of the family;
-                        kiln_tuning_family.extra names it */
+  uint16_t per_sm; /**< number of resident blocks per SM for which the compiler
+                        limits the registers; 0 means no register limit */
+  uint16_t extra;  /**< additional tuning parameter; kiln_tuning_family.extra
+                        explains its meaning */
 } kiln_tuning;
 
-/** A family of operations with tuning parameters. The size of this struct never
- * changes. */
+/** A family of operations that share kernels and tuning parameters. The size of
+ * this struct never changes. */
 typedef struct kiln_tuning_family {
   const char *name;  /**< name of the family, e.g. "scan" */
   const char *items; /**< unit of kiln_tuning.items, e.g. "elements per
                           thread" */
-  const char *extra; /**< meaning of kiln_tuning.extra; "" if it is not used */
-  const char *builtin; /**< name of the embedded program that takes KILN_BLOCK
-                            and KILN_ITEMS */
+  const char *extra; /**< meaning of kiln_tuning.extra; "" if the family does
+                          not use it */
+  /** Name of the embedded program that the family compiles with the macros
+   * KILN_BLOCK and KILN_ITEMS. */
+  const char *builtin;
 } kiln_tuning_family;
 
-/** Returns the table of all families.
+/**
+ * Returns the table of all families of operations that have tuning parameters.
  * @param[out] n  receives the number of entries.
  * @return a static array.
- * Thread-safe. Never blocks. */
+ * Thread-safe. Never blocks.
+ */
 KILN_API const kiln_tuning_family *kiln_tuning_families(size_t *n);
 
-/** Returns the parameters that are worth trying for a family.
+/** Returns the tuning parameters that are worth trying for a family of
+ * operations. `kiln tune` measures them.
  * @param[out] n  receives the number of entries.
  * @return a static array, or NULL if there is no such family.
  * Thread-safe. Never blocks. */
@@ -53,7 +58,7 @@ KILN_API const kiln_tuning *kiln_tuning_candidates(const char *family,
                                                    size_t *n);
 
 /**
- * Returns the parameters with which a family runs on a device.
+ * Returns the tuning parameters that a family of operations uses on a device.
  *
  * @param family         name of a family.
  * @param size           size of an element in bytes: 1, 2, 4 or 8.
@@ -70,9 +75,10 @@ KILN_API kiln_status kiln_tuning_get(kiln_device *device, const char *family,
                                      kiln_tuning *out, bool *measured);
 
 /**
- * Sets the parameters with which a family runs on a device from the next call
- * on, for calls with up to 2^log2_n elements. If parameters are set for several
- * size classes that fit a call, those of the smallest class apply.
+ * Sets the tuning parameters that a family of operations uses on a device, from
+ * the next call on, for calls with at most 2^log2_n elements. If parameters are
+ * set for several size classes that fit a call, those of the smallest class
+ * apply.
  *
  * @param family  name of a family.
  * @param size    size of an element in bytes: 1, 2, 4 or 8.
@@ -87,8 +93,8 @@ KILN_API kiln_status kiln_tuning_set(kiln_device *device, const char *family,
                                      unsigned size, unsigned log2_n,
                                      const kiln_tuning *tuning);
 
-/** Discards all parameters that were set or read from a file, so that the table
- * applies again.
+/** Discards all tuning parameters of a device that were set or read from a
+ * file, so that the library's table of measured parameters applies again.
  * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM.
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_tuning_reset(kiln_device *device);
@@ -102,17 +108,17 @@ KILN_API kiln_status kiln_tuning_reset(kiln_device *device);
 KILN_API kiln_status kiln_tuning_path(kiln_device *device, char *buf,
                                       size_t size);
 
-/** Writes all parameters that were set to a file. Kiln writes a temporary file
- * and renames it.
+/** Writes to a file all tuning parameters of a device that were set. Kiln
+ * writes a temporary file and renames it.
  * @param path  path of the file to write or replace; NULL selects
  *              kiln_tuning_path().
  * @retval KILN_OK, KILN_EINVAL, KILN_EIO, KILN_ENOMEM.
  * Thread-safe. Blocks while it accesses files. */
 KILN_API kiln_status kiln_tuning_save(kiln_device *device, const char *path);
 
-/** Reads a file that kiln_tuning_save() wrote, and sets all parameters in the
- * file. If any line is invalid, the call sets nothing. The tuning file in the
- * cache folder need not be loaded, because the first operation reads it.
+/** Reads a file that kiln_tuning_save() wrote, and sets all tuning parameters
+ * in the file. If any line is invalid, the call sets nothing. The tuning file
+ * in the cache folder need not be loaded, because the first operation reads it.
  * @param path  path of the file to read.
  * @retval KILN_OK, KILN_EINVAL, KILN_EIO, KILN_ECORRUPT (the error record names
  *         the invalid line), KILN_ENOMEM.

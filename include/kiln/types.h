@@ -24,7 +24,7 @@
 #endif
 #endif
 
-/* Marks a function that takes a struct which may get new members in later
+/* Marks a function that takes a struct that may get new members in later
  * versions. In the caller's code such a function is an inline wrapper over the
  * exported NAME_sized(). The wrapper passes the size that the struct has in the
  * caller's header. See "Versions" in kiln.h. */
