@@ -15,12 +15,14 @@
 #include <string.h>
 
 enum {
-  KILN__PTX_MAX_DEPTH = 128, /* maximum depth of nested braces in a body */
+  /* maximum depth of nested braces in a function body */
+  KILN__PTX_MAX_DEPTH = 128,
   /* Maximum nesting depth of parentheses, and of braces in initial values. */
   KILN__PTX_MAX_NESTING = 64,
-  KILN__PTX_MAX_ITEMS = 4096,        /* maximum length of an operand list */
-  KILN__PTX_MAX_REGISTERS = 1 << 20, /* maximum number of registers */
-  /* Upper bound of .file numbers. */
+  KILN__PTX_MAX_ITEMS = 4096, /* maximum number of operands in a list */
+  /* maximum number of registers per function */
+  KILN__PTX_MAX_REGISTERS = 1 << 20,
+  /* All .file numbers must be below this value. */
   KILN__PTX_MAX_FILES = 1 << 16,
   KILN__PTX_MAX_DIMENSIONS = 16, /* maximum number of dimensions of an array */
   /* Number of mistakes after which the parser stops. */
@@ -28,8 +30,8 @@ enum {
 };
 /* Maximum size of a variable in bytes. */
 #define KILN__PTX_MAX_ARRAY (UINT64_C(1) << 48)
-/* Maximum number of bytes of initial values that the source does not list
- * explicitly. */
+/* Maximum total size in bytes of all initial values of a module. The parser
+ * allows 16 bytes per byte of PTX source in addition. */
 #define KILN__PTX_MAX_INIT (UINT64_C(1) << 26)
 
 /* Kinds of tokens. The kind of a single-character token is the character
@@ -37,12 +39,14 @@ enum {
 typedef enum kiln__cpu_token_kind {
   KILN__TOKEN_END = 0,
   KILN__TOKEN_NAME = 256, /* identifier or %name */
-  KILN__TOKEN_WORD,       /* the keywords function_name and inlined_at */
-  KILN__TOKEN_DOT, /* .name, .2d or .shared::cta; the text includes the dot */
+  KILN__TOKEN_WORD,       /* keyword: function_name or inlined_at */
+  /* word with a leading dot, such as .name, .2d or .shared::cta; the text
+   * includes the dot */
+  KILN__TOKEN_DOT,
   KILN__TOKEN_INTEGER,
   KILN__TOKEN_FLOAT,   /* decimal floating-point number */
-  KILN__TOKEN_FLOAT32, /* float written as 0f... */
-  KILN__TOKEN_FLOAT64, /* double written as 0d... */
+  KILN__TOKEN_FLOAT32, /* single-precision number written as 0f... */
+  KILN__TOKEN_FLOAT64, /* double-precision number written as 0d... */
   KILN__TOKEN_STRING,  /* string; the text excludes the quotes */
   KILN__TOKEN_SHL,
   KILN__TOKEN_SHR,
@@ -57,25 +61,27 @@ typedef enum kiln__cpu_token_kind {
 
 typedef struct kiln__cpu_token {
   int kind;
-  bool is_unsigned; /* INTEGER: has a U suffix or is too large for .s64 */
-  bool first;       /* first token of its line */
+  /* true for an integer that has a U suffix or is too large for .s64 */
+  bool is_unsigned;
+  bool first; /* true for the first token of a line */
   kiln__cpu_ptx_pos pos;
   kiln__cpu_slice text; /* source text of the token */
   uint64_t bits;        /* value of a numeric token */
 } kiln__cpu_token;
 
-/* A bound name, stored as a node of a hash table with chained buckets. Among
+/* A declared name, stored as a node of a hash table with chained buckets. Among
  * equal keys, the newest node comes first. */
 typedef struct kiln__cpu_node {
-  struct kiln__cpu_node *chain;  /* next node in the bucket */
-  struct kiln__cpu_node *before; /* previous declaration in the scope */
+  struct kiln__cpu_node *chain; /* next node in the hash bucket */
+  /* node that was declared before this node in the same scope */
+  struct kiln__cpu_node *before;
   uint64_t hash;
-  uint64_t id; /* kind of the key; for labels, number of the scope */
+  uint64_t id; /* kind of the name; for labels, the number of the scope */
   kiln__cpu_slice name;
   uint32_t depth;
   kiln__cpu_ptx_symbol *symbol;
-  /* For a range such as `%r<12>`: the declaration of its members. A member
-   * becomes a symbol when it is first used. */
+  /* For a range of registers such as `%r<12>`: the declaration of its members.
+   * A member becomes a symbol when it is first used. */
   kiln__cpu_ptx_variable *pattern;
   kiln__cpu_ptx_pos pos;
   uint32_t count, number;
@@ -95,10 +101,10 @@ typedef struct kiln__cpu_list {
 typedef struct kiln__cpu_scope {
   kiln__cpu_node *names; /* names declared in the scope, newest first */
   uint32_t number;       /* number of the scope, unique in the module */
-  bool ranges;           /* the scope declares a range such as %r<n> */
+  bool ranges;           /* true if the scope declares a range such as %r<n> */
 } kiln__cpu_scope;
 
-/* A use of a label. The label is resolved at the end of the function. */
+/* A use of a label, which is resolved at the end of the function. */
 typedef struct kiln__cpu_label_use {
   kiln__cpu_ptx_symbol **to;
   kiln__cpu_slice name;
@@ -109,7 +115,8 @@ typedef struct kiln__cpu_label_use {
 typedef struct kiln__cpu_parser {
   const char *at, *end, *line_start;
   uint32_t line;
-  /* The line already has a token, so `#` begins no line marker. */
+  /* True if the current line already has a token. A `#` then does not begin a
+   * line marker. */
   bool line_has_token;
   kiln__cpu_token tok; /* current token */
   kiln__cpu_ptx_module *module;
@@ -117,44 +124,46 @@ typedef struct kiln__cpu_parser {
   kiln__cpu_ptx_messages messages;
   bool no_memory;
   uint32_t nesting;
-  uint64_t init_bytes; /* size of all initial values so far, in bytes */
+  uint64_t init_bytes; /* total size of all initial values so far, in bytes */
 
   kiln__cpu_table names, labels, members, marks;
   kiln__cpu_scope scopes[KILN__PTX_MAX_DEPTH + 3];
   uint32_t depth; /* depth of the innermost scope; 0 is module scope */
   uint32_t next_scope, next_range;
-  /* The parent of each scope of the current function, indexed by scope number -
-   * first_scope. */
+  /* The parent of each scope of the current function. The index is the scope
+   * number minus first_scope. */
   uint32_t *scope_parent;
   uint32_t scope_parent_capacity, first_scope;
 
-  /* Function whose body is being parsed, or NULL. */
+  /* The function whose body is being parsed, or NULL. */
   kiln__cpu_ptx_function *function;
   kiln__cpu_ptx_insn *insns;
   uint32_t insns_capacity;
   /* Variables and labels of the current function. */
   kiln__cpu_list variables, function_labels;
   kiln__cpu_list module_variables, functions;
-  /* Elements of type kiln__cpu_token: names of labels used in sections. */
+  /* The names of labels that debug sections use, as elements of type
+   * kiln__cpu_token. */
   kiln__cpu_list section_uses;
   kiln__cpu_label_use *uses;
   uint32_t n_uses, uses_capacity;
-  kiln__cpu_ptx_operand *operands; /* stack of operands being parsed */
+  /* stack of the operands that are being parsed */
+  kiln__cpu_ptx_operand *operands;
   uint32_t n_operands, operands_capacity;
   kiln__cpu_ptx_reloc *relocs;
   uint32_t n_relocs, relocs_capacity;
-  kiln__cpu_ptx_loc loc; /* position from the last .loc */
-  bool in_brackets;      /* the parser is inside an address */
-  bool in_vector;        /* the parser is inside {...} or (...) */
+  kiln__cpu_ptx_loc loc; /* source position from the last .loc directive */
+  bool in_brackets;      /* true while the parser is inside an address */
+  bool in_vector;        /* true while the parser is inside {...} or (...) */
   uint32_t n_sections;
 } kiln__cpu_parser;
 
-/* Reports a mistake. Returns false. */
+/* Reports a mistake in the PTX source. Returns false. */
 bool kiln__cpu_wrong(kiln__cpu_parser *p, kiln__cpu_ptx_pos pos,
                      const char *format, ...) KILN_PRINTF(3, 4);
 #ifdef __clang_analyzer__
-/* The static analyser sees one file at a time. This macro shows it that the
- * function returns false. */
+/* The static analyser sees one file at a time. This macro shows the analyser
+ * that the function returns false. */
 #define kiln__cpu_wrong(...) (kiln__cpu_wrong(__VA_ARGS__), false)
 #endif
 
@@ -223,16 +232,17 @@ bool kiln__cpu_ptx_read_number(kiln__cpu_token *tok);
 
 /* ---- parse_names.c ------------------------------------------------------- */
 
-/* Open a scope, and close the innermost scope and remove its names. Opening
- * returns false if memory allocation fails. */
+/* The first function opens a scope. It returns false if memory allocation
+ * fails. The second function closes the innermost scope and removes the names
+ * of the scope. */
 bool kiln__cpu_ptx_scope_open(kiln__cpu_parser *p);
 void kiln__cpu_ptx_scope_close(kiln__cpu_parser *p);
 /* Returns the symbol that `name` refers to in the current scope. Returns NULL
  * if there is none or if memory allocation fails. */
 kiln__cpu_ptx_symbol *kiln__cpu_ptx_lookup(kiln__cpu_parser *p,
                                            kiln__cpu_slice name);
-/* Looks up a name only in the innermost scope, and only among declared names.
- */
+/* Looks up a name only in the innermost scope, and only among the names that
+ * the scope declares. */
 kiln__cpu_ptx_symbol *kiln__cpu_ptx_lookup_here(kiln__cpu_parser *p,
                                                 kiln__cpu_slice name);
 /* Creates a symbol that is not bound in any scope yet. Returns NULL if memory
@@ -241,12 +251,12 @@ kiln__cpu_ptx_symbol *kiln__cpu_ptx_symbol_new(kiln__cpu_parser *p,
                                                kiln__cpu_slice name,
                                                kiln__cpu_ptx_pos pos,
                                                kiln__cpu_symbol_kind kind);
-/* Binds the symbol in the innermost scope. Reports a mistake if the name is
- * already declared there. Returns false if memory allocation fails. */
+/* Binds the symbol to its name in the innermost scope. Reports a mistake if the
+ * scope already declares the name. Returns false if memory allocation fails. */
 bool kiln__cpu_ptx_bind(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol);
-/* Declare the range `prefix<count>`, or a label, in the innermost scope. Both
- * functions report a mistake if a name is already declared. Both return false
- * if memory allocation fails. */
+/* The first function declares the range `prefix<count>` in the innermost scope,
+ * the second a label. Both functions report a mistake if a name is already
+ * declared. Both return false if memory allocation fails. */
 bool kiln__cpu_ptx_declare_range(kiln__cpu_parser *p, kiln__cpu_slice prefix,
                                  kiln__cpu_ptx_pos pos, uint32_t count,
                                  const kiln__cpu_ptx_variable *pattern);
@@ -259,21 +269,22 @@ bool kiln__cpu_ptx_use_label(kiln__cpu_parser *p, kiln__cpu_ptx_symbol **to,
 /* Resolves the label uses of the current function and reports missing labels.
  * The parser calls this function at the end of each PTX function. */
 void kiln__cpu_ptx_resolve_labels(kiln__cpu_parser *p);
-/* Records a name together with a kind `id` that the caller chooses. *was tells
- * whether the pair was recorded before. Returns false if memory allocation
- * fails. */
+/* Records a name together with a number `id` that the caller chooses. *was
+ * receives whether this combination was recorded before. Returns false if
+ * memory allocation fails. */
 bool kiln__cpu_ptx_mark(kiln__cpu_parser *p, kiln__cpu_slice name, uint64_t id,
                         bool *was);
 bool kiln__cpu_ptx_is_marked(const kiln__cpu_parser *p, kiln__cpu_slice name,
                              uint64_t id);
-/* Frees all tables and scopes. */
+/* Frees all tables of names and all scopes. */
 void kiln__cpu_ptx_names_free(kiln__cpu_parser *p);
 
 /* ---- parse_constant.c ---------------------------------------------------- */
 
 typedef struct kiln__cpu_value {
-  kiln__cpu_operand_kind
-      kind; /* INTEGER, FLOAT (the bits of a double) or FLOAT32. */
+  /* kind of the value: INTEGER, FLOAT (`bits` is a double) or FLOAT32 (`bits`
+   * is a float) */
+  kiln__cpu_operand_kind kind;
   bool is_unsigned;
   uint64_t bits;
 } kiln__cpu_value;
@@ -296,7 +307,7 @@ bool kiln__cpu_ptx_is_special(kiln__cpu_slice name);
 
 /* ---- parse_variable.c, parse_initial.c ----------------------------------- */
 
-/* The part of a declaration that precedes the variable name. */
+/* The part of a variable declaration that precedes the name of the variable. */
 typedef struct kiln__cpu_declaration {
   kiln__cpu_ptx_pos pos;
   kiln__cpu_ptx_variable v;
@@ -333,12 +344,12 @@ bool kiln__cpu_ptx_initialiser(kiln__cpu_parser *p, kiln__cpu_ptx_variable *v,
 
 /* ---- parse_function.c, parse_body.c -------------------------------------- */
 
-/* Parses the rest of an `.entry` or `.func` after the keyword. */
+/* Parses the rest of an `.entry` or `.func` directive after the keyword. */
 bool kiln__cpu_ptx_function_parse(kiln__cpu_parser *p,
                                   kiln__cpu_linkage linkage, bool entry);
-/* Parses the rest of `.alias g, f;` after the keyword. */
+/* Parses the rest of an `.alias g, f;` directive after the keyword. */
 bool kiln__cpu_ptx_alias(kiln__cpu_parser *p);
-/* Parses the rest of `.pragma "...";` after the keyword. */
+/* Parses the rest of a `.pragma "...";` directive after the keyword. */
 bool kiln__cpu_ptx_pragma(kiln__cpu_parser *p);
 /* Parses the statements of a function body up to the closing brace. The opening
  * brace has already been read. */

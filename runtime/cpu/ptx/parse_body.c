@@ -94,8 +94,8 @@ static bool target(kiln__cpu_parser *p, kiln__cpu_list *list,
   return true;
 }
 
-/* Resolves a target. Functions are resolved immediately, labels at the end of
- * the current function. */
+/* Resolves a target of an indirect branch or call. Functions are resolved
+ * immediately, labels at the end of the current function. */
 static bool resolve(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol,
                     const kiln__cpu_list *names, bool calls)
 {
@@ -115,8 +115,8 @@ static bool resolve(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol,
   return !p->no_memory;
 }
 
-/* Parses `ts: .branchtargets L0, L1;`, or the same with .calltargets, from the
- * token after the keyword. */
+/* Parses a list of targets, `ts: .branchtargets L0, L1;` or `ts: .calltargets
+ * f, g;`, from the token after the keyword. */
 static bool targets(kiln__cpu_parser *p, const kiln__cpu_token *label,
                     bool calls)
 {
@@ -156,8 +156,8 @@ static bool labelled(kiln__cpu_parser *p, const kiln__cpu_token *name)
   return kiln__cpu_ptx_declare_label(p, name->text, name->pos);
 }
 
-/* Parses a guard, `@p` or `@!p`, and the guarded instruction. The @ has already
- * been consumed. */
+/* Parses the guard `@p` or `@!p` of an instruction, and the instruction. The @
+ * has already been consumed. */
 static bool guarded(kiln__cpu_parser *p)
 {
   const bool negated = kiln__cpu_ptx_accept(p, '!');
@@ -179,7 +179,7 @@ static bool guarded(kiln__cpu_parser *p)
   return kiln__cpu_ptx_instruction(p, &word, guard, negated);
 }
 
-/* Parses a statement that begins with a dot. */
+/* Parses a statement of a function body that begins with a dot. */
 static bool directive(kiln__cpu_parser *p)
 {
   kiln__cpu_space space;

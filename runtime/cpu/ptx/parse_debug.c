@@ -5,7 +5,7 @@
 #include "parse.h"
 
 /* The kinds of names that this file records with kiln__cpu_ptx_mark(). Source
- * positions are recorded by number, with an empty name. */
+ * positions of .loc directives are recorded by number, with an empty name. */
 enum { ID_LABEL = 0, ID_USED_LABEL = 1 };
 
 static bool small_number(kiln__cpu_parser *p, uint32_t *out)
@@ -18,7 +18,7 @@ static bool small_number(kiln__cpu_parser *p, uint32_t *out)
   return true;
 }
 
-/* Grows the table of files so that it contains index `index`. */
+/* Grows the table of source files so that it contains index `index`. */
 static bool reach_file(kiln__cpu_parser *p, uint32_t index)
 {
   kiln__cpu_ptx_module *m = p->module;
@@ -76,8 +76,8 @@ bool kiln__cpu_ptx_file(kiln__cpu_parser *p)
   return true;
 }
 
-/* Records the position of a .loc, so that a later inlined_at may refer to it.
- */
+/* Records the position of a .loc directive, so that a later inlined_at may
+ * refer to it. */
 static bool mark_loc(kiln__cpu_parser *p, const kiln__cpu_ptx_loc *loc,
                      bool *was)
 {
@@ -176,8 +176,8 @@ static bool plain_datum(kiln__cpu_parser *p, uint32_t bytes)
   return true;
 }
 
-/* Parses a section item: -1, a, a+4, a-b, .debug_abbrev or .debug_str+4. An
- * item that contains a name occupies at least 4 bytes. */
+/* Parses an item of a debug section: -1, a, a+4, a-b, .debug_abbrev or
+ * .debug_str+4. An item that contains a name occupies at least 4 bytes. */
 static bool datum(kiln__cpu_parser *p, uint32_t bytes)
 {
   uint64_t ignored;
@@ -196,7 +196,7 @@ static bool datum(kiln__cpu_parser *p, uint32_t bytes)
   return true;
 }
 
-/* Declares a label in a section. All sections share one name space. */
+/* Declares a label in a debug section. All sections share one name space. */
 static bool section_label(kiln__cpu_parser *p)
 {
   const kiln__cpu_token name = p->tok;

@@ -6,7 +6,8 @@
 
 /* ---- Performance directives ---------------------------------------------- */
 
-/* Parses one to three numbers. A missing number is 1. */
+/* Parses the one to three numbers of a performance directive. A missing number
+ * is 1. */
 static bool triple(kiln__cpu_parser *p, uint32_t out[3])
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
@@ -152,7 +153,7 @@ static void check_header(kiln__cpu_parser *p, const kiln__cpu_ptx_function *f)
     check_param_bytes(p, f);
 }
 
-/* Parses `(ret) name (params) .directives`. */
+/* Parses the head of a function: `(ret) name (params) .directives`. */
 static bool header(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
 {
   bool ignored = false;
@@ -237,8 +238,8 @@ static kiln__cpu_ptx_function *enter(kiln__cpu_parser *p,
                     KILN__SHOWN(f->name));
     return NULL;
   }
-  /* The first declaration determines the linkage. Later declarations may omit
-   * .visible. */
+  /* The first declaration of a function determines the linkage. Later
+   * declarations may omit .visible. */
   {
     const kiln__cpu_linkage linkage = result->linkage;
 
@@ -328,8 +329,8 @@ bool kiln__cpu_ptx_function_parse(kiln__cpu_parser *p,
   kiln__cpu_ptx_next(p);
   if (!f.defined)
     return true;
-  /* If the name is already in use, the body is parsed only to report its
-   * mistakes, and is then discarded. */
+  /* If the name is already in use, the function body is parsed only to report
+   * its mistakes, and is then discarded. */
   unnamed = f;
   return definition(p, target == NULL ? &unnamed : target);
 }

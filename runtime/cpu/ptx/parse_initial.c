@@ -11,10 +11,11 @@
 typedef struct filler {
   kiln__buf bytes;
   kiln__cpu_ptx_type type;
-  uint32_t n_dims; /* number of dimensions; the last is the vector components */
+  /* number of dimensions; the components of a vector are the last dimension */
+  uint32_t n_dims;
   bool vector;
   uint64_t *dims;
-  /* Bytes per item of each dimension. */
+  /* Size in bytes of one item of each dimension. */
   uint64_t stride[KILN__PTX_MAX_DIMENSIONS + 1];
 } filler;
 
@@ -47,8 +48,8 @@ static bool reach(kiln__cpu_parser *p, filler *f, uint64_t end)
   return true;
 }
 
-/* Computes the bit pattern of one element. Returns false if the value is not
- * valid for the type. */
+/* Computes the bit pattern of one element of an initial value. Returns false if
+ * the value is not valid for the type. */
 static bool bits_of(const kiln__cpu_value *v, kiln__cpu_ptx_type type,
                     uint64_t *bits)
 {
@@ -203,8 +204,8 @@ static bool scalar(kiln__cpu_parser *p, filler *f, uint64_t at)
   return store(p, f, at, bits);
 }
 
-/* Parses the braced list of dimension `level`. The items of the last dimension
- * are scalars. */
+/* Parses the braced initialiser of array dimension `level`. The items of the
+ * last dimension are scalars. */
 static bool level_of(kiln__cpu_parser *p, filler *f, uint32_t level,
                      uint64_t at)
 {
@@ -233,7 +234,7 @@ static bool level_of(kiln__cpu_parser *p, filler *f, uint32_t level,
       return mismatch(p, pos);
     f->dims[level] = n;
   }
-  /* The initial value of a vector must have all of its components. */
+  /* The initialiser of a vector must specify all components. */
   return level + 1 < f->n_dims || !f->vector || n == f->dims[level] ||
          mismatch(p, pos);
 }

@@ -4,7 +4,7 @@
  * declaration, so that one run reports several mistakes. */
 #include "parse.h"
 
-/* ---- .version, .target, .address_size ------------------------------------ */
+/* ---- Directives .version, .target and .address_size ---------------------- */
 
 /* Parses the number of .version. The lexer reads `9.0` as a float, but the
  * version consists of two integers. */
@@ -37,7 +37,8 @@ static bool version(kiln__cpu_parser *p)
 /* Target architectures and the PTX versions that introduced them (PTX ISA,
  * "Release Notes"). */
 static const struct {
-  /* `suffix_version`: for targets such as sm_90a */
+  /* `suffix_version` is the PTX version that introduced the variant with the
+   * suffix `a`, such as sm_90a. */
   uint16_t number, version, suffix_version;
 } targets[] = {{10, 10, 0},   {11, 10, 0},   {12, 12, 0},   {13, 12, 0},
                {20, 20, 0},   {21, 20, 0},   {30, 30, 0},   {32, 40, 0},

@@ -18,12 +18,12 @@
  * the source. */
 #include "parse.h"
 
-/* Kinds of keys in the table `names`. Labels and members of ranges are stored
- * in separate tables. */
+/* Kinds of names in the table `names`. Labels and members of register ranges
+ * are stored in separate tables. */
 enum { ID_NAME = 1, ID_RANGE = 2 };
-/* Flags of keys in the table `labels`, combined with the scope number. ID_USED
- * means that a branch in the scope uses the name. ID_HIDDEN means that the
- * scope later declared something other than a label with that name. */
+/* Flags in the keys of the table `labels`, combined with the scope number.
+ * ID_USED means that a branch in the scope uses the name. ID_HIDDEN means that
+ * the scope later declared something other than a label with that name. */
 #define ID_USED (UINT64_C(1) << 32)
 #define ID_HIDDEN (UINT64_C(1) << 33)
 
@@ -58,7 +58,8 @@ static kiln__cpu_node *find(const kiln__cpu_table *t, kiln__cpu_slice name,
   return n;
 }
 
-/* Returns the next older node with the same key. */
+/* Returns the next older node with the same key in the chain of a hash
+ * bucket. */
 static kiln__cpu_node *find_next(const kiln__cpu_node *from)
 {
   kiln__cpu_node *n = from->chain;
@@ -213,8 +214,8 @@ static const kiln__cpu_node *find_range(const kiln__cpu_parser *p,
     value += (uint64_t)(c - '0') * scale;
     scale *= 10;
     node = find(&p->names, prefix, ID_RANGE);
-    /* A range hides only those members of an outer range with the same prefix
-     * that it declares itself. */
+    /* A range of registers hides the members that it declares itself. Other
+     * members of an outer range with the same prefix stay visible. */
     while (node != NULL && value >= node->count)
       node = find_next(node);
     if (node != NULL && node->depth >= depth &&
@@ -308,7 +309,8 @@ bool kiln__cpu_ptx_bind(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol)
                 ID_HIDDEN | p->scopes[p->depth].number) != NULL;
 }
 
-/* Returns whether `name` is one of prefix0 ... prefix(count - 1). */
+/* Returns whether `name` is one of the names prefix0, prefix1, ...,
+ * prefix(count - 1). */
 static bool is_member(kiln__cpu_slice name, kiln__cpu_slice prefix,
                       uint32_t count)
 {
@@ -325,9 +327,9 @@ static bool is_member(kiln__cpu_slice name, kiln__cpu_slice prefix,
   return value < count;
 }
 
-/* Returns whether the innermost scope already declares a name of the range. For
- * a short range, every member is looked up. Long ranges are rare, so for a long
- * range the declared names of the scope are checked instead. */
+/* Returns whether the innermost scope already declares a name of the register
+ * range. For a short range, every member is looked up. For a long range, which
+ * is rare, the declared names of the scope are checked instead. */
 static bool range_taken(kiln__cpu_parser *p, kiln__cpu_slice prefix,
                         uint32_t count)
 {
@@ -444,8 +446,8 @@ bool kiln__cpu_ptx_use_label(kiln__cpu_parser *p, kiln__cpu_ptx_symbol **to,
 }
 
 /* Returns the label with the given name in the innermost scope that encloses
- * the use. Returns NULL if another declaration in a scope between them hides
- * the label. */
+ * the use. Returns NULL if a declaration in a scope between the use and the
+ * label hides the label. */
 static kiln__cpu_ptx_symbol *find_label(const kiln__cpu_parser *p,
                                         const kiln__cpu_label_use *use)
 {

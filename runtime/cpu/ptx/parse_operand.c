@@ -1,7 +1,7 @@
 /* parse_operand.c -- parses instructions: the opcode with its modifiers, which
- * stays text, and the operands. Operands are collected on a stack in the parser
- * and copied to the arena at the end of their list. code/ decides whether an
- * opcode exists and which operands are valid. */
+ * is kept as a string, and the operands. Operands are collected on a stack in
+ * the parser and copied to the arena at the end of their list. code/ decides
+ * whether an opcode exists and which operands are valid. */
 #include "parse.h"
 
 static const char *const specials[] = {
@@ -65,8 +65,8 @@ static int component_of(kiln__cpu_slice text)
   return -1;
 }
 
-/* Appends the text of the current token to `text`. If white space separates the
- * two, the result is a copy without the white space. */
+/* Appends the source text of the current token to `text`. If white space
+ * precedes the token, the result is a copy without the white space. */
 static bool join(kiln__cpu_parser *p, kiln__cpu_slice *text,
                  kiln__cpu_slice more)
 {
@@ -151,7 +151,8 @@ static bool subscript(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
   return true;
 }
 
-/* Parses a name with an optional component, subscript or offset. */
+/* Parses the name in an operand, with an optional component, subscript or
+ * offset. */
 static bool named(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   const kiln__cpu_token name = p->tok;
@@ -230,7 +231,8 @@ static bool push(kiln__cpu_parser *p, const kiln__cpu_ptx_operand *operand)
   return true;
 }
 
-/* Moves the operands from stack index `first` on to the arena. */
+/* Copies the operands from stack index `first` on to the arena, and removes
+ * them from the stack. */
 static kiln__cpu_ptx_operand *take(kiln__cpu_parser *p, uint32_t first,
                                    uint32_t *n)
 {

@@ -116,7 +116,7 @@ static bool alignment(kiln__cpu_parser *p, uint32_t *out)
   return true;
 }
 
-/* Checks that the state space allows the type. */
+/* Checks that the state space of a declaration allows its type. */
 static void check_type(kiln__cpu_parser *p, const kiln__cpu_declaration *d,
                        kiln__cpu_ptx_pos pos)
 {

@@ -26,7 +26,7 @@ bool kiln__cpu_slice_is(kiln__cpu_slice s, const char *text);
 bool kiln__cpu_slice_equal(kiln__cpu_slice a, kiln__cpu_slice b);
 
 typedef struct kiln__cpu_ptx_pos {
-  uint32_t line, column; /* position in the PTX source, counted from 1 */
+  uint32_t line, column; /* line and column in the PTX source, counted from 1 */
 } kiln__cpu_ptx_pos;
 
 /* The types of PTX: KILN__PTX_TYPE(name, name in PTX source, size in bytes). */
@@ -69,7 +69,8 @@ extern const uint8_t kiln__cpu_ptx_type_bytes[KILN__N_PTX_TYPES];
 extern const char *const kiln__cpu_ptx_type_text[KILN__N_PTX_TYPES];
 
 typedef enum kiln__cpu_space {
-  KILN__SPACE_GENERIC = 0, /* no state space is given */
+  /* for a declaration or instruction without a state space */
+  KILN__SPACE_GENERIC = 0,
   KILN__SPACE_REG,
   KILN__SPACE_GLOBAL,
   KILN__SPACE_CONST,
@@ -77,7 +78,7 @@ typedef enum kiln__cpu_space {
   KILN__SPACE_SHARED_CLUSTER, /* .shared::cluster */
   KILN__SPACE_LOCAL,
   KILN__SPACE_PARAM, /* .param, .param::entry or .param::func */
-  KILN__SPACE_TEX    /* variables declared with the deprecated .tex */
+  KILN__SPACE_TEX    /* for variables declared with the deprecated .tex */
 } kiln__cpu_space;
 
 typedef enum kiln__cpu_linkage {
@@ -91,15 +92,15 @@ typedef enum kiln__cpu_linkage {
 typedef struct kiln__cpu_ptx_symbol kiln__cpu_ptx_symbol;
 typedef struct kiln__cpu_ptx_function kiln__cpu_ptx_function;
 
-/* An address that the loader stores into the initial value of a variable. */
+/* An address that the loader writes into the initial value of a variable. */
 typedef struct kiln__cpu_ptx_reloc {
   uint32_t offset; /* byte offset in the initial value */
-  /* Size in bytes: 4 or 8, or 1 for a masked address such as 0xFF0000(symbol),
-   * which also has a `shift`. */
+  /* Size in bytes: 4 or 8 for a whole address, 1 for a masked address such as
+   * 0xFF0000(symbol). A masked address also has a `shift`. */
   uint8_t size;
   uint8_t shift; /* number of bits by which the address is shifted right */
-  bool generic;  /* the source has generic(symbol) */
-  /* Variable or function whose address is stored. */
+  bool generic;  /* true if the source contains generic(symbol) */
+  /* The variable or function whose address is written. */
   kiln__cpu_ptx_symbol *symbol;
   int64_t addend;
 } kiln__cpu_ptx_reloc;
@@ -111,11 +112,11 @@ typedef struct kiln__cpu_ptx_variable {
   /* Number of vector components: 1, 2 or 4. Registers may have 8 from PTX 8.8
    * on. */
   uint8_t vector;
-  uint32_t align; /* alignment in bytes, at least that of the type */
-  uint64_t size;  /* size in bytes; 0 for `x[]` without an initialiser */
-  bool flexible;  /* the variable is declared as `x[]` */
-  bool is_array;  /* the variable is declared as an array, such as `.b8 x[4]` */
-  bool managed, unified; /* from .attribute */
+  uint32_t align;        /* alignment in bytes, at least that of the type */
+  uint64_t size;         /* size in bytes; 0 for `x[]` without an initialiser */
+  bool flexible;         /* true if the variable is declared as `x[]` */
+  bool is_array;         /* declared as an array, such as `.b8 x[4]` */
+  bool managed, unified; /* set by the .attribute directive */
   kiln__cpu_linkage linkage;
   /* The first `init_size` bytes of the initial value. The remaining bytes are
    * zero. NULL means that the variable has no initial value. */
@@ -124,16 +125,17 @@ typedef struct kiln__cpu_ptx_variable {
   const kiln__cpu_ptx_reloc *relocs;
   uint32_t n_relocs;
   uint32_t index; /* for registers: index of the register in its function */
-  /* Kernel parameters: state space from `.ptr .global .align 4`. */
+  /* For a kernel parameter: the state space in `.ptr .global .align 4`. */
   kiln__cpu_space pointee;
-  uint32_t pointee_align; /* alignment from .ptr in bytes; 0 without .ptr */
-  bool has_ptr;           /* the parameter has .ptr */
-  /* Number of array elements, such as 4 for .texref t[4] */
+  /* alignment in bytes that .ptr specifies; 0 without .ptr */
+  uint32_t pointee_align;
+  bool has_ptr; /* true if the kernel parameter has .ptr */
+  /* number of array elements, such as 4 for .texref t[4] */
   uint32_t array_elements;
-  uint32_t number; /* for code/: index in the program's globals */
-  uint64_t place;  /* for code/: byte offset in the state space */
-  /* Set by code/ when parts are linked: the .shared variable of another module
-   * that this variable is merged with. */
+  uint32_t number; /* index in the program's global variables; set by code/ */
+  uint64_t place;  /* byte offset in the state space; set by code/ */
+  /* Set by code/ when modules are linked: the .shared variable of another
+   * module that this variable is merged with. */
   struct kiln__cpu_ptx_variable *same;
 } kiln__cpu_ptx_variable;
 
@@ -151,10 +153,10 @@ struct kiln__cpu_ptx_symbol {
   kiln__cpu_ptx_pos pos;
   union {
     kiln__cpu_ptx_variable *variable;
-    /* A function, or a prototype, of which only parameters and results are set.
-     */
+    /* A function or a call prototype. For a prototype, only the parameters and
+     * results are set. */
     kiln__cpu_ptx_function *function;
-    uint32_t label; /* index of the statement that follows the label */
+    uint32_t label; /* for a label: index of the statement after the label */
     struct {
       kiln__cpu_ptx_symbol **items;
       uint32_t n;
@@ -167,36 +169,38 @@ typedef enum kiln__cpu_operand_kind {
   KILN__OPERAND_SYMBOL, /* register, variable, function or label in `symbol` */
   /* Special register: `text` is its name, such as tid.x. */
   KILN__OPERAND_SPECIAL,
-  /* integer in `bits`; `negative` if it is below 0 as .s64 */
+  /* integer, stored in `bits`; `negative` is set if it is a negative .s64 */
   KILN__OPERAND_INTEGER,
   KILN__OPERAND_FLOAT,   /* double in `bits`, written in decimal or as 0d... */
   KILN__OPERAND_FLOAT32, /* float in `bits`, written as 0f... */
-  KILN__OPERAND_ADDRESS, /* [base + offset], in `base` and `offset` */
-  KILN__OPERAND_VECTOR,  /* {a, b, ...} in `items`, also within an address */
+  KILN__OPERAND_ADDRESS, /* address [base + offset] */
+  KILN__OPERAND_VECTOR,  /* vector {a, b, ...}, stored in `items` */
   KILN__OPERAND_TEXTURE, /* [t, {x, y}] or [t, s, {x, y}], in `items` */
   KILN__OPERAND_SINK,    /* the operand `_`, which discards a result */
-  KILN__OPERAND_LIST,    /* arguments of a call, (a, b), in `items` */
-  KILN__OPERAND_PAIR     /* d|p, as two elements of `items` */
+  KILN__OPERAND_LIST,    /* arguments (a, b) of a call, stored in `items` */
+  KILN__OPERAND_PAIR     /* register pair d|p, stored in `items` */
 } kiln__cpu_operand_kind;
 
 typedef struct kiln__cpu_ptx_operand kiln__cpu_ptx_operand;
 struct kiln__cpu_ptx_operand {
   kiln__cpu_operand_kind kind;
   kiln__cpu_ptx_pos pos;
-  bool negated;  /* `!` precedes a predicate, or `-` a symbol */
-  bool negative; /* the operand is a negative integer of type .s64 */
-  /* The operand is an integer of type .u64, because it has a U suffix or is at
-   * least 2^63. */
+  bool negated;  /* `!` precedes a predicate, or `-` precedes a symbol */
+  bool negative; /* true for a negative integer of type .s64 */
+  /* True for an integer of type .u64. It has a U suffix or is at least 2^63. */
   bool is_unsigned;
   /* Index of the selected component of a vector register, 0 to 3. A value of -1
    * means that no component is selected. */
   int8_t component;
-  kiln__cpu_ptx_symbol *symbol; /* SYMBOL: the named symbol */
-  kiln__cpu_slice text; /* source text; SPECIAL: name, such as "tid.x" */
+  kiln__cpu_ptx_symbol *symbol; /* symbol of a SYMBOL operand */
+  /* source text; the name, such as "tid.x", of a SPECIAL operand */
+  kiln__cpu_slice text;
   uint64_t bits;
-  int64_t offset;                    /* ADDRESS, SYMBOL: displacement */
-  const kiln__cpu_ptx_operand *base; /* ADDRESS: base, a symbol or an integer */
-  /* VECTOR, TEXTURE, LIST, PAIR: elements */
+  /* offset in bytes of an ADDRESS or SYMBOL operand */
+  int64_t offset;
+  /* base of an ADDRESS operand: a symbol or an integer */
+  const kiln__cpu_ptx_operand *base;
+  /* elements of a VECTOR, TEXTURE, LIST or PAIR operand */
   const kiln__cpu_ptx_operand *items;
   uint32_t n_items;
 };
@@ -209,14 +213,14 @@ typedef struct kiln__cpu_ptx_loc {
 
 typedef struct kiln__cpu_ptx_insn {
   kiln__cpu_ptx_pos pos;
-  kiln__cpu_ptx_loc loc; /* position from .loc; file is 0 if there is none */
-  kiln__cpu_ptx_symbol *guard; /* predicate register, or NULL */
+  kiln__cpu_ptx_loc loc; /* position from .loc; `file` is 0 without .loc */
+  kiln__cpu_ptx_symbol *guard; /* guard predicate register, or NULL */
   bool guard_negated;
   /* Opcode with modifiers, such as "add.rn.f32", without white space. */
   kiln__cpu_slice opcode;
   const kiln__cpu_ptx_operand *operands;
   uint32_t n_operands;
-  /* No member records the .pragma directives, because they do not change
+  /* This struct does not record .pragma directives, because they do not change
    * results. */
 } kiln__cpu_ptx_insn;
 
@@ -224,15 +228,18 @@ struct kiln__cpu_ptx_function {
   kiln__cpu_slice name;
   kiln__cpu_ptx_pos pos;
   bool entry;
-  bool defined; /* has a body; otherwise it is a declaration or a prototype */
+  /* true if the function has a body; otherwise this is a declaration or a
+   * prototype */
+  bool defined;
   bool noreturn;
   kiln__cpu_linkage linkage;
-  kiln__cpu_ptx_symbol **returns; /* variables in space PARAM or REG */
+  kiln__cpu_ptx_symbol **returns; /* results: variables in space PARAM or REG */
   uint32_t n_returns;
   kiln__cpu_ptx_symbol **params;
   uint32_t n_params;
-  bool variadic; /* the last parameter is `.param .b8 x[]` */
-  uint32_t max_ntid[3], req_ntid[3]; /* 0 if the directive is absent */
+  bool variadic; /* true if the last parameter is `.param .b8 x[]` */
+  /* values of .maxntid and .reqntid; 0 if the directive is absent */
+  uint32_t max_ntid[3], req_ntid[3];
   uint32_t min_ctas, max_nreg;
   uint32_t cluster[3], max_cluster_rank;
   bool explicit_cluster;
@@ -244,18 +251,19 @@ struct kiln__cpu_ptx_function {
   kiln__cpu_ptx_symbol **variables;
   uint32_t n_variables;
   uint32_t n_registers;
-  kiln__cpu_ptx_symbol **labels; /* for messages, ordered by statement */
+  /* labels for messages, in the order of their statements */
+  kiln__cpu_ptx_symbol **labels;
   uint32_t n_labels;
-  uint32_t number; /* for code/: index in the program's functions */
-  /* For `.alias g, f`, the declaration of g points to f. The declaration stays
-   * in the module's functions, and symbols named g refer to f. NULL means that
-   * the function is not an alias. */
+  uint32_t number; /* index in the program's functions; set by code/ */
+  /* For the directive `.alias g, f`, the declaration of g points to f. The
+   * declaration stays in the module's functions, and symbols named g refer to
+   * f. NULL means that the function is not an alias. */
   const kiln__cpu_ptx_function *alias_of;
 };
 
 typedef struct kiln__cpu_ptx_module {
-  uint32_t version;   /* major * 10 + minor of .version; 90 means 9.0 */
-  uint32_t target;    /* number of .target; 90 for sm_90 and sm_90a */
+  uint32_t version;   /* value of .version, major * 10 + minor; 90 means 9.0 */
+  uint32_t target;    /* number in .target; 90 for sm_90 and sm_90a */
   char target_suffix; /* suffix of .target: 'a', 'f' or 0 */
   bool debug, texmode_independent;
   uint32_t address_size;            /* address size in bits; always 64 */
@@ -265,7 +273,8 @@ typedef struct kiln__cpu_ptx_module {
    * if there is none, with a declaration. */
   kiln__cpu_ptx_function **functions;
   uint32_t n_functions;
-  const char **files; /* indexed by .file number; NULL for unused numbers */
+  /* names of source files, indexed by .file number; NULL for unused numbers */
+  const char **files;
   uint32_t n_files;
   void *arena;
 } kiln__cpu_ptx_module;

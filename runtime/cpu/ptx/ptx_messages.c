@@ -17,7 +17,7 @@ void kiln__cpu_ptx_messages_init(kiln__cpu_ptx_messages *m,
   m->source = kiln__cpu_ptx_source(module, &m->source_size);
 }
 
-/* Returns source line number `wanted` without the newline. */
+/* Returns the source line with number `wanted`, without the newline. */
 static kiln__cpu_slice line_of(const kiln__cpu_ptx_messages *m, uint32_t wanted)
 {
   const char *at = m->source, *const end = at + m->source_size;
