@@ -3,8 +3,8 @@
  * check() adds its arrays here, and conditions of its own. */
 #include "ops.h"
 
-/* For the static analyzer, macros replace some check functions. This file
- * defines the functions. */
+/* In builds for the static analyzer, ops.h replaces some check functions by
+ * macros. The macros are removed here, since this file defines the functions. */
 #ifdef __clang_analyzer__
 #undef kiln__check_begin
 #undef kiln__check_failed

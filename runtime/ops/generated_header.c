@@ -30,15 +30,15 @@
 
 #define INLINE "static __device__ __forceinline__ "
 
-/* Maximum number of functions of a specialisation: the functions of the
+/* Maximum number of functions in the generated headers: the functions of the
  * spec, the map, the operation and the operation's identity. */
 enum { MAX_TEXTS = KILN__MAX_FUNCTIONS + 3 };
 
 typedef struct generator {
-  kiln__buf *types, *texts; /* contents of the two headers */
+  kiln__buf *types, *texts; /* the text of the two headers */
   const kiln__spec *spec;
   size_t n_arrays, n_params, n_texts;
-  kiln__function text[MAX_TEXTS]; /* functions that have an expression */
+  kiln__function text[MAX_TEXTS]; /* functions whose expression is present */
 } generator;
 
 static const char *storage(kiln_dtype type)
@@ -56,8 +56,8 @@ static const char *array_type(const generator *g, size_t k)
   return compute(g->spec->input->in[k].type);
 }
 
-/* Returns whether an expression reads the elements of all arrays. Other
- * expressions read a and b, or nothing. */
+/* Returns whether an expression can use the elements of all input arrays. Other
+ * expressions use the operands a and b, or nothing. */
 static bool is_elementwise(const kiln__function *f)
 {
   return f->operand == NULL;
@@ -132,8 +132,9 @@ static void add_types(const generator *g)
                       "typedef user::index kiln__index;\n");
 }
 
-/* Adds kiln__param_NAME(s), which reads a parameter. A constant is given by
- * its bits, so that every value, including NaNs, arrives unchanged. */
+/* Adds the function kiln__param_NAME(s), which returns a parameter of the
+ * user's code. For a constant, the function contains the bits of the value, so
+ * that every value, including a NaN, arrives unchanged. */
 static void add_param(const generator *g, const kiln_param *p)
 {
   uint64_t bits = 0;
@@ -152,9 +153,9 @@ static void add_param(const generator *g, const kiln_param *p)
   }
 }
 
-/* Adds kiln__x0_at(s, j), kiln__x1_at(s, j) and so on, which read element j
- * of an array. Only expressions that use x_at(), y_at() and so on need these
- * functions. */
+/* Adds the functions kiln__x0_at(s, j), kiln__x1_at(s, j) and so on, each of
+ * which reads element j of one array. Only expressions that use x_at(), y_at()
+ * and so on need these functions. */
 static void add_readers(const generator *g)
 {
   for (size_t k = 0; k < g->n_params; k++)
@@ -214,8 +215,9 @@ static void add_declarations(const generator *g)
   kiln__buf_text(out, "} // namespace kiln__texts\n");
 }
 
-/* Adds the names x and x_at beside x0 and x0_at, and so on. The casts to
- * void avoid warnings about names that the expression does not use. */
+/* Adds declarations of x and x_at, which are short names of x0 and x0_at, and
+ * so on. The casts to void avoid warnings about names that the expression does
+ * not use. */
 static void add_elements(const generator *g, const kiln__function *f)
 {
   static const char short_names[] = "xyzw";
@@ -291,8 +293,8 @@ static void add_preamble(const generator *g)
 
 /* ---- Functions that the kernel calls ------------------------------------ */
 
-/* Adds NAME_at(s, p, e, i), which evaluates the expression NAME for element
- * e of a vector that starts at element i. */
+/* Adds the function NAME_at(s, p, e, i), which evaluates the expression NAME
+ * for element e of the vector p. The vector starts at element i of the input. */
 static void add_element_wrapper(const generator *g, const char *name,
                                 const char *result, const char *expr)
 {
@@ -313,8 +315,8 @@ static void add_element_wrapper(const generator *g, const char *name,
   kiln__buf_text(out, ", i + e);\n}\n");
 }
 
-/* Adds functions that read n consecutive elements of all arrays, before any
- * map. */
+/* Adds functions that read n consecutive elements of all input arrays. The map
+ * expression is not applied to these elements. */
 static void add_vectors(const generator *g, uint32_t aligned)
 {
   kiln__buf *out = g->types;
@@ -339,10 +341,10 @@ static void add_vectors(const generator *g, uint32_t aligned)
   kiln__buf_text(out, "}\n");
 }
 
-/* Adds functions that read mapped elements. load(s, i) returns one mapped
- * element, and load_as<how>(s, i) does so with a cache hint.
- * load_vector<n>(s, i, to) reads n consecutive elements, where i is a
- * multiple of n. Arrays that are aligned to 16 bytes are read by wide loads. */
+/* Adds functions that read elements and apply the map expression to them.
+ * load(s, i) returns mapped element i, and load_as<how>(s, i) does so with a
+ * cache hint. load_vector<n>(s, i, to) reads n consecutive elements, where i is
+ * a multiple of n. Arrays that are aligned to 16 bytes are read by wide loads. */
 static void add_loads(const generator *g)
 {
   const bool mapped = g->spec->input->map != NULL;

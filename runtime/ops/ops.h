@@ -1,7 +1,7 @@
-/* ops.h -- the internal interface that all families of operations share. It
- * covers element types, the user's expressions as device functions, specialised
- * kernels, temporary storage, argument checks and tuning. Only files of
- * runtime/ops include this header. Every operation takes the same path:
+/* ops.h -- the internal interface that all operations share. It covers element
+ * types, the user's expressions as device functions, specialised kernels,
+ * temporary storage, argument checks and tuning. Only files of runtime/ops
+ * include this header. Every operation takes the same path:
  *
  *     desc -> checks -> kiln__spec -> kiln__specialise() -> kernels
  *          -> kiln__storage_open() -> launches -> kiln__storage_close() */
@@ -17,22 +17,23 @@
 /* ---- Types ------------------------------------------------------------------ */
 
 typedef struct kiln__dtype {
-  const char *name;    /* name in messages: "f16" */
-  const char *storage; /* C++ type in memory: "kiln::f16" */
-  const char *compute; /* C++ type in the user's expressions: "float" */
+  const char *name;    /* name in messages, such as "f16" */
+  const char *storage; /* C++ type in memory, such as "kiln::f16" */
+  const char *compute; /* C++ type in the user's expressions, such as "float" */
   uint8_t size;        /* bytes per element */
   bool is_float, is_signed;
-  kiln_dtype computed; /* element type that `compute` names */
+  kiln_dtype computed; /* the element type whose C++ type is `compute` */
 } kiln__dtype;
 
 /* Returns the properties of an element type, or NULL if the value is no
  * element type. */
 const kiln__dtype *kiln__dtype_of(kiln_dtype type);
 
-/* Returns what kiln_dtype_size() returns, without a table lookup, since one
+/* Returns the result of kiln_dtype_size() without a table lookup, since one
  * call needs dozens of sizes. The constant holds one hexadecimal digit per
- * type. The static analyzer gets the plain function: it would warn about
- * invalid types, which the argument checks have already refused. */
+ * type. In builds for the static analyzer, a macro calls the plain function.
+ * Otherwise the analyzer would warn about invalid types, which the argument
+ * checks have already refused. */
 #ifdef __clang_analyzer__
 #define kiln__size kiln_dtype_size
 #else
@@ -60,7 +61,7 @@ static inline bool kiln__is_half(kiln_dtype type)
   return type == KILN_F16 || type == KILN_BF16;
 }
 
-/* Returns whether the caller has set an optional array of a desc. */
+/* Returns whether the caller has set this optional array of a desc. */
 static inline bool kiln__given(kiln_array a)
 {
   return a.type != KILN_DTYPE_NONE;
@@ -68,7 +69,7 @@ static inline bool kiln__given(kiln_array a)
 
 /* Returns the type of an input's elements after the map expression. */
 kiln_dtype kiln__input_type(const kiln_input *x);
-/* Returns the number of arrays of an input. */
+/* Returns the number of arrays that an input consists of. */
 static inline size_t kiln__input_arrays(const kiln_input *x)
 {
   size_t n = 0;
@@ -106,19 +107,19 @@ enum {
   KILN__MAX_PARAMS = 16
 };
 
-/* A macro of the kernel source. The value is a number, or the C++ type that
- * a kiln_dtype has in memory (KILN_T). */
+/* A macro that a kernel source uses. Its value is a number, or the C++ type
+ * that a kiln_dtype has in memory (as for KILN_T). */
 typedef struct kiln__param {
   const char *name;
   bool is_type;
 } kiln__param;
 
 typedef struct kiln__family {
-  /* Name of the source: "scan" is kernels_src/scan.cu. */
+  /* Name of the kernel source. For "scan" the source is kernels_src/scan.cu. */
   const char *builtin;
-  /* Names of the extern "C" kernels, NULL-terminated. */
+  /* Names of the extern "C" kernels. NULL ends the list. */
   const char *const *kernels;
-  /* Macros of the source; an entry without a name ends the array. */
+  /* Macros of the source. An entry without a name ends the array. */
   const kiln__param *defines;
 } kiln__family;
 
@@ -126,17 +127,18 @@ typedef struct kiln__family {
  * namespace user. The expression can use the parameters of kiln_code by
  * name. */
 typedef struct kiln__function {
-  const char *name; /* name of the device function: "predicate" */
-  const char *what; /* name of the expression in messages: "the predicate" */
+  const char *name; /* name of the device function, such as "predicate" */
+  /* Name of the expression in messages, such as "the predicate". */
+  const char *what;
   /* Expression text, or NULL if the call has no such function (a macro then
    * selects the variant of the kernel). */
   const char *expr;
-  /* C++ type of the result: "bool"; the types of namespace user are `value`
-   * (a mapped element) and `acc` */
+  /* C++ type of the result, such as "bool". The types of namespace user are
+   * `value` (a mapped element) and `acc` (the operation's type). */
   const char *result;
-  /* C++ type of a and b in `result name(args, a, b)`. NULL means that the
-   * expression can use the same names as a map expression, and that the
-   * kernel calls NAME_at(args, vector, e, i). */
+  /* C++ type of the operands a and b of an expression that the kernel calls as
+   * name(args, a, b). NULL means that the expression can use the same names as
+   * a map expression, and that the kernel calls NAME_at(args, vector, e, i). */
   const char *operand;
 } kiln__function;
 
@@ -146,13 +148,13 @@ typedef struct kiln__function {
  * point to must live until kiln__specialise() returns. */
 typedef struct kiln__spec {
   const kiln__family *family;
-  /* Values of family->defines, in the same order. */
+  /* Values of the macros in family->defines, in the same order. */
   uint32_t value[KILN__MAX_VALUES];
   /* Bit k requests kernel k as a separate program, so that several kernels
    * compile in parallel. The source of such kernels has KILN_MAKES(name)
    * around each kernel. 0 requests all kernels in one program. */
   uint32_t kernels;
-  const kiln_input *input; /* input, or NULL */
+  const kiln_input *input; /* input arrays and their map, or NULL */
   /* True if the kernel's vectors may start at any element. The kernel then
    * reads single elements. */
   bool unaligned;
@@ -160,16 +162,17 @@ typedef struct kiln__spec {
    * not part of the key. It only decides which arrays are aligned at that
    * element. */
   uint32_t first;
-  const kiln_op *op; /* operation, or NULL */
-  /* Type of the operation; f16 and bf16 mean float. The type is required
-   * with `op`, otherwise optional. */
+  const kiln_op *op; /* the binary operation, or NULL */
+  /* The type in which the operation computes. The types f16 and bf16 mean
+   * float. The type is required with `op`, otherwise optional. */
   kiln_dtype acc;
-  /* functions; an entry without a name ends the array */
+  /* device functions; an entry without a name ends the array */
   kiln__function function[KILN__MAX_FUNCTIONS];
-  /* Preamble and parameters, or NULL. */
+  /* Preamble and parameters of the user's code, or NULL. */
   const kiln_code *code;
-  /* True to compile with less optimisation. This is for kernels that were
-   * measured to be as fast, and for small calls (kiln__quick()). */
+  /* True to compile with less optimisation. Kernels that were measured to be as
+   * fast without full optimisation use it, and so do small calls
+   * (kiln__quick()). */
   bool quick;
 } kiln__spec;
 
@@ -196,7 +199,7 @@ static inline bool kiln__quick_on_9(const kiln_stream *s, uint64_t n)
  * kernels until the device is freed. */
 typedef struct kiln__kernel_set {
   kiln_kernel *kernel[KILN__MAX_KERNELS];
-  /* One module for all kernels, or one per kernel. */
+  /* One module that contains all kernels, or one module per kernel. */
   kiln_module *module[KILN__MAX_KERNELS];
 } kiln__kernel_set;
 
@@ -213,14 +216,15 @@ kiln_status kiln__specialise_all(const kiln__kernel_set *out[],
                                  kiln_device *device,
                                  const kiln__spec *const spec[], size_t n);
 
-/* Names of the user's expressions in messages, for kiln__function.what. */
+/* The names by which error messages refer to the user's expressions
+ * (kiln__function.what). */
 #define KILN__MAP_NAME "the map expression"
 #define KILN__OPERATION_NAME "the operation"
 #define KILN__IDENTITY_NAME "the operation's identity"
 
-/* The kernel argument `user::args`: the addresses of the input's arrays,
- * followed by the parameters that are not constant, 8 bytes each. The
- * argument is never empty. */
+/* The kernel argument of type `user::args`. It contains the addresses of the
+ * input's arrays, followed by the parameters that are not constant, 8 bytes
+ * each. The argument is never empty. */
 typedef struct kiln__args {
   uint64_t slot[KILN_MAX_INPUTS + KILN__MAX_PARAMS];
   size_t size; /* size of the argument in bytes */
@@ -249,9 +253,9 @@ kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
 void kiln__point_into_text(kiln__buf *out, const char *log, const char *what,
                            const char *text);
 
-/* Returns the address after the last #include directive of a preamble and
- * after the conditionals around that directive. Returns the start of the
- * preamble if it has no #include directive. */
+/* Returns the end of the last #include directive of a preamble, or the end of
+ * the #if block around that directive. Returns the start of the preamble if it
+ * has no #include directive. */
 const char *kiln__after_includes(const char *preamble);
 
 /* Checks that a text can be one C++ expression as far as brackets, quotes
@@ -259,8 +263,8 @@ const char *kiln__after_includes(const char *preamble);
  * line and a caret in the log. `what` names the expression in messages: "the
  * map expression". */
 kiln_status kiln__check_text(const char *what, const char *text);
-/* Returns whether a map expression reads other elements, by x_at(j), y_at(j)
- * and so on. `text` may be NULL. */
+/* Returns whether a map expression reads other elements than its own, by
+ * x_at(j), y_at(j) and so on. `text` may be NULL. */
 bool kiln__reads_neighbours(const char *text);
 /* Checks the parameters of the user's code. Returns KILN_EINVAL if a
  * parameter lacks a name, value or type, has a name that cannot be declared,
@@ -290,9 +294,11 @@ static inline size_t kiln__leader_descriptors(uint64_t tiles, size_t width)
 
 typedef struct kiln__storage {
   kiln_stream *stream;
-  CUdeviceptr temp;        /* temporary memory, aligned to 256 bytes */
-  CUdeviceptr descriptors; /* tile descriptors, aligned to 256 bytes */
-  uint32_t epoch;          /* epoch that was used last */
+  /* Address of the temporary memory, aligned to 256 bytes. */
+  CUdeviceptr temp;
+  /* Address of the tile descriptors, aligned to 256 bytes. */
+  CUdeviceptr descriptors;
+  uint32_t epoch; /* the epoch that the last kernel used */
   /* True if `temp` comes from the pool and must be freed in the stream. */
   bool from_pool;
   bool locked; /* true if the call holds the lock of the stream's storage */
@@ -302,37 +308,38 @@ typedef struct kiln__storage {
   kiln__scope scope;
 } kiln__storage;
 
-/* Returns the workspace size in bytes for a need, which is the result of
- * kiln_NAME_workspace(). */
+/* Returns the size in bytes of a workspace that provides the storage `need`.
+ * kiln_NAME_workspace() returns this size. */
 size_t kiln__need_bytes(kiln__need need);
-/* Adds `bytes` of temporary memory to a need and returns the offset of the
- * added memory in `temp`, a multiple of 256. */
+/* Adds `bytes` of temporary memory to the storage that a call needs. Returns
+ * the offset of the added memory in `temp`, a multiple of 256. */
 size_t kiln__need_temp(kiln__need *need, size_t bytes);
 
 /* Opens the temporary storage of a call in a stream and makes the device's
  * context current. kiln__storage_close() closes the storage and restores the
- * context. The storage is the caller's workspace if that has data, else the
- * storage that the stream keeps, else memory of the pool. No other call uses
- * the stream's kept storage while it is open. Returns KILN_EINVAL if the
- * workspace is misaligned or too small. The message about a small workspace
- * has both sizes. After a failure there is nothing to close. */
+ * context. The storage is the caller's workspace if there is one, else the
+ * storage that the stream keeps between calls, else memory of the pool. While a
+ * call has the stream's storage open, no other call uses that storage. Returns
+ * KILN_EINVAL if the workspace is misaligned or too small. The message about a
+ * small workspace has both sizes. After a failure there is nothing to close. */
 kiln_status kiln__storage_open(kiln__storage *storage, kiln_stream *stream,
                                const kiln_workspace *workspace,
                                kiln__need need);
-/* Returns a new epoch for the next kernel that uses the descriptors. */
+/* Returns a new epoch for the next kernel that uses the tile descriptors. */
 uint32_t kiln__storage_epoch(kiln__storage *storage);
 void kiln__storage_close(kiln__storage *storage);
 
-/* Queues a fill with zeros of n elements of an array in the stream. */
+/* Queues a fill of the first n elements of an array with zeros. */
 kiln_status kiln__zero(kiln_stream *in, kiln_array a, uint64_t n);
 
 /* ---- Checks -------------------------------------------------------------------- */
 
 enum { KILN__MAX_RANGES = 2 * (KILN_MAX_INPUTS + KILN_MAX_OUTPUTS) };
 
-/* Collects the arrays of a call and keeps the first error. */
+/* Collects the arrays of a call for the overlap check, and keeps the first
+ * error. */
 typedef struct kiln__checker {
-  const char *call; /* name of the public function: "kiln_scan" */
+  const char *call; /* name of the public function, such as "kiln_scan" */
   kiln_status st;
   struct {
     uint64_t begin, end;
@@ -356,24 +363,25 @@ void kiln__check_write(kiln__checker *c, const char *name, kiln_array a,
  * size. */
 void kiln__check_in_place(kiln__checker *c, const char *name, kiln_array a,
                           uint64_t n);
-/* Adds all arrays of an input, which the call reads. */
+/* Adds all arrays of an input. The call only reads these arrays. */
 void kiln__check_input(kiln__checker *c, const char *name, const kiln_input *x,
                        uint64_t n);
-/* Checks any other condition. If the condition is false, the status becomes
- * KILN_EINVAL with the formatted message. The message is evaluated only in
- * that case. */
+/* Checks a condition that the other checks do not cover. If the condition is
+ * false, the status becomes KILN_EINVAL with the formatted message. The message
+ * is evaluated only if the condition is false. */
 void kiln__check_failed(kiln__checker *c, const char *format, ...)
     KILN_PRINTF(2, 3);
 #define kiln__check_that(c, holds, ...)                                        \
   ((holds) ? (void)0 : kiln__check_failed(c, __VA_ARGS__))
-/* Checks the arrays for overlaps and returns the status of all checks. */
+/* Checks the collected arrays for overlaps and returns the status of all
+ * checks. */
 kiln_status kiln__check_end(kiln__checker *c);
 /* Adds the workspace, which is the last array of a call, and ends the checks. */
 kiln_status kiln__check_workspace(kiln__checker *c, const kiln_workspace *w);
 
 #ifdef __clang_analyzer__
 /* The static analyzer sees one file at a time and does not know what a
- * passed check implies, so these macros state the implications. */
+ * successful check implies, so these macros state it as assumptions. */
 #define kiln__check_begin(c, call, stream, desc)                               \
   (kiln__check_begin(c, call, stream, desc),                                   \
    (c)->st = (stream) == NULL || (desc) == NULL ? KILN_EINVAL : KILN_OK)
@@ -384,11 +392,11 @@ kiln_status kiln__check_workspace(kiln__checker *c, const kiln_workspace *w);
 #define kiln__check_workspace(c, w) (kiln__check_workspace(c, w), (c)->st)
 #endif
 
-/* Checks the operation. A named operation must fit the type; a user-defined
- * operation needs an identity. */
+/* Checks the operation of a call. A named operation must support the type, and
+ * a user-defined operation needs an identity. */
 void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc);
 
-/* ---- Calls within calls ------------------------------------------------------------ */
+/* Operations that call other operations */
 
 /* Returns the specialisation that kiln_histogram() needs for a valid desc.
  * An operation that calls kiln_histogram() can then compile that kernel in
@@ -406,9 +414,9 @@ typedef enum kiln__tuned_family {
 
 typedef kiln_tuning kiln__tuning;
 
-/* Chooses the parameters of a family for n elements of `size` bytes. The
- * parameters come from measurements on this GPU (`kiln tune`), else from the
- * most specific row of the built-in table. */
+/* Chooses the launch parameters of an operation for n elements of `size` bytes.
+ * The parameters come from measurements on this GPU (`kiln tune`), else from
+ * the most specific row of the built-in table. */
 kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
                          unsigned size, uint64_t n);
 
@@ -421,10 +429,11 @@ kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
 uint32_t kiln__prefetch_tiles(const kiln_device *device, const kiln_input *x,
                               uint64_t n, uint64_t tiles);
 
-/* Returns the number of SMs, or 16 if the device does not report it. */
-static inline uint64_t kiln__sm_count(const kiln_device *device)
+/* Returns the number of SMs of a device, or 16 if the device does not report
+ * the number. */
+static inline uint64_t kiln__sm_count(const kiln_device *on)
 {
-  return device->info.sm_count > 0 ? (uint64_t)device->info.sm_count : 16;
+  return on->info.sm_count > 0 ? (uint64_t)on->info.sm_count : 16;
 }
 
 /* ---- Launch ------------------------------------------------------------------------ */
@@ -434,22 +443,23 @@ static inline uint64_t kiln__divide_up(uint64_t a, uint64_t b)
   return b == 0 ? 0 : a / b + (a % b != 0);
 }
 
-/* Returns a one-dimensional launch of `blocks` blocks in a stream. */
-static inline kiln_launch_config kiln__grid(kiln_stream *stream,
-                                            uint64_t blocks, uint32_t threads)
+/* Returns the configuration of a one-dimensional launch of `blocks` blocks in a
+ * stream. */
+static inline kiln_launch_config kiln__grid(kiln_stream *on, uint64_t blocks,
+                                            uint32_t threads)
 {
   kiln_launch_config config = kiln_launch_1d(blocks, 1);
 
   config.block.x = threads;
-  config.stream = stream;
+  config.stream = on;
   return config;
 }
 
-/* What the launch of a kernel with temporary storage and a user's expressions
- * needs. */
+/* The data for the launch of a kernel that uses temporary storage and the
+ * user's expressions. */
 typedef struct kiln__call {
   const kiln__kernel_set *set;
-  kiln__storage storage; /* close with kiln__storage_close() */
+  kiln__storage storage; /* the caller closes it with kiln__storage_close() */
   kiln__args args;
   uint32_t epoch; /* epoch of the launch's tile descriptors */
 } kiln__call;

@@ -1,6 +1,7 @@
-/* sized_operations.c -- the exported functions of the operations, which
- * receive the size of the caller's desc (base/sized.h). The public headers
- * hold the table: one row per operation with its desc and the last member of
+/* sized_operations.c -- the exported functions of the operations. A caller that
+ * was built against an older header passes a smaller desc, so these functions
+ * also receive the size of the desc (base/sized.h). The public headers hold the
+ * table, which has one row per operation with its desc and the last member of
  * the first version of that desc. */
 #include "../base/sized.h"
 
@@ -57,7 +58,7 @@ static const kiln__sized plan_type = KILN__SIZED_TYPE(kiln_index_plan, ms);
 static const kiln__sized model_type =
     KILN__SIZED_TYPE(kiln_cache_model, threads);
 
-/* Calls a planning function. The plan is both an input and an output. */
+/* Calls a planning function whose plan is both an input and an output. */
 static kiln_status
 plan(kiln_status (*fn)(const kiln_device_info *gpu,
                        const kiln_index_shape *shape, kiln_index_plan *plan),

@@ -31,7 +31,7 @@
 
 enum { KEY_ON_STACK = 2048 };
 
-/* A key under construction. A short key stays on the stack. */
+/* A key of the cache while it is built. A short key stays on the stack. */
 typedef struct key {
   unsigned char local[KEY_ON_STACK];
   unsigned char *data;
@@ -79,8 +79,8 @@ static void key_add(key *k, const void *data, size_t size)
   k->size += size;
 }
 
-/* Adds a string with its terminating NUL. A NULL string differs from every
- * string. */
+/* Adds a string with its terminating NUL to a key. A NULL pointer yields other
+ * bytes than any string. */
 static void key_text(key *k, const char *text)
 {
   if (text == NULL)
@@ -145,7 +145,8 @@ static void key_of(key *k, const kiln__spec *spec, uint32_t aligned)
     key_code(k, spec->code);
 }
 
-/* Returns a mask in which bit i is set if 16-byte loads may read array i. */
+/* Returns a mask of the input's arrays. Bit i is set if 16-byte loads may read
+ * array i. */
 static uint32_t aligned_arrays(const kiln__spec *spec)
 {
   uint32_t mask = 0;
@@ -161,7 +162,7 @@ static uint32_t aligned_arrays(const kiln__spec *spec)
   return mask;
 }
 
-/* ---- The device's table ------------------------------------------------------------ */
+/* The hash table of a device */
 
 typedef struct entry {
   kiln__kernel_set set;
@@ -172,7 +173,7 @@ typedef struct entry {
 
 typedef struct table {
   pthread_rwlock_t lock;
-  /* Hash table with open addressing and linear probing; empty slots are NULL. */
+  /* Hash table with open addressing and linear probing. Empty entries are NULL. */
   entry **slot;
   size_t capacity, used;
 } table;
@@ -217,8 +218,8 @@ static kiln_status make_table(kiln_device *device)
   return st;
 }
 
-/* Returns the slot that holds the entry of a key, or the empty slot for that
- * key. */
+/* Returns the address of the hash table entry with this key. If the key is
+ * missing, returns the address of the empty entry where the key belongs. */
 static entry **slot_of(const table *t, const unsigned char *data, size_t size,
                        uint64_t hash)
 {
@@ -270,9 +271,9 @@ static bool grow(table *t, const kiln_allocator *alloc)
   return true;
 }
 
-/* Inserts `made` and takes ownership of it. If another thread has inserted
- * the same key before, *out is the kernel set of that thread, and `made` is
- * freed. */
+/* Inserts the new entry `made` into the hash table and takes ownership of it.
+ * If another thread has inserted the same key in the meantime, *out is the
+ * kernel set of that thread, and `made` is freed. */
 static kiln_status insert(const kiln__kernel_set **out, kiln_device *device,
                           entry *made)
 {
@@ -313,8 +314,8 @@ static void write_define(char text[DEFINE_SIZE], const kiln__param *define,
     kiln__format(text, DEFINE_SIZE, "%s=%u", define->name, value);
 }
 
-/* One program of a specialisation. The program contains all kernels of the
- * specialisation, or one of them. */
+/* One program that is compiled for a specialisation. The program contains all
+ * kernels of the specialisation, or one of them. */
 typedef struct part {
   char text[KILN__MAX_VALUES + MORE_DEFINES][DEFINE_SIZE];
   const char *define[KILN__MAX_VALUES + MORE_DEFINES];
@@ -323,7 +324,7 @@ typedef struct part {
   bool started;
 } part;
 
-/* A specialisation that is not in the table yet. */
+/* A specialisation that is not in the hash table yet. */
 typedef struct making {
   struct making *next;
   const kiln__spec *spec;
@@ -356,8 +357,8 @@ static char *next_define(part *p)
   return text;
 }
 
-/* Adds the program of one kernel. If `kernel` is NULL, the program contains
- * all kernels. */
+/* Adds a program with one kernel to a specialisation. If `kernel` is NULL, the
+ * program contains all kernels. */
 static void add_part(making *m, const char *kernel)
 {
   const kiln__spec *spec = m->spec;
@@ -407,8 +408,8 @@ done:
   return st;
 }
 
-/* Waits for every program that was started, even after a failure, and
- * returns the first error. */
+/* Waits for every program whose compilation was started, even after a failure,
+ * and returns the first error. */
 static kiln_status finish_parts(making *m)
 {
   kiln__kernel_set *set = &m->made->set;
@@ -530,7 +531,7 @@ static void name_the_text(const making *list, const kiln_allocator *alloc)
   found = strstr(record.log, mark);
   what = (int)strcspn(record.log, "(");
   if (found == NULL || memchr(record.log, '.', (size_t)what) != NULL)
-    return; /* the log is about a file, not about the user's expression */
+    return; /* the log refers to a file, not to one of the user's expressions */
   end = found + strlen(mark) + strcspn(found + strlen(mark), "\n");
   kiln__format(record.message, sizeof record.message,
                "%.*s does not compile: line %.*s: %.*s", what, record.log,
@@ -576,8 +577,8 @@ done:
   return st;
 }
 
-/* Finds a spec in the table. On a miss, *missing receives a specialisation
- * that is ready to compile. */
+/* Finds a spec in the hash table. If the spec is missing, *missing receives a
+ * specialisation that is ready to compile. */
 static kiln_status look_up(const kiln__kernel_set **out, making **missing,
                            kiln_device *device, const kiln__spec *spec)
 {

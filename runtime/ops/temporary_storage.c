@@ -20,9 +20,10 @@
 
 enum {
   ALIGN = 256,
-  /* Maximum temporary memory in bytes that a stream keeps. */
+  /* Maximum number of bytes of temporary memory that a stream keeps between
+   * calls. */
   KEPT_TEMP = 8 << 20,
-  /* Maximum number of tile descriptors that a stream keeps. */
+  /* Maximum number of tile descriptors that a stream keeps between calls. */
   KEPT_DESCRIPTORS = 1 << 20,
   LEAST_TEMP = 64 << 10,
   LEAST_DESCRIPTORS = 4096,
@@ -34,7 +35,7 @@ typedef struct kept {
   pthread_mutex_t lock;
   CUdeviceptr temp, descriptors;
   size_t temp_size, n_descriptors;
-  uint32_t epoch; /* epoch that was used last */
+  uint32_t epoch; /* the epoch that the last kernel used */
 } kept;
 
 static size_t round_up(size_t n)
@@ -101,8 +102,8 @@ static size_t grown(size_t have, size_t wanted, size_t least, size_t most)
   return size < most ? size : most;
 }
 
-/* Enlarges the kept temporary memory. The larger memory is allocated before
- * the old memory is freed, so that a failure changes nothing. */
+/* Enlarges the temporary memory that a stream keeps. The larger memory is
+ * allocated before the old memory is freed, so that a failure changes nothing. */
 static kiln_status keep_temp(kept *k, kiln_stream *stream, size_t wanted)
 {
   const size_t size = grown(k->temp_size, wanted, LEAST_TEMP, KEPT_TEMP);
@@ -143,9 +144,9 @@ done:
   return st;
 }
 
-/* Restarts the epochs. An epoch must never be used twice with the same
- * descriptors. When fewer epochs are left than any call takes, the
- * descriptors are cleared and the epochs start again. */
+/* Restarts the epochs. A call must never use an epoch twice with the same
+ * descriptors. When fewer epochs are left than a call may need, this function
+ * clears the descriptors and starts again with the first epoch. */
 static kiln_status renew_epochs(kept *k, kiln_stream *stream)
 {
   kiln_status st = KILN_OK;
@@ -181,9 +182,10 @@ done:
   return st;
 }
 
-/* ---- Memory of one call ------------------------------------------------------------- */
+/* Memory of a single call */
 
-/* Divides one allocation into temporary memory and cleared descriptors. */
+/* Divides one allocation into temporary memory and tile descriptors, and clears
+ * the descriptors. */
 static kiln_status split_piece(kiln__storage *storage, CUdeviceptr piece,
                                kiln__need need)
 {
@@ -224,8 +226,8 @@ done:
 }
 
 /* Returns whether a call may use the storage that the stream keeps. The
- * context must be current: without a current context, the driver reports
- * that no stream is being captured. */
+ * device's context must be current. Without a current context, the driver would
+ * report that the stream is not being captured. */
 static bool may_keep(const kiln_stream *stream, kiln__need need)
 {
   return need.temp <= KEPT_TEMP && need.descriptors <= KEPT_DESCRIPTORS &&

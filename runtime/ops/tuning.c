@@ -52,7 +52,7 @@ enum {
   LARGEST_FILE = 1 << 20
 };
 
-/* ---- Choosing a row ------------------------------------------------------------------ */
+/* Choosing a tuning row */
 
 static bool fits(const row *r, unsigned cc, unsigned size, uint64_t n)
 {
@@ -60,7 +60,7 @@ static bool fits(const row *r, unsigned cc, unsigned size, uint64_t n)
          (r->log2_n >= 64 || n <= UINT64_C(1) << r->log2_n);
 }
 
-/* Returns whether `a` is more specific than `b`, if both rows apply to a
+/* Returns whether row `a` is more specific than row `b`. Both rows apply to the
  * call. */
 static bool beats(const row *a, const row *b)
 {
@@ -87,10 +87,10 @@ static const row *best_of(const row *rows, size_t n_rows, unsigned family,
   return best;
 }
 
-/* ---- Measurements of a device ------------------------------------------- */
+/* Rows measured on this device */
 
 typedef struct list {
-  struct list *older; /* list that this list replaced */
+  struct list *older; /* the older list that this list replaced */
   size_t n;
   row rows[];
 } list;
@@ -107,7 +107,7 @@ static void free_lists(kiln_device *device)
   }
 }
 
-/* Publishes a new list. The caller holds the device's lock. */
+/* Publishes a new list of measured rows. The caller holds the device's lock. */
 static kiln_status publish(kiln_device *device, const row *rows, size_t n)
 {
   list *l = kiln__calloc(&device->rt->alloc, 1, sizeof *l + n * sizeof *rows);
@@ -124,8 +124,8 @@ static kiln_status publish(kiln_device *device, const row *rows, size_t n)
   return KILN_OK;
 }
 
-/* Publishes a copy of the list in which `added` replaces the row of the same
- * class. */
+/* Publishes a copy of the list in which `added` replaces the row with the same
+ * operation, element size and size class. */
 static kiln_status publish_with(kiln_device *device, const row *added)
 {
   const list *l = atomic_load(&device->tuned);
@@ -146,7 +146,7 @@ static kiln_status publish_with(kiln_device *device, const row *added)
   return st;
 }
 
-/* ---- Files: a header line, then one line per row ------------------------ */
+/* Tuning files: a header line, then one line per row */
 
 static const char head[] = "kiln tuning 1\n";
 
@@ -278,8 +278,8 @@ kiln_status kiln_tuning_path(kiln_device *device, char *buf, size_t size)
   return KILN_OK;
 }
 
-/* Reads the tuning file beside the disk cache, once per device. If the file
- * is invalid, a warning is logged and the built-in table is used; the
+/* Reads the tuning file beside the disk cache, once per device. If the file is
+ * invalid, this function logs a warning, and the built-in table is used. The
  * caller's error record does not change. */
 static void load_once(kiln_device *device)
 {

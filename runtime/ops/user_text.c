@@ -12,8 +12,8 @@
 
 /* ---- Errors in the compiler's own format ------------------------------------------ */
 
-/* Fails with a log that shows the source line of `at` and a caret below that
- * character. */
+/* Makes the call fail with a log that shows the source line of `at` and a caret
+ * below the character at that address. */
 static kiln_status fail_at(const char *what, const char *text, const char *at,
                            const char *why)
 {
@@ -38,8 +38,8 @@ static kiln_status fail_at(const char *what, const char *text, const char *at,
   return KILN_ECOMPILE;
 }
 
-/* Returns the line number if this line of a log refers to the expression
- * `what`, or 0 otherwise. */
+/* Returns the line number within the expression `what` to which this line of a
+ * compiler log refers. Returns 0 if the line refers to something else. */
 static unsigned line_number(const char *line, const char *what)
 {
   const size_t length = strlen(what);
@@ -49,8 +49,8 @@ static unsigned line_number(const char *line, const char *what)
   return (unsigned)strtoul(line + length + 1, NULL, 10);
 }
 
-/* Finds the last line of a text that contains more than blanks. Returns the
- * line, its size and its number. */
+/* Finds the last line of a text that is not blank. Returns the line, its size
+ * and its number. */
 static const char *last_line(const char *text, size_t *size, unsigned *number)
 {
   static const char blanks[] = " \t\r\n\v\f";
@@ -90,8 +90,8 @@ void kiln__point_into_text(kiln__buf *out, const char *log, const char *what,
     kiln__buf_format(out, "%s(%u%.*s\n  %.*s\n  %*s^\n", what, last,
                      (int)(end - log), log, (int)size, line, (int)size, "");
     for (log = end; log[0] == '\n' && log[1] == ' ';)
-      log += 1 + strcspn(log + 1, "\n"); /* skip the source line that the
-                                          * compiler quotes */
+      /* Skip the source line that the compiler quotes below its message. */
+      log += 1 + strcspn(log + 1, "\n");
     log += *log == '\n';
   }
 }
@@ -113,8 +113,8 @@ static const char *past_quoted(const char *p)
   return NULL;
 }
 
-/* Returns the address after a comment that starts at p, p itself if no
- * comment starts there, or NULL if the comment does not end. */
+/* If a comment starts at p, returns the address after the comment, or NULL if
+ * the comment does not end. If no comment starts at p, returns p. */
 static const char *past_comment(const char *p)
 {
   const char *end;
@@ -139,8 +139,8 @@ typedef struct brackets {
   size_t depth;
 } brackets;
 
-/* Returns a message about a wrong bracket at p, or NULL if the bracket is
- * right. */
+/* Returns a message if the bracket at p does not match the brackets before it,
+ * or NULL if it does. */
 static const char *bracket(brackets *b, const char *p)
 {
   if (strchr("([{", *p) != NULL) {
@@ -155,8 +155,8 @@ static const char *bracket(brackets *b, const char *p)
   return closing(*b->open[b->depth]) == *p ? NULL : "the wrong bracket";
 }
 
-/* Returns whether the current character is within braces. Statements may
- * stand within braces, which are the body of a lambda. */
+/* Returns whether the scanned character is within braces. Braces enclose the
+ * body of a lambda, in which statements are allowed. */
 static bool within_braces(const brackets *b)
 {
   for (size_t i = 0; i < b->depth; i++)
@@ -165,8 +165,8 @@ static bool within_braces(const brackets *b)
   return false;
 }
 
-/* Returns the reason why the character at p would break the function around
- * the expression, or NULL if the character is valid. */
+/* Returns the reason why the character at p would break the function that Kiln
+ * generates around the expression, or NULL if the character is valid. */
 static const char *stray(const brackets *b, const char *p)
 {
   if (*p == '#')
@@ -212,8 +212,8 @@ kiln_status kiln__check_text(const char *what, const char *text)
 
 /* ---- Preambles --------------------------------------------------------------------- */
 
-/* Returns the name of the directive of a source line, or "" if the line is no
- * directive. */
+/* Returns the name of the preprocessor directive on a source line, or "" if the
+ * line is no directive. */
 static const char *directive(const char *line)
 {
   line += strspn(line, " \t");
@@ -242,7 +242,7 @@ const char *kiln__after_includes(const char *preamble)
 {
   const char *after = preamble;
   bool included = false;
-  int depth = 0; /* nesting depth of #if */
+  int depth = 0; /* nesting depth of #if directives */
 
   for (const char *p = preamble; *p != '\0';) {
     const char *const word = directive(p);
@@ -281,7 +281,8 @@ static bool is_identifier(const char *name)
   return true;
 }
 
-/* Returns whether the characters before `end` spell x, y, z, w or x0 to x7. */
+/* Returns whether the characters before `end` spell the name of an array: x, y,
+ * z, w or x0 to x7. */
 static bool names_array(const char *text, const char *end)
 {
   const char *start = end;
@@ -311,8 +312,8 @@ bool kiln__reads_neighbours(const char *text)
   return false;
 }
 
-/* Returns whether an identifier is a word of a list. Each word of the list
- * has blanks around it. */
+/* Returns whether an identifier is one of the words of a list. In the list,
+ * each word has blanks around it. */
 static bool is_listed(const char *name, const char *list)
 {
   const size_t n = strlen(name);

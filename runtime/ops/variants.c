@@ -1,19 +1,21 @@
-/* variants.c -- the table of specialisations that ship with Kiln. */
+/* variants.c -- the table of kernel programs and their specialisations (macro
+ * settings) that ship with Kiln. */
 #include <kiln/program.h>
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static const char *const none[] = {NULL};
 
-/* Trait overrides that select the code for hardware without the shuffle
+/* Macros that make a program use the code for hardware without the shuffle
  * instruction. One list is for independent thread scheduling, the other for
  * warps that run in lock-step. */
 #define NO_SHUFFLE LIST("KILN_HAS_SHFL=0", "KILN_HAS_REDUX=0")
 #define LOCK_STEP LIST("KILN_HAS_SHFL=0", "KILN_HAS_REDUX=0", "KILN_HAS_ITS=0")
 #define SHUFFLE_ONLY LIST("KILN_HAS_REDUX=0")
 
-/* Every program has the variant "default". The build writes programs.def: one row
- * "PROGRAM(name)," per program that the library embeds. */
+/* Every program has the variant "default". The build writes the file
+ * programs.def, which has one row "PROGRAM(name)," per program that the library
+ * embeds. */
 #define PROGRAM(name) WITH_TRAITS(name, "default", none)
 #define WITH_TRAITS(name, label, traits)                                       \
   {                                                                            \

@@ -13,7 +13,7 @@ static const kiln__family family = {"difference", kernels,
 
 enum { THREADS = 256 };
 
-/* The parameters of one launch. */
+/* The parameters of one launch of difference.cu. */
 typedef struct plan {
   const kiln_adjacent_difference_desc *desc;
   kiln_array out;
@@ -23,9 +23,9 @@ typedef struct plan {
   kiln__need need;
 } plan;
 
-/* Returns the number of vectors per thread. The number is 1 until every SM
- * has enough threads; larger arrays use more vectors to have more loads in
- * flight. */
+/* Returns the number of vectors per thread. The number is 1 until every SM has
+ * enough threads. Threads of larger arrays load more vectors, so that more
+ * loads are in flight. */
 static uint32_t vecs_of(uint64_t vecs)
 {
   return vecs <= UINT64_C(1) << 17 ? 1 : vecs <= UINT64_C(1) << 20 ? 2 : 4;

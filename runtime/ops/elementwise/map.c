@@ -10,13 +10,15 @@
 static const char *const kernels[] = {"map", NULL};
 static const kiln__family family = {"map", kernels, kiln__map_params};
 
-/* A call whose arguments have been checked. It needs no temporary storage. */
+/* A call of kiln_map() whose arguments have been checked. The call needs no
+ * temporary storage. */
 typedef struct request {
   const kiln_map_desc *desc;
   kiln__need need;
 } request;
 
-/* Returns the number of arrays before the first one without a type. */
+/* Returns the number of arrays in a list that ends at the first array without a
+ * type. */
 static size_t count(const kiln_array *a, size_t most)
 {
   size_t n = 0;
@@ -36,11 +38,12 @@ static size_t n_inputs(const kiln_map_desc *desc)
   return count(desc->in, KILN_MAX_INPUTS);
 }
 
-/* Returns a desc in which copies move bits. Such a copy is an output without
- * an expression that has the type of in[0], f16 or bf16. The copy reads
- * in[0] as u16, since a conversion to float and back would change NaNs. The
- * original in[0] stays for the expressions. If the desc has eight arrays
- * already, a copy beside expressions is converted through float. */
+/* Returns a copy of the desc in which outputs that only copy in[0] keep its
+ * bits. A conversion of f16 or bf16 to float and back would change NaNs, so
+ * these outputs read in[0] as u16. The original in[0] stays in the desc for the
+ * expressions of other outputs. If the desc has eight arrays already and also
+ * has expressions, there is no space for a second in[0], and the copy is
+ * converted through float. */
 static kiln_map_desc copy_bits(const kiln_map_desc *desc)
 {
   static const char *const element[] = {"x0", "x1", "x2", "x3",
@@ -86,9 +89,9 @@ static bool in_place(const kiln_map_desc *desc)
   return false;
 }
 
-/* Checks the element sizes of outputs in place. Such an output must have
- * elements of the input's size, or else a store would overwrite elements
- * that other threads still read. */
+/* Checks the element sizes of outputs that are also inputs. The elements of
+ * such an output must have the size of the input's elements. Otherwise a store
+ * would overwrite elements that other threads have not read yet. */
 static void check_sizes(kiln__checker *c, const kiln_map_desc *desc)
 {
   for (size_t k = 0; k < n_outputs(desc); k++)

@@ -13,7 +13,8 @@ static kiln_status prepare(kiln__indexed *r, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_gather", stream, desc) != KILN_OK)
     return c.st;
-  /* Without n_target the length of x is unknown here, so only element 0 is checked. */
+  /* Without n_target the length of x is unknown, so only the address of element
+   * 0 is checked. */
   kiln__check_input(&c, "x", &desc->x,
                     desc->n == 0          ? 0
                     : desc->n_target == 0 ? 1
@@ -36,7 +37,8 @@ static kiln_status prepare(kiln__indexed *r, const kiln_stream *stream,
                       .n_target = desc->n_target,
                       .checked = desc->checked,
                       .plan = {.method = desc->method, .passes = desc->passes}};
-  /* The cost of an element counts the bytes of all arrays of x together. */
+  /* For the cost model, an element of x has the bytes of all arrays of x
+   * together. */
   return kiln__indexed_plan(r, stream, kiln__input_bytes(&desc->x));
 }
 
@@ -53,7 +55,8 @@ static const kiln__family row_family = {"gather_rows", row_kernels,
  * rows are split. */
 enum { PIECE = 512, ROWS_BLOCK = 256, ROWS_ITEMS = 4 };
 
-/* A call that is counted in words instead of elements. */
+/* A call of kiln_gather_rows() in which sizes and strides are counted in words
+ * instead of elements. */
 typedef struct row_plan {
   const kiln_gather_rows_desc *desc;
   kiln__need need;

@@ -1,11 +1,13 @@
-/* indexed.c -- the host side of index_check.cu and buckets.cu.
+/* indexed.c -- the host side of index_check.cu and buckets.cu. It checks
+ * indices, and it reorders a gather or scatter by buckets.
  *
  * Problem: each random access to a target larger than the cache costs a memory
- * burst.
+ * burst. The target is the array that the indices point into.
  *
  * Idea: a partition moves the indices, and the values of a scatter, into the
- * order of buckets that fit the cache. The gather or scatter then handles one
- * bucket after the other. For a gather, the results are moved back at the end.
+ * order of buckets. A bucket is a range of the target that fits the cache. The
+ * gather or scatter then handles one bucket after the other. For a gather, the
+ * results are moved back at the end.
  *
  * Cost: each index and value is read and written once or twice more, by
  * streaming accesses.
@@ -50,7 +52,9 @@ unsigned kiln__input_bytes(const kiln_input *x)
   return bytes > 0 ? bytes : 1;
 }
 
-/* The start of each window must be representable in the type of an index. */
+/* A window is the range of the target that one pass handles. Its start must be
+ * representable in the type of an index, so the target counts as at most 2^32
+ * elements for indices of 32 bits. */
 uint64_t kiln__window(kiln_array index, uint64_t n_target, uint64_t n,
                       uint32_t windows)
 {
@@ -106,7 +110,8 @@ kiln__need kiln__range_need(void)
   return (kiln__need){.temp = CHECK_BYTES};
 }
 
-/* Reads element i, sign-extended, and waits for the result. */
+/* Reads one index from device memory, extends its sign to 64 bits, and waits
+ * until the value has arrived. */
 static kiln_status element_at(int64_t *out, kiln_stream *stream,
                               kiln_array index, uint64_t i)
 {
@@ -292,7 +297,8 @@ kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
                 [BUCKETS_SCATTER] = p->scatter,
                 [BUCKETS_ALIGNED] = (p->index.data % 16 == 0) |
                                     (uint32_t)(p->out % 16 == 0) << 1},
-      .kernels = p->scatter ? 7 : 15, /* all kernels, compiled in parallel */
+      /* One bit per kernel. The kernels compile in parallel. */
+      .kernels = p->scatter ? 7 : 15,
       .input = p->scatter ? x : NULL,
       .code = p->scatter ? code : NULL,
       .quick = !p->scatter};
@@ -301,8 +307,8 @@ kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
   return kiln__specialise(&p->set, device, &spec);
 }
 
-/* Returns the number of blocks that count: as many as can be resident at the
- * same time. */
+/* Returns the number of blocks of the counting kernel. It is the number of
+ * blocks that can be resident at the same time, but at most one block per tile. */
 static uint64_t counting_blocks(const kiln__partition *p,
                                 const kiln_device *device)
 {
@@ -311,7 +317,8 @@ static uint64_t counting_blocks(const kiln__partition *p,
   return p->tiles < most ? p->tiles : most;
 }
 
-/* A parameter of buckets.cu, in the layout that the kernel declares. */
+/* A struct argument of the kernels in buckets.cu, with the members that the
+ * kernels declare. */
 typedef struct split_arrays {
   CUdeviceptr index, cursor, stored, more[3];
 } split_arrays;

@@ -4,7 +4,8 @@
  * (scatter_buckets.cu). Segmented reductions use the range check, too.
  *
  * The "target" is the array that the indices point into: the input of a gather,
- * or the output of a scatter. A bucket is a range of the target. */
+ * or the output of a scatter. A bucket is a range of the target. A window is
+ * the range of the target that one pass of a multi-pass call handles. */
 #ifndef KILN_INDEXED_H
 #define KILN_INDEXED_H
 
@@ -21,16 +22,16 @@ enum {
  * none. Indices use this type since they are never negative. Elements that
  * are only moved use this type to keep their bits. */
 kiln_dtype kiln__raw_type(unsigned size);
-/* Changes the types of an input and an output to unsigned integers if
- * elements are moved unchanged. Returns whether the elements are moved
- * unchanged. */
+/* Changes the types of an input and an output to unsigned integers of the same
+ * size if the call only moves elements. Returns whether the call only moves
+ * elements. */
 bool kiln__as_bits(kiln_input *x, kiln_dtype *out);
 
 /* Returns the bytes per element, summed over all arrays of the input, at
  * least 1. */
 unsigned kiln__input_bytes(const kiln_input *x);
-/* Returns the number of elements of the target per window, for a call with
- * `windows` windows. */
+/* Returns the number of target elements per window if the target is divided
+ * into `windows` windows. */
 uint64_t kiln__window(kiln_array index, uint64_t n_target, uint64_t n,
                       uint32_t windows);
 
@@ -39,16 +40,18 @@ uint64_t kiln__window(kiln_array index, uint64_t n_target, uint64_t n,
  * number is too large. */
 uint64_t kiln__extent(uint64_t rows, uint64_t width, uint64_t stride);
 
-/* Checks the array of indices. */
+/* Checks the array of n indices of a call. */
 void kiln__check_index(kiln__checker *c, kiln_array index, uint64_t n);
-/* Checks that method, passes, `checked` and n_target are consistent. */
+/* Checks that the members method, passes, checked and n_target of a gather or
+ * scatter do not contradict each other. */
 void kiln__check_method(kiln__checker *c, kiln_index_method method,
                         uint32_t passes, bool checked, uint64_t n_target);
 
-/* A range check of n indices. Each index must be below `end`. If the indices
- * are offsets, they must be non-decreasing. */
+/* Describes a range check of n indices. Each index must be below `end`. If the
+ * indices are offsets of segments, they must be non-decreasing. */
 typedef struct kiln__range {
-  const char *call, *what; /* names in messages: "kiln_gather" and "index" */
+  /* Names in messages, such as "kiln_gather" and "index". */
+  const char *call, *what;
   kiln_array index;
   uint64_t n, end;
   bool rising;
@@ -78,10 +81,10 @@ typedef struct kiln__partition {
   bool scatter;
   /* For a gather, the array that kiln__partition_join() writes. */
   CUdeviceptr out;
-  /* Offsets in temporary memory. */
+  /* Offsets of the partition's arrays in temporary memory. */
   size_t cursor, at, values, slot, begin, delta;
   kiln__need need;
-  /* Set by kiln__partition_prepare(). */
+  /* kiln__partition_prepare() sets these members. */
   const kiln__kernel_set *set;
   kiln__args args;
 } kiln__partition;
@@ -120,22 +123,22 @@ bool kiln__sort_fits(unsigned element_size, unsigned index_size,
 
 typedef struct kiln__sorted {
   kiln__sort_bits bits;
-  /* Number of buckets, and parameters of the same names in
-   * scatter_buckets.cu. */
+  /* Number of buckets, and the parameters mask and last of scatter_buckets.cu. */
   uint32_t buckets, mask, last;
-  uint32_t pairs; /* bits of the macro KILN_PAIRS: arrays of the pairs that
-                  * must be written before the sort */
-  bool in_place;  /* true if the written pairs are sorted in place */
+  /* The value of the macro KILN_PAIRS. Its bits select the arrays of pairs that
+   * a kernel writes before the sort. */
+  uint32_t pairs;
+  bool in_place; /* true if the written pairs are sorted in place */
   uint64_t n;
-  /* Input of the call; valid until the launches are queued. */
+  /* Input of the call. The pointer is valid until the launches are queued. */
   const kiln_input *x;
-  kiln_array index, out; /* index has an unsigned type */
+  kiln_array index, out; /* the type of `index` is unsigned */
   kiln__sort_plan sort;
-  /* Offsets in temporary memory. `sorting` is the offset of the temporary
-   * memory that the sort itself needs. */
+  /* Offsets of the arrays in temporary memory. `sorting` is the offset of the
+   * temporary memory that the sort itself needs. */
   size_t begin, sorting, places, values, made_places, made_values;
   kiln__need need;
-  /* Set by kiln__sorted_prepare(). */
+  /* kiln__sorted_prepare() sets these members. */
   const kiln__kernel_set *sort_kernels[2], *write, *make;
   kiln__args args;
 } kiln__sorted;
@@ -152,7 +155,8 @@ kiln_status kiln__sorted_run(const kiln__sorted *p, kiln__storage *storage);
 
 /* ---- Gather and scatter --------------------------------------------------------- */
 
-/* The common form of kiln_gather() and kiln_scatter(). */
+/* A call of kiln_gather() or kiln_scatter(). The shared code handles gathers
+ * and scatters in this form. */
 typedef struct kiln__indexed {
   bool scatter;
   kiln_input x;
@@ -160,21 +164,22 @@ typedef struct kiln__indexed {
   kiln_array index, out;
   uint64_t n, n_target;
   bool checked;
-  /* The caller's method and passes; kiln__indexed_plan() replaces what the cost
-   * model chooses. */
+  /* Method and passes as the caller requested them. kiln__indexed_plan()
+   * replaces values that the cost model chooses. */
   kiln_index_plan plan;
-  /* Set by kiln__indexed_plan(). */
+  /* kiln__indexed_plan() sets these members. */
   bool automatic;       /* true if the cost model chose the method */
   kiln_array raw_index; /* array of indices with an unsigned type */
   union {
     kiln__partition partition;
     kiln__sorted sort;
-  } by; /* plan of KILN_INDEX_PARTITION and KILN_INDEX_SORT */
+  } by; /* plan for KILN_INDEX_PARTITION or KILN_INDEX_SORT */
   kiln__need need;
 } kiln__indexed;
 
-/* Chooses the method of a call whose arguments have been checked, and plans its
- * memory. `element_size` is the size for the cost model. */
+/* Chooses the method of a gather or scatter whose arguments have been checked,
+ * and plans its temporary memory. `element_size` is the size of an element for
+ * the cost model. */
 kiln_status kiln__indexed_plan(kiln__indexed *r, const kiln_stream *stream,
                                unsigned element_size);
 kiln_status kiln__indexed_run(kiln_stream *stream, kiln__indexed *r,

@@ -13,7 +13,7 @@ static const char *const scatter_kernels[] = {"scatter", NULL};
 static const kiln__family scatter_family = {"scatter", scatter_kernels,
                                             kiln__scatter_params};
 
-/* Both kernels have the same macros in the same order. */
+/* gather.cu and scatter.cu have the same macros in the same order. */
 _Static_assert((int)GATHER_BLOCK == (int)SCATTER_BLOCK &&
                    (int)GATHER_ITEMS == (int)SCATTER_ITEMS &&
                    (int)GATHER_VECTOR == (int)SCATTER_VECTOR &&
@@ -65,8 +65,9 @@ kiln_status kiln__indexed_plan(kiln__indexed *r, const kiln_stream *stream,
                       r->n_target, r->out);
     r->need = r->by.sort.need;
   } else if (r->checked) {
-    /* With the other methods, the range check uses the memory of the method
-     * before the method does. */
+    /* In a partition or a sort, the range check runs first and uses their
+     * temporary memory. All other methods need temporary memory only for the
+     * check. */
     r->need = kiln__range_need();
   }
 
@@ -76,7 +77,8 @@ done:
 
 /* ---- One pass, or one pass per window ----------------------------------- */
 
-/* What a launch moves: the arrays of a call, or those of its partition. */
+/* The arrays that one launch reads and writes. They are the arrays of the call,
+ * or the reordered arrays of its partition. */
 typedef struct move {
   const kiln_input *x;
   const kiln_code *code;
@@ -112,8 +114,8 @@ static kiln_status prepare(job *j, kiln_stream *stream, const kiln__indexed *r,
                 [GATHER_SMALL] = (r->n < UINT32_C(1) << 31),
                 [GATHER_WINDOWS] = (windows > 1)},
       .input = m->x,
-      .unaligned = !r->scatter, /* a gather reads single elements of x, at any
-                                 * alignment */
+      /* Gathers read single elements of x, at any alignment. */
+      .unaligned = !r->scatter,
       .code = m->code,
       .quick = true};
   kiln_status st = KILN_OK;

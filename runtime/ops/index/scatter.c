@@ -11,8 +11,8 @@ static kiln_status prepare(kiln__indexed *r, const kiln_stream *stream,
     return c.st;
   kiln__check_input(&c, "x", &desc->x, desc->n);
   kiln__check_index(&c, desc->index, desc->n);
-  /* Without n_target the length of out is unknown here, so only element 0 is
- * checked. */
+  /* Without n_target the length of out is unknown, so only the address of
+   * element 0 is checked. */
   kiln__check_write(&c, "out", desc->out,
                     desc->n == 0          ? 0
                     : desc->n_target == 0 ? 1

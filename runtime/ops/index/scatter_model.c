@@ -1,10 +1,11 @@
 /* scatter_model.c -- the cost model of gather and scatter, and a cache model
  * that counts the misses of a multi-pass scatter. All functions are pure.
  *
- * Problem: random accesses to a target larger than the cache are slow. Windows,
- * a partition or a sort avoid random accesses at the price of more streaming
- * traffic. The fastest method depends on the sizes and on the GPU, and must be
- * known before the call.
+ * Problem: random accesses to a target larger than the cache are slow. The
+ * target is the array that the indices point into. Windows (ranges of the
+ * target, with one pass per range), a partition or a sort avoid random accesses
+ * at the price of more streaming traffic. The fastest method depends on the
+ * sizes and on the GPU, and must be known before the call.
  *
  * Idea: each method is a sequence of passes. A pass has streaming traffic,
  * cache misses for some elements, and single-element accesses through the
@@ -41,7 +42,7 @@ enum {
   MAX_WINDOWS = 65535
 };
 
-/* Constants that differ between gather and scatter. */
+/* Constants of the cost model that differ between gather and scatter. */
 typedef struct kind {
   double share; /* fraction of the cache that holds the target */
   /* Cost of a cache miss, in bytes of streaming traffic that take the same
@@ -50,15 +51,16 @@ typedef struct kind {
   /* Number of element accesses through the cache per SM and cycle. */
   double rate;
   double window; /* additional cost per element and window, in cache accesses */
-  double windowed; /* fraction of the cache that holds a window */
+  double windowed; /* fraction of the cache that holds a window of the target */
   double partial;  /* bytes moved for a sector that is written in part */
   /* Cost per element of the kernels of a partition, in cache accesses. */
   double count, split, join;
-  /* Costs of a sort of pairs. `sorted` is the additional cost per byte
-   * moved, in bytes of streaming traffic. `step` is the time in ms per pass
-   * that does not overlap with other work. */
+  /* Costs of a sort of pairs. `sorted` is the additional cost per byte moved,
+   * in bytes of streaming traffic. `step` is the part of the time of a pass
+   * that does not overlap with other work, in ms. */
   double sorted, step;
-  /* Cost per element of `out` of writing sorted buckets, in cache accesses. */
+  /* Cost of writing a sorted bucket to `out`, in cache accesses per element of
+   * `out`. */
   double piece;
   bool scatter;
 } kind;
@@ -78,7 +80,8 @@ static const kind scatter = {.share = 0.28,
                              .rate = 0.29,
                              .window = 1.19,
                              .windowed = 0.55,
-                             /* A sector is read, then written */
+                             /* A partly written sector is read first and then
+                              * written. */
                              .partial = 2 * SECTOR,
                              .count = 0.06,
                              .split = 0.9,
@@ -92,7 +95,7 @@ typedef struct rates {
   double bandwidth; /* streaming bandwidth in bytes per second */
   double accesses;  /* element accesses through the cache per second */
   double cache;     /* bytes of the target that the cache holds */
-  double window;    /* bytes of a window that the cache holds */
+  double window;    /* size in bytes of a window that the cache holds */
   double piece;     /* size in bytes of a bucket of a partition */
 } rates;
 
@@ -115,7 +118,7 @@ static rates rates_of(const kiln_device_info *gpu, const kind *k)
                  .piece = 0.15 * or_guess(gpu->l2_bytes, 4 << 20)};
 }
 
-/* The properties of a call that all methods share. */
+/* The properties of a call that the cost of every method depends on. */
 typedef struct call {
   const kind *k;
   rates r;
@@ -146,9 +149,9 @@ static double one_minus_exp(double x)
   return 1 - y;
 }
 
-/* Returns the cost of all sectors of the target that n random indices touch.
- * A sector that is touched once costs a cache miss. A sector that is filled
- * completely costs its bytes. */
+/* Returns the cost of all sectors of the target that n random indices touch. A
+ * sector with one touched element costs a cache miss. A sector in which all
+ * elements are written costs only its bytes. */
 static double touched_bytes(const call *c)
 {
   const double all = target_bytes(c) / SECTOR;
@@ -202,8 +205,9 @@ static double missed_in(const call *c, double piece, double cache)
   return c->n * (1 - held) * c->k->miss + held * c->touched;
 }
 
-/* Returns how often an array beside the target is transferred if each pass
- * accesses only the units of `bytes` bytes that it needs. The result is the
+/* In a multi-pass method, the memory transfers the array beside the target
+ * several times. In each pass, it transfers only those units of `bytes` bytes
+ * that contain an element of the pass. Returns the number of transfers, as the
  * sum over all passes of the fraction of units that the pass touches. */
 static double passes_over(const call *c, double passes, double bytes)
 {
@@ -226,8 +230,8 @@ static void rate_windows(kiln_index_plan *p, const call *c)
 {
   const double passes = p->passes;
   const bool scatters = c->k->scatter;
-  /* A gather writes the other array as a whole; each further pass then reads
-   * and writes parts of this array. */
+  /* The first pass of a gather writes the whole output. Each further pass reads
+   * and writes only parts of the output. */
   const double others =
       scatters ? passes_over(c, passes, SECTOR)
                : 1 + 2 * (passes - 1) / passes * passes_over(c, passes, BURST);
@@ -235,10 +239,10 @@ static void rate_windows(kiln_index_plan *p, const call *c)
   add_pass(p, c, c->n * (passes * c->index + others * c->element),
            missed_in(c, target_bytes(c) / passes, c->r.window),
            scatters ? 0 : c->n);
-  if (!scatters) /* a gather uses one launch per window */
+  if (!scatters) /* a gather needs one launch per window */
     p->ms += 2.5e-3 * (passes - 1);
-  /* Most lanes are idle in such a pass, so too few accesses are in flight to
-   * overlap with memory traffic. The two times are therefore added. */
+  /* In a pass over a window, most lanes are idle, so too few accesses are in
+   * flight to overlap with memory traffic. The two times are therefore added. */
   p->cached_accesses += c->n * c->k->window;
   p->ms += 1e3 * c->n * c->k->window / c->r.accesses;
 }
@@ -249,9 +253,10 @@ static void rate_partition(kiln_index_plan *p, const call *c)
   const double moved =
       c->index + c->stored + (k->scatter ? 2 * c->element : 2 /* slot */);
 
-  add_pass(p, c, 0, 0, 0); /* fill of the counters with zeros */
+  add_pass(p, c, 0, 0, 0); /* this launch clears the counters */
   add_pass(p, c, c->n * c->index, 0, k->count * c->n);
-  add_pass(p, c, 0, 0, 0); /* search for the starts of the buckets */
+  /* This launch searches for the starts of the buckets. */
+  add_pass(p, c, 0, 0, 0);
   add_pass(p, c, c->n * moved, 0, k->split * c->n);
   add_pass(p, c, c->n * (c->stored + c->element),
            missed_in(c, target_bytes(c) / p->passes, c->r.cache), c->n);
@@ -282,13 +287,14 @@ static void rate_sort(kiln_index_plan *p, const call *c)
   p->passes = 1;
   if (c->index > 4)
     add_pass(p, c, c->n * (c->index + 4), 0, 0);
-  add_pass(p, c, 0, 0, 0); /* clearing of the tile descriptors */
+  add_pass(p, c, 0, 0, 0); /* this launch clears the tile descriptors */
   add_pass(p, c, c->n * 4, 0, 0);
   for (unsigned k = 0; k < bits.passes; k++) {
     add_pass(p, c, c->n * 2 * pair, c->n * 2 * pair * c->k->sorted, 0);
     p->ms += c->k->step;
   }
-  add_pass(p, c, 0, 0, 0); /* search for the starts of the buckets */
+  /* This launch searches for the starts of the buckets. */
+  add_pass(p, c, 0, 0, 0);
   p->ms += search_ms((uint64_t)c->n);
   add_pass(p, c, c->n * pair, c->touched, c->k->piece * c->target);
 }
@@ -308,8 +314,9 @@ static void rate(kiln_index_plan *p, const call *c)
 
 /* ---- Choices ------------------------------------------------------------------- */
 
-/* Returns the number of buckets of the fastest size. The number is a power
- * of two, limited by the counters that fit shared memory. */
+/* Returns the number of buckets with which a partition is fastest. The number
+ * is a power of two. It is limited by the number of counters that fit in shared
+ * memory. */
 static uint32_t parts_for(const call *c)
 {
   uint32_t parts = 1;
@@ -337,8 +344,8 @@ static void best_windows(kiln_index_plan *best, const call *c)
     try_plan(best, c, KILN_INDEX_WINDOWS, passes[i]);
 }
 
-/* Chooses a method. A method other than the direct one must have a predicted
- * gain above the error of the model. */
+/* Chooses a method. Any method other than a single direct pass must have a
+ * predicted gain above the error of the model. */
 static void choose(kiln_index_plan *plan, const call *c)
 {
   kiln_index_plan direct = {0}, other = {0}, sorted = {0};
@@ -346,13 +353,13 @@ static void choose(kiln_index_plan *plan, const call *c)
   try_plan(&direct, c, KILN_INDEX_DIRECT, 1);
   *plan = direct;
   if (target_bytes(c) <= c->r.cache)
-    return; /* keep the direct method: the cache holds the target */
+    return; /* the cache holds the whole target, so one direct pass is enough */
   best_windows(&other, c);
   try_plan(&other, c, KILN_INDEX_PARTITION, parts_for(c));
   if (c->sorts) {
     try_plan(&sorted, c, KILN_INDEX_SORT, 1);
-    if (sorted.ms < 0.95 * other.ms) /* a sort must be clearly faster, since
-                                      * it takes the most memory */
+    /* A sort takes the most memory, so it must be clearly faster. */
+    if (sorted.ms < 0.95 * other.ms)
       other = sorted;
   }
   if (other.ms < 0.85 * direct.ms)
@@ -419,7 +426,7 @@ kiln_status kiln_gather_plan(const kiln_device_info *gpu,
   return plan_for(&gather, gpu, shape, plan);
 }
 
-/* ---- A small cache ------------------------------------------------------ */
+/* A model of a small cache */
 
 enum { MOST = 64 };
 
@@ -428,8 +435,8 @@ typedef struct cache {
   size_t used, size;
 } cache;
 
-/* Returns whether the line is in the cache, and makes it the most recently
- * used line. */
+/* Returns whether the cache holds the line, and makes it the most recently used
+ * line. */
 static bool touch(cache *c, uint64_t line)
 {
   for (size_t i = 0; i < c->used; i++)
@@ -449,9 +456,9 @@ static void bring(cache *c, uint64_t line)
   c->line[0] = line;
 }
 
-/* Simulates simultaneous accesses. Cache hits are served first, then misses
- * in the order of their cache lines. A line is fetched once for all accesses
- * that miss on it. Returns the number of lines fetched. */
+/* Simulates simultaneous accesses to the cache. Cache hits are served first,
+ * then misses in the order of their cache lines. A missing line is fetched once
+ * for all accesses to that line. Returns the number of lines fetched. */
 static uint64_t access_lines(cache *c, uint64_t *line, size_t n)
 {
   uint64_t misses = 0;

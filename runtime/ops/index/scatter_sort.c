@@ -36,9 +36,9 @@ bool kiln__sort_fits(unsigned element_size, unsigned index_size,
          (index_size == 4 || (n_target != 0 && n_target <= UINT64_C(1) << 32));
 }
 
-/* Chooses the bits of the sort. A bucket and its flags take 18 to 24 KiB of
- * shared memory, or 32 to 40 KiB if this saves a pass of the sort. Every GPU
- * has 48 KiB. */
+/* Chooses the bits of the index by which the pairs are sorted, and so the size
+ * of a bucket. A bucket and its flags take 18 to 24 KiB of shared memory, or 32
+ * to 40 KiB if this saves a pass of the sort. Every GPU has 48 KiB. */
 kiln__sort_bits kiln__sort_bits_of(uint64_t target, unsigned element_size)
 {
   static const uint8_t usual[] = {14, 13, 12, 11}, most[] = {14, 13, 13, 12};
@@ -114,8 +114,8 @@ void kiln__sorted_plan(kiln__sorted *p, kiln_device *device,
         (uint32_t)kiln__divide_up(n_target, UINT64_C(1) << p->bits.shift);
   p->pairs = (kiln__size(index.type) == 8 ? PLACES : 0u) |
              (x->map != NULL || x->in[0].type != out.type ? VALUES : 0u);
-  /* Sort in place only if the number of passes is even. An odd number would
-   * need an additional copy. */
+  /* The pairs are sorted in place only if the number of passes is even. An odd
+   * number of passes would need an additional copy. */
   p->in_place = p->bits.passes % 2 == 0;
   call = sort_of(p);
   facts = kiln__sort_facts_of(device, &call.shape);
@@ -224,7 +224,8 @@ static kiln_status sort_pairs(const kiln__sorted *p, kiln__storage *storage)
                           &p->sort);
 }
 
-/* A parameter of scatter_buckets.cu, in the layout that the kernel declares. */
+/* A struct argument of the kernels in scatter_buckets.cu, with the members that
+ * the kernels declare. */
 typedef struct write_arrays {
   CUdeviceptr places, values, begin, out;
   uint64_t n;

@@ -29,17 +29,17 @@ enum { MODE_SHIFT, MODE_SCALE, MODE_WIDE, MODE_FLOAT, MODE_LEVELS };
 enum {
   /* Maximum number of counts that blocks store in descriptors. */
   COMBINED_COUNTS = 1 << 18,
-  MOST_ADDERS =
-      32, /* maximum number of blocks that sum the partial histograms. There is
-           * at most one such block per two SMs, since these blocks wait for the
-           * blocks that count samples, which need SMs, too. */
-  LEAST_COPIES =
-      4 /* with fewer copies, threads first count runs of equal samples;
-         * otherwise 32 lanes with one value would update one bin one after
-         * the other */
+  /* Maximum number of blocks that sum the partial histograms. There is at
+   * most one such block per two SMs. These blocks wait for the blocks that
+   * count samples, which need SMs, too. */
+  MOST_ADDERS = 32,
+  /* With fewer copies of the bins than this, threads first count runs of
+   * equal samples. Otherwise 32 lanes with equal samples would update one bin
+   * one after the other. */
+  LEAST_COPIES = 4
 };
 
-/* The bounds of the bins, in the layout that histogram.cu declares. */
+/* The bounds of the bins, with the members that histogram.cu declares. */
 typedef struct bounds {
   uint64_t lower, last, low, high;
   double from, below, scale;
@@ -50,8 +50,8 @@ __extension__ typedef __int128 wide;
 
 /* ---- Bins ------------------------------------------------------------------------ */
 
-/* The computation of the bin of a sample: the choice of the program, and the
- * program's argument. */
+/* The method that computes the bin of a sample. It consists of macros of the
+ * kernel, and of the kernel's argument `to`. */
 typedef struct layout {
   uint32_t mode;
   bool plain, all, wide;
@@ -73,16 +73,16 @@ static wide most_of(const kiln__dtype *type)
   return two_to(8u * type->size - type->is_signed) - 1;
 }
 
-/* Returns whether `bits` bits distinguish every distance sample - lower in
- * range from the distances out of range. */
+/* Returns whether the low `bits` bits of sample - lower are enough to recognise
+ * the samples in range. */
 static bool fits(const kiln__dtype *type, wide lower, wide range, unsigned bits)
 {
   return most_of(type) - lower < two_to(bits) &&
          lower - least_of(type) + range <= two_to(bits);
 }
 
-/* Sets the factor bins / range. `times` is the integer part of the factor.
- * (high, low) is the fraction in units of 2^-128, rounded up. */
+/* Computes the factor bins / range. `times` is the integer part of the factor.
+ * The words `high` and `low` are the fraction in units of 2^-128, rounded up. */
 static void set_scale(bounds *to, uint32_t bins, wide range)
 {
   const wide rest = (wide)bins % range;
@@ -118,8 +118,8 @@ static void set_integer(layout *l, const kiln__dtype *type, wide lower,
   } else if (range <= two_to(32) && (wide)bins < range) {
     l->mode = MODE_SCALE;
     set_scale(&l->to, bins, range);
-    l->to.low = l->to.high + (l->to.low != 0); /* the fraction is 2^64 * bins
-                                                * / range, rounded up */
+    /* The fraction is 2^64 * bins / range, rounded up. */
+    l->to.low = l->to.high + (l->to.low != 0);
   } else {
     l->mode = MODE_WIDE;
     set_scale(&l->to, bins, range);
@@ -241,10 +241,11 @@ static kiln_status check(const kiln_stream *stream,
 
 typedef struct plan {
   uint32_t block, items, vec, copies;
-  uint32_t slices, slice; /* number of slices, and bins per slice */
+  /* Number of slices (ranges of bins), and bins per slice. */
+  uint32_t slices, slice;
   uint32_t workers, adders;
   uint32_t smem;
-  bool shared; /* true if the levels are in shared memory */
+  bool shared; /* true if shared memory holds the levels (bounds of the bins) */
   bool combine;
 } plan;
 
@@ -253,10 +254,11 @@ static uint32_t smem_of(uint32_t bins, uint32_t copies, uint32_t levels)
   return (4 * bins * copies + 15) / 16 * 16 + levels;
 }
 
-/* Plans the shared memory. A block gets as many copies of the bins as its
- * part of the SM's memory holds. If even one copy does not fit, one block
- * runs per SM. If that is not enough, the levels stay in global memory, and
- * then the bins are counted in slices. */
+/* Plans the shared memory. A block has as many copies of the bins as its share
+ * of the SM's memory can hold. If this share is too small for one copy, only
+ * one block runs per SM. If the memory of the SM is still too small, the levels
+ * (bounds of the bins) stay in global memory. As a last resort, the bins are
+ * counted in slices. */
 static void plan_memory(plan *p, kiln_device *device,
                         const kiln_histogram_desc *desc, const kiln__tuning *t)
 {
@@ -282,16 +284,17 @@ static void plan_memory(plan *p, kiln_device *device,
   p->slices = (uint32_t)kiln__divide_up(desc->bins, most / 4 - 4);
   p->slice = (uint32_t)kiln__divide_up(desc->bins, p->slices);
   p->smem = smem_of(p->slice, p->copies, levels);
-  if (p->smem > part && p->block <= 512) /* such a block is alone on its SM */
+  /* Only one block of this size fits on an SM. */
+  if (p->smem > part && p->block <= 512)
     p->block *= 2;
   if (p->smem < 4 * p->block)
     p->smem = 4 * p->block;
 }
 
-/* Plans the number of counting blocks. The number is that of the resident
- * blocks. Small arrays use fewer blocks, so that each thread has two
- * vectors. Very large arrays use more blocks, so that no count exceeds 32
- * bits. */
+/* Plans the number of counting blocks. It is the number of blocks that can be
+ * resident at the same time. Small arrays use fewer blocks, so that each thread
+ * has two vectors. Very large arrays use more blocks, so that no count exceeds
+ * 32 bits. */
 static void plan_blocks(plan *p, kiln_device *device, uint64_t n,
                         unsigned per_sm)
 {

@@ -128,8 +128,8 @@ static unsigned result_words(const kiln__reduction *f)
   }
 }
 
-/* Returns the size of a call in the unit of the tuning rows, which is
- * elements of 4 bytes. */
+/* Returns the number of 4-byte words that a call reads. The tuning rows count
+ * in this unit. */
 static uint64_t in_words(const kiln__reduction *f)
 {
   const uint64_t bytes = kiln__input_width(f->x);
@@ -159,10 +159,11 @@ static kiln__tuning tuning_of(kiln_device *device, const kiln__reduction *f)
   return t;
 }
 
-/* Returns the number of vectors, in units of 2^12, that fill three fifths of
- * the L2 cache. These vectors are loaded with the normal cache policy.
- * Returns 0 if the whole array fits. On an H200 with 60 MiB of L2 cache, a
- * sum of 64 MiB took 20.3, 17.8 and 25 us with 17, 34 and 50 MiB kept. */
+/* Returns the size of the front of the input that is loaded with the normal
+ * cache policy, in units of 2^12 vectors. This part takes three fifths of the
+ * L2 cache. Returns 0 if the whole array fits. On an H200 with 60 MiB of L2
+ * cache, a sum of 64 MiB took 20.3, 17.8 and 25 us if 17, 34 and 50 MiB had the
+ * normal policy. */
 static uint32_t keep_of(const kiln_device *device, const kiln__reduction *f)
 {
   const uint64_t vec =
@@ -189,9 +190,9 @@ static bool plan_head(kiln__reduction *f)
   return phase != 0 || f->leading % vec != 0;
 }
 
-/* Plans the grid: as many blocks as can be resident at the same time, and
- * fewer for small n. One of these blocks only combines the results of the
- * others. */
+/* Plans the grid of a reduction. It has as many blocks as can be resident at
+ * the same time, and fewer blocks for small n. One of these blocks only
+ * combines the results of the others. */
 static void plan_grid(kiln__reduction *f, uint64_t resident, uint64_t wanted)
 {
   uint64_t workers = wanted, per_row = resident;

@@ -9,7 +9,8 @@
 
 #include <kiln/reduce.h>
 
-/* The kind of a reduction, with the values of KILN_KIND in reduce_any.cu. */
+/* The kind of a reduction, with the values of the macro KILN_KIND in
+ * reduce_any.cu. */
 typedef enum kiln__reduction_kind {
   KILN__REDUCTION_OP,
   KILN__REDUCTION_ARG_MIN,
@@ -26,11 +27,12 @@ typedef struct kiln__reduction {
   uint64_t rows; /* number of rows, below 2^32 */
   /* Number of elements from the start of a row to the start of the next row. */
   uint64_t leading;
-  const kiln_op *op;    /* operation of KILN__REDUCTION_OP */
+  const kiln_op *op;    /* the operation for the kind KILN__REDUCTION_OP */
   kiln_array out, out2; /* outputs; an output without a type is not written */
   double extra;
   bool portable;
-  const kiln_code *code; /* preamble and parameters, or NULL */
+  /* Preamble and parameters of the user's code, or NULL. */
+  const kiln_code *code;
   /* The parameters of the launch, which kiln__reduction_plan() sets. */
   kiln__spec spec;
   uint64_t chunk; /* vectors per chunk */
@@ -40,16 +42,16 @@ typedef struct kiln__reduction {
   kiln__need need;
 } kiln__reduction;
 
-/* Chooses the parameters of the launch. */
+/* Chooses the parameters of the launch of a reduction. */
 void kiln__reduction_plan(kiln__reduction *f, const kiln_stream *stream);
-/* Compiles the kernel if necessary and queues the launch. */
+/* Compiles the kernel of a reduction if necessary, and queues the launch. */
 kiln_status kiln__reduction_run(kiln_stream *stream, const kiln__reduction *f,
                                 const kiln_workspace *workspace);
 
 /* A reduction of each row or column of a matrix. Consecutive rows start
  * `leading` elements apart. The arguments have been checked. */
 typedef struct kiln__matrix {
-  const char *call; /* name of the public function */
+  const char *call; /* name of the public function, for messages */
   const kiln_input *x;
   uint64_t rows, columns, leading;
   const kiln_op *op;
@@ -64,13 +66,14 @@ typedef struct kiln__matrix {
 
 /* Chooses how the rows of a matrix are reduced. */
 void kiln__rows_plan(kiln__matrix *m, const kiln_stream *stream);
-/* Queues the reduction of each row r to out[r]. */
+/* Queues the kernels that reduce each row r to out[r]. */
 kiln_status kiln__rows_run(kiln_stream *stream, const kiln__matrix *m,
                            const kiln_workspace *workspace);
 
 /* ---- Inputs and operations ------------------------------------------------------- */
 
-/* Returns the array; if the array has no type, its type becomes `type`. */
+/* Returns the array. If the array has no type, the returned array has the type
+ * `type`. */
 kiln_array kiln__or_type(kiln_array a, kiln_dtype type);
 /* Returns whether the operation must combine elements in their order. */
 bool kiln__op_ordered(const kiln_op *op);
@@ -86,11 +89,12 @@ unsigned kiln__input_width(const kiln_input *x);
 /* Returns the distance in elements between the preceding multiple of 16
  * bytes and the first element of the widest array. */
 unsigned kiln__input_phase(const kiln_input *x);
-/* Returns whether every array would be aligned at `phase` elements below its
- * first element. `vec` is the number of elements per vector. */
+/* Returns whether every array of the input has aligned vectors if a vector
+ * starts `phase` elements before element 0. `vec` is the number of elements per
+ * vector. */
 bool kiln__input_in_phase(const kiln_input *x, unsigned phase, unsigned vec);
-/* Returns the number of blocks that can be resident on the device at the
- * same time with this tuning. */
+/* Returns the number of blocks of this tuning row that can be resident on the
+ * device at the same time. */
 uint64_t kiln__resident(const kiln_device *device, const kiln__tuning *t);
 
 /* Argument checks that several reductions share. */

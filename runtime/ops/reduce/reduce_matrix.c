@@ -10,12 +10,12 @@
 enum {
   MATRIX_BLOCK = 256,
   MATRIX_THREADS = 1024, /* target number of resident threads per SM */
-  /* Approximate number of bytes that a thread has in flight. */
+  /* Approximate number of bytes that a thread loads at the same time. */
   FLIGHT = 64,
-  /* Number of vectors from which on several blocks reduce a row. */
+  /* Rows of at least this number of vectors are reduced by several blocks. */
   WIDE = 2048,
-  RATHER_WIDE = 256 /* number of vectors from which on several blocks reduce
-                     * a row, if there are fewer rows than warps */
+  /* Replaces WIDE if there are fewer rows than warps. */
+  RATHER_WIDE = 256
 };
 
 /* ---- Common functions --------------------------------------------------- */
@@ -58,13 +58,14 @@ static kiln_status check(kiln__matrix *m, const char *call, bool by_row,
 
 static bool is_small(const kiln__matrix *m)
 {
-  /* The kernels count one round beyond the end. */
+  /* The indices of the kernels may exceed the end by one round of loads, which
+   * must fit 32 bits as well. */
   return m->rows == 0 || m->leading == 0 ||
          (m->rows + 4096) <= (UINT64_C(1) << 31) / m->leading;
 }
 
-/* Returns the number of elements per vector. Vectors that start at a
- * multiple of this number are aligned in every row. `limit` is a power of
+/* Returns the number of elements per vector. A vector that starts at a multiple
+ * of this number is aligned in every row. `limit` is the maximum, a power of
  * two. */
 static unsigned vec_of(const kiln__matrix *m, unsigned limit)
 {
@@ -87,8 +88,8 @@ static unsigned power_of_two(uint64_t n, unsigned most)
   return p;
 }
 
-/* Returns the number of vectors of `bytes` bytes that a thread has in
- * flight. */
+/* Returns the number of loads of `bytes` bytes that a thread has in flight at
+ * the same time. */
 static unsigned in_flight(unsigned bytes, unsigned vec)
 {
   unsigned n = FLIGHT / (bytes < 4 ? 4 : bytes);
@@ -113,7 +114,8 @@ static const char *const row_kernels[] = {"reduce_rows", NULL};
 static const kiln__family row_family = {"reduce_rows", row_kernels,
                                         kiln__reduce_rows_params};
 
-/* Returns whether several blocks reduce each row, by means of reduce_any.cu. */
+/* Returns whether a row is so long that several blocks reduce it, by means of
+ * reduce_any.cu. */
 static bool is_wide(const kiln__matrix *m, const kiln_device *device)
 {
   const uint64_t vecs = m->columns / kiln__input_vec(m->x);
@@ -123,8 +125,9 @@ static bool is_wide(const kiln__matrix *m, const kiln_device *device)
                            m->rows < 32 * (uint64_t)device->info.sm_count));
 }
 
-/* Returns whether one warp shall reduce a row whose vectors start below its
- * first element. This avoids narrow loads if the rows are not aligned. */
+/* Returns whether one warp reduces a row, where the first vector starts before
+ * the first element of the row. This avoids narrow loads if the rows are not
+ * aligned. */
 static bool wants_head(const kiln__matrix *m, unsigned vec)
 {
   const unsigned full = kiln__input_vec(m->x);
@@ -250,8 +253,9 @@ typedef struct column_plan {
   kiln__need need;
 } column_plan;
 
-/* Plans a reduction of columns. The rows are divided into as many ranges as
- * fill the device; each range has several rounds. */
+/* Plans a reduction of columns. The rows are divided into ranges, one per
+ * block. There are enough ranges to fill the device, but each range takes
+ * several rounds of loads. */
 static void plan_columns(column_plan *p, const kiln_device *device)
 {
   const kiln__matrix *m = &p->matrix;

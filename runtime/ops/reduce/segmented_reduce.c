@@ -28,12 +28,13 @@
 
 enum {
   SEGMENT_THREADS = 1024, /* target number of resident threads per SM */
-  /* Minimum number of segment ends and rows per group of lanes. */
+  /* Minimum number of segment ends and matrix rows that a group of lanes
+   * handles. */
   LEAST_ROWS = 8,
-  ROWS_FLIGHT = 64 /* bytes of rows that a lane has in flight */
+  ROWS_FLIGHT = 64 /* number of bytes that a lane loads at the same time */
 };
 
-/* The parameters of one launch. */
+/* The parameters of one launch of segmented.cu or segmented_rows.cu. */
 typedef struct plan {
   kiln__spec spec;
   uint64_t blocks, strips, per;
@@ -41,12 +42,13 @@ typedef struct plan {
   bool by_rows;
 } plan;
 
-/* A call whose arguments have been checked. */
+/* A call of kiln_segmented_reduce() whose arguments have been checked. */
 typedef struct bags {
   const kiln_segmented_reduce_desc *desc;
   kiln_array out;
   uint64_t width, leading;
-  uint64_t items; /* maximum number of elements (or rows) in all segments */
+  /* Maximum number of elements (or matrix rows) in all segments. */
+  uint64_t items;
   bool is_matrix; /* true if `matrix` is the plan, otherwise `plan` */
   kiln__matrix matrix;
   plan plan;
@@ -83,8 +85,8 @@ static void check_layout(kiln__checker *c, bags *b)
                    "more ends and elements than 64 bits count");
 }
 
-/* Returns whether the number of ends and elements, including one round
- * beyond the end, fits 32 bits. */
+/* Returns whether 32 bits can represent the number of segment ends and
+ * elements, including one round of loads beyond the end. */
 static bool is_small(const bags *b)
 {
   return b->desc->n_segments < UINT32_C(1) << 30 &&
@@ -216,7 +218,8 @@ static void plan_bags(bags *b, kiln_device *device)
   else
     plan_rows(&b->plan, device, b);
   b->need = b->plan.need;
-  /* The range check runs before the reduction, in the same memory. */
+  /* The range check runs before the reduction and uses the same temporary
+   * memory. */
   if (b->desc->checked &&
       kiln__need_bytes(b->need) < kiln__need_bytes(kiln__range_need()))
     b->need = kiln__range_need();

@@ -17,8 +17,8 @@ static void start(statistic *s, kiln__reduction_kind kind, uint64_t n,
       .reduction = {.kind = kind, .n = n, .rows = 1, .portable = portable}};
 }
 
-/* Ends the checks and plans the reduction. `s` must not move afterwards,
- * since the plan refers to its members. */
+/* Ends the argument checks and plans the reduction. `s` must not move
+ * afterwards, since the plan points to its members. */
 static kiln_status finish(statistic *s, kiln__checker *c,
                           const kiln_stream *stream,
                           const kiln_workspace *workspace)
@@ -136,8 +136,8 @@ static kiln_status check_distance(statistic *s, const kiln_stream *stream,
 static kiln_status run_distance(kiln_stream *stream, const statistic *s,
                                 const kiln_workspace *workspace)
 {
-  /* For n = 0, the reduction would return the identity of the maximum,
-   * -infinity. A distance is never negative, so the result is 0. */
+  /* For n = 0, the reduction would return the identity of the maximum, which is
+   * -infinity. A distance is never negative, so this call writes 0 instead. */
   if (s->reduction.n == 0)
     return kiln__zero(stream, s->reduction.out, 1);
   return run(stream, s, workspace);

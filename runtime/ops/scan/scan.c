@@ -14,7 +14,7 @@
 static const char *const kernels[] = {"scan", NULL};
 static const kiln__family family = {"scan", kernels, kiln__scan_params};
 
-/* The parameters of one call. */
+/* The parameters of one call of kiln_scan(). */
 typedef struct plan {
   const kiln_scan_desc *desc;
   kiln__spec spec;
@@ -22,9 +22,9 @@ typedef struct plan {
   kiln__need need;
 } plan;
 
-/* Returns whether a tile can wait in shared memory, in the result's type and
- * in vectors of 16 bytes. Mapped values of f16 and bf16 are floats and would
- * lose digits. */
+/* Returns whether a tile can be staged in shared memory while it waits for its
+ * prefix. The tile is staged in the result's type and in vectors of 16 bytes.
+ * Mapped values of f16 and bf16 are floats and would lose digits. */
 static bool is_stageable(const kiln_scan_desc *desc, kiln_dtype acc,
                          size_t widest)
 {
@@ -60,7 +60,7 @@ static void specify(plan *p, const kiln_stream *stream)
   spec->value[SCAN_WINDOW] = shape->window;
 }
 
-/* Chooses the shape of the launch. */
+/* Chooses the tile size and the other parameters of the launch. */
 static void make_plan(plan *p, const kiln_stream *stream,
                       const kiln_scan_desc *desc)
 {

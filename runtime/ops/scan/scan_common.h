@@ -1,6 +1,6 @@
 /* scan_common.h -- the internal interface that the host sides of scans and
- * differences share. It covers the shape of a launch, and the checks of an
- * output in place. */
+ * differences share. It covers the parameters of a launch, and the checks of an
+ * output that is also an input. */
 #ifndef KILN_OPS_SCAN_COMMON_H
 #define KILN_OPS_SCAN_COMMON_H
 
@@ -22,17 +22,17 @@ typedef struct kiln__scan_shape {
   uint64_t tiles;
 } kiln__scan_shape;
 
-/* Chooses the shape of a launch. `widest` is the size in bytes of the widest
- * element that is read or written. If `plain` is true, threads hold elements
- * in their memory format, several elements per register. If `stageable` is
- * true, tiles may wait in shared memory. Otherwise a tuning row for staged
- * tiles does not apply, and fixed parameters are used. */
+/* Chooses the parameters of a launch. `widest` is the size in bytes of the
+ * widest element that is read or written. If `plain` is true, threads hold
+ * elements in their memory format, several elements per register. If
+ * `stageable` is true, tiles may wait in shared memory. If `stageable` is false
+ * but the tuning row demands staged tiles, fixed parameters replace the row. */
 static inline void kiln__scan_shape_of(kiln__scan_shape *out,
                                        const kiln__tuning *t, size_t widest,
                                        bool plain, bool stageable, uint64_t n)
 {
   static const kiln__tuning instead = {.block = 512, .items = 16, .extra = 2};
-  /* Number of elements that 16 registers of 32 bits hold. */
+  /* The number of elements that 16 registers of 32 bits can hold. */
   const uint32_t held = widest == 8 ? 8 : 16;
 
   out->staged = stageable && (t->extra & KILN__SCAN_STAGED) != 0;
@@ -47,23 +47,23 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
       out->vecs--;
   else if (!plain && out->vecs * out->vec > held)
     out->vecs = held / out->vec;
-  out->per_sm =
-      plain ? t->per_sm : 0; /* no register limit with a map, whose inputs
-                              * take more registers */
+  /* The registers are not limited for a scan with a map, since its inputs
+   * take more registers. */
+  out->per_sm = plain ? t->per_sm : 0;
   out->window = t->extra % KILN__SCAN_STAGED;
   if (out->window == 0)
     out->window = 1;
   while (out->window > 8 || (out->window & (out->window - 1)) != 0)
-    out->window--; /* the kernel requires a power of two up to 8 */
+    out->window--; /* the kernel requires a power of two of at most 8 */
   if (out->staged)
-    out->window = 1; /* staged tiles need no look-back window */
+    out->window = 1; /* staged tiles use no look-back */
   out->tiles = kiln__divide_up(n > 0 ? n : 1, (uint64_t)(out->block - 32) *
                                                   out->vec * out->vecs);
 }
 
-/* Returns whether threads can hold elements in their memory format, and the
- * operation's identity, too. A user-defined identity for f16 and bf16 is a
- * float. */
+/* Returns whether threads can hold elements in their memory format. The
+ * operation's identity must have this format, too, but a user-defined identity
+ * for f16 and bf16 is a float. */
 static inline bool kiln__is_plain(const kiln_input *x, const kiln_op *op,
                                   kiln_dtype acc)
 {
@@ -80,7 +80,7 @@ static inline kiln_array kiln__out_of(kiln_array out, const kiln_input *x)
   return out;
 }
 
-/* Checks the output of a scan. The output may be in place. */
+/* Checks the output of a scan. The output may be the same array as an input. */
 static inline void kiln__check_out(kiln__checker *c, kiln_array out,
                                    const kiln_input *x, uint64_t n)
 {
@@ -99,13 +99,13 @@ static inline void kiln__check_out(kiln__checker *c, kiln_array out,
   }
 }
 
-/* Returns the tile descriptors that a scan needs for results of type `acc`.
- * Each descriptor holds 32 bits of a value. */
+/* Returns the temporary storage for the tile descriptors of a scan with results
+ * of type `acc`. Each descriptor holds 32 bits of a value. */
 static inline kiln__need kiln__scan_need(const kiln__scan_shape *shape,
                                          kiln_dtype acc)
 {
   const size_t width = kiln__size(acc);
-  /* Descriptors of eight tiles are read together. */
+  /* A look-back reads the descriptors of up to eight tiles together. */
   const uint64_t whole = shape->tiles / 8 * 8 + 8;
 
   return (kiln__need){.descriptors =
@@ -114,7 +114,8 @@ static inline kiln__need kiln__scan_need(const kiln__scan_shape *shape,
                               : (size_t)(whole * (width == 8 ? 2 : 1))};
 }
 
-/* Returns an element in host memory as the 64 bits of a kernel argument. */
+/* Copies an element from host memory to the low bytes of a 64-bit kernel
+ * argument, and returns the argument. */
 static inline uint64_t kiln__element_bits(const void *value, kiln_dtype type)
 {
   uint64_t bits = 0;

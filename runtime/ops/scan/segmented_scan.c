@@ -15,7 +15,8 @@ static const kiln__family family = {"scan_by_key", kernels,
 /* values of the macro KILN_HEADS */
 enum { BY_KEYS, BY_FLAGS, BY_OFFSETS };
 
-/* The common form of kiln_scan_by_key() and kiln_segmented_scan(). */
+/* A call of kiln_scan_by_key() or kiln_segmented_scan() in a form that the
+ * shared code handles. */
 typedef struct request {
   const kiln_input *x;
   uint64_t n;
@@ -34,9 +35,9 @@ typedef struct request {
 
 /* ---- Checks ---------------------------------------------------------------------- */
 
-/* Chooses the shape of a launch. A thread has up to 64 registers, of which
- * some hold the positions of segment starts. Therefore tiles are smaller
- * than those of kiln_scan(). */
+/* Chooses the tile size and the other parameters of a launch. A thread has up
+ * to 64 registers, of which some hold the positions of segment starts.
+ * Therefore tiles are smaller than those of kiln_scan(). */
 static void choose_shape(request *r, const kiln_stream *stream)
 {
   const size_t widest = kiln__widest(r->x, kiln__size(r->out.type));
@@ -51,7 +52,8 @@ static void choose_shape(request *r, const kiln_stream *stream)
   out->per_sm = out->block < 1024 ? 1024 / out->block : 1;
 }
 
-/* Does what both calls share: the other checks, and the shape of the launch. */
+/* Ends the argument checks of kiln_scan_by_key() and kiln_segmented_scan(), and
+ * chooses the parameters of the launch. */
 static kiln_status finish(request *r, kiln__checker *c,
                           const kiln_stream *stream, const char *heads,
                           const kiln_workspace *workspace)

@@ -7,15 +7,16 @@
 
 #include "../ops.h"
 
-/* Number of bytes of static shared memory that a tile's elements may take.
- * Every architecture has 48 KiB; the kernels need the rest for other data. */
+/* Maximum number of bytes of static shared memory for the elements of a tile.
+ * Every architecture has 48 KiB, of which the kernels need the rest for other
+ * data. */
 enum { KILN__TILE_SHARED = 46 * 1024 };
 
 /* Value of `extra` in a tuning row of select which means that tiles wait in
  * shared memory. */
 enum { KILN__SELECT_STAGED = 16 };
 
-/* Returns the expression "x0" to "x7", which reads element i of array k. */
+/* Returns the expression "x0" to "x7", which stands for an element of array k. */
 static inline const char *kiln__element_text(size_t k)
 {
   static const char *const text[] = {"x0", "x1", "x2", "x3",
@@ -33,16 +34,16 @@ static inline const char *kiln__add_flags(kiln_input *x, kiln_array flags)
   if (k == KILN_MAX_INPUTS)
     return NULL;
   if (x->type == KILN_DTYPE_NONE)
-    x->type = kiln__input_type(x); /* the type of the elements, not of the
-                                    * flags */
+    /* The input keeps the type of its elements, not the type of the flags. */
+    x->type = kiln__input_type(x);
   x->in[k] = flags;
   return kiln__element_text(k);
 }
 
-/* Lets a kernel move f16 and bf16 without a map as bits. The kernel reads
- * such elements as u16, since a conversion to float and back would change
- * NaNs. The original array stays in the input for the predicate. `input` is
- * a copy of the caller's `x` and may have flags after its arrays. */
+/* Lets a kernel move the bits of f16 and bf16 elements if there is no map. The
+ * kernel reads such elements as u16, since a conversion to float and back would
+ * change NaNs. The original array stays in the input for the predicate. `input`
+ * is a copy of the caller's `x` and may have flags after its arrays. */
 static inline void kiln__move_bits(kiln_input *input, const kiln_input *x)
 {
   const size_t k = kiln__input_arrays(input);
@@ -55,12 +56,12 @@ static inline void kiln__move_bits(kiln_input *input, const kiln_input *x)
   input->type = KILN_U16;
 }
 
-/* Returns the number of elements per thread of a tile that holds `bytes` per
- * element in static shared memory. The number follows the tuning row, in
- * whole vectors. The maximum is 32, since each element takes one bit of a
- * mask. The shared memory may limit the number further. If even one vector
- * per thread does not fit, for example because the map widens the elements,
- * the function reduces t->block. */
+/* Returns the number of elements per thread, a multiple of the vector size.
+ * Each element of a tile takes `bytes` bytes of static shared memory. The
+ * tuning row gives the number, but shared memory may limit it. The maximum is
+ * 32, since each element takes one bit of a mask. If not even one vector per
+ * thread fits, for example because the map widens the elements, the function
+ * reduces t->block. */
 static inline unsigned kiln__tile_items(kiln__tuning *t, unsigned vec,
                                         size_t bytes)
 {
@@ -105,8 +106,8 @@ static inline void kiln__check_elements(kiln__checker *c, const char *name,
   kiln__check_write(c, name, a, n);
 }
 
-/* Defines kiln_NAME() and kiln_NAME_workspace() of an operation that is one of
- * several variants.
+/* Defines kiln_NAME() and kiln_NAME_workspace() for an operation that shares
+ * its code with other operations, such as find and count.
  *
  *   prepare(&plan, call, variant, stream, desc, workspace) checks the arguments
  *     and makes the plan. `call` is the name of the exported function.

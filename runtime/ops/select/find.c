@@ -21,8 +21,8 @@ typedef struct plan {
   kiln__need need;
 } plan;
 
-/* Returns the number of blocks: one block for one tile. For more tiles, the
- * number is that of the blocks that can be resident at the same time, plus
+/* Returns the number of blocks. A single tile takes one block. For more tiles,
+ * the number is that of the blocks that can be resident at the same time, plus
  * one block that combines the results. */
 static uint32_t blocks_for(const kiln_stream *stream, const kiln__tuning *t,
                            uint64_t tiles)
@@ -105,7 +105,8 @@ static kiln_status empty(kiln_stream *stream, const kiln_find_desc *desc,
   kiln_status st = KILN_OK;
 
   KILN_TRY(kiln__zero(stream, desc->out, 1));
-  if (which == ALL) /* kiln_all() returns 1: fill the low bytes */
+  /* kiln_all() returns 1, so the low bytes of the result are set to 1. */
+  if (which == ALL)
     st =
         kiln_fill_async(stream, desc->out.data, 1, size < 4 ? (int)size : 4, 1);
 

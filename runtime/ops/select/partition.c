@@ -7,7 +7,8 @@
 
 #include <kiln/select.h>
 
-/* The layout of the parts in the output. */
+/* Layouts of the partitions in the output: one after the other in one array, in
+ * separate arrays, or in one array with the second part stored backwards. */
 enum { JOINED, APART, REVERSED };
 
 static const char *const kernels[] = {"partition", NULL};
@@ -55,8 +56,8 @@ static void check_outputs(kiln__checker *c, const kiln_partition_desc *desc)
 
 /* ---- Plan ------------------------------------------------------------------------ */
 
-/* Returns the number of resident blocks per SM that the register limit
- * allows. The number is smaller if a thread holds more elements. */
+/* Returns the number of resident blocks per SM that the register limit must
+ * allow. The number is smaller if a thread holds more elements. */
 static uint32_t limited_blocks(const kiln__tuning *t, unsigned parts)
 {
   return t->per_sm > 1 && parts == 3 ? t->per_sm - 1u : t->per_sm;
@@ -73,7 +74,7 @@ static void specify(plan *p, const kiln_stream *stream,
   value[PARTITION_VECTOR] = vec;
   value[PARTITION_ITEMS] =
       kiln__tile_items(&t, vec, kiln__size(kiln__input_type(&p->input)));
-  /* kiln__tile_items() may have reduced the block size */
+  /* kiln__tile_items() above may have reduced the block size. */
   value[PARTITION_BLOCK] = t.block;
   value[PARTITION_PARTITIONS] = desc->second != NULL ? 3 : 2;
   value[PARTITION_PER_SM] = limited_blocks(&t, value[PARTITION_PARTITIONS]);

@@ -39,7 +39,7 @@ static void make_plan(plan *p, const kiln_stream *stream,
       &t, vec,
       4 + (kiln__given(desc->values) ? kiln__size(kiln__input_type(&desc->x))
                                      : 0));
-  /* kiln__tile_items() may have reduced the block size */
+  /* kiln__tile_items() above may have reduced the block size. */
   value[RUN_LENGTH_BLOCK] = t.block;
   value[RUN_LENGTH_LONG] = only_long;
   value[RUN_LENGTH_VALUES] = kiln__given(desc->values);

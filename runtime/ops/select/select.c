@@ -14,15 +14,17 @@
 static const char *const kernels[] = {"select_elements", NULL};
 static const kiln__family family = {"select", kernels, kiln__select_params};
 
-/* The staged kernel handles large arrays without map, indices or payload. */
+/* The kernel of select_staged.cu, which stages tiles in shared memory. It
+ * handles large arrays without map, indices or payload. */
 static const char *const staged_kernels[] = {"select_staged", NULL};
 static const kiln__family staged_family = {"select_staged", staged_kernels,
                                            kiln__select_staged_params};
 
-/* The common form of kiln_select() and kiln_unique(). */
+/* A call of kiln_select() or kiln_unique() in a form that the shared code
+ * handles. */
 typedef struct request {
-  const kiln_input *x; /* input of the caller */
-  kiln_input input;    /* input of the kernel */
+  const kiln_input *x; /* the input of the caller */
+  kiln_input input; /* the input of the kernel, to which flags may be added */
   kiln__function function;
   bool unique;
   uint64_t n;
@@ -70,8 +72,9 @@ static void request_flags(kiln__checker *c, request *r, kiln_array flags)
 
 /* ---- Plan ------------------------------------------------------------------------ */
 
-/* Returns whether the staged kernel is used: staging is tuned for this size,
- * and the call moves only the elements of one array. */
+/* Returns whether the kernel of select_staged.cu is used. It is used if the
+ * tuning row for this size demands it, and if the call only moves the elements
+ * of one array. */
 static bool is_staged(const request *r, const kiln__tuning *t)
 {
   const size_t size = kiln__size(r->x->in[0].type);
@@ -104,7 +107,7 @@ static void plan_staged(request *r, const kiln_stream *stream)
                                        value[SELECT_STAGED_ITEMS]);
   value[SELECT_STAGED_PREFETCH] =
       kiln__prefetch_tiles(stream->device, &r->input, r->n, r->tiles);
-  /* The additional leader block computes the prefixes. */
+  /* One more block, the leader block, computes the prefixes of all tiles. */
   r->blocks = r->tiles + 1;
   r->need.descriptors =
       kiln__leader_descriptors(r->tiles, value[SELECT_STAGED_WIDE] ? 8 : 4);
@@ -129,8 +132,8 @@ static void make_plan(request *r, const kiln_stream *stream)
     return;
   }
   if ((r->tuning.extra & KILN__SELECT_STAGED) != 0) {
-    r->tuning.block = 128; /* block size of the kernel that keeps tiles in
-                            * registers */
+    /* This is the block size of select.cu, which keeps tiles in registers. */
+    r->tuning.block = 128;
     r->tuning.items = 32;
     r->tuning.extra = 4;
   }
@@ -139,8 +142,8 @@ static void make_plan(request *r, const kiln_stream *stream)
       kiln__tile_items(&r->tuning, vec,
                        (values ? kiln__size(kiln__input_type(&r->input)) : 0) +
                            (places ? 2 : 0));
-  value[SELECT_BLOCK] =
-      r->tuning.block; /* kiln__tile_items() may have reduced the block size */
+  /* kiln__tile_items() above may have reduced the block size. */
+  value[SELECT_BLOCK] = r->tuning.block;
   value[SELECT_PER_SM] = r->tuning.per_sm;
   value[SELECT_WINDOW] = r->tuning.extra > 0 ? r->tuning.extra : 1;
   value[SELECT_UNIQUE] = r->unique;
@@ -188,7 +191,8 @@ done:
 
 /* ---- Calls ------------------------------------------------------------------------ */
 
-/* Does what both calls share: the other checks, and the plan. */
+/* Ends the argument checks of kiln_select() and kiln_unique(), and makes the
+ * plan. */
 static kiln_status finish(request *r, kiln__checker *c,
                           const kiln_stream *stream,
                           const kiln_workspace *workspace)

@@ -16,7 +16,8 @@ static const char *const kernels[] = {"split_count", "split_scan", "split_move",
                                       "split_offsets", NULL};
 static const kiln__family family = {"split", kernels, kiln__split_params};
 
-enum { ONE_ROUND = 256 }; /* maximum number of partitions of one round */
+/* Maximum number of partitions that one round can make. */
+enum { ONE_ROUND = 256 };
 
 /* One round of a split: count, prefix sum and scatter. */
 typedef struct round {
@@ -31,7 +32,8 @@ typedef struct plan {
   round round[2];
   uint64_t tiles;
   uint32_t blocks, each;
-  size_t table, values, keys, sorted_keys; /* offsets in temporary memory */
+  /* Offsets of arrays in temporary memory. */
+  size_t table, values, keys, sorted_keys;
   kiln__need need;
 } plan;
 
@@ -55,7 +57,7 @@ static void specify(round *r, const kiln_split_desc *desc, const char *key,
 
   r->spec.family = &family;
   r->spec.input = &r->input;
-  /* The kernel reads single elements, so one program serves any alignment. */
+  /* The kernel reads single elements, so one program can handle any alignment. */
   r->spec.unaligned = true;
   r->spec.code = &desc->code;
   r->spec.quick = kiln__quick(desc->n);
@@ -88,7 +90,7 @@ static void plan_rounds(plan *p, const kiln_split_desc *desc)
   specify(&p->round[1], desc, "x1", low, UINT32_C(1) << (bits - low), offsets);
 }
 
-/* Selects the kernels that will be launched. Only these kernels are
+/* Selects the kernels that the call launches. Only the selected kernels are
  * compiled. */
 static void choose_kernels(plan *p, const kiln_split_desc *desc)
 {
@@ -102,8 +104,8 @@ static void choose_kernels(plan *p, const kiln_split_desc *desc)
     p->round[1].spec.kernels |= 1u << SPLIT_OFFSETS;
 }
 
-/* Plans the tiles. Both rounds use the same tiles, whose size fits the wider
- * of the two element types. */
+/* Plans the tiles. Both rounds of a split use the same tiles, whose size fits
+ * the wider of the two element types. */
 static void plan_tiles(plan *p, const kiln_stream *stream, uint64_t n)
 {
   const kiln_input *x = &p->round[0].input;
@@ -172,8 +174,8 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
   return c.st;
 }
 
-/* Sets the addresses that the rounds read and write. The temporary storage
- * is open. */
+/* Sets the addresses that each round of the split reads and writes. The
+ * temporary storage must be open. */
 static void connect(plan *p, const kiln_split_desc *desc, CUdeviceptr temp)
 {
   const bool offsets = kiln__given(desc->offsets);

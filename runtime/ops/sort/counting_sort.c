@@ -1,11 +1,11 @@
 /* counting_sort.c -- the host side of counting_sort.cu.
  *
- * Keys alone: a histogram and its prefix sum give the position of the run of
- * each key, and the runs are written without a second read of the input. Pairs:
- * each block counts the digits of its elements, one prefix sum over all blocks
- * gives the destinations, and each block scatters its elements. This order
- * makes the sort stable. More than 256 possible keys take two passes, by the
- * low digit and then by the high digit. */
+ * Keys without values: a histogram and its prefix sum give the position of the
+ * run of each key, and a kernel writes the runs without a second read of the
+ * input. Pairs of key and value: each block counts the digits of its elements,
+ * one prefix sum over all blocks gives the destinations, and each block
+ * scatters its elements. This order makes the sort stable. More than 256
+ * possible keys take two passes, by the low digit and then by the high digit. */
 #include "../ops.h"
 #include "kernel_params.h"
 
@@ -109,20 +109,21 @@ typedef struct plan {
   const kiln_counting_sort_desc *desc;
   uint32_t range;
   uint64_t lowest;
-  bool runs; /* true if the counts and starts of runs are needed */
+  /* True if the counts of keys and the starts of their runs are needed. */
+  bool runs;
   bool pairs;
-  uint32_t passes; /* number of digits */
+  uint32_t passes; /* number of passes, one per digit */
   uint32_t items;
   uint32_t blocks; /* number of blocks that scatter */
-  uint64_t part;   /* number of elements per block */
+  uint64_t part;   /* number of elements per scattering block */
   kiln_histogram_desc histogram;
   size_t histogram_bytes;
-  size_t counts, starts, histogram_temp;           /* offsets for runs */
-  size_t block_counts, block_starts, keys, values; /* offsets for pairs */
+  size_t counts, starts, histogram_temp;           /* used if `runs` is true */
+  size_t block_counts, block_starts, keys, values; /* used if `pairs` is true */
   kiln__need need;
 } plan;
 
-/* Plans the histogram. The first bin is the lowest key. */
+/* Plans the histogram of the keys. The first bin is the lowest possible key. */
 static kiln_status plan_runs(plan *p, kiln_stream *stream,
                              const kiln_counting_sort_desc *desc)
 {
@@ -136,8 +137,8 @@ static kiln_status plan_runs(plan *p, kiln_stream *stream,
                             .bins = p->range,
                             .lower = (double)lowest_of(desc),
                             .upper = (double)lowest_of(desc) + p->range,
-                            /* find_runs() sets the address of the counts
-                             * later */
+                            /* find_runs() sets the address of the counts when
+                             * the memory is known */
                             .counts = {256, type}};
   return kiln_histogram_workspace(stream, &p->histogram, &p->histogram_bytes);
 }
@@ -280,10 +281,11 @@ static kiln_status fill(kiln_stream *stream,
                      KILN_ARG(desc->keys_out.data));
 }
 
-/* The pairs that one pass moves. */
+/* The arrays of one pass that moves pairs of key and value. */
 typedef struct move {
   CUdeviceptr keys, values, keys_out, values_out;
-  /* Address of the number of elements; 0 means all elements. */
+  /* Device address of the number of elements; 0 means that the pass moves all
+   * elements. */
   CUdeviceptr limit;
   uint32_t shift;
 } move;
@@ -317,10 +319,10 @@ done:
   return st;
 }
 
-/* Queues the passes that move the pairs. The pass of the low digit drops
- * keys out of range, so the pass of the high digit has fewer pairs. Their
- * number is the last start of the first pass. The second pass reads this
- * number before it overwrites the number with the same value. */
+/* Queues the passes that move the pairs. The pass of the low digit drops keys
+ * out of range, so the pass of the high digit has fewer pairs. The last start
+ * that the first pass computes is the number of these pairs. The second pass
+ * reads the number from there, and later overwrites it with the same value. */
 static kiln_status move_pairs(kiln_stream *stream,
                               const kiln_counting_sort_desc *desc,
                               const plan *p, const kiln__kernel_set *set,

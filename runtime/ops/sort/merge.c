@@ -12,9 +12,9 @@ enum { MERGE_TILES, FIND_SPLITS }; /* indices of the kernels */
 static const char *const kernels[] = {"merge", "merge_split", NULL};
 static const kiln__family family = {"merge", kernels, kiln__merge_params};
 
-/* Maximum number of elements for which the blocks search for their own
- * boundaries. For more elements, a separate launch finds all boundaries
- * first. */
+/* Maximum number of elements for which each block searches for the start and
+ * end of its own part. For more elements, a separate launch first finds the
+ * boundaries of all parts. */
 static const uint64_t most_unsplit = UINT64_C(1) << 21;
 
 static bool has_values(const kiln_merge_desc *desc)
@@ -49,8 +49,8 @@ typedef struct plan {
   kiln__need need;
 } plan;
 
-/* Returns the number of elements per thread from the tuning row, limited by
- * the shared memory of a tile. */
+/* Returns the number of elements per thread from the tuning row, limited by the
+ * shared memory that a tile may use. */
 static uint32_t items_of(const kiln_merge_desc *desc, const kiln__tuning *t)
 {
   enum { MOST = 46 << 10 };

@@ -28,7 +28,8 @@ static const char *const pass_kernels[] = {"radix_pass", NULL};
 static const kiln__family pass_family = {"radix_pass", pass_kernels,
                                          kiln__radix_pass_params};
 
-/* Parameters of the kernels, in the layout that the kernels declare. */
+/* Arguments of the kernels in segmented_sort.cu, with the members that the
+ * kernels declare. */
 typedef struct class_args {
   CUdeviceptr in, out, values_in, values_out, offsets;
   uint64_t n_segments, n;
@@ -59,8 +60,8 @@ typedef struct segments_plan {
   kiln__need need;
 } segments_plan;
 
-/* Returns the sort of all keys as one segment. Its checks and the properties
- * of its keys hold for the sort of segments, too. */
+/* Returns a sort of all keys as one segment. The checks of this sort and the
+ * properties of its keys also hold for the sort of segments. */
 static kiln_sort_desc whole_sort(const kiln_segmented_sort_desc *desc)
 {
   return (kiln_sort_desc){.keys_in = desc->keys_in,
@@ -258,7 +259,7 @@ static kiln_status launch_long(kiln__storage *storage,
       .values_in = c->values_in,
       .values_out = c->values_out,
       .values_other = storage->temp + p->values,
-      /* A nonzero address means that the last step only copies. */
+      /* If this address is not 0, the last step only copies the sorted data. */
       .single = p->steps > p->passes ? c->counts : 0,
       .descriptors = storage->descriptors,
       .n = p->shape.n,
@@ -291,8 +292,8 @@ static kiln_status run(kiln_stream *stream, const segments_plan *p,
   const kiln__spec classes = class_spec(p, desc->offsets.type);
   const kiln__spec pass = pass_spec(p);
   const kiln__spec *const specs[] = {&classes, &pass};
-  /* Kernels that sort the classes of segments, and kernels of the radix sort
-   * passes. */
+  /* The kernels of segmented_sort.cu, and the kernels of the radix sort passes
+   * for long segments. */
   const kiln__kernel_set *set[2];
   kiln_status st = KILN_OK;
   kiln__storage storage;

@@ -18,7 +18,7 @@ static const char *const pass_kernels[] = {"radix_pass", NULL};
 static const kiln__family pass_family = {"radix_pass", pass_kernels,
                                          kiln__radix_pass_params};
 
-/* Parameters of the kernels, in the layout that the kernels declare. */
+/* Arguments of the kernels, with the members that the kernels declare. */
 typedef struct small_args {
   CUdeviceptr in, out, values_in, values_out;
   kiln__sort_order order;
@@ -55,10 +55,10 @@ kiln_launch_config kiln__sort_launch(kiln_stream *stream,
                               .overlap_prior = info.ptx_version >= 90};
 }
 
-/* Returns whether the kernels are compiled with less optimisation. Such code
- * sorts up to 2^21 keys of 4 bytes equally fast, and pairs faster. Sorts of
- * more 4-byte keys would take up to 7 % longer, and sorts of 8-byte keys 5
- * %. */
+/* Returns whether the kernels of a sort are compiled with less optimisation.
+ * Such code sorts up to 2^21 keys of 4 bytes equally fast, and pairs faster.
+ * Sorts of more 4-byte keys would take up to 7 % longer, and sorts of 8-byte
+ * keys up to 5 % longer. */
 static bool is_quick(const kiln__sort_call *call)
 {
   return call->shape.key_size <= 4 && call->shape.n <= UINT32_C(1) << 21;
@@ -155,8 +155,8 @@ static kiln_status launch_count(kiln__storage *storage,
   return KILN_LAUNCH(set->kernel[0], &config, KILN_ARG(args));
 }
 
-/* Returns the address of the first destinations of the digits in a pass and
- * portion. */
+/* Returns the device address of the destinations of the first key of each
+ * digit, for one pass and one portion of the keys. */
 static CUdeviceptr base_of(const kiln__storage *storage,
                            const kiln__sort_plan *plan, unsigned portion,
                            unsigned pass)
@@ -249,9 +249,8 @@ size_t kiln__sort_specs(kiln__spec spec[2], const kiln__sort_call *call,
     spec[0] = small_spec(call, plan);
     return 1;
   }
-  spec[0] =
-      pass_spec(call, plan); /* the program that takes longest to compile is
-                              * first */
+  /* The program that takes longest to compile comes first. */
+  spec[0] = pass_spec(call, plan);
   spec[1] = count_spec(call, plan);
   return 2;
 }
@@ -274,7 +273,7 @@ kiln_status kiln__sort_queue(kiln__storage *storage, size_t temp,
   return st;
 }
 
-/* A call whose arguments have been checked, and its plan. */
+/* A sort whose arguments have been checked, and its plan. */
 typedef struct request {
   kiln__sort_call call;
   kiln__sort_plan plan;

@@ -28,35 +28,40 @@ typedef struct kiln__sort_shape {
 typedef struct kiln__sort_facts {
   unsigned sm_count;
   size_t smem; /* maximum size of shared memory per block in bytes */
-  /* Tuning row; `extra` is the number of tile descriptors that a look-back
-   * reads at once. */
+  /* Tuning row. Its member `extra` is the number of tile descriptors that a
+   * look-back reads at once. */
   kiln__tuning tuning;
   /* Maximum number of keys that one block sorts; 0 means as many as fit. */
   uint64_t small;
-  uint64_t portion; /* maximum number of keys per launch; 0 means 2^31 */
+  /* Maximum number of keys per launch; 0 means 2^31. Larger arrays are sorted
+   * in several portions. */
+  uint64_t portion;
 } kiln__sort_facts;
 
-/* How a sort is executed: either one launch of one block, or one launch that
- * counts digits, followed by `steps` launches per portion. */
+/* The plan of a sort. A small sort is one launch of one block. Any other sort
+ * is one launch that counts digits, followed by `steps` launches per portion of
+ * the keys. */
 typedef struct kiln__sort_plan {
   bool one_block;
-  bool wide; /* destinations of keys have 64 bits */
+  bool wide; /* true if destinations of keys have 64 bits */
   unsigned block, items, per_sm, window;
   size_t smem;
   unsigned passes; /* number of passes, one per digit */
-  /* Number of passes, plus one copy if the keys would otherwise end in
-   * temporary memory. */
+  /* Number of passes. One step more, a copy, is needed if the keys would
+   * otherwise end in temporary memory. */
   unsigned steps;
-  /* Number of keys per portion, a multiple of the tile size. */
+  /* Number of keys per portion, which is a multiple of the tile size. */
   uint64_t portion;
   unsigned portions;
   struct {
     unsigned block, items, copies, workers;
     size_t smem;
   } histogram;
-  /* Offsets in temporary memory. */
-  size_t base;   /* first destinations of the digits: [portion][pass][256] */
-  size_t single; /* one flag per step: [step] */
+  /* Offsets of arrays in temporary memory. */
+  /* Destinations of the first key of each digit, indexed by
+   * [portion][pass][digit]. */
+  size_t base;
+  size_t single; /* one flag per step of the sort */
   size_t keys, more_keys, values;
   kiln__need need;
 } kiln__sort_plan;
@@ -64,7 +69,7 @@ typedef struct kiln__sort_plan {
 /* Makes the plan of a sort. The result depends only on the arguments. */
 void kiln__sort_plan_make(kiln__sort_plan *plan, const kiln__sort_shape *shape,
                           const kiln__sort_facts *facts);
-/* Returns the lowest bit of the digit of a pass. */
+/* Returns the number of the lowest key bit that belongs to the digit of a pass. */
 unsigned kiln__sort_shift(const kiln__sort_shape *shape, unsigned pass);
 unsigned kiln__sort_width(const kiln__sort_shape *shape, unsigned pass);
 
@@ -74,22 +79,23 @@ typedef struct kiln__sort_order {
   uint64_t flip, turn;
 } kiln__sort_order;
 
-/* Returns the transformation for a key type. If `all_bits` is true, all bits
- * of the key take part in the sort, so NaNs of either sign come last. */
+/* Returns the transformation for a key type. If `all_bits` is true, all bits of
+ * the key take part in the sort, and NaNs of either sign come last. */
 kiln__sort_order kiln__sort_order_of(kiln_dtype key, bool descending,
                                      bool all_bits);
 
-/* A sort with addresses. The addresses have been checked. */
+/* A sort with the addresses of its arrays, which have been checked. */
 typedef struct kiln__sort_call {
   kiln__sort_shape shape;
   bool is_float;
-  /* True if no array is written in place: see task_of() in radix_pass.cu. */
+  /* True if no output array is also an input array. task_of() in radix_pass.cu
+   * uses this information. */
   bool nothing_in_place;
   kiln__sort_order order;
   CUdeviceptr in, out, values_in, values_out;
 } kiln__sort_call;
 
-/* The parameter of radix_pass.cu, in the layout that the kernel declares. */
+/* The argument of radix_pass.cu, with the members that the kernel declares. */
 typedef struct kiln__sort_pass_args {
   CUdeviceptr in, out, other;
   CUdeviceptr values_in, values_out, values_other;
@@ -108,29 +114,28 @@ enum {
 };
 
 /* Returns the configuration of a launch. From compute capability 9.0 on, the
- * launch may overlap with the preceding launch (programmatic dependent
- * launch). The kernel itself then waits for the results of the preceding
- * launch. */
+ * launch may overlap with the preceding launch (programmatic dependent launch),
+ * and the kernel itself waits for the results of the preceding launch. */
 kiln_launch_config kiln__sort_launch(kiln_stream *stream,
                                      const kiln_kernel *kernel, uint64_t blocks,
                                      unsigned threads, size_t smem);
-/* Returns the size in bytes of the shared memory for the digit counters of a
- * block. */
+/* Returns the size in bytes of a block's digit counters in shared memory. */
 size_t kiln__sort_counters_size(unsigned block);
-/* Returns the size in bytes of the shared memory of a pass. */
+/* Returns the size in bytes of the shared memory that a pass needs. */
 size_t kiln__sort_pass_smem(unsigned block, unsigned items, unsigned key_size,
                             unsigned value_size, bool wide);
-/* Checks a range of key bits. An `end` of 0 means the end of the key. */
+/* Checks a range of key bits. If `end` is 0, the range extends to the highest
+ * bit of the key. */
 void kiln__sort_check_bits(kiln__checker *c, kiln_array keys, unsigned begin,
                            unsigned end);
 
 /* Checks the arrays and the range of key bits of a sort. */
 void kiln__sort_check_arrays(kiln__checker *c, const kiln_sort_desc *desc);
-/* Returns the sort of a desc whose arguments have been checked. */
+/* Returns the sort that a desc describes. The arguments have been checked. */
 kiln__sort_call kiln__sort_call_of(const kiln_sort_desc *desc);
 
-/* Compiles the kernels if necessary and queues a sort on a device with these
- * properties. */
+/* Compiles the kernels of a sort if necessary, and queues the sort on a device
+ * with the given properties. */
 kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
                            const kiln_workspace *workspace,
                            const kiln__sort_facts *facts);

@@ -28,8 +28,8 @@ enum {
   SMALL_ITEMS = 8,
   SMALL_BLOCK = 256,
   LARGE_BLOCK = 1024,
-  FEW_KEYS = 1 << 20 /* number of keys up to which the latency of the
-                      * histogram matters */
+  /* The latency of the histogram matters up to this number of keys. */
+  FEW_KEYS = 1 << 20
 };
 
 static size_t round_up(size_t n, size_t to)
@@ -54,7 +54,7 @@ unsigned kiln__sort_width(const kiln__sort_shape *shape, unsigned pass)
   return rest < KILN__RADIX_BITS ? rest : KILN__RADIX_BITS;
 }
 
-/* the size of kiln::radix_counters */
+/* Returns the size in bytes of the struct kiln::radix_counters. */
 size_t kiln__sort_counters_size(unsigned block)
 {
   return (size_t)block / 32 * KILN__RADIX_DIGITS * 4 + 32;
@@ -129,9 +129,9 @@ static void plan_tiles(kiln__sort_plan *plan, const kiln__sort_shape *shape,
   plan->portions = (unsigned)kiln__divide_up(shape->n, plan->portion);
 }
 
-/* Plans the launch of the histogram. For many keys, one block per SM uses as
- * many copies of the counters as its shared memory holds. For few keys,
- * there are enough blocks that each block has little work. */
+/* Plans the launch that counts the digits. For many keys, one block per SM uses
+ * as many copies of the counters as its shared memory holds. For few keys,
+ * there are so many blocks that each block has little work. */
 static void plan_histogram(kiln__sort_plan *plan, const kiln__sort_shape *shape,
                            const kiln__sort_facts *facts)
 {

@@ -11,9 +11,9 @@ static const char *const kernels[] = {"search", NULL};
 static const kiln__family family = {"search", kernels, kiln__search_params};
 
 enum {
-  SAMPLE_BYTES = 16 << 10, /* bytes of shared memory for the upper levels */
-  NEEDLES_A_SAMPLE = 2     /* minimum number of needles per sample for which
-                            * samples are used */
+  SAMPLE_BYTES = 16 << 10, /* bytes of shared memory for the samples */
+  /* Samples are used if there are at least this many needles per sample. */
+  NEEDLES_A_SAMPLE = 2
 };
 
 typedef struct plan {
@@ -23,8 +23,8 @@ typedef struct plan {
   uint64_t stride;
 } plan;
 
-/* Plans a launch. Each block takes several tiles, so that the block loads
- * its samples only once. */
+/* Plans a launch. Each block searches several tiles of needles, so that the
+ * block loads its samples only once. */
 static void make_plan(plan *p, kiln_device *device,
                       const kiln_search_desc *desc)
 {
@@ -80,9 +80,9 @@ static void specify(kiln__spec *spec, const kiln_search_desc *desc,
                     const plan *p)
 {
   spec->input = &desc->needles;
-  spec->unaligned =
-      true; /* needles are read one by one, so one program serves any
-             * alignment */
+  /* The kernel reads needles one by one, so one program can handle any
+   * alignment. */
+  spec->unaligned = true;
   spec->code = &desc->code;
   spec->acc = desc->sorted.type;
   spec->value[SEARCH_BLOCK] = p->block;
