@@ -1,5 +1,5 @@
-/* abi_checks.h -- the checks that hold a view of the driver's ABI against
- * NVIDIA's. */
+/* abi_checks.h -- checks that compare Kiln's declarations of the driver's ABI
+ * with NVIDIA's headers. */
 #ifndef KILN_TEST_ABI_CHECKS_H
 #define KILN_TEST_ABI_CHECKS_H
 
@@ -10,7 +10,8 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-/* Both tables have the same rows, more than `least`. */
+/* Checks that both tables have the same rows, and that there are more than
+ * `least` rows. */
 static inline void check_layout(const abi_row *own, const abi_row *nvidia,
                                 size_t least)
 {
@@ -26,7 +27,8 @@ static inline void check_layout(const abi_row *own, const abi_row *nvidia,
   ck_assert_uint_gt(i, least);
 }
 
-/* The toolkit's stub exports exactly the driver's names. */
+/* Checks that the stub libcuda of the CUDA toolkit exports every driver
+ * function that Kiln declares. */
 static inline void check_symbols(const char *stub_path,
                                  const char *const *symbols, size_t n)
 {
@@ -41,7 +43,7 @@ static inline void check_symbols(const char *stub_path,
                   stub_path);
 }
 
-/* Runs the two tests. */
+/* Runs the test of the layout and the test of the symbols. */
 static inline int run_abi_tests(const char *name, const TTest *layout,
                                 const TTest *symbols)
 {

@@ -1,10 +1,12 @@
-/* abi_layout.h -- what the two views of the driver's ABI must agree on; each
- * makes a table of it. */
+/* abi_layout.h -- the sizes and offsets in the driver's ABI that are compared.
+ * One table is made from Kiln's own declarations, and one from NVIDIA's
+ * headers. */
 #include "abi_rows.h"
 
 extern const abi_row abi_own[], abi_nvidia[];
 
-/* Where the result and the members of the launch structures lie. */
+/* sizes of the driver's types, and offsets of the members of the launch
+ * structures */
 #define ABI_LAYOUT                                                             \
   ABI_SIZE(CUresult)                                                           \
   ABI_SIZE(CUdevice)                                                           \

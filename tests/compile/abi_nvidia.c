@@ -1,13 +1,14 @@
-/* abi_nvidia.c -- Kiln's tables held against cuda.h and nvrtc.h, mostly while
- * compiling: numbers, and the type of every function. Built where CUDA's
- * headers are; see tests.cmake. */
-#define __CUDA_API_VERSION_INTERNAL /* declares every variant of a function */
+/* abi_nvidia.c -- compares Kiln's constants and function types with cuda.h and
+ * nvrtc.h. The compiler makes most of these checks. The file is built only if
+ * CUDA's headers are installed; see tests.cmake. */
+/* This macro makes cuda.h declare every version of a function. */
+#define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <cudaProfiler.h>
 #include <nvrtc.h>
 #undef __CUDA_API_VERSION_INTERNAL
 
-/* Mixes with NVIDIA's header, in this order too. */
+/* Kiln's header must also compile if it is included after NVIDIA's header. */
 #include <kiln/types.h>
 
 #include "abi_layout.h"

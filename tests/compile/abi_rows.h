@@ -1,12 +1,12 @@
-/* abi_rows.h -- a row of what two views of the driver's ABI must agree on: a size,
- * or where a member lies. */
+/* abi_rows.h -- a row in a table of the driver's ABI: the size of a type, or
+ * the offset of a member. */
 #ifndef KILN_TEST_ABI_ROWS_H
 #define KILN_TEST_ABI_ROWS_H
 
 #include <stddef.h>
 
 typedef struct abi_row {
-  const char *what; /* NULL: the end of the table */
+  const char *what; /* name of the size or offset; NULL ends the table */
   size_t value;
 } abi_row;
 

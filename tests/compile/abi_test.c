@@ -1,5 +1,5 @@
-/* abi_test.c -- Kiln's own declarations of the driver and of NVRTC against
- * NVIDIA's. */
+/* abi_test.c -- compares Kiln's own declarations of the driver and of NVRTC
+ * with NVIDIA's headers. */
 #include "driver/abi.h"
 
 #include "abi_checks.h"

@@ -1,13 +1,15 @@
-/* assemble_test.c -- whatever an operation chooses to compile assembles, on every
- * architecture: static shared memory fits, and registers hold all but a few bytes.
+/* assemble_test.c -- tests that every kernel an operation generates can be
+ * assembled for every architecture: the static shared memory fits, and few
+ * registers spill.
  *
- * Calls with random types, texts, sizes and alignments go to the operations on a
- * CPU device of each architecture. The linker leads their compiles here (--wrap):
- * the program is compiled to machine code by NVRTC, which assembles it, and then
- * the call ends. So sizes may be large and addresses made up.
+ * The test calls the operations with random types, expressions, sizes and
+ * alignments, on a CPU device of each architecture. The linker option --wrap
+ * redirects the compile to this file. NVRTC compiles the program to machine
+ * code, which assembles it, and then the call ends. No kernel runs, so sizes
+ * may be large and addresses may be invalid.
  *
- * The default run draws a few calls for each operation; KILN_TEST_ALL_VARIANTS=1
- * draws many. KILN_TEST_SEED chooses others. */
+ * The default run makes a few calls per operation; KILN_TEST_ALL_VARIANTS=1
+ * makes many. KILN_TEST_SEED selects other random calls. */
 #include "each_nvrtc.h"
 
 #include "device/device.h"
@@ -25,17 +27,18 @@ static int cc;
 static uint64_t state;
 static unsigned n_programs, n_spills;
 
-/* ---- Where compiles end -------------------------------------------------------------- */
+/* ---- Functions that replace the compile ---------------------------------- */
 
 kiln_status __wrap_kiln__module_start(kiln__loading *out, kiln_device *d,
                                       const kiln_program_desc *desc);
 
-/* What the operation's call then returns. */
+/* The status that an operation returns after its program was compiled. */
 static const kiln_status compiled = KILN_ECANCELED;
 
-/* Bytes per thread. Kernels are tuned on usual types without a map, where none
- * spills (kernels_test.c, quick_test.c); others may spill: 16 mapped
- * bytes in one vector are 32 registers of f64. */
+/* Maximum number of spilled bytes per thread. Kernels are tuned for common
+ * types without a map, and these kernels never spill (see kernels_test.c and
+ * quick_test.c). Other kernels may spill. For example, 16 mapped bytes in one
+ * vector need 32 registers of f64. */
 enum { MOST_SPILLED = 512 };
 
 kiln_status __wrap_kiln__module_finish(kiln__loading *loading,
@@ -101,7 +104,8 @@ static kiln_dtype count_type(void)
   return pick(2) ? KILN_U32 : KILN_U64;
 }
 
-/* An array of its own, often aligned to 16 bytes. */
+/* Returns an array that overlaps no other array. Many of these arrays are
+ * aligned to 16 bytes. */
 static kiln_array array_of(kiln_dtype type)
 {
   static uint64_t next = 0;
@@ -116,7 +120,8 @@ static kiln_array maybe(kiln_dtype type)
   return pick(2) ? array_of(type) : (kiln_array){0, KILN_DTYPE_NONE};
 }
 
-/* Sizes on both sides of every class of the tuning table. */
+/* Returns a random size. The sizes lie on both sides of every limit in the
+ * tuning table. */
 static uint64_t any_size(void)
 {
   return (UINT64_C(1) << pick(29)) + pick(3) + 1;
@@ -522,13 +527,14 @@ static bool all_variants(void)
   return all != NULL && all[0] == '1';
 }
 
-/* Each NVRTC once, the newest for the newest architectures. */
+/* Selects the NVRTC for an architecture in the default run. Each NVRTC is used,
+ * and the newest NVRTC compiles for the newest architectures. */
 static int default_nvrtc(int arch)
 {
   return arch == 75 ? 0 : arch == 80 ? (each_n - 1) / 2 : each_n - 1;
 }
 
-/* One architecture with one NVRTC. */
+/* Tests one architecture with one NVRTC. */
 START_TEST(test_assembles)
 {
   const char *const seed = getenv("KILN_TEST_SEED");

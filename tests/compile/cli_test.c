@@ -1,4 +1,5 @@
-/* The command with a real NVRTC, as a child process; needs no GPU. */
+/* cli_test.c -- tests the `kiln` command as a child process with a real NVRTC.
+ * The tests need no GPU. */
 #include "command.h"
 
 #include <stdio.h>
@@ -11,7 +12,8 @@
 #include <sys/stat.h>
 
 static char dir[256];
-static char nvrtc[4096]; /* for KILN_NVRTC; empty: discovery finds one */
+/* value of KILN_NVRTC; if empty, discovery finds an NVRTC */
+static char nvrtc[4096];
 
 static void setup(void)
 {
@@ -107,7 +109,8 @@ START_TEST(template_is_named)
 }
 END_TEST
 
-/* 100 live values do not fit into 24 registers. */
+/* This kernel must spill, because 100 live values do not fit into 24
+ * registers. */
 static const char greedy[] =
     "extern \"C\" __global__ void greedy(float *x, int n)\n"
     "{\n"
@@ -177,8 +180,8 @@ START_TEST(doctor_compiles)
 }
 END_TEST
 
-/* What the pack holds: by default embedded programs whose variants have defines,
- * traits and names; in a thorough run all of them. */
+/* The programs in the kernel pack of the default run. Their variants have
+ * defines, traits and names. A thorough run packs all embedded programs. */
 static const char *const packed[] = {"buckets", "ladder/reduce_warp", "saxpy",
                                      "scan"};
 enum { N_PACKED = sizeof packed / sizeof packed[0] };
@@ -202,7 +205,7 @@ static size_t add_words(const char **words, size_t used, const char *option,
   return used;
 }
 
-/* Fail unless `kiln compile` of the variant is served by a pack. */
+/* Checks that `kiln compile` takes the variant from a kernel pack. */
 static void check_served(const kiln_variant *v)
 {
   char text[512];
@@ -219,7 +222,8 @@ static void check_served(const kiln_variant *v)
   ck_has(run.out, " pack ");
 }
 
-/* Shipped variants for one GPU, then served with NVRTC hidden. */
+/* Packs the shipped variants for one GPU. The command must then find these
+ * variants in the pack while NVRTC is hidden. */
 START_TEST(pack_serves_shipped_variants)
 {
   size_t n, fits = 0, chosen = 0;
@@ -267,8 +271,8 @@ static Suite *make(void)
   return s;
 }
 
-/* The newest of KILN_TEST_NVRTC, else what KILN_NVRTC names, else what
- * discovery finds. */
+/* Finds an NVRTC: the newest in KILN_TEST_NVRTC, otherwise the library that
+ * KILN_NVRTC names, otherwise the library that discovery finds. */
 static bool find_nvrtc(void)
 {
   const char *list = getenv("KILN_TEST_NVRTC"), *named = getenv("KILN_NVRTC");

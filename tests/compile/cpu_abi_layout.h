@@ -1,5 +1,6 @@
-/* cpu_abi_layout.h -- what the CPU device's view of the driver's structures and
- * NVIDIA's must agree on; each makes a table of it. */
+/* cpu_abi_layout.h -- the sizes and offsets of the driver's structures that are
+ * compared. One table is made from the CPU device's own declarations, and one
+ * from NVIDIA's headers. */
 #include "abi_rows.h"
 
 extern const abi_row cpu_abi_own[], cpu_abi_nvidia[];

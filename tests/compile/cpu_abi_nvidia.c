@@ -1,7 +1,9 @@
-/* cpu_abi_nvidia.c -- what the drop-in exports, held against cuda.h while
- * compiling: numbers, and the type of every function. Built where CUDA's
- * headers are; see cpu_abi in tests.cmake. */
-#define __CUDA_API_VERSION_INTERNAL /* declares every variant of a function */
+/* cpu_abi_nvidia.c -- compares the functions that the CPU device's libcuda.so.1
+ * exports with cuda.h. The compiler checks the constants and the type of every
+ * function. The file is built only if CUDA's headers are installed; see cpu_abi
+ * in tests.cmake. */
+/* This macro makes cuda.h declare every version of a function. */
+#define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <cudaProfiler.h>
 #undef __CUDA_API_VERSION_INTERNAL

@@ -1,5 +1,5 @@
-/* cpu_abi_test.c -- the CPU device's own declarations of the driver against
- * NVIDIA's. */
+/* cpu_abi_test.c -- compares the CPU device's own declarations of the driver
+ * with NVIDIA's headers. */
 #include "cpu/api/dropin_abi.h"
 
 #include "abi_checks.h"

@@ -1,10 +1,13 @@
-/* cpu_corpus_test.c -- the CPU device loads what each NVRTC emits for the shipped
- * kernels: plain, with -G, with line numbers and with fast math.
+/* cpu_corpus_test.c -- tests that the CPU device loads the PTX that each NVRTC
+ * generates for the shipped kernels: without options, with -G, with line
+ * numbers, and with fast math.
  *
- * By default every specialisation is compiled once per NVRTC, for architectures
- * and modes in turn; KILN_TEST_THOROUGH=1 takes every architecture.
+ * By default, every specialisation is compiled once per NVRTC, and the
+ * architectures and options alternate. KILN_TEST_THOROUGH=1 compiles for every
+ * architecture.
  *
- * KILN_TEST_NVRTC: ':'-separated libraries; without it, what is found. */
+ * KILN_TEST_NVRTC lists the libraries, separated by colons. Without it, the
+ * test uses the libraries that discovery finds. */
 #include "each_nvrtc.h"
 
 #include "cpu/code/code.h"
@@ -20,7 +23,8 @@ static size_t length(const char *const *list)
   return n;
 }
 
-/* Instructions of all functions; fails the test if the text does not load. */
+/* Loads PTX and returns the number of instructions of all functions. Fails the
+ * test if the PTX does not load. */
 static unsigned load(const char *ptx, size_t size, const char *what,
                      const char *target)
 {
@@ -43,7 +47,7 @@ static unsigned load(const char *ptx, size_t size, const char *what,
   return n;
 }
 
-/* The four ways in which people compile. */
+/* Selects one of four sets of compiler options. */
 static void set_mode(kiln_program_desc *d, int mode)
 {
   d->debug = mode == 1;
@@ -99,7 +103,7 @@ static void run(batch *b, kiln_runtime *rt)
   free(b->what);
 }
 
-/* Architectures that this NVRTC compiles for. */
+/* Lists the architectures for which this NVRTC compiles. */
 static size_t archs_of(kiln_runtime *rt, int out[64])
 {
   kiln_nvrtc_info info;
@@ -115,7 +119,8 @@ static size_t archs_of(kiln_runtime *rt, int out[64])
   return found;
 }
 
-/* Index of the oldest architecture that a specialisation is for. */
+/* Returns the index of the oldest architecture that a specialisation
+ * supports. */
 static size_t oldest_for(const int *archs, size_t n, int min_cc)
 {
   size_t first = 0;
@@ -157,7 +162,8 @@ START_TEST(shipped_kernels)
     for (size_t a = first; a < n; a++) {
       kiln_program_desc d = describe(&variants[v]);
 
-      /* one architecture and one mode in turn */
+      /* By default, a variant is compiled for one architecture with one mode,
+       * and both alternate from variant to variant. */
       if (!thorough() && a != first + (v + (size_t)_i) % (n - first))
         continue;
       if (thorough())

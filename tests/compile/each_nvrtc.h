@@ -1,6 +1,7 @@
-/* each_nvrtc.h -- run every test of a file once for every NVRTC at hand.
+/* each_nvrtc.h -- runs every test of a file once per available NVRTC.
  *
- * KILN_TEST_NVRTC: ':'-separated libraries; without it, what is found. */
+ * KILN_TEST_NVRTC lists the libraries, separated by colons. Without it, the
+ * tests use the libraries that discovery finds. */
 #ifndef KILN_TEST_EACH_NVRTC_H
 #define KILN_TEST_EACH_NVRTC_H
 
@@ -33,7 +34,8 @@ static void each_describe(const kiln_runtime_opts *opts)
   kiln_runtime_free(rt);
 }
 
-/* How many there are; 0 after saying so. */
+/* Returns the number of NVRTC libraries. If there is none, prints the reason
+ * and returns 0. */
 static int each_find(void)
 {
   const char *list = getenv("KILN_TEST_NVRTC");

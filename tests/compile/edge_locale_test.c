@@ -1,6 +1,7 @@
-/* edge_locale_test.c -- nothing depends on the caller's locale: constants,
- * keys, entries and times under one that writes 1,5. Takes an installed locale
- * or makes one with localedef; without either it is skipped. */
+/* edge_locale_test.c -- tests that nothing depends on the caller's locale.
+ * Constants, cache keys, cache entries and times must be correct under a locale
+ * whose decimal point is a comma. The test uses an installed locale or creates
+ * one with localedef. If neither is possible, the test is skipped. */
 #include "each_nvrtc.h"
 
 #include <locale.h>
@@ -9,8 +10,9 @@
 
 static const kiln_target sm_80 = {.cc = 80};
 
-static char chosen[256];  /* the locale's name */
-static char locales[256]; /* folder of the locale that was made, or "" */
+static char chosen[256]; /* name of the locale */
+/* folder of the locale that the test created, or "" if it created none */
+static char locales[256];
 static char dir[256], cache[300];
 
 static bool has_comma(void)
@@ -55,7 +57,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-  ck_assert(has_comma()); /* and it is left as it was */
+  ck_assert(has_comma()); /* Kiln must not have changed the locale. */
   test_dir_remove(dir);
 }
 
@@ -71,7 +73,8 @@ static kiln_image *compile(kiln_runtime *rt, const char *define)
   return image;
 }
 
-/* A float's bits as the compilers spell them. */
+/* Checks that the PTX contains the bits of a float, in any notation that
+ * compilers use. */
 static void holds(const kiln_image *image, uint32_t bits)
 {
   const char *ptx = kiln_image_ptx(image, NULL);
@@ -90,13 +93,14 @@ START_TEST(constants_and_entries)
   const char *key, *other;
   kiln_resources a, b;
 
-  ck_assert(has_comma()); /* NVRTC 11 would have it otherwise */
+  /* NVRTC 11 changes the locale, so Kiln has to restore it. */
+  ck_assert(has_comma());
   ck_assert_str_eq(setlocale(LC_ALL, NULL), chosen);
   ck_assert_ptr_eq(uselocale((locale_t)0), LC_GLOBAL_LOCALE);
   holds(cold, 0x3fc00000); /* 1.5 */
   holds(cold, 0x3dcccccd); /* 0.1 */
 
-  rt = each_runtime(_i, cache); /* read back by another runtime */
+  rt = each_runtime(_i, cache); /* Another runtime reads the image from disk. */
   warm = compile(rt, "V=1.5f");
   ck_assert_int_eq(kiln_image_origin(warm), KILN_FROM_DISK);
   ck_assert(kiln_image_compile_ms(cold) > 0);
@@ -112,7 +116,8 @@ START_TEST(constants_and_entries)
   kiln_image_free(warm);
   kiln_runtime_free(rt);
 
-  setlocale(LC_ALL, "C"); /* the same program elsewhere */
+  /* The cache entry is also found under the locale "C". */
+  setlocale(LC_ALL, "C");
   rt = each_runtime(_i, cache);
   warm = compile(rt, "V=1.5f");
   ck_assert_int_eq(kiln_image_origin(warm), KILN_FROM_DISK);

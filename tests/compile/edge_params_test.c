@@ -1,6 +1,7 @@
-/* edge_params_test.c -- kernels with large parameters: 4,096 bytes everywhere,
- * 32,764 from 7.0 and NVRTC 12.1 on, no more; and their sizes as Kiln reads
- * them, which launches are checked against. */
+/* edge_params_test.c -- tests kernels with large parameters. All targets accept
+ * 4,096 bytes. From compute capability 7.0 and NVRTC 12.1 on, the limit is
+ * 32,764 bytes. The test also checks the parameter sizes that Kiln reads from
+ * PTX and compares launch arguments with. */
 #include "each_nvrtc.h"
 
 #include "program/program.h"
@@ -67,8 +68,9 @@ START_TEST(up_to_the_limit)
 }
 END_TEST
 
-/* Structs with holes, arrays in structs, vectors, bool, pointers, references:
- * the compiler's layout is the one that arguments are checked against. */
+/* Launch arguments are checked against the compiler's layout. This test covers
+ * structs with padding, arrays in structs, vectors, bool, pointers and
+ * references. */
 START_TEST(sizes_of_all_kinds)
 {
   const kiln_program_desc desc = {

@@ -115,7 +115,8 @@ static void check_image(kiln_job *job, const batch *b, size_t i)
   kiln_image_free(image);
 }
 
-/* Every variant for every architecture takes thousands of compiles. */
+/* A thorough run compiles every variant for every architecture, which takes
+ * thousands of compiles. */
 static bool is_thorough(void)
 {
   return getenv("KILN_TEST_THOROUGH") != NULL;

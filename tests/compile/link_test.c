@@ -1,9 +1,12 @@
-/* link_test.c -- a driver that is older than the compiler: the real NVRTC's PTX
- * becomes machine code in the real nvJitLink, and goes to a fake driver.
+/* link_test.c -- tests a driver that is older than the compiler. A real NVRTC
+ * generates PTX, a real nvJitLink translates it to machine code, and a fake
+ * driver loads the result.
  *
- * KILN_TEST_NVJITLINK: ':'-separated libraries; without it, what is found.
- * KILN_TEST_LINK_NVRTC: a further NVRTC, between a driver of its CUDA major that
- * is older and a nvJitLink that is newer: only such three go the whole way. */
+ * KILN_TEST_NVJITLINK lists nvJitLink libraries, separated by colons. Without
+ * it, the test uses the library that discovery finds. KILN_TEST_LINK_NVRTC
+ * names an additional NVRTC. It has to be newer than a driver of the same CUDA
+ * major version and older than the nvJitLink. Only such a combination can test
+ * the complete path. */
 #include "each_nvrtc.h"
 
 #include "fake_cuda.h"
@@ -13,11 +16,12 @@
 
 enum { MOST = 8 };
 
-/* A pair that fits: nvJitLink is not older than NVRTC. */
+/* A pair of libraries that can be combined: nvJitLink is not older than
+ * NVRTC. */
 static struct {
-  int nvrtc;      /* of each_path */
-  char link[512]; /* "": what Kiln finds */
-  int version;    /* of nvJitLink */
+  int nvrtc;      /* index in each_path */
+  char link[512]; /* path of nvJitLink; "" means that Kiln finds it */
+  int version;    /* version of nvJitLink */
 } pairs[EACH_MAX * MOST];
 static int n_pairs;
 
@@ -109,8 +113,9 @@ static void set_gpu(int cc, int driver)
   cuda->version = driver;
 }
 
-/* Machine code for cc: the flags of the ELF header name it, since ABI 8 in the
- * second byte. */
+/* Checks that the image is machine code for compute capability `cc`. The flags
+ * of the ELF header contain this number; since ABI 8 it is in the second
+ * byte. */
 static void check_cubin(const kiln_image *image, int cc)
 {
   size_t size;
@@ -134,7 +139,8 @@ static const char *const names[] = {"scale<float>", "scale<double>"};
 static const kiln_program_desc desc = {
     .source = source, .name = "scale.cu", .names = names, .n_names = 2};
 
-/* PTX of one architecture as machine code of another; then from disk. */
+/* Links PTX of one architecture to machine code of another. The second request
+ * must find the result on disk. */
 START_TEST(ptx_becomes_machine_code)
 {
   const kiln__image_request req = {
@@ -160,7 +166,8 @@ START_TEST(ptx_becomes_machine_code)
     ck_assert_ptr_nonnull(kiln_image_lowered(image, "scale<double>"));
     ck_kiln_ok(kiln_image_resources(image, 0, &res));
     ck_assert_int_eq(res.n_params, 3);
-    ck_assert_int_gt(res.constant, 0); /* only machine code tells */
+    /* Only machine code records the size of constant memory. */
+    ck_assert_int_gt(res.constant, 0);
 
     ck_kiln_ok(kiln_device_open(&device, rt, 0, NULL));
     ck_kiln_ok(kiln_module_from_image(&module, device, image));
@@ -173,7 +180,7 @@ START_TEST(ptx_becomes_machine_code)
 }
 END_TEST
 
-/* A GPU and a driver for which the ladder says LINK. */
+/* Finds a GPU and a driver version for which Kiln has to use nvJitLink. */
 static bool find_triple(int i, kiln_ladder_query *q)
 {
   kiln_ladder_result r;
@@ -224,7 +231,7 @@ START_TEST(the_whole_rung)
 }
 END_TEST
 
-/* What NVRTC does not read is for the linker to refuse. */
+/* NVRTC does not check inline PTX, so the linker has to report the error. */
 START_TEST(what_does_not_link_says_why)
 {
   const kiln_program_desc bad = {.source =

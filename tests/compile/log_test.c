@@ -1,5 +1,5 @@
-/* Logs of the real compiler: file, line and text as the caller should see
- * them, for each NVRTC. */
+/* log_test.c -- tests that logs of the real compiler give the caller's file,
+ * line and source text, for each NVRTC. */
 #include "each_nvrtc.h"
 
 static const kiln_target sm_80 = {.cc = 80};
@@ -7,7 +7,7 @@ static const kiln_target sm_80 = {.cc = 80};
 static char dir[256], cache[300];
 static kiln_runtime *rt;
 
-/* What on_log received, whole. */
+/* The complete text that on_log received. */
 static char *heard;
 static size_t heard_size;
 static int calls;
@@ -120,7 +120,8 @@ START_TEST(errors_in_headers)
 }
 END_TEST
 
-/* Warnings do not fail, and come with the resource lines, also from a cache. */
+/* Warnings must not fail the compile. They must reach the caller together with
+ * the resource lines, even if the image comes from a cache. */
 START_TEST(warnings_reach_the_caller)
 {
   const kiln_program_desc desc = {
@@ -145,7 +146,8 @@ START_TEST(warnings_reach_the_caller)
     if (round == 0) {
       first = strdup(heard);
     } else {
-      ck_assert_str_eq(heard, first); /* NVRTC's own cache must not empty it */
+      /* NVRTC's own cache must not make the log empty. */
+      ck_assert_str_eq(heard, first);
     }
     if (round == 1) {
       kiln_runtime_free(rt);
@@ -156,8 +158,9 @@ START_TEST(warnings_reach_the_caller)
 }
 END_TEST
 
-/* A second process-wide compile of the same text: NVRTC 12.9 on would answer
- * from its own cache, without resource lines. */
+/* Compiles the same source twice in one process. The second log must have the
+ * resource lines, although NVRTC 12.9 and later could answer from their own
+ * cache, which does not keep them. */
 START_TEST(resource_lines_on_every_compile)
 {
   const kiln_program_desc desc = {.source = "__global__ void k() {}\n",
@@ -197,7 +200,7 @@ END_TEST
 
 START_TEST(very_long_logs)
 {
-  enum { ERRORS = 90 }; /* the compiler gives up after 100 */
+  enum { ERRORS = 90 }; /* The compiler stops after 100 errors. */
   static char source[ERRORS * 300];
   const kiln_program_desc desc = {
       .source = source, .name = "long.cu", .on_log = hear};
@@ -224,7 +227,7 @@ START_TEST(very_long_logs)
 }
 END_TEST
 
-/* Nothing that Kiln or the compiler generated shows up. */
+/* Logs must not show source that Kiln or the compiler generated. */
 START_TEST(no_generated_lines)
 {
   static const char *const names[] = {"f<int>", "f<nothing>"};

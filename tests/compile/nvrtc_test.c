@@ -1,6 +1,6 @@
-/* nvrtc_test.c -- every real NVRTC at hand, found and used through Kiln's own
- * loader; nvJitLink if there is one. KILN_TEST_NVRTC lists libraries, else
- * what discovery finds is used. */
+/* nvrtc_test.c -- tests that Kiln's own loader finds and uses every real NVRTC,
+ * and nvJitLink if it is installed. KILN_TEST_NVRTC lists the libraries.
+ * Without it, the test uses the libraries that discovery finds. */
 #include "support.h"
 
 #include "nvrtc/nvrtc.h"
@@ -48,7 +48,8 @@ static kiln__nvrtc_set *open_set(const char *path, const char *memo)
   return set;
 }
 
-/* Compile for the library's lowest architecture; the PTX is the caller's. */
+/* Compiles a kernel for architecture `arch`. The caller frees the returned
+ * PTX. */
 static char *compile(const kiln__nvrtc *nvrtc, int arch)
 {
   char option[64], *ptx, *cubin;
@@ -97,7 +98,8 @@ static void copy_library(const char *from, const char *to)
   free(data);
 }
 
-/* NVRTC finds its builtins although their folder is in no search path. */
+/* NVRTC has to find its builtins library, although no search path contains the
+ * folder of the library. */
 START_TEST(each_library_compiles)
 {
   kiln__nvrtc_set *set = open_set(paths[_i], NULL);
@@ -138,7 +140,7 @@ START_TEST(each_library_is_remembered_unloaded)
   test_dir_make(dir);
   snprintf(memo, sizeof memo, "%s/nvrtc.memo", dir);
   set = open_set(paths[_i], memo);
-  pid = fork(); /* nothing is loaded yet */
+  pid = fork(); /* The fork happens before NVRTC is loaded. */
   if (pid == 0)
     _exit(kiln__nvrtc_list(set, &ids, &n) == KILN_OK ? 0 : 1);
   ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -164,8 +166,9 @@ static bool library_path_is_relative(void)
   return path != NULL && (path[0] != '\0' || path != getenv("LD_LIBRARY_PATH"));
 }
 
-/* The RUNPATH of releases before 13 names the current directory: alone in its
- * folder, such an NVRTC would take builtins and other libraries from there. */
+/* The RUNPATH of NVRTC releases before 13 contains the current directory. If
+ * such an NVRTC is alone in its folder, it must not load builtins or other
+ * libraries from the current directory. */
 START_TEST(current_directory_lends_no_library)
 {
   static const char *const traps[] = {"libpthread.so.0", "librt.so.1",
@@ -199,7 +202,8 @@ START_TEST(current_directory_lends_no_library)
   if (kiln__nvrtc_use(set, 0, &nvrtc) == KILN_OK) {
     nvrtcProgram program;
 
-    /* The system's own builtins may serve; if there are none it fails. */
+    /* The compile fails if the system has no builtins of this version. Both
+     * results are accepted. */
     ck_assert_int_eq(
         nvrtc->createProgram(&program, source, "x.cu", 0, NULL, NULL), 0);
     nvrtc->compileProgram(program, 0, NULL);
@@ -235,7 +239,8 @@ START_TEST(nvjitlink_assembles_its_ptx)
            kiln__nvjitlink_version(link), nvrtc->version);
     kiln__nvjitlink_free(link);
   } else {
-    /* the newest: nvJitLink may be of a later major, which drops old ones */
+    /* The newest architecture is used, because a later major version of
+     * nvJitLink may not support old architectures. */
     const int newest = ids[0].info.archs[ids[0].info.n_archs - 1];
     char arch[16], *ptx = compile(nvrtc, newest);
 
@@ -263,7 +268,8 @@ static void add_path(const char *path, size_t size)
     snprintf(paths[n_paths++], sizeof paths[0], "%.*s", (int)size, path);
 }
 
-/* Discovery runs in a child, so that the tests' process stays without any. */
+/* Runs discovery in a child process, so that this process has not loaded any
+ * NVRTC. */
 static void find_paths(void)
 {
   const char *list = getenv("KILN_TEST_NVRTC");
@@ -282,7 +288,8 @@ static void find_paths(void)
   if (fork() == 0) {
     FILE *out = fdopen(ends[1], "w");
     const kiln__nvrtc_places places = {0};
-    kiln_allocator plain = {0}; /* the tests' own checks: none is running */
+    /* The child uses the default allocator, because no test is running yet. */
+    kiln_allocator plain = {0};
     kiln__nvrtc_set *set;
 
     kiln__allocator_default(&plain);

@@ -1,5 +1,5 @@
-/* Programs through the real compiler: sources, options, includes, names,
- * reports and the cache, for each NVRTC. */
+/* program_test.c -- tests programs with each real NVRTC: sources, options,
+ * includes, names, resource reports and the cache. */
 #include "each_nvrtc.h"
 
 #include <locale.h>
@@ -10,7 +10,7 @@
 static const kiln_target sm_80 = {.cc = 80};
 
 static char dir[256], cache[300];
-static kiln_runtime *rt; /* of the library that the test runs for */
+static kiln_runtime *rt; /* runtime with the NVRTC that the test uses */
 
 static void setup(void)
 {
@@ -98,7 +98,7 @@ EACH(ten_megabytes)
   for (size_t i = 0; i < n; i++)
     memcpy(source + i * (sizeof line - 1), line, sizeof line - 1);
   memcpy(source + n * (sizeof line - 1), kernel, sizeof kernel - 1);
-  source[size] = 'x'; /* not part of it */
+  source[size] = 'x'; /* This character lies beyond the end of the source. */
   image = compile(&desc);
   ck_assert_str_eq(kiln_image_lowered(image, "last"), "_Z4lastPi");
   kiln_image_free(image);
@@ -166,7 +166,8 @@ EACH(traits_are_macros)
 }
 EACH_END
 
-/* Bits of a 32-bit constant, however this compiler spells it in PTX. */
+/* Returns true if the PTX contains a 32-bit constant, in any notation that
+ * compilers use. */
 static bool ptx_holds(const kiln_image *image, uint32_t bits)
 {
   char a[32], b[32], c[32];
@@ -197,7 +198,7 @@ EACH(constants_arrive_as_they_are)
   static const char *const locales[] = {"de_DE.UTF-8", "de_DE.utf8",
                                         "fr_FR.UTF-8", "de_DE", "C.UTF-8"};
 
-  /* Where there is one, under a locale that writes 1,5. */
+  /* Uses a locale whose decimal point is a comma, if one is installed. */
   for (size_t i = 0; i < sizeof locales / sizeof locales[0]; i++) {
     if (setlocale(LC_ALL, locales[i]) != NULL)
       break;
@@ -235,7 +236,8 @@ EACH(defines_with_spaces_and_quotes)
 }
 EACH_END
 
-/* The old compilers refuse a flag given twice; Kiln gives none twice. */
+/* Old compilers reject an option that is given twice, so Kiln must pass each
+ * option once. */
 EACH(duplicate_options)
 {
   static const char *const options[] = {"-G", "-G", "--device-debug=true"};
@@ -295,8 +297,8 @@ EACH(flags_reach_the_compiler)
 }
 EACH_END
 
-/* Less optimisation is for those who know it; what is more than the
- * minimum compiles all the same, and a mistake is told as ever. */
+/* Compiles with fast_compile and minimal. A program that --minimal does not
+ * support must also compile, and an error in the source must be reported. */
 EACH(compiled_sooner)
 {
   static const char loop[] =
@@ -342,7 +344,8 @@ EACH(folders_with_spaces_and_other_letters)
 }
 EACH_END
 
-/* A changed file is a changed program, however deep it lies. */
+/* If an included file changes, the program must be compiled again, even if the
+ * file is included indirectly. */
 EACH(included_files_are_tracked)
 {
   const char *options[] = {"-I", dir};
@@ -369,7 +372,7 @@ EACH(included_files_are_tracked)
 }
 EACH_END
 
-/* A file that appears where an earlier look found none. */
+/* A new file must be noticed if an earlier search for its name failed. */
 EACH(appearing_files_are_noticed)
 {
   char first[300], second[300];
@@ -401,8 +404,8 @@ EACH(appearing_files_are_noticed)
 }
 EACH_END
 
-/* What the compiler resolves is what was put into the key: for each program
- * the value that it sees, changed, makes another program. */
+/* Kiln and the compiler must find the same included file. For each program, a
+ * change of the file that the compiler reads must lead to a new compile. */
 EACH(resolution_matches_the_compiler)
 {
   static const struct {
@@ -454,7 +457,8 @@ EACH(resolution_matches_the_compiler)
 }
 EACH_END
 
-/* No folder is given: the small versions of C's headers are used. */
+/* Without an include folder, programs use Kiln's small versions of the C
+ * headers. */
 EACH(c_headers)
 {
   const kiln_program_desc desc = {
@@ -526,7 +530,8 @@ EACH(headers)
   fails(&desc, KILN_ECOMPILE, "missing.h");
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "-I"));
   desc.source = "#define H <arch.h>\n#include H\nstatic_assert(OK, \"\");";
-  compile_and_free(&desc); /* not cached, but right */
+  /* The program is not cached, but it compiles correctly. */
+  compile_and_free(&desc);
 }
 EACH_END
 
@@ -547,7 +552,8 @@ EACH(names_of_all_kinds)
       .names = names,
       .n_names = 5};
 
-  for (int round = 0; round < 2; round++) { /* compiled; read from disk */
+  /* The first image is compiled, and the second is read from disk. */
+  for (int round = 0; round < 2; round++) {
     kiln_image *image = compile(&desc);
 
     ck_assert_int_eq(kiln_image_origin(image),
@@ -610,7 +616,7 @@ EACH(undefined_names)
   desc.names = broken;
   desc.n_names = 1;
   fails(&desc, KILN_ENOTFOUND, "\"f<\"");
-  /* An error of the source is not the name's fault. */
+  /* An error in the source must not be reported as an error in the name. */
   desc.source = "template <class T> __global__ void f(T) { oops; }\n";
   desc.names = names;
   fails(&desc, KILN_ECOMPILE, "oops");
@@ -681,7 +687,8 @@ EACH(resources_of_known_kernels)
 }
 EACH_END
 
-/* Registers of the same kernel, once with room and once without. */
+/* A kernel that spills registers must fail to compile if fail_on_spill is set,
+ * and must compile otherwise. */
 EACH(spills_and_the_gate)
 {
   kiln_program_desc desc = {
@@ -785,7 +792,8 @@ EACH(the_working_folder_does_not_matter)
 }
 EACH_END
 
-/* Libraries share a cache folder and never take each other's entries. */
+/* NVRTC libraries share a cache folder, but a library must not use the entries
+ * of another. */
 START_TEST(libraries_share_a_folder)
 {
   const kiln_program_desc desc = {.source = reported};
@@ -831,7 +839,7 @@ EACH(threads_get_their_own_program)
   int numbers[N];
 
   for (int i = 0; i < N; i++) {
-    numbers[i] = i / 2; /* two threads a program */
+    numbers[i] = i / 2; /* two threads per program */
     ck_assert_int_eq(
         pthread_create(&threads[i], NULL, compile_one, &numbers[i]), 0);
   }
@@ -842,7 +850,8 @@ EACH(threads_get_their_own_program)
 }
 EACH_END
 
-/* A program that takes seconds: canceled at once from 12.8 on. */
+/* Cancels the compile of a program that takes seconds. From NVRTC 12.8 on, the
+ * compile must stop immediately. */
 EACH(cancel_a_long_compile)
 {
   const bool at_once = each_version[_i] >= 12080;

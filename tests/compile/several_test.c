@@ -1,6 +1,6 @@
-/* several_test.c -- all NVRTCs at hand in one process: every architecture is
- * compiled by the newest that knows it; what they made serves a later process
- * that maps none of them. */
+/* several_test.c -- tests all available NVRTCs in one process. The newest NVRTC
+ * that supports an architecture has to compile for it. A later process must
+ * find the images in the cache without loading any NVRTC. */
 #include "each_nvrtc.h"
 
 #include <sys/wait.h>
@@ -38,7 +38,8 @@ static kiln_runtime *open_all(void)
   return rt;
 }
 
-/* Version of the newest that makes code for an architecture; 0: none. */
+/* Returns the version of the newest NVRTC that generates code for an
+ * architecture, or 0 if there is none. */
 static int newest_for(const kiln_nvrtc_info *info, size_t n, int arch)
 {
   int best = 0;
@@ -110,7 +111,8 @@ static bool maps_nvrtc(void)
   return found;
 }
 
-/* In a process of its own: its libraries are gone with it. */
+/* Compiles in a child process, so that the libraries are unloaded
+ * afterwards. */
 static int compile_in_child(kiln_origin origin, bool maps)
 {
   int status = 0;
@@ -153,8 +155,8 @@ static Suite *make(void)
   return suite;
 }
 
-/* Looking at the libraries maps them, so another process does that: this one
- * and its children start without any. */
+/* Finds the libraries in a child process, because discovery loads them. This
+ * process and its later children therefore start without any NVRTC. */
 static void find_in_child(void)
 {
   int ends[2], n;

@@ -1,5 +1,5 @@
-/* cuda_driver.h -- the driver API under its own names, as cuda.h has it: these
- * programs know nothing of Kiln but its copy of the ABI. */
+/* cuda_driver.h -- declares the driver API with the names of cuda.h. The test
+ * programs use only Kiln's copy of the ABI and nothing else of Kiln. */
 #ifndef EXEC_CUDA_DRIVER_H
 #define EXEC_CUDA_DRIVER_H
 
@@ -13,7 +13,7 @@
   result symbol params;
 #include "cpu/api/entry_points.def"
 
-/* End with the code's name unless a call is right. */
+/* Prints the name of the error code and ends the program if the call fails. */
 #define OK(call)                                                               \
   do {                                                                         \
     const CUresult rc_ = (call);                                               \

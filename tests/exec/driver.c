@@ -1,11 +1,12 @@
-/* driver.c -- a program that is linked to libcuda.so.1:
+/* driver.c -- a test program that is linked to libcuda.so.1. Its argument
+ * selects what it does:
  *
- *   add     adds two vectors in two streams; prints "right" if they are
- *   bad     writes out of bounds; prints the code's name; exit code 7
+ *   add     adds two vectors in two streams; prints "right" if they are correct
+ *   bad     writes out of bounds; prints the error's name; exits with 7
  *   race    all threads of a block write one word; prints "done"
- *   print   a kernel prints
+ *   print   runs a kernel that calls printf
  *   beyond  calls a function that the CPU device does not implement, twice
- *   exit N  exits with N, having used nothing */
+ *   exit N  exits with N without using the driver */
 #include "cuda_driver.h"
 
 enum { N = 1000 };

@@ -1,10 +1,10 @@
-/* opens.c -- a program that opens its libraries itself:
+/* opens.c -- a test program that opens libcuda and NVRTC with dlopen():
  *
  *   opens LIBCUDA LIBNVRTC ARCH
  *
- * compiles a kernel to machine code for ARCH ("sm_90"), loads and runs it;
- * prints "right" if the result is. Every driver function comes from
- * cuGetProcAddress. */
+ * The program compiles a kernel to machine code for ARCH ("sm_90"), loads it
+ * and runs it. It prints "right" if the results are correct. All driver
+ * functions come from cuGetProcAddress. */
 #include "cpu/api/dropin_abi.h"
 
 #include <dlfcn.h>
@@ -36,7 +36,7 @@ static void stop(const char *what, int code)
       stop(what, rc_);                                                         \
   } while (0)
 
-/* A function of NVRTC; `fn` points at the pointer. */
+/* Looks up a function of NVRTC. `fn` is the address of the function pointer. */
 static void find(const char *name, void *fn)
 {
   *(void **)fn = dlsym(nvrtc, name);
@@ -102,7 +102,8 @@ static unsigned run(const void *code)
 
   driver("cuInit", &init);
   OK("cuInit", init(0));
-  /* 12.0 has the one with three arguments as second version, 11.4 another. */
+  /* Requests the version of cuCtxCreate that has three arguments. CUDA 11.4
+   * added another version. */
   OK("cuCtxCreate", get("cuCtxCreate", (void **)&create, 11030, 0, NULL));
   OK("cuCtxCreate", create(&context, 0, 0));
   driver("cuModuleLoadData", &load);

@@ -1,14 +1,15 @@
-/* stranger.c -- a program as anybody writes it: cuda.h, linked to libcuda.so.1.
+/* stranger.c -- a test program that includes cuda.h, is linked to libcuda.so.1,
+ * and contains nothing of Kiln. Its argument selects a test:
  *
  *   link        links two modules of PTX
- *   library     a library, its kernel, its variables
- *   reference   texture references of a module
- *   graph       a graph by hand and one by capture
- *   buffer      parameters in a buffer; constants; managed memory
+ *   library     loads a library and uses its kernel and its variables
+ *   reference   uses texture references of a module
+ *   graph       builds one graph by hand and captures another graph
+ *   buffer      passes parameters in a buffer; uses managed memory
  *   peer        copies between two devices
- *   mistakes    what is refused, and with which code
+ *   mistakes    checks the error codes of wrong calls
  *
- * Prints "right" if everything was. */
+ * The program prints "right" if all checks pass. */
 #include <cuda.h>
 
 #include <stdio.h>
@@ -54,7 +55,8 @@ static void launch(CUfunction f, unsigned threads, CUstream s, void **args)
 
 /* ---- Code -------------------------------------------------------------------- */
 
-/* out[i] = times(i) + table[i % 4] with both from the other module. */
+/* This module computes out[i] = times(i) + table[i % 4]. The function `times`
+ * and the array `table` come from another module. */
 static const char user[] =
     HEAD ".extern .func (.param .b32 r) times(.param .b32 x);\n"
          ".extern .global .align 4 .b32 table[4];\n"
@@ -76,7 +78,7 @@ static const char maker[] =
          "\t.reg .b32 %r<3>;\n\tld.param.b32 %r1, [x];\n"
          "\tmul.lo.u32 %r2, %r1, %r1;\n\tst.param.b32 [r], %r2;\n\tret;\n}\n";
 
-/* x[i] = x[i] * factor + by, and a counter. */
+/* This kernel computes x[i] = x[i] * factor + by and adds 1 to a counter. */
 static const char affine[] =
     HEAD ".visible .const .align 4 .u32 factor = 1;\n"
          ".visible .global .align 4 .u32 runs = 0;\n"
@@ -89,7 +91,7 @@ static const char affine[] =
          "\tmad.lo.u32 %r3, %r3, %r4, %r1;\n\tst.global.u32 [%rd1], %r3;\n"
          "\tred.global.add.u32 [runs], 1;\n\tret;\n}\n";
 
-/* out[y * 4 + x] = texel at x, y. */
+/* This kernel stores the texel at x, y in out[y * 4 + x]. */
 static const char sampler[] =
     HEAD ".global .texref picture;\n"
          ".visible .entry sample(.param .u64 out)\n{\n"
@@ -201,7 +203,8 @@ static void CUDA_CB count(void *user_data)
   ++*(int *)user_data;
 }
 
-/* Fill with 7; twice affine, by 1 and by 2. */
+/* Creates a graph that fills x with 7 and runs the kernel `affine` twice, with
+ * by = 1 and by = 2. */
 static void by_hand(CUfunction f, CUdeviceptr x, CUstream s)
 {
   unsigned by = 1;
@@ -360,7 +363,8 @@ static void mistakes(void)
      CUDA_ERROR_INVALID_VALUE);
   IS(cuLaunchKernel(f, 0, 1, 1, 32, 1, 1, 0, NULL, args, NULL),
      CUDA_ERROR_INVALID_VALUE);
-  launch(f, 32, NULL, args); /* 32 words, and there is room for 4 */
+  /* The kernel writes 32 words, but the memory holds only 4 words. */
+  launch(f, 32, NULL, args);
   IS(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
   IS(cuMemAlloc(&y, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
   OK(cuDevicePrimaryCtxReset(0));

@@ -1,5 +1,5 @@
-/* operation_table.c -- the table of the operations, made from the lists in the
- * public headers. */
+/* operation_table.c -- the table of all operations, generated from the lists in
+ * the public headers. */
 #include "operation_table.h"
 
 #define OPERATION_FUNCTIONS(name, ...)                                         \

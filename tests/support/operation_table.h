@@ -1,11 +1,13 @@
-/* operation_table.h -- the data-parallel operations in one table, without the
- * types of their descs, for tests that hold for every operation. */
+/* operation_table.h -- a table of all data-parallel operations, which hides the
+ * types of their descriptors. Tests use it to check rules that hold for every
+ * operation. */
 #ifndef KILN_OPERATION_TABLE_H
 #define KILN_OPERATION_TABLE_H
 
 #include <kiln/kiln.h>
 
-/* Every operation of the library: X(name, type of its desc, ...). */
+/* Calls X(name, type of the descriptor, ...) for every operation of the
+ * library. */
 #define OPERATIONS(X)                                                          \
   KILN__GATHER_OPERATIONS(X)                                                   \
   KILN__HISTOGRAM_OPERATIONS(X)                                                \
@@ -24,7 +26,7 @@ typedef enum operation_index {
 } operation_index;
 
 typedef struct operation {
-  const char *name; /* of its function */
+  const char *name; /* name of the function */
   size_t desc_size;
   kiln_status (*run)(kiln_stream *stream, const void *desc,
                      const kiln_workspace *workspace);

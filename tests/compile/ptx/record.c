@@ -26,7 +26,8 @@ static uint64_t hash_text(uint64_t hash, const char *text)
   return hash;
 }
 
-/* Publishes by rename, since several processes record at once. */
+/* Writes a temporary file and renames it, because several processes record at
+ * once. */
 static void record(const char *ptx, int n, const char *const *options)
 {
   const char *folder = getenv("KILN_PTX_RECORD");
