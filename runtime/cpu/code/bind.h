@@ -11,9 +11,9 @@ typedef struct kiln__cpu_binder {
   kiln__cpu_lower *l;
   const kiln__cpu_row *row;
   kiln__cpu_insn *in;
-  uint8_t n_sources; /* number of used slots among a, b, c, e */
+  uint8_t n_sources; /* number of used source fields among a, b, c, e */
   uint8_t n_dests, n_numbers, n_addresses;
-  bool second_vec;  /* vec is already in use, so further data goes to vec2 */
+  bool second_vec;  /* the array vec is in use, so further data goes to vec2 */
   int32_t more[64]; /* elements of vec2 collected so far */
   uint16_t n_more;
 } kiln__cpu_binder;
@@ -23,13 +23,15 @@ typedef struct kiln__cpu_binder {
 const kiln__cpu_ptx_variable *
 kiln__cpu_variable_of(const kiln__cpu_ptx_operand *o);
 bool kiln__cpu_is_literal(const kiln__cpu_ptx_operand *o);
-/* Returns the number of vector elements of a V or =V operand. */
+/* Returns the number of elements of a vector operand, which ops.def writes as V
+ * or =V. */
 uint8_t kiln__cpu_data_count(const kiln__cpu_form *f, const kiln__cpu_insn *in);
-/* Returns whether the statement has a member mask after the operands of the
- * row. */
+/* Returns whether the statement has a member mask, in addition to the operands
+ * that its row of ops.def lists. */
 bool kiln__cpu_wants_mask(const kiln__cpu_row *row, const kiln__cpu_insn *in);
-/* Returns whether the statement contains the operand that `f` describes. `left`
- * is the number of the statement's operands that are not yet bound. */
+/* Returns whether the statement contains the optional operand that `f`
+ * describes. `left` is the number of the statement's operands that are not yet
+ * bound. */
 bool kiln__cpu_is_present(const kiln__cpu_form *f, const kiln__cpu_insn *in,
                           uint32_t left);
 /* Reports the mistake "arguments mismatch" at the operand. Returns false. */
@@ -37,7 +39,8 @@ bool kiln__cpu_mismatch(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o);
 /* Replaces a type placeholder of ops.def, such as $1 or $2, by the actual type
  * of the instruction. */
 kiln__cpu_ptx_type kiln__cpu_type_of(const kiln__cpu_binder *k, uint8_t type);
-/* Checks a literal against the range that the form allows. */
+/* Checks a literal against the range that the operand description in ops.def
+ * allows. */
 bool kiln__cpu_check_range(kiln__cpu_binder *k, const kiln__cpu_form *f,
                            const kiln__cpu_ptx_operand *o);
 /* Checks that the operand is a scalar register that accepts type `want`. If
@@ -46,8 +49,8 @@ bool kiln__cpu_check_range(kiln__cpu_binder *k, const kiln__cpu_form *f,
 bool kiln__cpu_check_register(kiln__cpu_binder *k,
                               const kiln__cpu_ptx_operand *o, uint8_t want,
                               bool wider, kiln__cpu_ptx_type *have);
-/* Stores the source operand `id` in the slot that the form names, or else in
- * the next free slot of a, b, c and e. */
+/* Stores the source operand `id` in the instruction field that its description
+ * in ops.def names, or else in the next free field of a, b, c and e. */
 bool kiln__cpu_put_source(kiln__cpu_binder *k, const kiln__cpu_form *f,
                           int32_t id);
 /* Returns a constant that holds the address of a variable plus `offset`. The
@@ -62,9 +65,10 @@ bool kiln__cpu_is_reference(const kiln__cpu_ptx_variable *v);
 bool kiln__cpu_bind_literal(kiln__cpu_binder *k, uint8_t type,
                             uint8_t least_bytes, const kiln__cpu_ptx_operand *o,
                             int32_t *id);
-/* Each of the functions below binds one operand of the shape that its name
- * states. See ops.def for the shapes. The functions also emit the instructions
- * that must precede the bound instruction. */
+/* Each of the functions below binds one kind of operand, which its name states:
+ * it checks the operand and stores it in the fields of the instruction. ops.def
+ * describes the kinds. The functions also emit the instructions that must
+ * precede the bound instruction. */
 bool kiln__cpu_bind_source(kiln__cpu_binder *k, const kiln__cpu_form *f,
                            const kiln__cpu_ptx_operand *o);
 bool kiln__cpu_bind_predicate(kiln__cpu_binder *k, const kiln__cpu_form *f,
@@ -73,7 +77,8 @@ bool kiln__cpu_bind_number(kiln__cpu_binder *k, const kiln__cpu_form *f,
                            const kiln__cpu_ptx_operand *o);
 bool kiln__cpu_bind_choice(kiln__cpu_binder *k, const kiln__cpu_form *f,
                            const kiln__cpu_ptx_operand *o);
-/* Binds a destination register to *to. For `_`, *to becomes -1. */
+/* Checks a destination operand and stores the number of its register in *to.
+ * For the operand `_`, *to becomes -1. */
 bool kiln__cpu_bind_dest_to(kiln__cpu_binder *k, uint8_t type, bool wider,
                             const kiln__cpu_ptx_operand *o, int32_t *to);
 bool kiln__cpu_bind_dest(kiln__cpu_binder *k, const kiln__cpu_form *f,

@@ -1,5 +1,6 @@
 /* bind_shape.c -- checks whether the number and the shapes of a statement's
- * operands match a row of ops.def.
+ * operands match a row of ops.def. The shape of an operand is its syntactic
+ * kind, such as a register, an address or a vector.
  *
  * Several rows may match an opcode. The first row whose shapes match is
  * selected. Operand types are checked afterwards, so that a wrong type is
@@ -80,7 +81,8 @@ static bool shape_fits(const kiln__cpu_form *f, const kiln__cpu_insn *in,
     return vector;
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:
-    if (kiln__cpu_data_count(f, in) == 1 && !vector) /* .x1 requires {r} */
+    /* With the modifier .x1, the operand must be a vector such as {r}. */
+    if (kiln__cpu_data_count(f, in) == 1 && !vector)
       return in->sub2 != 1 && (is_source(o) || o->kind == KILN__OPERAND_SINK);
     return vector || kiln__cpu_is_register(o);
   case KILN__SHAPE_PACK:
@@ -101,8 +103,8 @@ bool kiln__cpu_wants_mask(const kiln__cpu_row *row, const kiln__cpu_insn *in)
          (in->flags & KILN__ALIGNED) == 0;
 }
 
-/* Returns whether the statement contains the operand that `f` describes. `left`
- * is the number of operands that are not yet bound. */
+/* Returns whether the statement contains the optional operand that `f`
+ * describes. `left` is the number of operands that are not yet bound. */
 bool kiln__cpu_is_present(const kiln__cpu_form *f, const kiln__cpu_insn *in,
                           uint32_t left)
 {
@@ -113,8 +115,9 @@ bool kiln__cpu_is_present(const kiln__cpu_form *f, const kiln__cpu_insn *in,
   return left > 0;
 }
 
-/* Returns whether an operand is valid for a %T form: neither a literal nor a
- * register of integer or float type. */
+/* Returns whether an operand is valid where ops.def requires a register of a
+ * bit type (%T). Literals and registers of integer or float type are not
+ * valid. */
 static bool strict_fits(const kiln__cpu_form *f, const kiln__cpu_ptx_operand *o)
 {
   if (!f->strict)

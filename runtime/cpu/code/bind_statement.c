@@ -1,6 +1,6 @@
 /* bind_statement.c -- binds all operands of a statement to the fields of an
- * instruction, in the order of the row's operand column. The other bind_ files
- * contain one function for each shape of operand. */
+ * instruction, in the order of the operand column of ops.def. The other bind_
+ * files contain one function for each kind of operand. */
 #include "bind.h"
 
 #include <string.h>

@@ -111,7 +111,8 @@ static const named_register specials[] = {
 #define KILN__SPECIAL(name, text, type) {text, KILN__##type},
 #include "../ptx/special_registers.def"
 };
-/* The clock registers. The index in this table is `sub` of mov_clock. */
+/* The clock registers. An instruction that reads a clock stores the index in
+ * this table in its field `sub`. */
 static const named_register clocks[] = {
 #define KILN__SPECIAL_CLOCK(text, type) {text, KILN__##type},
 #include "../ptx/special_registers.def"
@@ -136,12 +137,14 @@ static kiln__cpu_ptx_type special_type(kiln__cpu_slice s)
     if (kiln__cpu_slice_is(s, clocks[i].text))
       return clocks[i].type;
   }
-  /* Only pm0_64 to pm7_64 are 64-bit here. The caller rejects unknown names. */
+  /* Of the other special registers, only %pm0_64 to %pm7_64 have 64 bits. The
+   * caller rejects unknown names. */
   return s.size == 6 && memcmp(s.data + 3, "_64", 3) == 0 ? KILN__B64
                                                           : KILN__B32;
 }
 
-/* Turns the mov instruction into an instruction of another row of ops.def. */
+/* Replaces the mov instruction by the instruction of row `op` of ops.def, with
+ * the immediate operand `imm`. */
 static bool become(kiln__cpu_binder *k, kiln__cpu_op op, int64_t imm)
 {
   kiln__cpu_set_row(k->l, k->in, (uint16_t)op);
@@ -266,7 +269,7 @@ static bool symbol_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
          kiln__cpu_put_source(k, f, temporary);
 }
 
-/* ---- Operands by shape --------------------------------------------------- */
+/* ---- Binding each kind of operand ---------------------------------------- */
 
 static bool negate(kiln__cpu_binder *k, int32_t *id)
 {
@@ -415,7 +418,7 @@ bool kiln__cpu_bind_dest_to(kiln__cpu_binder *k, uint8_t type, bool wider,
 }
 
 /* Checks a destination pair a|p. Either register may be `_`, but not both. The
- * form may require one of them. */
+ * operand description in ops.def may require one of the registers. */
 static bool check_pair(kiln__cpu_binder *k, const kiln__cpu_form *f,
                        const kiln__cpu_ptx_operand *o)
 {

@@ -26,8 +26,9 @@ typedef struct kiln__cpu_insn kiln__cpu_insn;
 typedef struct kiln__cpu_code kiln__cpu_code;
 typedef void kiln__cpu_handler(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 
-/* A row that shares its handler with other rows. Only exec/ has to know the
- * handler, so this is an ordinary row everywhere else. */
+/* KILN__OP_AS describes an instruction that shares its handler with other
+ * instructions. Only exec/ needs the name of the handler. Everywhere else,
+ * KILN__OP_AS is equivalent to KILN__OP. */
 #define KILN__OP_AS(name, handler, pattern, operands, kind, klass, ptx, sm,    \
                     text)                                                      \
   KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)
@@ -44,27 +45,28 @@ typedef enum kiln__cpu_op {
 /* How the schedulers execute an instruction. `fn` is the handler of the
  * instruction. */
 typedef enum kiln__cpu_kind {
-  /* Calls fn for the active lanes and continues with the next instruction. */
+  /* The scheduler calls fn for the active lanes and continues with the next
+   * instruction. */
   KILN__KIND_SIMPLE = 0,
-  /* Waits until all lanes of the member mask have arrived and then calls fn
-   * (shfl.sync, vote.sync, match.sync, redux.sync, bar.warp.sync, .aligned
-   * forms). Slot `e` holds the member mask. If `e` is -1, the instruction has
-   * no .sync, and fn applies to the lanes that are present. */
+  /* The scheduler waits until all lanes of the member mask have arrived and
+   * then calls fn (shfl.sync, vote.sync, match.sync, redux.sync, bar.warp.sync,
+   * .aligned instructions). Slot `e` holds the member mask. If `e` is -1, the
+   * instruction has no .sync, and fn applies to the lanes that are present. */
   KILN__KIND_WARP,
-  /* Calls fn. The scheduler may then switch to another group of lanes
+  /* The scheduler calls fn and may then switch to another group of lanes
    * (nanosleep, mbarrier tests, atom.cas, volatile and relaxed loads). */
   KILN__KIND_YIELD,
   KILN__KIND_BRANCH, /* branch to the instruction with index `target` */
-  KILN__KIND_SWITCH, /* brx.idx: slot a holds the index, vec the targets */
+  KILN__KIND_SWITCH, /* brx.idx: field a holds the index, vec the targets */
   KILN__KIND_CALL,   /* call of a known function, or of the address in slot a */
   KILN__KIND_RETURN,
   KILN__KIND_EXIT,
-  KILN__KIND_TRAP,    /* trap and brkpt */
-  KILN__KIND_BARRIER, /* bar and barrier of the block; see ops/control.def */
+  KILN__KIND_TRAP,    /* the instructions trap and brkpt */
+  KILN__KIND_BARRIER, /* barrier of the block; see ops/control.def */
   KILN__KIND_CLUSTER  /* barrier.cluster.arrive and barrier.cluster.wait */
 } kiln__cpu_kind;
 
-/* The classes of instructions that the counters distinguish. */
+/* The classes of instructions that the performance counters distinguish. */
 #define KILN__CLASSES(X)                                                       \
   X(MOVE, "move")                                                              \
   X(INTEGER, "integer")                                                        \
@@ -102,14 +104,14 @@ typedef enum kiln__cpu_class {
 } kiln__cpu_class;
 
 typedef enum kiln__cpu_round {
-  /* No rounding modifier; arithmetic then rounds as with .rn. */
+  /* The opcode has no rounding modifier. Arithmetic then rounds as with .rn. */
   KILN__ROUND_NONE = 0,
   KILN__ROUND_N,
   KILN__ROUND_Z,
   KILN__ROUND_M,
   KILN__ROUND_P,
   KILN__ROUND_NA, /* rounding modifier .rna */
-  KILN__ROUND_NI, /* .rni: rounds to an integral value */
+  KILN__ROUND_NI, /* modifier .rni, rounds to an integral value */
   KILN__ROUND_ZI,
   KILN__ROUND_MI,
   KILN__ROUND_PI
@@ -180,15 +182,16 @@ enum {
   KILN__UNI = 1 << 9,     /* modifier .uni */
   KILN__GUARD_NOT = 1 << 10,
   KILN__NC = 1 << 11,    /* modifier .nc of ld.global */
-  KILN__CARRY = 1 << 12, /* .cc: the instruction writes the carry flag */
-  /* The !T operand of the row is negated (!p). For other negated operands, a
-   * `not` instruction is emitted in front of the instruction. */
+  KILN__CARRY = 1 << 12, /* modifier .cc, which writes the carry flag */
+  /* The predicate operand that ops.def writes as !T is negated. For other
+   * negated operands, a `not` instruction is emitted in front of the
+   * instruction. */
   KILN__NEGATE_B = 1 << 13,
   KILN__OOB = 1 << 14, /* modifier .oob of fma */
   KILN__NOINC = 1 << 15,
   KILN__JOIN = 1 << 16,   /* reconvergence point of at least one branch */
   KILN__WIDE_B = 1 << 17, /* the second address is 64-bit */
-  /* .satfinite: infinity becomes the largest finite value */
+  /* modifier .satfinite: infinity becomes the largest finite value */
   KILN__SATFINITE = 1 << 18,
   KILN__TO = 1 << 19 /* modifier .to of cvta */
 };
@@ -198,7 +201,7 @@ struct kiln__cpu_insn {
   /* Handler for the host instruction set of the launch. */
   kiln__cpu_handler *fn;
   int32_t d, d2; /* destination slots as byte offsets in the frame, or -1 */
-  int32_t a, b, c, e; /* source slots, or -1 */
+  int32_t a, b, c, e; /* source slots as byte offsets, or -1 */
   int32_t guard;      /* slot of the guard predicate, or -1 */
   uint32_t flags;
   /* Slots of the data of .v2, .v4 and .v8, of the elements of mov's {lo, hi},
@@ -219,14 +222,15 @@ struct kiln__cpu_insn {
   uint32_t index; /* index of this instruction in its function */
   uint16_t op;    /* value of kiln__cpu_op */
   uint8_t kind;   /* value of kiln__cpu_kind */
-  /* kiln__cpu_class; the state space decides for memory operations */
+  /* value of kiln__cpu_class; the state space of a memory operation determines
+   * it */
   uint8_t klass;
   uint16_t n_vec, n_vec2;
   /* The type modifiers of the opcode, such as cvt.type2.type: `type` is the
    * last type modifier, and `type2` is the type modifier that precedes `type`.
    * Both are values of kiln__cpu_ptx_type. */
   uint8_t type, type2;
-  uint8_t bytes; /* memory operations: bytes per element */
+  uint8_t bytes; /* bytes per element of a memory operation */
   uint8_t round, cmp, boolop, space, sem, scope;
   uint8_t sub;  /* modifier specific to the mnemonic; see modifiers.def */
   uint8_t sub2; /* second modifier specific to the mnemonic */
@@ -237,12 +241,12 @@ struct kiln__cpu_insn {
 };
 
 typedef enum kiln__cpu_const_kind {
-  KILN__CONST_VALUE,   /* `value` is the value itself */
-  KILN__CONST_SPECIAL, /* value of special register number `value` */
-  /* Address of module variable number `value`, plus addend. */
+  KILN__CONST_VALUE,   /* `value` is the value of the constant */
+  KILN__CONST_SPECIAL, /* the special register number `value` */
+  /* The address of the module variable number `value`, plus addend. */
   KILN__CONST_ADDRESS,
-  KILN__CONST_FUNCTION, /* address of function number `value` */
-  /* Address of the first byte of dynamic shared memory, plus addend. The
+  KILN__CONST_FUNCTION, /* the address of function number `value` */
+  /* The address of the first byte of dynamic shared memory, plus addend. The
    * address is known only after a kernel has been chosen. */
   KILN__CONST_DYNAMIC
 } kiln__cpu_const_kind;
@@ -280,7 +284,7 @@ typedef struct kiln__cpu_param {
 /* The source position of an instruction. */
 typedef struct kiln__cpu_line {
   uint32_t ptx;        /* line number in the PTX source */
-  uint32_t file, line; /* position from .loc; file is 0 if there is none */
+  uint32_t file, line; /* source position from .loc; file is 0 without .loc */
 } kiln__cpu_line;
 
 /* The position of an instruction in the control flow graph. */
@@ -308,7 +312,7 @@ struct kiln__cpu_code {
   /* Positions in the control flow graph, one element per instruction. */
   kiln__cpu_place *places;
   uint32_t n_insns;
-  uint32_t frame_bytes; /* size of registers and constants, a multiple of 64 */
+  uint32_t frame_bytes; /* bytes of registers and constants, a multiple of 64 */
   const kiln__cpu_const *consts;
   uint32_t n_consts;
   /* Size of this function's part of the per-lane stack in bytes. The part holds
@@ -336,7 +340,9 @@ struct kiln__cpu_code {
   uint32_t registers;
   uint32_t barriers; /* highest barrier number + 1 */
   bool uses_barrier, uses_grid_sync;
-  uint32_t max_threads; /* from .maxntid or .reqntid; 1024 by default */
+  /* Maximum number of threads per block from .maxntid or .reqntid; 1024 by
+   * default. */
+  uint32_t max_threads;
   uint32_t req_ntid[3], cluster[3];
   bool explicit_cluster;
   /* The call sites of this function. For KILN__KIND_CALL, in->imm is the index
@@ -377,7 +383,7 @@ typedef struct kiln__cpu_global {
   struct kiln__cpu_patch {
     uint32_t offset;
     uint8_t size, shift;
-    bool function; /* `number` is that of a function, otherwise of a global */
+    bool function; /* `number` refers to a function, not to a global */
     uint32_t number;
     int64_t addend;
   } * patches;

@@ -25,18 +25,18 @@
 /* ---- Parsed rows of ops.def ---------------------------------------------- */
 
 typedef enum kiln__cpu_shape {
-  KILN__SHAPE_DEST,      /* operand form =T */
-  KILN__SHAPE_DEST_PAIR, /* operand form =T|P or =T||P */
-  KILN__SHAPE_SOURCE,    /* operand form T, ~T or &T */
-  KILN__SHAPE_NUMBER,    /* operand form #T */
-  KILN__SHAPE_PREDICATE, /* operand form !T */
-  KILN__SHAPE_ADDRESS,   /* operand form [S] */
-  KILN__SHAPE_TEXTURE,   /* operand form [tex] or [surf] */
-  KILN__SHAPE_LIST,      /* operand form {list} */
-  KILN__SHAPE_GRADIENT,  /* operand form {grad:2d} */
-  KILN__SHAPE_DATA_OUT,  /* operand form =V */
-  KILN__SHAPE_DATA_IN,   /* operand form V */
-  KILN__SHAPE_CHOICE,    /* operand form {4|8|16} */
+  KILN__SHAPE_DEST,      /* destination register (=T in ops.def) */
+  KILN__SHAPE_DEST_PAIR, /* destination and predicate (=T|P in ops.def) */
+  KILN__SHAPE_SOURCE,    /* register or immediate (T, ~T, &T in ops.def) */
+  KILN__SHAPE_NUMBER,    /* immediate operand (#T in ops.def) */
+  KILN__SHAPE_PREDICATE, /* predicate, maybe negated (!T in ops.def) */
+  KILN__SHAPE_ADDRESS,   /* address in a state space ([S] in ops.def) */
+  KILN__SHAPE_TEXTURE,   /* texture or surface ([tex], [surf] in ops.def) */
+  KILN__SHAPE_LIST,      /* value after the coordinates ({list} in ops.def) */
+  KILN__SHAPE_GRADIENT,  /* texture gradient ({grad:2d} in ops.def) */
+  KILN__SHAPE_DATA_OUT,  /* destination vector (=V in ops.def) */
+  KILN__SHAPE_DATA_IN,   /* source vector (V in ops.def) */
+  KILN__SHAPE_CHOICE,    /* one of some numbers ({4|8|16} in ops.def) */
   KILN__SHAPE_PACK,
   KILN__SHAPE_UNPACK,
   KILN__SHAPE_LABEL,
@@ -46,16 +46,20 @@ typedef enum kiln__cpu_shape {
 
 /* Operand types in addition to those of kiln__cpu_ptx_type. */
 enum {
-  KILN__TYPE_LAST = KILN__N_PTX_TYPES, /* $1: last type modifier */
-  KILN__TYPE_BEFORE,                   /* $2: type modifier that precedes $1 */
-  KILN__TYPE_TWICE,                    /* $W: $1 with twice the width */
-  KILN__TYPE_WORD                      /* w: 32-bit or 64-bit address */
+  /* The last type modifier of the opcode ($1 in ops.def). */
+  KILN__TYPE_LAST = KILN__N_PTX_TYPES,
+  /* The type modifier that precedes the last one ($2 in ops.def). */
+  KILN__TYPE_BEFORE,
+  /* The last type modifier, but twice as wide ($W in ops.def). */
+  KILN__TYPE_TWICE,
+  /* A 32-bit or 64-bit address (w in ops.def). */
+  KILN__TYPE_WORD
 };
 
 enum { KILN__SPACE_OF_OPCODE = 0xff, KILN__MAX_FORMS = 8, KILN__MAX_ROWS = 16 };
 
-/* The number and kind of the coordinates that a texture or surface shape takes.
- */
+/* The number and kind of the coordinates that a texture shape (1D, 2D, an
+ * array, a cube map) takes. Surfaces use the same shapes. */
 typedef struct kiln__cpu_geometry {
   /* Name of the shape, such as "a2d"; "" if it has no coordinates. */
   char name[8];
@@ -68,51 +72,59 @@ typedef struct kiln__cpu_geometry {
 /* Which symbols a source operand accepts in place of a register. */
 typedef enum kiln__cpu_symbols {
   KILN__SYMBOLS_NONE = 0,
-  /* ~T: operands of mov, including special registers and functions */
+  /* An operand of mov may also be a special register, a variable or a function
+   * (~T in ops.def). */
   KILN__SYMBOLS_ANY,
-  /* &T: operands of cvta, variables in the opcode's state space */
+  /* An operand of cvta may also be a variable in the opcode's state space (&T
+   * in ops.def). */
   KILN__SYMBOLS_VARIABLE
 } kiln__cpu_symbols;
 
-/* One parsed operand description of an `operands` column. ops.def defines the
- * syntax. */
+/* One parsed operand description from the `operands` column of ops.def. ops.def
+ * defines the syntax. */
 typedef struct kiln__cpu_form {
   uint8_t shape;
   uint8_t type;
   uint8_t space; /* state space of an address */
   /* State space of a variable in the address; 0 means `space`. */
   uint8_t variable;
-  uint8_t slot; /* 0 means the next free slot; 1 to 4 mean slots a, b, c, e */
-  /* Number of elements of =V4, or 0 if the opcode determines the number. For
-   * {4|8|16}, the sum of the choices. */
+  /* Instruction field that receives the operand: 1 to 4 mean the fields a, b,
+   * c, e; 0 means the next free one of these fields. */
+  uint8_t slot;
+  /* Number of elements of a vector (=V4 in ops.def), or 0 if the opcode
+   * determines the number. For a choice such as {4|8|16}, the sum of the
+   * numbers. */
   uint8_t count;
-  uint8_t symbols; /* value of kiln__cpu_symbols */
+  uint8_t symbols; /* value of the enumeration kiln__cpu_symbols */
   uint8_t sm;      /* minimum .target if the operand is present */
   bool optional, wider;
-  bool paired;        /* the operand needs |p */
-  bool strict;        /* operand pattern %T: only registers of a PTX .bN type */
-  bool register_only; /* T!: neither a literal nor `_` is allowed */
-  bool discards;      /* =T_: `_` is allowed as the destination */
-  bool surface;       /* [surf]: the operand is the handle of a surface */
-  bool power_of_two;  /* T^: the literal must be a power of two */
-  /* Constraints on a literal (T>=1, T<=15, T*16): minimum, maximum and required
-   * divisor. A value of 0 means no constraint. */
+  bool paired; /* the predicate |p is required (=T||P in ops.def) */
+  /* Only registers declared with a type .bN are allowed (%T in ops.def). */
+  bool strict;
+  bool register_only; /* no literal and no `_` is allowed (T! in ops.def) */
+  bool discards;      /* the destination may be `_` (=T_ in ops.def) */
+  bool surface;       /* the operand is a surface handle ([surf] in ops.def) */
+  bool power_of_two;  /* literals must be a power of two (T^ in ops.def) */
+  /* Constraints on a literal: minimum, maximum and required divisor (T>=1,
+   * T<=15 and T*16 in ops.def). A value of 0 means no constraint. */
   uint32_t least, most, multiple;
-  const kiln__cpu_geometry *geometry; /* shape of [tex:2d:f32] or {grad:2d} */
+  /* Texture shape of the operand ([tex:2d:f32] or {grad:2d} in ops.def), or
+   * NULL. */
+  const kiln__cpu_geometry *geometry;
 } kiln__cpu_form;
 
-/* Value of `most` for T<=B. The maximum is then the `bytes` field of the
- * instruction. */
+/* Value of `most` if the maximum of a literal is the `bytes` field of the
+ * instruction (T<=B in ops.def). */
 enum { KILN__MOST_BYTES = 0xffff + 1 };
 
 typedef struct kiln__cpu_row {
   const char *pattern;
   uint16_t ptx, sm;
   uint8_t kind, klass;
-  bool internal;    /* only code/ makes this instruction */
-  bool vec_written; /* vec holds destination slots */
+  bool internal;    /* PTX sources cannot contain this instruction */
+  bool vec_written; /* the array vec holds destination slots */
   uint8_t n_forms;
-  uint16_t next; /* next row whose mnemonic has the same hash */
+  uint16_t next; /* number of the next row whose mnemonic has this hash */
   kiln__cpu_form forms[KILN__MAX_FORMS];
 } kiln__cpu_row;
 
@@ -120,7 +132,7 @@ typedef struct kiln__cpu_row {
  * violates the syntax of ops.def. */
 bool kiln__cpu_row_read(kiln__cpu_row *row, const char *operands);
 
-/* Returns whether the opcode `text` matches `pattern`. */
+/* Returns whether the opcode `text` matches the pattern of a row of ops.def. */
 bool kiln__cpu_pattern_matches(const char *pattern, const char *text,
                                size_t size);
 
@@ -136,9 +148,10 @@ typedef struct kiln__cpu_matches {
   uint32_t hash;
   kiln__cpu_insn fields; /* instruction fields that the modifiers set */
   uint16_t ptx, sm;      /* minimum .version and .target of the modifiers */
-  bool specific;         /* valid only for targets with a suffix */
+  /* Only targets with a suffix, such as sm_90a, have the opcode. */
+  bool specific;
   bool exact;     /* result registers must not be wider than their type */
-  bool no_result; /* the result must be `_` */
+  bool no_result; /* the result operand must be `_` */
   /* The opcode does not exist if .version is at least last_ptx and .target at
    * least last_sm. A value of 0 means that it always exists. */
   uint16_t last_ptx, last_sm;
@@ -151,12 +164,12 @@ typedef struct kiln__cpu_matches {
  * program. The matcher is allocated in an arena. */
 typedef struct kiln__cpu_matcher {
   kiln__cpu_ptx_module *arena;
-  kiln__cpu_row *rows;      /* indexed by kiln__cpu_op */
+  kiln__cpu_row *rows;      /* all rows of ops.def, indexed by kiln__cpu_op */
   kiln__cpu_matches **seen; /* hash table of the opcodes seen so far */
   /* Number of used entries in the hash table, and size of the table, which is a
    * power of two. */
   uint32_t n_seen, size;
-  uint16_t heads[256]; /* first row per mnemonic hash, or KILN__NO_ROW */
+  uint16_t heads[256]; /* number of the first row per mnemonic hash */
 } kiln__cpu_matcher;
 
 enum { KILN__NO_ROW = 0xffff };
@@ -173,7 +186,7 @@ enum {
   KILN__FAMILY_CALL = 1 << 4,
   /* The source may be the address of a variable. */
   KILN__FAMILY_ADDRESS = 1 << 5,
-  /* Barriers that are .aligned without the modifier. */
+  /* The barrier is aligned even without the modifier .aligned. */
   KILN__FAMILY_ALIGNED = 1 << 6
 };
 
@@ -212,23 +225,27 @@ void *kiln__cpu_array_add(kiln__cpu_array *list, const kiln_allocator *a,
 typedef struct kiln__cpu_build {
   const kiln_allocator *a;
   kiln__cpu_program *program;
-  /* Allocations that live as long as the program. */
+  /* Arena of the allocations that live as long as the program. */
   kiln__cpu_ptx_module *arena;
   kiln__cpu_ptx_module **parts;
   uint32_t n_parts;
-  kiln__cpu_ptx_messages *messages; /* error messages, one element per part */
+  /* Error messages, one element per linked PTX module. */
+  kiln__cpu_ptx_messages *messages;
   kiln__cpu_matcher matcher;
   /* PTX functions, indexed by function number */
   kiln__cpu_ptx_function **functions;
-  uint32_t *part_of; /* index of each function's part */
-  /* References of each function, indexed by function number. See code_layout.c.
-   */
+  /* For each function: index of the linked PTX module that contains it. */
+  uint32_t *part_of;
+  /* The functions and shared variables that each function refers to, indexed by
+   * function number. See code_layout.c. */
   struct kiln__cpu_uses *uses;
   /* Total size of the .const variables seen so far, in bytes. link_names.c
    * updates the sum. */
   uint64_t const_bytes;
-  uint32_t const_part; /* part of the variable that exceeds the limit */
-  /* Position of that variable; line 0 if none exceeds it. */
+  /* Index of the linked PTX module whose .const variable exceeds the limit. */
+  uint32_t const_part;
+  /* Source position of the .const variable that exceeds the limit. The line is
+   * 0 if no variable exceeds it. */
   kiln__cpu_ptx_pos const_pos;
 } kiln__cpu_build;
 
@@ -266,14 +283,15 @@ kiln_status kiln__cpu_place_locals(kiln__cpu_build *b, uint32_t number);
  * been lowered. */
 kiln_status kiln__cpu_sum_reach(kiln__cpu_build *b);
 /* Assigns offsets to the parameters and then to the results of a function or
- * prototype, from the start of its stack part. Returns the total size in bytes.
- */
+ * prototype. Offsets start at the function's part of the stack. Returns the
+ * total size in bytes. */
 uint64_t kiln__cpu_place_params(kiln__cpu_ptx_function *fn);
 
 /* ---- Lowering a function ------------------------------------------------- */
 
-/* Encoding of instruction operands before slots are assigned: the number of a
- * virtual register, or KILN__IS_CONST | the number of a constant. */
+/* Encoding of instruction operands before register slots are assigned: the
+ * number of a virtual register, or KILN__IS_CONST | the number of a
+ * constant. */
 enum { KILN__IS_CONST = 1 << 30 };
 
 typedef struct kiln__cpu_lower {
@@ -284,16 +302,20 @@ typedef struct kiln__cpu_lower {
   kiln__cpu_code *code;
   const kiln__cpu_ptx_insn *at; /* the statement being lowered */
   uint32_t *base; /* first virtual register of each PTX register */
-  /* uint8_t: size of each virtual register in bytes, 4 or 8 */
+  /* Sizes of the virtual registers in bytes, 4 or 8, as elements of type
+   * uint8_t. */
   kiln__cpu_array widths;
-  kiln__cpu_array insns;      /* elements of type kiln__cpu_insn */
-  kiln__cpu_array lines;      /* elements of type kiln__cpu_line */
-  kiln__cpu_array consts;     /* elements of type kiln__cpu_const */
-  kiln__cpu_array const_hash; /* uint32_t: number of the constant + 1 */
-  kiln__cpu_array calls;      /* elements of type kiln__cpu_call */
-  uint32_t *starts;    /* index of the first instruction of each statement */
-  bool param_as_local; /* .param in this statement means the stack */
-  /* Matched rows of this statement's opcode. */
+  kiln__cpu_array insns;  /* instructions, of type kiln__cpu_insn */
+  kiln__cpu_array lines;  /* source positions, of type kiln__cpu_line */
+  kiln__cpu_array consts; /* constants, of type kiln__cpu_const */
+  /* Hash table of the constants. An element of type uint32_t is 1 + the number
+   * of a constant. */
+  kiln__cpu_array const_hash;
+  kiln__cpu_array calls; /* call sites, of type kiln__cpu_call */
+  uint32_t *starts;      /* index of the first instruction of each statement */
+  /* .param in the current statement refers to the per-lane stack. */
+  bool param_as_local;
+  /* The rows of ops.def that the opcode of the current statement matches. */
   const kiln__cpu_matches *matches;
   bool out_of_memory;
 } kiln__cpu_lower;
@@ -325,7 +347,7 @@ int32_t kiln__cpu_constant(kiln__cpu_lower *l, uint8_t bytes,
 /* Appends an instruction to the function. If `guarded`, the instruction
  * receives the guard of the current statement. */
 bool kiln__cpu_emit(kiln__cpu_lower *l, const kiln__cpu_insn *in, bool guarded);
-/* Makes `in` an instruction of row `op`. */
+/* Makes `in` an instruction of row `op` of ops.def. */
 void kiln__cpu_set_row(const kiln__cpu_lower *l, kiln__cpu_insn *in,
                        uint16_t op);
 /* Initialises an instruction that lowering inserts and the PTX source does not
@@ -362,8 +384,8 @@ bool kiln__cpu_is_local(const kiln__cpu_ptx_variable *v);
 bool kiln__cpu_is_missing(const kiln__cpu_build *b,
                           const kiln__cpu_ptx_function *fn);
 
-/* Returns whether the operands of the statement have the number and the shapes
- * that `row` requires. */
+/* Returns whether the operands of the statement have the number and the
+ * syntactic kinds that `row` requires. */
 bool kiln__cpu_shapes_fit(const kiln__cpu_row *row,
                           const kiln__cpu_insn *fields,
                           const kiln__cpu_ptx_insn *statement);
@@ -403,8 +425,8 @@ kiln_status kiln__cpu_blocks_make(kiln__cpu_blocks *out,
                                   const kiln_allocator *a,
                                   const kiln__cpu_insn *insns, uint32_t n);
 void kiln__cpu_blocks_free(kiln__cpu_blocks *blocks, const kiln_allocator *a);
-/* Sets `join` of branches, the KILN__JOIN flags, and the control-flow position
- * of every instruction in `places`. */
+/* Sets the field `join` of branches (the reconvergence point), the KILN__JOIN
+ * flags, and the control-flow position of every instruction in `places`. */
 kiln_status kiln__cpu_flow_join(const kiln__cpu_blocks *blocks,
                                 const kiln_allocator *a, kiln__cpu_insn *insns,
                                 kiln__cpu_place *places);

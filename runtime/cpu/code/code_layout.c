@@ -137,8 +137,8 @@ static int by_first(const void *x, const void *y)
 static uint64_t place_spans(spans *s, uint64_t base)
 {
   uint64_t at = base, top = base;
-  /* Last statement that uses one of the variables placed since `at` was last
-   * reset to `base`. */
+  /* Index of the last statement that uses one of the variables placed since
+   * `at` was last reset to `base`. */
   uint32_t busy = 0;
 
   for (uint32_t i = 0; i < s->n; i++) {
@@ -243,7 +243,7 @@ done:
 
 typedef struct scan {
   kiln__cpu_build *b;
-  kiln__cpu_array calls;  /* elements of type uint32_t */
+  kiln__cpu_array calls;  /* function numbers, of type uint32_t */
   kiln__cpu_array shared; /* elements of type kiln__cpu_ptx_variable * */
   bool failed, indirect;
 } scan;
@@ -360,7 +360,8 @@ done:
  * entry itself. Each function appears once. */
 typedef struct reach {
   kiln__cpu_build *b;
-  uint32_t *list, *seen; /* `seen` holds the last stamp of each function */
+  /* A function f is in `list` if seen[f] equals `stamp`. */
+  uint32_t *list, *seen;
   uint32_t n, stamp;
   bool indirect;
 } reach;
@@ -544,7 +545,7 @@ done:
  * on the current path, the call graph is recursive. */
 typedef struct depth {
   uint64_t *bytes;
-  uint8_t *state; /* 0 not visited, 1 on the current path, 2 finished */
+  uint8_t *state; /* 0 means not visited, 1 on the path, 2 finished */
   uint32_t *stack, *next;
   uint8_t *loops; /* whether the function or one of its callees is recursive */
 } depth;

@@ -163,7 +163,7 @@ enum { RANK_END, RANK_TRAP, RANK_ENDLESS, RANK_NONE };
 typedef struct flow {
   const kiln__cpu_blocks *b;
   uint32_t *in_edges, *from; /* predecessor lists of all blocks */
-  uint8_t *rank;             /* RANK_ constant of each block */
+  uint8_t *rank;             /* how the best path from each block ends */
   uint8_t *last;             /* whether a path ends with the block */
   uint32_t *order;           /* blocks in post-order of the reversed graph */
   /* For each block: 1 + its position in `order`, or 0 if the block was not
@@ -234,8 +234,8 @@ static void rank_blocks(flow *f, const kiln__cpu_insn *insns)
     rank_from(f, i, RANK_ENDLESS);
 }
 
-/* Returns whether the edge counts for post-dominators: both blocks must have
- * the same rank. */
+/* Returns whether a control-flow edge counts for post-dominators. Both blocks
+ * of the edge must have the same rank. */
 static bool counts(const flow *f, uint32_t from, uint32_t to)
 {
   return f->rank[from] == f->rank[to];

@@ -53,8 +53,8 @@ static const char *keep_text(kiln__cpu_build *b, kiln__cpu_slice s)
   return text;
 }
 
-/* Reports a mistake in a part of the program: the name, then what is wrong with
- * it. */
+/* Reports a mistake in a linked PTX module. The message consists of the name
+ * and of the text `what`. */
 static void mistake(kiln__cpu_build *b, uint32_t part, kiln__cpu_ptx_pos pos,
                     const char *what, kiln__cpu_slice name)
 {
@@ -81,8 +81,8 @@ static bool same_kind_of_function(const kiln__cpu_ptx_function *x,
   return true;
 }
 
-/* Merges another function with the same name. The stronger definition is kept.
- */
+/* Merges a function with another function of the same name. The stronger
+ * definition is kept. */
 static void merge_function(kiln__cpu_build *b, uint32_t part, shared_name *s,
                            kiln__cpu_ptx_function *fn)
 {

@@ -339,8 +339,8 @@ static bool check_store(kiln__cpu_lower *l)
   return true;
 }
 
-/* Finds the rows of the opcode after .param, .param::func or .param::entry is
- * replaced by .local. */
+/* Finds the rows of ops.def for the opcode of the current statement after
+ * .param, .param::func or .param::entry is replaced by .local. */
 static const kiln__cpu_matches *find_local(kiln__cpu_lower *l)
 {
   const kiln__cpu_slice s = l->at->opcode;
@@ -390,8 +390,8 @@ static bool check_needs(kiln__cpu_lower *l, const kiln__cpu_matches *m,
   return true;
 }
 
-/* Finds the rows of a .param access. st.param has no rows of its own, because
- * every store to .param accesses the stack. */
+/* Finds the rows of ops.def for a .param access. st.param has no rows of its
+ * own, because every store to .param accesses the stack. */
 static const kiln__cpu_matches *find_param(kiln__cpu_lower *l,
                                            const kiln__cpu_matches *m)
 {
@@ -469,7 +469,7 @@ static uint8_t barrier_form(const kiln__cpu_insn *in)
   }
 }
 
-/* Sets the remaining fields, which depend on the kind of the instruction. */
+/* Sets the remaining fields of the instruction, which depend on its kind. */
 static bool finish(kiln__cpu_lower *l, kiln__cpu_insn *in)
 {
   in->klass = (uint8_t)class_of(in);

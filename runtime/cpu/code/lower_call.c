@@ -67,7 +67,7 @@ bool kiln__cpu_store_results(kiln__cpu_lower *l)
 
 typedef struct call {
   const kiln__cpu_ptx_operand *results, *callee, *arguments, *proto;
-  /* Declaration of the callee, or the prototype. */
+  /* Declaration of the callee, or the prototype of an indirect call. */
   const kiln__cpu_ptx_function *formals;
   kiln__cpu_copy *in, *out;
 } call;

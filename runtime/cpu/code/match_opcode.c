@@ -20,8 +20,9 @@
 
 static bool matches_from(const char *p, const char *text, const char *end);
 
-/* Tries the alternatives from p, which points after '(', to `close`. Returns
- * whether one of them matches. */
+/* Tries the alternatives of one group (.a|.b) of a pattern. The group extends
+ * from p, which points after '(', to `close`. Returns whether one of the
+ * alternatives matches. */
 static bool matches_group(const char *p, const char *close, const char *rest,
                           const char *text, const char *end)
 {
@@ -115,8 +116,8 @@ static unsigned use_one(const unordered *u, unsigned left, const char *text,
   return left;
 }
 
-/* Removes all modifiers of a sequence such as `.a.b.c` from *left. Returns
- * false if one of them is missing. */
+/* Removes all modifiers of a sequence such as `.a.b.c` from the set *left.
+ * Returns false if one of the modifiers is missing. */
 static bool use_all(const unordered *u, unsigned *left, const char *text,
                     const char *end)
 {

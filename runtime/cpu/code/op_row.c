@@ -10,8 +10,8 @@
 
 typedef kiln__cpu_slice word;
 
-/* Removes the character `c` from the end or from the start of a description if
- * it is present. */
+/* Removes the character `c` from the end or from the start of an operand
+ * description if it is present. */
 static bool drop_last(word *w, char c)
 {
   if (w->size == 0 || w->data[w->size - 1] != c)
@@ -29,13 +29,14 @@ static bool drop_first(word *w, char c)
   return true;
 }
 
-/* A text of the operand column, and what it stands for. */
+/* A word of the operand column, and the value that the word stands for. */
 typedef struct named {
   const char *text;
   uint8_t value;
 } named;
 
-/* Finds a word in a table. Returns false if the table lacks it. */
+/* Looks up a word in a table. Returns false if the table does not contain the
+ * word. */
 static bool look_up(word w, const named *table, size_t n, uint8_t *value)
 {
   for (size_t i = 0; i < n; i++) {
@@ -98,8 +99,8 @@ static bool read_geometry(word w, const kiln__cpu_geometry **out)
   return false;
 }
 
-/* Returns the part of `w` before the next colon. `w` keeps the part after the
- * colon. */
+/* Returns the part of `w` before the next colon. Only the part after the colon
+ * remains in `w`. */
 static word take_part(word *w)
 {
   const char *colon = memchr(w->data, ':', w->size);
@@ -111,8 +112,8 @@ static word take_part(word *w)
   return part;
 }
 
-/* Parses [S], [S:V], [tex] or [tex:2d:f32]. The brackets have already been
- * removed. */
+/* Parses an operand description in brackets: [S], [S:V], [tex] or [tex:2d:f32].
+ * The caller has already removed the brackets. */
 static bool read_address(word w, kiln__cpu_form *f)
 {
   const word first = take_part(&w);
@@ -128,8 +129,9 @@ static bool read_address(word w, kiln__cpu_form *f)
          (w.size == 0 || read_space(w, &f->variable));
 }
 
-/* Parses a choice such as {4|8|16}. The numbers are powers of two up to 128,
- * and `count` stores them as a bit set. */
+/* Parses an operand description such as {4|8|16}, which allows several numbers.
+ * The numbers are powers of two up to 128, and `count` stores them as a bit
+ * set. */
 static bool read_choice(word w, kiln__cpu_form *f)
 {
   unsigned number = 0;
@@ -166,7 +168,8 @@ static bool read_braces(word w, kiln__cpu_form *f)
   return LOOK_UP(w, forms, &f->shape);
 }
 
-/* Parses what follows the V in a vector description: V, V$2, V4 or V4f32. */
+/* Parses the text after the V in a vector description of ops.def: V, V$2, V4 or
+ * V4f32. */
 static bool read_data(word w, kiln__cpu_form *f)
 {
   f->type = KILN__TYPE_LAST;
@@ -202,8 +205,8 @@ static bool read_number(word *w, uint32_t *number)
   return w->size < all;
 }
 
-/* Parses the suffixes of a type (>=1, <=15, *16, ^, /90, ! and _) in any order.
- */
+/* Parses the suffixes of an operand type in ops.def (>=1, <=15, *16, ^, /90, !
+ * and _) in any order. */
 static bool read_limits(word *w, kiln__cpu_form *f)
 {
   word rest = *w;
@@ -241,8 +244,8 @@ static bool read_limits(word *w, kiln__cpu_form *f)
   return true;
 }
 
-/* Parses the suffix |P or ||P of a destination, which adds a predicate result.
- */
+/* Parses the suffix |P or ||P of a destination in ops.def, which adds a
+ * predicate result. */
 static void read_pair(word *w, kiln__cpu_form *f)
 {
   if (w->size > 2 && memcmp(w->data + w->size - 2, "|P", 2) == 0) {

@@ -48,9 +48,9 @@ static bool touch(kiln__cpu_touched *t, const kiln_allocator *a, int32_t *field)
   return true;
 }
 
-/* Records the slots of a vector. The vector belongs to the program that is
- * being built and is const only for code that runs the program, so the cast is
- * safe here. */
+/* Records the registers in a vector operand. The array belongs to the program
+ * that is being built and is const only for code that runs the program, so the
+ * cast is safe here. */
 static bool touch_all(kiln__cpu_touched *t, const kiln_allocator *a,
                       const int32_t *vec, uint32_t n)
 {
@@ -83,8 +83,8 @@ kiln_status kiln__cpu_touch(kiln__cpu_touched *out, const kiln_allocator *a,
 /* ---- Live ranges --------------------------------------------------------- */
 
 typedef struct life {
-  /* The live range of a register. A read has position 2 * instruction index,
-   * and a write has the following position. */
+  /* The first and the last position in a register's live range. The instruction
+   * with index i reads at position 2 i and writes at position 2 i + 1. */
   uint32_t first, last;
   uint32_t reg;
 } life;
@@ -96,10 +96,11 @@ typedef struct slots {
   kiln__cpu_insn *insns;
   const uint8_t *widths;
   uint32_t n_registers;
-  /* One element per register; first is UINT32_MAX if it is unused. */
+  /* Live ranges, one element per register. The member `first` is UINT32_MAX if
+   * the register is unused. */
   life *lives;
   /* For each register: 1 + its number among the registers that are live across
-   * block boundaries, or 0 if the register is not. */
+   * block boundaries, or 0 if it is not one of them. */
   uint32_t *global;
   /* The registers that have a number in `global`, ordered by that number. */
   uint32_t *global_regs;
@@ -121,7 +122,7 @@ static bool is_register(int32_t id)
 typedef struct use {
   const kiln__cpu_insn *in;
   uint32_t block, at, reg; /* block, instruction index and register number */
-  bool reads, writes;      /* a guarded write sets both */
+  bool reads, writes;      /* a guarded write sets reads and writes */
 } use;
 
 typedef void visitor(slots *s, const use *u);
