@@ -50,8 +50,8 @@ static kiln_status check(const kiln_cpu_opts *o)
   return KILN_OK;
 }
 
-/* Returns whether `o` differs from the current settings in a setting that is
- * fixed while a context exists. */
+/* Returns whether `o` differs from the current settings in a setting that
+ * cannot change while a context exists. */
 static bool fixed_differs(const kiln__cpu_machine *m, const kiln_cpu_opts *o)
 {
   return o->arch != m->opts.arch || o->devices != m->opts.devices ||
@@ -136,9 +136,9 @@ static piece cut(piece *rest, const char *at_any_of)
   return head;
 }
 
-/* Reads a decimal or hexadecimal number. If `scaled`, the number may have a
- * suffix K, M or G for powers of 1,024. Returns false if `p` is no number or a
- * number above `most`. */
+/* Reads a decimal or hexadecimal number. If `scaled` is true, the number may
+ * have a suffix K, M or G for powers of 1,024. Returns false if the text `p` is
+ * no number, or is a number above `most`. */
 static bool number(piece p, bool scaled, uint64_t most, uint64_t *out)
 {
   static const char units[] = "KMG";

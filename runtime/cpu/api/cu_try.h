@@ -19,23 +19,23 @@
       return cu_try_rc_;                                                       \
   } while (0)
 
-/* Returns CUDA_SUCCESS if a call's arguments are valid, which the caller tests,
- * else CUDA_ERROR_INVALID_VALUE. */
+/* Returns CUDA_SUCCESS if `arguments`, the caller's check of its arguments, is
+ * true. Otherwise returns CUDA_ERROR_INVALID_VALUE. */
 static inline CUresult valid(bool arguments)
 {
   return arguments ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Returns CUDA_SUCCESS if an allocation gave `p`, else
- * CUDA_ERROR_OUT_OF_MEMORY. */
+/* Returns CUDA_SUCCESS if `p`, the result of an allocation, is not NULL.
+ * Otherwise returns CUDA_ERROR_OUT_OF_MEMORY. */
 static inline CUresult allocated(const void *p)
 {
   return p != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The result of a getter: stores `value` in *out and gives CUDA_SUCCESS. If
- * `out` is NULL, gives CUDA_ERROR_INVALID_VALUE and does not evaluate
- * `value`. */
+/* The result of a getter function. Stores `value` in *out; the result is
+ * CUDA_SUCCESS. If `out` is NULL, the result is CUDA_ERROR_INVALID_VALUE and
+ * `value` is not evaluated. */
 #define CU_STORE(out, value)                                                   \
   ((out) != NULL ? (*(out) = (value), CUDA_SUCCESS) : CUDA_ERROR_INVALID_VALUE)
 

@@ -14,7 +14,7 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_st {
   unsigned int blockDimX, blockDimY, blockDimZ;
   unsigned int sharedMemBytes;
   void **kernelParams, **extra;
-  /* `kern` and `ctx` are absent from CUDA_KERNEL_NODE_PARAMS_v1 */
+  /* CUDA_KERNEL_NODE_PARAMS_v1 does not have the members `kern` and `ctx`. */
   CUkernel kern;
   CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS;

@@ -1,6 +1,6 @@
-/* keep.c -- stores data for reports in the machine: findings of checks,
- * counters, the last fault and names. The machine's lock guards all of this
- * data. The lock is released while callbacks run. */
+/* keep.c -- stores the data for reports: findings of checks, counters, the last
+ * fault and names. machine.lock guards all of this data. The lock is released
+ * while callbacks run. */
 #include "module/api_module.h"
 
 #include <stdio.h>
@@ -11,7 +11,8 @@ typedef struct kept_name {
   char text[];
 } kept_name;
 
-/* A finding and the strings that it points to, in one allocation. */
+/* A finding together with the strings that it points to, so that one allocation
+ * holds both. */
 typedef struct kept_finding {
   kiln_cpu_finding f;
   char *texts;
@@ -34,8 +35,8 @@ struct kiln__cpu_kept {
   char fault[8192];
 };
 
-/* Returns the report store and makes it at first use. Returns NULL if there is
- * no memory. The caller holds the lock. */
+/* Returns the storage for report data, and makes it at first use. Returns NULL
+ * if there is no memory. The caller holds machine.lock. */
 static struct kiln__cpu_kept *kept_of(kiln__cpu_machine *m)
 {
   if (m->kept == NULL)
@@ -107,8 +108,8 @@ kiln_status kiln_cpu_last_fault(char *buf, size_t size)
 
 /* ---- Findings ------------------------------------------------------------ */
 
-/* Lists the string members of a finding, so that all of them are copied in the
- * same way. */
+/* Lists the string members of a finding, so that the same code copies all of
+ * them. */
 static void finding_texts(kiln_cpu_finding *f, const char **at[8])
 {
   at[0] = &f->kind;
@@ -121,7 +122,8 @@ static void finding_texts(kiln_cpu_finding *f, const char **at[8])
   at[7] = &f->text;
 }
 
-/* Copies a finding with its strings. Returns false if there is no memory. */
+/* Copies a finding together with its strings. Returns false if there is no
+ * memory. */
 static bool copy_finding(const kiln_allocator *a, kept_finding *out,
                          const kiln_cpu_finding *finding)
 {
@@ -150,7 +152,7 @@ static bool copy_finding(const kiln_allocator *a, kept_finding *out,
 }
 
 /* Returns whether two findings have the same check, kind and source position.
- * The address is compared only if the finding has no line of PTX. */
+ * Two findings without a PTX line must also have the same address. */
 static bool same_place(const kiln_cpu_finding *a, const kept_finding *b)
 {
   return a->check == b->f.check && a->line == b->f.line &&
@@ -161,8 +163,9 @@ static bool same_place(const kiln_cpu_finding *a, const kept_finding *b)
          (a->ptx_line != 0 || a->address == b->f.address);
 }
 
-/* Stores a finding, or adds to the count of an equal finding. Drops the finding
- * if the limit is reached or there is no memory. */
+/* Stores a finding, or increments the count of an equal finding. Drops the
+ * finding if the maximum number of findings is reached or there is no
+ * memory. */
 static void keep_locked(kiln__cpu_machine *m, const kiln_cpu_finding *finding)
 {
   struct kiln__cpu_kept *k = m->kept;
@@ -349,7 +352,7 @@ void kiln__cpu_keep_counters(struct kiln__cpu_watch *watch)
   add_counters(false, &sum);
 }
 
-/* Copies all counters, so that callbacks run without the lock. */
+/* Copies all counters, so that the lock is not held while callbacks run. */
 static kiln_cpu_counters *copy_counters(kiln__cpu_machine *m,
                                         const kept_counters *c, size_t *n)
 {
@@ -427,5 +430,6 @@ void kiln__cpu_print(void *user, const char *text, size_t size)
   if (fn != NULL)
     fn(fn_user, text, size);
   else
-    fwrite(text, 1, size, stdout); /* NVIDIA's driver prints to stdout, too */
+    /* NVIDIA's driver also prints the output of device printf to stdout. */
+    fwrite(text, 1, size, stdout);
 }

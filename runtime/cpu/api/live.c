@@ -1,13 +1,13 @@
 /* live.c -- implements the set of live handles.
  *
  * The set is an open-addressing hash table with linear probing. Removed entries
- * stay as tombstones until the table is rebuilt, so that probes do not stop
- * early. At most half of the slots hold entries or tombstones, so that probe
- * sequences are short. */
+ * stay as tombstones until the table is rebuilt, so that probe sequences do not
+ * end early. At most half of the slots hold entries or tombstones, so that
+ * probe sequences are short. */
 #include "machine.h"
 
 struct kiln__cpu_live_slot {
-  /* handle; NULL marks a slot never used, GONE marks a tombstone */
+  /* handle; NULL marks a slot that was never used, GONE marks a tombstone */
   const void *p;
   kiln__cpu_handle kind;
 };
@@ -15,8 +15,9 @@ struct kiln__cpu_live_slot {
 static const char gone_mark;
 #define GONE ((const void *)&gone_mark)
 
-/* Returns the first slot to probe. The slot number is the high bits of a
- * multiplicative hash, since pointers differ little in their low bits. */
+/* Returns the first slot to probe for a handle. The slot number is the high
+ * bits of a multiplicative hash, since pointers differ little in their low
+ * bits. */
 static size_t start(const void *p, size_t capacity)
 {
   uint64_t h = (uint64_t)(uintptr_t)p;
@@ -25,7 +26,8 @@ static size_t start(const void *p, size_t capacity)
   return (size_t)(h >> 32) & (capacity - 1);
 }
 
-/* Returns the slot that holds p, or the slot to insert p into. */
+/* Returns the hash table slot that holds the handle p. If there is none,
+ * returns the slot for the insertion of p. */
 static struct kiln__cpu_live_slot *slot_of(struct kiln__cpu_live_slot *slots,
                                            size_t capacity, const void *p)
 {

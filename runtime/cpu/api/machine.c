@@ -1,5 +1,5 @@
-/* machine.c -- implements the one machine of the process, and the state of each
- * thread. */
+/* machine.c -- implements the global state of the CPU device (the machine), of
+ * which a process has one, and the state of each thread. */
 #include "memory/api_memory.h"
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@ static bool usable;
 
 static _Thread_local kiln__cpu_thread *this_thread;
 
-/* Runs when a thread of the program ends. Each default stream of the thread
- * ends when the stream's work is done. */
+/* Called when a thread of the program ends. Each default stream of the thread
+ * is destroyed when the stream's work is done. */
 static void thread_gone(void *arg)
 {
   kiln__cpu_thread *t = arg;

@@ -1,6 +1,6 @@
 /* machine.h -- declares the state behind the CPU device's driver API: the
- * machine, the objects that handles point to, and the functions that put work
- * into streams.
+ * machine, which is the global state of all simulated devices, the objects that
+ * handles point to, and the functions that put work into streams.
  *
  * A process has one machine, as it has one driver. The first call makes the
  * machine, and nothing frees it. Handles are pointers to objects. Every call
@@ -49,14 +49,15 @@ typedef struct kiln__cpu_machine {
   /* guards contexts, settings, pools, arrays and textures */
   pthread_mutex_t lock;
   atomic_bool initialised; /* true after cuInit was called */
-  kiln_cpu_opts opts;      /* settings, with defaults filled in */
+  /* settings; unset members have their default values */
+  kiln_cpu_opts opts;
   char isa_name[32];
   const kiln__cpu_isa *isa;
   kiln__cpu_memory *memory;
   kiln__cpu_textures *textures;
   kiln_allocator alloc; /* host allocator, based on malloc */
   int n_devices;
-  /* Bytes in use out of opts.memory_bytes, per device. Allocations and the
+  /* Bytes in use per device, at most opts.memory_bytes. Allocations and the
    * variables of modules count. The lock of `blocks` guards this array. */
   uint64_t used_bytes[KILN__MAX_DEVICES];
   struct CUctx_st *primary[KILN__MAX_DEVICES];
@@ -64,8 +65,8 @@ typedef struct kiln__cpu_machine {
   uint64_t next_id; /* last number that kiln__cpu_next_id() returned */
   /* number of live contexts; settings are fixed while it is above 0 */
   unsigned n_contexts;
-  /* Findings, counters and the last fault. keep.c allocates this store at first
-   * use. */
+  /* Storage for findings, counters and the last fault. keep.c allocates it at
+   * first use. */
   struct kiln__cpu_kept *kept;
   /* Members of the set of live handles; see live.c. */
   pthread_mutex_t live_lock;
@@ -74,49 +75,52 @@ typedef struct kiln__cpu_machine {
   /* Lock for the queues of all streams; see stream/queue.c. Threads hold
    * queue_lock for a few hundred nanoseconds at a time. */
   pthread_mutex_t queue_lock;
-  /* signalled when a mark is done that a thread waits for */
+  /* signalled when a queue entry is done that a host thread waits for */
   pthread_cond_t queue_done;
-  /* set by cuInit; makes calls fail in forked children */
+  /* set by cuInit; makes driver calls fail in forked children */
   kiln__fork_guard fork_guard;
   /* table of all allocations; see memory/api_memory.c */
   struct kiln__cpu_blocks *blocks;
-  /* Lock for graphs, captures and their parts. A thread that holds `lock` must
+  /* Lock for graphs, captures and their nodes. A thread that holds `lock` must
    * not take graph_lock, since freeing a node may take `lock`. */
   pthread_mutex_t graph_lock;
   struct kiln__cpu_capture *captures; /* list of captures that have not ended */
   atomic_uint n_captures;
-  /* memory pools, all and current; guarded by machine.lock */
+  /* list of all memory pools, and the current pool per device; guarded by
+   * machine.lock */
   CUmemoryPool pools, current_pool[KILN__MAX_DEVICES];
-  /* `lock` guards the next three lists. */
+  /* Lists of arrays, mipmapped arrays and texture objects, guarded by
+   * `lock`. */
   struct CUarray_st *arrays;
   struct CUmipmappedArray_st *mipmaps;
   /* list of texture objects and surface objects */
   struct kiln__cpu_texture_object *texture_objects;
-  /* receiver of device printf; NULL means standard output */
+  /* callback that receives the output of device printf; NULL means standard
+   * output */
   kiln_cpu_print_fn print;
   void *print_user;
 } kiln__cpu_machine;
 
-/* Returns the process's machine and makes it at the first call. Returns NULL if
- * there is no memory for the machine. Thread-safe. */
+/* Returns the global state of the CPU device, and makes it at the first call.
+ * Returns NULL if there is no memory. Thread-safe. */
 kiln__cpu_machine *kiln__cpu_the_machine(void);
 
-/* Returns the process's machine. Only for code that runs after cuInit, so the
- * result is never NULL. */
+/* Returns the global state of the CPU device. Only for code that runs after
+ * cuInit, so the result is never NULL. */
 static inline kiln__cpu_machine *machine(void)
 {
   return kiln__cpu_the_machine();
 }
 
-/* Replaces every member of `opts` that is zero by the member's default value.
- * Defined in configure.c. */
+/* Replaces every member of `opts` that is zero by its default value. Defined in
+ * configure.c. */
 void kiln__cpu_opts_fill(kiln_cpu_opts *opts);
-/* Receives the output of device printf; `user` is the machine. Defined in
- * keep.c. */
+/* Receives the output of device printf. `user` is the kiln__cpu_machine.
+ * Defined in keep.c. */
 void kiln__cpu_print(void *user, const char *text, size_t size);
 
-/* Limits of a compute capability in bytes, registers, threads and blocks. The
- * values are those of the occupancy tables in the CUDA documentation. See
+/* The limits of a compute capability in bytes, registers, threads and blocks.
+ * The values are those of the occupancy tables in the CUDA documentation. See
  * module/api_occupancy.c. */
 typedef struct kiln__cpu_limits {
   int arch;
@@ -129,7 +133,8 @@ typedef struct kiln__cpu_limits {
  * minor. Returns NULL if the capability is unknown. */
 const kiln__cpu_limits *kiln__cpu_limits_of(int arch);
 /* The first function returns whether a device with this ordinal exists. The
- * second returns CUDA_SUCCESS if it does, else CUDA_ERROR_INVALID_DEVICE. */
+ * second returns CUDA_SUCCESS if the device exists, else
+ * CUDA_ERROR_INVALID_DEVICE. */
 bool kiln__cpu_device_exists(int device);
 CUresult kiln__cpu_known_device(int device);
 
@@ -154,19 +159,19 @@ typedef enum kiln__cpu_handle {
   KILN__HANDLE_USER_OBJECT
 } kiln__cpu_handle;
 
-/* Functions on the set of live handles. Look-ups accept any pointer, NULL
- * included. The allocator may reuse the address of a freed object for an object
- * of the same kind. Then the old handle is live again, as with NVIDIA's driver.
+/* Functions on the set of live handles. Look-ups accept any pointer, including
+ * NULL. The allocator may reuse the address of a freed object for an object of
+ * the same kind. The old handle is then live again, as with NVIDIA's driver.
  * All of these functions are thread-safe. kiln__cpu_live_add() returns false if
  * there is no memory. */
 bool kiln__cpu_live_add(const void *p, kiln__cpu_handle kind);
 bool kiln__cpu_live(const void *p, kiln__cpu_handle kind);
 void kiln__cpu_live_remove(const void *p);
-/* Checks a handle that a program passes. The first function checks only the
- * handle. The second checks kiln__cpu_ready() before that, the third
+/* Functions that check a handle from the program. The first function checks
+ * only the handle. The second first calls kiln__cpu_ready(), the third
  * kiln__cpu_current(). If the handle is not live, they return the code that the
  * driver returns for this kind of handle: CUDA_ERROR_INVALID_CONTEXT for
- * contexts, CUDA_ERROR_INVALID_VALUE for graphs, their parts and pools, and
+ * contexts, CUDA_ERROR_INVALID_VALUE for graphs, graph nodes and pools, and
  * CUDA_ERROR_INVALID_HANDLE for all others. */
 CUresult kiln__cpu_known(const void *handle, kiln__cpu_handle kind);
 CUresult kiln__cpu_ready_with(const void *handle, kiln__cpu_handle kind);
@@ -181,20 +186,26 @@ struct CUctx_st {
   bool is_primary;
   unsigned retained; /* number of retains minus releases of a primary context */
   _Atomic(CUresult)
-      sticky; /* first failure of a kernel, which later calls return */
-  pthread_mutex_t lock; /* guards modules, limits and peers */
-  /* streams except `legacy`; under machine.queue_lock */
+      /* error of the first kernel that failed; later calls return this error */
+      sticky;
+  /* guards the modules, limits and enabled peers of the context */
+  pthread_mutex_t lock;
+  /* list of streams except `legacy`; guarded by machine.queue_lock */
   struct CUstream_st *streams;
   struct CUstream_st *legacy; /* legacy default stream */
-  struct CUevent_st *events;  /* list of events; under machine.queue_lock */
-  unsigned n_threads; /* number of stream threads; under machine.queue_lock */
-  /* true while the context is destroyed; waiting streams stop waiting */
+  /* list of events; guarded by machine.queue_lock */
+  struct CUevent_st *events;
+  /* number of stream threads; guarded by machine.queue_lock */
+  unsigned n_threads;
+  /* true while the context is destroyed; threads then stop waiting for values
+   * in memory */
   atomic_bool dying;
   struct CUmod_st *modules;
-  size_t limit[16]; /* limits, indexed by CUlimit */
+  size_t limit[16]; /* values of the context's limits, indexed by CUlimit */
   kiln__cpu_out *out;
   uint64_t peers; /* bit d is set if the context may access device d's memory */
-  int cache_config, shared_config; /* cache preferences, for the getters only */
+  /* cache preferences, which are stored for the getters only */
+  int cache_config, shared_config;
   void *user;
 };
 
@@ -205,20 +216,20 @@ struct CUctx_st {
  * or the context's sticky error. Inside a host function of a stream it returns
  * CUDA_ERROR_NOT_PERMITTED. */
 CUresult kiln__cpu_current(CUcontext *out);
-/* Checks the calling thread's current context in the same way, for functions
- * that do not need the context itself. */
+/* Does the same checks as kiln__cpu_current(), for functions that do not need
+ * the context itself. */
 CUresult kiln__cpu_check_current(void);
 /* Does the same as kiln__cpu_current(), for calls that wait, allocate, free or
- * load. A stream capture may forbid such calls. In that case this function
+ * load. A stream capture may forbid these calls. In that case this function
  * invalidates the capture and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
 CUresult kiln__cpu_current_unsafe(CUcontext *out);
 /* Returns CUDA_SUCCESS if cuInit was called in this process, else
- * CUDA_ERROR_NOT_INITIALIZED. In a forked child it also returns the latter
- * code. It takes no lock there, since a thread of the parent may have held the
- * lock at the fork. */
+ * CUDA_ERROR_NOT_INITIALIZED. A forked child always gets
+ * CUDA_ERROR_NOT_INITIALIZED. In a forked child the function takes no lock,
+ * since a thread of the parent may have held the lock at the fork. */
 CUresult kiln__cpu_ready(void);
 /* Frees the modules, arrays and texture references of a context that is
- * destroyed or reset. The caller makes sure that nothing runs in the context
+ * destroyed or reset. The caller makes sure that no work runs in the context
  * any more. */
 void kiln__cpu_context_end_modules(CUcontext context);
 /* Returns the calling thread's current context, or NULL if there is none. */
@@ -264,8 +275,8 @@ typedef struct kiln__cpu_work {
 CUresult kiln__cpu_enqueue(CUcontext context, CUstream stream,
                            kiln__cpu_work *work);
 /* Does the same as kiln__cpu_enqueue(), but returns when the work is done.
- * Synchronous copies and fills use this function. If a capture forbids waiting,
- * the function invalidates the capture, as the driver does. */
+ * Synchronous copies and fills use this function. If a capture forbids the
+ * wait, the function invalidates the capture, as the driver does. */
 CUresult kiln__cpu_enqueue_and_wait(CUcontext context, CUstream stream,
                                     kiln__cpu_work *work);
 /* The first function makes the work of a kernel node from the node's
@@ -293,7 +304,8 @@ struct CUfunc_st {
   /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
   atomic_int max_dynamic_shared;
   atomic_int carveout, non_portable_cluster, cluster_policy;
-  /* blocks per cluster, set or compiled in; 0 means no cluster */
+  /* blocks per cluster, set by the program or compiled into the kernel; 0 means
+   * no cluster */
   atomic_int cluster[3];
   struct kiln__cpu_old_launch
       /* state of cuFuncSetBlockShape and cuParamSet*; NULL before first use */
@@ -304,14 +316,18 @@ struct CUmod_st {
   CUcontext context;
   uint64_t context_id;
   int device;
-  atomic_uint refs; /* references by the handle and by launches in flight */
-  bool of_library;  /* true if only cuLibraryUnload may free the module */
-  /* program, bound to the handlers of machine.isa */
+  /* number of references; the handle and launches in flight hold references */
+  atomic_uint refs;
+  bool of_library; /* true if only cuLibraryUnload may free the module */
+  /* program of the module, bound to the handlers of machine.isa */
   kiln__cpu_program *program;
-  uint64_t *globals; /* address of each variable; 0 before allocation */
-  struct CUfunc_st *functions; /* array of kernels, in the program's order */
+  /* address of each variable of the module; 0 before its allocation */
+  uint64_t *globals;
+  /* array of kernels, in the order of the program */
+  struct CUfunc_st *functions;
   uint32_t n_functions;
-  /* references from cuModuleGetTexRef and cuModuleGetSurfRef */
+  /* texture and surface references that the program obtained by
+   * cuModuleGetTexRef and cuModuleGetSurfRef */
   struct CUtexref_st *texrefs;
   struct CUmod_st *next;
 };
@@ -327,11 +343,11 @@ void kiln__cpu_module_free(CUmodule module);
 struct CUarray_st {
   CUcontext context;
   kiln__cpu_texels texels;
-  int format; /* texel format, a CUarray_format */
+  int format; /* texel format: a value of CUarray_format */
   unsigned flags;
   struct CUmipmappedArray_st
       *parent; /* mipmapped array that this level belongs to, or NULL */
-  /* next entry of machine.arrays; unused in mipmap levels */
+  /* next array in the list machine.arrays; unused in mipmap levels */
   struct CUarray_st *next;
 };
 

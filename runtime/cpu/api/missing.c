@@ -1,9 +1,9 @@
 /* missing.c -- implements stubs for the driver functions that the CPU device
  * lacks.
  *
- * Each of these functions has a stub in this file, so that the drop-in can
- * report which functions a program called. The table entry_points.def lists the
- * functions. */
+ * Each of these functions has a stub in this file, so that the drop-in library
+ * can report which functions a program called. The table entry_points.def lists
+ * the functions. */
 #include "missing.h"
 
 #include "machine.h"
@@ -22,7 +22,7 @@ static const char *const names[] = {
 static atomic_uint calls[N_MISSING];
 
 /* Records a call of an unimplemented function. Before cuInit it returns
- * CUDA_ERROR_NOT_INITIALIZED, as every other function does. */
+ * CUDA_ERROR_NOT_INITIALIZED, as all driver functions do. */
 static CUresult refuse(unsigned which)
 {
   CU_TRY(kiln__cpu_ready());

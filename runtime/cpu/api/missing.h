@@ -9,8 +9,8 @@ typedef void (*kiln__cpu_missing_fn)(void *user, const char *symbol,
                                      unsigned calls);
 
 /* Calls `each` for every unimplemented function that the process has called, in
- * the order of entry_points.def. Thread-safe. Calls that are made meanwhile may
- * or may not be counted. */
+ * the order of entry_points.def. Thread-safe. Calls that other threads make at
+ * the same time may or may not be counted. */
 void kiln__cpu_each_missing(kiln__cpu_missing_fn each, void *user);
 
 #endif

@@ -57,9 +57,9 @@ static bool is_base(const char *name, const char *symbol)
   return strncmp(name, symbol, n) == 0 && name[n] == '\0';
 }
 
-/* Returns whether row `a` is a better match than row `b`. A row with the
- * requested form is better than a row without; otherwise the newer version is
- * better. */
+/* Returns whether row `a` of the function table is a better match than row `b`.
+ * A row with the requested suffix (_ptsz or _ptds) is better than a row
+ * without. Otherwise the newer version is better. */
 static bool better(const struct row *a, const struct row *b, bool per_thread)
 {
   const bool form = form_of(a->symbol) != NULL;
@@ -104,8 +104,8 @@ CUresult kiln__cpu_getProcAddressV2(const char *symbol, void **fn, int version,
 
   CU_TRY(valid(symbol != NULL && fn != NULL && (flags & ~known) == 0 &&
                flags != known));
-  /* From version 12.0 on, this name refers to a function with another
-   * symbol. */
+  /* From version 12.0 on, cuGraphInstantiate refers to the symbol
+   * cuGraphInstantiateWithFlags. */
   if (strcmp(symbol, "cuGraphInstantiate") == 0 && version >= 12000)
     symbol = "cuGraphInstantiateWithFlags";
   e = find(symbol, version,

@@ -38,8 +38,8 @@ static CUresult check(CUcontext context, uint64_t id)
   return CUDA_SUCCESS;
 }
 
-/* Stores the context on top of the stack, even if that context was destroyed or
- * has failed. */
+/* Stores the context on top of the calling thread's stack, even if that context
+ * was destroyed or has failed. */
 static CUresult top(CUcontext *out)
 {
   const kiln__cpu_thread *t = kiln__cpu_this_thread();
@@ -144,7 +144,8 @@ CUresult kiln__cpu_context_begin(CUcontext context)
     return rc;
   }
   pthread_mutex_lock(&m->queue_lock);
-  /* unlink the legacy stream, which stream_make put first in the list */
+  /* kiln__cpu_stream_make() put the legacy stream first in the list; unlink
+   * it. */
   context->streams = context->legacy->next;
   context->legacy->next = NULL;
   context->legacy->legacy = true;
@@ -230,7 +231,8 @@ CUresult kiln__cpu_ctxCreate(CUcontext *context, unsigned int flags,
   CU_TRY(kiln__cpu_ready());
   CU_TRY(valid(context != NULL && kiln__cpu_context_flags_ok(flags)));
   CU_TRY(kiln__cpu_known_device(device));
-  count_contexts(1); /* contexts exist from here on, which fixes the settings */
+  /* From here on a context exists, so the settings can no longer change. */
+  count_contexts(1);
   rc = kiln__cpu_context_make(&made, device, flags, false);
   if (rc == CUDA_SUCCESS) {
     rc = kiln__cpu_push(made);

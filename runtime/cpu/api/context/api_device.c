@@ -12,7 +12,8 @@
 
 enum {
   PCI_DOMAIN = 0,
-  PCI_BUS = 0x6b, /* bus number of device 0; later devices count upwards */
+  /* PCI bus number of device 0; further devices have consecutive numbers */
+  PCI_BUS = 0x6b,
   PCI_DEVICE = 0
 };
 
@@ -86,7 +87,7 @@ CUresult kiln__cpu_deviceGetPCIBusId(char *text, int size, CUdevice device)
   return CUDA_SUCCESS;
 }
 
-/* Accepts a PCI address in the form "domain:bus:device.function",
+/* Parses a PCI address in the form "domain:bus:device.function",
  * "domain:bus:device" or "bus:device.function". */
 CUresult kiln__cpu_deviceGetByPCIBusId(CUdevice *device, const char *text)
 {
@@ -124,8 +125,8 @@ CUresult kiln__cpu_deviceGetByPCIBusId(CUdevice *device, const char *text)
 
 /* ---- Attributes ---------------------------------------------------------- */
 
-/* Returns the maximum sizes of textures and surfaces. Compute capability 6.0
- * raised these limits. */
+/* Returns the maximum sizes of textures and surfaces. They are larger from
+ * compute capability 6.0 on. */
 static int texture_limit(CUdevice_attribute attribute, int arch)
 {
   const bool big = arch >= 60;
@@ -190,7 +191,7 @@ static int texture_limit(CUdevice_attribute attribute, int arch)
   }
 }
 
-/* Returns the limits that the compute capability defines. */
+/* Returns the device limits that the compute capability defines. */
 static int arch_limit(CUdevice_attribute attribute, const kiln__cpu_limits *l)
 {
   switch (attribute) {
@@ -240,8 +241,8 @@ static int arch_limit(CUdevice_attribute attribute, const kiln__cpu_limits *l)
   }
 }
 
-/* Returns attributes that are equal for every simulated device. Clock rates and
- * bus widths must not be 0, since programs divide by them. */
+/* Returns device attributes that are equal for every simulated device. Clock
+ * rates and bus widths must not be 0, since programs divide by them. */
 static int common(CUdevice_attribute attribute, int device)
 {
   switch (attribute) {

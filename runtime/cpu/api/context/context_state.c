@@ -109,7 +109,7 @@ static bool known_limit(CUlimit limit)
 }
 
 /* Returns CUDA_SUCCESS, or CUDA_ERROR_UNSUPPORTED_LIMIT if the architecture
- * lacks this limit. */
+ * does not have this CUlimit. */
 static CUresult supported(CUlimit limit)
 {
   const int arch = machine()->opts.arch;

@@ -3,8 +3,8 @@
  *
  * A graph is a list of nodes in the order of their creation. Each node has an
  * array of the nodes that it depends on. Nothing in this file runs a node. The
- * caller holds machine.graph_lock during every call, so that a traversal may
- * use node->mark. */
+ * caller holds machine.graph_lock during every call. A graph traversal may
+ * therefore store a number in node->mark. */
 #include "graph.h"
 #include "graph_parts.h"
 
@@ -287,17 +287,17 @@ bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
 }
 
 /* The dependents of every node, as slices of one array. The dependents of the
- * node with mark k are dependents[first[k]] up to, but not including,
- * dependents[first[k + 1]]. `unmet` counts, per node, the dependencies that are
- * not yet in the order. */
+ * node with number k are dependents[first[k]] up to, but not including,
+ * dependents[first[k + 1]]. `unmet` counts, per node, the dependencies that the
+ * topological order does not contain yet. */
 typedef struct slices {
   CUgraphNode *dependents;
   size_t *first; /* n + 1 offsets into `dependents` */
   size_t *unmet;
 } slices;
 
-/* Builds the slices by a counting sort of the edges, keyed by the node at which
- * an edge starts. */
+/* Computes the dependents of every node by a counting sort of the edges. The
+ * sort key is the node at which an edge starts. */
 static bool slices_make(slices *s, CUgraph graph)
 {
   size_t n_edges = 0, n = 0;
@@ -326,9 +326,9 @@ static bool slices_make(slices *s, CUgraph graph)
   return true;
 }
 
-/* Kahn's algorithm: repeatedly takes a node without unmet dependencies until no
- * such node is left. Nodes that remain depend on a cycle. The cost is linear in
- * the number of nodes and edges. */
+/* Computes a topological order with Kahn's algorithm: repeatedly takes a node
+ * without unmet dependencies until no such node is left. Nodes that remain
+ * depend on a cycle. The cost is linear in the number of nodes and edges. */
 bool kiln__cpu_graph_order(CUgraph graph, CUgraphNode **order)
 {
   slices s = {0};

@@ -1,14 +1,14 @@
 /* graph.h -- declares graphs as data, the work of graph nodes, and stream
  * captures.
  *
- * machine.graph_lock guards all of this state, except what an executable graph
- * reads while it runs. */
+ * machine.graph_lock guards all of this state. The exception is the state that
+ * an executable graph reads while it runs. */
 #ifndef KILN_CPU_GRAPH_H
 #define KILN_CPU_GRAPH_H
 
 #include "../stream/streams.h"
 
-/* Greatest stream priority. Priorities range from 0, the least, to this
+/* Greatest stream priority. Priorities range from 0, the lowest, to this
  * value. */
 enum { KILN__GREATEST_PRIORITY = -5 };
 
@@ -24,9 +24,9 @@ static inline void unlock_graphs(void)
 
 /* ---- Graphs -------------------------------------------------------------- */
 
-/* Work that a node, its clones and its copies in executable graphs share.
- * Shared work never changes: setting a node's parameters gives the node new
- * work. */
+/* The work of a graph node, which the node shares with its clones and with its
+ * copies in executable graphs. Shared work never changes: setting a node's
+ * parameters gives the node new work. */
 typedef struct kiln__cpu_shared {
   atomic_uint refs;
   kiln__cpu_work *work;
@@ -35,18 +35,21 @@ typedef struct kiln__cpu_shared {
 struct CUgraphNode_st {
   CUgraph graph;
   CUgraphNodeType type;
-  uint64_t number;   /* creation order of the node; copies keep the number */
-  CUcontext context; /* context of the node; NULL if none is needed */
-  /* work of the node; NULL for empty and child-graph nodes */
+  /* number of the node in order of creation; copies of the node have the same
+   * number */
+  uint64_t number;
+  CUcontext context; /* context of the node; NULL if the node needs none */
+  /* work of the node; NULL for empty nodes and child-graph nodes */
   kiln__cpu_shared *shared;
   CUgraph child;
-  CUevent event;                         /* event of a record or wait node */
+  /* event of an event-record or event-wait node */
+  CUevent event;
   struct kiln__cpu_graph_memory *memory; /* memory of an alloc or free node */
   bool enabled;
   CUgraphNode *after; /* array of nodes that this node depends on */
   size_t n_after, capacity;
   CUgraphNode next; /* next node of the graph, in order of creation */
-  size_t mark;      /* scratch value of a graph traversal */
+  size_t mark;      /* number that a graph traversal stores in the node */
 };
 
 struct CUgraph_st {
@@ -54,27 +57,27 @@ struct CUgraph_st {
   size_t n;
   uint64_t id, cloned_from;
   uint64_t numbers; /* number of the newest node */
-  /* graph that this child graph is a node of; the child graph is destroyed with
-   * that node */
+  /* graph that contains this child graph as a node; the child graph is
+   * destroyed with that node */
   CUgraph parent;
-  /* true if the graph belongs to an executable graph; its nodes are then no
+  /* true if the graph belongs to an executable graph; its nodes are then not
    * live handles */
   bool is_exec;
   struct kiln__cpu_held *held; /* user objects that the graph keeps alive */
 };
 
-/* Wraps `work` in a kiln__cpu_shared with one reference, which then owns the
- * work. Returns NULL if there is no memory; then the caller still owns the
+/* Wraps `work` in a kiln__cpu_shared, which then owns the work and has one
+ * reference. Returns NULL if there is no memory; then the caller still owns the
  * work. */
 kiln__cpu_shared *kiln__cpu_share(kiln__cpu_work *work);
 /* Functions on the reference count of shared work. The first function adds a
- * reference, the second drops one. Both accept NULL and then do nothing. The
- * last drop frees the work. */
+ * reference, the second releases one. Both accept NULL and then do nothing. The
+ * work is freed with its last reference. */
 kiln__cpu_shared *kiln__cpu_share_hold(kiln__cpu_shared *shared);
 void kiln__cpu_share_drop(kiln__cpu_shared *shared);
 
-/* Makes an empty graph. With `is_exec`, neither the graph nor its nodes are
- * live handles. Returns NULL if there is no memory. */
+/* Makes an empty graph. If `is_exec` is true, neither the graph nor its nodes
+ * become live handles. Returns NULL if there is no memory. */
 CUgraph kiln__cpu_graph_new(bool is_exec);
 /* Frees the graph, its nodes and its child graphs. `graph` may be NULL. */
 void kiln__cpu_graph_free(CUgraph graph);
@@ -90,8 +93,8 @@ CUgraphNode kiln__cpu_node_new(CUgraph graph, CUgraphNodeType type,
 void kiln__cpu_node_free(CUgraphNode node);
 /* Returns whether there is an edge from `before` to `node`. */
 bool kiln__cpu_node_has_edge(CUgraphNode node, CUgraphNode before);
-/* Adds an edge from `before` to `node`, unless the edge exists. Returns false
- * if there is no memory. */
+/* Adds an edge from `before` to `node`, unless this edge exists already.
+ * Returns false if there is no memory. */
 bool kiln__cpu_node_depend(CUgraphNode node, CUgraphNode before);
 /* Removes the edge from `before` to `node`. Returns false if there was no such
  * edge. */
@@ -105,7 +108,7 @@ bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
                             const CUgraphNode *of, size_t n);
 /* Stores a topological order of the nodes in an array that the caller frees
  * with kiln__free(). Returns false if the graph has a cycle. Also returns
- * false, with *order NULL, if there is no memory. */
+ * false, and sets *order to NULL, if there is no memory. */
 bool kiln__cpu_graph_order(CUgraph graph, CUgraphNode **order);
 
 /* ---- Work of nodes ------------------------------------------------------- */
@@ -133,49 +136,50 @@ CUstreamBatchMemOpParams *kiln__cpu_mem_ops_params(kiln__cpu_work *work,
 
 /* ---- Captures ------------------------------------------------------------ */
 
-/* The capture functions take machine.graph_lock themselves. If a capture
- * forbids the call, they invalidate the capture and return the driver's code,
- * CUDA_ERROR_STREAM_CAPTURE_*. Without a capture, each call costs one atomic
- * load. */
+/* The capture functions lock machine.graph_lock themselves. If a capture
+ * forbids the call, they invalidate the capture and return one of the driver's
+ * codes CUDA_ERROR_STREAM_CAPTURE_*. If no capture is active, each call costs
+ * one atomic load. */
 
 /* Offers work to the stream's capture. If the stream captures, the work becomes
- * a node of the graph, the node owns the work, and *taken is true. On failure
- * the caller still owns the work. `wait` says that the call would wait for the
- * work, which captures forbid. */
+ * a node of the captured graph, the node owns the work, and *taken is set to
+ * true. On failure the caller still owns the work. `wait` specifies that the
+ * call would wait for the work, which captures forbid. */
 CUresult kiln__cpu_capture_work(CUstream stream, kiln__cpu_work *work,
                                 bool wait, bool *taken);
-/* Makes a node of another type in the stream's capture, for the caller to fill.
- * On success, the lock is held until kiln__cpu_capture_node_done(). On failure,
- * or if the stream does not capture, *node is NULL and the lock is not held. */
+/* Makes a node of another type in the graph that the stream captures. The
+ * caller fills in the node. On success, machine.graph_lock is held until
+ * kiln__cpu_capture_node_done(). On failure, or if the stream does not capture,
+ * *node is NULL and the lock is not held. */
 CUresult kiln__cpu_capture_node(CUstream stream, CUgraphNodeType type,
                                 CUgraphNode *node);
 void kiln__cpu_capture_node_done(void);
-/* Returns whether this stream captures. Returns false if `handle` is not a
- * stream. */
+/* Returns whether the stream `handle` captures. Returns false if `handle` is
+ * not a stream. */
 bool kiln__cpu_is_capturing(CUcontext context, CUstream handle);
-/* Checks whether captures allow that the program waits for a stream or a
- * context, or queries it. These functions are called before the wait or the
- * query. */
+/* Check whether captures allow the program to wait for a stream or a context,
+ * or to query a stream. They are called before the wait or the query. */
 CUresult kiln__cpu_capture_sync(CUstream stream);
 CUresult kiln__cpu_capture_sync_context(CUcontext context);
-/* Handle event records, and waits of a stream for an event, during a capture.
- * They are called before the operation. If the operation became part of a
- * capture, *taken is true and the caller has nothing left to do. */
+/* Add an event record, or a wait of a stream for an event, to a capture. They
+ * are called before the operation. If the operation became part of a capture,
+ * *taken is true and the caller has nothing left to do. */
 CUresult kiln__cpu_capture_record(CUevent event, CUstream stream,
                                   unsigned flags, bool *taken);
 CUresult kiln__cpu_capture_wait(CUstream stream, CUevent event, unsigned flags,
                                 bool *taken);
-/* Checks whether captures allow that the program queries an event or waits for
- * the event. Returns CUDA_ERROR_CAPTURED_EVENT if the event's last record was
- * captured. */
+/* Checks whether captures allow the program to query an event or to wait for
+ * the event. Returns CUDA_ERROR_CAPTURED_EVENT if the event was last recorded
+ * in a capture. */
 CUresult kiln__cpu_capture_event(CUevent event);
 /* Removes a stream that is being destroyed from its capture. A capture that the
  * stream began ends; a capture that the stream joined continues without the
  * stream. */
 void kiln__cpu_capture_forget(CUstream stream);
 
-/* Releases cached memory above each pool's release threshold. Called when the
- * program waits for a stream or a context. Defined in memory/memory_pool.c. */
+/* Releases the cached memory of each memory pool above the pool's release
+ * threshold. Called when the program waits for a stream or a context. Defined
+ * in memory/memory_pool.c. */
 void kiln__cpu_pools_settle(CUcontext context);
 
 #endif

@@ -30,15 +30,16 @@ typedef struct kiln__cpu_capture capture;
 
 struct kiln__cpu_capture {
   uint64_t id;
-  uint64_t thread; /* id of the thread that began the capture */
+  uint64_t thread; /* id of the host thread that began the capture */
   CUstreamCaptureMode mode;
-  /* stream that began the capture; list of its streams */
+  /* stream that began the capture, and list of the streams in the capture */
   CUstream origin, streams;
   CUgraph graph;
-  /* tips of streams that were destroyed during the capture */
+  /* last captured nodes (tips) of streams that were destroyed during the
+   * capture */
   CUgraphNode *orphans;
   size_t n_orphans;
-  bool given; /* true if the program supplied the graph */
+  bool given; /* true if the program supplied the graph to capture into */
   bool invalid;
   capture *next;
 };
@@ -50,7 +51,8 @@ static bool none(void)
 
 /* ---- Tips ---------------------------------------------------------------- */
 
-/* Allocates storage for n tips. Returns false if there is no memory. */
+/* Allocates storage for `n` tips of a stream, which are the nodes that its next
+ * command depends on. Returns false if there is no memory. */
 static bool tips_reserve(CUstream s, size_t n)
 {
   CUgraphNode *tips;
@@ -65,8 +67,8 @@ static bool tips_reserve(CUstream s, size_t n)
   return true;
 }
 
-/* Adds nodes to the stream's tips, each node at most once. Returns false if
- * there is no memory. */
+/* Adds nodes to the stream's tips (the nodes that its next command depends on),
+ * each node at most once. Returns false if there is no memory. */
 static bool tips_add(CUstream s, const CUgraphNode *nodes, size_t n)
 {
   if (!tips_reserve(s, s->n_tips + n))
@@ -113,8 +115,8 @@ static void leave(capture *c, CUstream s)
   s->n_tips = 0;
 }
 
-/* Ends a capture. Stores the capture's graph if `graph` is not NULL, else frees
- * the graph. */
+/* Ends a capture. Stores the captured graph in *graph, or frees it if `graph`
+ * is NULL. */
 static void end(capture *c, CUgraph *graph)
 {
   kiln__cpu_machine *m = machine();
@@ -143,8 +145,8 @@ static capture *find(uint64_t id)
   return c;
 }
 
-/* Begins a capture into a new graph. If `graph` is given, the capture continues
- * that graph after the nodes `after`. */
+/* Begins to capture a stream into a new graph. If `graph` is given, the
+ * captured nodes are added to that graph and depend on the nodes `after`. */
 static CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode *after,
                       size_t n, CUstreamCaptureMode mode)
 {
@@ -193,7 +195,7 @@ CUresult kiln__cpu_streamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
   return begin(stream, NULL, NULL, 0, mode);
 }
 
-/* Returns whether all `n` nodes are live nodes of the graph. */
+/* Returns whether all `n` nodes are live handles of nodes of this graph. */
 static bool nodes_of(CUgraph graph, const CUgraphNode *nodes, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
@@ -227,8 +229,8 @@ static bool all_before_origin(const capture *c, const CUgraphNode *tips,
   return true;
 }
 
-/* Returns whether the work of every stream precedes the tips of the stream that
- * began the capture. */
+/* Returns whether the stream that began the capture depends on all work of the
+ * other captured streams. */
 static bool joined(const capture *c)
 {
   for (CUstream s = c->streams; s != NULL; s = s->next_captured) {
@@ -269,9 +271,9 @@ CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *graph)
   return rc;
 }
 
-/* Keeps the tips of a destroyed stream as orphans of the capture. The stream's
- * work stays in the graph. It still has to be joined, through an event that was
- * recorded before the stream was destroyed. */
+/* Keeps the tips (last captured nodes) of a destroyed stream as orphans of the
+ * capture. The stream's work stays in the graph. It still has to be joined,
+ * through an event that was recorded before the stream was destroyed. */
 static void orphan_tips(capture *c, const struct CUstream_st *s)
 {
   CUgraphNode *more =
@@ -338,8 +340,8 @@ void kiln__cpu_end_captures(CUcontext context)
 /* ---- Calls that a capture forbids ---------------------------------------- */
 
 /* Checks a call that waits, allocates or frees. Invalidates each capture whose
- * mode, together with the mode of the calling thread, forbids such calls. The
- * caller holds the lock. */
+ * mode, together with the mode of the calling thread, forbids the call. The
+ * caller holds machine.graph_lock. */
 static CUresult unsafe(void)
 {
   const kiln__cpu_thread *t = kiln__cpu_this_thread();
@@ -443,7 +445,8 @@ CUresult kiln__cpu_threadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 
 /* ---- Commands become nodes ----------------------------------------------- */
 
-/* Makes a node after the stream's tips. The new node becomes the only tip. */
+/* Makes a node that depends on the stream's tips (last captured nodes). The new
+ * node becomes the only tip. */
 static CUresult put_node(CUstream s, CUgraphNodeType type, CUgraphNode *node)
 {
   capture *c = s->capture;
@@ -528,7 +531,8 @@ static CUresult take(CUstream s, kiln__cpu_work *work, bool wait, bool *taken)
     node->shared = shared;
     *taken = true;
   } else {
-    /* frees only the wrapper, since the caller still owns the work */
+    /* Free only the wrapper of the work, since the caller still owns the
+     * work. */
     kiln__free(&machine()->alloc, shared);
   }
   return rc;
@@ -565,7 +569,7 @@ bool kiln__cpu_is_capturing(CUcontext context, CUstream handle)
 
 /* ---- Events -------------------------------------------------------------- */
 
-/* Stores the stream's tips in the event. */
+/* Stores the stream's tips (last captured nodes) in the event. */
 static CUresult record_captured(CUevent event, CUstream s)
 {
   kiln__cpu_machine *m = machine();
@@ -613,8 +617,8 @@ CUresult kiln__cpu_capture_record(CUevent event, CUstream stream,
 }
 
 /* Makes the stream wait for an event of the capture `of_event`. The stream
- * joins the capture unless it is already part of the capture. `of_event` is
- * NULL if that capture has ended or never existed. */
+ * joins this capture unless it is already part of it. `of_event` is NULL if the
+ * capture has ended or never existed. */
 static CUresult wait_captured(CUstream s, CUevent event, capture *of_event)
 {
   capture *c = s->capture;
@@ -627,7 +631,7 @@ static CUresult wait_captured(CUstream s, CUevent event, capture *of_event)
     return CUDA_ERROR_STREAM_CAPTURE_MERGE;
   }
   if (of_event == NULL)
-    /* the event belongs to a capture that has ended */
+    /* The event was recorded in a capture that has ended. */
     return CUDA_ERROR_CAPTURED_EVENT;
   if (s->legacy) {
     of_event->invalid = true;
@@ -727,7 +731,7 @@ CUresult kiln__cpu_streamGetCaptureInfoV3(CUstream stream,
     if (after != NULL)
       *after = s->tips;
     if (edges != NULL)
-      *edges = NULL; /* NULL, since no edge of a capture has edge data */
+      *edges = NULL; /* Captured edges have no edge data. */
     if (n != NULL)
       *n = s->n_tips;
   }

@@ -2,8 +2,8 @@
  * update.
  *
  * Instantiation copies the graph and computes a topological order. A launch
- * turns the current state of the copy into a list of steps, and puts the list
- * into the stream as one item of work. Later changes of the executable graph
+ * converts the current state of the copy into a list of steps, and enqueues the
+ * list in the stream as one item of work. Later changes of the executable graph
  * therefore do not affect launches in flight.
  *
  * The steps run one after the other. The interpreter already uses all cores for
@@ -129,10 +129,10 @@ CUresult kiln__cpu_graphExecGetFlags(CUgraphExec exec, uint64_t *flags)
 
 typedef struct step {
   kiln__cpu_shared *shared;
-  /* mark of the event that this step records or waits for */
+  /* queue entry of the event record that this step performs or waits for */
   kiln__cpu_mark *mark;
   bool record;
-  /* memory of an alloc or free node, referenced during the launch */
+  /* memory of an alloc or free node; this step holds a reference */
   kiln__cpu_graph_memory *memory;
 } step;
 
@@ -142,7 +142,8 @@ typedef struct launch_work {
   size_t n, capacity;
 } launch_work;
 
-/* Appends a step. Returns false if there is no memory. */
+/* Appends a step to the list of a launch. Returns false if there is no
+ * memory. */
 static bool put_step(launch_work *l, step s)
 {
   if (!kiln__grow(&machine()->alloc, &l->steps, l->n, &l->capacity, sizeof s))
@@ -151,8 +152,9 @@ static bool put_step(launch_work *l, step s)
   return true;
 }
 
-/* Drops the references of a step. An event record that did not run counts as
- * reached, so that no thread waits for the event forever. */
+/* Releases the references that a step of a graph launch holds. An event record
+ * that did not run counts as complete, so that no thread waits for the event
+ * forever. */
 static void step_drop(step *s)
 {
   kiln__cpu_share_drop(s->shared);
@@ -177,9 +179,9 @@ static CUresult collect_child(launch_work *l, CUgraph child, uint64_t flags)
   return rc;
 }
 
-/* Stores the operation of a node as a step. Returns CUDA_ERROR_INVALID_VALUE if
- * the memory of an alloc node is still in use and the launch may not free that
- * memory. */
+/* Stores the operation of a graph node as a step. Returns
+ * CUDA_ERROR_INVALID_VALUE if the memory of an alloc node is still in use and
+ * the launch may not free this memory. */
 static CUresult step_of(CUgraphNode node, step *s, uint64_t flags)
 {
   const bool again =
@@ -235,7 +237,8 @@ static CUresult collect(launch_work *l, CUgraph graph, CUgraphNode *order,
   return rc;
 }
 
-/* Runs the steps in order, and stops at the first step that fails. */
+/* Runs the steps of a graph launch in order, and stops at the first step that
+ * fails. */
 static CUresult run_launch(kiln__cpu_work *work, CUstream stream)
 {
   const launch_work *l = (const launch_work *)(void *)work;
@@ -288,8 +291,8 @@ static CUresult launch_make(CUgraphExec exec, kiln__cpu_work **out)
   return CUDA_SUCCESS;
 }
 
-/* Makes a child graph node of the capture, for a launch into a capturing
- * stream. */
+/* Makes a child graph node in the capture. Called for a launch into a stream
+ * that captures. */
 static CUresult capture_launch(CUgraphExec exec, CUstream s, bool *taken)
 {
   CUgraphNode node;
@@ -342,8 +345,8 @@ CUresult kiln__cpu_graphUpload(CUgraphExec exec, CUstream stream)
 
 /* ---- Changes of an executable graph -------------------------------------- */
 
-/* Returns the copy of the graph with this id, at any depth of child graphs, or
- * NULL if there is none. */
+/* Returns the copy of the graph with this id, which may be a child graph at any
+ * depth. Returns NULL if there is no copy. */
 static CUgraph copy_of(CUgraph graph, uint64_t id)
 {
   CUgraph found = graph->cloned_from == id ? graph : NULL;
@@ -414,12 +417,12 @@ CUresult kiln__cpu_graphNodeGetEnabled(CUgraphExec exec, CUgraphNode node,
 
 typedef struct difference {
   CUgraphExecUpdateResult result;
-  CUgraphNode node; /* node of the new graph that differs */
+  CUgraphNode node; /* node of the new graph that differs from its partner */
 } difference;
 
-/* An update pairs each node of the new graph with a node of the executable
- * graph, and stores the index of the partner in `mark`. Returns whether the
- * dependencies of two partners are partners, too. */
+/* Returns whether the dependencies of two paired nodes are also pairs. An
+ * update pairs each node of the new graph with a node of the executable graph.
+ * Both nodes of a pair have the same number in `mark`. */
 static bool same_edges(CUgraphNode a, CUgraphNode b)
 {
   if (a->n_after != b->n_after)
@@ -435,8 +438,8 @@ static bool same_edges(CUgraphNode a, CUgraphNode b)
   return true;
 }
 
-/* Pairs the nodes of both graphs in the order of their creation. Reports the
- * first difference that an update cannot apply. */
+/* Pairs the nodes of the new graph and of the executable graph in the order of
+ * their creation. Returns the first difference that an update cannot apply. */
 static difference compare(CUgraph old, CUgraph now)
 {
   CUgraphNode a = old->first, b = now->first;
@@ -465,8 +468,8 @@ static difference compare(CUgraph old, CUgraph now)
   return (difference){CU_GRAPH_EXEC_UPDATE_SUCCESS, NULL};
 }
 
-/* Applies the work of the new graph, node by node. The caller has checked with
- * compare() that no difference forbids the update. */
+/* Applies the work of the new graph to the executable graph, node by node. The
+ * caller has checked with compare() that no difference forbids the update. */
 static void update(CUgraph old, CUgraph now)
 {
   CUgraphNode b = now->first;

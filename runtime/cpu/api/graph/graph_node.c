@@ -2,23 +2,24 @@
  * CUgraphNodeParams.
  *
  * CUgraphNodeParams holds the parameters of any type of node. This file checks
- * the parameters and copies them into parts. graph_params.c implements the
- * older functions, which exist per type of node, on top of this file. */
+ * the parameters and copies them into a kiln__cpu_node_parts. graph_params.c
+ * implements the older functions, which exist per type of node, on top of this
+ * file. */
 #include "../context/api_context.h"
 #include "../memory/api_memory.h"
 #include "graph_exec.h"
 
 /* ---- Parts of a node ----------------------------------------------------- */
 
-/* Stores the context of a node: `given`, or the current context if `given` is
- * NULL. */
+/* Stores the context of a node: the context `given`, or the current context if
+ * `given` is NULL. */
 static CUresult context_for(CUcontext given, CUcontext *out)
 {
   *out = given != NULL ? given : kiln__cpu_current_or_null();
   return kiln__cpu_known(*out, KILN__HANDLE_CONTEXT);
 }
 
-/* Makes the work of a node, if its type has work. */
+/* Makes the work of a graph node. Empty nodes, for example, have no work. */
 static CUresult work_for(CUgraphNodeParams *p, CUcontext *context,
                          kiln__cpu_work **work)
 {
@@ -97,7 +98,7 @@ CUresult kiln__cpu_node_parts_make(kiln__cpu_node_parts *out,
   case CU_GRAPH_NODE_TYPE_GRAPH:
     return copy_child(out, params->graph.graph);
   case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-  /* eventWait and eventRecord are the same union member */
+  /* The union members eventWait and eventRecord have the same layout. */
   case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
     out->event = params->eventWait.event;
     return valid(kiln__cpu_live(out->event, KILN__HANDLE_EVENT));
@@ -154,7 +155,8 @@ void kiln__cpu_node_parts_swap(CUgraphNode node, kiln__cpu_node_parts *parts)
 
 /* ---- Adding nodes -------------------------------------------------------- */
 
-/* Checks that all dependencies are distinct, live nodes of this graph. */
+/* Checks that all dependencies are live nodes of this graph, and that no
+ * dependency occurs twice. */
 static CUresult check_after(CUgraph graph, const CUgraphNode *after, size_t n)
 {
   CU_TRY(kiln__cpu_ready());
@@ -205,8 +207,8 @@ static bool can_change(CUgraphNodeType type)
          type != CU_GRAPH_NODE_TYPE_EMPTY;
 }
 
-/* Changes the parameters of the node if `exec` is NULL, else those of the
- * node's copy in `exec`. */
+/* Changes the parameters of the node if `exec` is NULL. Otherwise changes the
+ * parameters of the node's copy in the executable graph `exec`. */
 static CUresult change(CUgraphExec exec, CUgraphNode node,
                        CUgraphNodeParams *params)
 {

@@ -2,15 +2,15 @@
  * memory of alloc nodes.
  *
  * A user object is a reference count with a destructor that the program
- * provides. Graphs and the program hold references. The holder that drops the
- * last reference calls the destructor. */
+ * provides. Graphs and the program hold references. The destructor is called
+ * when the last reference is released. */
 #include "../memory/api_memory.h"
 #include "graph_parts.h"
 
 struct CUuserObject_st {
   void *data;
   CUhostFn destroy;
-  unsigned refs; /* number of references; under machine.graph_lock */
+  unsigned refs; /* number of references; guarded by machine.graph_lock */
 };
 
 typedef struct kiln__cpu_held {
@@ -19,8 +19,8 @@ typedef struct kiln__cpu_held {
   struct kiln__cpu_held *next;
 } kiln__cpu_held;
 
-/* Drops n references. Returns true if no reference is left. The caller then
- * destroys the object after it has released the lock. */
+/* Releases n references to a user object. Returns true if no reference is left.
+ * The caller then destroys the object after it has released the lock. */
 static bool object_drop(CUuserObject object, unsigned n)
 {
   object->refs -= n < object->refs ? n : object->refs;
@@ -36,8 +36,8 @@ static void object_destroy(CUuserObject object)
   kiln__free(&machine()->alloc, object);
 }
 
-/* Calls destructors while graph_lock is held. This cannot deadlock, since CUDA
- * forbids destructors to call the driver. */
+/* Calls destructors of user objects while graph_lock is held. This cannot
+ * deadlock, since CUDA forbids destructors to call the driver. */
 void kiln__cpu_held_drop_all(CUgraph graph)
 {
   while (graph->held != NULL) {

@@ -1,6 +1,6 @@
 /* graph_params.c -- implements the functions that add a node of one type, or
- * get or set its parameters. The functions pack their arguments into
- * CUgraphNodeParams and call the general functions of graph_node.c. */
+ * get or set the parameters of such a node. The functions pack their arguments
+ * into CUgraphNodeParams and call the general functions of graph_node.c. */
 #include "graph_exec.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static CUgraphNodeParams kernel_params_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
   CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
 
-  /* The older struct is a prefix of CUDA_KERNEL_NODE_PARAMS. */
+  /* CUDA_KERNEL_NODE_PARAMS_v1 is a prefix of CUDA_KERNEL_NODE_PARAMS. */
   memcpy(&all.kernel, p, sizeof *p);
   return all;
 }
@@ -56,7 +56,7 @@ static CUgraphNodeParams ops_params(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
                              .memOp = *p};
 }
 
-/* Checks that `node` is a live node of this type, and takes machine.graph_lock.
+/* Checks that `node` is a live node of this type, and locks machine.graph_lock.
  * On failure the lock is not held. */
 static CUresult open_node(CUgraphNode node, CUgraphNodeType type,
                           const void *out)
@@ -165,7 +165,7 @@ NODE_FUNCTIONS(Host, , CUDA_HOST_NODE_PARAMS, host_params)
 NODE_FUNCTIONS(BatchMemOp, , CUDA_BATCH_MEM_OP_NODE_PARAMS, ops_params)
 
 /* Defines the functions of NODE_FUNCTIONS for types of nodes whose context is
- * an argument. A changed node keeps its context. */
+ * an argument. A node keeps its context when it is changed. */
 #define CONTEXT_NODE_FUNCTIONS(kind, type, make)                               \
   CUresult kiln__cpu_graphAdd##kind##Node(                                     \
       CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,    \
@@ -252,9 +252,9 @@ kiln__cpu_graphKernelNodeGetParamsV1(CUgraphNode node,
   return CUDA_SUCCESS;
 }
 
-/* Checks a kernel node. Only captured launches have attributes other than the
- * defaults. Their work applies these attributes, but the getter reports the
- * defaults. */
+/* Checks that a handle is a kernel node. Only captured launches have attributes
+ * other than the defaults. Their work applies these attributes, but the getter
+ * reports the defaults. */
 static CUresult kernel_node(CUgraphNode node)
 {
   CU_TRY(kiln__cpu_ready());
@@ -294,7 +294,8 @@ kiln__cpu_graphKernelNodeSetAttribute(CUgraphNode node,
   case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
   case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
   case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    /* these launch attributes are hints without effect here */
+    /* These launch attributes are hints and have no effect on the CPU
+     * device. */
     return CUDA_SUCCESS;
   case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
     return value->cooperative == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;

@@ -51,7 +51,8 @@ CUresult kiln__cpu_graphClone(CUgraph *clone, CUgraph original)
   CU_TRY(valid(clone != NULL));
   lock_graphs();
   if (has_memory(original))
-    /* not supported, since the addresses of alloc nodes belong to one graph */
+    /* A graph with alloc nodes cannot be cloned, since the addresses of alloc
+     * nodes belong to one graph. */
     rc = CUDA_ERROR_NOT_SUPPORTED;
   else
     g = kiln__cpu_graph_copy(original, false);
@@ -99,13 +100,14 @@ CUresult kiln__cpu_graphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
 
 /* ---- Lists --------------------------------------------------------------- */
 
-/* The convention of all list functions. With an array, *n is the size of the
- * array. The function stores as many items as fit, fills the rest with NULL,
- * and sets *n to the number of stored items. Without an array, it sets *n to
- * the number of items. */
+/* The convention of all functions that list nodes or edges. If the caller
+ * passes an array, *n is the size of the array. The function stores as many
+ * items as fit, fills the rest with NULL, and sets *n to the number of stored
+ * items. Without an array, it sets *n to the number of items. */
 
 typedef struct list {
-  CUgraphNode *from, *to; /* arrays to fill, or NULL; both NULL to count only */
+  /* arrays to fill; both are NULL if the items are only counted */
+  CUgraphNode *from, *to;
   CUgraphEdgeData *edges;
   size_t n, capacity;
 } list;
@@ -220,8 +222,8 @@ CUresult kiln__cpu_graphNodeGetDependentNodesV2(CUgraphNode node,
 
 /* ---- Edges --------------------------------------------------------------- */
 
-/* Checks all edges before the first edge is changed. With `exist`, every edge
- * has to exist; otherwise no edge may exist. */
+/* Checks all edges before the first edge is changed. If `exist` is true, every
+ * edge has to exist; otherwise no edge may exist. */
 static CUresult check_edges(CUgraph graph, const CUgraphNode *from,
                             const CUgraphNode *to, size_t n, bool exist)
 {
@@ -239,7 +241,7 @@ static CUresult check_edges(CUgraph graph, const CUgraphNode *from,
   return rc;
 }
 
-/* Adds edges that do not exist, or removes edges that do. */
+/* Adds edges that do not exist yet, or removes edges that exist. */
 static CUresult change_edges(CUgraph graph, const CUgraphNode *from,
                              const CUgraphNode *to, size_t n, bool remove)
 {
