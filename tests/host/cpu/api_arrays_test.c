@@ -55,8 +55,8 @@ START_TEST(arrays_have_the_shape_asked_for)
             d.NumChannels == shapes[_i].d.NumChannels &&
             d.Flags == shapes[_i].d.Flags);
   t = &a->texels;
-  memset(t->data, 1,
-         shapes[_i].bytes); /* a sanitizer reports an array that is too small */
+  /* If the array is too small, a sanitizer reports this write. */
+  memset(t->data, 1, shapes[_i].bytes);
   ck_assert_uint_eq(t->row_bytes, t->width * t->texel_bytes);
   ck_assert_uint_eq(t->plane_bytes,
                     t->row_bytes * (t->height == 0 ? 1 : t->height));
@@ -95,7 +95,8 @@ START_TEST(levels_halve)
   CUmipmappedArray mipmap;
   CUarray level;
 
-  ok(kiln__cpu_mipmappedArrayCreate(&mipmap, &d, 99)); /* limited to 5 levels */
+  /* The driver limits the number of mip levels to 5. */
+  ok(kiln__cpu_mipmappedArrayCreate(&mipmap, &d, 99));
   for (unsigned i = 0; i < 5; i++) {
     ok(kiln__cpu_mipmappedArrayGetLevel(&level, mipmap, i));
     ok(kiln__cpu_array3DGetDescriptor(&got, level));
@@ -130,7 +131,7 @@ static CUresult make(const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *d,
   return kiln__cpu_texObjectCreate(out, r, d, NULL);
 }
 
-/* Returns the texture of a handle. */
+/* Returns the texture that a texture handle refers to. */
 static const kiln__cpu_texture *texture_of(uint64_t handle)
 {
   const kiln__cpu_texture *t =
@@ -188,7 +189,8 @@ START_TEST(linear_memory_is_checked)
   r.res.linear.devPtr = p + 16; /* misaligned address */
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
   r.res.linear.devPtr = p;
-  r.res.linear.sizeInBytes = 4112; /* extends beyond the allocation */
+  /* The size extends beyond the end of the allocation. */
+  r.res.linear.sizeInBytes = 4112;
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
   r.resType = CU_RESOURCE_TYPE_PITCH2D;
   r.res.pitch2D.devPtr = p;
@@ -201,9 +203,11 @@ START_TEST(linear_memory_is_checked)
   r.res.pitch2D.height = 33;
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
   r.res.pitch2D.height = 32;
-  r.res.pitch2D.pitchInBytes = 120; /* pitch that is not a multiple of 32 */
+  /* The pitch must be a multiple of 32 bytes. */
+  r.res.pitch2D.pitchInBytes = 120;
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
-  r.res.pitch2D.pitchInBytes = 96; /* less than the size of a row */
+  /* The pitch must not be less than the size of a row. */
+  r.res.pitch2D.pitchInBytes = 96;
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
   r.resType = 9;
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
@@ -220,7 +224,9 @@ START_TEST(contradictions_are_refused)
   CUtexObject o;
 
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
-  d.flags = 0; /* normalised floats can be interpolated */
+  /* Linear filtering is allowed if integer texels are read as normalised
+   * floats. */
+  d.flags = 0;
   ok(make(&r, &d, &o));
   r.res.array.hArray = array_of(CU_AD_FORMAT_SIGNED_INT32, 0);
   is(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
@@ -241,7 +247,8 @@ START_TEST(views_choose_levels_layers_and_format)
   CUmipmappedArray mipmap;
   CUDA_RESOURCE_DESC r = {.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY};
   const CUDA_TEXTURE_DESC d = {.flags = CU_TRSF_NORMALIZED_COORDINATES};
-  CUDA_RESOURCE_VIEW_DESC v = {.format = 13, /* one unsigned 32-bit channel */
+  /* the view format with one unsigned 32-bit channel */
+  CUDA_RESOURCE_VIEW_DESC v = {.format = 13,
                                .firstMipmapLevel = 1,
                                .lastMipmapLevel = 2,
                                .firstLayer = 2,
@@ -261,10 +268,11 @@ START_TEST(views_choose_levels_layers_and_format)
   ck_assert_ptr_eq(t->level[0].data,
                    mipmap->levels[1]->texels.data +
                        2 * mipmap->levels[1]->texels.plane_bytes);
-  /* 8 bits: the size differs from the size of the array's texels */
+  /* The view has 8-bit texels, but the texels of the array have another
+   * size. */
   v.format = 1;
   is(kiln__cpu_texObjectCreate(&o, &r, &d, &v), CUDA_ERROR_INVALID_VALUE);
-  v.format = 25; /* a block-compressed format */
+  v.format = 25; /* This view format is block-compressed. */
   is(kiln__cpu_texObjectCreate(&o, &r, &d, &v), CUDA_ERROR_NOT_SUPPORTED);
   v.format = 0;
   v.lastMipmapLevel = 3;
@@ -342,9 +350,9 @@ START_TEST(references_hold_what_is_bound)
   ck_assert_ptr_eq(got, a);
   ok(kiln__cpu_texRefGetAddressMode(&mode, r, 0));
   ck_assert_int_eq(mode, CU_TR_ADDRESS_MODE_BORDER);
-  /* The module's variable holds a texture with these settings. */
+  /* The variable in the module must refer to a texture with these settings. */
   ck_assert_int_eq(texture_in(m, "image")->mode[0], KILN__BORDER);
-  /* A changed setting takes effect immediately. */
+  /* A changed setting of a texture reference takes effect immediately. */
   ok(kiln__cpu_texRefSetFilterMode(r, CU_TR_FILTER_MODE_LINEAR));
   ck_assert(texture_in(m, "image")->linear_filter);
 

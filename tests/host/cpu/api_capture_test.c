@@ -24,7 +24,8 @@ static size_t nodes_of(CUgraph g)
 }
 
 /* Captures a random program of forks and joins, and records the required order
- * as lists. The graph has to run in an order that all lists allow. */
+ * of its operations as lists. The graph must run in an order that all lists
+ * allow. */
 START_TEST(random_captures_keep_the_order)
 {
   enum { STREAMS = 4, OPS = 40 };
@@ -48,7 +49,8 @@ START_TEST(random_captures_keep_the_order)
       const int a = (int)below(STREAMS), b = (int)below(STREAMS);
 
       v[i] = (visit){.clock = &clock};
-      if (in[a] && below(3) == 0) { /* b also depends on a */
+      /* Stream b waits for an event of stream a. */
+      if (in[a] && below(3) == 0) {
         ok(cu(eventRecord)(e[a], s[a]));
         memcpy(mark[a], tail[a], sizeof mark[a]);
         ok(cu(streamWaitEvent)(s[b], e[a], 0));
@@ -69,7 +71,8 @@ START_TEST(random_captures_keep_the_order)
       }
     }
     ok(cu(streamEndCapture)(s[0], &g));
-    ck_assert_int_eq(atomic_load(&clock), 0); /* no captured work has run */
+    /* No captured operation has run yet. */
+    ck_assert_int_eq(atomic_load(&clock), 0);
     x = instance(g);
     run_graph(x, s[1]);
     for (int i = 0; i < OPS; i++) {
@@ -129,7 +132,8 @@ START_TEST(all_kinds_of_work_are_captured)
   ck_assert_int_eq(kinds[CU_GRAPH_NODE_TYPE_EVENT_RECORD], 1);
   ck_assert_int_eq(kinds[CU_GRAPH_NODE_TYPE_WAIT_EVENT], 1);
   x = instance(g);
-  in[0] = 100; /* the graph reads this value when it runs */
+  /* The graph reads this value when it runs, not when it is captured. */
+  in[0] = 100;
   for (int i = 0; i < 3; i++)
     run_graph(x, s);
   ck_assert_uint_eq(out[0], 100);
@@ -208,7 +212,8 @@ START_TEST(what_a_capture_forbids)
   spoils(cu(streamWaitEvent)(s, f, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   spoils((cu(eventRecord)(e, s), cu(eventQuery)(e)), CUDA_ERROR_CAPTURED_EVENT);
   is(cu(eventSynchronize)(e), CUDA_ERROR_CAPTURED_EVENT);
-  ok(cu(eventRecord)(e, other)); /* this second record was not captured */
+  /* The second record of the event is not part of the capture. */
+  ok(cu(eventRecord)(e, other));
   ok(cu(eventSynchronize)(e));
   is(cu(streamEndCapture)(s, &g), CUDA_ERROR_ILLEGAL_STATE);
   is(cu(streamBeginCapture)(NULL, 0), no);
@@ -236,7 +241,8 @@ START_TEST(captures_and_the_legacy_stream)
   spoils(cu(streamSynchronize)(NULL), no);
   spoils(cu(eventRecord)(e, NULL), no);
   spoils((cu(eventRecord)(e, s), cu(streamWaitEvent)(NULL, e, 0)), no);
-  s = free_stream; /* non-blocking streams do not affect the legacy stream */
+  /* The legacy stream does not synchronise with non-blocking streams. */
+  s = free_stream;
   ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_RELAXED));
   ok(cu(launchHostFunc)(NULL, count_fn, &n));
   ok(cu(memsetD8)(p, 1, 1));
@@ -262,7 +268,7 @@ START_TEST(forks_have_to_join)
   is(cu(streamEndCapture)(s, &g), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   ck_assert_int_eq(status_of(t), CU_STREAM_CAPTURE_STATUS_NONE);
 
-  /* a fork without work does not have to be joined */
+  /* A forked stream without work need not be joined before the capture ends. */
   ok(cu(streamBeginCapture)(s, 0));
   ok(cu(launchHostFunc)(s, count_fn, &n));
   ok(cu(eventRecord)(e, s));
@@ -283,21 +289,23 @@ START_TEST(forks_have_to_join)
   is(cu(streamEndCapture)(s, &g), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   is(cu(streamEndCapture)(u, &h), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 
-  ok(cu(streamBeginCapture)(s,
-                            0)); /* event e is from a capture that has ended */
+  /* Event e belongs to a capture that has already ended. */
+  ok(cu(streamBeginCapture)(s, 0));
   ok(cu(eventRecord)(f, s));
   ok(cu(streamEndCapture)(s, &g));
   ok(cu(graphDestroy)(g));
   is(cu(streamWaitEvent)(t, f, 0), CUDA_ERROR_CAPTURED_EVENT);
 
   ok(cu(streamBeginCapture)(s, 0));
-  ok(cu(streamDestroy)(s)); /* destroying the stream ends its capture */
+  /* Destroying the capturing stream ends the capture. */
+  ok(cu(streamDestroy)(s));
   ok(cu(streamSynchronize)(t));
   ck_assert_int_eq(atomic_load(&n), 0);
 }
 END_TEST
 
-/* A thread that makes an unsafe call while another thread captures. */
+/* The data of a thread that makes an unsafe call while another thread captures
+ * a stream. */
 typedef struct intruder {
   CUcontext context;
   CUstreamCaptureMode mode;
@@ -324,8 +332,8 @@ static void *intrude(void *arg)
   return NULL;
 }
 
-/* Makes the stream `fork` join the capture of `s`. Records `event` after the
- * work of `fork`. */
+/* Makes the stream `fork` join the capture of stream `s`, and records `event`
+ * after the work of `fork`. */
 static void fork_capture(CUstream s, CUstream fork, CUevent event,
                          CUdeviceptr p)
 {
@@ -359,7 +367,7 @@ START_TEST(a_forked_stream_may_be_destroyed_during_the_capture)
   }
   fork = make_stream(1);
   fork_capture(s, fork, event, p);
-  /* the work of the destroyed stream is not joined */
+  /* The capture has not joined the work of the destroyed stream. */
   ok(cu(streamDestroy)(fork));
   is(cu(streamEndCapture)(s, &g), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   ck_assert_int_eq(status_of(s), CU_STREAM_CAPTURE_STATUS_NONE);
@@ -399,9 +407,8 @@ START_TEST(modes_of_capture)
       ok(cu(graphDestroy)(g));
   }
   is(cu(threadExchangeStreamCaptureMode)(&mode), CUDA_ERROR_INVALID_VALUE);
-  mode =
-      /* relaxed mode also applies to captures of this thread */
-      CU_STREAM_CAPTURE_MODE_RELAXED;
+  /* Relaxed mode must also apply to captures that this thread begins. */
+  mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   ok(cu(threadExchangeStreamCaptureMode)(&mode));
   ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
   ok(cu(memAlloc)(&p, 16));
@@ -429,7 +436,7 @@ START_TEST(captures_show_themselves)
   ck_assert_int_eq(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
   ck_assert_uint_eq(n, 1);
   ok(cu(graphAddEmptyNode)(&extra, g, tips, n));
-  /* the graph cannot be destroyed yet */
+  /* The graph cannot be destroyed while it is being captured. */
   is(cu(graphDestroy)(g), CUDA_ERROR_INVALID_VALUE);
   ok(cu(streamUpdateCaptureDependencies)(s, &extra, 1,
                                          CU_STREAM_SET_CAPTURE_DEPENDENCIES));

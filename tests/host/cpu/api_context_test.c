@@ -110,7 +110,7 @@ START_TEST(devices_have_names_ids_and_places)
     ok(cu(deviceGetPCIBusId)(text, sizeof text, i));
     ok(cu(deviceGetByPCIBusId)(&device, text));
     ck_assert_int_eq(device, i);
-    /* PCI bus id without the domain */
+    /* A PCI bus id is also accepted without its domain. */
     ok(cu(deviceGetByPCIBusId)(&device, text + 5));
     ck_assert_int_eq(device, i);
     ok(cu(deviceGetAttribute)(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, i));
@@ -207,7 +207,8 @@ START_TEST(contexts_are_a_stack_of_the_thread)
   is(cu(ctxGetDevice)(&device), CUDA_ERROR_INVALID_CONTEXT);
   ok(cu(ctxSetCurrent)(NULL));
   ok(cu(ctxPushCurrent)(c[0]));
-  ok(cu(ctxSetCurrent)(c[1])); /* replaces the top of the context stack */
+  /* This call replaces the context at the top of the stack. */
+  ok(cu(ctxSetCurrent)(c[1]));
   ok(cu(ctxGetId)(NULL, &id[0]));
   ok(cu(ctxGetId)(c[1], &id[1]));
   ck_assert_uint_eq(id[0], id[1]);
@@ -231,10 +232,12 @@ START_TEST(a_destroyed_context_stays_current_elsewhere)
   CUdeviceptr p;
 
   ok(cu(ctxPushCurrent)(outer));
-  ok(cu(ctxDestroy)(inner)); /* destroys a context below the top of the stack */
+  /* The destroyed context is below the top of the context stack. */
+  ok(cu(ctxDestroy)(inner));
   ok(cu(ctxPopCurrent)(NULL));
   is(cu(memAlloc)(&p, 16), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  again = make_context(); /* the new context may have the same address */
+  /* The new context may have the address of the destroyed context. */
+  again = make_context();
   ok(cu(ctxPopCurrent)(NULL));
   is(cu(ctxSynchronize)(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   ok(cu(ctxPopCurrent)(NULL));
@@ -313,7 +316,7 @@ START_TEST(primary_contexts_are_counted)
   is(cu(memFree)(p), CUDA_ERROR_INVALID_VALUE);
   ok(cu(memGetInfo)(&after, NULL));
   ck_assert_uint_eq(before, after);
-  ok(cu(memAlloc)(&p, 4096)); /* the context still works */
+  ok(cu(memAlloc)(&p, 4096)); /* The context must still be usable. */
   ok(cu(devicePrimaryCtxRelease)(0));
   ok(cu(ctxSynchronize)());
   ok(cu(devicePrimaryCtxRelease)(0));

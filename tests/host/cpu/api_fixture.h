@@ -21,8 +21,7 @@
   } while (0)
 #define ok(call) is(call, CUDA_SUCCESS)
 
-/* A gate: a host function that blocks its stream until the test opens the
- * gate. */
+/* A gate: a host function that blocks its stream until the test sets `open`. */
 typedef struct gate {
   atomic_bool reached, open;
 } gate;
@@ -47,7 +46,7 @@ static inline void count_fn(void *user)
   atomic_fetch_add((atomic_int *)user, 1);
 }
 
-/* Stream work that fails with a given result code. */
+/* An operation for a stream that fails with a given result code. */
 typedef struct failing {
   kiln__cpu_work base;
   CUresult rc;

@@ -28,8 +28,8 @@ static CUgraphNode host_node(CUgraph g, const CUgraphNode *after, size_t n,
   return node;
 }
 
-/* Creates random acyclic graphs. Each launch has to run every node once, after
- * all nodes on which the node depends. */
+/* Creates random acyclic graphs. Each launch of a graph must run every node
+ * once, after all nodes on which it depends. */
 START_TEST(random_graphs_run_in_order)
 {
   CUstream s = make_stream(0);
@@ -71,7 +71,8 @@ START_TEST(random_graphs_run_in_order)
     ok(cu(graphGetEdges)(g, NULL, NULL, &counted));
     ck_assert_uint_eq(counted, n_edges);
     x = instance(g);
-    ok(cu(graphDestroy)(g)); /* the executable graph is a copy of the graph */
+    /* The executable graph is a copy, so the graph may be destroyed. */
+    ok(cu(graphDestroy)(g));
     for (int launch = 1; launch <= 3; launch++) {
       run_graph(x, s);
       for (int a = 0; a < n; a++) {
@@ -164,7 +165,7 @@ START_TEST(graphs_answer_questions)
   is(cu(graphDestroyNode)(n[1]), CUDA_ERROR_INVALID_VALUE);
   ok(cu(graphNodeGetDependencies)(n[3], NULL, &count));
   ck_assert_uint_eq(count, 1);
-  /* appending to the list of nodes still works */
+  /* A node can still be appended after a node was destroyed. */
   ok(cu(graphAddEmptyNode)(&n[1], g, &n[3], 1));
   ok(cu(graphGetNodes)(g, NULL, &count));
   ck_assert_uint_eq(count, 4);
@@ -228,11 +229,13 @@ START_TEST(nodes_copy_fill_and_call)
   ck_assert_uint_eq(out[63], 7);
   ck_assert_int_eq(atomic_load(&n), 1);
 
-  f.value = 9; /* changes only the node of the graph */
+  /* This change affects only the node of the graph, not the executable
+   * graph. */
+  f.value = 9;
   ok(cu(graphMemsetNodeSetParams)(fill, &f));
   run_graph(x, s);
   ck_assert_uint_eq(out[5], 7);
-  f.value = 11; /* changes only the executable graph */
+  f.value = 11; /* This change affects only the executable graph. */
   ok(cu(graphExecMemsetNodeSetParams)(x, fill, &f, context));
   run_graph(x, s);
   ck_assert_uint_eq(out[5], 11);
@@ -245,7 +248,8 @@ START_TEST(nodes_copy_fill_and_call)
   run_graph(x, s);
   ck_assert_uint_eq(out[5], 0);
   is(cu(graphNodeSetEnabled)(x, call, 0), CUDA_ERROR_INVALID_VALUE);
-  f.dst = p + 4; /* one element beyond the end */
+  /* The last element to fill lies beyond the end of the memory. */
+  f.dst = p + 4;
   is(cu(graphExecMemsetNodeSetParams)(x, fill, &f, context),
      CUDA_ERROR_INVALID_VALUE);
   is(cu(graphAddMemsetNode)(&fill, g, NULL, 0, &f, context),
@@ -266,7 +270,7 @@ START_TEST(child_graphs_are_copies)
 
   host_node(child, NULL, 0, count_fn, &a);
   ok(cu(graphAddChildGraphNode)(&node, g, NULL, 0, child));
-  /* this node is added after the copy was made */
+  /* The copy of the child graph does not contain this later node. */
   host_node(child, NULL, 0, count_fn, &a);
   ok(cu(graphDestroy)(child));
   ok(cu(graphChildGraphNodeGetGraph)(node, &inside));
@@ -349,7 +353,8 @@ START_TEST(launches_of_one_executable_do_not_overlap)
   gate_wait(&g);
   is(cu(streamQuery)(s[3]), CUDA_ERROR_NOT_READY);
   ck_assert_int_eq(atomic_load(&n), 0);
-  ok(cu(graphExecDestroy)(x)); /* destroys the executable graph while it runs */
+  /* The executable graph is destroyed while it runs. */
+  ok(cu(graphExecDestroy)(x));
   ok(cu(graphDestroy)(graph));
   atomic_store(&g.open, true);
   ok(cu(ctxSynchronize)());
@@ -384,7 +389,7 @@ START_TEST(memory_of_graphs)
   run_graph(x, s);
   ok(cu(memcpyDtoH)(&byte, p.dptr + 399, 1));
   ck_assert_uint_eq(byte, 3);
-  /* the allocation has not been freed yet */
+  /* A second launch fails because the graph's allocation has not been freed. */
   is(cu(graphLaunch)(x, s), CUDA_ERROR_INVALID_VALUE);
   ok(cu(memFreeAsync)(p.dptr, s));
   ok(cu(graphLaunch)(x, s));
@@ -431,7 +436,8 @@ START_TEST(an_executable_is_updated_from_a_graph)
   is(cu(graphExecUpdate)(x, g[2], &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
   ck_assert_int_eq(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
   ck_assert_ptr_nonnull(info.errorNode);
-  ok(cu(graphDestroy)(g[1])); /* the executable graph keeps its nodes */
+  /* The executable graph still works after its graph was destroyed. */
+  ok(cu(graphDestroy)(g[1]));
   run_graph(x, NULL);
   ck_assert_int_eq(atomic_load(&n[1]), 2);
   ok(cu(graphExecDestroy)(x));
@@ -455,8 +461,8 @@ static void count_free(kiln__cpu_work *work)
   free(work);
 }
 
-/* Captures work that other files enqueue, runs it several times, and checks
- * that it is freed once. */
+/* Captures an operation that the test enqueues itself, runs the graph several
+ * times, and checks that the operation is freed once. */
 START_TEST(captured_work_is_freed_once)
 {
   CUstream s = make_stream(1);
@@ -531,7 +537,7 @@ START_TEST(what_is_no_graph_is_refused)
   is(cu(graphCreate)(NULL, 0), bad);
   ok(cu(graphAddEmptyNode)(&a, g, NULL, 0));
   ok(cu(graphAddEmptyNode)(&b, h, NULL, 0));
-  /* the node belongs to another graph */
+  /* This node belongs to another graph. */
   is(cu(graphAddEmptyNode)(&b, h, &a, 1), bad);
   is(cu(graphAddEmptyNode)(&b, h, NULL, 1), bad);
   is(cu(graphAddEmptyNode)(NULL, h, NULL, 0), bad);
@@ -582,7 +588,7 @@ START_TEST(a_failing_node_ends_the_launch)
   x = instance(g);
   ok(cu(graphLaunch)(x, s));
   is(cu(streamSynchronize)(s), CUDA_ERROR_MISALIGNED_ADDRESS);
-  /* the call must not hang */
+  /* Waiting for the event must fail and must not hang. */
   is(cu(eventSynchronize)(e), CUDA_ERROR_MISALIGNED_ADDRESS);
   ck_assert_int_eq(atomic_load(&n), 0);
   ok(cu(graphExecDestroy)(x));

@@ -42,7 +42,7 @@ START_TEST(libraries_load_into_each_context)
   ok(kiln__cpu_kernelGetParamInfo(kernel, 1, &offset, &size));
   ck_assert(offset == 8 && size == 4);
 
-  /* The attribute is set before the library is loaded in any context. */
+  /* An attribute can be set before any context loads the library. */
   ok(kiln__cpu_kernelSetAttribute(
       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 90000, kernel, 0));
   ok(kiln__cpu_kernelGetAttribute(
@@ -56,7 +56,7 @@ START_TEST(libraries_load_into_each_context)
   ok(kiln__cpu_libraryGetModule(&m, library));
   is(kiln__cpu_moduleUnload(m), CUDA_ERROR_INVALID_HANDLE);
 
-  /* A CUkernel is accepted instead of a CUfunction. */
+  /* A launch accepts a CUkernel instead of a CUfunction. */
   out = one = memory_of(16);
   ok(launch((CUfunction)(void *)kernel, 1, 4, args));
   ok(kiln__cpu_memcpyDtoH(got, one, sizeof got));
@@ -103,7 +103,7 @@ START_TEST(libraries_have_globals)
 }
 END_TEST
 
-/* The options of a call whose error log a test reads. */
+/* The linker options of a test that reads the error log. */
 static CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
                                  CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 
@@ -140,8 +140,8 @@ static CUresult add_text(CUlinkState state, const char *ptx)
                                strlen(ptx) + 1, "part", 0, NULL, NULL);
 }
 
-/* Creates a fat binary with one entry. A `kind` of 1 is PTX; a `kind` of 2 is
- * machine code. */
+/* Creates a fat binary with one entry. The entry is PTX if `kind` is 1, and
+ * machine code if `kind` is 2. */
 static void make_fatbin(uint8_t *to, size_t capacity, uint16_t kind,
                         const char *payload)
 {
@@ -210,7 +210,7 @@ START_TEST(links_report_what_is_wrong)
      CUDA_ERROR_INVALID_VALUE);
   is(kiln__cpu_linkAddFile(state, CU_JIT_INPUT_PTX, "/no/such", 0, NULL, NULL),
      CUDA_ERROR_FILE_NOT_FOUND);
-  /* No PTX source defines `twice`. */
+  /* Linking must fail because no PTX source defines `twice`. */
   ok(add_text(state, caller_ptx));
   ck_assert_int_ne(kiln__cpu_linkComplete(state, &image, &size), CUDA_SUCCESS);
   ck_assert_msg(strstr(log, "twice") != NULL || strstr(log, "offset") != NULL,

@@ -50,7 +50,8 @@ START_TEST(bytes_are_counted)
   is(cu(memAlloc)(&p, 0), CUDA_ERROR_INVALID_VALUE);
   is(cu(memAlloc)(NULL, 16), CUDA_ERROR_INVALID_VALUE);
   is(cu(memGetInfo)(NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(memAlloc)(&p, 1000)); /* freed when the context is destroyed */
+  /* Destroying the context must free this allocation. */
+  ok(cu(memAlloc)(&p, 1000));
   ok(cu(ctxDestroy)(c));
   c = make_context();
   ok(cu(memGetInfo)(&unused, NULL));
@@ -218,9 +219,8 @@ START_TEST(host_memory_has_its_own_address)
   is(cu(memHostRegister)(NULL, 10, 0), CUDA_ERROR_INVALID_VALUE);
   is(cu(memHostRegister)(own, 0, 0), CUDA_ERROR_INVALID_VALUE);
   is(cu(memHostRegister)(own, 16, 4), CUDA_ERROR_NOT_SUPPORTED);
-  ok(cu(memHostRegister)(own, 10000,
-                         /* destroying the context unregisters the memory */
-                         0));
+  /* Destroying the context must unregister this memory. */
+  ok(cu(memHostRegister)(own, 10000, 0));
   ok(cu(ctxDestroy)(c));
   memset(own, 1, 10000);
   free(own);
@@ -606,13 +606,14 @@ START_TEST(wrong_boxes)
   q.dstY = 0;
   q.dstMemoryType = 0;
   is(cu(memcpy2D)(&q), bad);
-  q.dstMemoryType = CU_MEMORYTYPE_ARRAY; /* the array handle is missing */
+  /* The copy must fail because the array handle is missing. */
+  q.dstMemoryType = CU_MEMORYTYPE_ARRAY;
   is(cu(memcpy2D)(&q), bad);
   q.dstMemoryType = CU_MEMORYTYPE_DEVICE;
   q.srcHost = NULL;
   is(cu(memcpy2D)(&q), bad);
   q.WidthInBytes = 0;
-  ok(cu(memcpy2D)(&q)); /* the size is zero, so there is nothing to copy */
+  ok(cu(memcpy2D)(&q)); /* The size is zero, so the copy has no effect. */
   q.WidthInBytes = SIZE_MAX;
   is(cu(memcpy2D)(&q), bad);
   is(cu(memcpy2D)(NULL), bad);
@@ -783,7 +784,7 @@ START_TEST(pools_count_what_they_hold)
   ck_assert_uint_eq(number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 500);
   is(cu(memPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &zero),
      CUDA_ERROR_INVALID_VALUE);
-  ok(cu(memFree)(q)); /* frees memory of a pool synchronously */
+  ok(cu(memFree)(q)); /* Memory of a pool can also be freed synchronously. */
 
   ok(cu(memPoolCreate)(&own, &props));
   ok(cu(memAllocFromPoolAsync)(&p, 6000, own, s));
@@ -792,7 +793,8 @@ START_TEST(pools_count_what_they_hold)
   ok(cu(memAllocAsync)(&q, 100, s));
   ck_assert_uint_eq(number(own, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 6100);
   is(cu(memPoolDestroy)(pool), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(memPoolDestroy)(own)); /* allocations of a destroyed pool stay valid */
+  /* An allocation must stay valid after its pool was destroyed. */
+  ok(cu(memPoolDestroy)(own));
   is(cu(memPoolDestroy)(own), CUDA_ERROR_INVALID_VALUE);
   ok(cu(deviceGetMemPool)(&of, 0));
   ck_assert_ptr_eq(of, pool);
@@ -816,9 +818,10 @@ START_TEST(a_free_waits_in_its_stream)
   ok(cu(memAllocAsync)(&p, 4, s));
   ok(cu(launchHostFunc)(s, gate_fn, &g));
   ok(cu(memFreeAsync)(p, s));
-  /* the memory has already been freed */
+  /* A second free must fail, even if the first is still pending in the
+   * stream. */
   is(cu(memFree)(p), CUDA_ERROR_INVALID_VALUE);
-  /* the bytes remain valid until the free operation runs */
+  /* The memory must be usable until the pending free operation runs. */
   ok(cu(memsetD32)(p, 17, 1));
   ok(cu(memcpyDtoH)(&value, p, 4));
   ck_assert_uint_eq(value, 17);

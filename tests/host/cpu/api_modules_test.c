@@ -51,7 +51,8 @@ START_TEST(loading_reports_what_is_wrong)
   if (m != NULL)
     ok(kiln__cpu_moduleUnload(m));
 
-  /* A log that exceeds the buffer is truncated and NUL-terminated. */
+  /* A log that does not fit into the buffer must be truncated and end with a
+   * NUL. */
   memset(log, '#', sizeof log);
   values[0] = log;
   values[1] = (void *)10;
@@ -302,8 +303,8 @@ START_TEST(arguments_are_taken_at_the_launch)
 
   for (add = 1; add < 20; add++)
     ok(launch(f, 2, 32, args));
-  add = 1000; /* the launch has already copied the parameter */
-  ok(kiln__cpu_moduleUnload(m)); /* the running launch continues */
+  add = 1000; /* The launches have already copied this parameter. */
+  ok(kiln__cpu_moduleUnload(m)); /* The pending launches must still complete. */
   ok(kiln__cpu_memcpyDtoH(got, out, sizeof got));
   for (uint32_t i = 0; i < 64; i++)
     ck_assert_uint_eq(got[i], i + 19);
@@ -454,7 +455,7 @@ START_TEST(launches_are_checked)
                             shapes[_i].bx, shapes[_i].by, shapes[_i].bz,
                             shapes[_i].smem, NULL, NULL, NULL),
      shapes[_i].rc);
-  /* a rejected launch does not invalidate the context */
+  /* A rejected launch must not invalidate the context. */
   ok(kiln__cpu_ctxSynchronize());
 }
 END_TEST
@@ -517,7 +518,7 @@ START_TEST(clusters_are_checked)
   ck_assert_int_eq(n, 32 * KILN__SM_COUNT / 2);
   ok(kiln__cpu_occupancyMaxPotentialClusterSize(&n, f, &c));
   ck_assert_int_eq(n, 8);
-  c.gridDimX = 9; /* the grid size is not a multiple of the cluster size */
+  c.gridDimX = 9; /* The grid size must be a multiple of the cluster size. */
   is(kiln__cpu_launchKernelEx(&c, f, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
   c.gridDimX = 16;
   a[0].value.clusterDim.x = 16;
@@ -605,7 +606,7 @@ START_TEST(faults_become_results)
   f = function(load(ptx), "broken");
   ok(launch(f, 1, 32, NULL));
   is(kiln__cpu_ctxSynchronize(), faults[_i].rc);
-  /* the fault has invalidated the context */
+  /* The fault has invalidated the context, so every later launch fails. */
   is(launch(f, 1, 32, NULL), faults[_i].rc);
   ck_kiln_ok(kiln_cpu_last_fault(fault, sizeof fault));
   ck_assert_msg(strstr(fault, "broken") != NULL, "%s", fault);

@@ -112,7 +112,7 @@ START_TEST(settings_are_fixed_under_a_context)
   int value = 0;
 
   ck_kiln_ok(kiln_cpu_configure(&o));
-  isa[0] = 'x'; /* the setting was copied */
+  isa[0] = 'x'; /* The call must have copied this string. */
   ck_assert_int_eq(d->init(0), CUDA_SUCCESS);
   ck_assert_int_eq(d->ctxCreate(&context, 0, 0), CUDA_SUCCESS);
   ck_assert_int_eq(d->deviceGetAttribute(
@@ -120,7 +120,7 @@ START_TEST(settings_are_fixed_under_a_context)
                    CUDA_SUCCESS);
   ck_assert_int_eq(value, 7);
   o.isa = "base";
-  o.seed = 3; /* takes effect with the next launch */
+  o.seed = 3; /* The seed takes effect with the next launch. */
   ck_kiln_ok(kiln_cpu_configure(&o));
   o.arch = 80;
   ck_kiln_is(kiln_cpu_configure(&o), KILN_EUNSUPPORTED);
@@ -181,10 +181,10 @@ START_TEST(findings_are_kept_until_taken)
   seen s = {0};
 
   kiln__cpu_keep_finding(NULL, &f);
-  kernel[0] = 'x'; /* the strings were copied */
+  kernel[0] = 'x'; /* The finding must contain copies of these strings. */
   text[0] = 'T';
   kernel[0] = 'k';
-  /* a second equal finding increments the count */
+  /* An equal finding is not stored again; it increments a count. */
   kiln__cpu_keep_finding(NULL, &f);
   f.ptx_line = 31;
   kiln__cpu_keep_finding(NULL, &f);
@@ -318,7 +318,7 @@ START_TEST(registers_fit_the_largest_block)
 }
 END_TEST
 
-/* ---- Functions by name --------------------------------------------------- */
+/* ---- Driver functions by name -------------------------------------------- */
 
 static const char *const exports[] = {
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params) #symbol,
@@ -332,9 +332,9 @@ static const char *const own_bases[] = {
 #include "cpu/api/entry_points.def"
 };
 
-/* Computes the name that cuGetProcAddress takes for `symbol`. Returns 2, the
- * flag for the per-thread default stream, if the symbol is a per-thread form,
- * and 0 otherwise. */
+/* Computes the name that cuGetProcAddress expects for `symbol`. Returns 2, the
+ * flag for per-thread default streams, if `symbol` is the per-thread version of
+ * a function, and 0 otherwise. */
 static uint64_t base_of(const char *symbol, char *base, size_t size)
 {
   const char *form = strstr(symbol, "_pt");
@@ -480,7 +480,8 @@ START_TEST(unsupported_functions_are_counted)
                    CUDA_ERROR_NOT_SUPPORTED);
   n_missing = 0;
   kiln__cpu_each_missing(note_missing, NULL);
-  ck_assert_uint_eq(n_missing, 1); /* a call before cuInit does not count */
+  /* A call before cuInit must not be counted as missing. */
+  ck_assert_uint_eq(n_missing, 1);
 }
 END_TEST
 

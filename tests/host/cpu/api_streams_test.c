@@ -46,7 +46,7 @@ static void meet_fn(void *user)
   pthread_barrier_wait(user);
 }
 
-/* This test terminates only if two streams run concurrently. */
+/* This test ends only if two streams run concurrently. */
 START_TEST(streams_overlap)
 {
   enum { N = 8 };
@@ -96,8 +96,9 @@ START_TEST(the_legacy_stream_waits_and_holds_up)
 }
 END_TEST
 
-/* Random programs of streams and events. The rules of streams are recorded as
- * pairs: the first operation has to end before the second operation begins. */
+/* Generates random programs of streams and events. The rules of streams give
+ * pairs of operations: the first operation of a pair must end before the second
+ * begins. */
 enum { N_OPS = 300, N_STREAMS = 6 };
 
 typedef struct op {
@@ -116,8 +117,8 @@ static void op_fn(void *user)
   o->end = atomic_fetch_add(o->clock, 1);
 }
 
-/* A set of operations is an array of flags. The set contains the operations
- * that have to end first. */
+/* Adds the set of operations `from` to the set `to`. An array of flags
+ * represents a set of operations that must end first. */
 static void or_into(bool *to, const bool *from)
 {
   for (int i = 0; i < N_OPS; i++)
@@ -126,7 +127,7 @@ static void or_into(bool *to, const bool *from)
 
 static void random_program(op *ops)
 {
-  /* stream 0 is the legacy stream */
+  /* Stream 0 is the legacy stream. */
   static bool tail[N_STREAMS][N_OPS], mark[4][N_OPS];
   bool recorded[4] = {false};
   CUstream s[N_STREAMS] = {NULL};
@@ -146,7 +147,7 @@ static void random_program(op *ops)
 
     ops[i].begin = -1;
     if (what == 1 && !recorded[v])
-      continue; /* a wait without an effect */
+      continue; /* A wait for an unrecorded event has no effect. */
     if (k == 0) {
       for (int j = 1; j < 4; j++)
         or_into(tail[0], tail[j]);
@@ -224,7 +225,8 @@ START_TEST(events_measure_the_time_between_them)
   int ms = 30;
   float t;
 
-  ok(cu(eventQuery)(a)); /* an event that was never recorded */
+  /* This event was never recorded, so it counts as complete. */
+  ok(cu(eventQuery)(a));
   ok(cu(eventSynchronize)(a));
   is(cu(eventElapsedTime)(&t, a, b), CUDA_ERROR_INVALID_HANDLE);
   ok(cu(eventRecord)(a, s));
@@ -260,8 +262,8 @@ START_TEST(events_measure_the_time_between_them)
 }
 END_TEST
 
-/* A wait refers to the most recent record before the wait, not to later
- * records. */
+/* A stream waits for the most recent record of an event before the wait, not
+ * for later records. */
 START_TEST(a_wait_is_for_the_record_before_it)
 {
   CUstream a = make_stream(1), b = make_stream(1), w = make_stream(1);
@@ -281,7 +283,7 @@ START_TEST(a_wait_is_for_the_record_before_it)
   ok(cu(streamSynchronize)(w));
   ck_assert_int_eq(atomic_load(&n), 1);
   is(cu(eventQuery)(e), CUDA_ERROR_NOT_READY);
-  ok(cu(eventDestroy)(e)); /* destroys the event before it occurs */
+  ok(cu(eventDestroy)(e)); /* The event is destroyed before it completes. */
   atomic_store(&h.open, true);
 }
 END_TEST
@@ -296,7 +298,7 @@ START_TEST(events_belong_to_their_context)
   t = make_stream(0);
   is(cu(eventRecord)(e, t), CUDA_ERROR_INVALID_HANDLE);
   ok(cu(eventRecord)(e, s));
-  /* a wait may refer to an event of another context */
+  /* A stream may wait for an event of another context. */
   ok(cu(streamWaitEvent)(t, e, 0));
   ok(cu(ctxDestroy)(c));
   is(cu(eventQuery)(e), CUDA_ERROR_INVALID_HANDLE);
@@ -386,7 +388,7 @@ START_TEST(streams_wait_for_words_in_memory)
   is(cu(streamBatchMemOp)(a, 0, ops, 0), CUDA_ERROR_INVALID_VALUE);
   ops[0].operation = 99;
   is(cu(streamBatchMemOp)(a, 1, ops, 0), CUDA_ERROR_INVALID_VALUE);
-  /* waits until the fixture destroys the context */
+  /* This operation is pending until the fixture destroys the context. */
   ok(cu(streamWaitValue32)(a, p, 77, CU_STREAM_WAIT_VALUE_EQ));
 }
 END_TEST
@@ -418,7 +420,8 @@ START_TEST(a_failed_kernel_sticks_to_its_context)
   ok(cu(ctxGetCurrent)(&d));
   ck_assert_ptr_eq(c, d);
   ok(cu(ctxDestroy)(c));
-  d = make_context(); /* the new context does not have the error */
+  /* The new context must not have the error of the old context. */
+  d = make_context();
   ok(cu(memAlloc)(&p, 64));
   ok(cu(ctxDestroy)(d));
 }
@@ -612,7 +615,8 @@ static void *work(void *arg)
     for (int i = 0; i < 256; i++)
       host[i] = (uint32_t)(w->number * 1000000 + round * 1000 + i);
     ok(cu(memcpyHtoDAsync)(p, host, sizeof host, s));
-    memset(host, 0, sizeof host); /* the pageable source was staged */
+    /* The copy has already read the pageable source. */
+    memset(host, 0, sizeof host);
     ok(cu(memcpyDtoDAsync)(q, p, sizeof host, s));
     ok(cu(launchHostFunc)(s, count_fn, &n));
     ok(cu(eventRecord)(e, s));
@@ -661,7 +665,8 @@ static int child(CUstream s, CUdeviceptr p)
   CUcontext c;
   char byte;
 
-  /* terminates the test if the child deadlocks on a lock of the parent */
+  /* If the child deadlocks on a lock of the parent, this signal ends the
+   * test. */
   alarm(10);
   return cu(init)(0) != CUDA_ERROR_NOT_INITIALIZED ||
          cu(deviceGetCount)(&n) != CUDA_ERROR_NOT_INITIALIZED ||

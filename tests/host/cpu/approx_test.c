@@ -38,7 +38,7 @@ static double f64(uint64_t bits)
   return x;
 }
 
-/* ---- Functions of one f32 ------------------------------------------------ */
+/* ---- Functions of one f32 operand ---------------------------------------- */
 
 typedef long double exact_function(long double x);
 
@@ -52,9 +52,10 @@ static long double reciprocal_root(long double x)
   return 1 / sqrtl(x);
 }
 
-/* The error bound of a function:
- * |got - exact| <= absolute + relative * |exact| for sources whose magnitude is
- * at most `last`. The of_... members are the results of special sources. */
+/* The error bound of an approximate function. For sources whose magnitude is at
+ * most `last`, the result must satisfy
+ * |got - exact| <= absolute + relative * |exact|. The of_... members are the
+ * results of special sources. */
 typedef struct function {
   const char *what;
   exact_function *exact;
@@ -75,7 +76,7 @@ static const function functions[] = {
 enum { N_FUNCTIONS = sizeof functions / sizeof *functions };
 
 typedef struct worst {
-  double error; /* error divided by the error bound */
+  double error; /* error of the result, divided by the error bound */
   uint32_t at, got;
   const char *isa;
 } worst;
@@ -85,8 +86,8 @@ static uint32_t flush32(bool ftz, uint32_t bits)
   return (uint32_t)(ftz ? soft_flush(&soft_f32, bits) : bits);
 }
 
-/* Returns the angle as GPUs compute it: in turns, with 24 bits. Used outside
- * the range of the error bound. */
+/* Returns the angle as GPUs reduce it: in full turns, with 24 bits. The test
+ * uses it outside the range of the error bound. */
 static long double angle_of(float x)
 {
   const long double turns = (long double)x * 0x1.45f306p-3L;
@@ -157,10 +158,10 @@ static void run_warp(const cpu_case *c, const function *f, bool ftz,
   }
 }
 
-/* Returns the i-th source of a sample. The sample covers all exponents, and
- * once more the range in which the error bound holds, with zeros and
- * subnormals. The two ranges run in separate warps, because a warp with large
- * values takes another path. */
+/* Returns the i-th source of a sample. The sample covers all exponents, zeros
+ * and subnormals. It covers the range of the error bound a second time. The two
+ * parts run in separate warps, because handlers use another algorithm for warps
+ * with large values. */
 static uint32_t sample(const function *f, uint32_t i, uint32_t n)
 {
   const float range = f->last < INFINITY ? (float)f->last : 4;
@@ -190,7 +191,7 @@ START_TEST(function_is_within_its_bound)
   snprintf(opcode, sizeof opcode, "%s.approx%s.f32", f->what,
            ftz ? ".ftz" : "");
   if (!cpu_case_find(&c, opcode)) {
-    /* PTX does not have this form */
+    /* PTX has no such instruction, so it must not load. */
     ck_assert_str_eq(opcode, "tanh.approx.ftz.f32");
     return;
   }
@@ -210,14 +211,15 @@ START_TEST(function_is_within_its_bound)
 }
 END_TEST
 
-/* ---- Partial masks, and destinations that are also sources --------------- */
+/* ---- Partial masks, and destinations that are sources -------------------- */
 
 static const function *current;
 static bool current_ftz;
 
 static void never(cpu_lane *l)
 {
-  l->d = UINT64_MAX; /* the function `same` checks the result */
+  /* No result has this value, so the function `same` decides. */
+  l->d = UINT64_MAX;
 }
 
 static bool same32(const kiln__cpu_insn *in, const cpu_lane *src,
@@ -298,7 +300,7 @@ START_TEST(quotient_is_within_two_units)
 }
 END_TEST
 
-/* ---- f64: reciprocal seeds of libdevice, rsqrt --------------------------- */
+/* ---- f64 reciprocal seeds of libdevice, and rsqrt ------------------------ */
 
 static double seed_bound;
 static bool root, seeds;
@@ -323,11 +325,11 @@ static bool same64(const kiln__cpu_insn *in, const cpu_lane *src,
     return got->d == (seeds      ? UINT64_C(0x7fffffff00000000)
                       : isnan(x) ? src->a | UINT64_C(1) << 51
                                  : UINT64_C(0xfff8000000000000));
-  if (x == 0) /* also holds for 1 / sqrt(-0) */
+  if (x == 0) /* The result for a zero is an infinity of the same sign. */
     return isinf(d) && (signbit(d) != 0) == (signbit(f64(used)) != 0);
   if (isinf(x))
     return d == 0 && (signbit(d) != 0) == (x < 0);
-  /* flushed to zero, or slightly above */
+  /* A tiny result is flushed to zero or is the smallest normal number. */
   if (seeds && fabsl(exact) < 0x1p-1022L)
     return (d == 0 || fabs(d) == 0x1p-1022) && (signbit(d) != 0) == (exact < 0);
   if (fabsl(exact) > 0x1.fffffffffffffp+1023L)
@@ -356,7 +358,8 @@ START_TEST(double_is_within_its_bound)
   seeds = cases[_i].seeds;
   lanes = soft_lanes(KILN__F64, KILN__NONE, KILN__NONE, 100000, &n);
   for (size_t i = 0; i < n; i += 2)
-    /* mostly positive arguments, which have a square root */
+    /* Half of the arguments are made positive, because only positive numbers
+     * have a square root. */
     lanes[i].a &= INT64_MAX;
   cpu_case_check(&c, lanes, n, never);
   free(lanes);
@@ -388,7 +391,7 @@ int main(void)
       TESTS(function_is_within_its_bound, function_keeps_to_its_lanes));
   tcase_add_loop_test(t, quotient_is_within_two_units, 0, 4);
   tcase_add_loop_test(t, double_is_within_its_bound, 0, 3);
-  /* This test has to run last. */
+  /* This test checks the coverage of the other tests, so it runs last. */
   tcase_add_test(t, every_approximate_row_was_run);
   return kiln_test_run(s);
 }

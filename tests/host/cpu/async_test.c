@@ -2,7 +2,8 @@
  * (mbarrier), and instructions that query addresses. */
 #include "world.h"
 
-/* Creates an instruction. Operands are slot numbers; -1 means no operand. */
+/* Creates an instruction. The operands are numbers of register slots; -1 means
+ * that there is no operand. */
 static kiln__cpu_insn make_insn(const char *opcode, int d, int a, int b, int c)
 {
   cpu_case k;
@@ -76,7 +77,8 @@ START_TEST(copies_wait_for_their_wait)
       put_copy(i, 384 + i * 4, w->range[0].first + i * 4);
     run(isa, &copy);
     memcpy(w->frame_model, w->frame, WORLD_FRAME);
-    run(isa, &wait); /* the copy is not in a group yet */
+    /* Waiting has no effect, because the copy belongs to no group yet. */
+    run(isa, &wait);
     memcpy(w->shared_model + 192, w->model[0] + 1064, 64);
     memcpy(w->shared_model + 320, w->model[0] + 2064, 64);
     world_compare(w, "without a group");
@@ -111,8 +113,8 @@ START_TEST(copies_read_as_much_as_they_say)
       const unsigned read = ignores     ? ignored ? 0 : 16
                             : size > 16 ? 16
                                         : (unsigned)size;
-      /* A lane that reads nothing may use an address without memory. Otherwise
-       * the lane reads the last 33 bytes of range 2. */
+      /* A lane that reads nothing may have an invalid address. A lane that
+       * reads one byte reads the last byte of memory range 2. */
       const uint64_t from = read == 0   ? 12345
                             : read == 1 ? w->range[2].first + 32
                                         : w->range[0].first + 16 * i;
@@ -195,8 +197,8 @@ static void arrive(uint32_t mask)
   run(isa_now, &in);
 }
 
-/* Returns true if the phase of the state in STATE (lane 0) has ended. Tests the
- * phase by state and by parity. */
+/* Tests the barrier by state. Returns true if the phase to which the state in
+ * STATE (lane 0) belongs has ended. */
 static bool over(void)
 {
   const kiln__cpu_insn in = at_barrier(
@@ -261,17 +263,18 @@ START_TEST(who_drops_out_is_not_waited_for)
                1);
     ck_assert(!over());
     arrive(3);
-    ck_assert(over()); /* the state of lane 0 belongs to phase 0 */
+    /* The state of lane 0 belongs to phase 0, which has ended. */
+    ck_assert(over());
     arrive(1);
     ck_assert(!over());
     arrive(2);
-    ck_assert(over()); /* two arrivals have completed the phase */
+    ck_assert(over()); /* Two arrivals complete the phase. */
     arrive(1);
     with_count("mbarrier_arrive_drop mbarrier.arrive_drop.shared.b64", STATE, 1,
                1);
     ck_assert(over());
     arrive(1);
-    ck_assert(over()); /* now one arrival completes the phase */
+    ck_assert(over()); /* Now one arrival completes the phase. */
   }
 }
 END_TEST
@@ -290,7 +293,8 @@ START_TEST(phases_wait_for_bytes)
       ck_assert(!over());
       with_count("mbarrier.complete_tx.shared::cta.b64", -1, 1, 40);
       ck_assert(over());
-      /* Bytes may arrive before the barrier expects them. */
+      /* Bytes may arrive before a thread announces that the barrier expects
+       * them. */
       with_count("mbarrier.complete_tx.shared::cta.b64", -1, 1, 50);
       ck_assert(!parity(1));
       with_count("mbarrier_arrive_expect_tx "
@@ -360,7 +364,7 @@ START_TEST(spaces_are_told_apart)
       "isspacep.shared::cluster"};
   const struct {
     uint64_t address;
-    unsigned in; /* bit k is the expected result of opcode[k] */
+    unsigned in; /* bit k is the expected result of the instruction opcode[k] */
   } cases[] = {{w->range[0].first, 1},
                {w->range[3].last - 1, 1},
                {12345, 1},

@@ -1,6 +1,6 @@
-/* atomic_test.c -- tests atom and red. Each row of ops.def is compared with
- * plain arithmetic, lane by lane. Another test updates a few words from many
- * threads. */
+/* atomic_test.c -- tests the instructions atom and red. Each opcode in ops.def
+ * is compared with plain arithmetic, lane by lane. Another test updates a few
+ * words from many threads. */
 #include "cpu_reference.h"
 #include "world.h"
 
@@ -9,8 +9,8 @@
 
 /* ---- Floating point ------------------------------------------------------ */
 
-/* Returns the sum of two numbers of a type below f64. With `flush`, subnormals
- * become zeros. */
+/* Returns the sum of two numbers of a float type that is narrower than f64.
+ * With `flush`, subnormals become zeros. */
 static uint64_t sum(const char *type, uint64_t a, uint64_t b, bool flush)
 {
   const long double exact =
@@ -47,7 +47,8 @@ enum {
 
 typedef struct shape {
   kiln__cpu_insn in;
-  /* slots that are read, and slots that a vector atomic writes */
+  /* register slots that a vector atomic reads, and register slots that it
+   * writes */
   int32_t vec[4], to[4];
   char name[160];
   const char *opcode;
@@ -73,7 +74,8 @@ static int64_t as_signed(uint64_t x, unsigned bytes)
   return (int64_t)(x << (64 - 8 * bytes)) >> (64 - 8 * bytes);
 }
 
-/* Computes the new value of a word from the text of the opcode. */
+/* Computes the value of a word after an atomic instruction, from the name of
+ * its opcode. */
 static uint64_t after(const shape *s, uint64_t old, uint64_t b, uint64_t c,
                       bool shared)
 {
@@ -190,7 +192,7 @@ static void model(const shape *s, const uint64_t *address, uint32_t mask)
   }
 }
 
-/* Returns the number of lanes that access the same word as another lane. */
+/* Returns the number of lanes whose word another lane accesses, too. */
 static unsigned crowd(const uint64_t *address, uint32_t mask, unsigned bytes)
 {
   const unsigned size = bytes < 4 ? 4 : bytes;
@@ -230,7 +232,8 @@ static void try(shape *s, unsigned pattern)
                 random_operand(s));
     if (s->in.c >= 0)
       world_put(w, s->in.c, s->bytes, i, random_operand(s));
-    /* Makes half of the comparisons succeed. */
+    /* Half of the compare-and-swap operations find the value that they
+     * expect. */
     if (s->in.c >= 0 && test_random(&w->seed) % 2 == 0 &&
         world_holds(w, space, i, address[i], s->bytes))
       world_put(w, s->in.b, s->bytes, i,
@@ -293,7 +296,7 @@ static void try_rows(const char *name, unsigned times)
 START_TEST(atoms_are_plain_operations_in_lane_order)
 {
   w->block.cluster = _i != 0 ? w->cluster : NULL;
-  /* the cluster has one block, so no address refers to another block */
+  /* The cluster has one block, so no address refers to another block. */
   if (_i == 0) {
     w->block.cluster_size = 1;
     memset(w->other, 0, sizeof w->other);
@@ -349,14 +352,16 @@ START_TEST(a_seed_permutes_lanes)
 }
 END_TEST
 
-/* ---- Several host threads ------------------------------------------------ */
+/* ---- Atomics from several host threads ----------------------------------- */
 
 enum { N_THREADS = 4, N_TIMES = 40000 };
 
 typedef struct hammer {
   pthread_t thread;
   pthread_barrier_t *start;
-  world *own; /* private warp and registers; the memory is shared */
+  /* The warp and its registers are private to this thread; the memory is
+   * shared. */
+  world *own;
   const kiln__cpu_isa *isa;
   kiln__cpu_insn in;
   uint64_t sum; /* sum of the values that exchanges returned */
@@ -370,8 +375,8 @@ static void *strike(void *user)
   (void)pthread_barrier_wait(h->start);
   for (unsigned t = 0; t < N_TIMES; t++) {
     for (unsigned i = 0; i < 32; i++) {
-      /* In every other round all lanes access one word; otherwise they access
-       * four words. */
+      /* In even rounds, all lanes access one word. In odd rounds, the lanes
+       * access four words. */
       world_put(own, h->in.a, 8, i,
                 w->range[0].first + (t % 2 == 0 ? 0 : (i % 4) * 8));
       world_put(own, h->in.b, 8, i,
@@ -436,8 +441,8 @@ START_TEST(threads_lose_nothing)
                     rounds * (32 * 33 / 2));
   (void)strike_together(KILN__OP_red_add_f64, KILN__F64, 3);
   memcpy(real, w->range[0].host, sizeof real);
-  /* The bits of 1 to 32 as doubles are multiples of 2^-1074, so sums are
-   * exact. */
+  /* The integers 1 to 32 are used as bit patterns of f64. Their values are
+   * multiples of 2^-1074, so all sums are exact. */
   ck_assert(real[0] + real[1] + real[2] + real[3] ==
             (double)(rounds * (32 * 33 / 2)) * 0x1p-1074);
   /* Every stored value was either returned by an exchange or is still in

@@ -1,5 +1,6 @@
-/* bulk_test.c -- tests cp.async.bulk to shared memory, tracked by an mbarrier,
- * and back to global memory. */
+/* bulk_test.c -- tests cp.async.bulk: copies from global to shared memory,
+ * whose completion an mbarrier tracks, and copies from shared to global
+ * memory. */
 #include "cpu_ptx.h"
 
 #include <stdint.h>

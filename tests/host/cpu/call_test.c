@@ -1,5 +1,6 @@
-/* call_test.c -- tests arguments and results of function calls: in registers,
- * as literals, as structures, through function addresses, and in recursion. */
+/* call_test.c -- tests the arguments and results of function calls. Arguments
+ * are registers, literals and structures. Calls use function addresses and
+ * recursion. */
 #include "cpu_ptx.h"
 
 #include <stdint.h>
@@ -8,10 +9,10 @@
 enum { N = 40 };
 
 static const char text[] =
-    /* a function with parameters in registers */
+    /* This function has parameters in registers. */
     ".func (.reg .b32 r) plain(.reg .b32 a, .reg .b64 b)\n{\n"
     ".reg .b32 x;\ncvt.u32.u64 x, b;\nmad.lo.u32 r, a, 10, x;\nret;\n}\n"
-    /* a function with parameters in memory */
+    /* This function has parameters in memory. */
     ".func (.param .b32 r) boxed(.param .b32 a, .param .b64 b, .param .b16 c)\n"
     "{\n.reg .b32 x, y;\n.reg .b64 z;\n.reg .b16 h;\n.reg .pred p;\n"
     "ld.param.b32 x, [a];\nld.param.b64 z, [b];\nld.param.b16 h, [c];\n"
@@ -19,12 +20,13 @@ static const char text[] =
     "mad.lo.u32 x, y, 10000, x;\nst.param.b32 [r], x;\n"
     "setp.eq.u32 p, y, 3;\n@p ret;\nadd.u32 x, x, 1;\nst.param.b32 [r], x;\n"
     "ret;\n}\n"
-    /* a function that reads a structure parameter through its address */
+    /* This function reads a structure parameter through its address. */
     ".func (.param .b32 r) pick(.param .align 8 .b8 s[32], .param .b32 i)\n{\n"
     ".reg .b64 at, off;\n.reg .b32 i1, v;\nld.param.b32 i1, [i];\n"
     "mov.b64 at, s;\nmul.wide.u32 off, i1, 4;\nadd.u64 at, at, off;\n"
     "ld.param.b32 v, [at];\nst.param.b32 [r], v;\nret;\n}\n"
-    /* recursion to the depth of the argument, with a local variable per call */
+    /* This function calls itself as often as its argument says, and each call
+     * has a local variable. */
     ".func (.param .b32 r) down(.param .b32 n)\n{\n.reg .b32 x, y, z;\n"
     ".reg .pred p;\n.reg .b64 at;\n.local .align 4 .b8 keep[8];\n"
     ".param .b32 a1, r1;\n"
@@ -44,25 +46,25 @@ static const char text[] =
     "ld.param.u64 o, [out];\nmov.u32 id, %tid.x;\n"
     "mul.wide.u32 off, id, 24;\nadd.u64 o, o, off;\n"
     "cvt.u64.u32 wide, id;\ncvt.u16.u32 h, id;\n"
-    /* 0: registers are copied to registers */
+    /* Result 0: a call copies registers to registers. */
     "call (v), plain, (id, wide);\nst.global.b32 [o], v;\n"
-    /* 1: registers and a literal are copied to memory */
+    /* Result 1: a call copies registers and a literal to memory. */
     "call (v), boxed, (id, wide, 3);\nst.global.b32 [o+4], v;\n"
-    /* 2: memory is copied to memory */
+    /* Result 2: a call copies memory to memory. */
     "st.param.b32 [ra], id;\nst.param.b64 [rb], wide;\nst.param.b16 [rc], h;\n"
     "call (rr), boxed, (ra, rb, rc);\nld.param.b32 v, [rr];\n"
     "st.global.b32 [o+8], v;\n"
-    /* 3: the argument is a structure */
+    /* Result 3: the argument of the call is a structure. */
     "st.param.v4.b32 [st], {id, 7, 8, 9};\nst.param.v2.b64 [st+16], {1, 2};\n"
     "and.b32 w, id, 3;\nst.param.b32 [ra], w;\n"
     "call (rr), pick, (st, ra);\nld.param.b32 v, [rr];\n"
     "st.global.b32 [o+12], v;\n"
-    /* 4: each lane recurses to a different depth */
+    /* Result 4: each lane recurses to a different depth. */
     "and.b32 w, id, 7;\nst.param.b32 [ra], w;\n"
     "call (rr), down, (ra);\nld.param.b32 v, [rr];\n"
     "st.global.b32 [o+16], v;\n"
-    /* 5: call through an address; odd and even lanes call different
-     * functions */
+    /* Result 5: a call through an address, where odd and even lanes call
+     * different functions. */
     "and.b32 w, id, 1;\nmul.wide.u32 off, w, 8;\nmov.u64 t, table;\n"
     "add.u64 t, t, off;\nld.global.u64 f, [t];\n"
     "st.param.b32 [ra], id;\nst.param.b64 [rb], 5;\nst.param.b16 [rc], 3;\n"

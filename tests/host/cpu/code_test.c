@@ -1,7 +1,7 @@
-/* code_test.c -- tests the translation of PTX to code: the rows of ops.def and
- * their pattern language, a correct and an incorrect statement for each check,
- * layout, calls and linking. A statement has to be accepted if and only if
- * ptxas accepts it. */
+/* code_test.c -- tests the translation of PTX to code. The tests cover the rows
+ * of ops.def and their pattern language, memory layout, calls and linking. For
+ * each check there is a correct and an incorrect statement. A statement must be
+ * accepted if and only if ptxas accepts it. */
 #include "cpu_statements.h"
 #include "support.h"
 
@@ -67,8 +67,8 @@ static kiln_status load_90(const char *statement)
   return load_statement(statement, 80, 90);
 }
 
-/* Checks that a module or statement does not load, and that the log holds the
- * words. */
+/* Checks that a module or statement was rejected, and that the log contains
+ * `words`. */
 static void refused(kiln_status st, const char *words)
 {
   ck_kiln_is(st, KILN_ECOMPILE);
@@ -86,7 +86,7 @@ static const kiln__cpu_code *function(const char *name)
   return NULL;
 }
 
-/* ---- Patterns and rows --------------------------------------------------- */
+/* ---- Patterns and rows of ops.def ---------------------------------------- */
 
 static const struct {
   const char *pattern, *text;
@@ -127,17 +127,17 @@ END_TEST
 START_TEST(row_language)
 {
   static const char *const good[] = {
-      /* Results and sources. */
+      /* Valid operand columns for results and sources. */
       "", "=f32 f32 f32", "=pred|P $1 $1 !pred?", "=b32||P", "=$W $2 w #u32",
       "[*] V+ u64@e", "=V4$2 [tex:a2d:$1] {grad:a2d} {list}",
       "=u64_ [*:shared] u32>=1/90?", "=b32!|P ~b32 &u64 #u32<=15 u32*32 u32^",
-      /* Vectors, addresses and lists. */
+      /* Valid operand columns for vectors, addresses and lists. */
       "[surf:1d:u32] V+", "[surf] {4|8} u32<=B u64!", "{unpack} $1",
       "[shared] [global] {4|8|16} !pred@c", "=%b64 %b64"};
   static const char *const bad[] = {
-      /* Words that are unknown or have no end. */
+      /* Words that are unknown or not terminated. */
       "f33", "[space]", "{what}", "f32@d", "=f32|Q", "#", "{3}", "{4|5}",
-      /* Incomplete, or too many. */
+      /* Words that are incomplete, and too many words. */
       "u32<15", "u32>=", "[tex:4d:u32]", "[*:x]", "{grad:}", "u32*", "=",
       "f32 f32 f32 f32 f32 f32 f32 f32 f32"};
   kiln__cpu_row row;
@@ -160,7 +160,8 @@ static bool has_op(unsigned op)
   return false;
 }
 
-/* Statements that depend on other statements, or on a target with a suffix. */
+/* Returns a statement written by hand for an instruction that depends on other
+ * statements, or that needs a target with a suffix such as sm_90a. */
 static const char *statement_by_hand(unsigned op)
 {
   switch (op) {
@@ -173,12 +174,13 @@ static const char *statement_by_hand(unsigned op)
   }
 }
 
-/* Checks that every row is reachable: at least one opcode of the row's pattern
- * has to select the row. */
+/* Checks that every row of ops.def is reachable: at least one opcode that its
+ * pattern matches must select the row. */
 START_TEST(every_row_is_reachable)
 {
   static const char *const others[] = {
-      "setmaxnreg", "redux_f32", "redux_abs_f32"}; /* need sm_90a or sm_100a */
+      /* These instructions need sm_90a or sm_100a. */
+      "setmaxnreg", "redux_f32", "redux_abs_f32"};
   uint64_t random = 3;
 
   for (unsigned op = 0; op < KILN__N_OPS; op++) {
@@ -187,7 +189,7 @@ START_TEST(every_row_is_reachable)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
       found |= strcmp(kiln__cpu_op_name[op], others[i]) == 0;
     if (op == KILN__OP_call)
-      continue; /* tested by the tests of calls */
+      continue; /* Other tests cover call instructions. */
     for (int i = 0; i < 60 && !found; i++) {
       char text[512];
       unsigned ptx = 0, sm = 0;
@@ -228,8 +230,8 @@ START_TEST(rows_for_suffixed_targets)
 }
 END_TEST
 
-/* Checks that every modifier in a pattern has a meaning or is listed here as a
- * modifier without effect. */
+/* Checks that every modifier in a pattern of ops.def has a meaning or is listed
+ * in this test as a modifier without effect. */
 START_TEST(modifiers_are_known_or_listed)
 {
   kiln__cpu_insn in = {0};
@@ -251,7 +253,8 @@ END_TEST
 
 /* ---- Checks -------------------------------------------------------------- */
 
-/* Uses PTX 8.0, sm_90 and the registers of cpu_statements.c. */
+/* Pairs of an accepted and a rejected statement, for PTX 8.0 and sm_90, with
+ * the registers that cpu_statements.c declares. */
 static const struct {
   const char *good, *bad;
 } checks[] = {
@@ -394,11 +397,12 @@ START_TEST(check)
 }
 END_TEST
 
-/* Minimum PTX version and target of a statement. */
+/* The minimum PTX version and target that a statement requires. */
 static const struct {
   const char *text;
-  unsigned version, target;         /* sufficient version and target */
-  unsigned low_version, low_target; /* insufficient version or target */
+  unsigned version, target; /* a version and a target that suffice */
+  /* a version and a target of which one does not suffice */
+  unsigned low_version, low_target;
 } needs[] = {
     {"redux.sync.add.u32 %uw1, %uw2, -1;", 70, 80, 70, 75},
     {"ld.shared::cta.u32 %uw1, [%uw2];", 78, 80, 77, 80},
@@ -577,7 +581,8 @@ START_TEST(moves_of_addresses_and_clocks)
   ck_assert_uint_eq(insn(1)->op, KILN__OP_cvta);
   ck_assert_int_eq(insn(2)->a, insn(1)->d);
   in = only("and.pred %p1, %p2, !%p3;");
-  ck_assert_int_eq(insn(1)->b, insn(0)->d); /* the `not` precedes the `and` */
+  /* The `not` instruction must precede the `and` instruction. */
+  ck_assert_int_eq(insn(1)->b, insn(0)->d);
 }
 END_TEST
 
@@ -604,7 +609,7 @@ START_TEST(branches_have_targets_and_joins)
   ck_assert((insn(4)->flags & KILN__JOIN) != 0);
   ck_assert_uint_eq(insn(4)->kind, KILN__KIND_EXIT);
   ck_assert_uint_eq(function("k")->lines[3].ptx, 11);
-  /* A statement that is translated to two instructions. */
+  /* One PTX statement here is translated to two instructions. */
   ck_kiln_ok(load_90("bra there;\nand.pred %p1, %p2, !%p3;\n"
                      "there: add.s32 %sw1, %sw1, 1;"));
   ck_assert_uint_eq(insn(0)->target, 3);
@@ -665,7 +670,7 @@ END_TEST
 
 /* Limits that ptxas enforces. A driver also rejects such modules. */
 static const struct {
-  /* a NULL message means that the module loads */
+  /* `message` is the expected error; NULL means that the module must load. */
   const char *version, *target, *body, *message;
 } limits[] = {
     {"8.0", "sm_90",
@@ -739,9 +744,11 @@ START_TEST(calls_copy_arguments_and_results)
   f = function("f");
   g = function("g");
   ck_assert_uint_eq(f->params[0].offset, 0);
-  ck_assert_uint_eq(f->params[1].offset, 16); /* aligned for vector accesses */
+  /* The offset is aligned for vector accesses. */
+  ck_assert_uint_eq(f->params[1].offset, 16);
   ck_assert_uint_eq(f->returns[0].offset, 40);
-  /* 48 bytes of parameters and 40 bytes of local variables */
+  /* The function needs 48 bytes for parameters and 40 bytes for local
+   * variables. */
   ck_assert_uint_eq(f->local_bytes, 96);
   ck_assert_uint_eq(g->n_calls, 2);
   call = &g->calls[g->insns[0].imm];
@@ -751,7 +758,8 @@ START_TEST(calls_copy_arguments_and_results)
   ck_assert_uint_eq(call->in[1].to, 16);
   ck_assert_uint_eq(call->in[1].size, 24);
   ck_assert_uint_eq(call->out[0].from, 40);
-  ck_assert_uint_ge(call->in[0].from, 48); /* after the parameters of g */
+  /* The arguments lie after the parameters of function g. */
+  ck_assert_uint_ge(call->in[0].from, 48);
   /* The second call reuses the argument memory of the first call. */
   ck_assert_uint_eq(g->calls[1].in[1].from, call->in[1].from);
   ck_assert_uint_eq(g->local_bytes, 96);
@@ -878,7 +886,8 @@ START_TEST(parts_find_each_other)
       ".visible .func f(.param .b32 a) { ret; }\n.func own() { trap; }\n"
       ".visible .global .u32 g = 7;\n"));
   k = function("k");
-  ck_assert_uint_eq(program->n_functions, 4); /* `f` once, `own` twice */
+  /* The program has `f` once and `own` twice. */
+  ck_assert_uint_eq(program->n_functions, 4);
   ck_assert_uint_eq(program->n_globals, 1);
   ck_assert_uint_eq(program->globals[0].init_size, 4);
   ck_assert(!program->globals[0].external);
@@ -912,7 +921,7 @@ START_TEST(weak_common_and_double_definitions)
 }
 END_TEST
 
-/* The constants of all linked modules share one bank. */
+/* The constants of all linked modules must share one constant bank. */
 START_TEST(constants_of_parts_add_up)
 {
   ck_kiln_ok(link_two(HEAD_90 ".visible .const .b8 c[40000];",
@@ -924,8 +933,8 @@ START_TEST(constants_of_parts_add_up)
 }
 END_TEST
 
-/* A mov that splits a clock value is preceded by an instruction that reads the
- * clock. */
+/* If a mov splits a clock value, an instruction that reads the clock must
+ * precede it. */
 START_TEST(clocks_are_taken_apart)
 {
   const kiln__cpu_code *k;
@@ -941,7 +950,7 @@ START_TEST(clocks_are_taken_apart)
 }
 END_TEST
 
-/* ---- Text, memory, size -------------------------------------------------- */
+/* ---- Instructions as text, memory exhaustion, large modules -------------- */
 
 START_TEST(instructions_as_text)
 {
@@ -981,8 +990,8 @@ START_TEST(memory_may_run_out_anywhere)
 }
 END_TEST
 
-/* A module of 100,000 instructions with long chains, loops and many registers
- * has to load quickly. */
+/* A module must load quickly, even if it has 100,000 instructions with long
+ * chains of dependences, loops and many registers. */
 START_TEST(large_modules_load_quickly)
 {
   kiln_allocator a = {0};

@@ -1,6 +1,6 @@
-/* convert_test.c -- tests conversions: every row of convert.def, in every build
- * of exec/, and with registers wider than the types. The reference rounds by
- * bisection in long double. */
+/* convert_test.c -- tests conversions: every row of convert.def, for every
+ * instruction set that the CPU device is built for, and with registers that are
+ * wider than their values. The reference rounds by bisection in long double. */
 #include "cpu_convert.h"
 
 #include <math.h>
@@ -31,15 +31,15 @@ static void run(cpu_case *c, size_t n_random)
 
   lanes =
       cpu_lanes_make(c, a, b, c->c != 0 ? KILN__B32 : KILN__NONE, n_random, &n);
-  /* Bits above a narrow type must not affect the result. */
+  /* Register bits above a narrow source value must not affect the result. */
   for (size_t i = 0; i < n; i++)
     lanes[i].a |= a_bits < 64 ? lanes[i].e << a_bits : 0;
   cpu_case_check(c, lanes, n, ref_conversion());
   free(lanes);
 }
 
-/* Tests every register width that ptxas accepts: the width of the type or
- * more. */
+/* Tests every register width that ptxas accepts. A register may be wider than
+ * its type. */
 static void run_widths(cpu_case *c)
 {
   static const uint8_t widths[] = {1, 2, 4, 8};
@@ -52,7 +52,7 @@ static void run_widths(cpu_case *c)
         continue;
       c->in.reg_bytes = widths[i];
       c->in.src_reg_bytes = widths[k];
-      /* An 8-bit register occupies a slot like a 16-bit register. */
+      /* An 8-bit value is stored like a 16-bit register. */
       c->d = widths[i] == 1 ? 2 : widths[i];
       c->a = widths[k] == 1 ? 2 : widths[k];
       run(c, 128);
@@ -115,8 +115,8 @@ START_TEST(all_values_of_16_bits)
 }
 END_TEST
 
-/* Creates the value of each result, the midpoints between consecutive results,
- * and the values next to these midpoints. */
+/* Creates test sources: every representable result, the midpoints between
+ * neighbouring results, and the numbers next to these midpoints. */
 static size_t boundaries(const char *type, uint64_t stride, cpu_lane *lanes)
 {
   size_t n = 0;
@@ -124,8 +124,8 @@ static size_t boundaries(const char *type, uint64_t stride, cpu_lane *lanes)
   for (uint64_t k = 0; k < 65536; k += stride) {
     const long double x = ref_decode(type, k, false);
     const long double y = ref_decode(type, k + ((k & 0x7fff) != 0x7fff), false);
-    /* The value above the largest result is also tested, because overflow
-     * begins there. */
+    /* The first number above the largest result is also tested, because
+     * overflow begins there. */
     const long double next =
         isinf(y) && !isinf(x) ? 2 * x - ref_decode(type, k - 1, false) : y;
     const long double middle = (x + next) / 2;
@@ -237,7 +237,7 @@ int main(void)
   tcase_add_loop_test(t, rows_follow_the_reference, 0, 8);
   tcase_add_loop_test(t, all_values_of_16_bits, 0, ROWS(from_16));
   tcase_add_loop_test(t, boundaries_of_16_bits, 0, ROWS(to_16));
-  /* This test has to run last. */
+  /* This test checks the coverage of the other tests, so it runs last. */
   tcase_add_test(t, every_row_was_run);
   return kiln_test_run(s);
 }

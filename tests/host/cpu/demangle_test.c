@@ -1,5 +1,5 @@
-/* demangle_test.c -- tests the demangling of C++ kernel names, which findings
- * show in readable form. */
+/* demangle_test.c -- tests the demangling of the C++ kernel names that findings
+ * show. */
 #include "support.h"
 
 #include "cpu/model/demangle.h"
@@ -27,10 +27,10 @@ static const struct {
     {"_Z3devIN2ns1PIJEEEEvT_", "dev<ns::P<>>"},
     {"_Z3devISt6vectorIiSaIiEEEvT_",
      "dev<std::vector<int, std::allocator<int>>>"},
-    /* the template argument is not a literal */
+    /* This template argument is not a valid literal. */
     {"_Z5applyILZ3incfEEvv", "_Z5applyILZ3incfEEvv"},
     {"_Z5applyIL_Z3incfEEvv", "apply<inc>"},
-    /* unsupported names are returned unchanged */
+    /* A name with unsupported parts is returned unchanged. */
     {"_Z5withfIXadL_Z2fniEEEvv", "_Z5withfIXadL_Z2fniEEEvv"},
     {"_Z", "_Z"},
     {"_Z9shorter", "_Z9shorter"},
@@ -46,9 +46,9 @@ START_TEST(names_are_readable)
 }
 END_TEST
 
-/* Names come from files, so any input has to give some output. The function
- * must not read beyond the end of the name. The copies have exact size, so that
- * sanitizers detect such reads. */
+/* Names come from files, so the function must return some text for any input.
+ * It must not read beyond the end of the name. The test uses copies of exact
+ * size, so that sanitizers detect such reads. */
 START_TEST(damaged_names_do_no_harm)
 {
   static const char characters[] = "_ZNIEJLSKPRX0129tanib";
@@ -60,7 +60,8 @@ START_TEST(damaged_names_do_no_harm)
     for (size_t k = 0; k < sizeof characters; k++) {
       char *const copy = strdup(name);
 
-      copy[at] = characters[k]; /* the last character truncates the name */
+      /* The last of these characters is NUL, which truncates the name. */
+      copy[at] = characters[k];
       kiln__cpu_demangle(copy, buf, sizeof buf);
       ck_assert_uint_lt(strlen(buf), sizeof buf);
       free(copy);

@@ -26,7 +26,7 @@ static void teardown(void)
 }
 
 /* Copies the bytes to the end of a heap block, so that a sanitizer reports
- * reads beyond the bytes. */
+ * reads beyond their end. */
 static CUresult read_copy(kiln__cpu_image *out, const void *bytes, size_t size,
                           int arch)
 {
@@ -78,7 +78,7 @@ START_TEST(the_best_ptx_is_taken)
       read_copy(&image, picks[_i].bytes, picks[_i].size, picks[_i].arch);
 
   if (rc == CUDA_ERROR_NOT_SUPPORTED)
-    return; /* this build does not support LZ4 or zstd */
+    return; /* This build does not support the compression (LZ4 or zstd). */
   ck_assert_msg(rc == picks[_i].rc, "%s for %d: %d: %s", picks[_i].what,
                 picks[_i].arch, rc, messages.data);
   if (rc != CUDA_SUCCESS) {
@@ -90,7 +90,7 @@ START_TEST(the_best_ptx_is_taken)
                 picks[_i].what, picks[_i].arch);
   ck_assert_ptr_nonnull(strstr(text_of(&image), picks[_i].entry));
   ck_assert_uint_eq(image.texts[0].size, strlen(text_of(&image)));
-  /* The PTX source is complete. */
+  /* The PTX source must not be truncated. */
   ck_assert_str_eq(strchr(text_of(&image), '}'), "}\n");
   kiln__cpu_image_free(&image);
 
@@ -116,7 +116,8 @@ START_TEST(a_wrapper_is_looked_through)
       CUDA_SUCCESS);
   ck_assert_ptr_nonnull(strstr(text_of(&image), "k_d"));
   kiln__cpu_image_free(&image);
-  /* A wrapper from a file is rejected, because its pointer is meaningless. */
+  /* A wrapper that was read from a file must be rejected, because the pointer
+   * in it is meaningless. */
   ck_assert_int_eq(read_copy(&image, &wrapper, sizeof wrapper, 90),
                    CUDA_ERROR_INVALID_IMAGE);
   wrapper.data = "neither";
@@ -143,7 +144,8 @@ static const struct {
     {".version 8.8\n.target sm_100f\n", 103, CUDA_SUCCESS},
     {".version 8.8\n.target sm_103f\n", 100, CUDA_ERROR_NO_BINARY_FOR_GPU},
     {".version 8.8\n.target sm_100f\n", 120, CUDA_ERROR_NO_BINARY_FOR_GPU},
-    /* The parser reports errors within the PTX source. */
+    /* These images are accepted, because only the PTX parser reports errors in
+     * PTX source. */
     {".entry foo", 90, CUDA_SUCCESS},
     {".version", 90, CUDA_SUCCESS},
     {".version x.y\n.target\n", 90, CUDA_SUCCESS},
@@ -201,7 +203,8 @@ START_TEST(linked_images_come_back)
       ck_assert_str_eq(out.texts[i].data, parts[i]);
     kiln__cpu_image_free(&out);
   }
-  /* One of the linked images supports only later devices. */
+  /* One of the linked images supports only newer devices, so reading must
+   * fail. */
   ck_assert_int_eq(kiln__cpu_image_read(&out, &memory.alloc, bytes.data,
                                         bytes.size, 80, &messages),
                    CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -215,7 +218,7 @@ START_TEST(linked_images_come_back)
 }
 END_TEST
 
-/* Truncated or modified bytes have to give an error code and no crash. */
+/* Truncated or modified images must give an error code and must not crash. */
 START_TEST(damage_is_survived)
 {
   static const struct {
@@ -253,7 +256,7 @@ START_TEST(machine_code_alone_is_refused)
   kiln__cpu_image image;
 
   memcpy(copy, fatbin_none, sizeof copy);
-  copy[16] = 2; /* entry kind 2 is machine code */
+  copy[16] = 2; /* An entry of kind 2 is machine code. */
   ck_assert_int_eq(read_copy(&image, copy, sizeof copy, 90),
                    CUDA_ERROR_NO_BINARY_FOR_GPU);
   ck_assert_ptr_nonnull(strstr(messages.data, "machine code"));

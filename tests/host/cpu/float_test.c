@@ -1,5 +1,5 @@
-/* float_test.c -- tests f32 and f64 handlers against floating-point arithmetic
- * on integers. */
+/* float_test.c -- tests f32 and f64 handlers against a reference that computes
+ * floating-point results with integers. */
 #include "cpu_soft.h"
 
 #include <fenv.h>
@@ -12,8 +12,8 @@ static const soft_row rows[] = {
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
-/* The operation that the reference computes, so that the reference does not
- * depend on the names of handlers. */
+/* The name of the operation that the reference computes. It comes from the
+ * opcode, so it does not depend on the names of handlers. */
 static char what[16];
 static const soft_format *narrow, *wide;
 static bool pairs, three;
@@ -69,7 +69,7 @@ static void kind(cpu_lane *l)
   l->d = is[l->in->sub];
 }
 
-/* ---- Every opcode of every row ------------------------------------------- */
+/* ---- Every opcode of every row of ops.def -------------------------------- */
 
 static cpu_reference *reference_of(const char *opcode)
 {
@@ -83,7 +83,7 @@ static cpu_reference *reference_of(const char *opcode)
               {"max", extreme},    {"testp", kind}};
 
   if (strstr(opcode, ".approx") != NULL || strstr(opcode, ".full") != NULL)
-    return NULL; /* approx_test.c tests these opcodes */
+    return NULL; /* approx_test.c tests the approximate opcodes. */
   soft_mnemonic(opcode, what);
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
     if (strcmp(list[i].what, what) == 0)
@@ -101,7 +101,8 @@ static kiln__cpu_ptx_type type_of(const char *operand)
                                         : KILN__F32;
 }
 
-/* Determines the types of the sources from the operands of the row. */
+/* Determines the source types of an opcode from the operand column of its
+ * row. */
 static void types_of(const soft_row *row, const char *opcode,
                      kiln__cpu_ptx_type types[3])
 {
@@ -143,7 +144,8 @@ static void run_opcode(const soft_row *row, const char *opcode)
   magnitudes = strstr(opcode, ".abs") != NULL;
   three = reference == extreme && types[2] != KILN__NONE;
   if (three)
-    c.c = 4; /* the pattern selected the form with two sources */
+    /* The opcode also exists with three sources, which the test selects. */
+    c.c = 4;
   lanes = soft_lanes(types[0], types[1], types[2], plain ? 100000 : 6000, &n);
   cpu_case_check(&c, lanes, n, reference);
   free(lanes);

@@ -1,6 +1,7 @@
-/* flow_test.c -- tests control-flow analysis and register slots. Joins are
- * compared with reachability after removal of a block. Slots are compared with
- * a machine that never shares slots. */
+/* flow_test.c -- tests the analysis of control flow and the assignment of
+ * registers to slots. The joins of branches are compared with a simple search
+ * for paths. A program with slots is compared with a machine that gives every
+ * register its own storage. */
 #include "support.h"
 
 #include "cpu/code/code_build.h"
@@ -49,7 +50,7 @@ static kiln__cpu_insn make(kiln__cpu_op op)
 
 enum { MOST = 24 };
 
-/* A graph of one-instruction blocks. */
+/* A control-flow graph whose blocks have one instruction each. */
 typedef struct graph {
   kiln__cpu_insn insns[MOST];
   kiln__cpu_place places[MOST];
@@ -79,7 +80,8 @@ static graph random_graph(uint64_t *random)
   return g;
 }
 
-/* Computes the successors of instruction i; UINT32_MAX means no successor. */
+/* Finds the successors of instruction i. UINT32_MAX means that there is no
+ * successor. */
 static void next_of(const graph *g, uint32_t i, uint32_t next[2])
 {
   const kiln__cpu_insn *in = &g->insns[i];
@@ -119,7 +121,7 @@ static bool reaches(const graph *g, uint32_t from, uint32_t without,
 }
 
 /* Returns the first instruction that all paths from `branch` to an exit
- * pass. */
+ * contain. */
 static uint32_t join_of(const graph *g, uint32_t branch)
 {
   for (uint32_t x = 0; x < g->n; x++) {
@@ -132,7 +134,7 @@ static uint32_t join_of(const graph *g, uint32_t branch)
     for (uint32_t y = 0; y < g->n && nearest; y++) {
       if (y != x && y != branch && reaches(g, y, UINT32_MAX, KILN__KIND_EXIT) &&
           !reaches(g, branch, y, KILN__KIND_EXIT))
-        /* every path from x to an exit passes y */
+        /* Every path from x to an exit contains y. */
         nearest = !reaches(g, x, y, KILN__KIND_EXIT);
     }
     if (nearest)
@@ -150,9 +152,9 @@ static uint32_t first_of_block(const kiln__cpu_blocks *b, uint32_t insn)
   return UINT32_MAX;
 }
 
-/* Checks the depths of instructions. Instructions between a branch and its join
- * are deeper than the join. Instructions that cannot reach an exit are deeper
- * than all other instructions. */
+/* Checks the nesting depths of instructions. Instructions between a branch and
+ * its join must be deeper than the join. Instructions that cannot reach an exit
+ * must be deeper than all other instructions. */
 static void check_depths(const graph *g, uint32_t branch)
 {
   const uint32_t join = g->insns[branch].join;
@@ -238,8 +240,8 @@ START_TEST(joins_are_nearest_post_dominators)
 }
 END_TEST
 
-/* Computes the joins of a program of four instructions and returns the join of
- * the first. */
+/* Analyses a program of four instructions and returns the join of its first
+ * instruction. */
 static uint32_t join_of_first(kiln__cpu_insn insns[4])
 {
   kiln__cpu_place places[4];
@@ -251,8 +253,8 @@ static uint32_t join_of_first(kiln__cpu_insn insns[4])
   return insns[0].join;
 }
 
-/* Returns the join of the program 0: guarded bra 3; 1: trap or bra 1; 2: add;
- * 3: exit. */
+/* Returns the join of instruction 0 in this program:
+ * 0: guarded bra 3; 1: trap or bra 1; 2: add; 3: exit. */
 static uint32_t join_beside(kiln__cpu_op op)
 {
   kiln__cpu_insn insns[4] = {make(KILN__OP_bra), make(op),
@@ -274,7 +276,7 @@ END_TEST
 
 START_TEST(branches_within_endless_loops_join)
 {
-  /* The program is 0: @p bra 2; 1: add; 2: bra 0; 3: exit, which is
+  /* The program is 0: @p bra 2; 1: add; 2: bra 0; 3: exit. The exit is
    * unreachable. */
   kiln__cpu_insn insns[4] = {make(KILN__OP_bra), make(KILN__OP_add_b32),
                              make(KILN__OP_bra), make(KILN__OP_exit)};
@@ -290,8 +292,8 @@ END_TEST
 
 enum { LENGTH = 60, REGISTERS = 24, STEPS = 400 };
 
-/* A random function over registers, which is kept for the comparison with its
- * slots. */
+/* A random function: its instructions with registers, and with the slots that
+ * were assigned to the registers. */
 typedef struct function {
   kiln__cpu_insn before[LENGTH], after[LENGTH];
   int32_t vec[LENGTH][4], kept[LENGTH][4];
@@ -299,7 +301,7 @@ typedef struct function {
   uint32_t n, frame;
 } function;
 
-/* Returns a random register of the requested width. */
+/* Returns a random register with the requested width. */
 static int32_t pick(uint64_t *random, const function *f, uint8_t width)
 {
   int32_t r;
@@ -398,7 +400,7 @@ static void random_function(uint64_t *random, function *f)
                &pressure);
 }
 
-/* Lists the operands of instruction i, as registers and as slots. */
+/* Lists the registers and the slots of the operands of instruction i. */
 static uint32_t operands(const function *f, uint32_t i, int32_t regs[16],
                          int32_t slots[16], uint32_t *n_reads)
 {
@@ -423,8 +425,9 @@ static uint32_t operands(const function *f, uint32_t i, int32_t regs[16],
   return n;
 }
 
-/* Follows a random path. A read from a slot has to return the value that was
- * last written to the register. The bytes of one lane represent a slot. */
+/* Executes a random path through the function. A read from a slot must return
+ * the last value that was written to the register. The test uses the storage of
+ * one lane. */
 static void walk(uint64_t *random, const function *f)
 {
   uint64_t value[REGISTERS] = {0}, written[REGISTERS] = {0}, next = 1;
@@ -458,8 +461,8 @@ static void walk(uint64_t *random, const function *f)
   free(frame);
 }
 
-/* Checks that results do not overlap the operands of instructions that do not
- * work lane by lane. */
+/* If an instruction does not work lane by lane, its results must not overlap
+ * its source operands. */
 static void check_overlap(const function *f)
 {
   for (uint32_t i = 0; i < f->n; i++) {

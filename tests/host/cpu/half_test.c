@@ -1,5 +1,6 @@
-/* half_test.c -- tests f16 and bf16 handlers against floating-point arithmetic
- * on integers. Instructions with one source are tested exhaustively. */
+/* half_test.c -- tests f16 and bf16 handlers against a reference that computes
+ * floating-point results with integers. Instructions with one source are tested
+ * for every source value. */
 #include "cpu_soft.h"
 
 #include "cpu/exec/half.h"
@@ -17,12 +18,12 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
 static char what[16];
 static const soft_format *format;
 static bool pairs;
-/* The largest error of the approximations, divided by the error bound. */
+/* The largest error of an approximate result, divided by the error bound. */
 static double worst;
 
 /* ---- Instructions with one source ---------------------------------------- */
 
-/* Returns the value of a half that is not a NaN. */
+/* Returns the value of a 16-bit float that is not a NaN. */
 static double number(uint64_t bits)
 {
   const soft x = soft_from(format, bits);
@@ -105,10 +106,11 @@ static bool same(const kiln__cpu_insn *in, const cpu_lane *src,
 
 static void never(cpu_lane *l)
 {
-  l->d = UINT64_MAX; /* the function `same` checks the result */
+  /* No result has this value, so the function `same` decides. */
+  l->d = UINT64_MAX;
 }
 
-/* ---- Every opcode of every row ------------------------------------------- */
+/* ---- Every opcode of every row of ops.def -------------------------------- */
 
 static cpu_lane *all_halves(size_t *n)
 {
@@ -164,7 +166,7 @@ START_TEST(row_is_as_computed_with_integers)
 }
 END_TEST
 
-/* ---- Conversions of half.h ----------------------------------------------- */
+/* ---- Conversions in half.h ----------------------------------------------- */
 
 START_TEST(halves_widen_exactly)
 {
@@ -200,8 +202,8 @@ static void check_narrow(double x, bool is_float)
     ck_abort_msg("%a: float to bf16, want %04x", x, bf16);
 }
 
-/* Tests all halves, the midpoints between two consecutive halves, and the
- * values next to these midpoints. */
+/* Tests the values of all 16-bit floats, the midpoints between neighbouring
+ * values, and the numbers next to these midpoints. */
 START_TEST(narrowing_rounds_once)
 {
   for (uint32_t h = 0; h < 65536; h++) {
