@@ -45,7 +45,7 @@ static bool chart(sample *s, kiln_stream *stream, CUdeviceptr x,
   return good;
 }
 
-/* ---- The kernels that the library is compared with ----------------------------------------------------------- */
+/* ---- The kernels that the library is compared with ---------------------- */
 
 typedef struct step {
   const char *name, *builtin;

@@ -2,14 +2,16 @@
  * which GPU.
  *
  * Problem: an application meets any combination of GPU, driver, NVRTC,
- * nvJitLink and packs. Some combinations can run only PTX, some only older
- * machine code, some nothing. Each failure has a different remedy.
- * Idea: a pure function tries the rungs of the ladder from best to worst. The
- * rungs are: machine code for exactly this GPU, machine code for an older minor
- * version, PTX assembled by the driver, PTX assembled by nvJitLink, an image
- * from a pack, and refusal. Each rejected rung records its reason, and a
- * refusal names the next step. The function loads and launches nothing, so
- * `kiln doctor --what-if` can evaluate it for any machine.
+ * nvJitLink and packs (files of precompiled code). Some combinations can run
+ * only PTX, some only older machine code, some nothing. Each failure has a
+ * different remedy.
+ * Idea: a pure function tries the rungs of the ladder from best to worst. A
+ * rung is one way to get code for a GPU. The rungs are: machine code for
+ * exactly this GPU, machine code for an older minor version, PTX assembled by
+ * the driver, PTX assembled by nvJitLink, an image from a pack, and refusal.
+ * Each rejected rung records its reason, and a refusal names the next step. The
+ * function loads and launches nothing, so `kiln doctor --what-if` can evaluate
+ * it for any machine.
  *
  * The rules rest on these guarantees by NVIDIA:
  * - Machine code runs on its own compute capability and on later minor versions
@@ -78,8 +80,8 @@ static bool same_major(int cc, int other)
   return cc / 10 == other / 10;
 }
 
-/* Records why a rung was chosen or rejected. Always returns false, so that a
- * rejected rung can `return because(...)`. */
+/* Records why a rung of the ladder was chosen or rejected. Always returns
+ * false, so that a function that rejects its rung can `return because(...)`. */
 KILN_PRINTF(3, 4)
 static bool because(climb *c, kiln_rung rung, const char *format, ...)
 {
@@ -100,14 +102,16 @@ static bool listed(const climb *c, int cc)
   return false;
 }
 
-/* Returns true if the GPU runs only machine code of exactly its own capability.
- * GB10 (12.1) is integrated too, but it also runs machine code for 12.0. */
+/* Returns true if the GPU runs only machine code of exactly its own capability,
+ * as integrated (Tegra) GPUs do. GB10 (12.1) is integrated too, but it also
+ * runs machine code for 12.0. */
 static bool is_alone(int cc, bool tegra)
 {
   return cc != 121 && (tegra || kiln__arch_tegra(cc));
 }
 
-/* Returns true if machine code made for `code` runs on `gpu`. */
+/* Returns true if machine code made for capability `code` runs on capability
+ * `gpu`. */
 static bool binary_runs(int code, char suffix, int gpu, bool gpu_alone)
 {
   if (code == gpu)
@@ -116,7 +120,8 @@ static bool binary_runs(int code, char suffix, int gpu, bool gpu_alone)
          !kiln__arch_tegra(code);
 }
 
-/* Returns true if PTX made for `code` can be assembled for `gpu`. */
+/* Returns true if PTX made for capability `code` can be assembled for
+ * capability `gpu`. */
 static bool ptx_runs(int code, char suffix, int gpu, bool gpu_alone)
 {
   if (suffix != 0)
@@ -131,9 +136,9 @@ static bool suffix_exists(const kiln_ladder_query *q)
   return q->suffix == 0 || q->cc >= (q->suffix == 'a' ? FIRST_A : FIRST_F);
 }
 
-/* Returns the first NVRTC version that supports the suffix. 9.0a is supported
- * since 12.0, and suffix f since 12.9. From 10.0 on, suffix a was introduced
- * together with the capability. */
+/* Returns the first NVRTC version that supports the target suffix. 9.0a is
+ * supported since 12.0, and suffix f since 12.9. From 10.0 on, suffix a was
+ * introduced together with the capability. */
 static int suffix_since(const kiln_ladder_query *q)
 {
   if (q->suffix == 0)
@@ -168,8 +173,8 @@ static bool nvrtc_out(const climb *c, char reason[KILN_REASON_SIZE])
   return true;
 }
 
-/* Returns true and records the reason if the driver cannot load machine code of
- * this NVRTC. Returns false if nothing prevents it. */
+/* Returns true and records the reason if the driver cannot load machine code
+ * that this NVRTC makes. Returns false if nothing prevents it. */
 static bool binary_out(const climb *c, char reason[KILN_REASON_SIZE])
 {
   if (c->q->ptx_only) {
@@ -189,8 +194,8 @@ static bool binary_out(const climb *c, char reason[KILN_REASON_SIZE])
   return true;
 }
 
-/* The driver loads PTX up to its own version; the major and minor versions are
- * compared. */
+/* Returns true if the driver can load this NVRTC's PTX. It can if the PTX
+ * version (major and minor) is not newer than the driver. */
 static bool driver_reads_ptx(const climb *c)
 {
   return c->q->driver_version == 0 ||
@@ -217,7 +222,8 @@ static int best_listed(const climb *c, bool ptx)
   return best;
 }
 
-/* ---- The rungs: each function returns true if its rung is chosen --------- */
+/* ---- The rungs of the ladder: each function returns true if its rung is
+ * chosen ---- */
 
 static bool choose(climb *c, kiln_rung rung, int cc, bool ptx)
 {
@@ -351,8 +357,8 @@ static bool try_link(climb *c)
   return true;
 }
 
-/* A kernel that needs a suffix requires code with that suffix. Code with suffix
- * a also satisfies a need for f. */
+/* A kernel that requires a target suffix needs code with that suffix. Code with
+ * suffix a also satisfies a requirement for f. */
 static bool has_suffix(char code, char needed)
 {
   return needed == 0 || code == needed || (needed == 'f' && code == 'a');
@@ -413,8 +419,8 @@ static void advise(climb *c, const char *format, ...)
   va_end(args);
 }
 
-/* No compiler is installed, or no installed compiler fits. The hint names the
- * versions that would fit. */
+/* Writes the hint if no compiler is installed or no installed compiler supports
+ * the GPU. The hint names the NVRTC versions that do. */
 static void hint_versions(climb *c, int first, int last)
 {
   const kiln_ladder_query *q = c->q;
@@ -448,7 +454,8 @@ static void hint_versions(climb *c, int first, int last)
            oldest, gpu, limit);
 }
 
-/* The compiler is too new for the driver. The hint names both remedies. */
+/* Writes the hint if the compiler is too new for the driver. The hint names two
+ * remedies: a newer driver or an older compiler. */
 static void hint_driver(climb *c)
 {
   const int major = major_of(c->q->driver_version);

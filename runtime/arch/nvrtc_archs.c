@@ -1,6 +1,6 @@
 /* nvrtc_archs.c -- the compute capabilities that each release of NVRTC
- * supports. The table is used where no library is available to query: by
- * `doctor --what-if` and for hints. */
+ * supports. The table is used if no NVRTC library is available to query: by
+ * `kiln doctor --what-if` and for hints. */
 #include "arch.h"
 
 /* Compute capabilities that NVRTC 11.2 to 11.4 support on x86-64. NVRTC 11.5
@@ -22,11 +22,12 @@ static const int archs_13_0[] = {75, 80,  86,  87,  88,  89,
 
 #define LIST(array) (array), sizeof(array) / sizeof((array)[0])
 
-/* The rows are in ascending order. A minor version that is newer than the last
- * row of its major version uses the list of that row. This is correct because
- * no release removed a capability within a major version. */
+/* The rows of the table are in ascending order of NVRTC versions. A minor
+ * version that is newer than the last row of its major version uses the list of
+ * that row. This is correct because no release removed a capability within a
+ * major version. */
 static const struct known {
-  int first, end; /* the row covers NVRTC versions v with first <= v < end */
+  int first, end; /* the row holds for NVRTC versions v with first <= v < end */
   const int *archs;
   size_t n;
 } table[] = {
@@ -63,8 +64,8 @@ static bool makes(const struct known *k, int cc)
   return false;
 }
 
-/* Returns the newest release that a row covers. The member `end` is only the
- * first version of the next row. */
+/* Returns the newest NVRTC release that a row of the table covers. The member
+ * `end` is only the first version of the next row. */
 static int last_release(const struct known *k)
 {
   switch (k->end) {

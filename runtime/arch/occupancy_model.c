@@ -21,8 +21,8 @@ static int min_int(int a, int b)
   return a < b ? a : b;
 }
 
-/* A caller may change any field of the traits. These bounds keep the arithmetic
- * of this file within the range of int. */
+/* A caller may change any field of the traits (hardware limits). These bounds
+ * keep the arithmetic of this file within the range of int. */
 static bool within(int value, int low, int high)
 {
   return value >= low && value <= high;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Numbers from 1,000 on are values of __CUDA_ARCH__ rather than compute
- * capabilities. */
+/* A number of at least 1,000 is a value of the macro __CUDA_ARCH__, not a
+ * compute capability. */
 enum { FIRST_CC = 10, LAST_CC = 199, FIRST_A = 90, FIRST_F = 100 };
 
 static bool is_digit(char c)
@@ -13,9 +13,9 @@ static bool is_digit(char c)
   return c >= '0' && c <= '9';
 }
 
-/* Parses "90" or "120", or "9.0" or "12.0" if `dotted` is true. Returns a
- * pointer to the rest of the text, or NULL if the text does not begin with a
- * capability. */
+/* Parses a compute capability: "90" or "120", or "9.0" or "12.0" if `dotted` is
+ * true. Returns a pointer to the rest of the text, or NULL if the text does not
+ * begin with a capability. */
 static const char *read_cc(const char *text, bool dotted, int *out)
 {
   const char *c = text;
@@ -37,14 +37,15 @@ static const char *read_cc(const char *text, bool dotted, int *out)
   return c;
 }
 
-/* Returns true if no GPU of that capability supports that suffix. */
+/* Returns true if no GPU of this compute capability supports this target
+ * suffix. */
 static bool wrong_suffix(const kiln_target *t)
 {
   return (t->suffix == 'a' && t->cc < FIRST_A) ||
          (t->suffix == 'f' && t->cc < FIRST_F);
 }
 
-/* Returns true if the text has the form of a target, with any suffix. */
+/* Returns true if the text has the form of a compile target, with any suffix. */
 static bool read_target(const char *text, kiln_target *out)
 {
   const char *rest = text;

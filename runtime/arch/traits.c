@@ -1,10 +1,11 @@
 /* traits.c -- the features and limits of each compute capability. A capability
- * that is missing from the table gets the limits of the nearest older row. */
+ * that is missing from the table gets the limits of the nearest older
+ * capability. */
 #include "arch.h"
 
 enum { KIB = 1024, WARP = 32 };
 
-/* One row of traits.def, in the units of that file. */
+/* One row of traits.def, which holds the limits of one compute capability. */
 typedef struct row {
   int cc;
   char family[12];
@@ -33,8 +34,8 @@ const int *kiln_arch_list(size_t *n)
   return capabilities;
 }
 
-/* Returns the row of capability `cc`, or else the row of the nearest older
- * capability. */
+/* Returns the table row of capability `cc`, or else the row of the nearest
+ * older capability. */
 static const row *find(int cc)
 {
   const row *best = &rows[0];
@@ -68,8 +69,8 @@ static void set_features(kiln_traits *t)
   t->has_tma = cc >= 90;
   t->has_cluster = cc >= 90;
   t->has_pdl = cc >= 90;
-  /* Only the family of 10.0 has this instruction: the assembler refuses it for
-   * 10.1, 11.0 and 12.x. */
+  /* Only the GPU family of compute capability 10.0 has this instruction: the
+   * assembler refuses it for 10.1, 11.0 and 12.x. */
   t->has_redux_f32 = cc == 100 || cc == 103;
 }
 
@@ -109,7 +110,7 @@ kiln_status kiln_arch_traits(int cc, kiln_traits *out)
   return KILN_OK;
 }
 
-/* What each compute capability added to those before it. */
+/* The features that each compute capability introduced, as text for users. */
 static const struct {
   int cc;
   const char *text;

@@ -1,6 +1,6 @@
 /* base.h -- declarations that every folder uses: error records, the caller's
- * allocator and log callback, byte buffers, and the trail of the library
- * search. */
+ * allocator and log callback, byte buffers, and the list of paths that the
+ * library search examined. */
 #ifndef KILN_BASE_H
 #define KILN_BASE_H
 
@@ -62,8 +62,8 @@ void kiln__error_log(const char *text, size_t size);
 void kiln__error_hint(const char *format, ...) KILN_PRINTF(1, 2);
 
 /* Copy the error record out of a thread or into a thread. A compile job carries
- * a failure from its compile thread to the caller this way, and clean-up code
- * preserves the first failure. */
+ * a failure from its compile thread to the caller by these functions. Clean-up
+ * code uses them to preserve the first failure. */
 void kiln__error_get(kiln_error *out);
 void kiln__error_set(const kiln_error *record);
 
@@ -75,14 +75,15 @@ void kiln__allocator_default(kiln_allocator *a);
 void *kiln__alloc(const kiln_allocator *a, size_t size); /* not zeroed */
 void *kiln__calloc(const kiln_allocator *a, size_t n, size_t size);
 void *kiln__resize(const kiln_allocator *a, void *p, size_t size);
-/* Makes room for one more item in an array of `n` items of `size` bytes, which
- * has room for *capacity items. `items` is the address of the pointer to the
- * array. Returns false if there is no memory; the array is then unchanged. */
+/* Ensures space for one more item in an array of `n` items of `size` bytes.
+ * *capacity is the number of items that fit, and `items` is the address of the
+ * pointer to the array. Returns false if memory ran out; the array is then
+ * unchanged. */
 bool kiln__grow(const kiln_allocator *a, void *items, size_t n,
                 size_t *capacity, size_t size);
 void kiln__free(const kiln_allocator *a, void *p);
-char *kiln__strdup(const kiln_allocator *a,
-                   const char *text); /* returns NULL if `text` is NULL */
+/* Copies a string. Returns NULL if `text` is NULL or memory ran out. */
+char *kiln__strdup(const kiln_allocator *a, const char *text);
 char *kiln__strndup(const kiln_allocator *a, const char *text, size_t n);
 
 /* ---- Text ----------------------------------------------------------------- */
@@ -126,8 +127,8 @@ void kiln__buf_format(kiln__buf *b, const char *format, ...) KILN_PRINTF(2, 3);
 /* Returns the NUL-terminated data, which the caller frees, and empties the
  * buffer. Returns NULL if an append failed. */
 char *kiln__buf_take(kiln__buf *b);
-/* Returns KILN_ENOMEM with a record that names `what` if an append failed, else
- * KILN_OK. */
+/* Returns KILN_OK, or KILN_ENOMEM with an error record that names `what` if an
+ * append to the buffer failed. */
 kiln_status kiln__buf_status(const kiln__buf *b, const char *what);
 
 /* ---- Log ------------------------------------------------------------------- */
@@ -145,24 +146,26 @@ typedef struct kiln__log {
 void kiln__logf(const kiln__log *log, kiln_log_level level, const char *format,
                 ...) KILN_PRINTF(3, 4);
 
-/* ---- Trail: every path that the library search examined ------------------ */
+/* ---- Trail: the list of paths that the library search examined ---------- */
 
 typedef struct kiln__trail kiln__trail;
 
-/* Creates an empty trail. Returns NULL if memory ran out. */
+/* Creates an empty trail (list of examined paths). Returns NULL if memory ran
+ * out. */
 kiln__trail *kiln__trail_create(const kiln_allocator *a);
 void kiln__trail_free(kiln__trail *trail);
-/* Records one step of a library search. `what` names the library, `how` the
- * method of the search, and `where` the path. A `reason` of NULL means that the
- * library was found and is used. If memory runs out, the step is dropped, since
- * the trail only informs users. A NULL trail is allowed. Thread-safe. */
+/* Records one step of a library search in the trail (list of examined paths).
+ * `what` names the library, `how` the method of the search, and `where` the
+ * path. A `reason` of NULL means that the library was found and is used. If
+ * memory runs out, the step is dropped, since the trail only informs users. A
+ * NULL trail is allowed. Thread-safe. */
 void kiln__trail_add(kiln__trail *trail, const char *what, const char *how,
                      const char *where, const char *reason);
-/* Calls `fn` for each step of the trail, in order. No lock is held during the
- * calls. */
+/* Calls `fn` for each recorded step of the library search, in order. No lock is
+ * held during the calls. */
 void kiln__trail_each(kiln__trail *trail, kiln_trail_fn fn, void *user);
-/* Writes the steps of the trail that looked for `what` as "tried A (reason), B
- * (reason), ...", truncated to the buffer's size. */
+/* Writes the recorded steps that looked for the library `what` as "tried A
+ * (reason), B (reason), ...", truncated to the buffer's size. */
 void kiln__trail_text(kiln__trail *trail, const char *what, char *buf,
                       size_t size);
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Under a static analyzer, macros replace these functions. Remove the macros
- * here, where the functions are defined. */
+/* For a static analyzer, base.h replaces these functions by macros. The macros
+ * are removed here, where the functions are defined. */
 #undef kiln__fail
 #undef kiln__fail_native
 #undef kiln__fail_os
@@ -151,7 +151,7 @@ void kiln__error_log(const char *text, size_t size)
 {
   const size_t limit = sizeof record.log;
 
-  /* `text` may point into the record itself, so memmove() is used. */
+  /* `text` may point into the error record itself, so memmove() is used. */
   if (size < limit) {
     memmove(record.log, text, size);
     record.log[size] = '\0';

@@ -47,7 +47,7 @@ static uint64_t segments_end(int fd, uint64_t size)
     Elf64_Phdr segment;
 
     if (at > size || !kiln__pread_all(fs, fd, &segment, sizeof segment, at))
-      /* the file is truncated within its program headers */
+      /* the file ends within its program headers */
       return at + sizeof segment;
     if (segment.p_type == PT_LOAD && segment.p_filesz <= UINT64_MAX / 2 &&
         segment.p_offset <= UINT64_MAX / 2 &&
@@ -94,7 +94,7 @@ void *kiln__library_open(const char *path, char why[256])
   return library;
 }
 
-/* ---- The loader's folders --------------------------------------------------- */
+/* ---- The folders that the system's loader searches ---------------------- */
 
 /* Returns a handle of the file that contains this function. Kiln's shared
  * library has its own RUNPATH. If Kiln is linked statically, the file is the
@@ -147,7 +147,7 @@ kiln_status kiln__loader_folders(kiln__buf *out, void *library, bool *relative)
   return out->failed ? KILN_ENOMEM : KILN_OK;
 }
 
-/* ---- The loader's cache ------------------------------------------------------ */
+/* ---- The loader's cache file, /etc/ld.so.cache -------------------------- */
 
 /* Layout of /etc/ld.so.cache since glibc 2.2; see ldconfig(8). */
 typedef struct cache_head {
@@ -158,7 +158,8 @@ typedef struct cache_head {
 
 typedef struct cache_row {
   int32_t flags;
-  uint32_t key, value; /* byte offsets of strings from the header */
+  /* Byte offsets of strings, counted from the file header. */
+  uint32_t key, value;
   uint32_t os;
   uint64_t hwcap;
 } cache_row;
@@ -176,8 +177,8 @@ static bool each_row(const char *data, size_t size, const char *prefix,
     cache_row row;
 
     memcpy(&row, data + sizeof head + i * sizeof row, sizeof row);
-    /* The data ends in a NUL byte, so every offset within the data is a valid
-     * string. */
+    /* The file data is followed by a NUL byte, so a string may start at every
+     * offset within the data. */
     if (row.key < size && row.value < size &&
         (row.flags & 0xff00) == CACHE_MACHINE &&
         kiln__starts_with(data + row.key, prefix) && data[row.value] == '/' &&
@@ -216,7 +217,7 @@ bool kiln__loader_cache_each(const kiln_allocator *a, const char *cache,
   return stopped;
 }
 
-/* ---- Search of folders and cache ----------------------------------------- */
+/* ---- Search of the folders and of the cache file ------------------------ */
 
 typedef struct visit {
   kiln__library_fn fn;

@@ -20,8 +20,8 @@ static int set_lock(int fd, short type, off_t at)
   return fcntl(fd, F_OFD_SETLK, &range);
 }
 
-/* The functions of the table: result type, name, parameters, and the system
- * call that the function makes. */
+/* The file operations of the table: result type, name, parameters, and the
+ * system call that the operation makes. */
 #define FS_CALLS(X)                                                            \
   X(int, openat,                                                               \
     (void *user, int dir, const char *name, int flags, mode_t mode),           \
@@ -158,8 +158,8 @@ kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
     return KILN_EIO;
   }
 
-  /* The address of a local variable differs between threads, so the temporary
-   * name is unique per thread. */
+  /* The temporary file name contains the address of a local variable. The
+   * address differs between threads, so the name is unique per thread. */
   if (!kiln__format(temporary, sizeof temporary, "%s.%ld.%llx.%llx.tmp", path,
                     (long)getpid(), (unsigned long long)kiln__clock_ns(),
                     (unsigned long long)(uintptr_t)&fd))
@@ -234,7 +234,8 @@ void kiln__fork_guard_init(kiln__fork_guard *guard)
 {
   const size_t size = (size_t)sysconf(_SC_PAGESIZE);
   void *page = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                    /* cppcheck-suppress invalidFunctionArg; no file */
+                    /* cppcheck-suppress invalidFunctionArg; -1 means that the
+                     * mapping has no file */
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
   guard->pid = getpid();
@@ -272,11 +273,12 @@ kiln_status kiln__fork_check(const kiln__fork_guard *guard)
                     "runtime, and CUDA does not work across fork");
 }
 
-/* ---- A mutex that detects a fork ----------------------------------------- */
+/* ---- A mutex whose waiters notice that the process was forked ----------- */
 
-/* A thread executes only a few instructions between taking the mutex and
- * recording the holder. If the mutex stays locked for this long and no thread
- * of this process is recorded, it was locked at the fork. */
+/* Time in which a thread surely records itself as the holder of the mutex,
+ * since it executes only a few instructions after locking it. If the mutex
+ * stays locked for longer and no thread of this process is recorded, it was
+ * locked at the fork. */
 #define FORK_GRACE_NS ((uint64_t)100 * 1000000)
 
 void kiln__fork_mutex_init(kiln__fork_mutex *m)

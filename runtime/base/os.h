@@ -33,8 +33,9 @@ typedef struct kiln__fs {
   void *user;
 } kiln__fs;
 
-/* The table of the real system calls. Locks are open-file-description locks.
- * Callers retry after EINTR by using kiln__read_all() and kiln__write_all(). */
+/* The table of the real system calls. Its locks are open-file-description
+ * locks. Callers use kiln__read_all() and kiln__write_all(), which retry after
+ * EINTR. */
 extern const kiln__fs kiln__fs_posix;
 
 /* Write or read all n bytes, and retry after short counts and EINTR. Return

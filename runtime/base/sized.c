@@ -1,4 +1,5 @@
-/* sized.c -- versioned structs; sized.h explains the rules. */
+/* sized.c -- versioned structs: converts the caller's structs to this library's
+ * version. sized.h explains the rules. */
 #include "sized.h"
 
 #include <string.h>

@@ -54,7 +54,8 @@ kiln_status kiln__sized_out(const kiln__sized *type, const void *out,
                             size_t size, bool *direct);
 
 /* Copies results to the caller's struct. Members that only the caller's version
- * has are set to zero; members that only this library has are dropped. */
+ * of the struct has are set to zero. Members that only this library's version
+ * has are dropped. */
 void kiln__sized_give(const kiln__sized *type, const void *own, void *out,
                       size_t size);
 

@@ -25,8 +25,8 @@ void kiln__trim_cut(char *buf, size_t size)
     start--;
   if (start == 0)
     return;
-  /* The last character begins at start - 1, and its first byte determines its
-   * length. Bytes that are not UTF-8 are kept. */
+  /* The last character of the truncated text begins at start - 1, and its first
+   * byte determines its length. Bytes that are not UTF-8 are kept. */
   switch ((unsigned char)buf[start - 1] >> 4) {
   case 0xc:
   case 0xd:
@@ -104,8 +104,8 @@ void kiln__format_double(char buf[32], double value)
   }
   for (int digits = 1; digits <= 17; digits++) {
     snprintf(buf, 32, "%.*g", digits, value);
-    /* strtod() uses the same locale as snprintf(), so it reads the number back
-     * correctly. */
+    /* strtod() uses the locale's decimal point, as snprintf() does, so it reads
+     * the number back correctly. */
     if (strtod(buf, NULL) == value)
       break;
   }

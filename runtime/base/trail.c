@@ -1,13 +1,13 @@
-/* trail.c -- the trail lists every path that the search for libraries examined,
- * for error messages and `kiln doctor`. Steps are only ever appended, so a
- * reader takes the lock only to read each link of the list. */
+/* trail.c -- the trail is the list of paths that the search for libraries
+ * examined, for error messages and `kiln doctor`. Steps are only ever appended,
+ * so a reader takes the lock only to read each link of the list. */
 #include "os.h"
 
 #include <string.h>
 
 typedef struct step {
   struct step *next;
-  /* the public form of the step; its strings point into `text` */
+  /* the step as the public API shows it; its strings point into `text` */
   kiln_trail_step view;
   char text[];
 } step;
@@ -88,8 +88,8 @@ void kiln__trail_add(kiln__trail *trail, const char *what, const char *how,
   kiln__fork_mutex_unlock(&trail->lock);
 }
 
-/* Returns the step that a link points to, or NULL if the lock cannot be
- * acquired after a fork. */
+/* Returns the step that a link of the list points to, or NULL if the lock
+ * cannot be acquired after a fork. */
 static step *read_link(kiln__trail *trail, step *const *link)
 {
   step *s = NULL;

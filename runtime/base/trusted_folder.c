@@ -72,8 +72,8 @@ static int open_link(const kiln__fs *fs, const char *path)
   return kiln__file_open(fs, AT_FDCWD, path, DIR_FLAGS, 0);
 }
 
-/* Creates the folder and its missing parents with mode 0700. For an existing
- * parent, mkdir() may fail with an error other than EEXIST (such as EROFS or
+/* Creates the folder and its missing parents with mode 0700. For a parent that
+ * exists, mkdir() may fail with an error other than EEXIST (such as EROFS or
  * EACCES), so only the last mkdir() decides the result. Returns false and sets
  * errno on failure. */
 static bool make_dirs(const kiln__fs *fs, const char *folder)

@@ -6,13 +6,13 @@
 #include "tool/measure.h"
 #include "tool/options.h"
 
-/* ---- Entry functions; see cli_command_fn ------------------------------- */
+/* ---- Entry functions of type cli_command_fn ----------------------------- */
 
 /* Runs `kiln bench`: calls the benchmark that argv[1] names. */
 int kiln__cli_bench(cli *c, int argc, char **argv);
 int kiln__cli_tune(cli *c, int argc, char **argv);
-/* Runs the child process of `bench start`. This happens before the command sets
- * up anything, since the measured time counts from the start of the process.
+/* Runs the child process of `bench start`. It runs before the command sets up
+ * anything, since the measured time counts from the start of the process.
  * argv[0] is the word after --child.
  * @return an exit code */
 int kiln__cli_start_child(int argc, char **argv);
@@ -31,11 +31,13 @@ enum { BENCH_MOST_REPEATS = 101 };
 /* Each benchmark sets its own defaults, and lists the options that it
  * accepts in its option table. */
 typedef struct bench_options {
-  const char *json; /* file that receives every figure, or NULL */
+  const char *json; /* file that receives all results as JSON, or NULL */
   const char *plot; /* file that receives a plot, or NULL */
-  /* Shared object with the peers; NULL means the object beside the command. */
+  /* Path of libkiln_peers.so, which holds the libraries that Kiln is compared
+   * with. NULL means the file beside the command. */
   const char *peers;
-  const char *only; /* substring of the labels to run; NULL means all labels */
+  /* Substring of the labels of the cases to run; NULL means all. */
+  const char *only;
   cli_sizes sizes;
   unsigned repeats; /* number of repeats, 1 to BENCH_MOST_REPEATS */
   int device;       /* ordinal of the device */
@@ -53,17 +55,16 @@ typedef struct bench_options {
                   "shared object with the peers; default: libkiln_peers.so "   \
                   "beside this executable")
 
-/* Returns the number of elements at the largest of the sizes. */
+/* Returns the number of elements of the largest size. */
 uint64_t kiln__bench_most(const cli_sizes *sizes);
-/* Returns true if the label contains the text of --only, or if --only was
- * not given. */
+/* Returns true if the label of a case contains the text of --only, or if --only
+ * was not given. */
 bool kiln__bench_chosen(const bench_options *o, const char *label);
 
 /* ---- The device that is measured ---------------------------------------- */
 
-/* A device with a stream, a pair of timed events, and a busy kernel. The
- * busy kernel runs for about 100 us, which is longer than the host takes to
- * queue a call. */
+/* A device with a stream, two timed events, and a busy kernel. The busy kernel
+ * runs for about 100 us, which is longer than the host takes to queue a call. */
 typedef struct bench_rig {
   cli *c;
   kiln_device *device;
@@ -75,26 +76,27 @@ typedef struct bench_rig {
   CUdeviceptr slow_out;
 } bench_rig;
 
-/* Queues the work to be timed on the stream of the rig. */
+/* Callback that queues the work to be timed on the benchmark's stream. */
 typedef kiln_status (*bench_fire_fn)(void *user);
 
 kiln_status kiln__bench_rig_open(bench_rig *rig, cli *c, int ordinal);
 void kiln__bench_rig_close(bench_rig *rig);
-/* Queues the busy kernel. Work that is queued after the busy kernel is then
- * timed without the host's part. */
+/* Queues the busy kernel. The time of work that is queued after it does not
+ * include the host's time for queueing. */
 kiln_status kiln__bench_rig_delay(bench_rig *rig);
-/* Measures the milliseconds between two events around the work that `fire`
- * queues. Blocks until the work has finished. */
+/* Measures the milliseconds between two events around the work that the
+ * callback `fire` queues. Blocks until the work has finished. */
 kiln_status kiln__bench_rig_time(bench_rig *rig, bench_fire_fn fire, void *user,
                                  double *ms);
 
-/* ---- What several benchmarks run ---------------------------------------- */
+/* ---- Kernels and inputs that several benchmarks use --------------------- */
 
-/* The source of a kernel saxpy(a, x, y, n). */
+/* Source text of a kernel saxpy(a, x, y, n). */
 extern const char kiln__bench_saxpy[];
 
-/* Fills n elements from their index by a kiln_map. `expr` is an expression
- * over i and n that may call hash(i), which returns 64 well mixed bits. */
+/* Fills n elements by a kiln_map() whose expression `expr` is a function of the
+ * index i and of n. The expression may call hash(i), which returns 64 well
+ * mixed bits. */
 kiln_status kiln__bench_fill(kiln_stream *stream, CUdeviceptr to,
                              kiln_dtype type, uint64_t n, const char *expr);
 
@@ -104,7 +106,8 @@ typedef struct bench_resources {
   kiln_resources kernel;
   kiln_occupancy_result occupancy;
   size_t cubin_bytes;
-  bool from_compiler; /* false if the image came from the cache */
+  /* True if the image was compiled, false if it came from the cache. */
+  bool from_compiler;
 } bench_resources;
 
 kiln_status kiln__bench_resources(bench_resources *out, const cli *c,
@@ -115,19 +118,20 @@ kiln_status kiln__bench_resources(bench_resources *out, const cli *c,
 
 typedef struct bench_symbol {
   const char *name;
-  void *slot; /* address of a function pointer that receives the function */
+  /* Address of the function pointer that receives the function's address. */
+  void *slot;
 } bench_symbol;
 
-/* Stores the addresses of all functions of a NULL-terminated list. The shared
- * object stays loaded, since the CUDA runtime in a peer registers exit
- * handlers.
+/* Loads a shared object and stores the addresses of all functions of a
+ * NULL-terminated list. The shared object stays loaded, since a CUDA runtime in
+ * it registers exit handlers.
  * @return the shared object, or NULL having set *why if the object or a
  *        function is missing */
 void *kiln__bench_symbols(const char *path, const bench_symbol *list,
                           const char **why);
-/* Stores addresses as kiln__bench_symbols() does, from the driver library
- * that the runtime uses. Returns NULL for the CPU device inside this
- * command, which has no driver library. */
+/* Works like kiln__bench_symbols() with the driver library that the runtime
+ * uses. Returns NULL for the CPU device inside this command, which has no
+ * driver library. */
 void *kiln__bench_driver_symbols(cli *c, const bench_symbol *list,
                                  const char **why);
 /* Stores the address of one function. Returns false if the function is
@@ -141,9 +145,10 @@ typedef int (*bench_launch_fn)(CUfunction, unsigned, unsigned, unsigned,
                                void **, void **);
 typedef int (*bench_set_current_fn)(CUcontext);
 
-/* Opens the peers: CUB, Thrust and cuBLAS in a shared object that only a
- * machine with nvcc can build. The command itself links no CUDA library. The
- * peers use the primary context of GPU `ordinal`, as the library does.
+/* Opens libkiln_peers.so, which holds the libraries that Kiln is compared with:
+ * CUB, Thrust and cuBLAS. Only a machine with nvcc can build this shared
+ * object, and the command itself links no CUDA library. The libraries use the
+ * primary context of GPU `ordinal`, as Kiln does.
  * @return the shared object, or NULL having set *why */
 void *kiln__bench_peers(cli *c, const char *path, int ordinal,
                         const char **why);

@@ -13,16 +13,17 @@
 #include <string.h>
 
 enum {
-  /* Number of calls between two waits, far below the number of launches that
-   * a driver queues before it blocks. */
+  /* Number of calls between two synchronisations, far below the number of
+   * launches that a driver queues before it blocks. */
   BATCH = 64,
   BATCHES = 41,
   WARM_UP = 4,
   MAX_REPEATS = 25
 };
 
-/* The aims: milliseconds for a cold call, milliseconds for a call with the
- * code on disk, and the ratio to bare launches. */
+/* Performance goals: milliseconds for a call that compiles, milliseconds for a
+ * call with the code on disk, and the ratio of the host time to that of bare
+ * launches. */
 static const double wanted_cold = 60, wanted_disk = 1, wanted_ratio = 1.5;
 
 typedef struct bench {
@@ -42,7 +43,7 @@ typedef struct bench {
 } bench;
 
 typedef struct outcome {
-  /* Number of kernel launches; number of fills and copies. */
+  /* Number of kernel launches, and number of fills and copies. */
   size_t launches, others;
   double cold_ms, disk_ms, call_us, bare_us;
 } outcome;
@@ -112,7 +113,7 @@ static kiln_status load_saxpy(kiln_device *device)
   return st;
 }
 
-/* A runtime of its own with a cache folder and no code in memory. */
+/* Creates a separate runtime with a cache folder and no code in memory. */
 typedef struct fresh {
   kiln_runtime *rt;
   kiln_device *device;
@@ -159,8 +160,8 @@ static kiln_status time_first(bench *b, const calls_case *call,
   return st;
 }
 
-/* Measures the medians of the first call with an empty folder, and of the
- * first call with the filled folder. */
+/* Measures two medians: of the first call with an empty cache folder, and of
+ * the first call with the filled cache folder. */
 static kiln_status first_calls(bench *b, const calls_case *call, outcome *out)
 {
   double cold[MAX_REPEATS], disk[MAX_REPEATS];
@@ -179,8 +180,8 @@ static kiln_status first_calls(bench *b, const calls_case *call, outcome *out)
 
 /* ---- Later calls -------------------------------------------------------- */
 
-/* Counts launches and other device work. Row 0 of the timeline belongs to
- * the host. Callback of kiln_timeline_each(). */
+/* Counts launches and other device work. Row 0 of the timeline belongs to the
+ * host and is skipped. Callback of kiln_timeline_each(). */
 static void count_span(void *user, const kiln_span *span)
 {
   outcome *out = user;
@@ -241,8 +242,8 @@ static kiln_status time_batch(bench *b, const calls_case *call, bool bare,
   return kiln_stream_synchronize(b->stream);
 }
 
-/* Measures the medians of a later call and of its bare launches, in
- * microseconds. */
+/* Measures the median host time of a later call, and the median of its bare
+ * launches (the same kernels without Kiln), in microseconds. */
 static kiln_status later_calls(bench *b, const calls_case *call, outcome *out)
 {
   double times[2][BATCHES];
@@ -251,8 +252,8 @@ static kiln_status later_calls(bench *b, const calls_case *call, outcome *out)
   CLI_TRY(kiln__bench_bare_record(b->bare, call, &b->data, out->others));
   for (int i = -WARM_UP; i < BATCHES; i++)
     for (int w = 0; w < 2; w++) {
-      /* Odd batches run in reverse order, so that neither kind always runs
-       * first. */
+      /* Odd batches run in reverse order, so that neither the calls nor the
+       * bare launches always run first. */
       const int way = i % 2 == 0 ? w : 1 - w;
       double us;
 
@@ -267,7 +268,8 @@ static kiln_status later_calls(bench *b, const calls_case *call, outcome *out)
 
 /* ---- The table ---------------------------------------------------------- */
 
-/* Adds a cell with a figure, which is marked if the figure misses its aim. */
+/* Adds a table cell with a measured value, which is marked if the value misses
+ * its goal. */
 static void cell(bench *b, cli_table *t, double value, double wanted,
                  const char *unit)
 {
@@ -459,8 +461,8 @@ int kiln__bench_calls(cli *c, int argc, char **argv)
 
   if (rc != CLI_OK)
     return rc;
-  unsetenv("KILN_PACKS"); /* KILN_PACKS is removed, since a cold call must
-                           * compile */
+  /* KILN_PACKS is removed, since a first call must compile. */
+  unsetenv("KILN_PACKS");
   json = cJSON_CreateObject();
   b.folder = kiln__cli_make_folder(c, "kiln-calls");
   if (b.folder == NULL)

@@ -6,11 +6,11 @@
 
 #include "bench/bench.h"
 
-/* Device memory that the calls use. The memory belongs to the primary
+/* Device memory that the measured calls use. The memory belongs to the primary
  * context, so streams of every runtime can use the memory. */
 typedef struct calls_data {
   uint64_t n; /* number of elements, a multiple of 16 */
-  /* n mixed values of type u32, which are numbers if read as f32 */
+  /* n pseudo-random u32 values, none of which is NaN as f32 */
   CUdeviceptr keys;
   CUdeviceptr small;  /* n values of type u32 below 256 */
   CUdeviceptr places; /* n values of type u32 below n */
@@ -23,8 +23,8 @@ typedef struct calls_data {
   CUdeviceptr one[2];
 } calls_data;
 
-/* Makes the call on the stream. If `bytes` is not NULL, the function only
- * reports the size of the workspace that the call needs. */
+/* Function that makes one call on the stream. If `bytes` is not NULL, the
+ * function only reports the size of the workspace that the call needs. */
 typedef kiln_status (*calls_fn)(kiln_stream *stream, const calls_data *d,
                                 const kiln_workspace *workspace, size_t *bytes);
 
@@ -35,25 +35,25 @@ typedef struct calls_case {
 
 extern const calls_case kiln__bench_calls_table[];
 
-/* The bare launches of one call, which call cuLaunchKernel and
- * cuMemsetD32Async directly. The kernels have the same grid, block and
- * parameters as those of the call, and an empty body. */
+/* The bare launches of one call: direct calls of cuLaunchKernel and
+ * cuMemsetD32Async. The kernels have the same grid, block and parameters as the
+ * kernels of the call, but an empty body. */
 typedef struct calls_bare calls_bare;
 
 /* Opens the driver library for bare launches. Returns NULL having set *why
  * if there is no libcuda, as on the CPU device inside this command. */
 calls_bare *kiln__bench_bare_open(cli *c, kiln_stream *stream,
                                   const char **why);
-/* Records what the call launches. The call is captured into a graph, which
- * is read and destroyed. `fills` is the number of fills of a call that is
- * not captured and uses the memory that the stream keeps. */
+/* Records which kernels a call launches. The call is captured into a graph,
+ * which is read and destroyed. `fills` is the number of fills that the call
+ * makes if it is not captured and uses the temporary storage of the stream. */
 kiln_status kiln__bench_bare_record(calls_bare *b, const calls_case *call,
                                     const calls_data *d, size_t fills);
-/* Launches all recorded kernels and fills once. @return false if a launch
- * failed */
+/* Launches all recorded kernels and fills once.
+ * @return false if a launch failed */
 bool kiln__bench_bare_fire(const calls_bare *b);
-/* Makes the device's context current, as for a caller with a context of its
- * own, or makes no context current. Does nothing if `b` is NULL. */
+/* Makes the device's context current, as in a program that manages its own
+ * context, or makes no context current. Does nothing if `b` is NULL. */
 void kiln__bench_bare_current(const calls_bare *b, bool current);
 void kiln__bench_bare_close(calls_bare *b);
 

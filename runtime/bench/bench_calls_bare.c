@@ -1,10 +1,11 @@
-/* bench_calls_bare.c -- measures the cost of a call's launches alone.
+/* bench_calls_bare.c -- measures the cost of a call's launches alone, without
+ * Kiln.
  *
  * The call is captured into a graph, whose nodes report the grids and the sizes
  * of the parameters. Then cuLaunchKernel launches the same number of kernels
  * with the same grids and parameters, but with an empty body. The call's own
- * kernels cannot be launched again, since each launch would need new tile
- * descriptors. */
+ * kernels cannot be launched again, since each launch would need newly
+ * initialised tile descriptors. */
 #include "bench/bench_calls.h"
 
 #include <stdlib.h>
@@ -66,18 +67,18 @@ struct calls_bare {
   params_fn params;
   fill_params_fn fill_params;
   destroy_fn destroy;
-  /* Function that reports the sizes of parameters, or NULL before CUDA 12.4.
-   * Without the function, each parameter is assumed to have 8 bytes. */
+  /* Driver function that reports the sizes of kernel parameters, or NULL before
+   * CUDA 12.4. Without the function, each parameter is assumed to have 8 bytes. */
   param_info_fn param_info;
   kiln_module *module;
-  /* Number of fills, and number of words of the largest fill. All other
-   * fills are small. */
+  /* Number of fills, and number of words that the largest fill writes. All
+   * other fills are small. */
   size_t n_fills, words;
   CUdeviceptr filled;
   size_t n;
   bare_launch list[MOST_LAUNCHES];
-  /* Value of every parameter; the parameters of a kernel take at most 4,096
-   * bytes. */
+  /* Bytes that are passed as the value of every parameter. The parameters of a
+   * kernel take at most 4,096 bytes. */
   _Alignas(16) unsigned char value[4096];
 };
 
@@ -148,7 +149,7 @@ static void take_kernel(calls_bare *b, const kernel_node *node)
   b->n++;
 }
 
-/* Records the size of the largest fill. */
+/* Records the size of a fill if it is the largest so far. */
 static kiln_status take_fill(calls_bare *b, void *node)
 {
   fill_node f = {0};
@@ -189,8 +190,8 @@ static kiln_status take_graph(calls_bare *b, void *graph)
   return KILN_OK;
 }
 
-/* Captures the call with a workspace, so that the graph contains no
- * allocation. */
+/* Captures the call with a preallocated workspace, so that the graph contains
+ * no allocation. */
 static kiln_status capture(calls_bare *b, const calls_case *call,
                            const calls_data *d, void **graph)
 {

@@ -38,8 +38,8 @@ static const kiln_param alpha = {"alpha", KILN_F32, &two_and_a_half, false};
 
 /* clang-format on */
 
-/* Defines a function that makes the call kiln_OP() with this descriptor, or
- * reports the size of the workspace. */
+/* Defines a function that calls kiln_OP() with this descriptor, or reports the
+ * size of the workspace that the call needs. */
 #define CASE(id, label, op, desc_type, ...)                                    \
   static kiln_status id(kiln_stream *stream, const calls_data *d,              \
                         const kiln_workspace *workspace, size_t *bytes)        \

@@ -13,7 +13,8 @@ BENCH_OWN(own_binary, map, kiln_map_desc,
 static const float half = 0.5f;
 static const kiln_param alpha = {"alpha", KILN_F32, &half, 0};
 
-/* The values of y grow with each run and stay finite. */
+/* This case updates y in place. The values of y grow with each run but stay
+ * finite. */
 BENCH_OWN(own_saxpy, map, kiln_map_desc,
     .in = {{b->in[0], KILN_F32}, {b->in[1], KILN_F32}},
     .out = {{b->in[1], KILN_F32}}, .expr = {"alpha * x + y"}, .n = b->n,

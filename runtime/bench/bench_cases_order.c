@@ -4,7 +4,7 @@
 
 /* clang-format off */
 
-/* Inputs of the cases. */
+/* Expressions for the inputs of the cases. */
 #define BITS {"hash(i)", "i"}
 #define CONSTANT {"77"}
 
@@ -33,8 +33,8 @@ BENCH_OWN(own_run_length, run_length_encode, kiln_run_length_desc,
 
 #define RUNS_OF_4 {"hash(i / 4)"}
 
-/* The cases compare only the first elements of the output. At least a
- * quarter of the output is written. */
+/* Only the first elements of the output are compared. Every case writes at
+ * least a quarter of its output. */
 const bench_case kiln__bench_select[] = {
     {"select odd", KILN_U32, 6, "CUB", "kiln_peer_select_if_u32",
      {1.3, 1.2, 1.05, 1.05}, BITS, NULL, own_select, KILN_U32, 1024, 0, 0},
@@ -67,7 +67,8 @@ HISTOGRAM(own_4096, 4096)
 #define BELOW_256 {"hash(i) & 255"}
 #define BELOW_4096 {"hash(i) & 4095"}
 #define RISING {"i & 255"}
-/* Sixteen values, each half as frequent as the preceding value. */
+/* Keys with sixteen different values, each half as frequent as the preceding
+ * value. */
 #define FEW {"16 * min(15, __clz((unsigned)(hash(i) >> 16)))"}
 
 const bench_case kiln__bench_histogram[] = {

@@ -6,8 +6,8 @@
 
 /* clang-format off */
 
-/* Inputs of small whole numbers. Sums of up to 2^24 such numbers are exact
- * in float. */
+/* Expressions for inputs of small whole numbers. Sums of up to 2^24 such
+ * numbers are exact in float. */
 #define ZERO_ONE {"hash(i) & 1", "hash(i + 99) & 1"}
 #define BITS {"hash(i) >> 20"}
 #define FLOATS {"(int)(hash(i) >> 40) * 0x1p-24f - 0.5f"}
@@ -57,10 +57,10 @@ enum { BAGS = 1110000 };
 
 /* clang-format on */
 
-/* Computes offsets of segments as in a bag of embeddings: 1,000 segments of
- * 1 to 10 elements, 100 segments of 11 to 100 elements and 10 segments of
- * 101 to 1,000 elements. This pattern repeats a thousand times. Sets b->n to
- * the number of elements in all segments. */
+/* Computes offsets of segments of different lengths, as in a bag of embeddings:
+ * 1,000 segments of 1 to 10 elements, 100 segments of 11 to 100 elements and 10
+ * segments of 101 to 1,000 elements. This pattern repeats a thousand times.
+ * Sets b->n to the number of elements in all segments. */
 static kiln_status prepare_bags(bench_ops *b)
 {
   uint32_t *offsets = malloc((BAGS + 1) * sizeof *offsets);

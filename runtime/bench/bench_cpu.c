@@ -1,7 +1,7 @@
-/* bench_cpu.c -- `kiln bench cpu`, which measures the thread instructions
- * per second of the CPU device. Bounds checks and counters are enabled. The
- * figures are per instruction set and number of host threads. Each result is
- * verified against C code. */
+/* bench_cpu.c -- `kiln bench cpu`, which measures the speed of the CPU device
+ * in thread instructions per second. Bounds checks and counters are enabled.
+ * The command prints the speed for each instruction set and number of host
+ * threads. Each result is verified against C code. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -14,10 +14,11 @@ typedef struct bench {
   kiln_device *device;
   float *a, *b, *out; /* arrays in host memory */
   CUdeviceptr da, db, dout;
-  double seconds; /* seconds of all launches since the counters were reset */
+  /* Total time of the launches since the counters were reset, in seconds. */
+  double seconds;
 } bench;
 
-/* Launches the kernel, waits, and adds the time to b->seconds. */
+/* Launches the kernel, waits for it, and adds the elapsed time to b->seconds. */
 static kiln_status go(bench *b, kiln_kernel *kernel,
                       const kiln_launch_config *config, const kiln_arg *args,
                       size_t n)
@@ -31,7 +32,7 @@ static kiln_status go(bench *b, kiln_kernel *kernel,
   return st;
 }
 
-/* Defines a function launch_ID() that launches the kernel with this
+/* Defines a function launch_ID() that launches a kernel with the given
  * configuration and arguments. */
 #define LAUNCH(id, config_, ...)                                               \
   static kiln_status launch_##id(bench *b, kiln_kernel *k)                     \
@@ -42,7 +43,7 @@ static kiln_status go(bench *b, kiln_kernel *kernel,
     return go(b, k, &config, args, sizeof args / sizeof args[0]);              \
   }
 
-/* Kernel arguments. Launches take the addresses of these objects. */
+/* Values of kernel arguments. Launches take the addresses of these variables. */
 static const float factor = 2.5f, one = 1, two = 2, four = 4, softening = 0.01f,
                    julia_x = -0.79f, julia_y = 0.15f;
 static const uint32_t n_elements = N, n_bodies = BODIES, matrix = MATRIX,
@@ -50,7 +51,7 @@ static const uint32_t n_elements = N, n_bodies = BODIES, matrix = MATRIX,
 static const kiln_launch_config matmul_config = {
     .grid = {MATRIX / 128, MATRIX / 128, 1}, .block = {.x = 256}};
 
-/* ---- The kernels: launch, then compare ---------------------------------- */
+/* ---- The kernels: each is launched and its result is compared ----------- */
 
 LAUNCH(saxpy, kiln_launch_1d(N, 256), KILN_ARG(factor), KILN_ARG(b->da),
        KILN_ARG(b->dout), KILN_ARG(n_elements))
@@ -83,8 +84,8 @@ static bool check_convolution(const bench *b)
 LAUNCH(reduce, kiln_launch_1d(N, 256), KILN_ARG(b->da), KILN_ARG(n_elements),
        KILN_ARG(b->dout))
 
-/* Verifies the reduction. All values and sums are small multiples of 1/8, so
- * the sums are exact. */
+/* Verifies the reduction kernel. All values and sums are small multiples of
+ * 1/8, so the sums are exact. */
 static bool check_reduce(const bench *b)
 {
   double sum = 0;
@@ -97,7 +98,8 @@ static bool check_reduce(const bench *b)
 LAUNCH(nbody, kiln_launch_1d(BODIES, 256), KILN_ARG(b->dout), KILN_ARG(b->da),
        KILN_ARG(n_bodies), KILN_ARG(softening))
 
-/* Verifies some bodies against a sum in double precision. */
+/* Verifies the n-body kernel: compares some bodies with sums in double
+ * precision. */
 static bool check_nbody(const bench *b)
 {
   bool good = true;
@@ -123,8 +125,8 @@ static bool check_nbody(const bench *b)
 LAUNCH(matmul, matmul_config, KILN_ARG(b->dout), KILN_ARG(b->da),
        KILN_ARG(b->db), KILN_ARG(matrix), KILN_ARG(matrix))
 
-/* Verifies the product. The kernel adds products in the same order by fused
- * multiply-add, so the bits must be equal. */
+/* Verifies the matrix product. The kernel adds products in the same order by
+ * fused multiply-add, so the bits must be equal. */
 static bool check_matmul(const bench *b)
 {
   bool good = true;
@@ -174,8 +176,8 @@ static const struct kernel {
   const char *builtin, *entry, *label;
   kiln_status (*launch)(bench *b, kiln_kernel *k);
   bool (*check)(const bench *b);
-  /* Aim in 1e9 thread instructions per second, for one core and instruction
-   * set v3. */
+  /* Performance goal in 1e9 thread instructions per second, for one core and
+   * instruction set v3. */
   double wanted;
 } kernels[] = {
     {"saxpy", "saxpy", "saxpy", launch_saxpy, check_saxpy, 3},
@@ -216,8 +218,8 @@ static kiln_status allocate(bench *b)
   return kiln_copy_to_device(b->device, b->db, b->b, bytes);
 }
 
-/* Runs one launch that is verified, then the timed launches. *rate receives
- * the thread instructions per second, or 0 for a wrong result. */
+/* Runs one launch whose result is verified, and then the timed launches. *rate
+ * receives the thread instructions per second, or 0 for a wrong result. */
 static kiln_status measure_kernel(bench *b, const struct kernel *k,
                                   kiln_kernel *kernel, double *rate)
 {
@@ -259,7 +261,8 @@ static kiln_status measure(bench *b, const struct kernel *k, double *rate)
   return st;
 }
 
-/* Measures all kernels with one setting, in a separate runtime. */
+/* Measures all kernels with one combination of instruction set, threads and
+ * schedule, in a separate runtime. */
 static int run_setting(cli *c, bench *b, const kiln_cpu_opts *cpu,
                        double rates[N_KERNELS])
 {
@@ -375,8 +378,7 @@ int kiln__bench_cpu(cli *c, int argc, char **argv)
 
   if (rc != CLI_OK)
     return rc;
-  kiln_runtime_free(c->rt); /* free the runtime, since only one runtime may
-                             * use the device */
+  kiln_runtime_free(c->rt); /* only one runtime may use the CPU device */
   c->rt = NULL;
   b.a = kiln__cli_alloc(c, N, sizeof *b.a);
   b.b = kiln__cli_alloc(c, N, sizeof *b.b);
@@ -391,7 +393,7 @@ int kiln__bench_cpu(cli *c, int argc, char **argv)
     for (int k = 0; k < N_KERNELS; k++)
       rates[s][k] = -1;
     if (kiln_cpu_configure(&cpu) ==
-        KILN_OK) /* on failure, this processor lacks the instruction set */
+        KILN_OK) /* this processor lacks the instruction set */
       rc = run_setting(c, &b, &cpu, rates[s]);
   }
   if (rc != CLI_OK)

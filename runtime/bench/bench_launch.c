@@ -1,14 +1,17 @@
-/* bench_launch.c -- `kiln bench launch`, which measures the host time of a
- * launch beside a bare cuLaunchKernel of the same kernel in the same stream. */
+/* bench_launch.c -- `kiln bench launch`, which compares the host time of
+ * kiln_launch() with that of a bare cuLaunchKernel of the same kernel in the
+ * same stream. */
 #include "bench/bench.h"
 
 enum {
-  /* Number of launches, well below the 1,024 that a driver queues. */
+  /* Number of launches per batch, well below the 1,024 launches that a driver
+   * queues. */
   BATCH = 256,
   BATCHES = 101,
   WARM_UP = 8,
-  N = 256 /* number of elements; the kernel is so short that the queue never
-           * fills */
+  /* Number of elements, so small that the kernel is short and the driver's
+   * queue never fills. */
+  N = 256
 };
 
 typedef struct rig {
@@ -23,7 +26,7 @@ typedef struct rig {
   int bare_rc;
 } rig;
 
-/* ---- The four kinds of launches ----------------------------------------- */
+/* ---- The four kinds of launches that are compared ----------------------- */
 
 static void bare(rig *r)
 {
@@ -177,8 +180,8 @@ static int measure(cli *c, rig *r, const char *json)
     return kiln__cli_failure(c, NULL);
   for (int b = -WARM_UP; b < BATCHES; b++)
     for (int w = 0; w < N_WAYS; w++) {
-      /* Odd batches run in reverse order, so that no kind always follows the
-       * same kind. */
+      /* Odd batches run in reverse order, so that no kind of launch always
+       * follows the same other kind. */
       const way chosen = (way)(b % 2 == 0 ? w : N_WAYS - 1 - w);
       const double ns = time_batch(r, chosen, context);
 

@@ -1,9 +1,10 @@
 /* bench_ops.c -- runs the benchmark cases of the operations and prints the
  * tables.
  *
- * The library and its peer run in turns, so that a drift of the clock affects
- * both. Each call is timed on an idle device, where the host's part counts, and
- * after a busy kernel, where the host's part does not count. */
+ * Runs of Kiln and of the comparison library (CUB, Thrust or cuBLAS) alternate,
+ * so that a drift of the clock rate affects both libraries. Each call is timed
+ * in two states: on an idle device, where the host's time for queueing counts,
+ * and after a busy kernel, where it does not count. */
 #include "bench/bench_ops.h"
 
 #include <math.h>
@@ -28,7 +29,7 @@ const bench_family kiln__bench_families[] = {
 };
 
 enum {
-  /* Additional bytes per buffer, for the results of small inputs. */
+  /* Additional bytes per buffer, since a small input may have larger results. */
   SPARE = 1 << 16,
   WARM_UPS = 3 /* number of untimed runs before each timed run */
 };
@@ -83,7 +84,8 @@ void kiln__bench_ops_close(bench_ops *b)
 kiln_status kiln__bench_prepare(bench_ops *b)
 {
   b->workspace_known = false;
-  if (b->now->prepare != NULL) /* prepare() runs first, since it may set b->n */
+  /* prepare() runs first, since it may set the number of elements b->n. */
+  if (b->now->prepare != NULL)
     CLI_TRY(b->now->prepare(b));
   for (int k = 0; k < 2; k++)
     if (b->now->fill[k] != NULL)
@@ -110,7 +112,8 @@ kiln_status kiln__bench_workspace(bench_ops *b, size_t bytes)
 
 typedef struct shot {
   bool is_peer;
-  double idle_ms, queued_ms; /* median times in milliseconds */
+  /* Median times on an idle device and after a busy kernel. */
+  double idle_ms, queued_ms;
 } shot;
 
 static int call_peer(bench_ops *b, CUdeviceptr temp, size_t *bytes)
@@ -149,8 +152,8 @@ static kiln_status fire_peer(void *user)
   return KILN_EDRIVER;
 }
 
-/* Times one run. If `queued` is true, the run is queued after a busy kernel,
- * so the host's part does not count. */
+/* Times one run. If `queued` is true, the run is queued after a busy kernel, so
+ * the host's time for queueing does not count. */
 static kiln_status run_once(bench_ops *b, bool is_peer, bool queued, double *ms)
 {
   if (queued && !b->rig.c->on_cpu)
@@ -164,17 +167,18 @@ kiln_status kiln__bench_time_own(bench_ops *b, double *ms)
 {
   double all[BENCH_MOST_REPEATS];
 
-  CLI_TRY(run_once(b, false, false, ms)); /* the first run also compiles the
-                                           * kernels and is not timed */
+  /* This first run also compiles and is not timed. */
+  CLI_TRY(run_once(b, false, false, ms));
   for (unsigned r = 0; r < b->repeats; r++)
     CLI_TRY(run_once(b, false, true, &all[r]));
   *ms = kiln__cli_median(all, b->repeats);
   return KILN_OK;
 }
 
-/* Times the shots in turns. Three untimed runs of the same code precede each
- * timed run. The L2 cache then holds what this code leaves there; the random
- * part of its contents settles only after several runs. */
+/* Times Kiln and the comparison library (CUB, Thrust or cuBLAS) alternately.
+ * Three untimed runs of the same code precede each timed run. The L2 cache then
+ * holds the data that this code leaves in it, which becomes stable only after
+ * several runs. */
 static kiln_status time_shots(bench_ops *b, shot *shots, size_t n)
 {
   double ms[2][2][BENCH_MOST_REPEATS];
@@ -194,8 +198,8 @@ static kiln_status time_shots(bench_ops *b, shot *shots, size_t n)
   return KILN_OK;
 }
 
-/* Enlarges the temporary storage to the size that the compared library (CUB,
- * Thrust) needs. */
+/* Enlarges the temporary storage to the size that the comparison library (CUB
+ * or Thrust) needs. */
 static kiln_status peer_storage(bench_ops *b)
 {
   size_t bytes = 0;
@@ -213,8 +217,8 @@ static kiln_status peer_storage(bench_ops *b)
 
 /* ---- Comparing results -------------------------------------------------- */
 
-/* Computes the largest difference of the results in double precision, by
- * means of the library. The result is NaN if a difference is NaN. */
+/* Computes the largest difference between the results of the two libraries, in
+ * double precision and on the device. The result is NaN if a difference is NaN. */
 static kiln_status difference(bench_ops *b, double *out, bool *compared)
 {
   const kiln_dtype type = b->now->compared;
@@ -236,8 +240,7 @@ static kiln_status difference(bench_ops *b, double *out, bool *compared)
   CLI_TRY(kiln_stream_synchronize(b->rig.stream));
   copy = malloc((size_t)n * kiln_dtype_size(desc.out[0].type));
   if (copy == NULL)
-    return KILN_OK; /* the results are too large for this host and are not
-                     * compared */
+    return KILN_OK; /* too large for the host: nothing is compared */
   CLI_TRY(kiln_copy_to_host(b->rig.device, copy, b->peer_out[0],
                             (size_t)n * kiln_dtype_size(desc.out[0].type)));
   for (uint64_t i = 0; i < n; i++) {
@@ -255,7 +258,7 @@ static kiln_status difference(bench_ops *b, double *out, bool *compared)
   return KILN_OK;
 }
 
-/* ---- One case at one size ----------------------------------------------- */
+/* ---- One benchmark case at one size ------------------------------------- */
 
 typedef struct outcome {
   shot own, peer;
@@ -263,7 +266,7 @@ typedef struct outcome {
   double wanted;
 } outcome;
 
-/* Compares the results once, then times the library and its peer. */
+/* Compares the results once, then times Kiln and the comparison library. */
 static kiln_status run_case(bench_ops *b, outcome *out)
 {
   shot shots[2] = {{.is_peer = false}, {.is_peer = true}};
@@ -276,8 +279,8 @@ static kiln_status run_case(bench_ops *b, outcome *out)
                   kiln__bench_symbol(b->peers, b->now->symbol, &symbol);
   if (out->has_peer)
     CLI_TRY(peer_storage(b));
-  CLI_TRY(run_once(b, false, false, &ms)); /* the first run also compiles the
-                                            * kernels and is not timed */
+  /* This first run also compiles and is not timed. */
+  CLI_TRY(run_once(b, false, false, &ms));
   if (out->has_peer) {
     CLI_TRY(run_once(b, true, false, &ms));
     if (b->now->compared != KILN_DTYPE_NONE)
@@ -297,7 +300,7 @@ uint64_t kiln__bench_elements(const bench_case *c, unsigned bits)
   return UINT64_C(1) << (kiln_dtype_size(c->type) == 8 ? bits - 1 : bits);
 }
 
-/* Returns the aim at a size, or 0 if there is no aim. */
+/* Returns the performance goal of a case at a size, or 0 if there is none. */
 static double wanted_at(const bench_case *c, unsigned bits)
 {
   return bits == 28   ? c->wanted[0]
@@ -356,7 +359,7 @@ static cJSON *outcome_json(const bench_ops *b, const char *family,
   return j;
 }
 
-/* Totals over all cases with a peer. */
+/* Totals over all cases that were compared with another library. */
 typedef struct tally {
   unsigned wanted, held, wrong;
 } tally;

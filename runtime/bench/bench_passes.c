@@ -25,7 +25,8 @@ static const kiln_index_plan ways[] = {
     {.method = KILN_INDEX_PARTITION, .passes = 32},
     {.method = KILN_INDEX_PARTITION, .passes = 64},
     {.method = KILN_INDEX_PARTITION, .passes = 128},
-    /* The sort is for a scatter only and must be the last method. */
+    /* The method that sorts the indices first is for a scatter only and must be
+     * the last method. */
     {.method = KILN_INDEX_SORT, .passes = 1},
 };
 enum { N_WAYS = sizeof ways / sizeof ways[0] };
@@ -98,7 +99,7 @@ static kiln_status one_size(bench_ops *b, const char *call, bool scatter,
 
     t->plan = i < n_ways ? ways[i] : choice;
     if (b->n >> 16 < t->plan.passes)
-      continue; /* skip the method: its windows or buckets would be too small */
+      continue; /* skip the method: its ranges or buckets would be too small */
     CLI_TRY(plan(&b->rig.info, &shape, &t->plan));
     CLI_TRY(time_way(b, t));
     kiln__cli_progress(b->rig.c, call, i + 1, n_ways + (listed ? 0u : 1u));

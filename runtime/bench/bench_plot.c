@@ -1,4 +1,5 @@
-/* bench_plot.c -- draws the rates of a family by size, by means of gnuplot. */
+/* bench_plot.c -- draws the rates of a family of operations by size, by means
+ * of gnuplot. */
 #include "bench/bench_ops.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ static bool same_line(const cJSON *a, const cJSON *b)
          strcmp(text(a, "type"), text(b, "type")) == 0;
 }
 
-/* Returns whether the row is the first of its line of the plot. */
+/* Returns whether the table row is the first row of its line of the plot. */
 static bool is_first(const cJSON *cases, const cJSON *row)
 {
   const cJSON *other;
@@ -51,8 +52,8 @@ static bool is_first(const cJSON *cases, const cJSON *row)
   return true;
 }
 
-/* Returns the peer's rate in GB/s: the library's rate scaled by the ratio of
- * the two times. */
+/* Returns the rate of the comparison library in GB/s: Kiln's rate scaled by the
+ * ratio of the two times. */
 static double peer_rate(const cJSON *row)
 {
   const double peer = number(row, "peer_ms");

@@ -1,5 +1,5 @@
-/* bench_reduce.c -- `kiln bench reduce`: options, tables and JSON. Without a
- * GPU, the command compiles the kernels and prints their resources. */
+/* bench_reduce.c -- `kiln bench reduce`: options, tables and JSON output.
+ * Without a GPU, the command compiles the kernels and prints their resources. */
 #include "bench/bench_reduce.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ typedef struct options {
   bool quick, sweep, full;
 } options;
 
-/* One row of a table. */
+/* One row of the printed table. */
 typedef struct row {
   const char *label;
   char note[64];
@@ -31,13 +31,13 @@ typedef struct bench {
   float *host;
   uint64_t n;
   bench_gpu gpu;
-  bench_peer_fn peer; /* function of the peer, or NULL */
+  bench_peer_fn peer; /* reduction function of CUB, or NULL */
   const char *no_peer;
   const char *peer_version;
   cJSON *json;
 } bench;
 
-/* ---- Without a GPU ------------------------------------------------------ */
+/* ---- Resources of the kernels, if there is no GPU ----------------------- */
 
 typedef struct census {
   unsigned kernels, compiled;
@@ -142,14 +142,14 @@ static cJSON *row_json(const row *r)
 }
 
 /* Returns the time per element. Times are compared per element, since the
- * step with one thread may have fewer elements. */
+ * kernel with one thread may have fewer elements. */
 static double per_element(const row *r)
 {
   return r->n > 0 ? r->ms / (double)r->n : 0;
 }
 
-/* Prints a table. `first` is the row that the cumulative speedup refers to.
- * The CPU rows are the last two rows: one thread, then all cores. */
+/* Prints a table. `first` is the row that the cumulative speedup refers to. The
+ * last two rows are for the CPU: one thread, then all cores. */
 static cJSON *print_table(const bench *b, const char *title, const row *rows,
                           size_t n, size_t first)
 {
@@ -235,7 +235,7 @@ static int time_rung(bench *b, const bench_rung *rung, uint64_t n,
   return 0;
 }
 
-/* Times the library and CUB in turns. */
+/* Times Kiln's reduction and CUB's reduction alternately. */
 static int time_library(bench *b, uint64_t n, bench_shot shots[2], bool all)
 {
   bench_tuning tuning = kiln__bench_tuned(n);
@@ -244,8 +244,8 @@ static int time_library(bench *b, uint64_t n, bench_shot shots[2], bool all)
   shots[0] = (bench_shot){.tuning = &tuning, .n = n};
   shots[1] = (bench_shot){.peer = b->peer, .n = n};
   st = kiln__bench_load(&b->gpu, &shots[0]);
-  if (st == KILN_ESPILL) { /* the parameters of an H200 spill registers on
-                            * this GPU */
+  /* The parameters for an H200 spill registers on this GPU. */
+  if (st == KILN_ESPILL) {
     tuning = kiln__bench_safe(&tuning);
     st = kiln__bench_load(&b->gpu, &shots[0]);
   }
@@ -273,11 +273,10 @@ static int add_library(bench *b, row *rows, size_t *n_rows, uint64_t n,
   return 0;
 }
 
-/* Adds the row of the step with one thread. One thread would need half a
- * minute for 2^28 elements, so it adds fewer elements. The error for all
- * elements comes from the same additions on the CPU. The additions on the
- * CPU are equivalent, since CPU and GPU gave the same bits for the fewer
- * elements. */
+/* Adds the table row of the kernel with one thread. One thread would need half
+ * a minute for 2^28 elements, so it adds fewer elements. The error for all
+ * elements comes from the same additions on the CPU. These are equivalent,
+ * since CPU and GPU gave the same bits for the fewer elements. */
 static int add_one_thread(bench *b, row *rows, size_t *n_rows, double reference)
 {
   const bench_rung *rung = &kiln__bench_small[0];
@@ -303,10 +302,10 @@ static int add_one_thread(bench *b, row *rows, size_t *n_rows, double reference)
   return 0;
 }
 
-/* Runs the steps for n elements, the library, CUB and the CPU. The results
- * go to a table, and to the member `key` of the JSON. If `one_thread` is
- * true, the row of the step with one thread comes first, and speedups refer
- * to the second row. */
+/* Runs the lectures' kernels for n elements, Kiln's reduction, CUB's reduction
+ * and the CPU. The results go to a table, and to the member `key` of the JSON
+ * object. If `one_thread` is true, the row of the kernel with one thread comes
+ * first, and speedups refer to the second row. */
 static int ladder(bench *b, const bench_rung *rungs, uint64_t n,
                   bool one_thread, const char *key)
 {
@@ -331,7 +330,7 @@ static int ladder(bench *b, const bench_rung *rungs, uint64_t n,
   return 0;
 }
 
-/* ---- The library by size ------------------------------------------------ */
+/* ---- Kiln's reduction by size ------------------------------------------- */
 
 static void library_row(const bench *b, cli_table *t, const bench_shot *s,
                         double error, cJSON *list)
@@ -418,7 +417,8 @@ typedef struct best {
   double ms;
 } best;
 
-/* Times one program with every limit on the grid. The smallest time counts. */
+/* Times one program with several limits on the grid size. For each input size
+ * the smallest time counts. */
 static int sweep_program(bench *b, const bench_tuning *base, best *bests,
                          cli_table *t, cJSON *list)
 {

@@ -1,6 +1,6 @@
 /* bench_reduce.h -- the interface between the files of `kiln bench reduce`,
- * which times the lectures' steps to a fast reduction, the library's
- * reduction, and CUB. */
+ * which times the lectures' kernels from a slow to a fast reduction, Kiln's
+ * reduction, and CUB's reduction. */
 #ifndef KILN_BENCH_BENCH_REDUCE_H
 #define KILN_BENCH_BENCH_REDUCE_H
 
@@ -9,10 +9,10 @@
 /* ---- bench_reduce_host.c: the input, and sums on the CPU --------------- */
 
 /* Fills x with uniform random numbers from [24, 60). The running sum of 2^28
- * such numbers exceeds 2^30. From there on, adding one of the numbers to a
- * float changes nothing. */
+ * such numbers exceeds 2^30. Beyond 2^30, adding one of the numbers to a float
+ * changes nothing. */
 void kiln__bench_input(float *x, uint64_t n, unsigned threads);
-/* Returns the sum in double precision. */
+/* Returns the sum of n floats in double precision. */
 double kiln__bench_sum_f64(const float *x, uint64_t n, unsigned threads);
 /* Returns the sum in several float accumulators, as fast as this CPU allows. */
 double kiln__bench_sum_f32(const float *x, uint64_t n, unsigned threads);
@@ -25,24 +25,23 @@ double kiln__bench_cpu_ms(const float *x, uint64_t n, unsigned threads,
 
 /* ---- bench_reduce_gpu.c: kernels and their times ------------------------ */
 
-/* CUB's reduction in the peers' library. If temp is NULL, the function only
- * sets *temp_bytes.
+/* CUB's reduction, a function of libkiln_peers.so. If `temp` is NULL, the
+ * function only sets *temp_bytes.
  * @return a CUDA error code, 0 for success */
 typedef int (*bench_peer_fn)(const float *x, size_t n, float *out, void *temp,
                              size_t *temp_bytes, void *stream);
 
-/* One kernel of the reduction ladder (see samples/README.md). */
+/* One of the lectures' reduction kernels (see samples/README.md). */
 typedef struct bench_rung {
   const char *builtin;
   const char *label;
   unsigned block; /* number of threads per block */
   /* Number of elements per thread; 0 means that one block adds all elements. */
   unsigned elements;
-  bool in_place; /* true if the step overwrites its input */
+  bool in_place; /* true if the kernel overwrites its input */
 } bench_rung;
 
-/* The parameters with which the library's reduction is specialised and
- * launched. */
+/* The parameters with which Kiln's reduction is specialised and launched. */
 typedef struct bench_tuning {
   unsigned block; /* value of the macro KILN_BLOCK */
   unsigned items; /* value of the macro KILN_ITEMS */
@@ -56,17 +55,18 @@ typedef struct bench_tuning {
   unsigned vectors;
 } bench_tuning;
 
-/* The steps, in order. A NULL builtin ends each table. */
-extern const bench_rung kiln__bench_big[];   /* steps for 2^28 elements */
-extern const bench_rung kiln__bench_small[]; /* steps for 2^20 elements */
+/* The lectures' reduction kernels, in order. A NULL builtin ends each table. */
+extern const bench_rung kiln__bench_big[];   /* kernels for 2^28 elements */
+extern const bench_rung kiln__bench_small[]; /* kernels for 2^20 elements */
 
-/* Returns the best parameters for n elements on an H200. */
+/* Returns the best tuning parameters for n elements on an H200. */
 bench_tuning kiln__bench_tuned(uint64_t n);
-/* Returns parameters for the same launch with the program's defaults, which
- * spill registers on no GPU. */
+/* Returns tuning parameters for the same launch with the program's defaults,
+ * which spill registers on no GPU. */
 bench_tuning kiln__bench_safe(const bench_tuning *tuning);
 
-/* The defines of a program as text. The pointers in `at` point into `text`. */
+/* The macro definitions of a program as text. The pointers in `at` point into
+ * `text`. */
 typedef struct bench_defines {
   char text[7][32];
   const char *at[7];
@@ -81,17 +81,17 @@ typedef struct bench_gpu {
   bench_rig rig;
   uint64_t n;            /* number of elements of the input */
   CUdeviceptr input;     /* input of n floats */
-  CUdeviceptr copy;      /* copy of the input for in-place steps */
+  CUdeviceptr copy;      /* copy of the input for kernels that overwrite it */
   uint64_t copy_n;       /* number of floats in the copy */
-  CUdeviceptr workspace; /* workspace of the library's reduction */
-  CUdeviceptr result;    /* result, one float */
+  CUdeviceptr workspace; /* workspace of Kiln's reduction */
+  CUdeviceptr result;    /* device memory for the result, one float */
   CUdeviceptr other;     /* data that evicts the input from the L2 cache */
   size_t other_bytes;
-  CUdeviceptr temp; /* temporary storage of the peer */
+  CUdeviceptr temp; /* temporary storage of CUB's reduction */
   size_t temp_bytes;
   unsigned repeats;
-  /* Number of programs so far that were compiled, and that came from the
-   * cache. */
+  /* Number of programs that were compiled so far, and number of programs that
+   * came from the cache. */
   unsigned compiled, cached;
 } bench_gpu;
 
@@ -100,39 +100,43 @@ kiln_status kiln__bench_gpu_open(bench_gpu *g, cli *c, int ordinal,
                                  uint64_t copy_n);
 void kiln__bench_gpu_close(bench_gpu *g);
 
-/* The state of the device when a run starts. */
+/* The state of the device when a timed run starts. */
 typedef enum bench_state {
-  /* The GPU is idle. The L2 cache holds what the preceding run left there.
-   * The host's part of a launch counts. */
+  /* The GPU is idle. The L2 cache holds the data that the preceding run left in
+   * it. The host's time for a launch counts. */
   BENCH_IDLE = 0,
-  /* A busy kernel runs, which hides the host's part of a launch. */
+  /* The GPU executes a busy kernel, which hides the host's time for a launch. */
   BENCH_QUEUED,
   BENCH_COLD, /* the GPU is idle; the L2 cache holds other data */
   BENCH_STATES
 } bench_state;
 
-/* One measurement: of a step, of the library, or of the peer. */
+/* One measurement: of a lecture's kernel, of Kiln's reduction, or of CUB's
+ * reduction. */
 typedef struct bench_shot {
-  const bench_rung *rung;     /* step, or NULL */
-  const bench_tuning *tuning; /* parameters of the library, or NULL */
-  /* Peer, if there is neither a step nor parameters */
+  const bench_rung *rung; /* kernel of the lectures, or NULL */
+  /* Tuning parameters of Kiln's reduction, or NULL. */
+  const bench_tuning *tuning;
+  /* CUB's reduction; used if the two preceding members are NULL */
   bench_peer_fn peer;
   kiln_module *module;
   kiln_kernel *kernel;
   uint64_t n;
-  unsigned grid;           /* number of blocks of the last launch */
-  unsigned counted;        /* number of repeats that `ms` is the median of */
+  unsigned grid; /* number of blocks of the last launch */
+  /* Number of repeats from which the median is computed. */
+  unsigned counted;
   double ms[BENCH_STATES]; /* median times in milliseconds; 0 means not timed */
   float value;             /* result of the last run */
 } bench_shot;
 
-/* Loads the program of a measurement. The peer needs no program. */
+/* Compiles and loads the program of a measurement. CUB's reduction needs no
+ * program. */
 kiln_status kiln__bench_load(bench_gpu *g, bench_shot *shot);
 void kiln__bench_unload(bench_shot *shot);
 
-/* Times the shots in turns, so that a drift of the clock affects all of
- * them. The shots are timed in the idle state, and if `all` is true, in the
- * other states, too. */
+/* Times several measurements alternately, so that a drift of the clock rate
+ * affects all of them. They are timed in the idle state and, if `all` is true,
+ * also in the other states. */
 kiln_status kiln__bench_time(bench_gpu *g, bench_shot *shots, size_t n_shots,
                              bool all);
 

@@ -157,8 +157,8 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
 }
 
 /* Returns the number of blocks: as many as can be resident at the same time,
- * and fewer for small n. One additional block combines the results of the
- * others. */
+ * and fewer for small n. One additional block combines the results of the other
+ * blocks. */
 static unsigned tuned_grid(const bench_gpu *g, const bench_tuning *t,
                            uint64_t n)
 {
@@ -172,7 +172,7 @@ static unsigned tuned_grid(const bench_gpu *g, const bench_tuning *t,
   return (unsigned)(wanted < resident ? wanted + 1 : resident);
 }
 
-/* Launches the library's reduction, which is one launch for any n. */
+/* Launches Kiln's reduction, which takes one launch for any n. */
 static kiln_status fire_tuned(bench_gpu *g, bench_shot *s)
 {
   unsigned long long n = s->n;
@@ -185,8 +185,8 @@ static kiln_status fire_tuned(bench_gpu *g, bench_shot *s)
                      KILN_ARG(g->workspace), KILN_ARG(g->result));
 }
 
-/* Launches a step of the ladder. In-place steps overwrite a copy of the
- * input. */
+/* Launches one of the lectures' kernels. Kernels that overwrite their input
+ * work on a copy. */
 static kiln_status fire_rung(bench_gpu *g, bench_shot *s)
 {
   const bench_rung *r = s->rung;
@@ -203,8 +203,8 @@ static kiln_status fire_rung(bench_gpu *g, bench_shot *s)
                      KILN_ARG(g->result));
 }
 
-/* Converts an error code of the peer to a status. The peer does not write
- * Kiln's error record. */
+/* Converts an error code of CUB to a status. CUB does not write Kiln's error
+ * record. */
 static kiln_status peer_status(const bench_gpu *g, int code)
 {
   if (code == 0)
@@ -224,8 +224,8 @@ static kiln_status fire_peer(bench_gpu *g, bench_shot *s)
   return peer_status(g, s->peer(x, s->n, result, temp, &bytes, stream));
 }
 
-/* Allocates the peer's temporary storage. The peer reports the size if its
- * temporary storage is NULL. */
+/* Allocates CUB's temporary storage. CUB reports the size if its temporary
+ * storage is NULL. */
 static kiln_status peer_storage(bench_gpu *g, const bench_shot *s)
 {
   size_t bytes = 0;
@@ -242,8 +242,8 @@ static kiln_status peer_storage(bench_gpu *g, const bench_shot *s)
   return KILN_OK;
 }
 
-/* Prepares a run, untimed: sets the result to 0 and restores the input that
- * an in-place step overwrites. */
+/* Prepares a run, untimed: sets the result to 0, and restores the input that a
+ * kernel overwrites. */
 static kiln_status prepare(bench_gpu *g, const bench_shot *s)
 {
   if (s->rung != NULL && s->rung->in_place) {
@@ -255,7 +255,8 @@ static kiln_status prepare(bench_gpu *g, const bench_shot *s)
   return kiln_fill_async(g->rig.stream, g->result, 0, 4, 1);
 }
 
-/* Puts the device into the state that the run starts from. */
+/* Brings the device into the state (idle, busy or cold cache) in which the
+ * timed run starts. */
 static kiln_status bring_about(bench_gpu *g, bench_state state)
 {
   if (state == BENCH_QUEUED)
@@ -299,8 +300,8 @@ static kiln_status time_all(bench_gpu *g, bench_shot *shots, size_t n_shots,
     return KILN_EINVAL;
   for (unsigned r = 0; r < repeats; r++)
     for (size_t i = 0; i < n_shots; i++) {
-      /* Two untimed runs come first, so that the L2 cache holds what this
-       * code leaves there and not the data of the other code. */
+      /* Two untimed runs come first, so that the L2 cache holds the data of
+       * this code and not that of the code measured before. */
       for (int again = 0; again < (n_shots > 1 && state != BENCH_COLD ? 2 : 0);
            again++)
         CLI_TRY(run_once(g, &shots[i], state, &ms[i][r]));
@@ -313,8 +314,8 @@ static kiln_status time_all(bench_gpu *g, bench_shot *shots, size_t n_shots,
   return KILN_OK;
 }
 
-/* Returns the number of repeats. Steps of at least half a second have fewer
- * repeats. */
+/* Returns the number of repeats. Kernels that take at least half a second are
+ * repeated less often. */
 static unsigned repeats_for(const bench_gpu *g, double longest_ms)
 {
   unsigned repeats = g->repeats;

@@ -63,9 +63,9 @@ static inline four load_four(const float *x)
   return v;
 }
 
-/* Adds the floats of a chunk. Eight vectors in flight hide the latency of
- * the adder. The sum of each span is added to a double, so that the lanes
- * stay accurate. */
+/* Adds the floats of a chunk. Eight independent vectors of sums hide the
+ * latency of the additions. The sum of each span is added to a double, so that
+ * the float sums stay accurate. */
 static void *f32_chunk(void *argument)
 {
   chunk *p = argument;

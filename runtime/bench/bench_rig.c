@@ -1,5 +1,6 @@
 /* bench_rig.c -- the functions that every benchmark needs: a device with a
- * stream and events, and functions of shared objects to compare with. */
+ * stream and events, and look-up of functions in the shared objects of the
+ * comparison libraries. */
 #include "bench/bench.h"
 
 #include <dlfcn.h>
@@ -76,7 +77,7 @@ kiln_status kiln__bench_rig_time(bench_rig *rig, bench_fire_fn fire, void *user,
   return KILN_OK;
 }
 
-/* ---- What several benchmarks run ---------------------------------------- */
+/* ---- Kernels and inputs that several benchmarks use --------------------- */
 
 const char kiln__bench_saxpy[] =
     "extern \"C\" __global__ void saxpy(float a, const float *x, float *y,\n"
@@ -175,7 +176,8 @@ void *kiln__bench_driver_symbols(cli *c, const bench_symbol *list,
   return kiln__bench_symbols(driver.path, list, why);
 }
 
-/* Returns the path of libkiln_peers.so beside this executable. */
+/* Returns the path of libkiln_peers.so (the comparison libraries) in the folder
+ * of this executable. */
 static const char *beside_executable(cli *c)
 {
   char path[4096];

@@ -16,7 +16,7 @@ typedef enum kind { BARE, WARM, COLD, WARM_STEPS, COLD_STEPS, KINDS } kind;
 static const char *const kind_keys[] = {"bare", "warm", "cold", "warm_steps",
                                         "cold_steps"};
 
-/* The times of all runs of one kind, in milliseconds. */
+/* The times of all runs of one kind of program, in milliseconds. */
 typedef struct series {
   size_t n_steps;
   char label[STEPS][32];
@@ -30,14 +30,15 @@ typedef struct start {
   int runs;
   char *folder, *cubin, *kernel, *driver, *device;
   double front_ms, both_ms;
-  size_t mapped; /* number of warm runs with NVRTC in the process */
-  series *of;    /* array of series, one per kind of run */
+  /* Number of runs with a warm cache in which NVRTC was loaded. */
+  size_t mapped;
+  series *of; /* array of series, one per kind of run */
 } start;
 
 /* ---- Children ----------------------------------------------------------- */
 
-/* Runs `kiln bench start --child ...` and returns the output, which the
- * caller frees. *begun receives the time at which the process was requested.
+/* Runs `kiln bench start --child ...` and returns the output, which the caller
+ * frees. *begun receives the time at which the child process was started.
  * Returns NULL having reported the failure. */
 static char *run_child(start *s, char *const words[], double *begun)
 {
@@ -61,8 +62,8 @@ static char *run_child(start *s, char *const words[], double *begun)
   return NULL;
 }
 
-/* Returns a copy of the value of a line "KEY VALUE", or "" if there is no
- * such line. */
+/* Finds the output line "KEY VALUE" and returns a copy of the value, or "" if
+ * there is no such line. */
 static char *value_of(cli *c, const char *text, const char *key)
 {
   const size_t n = strlen(key);
@@ -78,8 +79,8 @@ static char *value_of(cli *c, const char *text, const char *key)
   return kiln__cli_text(c, "%s", "");
 }
 
-/* Computes the time of each step as the difference between two marks. The
- * first step counts from `begun`. */
+/* Computes the time of each step as the difference between two time stamps that
+ * the child printed. The first step counts from `begun`. */
 static void read_marks(series *of, size_t run, const char *text, double begun)
 {
   const char *line = text;
@@ -106,16 +107,16 @@ static void set_cache(start *s, const char *name)
   setenv("KILN_CACHE_DIR", kiln__cli_text(s->c, "%s/%s", s->folder, name), 1);
 }
 
-/* Runs one measurement in a child process. A cold run gets a new cache
- * folder. A warm run must find its code on disk, otherwise the figure would
- * be wrong. */
+/* Runs one measurement in a child process. A cold run, which compiles, gets a
+ * new cache folder. A warm run must find its code on disk, otherwise the
+ * measured time would be wrong. */
 static int run_kind(start *s, kind k, int run)
 {
   char *bare[] = {"bare", s->cubin, s->kernel, s->driver, NULL};
   char *whole[] = {"kiln", NULL}, *steps[] = {"steps", NULL};
   char *const *argv = k == BARE ? bare : k <= COLD ? whole : steps;
   series *of = &s->of[k];
-  /* A negative run number means a warm-up run */
+  /* a negative run number means an untimed warm-up run */
   const size_t slot = run < 0 ? 0 : (size_t)run;
   double begun;
   char *text;
@@ -142,8 +143,8 @@ static int run_kind(start *s, kind k, int run)
   return CLI_OK;
 }
 
-/* Fills the warm cache, writes the CUBIN for the bare program, and reads the
- * names and the compiler's times. */
+/* Fills the cache for the warm runs, writes the CUBIN for the bare program, and
+ * reads the names and the compiler's times. */
 static int prepare(start *s)
 {
   char *argv[] = {"prepare", s->cubin, NULL};
@@ -169,12 +170,12 @@ static int run_all(start *s)
   size_t done = 0;
   int rc = prepare(s);
 
-  /* The first round warms up and is not recorded. */
+  /* The first round of runs warms up and is not recorded. */
   for (int run = -1; rc == CLI_OK && run < s->runs; run++)
     for (int k = 0; rc == CLI_OK && k < KINDS; k++) {
       kiln__cli_progress(s->c, "run", done++, total);
-      /* Odd rounds run in reverse order, so that no kind always follows the
-       * same kind. */
+      /* Odd rounds run in reverse order, so that no kind of program always
+       * follows the same other kind. */
       rc = run_kind(s, (kind)(run % 2 == 0 ? k : KINDS - 1 - k), run);
     }
   kiln__cli_progress(s->c, "run", total, total);
@@ -312,8 +313,8 @@ static int run_bench(start *s, const char *json)
     setenv("KILN_DRIVER", s->c->driver, 1);
   if (s->c->nvrtc != NULL)
     setenv("KILN_NVRTC", s->c->nvrtc, 1);
-  unsetenv("KILN_PACKS"); /* KILN_PACKS is removed, since a cold start must
-                           * compile */
+  /* KILN_PACKS is removed, since a cold start must compile. */
+  unsetenv("KILN_PACKS");
   rc = run_all(s);
   kiln__cli_remove_folder(s->folder);
   return rc == CLI_OK ? report(s, json) : rc;

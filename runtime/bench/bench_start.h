@@ -8,14 +8,14 @@
 
 enum { START_ELEMENTS = 1 << 16 };
 
-/* Prints a mark: the step with this label is finished now. */
+/* Prints the current time and the label of the step that has finished. */
 void kiln__bench_mark(const char *label);
 void kiln__bench_print_marks(void);
 
-/* Fills the input that both programs compute on: x[i] = i, y[i] = 1. */
+/* Fills the input of both compared programs: x[i] = i, y[i] = 1. */
 void kiln__bench_start_fill(float *x, float *y);
-/* Returns true if y[i] is 2 * x[i] + 1 for all elements, which is the result
- * of both programs. */
+/* Returns true if y[i] is 2 * x[i] + 1 for all elements, which is the correct
+ * result. */
 bool kiln__bench_start_verify(const float *y);
 
 /* Runs the bare program, which uses only the driver API and a CUBIN from a

@@ -89,8 +89,7 @@ static int saxpy(const api *a, CUfunction f, float *x, float *y)
   return a->to_host(y, dy, bytes);
 }
 
-/* Runs the whole program once, from loading the driver to the verified
- * result. */
+/* Runs the whole program once, from loading the driver to verifying the result. */
 static int live(const char *cubin, const char *kernel, const char *driver,
                 float *x, float *y)
 {

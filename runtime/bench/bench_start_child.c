@@ -121,8 +121,7 @@ static kiln_status compute(kiln_device *device, kiln_kernel *kernel,
   return KILN_OK;
 }
 
-/* Runs the whole program once, from loading the driver to the verified
- * result. */
+/* Runs the whole program once, from loading the driver to verifying the result. */
 static kiln_status live(kiln_runtime *rt, bool steps, kiln_device **device,
                         kiln_module **module, kiln_image **image)
 {
@@ -174,9 +173,9 @@ static int kiln_child(bool steps)
 
 /* ---- Preparation -------------------------------------------------------- */
 
-/* Prints the compiler's times: to PTX (the front end), and to machine code
- * (both ends). The first compilation of a process includes loading NVRTC, so
- * its time is printed separately. */
+/* Prints the compiler's times: to PTX (front end only), and to machine code
+ * (front end and back end). The first compilation of a process includes loading
+ * NVRTC, so its time is printed separately. */
 static kiln_status time_compiler(kiln_runtime *rt, int cc)
 {
   kiln_program_desc desc = saxpy_desc;
@@ -197,8 +196,8 @@ static kiln_status time_compiler(kiln_runtime *rt, int cc)
   return KILN_OK;
 }
 
-/* Writes the image that the comparison program loads through the driver API
- * alone: the CUBIN, or the PTX if there is no CUBIN. */
+/* Writes the image that the bare program loads through the driver API: the
+ * CUBIN, or the PTX if there is no CUBIN. */
 static int write_image(const kiln_image *image, const char *path)
 {
   size_t size = 0;

@@ -1,6 +1,6 @@
-/* bench_tune.c -- `kiln tune`, which times every candidate of the
- * operations' parameters on a GPU and keeps the best candidate. Without a
- * GPU, the command compiles the candidates and shows the resources of each. */
+/* bench_tune.c -- `kiln tune`, which times every candidate set of the
+ * operations' tuning parameters on a GPU and keeps the fastest. Without a GPU,
+ * the command compiles the candidates and shows the resources of each. */
 #include "bench/bench_ops.h"
 
 #include <math.h>
@@ -9,10 +9,10 @@
 typedef struct options {
   bench_options shared;
   const char *arch;
-  bool dry_run;       /* true if the tuning file is not written */
-  bool all;           /* true to print a row for each candidate */
-  cli_words families; /* names of the families; an empty list means all
-                       * families */
+  bool dry_run; /* true if the tuning file is not written */
+  bool all;     /* true to print a row for each candidate */
+  /* Names of the tuning families; an empty list means all. */
+  cli_words families;
 } options;
 
 static bool is_wanted(const options *o, const char *family)
@@ -45,7 +45,7 @@ static int check_families(cli *c, const options *o)
   return CLI_OK;
 }
 
-/* ---- Without a GPU: resources of each candidate ------------------------- */
+/* ---- Without a GPU: the resources of each candidate set of parameters ---- */
 
 static const char *verdict(const bench_resources *r)
 {
@@ -106,7 +106,7 @@ static int without_device(cli *c, const options *o)
   return CLI_OK;
 }
 
-/* ---- On a device: time of each candidate -------------------------------- */
+/* ---- With a device: the time of each candidate set of parameters -------- */
 
 typedef struct best {
   kiln_tuning tuning;
@@ -130,8 +130,9 @@ static void print_best(cli_table *t, const bench_ops *b, const char *family,
   kiln__cli_cell(t, "%zu of %zu", found->tried - found->failed, found->tried);
 }
 
-/* Times every candidate of the family on b->now, and leaves the best candidate
- * set. A candidate that does not compile is skipped.
+/* Times every candidate set of parameters of the tuning family on the current
+ * case b->now, and leaves the fastest set active. A candidate that does not
+ * compile is skipped.
  * @param all  NULL, or a table that gets a row for each candidate */
 static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
                              best *out, cli_table *all)
@@ -156,7 +157,8 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
 
     CLI_TRY(kiln_tuning_set(b->rig.device, family, size, log2_n, &t[i]));
     kiln__cli_progress(b->rig.c, b->now->label, i + 1, n);
-    b->workspace_known = false; /* the workspace depends on the tile size */
+    /* The size of the workspace depends on the tile size. */
+    b->workspace_known = false;
     if (kiln__bench_time_own(b, &ms) != KILN_OK) {
       if (kiln_last_error()->status == KILN_ESTICKY)
         return KILN_ESTICKY;
@@ -219,7 +221,7 @@ static kiln_status keep(bench_ops *b, const options *o)
   return KILN_OK;
 }
 
-/* Times every candidate on the device and keeps the best candidate. */
+/* Times every candidate set of parameters on the device and keeps the fastest. */
 static int with_device(cli *c, const options *o)
 {
   static const char *const heads[] = {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The ladder --------------------------------------------------------- */
+/* ---- What-if mode -------------------------------------------------------- */
 
 static void print_ladder(cli *c, const kiln_ladder_result *result, int indent)
 {
