@@ -8,11 +8,11 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Many functions ignore some of the driver's parameters. */
+/* Many functions of the fake ignore some of the driver's parameters. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* Declares every function from the table, so that a definition with a different
- * signature does not compile. */
+/* Declares every driver function from the table of its signatures, so that a
+ * definition with a different signature does not compile. */
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   EXPORT result symbol params;
 #include "driver/driver_api.def"
@@ -33,31 +33,31 @@ typedef enum kind {
   LINK
 } kind;
 
-/* Every handle points to an object of this type. A handle is searched for among
- * the live objects before it is dereferenced, so a stale handle is never
- * followed. */
+/* The object behind a handle. Before the fake dereferences a handle, it
+ * searches for the handle among the live objects. It therefore never follows a
+ * stale handle. */
 typedef struct object {
   kind kind;
-  struct object *context; /* owning context; NULL for a context itself */
-  struct object *module;  /* for a function: its module */
+  struct object *context; /* context that owns the object; NULL for contexts */
+  struct object *module;  /* module that contains the function */
   struct object *next, *prev;
-  int device;            /* for a context: the device */
-  unsigned long long id; /* for a context: its unique id */
-  int sticky;     /* for a context: error code that every later call returns */
-  bool primary;   /* for a context: is it the primary context */
-  unsigned flags; /* for a stream or an event */
-  int priority;   /* for a stream */
-  int capture;    /* for a stream: capture status */
-  int capture_mode;   /* for a stream */
-  pthread_t capturer; /* for a stream: thread that began the capture */
-  int nodes; /* for a stream, graph or exec: number of captured launches */
-  /* for an event: record time in nanoseconds, 0 if never recorded */
+  int device;            /* device of a context */
+  unsigned long long id; /* unique id of a context */
+  int sticky;       /* error code that every later call in a context returns */
+  bool primary;     /* whether a context is the primary context */
+  unsigned flags;   /* flags of a stream or an event */
+  int priority;     /* priority of a stream */
+  int capture;      /* capture status of a stream */
+  int capture_mode; /* capture mode of a stream */
+  pthread_t capturer; /* thread that began the capture of a stream */
+  int nodes;          /* number of captured operations of a stream or graph */
+  /* time at which an event was recorded, in nanoseconds; 0 if never */
   uint64_t ns;
-  char *bytes;         /* for a module: source; memory: data; function: name */
-  const void *address; /* for memory of any kind: where it starts */
-  size_t size;         /* for memory: size in bytes */
-  int dynamic_smem;    /* for a function */
-  char *global;        /* for a module: its global variable */
+  char *bytes; /* source of a module, data of memory, name of a function */
+  const void *address; /* start address of memory of any kind */
+  size_t size;         /* size of memory in bytes */
+  int dynamic_smem;    /* dynamic shared memory limit of a function in bytes */
+  char *global;        /* global variable of a module */
 } object;
 
 typedef struct primary {
@@ -72,7 +72,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static object *live;
 static primary primaries[FAKE_CUDA_DEVICES];
 static unsigned long long last_id;
-/* number of streams captured in the default mode */
+/* number of captures in the mode CU_STREAM_CAPTURE_MODE_GLOBAL */
 static atomic_int global_captures;
 static atomic_int all_captures;
 static pid_t started_in; /* id of the process that called cuInit */
@@ -159,8 +159,8 @@ EXPORT fake_cuda_control *fake_cuda(void)
 
 /* ---- Objects ------------------------------------------------------------ */
 
-/* Returns the count of the live objects of a kind, or NULL if nobody counts
- * them here. */
+/* Returns the counter for live objects of a kind, or NULL if the control block
+ * has no counter for this kind. */
 static atomic_int *count_of(kind k)
 {
   switch (k) {
@@ -221,7 +221,7 @@ static void destroy(object *o)
   free(o);
 }
 
-/* Returns the live object for a handle, or NULL. */
+/* Returns the live object of a handle, or NULL. */
 static object *find(const void *handle, kind k)
 {
   object *o;
@@ -235,7 +235,7 @@ static object *find(const void *handle, kind k)
   return o;
 }
 
-/* Returns the live memory of a kind that starts at an address, or NULL. */
+/* Returns the live memory object that starts at an address, or NULL. */
 static object *find_at(const void *address, kind k)
 {
   object *o;
@@ -253,8 +253,8 @@ static object *current(void)
   return depth == 0 ? NULL : stack[depth - 1];
 }
 
-/* Returns the live object for a handle if it belongs to the current context, or
- * NULL. */
+/* Returns the live object of a handle if the object belongs to the current
+ * context, or NULL. */
 static object *own(const void *handle, kind k, const char *call)
 {
   object *o = find(handle, k);
@@ -268,7 +268,7 @@ static object *own(const void *handle, kind k, const char *call)
   return NULL;
 }
 
-/* Finds the stream for a handle; *out is NULL for the default streams. Returns
+/* Finds the stream of a handle. *out is NULL for the default streams. Returns
  * false if the handle is not a stream. */
 static bool stream_of(CUstream handle, object **out, const char *call)
 {
@@ -279,13 +279,15 @@ static bool stream_of(CUstream handle, object **out, const char *call)
   return *out != NULL;
 }
 
-/* ---- Entering a function ------------------------------------------------ */
+/* ---- Checks on entering a function of the fake -------------------------- */
 
 typedef enum need {
-  ANYTHING = 0, /* no precondition: may be called before cuInit */
+  ANYTHING = 0, /* no precondition; the function may be called before cuInit */
   STARTED,
   A_CONTEXT,
-  UNSAFE /* needs a context, and fails while a capture forbids it */
+  /* The function needs a context, and fails while a stream capture forbids
+   * it. */
+  UNSAFE
 } need;
 
 static bool injectable(int f)
@@ -378,10 +380,10 @@ static CUresult enter(int f, need n, const char *call)
       return rc_;                                                              \
   } while (0)
 
-/* These statements set `out` to an object. The calling function ends with
- * CUDA_ERROR_INVALID_HANDLE if the handle has none. NEED_LIVE() takes any live
- * object, NEED_OWN() an object of the current context, and NEED_STREAM() a
- * stream, which is NULL for the default streams. */
+/* These macros set `out` to the object of a handle. If there is no such object,
+ * the calling function returns CUDA_ERROR_INVALID_HANDLE. NEED_LIVE() accepts
+ * any live object, NEED_OWN() an object of the current context, and
+ * NEED_STREAM() a stream, which is NULL for the default streams. */
 #define NEED_OBJECT(out, found)                                                \
   do {                                                                         \
     out = found;                                                               \
@@ -397,7 +399,8 @@ static CUresult enter(int f, need n, const char *call)
       return CUDA_ERROR_INVALID_HANDLE;                                        \
   } while (0)
 
-/* Defines a function that only succeeds. */
+/* Defines a driver function that checks its preconditions and then succeeds
+ * without doing anything. */
 #define SUCCEED(name, symbol, params, what)                                    \
   EXPORT CUresult symbol params                                                \
   {                                                                            \
@@ -405,7 +408,7 @@ static CUresult enter(int f, need n, const char *call)
     return CUDA_SUCCESS;                                                       \
   }
 
-/* ---- Start, errors, symbols ---------------------------------------------- */
+/* ---- Initialisation, errors, symbols ------------------------------------ */
 
 EXPORT CUresult cuInit(unsigned flags)
 {
@@ -468,8 +471,8 @@ SUCCEED(profilerStart, cuProfilerStart, (void), A_CONTEXT)
 
 SUCCEED(profilerStop, cuProfilerStop, (void), A_CONTEXT)
 
-/* Returns true if a capture of a blocking stream blocks the legacy default
- * stream. */
+/* Returns true if the legacy default stream is blocked because a blocking
+ * stream is being captured. */
 static bool legacy_tied(CUstream handle);
 
 #include "cuda/contexts.h"

@@ -32,13 +32,15 @@ enum {
   FAKE_CUDA_DEVICES = 8,
   FAKE_CUDA_ATTRIBUTES = 160,
   FAKE_CUDA_PARAM_BYTES = 4096,
-  FAKE_CUDA_UNKNOWN = -1 /* marks an attribute that the driver does not know */
+  /* value of an attribute that the driver does not know */
+  FAKE_CUDA_UNKNOWN = -1
 };
 
 typedef struct fake_cuda_device {
   char name[96];
   size_t memory;
-  /* device attributes; the capability is in 75 and 76 */
+  /* Device attributes by number. Attributes 75 and 76 are the compute
+   * capability. */
   int attributes[FAKE_CUDA_ATTRIBUTES];
 } fake_cuda_device;
 
@@ -49,7 +51,7 @@ typedef struct fake_cuda_launch {
   CUcontext context;
   int n_params;
   uint32_t sizes[256];
-  /* parameter values, one after another */
+  /* values of the kernel parameters, one after another */
   unsigned char params[FAKE_CUDA_PARAM_BYTES];
   bool cooperative, ex, overlap;
   unsigned cluster[3];
@@ -60,20 +62,23 @@ typedef struct fake_cuda_control {
   int n_devices;
   fake_cuda_device devices[FAKE_CUDA_DEVICES];
 
-  /* Scripted failures. If rc[f] is not 0, function f first succeeds skip[f]
-   * times, then fails with rc[f] times[f] times (0 means always). If fail_at >=
-   * 0, call number fail_at fails with fail_rc. Only functions for which a
-   * caller can handle a failure are counted. */
+  /* Scripted failures. If rc[f] is not 0, function f succeeds skip[f] times and
+   * then fails times[f] times with the code rc[f]. If times[f] is 0, the
+   * function fails for ever. If fail_at >= 0, call number fail_at fails with
+   * the code fail_rc. This number counts only functions whose failure a caller
+   * can handle. */
   int rc[FAKE_CUDA_FUNCTIONS];
   int skip[FAKE_CUDA_FUNCTIONS];
   int times[FAKE_CUDA_FUNCTIONS];
   long fail_at;
   int fail_rc;
-  int launch_sticky; /* a launch succeeds, and later calls return this code */
-  int cubin_rc, ptx_rc; /* result codes for loading machine code and PTX */
-  const char *jit_log;  /* written to the error log buffer by a failed load */
+  /* If not 0, a launch succeeds, and later calls return this code. */
+  int launch_sticky;
+  /* result codes of loading machine code and of loading PTX */
+  int cubin_rc, ptx_rc;
+  const char *jit_log; /* text that a failed load writes to the error log */
 
-  /* The attributes of every kernel. */
+  /* Attributes that every kernel of the fake has. */
   int registers, static_smem, max_threads, blocks_per_sm;
   const char *global_name; /* name of a global variable that every module has */
   size_t global_size;
@@ -101,7 +106,8 @@ static inline fake_cuda_control *fake_cuda_of(const char *path)
   return fn();
 }
 
-/* Returns the number of live objects that a user of the driver must destroy. */
+/* Returns the number of live objects that the user of the driver still has to
+ * destroy. */
 static inline int fake_cuda_live(const fake_cuda_control *c)
 {
   return c->contexts + c->modules + c->streams + c->events + c->allocations +

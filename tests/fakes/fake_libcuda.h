@@ -1,13 +1,13 @@
-/* fake_libcuda.h -- the body of small fakes of libcuda. Every function returns
- * FAKE_ANSWER. The environment variable FAKE_CUINIT sets the result of cuInit,
- * and FAKE_CUDA_VERSION sets the result of cuDriverGetVersion.
+/* fake_libcuda.h -- the implementation of small fakes of libcuda. Every
+ * function returns FAKE_ANSWER. The environment variable FAKE_CUINIT sets
+ * the result of cuInit, and FAKE_CUDA_VERSION sets the version that
+ * cuDriverGetVersion reports.
  *
  * Before including this file, define FAKE_ANSWER, FAKE_VERSION (the default
  * version), and one of
  *   FAKE_OPTIONAL_TOO  export the optional functions as well
  *   FAKE_HIDDEN        export only cuInit, cuDriverGetVersion and
- *                      cuGetProcAddress_v2, which returns the other functions
- */
+ *                      cuGetProcAddress_v2, which returns the others */
 #include "driver/abi.h"
 
 #include <stdlib.h>
@@ -37,7 +37,8 @@
 #define IF_OPTIONAL(symbol, result, params)
 #endif
 
-/* Functions with a body of their own are renamed in the generated list. */
+/* These functions are defined below, so the generated definitions get unused
+ * names. */
 #define cuInit unused_init
 #define cuDriverGetVersion unused_version
 #define cuGetProcAddress unused_proc

@@ -7,7 +7,9 @@
 #include "fake_libcuda.h"
 
 typedef struct row {
-  const char *name; /* member name such as memAlloc, without a variant suffix */
+  /* name of the function without the prefix "cu" and without a version suffix,
+   * such as memAlloc */
+  const char *name;
   int since;
   void (*fn)(void);
 } row;
@@ -35,8 +37,9 @@ CUresult cuGetProcAddress_real(const char *symbol, void **fn, int version,
   *fn = NULL;
   *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    /* The plain name "cuMemAlloc" requests memAlloc of the version that
-     * introduced _v2. One optional function is missing. */
+    /* A request for "cuMemAlloc" gets the variant that the requested driver
+     * version introduced, such as cuMemAlloc_v2. The optional function
+     * cuFuncGetName is missing. */
     if (strcmp(rows[i].name + 1, symbol + 3) == 0 && rows[i].since == version &&
         flags == CU_GET_PROC_ADDRESS_LEGACY_STREAM &&
         strcmp(symbol, "cuFuncGetName") != 0) {

@@ -1,4 +1,5 @@
-/* fake_library.h -- loads a fake and finds a function that only fakes have. */
+/* fake_library.h -- loads a fake library and finds a function that only fakes
+ * have. */
 #ifndef FAKE_LIBRARY_H
 #define FAKE_LIBRARY_H
 

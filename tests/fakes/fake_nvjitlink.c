@@ -1,6 +1,6 @@
 /* fake_nvjitlink.c -- a fake of nvJitLink 12.4. As in the real library, symbol
- * names contain the release, and plain names do not exist. PTX that contains
- * BAD does not assemble. */
+ * names contain the release, and names without a release do not exist. PTX that
+ * contains BAD does not assemble. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ typedef struct job {
   char cubin[4096];
 } job;
 
-static int live; /* number of handles not destroyed yet */
+static int live; /* number of nvJitLink handles that were not destroyed yet */
 
 #define RELEASE(minor)                                                         \
   EXPORT int __nvJitLinkCreate_12_##minor(job **out, uint32_t n,               \

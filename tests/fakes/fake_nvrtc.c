@@ -172,11 +172,11 @@ __attribute__((constructor)) static void set_up(void)
   append_byte("FAKE_NVRTC_LOAD_FILE");
 }
 
-/* ---- Reading a program ------------------------------------------------------ */
+/* ---- Finding kernels in the source -------------------------------------- */
 
 typedef struct kernel {
-  char name[256];    /* kernel name as in the source */
-  char lowered[320]; /* kernel name as in the PTX */
+  char name[256];    /* kernel name in the source */
+  char lowered[320]; /* kernel name in the PTX */
   int sizes[64];
   int n_params;
   bool is_template;
@@ -277,7 +277,8 @@ static const char *find_list(const char *mark, const char **name,
       return NULL;
     if (strncmp(start, "__", 2) != 0)
       return open;
-    /* the parentheses belonged to an attribute: __launch_bounds__(...) */
+    /* These parentheses belong to an attribute such as
+     * __launch_bounds__(...). */
     open = strchr(close, '(');
   }
   return NULL;
@@ -351,7 +352,7 @@ static int remark(const char *source, const char *name, int otherwise)
 /* ---- Compiling --------------------------------------------------------------- */
 
 typedef struct target {
-  char name[32]; /* "sm_90" or "compute_90" */
+  char name[32]; /* target name, such as "sm_90" or "compute_90" */
   bool real, verbose, finds_headers;
   bool bad;
 } target;
@@ -387,8 +388,8 @@ static target read_options(int n, const char *const *options)
   return t;
 }
 
-/* Handles #error and #warning lines and missing headers. Returns false after an
- * error. */
+/* Writes log lines for #error and #warning directives and for missing headers.
+ * Returns false after an error. */
 static bool check_lines(nvrtcProgram p, const target *t)
 {
   const char *line = p->source;
@@ -558,7 +559,7 @@ static nvrtcResult compile(nvrtcProgram p, int n, const char *const *options)
   return NVRTC_SUCCESS;
 }
 
-/* ---- The functions ------------------------------------------------------------ */
+/* ---- The functions of NVRTC --------------------------------------------- */
 
 #define ENTER(name)                                                            \
   do {                                                                         \
@@ -671,7 +672,8 @@ EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int n,
   return rc;
 }
 
-/* Sizes of strings include the NUL byte, as in NVRTC. */
+/* Returns the size of a text. The sizes of strings include the NUL byte, as in
+ * NVRTC. */
 static nvrtcResult give_size(nvrtcProgram p, const text *t, size_t nul,
                              size_t *size)
 {
@@ -692,8 +694,9 @@ static nvrtcResult give(nvrtcProgram p, const text *t, size_t nul, char *out)
   return NVRTC_SUCCESS;
 }
 
-/* Defines the two functions that return one result of a compile. Some results
- * have a size only if the program compiled. `nul` is 1 for strings. */
+/* Defines the two functions that return the size and the content of one result
+ * of a compile. Some results have a size only if the program compiled. `nul` is
+ * 1 for strings. */
 #define RESULT(symbol, member, nul, if_compiled)                               \
   EXPORT nvrtcResult nvrtcGet##symbol##Size(nvrtcProgram p, size_t *size)      \
   {                                                                            \

@@ -52,19 +52,20 @@ typedef struct fake_nvrtc_control {
   int archs[64];
   int n_archs;
   int delay_ms; /* minimum duration of each compile in milliseconds */
-  /* result code of each function; 0 means success */
+  /* result code of each NVRTC function; 0 means success */
   int rc[FAKE_NVRTC_FUNCTIONS];
-  const char *log;                /* appended to each compile log */
-  void (*on_compile)(void *user); /* called in the middle of a compile */
+  const char *log; /* text that is appended to each compile log */
+  /* function that is called during each compile */
+  void (*on_compile)(void *user);
   void *user;
   atomic_int calls[FAKE_NVRTC_FUNCTIONS];
   atomic_int compiles; /* number of completed compiles */
-  /* current and maximum number of concurrent compiles */
+  /* current number and maximum number of concurrent compiles */
   atomic_int running, most_running;
-  atomic_int programs; /* number of programs not destroyed yet */
+  atomic_int programs; /* number of programs that were not destroyed yet */
   char options[8192];  /* options of the last compile, each followed by '\n' */
   char source_name[1024]; /* source name of the last compile */
-  int n_headers;          /* number of headers of the last compile */
+  int n_headers;          /* number of headers passed to the last compile */
 } fake_nvrtc_control;
 
 typedef fake_nvrtc_control *fake_nvrtc_fn(void);

@@ -1,5 +1,5 @@
-/* device_fixture.h -- a runtime on the fake driver and the fake NVRTC. The
- * teardown of each test checks that everything was freed. */
+/* device_fixture.h -- sets up a runtime on the fake driver and the fake NVRTC.
+ * The teardown of each test checks that everything was freed. */
 #ifndef DEVICE_FIXTURE_H
 #define DEVICE_FIXTURE_H
 
@@ -25,7 +25,7 @@ typedef struct fixture {
   kiln_runtime *rt;
   kiln_device *device;
   kiln_module *module;
-  CUcontext outer; /* context that the test made current, or NULL */
+  CUcontext outer; /* context that the test has made current, or NULL */
 } fixture;
 
 static fixture f;
@@ -91,8 +91,8 @@ static inline void set_up_module(void)
   f.module = load_source(f.device, SAXPY);
 }
 
-/* Checks that the caller's context is current again and that no rule of the
- * driver was violated. */
+/* Checks that the context of the caller is current again and that no rule of
+ * the driver was violated. */
 static inline void check_calm(void)
 {
   ck_assert_msg(f.cuda->violations == 0, "the driver was misused: %s",
@@ -105,7 +105,8 @@ static inline void tear_down(void)
 {
   check_calm();
   kiln_module_free(f.module);
-  /* the module was unloaded explicitly, not by destroying the context */
+  /* Check that the module was unloaded by its own call, and not together with
+   * the context. */
   ck_assert_int_eq(f.cuda->modules, 0);
   ck_assert_int_eq(f.cuda->streams, 0);
   ck_assert_int_eq(f.cuda->events, 0);

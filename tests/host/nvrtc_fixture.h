@@ -1,5 +1,5 @@
-/* nvrtc_fixture.h -- a folder with fake NVRTC libraries that replaces "/"
- * during the search. */
+/* nvrtc_fixture.h -- makes a folder with fake NVRTC libraries, which replaces
+ * the root folder "/" during the search. */
 #ifndef NVRTC_FIXTURE_H
 #define NVRTC_FIXTURE_H
 
@@ -49,7 +49,8 @@ static void teardown(void)
   test_dir_remove(root);
 }
 
-/* Returns the path root/name, and creates its folders. */
+/* Returns the path of `name` below the test's root folder, and creates the
+ * folders on the path. */
 static const char *below(const char *name)
 {
   static char out[4][512];
@@ -66,7 +67,7 @@ static const char *below(const char *name)
   return path;
 }
 
-/* Copies a fake to root/folder/name and returns the path. */
+/* Copies a fake NVRTC to root/folder/name and returns the path of the copy. */
 static const char *put(const char *from, const char *folder, const char *name,
                        const char *config)
 {
@@ -93,8 +94,8 @@ static int make_old(const char *path, const struct stat *info, int type,
   return utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Sets old time stamps on all files, since the result of a search that meets a
- * recently changed file is not stored. */
+/* Sets old time stamps on all files, because Kiln does not store the result of
+ * a search that meets a recently changed file. */
 static void age(void)
 {
   ck_assert_int_eq(nftw(root, make_old, 16, FTW_PHYS), 0);
@@ -108,7 +109,8 @@ static kiln__nvrtc_set *open_set(void)
   return set;
 }
 
-/* Returns the versions that were found as "13000 12080 ", or "" for none. */
+/* Searches for NVRTC and returns the versions that were found, such as "13000
+ * 12080 ", or "" for none. */
 static const char *versions_here(void)
 {
   static char out[512];
@@ -128,9 +130,9 @@ static const char *versions_here(void)
   return out;
 }
 
-/* Returns the same list as versions_here(), from another process. A library
- * loaded in this process would be found as "loaded in this process" in all
- * later searches. */
+/* Returns the list of versions_here() from a child process. If this process
+ * loaded a library, all its later searches would report the library as already
+ * loaded. */
 static const char *versions(void)
 {
   static char out[512];
@@ -174,7 +176,8 @@ static bool mapped(const char *path)
   return found;
 }
 
-/* Fills the memo from another process. */
+/* Makes a child process search for NVRTC and store the result in the memo
+ * file. */
 static void list_elsewhere(void)
 {
   versions();

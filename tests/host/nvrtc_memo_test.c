@@ -1,5 +1,5 @@
-/* nvrtc_memo_test.c -- tests the memo of NVRTC libraries that is kept between
- * processes, and the identification of library files. */
+/* nvrtc_memo_test.c -- tests the memo, a file in which processes store the
+ * NVRTC libraries that they found, and the identification of library files. */
 #include "nvrtc_fixture.h"
 
 #define XXH_INLINE_ALL
@@ -54,7 +54,8 @@ START_TEST(warm_start_loads_nothing)
   ck_assert_int_eq(stat(path, &info), 0);
   ck_assert_uint_eq(ids[0].size, (uint64_t)info.st_size);
 
-  /* The trail contains the steps of the first search again. */
+  /* The record of searched places (the trail) lists the same places as in the
+   * first search. */
   kiln__trail_each(trail, count_step, &steps);
   cold = trail;
   trail = kiln__trail_create(&memory.alloc);
@@ -65,7 +66,8 @@ START_TEST(warm_start_loads_nothing)
   ck_assert_int_eq(steps, slow_steps);
   kiln__trail_free(cold);
 
-  /* Using a library loads it, and the earlier array stays valid. */
+  /* Using a library loads it. The array of the earlier call stays valid and
+   * unchanged. */
   ck_kiln_ok(kiln__nvrtc_use(set, 0, &nvrtc));
   ck_assert(mapped(path));
   ck_assert(!ids[0].info.loaded);
@@ -73,7 +75,7 @@ START_TEST(warm_start_loads_nothing)
   ck_assert(ids[0].info.loaded);
   kiln__nvrtc_set_free(set);
 
-  /* Other load on the machine may spoil one measurement, but not all
+  /* Other load on the machine may slow down one measurement, but not all
    * measurements. */
   places.memo_path = memo;
   for (int again = 0; took >= 20000000u && again < 4; again++) {
@@ -96,10 +98,10 @@ START_TEST(memo_notices_changes)
   list_elsewhere();
   ck_assert_str_eq(versions(), "12080 ");
 
-  /* a new library in a folder that was searched */
+  /* Add a library to a folder that was searched. */
   put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.13", NULL);
   ck_assert_str_eq(versions(), "13000 12080 ");
-  /* a new library in a folder that did not exist */
+  /* Add a library in a folder that did not exist during the search. */
   age();
   list_elsewhere();
   put(FAKE, "usr/lib/python3/dist-packages/nvidia/cu13/lib", "libnvrtc.so.13",
@@ -114,7 +116,7 @@ START_TEST(memo_notices_changes)
   list_elsewhere();
   put(FAKE, "mine/lib64", "libnvrtc.so.12", "version 12010\n");
   ck_assert_str_eq(versions(), "14000 13010 13000 12080 12010 ");
-  /* a library that was removed */
+  /* Remove a library. */
   age();
   list_elsewhere();
   ck_assert_int_eq(unlink(below("mine/lib64/libnvrtc.so.12")), 0);
@@ -139,7 +141,8 @@ START_TEST(memo_notices_a_replaced_library)
   memcpy(before, ids[0].build, sizeof before);
   kiln__nvrtc_set_free(set);
 
-  /* a library that changed in place: one byte longer, another version */
+  /* Change a library in place: the file is one byte longer and has another
+   * version. */
   f = fopen(path, "ab");
   ck_assert_ptr_nonnull(f);
   fputc(0, f);
@@ -155,8 +158,8 @@ START_TEST(memo_notices_a_turned_link)
   const char *one = put(FAKE, "one", "libnvrtc.so.12", "version 12010\n");
   const char *two = put(FAKE, "two", "libnvrtc.so.12", "version 12020\n");
 
-  /* A chain of links: usr/local/cuda/lib64/libnvrtc.so.12 -> alternatives/nvrtc
-   * -> one/... */
+  /* The library is found through a chain of symbolic links:
+   * usr/local/cuda/lib64/libnvrtc.so.12 -> alternatives/nvrtc -> one/... */
   below("alternatives/");
   below("usr/local/cuda/lib64/");
   ck_assert_int_eq(symlink(one, below("alternatives/nvrtc")), 0);
@@ -170,7 +173,7 @@ START_TEST(memo_notices_a_turned_link)
   ck_assert_int_eq(unlink(below("alternatives/nvrtc")), 0);
   ck_assert_int_eq(symlink(two, below("alternatives/nvrtc")), 0);
   ck_assert_str_eq(versions(), "12020 ");
-  /* the same chain with an explicitly given path */
+  /* The option nvrtc_path names a symbolic link whose target changes. */
   places.explicit_path = below("alternatives/nvrtc");
   list_elsewhere();
   ck_assert_str_eq(versions(), "12020 ");
@@ -195,7 +198,8 @@ START_TEST(memo_keeps_several_answers)
   ck_assert_str_eq(versions_here(), "12080 ");
   ck_assert(!mapped(root));
   setenv("CUDA_HOME", below("elsewhere"), 1);
-  /* the memo knows the libraries of this search */
+  /* CUDA_HOME changes the search, but the memo already describes the library
+   * that is found. */
   ck_assert_str_eq(versions_here(), "12080 ");
   ck_assert(!mapped(root));
 }
@@ -217,7 +221,7 @@ START_TEST(broken_library_is_not_loaded_again)
   free(data);
   ck_assert_str_eq(versions_here(), "12080 ");
   ck_assert(!mapped(root));
-  /* the library is repaired in place */
+  /* The broken library is replaced by a working one in the same file. */
   data = test_read_file(FAKE, &size);
   test_write_file(path, data, size);
   free(data);
@@ -268,7 +272,9 @@ START_TEST(memo_has_one_answer_a_search)
   age();
   list_elsewhere();
   ck_assert_int_eq(answers_in_memo(), 2);
-  for (int i = 0; i < 20; i++) { /* the memo does not grow for ever */
+  /* Searches with many different settings must not make the memo grow for
+   * ever. */
+  for (int i = 0; i < 20; i++) {
     snprintf(name, sizeof name, "elsewhere%d", i);
     setenv("CUDA_HOME", below(name), 1);
     list_elsewhere();
@@ -287,8 +293,7 @@ START_TEST(success_leaves_the_error_record_alone)
 }
 END_TEST
 
-/* Replaces `from` by `to` in the memo and writes the memo with a valid
- * checksum. */
+/* Replaces `from` by `to` in the memo and updates its checksum. */
 static void forge(const char *from, const char *to)
 {
   char sum[32], *data, *at, *made;
@@ -318,7 +323,9 @@ START_TEST(memo_of_others_is_ignored)
   age();
   list_elsewhere();
   forge("\t12080\t", "\t12070\t");
-  ck_assert_str_eq(versions(), "12070 "); /* a memo of this user is trusted */
+  /* A memo that only this user can write is trusted, so the forged version is
+   * reported. */
+  ck_assert_str_eq(versions(), "12070 ");
   ck_assert_int_eq(chmod(memo, 0620), 0);
   ck_assert_str_eq(versions(), "12080 ");
   list_elsewhere();
@@ -337,8 +344,8 @@ START_TEST(memo_of_others_is_ignored)
 }
 END_TEST
 
-/* A folder that other users may write to, or a link of another user, is not
- * used. */
+/* A memo in a folder that other users may write to, or behind another user's
+ * symbolic link, is neither read nor written. */
 START_TEST(memo_stays_out_of_others_folders)
 {
   put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
@@ -353,7 +360,8 @@ START_TEST(memo_stays_out_of_others_folders)
   ck_assert_int_eq(access(memo, F_OK), 0);
   forge("\t12080\t", "\t12070\t");
   ck_assert_int_eq(chmod(below("cache/deep"), 0777), 0);
-  ck_assert_str_eq(versions(), "12080 "); /* this memo is not trusted either */
+  /* Other users may write to the folder, so this memo is not trusted. */
+  ck_assert_str_eq(versions(), "12080 ");
   if (geteuid() == 0) {
     below("target/");
     ck_assert_int_eq(symlink(below("target"), below("link")), 0);
@@ -365,7 +373,7 @@ START_TEST(memo_stays_out_of_others_folders)
 }
 END_TEST
 
-/* The memo still describes libraries that were removed. */
+/* The memo still describes a library after it was removed. */
 START_TEST(memo_remembers_what_is_gone)
 {
   const char *path = put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
@@ -463,10 +471,12 @@ START_TEST(memo_that_cannot_be_written)
 {
   put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
   test_write_file(below("file"), "x", 1);
-  places.memo_path = below("file/nvrtc.memo"); /* the memo's folder is a file */
+  /* The path of the memo's folder names a file. */
+  places.memo_path = below("file/nvrtc.memo");
   kiln__fail(KILN_EINVAL, NULL, "an earlier failure");
   ck_assert_str_eq(versions_here(), "12080 ");
-  /* A successful call leaves the error record unchanged. */
+  /* A successful call leaves the error record unchanged, even if the memo
+   * cannot be written. */
   ck_assert_str_eq(kiln_last_error()->message, "an earlier failure");
   places.memo_path = "/proc/nvrtc.memo";
   ck_assert_str_eq(versions(), "12080 ");
@@ -491,12 +501,12 @@ START_TEST(odd_characters_in_paths)
 }
 END_TEST
 
-/* ---- Identity of a file --------------------------------------------------------------- */
+/* ---- Identification of a library file ----------------------------------- */
 
 enum { ELF_SIZE = 300000 };
 
-/* Makes an ELF file that consists of notes: a note of another kind, then a
- * build id of `size` bytes. */
+/* Makes an ELF file that contains a note of another kind and then a build id of
+ * `size` bytes. */
 static void make_elf(unsigned char *out, unsigned size)
 {
   const Elf64_Ehdr head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64},
@@ -540,16 +550,20 @@ START_TEST(build_id_identifies)
   make_elf(data, 20);
   ck_assert_str_eq(build_of(data, ELF_SIZE),
                    "id-0102030405060708090a0b0c0d0e0f1011121314");
-  data[ELF_SIZE - 1] ^= 1; /* bytes outside of the notes do not count */
+  /* With a build id, changes outside the ELF notes do not affect the
+   * identity. */
+  data[ELF_SIZE - 1] ^= 1;
   ck_assert_str_eq(build_of(data, ELF_SIZE),
                    "id-0102030405060708090a0b0c0d0e0f1011121314");
-  make_elf(data, 32); /* a build id that is too long for the buffer is hashed */
+  /* This build id is too long for the identity, so it is hashed. */
+  make_elf(data, 32);
   strcpy(before, build_of(data, ELF_SIZE));
   ck_assert_int_eq(strncmp(before, "id-", 3), 0);
   ck_assert_uint_eq(strlen(before), 35);
   data[256 + 36 + 31] ^= 1;
   ck_assert_str_ne(build_of(data, ELF_SIZE), before);
-  make_elf(data, 4); /* a build id that is too short to identify the file */
+  /* This build id is too short to identify the file, so it is not used. */
+  make_elf(data, 4);
   ck_assert_int_eq(strncmp(build_of(data, ELF_SIZE), "fx-", 3), 0);
   free(data);
 }
@@ -565,7 +579,7 @@ START_TEST(without_build_id_pieces_identify)
   ck_assert_int_eq(strncmp(before, "fx-", 3), 0);
   ck_assert_str_eq(build_of(data, ELF_SIZE), before);
   ck_assert_str_ne(build_of(data, ELF_SIZE - 1), before);
-  /* the first and the last byte */
+  /* A change of the first or the last byte changes the identity. */
   for (size_t at = 0; at < ELF_SIZE; at += ELF_SIZE - 1) {
     data[at] ^= 1;
     ck_assert_str_ne(build_of(data, ELF_SIZE), before);

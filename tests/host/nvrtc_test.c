@@ -1,5 +1,5 @@
-/* nvrtc_test.c -- tests the search for NVRTC, its loading and its result codes,
- * and nvJitLink. */
+/* nvrtc_test.c -- tests the search for NVRTC, the loading of the library, the
+ * conversion of its result codes, and nvJitLink. */
 #include "nvrtc_fixture.h"
 
 #include <limits.h>
@@ -12,7 +12,8 @@ static void expect_none(const char *message, const char *hint)
   const kiln__nvrtc_id *ids = (const kiln__nvrtc_id *)&places;
   size_t n = 7;
 
-  for (int i = 0; i < 2; i++) { /* a second call fails in the same way */
+  /* The second call fails in the same way as the first. */
+  for (int i = 0; i < 2; i++) {
     ck_kiln_is(kiln__nvrtc_list(set, &ids, &n), KILN_ENONVRTC);
     ck_assert_ptr_null(ids);
     ck_assert_uint_eq(n, 0);
@@ -32,7 +33,7 @@ START_TEST(nothing_anywhere)
 END_TEST
 
 static const struct {
-  /* the variable's value is relative to root */
+  /* The value of the environment variable is relative to the test's folder. */
   const char *folder, *variable, *value;
 } place_rows[] = {
     {"usr/local/cuda/lib64", NULL, NULL},
@@ -125,7 +126,7 @@ START_TEST(given_path_is_the_only_place)
 
   put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so", NULL);
   places.explicit_path = mine;
-  /* the option overrides the variable */
+  /* The option overrides the environment variable. */
   places.env_path = "/nonexistent/env.so";
   ck_assert_str_eq(versions(), "12010 ");
   places.explicit_path = NULL;
@@ -145,17 +146,17 @@ START_TEST(given_path_that_fails_is_an_error)
   expect_none("No such file", "path");
   places.explicit_path = below("text.so");
   expect_none("text.so", "path");
-  places.explicit_path = root; /* the path is a folder */
+  places.explicit_path = root; /* The path is a folder. */
   expect_none(root, "path");
-  places.explicit_path = FAKE_LINK; /* a library that is not NVRTC */
+  places.explicit_path = FAKE_LINK; /* This library is not NVRTC. */
   expect_none("nvrtcGetErrorString", "path");
-  /* no file of this name exists in the current folder */
+  /* The current folder contains no file of this name. */
   places.explicit_path = "libnvrtc.so.13";
   expect_none("libnvrtc.so.13", "path");
 }
 END_TEST
 
-/* A process that can open no more files learns that this is the reason. */
+/* If a process can open no more files, the error message names this reason. */
 START_TEST(descriptors_that_run_out_are_named)
 {
   struct rlimit before, none;
@@ -196,7 +197,8 @@ START_TEST(unusable_libraries_are_passed_over)
 }
 END_TEST
 
-/* dlopen() itself would end the process with SIGBUS. */
+/* Kiln must not pass a truncated library to dlopen(), which would end the
+ * process with SIGBUS. */
 START_TEST(truncated_libraries_are_passed_over)
 {
   const char *path =
@@ -214,7 +216,8 @@ END_TEST
 
 /* ---- Fork -------------------------------------------------------------------- */
 
-/* 1: the next allocation will wait, 2: it is waiting */
+/* state of stalling_alloc(): 1 = the next allocation will wait, 2 = an
+ * allocation is waiting */
 static atomic_int stall;
 
 static void *stalling_alloc(void *user, size_t size)
@@ -237,8 +240,8 @@ static void *list_set(void *set)
   return NULL;
 }
 
-/* The child has a copy of the locked mutex, but no thread that would unlock it.
- */
+/* The forked child has a copy of the locked mutex, but no thread that would
+ * unlock it. The child must not wait for the mutex. */
 START_TEST(forked_child_does_not_wait_for_the_parents_search)
 {
   kiln_allocator a = {0};
@@ -282,7 +285,8 @@ START_TEST(current_directory_is_never_searched)
   setenv("VIRTUAL_ENV", "", 1);
   setenv("HOME", ".", 1);
   expect_none("not an absolute path", "install");
-  places.root = NULL; /* now with the system loader's own search as well */
+  /* Search again with the system loader's own search paths included. */
+  places.root = NULL;
   {
     kiln__nvrtc_set *set = open_set();
     const kiln__nvrtc_id *ids;
@@ -324,7 +328,7 @@ START_TEST(long_paths_do_no_harm)
 }
 END_TEST
 
-/* ---- The loader's cache ------------------------------------------------------------ */
+/* ---- The library cache of the system's loader --------------------------- */
 
 typedef struct cache_row {
   int32_t flags;
@@ -343,14 +347,16 @@ static int32_t native(void)
 #endif
 }
 
-/* Makes a loader cache with two libraries, optionally after a table of the
- * older format. */
+/* Makes a file like /etc/ld.so.cache with two libraries, optionally after a
+ * table in the older format. */
 static size_t make_cache(char *out, size_t capacity, int32_t flags,
                          const char *path, bool old_table)
 {
-  static const char old[] = "ld.so-1.7.0\0\1\0\0\0" /* a table with one row */
-                            "123456789012"          /* the row of 12 bytes */
-                            "1234"; /* padding to a multiple of 8 bytes */
+  /* The table in the older format has one row of 12 bytes, and is padded to a
+   * multiple of 8 bytes. */
+  static const char old[] = "ld.so-1.7.0\0\1\0\0\0"
+                            "123456789012"
+                            "1234";
   const size_t start = old_table ? sizeof old - 1 : 0;
   cache_row rows[2] = {{.flags = native()}, {.flags = flags}};
   uint32_t counts[7] = {2, 0, 0, 0, 0, 0, 0};
@@ -470,7 +476,7 @@ START_TEST(missing_builtins_are_named)
   const kiln__nvrtc_id *ids;
   size_t n;
 
-  /* a release that no system has */
+  /* No system has this NVRTC release, so its builtins library is missing. */
   places.explicit_path = put(FAKE, "x", "libnvrtc.so", "version 19070\n");
   put(FAKE_BROKEN, "x", "libnvrtc-builtins.so.13.0", NULL);
   set = open_set();
@@ -587,7 +593,8 @@ START_TEST(threads_share_a_set)
 }
 END_TEST
 
-/* Creates, uses and frees a set once, and counts the allocations. */
+/* Creates, uses and frees a set of NVRTC libraries once. The test makes each
+ * allocation fail in turn. */
 static kiln_status whole(void)
 {
   kiln__nvrtc_set *set = NULL;
@@ -650,7 +657,8 @@ START_TEST(link_assembles)
 {
   kiln__nvjitlink *link;
   kiln__buf cubin;
-  const char text[] = {'p', 't', 'x', '1'}; /* not NUL-terminated */
+  /* This PTX is not NUL-terminated. */
+  const char text[] = {'p', 't', 'x', '1'};
 
   ck_kiln_ok(kiln__nvjitlink_open(&link, &memory.alloc, FAKE_LINK,
                                   "/nonexistent", NULL, false, 0, trail));

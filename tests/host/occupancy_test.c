@@ -1,5 +1,5 @@
-/* occupancy_test.c -- compares the number of resident blocks with results
- * computed by hand, and with NVIDIA's own header if it is installed. */
+/* occupancy_test.c -- compares the number of resident blocks per SM with
+ * results computed by hand, and with NVIDIA's own header if it is installed. */
 #include "support.h"
 
 #include <kiln/arch.h>
@@ -21,7 +21,8 @@
 
 static const struct sheet {
   const char *what;
-  int cc, carveout; /* shared memory per SM in bytes, 0 = maximum */
+  /* compute capability; shared memory per SM in bytes, 0 = maximum */
+  int cc, carveout;
   int block, regs, smem;
   int blocks, warps;
   double share;
@@ -29,7 +30,8 @@ static const struct sheet {
 } sheets[] = {
     {"the lecture's sheet", 70, 32 * 1024, 128, 32, 4096, 8, 32, 0.5,
      KILN_LIMIT_SMEM},
-    /* 96 KiB hold 24 such blocks, but 64 warps allow only 16. */
+    /* 96 KiB of shared memory hold 24 such blocks, but the limit of 64 warps
+     * allows only 16. */
     {"the same, most shared memory", 70, 0, 128, 32, 4096, 16, 64, 1.0,
      KILN_LIMIT_WARPS},
     {"ten registers fill the first GPUs", 10, 0, 256, 10, 0, 3, 24, 1.0,
@@ -38,20 +40,21 @@ static const struct sheet {
      KILN_LIMIT_REGS},
     {"registers by block, unit 512", 13, 0, 256, 16, 0, 4, 32, 1.0,
      KILN_LIMIT_WARPS},
-    /* 3 warps are rounded up to 4: 4 * 32 * 20 = 2,560 registers; 16,384 /
-     * 2,560 = 6. */
+    /* The block's 3 warps are rounded up to 4, which need 4 * 32 * 20 = 2,560
+     * registers. 16,384 / 2,560 = 6 blocks fit. */
     {"odd warps before 2.0", 13, 0, 96, 20, 0, 6, 18, 18.0 / 32,
      KILN_LIMIT_REGS},
-    /* 21 * 32 = 672 registers, rounded up to 704; 32,768 / 704 = 46 warps; 46 /
-     * 6 = 7. */
+    /* A warp needs 21 * 32 = 672 registers, rounded up to 704. 32,768 / 704 =
+     * 46 warps fit, which are 7 blocks of 6 warps. */
     {"registers by warp, unit 64", 20, 0, 192, 21, 0, 7, 42, 42.0 / 48,
      KILN_LIMIT_REGS},
     {"too many registers for 2.0", 20, 0, 64, 64, 0, 0, 0, 0, KILN_LIMIT_REGS},
     {"the large register file of 3.7", 37, 0, 256, 64, 0, 8, 64, 1.0,
      KILN_LIMIT_WARPS},
     {"half of it in 3.5", 35, 0, 256, 64, 0, 4, 32, 0.5, KILN_LIMIT_REGS},
-    /* 104 * 32 = 3,328 registers; 65,536 / 3,328 = 19 warps: 18 with two
-     * slices, 16 with four slices. */
+    /* A warp needs 104 * 32 = 3,328 registers, so 65,536 / 3,328 = 19 warps
+     * would fit. With two register slices 18 warps fit, and with four slices 16
+     * warps. */
     {"two register slices in 6.0", 60, 0, 64, 104, 0, 9, 18, 18.0 / 64,
      KILN_LIMIT_REGS},
     {"four in 6.1", 61, 0, 64, 104, 0, 8, 16, 0.25, KILN_LIMIT_REGS},
@@ -59,8 +62,8 @@ static const struct sheet {
     {"32 Ki registers per block in 5.3", 53, 0, 1024, 32, 0, 2, 64, 1.0,
      KILN_LIMIT_WARPS},
     {"and no more", 53, 0, 1024, 40, 0, 0, 0, 0, KILN_LIMIT_REGS},
-    /* 19,600 bytes are rounded up to 19,712, a multiple of 256. 4 blocks fit; 5
-     * would fit without rounding. */
+    /* The 19,600 bytes are rounded up to 19,712, a multiple of 256. 4 blocks
+     * fit; without rounding, 5 would fit. */
     {"unit of shared memory", 70, 0, 64, 16, 19600, 4, 8, 0.125,
      KILN_LIMIT_SMEM},
     {"a quarter of 7.5", 75, 0, 256, 32, 32768, 2, 16, 0.5, KILN_LIMIT_SMEM},
@@ -69,8 +72,8 @@ static const struct sheet {
     {"one byte more", 80, 0, 256, 32, 163 * 1024 + 1, 0, 0, 0, KILN_LIMIT_SMEM},
     {"no opting in before 7.0", 61, 0, 64, 16, 48 * 1024 + 1, 0, 0, 0,
      KILN_LIMIT_SMEM},
-    /* Each block needs 9 KiB plus 1 KiB reserved. 10 blocks fit in 100 KiB; 11
-     * would fit without the reserved memory. */
+    /* Each block needs 9 KiB plus 1 KiB of reserved shared memory. 10 blocks
+     * fit in 100 KiB; without the reserved memory, 11 would fit. */
     {"reserved shared memory", 86, 0, 64, 16, 9 * 1024, 10, 20, 20.0 / 48,
      KILN_LIMIT_SMEM},
     {"40 registers in 8.6", 86, 0, 256, 40, 0, 6, 48, 1.0, KILN_LIMIT_WARPS},
@@ -134,7 +137,8 @@ START_TEST(nonsense_is_refused)
   broken = t;
   broken.smem_per_block_optin = INT_MAX;
   ck_kiln_is(kiln_occupancy(&broken, 32, 32, INT_MAX, &r), KILN_EINVAL);
-  /* A block that exceeds every GPU's limits gives 0 blocks, not an error. */
+  /* For a block that exceeds every GPU's limits, the result is 0 blocks and not
+   * an error. */
   ck_kiln_ok(kiln_occupancy(&t, 32, INT_MAX, 0, &r));
   ck_assert_int_eq(r.blocks_per_sm, 0);
   ck_kiln_ok(kiln_occupancy(&t, 32, 32, SIZE_MAX, &r));
@@ -175,8 +179,9 @@ START_TEST(best_block_corner_cases)
 }
 END_TEST
 
-/* Returns the resident blocks without using ck_ macros. Check records each
- * assertion that holds, and this test makes millions of them. */
+/* Returns the number of resident blocks without Check's ck_ macros. Check
+ * records each assertion that it evaluates, and this test makes millions of
+ * them. */
 static int blocks(const kiln_traits *t, int block, int regs, size_t smem)
 {
   kiln_occupancy_result r;
@@ -190,8 +195,8 @@ static int blocks(const kiln_traits *t, int block, int regs, size_t smem)
   return r.blocks_per_sm;
 }
 
-/* More registers or shared memory never give more blocks, and no block size has
- * a higher occupancy than the best block size. */
+/* More registers or more shared memory never give more resident blocks. No
+ * block size has a higher occupancy than the suggested block size. */
 START_TEST(more_needs_never_help)
 {
   size_t n;
@@ -280,7 +285,7 @@ START_TEST(nvidia_counts_the_same)
 
     ck_kiln_ok(kiln_arch_traits(list[i], &t));
     if (t.cc < 30)
-      continue; /* NVIDIA's header supports only Kepler and later GPUs */
+      continue; /* NVIDIA's header supports only Kepler and later GPUs. */
     for (int k = 0; k < 4000; k++) {
       const int block = 1 + (int)(test_random(&seed) % 1024);
       const int regs =

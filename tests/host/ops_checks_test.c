@@ -1,6 +1,6 @@
-/* ops_checks_test.c -- tests what operations refuse: expressions that could
- * escape from the generated code, invalid parameters, and overlapping arrays.
- */
+/* ops_checks_test.c -- tests what operations refuse: user expressions that
+ * could escape from the generated code, invalid parameters, and overlapping
+ * arrays. */
 #include "support.h"
 
 #include "ops/ops.h"
@@ -33,7 +33,8 @@ START_TEST(test_good_texts)
 }
 END_TEST
 
-/* Finds the line and column of the caret, both counted from 1. */
+/* Checks the line and column of the caret that marks an error in the user's
+ * expression. Both are counted from 1. */
 static void caret(const char *text, unsigned line, unsigned column)
 {
   char want[64], number[64];
@@ -70,7 +71,7 @@ START_TEST(test_bad_texts)
 }
 END_TEST
 
-/* Every random input gives a result, and the error record stays within its
+/* Every random expression gives a result, and the error record stays within its
  * bounds. */
 START_TEST(test_random_texts)
 {
@@ -156,7 +157,7 @@ static kiln_status two(int how1, uint64_t at1, uint64_t n1, int how2,
                                           kiln__check_in_place};
   const kiln_array a = {at1, KILN_F32}, b = {at2, KILN_F32};
   kiln__checker c;
-  int stream = 0; /* only the address of the variable is used */
+  int stream = 0; /* The checks use only the address of this variable. */
 
   ck_assert_int_eq(kiln__check_begin(&c, "kiln_test",
                                      (const kiln_stream *)(void *)&stream, "x"),
@@ -187,8 +188,8 @@ START_TEST(test_overlaps)
 }
 END_TEST
 
-/* Operating in place requires elements of equal size. Otherwise an element
- * would be written before the old value at that address is read. */
+/* An operation in place requires input and output elements of equal size.
+ * Otherwise it would overwrite input elements before it reads them. */
 START_TEST(test_in_place_of_another_size)
 {
   const kiln_array from = {256, KILN_F32}, same = {256, KILN_I32},
@@ -221,8 +222,8 @@ START_TEST(test_types)
 }
 END_TEST
 
-/* An invalid element type is named in the message; it is not treated as "no
- * type". */
+/* The error message names an invalid element type and does not treat it as a
+ * missing type. */
 START_TEST(test_unknown_type)
 {
   kiln__checker c;

@@ -1,5 +1,5 @@
-/* pool_test.c -- tests the compile pool: maximum number of threads, wake-up,
- * removal of tasks, signals, fork. */
+/* pool_test.c -- tests the pool of compile threads: maximum number of threads,
+ * wake-up, removal of tasks, signals and fork. */
 #include "support.h"
 
 #include "base/os.h"
@@ -26,7 +26,8 @@ static void teardown(void)
 }
 
 typedef struct job {
-  kiln__task task; /* first member, so that a task pointer is a job pointer */
+  /* first member, so that a pointer to the task is a pointer to the job */
+  kiln__task task;
   atomic_int *running, *most, *done;
   sem_t *gate;
   pthread_t thread;
@@ -80,7 +81,7 @@ START_TEST(pool_runs_everything_within_its_bound)
   ck_kiln_ok(kiln__pool_create(&pool, &memory.alloc, limits[_i]));
   for (int i = 0; i < JOBS; i++)
     kiln__pool_add(pool, &jobs[i].task);
-  kiln__pool_free(pool); /* runs the queued tasks */
+  kiln__pool_free(pool); /* Freeing the pool first runs the queued tasks. */
   ck_assert_int_eq(done, JOBS);
   ck_assert_int_le(most, limits[_i] == 0 ? 1 : (int)limits[_i]);
   for (int i = 0; i < JOBS; i++)
@@ -103,10 +104,10 @@ START_TEST(pool_wakes_enough_threads)
     sem_post(&gate);
     wait_for(&done, 1);
     if (round % 5 != 0)
-      kiln__sleep_ns(500000); /* wait until the thread is idle */
+      kiln__sleep_ns(500000); /* Give the thread time to become idle. */
     for (int i = 1; i <= 4; i++)
       kiln__pool_add(pool, &jobs[i].task);
-    wait_for(&running, 4); /* all four run concurrently */
+    wait_for(&running, 4); /* All four tasks run concurrently. */
     for (int i = 1; i <= 4; i++)
       sem_post(&gate);
     kiln__pool_free(pool);
@@ -124,19 +125,20 @@ START_TEST(pool_gives_tasks_back)
   sem_init(&gate, 0, 0);
   prepare_jobs(&gate);
   ck_kiln_ok(kiln__pool_create(&pool, &memory.alloc, 1));
-  /* the task was never added */
+  /* A task that was never added cannot be removed. */
   ck_assert(!kiln__pool_remove(pool, &jobs[0].task));
   for (int i = 0; i < 5; i++)
     kiln__pool_add(pool, &jobs[i].task);
   wait_for(&running, 1);
-  /* the task is already running */
+  /* A task that is already running cannot be removed. */
   ck_assert(!kiln__pool_remove(pool, &jobs[0].task));
-  /* a task in the middle of the queue */
+  /* Remove a task in the middle of the queue, the last task and the first
+   * task. */
   ck_assert(kiln__pool_remove(pool, &jobs[2].task));
-  ck_assert(kiln__pool_remove(pool, &jobs[4].task)); /* the last task */
-  ck_assert(kiln__pool_remove(pool, &jobs[1].task)); /* the first task */
+  ck_assert(kiln__pool_remove(pool, &jobs[4].task));
+  ck_assert(kiln__pool_remove(pool, &jobs[1].task));
   ck_assert(!kiln__pool_remove(pool, &jobs[1].task));
-  kiln__pool_add(pool, &jobs[5].task); /* the queue is still valid */
+  kiln__pool_add(pool, &jobs[5].task); /* The queue still accepts tasks. */
   for (int i = 0; i < 3; i++)
     sem_post(&gate);
   kiln__pool_free(pool);
@@ -162,7 +164,7 @@ START_TEST(pool_without_threads_works)
   none = (struct rlimit){0, before.rlim_max};
   ck_assert_int_eq(setrlimit(RLIMIT_NPROC, &none), 0);
   kiln__pool_add(pool, &jobs[0].task);
-  setrlimit(RLIMIT_NPROC, &before); /* leak checkers need a thread */
+  setrlimit(RLIMIT_NPROC, &before); /* Leak checkers need to start a thread. */
   ck_assert_int_eq(done, 1);
   ck_assert(pthread_equal(jobs[0].thread, pthread_self()));
   kiln__pool_free(pool);
@@ -182,7 +184,7 @@ START_TEST(pool_runs_no_signal_handlers)
   ck_assert(!sigismember(&mask, SIGUSR1));
   kiln__pool_add(pool, &jobs[0].task);
   pthread_sigmask(SIG_SETMASK, NULL, &mask);
-  /* the signal mask of this thread is unchanged */
+  /* Adding the task has not changed the signal mask of this thread. */
   ck_assert(!sigismember(&mask, SIGUSR1));
   wait_for(&running, 1);
   /* The default action of this signal would end the process if the signal were

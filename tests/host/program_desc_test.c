@@ -1,5 +1,5 @@
-/* Tests program descriptions: which are refused, how they are normalised, and
- * what is part of the key. */
+/* Tests program descriptions: which descriptions are refused, how they are
+ * normalised, and which parts affect the cache key. */
 #include "support.h"
 
 #include "program/plan.h"
@@ -28,8 +28,8 @@ static const char *const empty[] = {""};
 
 #define SOURCE .source = "int x;"
 
-/* Each description is refused with KILN_EINVAL and a message that contains
- * `says`. */
+/* Each of these descriptions is refused with KILN_EINVAL and a message that
+ * contains the string `says`. */
 static const struct {
   kiln_program_desc desc;
   const char *says;
@@ -74,7 +74,8 @@ static kiln_status make(kiln__plan *plan, const kiln_program_desc *desc)
   return kiln__plan_make(plan, &heap, desc);
 }
 
-/* NVRTC crashes on names of this length. */
+/* Returns a name of 100,000 characters. NVRTC crashes on names of this
+ * length. */
 static char *make_long_text(void)
 {
   static char text[100001];
@@ -180,7 +181,8 @@ static const char *const o_g[] = {"-G"};
 
 static const char with_a[] = "#include \"a.h\"\nint x;\n";
 
-/* Pairs of descriptions; `same` is true if both give the same key. */
+/* Pairs of program descriptions; `same` is true if the two descriptions have
+ * the same key. */
 static const struct {
   kiln_program_desc a, b;
   bool same;
@@ -283,8 +285,9 @@ START_TEST(what_matters_is_in_the_key)
 }
 END_TEST
 
-/* Keys are the same in every process, build and machine. A change of these
- * values invalidates every pack and cache entry, so it must be intended. */
+/* Keys are the same in every process, build and machine. If this value
+ * changes, all packs and cache entries become invalid, so the change must
+ * be intended. */
 START_TEST(keys_are_stable)
 {
   const kiln_program_desc desc = {.source = with_a,
@@ -308,7 +311,8 @@ START_TEST(keys_are_stable)
 }
 END_TEST
 
-/* The compiler, the target and the traits are changed one at a time. */
+/* The compiler, the target and the traits of the device are changed one at a
+ * time, and each change must change the key. */
 START_TEST(local_fields_are_in_the_key)
 {
   static const struct {
@@ -362,7 +366,7 @@ START_TEST(local_fields_are_in_the_key)
 }
 END_TEST
 
-/* The cache reads these two fields by name. */
+/* The cache looks up the fields "program" and "target" of a key by name. */
 START_TEST(key_names_program_and_target)
 {
   const kiln__image_request req = {.target = {90, 'a', false}, .cc = 90};
@@ -393,8 +397,8 @@ START_TEST(key_names_program_and_target)
 }
 END_TEST
 
-/* On lower rungs, the macros describe the features of the target and the limits
- * of the device. */
+/* If the target is lower than the device, the macros describe the features of
+ * the target and the limits of the device. */
 START_TEST(macros_of_a_lower_target)
 {
   const kiln_target target = {.cc = 70};

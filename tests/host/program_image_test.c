@@ -1,4 +1,5 @@
-/* Tests how a description becomes an image, with a scripted NVRTC. */
+/* Tests how a program description is compiled into an image, with a scripted
+ * fake of NVRTC. */
 #include "support.h"
 
 #include "fake_nvrtc.h"
@@ -45,21 +46,22 @@ static void stop(void)
   rt = NULL;
 }
 
-/* Replaces the runtime by a new one with the same options. */
+/* Replaces the runtime by a new runtime with the same options. */
 static void restart(void)
 {
   stop();
   rt = make_runtime(NULL);
 }
 
-/* Compiles into `image`, which is valid until the next of these calls. */
+/* Compiles into `image`, which stays valid until the next call. */
 static void compile(const kiln_program_desc *desc, const kiln_target *target)
 {
   drop_image();
   ck_kiln_ok(kiln_compile(&image, rt, desc, target));
 }
 
-/* Compiles like compile() and checks where the image comes from. */
+/* Compiles like compile() and checks whether the image comes from the compiler,
+ * the cache or a pack. */
 static void compile_from(kiln_origin origin, const kiln_program_desc *desc,
                          const kiln_target *target)
 {
@@ -67,7 +69,7 @@ static void compile_from(kiln_origin origin, const kiln_program_desc *desc,
   ck_assert_int_eq(kiln_image_origin(image), origin);
 }
 
-/* Checks that a compile fails with `want` and gives no image. */
+/* Checks that a compile fails with the status `want` and gives no image. */
 static void refuse(kiln_status want, const kiln_program_desc *desc,
                    const kiln_target *target)
 {
@@ -93,7 +95,7 @@ static void teardown(void)
   test_dir_remove(dir);
 }
 
-/* What a description's on_log callback received. */
+/* The text that a description's on_log callback received. */
 typedef struct heard {
   int calls;
   char text[4096];
@@ -167,7 +169,7 @@ END_TEST
 
 START_TEST(plain_names_of_mangled_kernels)
 {
-  /* For extern "C", the fake writes the names in the PTX unchanged. */
+  /* For extern "C", the fake NVRTC copies the names to the PTX unchanged. */
   const kiln_program_desc desc = {
       .source =
           "extern \"C\" __global__ void _Z5saxpyfPKf(int a) {}\n"
@@ -243,8 +245,8 @@ START_TEST(options_that_the_compiler_gets)
                    "-DA=1\n-DB=x y\n-I\na dir\n-w\n");
   ck_assert_str_eq(control->source_name, "program.cu");
 
-  /* The suffix of the target overrides the suffix of the description. Old
-   * compilers do not support --no-cache. */
+  /* The suffix of the target overrides the suffix of the description. Older
+   * NVRTC versions do not support the option --no-cache. */
   control->version = 12080;
   desc.suffix = 'a';
   desc.no_cache = true;
@@ -253,8 +255,8 @@ START_TEST(options_that_the_compiler_gets)
 }
 END_TEST
 
-/* Compilers that support these options receive them once, and not together with
- * -G. */
+/* Compilers that support --minimal and -Ofast-compile receive each of them
+ * once, but not together with -G. */
 START_TEST(options_for_compiling_sooner)
 {
   static const char *const own[] = {"--minimal", "-Ofast-compile=mid"};
@@ -293,7 +295,7 @@ START_TEST(old_compilers_know_none_of_them)
 }
 END_TEST
 
-/* Makes the compiler fail as long as --minimal is given. */
+/* Makes the fake compiler fail as long as the option --minimal is given. */
 static void lack(void *user)
 {
   (void)user;
@@ -355,7 +357,9 @@ START_TEST(spill_gate)
                             .on_log = hear,
                             .log_user = &log};
 
-  for (int i = 0; i < 2; i++) { /* first compiled, then read from the cache */
+  /* The image is compiled in the first round and read from the cache in the
+   * second. */
+  for (int i = 0; i < 2; i++) {
     refuse(KILN_ESPILL, &desc, &sm_90);
     ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "_Z1kv"));
   }
@@ -396,7 +400,8 @@ START_TEST(compile_errors)
 }
 END_TEST
 
-/* Every function of NVRTC fails with every result code. */
+/* Makes each function of NVRTC fail with several result codes. The compile must
+ * fail or succeed without a log. */
 START_TEST(compiler_failures)
 {
   static const int functions[] = {
@@ -418,7 +423,8 @@ START_TEST(compiler_failures)
       image = (kiln_image *)&rt;
       st = kiln_compile(&image, rt, &desc, &sm_90);
       if (functions[f] == FAKE_NVRTC_getProgramLogSize && results[r] != 1) {
-        ck_assert_int_eq(st, KILN_OK); /* the image has no log */
+        /* The compile succeeds, but the image has no log. */
+        ck_assert_int_eq(st, KILN_OK);
         drop_image();
       } else {
         ck_assert_int_ne(st, KILN_OK);
@@ -458,7 +464,7 @@ START_TEST(bad_arguments)
 }
 END_TEST
 
-/* Waits for a compile. Its result replaces `image`. */
+/* Waits for a compile and stores its result in `image`. */
 static void finish(kiln__pending *pending)
 {
   drop_image();
@@ -467,8 +473,8 @@ static void finish(kiln__pending *pending)
 
 /* ---- Choice of NVRTC, packs ------------------------------------------------------ */
 
-/* Replaces the runtime by one that finds NVRTC only in the test's folder, or
- * nowhere, and that takes images from `pack` unless it is NULL. */
+/* Replaces the runtime. The new runtime finds NVRTC only in the test's folder,
+ * or nowhere, and takes images from `pack` unless it is NULL. */
 static void restart_with(bool nvrtc, const char *pack)
 {
   const char *const folder = dir;
@@ -549,8 +555,8 @@ START_TEST(the_newest_that_the_driver_takes)
 }
 END_TEST
 
-/* The memo describes each earlier NVRTC, so the images that it compiled are
- * found. */
+/* After an NVRTC was removed, the images that it compiled are still found,
+ * because the memo file describes the library. */
 START_TEST(the_cache_answers_when_nvrtc_is_gone)
 {
   const kiln_program_desc desc = {.source = source, .name = "p.cu"};
@@ -560,10 +566,11 @@ START_TEST(the_cache_answers_when_nvrtc_is_gone)
   snprintf(found, sizeof found, "%s", library);
   fake_nvrtc_install(fake, dir, "libnvrtc.so.12", NULL, library);
   snprintf(older, sizeof older, "%s", library);
-  restart(); /* compile with the older NVRTC */
+  restart(); /* Compile with the older NVRTC. */
   compile(&desc, &sm_90);
   snprintf(library, sizeof library, "%s", found);
-  restart(); /* the memo now describes both NVRTC libraries */
+  /* Compile with the newer NVRTC, so that the memo describes both. */
+  restart();
   other.source = "extern \"C\" __global__ void other() {}\n";
   compile(&other, &sm_90);
   ck_assert_int_eq(unlink(older), 0);
@@ -635,8 +642,8 @@ START_TEST(a_compiler_beats_the_lower_code_of_a_pack)
   ck_kiln_ok(kiln_pack_write(rt, pack, &image, 1));
   ck_assert_int_eq(control->compiles, 1);
 
-  /* The image is compiled, then read from disk. For the pack's own target, the
-   * pack serves the image. */
+  /* For sm_86, the image is compiled and later read from disk, although the
+   * pack's sm_80 image would run. For sm_80, the pack provides the image. */
   for (int i = 0; i < 2; i++) {
     restart_with(true, pack);
     compile_from(i == 0 ? KILN_FROM_COMPILER : KILN_FROM_DISK, &desc, &sm_86);
@@ -667,14 +674,14 @@ START_TEST(a_pack_steps_in_for_an_nvrtc_that_does_not_work)
   desc.refresh = true;
   refuse(KILN_ENONVRTC, &desc, &sm_86);
   desc.refresh = false;
-  /* The image is not cached under the key of a compiled image. */
+  /* The pack's image was not cached under the key of a compiled image. */
   control->rc[FAKE_NVRTC_compileProgram] = 0;
   compile_from(KILN_FROM_COMPILER, &desc, &sm_86);
   ck_assert_int_eq(kiln_image_target(image).cc, 86);
 }
 END_TEST
 
-/* ---- Start and finish -------------------------------------------------------------- */
+/* ---- Starting and finishing compiles ------------------------------------ */
 
 static kiln__image_request exact(void)
 {
@@ -731,7 +738,9 @@ START_TEST(a_failure_crosses_threads)
 }
 END_TEST
 
-/* Every compile thread is busy, so finishing must not wait for one of them. */
+/* A task that starts and finishes a compile on a compile thread. If every
+ * compile thread runs such a task, finishing must not wait for another
+ * thread. */
 typedef struct nested {
   kiln__task task;
   atomic_int *left;
@@ -823,7 +832,7 @@ START_TEST(compiles_in_parallel_up_to_the_bound)
 }
 END_TEST
 
-/* on_log may call Kiln, also for the same program. */
+/* An on_log callback that compiles the same program again. */
 static void compile_again(void *user, const char *text, size_t size)
 {
   const kiln_program_desc desc = {.source = source};
@@ -888,7 +897,8 @@ START_TEST(why_names_the_field)
   r.text[0] = '\0';
   desc.defines = d1;
   desc.n_defines = 2;
-  desc.source = other.source; /* entries of the same program still rank first */
+  /* Cache entries of the program with this name are still compared first. */
+  desc.source = other.source;
   ck_kiln_ok(kiln_cache_why(rt, &desc, &sm_80, &hit, note, &r));
   ck_assert_ptr_nonnull(strstr(r.text, "[source|int o;|"));
   ck_assert_ptr_nonnull(strstr(r.text, " bytes, hash "));
@@ -903,8 +913,8 @@ END_TEST
 
 /* ---- Memory ---------------------------------------------------------------------------- */
 
-/* Every allocation fails in turn: the call returns a status, leaks nothing and
- * sets the output to NULL. */
+/* Makes each allocation fail in turn. The call must return a status, leak
+ * nothing and set the output to NULL. */
 START_TEST(out_of_memory)
 {
   static const char *const names[] = {"scale<int>"};
@@ -950,7 +960,7 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-/* ---- Many times over -------------------------------------------------------------------- */
+/* ---- Ten thousand compiles ---------------------------------------------- */
 
 START_TEST(ten_thousand_cycles)
 {

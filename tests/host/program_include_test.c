@@ -1,5 +1,5 @@
-/* Tests the includes of a program: which directives are found, which files they
- * refer to, and that every file's content is part of the key. */
+/* Tests the #include directives of a program: which directives are found, which
+ * files they refer to, and that every file's content affects the cache key. */
 #include "support.h"
 
 #include "program/builtin.h"
@@ -14,8 +14,8 @@
 
 /* ---- The lexer -------------------------------------------------------------- */
 
-/* `want` lists the expected includes: q for quoted, a for angled, c for
- * computed. */
+/* `want` lists the expected #include directives: q for a quoted name, a for a
+ * name in angle brackets, c for a macro. */
 static const struct {
   const char *text, *want;
 } texts[] = {
@@ -62,9 +62,8 @@ START_TEST(finds_directives)
   kiln__lexer lexer;
 
   memcpy(text, texts[_i].text, size);
-  text = realloc(
-      /* exact size, so that ASan detects a read past the end */
-      text, size == 0 ? 1 : size);
+  /* The memory has the exact size, so that ASan detects a read past the end. */
+  text = realloc(text, size == 0 ? 1 : size);
   kiln__lexer_init(&lexer, text, size);
   while (kiln__lexer_next(&lexer, &found))
     snprintf(got + strlen(got), sizeof got - strlen(got), "%c:%.100s ",
@@ -106,8 +105,8 @@ static const char *put(const char *name, const char *text)
   return path;
 }
 
-/* Writes the names of headers and files that the plan found, and the hash of
- * the key. */
+/* Writes the names of the included headers and files to `found`, and the hash
+ * of the key to `hash`. */
 static void plan_of(const kiln_program_desc *desc, char found[512],
                     char hash[33], bool *tracked)
 {
@@ -189,7 +188,7 @@ START_TEST(files_are_part_of_the_key)
   plan_of(&desc, found, second, &tracked);
   ck_assert_str_ne(first, second);
 
-  /* The same files in another folder give the same program. */
+  /* The same files in another folder give the same key. */
   put("else/one.h", "#include \"sub/two.h\"\n");
   put("else/sub/two.h", "#include \"three.h\"\n");
   put("else/sub/three.h", "#include <one.h>\nint y;\n");
@@ -199,7 +198,8 @@ START_TEST(files_are_part_of_the_key)
 }
 END_TEST
 
-/* The small C headers are used unless the caller has a header of that name. */
+/* Kiln provides small C headers, which are used unless an include folder has a
+ * header of that name. */
 START_TEST(c_headers_are_there)
 {
   char found[512], hash[33];
@@ -246,14 +246,14 @@ START_TEST(headers_of_the_compiler)
   ck_assert_str_eq(plan.header_names.items[2], "cstdint");
   ck_assert_str_eq(plan.header_names.items[3], "b.h");
   ck_assert_str_eq(plan.header_texts.items[3], "int b;");
-  /* number of strings: two per file, without cstdint */
+  /* The list has two strings per file and does not contain cstdint. */
   ck_assert_uint_eq(plan.compiler_files.n, 6);
   kiln__plan_free(&plan);
 }
 END_TEST
 
-/* The compiler takes the file of the first folder. Files in later folders count
- * too, since each could become the first. */
+/* The compiler includes the file from the first folder. Files of that name in
+ * later folders also affect the key, since each could become the first. */
 START_TEST(every_folder_is_looked_at)
 {
   char second[300], found[512], hash[33], other[33];
@@ -306,8 +306,8 @@ START_TEST(virtual_headers_win_over_files)
 END_TEST
 
 /* A quoted name is also searched in the program's folder, so the current folder
- * can affect the key. If it does not affect the includes, it must not affect
- * the key. */
+ * can affect the key. If the current folder does not affect the includes, it
+ * must not affect the key. */
 START_TEST(beside_the_program)
 {
   char found[512], hash[33], other[33], name[300];
@@ -370,14 +370,15 @@ START_TEST(what_cannot_be_known_is_not_cached)
 
   plan_of(&desc, found, hash, &tracked);
   ck_assert(!tracked);
-  /* The compiler receives every header, regardless of the macro's value. */
+  /* The compiler receives every header, since the macro may name any of
+   * them. */
   ck_assert_ptr_nonnull(strstr(found, "h:v.h "));
   ck_assert_ptr_nonnull(strstr(found, "h:kiln/prelude.cuh "));
 
   desc.source = "#include <missing.h>\n";
   plan_of(&desc, found, hash, &tracked);
   ck_assert(tracked);
-  /* The file exists, but it is larger than the limit. */
+  /* The file exists, but it is larger than the size limit. */
   ck_assert_int_eq(truncate(put("large.h", "int l;"), (64 << 20) + 1), 0);
   desc.source = "#include <large.h>\n";
   plan_of(&desc, found, hash, &tracked);
@@ -390,7 +391,8 @@ START_TEST(what_cannot_be_known_is_not_cached)
 }
 END_TEST
 
-/* Every allocation fails in turn, with files and headers. */
+/* Makes each allocation fail in turn, for a program that includes files and
+ * headers. */
 START_TEST(out_of_memory)
 {
   const char *options[] = {"-I", dir};
@@ -422,8 +424,9 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-/* Kiln's own headers are not lexed. Each include must be on a line that a plain
- * search finds, or be quoted, for other compilers. */
+/* Kiln searches its own headers for lines of the form "#include <name>". Each
+ * #include must be such a line, or it must be quoted and meant for other
+ * compilers. */
 static void check_embedded(const char *name, const char *text, size_t size)
 {
   kiln__include found;
@@ -458,7 +461,8 @@ START_TEST(embedded_texts_include_plainly)
   ck_kiln_ok(kiln__plan_make(&plan, &heap, &desc));
   for (size_t i = 0; i < plan.header_names.n; i++)
     far |= strcmp(plan.header_names.items[i], "kiln/look_back.cuh") == 0;
-  ck_assert(far); /* found through other headers */
+  /* This header is included only by other headers and must be found too. */
+  ck_assert(far);
   kiln__plan_free(&plan);
 }
 END_TEST

@@ -1,5 +1,5 @@
-/* Tests the compiler's log: the form that users see, and the resource numbers
- * in it. */
+/* Tests how Kiln processes the compiler's log: the text that users see, and the
+ * register and memory use that the log reports. */
 #include "support.h"
 
 #include "program/compiler.h"
@@ -30,14 +30,14 @@ static const struct {
     {"a.cu(3): error: x\n \0", "a.cu(3): error: x\n"},
     {"a\r\nb\r\n", "a\nb\n"},
     {"a\n\nb\n", "a\n\nb\n"},
-    /* Bytes that are not UTF-8 or that control a terminal. */
+    /* Bytes that are not UTF-8 or that control a terminal are replaced. */
     {"\xff\xfe z\x1b[31m\n", "?? z?[31m\n"},
     {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\xa5\n",
      "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\xa5\n"},
     {"cut \xe2\x82", "cut ??\n"},
     {"long \xc0\xaf \xed\xa0\x80 \xf5\x80\x80\x80", "long ?? ??? ????\n"},
     {"\ttab\n", "\ttab\n"},
-    /* Lines that the compiler generates for name expressions. */
+    /* Lines that NVRTC generates for name expressions are rewritten. */
     {"__nv_name_map(3): error: identifier \"g\" is undefined\n"
      "  #pragma nv_mangled_name g<3>\n                          ^\n\n1 error",
      "name expression \"g<3>\": error: identifier \"g\" is undefined\n\n"
@@ -184,8 +184,7 @@ START_TEST(reads_resource_lines)
   ck_assert(line.kernel && line.name_size == 5);
   ck_assert_int_eq(line.res.registers, 0);
 
-  /* Among the device functions, the report lists only the function that spills
-   * registers. */
+  /* Device functions are listed only if they spill registers. */
   ck_assert(kiln__report_next(report, size, &at, &line));
   ck_assert(!line.kernel);
   ck_assert_mem_eq(line.name, "_Z1fiPi", 7);
@@ -217,7 +216,8 @@ START_TEST(odd_reports)
 }
 END_TEST
 
-/* Every truncation of the log, with no byte after it. */
+/* Truncates the log at each byte. The copy has the exact size, so that ASan
+ * detects a read past the end. */
 START_TEST(every_truncation_stays_inside)
 {
   for (size_t size = 0; size < sizeof ptxas; size++) {
@@ -240,17 +240,17 @@ END_TEST
 
 /* ---- Machine code ------------------------------------------------------------- */
 
-/* Makes an ELF file with a section of names and a constant section for kernel
- * "k". */
+/* Makes an ELF file with a section of names and a constant memory section for
+ * kernel "k". */
 static size_t make_elf(unsigned char *out)
 {
   static const char strings[] = "\0.names\0.nv.constant0.k\0.nv.constant2.k";
 
   memset(out, 0, 400);
   memcpy(out, "\177ELF\2\1", 6);
-  out[40] = 128; /* offset of the section headers */
+  out[40] = 128; /* offset of the section headers in the file */
   out[58] = 64;
-  out[60] = 4; /* number of sections, the first of which is empty */
+  out[60] = 4; /* number of sections; the first section is empty */
   out[62] = 1;
   memcpy(out + 64, strings, sizeof strings);
   out[128 + 64] = 1;
@@ -274,7 +274,7 @@ START_TEST(constants_of_machine_code)
   ck_assert_int_eq(kiln__cubin_constant(file, size, "kk", 2), 0);
   ck_assert_int_eq(kiln__cubin_constant(file, size, "", 0), 0);
   ck_assert_int_eq(kiln__cubin_constant("", 0, "k", 1), 0);
-  /* truncated, with no byte after the end */
+  /* Truncate the file at each byte, in a copy of the exact size. */
   for (size_t n = 0; n < size; n++) {
     unsigned char *copy = malloc(n == 0 ? 1 : n);
 
@@ -282,7 +282,7 @@ START_TEST(constants_of_machine_code)
     ck_assert_int_eq(kiln__cubin_constant(copy, n, "k", 1), 0);
     free(copy);
   }
-  /* random damage never causes a read outside the file */
+  /* Random damage never causes a read outside the file. */
   for (int i = 0; i < 20000; i++) {
     unsigned char *copy = malloc(size);
 

@@ -1,4 +1,4 @@
-/* Tests the PTX parser: entries, parameters, launch bounds. */
+/* Tests the PTX parser: kernel entries, their parameters and launch bounds. */
 #include "support.h"
 
 #include "program/program.h"
@@ -22,7 +22,8 @@ static const char text[] =
     ".entry bounds(.param .u32 x) .reqntid 64\n{ ret; }\n"
     ".entry bare\n{\n}\n";
 
-/* Returns a copy of exact size, so that ASan detects a read past the end. */
+/* Returns a copy of the PTX in memory of the exact size, so that ASan detects a
+ * read past the end. */
 static char *exact(size_t size)
 {
   char *copy = malloc(size == 0 ? 1 : size);
@@ -74,7 +75,7 @@ START_TEST(sizes_of_all_kinds_of_parameters)
   for (size_t i = 0; i < 6; i++)
     ck_assert_uint_eq(sizes[i], want[i]);
 
-  /* If the capacity is too small, all parameters are still counted. */
+  /* If the caller's array is too small, all parameters are still counted. */
   ck_assert(
       kiln__image_ptx_params(ptx, size, "_Z5scaleIfEvPT_S0_1P", two, 2, &n));
   ck_assert_uint_eq(n, 6);

@@ -25,9 +25,9 @@ static kiln_index_plan plan(bool scatter, uint64_t n, kiln_index_method method,
 
 /* ---- The cost model ---------------------------------------------------------------- */
 
-/* Measured times of one-pass gathers and scatters of a random permutation of
- * f32 on an H200, in milliseconds of kernel time. The model's prediction has to
- * be close. */
+/* Measured times of direct gathers and scatters in one pass, for a random
+ * permutation of f32 on an H200, in milliseconds of kernel time. The predicted
+ * times must be within a tenth. */
 START_TEST(test_measured)
 {
   static const struct {
@@ -48,8 +48,9 @@ START_TEST(test_measured)
 }
 END_TEST
 
-/* Small targets are accessed directly. Large targets are sorted first; a large
- * gather may also use windows or buckets. */
+/* Small arrays are accessed directly. Large scatters sort the indices first.
+ * Large gathers make several passes over ranges of the source ("windows") or
+ * distribute the indices to buckets. */
 START_TEST(test_choice)
 {
   static const struct {
@@ -70,13 +71,14 @@ START_TEST(test_choice)
 
   ck_assert_int_eq(p.method, wanted[_i].method);
   ck_assert_double_le(p.ms, direct.ms);
-  /* the chosen method has the same predicted cost if the caller requests it */
+  /* If the caller requests the chosen method, its predicted cost is the
+   * same. */
   ck_assert_double_eq(plan(wanted[_i].scatter, n, p.method, p.passes).ms, p.ms);
 }
 END_TEST
 
-/* No number of windows or buckets beats the choice by more than the margin that
- * favours the direct method. */
+/* No number of windows or buckets is predicted to be faster than the chosen
+ * method by more than the margin that favours the direct method. */
 START_TEST(test_best)
 {
   const uint64_t n = UINT64_C(1) << (18 + _i);
@@ -106,8 +108,8 @@ static kiln_index_plan sorted(uint64_t n, uint64_t n_target, unsigned size,
   return p;
 }
 
-/* A gather of 2^24 elements took 203, 213, 251 and 366 us with these numbers of
- * windows. */
+/* Measured times of a gather of 2^24 elements in 2, 3, 4 and 6 windows (passes
+ * over a range of the source). The predicted times must be within a tenth. */
 START_TEST(test_gather_windows)
 {
   static const struct {
@@ -122,8 +124,8 @@ START_TEST(test_gather_windows)
 }
 END_TEST
 
-/* A sort of pairs took 3.93, 0.27 and 0.042 ms; afterwards n * 12 bytes are
- * moved. */
+/* Measured times of sorting pairs of an index and a value. After the sort, 12
+ * bytes per element are moved. The predicted time must be close to the sum. */
 START_TEST(test_sort)
 {
   static const struct {
@@ -134,11 +136,12 @@ START_TEST(test_sort)
   const double ms = measured[_i].sort_ms + 12.0 * (double)n / 4.33e9;
   const kiln_index_plan p = sorted(n, n, 4, 4);
 
-  /* below 2^21 elements the sort needs one pass less than the measured sort */
+  /* Below 2^21 elements, the model's sort needs one pass less than the measured
+   * sort. */
   ck_assert_double_ge(p.ms, (measured[_i].log2_n < 24 ? 0.7 : 0.95) * ms);
   ck_assert_double_le(p.ms, 1.1 * ms + 0.02);
-  /* The sort reads n keys, and makes one or two passes over pairs. The last
-   * pass writes only the part that is still needed. */
+  /* The sort reads n keys and makes one or two passes over pairs. The last pass
+   * writes only the values that are still needed. */
   if (measured[_i].log2_n >= 24)
     ck_assert_double_eq(p.stream_bytes, (4.0 + 2 * 16 + 8) * (double)n);
   else
@@ -149,13 +152,13 @@ START_TEST(test_sort)
 }
 END_TEST
 
-/* According to the measured times, the chosen method takes at most a tenth
- * longer than the fastest method. */
+/* According to the measured times, the chosen method is at most a tenth slower
+ * than the fastest method. */
 START_TEST(test_choice_measured)
 {
   static const struct {
     unsigned log2_n;
-    double ms[5]; /* milliseconds per method; 0 if not measured */
+    double ms[5]; /* measured milliseconds of each method; 0 if not measured */
   } measured[] = {{20, {0, 0.0164, 0, 0, 0.046}},
                   {24, {0, 0.8117, 0.348, 0.368, 0.319}},
                   {26, {0, 0, 0, 1.7, 1.21}},
@@ -185,7 +188,7 @@ START_TEST(test_rates)
   ck_assert_double_lt(slow_plan.ms, 4.1 * fast_plan.ms);
   ck_kiln_ok(kiln_scatter_plan(&unknown, &shape, &slow_plan));
   ck_assert_double_gt(slow_plan.ms, fast_plan.ms);
-  /* wider indices increase the traffic */
+  /* Wider indices increase the memory traffic. */
   fast_plan = (kiln_index_plan){.method = KILN_INDEX_DIRECT};
   wide = fast_plan;
   other.index_size = 8;
@@ -198,8 +201,9 @@ START_TEST(test_rates)
 }
 END_TEST
 
-/* In the windows method each pass reads all indices L. The traffic of cache
- * misses decreases until a window fits in the cache. */
+/* With windows, each pass reads all indices and accesses only one range
+ * ("window") of the target. More windows cause fewer cache misses, until a
+ * window fits in the cache. */
 START_TEST(test_windows)
 {
   const uint64_t n = 1 << 24;
@@ -214,7 +218,7 @@ START_TEST(test_windows)
     ck_assert_double_gt(p.stream_bytes, 4.0 * (double)n * passes);
     before = p;
   }
-  /* with the most windows, every sector is written once */
+  /* With 32 windows, every sector is written about once. */
   ck_assert_double_eq_tol(before.missed_bytes, 64e6, 8e6);
 }
 END_TEST
@@ -291,8 +295,8 @@ START_TEST(test_lecture)
 }
 END_TEST
 
-/* The same machine, implemented differently: it stores the time of last use for
- * each cache line. */
+/* Another implementation of the machine that counts cache misses. It stores the
+ * time of last use for each cache line. Both implementations must agree. */
 enum { LINES = 64 };
 
 static uint64_t slow_misses(const kiln_cache_model *cache,

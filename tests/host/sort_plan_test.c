@@ -1,4 +1,4 @@
-/* sort_plan_test.c -- tests the plan of a sort: passes, tiles, portions,
+/* sort_plan_test.c -- tests the plan of a radix sort: passes, tiles, portions,
  * temporary storage, and the encoding of keys. */
 #include "ops/sort/sort.h"
 
@@ -18,7 +18,7 @@ static kiln__sort_shape shape_of(uint64_t n, unsigned key, unsigned value)
       .n = n, .key_size = key, .value_size = value, .end_bit = 8 * key};
 }
 
-/* Checks the invariants of any plan. */
+/* Checks the invariants that hold for every plan. */
 static void check(const kiln__sort_shape *s, const kiln__sort_facts *f)
 {
   const uint64_t bits = s->end_bit - s->begin_bit;
@@ -128,11 +128,12 @@ START_TEST(known_plans)
   odd.in_place = false;
   kiln__sort_plan_make(&p, &odd, &big_gpu);
   ck_assert_uint_eq(p.steps, 1);
-  ck_assert_uint_lt(p.need.temp, 4096); /* there is no other array */
+  /* A sort in one pass needs no temporary copy of the elements. */
+  ck_assert_uint_lt(p.need.temp, 4096);
 }
 END_TEST
 
-/* Computes the same encoding as radix_encode() of radix.cuh. */
+/* Encodes a float like radix_encode() of radix.cuh. */
 static uint32_t word_of_float(float f, kiln__sort_order o)
 {
   uint32_t x;

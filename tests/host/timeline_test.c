@@ -1,4 +1,5 @@
-/* timeline_test.c -- tests spans, their order, and the trace file. */
+/* timeline_test.c -- tests the spans of a timeline, their order, and the trace
+ * file. */
 #include "device_fixture.h"
 
 #include "device/timeline.h"
@@ -83,7 +84,8 @@ START_TEST(spans_nest_and_come_in_order)
   ck_assert(s.spans[1].begin >= s.spans[0].begin + 2000);
   ck_assert(s.spans[1].end >= s.spans[1].begin + 2000);
   ck_assert(s.spans[0].end >= s.spans[1].end + 2000);
-  ck_assert_uint_eq(look().n, 3); /* a second visit gives the same spans */
+  /* A second visit of the timeline gives the same spans. */
+  ck_assert_uint_eq(look().n, 3);
 }
 END_TEST
 
@@ -117,7 +119,7 @@ START_TEST(ends_without_begin_are_refused)
   ck_kiln_is(kiln_timeline_host_end(timeline), KILN_EINVAL);
   ck_kiln_ok(kiln_timeline_begin(timeline, stream, "open"));
   ck_kiln_is(kiln_timeline_end(timeline, NULL), KILN_EINVAL);
-  ck_assert_uint_eq(look().n, 0); /* an open span is not visited */
+  ck_assert_uint_eq(look().n, 0); /* A span is not visited before it ends. */
   ck_kiln_ok(kiln_timeline_end(timeline, stream));
   ck_kiln_is(kiln_timeline_end(timeline, stream), KILN_EINVAL);
   ck_assert_uint_eq(look().n, 1);
@@ -175,8 +177,8 @@ START_TEST(a_stream_of_another_context_is_not_attached)
 }
 END_TEST
 
-/* A failure to record must not make the work fail, and the error record must
- * show the failure of the work. */
+/* If recording fails, the work must still succeed. If the work itself fails,
+ * the error record must show the failure of the work. */
 START_TEST(recording_never_fails_the_work)
 {
   kiln_launch_config c = {.grid = {1, 1, 1}, .block = {32, 1, 1}};
@@ -187,7 +189,7 @@ START_TEST(recording_never_fails_the_work)
   f.cuda->rc[FAKE_CUDA_eventRecord] = CUDA_ERROR_UNKNOWN;
   ck_kiln_ok(kiln_launch(empty, &c, NULL, 0));
   ck_assert_int_eq(f.cuda->launches, 1);
-  /* the begin event succeeds and the end event fails */
+  /* Recording the begin event succeeds, and recording the end event fails. */
   f.cuda->skip[FAKE_CUDA_eventRecord] = 1;
   ck_kiln_ok(kiln_launch(empty, &c, NULL, 0));
   f.cuda->skip[FAKE_CUDA_eventRecord] = 1;
@@ -236,14 +238,15 @@ START_TEST(events_are_used_again)
 }
 END_TEST
 
-/* In long recordings the driver's float milliseconds would lose microseconds,
- * so new anchors are recorded. */
+/* The driver reports times as float milliseconds. In long recordings these
+ * would lose microseconds, so the timeline records new reference events. */
 START_TEST(long_recordings_stay_exact)
 {
   seen s;
 
   pass(20);
-  timeline->anchored_ns -= 5000000000u; /* as if 5 s had passed */
+  /* Make the last reference event 5 seconds older. */
+  timeline->anchored_ns -= 5000000000u;
   ck_kiln_ok(kiln_timeline_begin(timeline, stream, "late"));
   pass(1);
   ck_kiln_ok(kiln_timeline_end(timeline, stream));
@@ -288,9 +291,9 @@ START_TEST(threads_record_at_once)
 }
 END_TEST
 
-/* ---- The file ----------------------------------------------------------------- */
+/* ---- The trace file ----------------------------------------------------- */
 
-/* A strict JSON parser that stores no values. */
+/* A strict JSON parser that checks the syntax and stores no values. */
 static const char *json(const char *p);
 
 static const char *space(const char *p)
@@ -412,7 +415,7 @@ START_TEST(long_names_are_cut_between_characters)
   seen s;
 
   memset(name, 'x', sizeof name);
-  /* this character would be split by truncation */
+  /* Truncation to 63 bytes would split this character. */
   memcpy(name + 62, "\xe2\x82\xac", 3);
   name[199] = '\0';
   ck_kiln_ok(kiln_timeline_host_begin(timeline, name));
@@ -432,7 +435,8 @@ START_TEST(numbers_ignore_the_locale)
   char *text;
 
   for (size_t i = 0; i < 5 && setlocale(LC_ALL, comma[i]) == NULL; i++)
-    continue; /* if the locale is not installed, the C locale is used */
+    /* If none of these locales is installed, the test runs in the C locale. */
+    continue;
   ck_kiln_ok(kiln_timeline_begin(timeline, stream, "x"));
   pass(1);
   ck_kiln_ok(kiln_timeline_end(timeline, stream));

@@ -1,6 +1,7 @@
-/* consumer.c -- a program whose structs differ in size from the library's: see
- * abi.sh. LATER is defined where the header has the member `kiln_later`, which the
- * library does not know. Prints the first thing that is wrong. */
+/* consumer.c -- a program whose structs differ in size from those of the
+ * library; see abi.sh. LATER is defined if the program's header has the member
+ * `kiln_later`, which the library does not know. The program prints a line for
+ * each check that fails. */
 #include <kiln/kiln.h>
 
 #include <stdio.h>
@@ -16,7 +17,8 @@ static void check(bool ok, const char *what)
   printf("wrong: %s: %s\n", what, kiln_last_error()->message);
 }
 
-/* A struct for results, with bytes behind it that nobody may write. */
+/* A struct that receives results, followed by bytes that the library must not
+ * write. */
 #define GUARDED(type)                                                          \
   struct {                                                                     \
     type value;                                                                \
@@ -66,7 +68,8 @@ static void check_results(kiln_runtime *rt, kiln_device *device)
                out.value.sm_count > 0);
 }
 
-/* Structs that are read: the library must see the members in their places. */
+/* Checks structs that the library reads. The library must find each member at
+ * its offset. */
 static void check_descs(kiln_runtime *rt, kiln_device *device)
 {
   kiln_program_desc program = {0}, programs[2] = {{0}};
@@ -85,7 +88,8 @@ static void check_descs(kiln_runtime *rt, kiln_device *device)
   check(kiln_compile(&image, rt, &program, target) == KILN_ENOTFOUND,
         "the program's first member");
   programs[0] = programs[1] = program;
-  programs[1].builtin = NULL; /* now neither builtin nor source */
+  /* The second program has neither `builtin` nor `source`. */
+  programs[1].builtin = NULL;
   check(kiln_job_start(&job, rt, programs, target, 2, NULL, NULL) == KILN_OK &&
             kiln_job_wait(job, UINT64_MAX) == KILN_OK &&
             kiln_job_image(job, 0, &image) == KILN_ENOTFOUND &&
@@ -101,7 +105,8 @@ static void check_descs(kiln_runtime *rt, kiln_device *device)
   kiln_stream_free(stream);
 }
 
-/* Sizes that no version had, and members that the library does not know. */
+/* Checks that the library refuses struct sizes that no version had, and members
+ * that it does not know. */
 static void check_refusals(kiln_runtime *rt)
 {
   kiln_runtime_opts opts = {0};

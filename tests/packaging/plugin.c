@@ -1,5 +1,5 @@
-/* plugin.c -- a plug-in of some application, which uses Kiln and the CPU device and
- * exports one function; see install.sh. */
+/* plugin.c -- a plug-in of an application. The plug-in uses Kiln and the CPU
+ * device and exports one function; see install.sh. */
 #include <kiln/cpu.h>
 #include <kiln/kiln.h>
 

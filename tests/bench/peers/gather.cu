@@ -1,5 +1,5 @@
-/* gather.cu -- Thrust's gather and scatter as peers of `kiln bench`. in[1] contains the
- * indices. */
+/* gather.cu -- Thrust's gather and scatter, with which `kiln bench` compares Kiln.
+ * in[1] contains the indices. */
 #include "peer.h"
 
 #include <thrust/execution_policy.h>

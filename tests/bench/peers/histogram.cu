@@ -1,5 +1,5 @@
-/* histogram.cu -- CUB's histograms with bins of equal width, as peers of
- * `kiln bench`. */
+/* histogram.cu -- CUB's histograms with bins of equal width, with which `kiln bench`
+ * compares Kiln. */
 #include "peer.h"
 
 #include <cub/device/device_histogram.cuh>

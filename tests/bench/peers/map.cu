@@ -1,5 +1,5 @@
-/* map.cu -- CUB's transformations and the saxpy of cuBLAS, as peers of
- * `kiln bench`. */
+/* map.cu -- CUB's transformations and cuBLAS's saxpy, with which `kiln bench` compares
+ * Kiln. */
 #include "peer.h"
 
 #include <cub/device/device_transform.cuh>
@@ -63,10 +63,11 @@ static cublasHandle_t handle(const kiln_peer_call *c)
   return made;
 }
 
-/* Computes y = 0 x + y, so that repeated runs do not change y. */
+/* Computes y = a x + y in place. */
 PEER(saxpy_f32)
 {
-  const float a = 0.5f; /* y grows with each call, and stays finite */
+  /* With this factor, y grows in each repeated run but stays finite. */
+  const float a = 0.5f;
 
   if (needs_nothing(c))
     return 0;

@@ -1,11 +1,12 @@
-/* merge.cu -- CUB's merge and Thrust's binary search as peers of `kiln bench`. */
+/* merge.cu -- CUB's merge and Thrust's binary search, with which `kiln bench` compares
+ * Kiln. */
 #include "peer.h"
 
 #include <cub/device/device_merge.cuh>
 #include <thrust/binary_search.h>
 #include <thrust/execution_policy.h>
 
-/* Merges in[0] and in[1], which have n keys each. */
+/* Merges in[0] and in[1], which have half of the n keys each. */
 PEER(merge_u32)
 {
   const long long half = count(c) / 2;
@@ -15,7 +16,7 @@ PEER(merge_u32)
       half, out<unsigned>(c), cuda::std::less<unsigned>{}, stream(c));
 }
 
-/* Searches for n needles, in[1], in the n elements of in[0]. */
+/* Searches for the n values of in[1] in the n sorted elements of in[0]. */
 PEER(lower_bound_u32)
 {
   const unsigned *sorted = in<unsigned>(c, 0), *needles = in<unsigned>(c, 1);

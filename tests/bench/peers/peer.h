@@ -1,13 +1,16 @@
-/* peer.h -- how `kiln bench` calls a peer. The same lines stand in the command's
- * bench_ops.h: neither includes the other, since one is built by nvcc. */
+/* peer.h -- the interface through which `kiln bench` calls a peer, a function
+ * of another library with which it compares Kiln. The command's bench_ops.h
+ * contains a copy of these lines. Neither file includes the other, since this
+ * file is compiled by nvcc. */
 #ifndef KILN_PEER_H
 #define KILN_PEER_H
 
 #include <cstddef>
 #include <cuda_runtime_api.h>
 
-/* Device pointers and the caller's stream. With temp NULL only *temp_bytes is
- * set. Peers return 0 or a code. */
+/* Arguments of a peer. in, out and temp are device pointers, and stream is the
+ * caller's stream. If temp is NULL, the peer only sets *temp_bytes. A peer
+ * returns 0 or an error code. */
 struct kiln_peer_call {
   const void *in[3];
   void *out[3];
@@ -41,8 +44,8 @@ static inline long long count(const kiln_peer_call *c)
   return static_cast<long long>(c->n);
 }
 
-/* For peers that need no temporary storage. Returns true if the call only asked
- * for the size of the temporary storage. */
+/* Used by peers that need no temporary storage. Returns true if the caller only
+ * asked for the size of the temporary storage. */
 static inline bool needs_nothing(const kiln_peer_call *c)
 {
   *c->temp_bytes = 0;

@@ -1,5 +1,5 @@
-/* reduce.cu -- CUB's reduction as plain C functions, which `kiln bench reduce` loads
- * as its peer. The functions receive device pointers and use the caller's stream. They
+/* reduce.cu -- CUB's reduction as plain C functions, with which `kiln bench reduce`
+ * compares Kiln. The functions receive device pointers, use the caller's stream, and
  * return a cudaError_t. */
 #include <cub/device/device_reduce.cuh>
 #include <cub/version.cuh>

@@ -1,5 +1,5 @@
-/* reduce_ops.cu -- CUB's reductions of arrays and of segments, as peers of
- * `kiln bench`. */
+/* reduce_ops.cu -- CUB's reductions of arrays and of segments, with which `kiln bench`
+ * compares Kiln. */
 #include "peer.h"
 
 #include <cub/device/device_reduce.cuh>
@@ -67,7 +67,8 @@ struct squared {
   }
 };
 
-/* The first call stores squares in out[1], and the second call sums them. */
+/* The function makes two calls of CUB. The first stores the squares in out[1], and the
+ * second sums them. */
 PEER(map_then_reduce_f32)
 {
   if (c->temp != nullptr) {
@@ -84,8 +85,8 @@ PEER(map_then_reduce_f32)
 
 PEER(dot_f32)
 {
-  static cublasHandle_t
-      handle; /* created by the first call, which is not timed */
+  /* The first call creates the handle and is not timed. */
+  static cublasHandle_t handle;
 
   if (needs_nothing(c))
     return 0;
@@ -98,7 +99,7 @@ PEER(dot_f32)
                        in<float>(c, 1), 1, out<float>(c));
 }
 
-/* in[1] contains the offsets, one more than there are segments. */
+/* in[1] contains the segment offsets, one more than the number of segments. */
 PEER(segmented_bags_f32)
 {
   const unsigned *offsets = in<unsigned>(c, 1);
@@ -116,7 +117,7 @@ struct times {
   }
 };
 
-/* The offsets are computed, so that the peer has no memory traffic for them. */
+/* The offsets are computed and not loaded, so they cause no memory traffic. */
 static int fixed_width(const kiln_peer_call *c, long long width)
 {
   const auto offsets = thrust::make_transform_iterator(

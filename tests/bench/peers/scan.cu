@@ -1,4 +1,4 @@
-/* scan.cu -- CUB's scans as peers of `kiln bench scan`. */
+/* scan.cu -- CUB's scans, with which `kiln bench scan` compares Kiln. */
 #include "peer.h"
 
 #include <cub/device/device_scan.cuh>
@@ -62,7 +62,8 @@ PEER(scan_max_u32)
                                         greater{}, count(c), stream(c));
 }
 
-/* The first call maps the input into out[1], and the second call scans out[1]. */
+/* The function makes two calls of CUB. The first maps the input into out[1], and the
+ * second scans out[1]. */
 PEER(map_then_scan_u32)
 {
   if (c->temp != nullptr) {

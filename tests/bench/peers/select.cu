@@ -1,7 +1,7 @@
 /* select.cu -- CUB's selections, partitions and run-length encoding, and Thrust's find
- * and count, as peers of `kiln bench`. The predicate is true for odd elements. out[0]
- * receives the elements, out[1] the number of elements (u32), and out[2] the lengths of
- * runs. */
+ * and count, with which `kiln bench` compares Kiln. The predicate is true for odd
+ * elements. out[0] receives the elements, out[1] the number of elements (u32), and
+ * out[2] the lengths of runs. */
 #include "peer.h"
 
 #include <cub/device/device_partition.cuh>
@@ -47,7 +47,7 @@ BOTH(u16, unsigned short)
 BOTH(u32, unsigned)
 BOTH(u64, unsigned long long)
 
-/* in[1] contains one flag of one byte per element. */
+/* in[1] contains one flag byte per element. */
 PEER(select_flagged_u32)
 {
   return cub::DeviceSelect::Flagged(c->temp, *c->temp_bytes, in<unsigned>(c),
@@ -69,7 +69,7 @@ PEER(run_length_u32)
       out<unsigned>(c, 2), out<unsigned>(c, 1), count(c), stream(c));
 }
 
-/* Thrust returns its results on the host, so its functions wait for the GPU. */
+/* Thrust returns this result on the host, so the function waits for the GPU. */
 PEER(find_odd_u32)
 {
   const unsigned *x = in<unsigned>(c);

@@ -1,4 +1,4 @@
-/* sort.cu -- CUB's radix sorts as peers of `kiln bench sort`. */
+/* sort.cu -- CUB's radix sorts, with which `kiln bench sort` compares Kiln. */
 #include "peer.h"
 
 #include <cub/device/device_radix_sort.cuh>

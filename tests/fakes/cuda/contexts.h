@@ -112,8 +112,8 @@ static object *owned_by(const object *context)
   return o;
 }
 
-/* Destroys a context with everything that lives in it, as a real driver does.
- */
+/* Destroys a context and everything that was created in it, as a real driver
+ * does. */
 static void drop_context(object *context)
 {
   object *o;

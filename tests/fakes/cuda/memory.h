@@ -161,7 +161,7 @@ EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* ---- Copies and fills: done at once ------------------------------------- */
+/* ---- Copies and fills, which complete before the call returns ----------- */
 
 static CUresult tied(CUstream stream)
 {

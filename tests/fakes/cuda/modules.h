@@ -9,8 +9,8 @@ static bool is_cubin(const char *image)
 }
 
 /* Finds the compute capability of an image. Returns false if the image does not
- * specify it. Machine code of a real compiler stores the capability in the
- * flags of the ELF header, in the second byte since ABI 8. */
+ * specify the capability. Machine code of a real compiler stores it in the
+ * flags of the ELF header, in the second byte since ABI version 8. */
 static bool arch_of(const char *image, int *cc)
 {
   enum { ABI_AT = 8, FLAGS_AT = 48 };
@@ -59,8 +59,8 @@ static void write_jit_log(unsigned n, const CUjit_option *options,
     else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
       size = (size_t)(uintptr_t)values[i];
   }
-  /* Like the real driver, fills the buffer to the last byte, without a NUL if
-   * the log is too long. */
+  /* Like the real driver, this copy fills the buffer to the last byte and omits
+   * the NUL if the log is too long. */
   if (buffer != NULL && control.jit_log != NULL)
     memcpy(buffer, control.jit_log,
            strlen(control.jit_log) < size ? strlen(control.jit_log) + 1 : size);
@@ -116,7 +116,7 @@ EXPORT CUresult cuModuleUnload(CUmodule handle)
   return CUDA_SUCCESS;
 }
 
-/* Returns the parameter list of a PTX entry, or NULL. */
+/* Returns the parameter list of a kernel in PTX, or NULL. */
 static const char *entry_of(const char *text, const char *name)
 {
   const size_t n = strlen(name);
@@ -406,7 +406,7 @@ EXPORT CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function,
   return CUDA_SUCCESS;
 }
 
-/* ---- The driver's linker ------------------------------------------------ */
+/* ---- The linker of the driver (cuLink functions) ------------------------ */
 
 EXPORT CUresult cuLinkCreate_v2(unsigned n, CUjit_option *options,
                                 void **values, CUlinkState *out)

@@ -53,7 +53,7 @@ static bool legacy_tied(CUstream handle)
   return tied;
 }
 
-/* Waits for a stream. Waiting for a stream under capture invalidates the
+/* Waits for a stream. If the stream is being captured, this invalidates the
  * capture. */
 static CUresult wait_for(CUstream handle, const char *call)
 {
