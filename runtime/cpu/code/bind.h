@@ -14,7 +14,7 @@ typedef struct kiln__cpu_binder {
   uint8_t n_sources; /* number of used source fields among a, b, c, e */
   uint8_t n_dests, n_numbers, n_addresses;
   bool second_vec;  /* the array vec is in use, so further data goes to vec2 */
-  int32_t more[64]; /* elements of vec2 collected so far */
+  int32_t more[64]; /* elements collected so far for the array vec2 */
   uint16_t n_more;
 } kiln__cpu_binder;
 

@@ -86,8 +86,8 @@ static kiln_status end_messages(kiln__cpu_build *b, kiln_status st)
   return st;
 }
 
-/* Creates the program and takes ownership of the parts immediately, so that
- * they are freed on every path. */
+/* Creates the program and takes ownership of the PTX modules immediately, so
+ * that they are freed on every path. */
 static kiln__cpu_program *
 own_parts(const kiln_allocator *a, kiln__cpu_ptx_module *const *parts, size_t n)
 {

@@ -111,7 +111,7 @@ typedef enum kiln__cpu_round {
   KILN__ROUND_M,
   KILN__ROUND_P,
   KILN__ROUND_NA, /* rounding modifier .rna */
-  KILN__ROUND_NI, /* modifier .rni, rounds to an integral value */
+  KILN__ROUND_NI, /* modifier .rni, which rounds to an integral value */
   KILN__ROUND_ZI,
   KILN__ROUND_MI,
   KILN__ROUND_PI

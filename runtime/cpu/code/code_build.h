@@ -29,14 +29,14 @@ typedef enum kiln__cpu_shape {
   KILN__SHAPE_DEST_PAIR, /* destination and predicate (=T|P in ops.def) */
   KILN__SHAPE_SOURCE,    /* register or immediate (T, ~T, &T in ops.def) */
   KILN__SHAPE_NUMBER,    /* immediate operand (#T in ops.def) */
-  KILN__SHAPE_PREDICATE, /* predicate, maybe negated (!T in ops.def) */
+  KILN__SHAPE_PREDICATE, /* predicate that may be negated (!T in ops.def) */
   KILN__SHAPE_ADDRESS,   /* address in a state space ([S] in ops.def) */
   KILN__SHAPE_TEXTURE,   /* texture or surface ([tex], [surf] in ops.def) */
   KILN__SHAPE_LIST,      /* value after the coordinates ({list} in ops.def) */
   KILN__SHAPE_GRADIENT,  /* texture gradient ({grad:2d} in ops.def) */
   KILN__SHAPE_DATA_OUT,  /* destination vector (=V in ops.def) */
   KILN__SHAPE_DATA_IN,   /* source vector (V in ops.def) */
-  KILN__SHAPE_CHOICE,    /* one of some numbers ({4|8|16} in ops.def) */
+  KILN__SHAPE_CHOICE,    /* one of several numbers ({4|8|16} in ops.def) */
   KILN__SHAPE_PACK,
   KILN__SHAPE_UNPACK,
   KILN__SHAPE_LABEL,
@@ -249,8 +249,8 @@ typedef struct kiln__cpu_build {
   kiln__cpu_ptx_pos const_pos;
 } kiln__cpu_build;
 
-/* Numbers functions and variables and resolves names across parts. Returns
- * KILN_OK even if mistakes in the PTX source were reported. */
+/* Numbers functions and variables and resolves names across the linked PTX
+ * modules. Returns KILN_OK even if mistakes in the PTX source were reported. */
 kiln_status kiln__cpu_link_symbols(kiln__cpu_build *b);
 
 /* Special values of the `number` member of parameters and results. Other .param
@@ -380,7 +380,7 @@ bool kiln__cpu_literal(const kiln__cpu_ptx_operand *o, kiln__cpu_ptx_type want,
 /* Returns whether the variable lies in the per-lane stack. */
 bool kiln__cpu_is_local(const kiln__cpu_ptx_variable *v);
 /* Returns whether a function is declared without .extern and has no definition
- * in any part. Such a function has no address. */
+ * in any of the linked PTX modules. Such a function has no address. */
 bool kiln__cpu_is_missing(const kiln__cpu_build *b,
                           const kiln__cpu_ptx_function *fn);
 

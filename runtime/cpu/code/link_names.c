@@ -14,15 +14,15 @@
 /* Maximum bytes of .const variables per program. */
 enum { MAX_CONST = 64 * 1024 };
 
-/* A name that is visible to all parts of a program. */
+/* A name that is visible to all linked PTX modules of a program. */
 typedef struct shared_name {
   kiln__cpu_slice name;
   uint32_t number; /* number of the function or global variable */
   bool function;
   bool used;
   void *item; /* pointer to kiln__cpu_ptx_function or kiln__cpu_ptx_variable */
-  kiln__cpu_ptx_variable
-      *first; /* .shared: variable whose offset all parts use */
+  /* For .shared: the variable whose offset all linked modules use. */
+  kiln__cpu_ptx_variable *first;
 } shared_name;
 
 typedef struct names {
@@ -124,8 +124,8 @@ static kiln_status number_function(kiln__cpu_build *b, const names *n,
   return KILN_OK;
 }
 
-/* Numbers an alias. An alias is another name for a function of the same part.
- */
+/* Numbers an alias. An alias is another name for a function of the same PTX
+ * module. */
 static void number_alias(kiln__cpu_build *b, const names *n, uint32_t part,
                          kiln__cpu_ptx_function *fn)
 {
@@ -177,7 +177,7 @@ static int strength(const kiln__cpu_ptx_variable *v)
 }
 
 /* Merges .shared variables with the same name into one variable. The merged
- * variable has the largest size and alignment that any part declares. */
+ * variable has the largest size and alignment that any PTX module declares. */
 static void merge_shared(kiln__cpu_ptx_variable *first,
                          kiln__cpu_ptx_variable *v)
 {

@@ -165,8 +165,8 @@ static bool unordered_from(const unordered *u, const char *p, unsigned left)
   return *p == '\0' && left == 0;
 }
 
-/* Returns whether a modifier is a type, including types that only few
- * instructions have (.e4m3x2). */
+/* Returns whether a modifier is a type. Types that only few instructions have,
+ * such as .e4m3x2, also count. */
 static bool is_type(const char *text, size_t size)
 {
   return type_named(text, size) != KILN__NONE ||

@@ -1,5 +1,5 @@
-/* access.c -- finds the bytes of lanes whose addresses follow no simple
- * pattern.
+/* access.c -- finds the bytes that lanes access if their addresses follow no
+ * simple pattern.
  *
  * This is the general path of every memory instruction. It separates the lanes
  * by state space and checks alignment and bounds lane by lane. It also counts

@@ -175,8 +175,8 @@ kiln__cpu_range_of(kiln__cpu_warp *w, uint64_t address, uint64_t n)
   return KILN__ISA_NAME(range_of)(w, address, n);
 }
 
-/* Returns true if a generic address lies in the window of a state space other
- * than global memory. */
+/* Returns true if a generic address lies in the address window of a state space
+ * other than global memory. */
 KILN__INLINE bool kiln__cpu_in_window(uint64_t address)
 {
   return address - KILN__WINDOW_SHARED <

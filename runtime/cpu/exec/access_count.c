@@ -212,7 +212,7 @@ static void find_again(const uint64_t *unit, unsigned n,
 static uint32_t group_passes(const uint64_t *unit, unsigned n, unsigned bits)
 {
   const uint32_t bank = (UINT32_C(1) << bits) - 1;
-  uint8_t words[KILN__WARP] = {0}; /* number of distinct units per bank */
+  uint8_t words[KILN__WARP] = {0}; /* number of distinct words per bank */
   uint32_t again[KILN__WARP], used = 0, most = 0;
   uint64_t apart = 0;
 

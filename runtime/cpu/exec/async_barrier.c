@@ -56,10 +56,10 @@ static uint64_t phase_of(uint64_t word)
 }
 
 typedef struct change {
-  uint32_t arrive; /* number of arrivals in this phase */
+  uint32_t arrive; /* number of arrivals to count in this phase */
   uint32_t drop;   /* number of threads that leave the barrier permanently */
   uint32_t expect; /* number of additional bytes to expect */
-  uint32_t come;   /* number of bytes that have arrived */
+  uint32_t come;   /* number of bytes to count as arrived */
 } change;
 
 static uint64_t changed(uint64_t word, const change *c)
@@ -148,7 +148,7 @@ static void change_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* ---- Initialisation and invalidation ------------------------------------- */
+/* ---- Initialisation and invalidation of an mbarrier ---------------------- */
 
 KILN__HANDLER(mbarrier_init)
 {

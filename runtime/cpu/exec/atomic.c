@@ -339,8 +339,8 @@ static bool all_at_one(const kiln__cpu_warp *w, const kiln__cpu_reach *r)
   return off == 0;
 }
 
-/* Returns true if an address lies in shared memory, according to the
- * instruction or to the address window. */
+/* Returns true if an address lies in shared memory, according to the state
+ * space of the instruction or to the window of a generic address. */
 static bool is_shared(const kiln__cpu_insn *in, uint64_t address)
 {
   return in->space == KILN__SPACE_SHARED ||

@@ -381,17 +381,17 @@ KILN__HANDLER(prmt_mode)
    * first index is the mode, which modifiers.def counts from 1. The second
    * index is c % 4. */
   static const uint16_t modes[6][4] = {
-      /* .f4e: four bytes from byte c upwards */
+      /* .f4e (forward 4 extract): four bytes from byte c upwards */
       {0x3210, 0x4321, 0x5432, 0x6543},
-      /* .b4e: four bytes from byte c downwards */
+      /* .b4e (backward 4 extract): four bytes from byte c downwards */
       {0x5670, 0x6701, 0x7012, 0x0123},
-      /* .rc8: byte c, replicated four times */
+      /* .rc8 (replicate 8): byte c, replicated four times */
       {0x0000, 0x1111, 0x2222, 0x3333},
       /* .ecl (edge clamp left): byte i of the result is byte max(i, c) */
       {0x3210, 0x3211, 0x3222, 0x3333},
       /* .ecr (edge clamp right): byte i of the result is byte min(i, c) */
       {0x0000, 0x1110, 0x2210, 0x3210},
-      /* .rc16: half-word c, replicated twice */
+      /* .rc16 (replicate 16): half-word c, replicated twice */
       {0x1010, 0x3232, 0x1010, 0x3232},
   };
   const uint16_t *const mode = modes[(in->sub - 1u) % 6];

@@ -139,7 +139,7 @@ enum {
 typedef struct kiln__cpu_schedule {
   kiln__cpu_frame *frame; /* frame of the running lanes */
   kiln__cpu_frame *entry; /* frame of the kernel, kept from block to block */
-  uint8_t *stack;         /* stack of lane 0; see local_stride of the warp */
+  uint8_t *stack;         /* host address of lane 0's stack; see local_stride */
   /* state of the warp (KILN__WARP_*) that the scheduler returns; barriers may
    * change it */
   int status;
@@ -164,7 +164,7 @@ typedef struct kiln__cpu_schedule {
   /* number of backward branches left before another group runs */
   uint32_t turns;
   uint32_t stamps;
-  bool others; /* other groups of lanes are ready */
+  bool others; /* groups besides the running group are ready */
   bool fair;   /* the running group had waited longest */
   /* State of the lock-step scheduler (lock_step.c). */
   kiln__cpu_entry *stacked;

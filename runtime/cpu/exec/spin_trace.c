@@ -26,7 +26,8 @@ static bool changes(const kiln__cpu_insn *in, unsigned bytes, uint64_t old,
     return (old & ~b) != 0;
   if (in->boolop == KILN__BOOL_OR)
     return (b & ~old) != 0;
-  if (in->boolop == KILN__BOOL_XOR || in->sub == 3) /* 3 means .add */
+  /* The value 3 of in->sub stands for the operation .add. */
+  if (in->boolop == KILN__BOOL_XOR || in->sub == 3)
     return b != 0;
   /* in->sub is 7 for .cas, which changes memory if the comparison succeeds. */
   if (in->sub == 7)

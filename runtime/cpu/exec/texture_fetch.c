@@ -116,8 +116,8 @@ static void keep(const kiln__cpu_warp *w, const kiln__cpu_insn *in, int lane,
   }
 }
 
-/* Executes tex, or tld4 if `component` is the number of a component. For tex it
- * is -1. */
+/* Executes tex if `component` is -1. Otherwise, executes tld4 for the component
+ * with this number. */
 static void sample(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                    kiln__cpu_tex_shape shape, kiln__cpu_tex_level how,
                    int component)
