@@ -74,14 +74,15 @@ static __device__ __forceinline__ unsigned bucket_of(KILN_STORED at,
                                : KILN_BUCKETS - 1;
 }
 
-/* Returns the index in the tile of element e of the calling thread's vector k. */
+/* Returns the position within the tile of element e of the calling thread's
+ * vector k. */
 static __device__ __forceinline__ unsigned element(unsigned k, unsigned e)
 {
   return (k * KILN_BLOCK + threadIdx.x) * vector_size + e;
 }
 
-/* Loads the indices of a tile with `here` elements. Indices beyond the last
- * element become copies of the last index. */
+/* Loads the indices of a tile that has `here` elements. Positions beyond the
+ * last element get copies of the last index. */
 static __device__ __forceinline__ void
 load_indices(const KILN_INDEX *index, unsigned here,
              KILN_STORED (&at)[KILN_ITEMS][vector_size])
@@ -107,8 +108,9 @@ load_indices(const KILN_INDEX *index, unsigned here,
       at[k][e] = static_cast<KILN_STORED>(wide[k][e]);
 }
 
-/* Returns the bucket of element e of vector k, which has index `at`. Elements
- * beyond the last element get the additional bucket KILN_BUCKETS. */
+/* Returns the bucket of element e of vector k. `at` is the element's index into
+ * the target. Elements beyond the last element get the additional bucket
+ * KILN_BUCKETS. */
 static __device__ __forceinline__ unsigned
 bucket_in_tile(KILN_STORED at, unsigned shift, unsigned k, unsigned e,
                unsigned here)
@@ -154,9 +156,9 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 
 /* ---- Kernel bucket_begin ------------------------------------------------- */
 
-/* Replaces one count per bucket by the exclusive scan over the buckets. Each
- * thread passes buckets_each consecutive counts. All threads of the block call
- * it. */
+/* Replaces the counts by their exclusive scan over the buckets. Each thread
+ * passes the counts of buckets_each consecutive buckets. All threads of the
+ * block call this function. */
 template <class T>
 static __device__ __forceinline__ void scan_buckets(T (&here)[buckets_each])
 {
@@ -195,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 
 /* ---- Kernel bucket_split ------------------------------------------------- */
 
-/* The elements of a tile in the order of their buckets. */
+/* The indices and values of a tile, in the order of their buckets. */
 struct sorted_tile {
   KILN_STORED at[tile_size];
 #if KILN_SCATTER
@@ -248,7 +250,7 @@ struct split_arrays {
 #endif
 };
 
-/* Stores the sorted tile, each run to its destination. */
+/* Stores the sorted tile to global memory, each run to its destination. */
 static __device__ __forceinline__ void store_tile(const split_arrays &a,
                                                   const sorted_tile &r,
                                                   const shared_tables &t,
@@ -304,9 +306,10 @@ store_slots(const split_arrays &a, count first, unsigned here,
 {
   const count row = static_cast<count>(blockIdx.x) * KILN_BUCKETS;
 
+  /* The array `slot` has space for whole tiles. */
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (element(k, 0) < here) /* the array slot has space for whole tiles */
+    if (element(k, 0) < here)
       kiln::store_vector<vector_size, true, kiln::cached::once>(
           a.slot + first + element(k, 0), slot[k]);
   for (unsigned b = threadIdx.x; b < KILN_BUCKETS; b += KILN_BLOCK) {
@@ -371,8 +374,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 /* ---- Kernel bucket_join -------------------------------------------------- */
 
 #if !KILN_SCATTER
-/* `team` threads load a run together. It is about the average number of elements
- * per run. */
+/* Number of threads that load a run together. It is about the average number of
+ * elements per run. */
 enum : unsigned {
   run_size = tile_size / KILN_BUCKETS,
   team = run_size >= 32  ? 32

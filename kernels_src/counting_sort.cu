@@ -40,11 +40,11 @@ typedef unsigned long long count;
 
 enum : unsigned {
   digits = 256,
-  none = digits, /* digit of every key that is out of range */
+  none = digits, /* the digit that stands for every key out of range */
   tile_size = KILN_BLOCK * KILN_ITEMS,
   warps = KILN_BLOCK / 32,
   vector_size = 16 / sizeof(KILN_T),
-  /* number of keys that a block of sort_fill writes per step */
+  /* number of keys that a block of sort_fill writes per iteration */
   fill_size = KILN_BLOCK * 4 * vector_size,
   nearby_size = 1024
 };
@@ -98,8 +98,8 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 /* ---- Keys without values ------------------------------------------------- */
 
-/* Returns the last k from `low` to `high` for which start[k] <= i. The caller
- * ensures that start[low] <= i. */
+/* Returns the last key k from `low` to `high` whose run starts at or before
+ * element i, that is, start[k] <= i. The caller ensures that start[low] <= i. */
 template <class P>
 static __device__ __forceinline__ unsigned key_of(P start, unsigned low,
                                                   unsigned high, count i)
@@ -115,9 +115,9 @@ static __device__ __forceinline__ unsigned key_of(P start, unsigned low,
   return low;
 }
 
-/* Returns the last k from 0 to `high` for which start[k] <= i. One whole warp
- * calls it. Each step makes 32 probes, because the latency of memory dominates
- * the time of a step. */
+/* Returns the last key k from 0 to `high` whose run starts at or before element
+ * i, that is, start[k] <= i. One whole warp calls this function. Each step
+ * makes 32 probes, because the latency of memory dominates the time of a step. */
 static __device__ __forceinline__ unsigned warp_key_of(const count *start,
                                                        unsigned high, count i)
 {
@@ -136,8 +136,8 @@ static __device__ __forceinline__ unsigned warp_key_of(const count *start,
   return low;
 }
 
-/* Writes the vector that starts at element i. The key of element i is in the
- * range of keys from `low` to `high`. */
+/* Writes one vector of keys, which starts at element i. The key of element i is
+ * in the range from `low` to `high`. */
 template <class P>
 static __device__ __forceinline__ void fill_vector(KILN_T *out, count i,
                                                    P start, unsigned low,
@@ -196,14 +196,15 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 4)
         fill_vector(out, i, start, low, high, lowest);
       }
     }
-    __syncthreads(); /* the next iteration overwrites `ends` */
+    /* The barrier is needed because the next iteration overwrites `ends`. */
+    __syncthreads();
   }
 }
 #endif
 
 /* ---- Keys with values ---------------------------------------------------- */
 
-/* The elements that a block handles, from `first` to end - 1. */
+/* The range of elements that a block handles, from `first` to end - 1. */
 struct chunk {
   count first, end;
 };
@@ -253,15 +254,15 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* Number of elements that a warp has counted in the current tile, per warp and
- * digit. add_warps() replaces these numbers by sums over lower warps. */
+/* Number of elements that each warp has counted in the current tile, per digit.
+ * add_warps() replaces these numbers by their sums over the lower warps. */
 __shared__ unsigned seen[warps][digits];
-/* Destination of the first element of the tile, per digit. */
+/* Destination of the tile's first element with each digit. */
 __shared__ count place[digits];
 
-/* Counts one element per lane in `seen`. Returns how many preceding elements of
- * the warp have the same digit. Item k of lane l is element 32 k + l of the
- * warp. */
+/* Counts one element per lane in the array `seen`. Returns how many preceding
+ * elements of the warp have the same digit. Element 32 k + l of the warp is
+ * item k of lane l. */
 static __device__ __forceinline__ unsigned rank_item(unsigned digit)
 {
   const unsigned same = kiln::warp_match(digit);
@@ -305,7 +306,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                  KILN_V *values_out)
 {
   const chunk p = chunk_of(n, limit, each);
-  count next = 0; /* destination of the next element with this thread's digit */
+  /* Destination of the next element whose digit is threadIdx.x. */
+  count next = 0;
 
   if (threadIdx.x < digits)
     next = start[threadIdx.x * gridDim.x + blockIdx.x];
@@ -313,7 +315,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   for (count first = p.first; first < p.end; first += tile_size) {
     const count mine = first + kiln::warp() * (32 * KILN_ITEMS) + kiln::lane();
     KILN_T key[KILN_ITEMS];
-    unsigned rank[KILN_ITEMS]; /* the digit is stored in bits 16 and above */
+    /* Rank of each element. Bits 16 and above hold the digit of the element. */
+    unsigned rank[KILN_ITEMS];
 
     for (unsigned d = threadIdx.x; d < warps * digits; d += KILN_BLOCK)
       (&seen[0][0])[d] = 0;
@@ -349,7 +352,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
         values_out[to] = values[mine + k * 32];
       }
     }
-    __syncthreads(); /* the next iteration clears the counts */
+    /* The barrier is needed because the next iteration clears the counts. */
+    __syncthreads();
   }
 }
 #endif

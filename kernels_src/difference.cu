@@ -58,8 +58,8 @@ enum : unsigned {
   tile_size = warps * warp_tile
 };
 
-/* Loads the calling thread's vectors. Elements from index n on are not loaded,
- * and their registers keep their value. */
+/* Loads the vectors of the calling thread. Elements from index n on are not
+ * loaded, and their registers keep the value that they had. */
 static __device__ __forceinline__ void
 load_tile(const user::args &in, count first, count n,
           value (&x)[KILN_VECTORS][KILN_VECTOR])
@@ -93,9 +93,9 @@ store_tile(KILN_T *out, count first, count n,
       kiln::store(out + first + e, y[e]);
 }
 
-/* Returns element i, which is next to the block's own tile and belongs to
- * `tile`. With KILN_IN_PLACE, waits until the block of that tile has published
- * the element. */
+/* Returns element i, the neighbour of the block's own tile, which belongs to
+ * tile `tile`. With KILN_IN_PLACE, waits until the block of that tile has
+ * published the element. */
 static __device__ __forceinline__ value outside(const user::args &in, count i,
                                                 unsigned long long *words,
                                                 count tile, unsigned epoch)
@@ -114,8 +114,8 @@ static __device__ __forceinline__ value outside(const user::args &in, count i,
 #endif
 }
 
-/* The last element of each warp, or with KILN_RIGHT the first element of each
- * warp. */
+/* The edge element of each warp, which the next warp needs. It is the last
+ * element of the warp, or with KILN_RIGHT the first element. */
 struct edges {
   value at[warps];
 };
@@ -136,7 +136,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   constexpr unsigned far_lane = 31 - near_lane;
   constexpr unsigned first_warp = KILN_RIGHT ? warps - 1 : 0;
   value x[KILN_VECTORS][KILN_VECTOR] = {};
-  /* The far lane holds here the neighbour of its outermost element. */
+  /* In the lane at the far end of the warp, this is the neighbour of the lane's
+   * outermost element. */
   value beyond = {};
 
   load_tile(in, first, n, x);
@@ -155,8 +156,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   if (kiln::warp() != first_warp)
     beyond = edge.at[KILN_RIGHT ? kiln::warp() + 1 : kiln::warp() - 1];
 
-    /* Vectors are processed from the far end on. In each iteration, `beyond`
-     * becomes the neighbour that the next vector needs. */
+    /* The loop starts with the vector at the far end of the warp. In each
+     * iteration, `beyond` becomes the neighbour that the next vector needs. */
 #pragma unroll
   for (unsigned k = 0; k < KILN_VECTORS; ++k) {
     const unsigned r = KILN_RIGHT ? KILN_VECTORS - 1 - k : k;

@@ -86,9 +86,10 @@ static __device__ __forceinline__ position work(const user::args &in, count n,
   return found;
 }
 #else
-/* Returns the value by which all blocks learn of the first hit. `stretch` is the
- * index of a warp's part of a tile. A lower index gives a larger value, and all
- * values of earlier launches are smaller. So atomicMax() keeps the first hit. */
+/* Returns the word by which a warp reports a hit to all blocks, with
+ * atomicMax(). `stretch` is the index of the warp's part of a tile. A lower
+ * index gives a larger word, so the maximum belongs to the first hit. The words
+ * of earlier launches are smaller. */
 static __device__ __forceinline__ unsigned long long hit_word(count stretch,
                                                               unsigned epoch)
 {
@@ -98,7 +99,7 @@ static __device__ __forceinline__ unsigned long long hit_word(count stretch,
          ((1ull << bits) - 1 - stretch);
 }
 
-/* Returns, in every lane, the index in the tile of the warp's first hit. */
+/* Returns, in every lane, the position in the tile of the warp's first hit. */
 static __device__ __forceinline__ unsigned first_hit(unsigned mask)
 {
   unsigned place = 0;

@@ -37,8 +37,8 @@
 struct arrays {
   const KILN_INDEX *index;
   KILN_OUT *out;
-  bool
-      first; /* whether this is the first launch, so that out is uninitialised */
+  /* True in the first launch, in which `out` is still uninitialised. */
+  bool first;
 };
 
 /* A vector of elements of out in registers. */
@@ -59,8 +59,8 @@ touched(const KILN_INDEX (&at)[KILN_VECTOR], const arrays &a,
   return any;
 }
 
-/* Loads a vector of out if this launch inserts elements into it. The load must
- * not use the read-only data path, since the same launch writes out. */
+/* Loads a vector of out if this launch inserts elements into the vector. The
+ * load must not use the read-only data path, since the same launch writes out. */
 static __device__ __forceinline__ vector
 get(const KILN_OUT *from, const KILN_INDEX (&at)[KILN_VECTOR], const arrays &a,
     const window_range &mine)

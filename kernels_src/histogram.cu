@@ -60,15 +60,17 @@ enum : unsigned {
   mode_levels = 4 /* the bin is found by a binary search in the levels */
 };
 
-/* The parameters of the formulas. The host sets the members that the mode
- * uses. */
+/* The parameters of the formulas that map a sample to its bin. The host sets
+ * the members that the mode uses. */
 struct bounds {
   unsigned long long lower; /* lower bound of integer samples */
   unsigned long long last;  /* size of the range of integer samples, minus 1 */
-  unsigned long long low;   /* mode_scale: 2^64 * bins / range, rounded up; */
-  /* mode_wide: `high` and `low` are 2^128 * (bins % range) / range */
+  /* In mode_scale, `low` is 2^64 * bins / range, rounded up. In mode_wide, `high`
+   * and `low` are the words of 2^128 * (bins % range) / range. */
+  unsigned long long low;
   unsigned long long high;
-  double from, below, scale; /* lower bound, upper bound and bins per unit */
+  /* Lower bound, upper bound, and number of bins per unit. */
+  double from, below, scale;
   unsigned shift;
   unsigned times; /* bins / range */
   unsigned bins;
@@ -82,7 +84,8 @@ static constexpr unsigned nowhere = ~0u;
 
 /* ---- The bin of a sample ------------------------------------------------- */
 
-/* KILN_MAY_BE_UNUSED marks functions that only some parameters use. */
+/* KILN_MAY_BE_UNUSED marks functions that are used only with some values of the
+ * kernel's parameters. */
 #define KILN_MAY_BE_UNUSED __attribute__((unused))
 
 /* Returns the integer part of d * (high * 2^64 + low) / 2^128. The result is
@@ -107,8 +110,8 @@ scale_narrow(unsigned d, unsigned long long by)
       (static_cast<unsigned long long>(d) * high + __umulhi(d, low)) >> 32);
 }
 
-/* Returns how many levels are less than or equal to the sample. For a NaN, the
- * comparison is false for all levels. */
+/* Returns the number of levels that are less than or equal to the sample. For a
+ * NaN, the number is 0, since each comparison is false. */
 template <class T>
 static __device__ __forceinline__ unsigned
 count_levels(const T *levels, unsigned n, kiln::compute_t<T> sample)
@@ -124,8 +127,8 @@ count_levels(const T *levels, unsigned n, kiln::compute_t<T> sample)
   return below;
 }
 
-/* finder<mode>::bin() returns the bin of a sample. For a sample outside of all
- * bins, the result is not below the number of bins. */
+/* finder<mode>::bin() returns the bin of a sample. For a sample that belongs to
+ * no bin, the result is at least the number of bins. */
 template <unsigned mode> struct finder {
   template <class V>
   static __device__ __forceinline__ unsigned bin(V sample, const bounds &to,
@@ -160,7 +163,8 @@ template <> struct finder<mode_float> {
     if (!(sample >= from && sample < static_cast<V>(to.below)))
       return nowhere;
     at = static_cast<unsigned>((sample - from) * static_cast<V>(to.scale));
-    return at < to.bins ? at : to.bins - 1; /* the product may be rounded up */
+    /* The product may have been rounded up to the number of bins. */
+    return at < to.bins ? at : to.bins - 1;
   }
 };
 
@@ -177,17 +181,18 @@ template <> struct finder<mode_levels> {
 
 extern __shared__ uint4 storage[];
 
-/* The counters of one thread's samples. */
+/* The state of one thread that counts samples. */
 struct tally {
   /* Shared-memory address of the calling lane's copy of the first counter. */
   unsigned mine;
-  unsigned first, width; /* first bin and number of bins of the slice */
+  unsigned first, width; /* first bin of the slice, and number of its bins */
   const user::stored *levels;
-  unsigned bin, run; /* `run` samples of `bin` are not counted yet */
+  /* `run` consecutive samples of bin `bin` have not been counted yet. */
+  unsigned bin, run;
 
-  /* Adds `times` to the counter of bin `at`, unless `at` is outside of the slice.
-   * The inline PTX uses a predicate for this test, where the compiler would
-   * generate a branch per sample. */
+  /* Adds `times` to the counter of bin `at`, unless this bin is outside of the
+   * slice. The inline PTX uses a predicate for this test, where the compiler
+   * would generate a branch per sample. */
   __device__ __forceinline__ void count_them(unsigned at, unsigned times)
   {
     const unsigned to = mine + at * (4 * KILN_COPIES);
@@ -240,9 +245,9 @@ add_vector(tally &t, const user::args &in, const user::vector<KILN_VECTOR> &p,
     t.add(user::map_at(in, p, e, i), to);
 }
 
-/* Counts the samples of the calling thread's vectors. All blocks together advance
- * through the array. All loads of a round are issued before the first sample of
- * the round is counted. */
+/* Counts the samples of the calling thread's vectors. All blocks together
+ * advance through the array. In each round, all loads are issued before the
+ * first sample is counted. */
 static __device__ __forceinline__ void
 count_share(tally &t, const user::args &in, count vectors, unsigned workers,
             const bounds &to)

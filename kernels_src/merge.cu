@@ -55,9 +55,9 @@ static __device__ __forceinline__ count least(count a, count b)
   return a < b ? a : b;
 }
 
-/* Returns how many of the first d outputs come from a. One whole warp calls it.
- * Each step tests 32 positions, because the latency of memory dominates the time
- * of a step. */
+/* Returns how many of the first d outputs come from a. One whole warp calls
+ * this function. Each step tests 32 positions, because the latency of memory
+ * dominates the time of a step. */
 static __device__ __forceinline__ count split_at(const user::args &s,
                                                  const KILN_T *a, count m,
                                                  const KILN_T *b, count n,
@@ -101,8 +101,10 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 /* The input elements of one tile. Shared memory first holds the elements of a,
  * then the elements of b. */
 struct chunk {
-  count a, b;          /* index in a and in b of the first element */
-  unsigned of_a, of_b; /* number of elements from a and from b */
+  /* Index in a, and index in b, of the chunk's first element. */
+  count a, b;
+  /* Number of elements from a, and number of elements from b. */
+  unsigned of_a, of_b;
 };
 
 static __device__ __forceinline__ chunk find_chunk(const user::args &s,
@@ -137,7 +139,7 @@ static __device__ __forceinline__ chunk find_chunk(const user::args &s,
 
 __shared__ KILN_T keys[tile_size];
 #if KILN_PAIRS
-/* Position of each merged key in the tile before the merge. */
+/* places[k] is the position of merged key k in the tile before the merge. */
 __shared__ unsigned short places[tile_size];
 #endif
 
@@ -165,7 +167,7 @@ load_tile(const KILN_T *a, const KILN_T *b, const chunk &p)
 }
 
 /* Returns how many of the first d outputs of the tile come from a. One thread
- * calls it. */
+ * calls this function. */
 static __device__ __forceinline__ unsigned
 split_tile(const user::args &s, const chunk &p, unsigned d)
 {

@@ -72,9 +72,9 @@ enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 
 typedef kiln::tile_shape<KILN_BLOCK, vectors, KILN_VECTOR> shape;
 
-/* `totals` holds the number of elements of each partition except the last. Counts
- * of a warp or a tile need at most 16 bits, so one 32-bit word holds two
- * counts. */
+/* Holds the number of elements of each partition except the last.
+ * Counts of a warp or a tile need at most 16 bits, so one 32-bit word holds the
+ * counts of two partitions. */
 enum : unsigned { second_shift = 16 };
 #if KILN_PARTITIONS == 3
 typedef kiln::count_pair<position> totals;
@@ -119,8 +119,9 @@ struct shared_storage {
 
 struct tile {
   user::value value[KILN_ITEMS];
-  unsigned first,
-      second; /* one bit per slot, set if the partition has the element */
+  /* Masks with one bit per element of the thread. A bit is set if the element
+   * belongs to the first or to the second partition. */
+  unsigned first, second;
 };
 
 /* The functor that tile_load() calls for each loaded element. It keeps the
@@ -173,9 +174,9 @@ static __device__ __forceinline__ totals add(const totals &a, const totals &b)
   return a + b;
 }
 
-/* Counts the elements of the partitions, from the last tile to the first. So the
- * L2 cache holds the first tiles when the other blocks load them. The last
- * counting block publishes the totals. */
+/* Counts the elements of the partitions, from the last tile to the first. So
+ * the L2 cache still holds the first tiles when the other blocks load them. The
+ * last counting block publishes the totals. */
 static __device__ __forceinline__ void
 count_tiles(const user::args &in, count n, count tiles, unsigned counters,
             unsigned long long *words, unsigned epoch)
@@ -210,9 +211,10 @@ count_tiles(const user::args &in, count n, count tiles, unsigned counters,
 /* ---- Blocks that move elements ------------------------------------------- */
 
 /* Stores each element of the tile to shared memory, in the order of the
- * partitions. Slots beyond the end of the input are stored after all elements.
- * `from` holds the counts of the preceding warps and `mine` the counts of the
- * tile. Each of them holds two counts of 16 bits. */
+ * partitions. Registers beyond the end of the input are stored after all
+ * elements. `from` holds the counts of the preceding warps and `mine` the
+ * counts of the tile. Both words hold the counts of two partitions, with 16
+ * bits each. */
 static __device__ __forceinline__ void arrange(shared_storage &r, const tile &t,
                                                const unsigned (&rank1)[vectors],
                                                const unsigned (&rank2)[vectors],
@@ -242,8 +244,8 @@ static __device__ __forceinline__ void arrange(shared_storage &r, const tile &t,
   }
 }
 
-/* Returns the sum of the counts of all preceding tiles, and publishes the prefix
- * of tile `which`. Warp 0 calls it. */
+/* Returns the sum of the counts of all preceding tiles, and publishes the
+ * prefix of tile `which`. Warp 0 calls this function. */
 static __device__ __forceinline__ totals before_tile(unsigned long long *words,
                                                      count which, count tiles,
                                                      unsigned epoch,
@@ -259,14 +261,15 @@ static __device__ __forceinline__ totals before_tile(unsigned long long *words,
 }
 
 /* With KILN_LAYOUT 0, returns the sum of the counts of all tiles. Other layouts
- * do not need this sum, and the function returns 0. Warp 0 calls it. */
+ * do not need this sum, and the function returns 0. Warp 0 calls this function. */
 static __device__ __forceinline__ totals
 in_all_tiles(const unsigned long long *words, count tiles, unsigned counters,
              unsigned epoch, const totals &mine)
 {
   if (KILN_LAYOUT != 0)
     return totals{};
-  if (counters == 0) /* the input has a single tile */
+  /* Without counting blocks, the input has a single tile. */
+  if (counters == 0)
     return mine;
   return kiln::count_gather(words, tiles + counters, 1, epoch, kiln::sum{},
                             totals{});

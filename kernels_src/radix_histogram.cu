@@ -101,8 +101,8 @@ static __device__ __forceinline__ void count_keys(const histogram_args &s,
     count_key(s, copy, s.in[vectors * vector_size + threadIdx.x]);
 }
 
-/* Sums the copies of each counter, and publishes the sums for the blocks that
- * combine the counts. */
+/* Sums the copies of each counter, and publishes the sums. Other blocks combine
+ * the sums of all blocks. */
 static __device__ __forceinline__ void post_counts(const histogram_args &s)
 {
 #pragma unroll 1

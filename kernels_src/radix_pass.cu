@@ -44,15 +44,15 @@ enum : unsigned {
   item_bytes = KILN_KEY > KILN_VALUE ? KILN_KEY : KILN_VALUE
 };
 
-/* Flags of a sort, which sort_args::flags combines. */
+/* The flags of a sort. sort_args::flags contains several of them. */
 enum : unsigned {
-  /* The output array of the keys or of the values is also their input array. An
+  /* The output array of the keys or of the values is also the input array. An
    * odd number of passes would overwrite input before it is read. */
   in_place = 1,
   /* The first pass generates the values: the value of a key is its index. */
   make_index = 2,
-  no_keys = 4, /* the last pass writes values only */
-  /* Keys or values are not in place, so at least one pass must write. */
+  no_keys = 4, /* the last pass writes only values, not keys */
+  /* Keys or values must reach another array, so at least one pass must write. */
   must_write = 8
 };
 
@@ -65,9 +65,11 @@ struct segment {
 
 struct segments {
   const segment *list;
-  const unsigned *tile; /* index of the segment of each tile */
+  /* tile[t] is the index in `list` of the segment that tile t belongs to. */
+  const unsigned *tile;
   const unsigned *n_tiles;
-  const unsigned *counts; /* number of keys per [segment][pass][digit] */
+  /* Number of keys per [segment][pass][digit]. */
+  const unsigned *counts;
   unsigned passes, reserved;
 };
 #endif
@@ -77,22 +79,26 @@ struct sort_args {
   key *out, *other;
   const value *values_in;
   value *values_out, *values_other;
-  const count *base;      /* destinations of the first keys of the digits */
-  count *next_base;       /* receives `base` of the next portion; may be NULL */
-  const unsigned *single; /* flag per step, 1 if all keys have one digit */
-  count *words;           /* 256 tile descriptors per tile */
-  count n;                /* total number of keys */
-  count first;            /* index of the first key of this portion */
+  const count *base; /* destination of the first key of each digit */
+  /* The array that receives the destinations for the next portion of keys, or
+   * NULL. */
+  count *next_base;
+  /* One flag per step. The flag is 1 if all keys have the same digit in that
+   * step. */
+  const unsigned *single;
+  count *words; /* 256 tile descriptors per tile */
+  count n;      /* total number of keys */
+  count first;  /* index of the first key of this portion */
   kiln::radix_order order;
   unsigned epoch;
   unsigned step, steps;
-  unsigned shift, mask; /* position and width of the digit */
+  unsigned shift, mask; /* bit number and mask of the digit in a key */
   unsigned flags;
 };
 
-/* The kind of work of one pass. `nothing` means that the pass is skipped, and
- * `copy` that it copies without sorting. `first` and `last` refer to the active
- * passes. `to_other` selects the destination `other` instead of `out`. */
+/* What one pass does. `nothing` means that the pass is skipped, and `copy` that
+ * it copies without sorting. `first` and `last` mark the first and last of the
+ * active passes. `to_other` selects the destination `other` instead of `out`. */
 struct task {
   bool nothing, copy, first, last, to_other;
 };
@@ -119,10 +125,11 @@ static __device__ __forceinline__ task task_of(const sort_args &s)
 }
 
 /* The first part of dynamic shared memory, which holds the counters and the
- * destination of each digit. The tile follows. */
+ * destination of each digit. The second part is the tile. */
 struct alignas(16) shared_storage {
   kiln::radix_counters<KILN_BLOCK> counters;
-  place to[kiln::radix_digits]; /* destination minus position in the tile */
+  /* Per digit, the destination of a key minus its position in the tile. */
+  place to[kiln::radix_digits];
 };
 
 extern __shared__ uint4 shared[];
@@ -204,7 +211,9 @@ static __device__ __forceinline__ void load_keys(const sort_args &s,
   const unsigned own = own_first();
 
   load_tile(from + tile.begin, tile.n, static_cast<key>(~key(0)), keys);
-  if (t.first) { /* keys from index tile.n on keep the largest word */
+  /* Positions from tile.n on keep the largest word, so that they are sorted to
+   * the end. */
+  if (t.first) {
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
       if (tile.n == tile_size || own + k * kiln::warp_size < tile.n)
@@ -233,7 +242,7 @@ static __device__ __forceinline__ void load_values(const sort_args &s,
 }
 #endif
 
-/* Copies keys and values without reordering them. */
+/* Copies keys and values without changing their order. */
 static __device__ __forceinline__ void
 copy_tile(const sort_args &s, const task &t, const span &tile)
 {
@@ -267,9 +276,9 @@ copy_tile(const sort_args &s, const task &t, const span &tile)
   }
 }
 
-/* Computes the destination of the tile's keys with digit thread(). They follow
- * all keys with lower digits and the keys with the same digit in earlier
- * tiles. */
+/* Computes the destination of the tile's keys whose digit is thread(). These
+ * keys follow all keys with lower digits, and the keys with the same digit in
+ * earlier tiles. */
 static __device__ __forceinline__ void
 find_places(const sort_args &s, shared_storage &r, const span &tile,
             unsigned start, unsigned total, count base)
@@ -432,12 +441,13 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
     copy_tile(s, t, tile_of(s));
     return;
   }
+  /* The load is early, which hides its latency. */
   if (kiln::thread() < kiln::radix_digits)
-    base = s.base[kiln::thread()]; /* an early load hides latency */
+    base = s.base[kiln::thread()];
   sort_tile(s, t, tile_of(s), base);
 }
 #else
-/* Returns the destination of the segment's first key with digit thread(). */
+/* Returns the destination of the segment's first key whose digit is thread(). */
 static __device__ __forceinline__ count segment_base(const sort_args &s,
                                                      const segments &g)
 {

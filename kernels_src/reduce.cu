@@ -55,7 +55,7 @@ typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
 
 enum : unsigned { vector_size = 16 / sizeof(element) };
 
-/* The elements of one 16-byte load. */
+/* The elements that one 16-byte load reads. */
 struct alignas(16) vector {
   element at[vector_size];
 };
@@ -63,7 +63,7 @@ struct alignas(16) vector {
 static_assert(sizeof(vector) == 16, "KILN_T: 4 or 8 bytes");
 
 /* HAS_RANK is 1 if loads have an explicit priority in the L2 cache. A `rank` is
- * such a priority, in the form that createpolicy returns. */
+ * such a priority, as the PTX instruction createpolicy returns it. */
 #define HAS_RANK (KILN_KEEP > 0 && KILN_ARCH >= 80)
 typedef unsigned long long rank;
 
@@ -112,7 +112,8 @@ struct share {
   count begin, end;
 };
 
-/* Returns the number of blocks that reduce elements. */
+/* Returns the number of blocks that reduce elements. The last block of several
+ * only combines results. */
 static __device__ __forceinline__ count workers()
 {
   return gridDim.x == 1 ? 1 : gridDim.x - 1;

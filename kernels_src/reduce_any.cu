@@ -131,7 +131,8 @@ struct job {
   unsigned head, tail; /* number of elements before and after the vectors */
 };
 
-/* Returns the number of blocks that reduce elements. */
+/* Returns the number of blocks that reduce elements. The last block of several
+ * only combines results. */
 static __device__ __forceinline__ unsigned workers()
 {
   return gridDim.x == 1 ? 1 : gridDim.x - 1;
@@ -172,9 +173,10 @@ static __device__ __forceinline__ void whole_round(const user::args &in,
              i + k * stride);
 }
 
-/* Adds the last, partial round. A vector beyond the end is read as a copy of
- * vector i. This avoids a branch between a load and its use, so the compiler
- * keeps the loaded elements packed in registers. */
+/* Adds the vectors of the last round, some of which do not exist. A vector
+ * beyond the end is read as a copy of vector i. This avoids a branch between a
+ * load and its use, so the compiler keeps the loaded elements packed in
+ * registers. */
 template <kiln::cached how>
 static __device__ __forceinline__ void
 last_round(const user::args &in, const job &j, count i, const share &s,
@@ -364,7 +366,8 @@ static __device__ __forceinline__ reduced reduce_unit(const user::args &in,
   const user::index behind = j.origin + (j.n - j.tail);
   reduced value, head = j.identity, tail = j.identity;
 
-  /* The elements outside of vectors are loaded first and used last. */
+  /* Elements before the first vector and after the last vector are loaded first
+   * and used last. */
   if (KILN_HEAD && unit == 0)
     head = edge_of(in, j, threadIdx.x, j.head, j.origin);
   if (unit == last)
@@ -499,7 +502,9 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
           kiln::result_publish(slots, unit, value, epoch);
       }
 #if KILN_CHUNKS || KILN_ROWS
-      __syncthreads(); /* the next reduction overwrites block_scratch() */
+      /* The barrier is needed because the next reduction overwrites
+       * block_scratch(). */
+      __syncthreads();
 #endif
     }
   }

@@ -42,10 +42,12 @@ enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 
 typedef kiln::tile_shape<KILN_BLOCK, vectors, KILN_VECTOR> shape;
 
-/* The state of a scan over the elements. later_start combines two states. */
+/* The state of a scan that finds runs. The functor later_start combines the
+ * states of two adjacent ranges. */
 struct state {
   position starts; /* number of runs that start in the scanned range */
-  position last;   /* index of the last start; undefined if starts is 0 */
+  /* Index of the last element that starts a run; undefined if `starts` is 0. */
+  position last;
 };
 
 struct later_start {
@@ -61,8 +63,8 @@ struct shared_storage {
   alignas(16) user::stored value[shape::size];
 #endif
   unsigned short start[shape::size];
-  /* index in the tile of the last element of each run; one more entry is for a
-   * run that starts in an earlier tile */
+  /* Position in the tile of the last element of each run. One more entry is for
+   * a run that starts in an earlier tile. */
   unsigned short end[shape::size + 1];
   unsigned warp_count[shape::warps];
   unsigned still_open; /* 1 if a run continues in the next tile */
@@ -71,9 +73,12 @@ struct shared_storage {
 
 struct tile {
   user::value value[KILN_ITEMS];
-  unsigned head;       /* one bit per slot, set if the element starts a run */
-  unsigned tail;       /* one bit per slot, set if the element ends a run */
-  unsigned start, end; /* heads and tails of the runs that are reported */
+  /* Masks with one bit per element of the thread. A bit of `head` is set if the
+   * element starts a run, and a bit of `tail` if the element ends a run. */
+  unsigned head;
+  unsigned tail;
+  /* The bits of `head` and `tail` that belong to reported runs. */
+  unsigned start, end;
 };
 
 struct taker {
@@ -211,8 +216,8 @@ write(const shared_storage &r, count first, unsigned starts, unsigned open,
 #endif
 }
 
-/* Returns the combined state of all preceding tiles, and publishes the prefix of
- * the block's own tile. Warp 0 calls it. */
+/* Returns the combined state of all preceding tiles, and publishes the prefix
+ * of the block's own tile. Warp 0 calls this function. */
 static __device__ __forceinline__ state before_tile(unsigned long long *words,
                                                     unsigned epoch,
                                                     const state &mine)

@@ -84,8 +84,9 @@ static __device__ __forceinline__ unsigned own_tile()
   return blockIdx.x - KILN_STAGED;
 }
 
-/* Prefetches the part of tile `tile` + KILN_PREFETCH that has the same position
- * in the tile as the calling warp's elements. */
+/* Prefetches a part of the tile that is KILN_PREFETCH tiles ahead of `tile`.
+ * The part has the same position in that tile as the calling warp's elements
+ * have in this tile. */
 static __device__ __forceinline__ void prefetch_ahead(const source &s,
                                                       count tile)
 {
@@ -106,13 +107,14 @@ typedef staged_tile my_tile;
 typedef register_tile my_tile;
 #endif
 
-/* The shared memory in which the warps of a block exchange values. */
+/* The shared memory through which the warps of a block exchange values. */
 struct shared_storage {
-  /* totals of the warps, which publish_total() replaces by their prefixes */
+  /* totals of the warps; publish_total() replaces them by the warps' prefixes */
   acc warp[warps];
-  acc total;        /* total of the tile */
-  acc prefix;       /* reduction over the preceding tiles */
-  unsigned nothing; /* always 0, but the compiler cannot prove that */
+  acc total;  /* total of the tile */
+  acc prefix; /* reduction over the preceding tiles */
+  /* The value is always 0, but the compiler cannot prove that. */
+  unsigned nothing;
 };
 
 /* Replaces the totals of the warps by their prefixes. Publishes the total of the
@@ -153,7 +155,7 @@ static __device__ __forceinline__ acc begin(const source &s,
 }
 
 /* Returns, in lane 0, the reduction over all preceding tiles. The warp without
- * elements calls it. */
+ * elements calls this function. */
 static __device__ __forceinline__ acc before_tile(const source &s, count tile,
                                                   acc own, acc start,
                                                   unsigned long long *words,

@@ -53,21 +53,24 @@ static __device__ __forceinline__ bool same(const args &, key a, key b)
 } // namespace user
 #endif
 
-/* The shared memory in which the warps of a block exchange values. */
+/* The shared memory through which the warps of a block exchange values. */
 struct shared_storage {
-  /* totals of the warps, which publish_total() replaces by their prefixes */
+  /* totals of the warps; publish_total() replaces them by the warps' prefixes */
   acc warp[warps];
-  /* whether a segment starts in the warp; publish_total() replaces this by
-   * whether a segment starts in a lower warp */
+  /* cut[w] states whether a segment starts in warp w. publish_total() replaces
+   * it by whether a segment starts in a lower warp. */
   bool cut[warps];
-  acc prefix;       /* reduction over the preceding tiles */
-  bool resets;      /* whether a segment starts in the tile */
-  unsigned nothing; /* always 0, but the compiler cannot prove that */
+  acc prefix;  /* reduction over the preceding tiles */
+  bool resets; /* whether a segment starts in the tile */
+  /* The value is always 0, but the compiler cannot prove that. */
+  unsigned nothing;
 #if KILN_HEADS == 2
-  /* position in `heads` of the first index not below the tile's first element */
+  /* position in the array `heads` of the first index that is not below the
+   * index of the tile's first element */
   unsigned long long first_head;
-  unsigned begins[tile_size /
-                  32]; /* one bit per element, set if a segment starts there */
+  /* One bit per element of the tile. The bit is set if a segment starts at the
+   * element. */
+  unsigned begins[tile_size / 32];
 #endif
 };
 
@@ -149,8 +152,8 @@ find_heads(const source &, const KILN_KEY *flags, count, const tile_view &v,
     heads[0] |= 1u;
 }
 #else
-/* Returns how many of n non-decreasing indices are below `limit`. One whole warp
- * calls it and tests 32 indices per step. */
+/* Returns how many of n non-decreasing indices are below `limit`. One whole
+ * warp calls this function and tests 32 indices per step. */
 static __device__ __forceinline__ count count_below(const KILN_KEY *indices,
                                                     count n, count limit)
 {
@@ -173,7 +176,7 @@ static __device__ __forceinline__ count count_below(const KILN_KEY *indices,
 }
 
 /* Sets the bits in storage.begins of those elements of the tile at which a
- * segment starts. All threads of the block call it. */
+ * segment starts. All threads of the block call this function. */
 static __device__ __forceinline__ void collect_heads(const KILN_KEY *indices,
                                                      count n_heads,
                                                      const tile_view &v,
@@ -238,8 +241,8 @@ static __device__ __forceinline__ unsigned segment_lane(unsigned begins)
   return mine == 0 ? 0 : 31 - static_cast<unsigned>(__clz(mine));
 }
 
-/* Returns the reduction over the first element v of a segment, which includes
- * the initial value if there is one. */
+/* Returns the reduction over v, the first element of a segment. The reduction
+ * includes the initial value if there is one. */
 static __device__ __forceinline__ acc first_value(const source &s, acc start,
                                                   acc v)
 {
@@ -324,8 +327,9 @@ static __device__ __forceinline__ void results(const source &s, acc start,
 
 typedef kiln::tile_chain<KILN_WINDOW, true, acc, user::op> tile_chain;
 
-/* Replaces the totals of the warps by their prefixes. Publishes the total of the
- * tile, and returns it in every lane. The warp without elements calls it. */
+/* Replaces the totals of the warps by their prefixes. Publishes the total of
+ * the tile, and returns the total in every lane. The warp without elements
+ * calls this function. */
 static __device__ __forceinline__ acc publish_total(shared_storage &storage,
                                                     const source &s,
                                                     unsigned long long *words,

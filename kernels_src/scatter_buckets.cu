@@ -165,8 +165,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #if KILN_MAKES(bucket_write)
 struct bucket_tile {
   alignas(16) KILN_VALUE value[bucket_size];
-  alignas(
-      16) unsigned char named[bucket_size]; /* 1 if the element has a value */
+  /* named[i] is 1 if element i of the bucket has received a value. */
+  alignas(16) unsigned char named[bucket_size];
 };
 
 struct arrays {
@@ -202,8 +202,8 @@ static __device__ __forceinline__ void put(const arrays &a, bucket_tile &s,
   }
 }
 
-/* Handles step_size pairs that all belong to the run. All vectors are loaded
- * before the first vector is used. */
+/* Handles a whole step of step_size pairs, all of which belong to the run. All
+ * vectors are loaded before the first vector is used. */
 static __device__ __forceinline__ void put_step(const arrays &a, bucket_tile &s,
                                                 count first)
 {
@@ -226,7 +226,7 @@ static __device__ __forceinline__ void put_step(const arrays &a, bucket_tile &s,
       put(a, s, place[k][e], value[k][e]);
 }
 
-/* Handles those of step_size pairs that belong to the run r. */
+/* Handles those pairs of a step of step_size pairs that belong to the run r. */
 static __device__ __forceinline__ void put_rest(const arrays &a, bucket_tile &s,
                                                 const run &r, count first)
 {

@@ -46,7 +46,7 @@ static __device__ __forceinline__ bool precedes(const user::args &s,
 #endif
 }
 
-/* Returns whether the bound of the needle lies after this element. */
+/* Returns whether this element precedes the bound of the needle. */
 static __device__ __forceinline__ bool
 is_behind(const user::args &s, user::value element, user::value needle)
 {
@@ -115,8 +115,9 @@ find(const user::args &s, const user::stored *sorted, place m, place stride,
   for (; step > 0; step /= 2) {
     user::value element[KILN_ITEMS];
 
+    /* The loads clamp their index, so no load is out of bounds. */
 #pragma unroll
-    for (unsigned k = 0; k < KILN_ITEMS; ++k) /* no load is out of bounds */
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
       element[k] =
           kiln::load(sorted + (step <= m - at[k] ? at[k] + step - 1 : m - 1));
 #pragma unroll

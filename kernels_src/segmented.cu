@@ -67,8 +67,10 @@ struct follow {
 
 struct shared_storage {
   reduced value[tile];
-  unsigned end[tile + 1]; /* number of elements of the tile before the end */
-  open_end last[warps]; /* state after each warp, from the start of the tile */
+  /* Per segment end, the number of elements of the tile before that end. */
+  unsigned end[tile + 1];
+  /* State of the reduction from the start of the tile to the end of each warp. */
+  open_end last[warps];
 };
 
 /* The result of a block's first segment end. It is stored last, because it needs
@@ -91,8 +93,8 @@ static __device__ __forceinline__ reduced load_element(const user::args &in,
 #endif
 }
 
-/* Loads the segment ends of the tile that starts at segment s and element e, and
- * returns the number of these ends. The last step is a barrier. */
+/* Loads those segment ends that are inside the tile that starts at segment s
+ * and element e, and returns their number. The last step is a barrier. */
 static __device__ __forceinline__ unsigned load_ends(const segments &all,
                                                      count s, count e,
                                                      unsigned length,
@@ -115,7 +117,7 @@ static __device__ __forceinline__ unsigned load_ends(const segments &all,
   return n;
 }
 
-/* Returns the number of segment ends before position p of the tile. */
+/* Returns the number of segment ends that precede position p of the tile. */
 static __device__ __forceinline__ unsigned
 tile_ends_before(const unsigned *end, unsigned n, unsigned p)
 {
@@ -188,8 +190,8 @@ reduce_tile(const user::args &in, shared_storage &r, deferred &first, count s,
 }
 
 #if !KILN_ORDERED
-/* Combines the threads' partial results `loose` of a long segment with the state
- * `open` of the block. All threads of the block call it. */
+/* Combines the threads' partial results `loose` of a long segment with the
+ * state `open` of the block. All threads of the block call this function. */
 static __device__ __forceinline__ open_end gather_loose(open_end open,
                                                         reduced loose,
                                                         user::op op)

@@ -66,8 +66,8 @@ struct open_end {
   bool ended;
 };
 
-/* Returns the state of two adjacent ranges with states a and b; range b follows
- * range a. */
+/* Returns the state of the range that two adjacent ranges form. The ranges have
+ * the states a and b, and the second range follows the first. */
 static __device__ __forceinline__ open_end follow(const open_end &a,
                                                   const open_end &b,
                                                   user::op op)
@@ -95,7 +95,8 @@ static __device__ __forceinline__ open_end from_below(const open_end &a,
 
 struct job {
   const KILN_INDEX *index;
-  count base; /* first row of segment 0, or first entry of its index list */
+  /* First row of segment 0, or first entry of segment 0 in the array `index`. */
+  count base;
   user::index leading, width, column;
   KILN_OUT *out;
 };
@@ -187,7 +188,8 @@ static __device__ __forceinline__ void
 look_back(const unsigned long long *words, const job &j, unsigned epoch,
           user::op op, reduced identity, reduced (&value)[KILN_VECTOR])
 {
-  unsigned block = blockIdx.x; /* blocks below `block` are not combined yet */
+  /* The results of blocks below `block` are not part of `value` yet. */
+  unsigned block = blockIdx.x;
   bool done = false;
 
 #pragma unroll 1

@@ -66,14 +66,18 @@ struct sort_args {
   const KILN_OFFSET *offsets; /* n_segments + 1 non-decreasing offsets */
   count n_segments, n;
   kiln::radix_order order;
-  count mask; /* mask of the key bits to sort by, after a shift by begin_bit */
+  /* Mask of the key bits to sort by, after a right shift by begin_bit. */
+  count mask;
   unsigned begin_bit, end_bit;
   unsigned *counts;
-  count *middle;    /* list of the indices of middle segments */
-  segment *list;    /* list of the long segments */
-  unsigned *tile;   /* entry in `list` of the segment of each tile */
-  unsigned *digits; /* number of keys per [entry of list][pass][digit] */
-  unsigned most[3]; /* capacities of `middle`, `list` and `tile` */
+  count *middle; /* list of the indices of middle segments */
+  segment *list; /* list of the long segments */
+  /* tile[t] is the index in `list` of the segment that tile t belongs to. */
+  unsigned *tile;
+  /* Number of keys per [entry of list][pass][digit]. */
+  unsigned *digits;
+  /* Maximum numbers of entries of `middle`, `list` and `tile`. */
+  unsigned most[3];
   unsigned reserved;
 };
 
@@ -138,7 +142,7 @@ static __device__ __forceinline__ void sort_short(const sort_args &s,
 }
 
 /* Adds a long segment to the lists for later launches. One whole warp calls
- * it. */
+ * this function. */
 static __device__ __forceinline__ void list_long(const sort_args &s,
                                                  count begin, unsigned n)
 {
@@ -162,7 +166,8 @@ static __device__ __forceinline__ void list_long(const sort_args &s,
     s.digits[static_cast<count>(own) * counters + k] = 0;
 }
 
-/* Adds a middle segment to the list for a later launch. One lane calls it. */
+/* Adds a middle segment to the list for a later launch. One lane calls this
+ * function. */
 static __device__ __forceinline__ void list_middle(const sort_args &s, count i)
 {
   const unsigned own = atomicAdd(&s.counts[n_middle], 1u);

@@ -75,7 +75,9 @@ struct shared_storage {
 
 struct tile {
   user::value value[KILN_ITEMS];
-  unsigned mask; /* one bit per slot, set if the element is kept */
+  /* Mask with one bit per element of the thread. A bit is set if the element is
+   * kept. */
+  unsigned mask;
 };
 
 /* The functor that tile_load() calls for each loaded element. It keeps the value
@@ -140,7 +142,7 @@ static __device__ __forceinline__ void load(const user::args &in, count first,
 #endif
 }
 
-/* Moves kept elements to shared memory, to the index that is their rank in the
+/* Moves the kept elements to shared memory, in the order of their rank in the
  * tile. `from` is the lowest rank of the warp. */
 static __device__ __forceinline__ void compact(shared_storage &r, const tile &t,
                                                const unsigned (&rank)[vectors],
@@ -188,7 +190,7 @@ write(const shared_storage &r, count first, unsigned n, const outputs &to)
 }
 
 /* Returns the number of kept elements in the preceding tiles, and publishes the
- * prefix of the block's own tile. Warp 0 calls it. */
+ * prefix of the block's own tile. Warp 0 calls this function. */
 static __device__ __forceinline__ position
 before_tile(unsigned long long *words, unsigned epoch, position mine)
 {

@@ -101,8 +101,9 @@ static __device__ __forceinline__ unsigned elements_of(count tile, count n)
 
 /* ---- Counters per warp --------------------------------------------------- */
 
-/* Returns the mask of the lanes whose element exists and has the calling lane's
- * bin. `exists` states whether the calling lane's element exists. */
+/* Returns the mask of those lanes whose element exists and has the same bin as
+ * the element of the calling lane. `exists` states whether the calling lane's
+ * element exists. */
 static __device__ __forceinline__ unsigned same_bin(unsigned bin, bool exists)
 {
   unsigned same = kiln::warp_ballot(exists);
@@ -223,12 +224,12 @@ struct shared_storage {
   user::stored value[shape::size];
   unsigned short key[shape::size];
   position next[KILN_BINS]; /* destination of the next element of each bin */
-  /* destination of an element minus its position in the tile, per bin */
+  /* Destination of an element minus its position in the tile, for each bin. */
   position shift[KILN_BINS];
 };
 
-/* Computes the destination of the block's first element of each bin. All threads
- * of the block call it. */
+/* Computes the destination of the block's first element of each bin. All
+ * threads of the block call this function. */
 static __device__ __forceinline__ void
 start(shared_storage &r, const position *table, count n, KILN_POSITION *offsets)
 {
@@ -252,7 +253,7 @@ start(shared_storage &r, const position *table, count n, KILN_POSITION *offsets)
 }
 
 /* Replaces the counts of the warps by positions in the tile. All threads of the
- * block call it. */
+ * block call this function. */
 static __device__ __forceinline__ void
 place_bins(shared_storage &r, bool only_tile, count n, KILN_POSITION *offsets)
 {

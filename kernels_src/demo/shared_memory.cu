@@ -8,7 +8,8 @@ enum { STATIC_SIZE = 256 };
 
 extern "C" __global__ void reverse_static(float *x)
 {
-  __shared__ float tile[STATIC_SIZE]; /* the program defines the size */
+  /* The kernel source defines the size of this array. */
+  __shared__ float tile[STATIC_SIZE];
   const unsigned i = threadIdx.x;
 
   tile[i] = x[i];
@@ -18,7 +19,8 @@ extern "C" __global__ void reverse_static(float *x)
 
 extern "C" __global__ void reverse_dynamic(float *x, unsigned n)
 {
-  extern __shared__ float dynamic_tile[]; /* the launch defines the size */
+  /* The launch defines the size of this array. */
+  extern __shared__ float dynamic_tile[];
   const unsigned i = threadIdx.x;
 
   if (i < n)

@@ -14,7 +14,8 @@ __device__ unsigned counter;
 
 extern "C" __global__ void polynomial(const float *x, float *y, unsigned n)
 {
-  __shared__ unsigned in_block; /* exists while its block runs */
+  /* This shared variable exists only while its block runs. */
+  __shared__ unsigned in_block;
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
 
   if (threadIdx.x == 0)

@@ -79,10 +79,12 @@ struct op_accumulator {
 
 template <class V> struct extremum {
   V value;
-  index at; /* index of the value; all bits are set if there is no element */
+  /* Index of the value. All bits are set if there is no element. */
+  index at;
 };
 
-/* Returns whether v is more extreme than `best`. */
+/* Returns whether v replaces `best` as the extreme value. This is the case if v
+ * is greater (or smaller, unless `greatest` is true), or if v is the first NaN. */
 template <bool greatest, class V>
 __device__ __forceinline__ bool is_beyond(V v, V best)
 {
@@ -125,8 +127,8 @@ struct extremum_accumulator {
     for (unsigned k = 0; k < vector; ++k)
       best[k] = identity.value;
   }
-  /* Records vector i as the initial position of the extreme value. Elements that
-   * equal the identity never replace it, so it must have a valid position. */
+  /* Records vector i as the first position of the extreme value. Elements that
+   * equal the identity never replace this position, so it must be valid. */
   __device__ __forceinline__ void begin(C i, bool any)
   {
     some = any;
@@ -299,7 +301,8 @@ __device__ __forceinline__ double norm_of(square_sums s)
   return more != more ? more : more * sqrt(1.0 + (less / more) * (less / more));
 }
 
-/* The norm accumulator of all types whose squares f64 can represent. */
+/* The accumulator of the norm for all types other than f64. Squares of their
+ * values stay within the range of f64. */
 template <class V, class C, unsigned vector> struct norm_accumulator {
   typedef double result;
   typedef sum op;

@@ -17,21 +17,21 @@
 #include <kiln/look_back.cuh>
 #include <kiln/user.cuh>
 
-/* The number of elements of a call, and the type of counts and indices in tile
- * descriptors. */
+/* `count` is the type of the number of elements. `position` is the type of
+ * counts and indices in tile descriptors. */
 typedef unsigned long long count;
 typedef kiln::unsigned_of<KILN_WIDE ? 8 : 4>::type position;
 
-/* The attribute of a kernel that limits its registers to the number with which
- * KILN_PER_SM blocks are resident per SM. */
+/* Launch bounds of a kernel. They limit its registers such that KILN_PER_SM
+ * blocks are resident per SM. */
 #if defined KILN_PER_SM && KILN_PER_SM > 0
 #define KILN_BOUNDS __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
 #else
 #define KILN_BOUNDS __launch_bounds__(KILN_BLOCK)
 #endif
 
-/* Defaults of the functions that select, find and run_length call, so that
- * these kernels can be compiled on their own. */
+/* Default definitions of the user's functions that select, find and run_length
+ * call, so that these kernels can be compiled on their own. */
 #if !KILN_GENERATED
 namespace user
 {
@@ -62,17 +62,18 @@ template <unsigned block, unsigned vectors, unsigned width> struct tile_shape {
   };
   static_assert(items <= 32, "a thread has 32 elements at most");
 
-  /* Returns the index in the tile of the first element of vector k. */
+  /* Returns the position in the tile of the first element of vector k. */
   static __device__ __forceinline__ unsigned place(unsigned k)
   {
     return warp() * (warp_size * items) + (k * warp_size + lane()) * width;
   }
 };
 
-/* Calls take(slot, p, e, i) for each existing element of the calling thread. The
- * element is element e of vector p, and element 0 of p is element i of the
- * input. In a whole tile, all loads are issued before the first call. `valid`
- * is the number of input elements from `first` on, at least 1. */
+/* Calls take(slot, p, e, i) for each existing element of the calling thread.
+ * `slot` is the number of the element in the thread. The element is element e
+ * of vector p, and element 0 of p is element i of the input. In a whole tile,
+ * all loads are issued before the first call. `valid` is the number of input
+ * elements from `first` on, at least 1. */
 template <class Shape, unsigned vectors, unsigned width, class F>
 __device__ __forceinline__ void tile_load(const user::args &in, index first,
                                           unsigned valid, F take)
@@ -102,8 +103,8 @@ __device__ __forceinline__ void tile_load(const user::args &in, index first,
       }
 }
 
-/* Returns the mask with the bit of one slot if `set` is true, and 0
- * otherwise. */
+/* Returns a mask in which only the bit number `slot` is set, or 0 if `set` is
+ * false. */
 __device__ __forceinline__ unsigned slot_bit(unsigned slot, bool set)
 {
   return set ? 1u << slot : 0u;
@@ -116,9 +117,10 @@ __device__ constexpr unsigned bits_for(unsigned most)
   return most == 0 ? 0 : 1 + bits_for(most / 2);
 }
 
-/* Ranks marked elements; `mask` has one bit per slot. before[k] becomes the
- * number of marked elements of the warp that precede vector k of the calling
- * lane. Returns, in every lane, the number of marked elements of the warp. */
+/* Ranks the elements that `mask` marks. The mask has one bit per element of the
+ * calling thread. before[k] becomes the number of marked elements of the warp
+ * that precede vector k of the calling lane. Returns, in every lane, the number
+ * of marked elements of the warp. */
 template <unsigned vectors, unsigned width>
 __device__ __forceinline__ unsigned warp_ranks(unsigned mask,
                                                unsigned (&before)[vectors])
@@ -202,8 +204,8 @@ __device__ __forceinline__ T count_look_back(const unsigned long long *words,
 
       for (;;) {
         known = warp_ballot(state[w] == status_prefix);
-        /* mask of the lanes up to the lowest lane with a prefix, or of all
-         * lanes if no lane has a prefix */
+        /* The mask contains the lanes up to the lowest lane that has read a
+         * prefix. If no lane has read a prefix, the mask contains all lanes. */
         wanted = known ^ (known - 1);
         if ((warp_ballot(state[w] == 0) & wanted) == 0)
           break;
@@ -221,9 +223,9 @@ __device__ __forceinline__ T count_look_back(const unsigned long long *words,
   }
 }
 
-/* Waits for the values that n blocks publish in slots `from` to from + n - 1,
- * and returns their reduction in every lane. One whole warp calls the function.
- * op must commute. */
+/* Waits for the values that n blocks publish in n consecutive descriptors, the
+ * first of which is `from`. Returns the reduction of the values in every lane.
+ * One whole warp calls this function. The operation `op` must be commutative. */
 template <class T, class Op>
 __device__ __forceinline__ T count_gather(const unsigned long long *words,
                                           index from, unsigned n,
@@ -239,7 +241,8 @@ __device__ __forceinline__ T count_gather(const unsigned long long *words,
     for (;;) {
       if (state == 0)
         state = tile_peek(words, from + k, epoch, &value);
-      if (warp_all(state != 0)) /* all lanes leave together */
+      /* All lanes leave the loop in the same iteration. */
+      if (warp_all(state != 0))
         break;
       tile_pause();
     }
@@ -248,7 +251,7 @@ __device__ __forceinline__ T count_gather(const unsigned long long *words,
   return warp_reduce(total, op);
 }
 
-/* A pair of counts; the operator + adds both members. */
+/* A pair of counts. The operator + adds the pairs member by member. */
 template <class T> struct count_pair {
   T first, second;
 
@@ -260,8 +263,9 @@ template <class T> struct count_pair {
 
 /* ---- Stores -------------------------------------------------------------- */
 
-/* Calls f(j) for all j < n; the threads of the block share the calls. If f(j)
- * writes element j of `to`, each warp writes whole cache lines of 128 bytes. */
+/* Calls f(j) for all j < n, where the threads of the block share the calls. If
+ * f(j) writes element j of `to`, each warp writes whole cache lines of 128
+ * bytes. */
 template <unsigned block, class T, class F>
 __device__ __forceinline__ void along_lines(const T *to, unsigned n, F f)
 {
@@ -290,8 +294,8 @@ template <unsigned block, unsigned size> struct run_copier {
         static_cast<unsigned>(reinterpret_cast<size_t>(from) % 4);
     const unsigned *source = reinterpret_cast<const unsigned *>(
         reinterpret_cast<const unsigned char *>(from) - skip);
-    const unsigned end =
-        past + n * size; /* end of `to`, in bytes after `words` */
+    /* End of the destination `to`, as a byte offset from `words`. */
+    const unsigned end = past + n * size;
 
     along_lines<block>(words, (end + 3) / 4, [&](unsigned w) {
       const unsigned at = w * 4 - past + skip; /* byte offset in `source` */

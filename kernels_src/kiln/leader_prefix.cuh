@@ -30,7 +30,8 @@ namespace kiln
 
 /* The state of the warp that publishes all prefixes. */
 template <class T, class Op> struct leader_prefix {
-  /* number of rows per poll, which is about four cache lines */
+  /* Number of rows of 32 tiles that the leader reads per poll. These rows take
+   * about four cache lines. */
   enum : unsigned { batch = sizeof(T) > 4 ? 2 : 4 };
 
   unsigned long long *words;
@@ -40,7 +41,7 @@ template <class T, class Op> struct leader_prefix {
   const T identity;
   unsigned long long first; /* index of the first tile of the current row */
   unsigned served; /* number of published prefixes in the current row */
-  T before;        /* reduction over all preceding rows */
+  T before;        /* reduction over the tiles of all preceding rows */
 
   __device__ __forceinline__ void publish(unsigned long long tile, T value)
   {
@@ -96,8 +97,8 @@ template <class T, class Op> struct leader_prefix {
   }
 };
 
-/* Publishes the prefix of every tile. All threads of block 0 call it. Every
- * prefix includes the initial value `start`. */
+/* Publishes the prefix of every tile. All threads of block 0 call this
+ * function. Every prefix includes the initial value `start`. */
 template <class T, class Op>
 __device__ __forceinline__ void
 leader_publish_prefixes(unsigned long long *words, unsigned long long tiles,
@@ -110,7 +111,8 @@ leader_publish_prefixes(unsigned long long *words, unsigned long long tiles,
       all.poll();
 }
 
-/* Waits for the prefix of `tile` and returns it. One thread calls it. */
+/* Waits until the prefix of `tile` is published, and returns it. One thread
+ * calls this function. */
 template <class T>
 __device__ __forceinline__ T leader_wait(const unsigned long long *words,
                                          unsigned long long tiles,

@@ -27,8 +27,9 @@ namespace kiln
 {
 
 enum : unsigned {
-  status_partial = 1, /* the value is the total of the tile */
-  status_prefix = 2,  /* the value is the reduction over tiles 0 to this tile */
+  status_partial = 1, /* the value of the descriptor is the total of the tile */
+  /* The value of the descriptor is the reduction over tiles 0 to this tile. */
+  status_prefix = 2,
   /* A segment starts inside the tile. The value is the tile's total from that
    * start on, and the preceding tiles do not affect later tiles. */
   status_reset = 3
@@ -57,8 +58,9 @@ template <class T> struct descriptor_words {
   enum : unsigned { count = (sizeof(T) + 3) / 4 };
 };
 
-/* Stores a value and the tag `mark` in the descriptor of `tile`. One thread
- * calls it. `words` points to the descriptor of tile 0. */
+/* Stores a value with the tag `mark` (epoch and status) in the descriptor of
+ * `tile`. One thread calls this function. `words` points to the descriptor of
+ * tile 0. */
 template <class T>
 __device__ __forceinline__ void tile_publish(unsigned long long *words,
                                              unsigned long long tile, T value,
@@ -74,7 +76,7 @@ __device__ __forceinline__ void tile_publish(unsigned long long *words,
                static_cast<unsigned long long>(mark) << 32 | payload[k]);
 }
 
-/* A copy of the words of one tile descriptor. */
+/* The words of one tile descriptor, as one thread has read them. */
 template <class T> struct tile_descriptor {
   unsigned long long word[descriptor_words<T>::count];
 };
@@ -113,8 +115,8 @@ __device__ __forceinline__ unsigned descriptor_read(tile_descriptor<T> seen,
   return whole && mark >> 2 == epoch ? mark & 3u : 0;
 }
 
-/* Reads the descriptor of `tile` without waiting. The return value and *value
- * are those of descriptor_read(). */
+/* Reads the descriptor of `tile` once, without waiting. Returns the status, and
+ * the value in *value, as descriptor_read() does. */
 template <class T>
 __device__ __forceinline__ unsigned tile_peek(const unsigned long long *words,
                                               unsigned long long tile,
@@ -133,7 +135,8 @@ __device__ __forceinline__ T tile_look_back(const unsigned long long *words,
                                             unsigned epoch, Op op, T identity)
 {
   T before = identity;
-  unsigned long long end = tile; /* tiles below `end` are not combined yet */
+  /* The tiles below `end` are not part of `before` yet. */
+  unsigned long long end = tile;
 
   for (;;) {
     const unsigned long long distance = warp_size - lane();
@@ -231,7 +234,7 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
   unsigned long long *words; /* tile descriptors, aligned to 16 bytes */
   unsigned epoch;
   Op op;
-  T identity, start; /* `start`: initial value of the scan */
+  T identity, start; /* `start` is the initial value of the scan */
 
   __device__ __forceinline__ tile_chain(unsigned long long *all,
                                         unsigned launch, Op reduce_group,
@@ -241,7 +244,7 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
   {
   }
 
-  /* The descriptors of one group as one lane has read them. */
+  /* The descriptors of one group of tiles, as one lane has read them. */
   struct view {
     unsigned state[each];
     T value[each];
@@ -281,11 +284,12 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     return all;
   }
 
-  /* Returns the reduction of x and the values `mine` of lanes `first` to
-   * own_lane - 1, in the order of the lanes. */
+  /* Returns the reduction of x and of the values `mine` that lanes `first` to
+   * own_lane - 1 pass, in the order of the lanes. */
   __device__ __forceinline__ T behind(T x, T mine, unsigned first) const
   {
-    enum { batch = 4 }; /* number of shuffles in flight */
+    /* Number of shuffles that are in flight at the same time. */
+    enum { batch = 4 };
 
     if (any_order<Op, T>::value) {
       const bool counts = lane() >= first && lane() < own_lane;
@@ -383,10 +387,11 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
                        last);
     x = behind(x, mine, last + 1);
     if (lane() == own_lane) {
-      /* The order is that of all tiles: the group is reduced first, and the
-       * result is then combined with the group's prefix. */
-      const bool alone =
-          last == own_lane; /* true if the group contains a reset */
+      /* The operands keep the order of the tiles. The group is reduced first,
+       * and the result is then combined with the prefix of the group. */
+      /* True if the prefix of the group is not needed, because a tile of the
+       * group is a reset. */
+      const bool alone = last == own_lane;
 
       if (place == each - 1) {
         const T group_total = own_reset || v.n == 0 ? own : op(mine, own);

@@ -15,8 +15,9 @@
 namespace kiln
 {
 
-/* Returns the value that lane lane() + distance passes, for values of any size.
- * The last `distance` lanes of the warp get their own value. */
+/* Returns the value of the lane whose number is higher by `distance`, for
+ * values of any size. The last `distance` lanes of the warp get their own
+ * value. */
 template <class T>
 __device__ __forceinline__ T lane_down(T value, unsigned distance)
 {
@@ -138,7 +139,8 @@ __device__ __forceinline__ T result_value(const tile_descriptor<T> &seen)
   return value;
 }
 
-/* Publishes the result of a block for results_combine(). One thread calls it. */
+/* Publishes the result of a block, for which results_combine() waits. One
+ * thread calls this function. */
 template <class T>
 __device__ __forceinline__ void result_publish(unsigned long long *words,
                                                unsigned long long slot, T value,
@@ -179,7 +181,8 @@ __device__ __forceinline__ T results_combine(const unsigned long long *words,
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
         all_here = all_here && result_ready(seen[k], tag);
-    } while (!warp_all(all_here)); /* all lanes leave together */
+      /* All lanes leave the loop in the same iteration. */
+    } while (!warp_all(all_here));
     if (ordered) {
       T mine = result_value(seen[0]);
 

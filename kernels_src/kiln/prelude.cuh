@@ -39,17 +39,20 @@
 #ifdef __CUDA_ARCH__
 #define KILN_ARCH (__CUDA_ARCH__ / 10)
 #else
-#define KILN_ARCH 90 /* value in nvcc's compilation of the host code */
+#define KILN_ARCH 90 /* this value is used when nvcc compiles the host code */
 #endif
 #endif
 /* With KILN_APART=1, a program compiles only those kernels for which
- * KILN_ONLY_name=1 is defined. #if KILN_MAKES(name) encloses each kernel. */
+ * KILN_ONLY_name=1 is defined. The directive #if KILN_MAKES(name) encloses each
+ * kernel. */
 #ifndef KILN_APART
 #define KILN_APART 0
 #endif
 #define KILN_MAKES(kernel) (!KILN_APART || KILN_ONLY_##kernel)
 #if KILN_APART
-#pragma nv_diag_suppress 177 /* unused functions, called by omitted kernels */
+/* Warning 177 reports unused functions. Without the kernels that are left out,
+ * some functions have no caller. */
+#pragma nv_diag_suppress 177
 #endif
 #ifndef KILN_WARP_SIZE
 #define KILN_WARP_SIZE 32
@@ -90,7 +93,7 @@ static_assert(KILN_WARP_SIZE == 32, "KILN_WARP_SIZE: a ballot has 32 bits");
 static_assert(KILN_MAX_BLOCK % 32 == 0 && KILN_MAX_BLOCK <= 1024,
               "KILN_MAX_BLOCK: a multiple of 32, at most 1024");
 
-/* The unsigned integer type of a size in bytes. */
+/* The unsigned integer type with the given size in bytes. */
 template <unsigned bytes> struct unsigned_of;
 template <> struct unsigned_of<1> {
   typedef unsigned char type;
@@ -136,10 +139,11 @@ __device__ __forceinline__ unsigned warp()
 }
 
 /* ---- Operations -----------------------------------------------------
- * identity<T>() returns the identity of the operation: combining it with x
- * gives x. The identity is also the result for empty input. */
+ * identity<T>() returns the identity of the operation. Combining the identity
+ * with x gives x. The identity is also the result for empty input. */
 
-template <class T> struct limits { /* limits of integer types */
+/* The least and greatest values of integer types. */
+template <class T> struct limits {
   static constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
   static __device__ __forceinline__ T top()
   {
@@ -173,7 +177,8 @@ template <> struct limits<double> {
   }
 };
 
-/* Defines an operation with this result of a and b, and this identity. */
+/* Defines the functor `name`, which computes the expression `result` from a and
+ * b. Its member identity() returns `identity_value`. */
 #define KILN_OPERATION(name, result, identity_value)                           \
   struct name {                                                                \
     template <class T> __device__ __forceinline__ T operator()(T a, T b) const \
@@ -285,7 +290,8 @@ __device__ __forceinline__ unsigned shuffle_word(unsigned word, unsigned arg)
 #endif
   word = row[source];
 #if KILN_HAS_ITS
-  __syncwarp(); /* the next call overwrites the row */
+  /* The synchronisation is needed because the next call overwrites the row. */
+  __syncwarp();
 #endif
   return word;
 #endif
@@ -307,37 +313,37 @@ __device__ __forceinline__ T shuffle_any(T value, unsigned arg)
   return value;
 }
 
-/* Returns the value that lane `source` modulo 32 passes. */
+/* Returns the value of the lane with number `source` modulo 32. */
 template <class T>
 __device__ __forceinline__ T shuffle(T value, unsigned source)
 {
   return shuffle_any<move::from>(value, source);
 }
 
-/* Returns the value that lane lane() + distance passes. The last `distance`
- * lanes of the warp get their own value. */
+/* Returns the value of the lane whose number is higher by `distance`. The last
+ * `distance` lanes of the warp get their own value. */
 template <class T>
 __device__ __forceinline__ T shuffle_down(T value, unsigned distance)
 {
   return shuffle_any<move::down>(value, distance);
 }
 
-/* Returns the value that lane lane() - distance passes. The first `distance`
- * lanes of the warp get their own value. */
+/* Returns the value of the lane whose number is lower by `distance`. The first
+ * `distance` lanes of the warp get their own value. */
 template <class T>
 __device__ __forceinline__ T shuffle_up(T value, unsigned distance)
 {
   return shuffle_any<move::up>(value, distance);
 }
 
-/* Returns the value that lane lane() ^ mask passes. */
+/* Returns the value of the lane with number lane() ^ mask. */
 template <class T>
 __device__ __forceinline__ T shuffle_xor(T value, unsigned mask)
 {
   return shuffle_any<move::across>(value, mask);
 }
 
-/* Returns, in every lane, the value that lane `source` passes. */
+/* Returns, in every lane, the value of lane `source`. */
 template <class T>
 __device__ __forceinline__ T warp_broadcast(T value, unsigned source)
 {
@@ -379,7 +385,7 @@ __device__ __forceinline__ bool warp_all(bool condition)
 #endif
 }
 
-/* Returns the mask of the lanes that pass the same word as the calling lane. */
+/* Returns the mask of the lanes whose word equals the word of the calling lane. */
 __device__ __forceinline__ unsigned warp_match(unsigned word)
 {
 #if KILN_HAS_MATCH
@@ -387,7 +393,8 @@ __device__ __forceinline__ unsigned warp_match(unsigned word)
 #else
   unsigned rest = full_warp, mine = 0;
 
-  while (rest != 0) { /* all lanes run the same number of iterations */
+  /* All lanes run the same number of iterations. */
+  while (rest != 0) {
     const unsigned first = static_cast<unsigned>(__ffs(rest)) - 1;
     const unsigned same = warp_ballot(word == warp_broadcast(word, first));
 
@@ -417,8 +424,8 @@ __device__ __forceinline__ T warp_reduce_first_n(T value, Op op, unsigned n)
 }
 
 template <class T, class Op> struct warp_reducer {
-  /* Returns the reduction over the warp in lane 0. Other lanes get an undefined
-   * value, so the loop needs no bounds check. */
+  /* Returns the reduction over the warp in lane 0. The other lanes get an
+   * undefined value, so the loop needs no bounds check. */
   static __device__ __forceinline__ T first(T value, Op op)
   {
 #pragma unroll
@@ -489,7 +496,7 @@ __device__ __forceinline__ T warp_scan_exclusive(T value, Op op, T identity)
 
 /* ---- Block --------------------------------------------------------------- */
 
-/* Returns shared memory for one value per warp. All types and all block_
+/* Returns shared memory that holds one value per warp. All types and all block_
  * functions use the same memory. */
 template <class T> __device__ __forceinline__ T *block_scratch()
 {
@@ -583,7 +590,7 @@ __device__ __forceinline__ T block_scan_exclusive(T value, Op op, T identity)
   return lane() == 0 ? before : op(before, below);
 }
 
-/* Returns, in every thread, the value that thread `source` passes. */
+/* Returns, in every thread, the value of thread `source`. */
 template <class T>
 __device__ __forceinline__ T block_broadcast(T value, unsigned source)
 {
@@ -615,11 +622,11 @@ __device__ __forceinline__ unsigned block_count(bool condition)
 
 /* ---- Grid ---------------------------------------------------------------- */
 
-/* The result of one block, in global memory, for another block to read. Each
+/* The result of one block, which another block reads from global memory. Each
  * 32 bits of the result share a 64-bit word with a flag, and a 64-bit store is
  * atomic. So neither a fence nor a ticket counter is needed, and one round trip
  * through the L2 cache is enough instead of three. All words are 0 before the
- * first launch. The reader clears each result for the next launch. */
+ * first launch. The reading block clears each result for the next launch. */
 template <class T> struct block_result {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "T: 4 or 8 bytes");
   unsigned long long word[sizeof(T) / 4];
@@ -641,10 +648,10 @@ word_load(const unsigned long long *from)
 #endif
 }
 
-/* Prefetches memory into the L2 cache. One whole warp calls it. In a scan, a
- * block waits for the slowest of the preceding blocks. Then all waiting blocks
- * load at the same time. Prefetching keeps the memory system busy during the
- * wait. */
+/* Prefetches memory into the L2 cache. One whole warp calls this function. In a
+ * scan, a block waits for the slowest of the preceding blocks, and all waiting
+ * blocks load only after the wait. Prefetching keeps the memory system busy
+ * during the wait. */
 __device__ __forceinline__ void prefetch(const void *from, unsigned bytes)
 {
 #if KILN_ARCH >= 90 && __CUDACC_VER_MAJOR__ >= 12
@@ -679,7 +686,8 @@ __device__ __forceinline__ void word_store(unsigned long long *to,
 #endif
 }
 
-/* Publishes the result of a block for another block. One thread calls it. */
+/* Publishes the result of a block for another block. One thread calls this
+ * function. */
 template <class T>
 __device__ __forceinline__ void block_result_publish(block_result<T> *to,
                                                      T value)
@@ -725,10 +733,10 @@ __device__ __forceinline__ T block_result_value(block_result<T> seen)
 }
 
 /* Waits for n block results, clears them, and combines them in an order that
- * depends on n alone. One whole warp calls it. Each lane polls `at_once`
- * results at a time and returns a partial reduction. The caller combines the 32
- * partial reductions by a warp reduction. The publishing blocks must be certain
- * to run, so wait only for blocks of a lower index. */
+ * depends on n alone. One whole warp calls this function. Each lane polls
+ * `at_once` results at a time and returns a partial reduction. The caller
+ * combines the 32 partial reductions by a warp reduction. The publishing blocks
+ * must be certain to run, so wait only for blocks of a lower index. */
 template <unsigned at_once, class T, class Op>
 __device__ __forceinline__ T block_results_combine(block_result<T> *from,
                                                    unsigned n, Op op,
@@ -756,7 +764,8 @@ __device__ __forceinline__ T block_results_combine(block_result<T> *from,
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
         all_here = all_here && block_result_ready(seen[k]);
-    } while (!warp_all(all_here)); /* all lanes leave together */
+      /* All lanes leave the loop in the same iteration. */
+    } while (!warp_all(all_here));
 #pragma unroll
     for (unsigned k = 0; k < at_once; ++k)
       if (base + k * warp_size < n) {

@@ -79,8 +79,8 @@ __device__ __forceinline__ unsigned radix_digit(U word, unsigned shift,
 
 /* ---- Warps --------------------------------------------------------------- */
 
-/* Makes the stores of each lane to shared memory visible to the other lanes of
- * the warp. */
+/* Makes each lane's stores to shared memory visible to the other lanes of the
+ * warp. */
 __device__ __forceinline__ void warp_sync()
 {
 #if KILN_HAS_ITS
@@ -120,7 +120,9 @@ __device__ __forceinline__ unsigned radix_same_bit(unsigned digit)
 __device__ __forceinline__ unsigned radix_and(unsigned a, unsigned b,
                                               unsigned c)
 {
-#if KILN_ARCH >= 50 /* one lop3, which compilers do not generate here */
+/* The three operands take one lop3 instruction. Compilers do not generate it
+ * here. */
+#if KILN_ARCH >= 50
   unsigned all;
 
   asm("lop3.b32 %0, %1, %2, %3, 0x80;" : "=r"(all) : "r"(a), "r"(b), "r"(c));
@@ -178,7 +180,7 @@ template <unsigned block> struct radix_counters {
   static_assert(block % 32 == 0 && block >= radix_digits,
                 "KILN_BLOCK: a multiple of 32, at least 256");
   enum : unsigned { warps = block / warp_size };
-  unsigned row[warps][radix_digits]; /* counters per warp and digit */
+  unsigned row[warps][radix_digits]; /* one row of 256 counters per warp */
   unsigned sum[radix_digits / warp_size];
 
   /* Clears all counters. No barrier is needed, since each warp clears the
@@ -195,15 +197,16 @@ template <unsigned block> struct radix_counters {
 
   /* Replaces counts by positions. Afterwards, a key of digit d and rank r in
    * warp w has position row[w][d] + r in the sorted tile. All threads call this
-   * after a barrier, and another barrier has to follow. Each thread below 256
-   * handles digit thread(). It calls publish(total) as soon as the tile's number
-   * of keys with this digit is known. It returns the position of the first key
-   * with this digit. */
+   * function after a barrier, and another barrier has to follow. Each thread
+   * below 256 handles the digit whose value is its thread number. The thread
+   * calls publish(total) as soon as it knows the number of keys of the tile
+   * with this digit. The function returns the position of the first of these
+   * keys. */
   template <class Publish>
   __device__ __forceinline__ unsigned places(unsigned &total, Publish publish)
   {
-    const bool mine =
-        thread() < radix_digits; /* the same in all lanes of a warp */
+    /* The condition has the same value in all lanes of a warp. */
+    const bool mine = thread() < radix_digits;
     unsigned start = 0;
 
     total = 0;
@@ -225,8 +228,9 @@ template <unsigned block> struct radix_counters {
 
       start += warp_reduce(lane() < warp() ? other : 0, kiln::sum());
       next = start;
+      /* This loop reads the counts again instead of keeping them in registers. */
 #pragma unroll
-      for (unsigned w = 0; w < warps; ++w) { /* reads the counts again */
+      for (unsigned w = 0; w < warps; ++w) {
         const unsigned count = row[w][thread()];
 
         row[w][thread()] = next;
@@ -238,8 +242,9 @@ template <unsigned block> struct radix_counters {
 };
 
 /* Computes the position of each key in the tile after a stable sort by one
- * digit. The tile is warp-striped. The last step is a barrier. The caller puts
- * another barrier between two calls with the same counters. */
+ * digit. The tile is warp-striped: consecutive keys are in consecutive lanes of
+ * a warp. The last step is a barrier. The caller puts another barrier between
+ * two calls with the same counters. */
 template <unsigned block, unsigned items, class Digit>
 __device__ __forceinline__ void
 radix_rank_block(radix_counters<block> &counters, Digit digit_of,

@@ -6,8 +6,8 @@
 
 struct register_tile {
   held h[KILN_VECTORS];
-  /* Reduction over those elements of the warp that precede vector r of this
-   * lane. */
+  /* before[r] is the reduction over those elements of the warp that precede
+   * vector r of this lane. */
   acc before[KILN_VECTORS];
 
   __device__ __forceinline__ void load(const source &s, const tile_view &view)
@@ -19,7 +19,8 @@ struct register_tile {
     hold_tile(s, view, p, h);
   }
 
-  /* Returns the reduction over the warp's elements, and sets before[]. */
+  /* Returns the reduction over the warp's elements, and sets the array
+   * `before`. */
   __device__ __forceinline__ acc reduce(const source &s)
   {
     acc sum[KILN_VECTORS], chain;
@@ -59,7 +60,8 @@ struct register_tile {
   }
 
   /* Stores the results of the tile. `sum` is the reduction over all elements
-   * that precede the warp's elements. `nothing` is 0 (see hide()). */
+   * that precede the warp's elements. `nothing` is a 0 that the compiler cannot
+   * recognise (see hide()). */
   __device__ __forceinline__ void store(const source &s, const tile_view &view,
                                         acc sum, unsigned nothing, KILN_T *out)
   {

@@ -30,7 +30,8 @@ static __device__ __forceinline__ acc at(const staged_vector &p, unsigned e)
 struct staged_tile {
   enum : unsigned {
     chunks = 32 * KILN_VECTORS, /* vectors per warp */
-    /* number of lanes whose first vectors are in the same 128 bytes */
+    /* number of lanes whose first vectors are in the same 128 bytes of shared
+     * memory */
     sharers = KILN_VECTORS < 8 ? 8 / KILN_VECTORS : 1
   };
   static_assert((KILN_VECTORS & (KILN_VECTORS - 1)) == 0, "a power of two");
@@ -39,14 +40,15 @@ struct staged_tile {
   uint4 *mine; /* shared memory of the warp's vectors */
   acc before;  /* reduction over the elements of the warp's lower lanes */
 
-  /* Returns the index in `mine` of vector k of a lane. */
+  /* Returns the position in shared memory (index in `mine`) of vector k of a
+   * lane. */
   static __device__ __forceinline__ unsigned slot(unsigned lane, unsigned k)
   {
     return lane * KILN_VECTORS +
            (k ^ lane / sharers % (KILN_VECTORS < 8 ? KILN_VECTORS : 8));
   }
-  /* Returns the index in `mine` of vector k of the warp; vectors are numbered
-   * in the order of global memory. */
+  /* Returns the position in shared memory (index in `mine`) of vector k of the
+   * warp. Vectors are numbered in the order of global memory. */
   static __device__ __forceinline__ unsigned slot_of(unsigned k)
   {
     return slot(k / KILN_VECTORS, k % KILN_VECTORS);
@@ -71,7 +73,7 @@ struct staged_tile {
     mine[slot_of(k)] = make_uint4(p.word[0], p.word[1], p.word[2], p.word[3]);
   }
 
-  /* Stages a vector that the array contains partly or not at all. */
+  /* Stages a vector that is partly or completely beyond the end of the array. */
   __device__ __forceinline__ void put_partial(const source &s, count i,
                                               unsigned k)
   {
@@ -83,7 +85,7 @@ struct staged_tile {
 
   __device__ __forceinline__ void load(const source &s, const tile_view &view)
   {
-    /* number of vector loads in flight */
+    /* number of vectors that a lane loads at the same time */
     enum { batch = KILN_VECTORS < 4 ? KILN_VECTORS : 4 };
     __shared__ uint4 stage[warps * chunks];
     const unsigned first = kiln::warp() * warp_tile;
@@ -100,7 +102,8 @@ struct staged_tile {
       else
         put_partial(s, view.first + i, k);
     }
-    prefetch_ahead(s, own_tile()); /* the loads of this tile come first */
+    /* The prefetch follows the loads of this tile. */
+    prefetch_ahead(s, own_tile());
     kiln::stage_wait();
 #else
     prefetch_ahead(s, own_tile());
@@ -136,7 +139,8 @@ struct staged_tile {
     __syncwarp();
   }
 
-  /* Returns the reduction over the warp's elements, and sets `before`. */
+  /* Returns the reduction over the warp's elements, and sets `before` to the
+   * reduction over the elements of the lower lanes. */
   __device__ __forceinline__ acc reduce(const source &s)
   {
     acc sum = s.identity, all;

@@ -153,7 +153,7 @@ static __device__ __forceinline__ void hide(held &h, unsigned nothing)
 #else
 typedef user::vector<KILN_VECTOR> loaded;
 
-/* Converts a mapped value to the type of the computation. */
+/* Converts a mapped value to the type in which the scan computes. */
 static __device__ __forceinline__ acc from_value(user::value v)
 {
   return static_cast<acc>(static_cast<user::acc>(v));
@@ -240,16 +240,16 @@ struct source {
   }
 };
 
-/* ---- The elements of a thread -------------------------------------------- */
+/* ---- The elements that a thread holds ------------------------------------ */
 
 /* The elements of one tile that one thread holds. Vector r of the thread starts
  * at element begin + r * row of the tile. Only the first `size` elements of the
  * tile exist. If the array ends inside a vector, that vector starts at element
- * `tail` of the tile and is vector tail_row of one thread. */
+ * `tail` of the tile. It is vector number tail_row of the thread that holds it. */
 struct tile_view {
-  count first; /* index in the array of the tile's first element */
-  /* Index in the tile of the first element of this thread's vector 0. `size`
-   * and `tail` are indices in the tile as well. */
+  count first; /* index in the array of the first element of the tile */
+  /* Position in the tile of the first element of this thread's vector 0. `size`
+   * and `tail` are positions in the tile as well. */
   unsigned begin;
   unsigned size, tail, tail_row;
 
@@ -338,7 +338,7 @@ struct stored_vector {
     for (unsigned k = 0; k < bytes / wide; ++k)
       reinterpret_cast<bits *>(to)[k] = access[k];
   }
-  /* Stores the first n elements; n is less than KILN_VECTOR. */
+  /* Stores the first n elements of a vector. n is less than KILN_VECTOR. */
   __device__ __forceinline__ void store_some(KILN_T *to, unsigned n) const
   {
     KILN_T raw[KILN_VECTOR];

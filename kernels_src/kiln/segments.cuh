@@ -14,11 +14,11 @@
 namespace kiln
 {
 
-/* Segments that an array of offsets describes. The type `count` must represent
- * the length of the merged sequence. Starts and ends are relative to the first
- * element of segment 0. */
+/* Segments whose starts and ends an array of offsets contains. The type `count`
+ * must represent the length of the merged sequence. Starts and ends are
+ * relative to the first element of segment 0. */
 template <class Offset, class count> struct segments {
-  const Offset *offsets; /* n + 1 offsets */
+  const Offset *offsets; /* array of n + 1 offsets */
   count n, base;
 
   __device__ __forceinline__ segments(const Offset *all, count segments)
@@ -39,7 +39,7 @@ template <class Offset, class count> struct segments {
   }
 };
 
-/* Segments of equal length, without offsets. */
+/* Segments that all have the same length and therefore need no offsets. */
 template <class count> struct equal_segments {
   count n, each;
 

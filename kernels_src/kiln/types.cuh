@@ -47,7 +47,7 @@ template <> struct compute<bf16> {
 
 template <class T> using compute_t = typename compute<T>::type;
 
-/* ---- From memory to value, and back -------------------------------------- */
+/* ---- Conversions between the storage format and the value of an element -- */
 
 template <class T> __device__ __forceinline__ T widen(T v)
 {
@@ -154,9 +154,9 @@ template <> struct word<16> {
   typedef uint4 type;
 };
 
-/* Cache policy of an access.
+/* Cache policy of a load or store.
  * `usual` is the default policy of the hardware.
- * `once` is for data that no other access uses. They are evicted first.
+ * `once` is for data that no other access uses. Such data are evicted first.
  * `kept` and `swept` are for arrays that are larger than the L2 cache and that
  * each call reads in order. These loads bypass the L1 cache. Swept data are
  * evicted first, so that kept data are still in the L2 cache in the next call

@@ -22,7 +22,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const unsigned i = blockIdx.x * KILN_BLOCK + t;
 
   product[t] = i < n ? a[i] * b[i] : KILN_T(0);
-  __syncthreads(); /* other threads read the products next */
+  /* After the barrier, other threads read the products. */
+  __syncthreads();
   for (unsigned width = KILN_BLOCK / 2; width > 0; width /= 2) {
     if (t < width)
       product[t] += product[t + width];

@@ -18,7 +18,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const unsigned t = threadIdx.x;
   const unsigned i = blockIdx.x * KILN_BLOCK + t;
 
-  tile[t] = i < n ? x[i] : 0.0f; /* adding 0 does not change a sum */
+  /* Threads beyond the end add 0, which does not change the sum. */
+  tile[t] = i < n ? x[i] : 0.0f;
 #pragma unroll
   for (unsigned width = KILN_BLOCK / 2; width > 0; width /= 2) {
     __syncthreads();

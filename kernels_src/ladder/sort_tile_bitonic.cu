@@ -56,7 +56,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   __shared__ unsigned tile[tile_size];
 
   load(keys, n, tile);
-  for (unsigned bit = 0; bit < 32; ++bit) { /* each thread moves two keys */
+  /* Each iteration splits the keys by one bit. Each thread moves two keys. */
+  for (unsigned bit = 0; bit < 32; ++bit) {
     const unsigned i = 2 * threadIdx.x;
     const unsigned x = tile[i], y = tile[i + 1];
     const unsigned ex = (x >> bit & 1) == 0, ey = (y >> bit & 1) == 0;

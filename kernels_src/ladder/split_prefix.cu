@@ -14,7 +14,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 {
   __shared__ unsigned sum[KILN_BLOCK];
   const unsigned t = threadIdx.x;
-  unsigned before = 0; /* sum over all previous iterations */
+  unsigned before = 0; /* sum of the counts of all previous iterations */
 
   for (unsigned first = 0; first < m; first += KILN_BLOCK) {
     const unsigned mine = first + t < m ? counts[first + t] : 0;
@@ -31,6 +31,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     if (first + t < m)
       counts[first + t] = before + sum[t] - mine;
     before += sum[KILN_BLOCK - 1];
-    __syncthreads(); /* the next iteration overwrites the sums */
+    /* The barrier is needed because the next iteration overwrites the sums. */
+    __syncthreads();
   }
 }

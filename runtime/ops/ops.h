@@ -396,7 +396,7 @@ kiln_status kiln__check_workspace(kiln__checker *c, const kiln_workspace *w);
  * a user-defined operation needs an identity. */
 void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc);
 
-/* Operations that call other operations */
+/* ---- Operations that call other operations ----------------------------------------- */
 
 /* Returns the specialisation that kiln_histogram() needs for a valid desc.
  * An operation that calls kiln_histogram() can then compile that kernel in

@@ -162,7 +162,7 @@ static uint32_t aligned_arrays(const kiln__spec *spec)
   return mask;
 }
 
-/* The hash table of a device */
+/* ---- The hash table of a device ---------------------------------------------------- */
 
 typedef struct entry {
   kiln__kernel_set set;

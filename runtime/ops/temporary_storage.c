@@ -182,7 +182,7 @@ done:
   return st;
 }
 
-/* Memory of a single call */
+/* ---- Memory of a single call -------------------------------------------------------- */
 
 /* Divides one allocation into temporary memory and tile descriptors, and clears
  * the descriptors. */

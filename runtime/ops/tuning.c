@@ -52,7 +52,7 @@ enum {
   LARGEST_FILE = 1 << 20
 };
 
-/* Choosing a tuning row */
+/* ---- Choosing a tuning row ----------------------------------------------------------- */
 
 static bool fits(const row *r, unsigned cc, unsigned size, uint64_t n)
 {
@@ -87,7 +87,7 @@ static const row *best_of(const row *rows, size_t n_rows, unsigned family,
   return best;
 }
 
-/* Rows measured on this device */
+/* ---- Rows measured on this device --------------------------------------- */
 
 typedef struct list {
   struct list *older; /* the older list that this list replaced */
@@ -146,7 +146,7 @@ static kiln_status publish_with(kiln_device *device, const row *added)
   return st;
 }
 
-/* Tuning files: a header line, then one line per row */
+/* ---- Tuning files: a header line, then one line per row ----------------- */
 
 static const char head[] = "kiln tuning 1\n";
 

@@ -426,7 +426,7 @@ kiln_status kiln_gather_plan(const kiln_device_info *gpu,
   return plan_for(&gather, gpu, shape, plan);
 }
 
-/* A model of a small cache */
+/* ---- A model of a small cache ------------------------------------------- */
 
 enum { MOST = 64 };
 
