@@ -448,7 +448,7 @@ static void fresh_folder(void)
   test_dir_make(f.dir);
 }
 
-/* Runs one round: allocation number `at` of the area fails, alone or together
+/* Tests an area once, while allocation number `at` fails, alone or together
  * with all later allocations. Returns false if the area makes fewer
  * allocations. */
 static bool round_of(area_fn *run, long at, bool after)

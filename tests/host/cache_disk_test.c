@@ -381,8 +381,8 @@ START_TEST(links_fifos_and_folders_are_no_entries)
 }
 END_TEST
 
-/* Publishes an entry for "a" with valid checksums and the META section `text`.
- */
+/* Publishes an entry for "a" with valid checksums whose META section contains
+ * `text`. */
 static void publish_meta(const char *text)
 {
   kiln__slice parts[KILN__SECTIONS];
@@ -856,7 +856,7 @@ START_TEST(shrink_and_wipe)
 }
 END_TEST
 
-/* ---- Every operation fails in turn --------------------------------------- */
+/* ---- Each memory allocation fails in turn ------------------------------- */
 
 START_TEST(memory_fails_in_turn)
 {

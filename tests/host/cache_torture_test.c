@@ -402,7 +402,7 @@ START_TEST(cap_holds_under_eight_writers)
 }
 END_TEST
 
-/* ---- A hundred thousand entries ------------------------------------------ */
+/* ---- Look-ups among a hundred thousand entries -------------------------- */
 
 static int by_value(const void *left, const void *right)
 {

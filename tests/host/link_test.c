@@ -152,8 +152,8 @@ START_TEST(without_nvjitlink_it_is_named)
 }
 END_TEST
 
-/* If an NVRTC is too new for the driver, the nvJitLink beside it is too new as
- * well. */
+/* If NVRTC is too new for the driver, the nvJitLink of the same CUDA release is
+ * too new as well, and an older one must be found. */
 START_TEST(nvjitlink_of_the_drivers_major)
 {
   char other[512], path[512];
