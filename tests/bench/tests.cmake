@@ -1,5 +1,5 @@
-# The peers of the benchmarks, for machines with nvcc: a shared object of its
-# own, loaded by the command. Neither depends on the other.
+# Builds the peers, the functions of other libraries with which `kiln bench` compares
+# Kiln. They need nvcc. The command loads them from a separate shared library.
 if(KILN_PEERS)
   find_program(KILN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME
     PATHS /usr/local/cuda PATH_SUFFIXES bin REQUIRED)

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2016 # awk programs stand in single quotes
-# guards.sh NAME -- holds the tree against one of its own rules. Each rule is a
-# test of the host tier (guard.NAME), so that a break shows before a review does.
+# guards.sh NAME -- checks that the source tree follows one of its rules. Each rule is
+# a test of the host tier (guard.NAME), so that violations are found before a review.
 #
 #   includes    a folder of runtime/ includes only what the floor plan allows
-#   cycles      no files of different folders include each other in a ring
+#   cycles      files of different folders do not include each other in a cycle
 #   basenames   no two files of runtime/ share a name
-#   folders     no folder of runtime/ but cpu/exec holds more than 30 files
+#   folders     no folder of runtime/ except cpu/exec has more than 30 files
 #   documented  every public function has its contract right before it
 #   maps        the files that the READMEs name exist
-#   words       the words that the glossary retired are gone
-#   symbols     a layer's objects link with those of the layers beneath alone
+#   words       the files contain none of the words in retired_words.txt
+#   symbols     a layer's objects link with only those of the layers below it
 #   sizes       lists functions over 80 lines and files over 1,000; never fails
 #
-# CMake passes the floor plan: LAYERS and ROOMS list the folders of runtime/ and
-# of runtime/cpu/, each of which may include those before it.
+# CMake passes the floor plan: LAYERS and ROOMS list the folders of runtime/ and of
+# runtime/cpu/. A folder may include only the folders before it in the list.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/../.." || exit 1
@@ -22,7 +22,7 @@ cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# fail_if_any MESSAGE: fails with what standard input holds, if it holds anything.
+# fail_if_any MESSAGE: if standard input is not empty, prints it and fails.
 fail_if_any() {
   local found
   found=$(cat)
@@ -33,7 +33,7 @@ fail_if_any() {
   echo "ok"
 }
 
-# Every #include "..." of runtime/ as two paths: the file, and what it includes.
+# Prints two paths for each #include "..." of runtime/: the file and the included file.
 include_pairs() {
   find runtime -name '*.[ch]' -o -name '*.def' | sort | xargs awk '
     # normal("a/b/../c") is "a/c".
@@ -63,7 +63,7 @@ include_pairs() {
     }'
 }
 
-# The folder that a path belongs to: "ops", "cpu/exec", "cli".
+# Returns the folder that a path belongs to, such as "ops", "cpu/exec" or "cli".
 folder_of='function folder_of(path) {
     sub(/^runtime\//, "", path)
     if (path !~ /^cpu\/[^\/]*\//) { sub(/\/.*/, "", path); return path }
@@ -100,8 +100,8 @@ guard_includes() {
     fail_if_any "the floor plan (runtime/README.md) does not allow these:"
 }
 
-# Kahn: files that include nothing, or only files already removed, are removed
-# until nothing changes. What is left are the rings and what includes them.
+# Kahn's algorithm repeatedly removes files that include nothing or only removed files.
+# The remaining files are in a cycle or include a file that is in a cycle.
 guard_cycles() {
   include_pairs | awk '
     $1 != $2 && !(($1, $2) in seen) { seen[$1, $2] = 1; edges++
@@ -133,8 +133,8 @@ guard_documented() {
   SOURCE=. bash tests/guards/contracts.sh
 }
 
-# A name in backquotes, or in a drawing, that ends like a source file is a file of
-# the tree, by its path or its last part. Capitals and * are placeholders.
+# If a name in backquotes or in a drawing ends like a source file, the tree must have a
+# file of this path or name. Capital letters and * are placeholders.
 guard_maps() {
   local map system generated
   system='(stdio|stdint|math|assert|mma|cuda|cuda_fp16|xxhash)\.h'
@@ -150,8 +150,8 @@ guard_maps() {
     done | fail_if_any "stale names in the maps:"
 }
 
-# retired_words.txt: a pattern, what to write instead, and where it is refused
-# (everywhere by default), tab-separated.
+# Each line of retired_words.txt has a pattern, what to write instead, and where the
+# pattern is refused (everywhere by default), separated by tabs.
 guard_words() {
   local pattern instead where
   grep -v '^#' tests/guards/retired_words.txt |
@@ -181,7 +181,7 @@ guard_symbols() {
     fail_if_any "symbols that a layer takes from one above it:"
 }
 
-# Functions as clang-format lays them out: braces in the first column.
+# Finds functions by the layout of clang-format: their braces are in the first column.
 guard_sizes() {
   find runtime tests samples -name '*.c' | sort | xargs awk '
     FNR == 1 { start = 0 }

@@ -1,4 +1,4 @@
-# The tree's own rules; see guards.sh.
+# Tests the rules that the source tree must follow; see guards.sh.
 get_property(kiln_cpu_rooms GLOBAL PROPERTY kiln_cpu_rooms)
 list(JOIN kiln_layers " " guard_layers)
 list(JOIN kiln_cpu_rooms " " guard_rooms)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Structs may grow. A program that was compiled against the headers of one version
-# runs with a library of a later one, whose structs are larger, and of an earlier
-# one. The later version is this tree with one more member in each struct that may
-# grow. Structs that may not grow keep their size.
+# Tests that structs may grow. A program that was compiled against the headers of
+# one version must run with the libraries of a later version and of an earlier
+# version. The later version is this tree with one more member in each struct that
+# may grow. Structs that may not grow must keep their size.
 # shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
@@ -12,7 +12,7 @@ mkdir "$later"
 cp -R "$SOURCE"/CMakeLists.txt "$SOURCE"/include "$SOURCE"/runtime \
   "$SOURCE"/kernels_src "$later"
 
-# What may grow is what has a row in a table of sized functions.
+# A struct may grow if a table of sized functions has a row for it.
 {
   grep -rhoE 'KILN__SIZED_TYPE\(kiln_[a-z0-9_]+' "$SOURCE/runtime"
   grep -hoE '^(TAKES|GIVES)\([a-z0-9_]+, kiln_[a-z0-9_]+' "$SOURCE"/runtime/launch/sized_core.c
@@ -20,11 +20,12 @@ cp -R "$SOURCE"/CMakeLists.txt "$SOURCE"/include "$SOURCE"/runtime \
 } | sed 's/.*[(, ]//' | sort -u >growable
 [ "$(wc -l <growable)" -ge 40 ] || fail "found only few structs that may grow"
 
-# The library allocates these and passes pointers, so it may add members as well.
+# The library allocates these structs and passes pointers to them, so they may grow
+# as well.
 printf 'kiln_%s\n' cache_item cpu_counters cpu_finding error span trail_step \
   >passed
 
-# The sizes of all others are part of the ABI.
+# The sizes of all other structs are part of the ABI.
 sed -nE 's/^\} (kiln_[a-z0-9_]+);$/\1/p' "$SOURCE"/include/kiln/*.h | sort -u >types
 grep -hoE '^typedef enum kiln_[a-z0-9_]+' "$SOURCE"/include/kiln/*.h |
   sed 's/.* //' | sort -u >enums

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What the packaging tests share; sourced. SOURCE and WORK come from CTest.
+# Functions that the packaging tests share. The tests source this file. CTest sets
+# SOURCE and WORK.
 set -eu
 export LC_ALL=C
 rm -rf "${WORK:?}"
@@ -15,7 +16,7 @@ skip() {
   exit 77
 }
 
-# Project in $1 -> build folder $2; the rest are options.
+# Configures the project in $1 in the build folder $2. Further arguments are options.
 configure() {
   local from=$1 to=$2
   shift 2

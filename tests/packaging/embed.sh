@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Consume Kiln the way $HOW says, then run the program with the GPU that may be
-# there and without any.
+# Builds a program that uses Kiln in the way that $HOW names, and runs it without a
+# driver and then with the GPU of this machine, if it has one.
 # shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
@@ -38,7 +38,7 @@ pc_libs() {
 case $HOW in
 subdirectory)
   with_cmake -DKILN_SOURCE="$SOURCE" -DKILN_SANITIZE="${SANITIZE:-}"
-  # Nothing of ours that the consumer did not ask for.
+  # Kiln's tests and samples must not be built in the project that embeds it.
   [ ! -e "$WORK/build/kiln/tests" ] || fail "the consumer got our tests"
   [ ! -e "$WORK/build/kiln/samples" ] || fail "the consumer got our samples"
   ;;
@@ -55,7 +55,7 @@ pkgconfig_static)
     $(pc_libs "$prefix" --static | sed 's/-lkiln/-l:libkiln.a/')
   ;;
 moved)
-  # An installed tree may be carried elsewhere.
+  # An installed tree may be moved to another folder.
   cp -a "$prefix" "$WORK/elsewhere"
   with_cmake -DCMAKE_PREFIX_PATH="$WORK/elsewhere" \
     -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
@@ -79,7 +79,7 @@ case $HOW in
 esac
 
 export KILN_CACHE_DIR=$WORK/cache
-# Machines that have no GPU, and the one that this is.
+# Run the program as on a machine without a driver, then as on this machine.
 text=$(KILN_DRIVER=/nonexistent/libcuda.so.1 "$program") ||
   fail "exit status $? without a driver"
 echo "$text"

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# `kiln exec` finds its libraries in every tree that is built as the README says:
-# the default build makes them, and so does the build of samples/run.sh. The
-# builds are only listed, which takes a second.
+# Tests that `kiln exec` finds its libraries in every tree that is built as the
+# README says: the default build and the build of samples/run.sh must make them.
+# The test only lists what the builds would make, which takes a second.
 # shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
-# Other generators list nothing before they look for new files.
+# Other generators list nothing before they have looked for new files.
 export GENERATOR="Unix Makefiles"
 command -v make >/dev/null || skip "make is not installed"
 configure "$SOURCE" "$WORK/build" -DKILN_TESTS=OFF -DKILN_CPU_ISAS=base \
   -DKILN_XXHASH_INCLUDE="$XXHASH"
 for target in all kiln_samples; do
-  # make does not list what needs generated files, and goes on without it.
+  # make omits targets that need generated files and continues without them.
   MAKEFLAGS=k "$CMAKE" --build "$WORK/build" --target $target -- -n \
     >"$WORK/$target.txt" 2>&1 || true
   for library in libkiln_exec.so libnvrtc.so.11.2 libnvrtc.so.12 libnvrtc.so.13; do

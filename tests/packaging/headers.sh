@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every public header compiles strictly as C11 and C++11 to C++20: alone, twice,
-# beside any other in both orders, and on either side of cuda.h where that is
-# installed. No two headers declare the same name.
+# Tests that every public header compiles strictly as C11 and as C++11 to C++20:
+# alone, included twice, with any other header in both orders, and before and after
+# cuda.h if it is installed. No two headers may declare the same name.
 # shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
@@ -57,7 +57,7 @@ each() { # each HEADER: alone, and beside each other header
   done
 }
 
-# As many at once as there are cores; a failure of any ends the test.
+# Test one header per core at the same time. If any header fails, the test fails.
 pids=()
 cores=$(nproc)
 for ((k = 0; k < cores; k++)); do
@@ -66,8 +66,8 @@ for ((k = 0; k < cores; k++)); do
 done
 for pid in "${pids[@]}"; do wait "$pid"; done
 
-# Macros and wrappers are used: launches with and without arguments, the address of
-# a wrapper.
+# Compile a program that uses macros and wrappers: launches with and without
+# arguments, and the address of a wrapper.
 for compiler in "$CC" gcc clang; do
   command -v "$compiler" >/dev/null || continue
   # shellcheck disable=SC2086 # flags are words
@@ -76,14 +76,14 @@ for compiler in "$CC" gcc clang; do
 done
 nm use.o | grep -q ' U kiln_launch_sized$' || fail "the wrapper is not inline"
 
-# The complete program of kiln.h is one.
+# The example in kiln.h must be a complete program.
 sed -n '/^ \*   #include <kiln/,/^ \*   }$/s/^ \*   //p' "$include/kiln/kiln.h" \
   >program.c
 grep -q '^int main' program.c || fail "kiln.h shows no program"
 compile program.c "$CC $c_flags -Wno-missing-prototypes" "$(cat program.c)"
 
 [ -n "${CXX:-}" ] || { echo "no C++ compiler: C only" && exit 0; }
-# The same from C++, and kiln.hpp, which only C++ includes.
+# Compile the macros and wrappers as C++ too, and kiln.hpp, which is for C++ only.
 for compiler in "$CXX" g++ clang++; do
   command -v "$compiler" >/dev/null || continue
   for standard in c++11 c++17 c++20; do

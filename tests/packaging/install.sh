@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What an installed tree holds: everything that a user needs, no path of the machine
-# that built it. A plug-in that links the static libraries exports its own functions
-# only.
+# Tests that an installed tree contains everything that a user needs, and no path of
+# the machine that built it. A plug-in that links the static libraries must export
+# only its own functions.
 # shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
@@ -14,7 +14,7 @@ for file in LICENSE README.md CHANGELOG.md samples/README.md kiln.hpp kiln.pc \
   [ -s "$found" ] || fail "$file is not installed"
 done
 
-# CMake's targets name libraries, not where this machine has them.
+# CMake's targets must not contain the paths of libraries on this machine.
 if find "$prefix" -name 'kiln-targets*.cmake' -exec grep -nE '"/|;/|:/[a-z]' {} + | grep -v '_IMPORT_PREFIX'; then
   fail "the package names a path of this machine"
 fi
@@ -34,7 +34,7 @@ END
 flags="-I $(dirname "$(find "$prefix" -path '*/kiln/kiln.h')")/.."
 static="$lib/libkiln_cpu.a $lib/libkiln.a"
 if command -v pkg-config >/dev/null; then
-  # The pkg-config files suffice, for the shared libraries and the static ones.
+  # The pkg-config files must suffice for linking the shared and static libraries.
   # shellcheck disable=SC2046,SC2086 # flags are words
   $CC $sanitizer main.c "$SOURCE/tests/packaging/plugin.c" -o shared \
     $(pkg-config --cflags --libs kiln_cpu kiln) -Wl,-rpath,"$lib" ||

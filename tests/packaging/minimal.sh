@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# With a C compiler, CMake and xxhash.h and nothing else; with CROSS, for
-# aarch64.
+# Tests that a C compiler, CMake and xxhash.h are enough to build Kiln. With CROSS,
+# the test builds for aarch64.
 # shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
 options="-DKILN_CLI=OFF -DKILN_TESTS=OFF -DKILN_SAMPLES=OFF"
 options="$options -DKILN_CPU_ISAS=base"
-# Nothing optional is to be found.
+# Hide the optional packages from CMake.
 for package in PkgConfig Python3 CUDAToolkit; do
   options="$options -DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"
 done
-# Only this one header: /usr/include would shadow the cross compiler's own.
+# Copy only this header, since /usr/include would shadow the cross compiler's headers.
 mkdir "$WORK/xxhash"
 cp "$XXHASH/xxhash.h" "$WORK/xxhash"
 options="$options -DKILN_XXHASH_INCLUDE=$WORK/xxhash"
@@ -29,8 +29,8 @@ build "$WORK/build"
 for file in libkiln.so libkiln.a; do
   [ -e "$WORK/build/$file" ] || fail "no $file"
 done
-# What README.md promises of the sizes. Where pages have 64 KiB, as on aarch64, the
-# linker leaves a gap of up to that before the data.
+# The limits are the library sizes that README.md promises. They hold only for small
+# pages: with pages of 64 KiB, as on aarch64, the linker leaves up to 64 KiB unused.
 at_most() {
   local library=$1 limit=$2 size
   "$STRIP" --strip-unneeded -o "$WORK/stripped.so" "$WORK/build/$library"
@@ -45,7 +45,7 @@ fi
 if [ -n "$machine" ]; then
   readelf -h "$WORK/build/libkiln.so" | grep -q "$machine" || fail "not $machine"
 fi
-# CUDA's own headers are nowhere asked for.
+# No source file may include a header of CUDA.
 if grep -rnE '#[[:space:]]*include[[:space:]]*<(cuda|nvrtc|nvJitLink|cudart)' \
   "$SOURCE/runtime" "$SOURCE/include"; then
   fail "a CUDA header is included"

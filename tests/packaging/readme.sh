@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The README's embedding example is the program that the other tests build.
+# Tests that the embedding example in the README is the program that other tests build.
 set -eu
 # shellcheck disable=SC2016 # the backquotes are Markdown's
 example=$(sed -n '/^```c$/,/^```$/p' "$SOURCE/README.md" | sed '1d;$d')

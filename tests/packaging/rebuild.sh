@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Kernel sources travel inside the library: a source or header that changes, a
-# new one and one that goes away are in the next build.
+# Tests the kernel sources that are embedded in the library: a rebuild must notice
+# sources and headers that were changed, added or removed.
 # shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
@@ -12,7 +12,8 @@ cp -R "$SOURCE"/CMakeLists.txt "$SOURCE"/include "$SOURCE"/runtime \
 configure "$tree" "$WORK/build" -DKILN_CLI=OFF -DKILN_TESTS=OFF \
   -DKILN_SAMPLES=OFF -DKILN_XXHASH_INCLUDE="$XXHASH"
 
-# Build; the library must then hold the text $1, or with a "!" not.
+# Builds the library and checks that it contains the text $1, or, if $2 is "!", that
+# it does not.
 check() {
   build "$WORK/build" --target kiln_static
   if grep -qaF -- "$1" "$library"; then
@@ -36,7 +37,7 @@ check "int a_new_program;"
 rm "$tree/kernels_src/new_one.cu"
 check "int a_new_program;" !
 
-# Comments stay at home. Texts in quotes are no comments, and each line keeps its
+# Comments are not embedded. String literals stay unchanged, and each line keeps its
 # number.
 cat >>"$program" <<'END'
 const char *a_text = "a \"text\" // that stays"; // a comment that goes
@@ -56,7 +57,7 @@ written=$(find "$tree/kernels_src" "$WORK/build/gen/kiln" -name '*.cu*' \
 [ "$embedded" -eq "$written" ] ||
   fail "$embedded lines are embedded of the $written that the sources have"
 
-# Nothing changed: nothing is made again.
+# If no source changed, the embedded sources are not generated again.
 before=$(stat -c %Y%z "$WORK/build/gen/embedded.c")
 check "int a_header_that_changed;"
 [ "$before" = "$(stat -c %Y%z "$WORK/build/gen/embedded.c")" ] ||

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the libraries export, import and hold.
+# Tests which functions the libraries export and import, and that they have no state.
 # shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
@@ -13,8 +13,8 @@ if grep '^kiln__' exported; then
   fail "internal names exported"
 fi
 
-# Every function that a public header declares is there; the CPU device's are in a
-# library of its own.
+# The library must export every function that a public header declares. The functions
+# of the CPU device are in a separate library.
 printf '#include <kiln/kiln.h>\n' >all.c
 $CC -std=c11 -E -P "-DKILN_API=KILN_API" -I "$SOURCE/include" all.c | tr '\n' ' ' |
   grep -o 'KILN_API [^;{}(]*(' | sed 's/ *($//; s/.*[ *]//' | sort -u >declared
@@ -31,7 +31,7 @@ if ldd "$SHARED" | grep -iE 'cuda|nvrtc|nvjitlink|nvidia|xxhash|cjson'; then
   fail "linked to a library that it should find at run time, or not need"
 fi
 
-# It never prints, exits or aborts, and never reads the terminal.
+# The library must never print, exit or abort, and never read the terminal.
 forbidden='_*(exit|_exit|_Exit|quick_exit|abort|v?f?printf|v?dprintf|puts|fputs'
 forbidden="$forbidden|putchar|fputc|putc|perror|psignal|stdout|stderr|stdin"
 forbidden="$forbidden|f?write_unlocked|fwrite|assert_fail|assert|errx?|warnx?"
@@ -44,8 +44,8 @@ if grep -xE "$forbidden" imported; then
 fi
 grep -qx 'secure_getenv' imported || fail "the environment is not read safely"
 
-# No state: objects in writable sections, other than the thread's error record
-# and constants that only wait for their addresses.
+# The library must have no state. The only writable objects are each thread's error
+# record and constants that the loader relocates.
 $OBJDUMP -t "$STATIC" | sed 's/\.hidden //' |
   awk '/^[0-9a-f]+ [lgu!]/ && !/ d+ +[.*]/ { print $(NF - 2), $NF }' |
   grep -E '^(\.t?data|\.t?bss|\*COM\*)' | grep -vE '^\.data\.rel\.ro' >writable

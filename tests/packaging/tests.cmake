@@ -1,12 +1,13 @@
-# How others get Kiln: installed, in their tree, by pkg-config; and what the
-# libraries export, import and hold. Each test builds for real in its own folder.
+# Tests the ways to use Kiln in another project (installed, embedded, by pkg-config),
+# and what the libraries export and import. Each test runs real builds in its folder.
 set(work ${PROJECT_BINARY_DIR}/packaging)
 find_program(KILN_CXX NAMES c++ g++ clang++)
 find_path(KILN_CUDA_INCLUDE cuda.h PATHS $ENV{CUDA_PATH} $ENV{CUDA_HOME}
   /usr/local/cuda PATH_SUFFIXES include)
 find_program(KILN_CROSS_CC aarch64-linux-gnu-gcc)
 
-# packaging.NAME: SCRIPT with SOURCE, WORK and what follows as its environment.
+# Adds the test packaging.NAME, which runs SCRIPT. SOURCE, WORK and the further
+# arguments are its environment variables.
 function(kiln_packaging_test name script)
   add_test(NAME packaging.${name}
     COMMAND ${CMAKE_COMMAND} -E env SOURCE=${PROJECT_SOURCE_DIR}
@@ -52,7 +53,7 @@ if(NOT KILN_SANITIZE) # sanitizers add symbols of their own
     STATIC=$<TARGET_FILE:kiln_static> NM=${CMAKE_NM} OBJDUMP=${CMAKE_OBJDUMP})
 endif()
 
-# The occupancy test compares with NVIDIA's header where that is installed.
+# The occupancy test compares its results with NVIDIA's header if it is installed.
 if(TARGET host_occupancy AND KILN_CUDA_INCLUDE)
   target_include_directories(host_occupancy SYSTEM PRIVATE ${KILN_CUDA_INCLUDE})
 endif()
