@@ -307,9 +307,8 @@ struct CUfunc_st {
   /* blocks per cluster, set by the program or compiled into the kernel; 0 means
    * no cluster */
   atomic_int cluster[3];
-  struct kiln__cpu_old_launch
-      /* state of cuFuncSetBlockShape and cuParamSet*; NULL before first use */
-      *old;
+  /* state of cuFuncSetBlockShape and cuParamSet*; NULL before first use */
+  struct kiln__cpu_old_launch *old;
 };
 
 struct CUmod_st {
@@ -345,8 +344,8 @@ struct CUarray_st {
   kiln__cpu_texels texels;
   int format; /* texel format: a value of CUarray_format */
   unsigned flags;
-  struct CUmipmappedArray_st
-      *parent; /* mipmapped array that this level belongs to, or NULL */
+  /* mipmapped array that this level belongs to, or NULL */
+  struct CUmipmappedArray_st *parent;
   /* next array in the list machine.arrays; unused in mipmap levels */
   struct CUarray_st *next;
 };

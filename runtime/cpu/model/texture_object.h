@@ -31,21 +31,20 @@ typedef struct kiln__cpu_texels {
   uint32_t width, height, depth;
   uint32_t layers; /* number of layers, 6 per cube map; 0 if not layered */
   bool cube;
-  size_t row_bytes,
-      /* stride in bytes between rows, and between planes or layers */
-      plane_bytes;
+  /* strides in bytes: between rows, and between planes or layers */
+  size_t row_bytes, plane_bytes;
   kiln__cpu_texel texel;
   uint8_t channels;    /* number of channels: 1, 2 or 4 */
   uint8_t texel_bytes; /* bytes per texel, including all channels */
 } kiln__cpu_texels;
 
+/* The address modes have the values of the driver's CUaddress_mode. */
 typedef enum kiln__cpu_address_mode {
   KILN__WRAP = 0,
   KILN__CLAMP,
   KILN__MIRROR,
   KILN__BORDER
-} kiln__cpu_address_mode; /* The address modes have the values of the driver's
-                             CUaddress_mode. */
+} kiln__cpu_address_mode;
 
 enum { KILN__MAX_LEVELS = 16 };
 

@@ -8,7 +8,7 @@
 /* The destruction of a context calls these functions in this order, when no
  * work runs in the context any more. The first function ends the context's
  * captures. The second frees the context's memory. It first reports leaks if
- * the leak check is enabled. */
+ * the memory check is enabled. */
 void kiln__cpu_end_captures(CUcontext context);
 void kiln__cpu_end_memory(CUcontext context);
 
