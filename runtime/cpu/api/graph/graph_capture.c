@@ -49,7 +49,7 @@ static bool none(void)
   return atomic_load(&machine()->n_captures) == 0;
 }
 
-/* ---- Tips ---------------------------------------------------------------- */
+/* ---- Tips: the last captured nodes of a stream --------------------------- */
 
 /* Allocates storage for `n` tips of a stream, which are the nodes that its next
  * command depends on. Returns false if there is no memory. */

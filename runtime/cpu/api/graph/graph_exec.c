@@ -413,7 +413,7 @@ CUresult kiln__cpu_graphNodeGetEnabled(CUgraphExec exec, CUgraphNode node,
   return rc;
 }
 
-/* ---- Update from another graph of the same shape ------------------------- */
+/* ---- Update from another graph with the same edges ----------------------- */
 
 typedef struct difference {
   CUgraphExecUpdateResult result;

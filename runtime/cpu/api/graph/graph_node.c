@@ -9,7 +9,7 @@
 #include "../memory/api_memory.h"
 #include "graph_exec.h"
 
-/* ---- Parts of a node ----------------------------------------------------- */
+/* ---- Checked parameters of a node ---------------------------------------- */
 
 /* Stores the context of a node: the context `given`, or the current context if
  * `given` is NULL. */

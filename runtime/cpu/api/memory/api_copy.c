@@ -1,5 +1,6 @@
-/* api_copy.c -- implements the work of a copy. A copy moves a box of bytes
- * between two sides, where a side is host memory, device memory or an array.
+/* api_copy.c -- implements the work of a copy. A copy moves a three-dimensional
+ * box of bytes from a source to a destination. Each of them is host memory,
+ * device memory or an array.
  *
  * Every copy function of the API is converted to CUDA_MEMCPY3D. Adjacent rows
  * and slices are joined first, so that a contiguous copy is one memcpy. */
@@ -11,16 +12,19 @@
 typedef struct copy_work {
   kiln__cpu_work base;
   CUDA_MEMCPY3D params;
-  uint8_t *staged; /* copy of a pageable source, made during the call */
+  /* copy of the pageable source memory, made during the call; NULL without
+   * one */
+  uint8_t *staged;
 } copy_work;
 
-/* One side of a copy: the location and the layout of its memory. */
+/* The source or the destination of a copy: the location and the layout of its
+ * memory. */
 typedef struct side {
   CUmemorytype type;
   size_t x, y, z;
-  uint64_t address; /* base address of the box; 0 for arrays */
+  uint64_t address; /* base address of the memory; 0 for arrays */
   CUarray array;
-  size_t pitch, height; /* bytes per row; rows per slice */
+  size_t pitch, height; /* bytes per row, and rows per slice */
 } side;
 
 typedef struct box {
@@ -30,7 +34,7 @@ typedef struct box {
   size_t row, slice;
 } box;
 
-/* ---- Sides of a copy ----------------------------------------------------- */
+/* ---- Source and destination of a copy ------------------------------------ */
 
 static side source_of(const CUDA_MEMCPY3D *p)
 {
@@ -60,15 +64,16 @@ static side target_of(const CUDA_MEMCPY3D *p)
                 .height = p->dstHeight};
 }
 
-/* Returns whether the n items from `at` on lie within `most` items. The test
- * cannot overflow. */
+/* Returns whether the `n` items that start at index `at` lie within `most`
+ * items. The test cannot overflow. */
 static bool within(size_t at, size_t n, size_t most)
 {
   return at <= most && n <= most - at;
 }
 
-/* Locates the box in an array. Returns false if the array is not live, if the
- * box exceeds the array, or if the box does not consist of whole texels. */
+/* Finds the bytes of the copied box in an array. Returns false if the array is
+ * not live, if the box exceeds the array, or if the box does not consist of
+ * whole texels. */
 static bool array_box(box *out, const side *s, const CUDA_MEMCPY3D *p)
 {
   const kiln__cpu_texels *t;
@@ -91,8 +96,8 @@ static bool array_box(box *out, const side *s, const CUDA_MEMCPY3D *p)
   return true;
 }
 
-/* Computes the start of the box, and the number of bytes from its first to its
- * last byte. */
+/* Computes the start of the copied box, and the number of bytes from its first
+ * to its last byte. */
 static bool linear_extent(const side *s, const CUDA_MEMCPY3D *p, box *out,
                           uint64_t *start, size_t *extent)
 {
@@ -121,8 +126,8 @@ static bool linear_extent(const side *s, const CUDA_MEMCPY3D *p, box *out,
          !__builtin_add_overflow(b, p->WidthInBytes, extent);
 }
 
-/* Locates the box of one side. Returns false if its bytes do not all lie in one
- * allocation. */
+/* Finds the bytes of the box at the source or the destination of a copy.
+ * Returns false if they do not all lie in one allocation. */
 static bool box_of(box *out, const side *s, const CUDA_MEMCPY3D *p)
 {
   uint64_t start;
@@ -161,8 +166,8 @@ static void copy_row(const box *to, const box *from, size_t to_at,
 static void copy_box(const box *to, const box *from, size_t width,
                      size_t height, size_t depth)
 {
-  if (to->row == width &&
-      from->row == width) { /* rows without gaps are copied as one row */
+  /* Rows without gaps between them are copied as one row. */
+  if (to->row == width && from->row == width) {
     width *= height;
     height = 1;
   }
@@ -246,8 +251,8 @@ static bool pageable(const side *s)
          kiln__cpu_is_pageable(s->address);
 }
 
-/* Copies a pageable source at once, since the program may change the source as
- * soon as the call returns. */
+/* Copies a pageable source during the call, since the program may change the
+ * source as soon as the call returns. */
 static CUresult stage(copy_work *c)
 {
   CUDA_MEMCPY3D *p = &c->params;
@@ -269,16 +274,15 @@ static CUresult stage(copy_work *c)
   return CUDA_SUCCESS;
 }
 
-enum {
-  SMALL = 64 * 1024
-  /* size in bytes; for smaller copies, waking a thread costs more than the copy
- * itself */
-};
+/* Size in bytes. For smaller copies, waking a thread costs more than the copy
+ * itself. */
+enum { SMALL = 64 * 1024 };
 
-/* Checks a copy and enqueues it. The synchronisation behaviour is the driver's.
- * Copies between device memory and device memory return early. Copies to or
- * from host memory wait. Asynchronous copies of pageable memory are staged or
- * wait. */
+/* Checks a copy and enqueues it. The call waits in the cases in which the
+ * driver waits. A synchronous copy from device memory to device memory returns
+ * early; other synchronous copies wait. An asynchronous copy from pageable
+ * memory copies its source during the call; an asynchronous copy to pageable
+ * memory waits. */
 CUresult kiln__cpu_issue_copy(CUstream stream, const CUDA_MEMCPY3D *params,
                               bool async)
 {

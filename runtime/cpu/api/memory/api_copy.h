@@ -4,9 +4,10 @@
 
 #include "api_memory.h"
 
-/* Checks the current context and a copy, and enqueues the copy. With `async`, the call returns at once unless
- * it writes pageable host memory. Otherwise it returns when the copy is done.
- * Returns the result codes of cuMemcpy3D and cuMemcpy3DAsync. */
+/* Checks the current context and a copy, and enqueues the copy. If `async` is
+ * true, the call returns at once unless it writes pageable host memory.
+ * Otherwise it returns when the copy is done. Returns the result codes of
+ * cuMemcpy3D and cuMemcpy3DAsync. */
 CUresult kiln__cpu_issue_copy(CUstream stream, const CUDA_MEMCPY3D *params,
                               bool async);
 

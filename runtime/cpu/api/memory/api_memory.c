@@ -1,11 +1,11 @@
 /* api_memory.c -- implements device memory, pitched memory and managed memory,
- * and the ledger of all allocations.
+ * and the allocation table (the ledger).
  *
- * The address map records which addresses exist. The ledger is keyed by the
- * first address of an allocation. It records the data that only the API needs:
- * context, flags, pool and requested size. It also counts the bytes in use of
- * each device, so that allocations fail when the simulated device has no memory
- * left. */
+ * The address map records which addresses exist. The allocation table is keyed
+ * by the first address of an allocation. It records the data that only the API
+ * needs: context, flags, pool and requested size. It also counts the bytes in
+ * use of each device, so that allocations fail when the simulated device has no
+ * memory left. */
 #include "api_memory.h"
 #include "../context/api_context.h"
 #include "../module/api_module.h"
@@ -22,16 +22,17 @@ enum { LARGE = 1 << 20, LARGE_ALIGN = 2 << 20 };
 
 typedef struct block {
   kiln__cpu_block_info info;
-  struct block *next; /* next block in the bucket */
+  struct block *next; /* next block in the hash bucket */
 } block;
 
-/* The ledger: a hash table whose key is the first address of an allocation. */
+/* The allocation table: a hash table whose key is the first address of an
+ * allocation. */
 struct kiln__cpu_blocks {
   pthread_mutex_t lock;
   block *buckets[1024];
 };
 
-/* ---- The hash table ------------------------------------------------------ */
+/* ---- The allocation table ------------------------------------------------ */
 
 static struct kiln__cpu_blocks *locked(void)
 {
@@ -109,8 +110,8 @@ void kiln__cpu_uncharge(int device, uint64_t size)
   unlock();
 }
 
-/* Adds a range to the address map and an entry to the ledger. `host` is the
- * memory of the program that is registered, or NULL. */
+/* Adds a range to the address map and an entry to the allocation table. `host`
+ * is the program's memory that is registered, or NULL. */
 static CUresult add(CUdeviceptr *out, void *host,
                     const kiln__cpu_block_info *info)
 {
@@ -211,7 +212,7 @@ bool kiln__cpu_block_claim(CUdeviceptr first, kiln__cpu_block_info *out)
   return ok;
 }
 
-/* Frees an allocation that is no longer in the ledger. */
+/* Frees an allocation that was removed from the allocation table. */
 static void release(block *b)
 {
   kiln__cpu_memory_remove(machine()->memory, b->info.first);
@@ -284,8 +285,8 @@ static void report_leak(const kiln__cpu_block_info *info)
   kiln__cpu_keep_finding(NULL, &f);
 }
 
-/* Removes one allocation of the context from the ledger and returns it. Returns
- * NULL if no allocation is left. */
+/* Removes one allocation of the context from the allocation table and returns
+ * it. Returns NULL if no allocation is left. */
 static block *take_block_of(CUcontext context)
 {
   struct kiln__cpu_blocks *table = locked();
@@ -307,7 +308,8 @@ static block *take_block_of(CUcontext context)
 
 void kiln__cpu_end_memory(CUcontext context)
 {
-  /* leaks do not count after a failed kernel, since frees fail then */
+  /* After a failed kernel no leaks are reported, since the program cannot free
+   * memory any more. */
   const bool leaks = (machine()->opts.checks & KILN_CPU_CHECK_MEMORY) != 0 &&
                      atomic_load(&context->sticky) == CUDA_SUCCESS;
   block *b;
@@ -328,8 +330,8 @@ uint8_t *kiln__cpu_device_bytes(CUdeviceptr address, size_t size)
   return kiln__cpu_memory_host(machine()->memory, address, size);
 }
 
-/* Returns whether the address map may assign this address. Includes the windows
- * of the other state spaces. */
+/* Returns whether the address lies in the range that the address map assigns,
+ * or in a window of another state space. */
 static bool is_device_address(CUdeviceptr address)
 {
   return (address >= KILN__WINDOW_SHARED &&
@@ -354,8 +356,8 @@ uint8_t *kiln__cpu_bytes_of(CUdeviceptr address, size_t size)
     return NULL;
   if (is_device_address(address))
     return kiln__cpu_device_bytes(address, size);
-  /* The end of pinned host memory is known; the end of other host memory is
-   * not. */
+  /* Only the end of pinned host memory is known, so other host memory is not
+   * checked. */
   if (kiln__cpu_memory_find(machine()->memory, address, &range) &&
       range.last - address < size)
     return NULL;

@@ -3,12 +3,13 @@
 #include "../context/api_context.h"
 #include "api_copy.h"
 
-/* One side of a copy: bytes at an address, or in the first row of an array. */
+/* The source or the destination of a copy: bytes at an address, or in the first
+ * row of an array. */
 typedef struct place {
   CUmemorytype type;
   CUdeviceptr address;
   CUarray array;
-  size_t x; /* offset in the row of the array, in bytes */
+  size_t x; /* offset in bytes in the first row of the array */
 } place;
 
 static place device(CUdeviceptr address)
@@ -61,14 +62,15 @@ static CUresult copy(place to, place from, size_t bytes, CUstream stream,
 }
 
 /* Defines a copy function. The variable arguments are its parameters without
- * the number of bytes; `target` and `source` make the two sides out of them. */
+ * the number of bytes. `target` and `source` convert these parameters into the
+ * destination and the source. */
 #define COPY(name, target, source, ...)                                        \
   CUresult kiln__cpu_##name(__VA_ARGS__, size_t bytes)                         \
   {                                                                            \
     return copy(target, source, bytes, NULL, false);                           \
   }
 
-/* Defines a copy function and its asynchronous form. */
+/* Defines a copy function and its asynchronous variant. */
 #define COPIES(name, target, source, ...)                                      \
   COPY(name, target, source, __VA_ARGS__)                                      \
                                                                                \

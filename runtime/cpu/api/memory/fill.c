@@ -10,7 +10,7 @@ typedef struct fill_work {
   CUDA_MEMSET_NODE_PARAMS params;
 } fill_work;
 
-/* Joins rows without gaps into one row. */
+/* Treats rows without gaps between them as one row. */
 static CUDA_MEMSET_NODE_PARAMS joined(CUDA_MEMSET_NODE_PARAMS p)
 {
   if (p.height > 1 && p.pitch == p.width * p.elementSize) {
@@ -35,8 +35,8 @@ static void fill_row(uint8_t *to, const CUDA_MEMSET_NODE_PARAMS *p)
   }
 }
 
-/* Returns the host pointer to the first byte, or NULL if the bytes do not all
- * lie in one range. */
+/* Returns the host pointer to the first byte to fill, or NULL if the bytes do
+ * not all lie in one range. */
 static uint8_t *bytes_of(const CUDA_MEMSET_NODE_PARAMS *p)
 {
   size_t row, extent;
@@ -124,7 +124,7 @@ static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value,
     manner = KILN__MAY_RUN_HERE | KILN__SYNC_CALL;
     if (kiln__cpu_memory_find(machine()->memory, to, &range) &&
         (range.kind == KILN__RANGE_HOST || range.kind == KILN__RANGE_MANAGED))
-      /* wait for the fill, since the host may read this memory next */
+      /* Wait for the fill, since the host may read this memory next. */
       manner |= KILN__WAIT;
   } else if (width * size * height <= SMALL) {
     manner = KILN__MAY_RUN_HERE;
@@ -132,8 +132,8 @@ static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value,
   return kiln__cpu_enqueue_as(context, stream, work, manner);
 }
 
-/* Defines the four functions that fill with values of one type: in one
- * dimension or two, synchronous or not. */
+/* Defines the four functions that fill memory with values of one type: in one
+ * or two dimensions, each as a synchronous and an asynchronous function. */
 #define FILLS(bits, type)                                                      \
   CUresult kiln__cpu_memsetD##bits(CUdeviceptr to, type value, size_t n)       \
   {                                                                            \

@@ -7,13 +7,12 @@
 
 /* ---- Attributes ---------------------------------------------------------- */
 
-/* The recorded data about an address. */
+/* What the CPU device knows about an address. */
 typedef struct subject {
   CUdeviceptr address;
   kiln__cpu_range range;
-  kiln__cpu_block_info
-      /* ledger entry; all zero for an address without a ledger entry */
-      info;
+  /* record of the allocation; all zero if the address is in no allocation */
+  kiln__cpu_block_info info;
   bool known; /* true if the address map contains the address */
 } subject;
 
@@ -140,7 +139,8 @@ static size_t size_of(CUpointer_attribute attribute)
   }
 }
 
-/* Succeeds for any address. The attributes of an unknown address are 0. */
+/* This function succeeds for any address. The attributes of an unknown address
+ * are 0. */
 CUresult kiln__cpu_pointerGetAttributes(unsigned int n,
                                         CUpointer_attribute *attributes,
                                         void **data, CUdeviceptr address)
@@ -159,7 +159,7 @@ CUresult kiln__cpu_pointerGetAttributes(unsigned int n,
     if (s.known)
       (void)attribute_of(&s, attributes[i], data[i]);
     else if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
-      put_int(data[i], -2); /* the driver reports -2 for host memory */
+      put_int(data[i], -2); /* The driver reports device -2 for host memory. */
   }
   return CUDA_SUCCESS;
 }
@@ -288,7 +288,8 @@ CUresult kiln__cpu_memRangeGetAttribute(void *data, size_t size,
                                         CUmem_range_attribute attribute,
                                         CUdeviceptr address, size_t n)
 {
-  const int nowhere = -2; /* the driver's number for "no such device" */
+  /* number with which the driver reports that there is no device */
+  const int nowhere = -2;
 
   CU_TRY(managed(address, n));
   CU_TRY(valid(data != NULL && size >= 4 && size % 4 == 0));

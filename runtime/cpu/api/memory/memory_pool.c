@@ -1,21 +1,22 @@
 /* memory_pool.c -- implements stream-ordered allocation: cuMemAllocAsync and
  * memory pools.
  *
- * An allocation receives its address when the program calls, and is freed when
- * the stream reaches the free. A GPU's pool keeps freed memory reserved for
- * later allocations. Here the reserved size is only a counter that follows the
- * same rules. The bytes themselves are freed at once, so that the memory check
- * finds a use after free. machine.lock guards all pools. */
+ * The program receives the address of an allocation at once. The allocation is
+ * freed when the stream reaches the free. A GPU's pool keeps freed memory
+ * reserved for later allocations. Here the reserved size is only a counter that
+ * follows the same rules. The bytes themselves are freed at once, so that the
+ * memory check finds a use after free. machine.lock guards all pools. */
 #include "../context/api_context.h"
 #include "api_memory.h"
 
-/* number of reuse policies, which are stored for the getter only */
+/* number of reuse policies of a pool, which are stored for the getter only */
 enum { N_FLAGS = 3 };
 
 struct CUmemPoolHandle_st {
   int device; /* device ordinal; -1 for host memory */
   bool is_default;
-  /* true once destroyed; the pool is freed with its last allocation */
+  /* true if the pool was destroyed; the pool is freed with its last
+   * allocation */
   bool destroyed;
   uint64_t max_size;
   CUmemPoolProps props;
@@ -71,7 +72,7 @@ static void pool_free(CUmemoryPool pool)
 }
 
 /* Returns the device's default pool and makes it at first use. Returns NULL if
- * there is no memory. The caller holds the lock. */
+ * there is no memory. The caller holds machine.lock. */
 static CUmemoryPool default_pool(int device)
 {
   CUmemoryPool p = machine()->pools;
@@ -204,7 +205,8 @@ static void raise(uint64_t *high, uint64_t now)
     *high = now;
 }
 
-/* Reduces the reserved bytes to `keep`, but not below the bytes in use. */
+/* Reduces the reserved bytes of a pool to `keep`, but not below the bytes in
+ * use. */
 static void trim(CUmemoryPool p, uint64_t keep)
 {
   if (p->reserved > keep)
@@ -366,7 +368,8 @@ CUresult kiln__cpu_memPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
 
 /* ---- Allocations --------------------------------------------------------- */
 
-/* Makes an alloc node instead of an allocation, since the stream captures. */
+/* Adds an alloc node to the captured graph instead of allocating. Called if the
+ * stream captures. */
 static CUresult capture_alloc(CUstream s, CUmemoryPool pool, size_t bytes,
                               CUdeviceptr *address, bool *taken)
 {
@@ -390,8 +393,8 @@ static CUresult capture_alloc(CUstream s, CUmemoryPool pool, size_t bytes,
   return rc;
 }
 
-/* Allocates during the call, although the API orders the allocation in the
- * stream. No valid program can observe the difference. */
+/* Allocates memory during the call, although the API orders the allocation in
+ * the stream. No valid program can observe the difference. */
 static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
                          CUstream handle)
 {
@@ -411,7 +414,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
     return CUDA_ERROR_OUT_OF_MEMORY;
   wanted.context = s->context;
   rc = kiln__cpu_block_add(address, &wanted);
-  /* wait for enqueued frees, then retry */
+  /* Wait for the frees that are enqueued, then try again. */
   if (rc == CUDA_ERROR_OUT_OF_MEMORY) {
     kiln__cpu_wait_context(s->context);
     rc = kiln__cpu_block_add(address, &wanted);
@@ -451,8 +454,8 @@ typedef struct free_work {
   CUmemoryPool pool;
 } free_work;
 
-/* Frees the allocation in work->free. work->run would be skipped after a failed
- * kernel. */
+/* Frees an allocation. This is the `free` function of the work, since the
+ * stream would skip `run` after a failed kernel. */
 static void drop_block(kiln__cpu_work *work)
 {
   free_work *f = (free_work *)(void *)work;
@@ -470,8 +473,8 @@ static CUresult run_nothing(kiln__cpu_work *work, CUstream stream)
   return CUDA_SUCCESS;
 }
 
-/* Enqueues the free. The free runs in the caller's thread if the stream is
- * idle. */
+/* Enqueues a free of stream-ordered memory. The free runs in the caller's
+ * thread if the stream is idle. */
 static CUresult free_in_stream(CUcontext context, CUstream handle,
                                const kiln__cpu_block_info *info)
 {
@@ -492,7 +495,8 @@ static CUresult free_in_stream(CUcontext context, CUstream handle,
   return kiln__cpu_queue_add(s, &f->base, KILN__HERE, NULL, 0, NULL);
 }
 
-/* Makes a free node instead of a free, since the stream captures. */
+/* Adds a free node to the captured graph instead of freeing. Called if the
+ * stream captures. */
 static CUresult capture_free(CUstream s, const kiln__cpu_block_info *info,
                              bool *taken)
 {
@@ -583,9 +587,9 @@ CUresult kiln__cpu_deviceGraphMemTrim(CUdevice device)
   return kiln__cpu_known_device(device);
 }
 
-/* Returns a memory attribute of graphs. Alloc nodes have memory from their
- * creation on, so the current and highest values of used and reserved memory
- * are equal. */
+/* Returns an attribute of the memory that graphs use. Alloc nodes have memory
+ * from their creation on, so the current and highest values of used and
+ * reserved memory are equal. */
 CUresult kiln__cpu_deviceGetGraphMemAttribute(CUdevice device,
                                               CUgraphMem_attribute attribute,
                                               void *value)

@@ -148,7 +148,8 @@ CUresult kiln__cpu_function_set(CUfunction f, CUfunction_attribute attribute,
   }
 }
 
-/* Resolves the handle of a function or kernel in the current context. */
+/* Finds the function in the current context for the handle of a function or
+ * kernel. */
 static CUresult enter(CUfunction handle, CUfunction *out)
 {
   CUcontext context;
@@ -211,7 +212,7 @@ CUresult kiln__cpu_funcGetModule(CUmodule *module, CUfunction function)
   return CU_STORE(module, f->module);
 }
 
-/* The cache preference has no effect here. */
+/* The cache preference has no effect on the CPU device. */
 CUresult kiln__cpu_funcSetCacheConfig(CUfunction function, CUfunc_cache config)
 {
   CUfunction f;

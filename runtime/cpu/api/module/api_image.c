@@ -12,13 +12,15 @@
 
 #include <string.h>
 
-/* First bytes of the container of linked PTX that cuLinkComplete returns. */
+/* The first bytes of the container of linked PTX that cuLinkComplete
+ * returns. */
 static const char linked_magic[16] = "\177KILN PTX LINK\n";
 
 typedef struct linked_head {
   char magic[16];
-  uint64_t size; /* size of the container in bytes, this struct included */
-  /* number of PTX sources; each is a uint64_t length, the bytes and a NUL */
+  uint64_t size; /* size of the container in bytes, including this struct */
+  /* number of PTX sources; each consists of its length as a uint64_t, its bytes
+   * and a NUL */
   uint64_t n;
 } linked_head;
 
@@ -68,7 +70,7 @@ void kiln__cpu_image_write(const kiln__cpu_image *image, kiln__buf *out)
 
 /* ---- Directives at the start of PTX source ------------------------------- */
 
-/* Returns a pointer to the first byte that belongs to neither white space nor a
+/* Returns a pointer to the first byte that is neither white space nor part of a
  * comment. */
 static const char *skip_blank(const char *p, const char *end)
 {
@@ -239,7 +241,7 @@ static CUresult read_wrapper(kiln__cpu_image *out, const uint8_t *bytes,
   return kiln__cpu_fatbin_read(out, w.data, 0, arch, log);
 }
 
-/* Recognises the format by the first bytes. */
+/* Determines the format of an image from its first bytes. */
 static CUresult read_any(kiln__cpu_image *out, const uint8_t *bytes,
                          size_t size, int arch, kiln__buf *log)
 {
@@ -259,7 +261,7 @@ static CUresult read_any(kiln__cpu_image *out, const uint8_t *bytes,
     return read_linked(out, bytes, size, arch, log);
   if (some && strncmp((const char *)bytes, (const char *)fatbin, 4) == 0)
     return kiln__cpu_fatbin_read(out, bytes, size, arch, log);
-  /* A wrapper holds pointers, so a wrapper is never accepted from a file. */
+  /* A wrapper contains pointers, so it is never accepted from a file. */
   if (size == 0 && strncmp((const char *)bytes, (const char *)wrapper, 4) == 0)
     return read_wrapper(out, bytes, arch, log);
   if (some && strncmp((const char *)bytes, "!<arch>\n", 8) == 0) {

@@ -1,8 +1,8 @@
 /* api_launch.c -- implements kernel launches. It checks a launch, copies its
  * arguments, and enqueues the launch as work.
  *
- * The shape and the arguments are checked and copied during the program's call,
- * so that the program may change or free them at once. The work holds a
+ * The dimensions and the arguments are checked and copied during the program's
+ * call, so that the program may change or free them at once. The work holds a
  * reference to the module. A module may therefore be unloaded while launches
  * are in flight. */
 #include "../stream/streams.h"
@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* The grid, block and cluster of a launch, as the program requested them. All
- * dimensions are at least 1. */
+/* The grid, block and cluster dimensions of a launch, as the program requested
+ * them. All dimensions are at least 1. */
 typedef struct shape {
   uint32_t grid[3], block[3], cluster[3];
   uint32_t dynamic_shared;
@@ -21,11 +21,14 @@ typedef struct shape {
 typedef struct launch_work {
   kiln__cpu_work base;
   CUcontext context;
-  CUfunction function; /* function; the work holds a reference to its module */
-  CUkernel kernel;     /* kernel handle; NULL if launched by a CUfunction */
+  /* launched function; the work holds a reference to its module */
+  CUfunction function;
+  /* kernel handle; NULL if the program launched a CUfunction */
+  CUkernel kernel;
   shape shape;
   uint32_t max_resident;
-  /* addresses of the arguments in `params`, or NULL if there are none */
+  /* addresses of the arguments in `params`; NULL if the kernel has no
+   * parameters */
   void **pointers;
   uint8_t *params;
 } launch_work;
@@ -109,8 +112,8 @@ static void describe(kiln__cpu_launch_desc *out, const launch_work *w,
   }
 }
 
-/* Reads the context's limits when the kernel starts. The program may change the
- * limits until then, as with the driver. */
+/* Reads the limits of the context when the kernel starts. The program may
+ * change the limits until then, as with the driver. */
 static void read_limits(kiln__cpu_launch_desc *out, CUcontext context)
 {
   size_t stack, heap;
@@ -125,9 +128,9 @@ static void read_limits(kiln__cpu_launch_desc *out, CUcontext context)
   out->heap_limit = heap;
 }
 
-/* Runs one launch in the stream's thread. If checks or counters are on, the
- * launch has its own watch. The results of the watch are added to the machine's
- * totals. */
+/* Runs one launch in the stream's thread. If checks or counters are enabled,
+ * the launch has its own kiln__cpu_watch, whose results are added to the totals
+ * of the process. */
 static CUresult run(kiln__cpu_work *work, CUstream stream)
 {
   const launch_work *w = (const launch_work *)work;
@@ -176,8 +179,8 @@ static void release(kiln__cpu_work *work)
 
 /* ---- Checks -------------------------------------------------------------- */
 
-/* Returns whether the dimensions are from 1 to x, y and z. A dimension of 0
- * wraps around to UINT32_MAX and fails. */
+/* Returns whether the dimensions are between 1 and the maxima x, y and z. A
+ * dimension of 0 wraps around to UINT32_MAX and fails the test. */
 static bool within(const uint32_t dim[3], uint32_t x, uint32_t y, uint32_t z)
 {
   return dim[0] - 1 < x && dim[1] - 1 < y && dim[2] - 1 < z;
@@ -188,8 +191,8 @@ static uint64_t product(const uint32_t dim[3])
   return (uint64_t)dim[0] * dim[1] * dim[2];
 }
 
-/* Checks the block against the limits of the architecture and against .maxntid
- * and .reqntid. */
+/* Checks the block size against the limits of the architecture and against
+ * .maxntid and .reqntid. */
 static CUresult check_block(const kiln__cpu_code *code,
                             const kiln__cpu_limits *l, const uint32_t block[3])
 {
@@ -208,8 +211,8 @@ static CUresult check_block(const kiln__cpu_code *code,
   return CUDA_SUCCESS;
 }
 
-/* Checks the cluster. If the launch specifies no cluster, the cluster of the
- * function is used. */
+/* Checks the cluster dimensions. If the launch specifies no cluster, those of
+ * the function are used. */
 static CUresult check_cluster(CUfunction f, const kiln__cpu_limits *l, shape *s)
 {
   const bool required = f->cluster[0] != 0;
@@ -237,8 +240,8 @@ static CUresult check_cluster(CUfunction f, const kiln__cpu_limits *l, shape *s)
   return CUDA_SUCCESS;
 }
 
-/* Checks the whole shape. Also stores the maximum number of resident blocks on
- * the device, which grid-wide barriers need. */
+/* Checks all dimensions of a launch. Also stores the maximum number of resident
+ * blocks on the device, which grid-wide barriers need. */
 static CUresult check_shape(CUfunction f, shape *s, uint32_t *max_resident)
 {
   const kiln__cpu_limits *l = kiln__cpu_limits_of(machine()->opts.arch);
@@ -261,7 +264,7 @@ static CUresult check_shape(CUfunction f, shape *s, uint32_t *max_resident)
 
 /* ---- Creation ------------------------------------------------------------ */
 
-/* Copies the arguments from `extra`, which describes one buffer with all
+/* Copies the kernel arguments from `extra`, which describes one buffer with all
  * parameters. The buffer has the layout that the PTX declares. */
 static CUresult copy_buffer(launch_work *w, void **extra)
 {
@@ -282,8 +285,8 @@ static CUresult copy_buffer(launch_work *w, void **extra)
   return CUDA_SUCCESS;
 }
 
-/* Copies the arguments from an array of pointers, one per parameter, or from
- * `extra`. The caller must give exactly one of the two. */
+/* Copies the kernel arguments from an array of pointers, one per parameter, or
+ * from `extra`. The caller must pass exactly one of the two. */
 static CUresult copy_params(launch_work *w, void **args, void **extra)
 {
   const kiln__cpu_code *code = w->function->code;
@@ -443,7 +446,8 @@ CUresult kiln__cpu_launchKernelEx(const CUlaunchConfig *config,
       s.cluster[1] = v->clusterDim.y;
       s.cluster[2] = v->clusterDim.z;
       break;
-    default: /* other attributes, such as the priority, have no effect */
+    default:
+      /* Other launch attributes, such as the priority, have no effect. */
       break;
     }
   }
@@ -459,9 +463,9 @@ struct kiln__cpu_old_launch {
   uint8_t params[OLD_PARAM_BYTES];
 };
 
-/* Returns the state of cuFuncSetBlockShape and cuParamSet*, and makes it at
- * first use. The state belongs to the function. CUDA leaves concurrent use
- * undefined. */
+/* Returns the launch state that cuFuncSetBlockShape and cuParamSet* set, and
+ * makes it at first use. The state belongs to the function. CUDA leaves
+ * concurrent use undefined. */
 static CUresult old_of(CUfunction handle, struct kiln__cpu_old_launch **out)
 {
   CUcontext context;

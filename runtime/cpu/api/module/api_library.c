@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-/* The library as loaded into one context. The entry stays when the context is
- * destroyed. The context's id distinguishes the context from a later context at
- * the same address. */
+/* The module that results from loading a library into one context. The entry
+ * stays when the context is destroyed. The id distinguishes the context from a
+ * later context at the same address. */
 typedef struct loaded {
   CUcontext context;
   uint64_t context_id;
@@ -27,9 +27,8 @@ struct CUkern_st {
 struct CUlib_st {
   pthread_mutex_t lock; /* guards `loaded` and `wanted` */
   kiln__cpu_image image;
-  kiln__cpu_program
-      /* program for names and parameter layouts, independent of contexts */
-      *program;
+  /* program that provides names and parameter layouts, independent of contexts */
+  kiln__cpu_program *program;
   struct CUkern_st *kernels;
   uint32_t n_kernels;
   loaded *contexts;
@@ -37,8 +36,8 @@ struct CUlib_st {
 
 /* ---- Loading and unloading ----------------------------------------------- */
 
-/* Parses the image once without a context, for the names and attributes of
- * kernels. Makes a handle for each kernel. */
+/* Parses the library's image once without a context, for the names and
+ * attributes of kernels. Makes a handle for each kernel. */
 static CUresult parse(CUlibrary library, kiln__buf *log)
 {
   const kiln_allocator *a = &machine()->alloc;
@@ -172,7 +171,7 @@ CUresult kiln__cpu_libraryUnload(CUlibrary library)
 
 /* Stores the library's module in a context. At first use in that context, loads
  * the module and applies the attributes that were set so far. The caller holds
- * the lock. */
+ * the library's lock. */
 static CUresult load_locked(CUlibrary library, CUcontext context, CUmodule *out)
 {
   const kiln_allocator *a = &machine()->alloc;
@@ -218,8 +217,8 @@ static CUresult module_in(CUlibrary library, CUcontext context, CUmodule *out)
   return rc;
 }
 
-/* Relies on the functions of a loaded module having the same order as the
- * library's kernels. */
+/* The functions of a loaded module have the same order as the library's
+ * kernels, so one index serves for both. */
 CUresult kiln__cpu_kernel_function(CUfunction handle, CUcontext context,
                                    CUfunction *out)
 {
@@ -346,8 +345,8 @@ static CUresult check_device(CUkernel kernel, CUdevice device)
   return kiln__cpu_known_device(device);
 }
 
-/* Makes a temporary function without a context, from which attributes can be
- * read. */
+/* Makes a temporary function without a context. Its attributes are those of the
+ * kernel. */
 static void as_function(CUkernel kernel, struct CUmod_st *module,
                         struct CUfunc_st *f)
 {

@@ -13,7 +13,7 @@ struct CUlinkState_st {
   kiln__cpu_jit jit;
   kiln__cpu_image texts;
   kiln__buf log;
-  /* image that cuLinkComplete returns; freed with the link state */
+  /* image that cuLinkComplete returns; freed together with the link state */
   kiln__buf image;
 };
 
@@ -40,7 +40,7 @@ CUresult kiln__cpu_linkCreate(unsigned int n, CUjit_option *options,
   return CUDA_SUCCESS;
 }
 
-/* Appends copies of the PTX sources of `image` to those of the link state. */
+/* Appends copies of the PTX sources of `image` to the link state. */
 static CUresult append(CUlinkState s, const kiln__cpu_image *image)
 {
   for (size_t i = 0; i < image->n; i++) {
@@ -51,7 +51,7 @@ static CUresult append(CUlinkState s, const kiln__cpu_image *image)
   return CUDA_SUCCESS;
 }
 
-/* Parses the input only to produce its diagnostics. Each diagnostic begins with
+/* Parses a link input to produce its diagnostics. Each diagnostic begins with
  * the name of the input. */
 static CUresult check_text(CUlinkState s, const kiln__cpu_image *image,
                            const char *name)
@@ -81,11 +81,11 @@ static CUresult add(CUlinkState s, CUjitInputType type, const void *data,
   CUresult rc;
 
   if (type == CU_JIT_INPUT_NVVM)
-    /* result code of a driver without libnvvm */
+    /* A driver without libnvvm returns this result code. */
     return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
   CU_TRY(valid(type >= CU_JIT_INPUT_CUBIN && type <= CU_JIT_INPUT_LIBRARY));
-  /* The first bytes determine the format, not `type`: a fat binary is valid
-   * under every type. */
+  /* The first bytes of the input determine its format. `type` does not, since a
+   * fat binary is valid under every type. */
   rc = kiln__cpu_image_open(&image, path, data, size, &s->log);
   if (rc == CUDA_SUCCESS) {
     rc = check_text(s, &image, name);
@@ -132,7 +132,7 @@ CUresult kiln__cpu_linkComplete(CUlinkState state, void **cubin, size_t *size)
   CU_TRY(valid(cubin != NULL));
   if (state->texts.n == 0)
     return CUDA_ERROR_INVALID_IMAGE;
-  /* Links only to produce messages. Loading the image links again. */
+  /* This link only produces messages. Loading the image links again. */
   rc = kiln__cpu_module_program(&program, state->texts.alloc, &state->texts,
                                 &state->log);
   kiln__cpu_program_free(program);

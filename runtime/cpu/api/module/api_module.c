@@ -13,8 +13,8 @@
 
 /* ---- From PTX source to a program ---------------------------------------- */
 
-/* Maps the status of the PTX front end to a result code of the driver, and
- * appends its messages to the log. */
+/* Maps the status of the PTX parser to a result code of the driver, and appends
+ * the parser's messages to the log. */
 static CUresult result_of(kiln_status st, kiln__buf *log)
 {
   if (st == KILN_OK)
@@ -122,7 +122,7 @@ static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
 }
 
 /* Writes the addresses of other variables and of functions into an initial
- * value. The memory of all variables has been allocated before. */
+ * value. All variables already have their memory. */
 static void patch(CUmodule module, uint32_t number)
 {
   const kiln__cpu_machine *m = machine();
@@ -138,9 +138,11 @@ static void patch(CUmodule module, uint32_t number)
         m->memory, module->globals[number] + p->offset, p->size);
 
     if (at == NULL)
-      /* offset outside of the variable; the checker refuses such PTX */
+      /* The offset lies outside of the variable. code/ has already rejected PTX
+       * of this kind. */
       continue;
-    /* write bytes in order, since the device is little-endian */
+    /* The device is little-endian, so the bytes are written in ascending
+     * order. */
     for (unsigned k = 0; k < p->size; k++)
       at[k] = (uint8_t)(value >> (8 * k));
   }
@@ -187,8 +189,8 @@ static CUresult list_functions(CUmodule module)
   return CUDA_SUCCESS;
 }
 
-/* Refuses kernels with more static shared memory than the maximum per block.
- * The driver also refuses such kernels at load time. The message has the
+/* Rejects kernels with more static shared memory than the maximum per block.
+ * The driver also rejects these kernels at load time. The message has the
  * wording of ptxas. */
 static CUresult check_functions(CUmodule module, kiln__buf *log)
 {
@@ -242,8 +244,8 @@ void kiln__cpu_module_drop(CUmodule module)
     destroy(module);
 }
 
-/* Removes the module's handles and drops their reference. Work in flight
- * continues. */
+/* Removes the module's handles and releases the reference that they hold. Work
+ * in flight continues. */
 static void forget(CUmodule module)
 {
   kiln__cpu_live_remove(module);
@@ -254,8 +256,8 @@ static void forget(CUmodule module)
   kiln__cpu_module_drop(module);
 }
 
-/* Removes the module from its context's list. Returns false if another thread
- * has already removed the module; that thread frees it. */
+/* Removes the module from the list of its context. Returns false if another
+ * thread has already removed the module; that thread frees the module. */
 static bool unlist(CUmodule module)
 {
   CUcontext context = module->context;

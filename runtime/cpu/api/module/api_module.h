@@ -30,7 +30,8 @@ enum { KILN__PTX_VERSION = 90 };
  *
  * A `size` of 0 means that the size is unknown, as for cuModuleLoadData. Then
  * the lengths in the format's own headers are trusted. Messages are appended to
- * `log`. On failure `out` is empty; otherwise the caller frees it.
+ * `log`. After success, the caller frees `out`. After a failure, `out` is
+ * empty.
  *
  * Returns CUDA_SUCCESS, CUDA_ERROR_INVALID_IMAGE (unknown or damaged format),
  * CUDA_ERROR_NO_BINARY_FOR_GPU (only machine code, or only PTX for later
@@ -39,9 +40,9 @@ enum { KILN__PTX_VERSION = 90 };
 CUresult kiln__cpu_image_read(kiln__cpu_image *out, const kiln_allocator *a,
                               const void *bytes, size_t size, int arch,
                               kiln__buf *log);
-/* Does the same as kiln__cpu_image_read() for the machine's allocator and
- * architecture. If `path` is not NULL, reads the image from that file; then the
- * function also returns CUDA_ERROR_FILE_NOT_FOUND. */
+/* Does the same as kiln__cpu_image_read(), with the allocator and the
+ * architecture of the CPU device. If `path` is not NULL, reads the image from
+ * this file; the function then may also return CUDA_ERROR_FILE_NOT_FOUND. */
 CUresult kiln__cpu_image_open(kiln__cpu_image *out, const char *path,
                               const void *bytes, size_t size, kiln__buf *log);
 void kiln__cpu_image_free(kiln__cpu_image *image);
@@ -56,7 +57,7 @@ void kiln__cpu_image_write(const kiln__cpu_image *image, kiln__buf *out);
 typedef struct kiln__cpu_ptx_head {
   int version; /* value of .version, where 90 means 9.0; 0 if not found */
   int target;  /* value of .target, where 90 means sm_90; 0 if not found */
-  char suffix; /* suffix of .target: 'a' or 'f', or 0 for none */
+  char suffix; /* suffix of .target: 'a' or 'f'; 0 if there is none */
 } kiln__cpu_ptx_head;
 kiln__cpu_ptx_head kiln__cpu_ptx_head_of(const char *text, size_t size);
 /* Returns whether a device of compute capability `arch` can run PTX of this
@@ -84,13 +85,14 @@ CUresult kiln__cpu_fatbin_link(kiln__cpu_image *out, const void *const *parts,
 typedef struct kiln__cpu_jit {
   char *info, *error;
   size_t info_size, error_size;
-  /* addresses of option values that are written back */
+  /* addresses to which option values are written back */
   void **info_out, **error_out, **time_out;
   uint64_t started;
 } kiln__cpu_jit;
 
-/* Reads the JIT options. Options without effect here are accepted. Returns
- * CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE if an array is NULL. */
+/* Reads the JIT options. Options that have no effect on the CPU device are
+ * accepted. Returns CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE if an array is
+ * NULL. */
 CUresult kiln__cpu_jit_read(kiln__cpu_jit *jit, unsigned n,
                             const CUjit_option *options, void **values);
 /* Writes `text` into the error log if `rc` is a failure, else into the info
@@ -112,8 +114,8 @@ CUresult kiln__cpu_module_program(kiln__cpu_program **out,
  * cuModuleLoadData. */
 CUresult kiln__cpu_module_link(CUmodule *out, CUcontext context,
                                const kiln__cpu_image *image, kiln__buf *log);
-/* The first function adds a reference to a module, the second drops one. The
- * last drop frees the module. */
+/* The first function adds a reference to a module, the second releases one. The
+ * module is freed with its last reference. */
 void kiln__cpu_module_hold(CUmodule module);
 void kiln__cpu_module_drop(CUmodule module);
 
@@ -133,8 +135,9 @@ uint32_t kiln__cpu_module_global(const kiln__cpu_program *program,
  * `context`. */
 CUresult kiln__cpu_function_of(CUfunction handle, CUcontext context,
                                CUfunction *out);
-/* Stores the function of a CUkernel in `context`. If the kernel's library is
- * not yet loaded there, loads the library first. Defined in api_library.c. */
+/* Stores the function that a CUkernel refers to in `context`. If the kernel's
+ * library is not yet loaded in this context, the function loads it. Defined in
+ * api_library.c. */
 CUresult kiln__cpu_kernel_function(CUfunction handle, CUcontext context,
                                    CUfunction *out);
 
@@ -152,7 +155,7 @@ CUresult kiln__cpu_function_attribute(CUfunction f,
 CUresult kiln__cpu_function_set(CUfunction f, CUfunction_attribute attribute,
                                 int value);
 
-/* Returns the number of blocks of that shape that are resident on one
+/* Returns the number of blocks with these properties that are resident on one
  * multiprocessor at once. Returns 0 if not even one block fits. */
 int kiln__cpu_resident_blocks(const kiln__cpu_limits *limits,
                               const kiln__cpu_code *code, uint64_t threads,
@@ -168,7 +171,7 @@ void kiln__cpu_keep_fault(const char *text, size_t size);
 /* Records that a launch ran with at least one check enabled. */
 void kiln__cpu_keep_checked(void);
 void kiln__cpu_keep_finding(void *user, const kiln_cpu_finding *finding);
-/* Adds the counters of a launch to the machine's totals. */
+/* Adds the counters of a launch to the totals of the process. */
 void kiln__cpu_keep_counters(struct kiln__cpu_watch *watch);
 
 #endif

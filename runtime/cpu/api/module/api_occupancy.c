@@ -38,9 +38,10 @@ static uint64_t least(uint64_t a, uint64_t b)
   return a < b ? a : b;
 }
 
-/* Returns the number of blocks that fit by registers. A warp allocates
- * registers in whole units, from the slice of the register file that belongs to
- * the warp's scheduler. A block may hold at most block_registers registers. */
+/* Returns the number of resident blocks that the registers allow. A warp
+ * allocates registers in whole units, from the slice of the register file that
+ * belongs to the warp's scheduler. A block may hold at most block_registers
+ * registers. */
 static uint64_t blocks_by_registers(const kiln__cpu_limits *l, uint64_t warps,
                                     uint64_t registers)
 {
@@ -53,8 +54,8 @@ static uint64_t blocks_by_registers(const kiln__cpu_limits *l, uint64_t warps,
   if (registers > (uint64_t)l->thread_registers ||
       each * round_up(warps, slices) > (uint64_t)l->block_registers)
     return 0;
-  /* Capability 6.0 has two slices, but refuses blocks that 6.1, which has four
-   * slices, cannot run. */
+  /* Compute capability 6.0 has two register file slices, but rejects blocks
+   * that 6.1, which has four slices, cannot run. */
   if (l->arch == 60 &&
       (each * round_up(warps, 4) > (uint64_t)l->block_registers ||
        (uint64_t)l->sm_registers / 4 / each * 4 < warps))
@@ -62,9 +63,9 @@ static uint64_t blocks_by_registers(const kiln__cpu_limits *l, uint64_t warps,
   return (uint64_t)l->sm_registers / slices / each * slices / warps;
 }
 
-/* Returns the number of blocks that fit by shared memory. A block allocates
- * shared memory in whole units, plus a part that the system reserves per
- * block. */
+/* Returns the number of resident blocks that shared memory allows. A block
+ * allocates shared memory in whole units, plus a part that the system reserves
+ * per block. */
 static uint64_t blocks_by_shared(const kiln__cpu_limits *l, uint64_t shared)
 {
   const uint64_t each =

@@ -28,7 +28,7 @@ typedef struct container_head {
 typedef struct entry_head {
   uint16_t kind, version;
   uint32_t head_size;
-  uint64_t size; /* size of the payload in bytes, padding included */
+  uint64_t size; /* size of the payload in bytes, including padding */
   uint32_t packed_size;
   uint32_t options;
   uint16_t minor, major;
@@ -47,7 +47,7 @@ typedef struct best {
   kiln__cpu_ptx_text text;
   kiln__cpu_ptx_head head;
   bool ptx, machine_code; /* true if the fat binary has entries of this kind */
-  int newest_version;     /* newest unsupported .version, or 0 */
+  int newest_version;     /* newest .version that is not supported, or 0 */
 } best;
 
 #if defined(KILN__HAVE_LZ4)
@@ -145,9 +145,9 @@ static CUresult text_of(kiln__cpu_ptx_text *out, const kiln_allocator *a,
   return CUDA_SUCCESS;
 }
 
-/* Returns whether `head` is a better choice than the best PTX so far. The
- * highest target that the device can run is best. Of two equal targets, the
- * target with a suffix is better. */
+/* Returns whether the PTX entry `head` is a better choice than the best PTX so
+ * far. The highest target that the device can run is best. Of two equal
+ * targets, the target with a suffix is better. */
 static bool better(const kiln__cpu_ptx_head *head, const best *b, int arch)
 {
   if (!kiln__cpu_ptx_fits(head, arch))
@@ -157,7 +157,8 @@ static bool better(const kiln__cpu_ptx_head *head, const best *b, int arch)
   return head->suffix != 0 && b->head.suffix == 0;
 }
 
-/* Examines one entry, and stores its PTX if this PTX is the best so far. */
+/* Examines one entry of a fat binary, and stores its PTX if this PTX is the
+ * best so far. */
 static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
                          const uint8_t *payload, int arch, kiln__buf *log)
 {
@@ -182,7 +183,7 @@ static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
   return CUDA_SUCCESS;
 }
 
-/* Examines every entry of a fat binary. A size of 0 means that the size is
+/* Examines every entry of a fat binary. A `size` of 0 means that the size is
  * unknown. */
 static CUresult walk(best *b, const kiln_allocator *a, const uint8_t *bytes,
                      size_t size, int arch, kiln__buf *log)

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Returns the size in an option. The low 32 bits of the option value are the
- * size itself, not a pointer to the size. */
+/* Returns the buffer size that a JIT option specifies. The low 32 bits of the
+ * option value are the size itself, not a pointer to the size. */
 static size_t size_value(void *value)
 {
   return (size_t)(uint32_t)(uintptr_t)value;
@@ -44,8 +44,8 @@ CUresult kiln__cpu_jit_read(kiln__cpu_jit *jit, unsigned n,
   return CUDA_SUCCESS;
 }
 
-/* Fills one log buffer and writes the number of bytes used into the size
- * option. */
+/* Fills one log buffer and writes the number of used bytes into the option that
+ * specifies the size. */
 static void fill(char *buf, size_t size, void **out, const char *text)
 {
   size_t used = 0;

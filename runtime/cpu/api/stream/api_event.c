@@ -1,5 +1,5 @@
-/* api_event.c -- implements events. An event holds the mark of its last record.
- * A wait for the event is a dependency on that mark. */
+/* api_event.c -- implements events. An event holds the queue entry (mark) of
+ * its last record. A wait for the event is a dependency on this queue entry. */
 #include "../context/api_context.h"
 #include "../graph/graph.h"
 
@@ -122,7 +122,7 @@ static CUresult record(CUevent event, CUstream handle, unsigned flags)
   CU_TRY(kiln__cpu_capture_record(event, s, flags, &taken));
   if (taken)
     return CUDA_SUCCESS;
-  /* external records are allowed only during a capture */
+  /* External event records are allowed only during a capture. */
   CU_TRY(valid(flags == 0));
   CU_TRY(kiln__cpu_queue_add(s, NULL, KILN__LATER, NULL, 0, &mark));
   kiln__cpu_event_set(event, mark);
@@ -165,8 +165,8 @@ CUresult kiln__cpu_streamWaitEvent(CUstream stream, CUevent event,
 
 /* ---- Queries ------------------------------------------------------------- */
 
-/* Stores a reference to the mark of the event's last record. Stores NULL and
- * returns CUDA_SUCCESS if the event was never recorded. */
+/* Stores a reference to the queue entry of the event's last record. Stores NULL
+ * and returns CUDA_SUCCESS if the event was never recorded. */
 static CUresult ask(CUevent event, kiln__cpu_mark **mark)
 {
   CUcontext context;
@@ -213,7 +213,7 @@ CUresult kiln__cpu_eventSynchronize(CUevent event)
   return atomic_load(&context->sticky);
 }
 
-/* Stores a reference to the mark of the event's last record, for timing.
+/* Stores a reference to the queue entry of the event's last record, for timing.
  * Returns CUDA_ERROR_INVALID_HANDLE if the event has no timing or was never
  * recorded. */
 static CUresult timed(CUevent event, kiln__cpu_mark **mark)
@@ -277,9 +277,9 @@ CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)
   return rc;
 }
 
-/* Makes all streams of the context wait for the event. Blocking streams wait
- * for the legacy stream, and thereby for the event. Each non-blocking stream
- * receives its own wait. */
+/* Makes all streams of the context wait for the event. The legacy stream waits
+ * for the event, and blocking streams wait for the legacy stream. Each non-
+ * blocking stream receives its own wait. */
 CUresult kiln__cpu_ctxWaitEvent(CUcontext context, CUevent event)
 {
   kiln__cpu_machine *m = machine();

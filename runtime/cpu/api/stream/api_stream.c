@@ -308,10 +308,9 @@ CUresult kiln__cpu_ctxGetStreamPriorityRange(int *least, int *greatest)
   return CUDA_SUCCESS;
 }
 
-/* Attributes of a stream are hints here. The synchronisation policy and the
- * priority are stored for the getter: this function finds the member that holds
- * the attribute. Other attributes are accepted and ignored; for these it stores
- * NULL. */
+/* Returns the stream's member that stores an attribute. The synchronisation
+ * policy and the priority are stored for the getter and have no other effect.
+ * Other attributes are accepted and ignored; for these it stores NULL. */
 static CUresult attribute_of(CUstream s, CUstreamAttrID attribute, int **member)
 {
   *member = NULL;

@@ -1,5 +1,5 @@
-/* queue.c -- implements streams as queues of marks. A host thread per stream
- * runs the marks.
+/* queue.c -- implements streams as queues. A host thread per stream runs the
+ * queue entries, which the code calls marks.
  *
  * Problem: each stream runs its work in order, and streams run concurrently
  * with each other. Event waits and the legacy stream restrict this. The legacy
@@ -7,24 +7,25 @@
  * legacy stream.
  *
  * Idea: one kind of dependency expresses all of these rules. Work that is added
- * to a stream becomes a mark, with edges from the marks that the work has to
- * wait for. These are the marks of events, and the marks that the rules of the
- * legacy stream imply at this moment. A mark may begin when it is the first
- * mark of its stream, nothing of the stream runs, and all its edges are met.
- * Once the work is queued, no thread has to examine other streams.
+ * to a stream becomes a queue entry, with edges from the entries that the work
+ * has to wait for. These are the entries of event records, and the entries that
+ * the rules of the legacy stream imply at this moment. An entry may begin when
+ * it is the first entry of its stream, nothing of the stream runs, and all its
+ * edges are met. Once the work is queued, no thread has to examine other
+ * streams.
  *
- * Invariant: an edge leads from an older mark to a newer mark. Therefore there
- * is no cycle, and the oldest unfinished mark can always run.
+ * Invariant: an edge leads from an older entry to a newer entry. Therefore
+ * there is no cycle, and the oldest unfinished entry can always run.
  *
- * Cost: one short critical section of queue_lock per added mark and per
- * completed mark. A stream gets its thread when its work has to wait for the
+ * Cost: one short critical section of queue_lock per added entry and per
+ * completed entry. A stream gets its thread when its work has to wait for the
  * first time. Short work that waits for nothing runs in the caller's thread. */
 #include "streams.h"
 
 #include <signal.h>
 #include <stdlib.h>
 
-/* ---- Marks --------------------------------------------------------------- */
+/* ---- Queue entries (marks) ----------------------------------------------- */
 
 static void drop_locked(kiln__cpu_mark *mark)
 {
@@ -77,13 +78,13 @@ void kiln__cpu_mark_wait(kiln__cpu_mark *mark)
 
 /* ---- Execution ----------------------------------------------------------- */
 
-/* Returns whether the first mark of the stream can begin. */
+/* Returns whether the first entry of the stream's queue can begin. */
 static bool runnable(const struct CUstream_st *s)
 {
   return s->first != NULL && !s->running && s->first->unmet == 0;
 }
 
-/* Wakes the stream's thread if the first mark can run or the stream has
+/* Wakes the stream's thread if the first queue entry can run or the stream has
  * ended. */
 static void kick(CUstream s)
 {
@@ -111,8 +112,8 @@ static void retire(CUstream s)
   pthread_cond_broadcast(&machine()->queue_done);
 }
 
-/* Runs the work of a mark without holding a lock, then frees the work. After a
- * failure of the context, the work is only freed, unless work->always is
+/* Runs the work of a queue entry without holding a lock, then frees the work.
+ * After the context has failed, the work is only freed, unless work->always is
  * set. */
 static void run(kiln__cpu_mark *mark)
 {
@@ -129,8 +130,8 @@ static void run(kiln__cpu_mark *mark)
     work->free(work);
 }
 
-/* Sets the mark to done, and wakes the streams and host threads that wait for
- * this mark. */
+/* Marks a queue entry as done, and wakes the streams and host threads that wait
+ * for it. */
 static void reach(kiln__cpu_mark *mark)
 {
   mark->done = true;
@@ -161,7 +162,7 @@ void kiln__cpu_mark_reach(kiln__cpu_mark *mark)
   pthread_mutex_unlock(&machine()->queue_lock);
 }
 
-/* Completes the mark that the stream was running. This call may free the
+/* Completes the queue entry that the stream was running. This call may free the
  * stream. */
 static void finish(kiln__cpu_mark *mark)
 {
@@ -176,7 +177,8 @@ static void finish(kiln__cpu_mark *mark)
   retire(s);
 }
 
-/* Runs the marks of one stream until the stream ends. */
+/* The stream's thread. Runs the queue entries of the stream until the stream
+ * ends. */
 static void *stream_thread(void *arg)
 {
   CUstream s = arg;
@@ -199,7 +201,7 @@ static void *stream_thread(void *arg)
       run(mark);
       pthread_mutex_lock(&m->queue_lock);
     }
-    finish(mark); /* the stream stays allocated while has_thread is set */
+    finish(mark); /* The stream stays allocated while has_thread is set. */
   }
   s->has_thread = false;
   retire(s);
@@ -209,8 +211,8 @@ static void *stream_thread(void *arg)
   return NULL;
 }
 
-/* Starts the stream's thread unless it exists. All signals are blocked in the
- * new thread, so that only the program's threads run the program's signal
+/* Starts the stream's thread unless it exists. The new thread blocks all
+ * signals, so that only the program's threads run the program's signal
  * handlers. */
 static bool ensure_thread(CUstream s)
 {
@@ -238,9 +240,9 @@ static bool ensure_thread(CUstream s)
 
 /* ---- Adding marks -------------------------------------------------------- */
 
-/* Finds the marks of other streams that new work of `s` waits for, by the rules
- * of the legacy stream. Stores the marks if `out` is not NULL. Returns the
- * number of marks. */
+/* Finds the queue entries of other streams that new work of the stream `s`
+ * waits for, by the rules of the legacy stream. Stores the entries if `out` is
+ * not NULL. Returns their number. */
 static size_t each_implied(CUstream s, kiln__cpu_mark **out)
 {
   CUcontext context = s->context;
@@ -263,7 +265,8 @@ static size_t each_implied(CUstream s, kiln__cpu_mark **out)
   return n;
 }
 
-/* Makes `mark` wait for `before`, through the next unused edge of `mark`. */
+/* Makes the queue entry `mark` wait for the entry `before`, through the next
+ * unused edge of `mark`. */
 static void link_after(kiln__cpu_mark *mark, kiln__cpu_mark *before)
 {
   kiln__cpu_edge *e = mark->more != NULL ? &mark->more[mark->n_edges]
@@ -276,8 +279,8 @@ static void link_after(kiln__cpu_mark *mark, kiln__cpu_mark *before)
   before->edges = e;
 }
 
-/* Allocates all edges before the first edge is linked, so that a failure leaves
- * no partial state. Returns false if there is no memory. */
+/* Allocates all edges of a queue entry before the first edge is linked, so that
+ * a failure leaves no partial state. Returns false if there is no memory. */
 static bool link_all(kiln__cpu_mark *mark, CUstream s,
                      kiln__cpu_mark *const *after, size_t n)
 {
@@ -305,7 +308,7 @@ static bool link_all(kiln__cpu_mark *mark, CUstream s,
   return true;
 }
 
-/* Returns whether new work of the stream has to wait for any mark. */
+/* Returns whether new work of the stream has to wait for any queue entry. */
 static bool must_wait(CUstream s, kiln__cpu_mark *const *after, size_t n)
 {
   if (s->first != NULL || s->running || each_implied(s, NULL) > 0)
@@ -317,8 +320,8 @@ static bool must_wait(CUstream s, kiln__cpu_mark *const *after, size_t n)
   return false;
 }
 
-/* Makes `mark` the newest mark of the stream. The stream holds a reference to
- * it. */
+/* Makes `mark` the newest queue entry of the stream. The stream holds a
+ * reference to it. */
 static void become_last(CUstream s, kiln__cpu_mark *mark)
 {
   drop_locked(s->last);
@@ -336,7 +339,7 @@ static void append(CUstream s, kiln__cpu_mark *mark)
   kick(s);
 }
 
-/* Runs a mark that waits for nothing, in the caller's thread. */
+/* Runs a queue entry that waits for nothing, in the caller's thread. */
 static void run_here(CUstream s, kiln__cpu_mark *mark)
 {
   s->running = true;
@@ -381,7 +384,7 @@ CUresult kiln__cpu_queue_add(CUstream stream, kiln__cpu_work *work,
   return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* ---- Waiting for several marks ------------------------------------------- */
+/* ---- Waiting for several queue entries ----------------------------------- */
 
 kiln__cpu_mark **kiln__cpu_marks_of_context(CUcontext context, size_t *n)
 {

@@ -20,8 +20,8 @@ typedef struct host_work {
 
 /* Sets the flag that this thread runs a host function. CUDA forbids host
  * functions to call the driver. While the flag is set, driver calls return
- * CUDA_ERROR_NOT_PERMITTED; otherwise they could wait for the very stream that
- * runs the host function. */
+ * CUDA_ERROR_NOT_PERMITTED; otherwise they could wait for the stream that runs
+ * the host function. */
 static bool enter_callback(void)
 {
   kiln__cpu_thread *t = kiln__cpu_this_thread();
@@ -155,7 +155,7 @@ static bool met(uint64_t now, const CUstreamBatchMemOpParams *op)
   const uint64_t value = wide ? op->waitValue.value64 : op->waitValue.value;
 
   switch (op->waitValue.flags & 3) {
-  /* cyclic comparison: the value may wrap around */
+  /* This comparison is cyclic, since the value in memory may wrap around. */
   case CU_STREAM_WAIT_VALUE_GEQ:
     return wide ? (int64_t)(now - value) >= 0
                 : (int32_t)((uint32_t)now - (uint32_t)value) >= 0;
@@ -168,8 +168,9 @@ static bool met(uint64_t now, const CUstreamBatchMemOpParams *op)
   }
 }
 
-/* Loads the value at an aligned address. check_op() has tested the alignment,
- * and device ranges start at multiples of 8 bytes in this process, too. */
+/* Loads the value that a memory operation waits for. check_op() has tested the
+ * alignment of its address, and the host memory of a device range is aligned to
+ * at least 8 bytes. */
 static uint64_t load(const uint8_t *p, size_t width)
 {
   return width == 4 ? __atomic_load_n((const uint32_t *)(const void *)p,
@@ -178,9 +179,9 @@ static uint64_t load(const uint8_t *p, size_t width)
                                       __ATOMIC_ACQUIRE);
 }
 
-/* Polls a value in memory, with pauses from 1 to 200 microseconds. Kernels and
- * the host write the value without notifying this thread. Stops when the
- * context fails or is destroyed. */
+/* Polls a value in memory, with pauses from 1 to 200 microseconds, since
+ * kernels and the host write the value without notifying this thread. Stops
+ * when the context fails or is destroyed. */
 static CUresult wait_value(const CUstreamBatchMemOpParams *op,
                            CUcontext context)
 {
@@ -317,7 +318,7 @@ static CUresult one_op(CUstream stream, CUstreamBatchMemOpType operation,
   return kiln__cpu_streamBatchMemOp(stream, 1, &op, 0);
 }
 
-/* Defines a function that makes a batch of one memory operation. */
+/* Defines a function that enqueues one memory operation, as a batch of one. */
 #define VALUE_FN(name, operation, type)                                        \
   CUresult kiln__cpu_##name(CUstream stream, CUdeviceptr address, type value,  \
                             unsigned int flags)                                \

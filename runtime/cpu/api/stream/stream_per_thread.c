@@ -1,9 +1,10 @@
-/* stream_per_thread.c -- implements the _ptsz and _ptds forms of functions. In
- * these forms, stream NULL means the calling thread's own default stream.
+/* stream_per_thread.c -- implements the variants of functions with the suffix
+ * _ptsz or _ptds. In these variants, stream NULL means the calling thread's own
+ * default stream.
  *
- * Each form raises the thread's counter, calls the ordinary function, and
- * lowers the counter again. kiln__cpu_stream_of() reads the counter when the
- * stream is NULL. */
+ * Each variant increments a counter of the thread, calls the ordinary function,
+ * and decrements the counter again. kiln__cpu_stream_of() reads the counter
+ * when the stream is NULL. */
 #include "streams.h"
 
 #define KILN__STREAM_FN(name, symbol, need, since, result, params, form,       \

@@ -105,8 +105,9 @@ enum { VIEW_FORMATS = 24, VIEW_COMPRESSED_LAST = 34 };
 
 static bool view_format(CUresourceViewFormat format, kiln__cpu_texels *t)
 {
-  /* Component formats of resource views. In the enumeration,
-   * CU_RES_VIEW_FORMAT_UINT_1X8 = 1 is followed by 2X8, 4X8, SINT_1X8, ... */
+  /* The component types of resource view formats. The enumeration has three
+   * formats per type: CU_RES_VIEW_FORMAT_UINT_1X8 = 1 is followed by 2X8, 4X8,
+   * SINT_1X8, ... */
   static const CUarray_format kinds[] = {
       CU_AD_FORMAT_UNSIGNED_INT8,  CU_AD_FORMAT_SIGNED_INT8,
       CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_SIGNED_INT16,
@@ -229,8 +230,8 @@ void kiln__cpu_handle_remove(uint64_t handle, bool surface)
     kiln__cpu_texture_remove(machine()->textures, handle);
 }
 
-/* Adds a texture or surface object to the machine's list. On failure it removes
- * the object's handle again. */
+/* Adds a texture or surface object to the list of the CPU device. On failure it
+ * removes the object's handle again. */
 static CUresult list_object(const kiln__cpu_texture_object *object)
 {
   kiln__cpu_machine *m = machine();
@@ -258,7 +259,7 @@ static kiln__cpu_texture_object **find_locked(kiln__cpu_machine *m,
   return at;
 }
 
-/* Copies the descriptors that the object was made from. */
+/* Copies the descriptors from which the program made the object. */
 static CUresult look_up(uint64_t handle, bool surface,
                         kiln__cpu_texture_object *out)
 {
@@ -282,7 +283,7 @@ static CUresult destroy(uint64_t handle, bool surface)
   CUresult rc;
 
   CU_TRY(kiln__cpu_current(&context));
-  /* wait for kernels that may still read through the object */
+  /* Wait for kernels that may still read through the object. */
   rc = kiln__cpu_wait_context(context);
   pthread_mutex_lock(&m->lock);
   at = find_locked(m, handle, surface);

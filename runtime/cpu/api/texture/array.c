@@ -46,7 +46,8 @@ bool kiln__cpu_texel_format(CUarray_format format, unsigned channels,
 
 /* ---- Shapes -------------------------------------------------------------- */
 
-/* Returns whether the shape is within the limits of current architectures. */
+/* Returns whether the dimensions of an array are within the limits of current
+ * architectures. */
 static bool shape_fits(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
   const bool layered = (d->Flags & CUDA_ARRAY3D_LAYERED) != 0;
@@ -67,8 +68,9 @@ static bool shape_fits(const CUDA_ARRAY3D_DESCRIPTOR *d)
   return true;
 }
 
-/* Computes the layout of the texels. Rows have no padding, and planes follow
- * each other. Returns false if the shape or the format is invalid. */
+/* Computes the memory layout of an array's texels. Rows have no padding, and
+ * planes follow each other. Returns false if the dimensions or the format are
+ * invalid. */
 static bool shape_of(kiln__cpu_texels *t, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
   const bool cube = (d->Flags & CUDA_ARRAY3D_CUBEMAP) != 0;
@@ -230,7 +232,7 @@ CUresult kiln__cpu_arrayDestroy(CUarray array)
   CU_TRY(kiln__cpu_current_unsafe(&context));
   if (!kiln__cpu_live(array, KILN__HANDLE_ARRAY) || array->parent != NULL)
     return CUDA_ERROR_INVALID_HANDLE;
-  /* wait for kernels that may still read the array */
+  /* Wait for kernels that may still read the array. */
   rc = kiln__cpu_wait_context(context);
   unlist_array(array);
   free_array(array);

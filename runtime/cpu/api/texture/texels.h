@@ -12,8 +12,8 @@ struct CUmipmappedArray_st {
   struct CUmipmappedArray_st *next;
 };
 
-/* Sets the members texel, channels and texel_bytes of `out`. Returns false if
- * the format does not exist. */
+/* Sets the members texel, channels and texel_bytes of `out` from an array
+ * format. Returns false if the format does not exist. */
 bool kiln__cpu_texel_format(CUarray_format format, unsigned channels,
                             kiln__cpu_texels *out);
 
@@ -31,7 +31,8 @@ CUresult kiln__cpu_texture_make(kiln__cpu_texture *out,
 CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
                                 const CUDA_RESOURCE_DESC *r);
 
-/* Removes the handle of a texture or surface from the machine's table. */
+/* Removes the handle of a texture or surface object from the table of the CPU
+ * device. */
 void kiln__cpu_handle_remove(uint64_t handle, bool surface);
 /* Frees the texture and surface objects of a context that is destroyed or
  * reset. */

@@ -10,11 +10,13 @@
 
 struct CUtexref_st {
   CUcontext context;
-  CUmodule module; /* module of the variable; NULL after cuTexRefCreate */
-  uint32_t number; /* index of the module's variable */
+  /* module that declares the variable; NULL after cuTexRefCreate */
+  CUmodule module;
+  uint32_t number; /* index of the variable in the module */
   bool surface;    /* true for a surface reference (CUsurfref) */
   bool bound;
-  uint64_t handle; /* handle of the bound texture or surface; 0 if unbound */
+  /* handle of the bound texture or surface object; 0 if unbound */
+  uint64_t handle;
   CUarray_format format;
   int channels;
   CUDA_RESOURCE_DESC resource;
@@ -43,7 +45,7 @@ static void publish(CUtexref r)
 }
 
 /* Makes a new texture or surface object from the settings of the reference.
- * Waits for kernels that use the old object. */
+ * Waits for kernels that use the previous object. */
 static CUresult bind(CUtexref r)
 {
   kiln__cpu_machine *m = machine();
@@ -104,9 +106,9 @@ static CUtexref make(CUcontext context)
 
 /* ---- References that belong to modules ----------------------------------- */
 
-/* Returns the reference for the module's variable and makes the reference at
- * first use. Returns NULL if there is no memory. The caller holds the context's
- * lock. */
+/* Returns the texture or surface reference for the module's variable, and makes
+ * it at first use. Returns NULL if there is no memory. The caller holds the
+ * context's lock. */
 static CUtexref find_locked(CUmodule module, uint32_t number, bool surface)
 {
   CUtexref r = module->texrefs;
@@ -198,8 +200,8 @@ CUresult kiln__cpu_texRefDestroy(CUtexref texref)
   return CUDA_SUCCESS;
 }
 
-/* Only checks the arguments. An object that is bound to a module's reference is
- * valid for all kernels of the module. */
+/* This function only checks its arguments. An object that is bound to a
+ * module's reference is valid for all kernels of the module. */
 CUresult kiln__cpu_paramSetTexRef(CUfunction function, int unit,
                                   CUtexref texref)
 {
@@ -214,7 +216,8 @@ CUresult kiln__cpu_paramSetTexRef(CUfunction function, int unit,
 
 /* ---- Binding ------------------------------------------------------------- */
 
-/* Binds `resource` to the reference. On failure the old binding stays. */
+/* Binds `resource` to the texture or surface reference. On failure the old
+ * binding stays. */
 static CUresult bind_to(CUtexref r, const CUDA_RESOURCE_DESC *resource)
 {
   const CUDA_RESOURCE_DESC old = r->resource;
@@ -255,8 +258,9 @@ CUresult kiln__cpu_texRefSetMipmappedArray(CUtexref texref,
                                     .res.mipmap.hMipmappedArray = mipmap});
 }
 
-/* Binds the aligned address at or below `address`. Stores the distance in
- * bytes, which kernels add to their indices. */
+/* Binds the aligned address at or below `address` to the texture reference.
+ * Stores the distance in bytes between the two addresses, which kernels add to
+ * their indices. */
 CUresult kiln__cpu_texRefSetAddress(size_t *offset, CUtexref texref,
                                     CUdeviceptr address, size_t bytes)
 {
@@ -314,7 +318,8 @@ CUresult kiln__cpu_surfRefGetArray(CUarray *array, CUsurfref surfref)
 
 /* ---- Settings ------------------------------------------------------------ */
 
-/* Sets the texture descriptor. If a resource is bound, it is bound again. */
+/* Sets the descriptor of a texture reference. If a resource is bound, it is
+ * bound again with the new descriptor. */
 static CUresult set_desc(CUtexref r, const CUDA_TEXTURE_DESC *desc)
 {
   const CUDA_TEXTURE_DESC old = r->desc;
@@ -342,9 +347,9 @@ CUresult kiln__cpu_texRefSetFormat(CUtexref texref, CUarray_format format,
   return CUDA_SUCCESS;
 }
 
-/* The body of a setter: checks the reference, then the condition `ok`, then
- * performs `assignment` to `desc`, a copy of the texture descriptor, and sets
- * the copy. */
+/* The body of a setter of texture references. It checks the reference, then the
+ * condition `ok`. Then it performs `assignment` on `desc`, a copy of the
+ * texture descriptor, and sets the copy. */
 #define SET(texref, ok, assignment)                                            \
   do {                                                                         \
     CUDA_TEXTURE_DESC desc;                                                    \
@@ -411,8 +416,8 @@ CUresult kiln__cpu_texRefSetFlags(CUtexref texref, unsigned int flags)
 
 /* ---- Getters ------------------------------------------------------------- */
 
-/* The body of a getter: checks the reference, then the condition `ok`, then
- * performs `assignment`. */
+/* The body of a getter of texture references. It checks the reference, then the
+ * condition `ok`, then performs `assignment`. */
 #define GET(texref, ok, assignment)                                            \
   do {                                                                         \
     CU_TRY(check(texref, false));                                              \
