@@ -1,11 +1,13 @@
-/* approx_test.c -- approximate functions on every source that differs for a
- * GPU's tables: by how many steps of its last place a result is not the
- * correctly rounded one, on the GPU and on the CPU device, and how often.
+/* approx_test.c -- approximate functions, on every source value for which the
+ * results of a GPU's lookup tables differ. Measures how often, and by how many
+ * units in the last place, a result differs from the correctly rounded one, on
+ * the GPU and on the CPU device.
  *
- * Every 64th source, unless there is a GPU and KILN_TEST_OPS is "full".
- * KILN_TEST_OPS_OUT: folder for dense.tsv, and for seeds.bin: the high words that
- * a GPU gives for the 2^20 high words from 1.0 on of rcp.approx.ftz.f64, and
- * the 2^21 of rsqrt.approx.ftz.f64. */
+ * The program takes every 64th source value, unless there is a GPU and
+ * KILN_TEST_OPS is "full".
+ * KILN_TEST_OPS_OUT is a folder for dense.tsv and seeds.bin. The latter gets
+ * the high words that a GPU returns for 2^20 consecutive high words from 1.0 on
+ * (rcp.approx.ftz.f64) and for 2^21 of them (rsqrt.approx.ftz.f64). */
 #include "cpu_differ.h"
 #include "cpu_opcodes.h"
 #include "test_device.h"
@@ -18,9 +20,10 @@ enum { PIECE = 1 << 20, THREADS = 256, STEPS = 3 };
 static const struct dense {
   const char *name;
   double (*exact)(double);
-  uint32_t first; /* encoding of the first source; f64: its high word */
+  /* encoding of the first source value; its high word in case of f64 */
+  uint32_t first;
   uint32_t step;
-  uint32_t n; /* a multiple of PIECE */
+  uint32_t n; /* number of source values, a multiple of PIECE */
 } denses[] = {{"rcp.approx.f32", NULL, 0x3f800000, 1, 1 << 23},
               {"rcp.approx.ftz.f32", NULL, 0x3f800000, 1, 1 << 23},
               {"sqrt.approx.f32", sqrt, 0x3f800000, 1, 1 << 24},
@@ -39,14 +42,17 @@ static const struct dense {
 enum { N_DENSES = sizeof denses / sizeof *denses };
 
 typedef struct measured {
-  uint64_t of[2][2 * STEPS + 3]; /* steps from -STEPS - 1 to STEPS + 1 */
+  /* how many results are off by -STEPS - 1 to STEPS + 1 units in the last place */
+  uint64_t of[2][2 * STEPS + 3];
   int64_t worst[2];
   uint32_t worst_at[2];
-  uint64_t apart, low_words; /* f64: results that hang on the low word */
-  uint32_t *seeds;           /* f64: the GPU's, or else the CPU device's */
+  /* low_words: f64 results that depend on the low word of the source */
+  uint64_t apart, low_words;
+  /* f64 results of the GPU, or of the CPU device if there is no GPU */
+  uint32_t *seeds;
 } measured;
 
-static measured *all; /* shared with children */
+static measured *all; /* in memory shared with the child processes */
 static unsigned every, children;
 
 static bool is_double(const struct dense *d)
@@ -62,7 +68,8 @@ static double exact_of(const struct dense *d, double x)
                                          : (double)(1 / sqrtl((long double)x));
 }
 
-/* Encodings of f32 in order of their values; high words of f64 as they are. */
+/* Maps encodings of f32 to integers in the order of their values. High words of
+ * f64 are returned unchanged. */
 static int64_t place(const struct dense *d, uint32_t bits)
 {
   if (is_double(d) || bits >> 31 == 0)
@@ -142,12 +149,14 @@ static void run(differ *d, CUmodule module, const void *from, void *to,
 }
 
 typedef struct bench {
-  differ *devices[2]; /* the GPU, or NULL; the CPU device */
+  /* [0] is the GPU, or NULL without one; [1] is the CPU device */
+  differ *devices[2];
   CUmodule modules[2];
   void *in, *out[2];
 } bench;
 
-/* Sources source, source + step, ... in both devices, of 4 or 8 bytes. */
+/* Runs the function on n source values on each device and counts the
+ * differences. A source value has 4 or 8 bytes. */
 static void piece(bench *b, const struct dense *d, measured *m, uint32_t from,
                   uint32_t n)
 {
@@ -178,7 +187,7 @@ static void piece(bench *b, const struct dense *d, measured *m, uint32_t from,
   }
   for (uint32_t i = 0; b->devices[0] != NULL && i < n * size / 4; i++)
     m->apart += ((uint32_t *)b->out[0])[i] != ((uint32_t *)b->out[1])[i];
-  if (size == 8) { /* again, the low words all ones */
+  if (size == 8) { /* run again with all bits of the low words set */
     const int k = b->devices[0] != NULL ? 0 : 1;
     uint64_t *const again = malloc(n * size);
 

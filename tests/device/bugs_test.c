@@ -1,8 +1,9 @@
-/* bugs_test.c -- planted bugs of every kind, found and located to the line by
- * `kiln check`; and programs without one, in which nothing is found.
+/* bugs_test.c -- `kiln check` finds planted bugs of every kind and locates
+ * their lines, and finds nothing in correct programs.
  *
- * Each file of tests/bugs/ says in a comment how it is run, and marks its bug:
- * "// BUG race". The folder is the check that has to find it. */
+ * Each file of tests/bugs/ says in a comment how it is run, and marks the line
+ * of its bug with a comment such as "// BUG race". The name of its folder is
+ * the check that has to find the bug. */
 #include "command.h"
 
 #include <stdio.h>
@@ -28,7 +29,8 @@ static void teardown(void)
   test_dir_remove(dir);
 }
 
-/* Line and kind of the mark; 0: there is none. */
+/* Returns the line of the comment that marks the bug, and copies the kind of
+ * the bug. Returns 0 if the file has no such comment. */
 static unsigned marked(const char *path, char kind[64])
 {
   size_t size;
@@ -45,8 +47,9 @@ static unsigned marked(const char *path, char kind[64])
   return mark != NULL ? line : 0;
 }
 
-/* Findings "KIND in KERNEL, line N of FILE" in the output: those at the mark, and
- * those of other kinds. A bug may well show at a second line, too. */
+/* Counts the findings "KIND in KERNEL, line N of FILE" in the output: those of
+ * the expected kind at the expected line, and those of other kinds. A bug may
+ * be reported at a second line as well. */
 static void count_findings(const char *out, const char *kind, unsigned line,
                            int *right, int *wrong)
 {
@@ -133,7 +136,8 @@ START_TEST(nothing_is_found_where_nothing_is_wrong)
 }
 END_TEST
 
-/* Checks that the device's own settings ask for are no less heard. */
+/* A plain run must fail on findings too if the settings of the device enable
+ * checks. */
 START_TEST(findings_fail_a_plain_run)
 {
   static const char *const file =
@@ -177,8 +181,9 @@ static cJSON *counters_of(const char *name)
   return json;
 }
 
-/* What the comparison with Nsight Compute reads: every seventh of 32 elements
- * lies in 28 sectors; a column of a 32 x 32 tile in one bank. */
+/* These counters are compared with those of Nsight Compute. A warp that reads
+ * every seventh element touches 28 sectors; a column of a 32 x 32 tile lies in
+ * a single bank. */
 START_TEST(counters_come_as_json)
 {
   cJSON *json = counters_of("strides");

@@ -1,5 +1,5 @@
-/* capture_test.c -- launches and copies captured into a graph, and what may go
- * on beside a capture. */
+/* capture_test.c -- launches and copies captured into a graph, and calls that
+ * are allowed during a capture. */
 #include "gpu_fixture.h"
 #include "ops_fixture.h"
 
@@ -75,7 +75,7 @@ START_TEST(launches_and_copies_are_captured)
   ck_kiln_ok(add(module, 1));
   ck_kiln_ok(add(module, 10));
   exec = capture_end();
-  expect(0); /* nothing has run yet */
+  expect(0); /* the capture has not run the work */
   replay(exec, 1);
   expect(16);
   replay(exec, 3);
@@ -85,7 +85,8 @@ START_TEST(launches_and_copies_are_captured)
 }
 END_TEST
 
-/* The very first use: compile, load, look-up, symbol, launch. */
+/* A program may be compiled, loaded and launched for the first time during a
+ * capture, including its kernel and symbol look-ups. */
 START_TEST(first_load_inside_a_capture)
 {
   const kiln_program_desc desc = {.source = source, .no_cache = true};
@@ -178,7 +179,8 @@ START_TEST(waiting_is_refused_and_spoils_nothing)
 }
 END_TEST
 
-/* The whole device cannot be waited for; the driver may spoil the capture. */
+/* The device cannot be synchronised during a capture. The driver may invalidate
+ * the capture. */
 START_TEST(synchronising_the_device_is_refused)
 {
   CUgraph graph = NULL;
@@ -196,7 +198,7 @@ START_TEST(synchronising_the_device_is_refused)
 }
 END_TEST
 
-/* A blocking stream under capture ties up the default stream. */
+/* While a blocking stream is being captured, the default stream cannot be used. */
 START_TEST(the_default_stream_tied_up)
 {
   const kiln_stream_opts blocking = {.blocking = true};
@@ -232,8 +234,8 @@ START_TEST(timelines_leave_captured_streams_alone)
 }
 END_TEST
 
-/* The graph keeps what it needs: the module is still loaded, its image is long
- * gone from the caches. */
+/* A graph can be replayed after its image has left the caches, because the
+ * module is still loaded. */
 START_TEST(replay_after_the_cache_was_cleared)
 {
   kiln_module *module = gpu_load(g.device, source);

@@ -1,4 +1,4 @@
-/* The command on a device, as a child process. */
+/* cli_test.c -- the kiln command on a device, run as a child process. */
 #include "command.h"
 
 #include <stdio.h>
@@ -25,8 +25,8 @@ static void setup(void)
   }
 }
 
-/* Some benchmarks compare with bare calls of a driver library, so there has to
- * be one: the CPU device's is the drop-in. */
+/* Some benchmarks compare with direct calls of a driver library. On the CPU
+ * device they use its drop-in library. */
 static void use_driver_library(void)
 {
   if (!on_cpu())
@@ -85,7 +85,8 @@ START_TEST(compile_takes_this_gpu)
 {
   const test_run run = expect(0, NULL, "compile builtin:saxpy");
 
-  /* Of what the CPU device plays below 7.5 NVRTC says that it is deprecated. */
+  /* NVRTC warns that architectures below 7.5 are deprecated, and the CPU device
+   * can play one of these. */
   if (run.err[0] != '\0') {
     kiln_cpu_opts cpu;
 
@@ -111,8 +112,8 @@ START_TEST(bench_launch)
 }
 END_TEST
 
-/* Figures are for the benchmark; here it must work, verify, and keep NVRTC out
- * of a warm start. */
+/* The benchmark must work, verify its results, and not load NVRTC in a warm
+ * start. The times themselves are not checked. */
 START_TEST(bench_start)
 {
   cJSON *json;
@@ -127,7 +128,8 @@ START_TEST(bench_start)
 }
 END_TEST
 
-/* Compiled, from disk, and once it is there. */
+/* The benchmark must report the times of the first call, of a call from the
+ * disk cache, and of later calls. */
 START_TEST(bench_calls)
 {
   const cJSON *calls, *one;
@@ -151,7 +153,7 @@ START_TEST(bench_calls)
 }
 END_TEST
 
-/* A family beside its peers, or alone where there are none. */
+/* The benchmark must measure every case of the map operation, at each size. */
 START_TEST(operations_are_measured)
 {
   const cJSON *cases, *one;
@@ -170,7 +172,7 @@ START_TEST(operations_are_measured)
 }
 END_TEST
 
-/* What is found is kept beside the cache, and only if it is to be. */
+/* The tuner must store its results beside the cache, but not with --dry-run. */
 START_TEST(parameters_are_tuned)
 {
   test_run run =
@@ -181,7 +183,7 @@ START_TEST(parameters_are_tuned)
 }
 END_TEST
 
-/* Candidates for an architecture, without a device. */
+/* The tuner must compile its candidates for an architecture without a device. */
 START_TEST(candidates_are_compiled)
 {
   const test_run run = expect(0, "registers", "tune map --arch sm_90");
@@ -208,7 +210,8 @@ START_TEST(array_files_are_bounded)
 }
 END_TEST
 
-/* SIGTERM ends `kiln exec` as it ends any program; its report is removed. */
+/* SIGTERM must end `kiln exec` as it ends any program, and the report file must
+ * be removed. */
 START_TEST(exec_cleans_up_when_ended)
 {
   static const char *const words[] = {
@@ -219,13 +222,13 @@ START_TEST(exec_cleans_up_when_ended)
   test_run run;
 
   if (access(KILN_TEST_BUILD "/cpu/libcuda.so.1", R_OK) != 0)
-    return; /* built without the drop-in */
+    return; /* Kiln was built without the drop-in library */
   setenv("TMPDIR", dir, 1);
   run = test_kiln_words(words);
   ck_run_rc(run, 128 + SIGTERM);
   ck_has(run.out, "kiln-exec-");
   ck_lacks(run.out, "late");
-  run = test_kiln("exec -- ls %s", dir); /* has a report of its own */
+  run = test_kiln("exec -- ls %s", dir); /* makes a report of its own */
   ck_run_rc(run, 0);
   first = strstr(run.out, "kiln-exec-");
   ck_assert_msg(first != NULL && strstr(first + 1, "kiln-exec-") == NULL, "%s",
@@ -233,7 +236,7 @@ START_TEST(exec_cleans_up_when_ended)
 }
 END_TEST
 
-/* On the CPU device PTX is the code, so the back end takes no time. */
+/* The CPU device runs PTX directly, so the back end takes no time. */
 START_TEST(jit_life_has_no_back_end_on_the_cpu)
 {
   FILE *in;

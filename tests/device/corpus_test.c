@@ -1,6 +1,6 @@
-/* corpus_test.c -- the kernels of tests/corpus, compiled in every mode, loaded
- * and compared with the same computation here. The CPU device plays one
- * architecture after the other; a GPU plays itself. */
+/* corpus_test.c -- the kernels of tests/corpus, compiled in every mode, loaded,
+ * run, and compared with the same computation on the host. The CPU device plays
+ * one architecture after the other; a GPU runs only its own. */
 #include "test_device.h"
 
 #include <math.h>
@@ -18,8 +18,8 @@ typedef union word {
   float f;
 } word;
 
-typedef enum as { INT, FLOAT, DOUBLE } as;      /* what the result holds */
-typedef enum input { SMALL, BITS, REAL } input; /* what goes in */
+typedef enum as { INT, FLOAT, DOUBLE } as;      /* type of the output words */
+typedef enum input { SMALL, BITS, REAL } input; /* values of the input words */
 
 typedef void (*reference_fn)(const word *in, word *out, int n);
 
@@ -32,11 +32,11 @@ static struct {
   kiln_runtime *rt;
   kiln_device *device;
   int cc;
-  bool headers; /* the toolkit's fit the compiler */
+  bool headers; /* the toolkit's headers have the compiler's version */
   CUdeviceptr in, out;
 } t;
 
-/* ---- The same on the host --------------------------------------------------- */
+/* ---- Reference results on the host ------------------------------------------ */
 
 static void saxpy(const word *in, word *out, int n)
 {
@@ -177,7 +177,8 @@ static void match(const word *in, word *out, int n)
       if (in[first + j].u % 4 == in[i].u % 4)
         out[i].u |= 1u << j;
     }
-    out[64 + i].u = 0xffffffffu ^ 1u; /* all have 0 there */
+    /* all lanes match because v / 4 is 0 in each of them */
+    out[64 + i].u = 0xffffffffu ^ 1u;
   }
 }
 
@@ -326,7 +327,7 @@ static unsigned byte_of(unsigned v, unsigned i)
 
 __extension__ typedef unsigned __int128 wide;
 
-/* What goes byte by byte, and the reversed one. */
+/* Computes the results of byte-wise instructions and of the bit reversal. */
 static void byte_wise(unsigned a, unsigned b, unsigned o[16])
 {
   static const unsigned pick[4] = {4, 7, 1, 6};
@@ -462,7 +463,8 @@ static void references(const word *in, word *out, int n)
 
 /* ---- What runs --------------------------------------------------------------- */
 
-/* PLAIN, with a kilobyte of dynamic shared memory, or a cooperative launch. */
+/* How a kernel is launched: SHARED adds a kilobyte of dynamic shared memory,
+ * and WHOLE is a cooperative launch. */
 typedef enum launch { PLAIN, SHARED, WHOLE } launch;
 
 typedef struct row {
@@ -619,7 +621,9 @@ static void run_surface(kiln_module *module, const word *in)
   kiln_cuda_array_free(array);
 }
 
-/* What the kernel `textures` reads at x, y, z: clamped, half way to the next. */
+/* Checks what the kernel `textures` reads at x, y, z with clamped addresses,
+ * and the mean of two neighbours that linear filtering gives half way between
+ * them. */
 static void check_textures(const word *in, const word *got)
 {
   for (int i = 0; i < TEXELS; i++) {
@@ -680,7 +684,7 @@ static void run_textures(kiln_module *module)
   run_surface(module, in);
 }
 
-/* ---- Files and modes --------------------------------------------------------- */
+/* ---- Files and modes of compilation ------------------------------------------ */
 
 static const char *const files[] = {
     "stream", "reduce",  "scan",   "sort",      "dense", "texture",
@@ -691,7 +695,8 @@ enum { N_FILES = sizeof files / sizeof files[0], FIRST_WITH_HEADERS = 14 };
 
 static char *sources[N_FILES];
 
-/* The toolkit's headers take a second a compile: every mode on one target. */
+/* A compile with the toolkit's headers takes a second, so only one target
+ * compiles these files in every mode. */
 static bool wanted(size_t file, int mode)
 {
   return file < FIRST_WITH_HEADERS ||
@@ -767,7 +772,8 @@ static void read_sources(void)
   }
 }
 
-/* Whether the newest NVRTC knows t.cc; t.headers beside. */
+/* Tells whether the newest NVRTC compiles for the architecture t.cc. Also sets
+ * t.headers. */
 static bool compiler_knows(void)
 {
   kiln_nvrtc_info info[8];

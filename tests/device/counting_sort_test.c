@@ -1,6 +1,6 @@
-/* counting_sort_test.c -- kiln_counting_sort: every integer type, keys alone and
- * with values, one digit and two, keys outside the range, against counting one by
- * one. */
+/* counting_sort_test.c -- kiln_counting_sort for every integer type, with and
+ * without values, with one and two digits, and with keys outside the range,
+ * compared with a sequential counting sort. */
 #include "operation_checks.h"
 
 #include <kiln/histogram.h>
@@ -13,8 +13,9 @@ static int64_t key_at(kiln_dtype type, const void *keys, size_t i)
   return (int64_t)value_at(type, keys, i);
 }
 
-/* Places of the keys within the range, in order, by one pass a key value;
- * start[k]: where value k's begin, range + 1 of them. */
+/* Sequential counting sort. Returns the indices of the keys within the range in
+ * sorted order; start[k] becomes the position of the first key of value k, for
+ * range + 1 values. */
 static size_t *reference(kiln_dtype type, const void *keys, size_t n,
                          int64_t lowest, uint32_t range, uint64_t *start)
 {
@@ -39,8 +40,9 @@ static size_t *reference(kiln_dtype type, const void *keys, size_t n,
   return from;
 }
 
-/* `range` 0: the type's. `valued`, `offset`: KILN_DTYPE_NONE for none. Behind the
- * last key within the range nothing may be written. */
+/* If `range` is 0, the range is that of the type. KILN_DTYPE_NONE for `valued`
+ * or `offset` means a call without values or offsets. The call must write
+ * nothing behind the last key within the range. */
 static operation_call sort_call(kiln_dtype type, const void *keys, size_t n,
                                 int64_t lowest, uint32_t range,
                                 kiln_dtype valued, kiln_dtype offset,
@@ -116,7 +118,7 @@ START_TEST(test_types)
 }
 END_TEST
 
-/* All of an 8-bit or 16-bit type. */
+/* The range is that of a whole 8-bit or 16-bit type. */
 START_TEST(test_whole_types)
 {
   uint64_t state = 5;
@@ -150,7 +152,8 @@ START_TEST(test_lengths)
 }
 END_TEST
 
-/* One key, two ends of the range, ascending, descending, long runs of few. */
+/* The keys are constant, alternate between the ends of the range, ascend,
+ * descend, or form long runs. */
 START_TEST(test_shapes)
 {
   enum { N = 20000 };
@@ -171,7 +174,8 @@ START_TEST(test_shapes)
 }
 END_TEST
 
-/* In place; values alone; a workspace of the caller's. */
+/* Sorts in place, returns sorted values without keys, and uses a workspace of
+ * the caller. */
 START_TEST(test_places)
 {
   enum { N = 9000, RANGE = 300 };
@@ -199,7 +203,8 @@ START_TEST(test_places)
 }
 END_TEST
 
-/* In a graph, run again over other keys; with and without values. */
+/* A captured sort must sort the keys that the array holds when the graph runs,
+ * with and without values. */
 START_TEST(test_capture)
 {
   enum { N = 9000, RANGE = 700 };

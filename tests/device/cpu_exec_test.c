@@ -13,7 +13,8 @@
 #define OPENS KILN_TEST_BUILD "/tests/exec_opens"
 
 static char dir[256];
-/* What is preloaded comes before a sanitizer, which wants to be first. */
+/* A preloaded library comes before a sanitizer's runtime, which insists on
+ * being the first. */
 static const char *const plain = KILN_TEST_SANITIZED ? "--no-preload" : "";
 
 static void setup(void)
@@ -131,7 +132,8 @@ START_TEST(counters_are_shown)
   ck_assert_str_eq(run.out, "right\n");
   ck_has(run.err, "warp insns");
   ck_has(run.err, "add");
-  ck_has(run.err, "1 of 32"); /* branches of 32 warps; one diverges */
+  /* 32 warps execute the branch, and it diverges in one of them */
+  ck_has(run.err, "1 of 32");
 }
 END_TEST
 
@@ -154,7 +156,7 @@ START_TEST(wrong_use_is_told)
 }
 END_TEST
 
-/* Newest NVRTC that is found, or NULL. */
+/* Returns the newest NVRTC library that Kiln finds, or NULL. */
 static const char *find_nvrtc(int *version)
 {
   static kiln_nvrtc_info info[8];
@@ -180,17 +182,19 @@ START_TEST(programs_that_open_libraries_run)
   test_run run;
 
   if (nvrtc == NULL)
-    return; /* nothing to stand in front of */
+    return; /* there is no library for the drop-in to replace */
   run = test_kiln("exec %s -- %s libcuda.so.1 %s sm_80", plain, OPENS, name);
   ck_run_rc(run, 0);
   ck_assert_str_eq(run.out, "right\n");
   if (KILN_TEST_SANITIZED)
     return;
-  /* By path: the preloaded part sees to it. */
+  /* If a program opens libraries by their paths, the preloaded library
+   * intercepts the call. */
   run = test_kiln("exec -- %s /usr/lib/libcuda.so %s sm_80", OPENS, nvrtc);
   ck_run_rc(run, 0);
   ck_assert_str_eq(run.out, "right\n");
-  /* The names of the file itself and of the link that compilers are given. */
+  /* The library may also be opened by its full version name or by the link that
+   * compilers use. */
   snprintf(path, sizeof path, "%s/%s.0.88", dir, name);
   ck_assert_int_eq(symlink(nvrtc, path), 0);
   run = test_kiln("exec -- %s libcuda.so %s sm_80", OPENS, path);

@@ -1,5 +1,5 @@
-/* cycles_test.c -- device and host memory stay flat over 10,000 loads and
- * unloads, and over compiles that are really done. */
+/* cycles_test.c -- device and host memory must not grow over 10,000 loads and
+ * unloads of a module, nor over compiles that do not come from a cache. */
 #include "gpu_fixture.h"
 
 #ifdef __GLIBC__
@@ -27,7 +27,7 @@ static usage measure(void)
   usage u = {0};
 
 #ifdef __GLIBC__
-  malloc_trim(0); /* what was given back and only waits to be taken again */
+  malloc_trim(0); /* returns freed memory to the operating system */
 #endif
   ck_assert_ptr_nonnull(file);
   ck_assert_int_eq(fscanf(file, "%lu %lu", &size, &pages), 2);

@@ -1,5 +1,5 @@
-/* difference_test.c -- kiln_adjacent_difference: both sides, every type, any
- * length, in place, operations of one's own. */
+/* difference_test.c -- kiln_adjacent_difference on either neighbour, for every
+ * type and any length, in place, and with user expressions. */
 #include "scan_values.h"
 
 static int64_t *differences(const int64_t *x, size_t n, bool right)
@@ -44,7 +44,7 @@ START_TEST(test_types)
 }
 END_TEST
 
-/* Above 2^17 and 2^20 packs threads hold more. */
+/* Above 2^17 and 2^20 vectors each thread processes more of them. */
 START_TEST(test_long)
 {
   uint64_t state = 5;
@@ -55,7 +55,8 @@ START_TEST(test_long)
 }
 END_TEST
 
-/* A wider result keeps the sign; the text sees the neighbour as b. */
+/* A wider result keeps the sign of a difference. A user expression sees the
+ * neighbour as b. */
 START_TEST(test_own_text)
 {
   enum { N = 5000 };

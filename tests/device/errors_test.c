@@ -1,5 +1,5 @@
-/* errors_test.c -- kernels that fail, each in a process of its own: Check forks
- * for every test, and the parent never touches the driver. */
+/* errors_test.c -- kernels that fail. Each runs in a process of its own: Check
+ * forks for every test, and the parent process never uses the driver. */
 #include "gpu_fixture.h"
 
 static const char source[] =
@@ -35,7 +35,7 @@ static void set_up(void)
   good = gpu_alloc(g.device, 64);
 }
 
-/* Freeing in a lost context must do no harm. */
+/* Freeing objects of a lost context must do no harm. */
 static void tear_down(void)
 {
   kiln_event_free(event);
@@ -46,9 +46,10 @@ static void tear_down(void)
 
 static const struct {
   const char *kernel;
-  CUdeviceptr offset; /* from good memory; 1: misaligned */
+  /* distance of the address from valid memory; 1 makes it misaligned */
+  CUdeviceptr offset;
   bool null;
-  int native[3]; /* codes that drivers give */
+  int native[3]; /* error codes that drivers return for this kernel */
 } rows[] = {
     {"wild", 0, true, {CUDA_ERROR_ILLEGAL_ADDRESS}},
     {"wild", 1, false, {CUDA_ERROR_MISALIGNED_ADDRESS}},
@@ -91,7 +92,7 @@ START_TEST(a_failing_kernel_is_reported_as_such)
     ck_assert_msg(strstr(kiln_last_error()->log, rows[_i].kernel) != NULL,
                   "the log does not say where: %s", kiln_last_error()->log);
   printf("%s: %s\n", rows[_i].kernel, kiln_last_error()->message);
-  /* From now on every call tells that it was not its own fault. */
+  /* After the failure every call must report that an earlier kernel caused it. */
   ck_kiln_is(KILN_LAUNCH(fine, &c, KILN_ARG(good)), KILN_ESTICKY);
   ck_kiln_is(kiln_device_synchronize(g.device), KILN_ESTICKY);
   ck_kiln_is(kiln_stream_query(stream), KILN_ESTICKY);
@@ -109,7 +110,8 @@ START_TEST(a_launchs_own_fault_costs_nothing)
 
   ck_kiln_is(KILN_LAUNCH(fine, &c, KILN_ARG(good)), KILN_ELIMIT);
   c.block.x = 1;
-  /* Behind our checks' back: the driver's own refusal. */
+  /* This limit is raised so that Kiln's check passes and the driver refuses the
+   * launch itself. */
   fine->max_grid[1] = 1 << 20;
   c.grid.y = 1 << 18;
   ck_assert_int_ne(KILN_LAUNCH(fine, &c, KILN_ARG(good)), KILN_OK);
@@ -122,8 +124,8 @@ START_TEST(a_launchs_own_fault_costs_nothing)
 }
 END_TEST
 
-/* A context of one's own can be given up and made anew; whether the driver
- * allows that after a failed kernel is its affair, but it must not crash. */
+/* A context that Kiln created can be freed and created again. After a failed
+ * kernel the driver may refuse the new context, but nothing may crash. */
 START_TEST(an_own_context_may_be_made_anew)
 {
   const kiln_device_opts own = {.context = KILN_CONTEXT_OWN};

@@ -1,7 +1,7 @@
 /* find_test.c -- kiln_find, kiln_count, kiln_any and kiln_all. */
 #include "operation_checks.h"
 
-/* The question `which` to all elements, whose answer is `value`. */
+/* Makes a call of one of the four operations, whose result must be `value`. */
 static operation_call ask(operation_index which, kiln_find_desc desc,
                           kiln_dtype type, uint64_t value)
 {
@@ -16,7 +16,8 @@ static operation_call ask(operation_index which, kiln_find_desc desc,
   return c;
 }
 
-/* All four answers, against `holds`. */
+/* Checks the results of find, count, any and all if holds[i] is the predicate's
+ * value for element i. */
 static void check_answers(const kiln_find_desc *desc, const bool *holds,
                           bool wide)
 {
@@ -61,7 +62,8 @@ START_TEST(test_types)
 }
 END_TEST
 
-/* One hit, at every kind of place; all; none but one. */
+/* The predicate holds for one element at various positions, for all elements,
+ * and for all but the last one. */
 START_TEST(test_places)
 {
   enum { N = 50021 };
@@ -90,7 +92,7 @@ START_TEST(test_places)
 }
 END_TEST
 
-/* Several arrays, parameters, the index; no array at all; NaN. */
+/* Predicates that use several arrays, parameters, the index alone, and NaN. */
 START_TEST(test_predicates)
 {
   enum { N = 30000 };
@@ -118,7 +120,8 @@ START_TEST(test_predicates)
 }
 END_TEST
 
-/* The graph sees what the elements are when it runs. */
+/* A captured call must search the elements that the array holds when the graph
+ * runs. */
 START_TEST(test_workspace_and_capture)
 {
   enum { N = 60000 };
@@ -174,7 +177,7 @@ END_TEST
 
 #define MEMBER_OF(member, ...) MEMBER(kiln_find_desc, member, __VA_ARGS__)
 
-/* Each of the four questions. */
+/* Checks the arguments of find, count, any and all. */
 START_TEST(test_bad_arguments)
 {
   static const operation_index all[] = {OPERATION_kiln_find,

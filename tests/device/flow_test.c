@@ -1,8 +1,8 @@
-/* flow_test.c -- random programs of nested loops, breaks, early ends, jump
- * tables and calls give the same memory on the device under test, and on the CPU
- * device beside it, as an interpreter of their syntax trees.
+/* flow_test.c -- random programs of nested loops, breaks, early returns, jump
+ * tables and calls. The device under test and the CPU device must leave the
+ * same memory as an interpreter of their syntax trees.
  *
- * KILN_TEST_FLOW_PROGRAMS: how many programs, default 40. */
+ * KILN_TEST_FLOW_PROGRAMS is the number of programs; the default is 40. */
 #include "cpu_differ.h"
 #include "cpu_flow.h"
 #include "test_device.h"
@@ -14,7 +14,7 @@ static long n_programs(void)
   return asked != NULL ? strtol(asked, NULL, 10) : 40;
 }
 
-/* The text for the device's own architecture. */
+/* Loads the PTX for the architecture of the device. */
 static CUmodule load(differ *d, const char *text)
 {
   const unsigned sm = d->sm < 90 ? d->sm : 90;
@@ -55,7 +55,8 @@ static void compare(differ *d, const char *text, long program,
   differ_unload(d, module);
 }
 
-/* Programs k, k + children, ... */
+/* Child process k checks the programs k, k + children, k + 2 * children, and so
+ * on. */
 static unsigned children;
 
 static void work(void *user, unsigned k)

@@ -1,18 +1,18 @@
 /* gather_test.c -- kiln_gather and kiln_scatter by every method, and
- * kiln_gather_rows: types of elements and indices, sizes around packs and tiles,
- * misaligned views, equal indices, maps, checked mode, graphs, and what is wrong
- * with a call. */
+ * kiln_gather_rows: types of elements and indices, sizes near those of vectors
+ * and tiles, misaligned arrays, repeated indices, maps, checked mode, graphs,
+ * and invalid arguments. */
 #include "operation_checks.h"
 
 static const kiln_dtype index_types[] = {KILN_I32, KILN_U32, KILN_I64,
                                          KILN_U64};
 enum { N_INDEX_TYPES = 4 };
 
-/* Most tests run once for each. The descriptors have the same members, so a test
- * fills in that of gather; see call(). */
+/* Most tests run once for gather and once for scatter. Both descriptors have
+ * the same members, so a test fills in a gather descriptor; call() converts it. */
 typedef enum direction { GATHER, SCATTER, N_DIRECTIONS } direction;
 
-/* Only scatter sorts. */
+/* The fifth method, sorting, exists for scatter only. */
 static const int n_methods[N_DIRECTIONS] = {4, 5};
 
 static kiln_scatter_desc as_scatter(const kiln_gather_desc *d)
@@ -48,17 +48,16 @@ static kiln_status call_workspace(direction way, const kiln_gather_desc *desc,
 
 /* ---- Indices ---------------------------------------------------------------------- */
 
-/* How indices are spread. */
+/* How the indices are distributed over the target. */
 typedef enum spread {
-  PERMUTED, /* every place of the target at most once */
-  RANDOM,   /* some places several times */
+  PERMUTED, /* each index occurs at most once */
+  RANDOM,   /* some indices occur several times */
   FORWARD,
   BACKWARD,
   CONSTANT,
-  ENDS,    /* first and last alone; for gather */
-  CROWDED, /* most at some hundred places next to each other, of which the first
-              and last are named once; for scatter */
-  N_SPREADS = 5 /* for each direction */
+  ENDS,    /* only the first and the last index; for gather */
+  CROWDED, /* most indices lie among a few hundred consecutive ones; for scatter */
+  N_SPREADS = 5 /* number of distributions for each direction */
 } spread;
 
 static uint64_t crowded(size_t i, size_t n, uint64_t *state)
@@ -89,8 +88,8 @@ static uint64_t one_index(size_t i, size_t n, size_t target, spread how,
   }
 }
 
-/* n indices below target; PERMUTED ones differ if n <= target. The test keeps
- * them. */
+/* Makes n indices below target. PERMUTED ones are distinct if n <= target.
+ * teardown() frees them. */
 static uint64_t *make_places(size_t n, size_t target, spread how,
                              uint64_t *state)
 {
@@ -108,7 +107,7 @@ static uint64_t *make_places(size_t n, size_t target, spread how,
   return at;
 }
 
-/* An array of n indices. */
+/* Makes a device array of n indices. */
 static test_array make_index(kiln_dtype type, const uint64_t *at, size_t n,
                              size_t shift)
 {
@@ -151,8 +150,8 @@ static void check_gathered(const index_case *c, const unsigned char *got,
     check_place(c, memcmp(got + i * size, x + at[i] * size, size) == 0, i);
 }
 
-/* Of what a place holds: the poison if no index names it, else one of the values
- * that came for it. */
+/* An element of the target must keep its old value if no index names it;
+ * otherwise it must hold one of the values that were scattered to it. */
 static void check_scattered(const index_case *c, const unsigned char *got,
                             const unsigned char *x, const uint64_t *at)
 {
@@ -174,8 +173,9 @@ static void check_scattered(const index_case *c, const unsigned char *got,
   }
 }
 
-/* Stores to one place are what the check for races is there to report, and
- * compute-sanitizer's, of which tests/gpu.sh tells. */
+/* Scattering several values to one element is a data race, which the CPU
+ * device's race check and compute-sanitizer report. tests/gpu.sh sets
+ * KILN_TEST_RACES for the latter. */
 static bool reports_races(void)
 {
   kiln_cpu_opts cpu;
@@ -186,21 +186,22 @@ static bool reports_races(void)
          cpu.checks != 0;
 }
 
-/* Whether several elements are stored to one place. */
+/* Tells whether several values are scattered to one element. */
 static bool is_race(const index_case *c)
 {
   return c->way == SCATTER && (c->how == RANDOM || c->how == CONSTANT ||
                                c->how == CROWDED || c->n > c->target);
 }
 
-/* Sorting needs to know a target that indices of 64 bits point into. */
+/* Scatter by sorting needs the length of the target if the indices have 64
+ * bits. */
 static bool is_offered(const index_case *c)
 {
   return c->method != KILN_INDEX_SORT || c->know_target ||
          kiln_dtype_size(c->index) == 4;
 }
 
-/* Bits must arrive as they are, so the data are random bits. */
+/* Moves random bits, which must arrive unchanged. */
 static void move_once(const index_case *c, uint64_t *state)
 {
   const size_t mark = n_kept;
@@ -260,8 +261,9 @@ START_TEST(test_types)
 }
 END_TEST
 
-/* The same few numbers of passes everywhere: each is a kernel of its own. Sizes
- * around the tile of a partition, 4,096 or 2,048 elements. */
+/* Sizes near the tile of a partition, which has 4,096 or 2,048 elements. All
+ * calls share three numbers of passes because each number needs a kernel of its
+ * own. */
 START_TEST(test_methods)
 {
   static const size_t lengths[] = {1, 33, 2047, 4095, 4096, 4097, 20011};
@@ -323,8 +325,9 @@ END_TEST
 
 /* ---- Scatter by sorting ----------------------------------------------------------- */
 
-/* By sorting: buckets of 2^14, 2^13, 2^12 and 2^11 elements; one block sorts up to
- * 8,192 pairs; a run of more than 4 buckets' elements is shared by blocks. */
+/* Scatter by sorting uses buckets of 2^14, 2^13, 2^12 and 2^11 elements. One
+ * block sorts up to 8,192 pairs. Several blocks share a bucket that receives
+ * more than 4 times as many pairs as it has elements. */
 START_TEST(test_sort)
 {
   static const struct {
@@ -338,7 +341,8 @@ START_TEST(test_sort)
                {8193, 16385, BACKWARD, false},
                {16384, 16384, PERMUTED, false},
                {16385, 16384 + 1, PERMUTED, true},
-               {9000, 70001, PERMUTED, true}, /* far above what n says */
+               /* the target is much longer than n */
+               {9000, 70001, PERMUTED, true},
                {33001, 33001, FORWARD, false},
                {9000, 20000, RANDOM, false},
                {20000, 50, RANDOM, false},
@@ -365,9 +369,9 @@ START_TEST(test_sort)
 }
 END_TEST
 
-/* More than 8,192 pairs of which all or a part is made first, and sorted in place
- * where the passes are even: 22 bits are two above a bucket, 17 one. With all in one
- * bucket no pass has anything to do, with all in the first quarter one of two. */
+/* Sorts more than 8,192 pairs, which a kernel makes from the map and narrower
+ * indices first. Targets of 22 and 17 bits take two passes and one pass before
+ * the buckets. Indices in a single bucket let a call skip every pass. */
 START_TEST(test_sort_makes)
 {
   enum { N = 9001 };
@@ -472,7 +476,7 @@ START_TEST(test_no_array)
 }
 END_TEST
 
-/* From f16 to every type, as in C. */
+/* Converts f16 to every type, as C does. */
 START_TEST(test_conversion)
 {
   enum { N = 300 };
@@ -632,8 +636,9 @@ END_TEST
 
 /* ---- Memory and graphs ---------------------------------------------------------------- */
 
-/* A partition or a sort, also in a graph, with the caller's workspace of exactly
- * the size asked for, and with the pool's. */
+/* Gathers by partition, and scatters by partition and by sorting, directly and
+ * in a graph, with a workspace of exactly the requested size and with one from
+ * the pool. */
 START_TEST(test_graph)
 {
   enum { N = 10000 };
@@ -685,7 +690,7 @@ END_TEST
 
 #define MEMBER_OF(member, ...) MEMBER(kiln_gather_desc, member, __VA_ARGS__)
 
-/* The descriptors of gather and scatter are laid out alike. */
+/* Gather and scatter descriptors must have the same layout. */
 _Static_assert(sizeof(kiln_gather_desc) == sizeof(kiln_scatter_desc) &&
                    offsetof(kiln_gather_desc, code) ==
                        offsetof(kiln_scatter_desc, code),

@@ -12,7 +12,8 @@
 typedef struct gpu_fixture {
   kiln_runtime *rt;
   kiln_device *device;
-  CUcontext outer; /* current in this thread before each test, or NULL */
+  /* context that is current in this thread before each test, or NULL */
+  CUcontext outer;
 } gpu_fixture;
 
 static gpu_fixture g;
@@ -64,7 +65,7 @@ static inline CUdeviceptr gpu_alloc(kiln_device *device, size_t size)
   return p;
 }
 
-/* Kernel that takes so many nanoseconds; one thread is enough. */
+/* Kernel that runs for `ns` nanoseconds. One thread is enough. */
 #define SPIN                                                                   \
   "extern \"C\" __global__ void spin(long long ns)\n"                          \
   "{\n"                                                                        \

@@ -1,5 +1,6 @@
-/* histogram_test.c -- kiln_histogram: every type, every way to say the bins, any
- * number of them and of samples, against exact counts made one by one. */
+/* histogram_test.c -- kiln_histogram for every type, every way to define the
+ * bins, and any number of bins and samples, compared with counts made on the
+ * host. */
 #include "operation_checks.h"
 
 #include <kiln/histogram.h>
@@ -20,7 +21,8 @@ static wide whole_at(kiln_dtype type, const void *data, size_t i)
   }
 }
 
-/* Bin of a whole sample among even bins, or -1. */
+/* Returns the bin of an integer sample if all bins have the same width, or -1
+ * if it lies outside. */
 static int64_t even_bin(wide sample, wide lower, wide upper, uint32_t bins)
 {
   if (sample < lower || sample >= upper)
@@ -28,7 +30,7 @@ static int64_t even_bin(wide sample, wide lower, wide upper, uint32_t bins)
   return (int64_t)((sample - lower) * bins / (upper - lower));
 }
 
-/* A call that must leave these counts. */
+/* Makes a call that must store the expected counts. */
 static operation_call histogram_call(const kiln_histogram_desc *desc,
                                      const test_array *counts,
                                      const uint64_t *expected)
@@ -42,7 +44,8 @@ static operation_call histogram_call(const kiln_histogram_desc *desc,
   return c;
 }
 
-/* Integers in even bins, counted in u32 or u64. */
+/* Makes a call for integer samples in bins of equal width, with counts of type
+ * u32 or u64. */
 static operation_call even_call(kiln_dtype type, const void *x, size_t n,
                                 size_t shift, uint32_t bins, wide lower,
                                 wide upper, kiln_dtype counted)
@@ -131,7 +134,8 @@ START_TEST(test_lengths)
 }
 END_TEST
 
-/* Few copies of each bin, none to spare, levels outside shared memory, slices. */
+/* With many bins a block holds fewer copies of each counter, keeps the levels
+ * outside shared memory, or counts the bins in several slices. */
 START_TEST(test_many_bins)
 {
   static const uint32_t bins[] = {257,   4096,  9000,   12289,
@@ -147,7 +151,8 @@ START_TEST(test_many_bins)
 }
 END_TEST
 
-/* One value, two in turn, ascending, few. */
+/* The samples are constant, alternate between two values, ascend, or take few
+ * values. */
 START_TEST(test_shapes)
 {
   enum { N = 40000 };
@@ -179,7 +184,7 @@ static void set_float(kiln_dtype type, void *data, size_t i, double v)
     ((float *)data)[i] = (float)v;
 }
 
-/* Halves and quarters: exact in every type, as are the bins. */
+/* Every type holds the samples and the bounds of the bins exactly. */
 START_TEST(test_floats)
 {
   static const kiln_dtype types[] = {KILN_F16, KILN_BF16, KILN_F32, KILN_F64};
@@ -239,7 +244,8 @@ START_TEST(test_levels)
     kiln_histogram_desc desc = {
         .x = {.in = {in.array}}, .n = N, .bins = bins, .counts = counts.array};
 
-    for (uint32_t b = 0; b <= bins; b++) /* some are equal: empty bins */
+    /* some levels are equal and leave empty bins */
+    for (uint32_t b = 0; b <= bins; b++)
       set_whole(type, levels, b, 3 + b * 100 / (bins + 1) / 4 * 4);
     bounds = array_make(type, bins + 1, k, levels, 0);
     desc.levels = bounds.array;
@@ -254,7 +260,8 @@ START_TEST(test_levels)
 }
 END_TEST
 
-/* Levels for 2^14 and 2^17 bins: beside the counters, and outside. */
+/* The levels of 2^14 bins fit shared memory beside the counters; those of 2^17
+ * bins stay in global memory. */
 START_TEST(test_many_levels)
 {
   const uint32_t bins = _i == 0 ? 1u << 14 : 1u << 17;
@@ -283,7 +290,7 @@ START_TEST(test_many_levels)
 }
 END_TEST
 
-/* ---- Maps, adding, memory ------------------------------------------------------------------ */
+/* ---- Maps, accumulation, memory --------------------------------------------- */
 
 START_TEST(test_key_expression)
 {
@@ -312,7 +319,7 @@ START_TEST(test_key_expression)
 }
 END_TEST
 
-/* The index alone; and again and again into the same counts. */
+/* Counts the index alone, several times into the same counters. */
 START_TEST(test_accumulate)
 {
   const uint32_t bins = _i == 0 ? 10 : 80000;
@@ -341,7 +348,8 @@ START_TEST(test_accumulate)
 }
 END_TEST
 
-/* In a graph that runs again over other samples. */
+/* A captured call must count the samples that the array holds when the graph
+ * runs. */
 START_TEST(test_workspace_and_capture)
 {
   enum { N = 50000, BINS = 170 };
@@ -394,7 +402,7 @@ END_TEST
 
 #define MEMBER_OF(member, ...) MEMBER(kiln_histogram_desc, member, __VA_ARGS__)
 
-/* The bounds are checked in the type that samples are compared in. */
+/* The bounds are checked in the type in which samples are compared. */
 START_TEST(test_bad_arguments)
 {
   uint64_t state = 91;
@@ -439,7 +447,7 @@ START_TEST(test_bad_arguments)
 }
 END_TEST
 
-/* Bounds that are as close as they may be. */
+/* The bounds are as close together as the operation allows. */
 START_TEST(test_close_bounds)
 {
   const float x[] = {0, 0, 1, 0.9e-30f, -1, 0.3e-30f};

@@ -1,5 +1,5 @@
-/* kernels_test.c -- the prelude's collectives on a GPU, every body of them,
- * against the same folds on the host. */
+/* kernels_test.c -- the warp and block collectives of the prelude, in each of
+ * their implementations, compared with reductions on the host. */
 #include "test_device.h"
 
 #include <stdio.h>
@@ -10,7 +10,8 @@ static const char source[] =
     "#include <kiln/prelude.cuh>\n"
     "struct map8 { unsigned m, c; };\n"
     "struct map16 { unsigned long long m, c; };\n"
-    /* x -> m x + c, one after the other: associative, does not commute. */
+    /* Composition of affine maps x -> m x + c: associative, but not
+     * commutative. */
     "struct then {\n"
     "  template <class T> __device__ T operator()(T a, T b) const\n"
     "  {\n"
@@ -88,14 +89,14 @@ static const char source[] =
 
 enum { FOLDS = 11, VOTES = 8, WARP = 32 };
 
-/* ---- The same on the host ---------------------------------------------------- */
+/* ---- Reference results on the host ------------------------------------------ */
 
 typedef enum kind { U8, U16, I32, U32, I64, U64, F32, F64, MAP8, MAP16 } kind;
 typedef enum operation { SUM, MIN, MAX, AND, OR, XOR, THEN } operation;
 
 static const size_t sizes[] = {1, 2, 4, 4, 8, 8, 4, 8, 8, 16};
 
-/* A value of any kind; numbers are in c as a signed 64-bit integer. */
+/* A value of any type. Numbers are stored in c as signed 64-bit integers. */
 typedef struct value {
   uint64_t m;
   int64_t c;
@@ -147,7 +148,7 @@ static value random_value(kind k, uint64_t *state)
     break;
   case I32:
   case F32:
-    v.c = (int64_t)(r % 2001) - 1000; /* sums stay exact in float */
+    v.c = (int64_t)(r % 2001) - 1000; /* so small that float sums are exact */
     break;
   case U32:
     v.c = (int64_t)(r % 4000000000u);
@@ -171,7 +172,7 @@ static value random_value(kind k, uint64_t *state)
   return v;
 }
 
-/* What a value of this kind keeps of 64 bits. */
+/* Truncates a 64-bit value to the values of this type. */
 static value cut(kind k, value v)
 {
   switch (k) {
@@ -233,7 +234,8 @@ static void encode(kind k, value v, void *at)
   const double d = (double)v.c;
   const uint32_t map8[] = {(uint32_t)v.m, (uint32_t)v.c};
   const uint64_t map16[] = {v.m, (uint64_t)v.c};
-  const void *from = &v.c; /* little-endian: integers start with low bytes */
+  /* on a little-endian host an integer starts with its low bytes */
+  const void *from = &v.c;
 
   if (k == F32)
     from = &f;
@@ -246,7 +248,7 @@ static void encode(kind k, value v, void *at)
   memcpy(at, from, sizes[k]);
 }
 
-/* Identities of float minima and maxima are infinite. */
+/* The identity of a float minimum or maximum is infinite. */
 static void encode_identity(const fold_case *f, void *at)
 {
   const float inf = f->op == MIN ? __builtin_inff() : -__builtin_inff();
@@ -320,7 +322,8 @@ static kiln_module *load(int body)
   return module;
 }
 
-/* Run one kernel of (in, out); the output is poisoned before. */
+/* Runs a kernel with parameters (in, out). The output is filled with a pattern
+ * first. */
 static void run(kiln_module *module, const char *name, kiln_dim3 block,
                 const void *in, size_t in_size, void *out, size_t out_size)
 {
@@ -342,7 +345,7 @@ static void run(kiln_module *module, const char *name, kiln_dim3 block,
 
 /* ---- Folds --------------------------------------------------------------------------- */
 
-/* The fold over v[first] .. v[last]. */
+/* Reduces v[first] .. v[last] in this order. */
 static value fold_range(const fold_case *f, const value *v, size_t first,
                         size_t last)
 {
@@ -353,7 +356,8 @@ static value fold_range(const fold_case *f, const value *v, size_t first,
   return r;
 }
 
-/* What thread t of a block of n gets, in the order of the kernel's outputs. */
+/* Computes the results that thread t of a block of n threads must get, in the
+ * order of the kernel's outputs. */
 static void expect(const fold_case *f, const value *v, size_t n, size_t t,
                    unsigned char out[FOLDS][16])
 {

@@ -1,6 +1,6 @@
-/* large_reference.h -- what large_test.c compares with: elements that follow from
- * their index alone, the same in C and in CUDA; walks over them on the host's
- * threads; kernels that hold results in device memory against them. */
+/* large_reference.h -- references for large_test.c: elements that are computed
+ * from their index alone, in C and in CUDA alike; loops over them on the host's
+ * threads; kernels that compare results in device memory with them. */
 #ifndef KILN_LARGE_REFERENCE_H
 #define KILN_LARGE_REFERENCE_H
 
@@ -11,16 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Code in both languages; HERE is the linkage of its functions. */
+/* Defines functions both in C and as CUDA source text. HERE is their linkage. */
 #define HERE static inline
 #define IN_BOTH(...)                                                           \
   __VA_ARGS__                                                                  \
   static const char both_text[] =                                              \
       "#define HERE static __device__ __forceinline__\n" #__VA_ARGS__ "\n";
 
-/* Element types: 0 u8, 1 u32, 2 f32, 3 u64, 4 f64. All elements are whole numbers
- * that their type holds exactly. The eight highest bits of the hash order them
- * all, but for u8, which leave 251 to 255 to the tests. */
+/* Element types are 0 for u8, 1 for u32, 2 for f32, 3 for u64 and 4 for f64.
+ * Elements are whole numbers that their type holds exactly. The eight highest
+ * bits of a hash spread them over the range; u8 elements leave 251 to 255 to
+ * the tests. */
 /* clang-format off */
 IN_BOTH(
 typedef unsigned long long word;
@@ -46,7 +47,7 @@ HERE long long whole(int type, word i)
   return type == 3 ? (long long)h : (long long)(h >> 11) - (1ll << 52);
 }
 
-/* Whether the tests' predicates hold for an element. */
+/* Tells whether the predicate of the tests holds for an element. */
 HERE bool chosen(int type, long long w)
 {
   if (type == 0)
@@ -56,8 +57,9 @@ HERE bool chosen(int type, long long w)
   return type == 3 ? w < 0 : w > 0;
 }
 
-/* Indices i of n into a target: 0 any; 1 a permutation if n is the target's size;
- * 2 rising, one in each equal share. The factor is a prime above all n / 2. */
+/* Index number i of n into a target. Kind 0 is any index; kind 1 is a
+ * permutation if n is the size of the target; kind 2 ascends, with one index in
+ * each of n equal parts. The factor is a prime above all n / 2. */
 HERE word place(int kind, word i, word n, word target)
 {
   if (kind == 0)
@@ -67,7 +69,8 @@ HERE word place(int kind, word i, word n, word target)
   return i * (target / n) + mix(i) % (target / n);
 }
 
-/* Where segments of 1,000 elements and of 0, 1, 2, 3 thousand begin. */
+/* Returns the start of segment s. Segments have about 1,000 elements; some are
+ * empty, and the segments behind these have about 2,000 elements. */
 HERE word segment_start(word s, word segments, word n)
 {
   const word t = (s & 1) != 0 && (mix(s) & 1) != 0 ? s - 1 : s;
@@ -79,7 +82,8 @@ HERE word segment_start(word s, word segments, word n)
 )
 /* clang-format on */
 
-/* With ELEMENT the type and TYPE its number. Every kernel runs in any grid. */
+/* ELEMENT is the element type and TYPE its number. Every kernel works with any
+ * grid size. */
 static const char fills_text[] =
     "typedef unsigned char byte;\n"
     "typedef ELEMENT T;\n"
@@ -171,7 +175,7 @@ static const char checks_text[] =
     "  }\n"
     "  atomicAdd(&r->sum, sum);\n"
     "}\n"
-    /* of a's and b's equal keys those of a come first */
+    /* Merging is stable: of equal keys those of a come first. */
     "__global__ void check_merged(const T *y, const byte *v, word n_a, word "
     "n_b,\n"
     "                             unsigned shift, word salt, report *r) {\n"
@@ -210,7 +214,7 @@ static const char checks_text[] =
     "    expect(r, y[s] == (T)sum, s);\n"
     "  }\n"
     "}\n"
-    /* sums of every row, or of every column */
+    /* Checks the sums of all rows, or of all columns. */
     "__global__ void check_lines(const word *y, word rows, word columns,\n"
     "                            unsigned of_rows, report *r) {\n"
     "  const word lines = of_rows ? rows : columns;\n"
@@ -224,7 +228,7 @@ static const char checks_text[] =
     "}\n"
     "}\n";
 
-/* ---- On the host ------------------------------------------------------------- */
+/* ---- Reference results on the host ------------------------------------------ */
 
 enum { SHARES = 64, MOST_THREADS = 16 };
 
@@ -245,7 +249,8 @@ static void *work_on(void *user)
   return NULL;
 }
 
-/* body(user, 0 .. SHARES - 1), on as many threads as there are cores. */
+/* Calls body(user, share) for share 0 .. SHARES - 1 on as many threads as there
+ * are cores. */
 static void in_shares(void (*body)(void *user, unsigned share), void *user)
 {
   shared_work work = {body, user, 0};
@@ -261,7 +266,7 @@ static void in_shares(void (*body)(void *user, unsigned share), void *user)
     pthread_join(threads[--n], NULL);
 }
 
-/* First element of a share of n. */
+/* Returns the first element of a thread's share of n elements. */
 static inline uint64_t share_start(uint64_t n, unsigned share)
 {
   return n / SHARES * share + (share == SHARES ? n % SHARES : 0);
@@ -269,7 +274,7 @@ static inline uint64_t share_start(uint64_t n, unsigned share)
 
 static const unsigned type_width[] = {1, 4, 4, 8, 8};
 
-/* The bits of an element, as they are in memory. */
+/* Returns the bits of an element as they are stored in memory. */
 static inline uint64_t bits_of(int type, int64_t w)
 {
   const float f = (float)w;
@@ -289,7 +294,7 @@ static inline uint64_t bits_of(int type, int64_t w)
   return bits;
 }
 
-/* Element i of an array in host memory. */
+/* Returns the bits of element i of an array in host memory. */
 static inline uint64_t bits_at(int type, const unsigned char *x, uint64_t i)
 {
   uint32_t four;
@@ -305,20 +310,23 @@ static inline uint64_t bits_at(int type, const unsigned char *x, uint64_t i)
   return eight;
 }
 
-/* What is known of elements 0 .. n - 1. */
+/* Expected results over elements 0 .. n - 1. */
 typedef struct totals {
   int type;
   uint64_t n;
-  uint64_t bins[256]; /* u8: of their values, else of their highest bits */
-  uint64_t sum;       /* modulo 2^64 */
+  /* counts of the values of u8 elements, or of the highest 8 bits of others */
+  uint64_t bins[256];
+  uint64_t sum; /* modulo 2^64 */
   uint64_t chosen;
-  uint64_t mixed, mixed_index; /* sums of mix(bits), of mix(index) */
-  int64_t least[SHARES + 1], most[SHARES + 1]; /* by share, then of all, as
-                                                  order_of() has them */
-  uint64_t most_at[SHARES + 1];                /* the first of the greatest */
+  /* sums of mix(bits) and of mix(index) over all elements */
+  uint64_t mixed, mixed_index;
+  /* extremes of each share, then of all elements, as order_of() encodes them */
+  int64_t least[SHARES + 1], most[SHARES + 1];
+  /* first index of the greatest element */
+  uint64_t most_at[SHARES + 1];
 } totals;
 
-/* A number that has the order of elements. */
+/* Maps an element to a signed integer that sorts in the same order. */
 static inline int64_t order_of(int type, int64_t w)
 {
   return type == 3 ? w ^ INT64_MIN : w;
@@ -375,22 +383,26 @@ static totals totals_of(int type, uint64_t n)
 }
 
 typedef enum walk_rule {
-  WALK_SCAN,   /* inclusive sum; floats: of 1 for the chosen, -1 for others */
-  WALK_SELECT, /* the chosen */
-  WALK_PARTITION, /* the chosen, then the others */
-  WALK_RUNS       /* run starts: value, index; with `lengths` these, too */
+  /* inclusive sum; floats are replaced by 1 if chosen and -1 otherwise */
+  WALK_SCAN,
+  WALK_SELECT,    /* the chosen */
+  WALK_PARTITION, /* the chosen elements, then the others */
+  /* value and index of each run's first element, and optionally the lengths */
+  WALK_RUNS
 } walk_rule;
 
-/* An output in host memory whose every place depends on all elements before:
- * once for what each share adds to the running sum, once to compare. */
+/* Checks an output in host memory, each element of which depends on all input
+ * elements before it. A first pass computes what each share adds to the running
+ * sum; a second one compares. */
 typedef struct walk {
   walk_rule rule;
   int type;
-  uint64_t n, divisor; /* element i is whole(type, i / divisor) */
+  uint64_t n, divisor; /* input element i is whole(type, i / divisor) */
   const unsigned char *out;
   const uint64_t *index, *lengths;
-  uint64_t before[SHARES + 1]; /* the running sum at each share's start */
-  uint64_t wrong, first;       /* elements, and the least of them */
+  uint64_t before[SHARES + 1]; /* running sum at the start of each share */
+  /* number of wrong elements, and the index of the first one */
+  uint64_t wrong, first;
 } walk;
 
 static inline uint64_t walk_amount(const walk *k, uint64_t i, int64_t w)
@@ -415,7 +427,8 @@ static void walk_sum(void *user, unsigned share)
   k->before[share + 1] = sum;
 }
 
-/* Element i, before which the running sum is `sum`, and `amount` its own. */
+/* Checks output for input element i with value w. `sum` is the running sum
+ * before it, and `amount` is what it adds. */
 static inline bool walk_good(const walk *k, uint64_t i, int64_t w, uint64_t sum,
                              uint64_t amount)
 {
@@ -462,7 +475,7 @@ static void walk_compare(void *user, unsigned share)
   }
 }
 
-/* The running sums; before[SHARES] is all. */
+/* Computes the running sums. before[SHARES] is the total. */
 static void walk_begin(walk *k)
 {
   k->first = UINT64_MAX;
