@@ -53,19 +53,6 @@ static void wrong(const char *format, ...)
   printf("\n");
 }
 
-static void end(void)
-{
-  struct timespec now;
-
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  failures += !case_good;
-  printf("%-6s %-3s %10llu %-26s %8.3f s\n", case_good ? "ok" : "FAILED",
-         kiln_dtype_name(dtype), (unsigned long long)n, case_name,
-         (double)(now.tv_sec - case_start.tv_sec) +
-             1e-9 * (double)(now.tv_nsec - case_start.tv_nsec));
-  fflush(stdout);
-}
-
 /* Whether the operation was queued and ran to its end. */
 static bool ran(kiln_status st)
 {
@@ -89,12 +76,7 @@ static void expect_equal(const char *what, uint64_t got, uint64_t want)
 
 /* ---- Arrays ------------------------------------------------------------------------ */
 
-static test_array poisoned(kiln_dtype t, uint64_t count)
-{
-  return array_make(t, count, 0, NULL, 0xee);
-}
-
-/* Both guard zones are as they were; frees. */
+/* Checks that both guard zones of the array are unchanged, and frees it. */
 static void drop(test_array *a)
 {
   unsigned char guards[2 * GUARD];
@@ -109,6 +91,36 @@ static void drop(test_array *a)
       break;
     }
   array_free(a);
+}
+
+static test_array made[8]; /* arrays of the current case */
+static size_t n_made;
+
+static test_array filled(kiln_dtype t, uint64_t count, unsigned char byte)
+{
+  ck_assert_uint_lt(n_made, sizeof made / sizeof made[0]);
+  return made[n_made++] = array_make(t, count, 0, NULL, byte);
+}
+
+static test_array poisoned(kiln_dtype t, uint64_t count)
+{
+  return filled(t, count, 0xee);
+}
+
+/* Ends the case: drops its arrays, and prints its result and its time. */
+static void end(void)
+{
+  struct timespec now;
+
+  while (n_made > 0)
+    drop(&made[--n_made]);
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  failures += !case_good;
+  printf("%-6s %-3s %10llu %-26s %8.3f s\n", case_good ? "ok" : "FAILED",
+         kiln_dtype_name(dtype), (unsigned long long)n, case_name,
+         (double)(now.tv_sec - case_start.tv_sec) +
+             1e-9 * (double)(now.tv_nsec - case_start.tv_nsec));
+  fflush(stdout);
 }
 
 static uint64_t word_of(const test_array *a, uint64_t i)
@@ -161,25 +173,29 @@ static void own(const char *name, uint64_t threads, const kiln_arg *args,
   own(name, threads, (const kiln_arg[]){__VA_ARGS__},                          \
       sizeof((const kiln_arg[]){__VA_ARGS__}) / sizeof(kiln_arg))
 
-/* A checking kernel's report, its last argument. */
-static test_array report_make(void)
-{
-  const uint64_t none[3] = {0, UINT64_MAX, 0};
+#define DATA(a) KILN_ARG((a).array.data)
 
-  return array_make(KILN_U64, 3, 0, none, 0);
+/* Runs a checking kernel, which gets the address of its report in place of its
+ * last argument. Reports the wrong elements that it found, and returns its sum. */
+static uint64_t check(const char *what, const char *name, uint64_t threads,
+                      kiln_arg *args, size_t n_args)
+{
+  uint64_t got[3] = {0, UINT64_MAX, 0};
+  test_array report = array_make(KILN_U64, 3, 0, got, 0);
+
+  args[n_args - 1] = (kiln_arg)DATA(report);
+  own(name, threads, args, n_args);
+  ck_kiln_ok(kiln_copy_to_host(device, got, report.array.data, sizeof got));
+  array_free(&report);
+  if (got[0] != 0)
+    wrong("%s: %llu wrong, the first is %llu", what, (unsigned long long)got[0],
+          (unsigned long long)got[1]);
+  return got[2];
 }
 
-/* What it says; its sum. */
-static uint64_t report_end(test_array *report, const char *what)
-{
-  const uint64_t count = word_of(report, 0), sum = word_of(report, 2);
-
-  if (count != 0)
-    wrong("%s: %llu wrong, the first is %llu", what, (unsigned long long)count,
-          (unsigned long long)word_of(report, 1));
-  array_free(report);
-  return sum;
-}
+#define CHECK(what, name, threads, ...)                                        \
+  check(what, name, threads, (kiln_arg[]){__VA_ARGS__, {0}},                   \
+        sizeof((kiln_arg[]){__VA_ARGS__, {0}}) / sizeof(kiln_arg))
 
 /* An output array against the host's walk, which walk_begin() has begun. */
 static void walk_end(walk *k)
@@ -199,12 +215,22 @@ static const unsigned char *to_host(size_t at, const test_array *a,
   return host + at;
 }
 
+/* Compares an output with the host's walk of this rule over the input. */
+static void check_walk(walk_rule rule, const test_array *y, uint64_t count)
+{
+  walk k = {.rule = rule, .type = type, .n = n, .divisor = 1};
+
+  k.out = to_host(0, y, count);
+  walk_begin(&k);
+  walk_end(&k);
+}
+
 /* ---- Any type --------------------------------------------------------------------------- */
 
 /* The second input is a view one element on: another alignment. */
 static void case_map(void)
 {
-  test_array y = poisoned(dtype, n), report = report_make();
+  test_array y = poisoned(dtype, n);
   const kiln_map_desc d = {.in = {x.array, {x.array.data + x.width, dtype}},
                            .out = {y.array},
                            .expr = {"x + y + (i & 1023)"},
@@ -212,10 +238,7 @@ static void case_map(void)
 
   begin("map");
   if (ran(kiln_map(stream, &d, NULL)))
-    OWN("check_map", n, KILN_ARG(y.array.data), KILN_ARG(n),
-        KILN_ARG(report.array.data));
-  report_end(&report, "map");
-  drop(&y);
+    CHECK("map", "check_map", n, DATA(y), KILN_ARG(n));
   end();
 }
 
@@ -232,7 +255,6 @@ static void reduce_to(const char *name, kiln_op_name op, const char *map,
   begin(name);
   if (ran(kiln_reduce(stream, &d, NULL)))
     expect_equal("the result", word_of(&y, 0), want);
-  drop(&y);
   end();
 }
 
@@ -266,14 +288,11 @@ static void case_arg_max(uint64_t value, uint64_t at)
     expect_equal("the greatest", word_of(&y, 0), value);
     expect_equal("its index", word_of(&where, 0), at);
   }
-  drop(&y);
-  drop(&where);
   end();
 }
 
 static void case_scan(void)
 {
-  walk k = {.rule = WALK_SCAN, .type = type, .n = n, .divisor = 1};
   test_array y = poisoned(dtype, n);
   const bool floats = type == 2 || type == 4;
   kiln_scan_desc d = {.x = {.in = {x.array}}, .n = n, .out = y.array};
@@ -281,18 +300,13 @@ static void case_scan(void)
   if (floats)
     d.x.map = "x > 0 ? 1 : -1";
   begin("scan");
-  if (ran(kiln_scan(stream, &d, NULL))) {
-    k.out = to_host(0, &y, n);
-    walk_begin(&k);
-    walk_end(&k);
-  }
-  drop(&y);
+  if (ran(kiln_scan(stream, &d, NULL)))
+    check_walk(WALK_SCAN, &y, n);
   end();
 }
 
 static void case_select(void)
 {
-  walk k = {.rule = WALK_SELECT, .type = type, .n = n, .divisor = 1};
   test_array y = poisoned(dtype, n);
   test_array count = poisoned(KILN_U64, 1);
   const kiln_select_desc d = {.x = {.in = {x.array}},
@@ -304,18 +318,13 @@ static void case_select(void)
   begin("select");
   if (ran(kiln_select(stream, &d, NULL))) {
     expect_equal("the count", word_of(&count, 0), known.chosen);
-    k.out = to_host(0, &y, known.chosen);
-    walk_begin(&k);
-    walk_end(&k);
+    check_walk(WALK_SELECT, &y, known.chosen);
   }
-  drop(&y);
-  drop(&count);
   end();
 }
 
 static void case_partition(void)
 {
-  walk k = {.rule = WALK_PARTITION, .type = type, .n = n, .divisor = 1};
   test_array y = poisoned(dtype, n), count = poisoned(KILN_U64, 1);
   const kiln_partition_desc d = {.x = {.in = {x.array}},
                                  .first = predicates[type],
@@ -326,18 +335,13 @@ static void case_partition(void)
   begin("partition");
   if (ran(kiln_partition(stream, &d, NULL))) {
     expect_equal("the count", word_of(&count, 0), known.chosen);
-    k.out = to_host(0, &y, n);
-    walk_begin(&k);
-    walk_end(&k);
+    check_walk(WALK_PARTITION, &y, n);
   }
-  drop(&y);
-  drop(&count);
   end();
 }
 
 static void case_split(void)
 {
-  walk k = {.rule = WALK_PARTITION, .type = type, .n = n, .divisor = 1};
   test_array y = poisoned(dtype, n), offsets = poisoned(KILN_U64, 3);
   char key[64];
   const kiln_split_desc d = {.x = {.in = {x.array}},
@@ -352,12 +356,8 @@ static void case_split(void)
   if (ran(kiln_split(stream, &d, NULL))) {
     expect_equal("offset 1", word_of(&offsets, 1), known.chosen);
     expect_equal("offset 2", word_of(&offsets, 2), n);
-    k.out = to_host(0, &y, n);
-    walk_begin(&k);
-    walk_end(&k);
+    check_walk(WALK_PARTITION, &y, n);
   }
-  drop(&y);
-  drop(&offsets);
   end();
 }
 
@@ -381,13 +381,12 @@ static void case_histogram(void)
     for (int b = 0; case_good && b < 256; b++)
       expect_equal("a bin", got[b], known.bins[b]);
   }
-  drop(&counts);
   end();
 }
 
 static void case_sort(bool by_counting)
 {
-  test_array y = poisoned(dtype, n), report = report_make();
+  test_array y = poisoned(dtype, n);
   const kiln_sort_desc d = {.keys_in = x.array, .keys_out = y.array, .n = n};
   const kiln_counting_sort_desc c = {
       .keys = x.array, .keys_out = y.array, .n = n};
@@ -395,16 +394,15 @@ static void case_sort(bool by_counting)
   begin(by_counting ? "counting sort" : "sort");
   if (ran(by_counting ? kiln_counting_sort(stream, &c, NULL)
                       : kiln_sort(stream, &d, NULL)))
-    OWN("check_sorted", n, KILN_ARG(y.array.data), KILN_ARG(n),
-        KILN_ARG(report.array.data));
-  expect_equal("the checksum", report_end(&report, "order"), known.mixed);
-  drop(&y);
+    expect_equal("the checksum",
+                 CHECK("order", "check_sorted", n, DATA(y), KILN_ARG(n)),
+                 known.mixed);
   end();
 }
 
 static void case_sort_pairs(void)
 {
-  test_array y = poisoned(dtype, n), report = report_make();
+  test_array y = poisoned(dtype, n);
   test_array from = poisoned(KILN_U32, n), to = poisoned(KILN_U32, n);
   const kiln_sort_desc d = {.keys_in = x.array,
                             .keys_out = y.array,
@@ -412,15 +410,13 @@ static void case_sort_pairs(void)
                             .values_out = to.array,
                             .n = n};
 
-  OWN("fill_count", n, KILN_ARG(from.array.data), KILN_ARG(n));
+  OWN("fill_count", n, DATA(from), KILN_ARG(n));
   begin("sort of pairs");
   if (ran(kiln_sort(stream, &d, NULL)))
-    OWN("check_pairs", n, KILN_ARG(y.array.data), KILN_ARG(to.array.data),
-        KILN_ARG(n), KILN_ARG(report.array.data));
-  expect_equal("the checksum", report_end(&report, "order"), known.mixed_index);
-  drop(&y);
-  drop(&from);
-  drop(&to);
+    expect_equal(
+        "the checksum",
+        CHECK("order", "check_pairs", n, DATA(y), DATA(to), KILN_ARG(n)),
+        known.mixed_index);
   end();
 }
 
@@ -431,8 +427,8 @@ static test_array places(uint64_t count, int kind)
   test_array index = poisoned(t, count);
   const uint32_t width = (uint32_t)index.width;
 
-  OWN("fill_places", count, KILN_ARG(index.array.data), KILN_ARG(width),
-      KILN_ARG(count), KILN_ARG(n), KILN_ARG(kind));
+  OWN("fill_places", count, DATA(index), KILN_ARG(width), KILN_ARG(count),
+      KILN_ARG(n), KILN_ARG(kind));
   return index;
 }
 
@@ -442,7 +438,6 @@ static void case_gather(const char *name, uint64_t count,
   const int kind = 0;
   const uint64_t width = 1;
   test_array index = places(count, kind), y = poisoned(dtype, count);
-  test_array report = report_make();
   const kiln_gather_desc d = {.x = {.in = {x.array}},
                               .index = index.array,
                               .out = y.array,
@@ -452,12 +447,8 @@ static void case_gather(const char *name, uint64_t count,
 
   begin(name);
   if (ran(kiln_gather(stream, &d, NULL)))
-    OWN("check_gather", count, KILN_ARG(y.array.data), KILN_ARG(count),
-        KILN_ARG(n), KILN_ARG(kind), KILN_ARG(width),
-        KILN_ARG(report.array.data));
-  report_end(&report, "gather");
-  drop(&index);
-  drop(&y);
+    CHECK("gather", "check_gather", count, DATA(y), KILN_ARG(count),
+          KILN_ARG(n), KILN_ARG(kind), KILN_ARG(width));
   end();
 }
 
@@ -466,7 +457,6 @@ static void case_scatter(const char *name, kiln_index_method method)
 {
   const int kind = 1;
   test_array index = places(n, kind), y = poisoned(dtype, n);
-  test_array report = report_make();
   const kiln_scatter_desc d = {.x = {.in = {x.array}},
                                .index = index.array,
                                .out = y.array,
@@ -476,11 +466,8 @@ static void case_scatter(const char *name, kiln_index_method method)
 
   begin(name);
   if (ran(kiln_scatter(stream, &d, NULL)))
-    OWN("check_scatter", n, KILN_ARG(y.array.data), KILN_ARG(n), KILN_ARG(n),
-        KILN_ARG(kind), KILN_ARG(report.array.data));
-  report_end(&report, "scatter");
-  drop(&index);
-  drop(&y);
+    CHECK("scatter", "check_scatter", n, DATA(y), KILN_ARG(n), KILN_ARG(n),
+          KILN_ARG(kind));
   end();
 }
 
@@ -491,8 +478,6 @@ static void case_merge(uint64_t n_a, uint64_t n_b, uint32_t shift)
   test_array a = poisoned(dtype, n_a), b = poisoned(dtype, n_b);
   test_array va = poisoned(KILN_U8, n_a), vb = poisoned(KILN_U8, n_b);
   test_array y = poisoned(dtype, n_a + n_b), v = poisoned(KILN_U8, n_a + n_b);
-  test_array report = report_make();
-  test_array *const all[] = {&a, &b, &va, &vb, &y, &v};
   const kiln_merge_desc d = {.a = a.array,
                              .b = b.array,
                              .n_a = n_a,
@@ -502,22 +487,14 @@ static void case_merge(uint64_t n_a, uint64_t n_b, uint32_t shift)
                              .b_values = vb.array,
                              .out_values = v.array};
 
-  OWN("fill_stairs", n_a, KILN_ARG(a.array.data), KILN_ARG(n_a),
-      KILN_ARG(shift));
-  OWN("fill_stairs", n_b, KILN_ARG(b.array.data), KILN_ARG(n_b),
-      KILN_ARG(shift));
-  OWN("fill_bytes", n_a, KILN_ARG(va.array.data), KILN_ARG(n_a),
-      KILN_ARG(none));
-  OWN("fill_bytes", n_b, KILN_ARG(vb.array.data), KILN_ARG(n_b),
-      KILN_ARG(salt));
+  OWN("fill_stairs", n_a, DATA(a), KILN_ARG(n_a), KILN_ARG(shift));
+  OWN("fill_stairs", n_b, DATA(b), KILN_ARG(n_b), KILN_ARG(shift));
+  OWN("fill_bytes", n_a, DATA(va), KILN_ARG(n_a), KILN_ARG(none));
+  OWN("fill_bytes", n_b, DATA(vb), KILN_ARG(n_b), KILN_ARG(salt));
   begin("merge");
   if (ran(kiln_merge(stream, &d, NULL)))
-    OWN("check_merged", n_a + n_b, KILN_ARG(y.array.data),
-        KILN_ARG(v.array.data), KILN_ARG(n_a), KILN_ARG(n_b), KILN_ARG(shift),
-        KILN_ARG(salt), KILN_ARG(report.array.data));
-  report_end(&report, "merge");
-  for (int i = 0; i < 6; i++)
-    drop(all[i]);
+    CHECK("merge", "check_merged", n_a + n_b, DATA(y), DATA(v), KILN_ARG(n_a),
+          KILN_ARG(n_b), KILN_ARG(shift), KILN_ARG(salt));
   end();
 }
 
@@ -533,24 +510,17 @@ static void case_search(uint64_t needles, uint32_t shift)
                         .n = needles,
                         .out = y.array};
 
-  OWN("fill_stairs", n, KILN_ARG(sorted.array.data), KILN_ARG(n),
-      KILN_ARG(shift));
-  OWN("fill_needles", needles, KILN_ARG(needle.array.data), KILN_ARG(needles),
+  OWN("fill_stairs", n, DATA(sorted), KILN_ARG(n), KILN_ARG(shift));
+  OWN("fill_needles", needles, DATA(needle), KILN_ARG(needles),
       KILN_ARG(range));
   begin("search");
   for (uint32_t upper = 0; upper < 2; upper++) {
-    test_array report = report_make();
-
     d.upper = upper != 0;
     if (ran(kiln_search(stream, &d, NULL)))
-      OWN("check_found", needles, KILN_ARG(y.array.data), KILN_ARG(needles),
-          KILN_ARG(range), KILN_ARG(n), KILN_ARG(shift), KILN_ARG(upper),
-          KILN_ARG(report.array.data));
-    report_end(&report, upper ? "upper bound" : "lower bound");
+      CHECK(upper ? "upper bound" : "lower bound", "check_found", needles,
+            DATA(y), KILN_ARG(needles), KILN_ARG(range), KILN_ARG(n),
+            KILN_ARG(shift), KILN_ARG(upper));
   }
-  drop(&sorted);
-  drop(&needle);
-  drop(&y);
   end();
 }
 
@@ -558,7 +528,7 @@ static void case_search(uint64_t needles, uint32_t shift)
 static void case_sixteen(void)
 {
   const uint64_t segments = n / 16;
-  test_array y = poisoned(dtype, segments), report = report_make();
+  test_array y = poisoned(dtype, segments);
   char map[64];
   const kiln_segmented_reduce_desc d = {.x = {.in = {x.array}, .map = map},
                                         .n = n,
@@ -569,10 +539,7 @@ static void case_sixteen(void)
   snprintf(map, sizeof map, "%s ? 3 : 1", predicates[type]);
   begin("segments of 16");
   if (ran(kiln_segmented_reduce(stream, &d, NULL)))
-    OWN("check_sixteen", segments, KILN_ARG(y.array.data), KILN_ARG(segments),
-        KILN_ARG(report.array.data));
-  report_end(&report, "sums");
-  drop(&y);
+    CHECK("sums", "check_sixteen", segments, DATA(y), KILN_ARG(segments));
   end();
 }
 
@@ -583,21 +550,21 @@ static void cases_of_the_one(void)
 {
   const uint64_t at = n - 12345 + 777;
   const uint8_t one = 255, before = (uint8_t)whole(type, at);
-  test_array y = poisoned(KILN_U64, 1);
-  const kiln_find_desc d = {
-      .x = {.in = {x.array}}, .predicate = "x == 255", .n = n, .out = y.array};
 
   ck_kiln_ok(kiln_copy_to_device(device, x.array.data + at, &one, 1));
   case_arg_max(one, at);
-  begin("find");
-  if (ran(kiln_find(stream, &d, NULL)))
-    expect_equal("the index", word_of(&y, 0), at);
-  end();
-  begin("count");
-  if (ran(kiln_count(stream, &d, NULL)))
-    expect_equal("the count", word_of(&y, 0), 1);
-  drop(&y);
-  end();
+  for (int count = 0; count < 2; count++) {
+    test_array y = poisoned(KILN_U64, 1);
+    const kiln_find_desc d = {.x = {.in = {x.array}},
+                              .predicate = "x == 255",
+                              .n = n,
+                              .out = y.array};
+
+    begin(count ? "count" : "find");
+    if (ran(count ? kiln_count(stream, &d, NULL) : kiln_find(stream, &d, NULL)))
+      expect_equal("the result", word_of(&y, 0), count ? 1 : at);
+    end();
+  }
   ck_kiln_ok(kiln_copy_to_device(device, x.array.data + at, &before, 1));
 }
 
@@ -609,7 +576,6 @@ static void case_runs(bool lengths)
   test_array in = poisoned(dtype, n), count = poisoned(KILN_U64, 1);
   test_array y = poisoned(dtype, n), index = poisoned(KILN_U64, n);
   test_array length = poisoned(KILN_U64, lengths ? n : 1);
-  test_array *const all[] = {&in, &count, &y, &index, &length};
   const kiln_unique_desc u = {.x = {.in = {in.array}},
                               .n = n,
                               .out = y.array,
@@ -622,7 +588,7 @@ static void case_runs(bool lengths)
                                   .lengths = length.array,
                                   .count = count.array};
 
-  OWN("fill", n, KILN_ARG(in.array.data), KILN_ARG(n), KILN_ARG(k.divisor));
+  OWN("fill", n, DATA(in), KILN_ARG(n), KILN_ARG(k.divisor));
   begin(lengths ? "run_length_encode" : "unique");
   walk_begin(&k);
   if (ran(lengths ? kiln_run_length_encode(stream, &r, NULL)
@@ -637,23 +603,18 @@ static void case_runs(bool lengths)
     k.out = to_host(16 * runs, &y, runs);
     walk_end(&k);
   }
-  for (int i = 0; i < 5; i++)
-    drop(all[i]);
   end();
 }
 
 static void case_difference(void)
 {
-  test_array y = poisoned(dtype, n), report = report_make();
+  test_array y = poisoned(dtype, n);
   const kiln_adjacent_difference_desc d = {
       .x = {.in = {x.array}}, .n = n, .out = y.array};
 
   begin("adjacent_difference");
   if (ran(kiln_adjacent_difference(stream, &d, NULL)))
-    OWN("check_difference", n, KILN_ARG(y.array.data), KILN_ARG(n),
-        KILN_ARG(report.array.data));
-  report_end(&report, "differences");
-  drop(&y);
+    CHECK("differences", "check_difference", n, DATA(y), KILN_ARG(n));
   end();
 }
 
@@ -661,22 +622,19 @@ static void case_segments(void)
 {
   const uint64_t segments = n / 1000;
   test_array offsets = poisoned(KILN_U64, segments + 1);
-  test_array y = poisoned(KILN_U64, segments), report = report_make();
+  test_array y = poisoned(KILN_U64, segments);
   const kiln_segmented_reduce_desc d = {.x = {.in = {x.array}},
                                         .n = n,
                                         .n_segments = segments,
                                         .offsets = offsets.array,
                                         .out = y.array};
 
-  OWN("fill_segments", segments, KILN_ARG(offsets.array.data),
-      KILN_ARG(segments), KILN_ARG(n));
+  OWN("fill_segments", segments, DATA(offsets), KILN_ARG(segments),
+      KILN_ARG(n));
   begin("segmented_reduce");
   if (ran(kiln_segmented_reduce(stream, &d, NULL)))
-    OWN("check_segments", segments, KILN_ARG(y.array.data), KILN_ARG(segments),
-        KILN_ARG(n), KILN_ARG(report.array.data));
-  report_end(&report, "sums");
-  drop(&offsets);
-  drop(&y);
+    CHECK("sums", "check_segments", segments, DATA(y), KILN_ARG(segments),
+          KILN_ARG(n));
   end();
 }
 
@@ -685,17 +643,14 @@ static void case_lines(bool of_rows)
   const uint64_t columns = small ? 67 : 4099, rows = n / columns;
   const uint32_t flag = of_rows;
   test_array y = poisoned(KILN_U64, of_rows ? rows : columns);
-  test_array report = report_make();
   const kiln_reduce_matrix_desc d = {
       .x = {.in = {x.array}}, .rows = rows, .columns = columns, .out = y.array};
 
   begin(of_rows ? "reduce_rows" : "reduce_columns");
   if (ran(of_rows ? kiln_reduce_rows(stream, &d, NULL)
                   : kiln_reduce_columns(stream, &d, NULL)))
-    OWN("check_lines", y.n, KILN_ARG(y.array.data), KILN_ARG(rows),
-        KILN_ARG(columns), KILN_ARG(flag), KILN_ARG(report.array.data));
-  report_end(&report, "sums");
-  drop(&y);
+    CHECK("sums", "check_lines", y.n, DATA(y), KILN_ARG(rows),
+          KILN_ARG(columns), KILN_ARG(flag));
   end();
 }
 
@@ -703,9 +658,7 @@ static void case_lines(bool of_rows)
 static void case_scatter_few(uint64_t count)
 {
   const int kind = 2;
-  test_array index = places(count, kind),
-             y = array_make(dtype, n, 0, NULL, 255);
-  test_array report = report_make();
+  test_array index = places(count, kind), y = filled(dtype, n, 255);
   const kiln_scatter_desc d = {.x = {.in = {x.array}},
                                .index = index.array,
                                .out = y.array,
@@ -714,11 +667,7 @@ static void case_scatter_few(uint64_t count)
 
   begin("scatter of few");
   if (ran(kiln_scatter(stream, &d, NULL)))
-    OWN("check_spread", n, KILN_ARG(y.array.data), KILN_ARG(count), KILN_ARG(n),
-        KILN_ARG(report.array.data));
-  report_end(&report, "target");
-  drop(&index);
-  drop(&y);
+    CHECK("target", "check_spread", n, DATA(y), KILN_ARG(count), KILN_ARG(n));
   end();
 }
 
@@ -729,7 +678,7 @@ static void case_gather_rows(uint64_t count)
   const uint64_t width = 64, rows = n / width;
   const uint32_t eight = 8;
   test_array index = poisoned(KILN_U64, count);
-  test_array y = poisoned(dtype, count * width), report = report_make();
+  test_array y = poisoned(dtype, count * width);
   const kiln_gather_rows_desc d = {.in = x.array,
                                    .index = index.array,
                                    .out = y.array,
@@ -737,16 +686,12 @@ static void case_gather_rows(uint64_t count)
                                    .width = width,
                                    .n_target = rows};
 
-  OWN("fill_places", count, KILN_ARG(index.array.data), KILN_ARG(eight),
-      KILN_ARG(count), KILN_ARG(rows), KILN_ARG(kind));
+  OWN("fill_places", count, DATA(index), KILN_ARG(eight), KILN_ARG(count),
+      KILN_ARG(rows), KILN_ARG(kind));
   begin("gather_rows");
   if (ran(kiln_gather_rows(stream, &d, NULL)))
-    OWN("check_gather", count * width, KILN_ARG(y.array.data), KILN_ARG(count),
-        KILN_ARG(rows), KILN_ARG(kind), KILN_ARG(width),
-        KILN_ARG(report.array.data));
-  report_end(&report, "rows");
-  drop(&index);
-  drop(&y);
+    CHECK("rows", "check_gather", count * width, DATA(y), KILN_ARG(count),
+          KILN_ARG(rows), KILN_ARG(kind), KILN_ARG(width));
   end();
 }
 
@@ -754,15 +699,15 @@ static void case_gather_rows(uint64_t count)
 
 static void work_begin(int of_type, uint64_t count)
 {
-  const uint64_t one = 1, filled = count + 1;
+  const uint64_t one = 1, all = count + 1;
 
   type = of_type;
   dtype = dtypes[type];
   n = count;
   load_kernels();
   begin("input and its totals");
-  x = poisoned(dtype, filled);
-  OWN("fill", filled, KILN_ARG(x.array.data), KILN_ARG(filled), KILN_ARG(one));
+  x = array_make(dtype, all, 0, NULL, 0xee);
+  OWN("fill", all, DATA(x), KILN_ARG(all), KILN_ARG(one));
   known = totals_of(type, n);
   end();
 }

@@ -14,20 +14,34 @@ static const char *const defines[] = {"KILN_WIDE=1",
                                       "KILN_POSITION=unsigned long long",
                                       "KILN_LENGTH=unsigned long long"};
 
-static kiln_module *module;
-
-static kiln_kernel *kernel_of(const char *builtin, const char *name)
+/* Runs a kernel of a program in blocks of 256 threads, to its end. */
+static void run(const char *builtin, const char *name, uint32_t blocks,
+                const kiln_arg *args, size_t n_args)
 {
   const kiln_program_desc desc = {.builtin = builtin,
                                   .defines = defines,
                                   .n_defines =
                                       sizeof defines / sizeof defines[0]};
+  const kiln_launch_config config = {
+      .grid = {.x = blocks}, .block = {.x = 256}, .stream = stream};
+  kiln_module *module;
   kiln_kernel *kernel;
 
   ck_kiln_ok(kiln_module_load(&module, device, &desc));
   ck_kiln_ok(kiln_module_kernel(&kernel, module, name));
-  return kernel;
+  ck_kiln_ok(kiln_launch(kernel, &config, args, n_args));
+  ck_kiln_ok(kiln_stream_synchronize(stream));
+  kiln_module_free(module);
 }
+
+#define RUN(builtin, name, blocks, ...)                                        \
+  run(builtin, name, blocks, (const kiln_arg[]){__VA_ARGS__},                  \
+      sizeof((const kiln_arg[]){__VA_ARGS__}) / sizeof(kiln_arg))
+#define DATA(a) KILN_ARG((a).array.data)
+
+static const uint64_t n = N;
+static const uint32_t epoch = EPOCH;
+static const CUdeviceptr none;
 
 /* -1, 0 or 1 in runs; the test keeps them. */
 static float *some_floats(void)
@@ -46,10 +60,15 @@ static float *some_floats(void)
 
 enum { TILE = 256 * 8, TILES = (N + TILE - 1) / TILE };
 
-static kiln_launch_config grid(uint32_t blocks)
+static test_array floats_make(const float *x)
 {
-  return (kiln_launch_config){
-      .grid = {.x = blocks}, .block = {.x = 256}, .stream = stream};
+  return array_make(KILN_F32, N, 0, x, 0);
+}
+
+/* Makes an array for results that the kernel must overwrite. */
+static test_array results_make(size_t count)
+{
+  return array_make(KILN_U64, count, 0, NULL, 0x5a);
 }
 
 static test_array words_make(void)
@@ -57,91 +76,76 @@ static test_array words_make(void)
   return array_make(KILN_U64, 1000, 0, NULL, 0);
 }
 
+/* Checks that the array begins with n_of[0] times value[0], n_of[1] times
+ * value[1] and n_of[2] times value[2]. */
+static void check_values(const test_array *a, const float value[3],
+                         const uint64_t n_of[3])
+{
+  const float *got = kept(array_read(a));
+
+  for (size_t v = 0, i = 0; v < 3; v++)
+    for (size_t end = i + n_of[v]; i < end; i++)
+      if (got[i] != value[v])
+        ck_abort_msg("element %zu", i);
+}
+
+/* Counts the elements that are -1, 0 and 1. */
+static void count_values(const float *x, uint64_t n_of[3])
+{
+  for (size_t i = 0; i < N; i++)
+    n_of[(int)x[i] + 1]++;
+}
+
 START_TEST(test_select)
 {
-  const kiln_launch_config config = grid(TILES);
-  float *x = some_floats(), *got;
-  test_array in = array_make(KILN_F32, N, 0, x, 0);
-  test_array out = array_make(KILN_F32, N, 1, NULL, 0);
-  test_array count = array_make(KILN_U64, 1, 0, NULL, 0x5a);
-  test_array words = words_make();
-  const CUdeviceptr none = 0;
-  const uint64_t n = N;
-  const uint32_t epoch = EPOCH;
-  uint64_t *n_got;
-  size_t k = 0;
+  float *x = some_floats();
+  uint64_t n_of[3] = {0}, *n_got;
+  test_array in = floats_make(x), out = floats_make(NULL);
+  test_array count = results_make(1), words = words_make();
 
-  ck_kiln_ok(KILN_LAUNCH(
-      kernel_of("select", "select_elements"), &config, KILN_ARG(in.array.data),
-      KILN_ARG(n), KILN_ARG(out.array.data), KILN_ARG(none), KILN_ARG(none),
-      KILN_ARG(none), KILN_ARG(count.array.data), KILN_ARG(words.array.data),
-      KILN_ARG(epoch)));
-  got = kept(array_read(&out));
+  RUN("select", "select_elements", TILES, DATA(in), KILN_ARG(n), DATA(out),
+      KILN_ARG(none), KILN_ARG(none), KILN_ARG(none), DATA(count), DATA(words),
+      KILN_ARG(epoch));
+  count_values(x, n_of);
   n_got = kept(array_read(&count));
-  for (size_t i = 0; i < N; i++)
-    k += x[i] > 0;
-  ck_assert_uint_eq(n_got[0], k);
-  for (size_t i = 0; i < k; i++)
-    if (got[i] != 1)
-      ck_abort_msg("element %zu", i);
-  kiln_module_free(module);
+  ck_assert_uint_eq(n_got[0], n_of[2]);
+  check_values(&out, (const float[]){1, 0, 0},
+               (const uint64_t[]){n_of[2], 0, 0});
 }
 END_TEST
 
 START_TEST(test_partition)
 {
-  const uint32_t counters = 3, epoch = EPOCH;
-  const kiln_launch_config config = grid(TILES + counters);
-  float *x = some_floats(), *got;
-  test_array in = array_make(KILN_F32, N, 0, x, 0);
-  test_array out = array_make(KILN_F32, N, 1, NULL, 0);
-  test_array count = array_make(KILN_U64, 2, 0, NULL, 0x5a);
-  test_array words = words_make();
-  const CUdeviceptr none = 0;
-  const uint64_t n = N;
-  size_t above = 0, below = 0;
-  uint64_t *sizes;
+  const uint32_t counters = 3;
+  float *x = some_floats();
+  uint64_t n_of[3] = {0}, *sizes;
+  test_array in = floats_make(x), out = floats_make(NULL);
+  test_array count = results_make(2), words = words_make();
 
-  ck_kiln_ok(KILN_LAUNCH(
-      kernel_of("partition", "partition"), &config, KILN_ARG(in.array.data),
-      KILN_ARG(n), KILN_ARG(out.array.data), KILN_ARG(none), KILN_ARG(none),
-      KILN_ARG(count.array.data), KILN_ARG(words.array.data),
-      KILN_ARG(counters), KILN_ARG(epoch)));
-  got = kept(array_read(&out));
+  RUN("partition", "partition", TILES + counters, DATA(in), KILN_ARG(n),
+      DATA(out), KILN_ARG(none), KILN_ARG(none), DATA(count), DATA(words),
+      KILN_ARG(counters), KILN_ARG(epoch));
+  count_values(x, n_of);
   sizes = kept(array_read(&count));
-  for (size_t i = 0; i < N; i++) {
-    above += x[i] > 0;
-    below += x[i] < 0;
-  }
-  ck_assert_uint_eq(sizes[0], above);
-  ck_assert_uint_eq(sizes[1], below);
-  for (size_t i = 0; i < N; i++)
-    if (got[i] != (i < above ? 1.0f : i < above + below ? -1.0f : 0.0f))
-      ck_abort_msg("element %zu", i);
-  kiln_module_free(module);
+  ck_assert_uint_eq(sizes[0], n_of[2]);
+  ck_assert_uint_eq(sizes[1], n_of[0]);
+  check_values(&out, (const float[]){1, -1, 0},
+               (const uint64_t[]){n_of[2], n_of[0], n_of[1]});
 }
 END_TEST
 
 START_TEST(test_runs)
 {
-  const kiln_launch_config config = grid(TILES);
   float *x = some_floats();
-  test_array in = array_make(KILN_F32, N, 0, x, 0);
-  test_array values = array_make(KILN_F32, N, 0, NULL, 0);
+  test_array in = floats_make(x), values = floats_make(NULL);
   test_array offsets = array_make(KILN_U32, N, 0, NULL, 0);
   test_array lengths = array_make(KILN_U64, N, 0, NULL, 0);
-  test_array count = array_make(KILN_U64, 1, 0, NULL, 0x5a);
-  test_array words = words_make();
-  const uint64_t n = N;
-  const uint32_t epoch = EPOCH;
+  test_array count = results_make(1), words = words_make();
   uint64_t *got, *runs;
   size_t k = 0;
 
-  ck_kiln_ok(KILN_LAUNCH(
-      kernel_of("run_length", "run_length"), &config, KILN_ARG(in.array.data),
-      KILN_ARG(n), KILN_ARG(values.array.data), KILN_ARG(offsets.array.data),
-      KILN_ARG(lengths.array.data), KILN_ARG(count.array.data),
-      KILN_ARG(words.array.data), KILN_ARG(epoch)));
+  RUN("run_length", "run_length", TILES, DATA(in), KILN_ARG(n), DATA(values),
+      DATA(offsets), DATA(lengths), DATA(count), DATA(words), KILN_ARG(epoch));
   got = kept(array_read(&lengths));
   runs = kept(array_read(&count));
   for (size_t i = 0, end; i < N; i = end, k++) {
@@ -151,124 +155,106 @@ START_TEST(test_runs)
       ck_abort_msg("run %zu", k);
   }
   ck_assert_uint_eq(runs[0], k);
-  kiln_module_free(module);
 }
 END_TEST
 
 START_TEST(test_find)
 {
-  const kiln_launch_config config = grid(4);
   float *x = kept(calloc(N, sizeof *x));
-  test_array in, out = array_make(KILN_U64, 1, 0, NULL, 0x5a);
-  test_array words = words_make();
-  const uint64_t n = N;
-  const uint32_t epoch = EPOCH;
+  test_array in, out = results_make(1), words = words_make();
   uint64_t *got;
 
   x[12345] = x[15000] = 1;
-  in = array_make(KILN_F32, N, 0, x, 0);
-  ck_kiln_ok(KILN_LAUNCH(
-      kernel_of("find", "find"), &config, KILN_ARG(in.array.data), KILN_ARG(n),
-      KILN_ARG(out.array.data), KILN_ARG(words.array.data), KILN_ARG(epoch)));
+  in = floats_make(x);
+  RUN("find", "find", 4, DATA(in), KILN_ARG(n), DATA(out), DATA(words),
+      KILN_ARG(epoch));
   got = kept(array_read(&out));
   ck_assert_uint_eq(got[0], 12345);
-  kiln_module_free(module);
 }
 END_TEST
 
-/* Keys of the default are the elements; three of 256 bins have some. */
+/* The keys are the elements themselves, so only three of the 256 bins get any. */
 START_TEST(test_split)
 {
   enum { BLOCKS = 5, BINS = 256 };
-  const kiln_launch_config config = grid(BLOCKS), rows = grid(BINS);
   const uint32_t blocks = BLOCKS, each = (TILES + BLOCKS - 1) / BLOCKS;
-  float *x = some_floats(), *got;
-  test_array in, out = array_make(KILN_F32, N, 1, NULL, 0);
-  test_array table = array_make(KILN_U64, BINS * (BLOCKS + 1), 0, NULL, 0x5a);
-  test_array offsets = array_make(KILN_U64, BINS + 1, 0, NULL, 0x5a);
-  const CUdeviceptr none = 0;
-  const uint64_t n = N;
-  uint64_t *at, size[3] = {0};
-  kiln_kernel *kernel;
+  float *x = some_floats();
+  test_array in, out = floats_make(NULL), offsets = results_make(BINS + 1);
+  test_array table = results_make(BINS * (BLOCKS + 1));
+  uint64_t n_of[3] = {0}, *at;
 
-  for (size_t i = 0; i < N; i++) {
-    x[i] += 1;
-    size[(int)x[i]]++;
-  }
-  in = array_make(KILN_F32, N, 0, x, 0);
-  kernel = kernel_of("split", "split_count");
-  ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(in.array.data), KILN_ARG(n),
-                         KILN_ARG(each), KILN_ARG(table.array.data)));
-  ck_kiln_ok(kiln_module_kernel(&kernel, module, "split_scan"));
-  ck_kiln_ok(
-      KILN_LAUNCH(kernel, &rows, KILN_ARG(table.array.data), KILN_ARG(blocks)));
-  ck_kiln_ok(kiln_module_kernel(&kernel, module, "split_move"));
-  ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(in.array.data), KILN_ARG(n),
-                         KILN_ARG(each), KILN_ARG(table.array.data),
-                         KILN_ARG(out.array.data), KILN_ARG(none),
-                         KILN_ARG(offsets.array.data)));
-  got = kept(array_read(&out));
-  at = kept(array_read(&offsets));
-  ck_assert_uint_eq(at[1], size[0]);
-  ck_assert_uint_eq(at[2], size[0] + size[1]);
-  ck_assert_uint_eq(at[BINS], N);
+  count_values(x, n_of);
   for (size_t i = 0; i < N; i++)
-    if (got[i] != (i < at[1] ? 0.0f : i < at[2] ? 1.0f : 2.0f))
-      ck_abort_msg("element %zu", i);
-  kiln_module_free(module);
+    x[i] += 1;
+  in = floats_make(x);
+  RUN("split", "split_count", BLOCKS, DATA(in), KILN_ARG(n), KILN_ARG(each),
+      DATA(table));
+  RUN("split", "split_scan", BINS, DATA(table), KILN_ARG(blocks));
+  RUN("split", "split_move", BLOCKS, DATA(in), KILN_ARG(n), KILN_ARG(each),
+      DATA(table), DATA(out), KILN_ARG(none), DATA(offsets));
+  at = kept(array_read(&offsets));
+  ck_assert_uint_eq(at[1], n_of[0]);
+  ck_assert_uint_eq(at[2], n_of[0] + n_of[1]);
+  ck_assert_uint_eq(at[BINS], N);
+  check_values(&out, (const float[]){0, 1, 2}, n_of);
 }
 END_TEST
+
+/* Waits for an operation and returns the number that it stored at `result`. */
+static uint64_t number_of(kiln_status st, CUdeviceptr result)
+{
+  uint64_t number;
+
+  ck_kiln_ok(st);
+  ck_kiln_ok(kiln_stream_synchronize(stream));
+  ck_kiln_ok(kiln_copy_to_host(device, &number, result, 8));
+  return number;
+}
 
 /* Elements of one byte made from their index; what is chosen is known. */
 START_TEST(test_beyond_4g)
 {
-  const uint64_t n = (UINT64_C(1) << 32) + 100003;
+  const uint64_t length = (UINT64_C(1) << 32) + 100003;
   CUdeviceptr x, out, result;
   kiln_select_desc select;
   kiln_partition_desc partition;
   kiln_find_desc find;
   kiln_map_desc fill;
-  uint64_t got[2];
+  uint64_t odd, first;
   uint8_t tail[16];
 
-  if (on_cpu() || kiln_memory_alloc(&x, device, n) != KILN_OK)
+  if (on_cpu() || kiln_memory_alloc(&x, device, length) != KILN_OK)
     return;
-  ck_kiln_ok(kiln_memory_alloc(&out, device, n));
+  ck_kiln_ok(kiln_memory_alloc(&out, device, length));
   ck_kiln_ok(kiln_memory_alloc(&result, device, 16));
-  fill = (kiln_map_desc){
-      .out = {{x, KILN_U8}}, .expr = {"i % 251 + (i + 1 == last) * 4"}, .n = n};
-  fill.code = (kiln_code){.params = &(kiln_param){"last", KILN_U64, &n, false},
-                          .n_params = 1};
+  fill = (kiln_map_desc){.out = {{x, KILN_U8}},
+                         .expr = {"i % 251 + (i + 1 == last) * 4"},
+                         .n = length};
+  fill.code = (kiln_code){
+      .params = &(kiln_param){"last", KILN_U64, &length, false}, .n_params = 1};
   select = (kiln_select_desc){.x = {.in = {{x, KILN_U8}}},
                               .predicate = "x % 2 == 1",
-                              .n = n,
+                              .n = length,
                               .out = {out, KILN_U8},
                               .count = {result, KILN_U64}};
   partition = (kiln_partition_desc){.x = {.in = {{x, KILN_U8}}},
                                     .first = "x >= 100",
-                                    .n = n,
+                                    .n = length,
                                     .out = {out, KILN_U8},
                                     .count = {result, KILN_U64}};
   find = (kiln_find_desc){.x = {.in = {{x, KILN_U8}}},
                           .predicate = "x == i % 251 + 4",
-                          .n = n,
+                          .n = length,
                           .out = {result, KILN_U64}};
   ck_kiln_ok(kiln_map(stream, &fill, NULL));
-  ck_kiln_ok(kiln_find(stream, &find, NULL));
-  ck_kiln_ok(kiln_stream_synchronize(stream));
-  ck_kiln_ok(kiln_copy_to_host(device, got, result, 8));
-  ck_assert_uint_eq(got[0], n - 1);
-  ck_kiln_ok(kiln_select(stream, &select, NULL));
-  ck_kiln_ok(kiln_stream_synchronize(stream));
-  ck_kiln_ok(kiln_copy_to_host(device, got, result, 8));
-  got[1] = 0;
-  for (uint64_t i = n - n % 251; i < n; i++)
-    got[1] += (i % 251 + (i + 1 == n ? 4u : 0u)) % 2;
-  ck_assert_uint_eq(got[0], n / 251 * 125 + got[1]);
-  ck_kiln_ok(kiln_partition(stream, &partition, NULL));
-  ck_kiln_ok(kiln_stream_synchronize(stream));
-  ck_kiln_ok(kiln_copy_to_host(device, got, result, 8));
-  ck_kiln_ok(kiln_copy_to_host(device, tail, out + got[0], sizeof tail));
+  ck_assert_uint_eq(number_of(kiln_find(stream, &find, NULL), result),
+                    length - 1);
+  odd = length / 251 * 125;
+  for (uint64_t i = length - length % 251; i < length; i++)
+    odd += (i % 251 + (i + 1 == length ? 4u : 0u)) % 2;
+  ck_assert_uint_eq(number_of(kiln_select(stream, &select, NULL), result), odd);
+  first = number_of(kiln_partition(stream, &partition, NULL), result);
+  ck_kiln_ok(kiln_copy_to_host(device, tail, out + first, sizeof tail));
   for (uint8_t k = 0; k < sizeof tail; k++)
     ck_assert_uint_eq(tail[k], k);
   ck_kiln_ok(kiln_memory_free(device, x));

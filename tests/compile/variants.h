@@ -1,0 +1,107 @@
+/* variants.h -- compiles shipped specialisations of the embedded programs, many of
+ * them in one parallel job. */
+#ifndef KILN_TEST_VARIANTS_H
+#define KILN_TEST_VARIANTS_H
+
+#include "each_nvrtc.h"
+
+enum { MOST_ARCHS = 64, OLDEST_ARCH = 35 };
+
+/* A thorough run compiles every variant for every architecture, which takes
+ * thousands of compiles. */
+static bool is_thorough(void)
+{
+  return getenv("KILN_TEST_THOROUGH") != NULL;
+}
+
+/* Returns the length of a list that NULL ends. The list itself may be NULL. */
+static size_t list_length(const char *const *list)
+{
+  size_t n = 0;
+
+  while (list != NULL && list[n] != NULL)
+    n++;
+  return n;
+}
+
+static kiln_program_desc describe(const kiln_variant *v)
+{
+  return (kiln_program_desc){.builtin = v->builtin,
+                             .defines = v->defines,
+                             .n_defines = list_length(v->defines),
+                             .traits = v->traits,
+                             .n_traits = list_length(v->traits),
+                             .names = v->names,
+                             .n_names = list_length(v->names),
+                             .no_cache = true};
+}
+
+/* Finds the architectures from OLDEST_ARCH on that the runtime's NVRTC supports. */
+static size_t archs_of(kiln_runtime *runtime, int out[MOST_ARCHS])
+{
+  kiln_nvrtc_info info;
+  size_t n, found = 0;
+
+  ck_kiln_ok(kiln_runtime_nvrtc(runtime, &info, 1, &n));
+  ck_assert_uint_ge(n, 1);
+  for (size_t i = 0; i < info.n_archs && found < MOST_ARCHS; i++)
+    if (info.archs[i] >= OLDEST_ARCH)
+      out[found++] = info.archs[i];
+  ck_assert_uint_gt(found, 5);
+  return found;
+}
+
+/* Programs with their targets, which one job compiles in parallel. */
+typedef struct batch {
+  kiln_program_desc *desc;
+  kiln_target *target;
+  const kiln_variant **variant;
+  size_t n, room;
+} batch;
+
+static void add(batch *b, const kiln_variant *v, kiln_program_desc desc,
+                kiln_target target)
+{
+  if (b->n == b->room) {
+    b->room = b->room == 0 ? 256 : 2 * b->room;
+    b->desc = realloc(b->desc, b->room * sizeof *b->desc);
+    b->target = realloc(b->target, b->room * sizeof *b->target);
+    b->variant = realloc(b->variant, b->room * sizeof *b->variant);
+    ck_assert(b->desc != NULL && b->target != NULL && b->variant != NULL);
+  }
+  b->desc[b->n] = desc;
+  b->target[b->n] = target;
+  b->variant[b->n++] = v;
+}
+
+/* Compiles the batch, passes each image to `check`, and frees the batch. */
+static void compile_batch(batch *b, kiln_runtime *runtime,
+                          void (*check)(kiln_image *image,
+                                        const kiln_variant *v,
+                                        const kiln_target *target))
+{
+  kiln_job *job = NULL;
+
+  ck_kiln_ok(
+      kiln_job_start(&job, runtime, b->desc, b->target, b->n, NULL, NULL));
+  ck_kiln_ok(kiln_job_wait(job, UINT64_MAX));
+  for (size_t i = 0; i < b->n; i++) {
+    kiln_image *image = NULL;
+    char target[24];
+    const kiln_status st = kiln_job_image(job, i, &image);
+
+    kiln_target_text(&b->target[i], target);
+    ck_assert_msg(st == KILN_OK, "%s (%s) for %s: %s: %s\n%s",
+                  b->variant[i]->builtin, b->variant[i]->label, target,
+                  kiln_status_name(st), kiln_last_error()->message,
+                  kiln_last_error()->log);
+    check(image, b->variant[i], &b->target[i]);
+    kiln_image_free(image);
+  }
+  kiln_job_free(job);
+  free(b->desc);
+  free(b->target);
+  free(b->variant);
+}
+
+#endif
