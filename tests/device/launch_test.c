@@ -1,4 +1,4 @@
-/* launch_test.c -- launches of every kind on a real GPU. */
+/* launch_test.c -- launches of every kind on the device under test. */
 #include "gpu_fixture.h"
 
 #include <pthread.h>
@@ -6,7 +6,8 @@
 
 static const char source[] =
     "typedef unsigned long long u64;\n"
-    /* Where each thread is, and how often each element is met. */
+    /* Adds the thread's coordinates to its element, so that a skipped or
+     * repeated element shows. */
     "extern \"C\" __global__ void mark(unsigned *out, unsigned nx,"
     " unsigned ny, unsigned nz)\n"
     "{\n"
@@ -25,7 +26,7 @@ static const char source[] =
     "  for (int i = threadIdx.x; i < n; i += blockDim.x)\n"
     "    data[i] = tile[n - 1 - i];\n"
     "}\n"
-    /* Only ends if all blocks are resident at once. */
+    /* This kernel ends only if all blocks are resident at the same time. */
     "extern \"C\" __global__ void meet(unsigned *arrived)\n"
     "{\n"
     "  if (threadIdx.x == 0) {\n"
@@ -137,7 +138,7 @@ START_TEST(more_elements_than_32_bits_count)
   kiln_launch_config c = kiln_launch_1d(n, 1024);
 
   ck_assert_uint_eq(c.grid.x, (uint32_t)((n + 1023) / 1024));
-  if (on_cpu()) { /* that many threads take a minute there */
+  if (on_cpu()) { /* the CPU device would take a minute */
     n = ((uint64_t)1 << 22) + 12345;
     c = kiln_launch_1d(n, 1024);
   }
@@ -171,7 +172,8 @@ START_TEST(limits_are_the_devices)
   c.smem = 0;
   ck_kiln_is(KILN_LAUNCH(kernel, &c, KILN_ARG(p)), KILN_EARGS);
   ck_kiln_is(KILN_LAUNCH(kernel, &c, KILN_ARG(n), KILN_ARG(n)), KILN_EARGS);
-  ck_kiln_ok(kiln_device_synchronize(g.device)); /* nothing was harmed */
+  /* the refused launch left the context intact */
+  ck_kiln_ok(kiln_device_synchronize(g.device));
   ck_kiln_ok(kiln_memory_free(g.device, p));
 }
 END_TEST
@@ -208,11 +210,11 @@ START_TEST(dynamic_shared_memory_up_to_the_limit)
   if (most > 100 * 1024)
     reverse(100 * 1024);
   reverse(most);
-  reverse(1024); /* having opted in does no harm */
+  reverse(1024); /* a smaller size still works after opting in to the largest */
 }
 END_TEST
 
-/* ---- Cooperative, clusters, overlap ----------------------------------------------- */
+/* ---- Cooperative launches, clusters, overlap -------------------------------- */
 
 START_TEST(cooperative_blocks_meet)
 {
@@ -278,10 +280,10 @@ START_TEST(clusters)
   check_cluster(1, KILN_OK);
   check_cluster(2, KILN_OK);
   check_cluster(8, KILN_OK);
-  check_cluster(3, KILN_EINVAL); /* no divisor of the grid */
+  check_cluster(3, KILN_EINVAL); /* does not divide the grid */
   check_cluster(32, KILN_ELIMIT);
   if (kiln_device_traits(g.device)->cc == 90)
-    check_cluster(16, KILN_OK); /* asked for on the way */
+    check_cluster(16, KILN_OK); /* Kiln opts in to clusters above 8 blocks */
 }
 END_TEST
 
@@ -356,7 +358,8 @@ static const char big_source[] =
     "extern \"C\" __global__ void pick(const __grid_constant__ big b, int i,"
     " int *out)\n{\n  *out = b.v[i];\n}\n";
 
-/* More than 4 KiB since 7.0 with CUDA 12.1; more than 32,764 bytes nowhere. */
+/* Parameters may exceed 4 KiB from compute capability 7.0 and CUDA 12.1 on, but
+ * never 32,764 bytes. */
 START_TEST(parameters_above_4_kib)
 {
   static struct {

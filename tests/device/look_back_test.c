@@ -1,9 +1,11 @@
-/* look_back_test.c -- the decoupled look-back of kiln/look_back.cuh on its own: a tile gets
- * the same prefix, to the bit, whatever the tiles before it have published. */
+/* look_back_test.c -- the decoupled look-back of kiln/look_back.cuh: a tile
+ * must get the same prefix, to the bit, no matter which prefixes earlier tiles
+ * have published. */
 #include "scan_values.h"
 
-/* The operation composes affine maps modulo 2^32, which do not commute, or adds floats,
- * whose bits depend on the order. Block b looks back over the tiles before tile b. */
+/* The operation composes affine maps modulo 2^32, which does not commute, or
+ * adds floats, whose rounding depends on the order. Block b looks back over the
+ * tiles before tile b. */
 static const char source[] =
     "#include <kiln/look_back.cuh>\n"
     "#if FLOATS\n"
@@ -66,7 +68,8 @@ static kiln_kernel *load(unsigned each, bool resets, bool floats,
   return kernel;
 }
 
-/* Writes a descriptor of two words: the halves of the value with the same tag. */
+/* Writes a tile descriptor of two words. Each holds half of the value and the
+ * same epoch and status. */
 static void publish(uint64_t *words, size_t tile, uint64_t value,
                     uint64_t state)
 {
@@ -76,7 +79,7 @@ static void publish(uint64_t *words, size_t tile, uint64_t value,
   words[2 * tile + 1] = tag | value >> 32;
 }
 
-/* The totals of tiles, and the prefix that each should get. */
+/* The totals of all tiles, and the prefix that each tile must get. */
 typedef struct tiles {
   size_t n;
   uint64_t start, *total, *before;
@@ -93,8 +96,8 @@ static tiles make_tiles(size_t n, bool resets, uint64_t *state)
   uint64_t sum = t.start;
 
   for (size_t i = 0; i < n; i++) {
-    t.total[i] |= UINT64_C(1)
-                  << 32; /* odd factors are invertible, so no error cancels */
+    /* an odd factor is invertible, so no error cancels */
+    t.total[i] |= UINT64_C(1) << 32;
     t.reset[i] = resets && test_random(state) % 40 == 0;
     t.before[i] = sum;
     sum = t.reset[i] ? t.total[i] : then_wide(sum, t.total[i]);
@@ -102,9 +105,10 @@ static tiles make_tiles(size_t n, bool resets, uint64_t *state)
   return t;
 }
 
-/* ---- The fixed order ----------------------------------------------------------------- */
+/* ---- Prefixes in a fixed order of operations -------------------------------- */
 
-/* Publishes the prefixes of some groups, which the look-back should use. */
+/* Publishes the prefixes of some groups of tiles. The look-back may start from
+ * these. */
 static void publish_some(uint64_t *words, const tiles *t, unsigned each,
                          uint64_t *state)
 {
@@ -161,7 +165,7 @@ static void float_words(uint64_t *words, const float *total, size_t n,
   }
 }
 
-/* The bits do not depend on which prefixes are published. */
+/* The bits of a float prefix must not depend on which prefixes are published. */
 START_TEST(test_same_bits)
 {
   enum { N = 600 };
@@ -188,7 +192,8 @@ START_TEST(test_same_bits)
     test_array again = array_make(KILN_F32, N, 0, NULL, 0x5a);
     uint32_t at = 0;
 
-    if (how > 0) /* every prefix, or one of many, is published before */
+    /* every prefix, or one of many, is published before the launch */
+    if (how > 0)
       for (size_t i = each - 1; i + 1 < N; i += each * (2 * how - 1))
         float_words(words + i, got[0] + i + 1, 1, PREFIX);
     w = array_make(KILN_U64, N + 8, 0, words, 0);
@@ -197,8 +202,8 @@ START_TEST(test_same_bits)
         KILN_ARG(start), KILN_ARG(totals.array.data),
         KILN_ARG(resets.array.data), KILN_ARG(out.array.data), KILN_ARG(at)));
     config.grid.x = 1;
-    for (at = 1; how == 0 && at < 31 * each;
-         at += 7) { /* no prefix is published */
+    /* no prefix is published before these launches */
+    for (at = 1; how == 0 && at < 31 * each; at += 7) {
       test_array fresh;
 
       float_words(words, total, N, PARTIAL);
@@ -224,7 +229,7 @@ START_TEST(test_same_bits)
 }
 END_TEST
 
-/* ---- The nearest prefix -------------------------------------------------------- */
+/* ---- Prefixes from the nearest published one -------------------------------- */
 
 START_TEST(test_nearest)
 {

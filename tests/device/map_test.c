@@ -1,5 +1,5 @@
-/* map_test.c -- kiln_map: every type, any length and alignment, several inputs and
- * outputs, in place, parameters, and what is wrong with a call. */
+/* map_test.c -- kiln_map for every type, any length and alignment, several
+ * inputs and outputs, in place, with parameters, and with invalid arguments. */
 #include "ops_fixture.h"
 
 static void test_every_type(int which)
@@ -100,7 +100,8 @@ START_TEST(test_bad_text)
     ck_assert_int_eq(kiln_map(stream, &desc, NULL), KILN_ECOMPILE);
     ck_assert_msg(strstr(kiln_last_error()->message, bad[k].message) != NULL,
                   "%zu: %s", k, kiln_last_error()->message);
-    /* NVRTC 11 does not show the line; what Kiln finds itself always does */
+    /* NVRTC 11 does not show the line, but Kiln shows it for the errors that it
+     * finds itself. */
     if (k > 0 || kiln_device_traits(device)->cc >= 50)
       ck_assert_msg(strstr(kiln_last_error()->log, bad[k].caret) != NULL,
                     "%zu: %s", k, kiln_last_error()->log);
@@ -146,7 +147,8 @@ END_TEST
 
 /* ---- Neighbours ------------------------------------------------------------------ */
 
-/* Other elements of several arrays of several types, also in a second output. */
+/* Expressions may read other elements of several arrays of different types, in
+ * each output. */
 START_TEST(test_neighbours)
 {
   enum { N = 5000 };
@@ -185,7 +187,8 @@ START_TEST(test_neighbours)
 }
 END_TEST
 
-/* Not in place; names that look alike are the user's own. */
+/* An expression must not read neighbours of an array that the call overwrites.
+ * Similar names may belong to the user. */
 START_TEST(test_neighbours_in_place)
 {
   static const char *const fine[] = {"my_at(x)", "x_attic(x)", "xx_at(x)",
@@ -223,7 +226,8 @@ END_TEST
 
 /* ---- Alignment and size --------------------------------------------------------- */
 
-/* Views that are shifted alike, or not; lengths around packs, heads and tiles. */
+/* Maps arrays that start at these distances from an aligned address, which may
+ * be equal or differ. Lengths lie near those of vectors and tiles. */
 static void shifted(kiln_dtype in_type, kiln_dtype out_type, size_t n,
                     const size_t shift[3], bool in_place, uint64_t *state)
 {
@@ -269,7 +273,7 @@ START_TEST(test_shifts)
 }
 END_TEST
 
-/* 16 bytes of the widest array are a pack: others take less. */
+/* A vector has 16 bytes of the widest type, and fewer of the others. */
 START_TEST(test_mixed)
 {
   static const size_t shift[3] = {2, 2, 1};
@@ -281,7 +285,8 @@ START_TEST(test_mixed)
 }
 END_TEST
 
-/* Values that arithmetic would change arrive as they are; NaN stays NaN. */
+/* A copy must keep values that arithmetic could change. NaN must stay NaN in a
+ * conversion. */
 START_TEST(test_special_values)
 {
   static const uint32_t bits[] = {0x00000000u, 0x80000000u, 0x00000001u,
@@ -304,7 +309,7 @@ START_TEST(test_special_values)
   ck_assert_uint_eq(half[1], 0x8000u);
   ck_assert_uint_eq(half[2], 0);
   ck_assert_uint_eq(half[4], 0x7c00u);
-  ck_assert_uint_eq(half[6], 0x7c00u); /* too large: infinity */
+  ck_assert_uint_eq(half[6], 0x7c00u); /* overflow becomes infinity */
   ck_assert(isnan(half_value(half[7])));
 }
 END_TEST
@@ -327,7 +332,8 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
-/* Names that Kiln's own code uses. Parameters and the preamble may use them too. */
+/* These names occur in Kiln's own code. Parameters and the user's preamble may
+ * use them too. */
 static const char *const common_names[] = {
     "value", "map",  "pack",  "user",    "s",    "T",     "count", "n",
     "acc",   "args", "index", "stored",  "op",   "load",  "write", "kiln",
@@ -407,7 +413,8 @@ START_TEST(test_refused_names)
 }
 END_TEST
 
-/* A preamble's #include lines stand before the namespace of its functions. */
+/* #include lines of the preamble stand before the namespace that holds its
+ * functions. */
 START_TEST(test_preamble_with_include)
 {
   test_array a = array_make(KILN_F32, 10, 0, NULL, 0);
@@ -428,8 +435,8 @@ START_TEST(test_preamble_with_include)
 }
 END_TEST
 
-/* NaNs keep payload and sign, also if other outputs of the same call have a
- * user expression. */
+/* A copy must keep the payload and sign of NaNs, even if another output of the
+ * call has an expression. */
 START_TEST(test_copy_of_bits)
 {
   enum { N = 65536 };

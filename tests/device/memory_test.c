@@ -1,5 +1,5 @@
-/* memory_test.c -- copies, fills and pools on a real GPU, past 2^32 bytes too.
- */
+/* memory_test.c -- copies, fills and memory pools on the device under test,
+ * also beyond 2^32 bytes. */
 #include "gpu_fixture.h"
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ START_TEST(copies_of_every_size_come_back)
     ck_kiln_ok(kiln_copy_on_device(g.device, b, a, n));
     ck_kiln_ok(kiln_copy_to_host(g.device, back, b, n));
     ck_assert_mem_eq(back, to, n);
-    ck_assert_int_eq(back[n], 0xee); /* nothing past the end */
+    ck_assert_int_eq(back[n], 0xee); /* the copy wrote nothing behind its end */
     free(to);
     free(back);
     ck_kiln_ok(kiln_memory_free(g.device, a));
@@ -44,8 +44,8 @@ static const char check_source[] =
     "      atomicAdd(wrong, 1);\n"
     "}\n";
 
-/* A synchronous copy or fill is done when it returns: a kernel in a stream that
- * waits for nobody sees it. */
+/* A synchronous copy or fill must be complete when it returns: a kernel in a
+ * non-blocking stream must see the data. */
 START_TEST(synchronous_means_done)
 {
   enum { N = 4 << 20 };
@@ -61,7 +61,7 @@ START_TEST(synchronous_means_done)
   c.stream = stream;
   ck_kiln_ok(kiln_fill(g.device, wrong, 0, 4, 1));
   for (int round = 1; round <= 30; round++) {
-    /* The end is looked at: it arrives last. */
+    /* The kernel checks the last elements, because they arrive last. */
     int n = round % 3 == 0 ? 8192 : 1024, want = round;
     CUdeviceptr last = (round % 3 == 2 ? q : p) + (CUdeviceptr)(N - n) * 4;
 
@@ -149,7 +149,8 @@ START_TEST(stream_ordered_memory)
   ck_kiln_ok(kiln_device_describe(g.device, &info));
   ck_kiln_ok(kiln_stream_create(&stream, g.device, NULL));
   for (int pools = info.memory_pools; pools >= 0; pools--) {
-    g.device->info.memory_pools = pools != 0; /* and as without them */
+    /* in the second round, a device without memory pools */
+    g.device->info.memory_pools = pools != 0;
     for (int i = 0; i < 100; i++) {
       CUdeviceptr p;
 
@@ -174,7 +175,7 @@ START_TEST(memory_that_runs_out)
   ck_assert(unused <= total && total > 0);
   ck_kiln_is(kiln_memory_alloc(&p, g.device, total + GiB), KILN_EDEVMEM);
   ck_assert(p == 0);
-  p = gpu_alloc(g.device, 1000); /* the context lives on */
+  p = gpu_alloc(g.device, 1000); /* the context still works */
   ck_kiln_ok(kiln_memory_free(g.device, p));
 }
 END_TEST
@@ -210,7 +211,7 @@ START_TEST(copies_between_contexts)
 }
 END_TEST
 
-/* ---- Past 2^32 bytes ------------------------------------------------------------ */
+/* ---- Beyond 2^32 bytes ------------------------------------------------------ */
 
 static bool has_room(uint64_t device_bytes, uint64_t host_bytes)
 {
@@ -218,7 +219,7 @@ static bool has_room(uint64_t device_bytes, uint64_t host_bytes)
       (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
   uint64_t unused;
 
-  if (on_cpu()) /* whose memory is the host's */
+  if (on_cpu()) /* its memory is the host's */
     host_bytes += device_bytes;
   ck_kiln_ok(kiln_memory_info(g.device, &unused, NULL));
   if (unused >= device_bytes && host >= host_bytes)

@@ -1,5 +1,6 @@
-/* merge_test.c -- kiln_merge: every type, any two lengths, values that show
- * stability, the user's order, against a merge one by one. */
+/* merge_test.c -- kiln_merge for every type, any two lengths, and the user's
+ * order, with values that reveal whether it is stable, compared with a
+ * sequential merge. */
 #include "sorted_values.h"
 
 #include <kiln/merge.h>
@@ -8,7 +9,8 @@
 
 /* ---- Reference ------------------------------------------------------------------ */
 
-/* Sorted small whole numbers, `few` different ones. The test keeps them. */
+/* Makes n small sorted whole numbers, `few` of them distinct. teardown() frees
+ * them. */
 static void *sorted_wholes(kiln_dtype type, size_t n, int64_t few,
                            uint64_t *state)
 {
@@ -17,8 +19,8 @@ static void *sorted_wholes(kiln_dtype type, size_t n, int64_t few,
   return as_elements(type, sorted_values(n, least, few, state), n);
 }
 
-/* The merged keys' places: i for a's, n_a + j for b's. The test keeps
- * them. */
+/* Returns the source of each merged key: i for key i of a, n_a + j for key j of
+ * b. teardown() frees it. */
 static uint32_t *reference(kiln_dtype type, const void *a, size_t n_a,
                            const void *b, size_t n_b, bool down)
 {
@@ -41,7 +43,8 @@ static uint32_t *reference(kiln_dtype type, const void *a, size_t n_a,
   return from;
 }
 
-/* Values are the keys' places, in `valued`; none: KILN_DTYPE_NONE. */
+/* Makes a call whose values, of type `valued`, are the positions of the keys.
+ * KILN_DTYPE_NONE means a call without values. */
 static operation_call merge_call(kiln_dtype type, const void *a, size_t n_a,
                                  const void *b, size_t n_b, kiln_dtype valued,
                                  bool down, size_t shift)
@@ -129,7 +132,8 @@ START_TEST(test_lengths)
 }
 END_TEST
 
-/* All of one before all of the other, taking turns, one inside the other. */
+/* All keys of one array come before those of the other, the keys alternate, or
+ * all keys of b lie at one point of a. */
 START_TEST(test_shapes)
 {
   enum { N = 9000 };
@@ -162,8 +166,8 @@ START_TEST(test_special_floats)
 }
 END_TEST
 
-/* Sort, merge and search agree on the place of NaNs: whatever their sign, they
- * follow +infinity, and they come first in descending order. */
+/* Sort, merge and search agree on the position of NaNs: they follow +infinity
+ * whatever their sign, and come first in descending order. */
 START_TEST(test_nans_of_sorted_keys)
 {
   enum { N = 8, NANS = 3 };
@@ -212,8 +216,8 @@ START_TEST(test_order)
 }
 END_TEST
 
-/* Above the size from which the splits are found by a launch of their own; with
- * a workspace of the caller's. */
+/* Above this size a launch of its own computes where the tiles split both
+ * arrays. It needs a workspace. */
 START_TEST(test_two_launches)
 {
   enum { N = 1048600, M = 1048700 };

@@ -1,15 +1,16 @@
-/* operation_checks.h -- what the tests of all operations have in common, for any
- * row of the table in operation_table.h.
+/* operation_checks.h -- checks that the tests of all operations share. They
+ * work for every operation in the table of operation_table.h.
  *
- * A test makes an operation_call: an operation, its desc, and what each result
- * must hold afterwards. Such a call is then checked in each of these ways:
+ * A test makes an operation_call, which consists of an operation, its desc, and
+ * the expected contents of each result. Such a call is then checked in these
+ * ways:
  *   ck_call()           once, with the library's temporary storage
  *   ck_workspace()      with workspaces that are valid, too small or misplaced
  *   ck_capture()        captured into a graph that runs several times
  *   ck_bad_arguments()  with members of its desc that are not valid
  *   ck_random_calls()   many calls that a function of the test draws
- * A call works in place if a result is also an input: every run starts from what
- * the result's array held when the call was made. */
+ * A call works in place if a result is also an input. Every run then starts
+ * from the contents that the array had when the call was made. */
 #ifndef KILN_OPERATION_CHECKS_H
 #define KILN_OPERATION_CHECKS_H
 
@@ -21,20 +22,21 @@ enum { MOST_RESULTS = 6 };
 /* An array that the operation writes. */
 typedef struct call_result {
   test_array array;
-  const void *before, *want; /* its contents before and after the call */
+  /* contents of the array before and after the call */
+  const void *before, *want;
 } call_result;
 
 typedef struct operation_call {
   const operation *op;
-  const char
-      *what; /* for messages; the operation's name unless the test sets it */
+  /* name for messages; the operation's unless the test sets it */
+  const char *what;
   void *desc;
   size_t n_results;
   call_result result[MOST_RESULTS];
 } operation_call;
 
-/* A call of kiln_NAME with a copy of what its second argument, a pointer to a desc,
- * points to; still without results. */
+/* Makes a call of the operation `name` with a copy of the desc that the second
+ * argument points to. The call has no results yet. */
 #define CALL_OF(name, ...)                                                     \
   call_of(&operations[OPERATION_##name], (__VA_ARGS__), sizeof *(__VA_ARGS__))
 
@@ -49,7 +51,8 @@ static inline operation_call call_of(const operation *op, const void *desc,
   return c;
 }
 
-/* Adds a result, which must hold `want` after the call. The test keeps `want`. */
+/* Adds a result, whose array must hold `want` after the call. The test must
+ * keep `want` in memory. */
 static inline void call_writes(operation_call *c, const test_array *a,
                                const void *want)
 {
@@ -57,7 +60,7 @@ static inline void call_writes(operation_call *c, const test_array *a,
   c->result[c->n_results++] = (call_result){*a, kept(array_read(a)), want};
 }
 
-/* Gives the results' arrays the contents from before the call. */
+/* Restores the arrays of all results to their contents before the call. */
 static inline void call_restart(const operation_call *c)
 {
   for (size_t k = 0; k < c->n_results; k++) {
@@ -68,7 +71,7 @@ static inline void call_restart(const operation_call *c)
   }
 }
 
-/* Fails unless the array holds `want`, to the bit. */
+/* Fails unless the array holds the expected elements, to the bit. */
 static inline void ck_array(const test_array *a, const void *want,
                             const char *what)
 {
@@ -84,7 +87,7 @@ static inline void ck_array(const test_array *a, const void *want,
   free(got);
 }
 
-/* Fails unless each result holds what the call must write. */
+/* Fails unless every result holds what the call must write. */
 static inline void ck_results(const operation_call *c)
 {
   for (size_t k = 0; k < c->n_results; k++)
@@ -104,8 +107,8 @@ static inline void ck_call(operation_call c)
   ck_call_with(&c, NULL);
 }
 
-/* What the array must hold if elements [begin, end) become x[from[i]] and the
- * others keep what they hold now. */
+/* Returns the expected contents of an array in which elements [begin, end)
+ * become x[from[i]] and the others keep their values. */
 static inline void *gathered(const test_array *a, const void *x,
                              const size_t *from, size_t begin, size_t end)
 {
@@ -127,8 +130,8 @@ static inline void ck_writes(operation_call c, const test_array *a,
 
 /* ---- Workspaces, captures ------------------------------------------------------------ */
 
-/* Fails unless the operation refuses the desc with this status and a message that
- * contains `says`. */
+/* Fails unless the operation returns this status for the desc, with a message
+ * that contains `says`. */
 static inline void ck_refused(const operation *op, const void *desc,
                               const kiln_workspace *workspace,
                               kiln_status status, const char *says)
@@ -142,7 +145,7 @@ static inline void ck_refused(const operation *op, const void *desc,
                 kiln_last_error()->message, says);
 }
 
-/* Fails unless all results hold what they did before the call. */
+/* Fails unless every result still holds its contents from before the call. */
 static inline void ck_untouched(const operation_call *c)
 {
   for (size_t k = 0; k < c->n_results; k++)
@@ -161,7 +164,7 @@ static inline size_t ck_workspace(operation_call c)
   w = (kiln_workspace){storage.array.data, bytes};
   for (int turn = 0; turn < 2; turn++)
     ck_call_with(&c, &w);
-  free(array_read(&storage)); /* checks its guards */
+  free(array_read(&storage)); /* fails if a guard zone was written */
   if (bytes == 0)
     return 0;
   call_restart(&c);
@@ -175,7 +178,8 @@ static inline size_t ck_workspace(operation_call c)
   return bytes;
 }
 
-/* Captures the call, which may be the first of its kind and compile. */
+/* Captures the call into a graph. It may be the first call with these types,
+ * which compiles a kernel. */
 static inline CUgraphExec capture_call(const operation_call *c)
 {
   capture_begin();
@@ -198,7 +202,7 @@ static inline void ck_capture(operation_call c)
 
 /* ---- Bad arguments --------------------------------------------------------------------- */
 
-/* A member of a desc with the value that a test gives it. */
+/* A member of a desc, and the value that a test gives it. */
 typedef struct member_value {
   size_t offset, size;
   const void *value;
@@ -213,16 +217,17 @@ typedef struct member_value {
     }                                                                          \
   }
 
-/* Members that make a valid desc invalid, and how the operation refuses it. */
+/* Members that make a valid desc invalid, and the error that the operation must
+ * return. */
 typedef struct bad_argument {
   kiln_status status;
-  const char *says; /* a part of the message */
+  const char *says; /* text that the message must contain */
   member_value set[4];
 } bad_argument;
 
-/* The good call must work. With each of the changes the operation must refuse it
- * and write nothing. The query for the workspace refuses the same, except what
- * only compiling shows. */
+/* The good call must work. With each of the changes the operation must return
+ * the error and write nothing. The query for the workspace must return the same
+ * error, unless only compiling reveals it. */
 #define ck_bad_arguments(good, bad)                                            \
   ck_bad_members(&(good), (bad), sizeof(bad) / sizeof(bad)[0])
 
@@ -251,10 +256,10 @@ static inline void ck_bad_members(const operation_call *good,
 
 /* ---- Random calls ------------------------------------------------------------------------ */
 
-/* Makes call number k with numbers from *state. */
+/* Makes random call number k with numbers from *state. */
 typedef operation_call draw_call(unsigned long k, uint64_t *state);
 
-/* Checks random_calls(few) calls that `draw` makes from this seed. */
+/* Checks random_calls(few) calls that `draw` makes, starting from this seed. */
 static inline void ck_random_calls(draw_call *draw, unsigned long few,
                                    uint64_t seed)
 {

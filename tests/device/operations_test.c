@@ -1,14 +1,16 @@
-/* operations_test.c -- what the operations are built on: memory that a stream keeps and
- * marks that need no clearing, specialised kernels, captures, threads. */
+/* operations_test.c -- the common parts of all operations: the temporary
+ * storage of a stream, tile descriptors that need no clearing, the
+ * specialisation cache, captures, and threads. */
 #include "operation_checks.h"
 
 #include "ops/ops.h"
 
 #include <pthread.h>
 
-/* ---- Tile descriptors: a look-back over blocks ----------------------------------- */
+/* ---- Tile descriptors: a look-back over blocks ------------------------------ */
 
-/* out[b] = scale * (1 + ... + (b + 1)); blocks wait for lower ones only. */
+/* Computes out[b] = scale * (1 + ... + (b + 1)). Each block waits for lower
+ * blocks only. */
 static const char source[] =
     "#include <kiln/look_back.cuh>\n"
     "extern \"C\" __global__ void chain(unsigned long long *words,\n"
@@ -51,7 +53,8 @@ static void teardown_chain(void)
   teardown();
 }
 
-/* As an operation would: room, launch, close. */
+/* Reserves temporary storage, launches the kernel and releases the storage, as
+ * an operation does. */
 static kiln_status run_chain(kiln_stream *in, uint32_t blocks, double scale,
                              CUdeviceptr out, const kiln_workspace *workspace,
                              size_t temp)
@@ -80,8 +83,8 @@ static void check_chain(const double *got, uint32_t blocks, double scale)
 
 START_TEST(test_marks)
 {
-  /* With a seed the CPU device starts blocks in any order, where GPUs keep
-   * theirs: then all have to be resident. */
+  /* With a seed the CPU device starts blocks in random order, unlike a GPU. All
+   * blocks must then be resident at the same time. */
   const bool any_order = on_cpu() && strstr(test_cpu, "seed") != NULL;
   const uint32_t sizes[] = {1,  2, 31, 32, 33, 100, 64, any_order ? 200 : 3000,
                             65, 7};
@@ -98,7 +101,7 @@ START_TEST(test_marks)
 }
 END_TEST
 
-/* Whatever is in a caller's workspace, and however large it must be. */
+/* A workspace of the caller may have any contents and any sufficient size. */
 START_TEST(test_given_workspace)
 {
   enum { BLOCKS = 70 };
@@ -122,7 +125,8 @@ START_TEST(test_given_workspace)
 }
 END_TEST
 
-/* More than a stream keeps comes from the pool and goes back. */
+/* Storage above the size that a stream keeps comes from the memory pool and is
+ * returned. */
 START_TEST(test_large_room)
 {
   enum { BLOCKS = 40 };
@@ -143,7 +147,7 @@ enum { THREADS = 4, CALLS = 25, CHAIN = 37 };
 
 typedef struct worker {
   kiln_stream *stream;
-  CUdeviceptr out; /* CALLS * CHAIN values */
+  CUdeviceptr out; /* array for CALLS * CHAIN results */
   double scale;
   kiln_status st;
 } worker;
@@ -199,7 +203,8 @@ END_TEST
 
 /* ---- Captures -------------------------------------------------------------------------- */
 
-/* A captured call runs again and again, also beside calls of its stream. */
+/* A captured call can be replayed many times, also between other calls in its
+ * stream. */
 START_TEST(test_capture)
 {
   enum { BLOCKS = 50 };
@@ -214,7 +219,8 @@ START_TEST(test_capture)
 
   capture_begin();
   ck_kiln_ok(run_chain(stream, BLOCKS, 5, out.array.data, NULL, 0));
-  ck_kiln_ok(kiln_map(stream, &desc, NULL)); /* the first: it compiles */
+  /* the first call of this map compiles its kernel */
+  ck_kiln_ok(kiln_map(stream, &desc, NULL));
   exec = capture_end();
   for (int i = 0; i < 3; i++) {
     ck_kiln_ok(run_chain(stream, BLOCKS, 7, other.array.data, NULL, 0));
@@ -231,7 +237,8 @@ END_TEST
 
 /* ---- Specialised kernels ------------------------------------------------------------------ */
 
-/* The same text, types and constants: the same kernels; else others. */
+/* Calls with the same expressions, types and constants share their kernels;
+ * others do not. */
 START_TEST(test_specials)
 {
   static const char *const kernels[] = {"map", NULL};
@@ -249,7 +256,8 @@ START_TEST(test_specials)
   ck_kiln_ok(kiln__specialise(&first, device, &spec));
   strcpy(same, "x + p");
   x.map = same;
-  param.value = &two; /* passed at each call: not part of the key */
+  /* a parameter is passed at each call and is not part of the cache key */
+  param.value = &two;
   ck_kiln_ok(kiln__specialise(&again, device, &spec));
   ck_assert_ptr_eq(first, again);
   param.constant = true;
@@ -259,7 +267,7 @@ START_TEST(test_specials)
   ck_kiln_ok(kiln__specialise(&other, device, &spec));
   ck_assert_ptr_ne(constant, other);
   param.constant = false;
-  x.in[0].data = 260; /* no longer on 16 bytes */
+  x.in[0].data = 260; /* the input is no longer aligned to 16 bytes */
   ck_kiln_ok(kiln__specialise(&other, device, &spec));
   ck_assert_ptr_ne(first, other);
   x.in[0].data = 512;
@@ -269,7 +277,7 @@ START_TEST(test_specials)
 }
 END_TEST
 
-/* Two ways to the size of an element say the same. */
+/* The library's two functions for the size of an element must agree. */
 START_TEST(element_sizes)
 {
   for (int type = -1; type <= KILN_F64 + 1; type++)
@@ -278,8 +286,8 @@ START_TEST(element_sizes)
 }
 END_TEST
 
-/* Every operation of the table needs a stream and a desc, and every query for a
- * workspace also an address for the size. */
+/* Every operation in the table needs a stream and a desc. Every workspace query
+ * also needs an address for the size. */
 START_TEST(missing_arguments)
 {
   const operation *op = &operations[_i];

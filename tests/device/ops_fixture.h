@@ -1,5 +1,5 @@
-/* ops_fixture.h -- what tests of the operations share: a device with a stream,
- * arrays between guard zones at any alignment, values of every type. */
+/* ops_fixture.h -- what the tests of operations share: a device with a stream,
+ * arrays between guard zones at any alignment, and values of every type. */
 #ifndef KILN_OPS_FIXTURE_H
 #define KILN_OPS_FIXTURE_H
 
@@ -17,8 +17,10 @@ static kiln_runtime *rt;
 static kiln_device *device;
 static kiln_stream *stream;
 
-/* "select 0 64 128 64 0 20": family, size, log2 n, block, items, an SM, extra. So
- * the large tiles of large inputs meet small ones. */
+/* Sets the tuning in KILN_TEST_TUNING, for example "select 0 64 128 64 0 20":
+ * kernel, element size in bytes (0 means every size), log2 of the length, block
+ * size, items per thread, blocks per SM, and an extra value. Small inputs can
+ * thus use the large tiles of large inputs. */
 static inline void tune_as_asked(void)
 {
   const char *const text = getenv("KILN_TEST_TUNING");
@@ -46,15 +48,15 @@ static inline void setup(void)
   tune_as_asked();
 }
 
-/* ---- What a test makes ----------------------------------------------------------- */
+/* ---- Memory of a test ------------------------------------------------------- */
 
-/* Memory that is freed when the test ends: of the host, or of the device. */
+/* Host or device memory that is freed when the test ends. */
 typedef struct kept_memory {
   void *host;
   CUdeviceptr device;
 } kept_memory;
 
-static kept_memory *kept_list; /* in the order in which it was made */
+static kept_memory *kept_list; /* in the order of allocation */
 static size_t n_kept;
 
 static inline void keep_memory(kept_memory memory)
@@ -64,7 +66,7 @@ static inline void keep_memory(kept_memory memory)
   kept_list[n_kept++] = memory;
 }
 
-/* Leaves host memory, which must not be NULL, to teardown(), which frees it. */
+/* Registers host memory, which must not be NULL, to be freed by teardown(). */
 static inline void *kept(void *host)
 {
   ck_assert_ptr_nonnull(host);
@@ -72,8 +74,8 @@ static inline void *kept(void *host)
   return host;
 }
 
-/* Frees all that was kept since n_kept was `mark`: for a function that a test
- * calls many times. */
+/* Frees the memory that was registered since n_kept was `mark`. Functions that
+ * a test calls many times use it. */
 static inline void release(size_t mark)
 {
   while (n_kept > mark) {
@@ -99,11 +101,12 @@ static inline void teardown(void)
 
 /* ---- Cases ------------------------------------------------------------------- */
 
-/* A limit ends what hangs. It must not end what a slow machine is still doing. */
+/* Time limit of a test. It ends a test that hangs, but no test on a slow
+ * machine. */
 enum { CASE_SECONDS = 3600 };
 
-/* How many random calls to make: KILN_TEST_RANDOM_CALLS, or `few`, of which a
- * short run (KILN_TEST_SHORT) makes a fifth. */
+/* Returns the number of random calls: KILN_TEST_RANDOM_CALLS if it is set,
+ * otherwise `few`, or a fifth of it if KILN_TEST_SHORT is set. */
 static inline unsigned long random_calls(unsigned long few)
 {
   const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
@@ -113,7 +116,7 @@ static inline unsigned long random_calls(unsigned long few)
   return getenv("KILN_TEST_SHORT") != NULL ? few / 5 : few;
 }
 
-/* A case whose tests each find a device with a stream. */
+/* Makes a test case whose tests start with a device and a stream. */
 static inline TCase *device_case(Suite *s, const char *name)
 {
   TCase *t = tcase_create(name);
@@ -124,7 +127,7 @@ static inline TCase *device_case(Suite *s, const char *name)
   return t;
 }
 
-/* A case for what every run repeats on other schedules of the CPU device: those
+/* Makes a test case that also runs with other schedules of the CPU device. Such
  * runs set CK_INCLUDE_TAGS=brief. */
 static inline TCase *brief_case(Suite *s)
 {
@@ -136,7 +139,7 @@ static inline TCase *brief_case(Suite *s)
 
 /* ---- Captures ---------------------------------------------------------------------- */
 
-/* From here on the stream's work goes into a graph. */
+/* Starts to capture the stream's work into a graph. */
 static inline void capture_begin_in(int mode)
 {
   bool capturing = false;
@@ -155,7 +158,8 @@ static inline void capture_begin(void)
   capture_begin_in(CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-/* The graph, ready to run; capture_free() it. */
+/* Ends the capture and returns the executable graph, which capture_free()
+ * frees. */
 static inline CUgraphExec capture_end(void)
 {
   const kiln__driver *driver = device->driver;
@@ -175,7 +179,7 @@ static inline CUgraphExec capture_end(void)
   return exec;
 }
 
-/* Run it once more, in the stream. */
+/* Runs the graph once in the stream. */
 static inline void capture_replay(CUgraphExec exec)
 {
   kiln__scope scope;
@@ -199,15 +203,17 @@ static inline void capture_free(CUgraphExec exec)
 
 enum { GUARD = 256, GUARD_BYTE = 0xa5 };
 
-/* n elements in device memory, `shift` elements behind an aligned address, guard
- * zones around them. teardown() frees what array_free() has not. */
+/* n elements in device memory, `shift` elements behind an aligned address,
+ * between guard zones. teardown() frees the array unless array_free() has done
+ * so. */
 typedef struct test_array {
   CUdeviceptr block;
   size_t n, width, before;
   kiln_array array;
 } test_array;
 
-/* `data` NULL: filled with `poison`. */
+/* Copies the elements from `data`, or sets every byte to `poison` if `data` is
+ * NULL. */
 static inline test_array array_make(kiln_dtype type, size_t n, size_t shift,
                                     const void *data, unsigned char poison)
 {
@@ -227,8 +233,8 @@ static inline test_array array_make(kiln_dtype type, size_t n, size_t shift,
   return a;
 }
 
-/* The elements, after everything queued is done; yours to free(). Fails if a
- * guard zone was written. */
+/* Returns the elements, which the caller must free, after all queued work has
+ * ended. Fails if a guard zone was written. */
 static inline void *array_read(const test_array *a)
 {
   const size_t bytes = a->n * a->width, whole = a->before + bytes + GUARD;
@@ -277,7 +283,7 @@ static inline bool type_is_signed(kiln_dtype type)
          type == KILN_I32 || type == KILN_I64;
 }
 
-/* IEEE half to double, from its definition. */
+/* Converts an IEEE half to double. */
 static inline double half_value(uint16_t bits)
 {
   const int exponent = bits >> 10 & 31;
@@ -302,7 +308,8 @@ static inline double bfloat_value(uint16_t bits)
   return (double)f;
 }
 
-/* Element i of an array in host memory; 64-bit integers lose bits. */
+/* Returns element i of an array in host memory. Large 64-bit integers are
+ * rounded. */
 static inline double value_at(kiln_dtype type, const void *data, size_t i)
 {
   switch (type) {
@@ -333,8 +340,8 @@ static inline double value_at(kiln_dtype type, const void *data, size_t i)
   }
 }
 
-/* A small whole number as an element: exact in every type for |v| <= 100, which
- * unsigned types take modulo their size. */
+/* Stores a small whole number as an element. Every type holds it exactly if |v|
+ * <= 100, and unsigned types store it modulo their size. */
 static inline void set_whole(kiln_dtype type, void *data, size_t i, int64_t v)
 {
   const float f = (float)v;
@@ -358,7 +365,7 @@ static inline void set_whole(kiln_dtype type, void *data, size_t i, int64_t v)
   case KILN_U64:
     ((uint64_t *)data)[i] = (uint64_t)v;
     break;
-  case KILN_F16: /* 1.f * 2^e: the fraction of a float, cut to 10 bits */
+  case KILN_F16: /* f16 keeps the upper 10 bits of the fraction */
     ((uint16_t *)data)[i] =
         v == 0 ? 0
                : (uint16_t)((bits >> 16 & 0x8000u) |
@@ -377,7 +384,7 @@ static inline void set_whole(kiln_dtype type, void *data, size_t i, int64_t v)
   }
 }
 
-/* Indices or offsets as an array of an integer type. */
+/* Makes an array of an integer type from indices or offsets. */
 static inline test_array array_of_indices(kiln_dtype type, const uint64_t *v,
                                           size_t n, size_t shift)
 {
@@ -388,7 +395,8 @@ static inline test_array array_of_indices(kiln_dtype type, const uint64_t *v,
   return array_make(type, n, shift, data, 0);
 }
 
-/* Random whole numbers from `least` to `most`, as elements; yours to free(). */
+/* Returns n random whole numbers from `least` to `most` as elements. The caller
+ * frees them. */
 static inline void *random_wholes(kiln_dtype type, size_t n, int64_t least,
                                   int64_t most, uint64_t *state)
 {
@@ -402,7 +410,7 @@ static inline void *random_wholes(kiln_dtype type, size_t n, int64_t least,
   return data;
 }
 
-/* Random bits; yours to free(). */
+/* Returns random bytes, which the caller frees. */
 static inline void *random_bits(size_t bytes, uint64_t *state)
 {
   unsigned char *data = malloc(bytes + 8);
