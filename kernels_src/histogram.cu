@@ -72,7 +72,7 @@ struct bounds {
   /* Lower bound, upper bound, and number of bins per unit. */
   double from, below, scale;
   unsigned shift;
-  unsigned times; /* bins / range */
+  unsigned times; /* integer part of bins / range */
   unsigned bins;
   unsigned slice; /* number of bins per slice; blockIdx.y is the slice */
 };

@@ -109,9 +109,10 @@ static __device__ __forceinline__ void post_counts(const histogram_args &s)
   for (unsigned i = threadIdx.x; i < counters; i += KILN_BLOCK) {
     unsigned total = 0;
 
+    /* Each lane starts at another copy, so that the lanes read different
+     * banks. */
 #pragma unroll
-    for (unsigned c = 0; c < KILN_COPIES;
-         ++c) /* the lanes read different banks */
+    for (unsigned c = 0; c < KILN_COPIES; ++c)
       total += shared[i * KILN_COPIES + (c + kiln::lane()) % KILN_COPIES];
     kiln::word_store(
         s.words + static_cast<count>(blockIdx.x) * counters + i,

@@ -144,7 +144,7 @@ struct span {
   count begin;
   unsigned n;     /* number of keys */
   unsigned index; /* index of the tile in the portion or the segment */
-  count end;      /* end of the portion or the segment */
+  count end;      /* index after the last key of the portion or segment */
 };
 
 /* Returns whether a destination is inside of the segment. Without segments, the

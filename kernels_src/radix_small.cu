@@ -57,9 +57,10 @@ static __device__ __forceinline__ unsigned place_of(unsigned k)
 static __device__ __forceinline__ void load_keys(const small_args &s,
                                                  key (&keys)[KILN_ITEMS])
 {
+  /* Positions from n on get the largest word, so that they are sorted to the
+   * end. */
 #pragma unroll
-  for (unsigned k = 0; k < KILN_ITEMS;
-       ++k) { /* keys from index n on become the largest word */
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
     const unsigned i = place_of(k);
 
     keys[k] = i < s.n ? kiln::radix_encode<KILN_FLOAT != 0>(s.in[i], s.order)

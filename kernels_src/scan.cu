@@ -217,8 +217,8 @@ __launch_bounds__(KILN_BLOCK)
     return;
 
   sum = s.op(storage.prefix, storage.warp[kiln::warp()]);
-  mine.store(s, tile_view(tile, n), /* recomputing the view saves registers */
-             sum, storage.nothing, out);
+  /* The view is computed again instead of kept, which saves registers. */
+  mine.store(s, tile_view(tile, n), sum, storage.nothing, out);
   if (tile + 1 == tiles() && threadIdx.x == 0 && total != nullptr)
     kiln::store(total, n == 0 && !KILN_INIT
                            ? static_cast<acc>(user::identity(in))

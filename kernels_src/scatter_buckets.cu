@@ -43,12 +43,13 @@ typedef unsigned long long count;
 
 enum : unsigned {
   vector_size = 4,
-  step_size =
-      KILN_BLOCK * KILN_ITEMS * vector_size, /* elements per block and step */
+  /* Number of elements that a block handles per step. */
+  step_size = KILN_BLOCK * KILN_ITEMS * vector_size,
   bucket_size = 1u << KILN_SHIFT,
   tile_size = 2 * bucket_size,
-  wide_size = 16 / sizeof(KILN_VALUE), /* elements per 16 bytes */
-  line_size = (KILN_ALIGNED & 1) != 0 ? wide_size : 1, /* elements per store */
+  wide_size = 16 / sizeof(KILN_VALUE), /* number of elements in 16 bytes */
+  /* Number of elements that one store writes. */
+  line_size = (KILN_ALIGNED & 1) != 0 ? wide_size : 1,
   line_words = line_size < 4 ? 1 : line_size / 4
 };
 

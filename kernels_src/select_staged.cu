@@ -36,7 +36,7 @@ enum : unsigned {
   warp_tile = 32 * KILN_ITEMS, /* contiguous elements per warp */
   tile_size = warps * warp_tile,
   masks = (KILN_ITEMS + 31) / 32,
-  vector_size = 16 / sizeof(user::stored) /* elements per 16 bytes */
+  vector_size = 16 / sizeof(user::stored) /* number of elements in 16 bytes */
 };
 static_assert(KILN_ITEMS % 4 == 0 && KILN_ITEMS <= 64, "KILN_ITEMS");
 static_assert(sizeof(user::stored) == 4 || sizeof(user::stored) == 8,

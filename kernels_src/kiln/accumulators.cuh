@@ -174,7 +174,7 @@ struct extremum_accumulator {
  * Computing Sample Variances, 1979). */
 
 struct moments {
-  double mean; /* mean, relative to the common origin */
+  double mean; /* mean of the values, relative to element 0 */
   /* sum of squared deviations from the mean, and number of values */
   double squares, n;
 };

@@ -34,9 +34,9 @@ struct register_tile {
     }
 #pragma unroll
     for (unsigned step = 1; step < 32; step *= 2) {
+      /* The shuffles of all iterations are in flight at the same time. */
 #pragma unroll
-      for (unsigned r = 0; r < KILN_VECTORS;
-           ++r) /* the shuffles of this loop are in flight together */
+      for (unsigned r = 0; r < KILN_VECTORS; ++r)
         before[r] = kiln::shuffle_up(sum[r], step);
 #pragma unroll
       for (unsigned r = 0; r < KILN_VECTORS; ++r)

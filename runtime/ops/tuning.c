@@ -1,6 +1,7 @@
 /* tuning.c -- chooses the parameters that an operation runs with: threads per
- * block, elements per thread and so on. The parameters depend on family,
- * element size, size class and GPU.
+ * block, elements per thread and so on. The parameters depend on the family of
+ * operations (such as scan or sort), the element size, the size class (range of
+ * n) and the GPU.
  *
  * The measurements of `kiln tune` on this GPU are searched first. The
  * measurements are read once from a file beside the disk cache. Then the table

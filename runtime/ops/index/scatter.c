@@ -1,4 +1,5 @@
-/* scatter.c -- kiln_scatter(). */
+/* scatter.c -- kiln_scatter(). It checks its arguments here, and indexed_call.c
+ * plans and queues the call. */
 #include "indexed.h"
 
 static kiln_status prepare(kiln__indexed *r, const kiln_stream *stream,

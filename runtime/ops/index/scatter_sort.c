@@ -18,8 +18,9 @@
 #include "indexed.h"
 #include "kernel_params.h"
 
-enum { MAKE_PAIRS, FIND_BOUNDS, WRITE }; /* indices of the kernels */
-enum { PLACES = 1, VALUES = 2 };         /* bits of the macro KILN_PAIRS */
+/* Indices of the kernels in the array `kernels`. */
+enum { MAKE_PAIRS, FIND_BOUNDS, WRITE };
+enum { PLACES = 1, VALUES = 2 }; /* bits of the macro KILN_PAIRS */
 
 static const char *const kernels[] = {"bucket_pairs", "bucket_bounds",
                                       "bucket_write", NULL};

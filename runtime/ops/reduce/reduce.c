@@ -228,7 +228,7 @@ void kiln__reduction_plan(kiln__reduction *f, const kiln_stream *stream)
   const kiln__tuning t = tuning_of(device, f);
   const uint64_t resident = kiln__resident(device, &t);
   const unsigned vec = kiln__input_vec(f->x);
-  /* cppcheck-suppress ctuuninitvar; takes an address, reads nothing of *f */
+  /* cppcheck-suppress ctuuninitvar; only the address of *f is used */
   uint32_t *value = f->spec.value;
 
   f->spec = (kiln__spec){.family = &family, .input = f->x, .code = f->code};

@@ -265,7 +265,7 @@ static void plan_columns(column_plan *p, const kiln_device *device)
   const unsigned lanes = power_of_two(kiln__divide_up(m->columns, vec), 32);
   const unsigned items = in_flight(vec * kiln__input_width(m->x), vec);
   const uint64_t round = (uint64_t)MATRIX_BLOCK / lanes * items;
-  /* cppcheck-suppress ctuuninitvar; takes an address, reads nothing of *p */
+  /* cppcheck-suppress ctuuninitvar; only the address of *p is used */
   uint32_t *value = p->spec.value;
   uint64_t most;
 

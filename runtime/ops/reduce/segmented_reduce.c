@@ -135,7 +135,7 @@ static void plan_elements(plan *p, kiln_device *device, const bags *b)
   const uint64_t total = b->items + desc->n_segments;
   kiln__tuning t = kiln__tuned(device, KILN__TUNED_SEGMENTED,
                                (unsigned)kiln__size(b->out.type), total);
-  /* cppcheck-suppress ctuuninitvar; takes an address, reads nothing of *p */
+  /* cppcheck-suppress ctuuninitvar; only the address of *p is used */
   uint32_t *value = p->spec.value;
   uint64_t tile, tiles;
 

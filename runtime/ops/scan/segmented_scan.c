@@ -12,7 +12,8 @@ static const char *const kernels[] = {"scan_by_key", NULL};
 static const kiln__family family = {"scan_by_key", kernels,
                                     kiln__scan_by_key_params};
 
-/* values of the macro KILN_HEADS */
+/* Values of the macro KILN_HEADS: segments begin where the key changes, at
+ * flags, or at offsets. */
 enum { BY_KEYS, BY_FLAGS, BY_OFFSETS };
 
 /* A call of kiln_scan_by_key() or kiln_segmented_scan() in a form that the

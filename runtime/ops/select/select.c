@@ -118,7 +118,7 @@ static void make_plan(request *r, const kiln_stream *stream)
   const unsigned vec = kiln__input_vec(&r->input);
   const bool values = kiln__given(r->out);
   const bool places = kiln__given(r->out_index) || kiln__given(r->payload);
-  /* cppcheck-suppress ctuuninitvar; takes an address, reads nothing of *r */
+  /* cppcheck-suppress ctuuninitvar; only the address of *r is used */
   uint32_t *const value = r->spec.value;
 
   r->spec = (kiln__spec){.family = &family,

@@ -7,7 +7,8 @@
 
 #include <kiln/merge.h>
 
-enum { MERGE_TILES, FIND_SPLITS }; /* indices of the kernels */
+/* Indices of the kernels in the array `kernels`. */
+enum { MERGE_TILES, FIND_SPLITS };
 
 static const char *const kernels[] = {"merge", "merge_split", NULL};
 static const kiln__family family = {"merge", kernels, kiln__merge_params};
