@@ -614,7 +614,7 @@ __device__ __forceinline__ bool block_all(bool condition)
   return __syncthreads_and(condition) != 0;
 }
 
-/* Returns the number of threads of the block that pass true. */
+/* Returns the number of threads of the block whose condition is true. */
 __device__ __forceinline__ unsigned block_count(bool condition)
 {
   return static_cast<unsigned>(__syncthreads_count(condition));

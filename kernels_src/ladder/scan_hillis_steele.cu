@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     const bool adds = t >= stride && t < size;
     const float before = adds ? section[t - stride] : 0.0f;
 
-    /* At this barrier, all threads have read their elements of `section`. */
+    /* After this barrier, all threads have read their elements of `section`. */
     __syncthreads();
     if (adds) {
       section[t] += before;

@@ -186,9 +186,9 @@ static inline bool kiln__quick(uint64_t n)
   return n <= KILN__QUICK_MOST;
 }
 
-/* Returns what kiln__quick() returns, but always false below compute
- * capability 9.0. Kernels that spill registers on older GPUs without full
- * optimisation use this function. */
+/* Returns the result of kiln__quick(), or false below compute capability 9.0.
+ * It is for kernels that spill registers on older GPUs unless they are fully
+ * optimised. */
 static inline bool kiln__quick_on_9(const kiln_stream *s, uint64_t n)
 {
   return kiln__quick(n) && s->device->traits.cc >= 90;
@@ -258,10 +258,10 @@ void kiln__point_into_text(kiln__buf *out, const char *log, const char *what,
  * has no #include directive. */
 const char *kiln__after_includes(const char *preamble);
 
-/* Checks that a text can be one C++ expression as far as brackets, quotes
- * and comments decide. Returns KILN_OK, or KILN_ECOMPILE with the source
- * line and a caret in the log. `what` names the expression in messages: "the
- * map expression". */
+/* Checks that a text can be one C++ expression. Only brackets, quotes and
+ * comments are checked. Returns KILN_OK, or KILN_ECOMPILE with the source line
+ * and a caret in the log. `what` is the name of the expression in messages,
+ * such as "the map expression". */
 kiln_status kiln__check_text(const char *what, const char *text);
 /* Returns whether a map expression reads other elements than its own, by
  * x_at(j), y_at(j) and so on. `text` may be NULL. */

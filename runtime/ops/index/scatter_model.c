@@ -52,7 +52,7 @@ typedef struct kind {
   double rate;
   double window; /* additional cost per element and window, in cache accesses */
   double windowed; /* fraction of the cache that holds a window of the target */
-  double partial;  /* bytes moved for a sector that is written in part */
+  double partial;  /* bytes moved for a partly written sector */
   /* Cost per element of the kernels of a partition, in cache accesses. */
   double count, split, join;
   /* Costs of a sort of pairs. `sorted` is the additional cost per byte moved,
@@ -264,8 +264,8 @@ static void rate_partition(kiln_index_plan *p, const call *c)
     add_pass(p, c, c->n * (2 * c->element + 2), 0, k->join * c->n);
 }
 
-/* Returns the time of the dependent accesses of the binary search for the
- * start of a bucket. */
+/* Returns the time of the binary search for the start of a bucket. Each access
+ * of the search depends on the access before it. */
 static double search_ms(uint64_t n)
 {
   double ms = 0;
@@ -358,7 +358,8 @@ static void choose(kiln_index_plan *plan, const call *c)
   try_plan(&other, c, KILN_INDEX_PARTITION, parts_for(c));
   if (c->sorts) {
     try_plan(&sorted, c, KILN_INDEX_SORT, 1);
-    /* A sort takes the most memory, so it must be clearly faster. */
+    /* A sort takes the most memory, so it is chosen only if it is clearly
+     * faster. */
     if (sorted.ms < 0.95 * other.ms)
       other = sorted;
   }
