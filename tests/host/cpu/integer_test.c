@@ -1,6 +1,6 @@
 /* integer_test.c -- tests moves, comparisons and integer instructions: every
- * row of move.def and integer.def, in every build of exec/. The references
- * follow the PTX ISA bit by bit. */
+ * row of move.def and integer.def, for every instruction set that the CPU
+ * device is built for. The references follow the PTX ISA bit by bit. */
 #include "cpu_integer.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 /* ---- Every row ----------------------------------------------------------- */
 
-/* Returns the type whose edge values suit an operand of this size in bytes. The
- * last type of the opcode selects floats. */
+/* Returns a type with suitable edge values for an operand of `bytes` bytes. The
+ * result is a float type if the last type in the opcode is a float type. */
 static kiln__cpu_ptx_type edges_for(uint8_t bytes, const char *type)
 {
   const kiln__cpu_ptx_type own = ref_type(type);
@@ -39,8 +39,8 @@ static void run(cpu_case *c)
 
   lanes = cpu_lanes_make(c, edges_for(c->a, type), edges_for(c->b, type),
                          edges_for(c->c, type), 256, &n);
-  /* Small values are most interesting for counts and positions, and equal
-   * values for comparisons. */
+  /* Makes some counts and positions small, and some operands equal. Shifts and
+   * comparisons are most likely to fail for these values. */
   for (size_t i = 0; i < n; i += 3) {
     lanes[i].c %= i % 2 == 0 ? 70 : 1000000;
     lanes[i].e %= 70;
@@ -53,13 +53,14 @@ static void run(cpu_case *c)
   free(lanes);
 }
 
-/* Tests the optional forms: predicates that are negated or absent, and results
- * that are `_`. */
+/* Tests the optional operands: predicates that are negated or absent, and
+ * results that are discarded with `_`. */
 static void run_forms(cpu_case *c, size_t k)
 {
   const uint8_t d = c->d, d2 = c->d2, pred = c->c;
 
-  c->in.imm = (int64_t)(0x96 + 0x1d * k); /* truth table of lop3 */
+  /* The immediate is the truth table of lop3. */
+  c->in.imm = (int64_t)(0x96 + 0x1d * k);
   if (strstr(c->opcode, "setp") != NULL || strstr(c->opcode, "set.") != NULL) {
     if (!ref_has("and") && !ref_has("or") && !ref_has("xor"))
       c->c = 0;
@@ -129,8 +130,8 @@ START_TEST(all_tables_of_lop3)
 }
 END_TEST
 
-/* Tests quotients next to integers, for which an inexact division would give
- * wrong results. */
+/* Tests quotients that are close to integers. An inexact division would give
+ * wrong results for them. */
 START_TEST(divisions_near_whole_quotients)
 {
   static const char *const opcodes[] = {"div.u32", "rem.u32", "div.s32",
@@ -159,7 +160,7 @@ START_TEST(divisions_near_whole_quotients)
 }
 END_TEST
 
-/* ---- Pack, unpack, addresses, clocks ------------------------------------- */
+/* ---- Packing, unpacking, addresses, clocks ------------------------------- */
 
 static void ref_pack(cpu_lane *l)
 {
@@ -201,7 +202,8 @@ START_TEST(pack_and_unpack)
   random_lanes(lanes, 320);
   snprintf(opcode, sizeof opcode, "mov_pack mov.%s", s->type);
   cpu_case_init(&c, opcode);
-  /* for 8 bits, the rest of the register is arbitrary */
+  /* If the elements have 8 bits, the upper bits of their registers are
+   * arbitrary. */
   c.vec = s->bytes == 1 ? 4 : s->bytes;
   c.n_vec = s->n;
   c.in.bytes = s->bytes;
@@ -268,7 +270,8 @@ START_TEST(clocks_go_forward)
 {
   cpu_isas_find();
   for (uint8_t k = 0; k < 3; k++) {
-    const uint8_t first = k < 2 ? 2 : 3; /* 2 is clock64; 3 is globaltimer */
+    /* Clock number 2 is clock64, and clock number 3 is globaltimer. */
+    const uint8_t first = k < 2 ? 2 : 3;
     const uint64_t before = clock_now(first, 8);
     uint64_t after;
 
@@ -278,8 +281,9 @@ START_TEST(clocks_go_forward)
     ck_assert_uint_gt(after, before);
     ck_assert_uint_lt(after - before, 10000000000);
   }
-  /* The halves differ by less than 4 seconds from the whole value, unless the
-   * low half has wrapped. */
+  /* A clock that returns half of a value must agree with the clock that returns
+   * the whole value. The difference must be less than 4 seconds, unless the low
+   * half has wrapped. */
   ck_assert_uint_le(clock_now(1, 4) - (clock_now(2, 8) >> 32) + 1, 1);
   ck_assert_uint_le(clock_now(5, 4) - (clock_now(3, 8) >> 32) + 1, 1);
   ck_assert_uint_lt((uint32_t)(clock_now(0, 4) - (uint32_t)clock_now(2, 8)) +
@@ -308,7 +312,7 @@ int main(void)
                            addresses_of_local_variables, clocks_go_forward));
   tcase_add_loop_test(t, rows_follow_the_reference, 0, 8);
   tcase_add_loop_test(t, pack_and_unpack, 0, ROWS(shapes));
-  /* This test has to run last. */
+  /* This test checks the coverage of the other tests, so it runs last. */
   tcase_add_test(t, every_row_was_run);
   return kiln_test_run(s);
 }

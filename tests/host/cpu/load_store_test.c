@@ -5,7 +5,7 @@
 
 #include "cpu/code/code.h"
 
-/* ---- Reference for the counters ------------------------------------------ */
+/* ---- Reference for the performance counters ------------------------------ */
 
 static unsigned add_new(uint64_t *set, unsigned n, uint64_t x)
 {
@@ -30,7 +30,7 @@ static unsigned count_sectors(const uint64_t *address, uint32_t mask,
   return n;
 }
 
-/* Word k of lane l is at offset 128 k + 4 l. */
+/* In local memory, word k of lane l is at offset 128 k + 4 l. */
 static unsigned count_local(const uint64_t *offset, uint32_t mask,
                             unsigned bytes)
 {
@@ -139,8 +139,8 @@ static unsigned bytes_of(kiln__cpu_ptx_type type)
   }
 }
 
-/* Creates the k-th opcode of a row with registers that are at least as wide as
- * the element. */
+/* Creates the k-th opcode of a row of ops.def. The registers are at least as
+ * wide as the element. */
 static bool make_shape(shape *s, kiln__cpu_op op, size_t k)
 {
   cpu_case c;
@@ -176,8 +176,9 @@ static bool make_shape(shape *s, kiln__cpu_op op, size_t k)
   return true;
 }
 
-/* Stores the addresses in a slot of 32 or 64 bits, with a displacement. If all
- * addresses are equal, the instruction may contain the address instead. */
+/* Stores the addresses, minus a displacement, in a 32-bit or 64-bit register.
+ * If all addresses are equal, the instruction may contain the address
+ * itself. */
 static void put_addresses(shape *s, uint64_t address[32])
 {
   const kiln__cpu_space space = (kiln__cpu_space)s->in.space;
@@ -251,7 +252,8 @@ static void try(shape *s, unsigned pattern)
   put_addresses(s, address);
   if (s->load && s->in.a >= 0 && test_random(&w->seed) % 8 == 0 &&
       ((s->in.flags & KILN__WIDE_A) != 0) == (s->reg == 8)) {
-    s->vec[s->n - 1] = s->in.a; /* results overwrite the addresses */
+    /* The results of the load overwrite the address register. */
+    s->vec[s->n - 1] = s->in.a;
     s->in.d = s->n == 1 ? s->in.a : s->in.d;
   }
   world_mask(w, mask);
@@ -285,8 +287,8 @@ static bool starts(const char *text, const char *with)
   return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Tests all rows whose names begin with `name`, with `times` opcodes per
- * row. */
+/* Tests all rows of ops.def whose names begin with `name`, with `times` opcodes
+ * per row. */
 static void try_rows(const char *name, unsigned times)
 {
   unsigned rows = 0;
@@ -329,15 +331,16 @@ START_TEST(stores_are_bytewise_writes)
 }
 END_TEST
 
-/* Repeats the test often enough to reach every algorithm that counts passes. */
+/* Repeats the test often enough to reach every algorithm that counts memory
+ * passes. */
 START_TEST(steps_hit_banks)
 {
   try_rows("ld_shared", 256);
 }
 END_TEST
 
-/* The parameters of a kernel are read from the parameter buffer. The parameters
- * of a function are on the stack, and stores to .param go to the stack. */
+/* A kernel reads its parameters from the parameter buffer. The parameters of a
+ * function are on the stack, so a store to .param writes to the stack. */
 START_TEST(function_parameters_are_on_the_stack)
 {
   for (unsigned t = 0; t < 200; t++) {
@@ -352,8 +355,8 @@ START_TEST(function_parameters_are_on_the_stack)
 }
 END_TEST
 
-/* If several lanes write to one address, one lane wins. Another lane wins with
- * other seeds. */
+/* If several lanes write to one address, the value of one lane remains. The
+ * seed determines which lane this is. */
 START_TEST(a_seed_chooses_who_is_last)
 {
   uint32_t winners = 0;
@@ -380,7 +383,8 @@ START_TEST(a_seed_chooses_who_is_last)
 }
 END_TEST
 
-/* Cached ranges must not be used after the memory ranges have changed. */
+/* Memory accesses must not use a cached address range after the range was
+ * removed. */
 START_TEST(removed_ranges_fault)
 {
   shape s;
@@ -418,11 +422,11 @@ START_TEST(matrices_are_spread_over_the_warp)
       s.vec[i] = world_slot(SLOT_DATA + i);
     s.in.d = s.in.b = s.vec[0];
     world_fill(w, w->frame, NULL, WORLD_FRAME);
-    /* Rows that do not overlap. */
+    /* The addresses of the matrix rows do not overlap. */
     for (unsigned i = 0; i < 32; i++)
       address[i] = ((i * 37 + t) % 127) * 16;
     put_addresses(&s, address);
-    /* the instruction does not read these addresses */
+    /* The instruction does not read the addresses of these lanes. */
     for (unsigned i = 8 * n; i < 32; i++)
       world_put(w, s.in.a, (s.in.flags & KILN__WIDE_A) != 0 ? 8 : 4, i, 12345);
     world_mask(w, UINT32_MAX);

@@ -89,7 +89,8 @@ START_TEST(host_memory_keeps_its_address)
   own = add(KILN__RANGE_MANAGED, 0, 100, 0);
   ck_assert_uint_eq(own.first, (uint64_t)(uintptr_t)own.host);
   ck_assert(kiln__cpu_memory_remove(map, r.first));
-  mine[0] = 1; /* the test still owns the bytes */
+  /* The memory still belongs to the test, so the write is valid. */
+  mine[0] = 1;
 }
 END_TEST
 
@@ -104,7 +105,8 @@ START_TEST(devices_have_places_of_their_own)
 }
 END_TEST
 
-/* Allocates more than one terabyte in total, but never at the same time. */
+/* Allocates more than one terabyte in total, but frees each allocation before
+ * the next. */
 START_TEST(addresses_come_back_late)
 {
   const kiln__cpu_range stays = add(KILN__RANGE_DEVICE, 0, 1000, 0);
@@ -167,7 +169,8 @@ START_TEST(bytes_live_as_long_as_launches)
   ck_assert(kiln__cpu_memory_remove(map, small.first));
   ck_assert(kiln__cpu_memory_remove(map, big.first));
   ck_assert_uint_ne(kiln__cpu_memory_epoch(map), epoch);
-  small.host[999] = 1; /* a sanitizer would report a write to freed memory */
+  /* A sanitizer would report this write if the memory had been freed. */
+  small.host[999] = 1;
   big.host[(1 << 20) - 1] = 1;
   kiln__cpu_memory_leave(map);
   small.host[0] = 1;
@@ -184,8 +187,9 @@ START_TEST(bad_sizes_are_refused)
   ck_kiln_is(kiln__cpu_memory_add(map, &r, 0, 0), KILN_EINVAL);
   ck_kiln_is(kiln__cpu_memory_add(map, &r, UINT64_MAX, 0), KILN_ENOMEM);
   ck_kiln_is(kiln__cpu_memory_add(map, &r, UINT64_C(1) << 60, 0), KILN_ENOMEM);
+  /* The allocation must fail, because the guard gaps around it do not fit. */
   ck_kiln_is(kiln__cpu_memory_add(map, &r, (UINT64_C(1) << 40) - 100, 0),
-             KILN_ENOMEM); /* the guard gaps do not fit */
+             KILN_ENOMEM);
 }
 END_TEST
 
@@ -211,7 +215,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* ---- Against a plain model ----------------------------------------------- */
+/* ---- Comparison with a simple model -------------------------------------- */
 
 enum { N_MODEL = 200 };
 
@@ -306,7 +310,7 @@ static void *look(void *user)
       l->wrong++;
     if (kiln__cpu_memory_find(
             map, KILN__DEVICE_BASE + test_random(&seed) % 300000, &r))
-      /* The bytes stay allocated between enter and leave. */
+      /* The memory must not be freed between the calls of enter and leave. */
       (void)*(volatile uint8_t *)r.host;
     kiln__cpu_memory_leave(map);
   }
@@ -419,7 +423,8 @@ static void hear(void *user, const kiln__cpu_async_copy *copy, uint32_t lanes)
   h->times++;
 }
 
-/* A model that keeps all copies in one list, marked with their lanes. */
+/* A simple model of pending copies: one list of all copies, each with the
+ * number of its lane. */
 typedef struct model_copy {
   unsigned lane, group, to, from, size;
   bool done;

@@ -15,7 +15,7 @@
   ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
 
 static const char spins[] =
-    /* Lane 0 waits for a flag that lane 1 sets in later code. */
+    /* Lane 0 waits for a flag that lane 1 sets later in the program. */
     SPIN("flag") "ld.param.u64 %a1, [cell]; mov.u32 %r1, %tid.x; setp.eq.u32 "
                  "%q1, %r1, 0;\n"
                  "@%q1 bra WAIT;\n"
@@ -26,7 +26,7 @@ static const char spins[] =
                  "@%q2 bra WAIT; ld.param.u64 %a2, [out]; st.global.u32 [%a2], "
                  "%r2;\n"
                  "END: ret; }\n"
-    /* Every thread takes the same lock, so the lanes of a warp compete. */
+    /* All threads take one lock, so the lanes of a warp compete for it. */
     SPIN("lock") "ld.param.u64 %a1, [cell]; ld.param.u64 %a2, [out];\n"
                  "TAKE: atom.global.cas.b32 %r1, [%a1], 0, 1; setp.ne.u32 %q1, "
                  "%r1, 0;\n"
@@ -34,7 +34,7 @@ static const char spins[] =
                  "ld.volatile.global.u32 %r2, [%a2]; add.u32 %r2, %r2, 1;\n"
                  "st.volatile.global.u32 [%a2], %r2; membar.gl;\n"
                  "atom.global.exch.b32 %r1, [%a1], 0; ret; }\n"
-    /* The two sides of a branch wait for each other. */
+    /* The threads on the two sides of a branch wait for each other. */
     SPIN("turns") "ld.param.u64 %a1, [cell]; ld.param.u64 %a2, [out];\n"
                   "mov.u32 %r1, %tid.x; and.b32 %r1, %r1, 1; mov.u32 %r4, 0;\n"
                   "setp.ne.u32 %q1, %r1, 0; @%q1 bra ODD;\n"
@@ -52,18 +52,17 @@ static const char spins[] =
                   "add.u32 %r4, %r4, 1; setp.lt.u32 %q2, %r4, 50; @%q2 bra "
                   "ODD;\n"
                   "END: ret; }\n"
-    /* No thread ever writes the polled word. */
+    /* A loop polls a word that no thread ever writes. */
     SPIN("never") "ld.param.u64 %a1, [cell];\n"
                   "WAIT: ld.global.u32 %r2, [%a1]; setp.eq.u32 %q2, %r2, 0;\n"
                   "@%q2 bra WAIT; ret; }\n"
-    /* No thread writes the polled word, but the polling loop counts its
-     * iterations. */
+    /* A loop polls a word that no thread writes, and counts its iterations. */
     SPIN("counting") "ld.param.u64 %a1, [cell]; mov.u32 %r3, 0;\n"
                      "WAIT: ld.acquire.gpu.global.u32 %r2, [%a1]; setp.eq.u32 "
                      "%q2, %r2, 0;\n"
                      "add.u32 %r3, %r3, 1; @%q2 bra WAIT; st.global.u32 [%a1], "
                      "%r3; ret; }\n"
-    /* A long but finite loop. */
+    /* This loop is long but ends. */
     SPIN("slow") "ld.param.u64 %a2, [out]; mov.u32 %r1, 0;\n"
                  "LOOP: add.u32 %r1, %r1, 1; setp.lt.u32 %q1, %r1, 600000;\n"
                  "@%q1 bra LOOP; st.global.u32 [%a2], %r1; ret; }\n";
@@ -106,33 +105,34 @@ END_TEST
   "mad.wide.u32 %a1, %r1, 4, %a1; and.b32 %r2, %r1, 1;\n"                      \
   "setp.eq.u32 %q1, %r2, 0; mov.u32 %r3, 0;\n"
 
-/* Each lane stores the mask of the lanes that are in its group at the immediate
- * post-dominator of a branch. */
+/* At the immediate post-dominator of a branch, each lane stores the mask of the
+ * lanes that run together with it. */
 static const char meetings[] =
-    /* The lanes meet after a loop that some lanes leave thousands of iterations
-     * earlier than others. */
+    /* All lanes must meet after this loop, although some lanes leave it
+     * thousands of iterations earlier than others. */
     ".visible .entry loop" REGISTERS
     "mul.lo.u32 %r2, %r1, 200; add.u32 %r2, %r2, 1;\n"
     "MORE: add.u32 %r3, %r3, 1; setp.lt.u32 %q2, %r3, %r2; @%q2 bra MORE;\n"
     "activemask.b32 %r4; st.global.u32 [%a1], %r4; ret; }\n"
-    /* One side of the branch lies after the join. */
+    /* The code of one side of the branch follows the join. */
     ".visible .entry aside" REGISTERS "@%q1 bra ASIDE; add.u32 %r3, %r3, 1;\n"
     "BACK: activemask.b32 %r4; st.global.u32 [%a1], %r4; ret;\n"
     "ASIDE: add.u32 %r3, %r3, 2; bra.uni BACK; }\n"
-    /* Both sides of the branch lie after the join, and the join lies before the
-     * branch. */
+    /* The code of both sides of the branch follows the join, and the join
+     * precedes the branch. */
     ".visible .entry before" REGISTERS "bra.uni START;\n"
     "END: activemask.b32 %r4; st.global.u32 [%a1], %r4; ret;\n"
     "START: @%q1 bra OTHER; add.u32 %r3, %r3, 1; bra.uni END;\n"
     "OTHER: add.u32 %r3, %r3, 2; bra.uni END; }\n"
-    /* The lanes leave a loop from its middle, while other lanes are
-     * elsewhere. */
+    /* Some lanes leave the loop from its middle, while other lanes execute
+     * other parts of it. */
     ".visible .entry middle" REGISTERS
     "AGAIN: add.u32 %r3, %r3, 1; setp.gt.u32 %q2, %r3, %r1;\n"
     "@!%q2 bra REST;\n"
     "activemask.b32 %r4; st.global.u32 [%a1], %r4; ret;\n"
     "REST: @%q1 bra AGAIN; add.u32 %r5, %r3, 1; bra.uni AGAIN; }\n"
-    /* The group does not wait for lanes that do not arrive. */
+    /* Lanes that have exited never arrive at the join, so the other lanes must
+     * not wait for them. */
     ".visible .entry gone" REGISTERS "@%q1 bra OUT; setp.eq.u32 %q2, %r1, 1;\n"
     "@%q2 exit;\n"
     "OUT: activemask.b32 %r4; st.global.u32 [%a1], %r4; ret; }\n";
@@ -205,7 +205,7 @@ START_TEST(long_loops_are_no_deadlock)
 END_TEST
 
 /* Block i waits for block i - 1 (or for block i + 1 if `back` is set) before it
- * ends. The grid has more blocks than can be resident. */
+ * ends. The grid has more blocks than can be resident at once. */
 static const char chain[] =
     ".visible .entry k(.param .u64 cells, .param .u32 step) {\n"
     ".reg .b32 %r<8>; .reg .b64 %a<6>; .reg .pred %q<3>;\n"
@@ -229,7 +229,8 @@ START_TEST(blocks_wait_for_blocks)
   cpu_ptx_load(&p, chain);
   use_way(_i);
   sizes(N, 64);
-  p.launch.max_resident = 8; /* a seed permutes only these 8 blocks */
+  /* A seed only permutes the order of the 8 resident blocks. */
+  p.launch.max_resident = 8;
   cells = cpu_ptx_buffer(&p, NULL, (N + 1) * 4);
   memcpy(cpu_ptx_at(&p, cells, 4), one, 4);
   cpu_ptx_ok(&p, "k", (uint64_t[]){cells + 4, UINT32_MAX});
@@ -239,8 +240,8 @@ START_TEST(blocks_wait_for_blocks)
 }
 END_TEST
 
-/* Block 0 stays resident and releases each later block in order after this
- * block has arrived. */
+/* Block 0 stays resident. It waits for each later block in order and then
+ * releases it. */
 static const char served[] =
     ".visible .entry k(.param .u64 cells, .param .u32 n) {\n"
     ".reg .b32 %r<8>; .reg .b64 %a<6>; .reg .pred %q<4>;\n"
@@ -290,14 +291,14 @@ START_TEST(blocks_that_do_not_fit_deadlock)
   cells = cpu_ptx_buffer(&p, NULL, 41 * 4);
   *(uint32_t *)cpu_ptx_at(&p, cells + 160, 4) = 1;
   cpu_ptx_fails(&p, "k", (uint64_t[]){cells, 1}, KILN__FAULT_DEADLOCK, words);
-  /* all blocks are resident, so the grid makes progress */
+  /* All blocks are resident, so the grid can make progress. */
   p.launch.cooperative = true;
   cpu_ptx_ok(&p, "k", (uint64_t[]){cells, 1});
   ck_assert_uint_eq(word(cells), 41);
 }
 END_TEST
 
-/* ---- Deadlocks without spinning ------------------------------------------ */
+/* ---- Deadlocks in which no thread spins ---------------------------------- */
 
 static const char stuck[] =
     ".visible .entry count(.param .u32 n) { bar.sync 3, 96; ret; }\n"
@@ -360,9 +361,10 @@ START_TEST(a_budget_ends_loops)
   sizes(5, 64);
   cpu_ptx_fails(&p, "loop", (uint64_t[]){out}, KILN__FAULT_BUDGET,
                 (const char *const[]){"loop", "budget", NULL});
-  /* a loop iteration has 2 instructions */
+  /* Each iteration of the loop executes 2 instructions. */
   ck_assert_uint_gt(word(out), 100000 / 2 * 32 - 5000);
-  ck_assert_uint_le(word(out), /* each host thread finishes its time slice */
+  /* Each host thread completes its time slice after the limit was reached. */
+  ck_assert_uint_le(word(out),
                     (100000 + (p.launch.threads - 1) * 16384) / 2 * 32);
 }
 END_TEST

@@ -1,6 +1,6 @@
 /* ptx_cases.h -- PTX sources that ptxas and the parser accept, and PTX sources
- * that both reject. Each test case consists of declarations and the statements
- * of a kernel. */
+ * that ptxas and the parser reject. Each test case consists of declarations and
+ * the statements of a kernel. */
 #ifndef KILN_TEST_CPU_PTX_CASES_H
 #define KILN_TEST_CPU_PTX_CASES_H
 
@@ -41,7 +41,7 @@ static const text_case cases[] = {
     NO("", "mov.u64 rd1, L; L: ret;"),
     NO("", "{ .reg .b32 x; x: ret; }"),
     NO("", "bra L; .reg .b32 L; L: ret;"),
-    /* A declaration of the same name hides a label. */
+    /* A declaration hides a label of the same name in an outer scope. */
     NO("", "{ .reg .b32 L; bra L; } L: ret;"),
     NO("", "L: { .reg .b32 L; bra L; }"),
     YES("", "L: { .reg .b32 L; mov.b32 L, 1; } bra L;"),

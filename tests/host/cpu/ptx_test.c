@@ -1,6 +1,6 @@
-/* ptx_test.c -- tests the PTX parser: every form of syntax, every error,
- * malicious input, and memory exhaustion. The parser has to accept a PTX source
- * if and only if ptxas accepts it. */
+/* ptx_test.c -- tests the PTX parser: all syntax, all error messages, malicious
+ * input, and memory exhaustion. The parser must accept a PTX source if and only
+ * if ptxas accepts it. */
 #include "ptx_cases.h"
 #include "support.h"
 
@@ -37,7 +37,8 @@ static kiln_status parse(const char *text)
   return kiln__cpu_ptx_parse(&module, &memory.alloc, text, strlen(text));
 }
 
-/* Returns a complete PTX source with these declarations and statements. */
+/* Returns a complete PTX source that contains these declarations and
+ * statements. */
 static const char *whole(const char *declarations, const char *statements)
 {
   static char text[1 << 16];
@@ -69,7 +70,7 @@ static const kiln__cpu_ptx_insn *insn(uint32_t index)
   return &entry()->insns[index];
 }
 
-/* Returns operand `n` of the first statement. */
+/* Returns operand `n` of the first statement in the kernel. */
 static const kiln__cpu_ptx_operand *
 operand_of(const char *declarations, const char *statements, uint32_t n)
 {
@@ -160,7 +161,7 @@ START_TEST(debug_needs_sections_and_a_nul_may_end_it)
                       ".section .debug_info { }";
 
   ck_kiln_ok(
-      /* the size includes the NUL */
+      /* The size of the source includes the terminating NUL. */
       kiln__cpu_ptx_parse(&module, &memory.alloc, text, sizeof text));
   ck_assert(module->debug);
   kiln__cpu_ptx_free(module);
@@ -345,7 +346,7 @@ START_TEST(names_are_resolved_in_their_scope)
   ck_assert_int_eq(outer->u.variable->type, KILN__B32);
   ck_assert_int_eq(inner->u.variable->type, KILN__B64);
   ck_assert_ptr_eq(insn(3)->operands[0].symbol, outer);
-  /* r01 is a different name for r1 */
+  /* The names r01 and r1 denote different registers. */
   ck_assert_ptr_eq(insn(7)->operands[0].symbol, outer);
   ck_assert_uint_eq(insn(2)->operands[0].symbol->u.label, 3);
   ck_assert_uint_eq(insn(4)->operands[0].symbol->u.label, 3);
@@ -356,8 +357,8 @@ START_TEST(names_are_resolved_in_their_scope)
 }
 END_TEST
 
-/* Registers are numbered without gaps. Only those members of a register range
- * exist that are used. */
+/* Registers must be numbered without gaps. A register that a range such as
+ * %r<8> declares exists only if the kernel uses it. */
 START_TEST(registers_are_numbered)
 {
   bool seen[16] = {false};
@@ -417,7 +418,7 @@ START_TEST(functions_keep_their_header)
   ck_assert_uint_eq(f->params[0]->u.variable->pointee_align, 16);
   ck_assert_uint_eq(f->params[1]->u.variable->size, 12);
   ck_assert_uint_eq(f->params[1]->u.variable->align, 8);
-  /* the label is at the end of the function */
+  /* The label refers to the end of the function. */
   ck_assert_uint_eq(f->insns[0].operands[0].symbol->u.label, 1);
   ck_assert_ptr_eq(module->functions[2]->alias_of, module->functions[3]);
 }
@@ -552,7 +553,7 @@ END_TEST
 
 /* ---- Malicious input ----------------------------------------------------- */
 
-/* A PTX source with every construct. */
+/* A PTX source that contains every construct of the language. */
 static const char everything[] = HEAD
     ".file 1 \"a.cu\"\n.extern .shared .align 16 .b8 sm[];\n" A
     ".global .u64 pa[3] = {a, generic(a)+4, 7};\n"
@@ -601,7 +602,7 @@ START_TEST(every_truncation_is_survived)
     ck_assert_msg(st == KILN_OK || st == KILN_ECOMPILE, "%zu bytes", size);
     accepted += st == KILN_OK;
   }
-  /* the parser accepts a truncated source only if the cut lies between two declarations */
+  /* A truncated source is valid only if it ends between two declarations. */
   ck_assert_int_lt(accepted, 60);
 }
 END_TEST
@@ -687,7 +688,7 @@ static const struct {
     {".entry x(.param .b32 a", ",.param .b32 b", ") { ret; }", false},
 };
 
-/* Deeply nested, long and repetitive sources must be accepted or rejected
+/* Deeply nested, long or repetitive sources must be accepted or rejected
  * quickly. */
 START_TEST(piles_are_bounded)
 {
@@ -727,7 +728,8 @@ START_TEST(every_allocation_may_fail)
     }
   }
   memory.fail_at = -1;
-  /* Memory for messages is exhausted as well. */
+  /* The parser must also survive that the memory for error messages is
+   * exhausted. */
   for (long at = 0; at < 12; at++) {
     memory.calls = 0;
     memory.fail_at = at;

@@ -1,5 +1,6 @@
-/* run_test.c -- tests running grids: blocks, barriers, calls, system functions
- * and wrong uses, under both schedulers and several seeds. */
+/* run_test.c -- tests the execution of grids: blocks, barriers, calls, system
+ * functions and wrong synchronisation, with two schedulers and several
+ * seeds. */
 #include "ways.h"
 
 #include "cpu/watch/watch.h"
@@ -55,7 +56,7 @@ END_TEST
 
 /* ---- Divergence ---------------------------------------------------------- */
 
-/* Counts the steps of the 3x+1 iteration per thread. Threads with x = 0 exit
+/* Each thread counts the steps of the 3x+1 iteration. Threads with x = 0 exit
  * early. */
 static const char collatz[] = ENTRY(
     "k") "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;\n"
@@ -86,8 +87,8 @@ END_TEST
 
 /* ---- Barriers ------------------------------------------------------------ */
 
-/* A tree reduction in a block. Threads from 150 on exit before the first
- * barrier. */
+/* A kernel that computes a tree reduction over a block. Threads from number 150
+ * on exit before the second barrier. */
 static const char tree[] = ENTRY(
     "k") ".shared .align 4 .b8 buf[1024];\n"
          "mov.u32 %r1, %tid.x; mov.u32 %r9, buf;\n"
@@ -119,8 +120,8 @@ START_TEST(blocks_meet_at_barriers)
 }
 END_TEST
 
-/* barrier.red with popc, and, and or over 100 threads; then with a thread count
- * of 64 in two warps. */
+/* A kernel that executes barrier.red with popc, and, and or over 100 threads.
+ * It then uses a thread count of 64 in two of the warps. */
 static const char votes[] = ENTRY(
     "k") "mov.u32 %r1, %tid.x; rem.u32 %r2, %r1, 3; setp.eq.u32 %q1, %r2, 0;\n"
          "bar.red.popc.u32 %r3, 0, %q1;\n"
@@ -149,8 +150,8 @@ START_TEST(barriers_count_predicates)
 }
 END_TEST
 
-/* Warp 0 produces and warp 1 consumes, through one word and two named
- * barriers. */
+/* A kernel in which warp 0 sends values to warp 1, through one word and two
+ * named barriers. */
 static const char named[] = ENTRY(
     "k") ".shared .align 4 .u32 cell[32];\n"
          "mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31; mov.u32 %r3, cell;\n"
@@ -176,8 +177,8 @@ START_TEST(named_barriers_hand_over)
 }
 END_TEST
 
-/* A barrier with a thread count of 64 and 40 threads. The second warp counts as
- * a whole. */
+/* A kernel whose barriers expect 64 threads, although the block has only 40.
+ * The second warp has 8 threads, but it counts as 32. */
 static const char partial[] =
     ENTRY("k") "mov.u32 %r1, %tid.x; setp.eq.u32 %q1, %r1, 39; @%q1 exit;\n"
                "barrier.sync 1, 64; bar.sync 2, 64; ld.param.u64 %a1, [out];\n"
@@ -191,8 +192,9 @@ START_TEST(short_warps_count_as_whole)
 }
 END_TEST
 
-/* Half of a warp arrives at its own barrier. With independent thread
- * scheduling, lanes count as single threads. */
+/* A kernel in which the two halves of a warp arrive at different barrier
+ * instructions. With independent thread scheduling, lanes count as single
+ * threads. */
 static const char half[] = ENTRY(
     "k") "mov.u32 %r1, %tid.x; setp.lt.u32 %q1, %r1, 16; mov.u32 %r2, 1;\n"
          "@%q1 bra LOW; barrier.sync 0; mov.u32 %r2, 2; bra.uni END;\n"
@@ -209,8 +211,9 @@ START_TEST(threads_count_one_by_one)
 }
 END_TEST
 
-/* Each block of a cluster of 4 passes its number to the next block through
- * global memory, before and after the cluster barrier. */
+/* A kernel in which each block of a cluster of 4 passes its number to the next
+ * block. The number is in global memory, and a cluster barrier orders the
+ * accesses. */
 static const char cluster[] = ENTRY(
     "k") "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, "
          "%cluster_ctarank;\n"
@@ -458,7 +461,7 @@ START_TEST(heaps)
   cpu_ptx_ok(&p, "heap", (uint64_t[]){size, out});
   ck_assert_uint_eq(word(out), 4 * 64 * 63 / 2);
   *(uint32_t *)cpu_ptx_at(&p, out, 4) = 0;
-  sizes(1, 1); /* more memory than available */
+  sizes(1, 1); /* The kernel requests more heap memory than the limit allows. */
   cpu_ptx_ok(&p, "heap", (uint64_t[]){p.launch.heap_limit + 1, out});
   ck_assert_uint_eq(word(out), 1000);
   cpu_ptx_fails(&p, "unfree", (uint64_t[]){out}, KILN__FAULT_ADDRESS, NULL);
@@ -484,9 +487,10 @@ END_TEST
 
 /* ---- Grid-wide synchronisation ------------------------------------------- */
 
-/* Implements grid-wide synchronisation as the CUDA headers do. The address of
+/* A kernel that synchronises the grid as the CUDA headers do. The address of
  * the workspace is in %envreg1 and %envreg2. The first thread of each block
- * increments the counter, and the top bit of the counter flips. */
+ * increments a counter, and the top bit of the counter flips when all blocks
+ * have arrived. */
 static const char grids[] =
     ".visible .entry k(.param .u64 cells, .param .u32 rounds) {\n"
     ".reg .b32 %r<20>; .reg .b64 %a<8>; .reg .pred %q<4>;\n"
@@ -525,7 +529,7 @@ START_TEST(grids_synchronise)
   cpu_ptx_ok(&p, "k", (uint64_t[]){cells, 9});
   for (uint32_t i = 0; i < 40; i++)
     ck_assert_uint_eq(word(cells + 4 * i), 9);
-  /* without a cooperative launch, there is no workspace */
+  /* A launch that is not cooperative has no workspace. */
   p.launch.cooperative = false;
   cpu_ptx_fails(&p, "k", (uint64_t[]){cells, 9}, KILN__FAULT_TRAP, NULL);
 }
@@ -534,27 +538,28 @@ END_TEST
 /* ---- Wrong uses of synchronisation --------------------------------------- */
 
 static const char misused[] =
-    /* Lanes 16 and above skip the barrier. */
+    /* In this kernel, lanes 16 and above skip the barrier. */
     ENTRY("past") "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 16; @%q1 bra "
                   "SKIP;\n"
                   "bar.sync 0;\n"
                   "SKIP: ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1; "
                   "ret; }\n"
-    /* The two halves of the warp arrive at different barriers. */
+    /* In this kernel, the two halves of the warp arrive at different
+     * barriers. */
     ENTRY(
         "two") "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 16; @%q1 bra HIGH;\n"
                "bar.sync 0; bra.uni END;\n"
                "HIGH: bar.sync 0;\n"
                "END: ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1; ret; "
                "}\n"
-    /* A member mask does not contain the executing lane, or contains a lane
-     * that exited. */
+    /* In these kernels, a member mask lacks the executing lane, or contains a
+     * lane that has exited. */
     ENTRY("self") "mov.u32 %r1, %tid.x; shfl.sync.idx.b32 %r2, %r1, 0, 31, "
                   "0xffff;\n"
                   "ret; }\n" ENTRY("gone") "mov.u32 %r1, %tid.x; setp.eq.u32 "
                                            "%q1, %r1, 3; @%q1 exit;\n"
                                            "bar.warp.sync -1; ret; }\n"
-    /* A correct program: some lanes exit early, and lanes leave a loop at
+    /* This kernel is correct: some lanes exit early, and lanes leave a loop at
      * different times. */
     ENTRY("early") "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 45; @%q1 bra "
                    "END;\n"
@@ -581,7 +586,8 @@ static void keep_finding(void *user, const kiln_cpu_finding *f)
 }
 
 static const struct misuse {
-  const char *kernel, *kind; /* a NULL kind means that no finding is expected */
+  /* `kind` is the expected finding; NULL means that none is expected. */
+  const char *kernel, *kind;
   unsigned line;
 } misuses[] = {{"past", "divergent barrier", 7},
                {"two", "divergent barrier", 12},
@@ -620,7 +626,8 @@ START_TEST(misuse_is_found)
 }
 END_TEST
 
-/* Copies that no lane waits for are dropped when their warp ends. */
+/* If no lane waits for an asynchronous copy, the copy is dropped when its warp
+ * ends. */
 START_TEST(copies_in_flight_are_dropped)
 {
   static const char text[] =
@@ -638,8 +645,8 @@ START_TEST(copies_in_flight_are_dropped)
 }
 END_TEST
 
-/* Each allocation of a launch fails in turn. The launch has to return an error
- * and must not leak. */
+/* Makes each allocation of a launch fail in turn. The launch must return an
+ * error and must not leak memory. */
 START_TEST(launches_survive_without_memory)
 {
   uint64_t out;

@@ -1,6 +1,6 @@
-/* strict_test.c -- regression tests for bugs that only mutated PTX sources
- * revealed. Modules that ptxas rejects are tested together with their nearest
- * correct module. Other correct modules used to compute wrong values. */
+/* strict_test.c -- regression tests for bugs that mutated PTX sources revealed.
+ * Some tests pair a module that ptxas rejects with a similar module that it
+ * accepts. Other tests run valid modules that used to compute wrong values. */
 #include "cpu_ptx.h"
 
 #include <stdint.h>
@@ -49,7 +49,7 @@ static kiln_status load(const char *body, unsigned version, unsigned target)
   return link_parts(&part, 1);
 }
 
-/* ---- Incorrect and correct modules --------------------------------------- */
+/* ---- Rejected and accepted modules --------------------------------------- */
 
 #define G ".func g(.param .b32 q) { ret; }\n"
 #define R ".func (.param .b32 q) g() { ret; }\n"
@@ -60,8 +60,8 @@ static kiln_status load(const char *body, unsigned version, unsigned target)
 static const struct {
   const char *good, *bad;
 } pairs[] = {
-    /* The parameters of a function are read-only, even if another name hides
-     * them. */
+    /* A function must not write to its parameters, even if another variable
+     * hides their names. */
     {G ".func f(.param .b32 a) { .reg .b32 x; { .param .b32 b;\n"
        "st.param.b32 [b], x; call g, (b); } ret; }",
      G ".func f(.param .b32 a) { .reg .b32 x; { .param .b32 a;\n"
@@ -70,7 +70,7 @@ static const struct {
        "st.param.b32 [a], x; call g, (a); } ret; }",
      G ".entry f(.param .b32 a) { .reg .b32 x; { .param .b32 a;\n"
        "st.param.b32 [a], x; call g, (a); } ret; }"},
-    /* The results of a call are read after the call, by all threads. */
+    /* The result of a call must be read after the call, and by all threads. */
     {R ".func f(.param .b32 a) { .reg .b32 x; .reg .pred p; { .param .b32 b;\n"
        "call (b), g; ld.param.b32 x, [b]; } @p ld.param.b32 x, [a]; ret; }",
      R ".func f(.param .b32 a) { .reg .b32 x; .reg .pred p; { .param .b32 b;\n"
@@ -79,19 +79,21 @@ static const struct {
      "ld.param.b32 x, [b]; st.param.b32 [a], x; ret; }",
      ".func (.param .b32 a) f(.param .b32 b) { .reg .b32 x;\n"
      "ld.param.b32 x, [a]; st.param.b32 [a], x; ret; }"},
-    /* A function has an address if this module or another module defines it. */
+    /* The address of a function may be used only if this module or another
+     * module defines the function. */
     {".extern .func f();\n" ENTRY("mov.u64 %rd1, f;"),
      ".func f();\n" ENTRY("mov.u64 %rd1, f;")},
     {".func f();\n.global .u64 t[1] = {f};\n.func f() { ret; }\n" ENTRY(""),
      ".func f();\n.global .u64 t[1] = {f};\n" ENTRY("")},
-    /* Results may be discarded. */
+    /* Some results may be discarded with `_`. */
     {ENTRY("shfl.sync.up.b32 %r1|_, %r2, 1, 0, -1;"),
      ENTRY("shfl.sync.up.b32 _|%p1, %r2, 1, 0, -1;")},
     {ENTRY("elect.sync _|%p1, -1;"), ENTRY("elect.sync %r1|_, -1;")},
     {ENTRY("setp.eq.u32 _|%p1, %r1, 3;"), ENTRY("setp.eq.u32 _|_, %r1, 3;")},
     {ENTRY("match.all.sync.b32 _|%p1, %r1, -1;"),
      ENTRY("match.all.sync.b32 _|_, %r1, -1;")},
-    /* Conversions that do not widen, with modifiers in any order. */
+    /* For conversions to a narrower type, the modifiers determine whether the
+     * result may be in a wider register. */
     {ENTRY("cvt.rz.ftz.f32.f64 %f1, %fd2;"),
      ENTRY("cvt.rz.ftz.f32.f64 %rd1, %fd2;")},
     {ENTRY("cvt.rp.f32.f64 %rd1, %fd2;"),
@@ -138,8 +140,8 @@ static const kiln__cpu_const *only_const(const char *function)
 #define USES(name, what)                                                       \
   ".visible .func " name "() { .reg .b32 r; mov.u32 r, " what "; ret; }\n"
 
-/* The .shared variables of one name are one variable. Its size and alignment
- * are the largest size and alignment that any module declares. */
+/* All .shared variables with the same name are one variable. Its size and
+ * alignment are the largest that any module declares. */
 START_TEST(shared_variables_are_one)
 {
   static const char *const sized[] = {
@@ -171,7 +173,7 @@ END_TEST
 
 enum { LANES = 32 };
 
-/* Stores a literal together with a register that is wider than the stored
+/* Tests vector stores of a literal and a register that is wider than the stored
  * element. */
 START_TEST(literals_beside_wide_registers)
 {

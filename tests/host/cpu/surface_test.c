@@ -1,4 +1,4 @@
-/* surface_test.c -- tests loads, stores and reductions of surfaces, byte by
+/* surface_test.c -- tests loads, stores and reductions on surfaces, byte by
  * byte. */
 #include "texture.h"
 
@@ -17,8 +17,8 @@ static const char *const clamps[] = {"zero", "clamp", "trap"};
 static const shape_info *const surface_shapes[] = {
     &shapes[0], &shapes[1], &shapes[2], &shapes[3], &shapes[4]};
 
-/* Writes the kernel body that loads `width` elements into r0 to r3, or stores
- * x0 to x3. */
+/* Writes the body of a kernel that loads `width` elements into r0 to r3, or
+ * stores x0 to x3. */
 static void surface_body(char *body, size_t size, const shape_info *shape,
                          int width, const char *clamp, bool store)
 {
@@ -55,8 +55,8 @@ static void surface_body(char *body, size_t size, const shape_info *shape,
     strcat(body, "mov.b64 {r0,r1}, d0; mov.b64 {r2,r3}, d1;");
 }
 
-/* Returns the offset of the bytes of a thread in the surface, or -1 if the
- * coordinates lie beyond an edge. */
+/* Returns the surface offset of the bytes that a thread accesses, or -1 if its
+ * coordinates are out of bounds. */
 static long place_of(const kiln__cpu_texels *t, const shape_info *shape,
                      const request *r, uint32_t bytes, bool clamp)
 {
@@ -105,8 +105,8 @@ static void surface_requests(const kiln__cpu_texels *t, const shape_info *shape,
   }
 }
 
-/* Returns one byte of the registers of a thread. Elements below 32 bits occupy
- * 16 bits. */
+/* Returns one byte of the registers of a thread. An element of 8 bits occupies
+ * 16 bits in a register. */
 static uint32_t element_byte(const uint32_t word[4], int width, uint32_t byte)
 {
   const uint32_t each = widths[width].bytes;
@@ -218,7 +218,7 @@ START_TEST(surfaces_fault)
   ck_assert(!kiln__cpu_texture_remove(table, handle));
   ck_assert(kiln__cpu_surface_remove(table, handle));
   run_fails(handle, r, KILN__FAULT_INSTRUCTION);
-  /* The table entry is reused, but the handle is new. */
+  /* A new surface uses the same table entry, but it must have a new handle. */
   ck_kiln_ok(kiln__cpu_surface_add(table, &s, &other));
   ck_assert_uint_ne(other, handle);
   run_fails(handle, r, KILN__FAULT_INSTRUCTION);
@@ -278,7 +278,8 @@ START_TEST(formatted_stores_convert)
   ck_kiln_ok(kiln__cpu_surface_add(table, &s, &handle));
   for (int i = 0; i < THREADS; i++)
     r[i] = (request){.c = {4, 3}, .x = {formatted[_i].in, formatted[_i].in}};
-  r[9].c[0] = 6; /* the write is dropped */
+  /* The coordinate is out of bounds, so the write must be dropped. */
+  r[9].c[0] = 6;
   (void)run(handle, r);
   for (size_t k = 0; k < 2; k++)
     ck_assert_mem_eq(s.texels.data + 3 * s.texels.row_bytes +

@@ -18,16 +18,16 @@ enum { THREADS = 96, CUBE = 6 };
 static cpu_ptx cpu;
 static kiln__cpu_textures *table;
 static uint64_t seed;
-/* The texels of a test, which unload() frees. */
+/* The memory of the texels of a test. unload() frees it. */
 static void *texel_data[64];
 static unsigned n_texel_data;
 
 /* ---- Kernels ------------------------------------------------------------- */
 
-/* Loads a kernel in which every thread executes `body`. The coordinates are in
- * c0 to c3 (as floats in f0 to f3). x0 to x3 (as floats g0 to g3) contain four
- * more operands, and h contains the handle. The kernel stores r0 to r3 as
- * results. */
+/* Loads a kernel in which every thread executes `body`. The registers c0 to c3
+ * contain the coordinates, and f0 to f3 contain them as floats. The registers
+ * x0 to x3 contain four more operands, and g0 to g3 contain them as floats. The
+ * register h contains the handle. The kernel stores r0 to r3 as results. */
 static void load_kernel(const char *globals, const char *body, ...)
     KILN_PRINTF(2, 3);
 
@@ -64,7 +64,7 @@ static void load_kernel(const char *globals, const char *body, ...)
   seed = 88172645463325252u;
 }
 
-/* The teardown of a test. A test calls it between two kernels, too. */
+/* The teardown of a test. A test also calls it between two kernels. */
 static inline void unload(void)
 {
   while (n_texel_data > 0)
@@ -165,7 +165,9 @@ static inline kiln__cpu_texels make_texels(kiln__cpu_texel texel, int channels,
     }
   } else if (texel == KILN__TEXEL_F16) {
     for (size_t i = 1; i < size; i += 2)
-      t.data[i] &= 0xbb; /* clear bits so that no exponent has all bits set */
+      /* Clears a bit of each exponent, so that no texel is infinite or a
+       * NaN. */
+      t.data[i] &= 0xbb;
   }
   return t;
 }

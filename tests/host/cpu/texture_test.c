@@ -1,6 +1,6 @@
-/* texture_test.c -- tests textures against a reference in double precision that
- * follows the CUDA C++ Programming Guide. The reference maps the coordinates to
- * the valid range and then weights texels axis by axis. */
+/* texture_test.c -- tests textures against a reference that follows the CUDA
+ * C++ Programming Guide in double precision. The reference maps the coordinates
+ * to the valid range and then interpolates texels axis by axis. */
 #include "cpu_reference.h"
 #include "texture.h"
 
@@ -63,8 +63,8 @@ static double at_or_zero(const sampling *s, const kiln__cpu_texels *l, long x,
 
 /* ---- The reference ------------------------------------------------------- */
 
-/* Two texels along one axis and the weight of the second texel. An index of -1
- * is the border. */
+/* Two texels along one axis, and the weight of the second texel. The index -1
+ * stands for the border colour. */
 typedef struct axis {
   long texel[2];
   double weight;
@@ -77,7 +77,9 @@ static long clip(long i, long n, kiln__cpu_address_mode mode)
   if (mode == KILN__BORDER)
     return -1;
   if (mode == KILN__WRAP)
-    return i < 0 ? n - 1 : 0; /* the coordinate is already in range */
+    /* Wrapping has already been applied to the coordinate, so the index is at
+     * most one texel out of range. */
+    return i < 0 ? n - 1 : 0;
   return i < 0 ? 0 : n - 1;
 }
 
@@ -102,7 +104,9 @@ static axis along(double x, long n, kiln__cpu_address_mode mode,
   if (mode == KILN__CLAMP)
     x = fmin(fmax(x, 0), (double)n);
   if (mode == KILN__MIRROR && !linear && x >= (double)n)
-    x = (double)n - 0.5; /* the coordinate 1 - 0 selects the last texel */
+    /* A mirrored coordinate may be equal to the size, and then the last texel
+     * is used. */
+    x = (double)n - 0.5;
   if (!linear) {
     a.texel[0] = a.texel[1] = clip((long)floor(x), n, mode);
     return a;
@@ -141,7 +145,7 @@ static double box(const sampling *s, const kiln__cpu_texels *l, const axis a[3],
   return mix(z[0], z[1], a[2].weight);
 }
 
-/* Selects the cube face as in the table of the CUDA C++ Programming Guide. */
+/* Selects the cube face with the table in the CUDA C++ Programming Guide. */
 static int cube_face(const double v[3], double *s, double *t)
 {
   const double ax = fabs(v[0]), ay = fabs(v[1]), az = fabs(v[2]);
@@ -160,7 +164,7 @@ static int cube_face(const double v[3], double *s, double *t)
   return face;
 }
 
-/* Computes one channel at a coordinate of one mip level. */
+/* Computes one channel of the texture at a coordinate in one mip level. */
 static double reference(const sampling *s, const shape_info *shape,
                         const kiln__cpu_texels *l, const double at[3],
                         uint32_t layer, int channel)
@@ -203,7 +207,7 @@ static void check_value(const sampling *s, uint32_t got, double want,
                 "%s: got %.9g, want %.9g", what, (double)float_of(got), want);
 }
 
-/* ---- Every shape, mode, filter, format ----------------------------------- */
+/* ---- Every texture shape, mode, filter and format ------------------------ */
 
 static kiln__cpu_texels texels_of_shape(const shape_info *shape,
                                         kiln__cpu_texel texel, int channels)
@@ -219,8 +223,8 @@ static kiln__cpu_texels texels_of_shape(const shape_info *shape,
                      shape->dimensions > 2 ? 3 : 0, shape->layered ? 4 : 0);
 }
 
-/* Returns texel centres, edges, points between texels and points far outside.
- * All coordinates are exact in binary, so that rounding never selects the
+/* Returns coordinates at texel centres, edges, between texels, and far outside.
+ * All coordinates are exact in binary, so rounding never selects another
  * texel. */
 static float random_coordinate(const sampling *s, bool cube, long n)
 {
@@ -390,7 +394,7 @@ static void check_levels(const sampling *s, const shape_info *shape,
   }
 }
 
-/* Applies the settings of mip levels: linear filtering between levels, bias and
+/* Changes the mip-level settings: linear filtering between levels, bias and
  * clamps. */
 static void level_setting(sampling *s, unsigned bits)
 {
@@ -426,8 +430,8 @@ START_TEST(levels_are_chosen_and_mixed)
 }
 END_TEST
 
-/* Gradients along the first axis that are powers of two in texels of level 0
- * select whole levels. The longer gradient determines the level. */
+/* Tests that gradients select the mip level. All gradients are powers of two,
+ * so they select whole levels. The longer gradient determines the level. */
 START_TEST(gradients_choose_the_level)
 {
   static const char *const vectors[] = {"{g0}, {g1}", "{g0,g2}, {g1,g2}",
@@ -455,11 +459,11 @@ START_TEST(gradients_choose_the_level)
     r[i].x[1] = bits_of((float)ldexp(1. / 16, b));
     if (!shape->cube)
       continue;
-    /* On a cube map with 16 texels per axis, a step of the length of the major
-     * axis is 8 texels. */
+    /* On a cube map with 16 texels per axis, 8 texels correspond to the length
+     * of the major axis. */
     for (int k = 0; k < 3; k++)
       r[i].c[shape->layered + k] = bits_of(k == i % 3 ? 2.f : .25f);
-    level[i] += 0; /* 1/16 * 8 / 2 is a quarter of a texel */
+    level[i] += 0; /* The gradient is 1/16 * 8 / 2, a quarter of a texel. */
     level[i] -= 2;
   }
   check_levels(&s, shape, r, level, run(handle, r));
@@ -503,8 +507,8 @@ START_TEST(gather_takes_the_four_texels_around)
 
     if (shape->cube)
       plane = plane * CUBE + (uint32_t)cube_face(at, &u, &v);
-    /* tld4 reads the four texels of linear filtering. If a weight rounds to
-     * one, the footprint moves by one texel. */
+    /* tld4 must return the four texels that linear filtering uses. If a weight
+     * is rounded to one, the position of these texels moves by one. */
     x = along(u, l->width, shape->cube ? KILN__CLAMP : KILN__WRAP, true, true);
     y = along(v, l->height, shape->cube ? KILN__CLAMP : KILN__BORDER, true,
               true);
@@ -519,7 +523,7 @@ START_TEST(gather_takes_the_four_texels_around)
 }
 END_TEST
 
-/* ---- Fetches by index; linear and pitched memory ------------------------- */
+/* ---- Textures in linear and pitched memory ------------------------------- */
 
 START_TEST(linear_memory_is_fetched_by_index)
 {
@@ -558,7 +562,7 @@ START_TEST(linear_memory_is_fetched_by_index)
 }
 END_TEST
 
-/* Integer coordinates of an array select unfiltered texels. */
+/* With integer coordinates, a texture on an array returns unfiltered texels. */
 START_TEST(arrays_are_fetched_by_index)
 {
   sampling s = {.t = {.n_levels = 1, .linear_filter = true}, .floats = true};
@@ -591,9 +595,9 @@ END_TEST
 
 /* ---- Seamless cube maps -------------------------------------------------- */
 
-/* The texels of a cube map contain a linear function of the direction, so
- * filtering near an edge stays close to the function. Without seamless
- * filtering, the result differs by up to half a texel. */
+/* The cube map contains a linear function of the direction. With seamless
+ * filtering, the results near an edge must be close to this function. Without
+ * seamless filtering, they differ by up to half a texel. */
 START_TEST(seams_of_cubes_are_filtered_over)
 {
   enum { SIZE = 64 };
@@ -648,7 +652,8 @@ START_TEST(seams_of_cubes_are_filtered_over)
 
     worst = fmax(worst, fabs((double)float_of(got[i][0]) - want));
   }
-  /* Half a texel is 1/64. The function is not linear across an edge. */
+  /* Half a texel corresponds to 1/64. The function is not linear across an
+   * edge. */
   if (_i != 0)
     ck_assert_msg(worst < 4. / 64 * .8, "seamless: %g", worst);
   else
@@ -674,8 +679,8 @@ START_TEST(corners_of_cubes_are_means_of_three)
   ck_kiln_ok(kiln__cpu_texture_add(table, &s.t, &handle));
   for (int i = 0; i < THREADS; i++)
     r[i] = (request){.c = {bits_of(1), bits_of(1), bits_of(1)}};
-  /* Where +x, +y and +z meet, filtering uses the three corner texels and their
-   * mean. */
+  /* At the corner of +x, +y and +z, filtering uses the texels of the three
+   * faces at this corner and their mean. */
   sum = at_or_zero(&s, l, 0, 0, 0, 0) + at_or_zero(&s, l, 3, 3, 2, 0) +
         at_or_zero(&s, l, 3, 0, 4, 0);
   check_value(&s, run(handle, r)[7][0], sum / 3, "corner");
@@ -790,7 +795,8 @@ START_TEST(references_hold_a_handle)
   for (int i = 0; i < THREADS; i++)
     r[i] =
         (request){.c = {bits_of((float)(i % 6)), bits_of((float)(i / 6 % 5))}};
-  run_fails(0, r, KILN__FAULT_INSTRUCTION); /* no texture is bound */
+  /* The launch must fail, because no texture is bound. */
+  run_fails(0, r, KILN__FAULT_INSTRUCTION);
   memcpy(cpu_ptx_at(&cpu, cpu_ptx_global(&cpu, "picture"), 8), &handle, 8);
   got = run(0, r);
   for (int i = 0; i < THREADS; i++) {

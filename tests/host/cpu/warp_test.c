@@ -9,9 +9,9 @@
 
 static cpu_ptx p;
 
-/* Loads a kernel with three input words and two output words per lane. `body`
- * computes %r4, %r5 and %q1 from %r1, %r2 and %r3 in the lanes of the mask
- * %r0. */
+/* Loads a kernel with three input words and two output words per lane. In the
+ * lanes of the mask %r0, `body` computes %r4, %r5 and %q1 from %r1, %r2 and
+ * %r3. */
 static void load(const char *body)
 {
   static char text[6000];
@@ -63,8 +63,8 @@ static void run(words *v, uint32_t mask)
 
 static const char *const modes[] = {"up", "down", "bfly", "idx"};
 
-/* Implements the description of the PTX manual: source lane, and bounds of the
- * segment. */
+/* Computes the source lane and the segment bounds of a shuffle, as the PTX
+ * manual describes. */
 static uint32_t shuffled(int mode, int lane, const words *v, uint32_t mask,
                          bool *in_range)
 {
@@ -321,7 +321,7 @@ START_TEST(float_reductions)
       }
       if (!found)
         want = bits;
-      else if (as_float(bits) == as_float(want)) /* -0 sorts below +0 */
+      else if (as_float(bits) == as_float(want)) /* -0 is less than +0 */
         want = max ? want & bits : want | bits;
       else if ((as_float(bits) > as_float(want)) == max)
         want = bits;
@@ -339,10 +339,10 @@ START_TEST(float_reductions)
 }
 END_TEST
 
-/* ---- Waiting for the members of a mask ----------------------------------- */
+/* ---- Waiting for the lanes of a member mask ------------------------------ */
 
-/* The member mask of each lane is the set of lanes with the same key, so one
- * instruction has several masks. */
+/* The member mask of each lane contains the lanes with the same key. One
+ * instruction therefore has several different masks. */
 START_TEST(several_masks_at_once)
 {
   uint64_t random = 21;
@@ -359,7 +359,8 @@ START_TEST(several_masks_at_once)
       v.in[l][0] = (uint32_t)test_random(&random) % 5;
       v.in[l][1] = (uint32_t)test_random(&random);
     }
-    for (int l = 0; l < 32; l++) { /* the last lane of the set */
+    /* Finds the last lane that has the key of lane l. */
+    for (int l = 0; l < 32; l++) {
       for (int j = 0; j < 32; j++) {
         if ((mask >> j & 1) != 0 && v.in[j][0] == v.in[l][0])
           v.in[l][2] = (uint32_t)j;
@@ -382,8 +383,8 @@ START_TEST(several_masks_at_once)
 }
 END_TEST
 
-/* Lanes reach one shuffle at different times, through separate calls and
- * frames. The two sides of a branch synchronise at different bar.warp.sync
+/* The lanes reach one shuffle at different times, through separate function
+ * calls. The two sides of a branch synchronise at different bar.warp.sync
  * instructions. */
 static const char apart[] =
     ".func (.param .b32 ret) total(.param .b32 x) {\n"
@@ -449,14 +450,14 @@ START_TEST(who_has_left_is_not_missed)
   p.launch.block_dim[0] = 29;
   cpu_ptx_ok(&p, "k", (uint64_t[]){out});
   got = cpu_ptx_at(&p, out, 128);
-  /* in its last iteration, l lanes have exited */
+  /* When lane l runs its last iteration, l lanes have exited. */
   for (uint32_t l = 1; l < 29; l++)
     ck_assert_uint_eq(got[l], 29 - l);
   cpu_ptx_free(&p);
 }
 END_TEST
 
-/* The forms without .sync use the active lanes. */
+/* The old instructions without .sync use the active lanes. */
 START_TEST(old_forms)
 {
   static const char text[] =

@@ -8,7 +8,7 @@
 static cpu_ptx p;
 
 /* The launch configurations: scheduler, seed and number of host threads. Every
- * test of results runs with each configuration. */
+ * test that checks results runs with all of these configurations. */
 static const struct way {
   bool lock_step;
   uint64_t seed;
@@ -30,15 +30,15 @@ static inline void sizes(uint32_t grid, uint32_t block)
   p.launch.block_dim[0] = block;
 }
 
-/* The beginning of a kernel that stores its results through the parameter
- * `out`. */
+/* The beginning of the source of a kernel with one parameter, `out`. The kernel
+ * stores its results at this address. */
 #define ENTRY(name)                                                            \
   ".visible .entry " name "(.param .u64 out) {\n"                              \
   ".reg .b32 %r<20>; .reg .b64 %a<9>; .reg .pred %q<6>;\n"
 
-/* Loads a program and runs one of its kernels with launch configuration number
- * `way`. The kernel stores its results in `bytes` bytes of zeroed memory.
- * Returns this memory. */
+/* Loads a program and runs one of its kernels with launch configuration `way`.
+ * The kernel writes its results to `bytes` bytes of zeroed memory, whose
+ * address is returned. */
 static inline void *run_for(const char *text, int way, const char *kernel,
                             uint32_t grid, uint32_t block, size_t bytes)
 {

@@ -1,6 +1,5 @@
-/* world.h -- a test environment for instructions: a warp with all the memory
+/* world.h -- a test environment for single instructions: a warp, all the memory
  * that it can access, and a model of this memory.
- *
  * A test runs an instruction and applies the expected effect to the model.
  * world_compare() then compares every byte of memory and every register with
  * the model. */
@@ -19,22 +18,21 @@
 
 enum {
   WORLD_RANGES = 6,
-  /* The sizes are odd, so that an access may begin inside a range and end
-   * outside. */
+  /* The sizes are odd, so an access may begin inside and end outside. */
   WORLD_SHARED = 2037,
   WORLD_STACK = 253, /* stack size in bytes per lane */
   /* distance in bytes between the stacks of consecutive lanes */
   WORLD_STRIDE = 272,
   WORLD_PARAMS = 93,
   WORLD_FRAME = 48 * 256,
-  WORLD_CONST = 4 /* index of the constant range */
+  WORLD_CONST = 4 /* index of the memory range that holds constants */
 };
 
 typedef struct world {
   test_allocator memory;
   kiln__cpu_memory *map;
   kiln__cpu_range range[WORLD_RANGES];
-  uint8_t *model[WORLD_RANGES]; /* expected contents of the ranges */
+  uint8_t *model[WORLD_RANGES]; /* expected contents of the memory ranges */
   _Alignas(64) uint8_t shared[2048], other[2048];
   uint8_t shared_model[2048], other_model[2048];
   _Alignas(64) uint8_t stack[32 * WORLD_STRIDE];
@@ -50,13 +48,14 @@ typedef struct world {
   kiln__cpu_block block, neighbour;
   kiln__cpu_block *cluster[2];
   kiln__cpu_warp warp;
-  /* the cluster has one block, so no address refers to another block */
+  /* true if the cluster has one block, so that no address refers to another
+   * block */
   bool alone;
   uint64_t seed;
 } world;
 
-/* Replaces kiln__cpu_fault() in tests that do not link run/; has the same
- * effect. */
+/* Replaces kiln__cpu_fault() in tests that are not linked with runtime/cpu/run.
+ * It has the same effect. */
 __attribute__((weak)) void kiln__cpu_fault(kiln__cpu_warp *w,
                                            const kiln__cpu_insn *in,
                                            kiln__cpu_fault_kind kind, int lane,
@@ -162,7 +161,7 @@ static inline void world_mask(world *w, uint32_t mask)
     w->warp.lane[i] = (mask >> i & 1) != 0 ? UINT32_MAX : 0;
 }
 
-/* ---- Registers of the tested warp; each slot is 256 bytes wide --------------------------------- */
+/* ---- Registers of the tested warp (256 bytes per slot) ------------------- */
 
 static inline int32_t world_slot(unsigned n)
 {
@@ -205,9 +204,10 @@ static inline void world_expect(world *w, int32_t slot, unsigned bytes,
     memcpy(w->frame_model + slot + 4 * lane, &narrow, 4);
 }
 
-/* ---- Memory, looked up byte by byte -------------------------------------- */
+/* ---- Memory, accessed byte by byte --------------------------------------- */
 
-/* Returns the state space of an address. Generic addresses are resolved. */
+/* Returns the state space to which an address refers. Generic addresses are
+ * resolved. */
 static inline kiln__cpu_space world_space(kiln__cpu_space space,
                                           uint64_t *address)
 {
@@ -234,8 +234,8 @@ static inline kiln__cpu_space world_space(kiln__cpu_space space,
   return KILN__SPACE_GLOBAL;
 }
 
-/* Returns a pointer to one byte of the model, or NULL if the byte does not
- * exist. */
+/* Returns a pointer to one byte of the model, or NULL if no byte has this
+ * address. */
 static inline uint8_t *world_byte(world *w, kiln__cpu_space space,
                                   unsigned lane, uint64_t address)
 {
@@ -291,8 +291,8 @@ static inline bool world_holds(world *w, kiln__cpu_space space, unsigned lane,
   return true;
 }
 
-/* Returns the fault that the instruction should cause. *lane receives the first
- * lane that faults. */
+/* Returns the fault that the instruction should cause. *lane receives the
+ * number of the first faulting lane. */
 static inline kiln__cpu_fault_kind world_fault(world *w, kiln__cpu_space space,
                                                const uint64_t address[32],
                                                uint32_t mask, unsigned bytes,
@@ -333,7 +333,7 @@ static inline void world_compare(world *w, const char *what)
     ck_abort_msg("%s: the neighbour's shared memory", what);
   if (memcmp(w->stack, w->stack_model, sizeof w->stack) != 0)
     ck_abort_msg("%s: stacks", what);
-  /* A successful assertion costs a system call, so one assertion covers all
+  /* A successful assertion costs a system call, so one comparison covers all
    * bytes. */
   for (unsigned i = 0; memcmp(w->frame, w->frame_model, WORLD_FRAME) != 0 &&
                        i < WORLD_FRAME / 4;
@@ -348,7 +348,8 @@ static inline void world_compare(world *w, const char *what)
   }
 }
 
-/* Runs an instruction and checks that it causes the expected fault, or none. */
+/* Runs an instruction and checks that it causes exactly the expected fault, or
+ * no fault. */
 static inline void world_run(world *w, const kiln__cpu_isa *isa,
                              const kiln__cpu_insn *in,
                              kiln__cpu_fault_kind want, unsigned lane,
@@ -411,9 +412,9 @@ static inline uint64_t world_base(world *w, kiln__cpu_space space,
   return r->first;
 }
 
-/* Creates the addresses of 32 lanes for accesses of `bytes` bytes per lane.
- * `pattern` selects the access pattern. Some patterns contain misaligned or
- * out-of-bounds addresses. */
+/* Creates the addresses at which 32 lanes access `bytes` bytes each. `pattern`
+ * selects the access pattern, which may contain misaligned or invalid
+ * addresses. */
 static inline void world_addresses(world *w, kiln__cpu_space space,
                                    unsigned pattern, unsigned bytes,
                                    uint64_t address[32])
@@ -433,11 +434,11 @@ static inline void world_addresses(world *w, kiln__cpu_space space,
 
     switch (pattern) {
     case 0: /* consecutive */
-    case 5: /* misaligned by one byte */
-    case 6: /* one lane beyond the end */
+    case 5: /* consecutive addresses that are misaligned by one byte */
+    case 6: /* consecutive addresses of which one is out of bounds */
       address[i] = base + at + (uint64_t)i * bytes + (pattern == 5);
       break;
-    case 1: /* all lanes at one address */
+    case 1: /* one address for all lanes */
       address[i] = base + at;
       break;
     case 2: /* strided */
@@ -447,32 +448,32 @@ static inline void world_addresses(world *w, kiln__cpu_space space,
     case 3: /* random addresses */
       address[i] = base + any;
       break;
-    case 4: /* consecutive up to the end of the range */
+    case 4: /* consecutive addresses up to the end of the memory range */
       address[i] = base + size / bytes * bytes - (uint64_t)(32 - i) * bytes;
       break;
     case 7: /* descending */
       address[i] = base + at + (uint64_t)(31 - i) * bytes;
       break;
-    case 8: /* a different state space or range for each lane */
+    case 8: /* a different state space or memory range for each lane */
       base = world_base(w, space, (unsigned)test_random(&w->seed), &size);
       address[i] =
           base +
           (size >= bytes ? test_random(&w->seed) % (size / bytes) * bytes : 0);
       break;
-    case 9: /* addresses without memory */
+    case 9: /* addresses to which no memory belongs */
       address[i] = test_random(&w->seed) >> (test_random(&w->seed) % 60);
       break;
     case 10: /* five addresses in mixed order */
       address[i] = base + at + (i * 7 % 5) * (uint64_t)bytes;
       break;
-    case 11: /* rows of eight lanes, far apart */
+    case 11: /* rows of eight consecutive lanes, far apart */
       address[i] = base + at + i / 8 * 64 % (size / 4 + 1) / bytes * bytes +
                    (uint64_t)(i % 8) * bytes;
       break;
-    case 12: /* a stride of 128 bytes, which maps to one bank */
+    case 12: /* a stride of 128 bytes, so that all lanes access one bank */
       address[i] = base + (uint64_t)i * 128 % size / bytes * bytes;
       break;
-    case 13: /* the access of the last lane is out of bounds */
+    case 13: /* only the access of the last lane is out of bounds */
       address[i] = base + size / bytes * bytes - (uint64_t)(31 - i) * bytes;
       break;
     /* groups of eight lanes, each with its own stride; lane 21 may deviate */
@@ -498,7 +499,7 @@ static inline uint32_t world_random_mask(world *w)
     return m != 0 ? m : 1;
   case 1:
     return UINT32_C(1) << (m % 32);
-  case 2: /* a contiguous range of lanes */
+  case 2: /* a mask of consecutive lanes */
     return UINT32_MAX >> (m % 16) & (UINT32_MAX << (m / 16 % 16));
   default:
     return UINT32_MAX;
@@ -507,7 +508,8 @@ static inline uint32_t world_random_mask(world *w)
 
 /* ---- Fixture ------------------------------------------------------------- */
 
-/* The world of a test, and the number of builds of exec/ that it runs. */
+/* The test environment, and the number of builds of the interpreter that the
+ * test runs. */
 static world *w;
 static unsigned n_isas;
 
