@@ -39,7 +39,7 @@ typedef enum kind {
 typedef struct object {
   kind kind;
   struct object *context; /* context that owns the object; NULL for contexts */
-  struct object *module;  /* module that contains the function */
+  struct object *module;  /* module that contains this function */
   struct object *next, *prev;
   int device;            /* device of a context */
   unsigned long long id; /* unique id of a context */

@@ -89,17 +89,17 @@ START_TEST(targets_are_chosen)
   static const struct {
     const char *want, *got;
   } cases[] = {
-      {"sm_80", "sm_80"},   /* an exact match */
+      {"sm_80", "sm_80"},   /* the pack has this exact target */
       {"sm_86", "sm_80"},   /* sm_80 code runs on later minor versions */
       {"sm_89", "sm_80"},   /* sm_87 is skipped: it is for integrated GPUs */
-      {"sm_87", "sm_87"},   /* an exact match */
+      {"sm_87", "sm_87"},   /* the pack has this exact target */
       {"sm_72", "sm_70"},   /* sm_72 is integrated, so it gets PTX of sm_70 */
-      {"sm_75", "sm_70"},   /* machine code is preferred to PTX of compute_75 */
-      {"sm_90", "sm_90a"},  /* machine code for exactly this GPU */
-      {"sm_90a", "sm_90a"}, /* an exact match */
-      {"compute_90", "sm_87"}, /* the highest PTX without a suffix */
-      {"sm_120", "sm_87"}, /* no machine code fits, so the highest PTX serves */
-      {"sm_103f", "sm_100f"}, /* the same architecture family */
+      {"sm_75", "sm_70"},   /* machine code is preferred to PTX for this GPU */
+      {"sm_90", "sm_90a"},  /* sm_90a code runs on exactly this GPU */
+      {"sm_90a", "sm_90a"}, /* the pack has this exact target */
+      {"compute_90", "sm_87"}, /* the highest PTX without a suffix is used */
+      {"sm_120", "sm_87"},     /* only PTX can run, so the highest is used */
+      {"sm_103f", "sm_100f"},  /* sm_100f code runs on its whole family */
       {"sm_100f", "sm_100f"},
       {"sm_103", "sm_87"},
       {"sm_120f", ""},
@@ -107,7 +107,7 @@ START_TEST(targets_are_chosen)
       {"compute_75", "compute_75"},
       {"sm_62", "sm_60"},
       {"sm_61", "sm_60"},
-      {"sm_53", ""}, /* all images are for newer GPUs */
+      {"sm_53", ""}, /* all images of the pack are for newer GPUs */
       {"sm_35", ""},
   };
   const size_t n = sizeof list / sizeof list[0];

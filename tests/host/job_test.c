@@ -1,4 +1,4 @@
-/* Tests jobs, which compile many programs in the background. */
+/* Tests jobs, each of which compiles many programs in the background. */
 #include "support.h"
 
 #include "core/runtime.h"

@@ -146,9 +146,10 @@ START_TEST(given_path_that_fails_is_an_error)
   expect_none("No such file", "path");
   places.explicit_path = below("text.so");
   expect_none("text.so", "path");
-  places.explicit_path = root; /* The path is a folder. */
+  places.explicit_path = root; /* The option names a folder. */
   expect_none(root, "path");
-  places.explicit_path = FAKE_LINK; /* This library is not NVRTC. */
+  /* The option names a library that is not NVRTC. */
+  places.explicit_path = FAKE_LINK;
   expect_none("nvrtcGetErrorString", "path");
   /* The current folder contains no file of this name. */
   places.explicit_path = "libnvrtc.so.13";

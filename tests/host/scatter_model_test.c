@@ -218,7 +218,7 @@ START_TEST(test_windows)
     ck_assert_double_gt(p.stream_bytes, 4.0 * (double)n * passes);
     before = p;
   }
-  /* With 32 windows, every sector is written about once. */
+  /* With 32 windows, every sector of the target is written about once. */
   ck_assert_double_eq_tol(before.missed_bytes, 64e6, 8e6);
 }
 END_TEST
