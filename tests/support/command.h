@@ -19,7 +19,7 @@ typedef struct test_run {
 void test_command_setup(const char *folder);
 
 /* Runs build/kiln with a command line that is split at blanks. printf
- * conversions such as %s are expanded first. Their values must not contain
+ * conversions such as %s are expanded first, and their values must not contain
  * blanks. */
 test_run test_kiln(const char *format, ...)
     __attribute__((__format__(__printf__, 1, 2)));
@@ -33,8 +33,8 @@ test_run expect(int rc, const char *out, const char *format, ...)
  */
 test_run test_kiln_words(const char *const *words);
 
-/* Format of command output in messages. The Check framework truncates long
- * messages. */
+/* The printf format of command output in messages. It limits the length,
+ * because Check truncates long messages. */
 #define CK_RUN_SHOWN "%.1500s"
 
 /* Fails the test and prints the command's output unless the exit code is

@@ -52,7 +52,8 @@ static double reciprocal(double x)
 
 static double reciprocal_root(double x)
 {
-  return (double)(1 / sqrtl((long double)x)); /* 1 / sqrt(-0) is -infinity */
+  /* The result for -0 is 1 / sqrt(-0), which is -infinity. */
+  return (double)(1 / sqrtl((long double)x));
 }
 
 /* An error bound. A result is correct if |got - exact| <= absolute + relative *
@@ -97,7 +98,8 @@ static bound bound_at(const struct function *of, double x)
   if ((of->exact != sin && of->exact != cos) || fabs(x) <= 2 * pi)
     return of->bound;
   if (fabs(x) <= 100 * pi)
-    return (bound){.absolute = 0x1.3b2p-15}; /* the bound is 2^-14.7 */
+    /* The absolute bound is 2^-14.7. */
+    return (bound){.absolute = 0x1.3b2p-15};
   return (bound){0};
 }
 
@@ -150,10 +152,10 @@ static double compare(const struct function *of, bool ftz, double exact,
     return steps_off(exact, d) / b.steps;
   if (limit == 0)
     return 0;
-  /* The limit is at least the distance between two subnormals. */
+  /* A result may always differ by the distance between two subnormals. */
   if (limit < ldexp(smallest, -f->fraction_bits))
     limit = ldexp(smallest, -f->fraction_bits);
-  /* The result is rounded to the format afterwards. */
+  /* Rounding the result to its format adds half a unit in the last place. */
   if (f != &f32 && f != &f64)
     limit += 0.5 * fabs(exact) * ldexp(1, -f->fraction_bits);
   return fabs(d - exact) / limit;
@@ -181,7 +183,7 @@ static double error_of(const struct function *of, const char *name,
     return compare(of, ftz, of->exact(x), got, nan, x);
   y = flushed(f, ftz, decode(f, in[1]));
   if (strstr(name, ".approx") != NULL && fabs(y) > 0x1p126 && !isinf(y) &&
-      !isnan(x)) /* the reciprocal is flushed to zero */
+      !isnan(x)) /* The reciprocal of the divisor is flushed to zero. */
     return compare(of, ftz, x * copysign(0, y), got, nan, x);
   return compare(of, ftz, x / y, got, nan, x);
 }

@@ -1,5 +1,5 @@
-/* cpu_convert.c -- references of conversions, which round by bisection in long
- * double. */
+/* cpu_convert.c -- reference implementations of conversions, which round by
+ * bisection in long double. */
 #include "cpu_convert.h"
 
 #include <math.h>
@@ -16,7 +16,8 @@ static long double whole(long double x, ref_round round)
   case REF_UP:
     return ceill(x);
   default:
-    return rintl(x); /* the host processor rounds to nearest */
+    /* The reference expects that the host processor rounds to nearest. */
+    return rintl(x);
   }
 }
 

@@ -15,7 +15,7 @@ typedef struct differ {
   CUdevice device;
   CUcontext context;
   bool on_gpu;
-  unsigned sm; /* compute capability; 90 means 9.0 */
+  unsigned sm; /* compute capability of the device; 90 means 9.0 */
   char name[96];
 } differ;
 

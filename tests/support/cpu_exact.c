@@ -11,7 +11,7 @@
 /* Properties of the opcode under test, derived once from ref_op. */
 static struct {
   const opcode_case *of;
-  /* Last type modifier, and the type modifier that precedes it. */
+  /* the last type modifier of the opcode, and the type modifier before it */
   const char *type, *before;
   kiln__cpu_insn insn; /* modifiers and immediate of the opcode */
 } op;
@@ -36,7 +36,7 @@ static void look(const opcode_case *c)
     op.insn.flags |= KILN__NEGATE_B;
   if (ref_is("lop3") && blank != NULL)
     op.insn.imm = strtol(blank, NULL, 16);
-  /* An 8-bit result is in a 32-bit register. */
+  /* A result of 8 bits is stored in a 32-bit register. */
   if (ref_is("cvt"))
     op.insn.reg_bytes = ref_bits(op.before) == 64   ? 8
                         : ref_bits(op.before) == 16 ? 2
@@ -57,7 +57,7 @@ static bool is_plain_float(const char *type)
 
 /* ---- One thread ---------------------------------------------------------- */
 
-/* Returns an operand as its register holds it. */
+/* Returns the value of an operand as its register contains it. */
 static uint64_t operand(const uint64_t *in, unsigned k)
 {
   const unsigned type = op.of->in[k];
@@ -67,9 +67,9 @@ static uint64_t operand(const uint64_t *in, unsigned k)
              : in[k];
 }
 
-/* Computes the result of one lane with a reference. The last operand of an
- * opcode that reads the carry flag sets the flag. A subtraction clears the flag
- * if there is a borrow. */
+/* Computes the result of one lane with a reference function. If the opcode
+ * reads the carry flag, its last operand determines the flag. A subtraction
+ * clears the flag if there is a borrow. */
 static bool of_lane(cpu_reference *reference, const uint64_t *in, uint64_t *out)
 {
   const bool subtracts = ref_is("sub") || ref_is("subc");

@@ -5,8 +5,8 @@
 
 #include "cpu_opcodes.h"
 
-/* Both functions return false if there is no reference for the opcode or for
- * these operands. */
+/* The functions of this header return false if they have no reference for the
+ * opcode or for its operands. */
 /* Computes the result of an opcode that depends on a single thread. */
 bool exact_result(const opcode_case *c, const uint64_t *operands,
                   uint64_t *result);

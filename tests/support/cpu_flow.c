@@ -10,44 +10,47 @@
 
 enum {
   N_VARIABLES = FLOW_VARIABLES,
-  /* Number of functions. Function 0 is the kernel. Each function calls only
-   * functions with a higher number. */
+  /* The number of functions in a program. Function 0 is the kernel. Each
+   * function calls only functions with higher numbers. */
   N_FUNCTIONS = 4,
   N_CELLS = FLOW_CELLS,
   THREADS = FLOW_THREADS,
   BLOCKS = FLOW_BLOCKS,
   MAX_NODES = 400,
   MAX_TEXT = 200000,
-  /* Maximum number of steps of a thread. A larger program is discarded and
-   * generated again. */
+  /* The maximum number of steps of a thread. A program with more steps is
+   * discarded, and another program is generated. */
   MOST_STEPS = 40000
 };
 
 typedef enum kind {
   ASSIGN,
-  BRANCH, /* if and else */
-  SWITCH, /* jump table with four targets */
+  BRANCH, /* an if statement with an else branch */
+  SWITCH, /* a jump table with four targets */
   LOOP,
   BREAK,
   CONTINUE,
-  LEAVE, /* return; in the kernel, exit */
-  END,   /* exit, in any function */
+  LEAVE, /* a return; in the kernel, an exit */
+  END,   /* an exit, which may be in any function */
   CALL,
-  COUNT, /* adds to a cell */
+  COUNT, /* an addition to one of the counters that all threads share */
   N_KINDS
 } kind;
 
 typedef struct node {
   kind kind;
   int id;
-  int d, a, b;            /* numbers of the variables that the node uses */
-  unsigned op, imm;       /* operation and constant of an assignment */
-  unsigned shift, wanted; /* the condition is (a >> shift & 3) == wanted */
-  bool guarded;           /* the condition is a guard, not a branch */
+  /* numbers of the variables that the syntax-tree node uses */
+  int d, a, b;
+  unsigned op, imm; /* operator and constant of an assignment */
+  /* The condition of the node is (a >> shift & 3) == wanted. */
+  unsigned shift, wanted;
+  /* true if the condition becomes a guard of one instruction, not a branch */
+  bool guarded;
   int function;
   struct node *body[4];
   struct node *next;
-  struct node *loop; /* loop that break or continue refers to */
+  struct node *loop; /* the loop to which a break or continue refers */
 } node;
 
 static struct program {
@@ -135,14 +138,14 @@ static node *make_list(int function, int depth, node *loop, node *outer)
   return first;
 }
 
-/* ---- Interpreting, one thread -------------------------------------------- */
+/* ---- Interpreter of one thread ------------------------------------------- */
 
 typedef enum outcome { NEXT, BROKE, CONTINUED, LEFT, ENDED } outcome;
 
 typedef struct thread {
   uint32_t *out, *cells;
   long steps;
-  const node *to; /* loop that break or continue refers to */
+  const node *to; /* the loop to which a break or continue refers */
 } thread;
 
 static uint32_t compute(const node *n, const uint32_t *v)
@@ -239,7 +242,8 @@ static outcome run_list(const node *n, uint32_t *v, thread *t)
   return NEXT;
 }
 
-/* Interprets a program. Returns false if a thread exceeds MOST_STEPS. */
+/* Interprets a program. Returns false if a thread needs more than MOST_STEPS
+ * steps. */
 static bool interpret(uint32_t *out, uint32_t *cells)
 {
   for (uint32_t i = 0; i < THREADS * BLOCKS; i++) {
@@ -254,7 +258,7 @@ static bool interpret(uint32_t *out, uint32_t *cells)
   return true;
 }
 
-/* ---- Writing as PTX ------------------------------------------------------ */
+/* ---- Output as PTX source ------------------------------------------------ */
 
 static char text[MAX_TEXT];
 static size_t used;

@@ -1,5 +1,5 @@
-/* cpu_handler.c -- determines the shape of a row, runs its handler on synthetic
- * frames, and compares the results with a reference. */
+/* cpu_handler.c -- determines the operands of an instruction, runs its handler
+ * on test data, and compares the results with a reference. */
 #include "cpu_handler.h"
 
 #include "cpu_rows.h"
@@ -10,10 +10,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---- Rows and modifiers -------------------------------------------------- */
+/* ---- Rows of ops.def and modifiers --------------------------------------- */
 
-/* Returns the size in bytes of a register of the type, or 1 for a predicate. An
- * 8-bit register occupies a slot like a 16-bit register, so its size is 2. */
+/* Returns the size in bytes of a register of this type, or 1 for a predicate.
+ * The size is 2 for 8-bit types, because 8-bit values are stored like 16-bit
+ * registers. */
 static uint8_t type_bytes(unsigned type)
 {
   return type == KILN__PRED                    ? 1
@@ -21,11 +22,12 @@ static uint8_t type_bytes(unsigned type)
                                                : kiln__cpu_ptx_type_bytes[type];
 }
 
-/* The state while the operand forms of a row are processed from left to right.
- */
+/* The state while the operand column of a row is processed from left to
+ * right. */
 typedef struct shaper {
   cpu_case *c;
-  unsigned written, read; /* number of destinations and sources so far */
+  /* number of destinations and sources that were found so far */
+  unsigned written, read;
 } shaper;
 
 static void add_result(shaper *s, uint8_t bytes)
@@ -45,8 +47,8 @@ static void add_source(shaper *s, unsigned slot, uint8_t bytes)
   *sources[slot - 1] = bytes;
 }
 
-/* Adds a vector operand to the shape. A vector of one element is also a scalar
- * operand. */
+/* Adds a vector operand to the description of the operands. A vector of one
+ * element is also a scalar operand. */
 static void add_data(shaper *s, const kiln__cpu_form *f, uint8_t bytes)
 {
   const bool written = f->shape == KILN__SHAPE_DATA_OUT;
@@ -87,7 +89,7 @@ static void add_form(shaper *s, const kiln__cpu_form *f)
   case KILN__SHAPE_DATA_IN:
     add_data(s, f, bytes);
     break;
-  default: /* the test describes these operands */
+  default: /* The test itself must describe these operands. */
     break;
   }
 }
@@ -102,10 +104,11 @@ static void set_shape(cpu_case *c, const kiln__cpu_row *row)
   c->in.src_reg_bytes = c->a < 2 ? 2 : c->a;
 }
 
-/* Returns the row of the given name if its pattern matches the opcode. Without
- * a name, returns the first row that the loader would select. Returns -1 if
- * there is no such row. Some rows can only be selected by name: rows that code/
- * inserts ("@..."), and opcodes whose modifiers exclude each other. */
+/* Returns the row of ops.def with the given name if its pattern matches the
+ * opcode. Without a name, returns the first row that the loader would select.
+ * Returns -1 if there is no such row. Some rows can be selected only by name:
+ * rows that the loader inserts ("@..."), and opcodes whose modifiers exclude
+ * each other. */
 static int find_row(const kiln__cpu_matches *m, const char *opcode,
                     const char *name, size_t n)
 {
@@ -149,8 +152,8 @@ void cpu_case_init(cpu_case *c, const char *opcode)
   ck_assert_msg(cpu_case_find(c, opcode), "no row matches %s", opcode);
 }
 
-/* Expands one set of alternatives in a pattern. Writes alternative k % count
- * and returns count, the number of alternatives. */
+/* Expands one set of alternatives in a pattern. Writes alternative number k %
+ * count, where count is the number of alternatives, and returns count. */
 static size_t expand_group(const char **at, size_t k, char *out, size_t *n)
 {
   const char *const end = strchr(*at, ')');
@@ -214,7 +217,8 @@ unsigned cpu_isas_find(void)
   return n;
 }
 
-/* One flag per row, in memory shared with the children that Check forks. */
+/* One flag per row of ops.def. The flags are in memory that is shared with the
+ * child processes that Check forks. */
 static volatile bool *seen;
 
 void cpu_seen_init(void)
@@ -223,8 +227,8 @@ void cpu_seen_init(void)
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
   seen = p == MAP_FAILED ? NULL : p;
-  /* Operands are allocated and freed in blocks of a few hundred kilobytes. This
-   * setting keeps the blocks on the heap. */
+  /* The test allocates and frees operands in blocks of a few hundred kilobytes.
+   * With this setting, malloc keeps the blocks in the heap. */
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
 }
@@ -236,8 +240,9 @@ bool cpu_seen(kiln__cpu_op op)
 
 /* ---- One run ------------------------------------------------------------- */
 
-/* Layout of the frame. There are gaps between slots, so that a write beyond the
- * end of a slot does not change other operands. */
+/* The layout of a warp's registers in memory. There are gaps between registers,
+ * so that a write beyond the end of a register does not change other
+ * operands. */
 enum {
   SLOT_BYTES = 320,
   SLOT_D = 1,
@@ -331,7 +336,7 @@ static bool set_slots(const cpu_case *c, kiln__cpu_insn *in, int32_t *vec,
   in->n_vec = c->n_vec;
   fits = set_alias(c, in, vec, alias);
   if (c->vec_is_operand) {
-    /* The last source of a store is its data. */
+    /* The data of a store instruction is its last source. */
     vec[0] = c->d != 0   ? in->d
              : c->e != 0 ? in->e
              : c->c != 0 ? in->c
@@ -400,7 +405,7 @@ static void fill_frame(const cpu_case *c, const kiln__cpu_insn *in, frame *f,
   }
 }
 
-/* Checks that the run changed only the results. */
+/* Checks that the handler changed nothing but its results. */
 static void check_rest(const cpu_case *c, const kiln__cpu_isa *isa,
                        const kiln__cpu_insn *in, const frame *before,
                        const frame *after, const cpu_lane out[KILN__WARP],
@@ -481,7 +486,7 @@ bool cpu_case_run(const cpu_case *c, const kiln__cpu_isa *isa,
   return true;
 }
 
-/* ---- Compare with a reference -------------------------------------------- */
+/* ---- Comparison with a reference ----------------------------------------- */
 
 static bool equal(const cpu_case *c, const cpu_lane *got, const cpu_lane *want)
 {
@@ -525,7 +530,8 @@ static void compare(const cpu_case *c, const kiln__cpu_isa *isa,
     return;
   for (int i = 0; i < KILN__WARP; i++) {
     if ((mask >> i & 1) == 0)
-      continue; /* cpu_case_run() has checked that nothing changed */
+      /* cpu_case_run() has checked that the handler changed nothing else. */
+      continue;
     if (!equal(c, &got[i], &want[i]) &&
         (c->same == NULL || !c->same(&c->in, &in[i], &got[i], &want[i])))
       complain(c, isa, mask, alias, i, &in[i], &got[i], &want[i]);
@@ -556,8 +562,8 @@ void cpu_case_check(cpu_case *c, const cpu_lane *lanes, size_t n,
   enum { N_MASKS = sizeof masks / sizeof *masks };
   const unsigned n_isas = cpu_isas_find();
   const size_t n_warps = (n + KILN__WARP - 1) / KILN__WARP;
-  /* A short list of operands is repeated until every mask has been combined
-   * with every alias. */
+  /* If there are few operand values, they are repeated until every lane mask
+   * has been combined with every alias of operands. */
   const size_t turns = c->brief ? 14 : N_MASKS * CPU_N_ALIASES;
   const size_t rounds = n_warps < turns ? turns : n_warps;
 
@@ -577,7 +583,8 @@ void cpu_case_check(cpu_case *c, const cpu_lane *lanes, size_t n,
       if (r < n_warps)
         compare(c, cpu_isas[k], in, want, UINT32_MAX, CPU_ALIAS_NONE);
     }
-    /* The runs rotate through 7 masks, 9 aliases and 3 builds. */
+    /* The runs alternate between 7 lane masks, 9 aliases of operands and 3
+     * builds of the handlers. */
     if (r < 2 * turns) {
       const kiln__cpu_isa *const isa = cpu_isas[r / CPU_N_ALIASES % n_isas];
 
@@ -782,8 +789,8 @@ cpu_lane *cpu_lanes_make(const cpu_case *c, kiln__cpu_ptx_type a,
 
     l->a = cpu_value(a, random ? SIZE_MAX : i % na, &seed);
     l->b = cpu_value(b, random ? SIZE_MAX : i / na, &seed);
-    /* C takes mostly edge values, in an order that is independent of a and b.
-     */
+    /* Most values of c are edge values, in an order that does not depend on a
+     * and b. */
     l->c =
         cpu_value(cc, (size_t)(test_random(&seed) % (nc + nc / 4 + 1)), &seed);
     l->e = test_random(&seed);

@@ -1,5 +1,5 @@
-/* cpu_integer.c -- references of moves, comparisons and integer instructions,
- * which follow the PTX ISA bit by bit. */
+/* cpu_integer.c -- reference implementations of moves, comparisons and integer
+ * instructions, which follow the PTX ISA bit by bit. */
 #include "cpu_integer.h"
 
 #include <math.h>
@@ -70,7 +70,8 @@ static void ref_product(cpu_lane *l)
   const ref_uint part = part_of_product(t, l->a, l->b) & mask;
   ref_uint sum = part;
 
-  /* the product has 64 bits */
+  /* The product is extended to 64 bits, so its upper half contains only the
+   * sign. */
   if (ref_is("madc") && bits == 16 && ref_has("hi"))
     sum = (ref_uint)(ref_value(t, l->a) * ref_value(t, l->b) < 0) * mask;
   if (adds)
@@ -228,8 +229,8 @@ static void ref_bfind(cpu_lane *l)
     l->d = (uint64_t)top - l->d;
 }
 
-/* Returns a position or length: the low byte of the operand, or the whole word
- * in 64-bit forms. */
+/* Returns an operand that is a bit position or length. The value is the low
+ * byte of the operand, or all of it for 64-bit instructions. */
 static uint64_t place(const char *type, uint64_t raw)
 {
   return raw & (ref_bits(type) == 64 ? UINT32_MAX : 0xff);
@@ -361,7 +362,7 @@ static void ref_funnel(cpu_lane *l)
   l->d = (uint64_t)(ref_has("l") ? both << n >> 32 : both >> n) & 0xffffffff;
 }
 
-/* Returns the source byte for byte k of the result. */
+/* Returns the source operand that contains byte k of the result. */
 static unsigned mode_byte(const char *mode, unsigned c, unsigned k)
 {
   if (strcmp(mode, "f4e") == 0)
@@ -437,7 +438,7 @@ static void ref_cvta(cpu_lane *l)
 
 /* ---- Comparisons --------------------------------------------------------- */
 
-/* Returns -1, 0 or 1, or 2 if the operands are unordered. */
+/* Compares two numbers. Returns -1, 0 or 1, or 2 if an operand is a NaN. */
 static int order(const char *t, uint64_t a, uint64_t b)
 {
   if (ref_is_float(t)) {
@@ -466,7 +467,8 @@ static bool compares(const char *cmp, int how)
     return how == 0;
   if (cmp[0] == 'n')
     return how != 0;
-  /* lt, le, gt, ge; lo, ls, hi and hs for unsigned numbers. */
+  /* The comparisons are lt, le, gt and ge, and lo, ls, hi and hs for unsigned
+   * numbers. */
   if (cmp[0] == 'l')
     return how < 0 || (how == 0 && (cmp[1] == 'e' || cmp[1] == 's'));
   return how > 0 || (how == 0 && (cmp[1] == 'e' || cmp[1] == 's'));
@@ -480,7 +482,7 @@ static bool combined(bool t, bool c)
                           : t;
 }
 
-/* Computes the element type of a packed type. */
+/* Computes the element type of a packed type, for example s16 for s16x2. */
 static void single(const char *t, char out[8])
 {
   const size_t n = strlen(t);

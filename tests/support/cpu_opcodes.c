@@ -1,5 +1,5 @@
-/* cpu_opcodes.c -- generates one case for each opcode of the rows of ops.def,
- * and the kernel code that surrounds the cases. */
+/* cpu_opcodes.c -- generates one test case per opcode of the rows in ops.def,
+ * and the source of the kernels that contain the cases. */
 #include "cpu_opcodes.h"
 
 #include "cpu_handler.h"
@@ -21,11 +21,11 @@ typedef struct maker {
   opcode_case c;
   const kiln__cpu_insn *fields;
   const char *opcode;
-  size_t used; /* number of used characters in c.text */
+  size_t used; /* number of characters in c.text */
   unsigned hash;
   const char *number; /* immediate operand */
   unsigned destinations;
-  unsigned dest[2]; /* types of the destinations */
+  unsigned dest[2]; /* types of the destination operands */
 } maker;
 
 static void put(maker *m, const char *format, ...) KILN_PRINTF(2, 3);
@@ -65,7 +65,7 @@ static unsigned bytes_of(unsigned type)
   return type == KILN__PRED ? 0 : kiln__cpu_ptx_type_bytes[type];
 }
 
-/* Returns the prefix of the register that holds a source of this width. */
+/* Returns the register prefix for a source operand of this width. */
 static char source_prefix(unsigned bytes)
 {
   return bytes == 0 ? 'p' : bytes == 2 ? 'h' : bytes == 8 ? 'd' : 's';
@@ -110,8 +110,8 @@ static void put_destination(maker *m, unsigned type)
   put(m, "%s", names[n][bytes == 0 ? 0 : bytes == 2 ? 1 : bytes == 8 ? 3 : 2]);
 }
 
-/* Writes one operand of a case. Returns false if the operand is not a register
- * or an immediate. */
+/* Writes one operand of a test case. Returns false if the operand is neither a
+ * register nor an immediate. */
 static bool put_form(maker *m, const kiln__cpu_form *f)
 {
   const unsigned type = cpu_form_type(m->fields, f->type);
@@ -122,7 +122,7 @@ static bool put_form(maker *m, const kiln__cpu_form *f)
     return true;
   case KILN__SHAPE_DEST_PAIR:
     put_destination(m, type);
-    /* The optional second result is present in half of the cases. */
+    /* Half of the test cases use the optional second result. */
     if (f->paired || m->hash % 2 == 0 || begins(m, "shfl") ||
         begins(m, "match")) {
       put(m, "|");
@@ -168,8 +168,8 @@ static bool put_statement(maker *m, const kiln__cpu_row *row)
   return m->destinations > 0;
 }
 
-/* Writes the code that combines all results of a case into %r, or into %q for a
- * result of 8 bytes. */
+/* Writes the code that combines all results of a test case into register %r, or
+ * into %q if the result has 8 bytes. */
 static void put_result(maker *m)
 {
   const unsigned first = bytes_of(m->dest[0]);
@@ -200,8 +200,8 @@ static bool reads_carry(const maker *m)
   return begins(m, "addc") || begins(m, "subc") || begins(m, "madc");
 }
 
-/* Writes the code that sets the carry flag before the opcode. An additional
- * operand determines the flag: a nonzero value sets it. */
+/* Writes the code that sets the carry flag before the tested opcode. An
+ * additional operand determines the flag: a nonzero value sets it. */
 static void put_carry_in(maker *m)
 {
   const unsigned n = m->c.n_in;
@@ -225,8 +225,8 @@ static void add(opcode_list *list, const opcode_case *c)
   list->cases[list->n++] = *c;
 }
 
-/* Generates the source of one case. The code that sets the carry flag precedes
- * the opcode, but it uses an operand that follows the opcode's own operands.
+/* Generates the source of one test case. The code that sets the carry flag
+ * comes first, but its operand is numbered after the operands of the opcode.
  * The opcode is therefore generated first, to count its operands. */
 static bool make(maker *m, const kiln__cpu_row *row, bool carry)
 {
@@ -254,8 +254,8 @@ static bool make(maker *m, const kiln__cpu_row *row, bool carry)
   return true;
 }
 
-/* Adds a variant of a case: an opcode with an immediate, or the same opcode
- * with its carry as the result. */
+/* Adds a variant of a test case: the opcode with an immediate operand, or the
+ * opcode with its carry flag as the result. */
 static bool add_variant(opcode_list *list, const maker *start,
                         const kiln__cpu_row *row, const char *number,
                         bool carry)
@@ -329,8 +329,8 @@ static bool add_opcode(opcode_list *list, unsigned op, const char *opcode,
   return ok;
 }
 
-/* Returns whether a row has no case, because it has no result or because the
- * result depends on more than the operands. */
+/* Returns whether a row of ops.def has no test case, because it has no result
+ * or because the result depends on more than the operands. */
 static bool is_left_out(unsigned op)
 {
   static const char *const names[] = {"cvta",      "cvta_same",   "cvta_to",
@@ -363,7 +363,7 @@ static bool add_row(opcode_list *list, unsigned op, unsigned above, unsigned sm)
   return any;
 }
 
-/* Adds cases that cannot be derived from the rows alone. */
+/* Adds test cases that cannot be derived from ops.def. */
 static void add_by_hand(opcode_list *list)
 {
   static const opcode_case cases[] = {
@@ -502,8 +502,8 @@ static void put_loads(kiln__buf *out, const opcode_case *c)
   }
 }
 
-/* Writes the code of one case. Lanes outside the member mask skip the case and
- * store 0. */
+/* Writes the code of one test case. Lanes outside the member mask skip the code
+ * and store 0. */
 static void put_case(kiln__buf *out, const opcode_case *c, size_t number)
 {
   const bool members = c->n_in > 0 && c->in[c->n_in - 1] == OPERAND_MEMBERS;

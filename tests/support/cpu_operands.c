@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- Random numbers by index --------------------------------------------- */
+/* ---- Random numbers, computed from an index ------------------------------ */
 
 static uint64_t mix(uint64_t x)
 {
@@ -15,7 +15,7 @@ static uint64_t mix(uint64_t x)
   return x ^ x >> 31;
 }
 
-/* Returns the k-th random number of element i. */
+/* Returns random number k of element i. */
 static uint64_t draw(uint64_t i, unsigned k)
 {
   return mix(mix(i) ^ (uint64_t)k << 32);
@@ -75,14 +75,15 @@ static const uint64_t edges_bf16[] = {
     0x5f00, 0x7e80, 0x7e81, 0x7f00, 0x1a80, 0x2000, 0x5fff, 0x3380};
 
 static const uint64_t edges_int[] = {
-    /* Small numbers, and shifts and counts next to the widths. */
+    /* Small numbers, and numbers next to the widths in bits, for shifts and
+     * counts. */
     0, 1, UINT64_MAX, 2, UINT64_MAX - 1, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63,
     64, 65, 127, 128, 129, 254, 255, 256,
     /* Limits of the types. */
     0x7ffe, 0x7fff, 0x8000, 0x8001, 0xffff, 0x10000, 0xffffff, 0x1000000,
     0x1000001, 0x7fffffff, 0x80000000, 0x80000001, 0xfffffffe, 0xffffffff,
     0x100000000, 0x7fffffffffffffff, 0x8000000000000000, 0x8000000000000001,
-    /* Patterns, and numbers whose sign is extended. */
+    /* Bit patterns, and numbers that change when their sign is extended. */
     0x5555555555555555, 0xaaaaaaaaaaaaaaaa, 0x0123456789abcdef,
     0xfedcba9876543210, 0xffffffffffff8000, 0xffffffffffffff80,
     0xffffffff80000000};
@@ -128,7 +129,7 @@ static uint64_t edge(unsigned operand, size_t at)
   return list[at % n];
 }
 
-/* Returns the number of combinations of edge values, but at most `most`. */
+/* Returns the number of combinations of edge values, at most `most`. */
 static size_t count_edges(const uint8_t *operands, unsigned n_operands,
                           size_t most)
 {
@@ -145,8 +146,9 @@ static size_t count_edges(const uint8_t *operands, unsigned n_operands,
   return total;
 }
 
-/* Generates combination i of edge values. If there are few combinations, all of
- * them are used in order. Otherwise a spread selection is used. */
+/* Generates combination i of edge values. All combinations are used in order if
+ * there are few. Otherwise, a selection that is spread over all combinations is
+ * used. */
 static void draw_edges(const uint8_t *operands, unsigned n_operands, size_t i,
                        uint64_t out[OPCODE_SOURCES])
 {
@@ -166,8 +168,8 @@ static void draw_edges(const uint8_t *operands, unsigned n_operands, size_t i,
 
 typedef struct real {
   bool negative;
-  int exponent;      /* exponent to base 2 */
-  uint64_t fraction; /* fraction of 52 bits */
+  int exponent;      /* exponent of the number, to base 2 */
+  uint64_t fraction; /* fraction of the number, with 52 bits */
 } real;
 
 static uint64_t pack(const real *r, int exponent_bits, int fraction_bits)
@@ -242,7 +244,7 @@ static void draw_reals(uint64_t i, unsigned part, unsigned n, int range,
   const unsigned way = r & 7;
   int base = (int)(r >> 8 & 0xffff) % (2 * range) - range;
 
-  if (way == 1) /* exponents at which floats are integers */
+  if (way == 1) /* exponents at which all floats are integers */
     base = (int)(r >> 8 & 0xffff) % 70 - 3;
   else if (way == 2)
     base = (int)(r >> 8 & 0xffff) % 5 - 2;
@@ -253,22 +255,21 @@ static void draw_reals(uint64_t i, unsigned part, unsigned n, int range,
     out[k].fraction = draw_fraction(draw(i, 100 + 8 * part + k));
     out[k].exponent = base + (int)(s >> 8 & 0xff) % 7 - 3;
   }
-  /* The product is near the smallest representable number. */
+  /* The product a * b is near the smallest representable number. */
   if (way == 3 && n >= 2) {
     out[1].exponent = -range + 1 - out[0].exponent + (int)(r >> 40 & 7) - 4;
     if (n >= 3)
       out[2].exponent = -range + 1 + (int)(r >> 44 & 7) - 4;
-    /* C and the product have the same magnitude. */
-  } else if (way == 4 && n >= 3) {
+  } else if (way == 4 && n >= 3) { /* c is about as large as a * b. */
     out[1].exponent = (int)(r >> 40 & 7) - 3;
     out[2].exponent =
         out[0].exponent + out[1].exponent + (int)(r >> 44 & 63) - 32;
-  } else if (way == 5 && n >= 3) { /* a * b + c is nearly 0 */
+  } else if (way == 5 && n >= 3) { /* The sum a * b + c is nearly 0. */
     out[1].fraction &= ~UINT64_C(0) << 50;
     out[1].exponent = 0;
     out[2] = out[0];
     out[2].negative = !(out[0].negative ^ out[1].negative);
-  } else if (way == 5 && n == 2) { /* a + b is nearly 0 */
+  } else if (way == 5 && n == 2) { /* The sum a + b is nearly 0. */
     out[1].fraction = out[0].fraction ^ (UINT64_C(1) << (r >> 40) % 52);
     out[1].exponent = out[0].exponent;
   }
@@ -291,8 +292,8 @@ static bool is_real(unsigned operand)
   }
 }
 
-/* In three of four elements, replaces the random bits in `out` by random
- * floats. */
+/* Replaces the random bits in `out` by random floats, in three of four
+ * elements. */
 static void draw_floats(const uint8_t *operands, unsigned n_operands, size_t i,
                         uint64_t out[OPCODE_SOURCES])
 {
@@ -356,7 +357,7 @@ static uint64_t draw_integer(uint64_t i, unsigned k)
   }
 }
 
-/* ---- Operands of warps --------------------------------------------------- */
+/* ---- Operands of warp instructions --------------------------------------- */
 
 static uint32_t members_of(size_t i)
 {
@@ -371,8 +372,8 @@ static uint32_t members_of(size_t i)
   return mask != 0 ? mask : width == 32 ? UINT32_MAX : (1u << width) - 1;
 }
 
-/* Returns a lane operand for shfl. If some lanes are not in the member mask, a
- * butterfly shuffle stays within its segment. */
+/* Returns a lane operand for shfl. If the member mask does not contain all
+ * lanes, a butterfly shuffle stays within its segment. */
 static uint32_t lane_of(size_t i)
 {
   const uint64_t r = draw(i / KILN__WARP, 7);
@@ -383,8 +384,8 @@ static uint32_t lane_of(size_t i)
   return draw(i, 10) % 4 == 0 ? lane : lane % KILN__WARP;
 }
 
-/* Returns a segment operand for shfl with which lanes read only lanes of the
- * member mask. */
+/* Returns a segment operand for shfl. It ensures that lanes read only lanes of
+ * the member mask. */
 static uint32_t segment_of(size_t i, bool up)
 {
   const uint64_t r = draw(i / KILN__WARP, 7);

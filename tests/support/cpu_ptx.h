@@ -18,15 +18,16 @@
 #include "cpu/run/grid_run.h"
 
 typedef struct cpu_ptx {
-  test_allocator memory_of; /* counting allocator, which detects leaks */
+  /* an allocator that counts its calls and detects leaks */
+  test_allocator memory_of;
   kiln__cpu_program *program;
   kiln__cpu_memory *memory;
   uint64_t *globals;
-  /* Launch settings that a test may change; kept between launches. */
+  /* launch settings that a test may change; they apply to all later launches */
   kiln__cpu_launch_desc launch;
   kiln__cpu_fault_info fault;
-  char *text;   /* text of the last fault, or NULL if there was none */
-  char *output; /* output of printf since the load */
+  char *text;   /* text of the last fault, or NULL if no fault occurred */
+  char *output; /* output of printf since the program was loaded */
   size_t output_size;
 } cpu_ptx;
 

@@ -1,5 +1,6 @@
-/* cpu_reference.h -- building blocks for references of handlers: an opcode
- * split into its parts, and numbers in any encoding as long double.
+/* cpu_reference.h -- functions that the references of handlers share. They
+ * split an opcode into its parts, and convert numbers between any encoding and
+ * long double.
  *
  * This code is independent of the code under test. Numbers are decoded from the
  * fields of their encoding, and encoded by bisection among all encodings. A
@@ -18,7 +19,8 @@ typedef struct ref_opcode {
 
 extern ref_opcode ref_op;
 
-/* Splits an opcode into ref_op. The form "row opcode" is accepted, too. */
+/* Splits an opcode into ref_op. A row name before the opcode is accepted, as in
+ * "mov_pack mov.b32". */
 void ref_parse(const char *opcode);
 bool ref_is(const char *mnemonic);
 bool ref_has(const char *modifier);
@@ -26,18 +28,18 @@ bool ref_has(const char *modifier);
  * part. */
 const char *ref_last(unsigned k);
 
-/* Calls `run` for the opcodes of a row, or for a sample of about `most` of them.
- * The k-th opcode is in ref_op. */
+/* Calls `run` for the opcodes of a row in ops.def, or for a sample of about
+ * `most` of them. The k-th opcode is in ref_op. */
 void ref_run_row(kiln__cpu_op op, size_t most,
                  void (*run)(cpu_case *c, size_t k));
-/* Checks that cpu_case_run() has run all these rows. */
+/* Checks that cpu_case_run() has run all rows in this list. */
 void ref_rows_were_run(const kiln__cpu_op *ops, size_t n);
 
-/* Properties of a type, given by its name in PTX. */
+/* Properties of a type that is given by its name in PTX. */
 unsigned ref_bits(const char *type);
 bool ref_is_signed(const char *type);
 bool ref_is_float(const char *type);
-/* Returns the type that edge values are generated for. Packed types are also
+/* Returns the type for which edge values are generated. Packed types are also
  * supported. */
 kiln__cpu_ptx_type ref_type(const char *type);
 
@@ -57,8 +59,8 @@ uint64_t ref_ones(unsigned n);
 typedef struct ref_format {
   const char *name;
   int exponent_bits, fraction_bits;
-  unsigned shift; /* number of unused low bits */
-  /* Encodings; infinity is 0 if there is none. */
+  unsigned shift; /* number of unused low bits of the encoding */
+  /* special encodings; infinity is 0 if the format has none */
   uint64_t largest, infinity, nan;
 } ref_format;
 
@@ -70,18 +72,18 @@ long double ref_decode(const char *type, uint64_t raw, bool ftz);
 
 typedef enum ref_round {
   REF_NEAREST,
-  REF_AWAY, /* to nearest, ties away from zero */
+  REF_AWAY, /* rounds to nearest, ties away from zero */
   REF_ZERO,
   REF_DOWN,
   REF_UP
 } ref_round;
 
-/* Returns the rounding mode of the current opcode. The default is to nearest.
- */
+/* Returns the rounding mode of the current opcode. Without a modifier, this is
+ * rounding to nearest. */
 ref_round ref_rounding(void);
 
-/* Encodes a number with a single rounding. With `finite`, larger values become
- * the largest finite number. */
+/* Encodes a number with a single rounding. With `finite`, numbers that are too
+ * large become the largest finite number. */
 uint64_t ref_encode(const char *type, long double value, ref_round round,
                     bool finite);
 

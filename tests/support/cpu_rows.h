@@ -1,4 +1,4 @@
-/* cpu_rows.h -- gives tests access to all rows of ops.def as the loader parses
+/* cpu_rows.h -- lets tests read all rows of ops.def as the loader parses
  * them. */
 #ifndef KILN_TEST_CPU_ROWS_H
 #define KILN_TEST_CPU_ROWS_H
@@ -9,8 +9,8 @@
  * never freed. Not thread-safe. A failure ends the process. */
 kiln__cpu_matcher *cpu_rows(void);
 
-/* Returns the actual type of an operand form for an opcode. `type` is $1, $2,
- * $W, w, or a type. */
+/* Returns the type of an operand for an opcode. `type` is $1, $2, $W, w or a
+ * type, as in the operand column of ops.def. */
 unsigned cpu_form_type(const kiln__cpu_insn *fields, unsigned type);
 
 #endif

@@ -16,8 +16,10 @@
 __extension__ typedef unsigned __int128 u128;
 
 typedef struct soft_format {
-  int bits, fraction; /* number of bits of the encoding and of the fraction */
-  uint64_t nan;       /* encoding of the NaN that arithmetic returns */
+  /* number of bits of the encoding, and number of bits of the fraction */
+  int bits, fraction;
+  /* encoding of the NaN that arithmetic instructions return */
+  uint64_t nan;
 } soft_format;
 
 static const soft_format soft_f16 = {16, 10, 0x7fff};
@@ -29,7 +31,7 @@ typedef enum soft_kind { SOFT_FINITE, SOFT_INFINITE, SOFT_NAN } soft_kind;
 typedef struct soft {
   soft_kind kind;
   bool negative;
-  u128 m; /* significand; 0 means that the value is zero */
+  u128 m; /* significand; the value is zero if the significand is zero */
   int e;
 } soft;
 
@@ -107,8 +109,8 @@ static inline int soft_top(u128 m)
 
 static inline bool soft_up(soft_mode mode, bool negative, bool odd, int rest)
 {
-  /* `rest` classifies the lost bits: 0 exact, 1 below half, 2 half, 3 above
-   * half. */
+  /* `rest` describes the lost bits: 0 for none, 1 for less than half a unit, 2
+   * for exactly half, 3 for more than half. */
   switch (mode) {
   case SOFT_N:
     return rest == 3 || (rest == 2 && odd);
@@ -139,7 +141,8 @@ static inline uint64_t soft_to(const soft_format *f, soft x, soft_mode mode)
   if (exponent < least)
     exponent = least;
   if (exponent > x.e) {
-    /* `kept` has two more bits than the result, and the jammed bit. */
+    /* `kept` has two more bits than the result, and the last bit is set if any
+     * lower bits were lost. */
     const u128 kept = exponent - x.e > 2 ? soft_jam(x.m, exponent - x.e - 2)
                                          : x.m << (2 - (exponent - x.e));
 
@@ -150,7 +153,8 @@ static inline uint64_t soft_to(const soft_format *f, soft x, soft_mode mode)
   }
   if (soft_up(mode, x.negative, (bits & 1) != 0, rest))
     bits++;
-  /* A carry of the rounding increments the exponent field. */
+  /* If rounding carries into the exponent field, the exponent is
+   * incremented. */
   if (bits >> f->fraction != 0)
     bits += (uint64_t)(exponent - least) << f->fraction;
   if (bits >= soft_infinity(f)) {
@@ -247,8 +251,8 @@ static inline soft soft_div(soft a, soft b)
   if (a.m == 0)
     return q;
   soft_normalise(&a);
-  /* The divisor has at most 53 bits, so the quotient has at least 72 bits and a
-   * jammed bit. */
+  /* The divisor has at most 53 bits, so the quotient has at least 72 bits. Its
+   * last bit is set if the remainder is not zero. */
   q.m = (a.m / b.m) << 1 | (a.m % b.m != 0);
   q.e = a.e - b.e - 1;
   return q;
@@ -292,9 +296,9 @@ static inline soft_mode soft_mode_of(const kiln__cpu_insn *in)
   }
 }
 
-/* ---- Reference for arithmetic instructions with modifiers ---------------- */
+/* ---- References for arithmetic with modifiers ---------------------------- */
 
-/* Returns a source operand, which .ftz flushes. */
+/* Returns a source operand. With .ftz, subnormals become zeros. */
 static inline uint64_t soft_source(const kiln__cpu_insn *in,
                                    const soft_format *f, uint64_t bits)
 {
@@ -330,7 +334,7 @@ static inline uint64_t soft_nan_of(const char *what, uint64_t a, uint64_t b,
  * normal number. */
 static inline bool soft_is_tiny(const soft_format *f, soft x, soft_mode mode)
 {
-  /* large enough that the scaled value is normal */
+  /* The factor is large enough to make the scaled value normal. */
   const int up = f->fraction + 8;
   const soft scaled = {x.kind, x.negative, x.m, x.e + up};
 
@@ -407,7 +411,8 @@ static inline uint64_t soft_signed(const kiln__cpu_insn *in, const char *what,
   return strcmp(what, "neg") == 0 ? a ^ soft_sign(f) : a & (soft_sign(f) - 1);
 }
 
-/* Returns true if a < b, where -0 < +0. Neither operand is a NaN. */
+/* Returns true if a < b, where -0 is less than +0. Neither operand may be a
+ * NaN. */
 static inline bool soft_less(const soft_format *f, uint64_t a, uint64_t b)
 {
   const bool a_minus = (a & soft_sign(f)) != 0;
@@ -418,7 +423,7 @@ static inline bool soft_less(const soft_format *f, uint64_t a, uint64_t b)
   return a_minus ? a > b : a < b;
 }
 
-/* Computes min and max, with `magnitudes` of the absolute values. */
+/* Computes min or max. With `magnitudes`, the absolute values are compared. */
 static inline uint64_t soft_extreme(const kiln__cpu_insn *in, const char *what,
                                     const soft_format *f, bool magnitudes,
                                     uint64_t a, uint64_t b)
@@ -441,7 +446,8 @@ static inline uint64_t soft_extreme(const kiln__cpu_insn *in, const char *what,
 /* ---- Operands ------------------------------------------------------------ */
 
 /* Returns random bits of a format. The value often has few fraction bits, so
- * that results are midpoints. The exponents of two values are often similar. */
+ * that results are halfway cases. The exponents of consecutive values are often
+ * similar. */
 static inline uint64_t soft_random(const soft_format *f, uint64_t *seed)
 {
   const uint64_t r = test_random(seed) >> 3, how = test_random(seed) >> 7;
@@ -454,7 +460,7 @@ static inline uint64_t soft_random(const soft_format *f, uint64_t *seed)
 
   if (exponent < 0 || exponent >= wide)
     exponent = soft_bias(f);
-  if ((how >> 4 & 3) == 0) /* subnormal, or close to a subnormal */
+  if ((how >> 4 & 3) == 0) /* The value is subnormal or nearly subnormal. */
     exponent = (int)(how >> 6 & 1);
   if ((how >> 8 & 1) != 0)
     m &= fraction << ((how >> 24) % (unsigned)f->fraction);
@@ -505,7 +511,7 @@ static inline uint64_t soft_value(kiln__cpu_ptx_type type, size_t i,
 }
 
 /* Creates lanes with all pairs of edge values of a and b, followed by n_random
- * random lanes. The type NONE means that the operand is absent. One third of
+ * random lanes. The type NONE means that there is no such operand. One third of
  * the values of c are near -a * b, to test cancellation. */
 static inline cpu_lane *soft_lanes(kiln__cpu_ptx_type ta, kiln__cpu_ptx_type tb,
                                    kiln__cpu_ptx_type tc, size_t n_random,
@@ -548,7 +554,7 @@ static inline cpu_lane *soft_lanes(kiln__cpu_ptx_type ta, kiln__cpu_ptx_type tb,
 
 /* ---- Rows of ops.def ----------------------------------------------------- */
 
-/* One row of ops.def. The tests run every opcode that the row stands for. */
+/* One row of ops.def. The tests run every opcode that the row describes. */
 typedef struct soft_row {
   kiln__cpu_op op;
   const char *name, *pattern, *operands;
@@ -592,7 +598,7 @@ static inline bool soft_begins(const char *text, const char *with)
   return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Extracts the mnemonic of an opcode. */
+/* Extracts the mnemonic of an opcode, which is its first part. */
 static inline void soft_mnemonic(const char *opcode, char what[16])
 {
   const size_t n = strcspn(opcode, ".");

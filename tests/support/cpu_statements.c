@@ -14,7 +14,7 @@ static unsigned below(uint64_t *random, unsigned n)
   return (unsigned)(test_random(random) >> 33) % n;
 }
 
-/* ---- The module around --------------------------------------------------- */
+/* ---- The module that contains the statements ----------------------------- */
 
 void statements_head(kiln__buf *out, unsigned version, unsigned target)
 {
@@ -45,7 +45,7 @@ void statements_tail(kiln__buf *out)
   kiln__buf_text(out, "end:\nret;\n}\n");
 }
 
-/* ---- Statements of rows -------------------------------------------------- */
+/* ---- Statements generated from rows of ops.def --------------------------- */
 
 typedef struct maker {
   kiln__buf out;
@@ -173,8 +173,8 @@ static void put_texture(maker *m)
   kiln__buf_text(&m->out, n > 0 ? "}]" : "]");
 }
 
-/* Writes one operand of a statement. Returns false if the operand requires
- * further statements. */
+/* Writes one operand of a statement. Returns false if the operand needs other
+ * statements. */
 static bool put_form(maker *m, const kiln__cpu_form *f)
 {
   const unsigned type = cpu_form_type(m->fields, f->type);
@@ -328,14 +328,14 @@ static const char *const modifiers[] = {
     ".L1::no_allocate"};
 
 static const char *const operands[] = {
-    /* Registers of each type, and elements of vectors. */
+    /* registers of each type, and vector elements */
     "%p1", "%bb1", "%ub1", "%sb1", "%bs1", "%us1", "%ss1", "%h1", "%bw1",
     "%uw1", "%sw1", "%f1", "%hh1", "%bd1", "%ud1", "%sd1", "%d1", "%v", "%v.x",
     "%vu", "%vu.y", "!%p1", "-%uw1", "_",
     /* Literals. */
     "0", "1", "-1", "31", "255", "256", "4294967296", "0x8000000000000000",
     "0f3F800000", "1.0", "0d3FF0000000000000",
-    /* Special registers and names. */
+    /* special registers, and names of variables and functions */
     "%tid.x", "%clock", "%clock64", "%laneid", "%gridid", "gv", "cv", "sv",
     "lv", "dynamic", "pu", "pp", "cp", "dv", "k", "start", "gv+4", "lv+4",
     /* Vectors. */
@@ -344,7 +344,7 @@ static const char *const operands[] = {
     /* Addresses. */
     "[%ud1]", "[%ud1+4]", "[%uw1]", "[%f1]", "[gv]", "[sv]", "[lv]", "[cv+8]",
     "[ps+8]", "[cp]", "[16]", "[dynamic]", "[pp]",
-    /* Pairs of results, and others. */
+    /* pairs of results, and other operands */
     "%p1|%p2", "%uw1|%p1", "_|%p1", "%p1|_", "WARP_SZ", "[dv]", "[%us1]",
     "[%ud1, {%f1, %f2}]"};
 
@@ -354,7 +354,7 @@ enum { MAX_PIECES = 24, PIECE = 96 };
  * the operands. */
 typedef struct pieces {
   char guard[16];
-  char parts[2][MAX_PIECES][PIECE]; /* pieces of the opcode, and the operands */
+  char parts[2][MAX_PIECES][PIECE]; /* parts of the opcode, and the operands */
   unsigned n[2];
 } pieces;
 

@@ -11,13 +11,14 @@ void statements_head(kiln__buf *out, unsigned version, unsigned target);
 /* Writes the part of the module that follows the statements. */
 void statements_tail(kiln__buf *out);
 
-/* Generates a statement that ptxas accepts, for a random row and a random
- * opcode of its pattern. *ptx and *sm receive the .version and .target that the
- * statement requires. */
+/* Generates a statement that ptxas accepts, for a random row of ops.def and a
+ * random opcode of the row. *ptx and *sm receive the .version and .target that
+ * the statement requires. */
 void statement_make(char *buf, size_t size, uint64_t *random, unsigned *ptx,
                     unsigned *sm);
-/* Generates a statement for row `op`. Returns false if code/ inserts the row
- * itself, or if the row needs more than one statement. */
+/* Generates a statement for row `op` of ops.def. Returns false if the row needs
+ * more than one statement, or if the loader inserts it without a PTX
+ * statement. */
 bool statement_of_row(char *buf, size_t size, unsigned op, uint64_t *random,
                       unsigned *ptx, unsigned *sm);
 /* Generates a statement and makes one to three random changes to its modifiers,

@@ -71,7 +71,9 @@ static void *counting_alloc(void *user, size_t size)
   if (fails(a, size))
     return NULL;
   p = malloc(size);
-  memset(p, 0xa5, size); /* new memory must not be zero */
+  /* Fills new memory with nonzero bytes, so that tests do not depend on
+   * zeros. */
+  memset(p, 0xa5, size);
   __atomic_fetch_add(&a->live, 1, __ATOMIC_RELAXED);
   return p;
 }

@@ -32,7 +32,8 @@ int kiln_test_main(const char *name, double seconds, SFun set_up,
 /* Adds loop tests that all run `times` times, with _i from 0. */
 void kiln_test_loops(TCase *t, int times, const TTest *const *tests);
 
-/* The number of rows of a table, for a loop test that runs once per row. */
+/* The number of elements of a table, for a loop test that runs once per
+ * element. */
 #define ROWS(table) ((int)(sizeof(table) / sizeof *(table)))
 
 /* The exit status that ctest treats as a skipped test. The test first prints
@@ -62,21 +63,22 @@ enum { KILN_TEST_SKIP = 77 };
  * call and all later calls. */
 typedef struct test_allocator {
   kiln_allocator alloc; /* the allocator to pass to Kiln */
-  long live;            /* number of blocks that are not freed yet */
-  long calls;           /* number of alloc and resize calls so far */
-  long fail_at;         /* index of the call that fails, or -1 for none */
-  bool fail_after;      /* all later calls fail as well */
-  size_t largest;       /* size of the largest requested block in bytes */
+  long live;            /* number of blocks that have not been freed */
+  long calls;           /* number of calls to alloc and resize */
+  /* index of the call that fails; -1 means that no call fails */
+  long fail_at;
+  bool fail_after; /* true if all later calls fail as well */
+  size_t largest;  /* size of the largest requested block in bytes */
 } test_allocator;
 
 void test_allocator_init(test_allocator *a);
 
-/* Creates a new empty folder in TMPDIR. The second function removes the folder
- * with its contents. */
+/* test_dir_make() creates a new empty folder in TMPDIR. test_dir_remove()
+ * removes the folder and its contents. */
 void test_dir_make(char path[256]);
 void test_dir_remove(const char *path);
 
-/* Read and write whole files. Both functions fail the test on error. */
+/* Read and write whole files. The functions fail the test on error. */
 void test_write_file(const char *path, const void *data, size_t size);
 /* Reads a whole file. The caller frees the result. */
 char *test_read_file(const char *path, size_t *size);
