@@ -1,5 +1,6 @@
-# kiln_native_isa(OUT): the newest of v4, v3 and base that this machine runs, by
-# the flags that Linux lists; base where they cannot be read.
+# kiln_native_isa(OUT): sets OUT to the newest of the instruction sets v4, v3 and base
+# that this machine supports. The CPU flags in /proc/cpuinfo determine the result. If
+# they cannot be read, the result is base.
 function(kiln_native_isa out)
   set(flags "")
   if(EXISTS /proc/cpuinfo)

@@ -303,7 +303,7 @@ kiln_status kiln_cpu_parse(kiln_cpu_opts *out, const char *text)
   return KILN_OK;
 }
 
-/* ---- Exported functions, which take the size of the caller's struct ------ */
+/* ---- Exported functions, which receive the size of a struct -------------- */
 
 static const kiln__sized opts_type = KILN__SIZED_TYPE(kiln_cpu_opts, isa);
 

@@ -19,8 +19,8 @@ typedef struct kiln__cpu_held {
   struct kiln__cpu_held *next;
 } kiln__cpu_held;
 
-/* Releases n references to a user object. Returns true if no reference is left.
- * The caller then destroys the object after it has released the lock. */
+/* Releases n references to a user object. Returns true if no reference is left;
+ * the caller then has to destroy the object. */
 static bool object_drop(CUuserObject object, unsigned n)
 {
   object->refs -= n < object->refs ? n : object->refs;

@@ -5,14 +5,14 @@
 
 #include "graph.h"
 
-/* The memory of an alloc node. Its address is fixed when the node is created.
- * Copies of the alloc node and the corresponding free node share this
+/* The memory of a graph's alloc node. Its address is fixed when the node is
+ * created. Copies of the alloc node and the corresponding free node share this
  * object. */
 typedef struct kiln__cpu_graph_memory {
   atomic_uint refs;
   CUdeviceptr address;
   CUDA_MEM_ALLOC_NODE_PARAMS params;
-  /* true from a launch of the alloc node until the memory is freed */
+  /* true from the launch of the alloc node until the memory is freed */
   atomic_bool allocated;
 } kiln__cpu_graph_memory;
 

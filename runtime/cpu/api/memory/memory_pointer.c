@@ -7,7 +7,7 @@
 
 /* ---- Attributes ---------------------------------------------------------- */
 
-/* What the CPU device knows about an address. */
+/* The data that the CPU device records about an address. */
 typedef struct subject {
   CUdeviceptr address;
   kiln__cpu_range range;

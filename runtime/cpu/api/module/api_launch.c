@@ -463,9 +463,9 @@ struct kiln__cpu_old_launch {
   uint8_t params[OLD_PARAM_BYTES];
 };
 
-/* Returns the launch state that cuFuncSetBlockShape and cuParamSet* set, and
- * makes it at first use. The state belongs to the function. CUDA leaves
- * concurrent use undefined. */
+/* Returns the launch parameters that cuFuncSetBlockShape and cuParamSet* set
+ * for a function. Allocates them at first use. CUDA leaves concurrent use
+ * undefined. */
 static CUresult old_of(CUfunction handle, struct kiln__cpu_old_launch **out)
 {
   CUcontext context;

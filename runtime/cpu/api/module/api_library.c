@@ -27,7 +27,7 @@ struct CUkern_st {
 struct CUlib_st {
   pthread_mutex_t lock; /* guards `loaded` and `wanted` */
   kiln__cpu_image image;
-  /* program that provides names and parameter layouts, independent of contexts */
+  /* program without a context, for names and parameter layouts */
   kiln__cpu_program *program;
   struct CUkern_st *kernels;
   uint32_t n_kernels;
