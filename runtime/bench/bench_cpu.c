@@ -392,8 +392,8 @@ int kiln__bench_cpu(cli *c, int argc, char **argv)
 
     for (int k = 0; k < N_KERNELS; k++)
       rates[s][k] = -1;
-    if (kiln_cpu_configure(&cpu) ==
-        KILN_OK) /* this processor lacks the instruction set */
+    /* The call fails if this processor lacks the instruction set. */
+    if (kiln_cpu_configure(&cpu) == KILN_OK)
       rc = run_setting(c, &b, &cpu, rates[s]);
   }
   if (rc != CLI_OK)

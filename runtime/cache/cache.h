@@ -1,11 +1,13 @@
-/* cache.h -- keys, entries, and the tiers of the cache.
+/* cache.h -- keys, entries, and the tiers (memory, packs, disk) of the compile
+ * cache.
  *
  * kiln__cache_fetch() searches the memory tier, then the packs (for exactly the
- * requested target), then the disk tier. After a miss it starts a single
- * flight, which searches the disk again, makes the entry and publishes it. If
- * no better image can be made, callers may use kiln__cache_pack() to get a
- * pack's image for a lower target. A fetch fails only if memory runs out or if
- * making the entry fails. */
+ * requested target), then the disk tier. If none has the entry, one thread
+ * searches the disk again, makes the entry and publishes it, while other
+ * threads and processes that request the same entry wait (single flight). If no
+ * better image can be made, callers may use kiln__cache_pack() to get a pack's
+ * image for a lower target. A fetch fails only if memory runs out or if making
+ * the entry fails. */
 #ifndef KILN_CACHE_INTERNAL_H
 #define KILN_CACHE_INTERNAL_H
 
@@ -21,7 +23,7 @@
  * source, headers, defines, options, names. Local fields describe the compiler
  * and the target. Packs compare only the portable fields. */
 typedef struct kiln__key {
-  kiln__buf text;     /* text of all fields of the key */
+  kiln__buf text;     /* text of all fields of the cache key */
   kiln__buf portable; /* text of the portable fields only */
   /* XXH3-128 hash of text in hexadecimal; set by kiln__key_seal() */
   char hash[33];
@@ -35,10 +37,11 @@ void kiln__key_add(kiln__key *key, const char *field, const void *value,
 /* Computes the hashes of the key. Returns KILN_ENOMEM if an earlier append to
  * the key failed, else KILN_OK. */
 kiln_status kiln__key_seal(kiln__key *key);
-/* Iterates over the fields of a key's text. Start with *at = 0. Returns false
- * at the end of the text or if the text is malformed. */
+/* Iterates over the fields of a key's text. The first call takes *at = 0.
+ * Returns false at the end of the text or if the text is malformed. */
 typedef struct kiln__field {
-  const char *name, *value; /* pointers to text that is not NUL-terminated */
+  /* The pointers refer to text that is not NUL-terminated. */
+  const char *name, *value;
   size_t name_size, size;
   bool portable;
 } kiln__field;
@@ -53,17 +56,17 @@ typedef enum kiln__section {
   KILN__NAMES,  /* lowered (mangled) names of the name expressions */
   KILN__LOG,    /* log of the compiler */
   KILN__REPORT, /* resource usage of the kernels */
-  KILN__META,   /* compile time, NVRTC version and target */
+  KILN__META,   /* compile time, NVRTC version and target (META section) */
   KILN__SECTIONS
 } kiln__section;
 
 typedef struct kiln__slice {
-  /* bytes of the section; followed by a NUL byte that size excludes */
+  /* bytes of the section, followed by a NUL byte that `size` does not count */
   const void *data;
   size_t size;
 } kiln__slice;
 
-/* The parsed META section of an entry. */
+/* The parsed META section of a cache entry: how the image was made. */
 typedef struct kiln__meta {
   kiln_target target;    /* target for which the image was compiled */
   int nvrtc;             /* compiler version, 13000 = 13.0 */
@@ -71,7 +74,8 @@ typedef struct kiln__meta {
 } kiln__meta;
 
 void kiln__meta_write(kiln__buf *out, const kiln__meta *meta);
-/* Parses a META section. Returns false if the section names no target. */
+/* Parses the META section of a cache entry. Returns false if the section names
+ * no target. */
 bool kiln__meta_read(kiln__slice text, kiln__meta *out);
 
 /* An immutable cache entry, shared by reference counting. */
@@ -82,9 +86,10 @@ typedef struct kiln__entry kiln__entry;
 kiln__entry *kiln__entry_create(const kiln_allocator *a, const kiln__key *key,
                                 const kiln__slice sections[KILN__SECTIONS]);
 kiln__entry *kiln__entry_ref(kiln__entry *entry);
-void kiln__entry_unref(kiln__entry *entry); /* `entry` may be NULL */
+/* Releases one reference to an entry. `entry` may be NULL. */
+void kiln__entry_unref(kiln__entry *entry);
 kiln__slice kiln__entry_get(const kiln__entry *entry, kiln__section section);
-/* returns the full text of the key */
+/* Returns the full text of the entry's key. */
 kiln__slice kiln__entry_key(const kiln__entry *entry);
 const char *kiln__entry_hash(const kiln__entry *entry);
 
@@ -141,18 +146,18 @@ kiln_status kiln__cache_fetch(kiln__cache *cache, const kiln__fetch *fetch,
 
 /* Returns a reference to the best image that any pack has for this portable key
  * and target, or NULL. Only the members portable_hash and portable of the key
- * are needed, so the call works without NVRTC. `exact` accepts only an image
- * for exactly the given target. */
+ * are needed, so the call works without NVRTC. If `exact` is true, only an
+ * image for exactly the given target is accepted. */
 kiln__entry *kiln__cache_pack(kiln__cache *cache, const kiln__key *key,
                               kiln_target target, bool exact);
-/* Lists the targets for which packs have this portable key. PTX that is stored
- * beside machine code counts as a separate target. Returns the number of
- * targets, which may exceed the capacity. */
+/* Lists the targets for which the packs have an image with this portable key.
+ * PTX that is stored beside machine code counts as a separate target. Returns
+ * the number of targets, which may exceed the capacity. */
 size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
                                 kiln_target *out, size_t capacity);
 
-/* Returns true if the caller gave any packs. Without packs, no portable key is
- * needed. */
+/* Returns true if the caller specified any packs. Without packs, no portable
+ * key is needed. */
 bool kiln__cache_has_packs(const kiln__cache *cache);
 
 /* Removes an entry after the driver refused its image. The entry is removed

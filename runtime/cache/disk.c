@@ -22,8 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The minimum time between two updates of a file's modification time by hits.
- */
+/* Minimum time between two updates of an entry file's modification time, which
+ * each cache hit may update. */
 #define TOUCH_NS ((int64_t)60 * 1000000000)
 
 static void set_time(kiln__cache *cache, int fd, int64_t now)
@@ -32,13 +32,13 @@ static void set_time(kiln__cache *cache, int fd, int64_t now)
                              .tv_nsec = (long)(now % 1000000000)};
   const struct timespec both[2] = {t, t};
 
-  /* A failure (another owner, a read-only folder) only affects the order of
-   * eviction. */
+  /* A failure to set the time (another owner, a read-only folder) only affects
+   * the order of eviction. */
   (void)cache->fs->futimens(cache->fs->user, fd, both);
 }
 
-/* Records the time of a hit. Kiln sets the modification time itself, since
- * access times do not change on noatime mounts. */
+/* Records the time of a cache hit in the entry file's modification time. Access
+ * times cannot be used, since they do not change on noatime mounts. */
 static void touch(kiln__cache *cache, int fd, const struct stat *info)
 {
   const int64_t now = kiln__time_ns(), age = now - kiln__stat_ns(info);
@@ -80,8 +80,8 @@ static kiln__verdict open_entry(kiln__cache *cache, int dir, const char *name,
   return KILN__LOADED;
 }
 
-/* A file that ends before its recorded size is damaged. Other read failures do
- * not show that the file is damaged. */
+/* An entry file that ends before its recorded size is damaged. Other read
+ * failures do not show that the file is damaged. */
 static kiln__verdict read_at(kiln__cache *cache, int fd, void *data, size_t n,
                              uint64_t at)
 {
@@ -90,9 +90,9 @@ static kiln__verdict read_at(kiln__cache *cache, int fd, void *data, size_t n,
   return errno == 0 ? KILN__BAD : KILN__FAILED;
 }
 
-/* Reads and checks the header, whose checksum also covers the sizes of the
- * parts. If the sizes do not add up to the file size, the rest of the file is
- * not read, however large the file is. */
+/* Reads and checks the header of an entry file. The header's checksum also
+ * covers the sizes of the file's parts. If the sizes do not add up to the file
+ * size, the rest of the file is not read, however large the file is. */
 static kiln__verdict read_head(kiln__cache *cache, int fd, uint64_t at,
                                uint64_t size,
                                unsigned char head[KILN__WIRE_HEAD],
@@ -199,8 +199,9 @@ bool kiln__disk_unlink(kiln__cache *cache, int dir, const char *name,
 
 /* ---- Reading ------------------------------------------------------------- */
 
-/* Removes and counts a damaged entry, so that the next compile can be cached. A
- * folder in place of an entry cannot be removed, so its key stays uncached. */
+/* Removes and counts a damaged entry file, so that the next compile can be
+ * cached. If a folder has the name of the entry file, it cannot be removed, so
+ * the key stays uncached. */
 static void note_bad(kiln__cache *cache, int dir, const char *name,
                      const struct stat *info)
 {
@@ -301,9 +302,9 @@ static bool write_parts(kiln__cache *cache, int fd, const kiln__entry *entry)
   return true;
 }
 
-/* Writes and closes the temporary file. Returns false and sets errno on
- * failure. The eviction lock is released as soon as a listing of the folder
- * would count the new bytes. */
+/* Writes and closes the temporary file of a new entry. Returns false and sets
+ * errno on failure. The eviction lock is released as soon as a listing of the
+ * folder would count the new bytes. */
 static bool fill_temp(kiln__cache *cache, int fd, const kiln__entry *entry,
                       int *room)
 {
@@ -326,9 +327,9 @@ static bool fill_temp(kiln__cache *cache, int fd, const kiln__entry *entry,
   return cache->fs->close(cache->fs->user, fd) == 0 || errno == EINTR;
 }
 
-/* Publishes an entry in the open folder. Returns false, sets errno and removes
- * the temporary file on failure. If the removal also fails, a later listing
- * removes the file after an hour. */
+/* Publishes an entry in the open cache folder. On failure, returns false, sets
+ * errno and removes the temporary file. If the removal also fails, a later
+ * listing of the folder removes the file after an hour. */
 static bool publish_in(kiln__cache *cache, int dir, const kiln__entry *entry)
 {
   const kiln__fs *fs = cache->fs;

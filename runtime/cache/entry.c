@@ -72,7 +72,8 @@ void kiln__hash_text(char hex[33], const void *data, size_t size)
 
 kiln__entry *kiln__entry_reserve(const kiln_allocator *a, size_t wire_size)
 {
-  /* Decoding removes the header and appends a NUL byte to each part. */
+  /* Decoding an entry file removes the header and appends a NUL byte to each
+   * part. */
   kiln__entry *entry =
       kiln__alloc(a, sizeof *entry + wire_size + KILN__WIRE_PARTS);
 
@@ -208,8 +209,8 @@ bool kiln__wire_read(kiln__wire *out, const unsigned char *head, uint64_t size)
   return rest == 0;
 }
 
-/* Moves the parts apart, the last part first, to make space for a NUL byte
- * after each part. */
+/* Moves the parts of the entry apart, the last part first, to make space for a
+ * NUL byte after each part. */
 static void spread(kiln__entry *entry, const kiln__wire *wire)
 {
   uint64_t from = wire->total;

@@ -22,7 +22,8 @@
 
 enum { LOCK_WAIT_MS = 100, WRITERS = 16 };
 
-/* Age after which a temporary file counts as left behind by a dead process. */
+/* Age after which a temporary file is considered abandoned by a process that
+ * has died. */
 #define STALE_NS ((int64_t)3600 * 1000000000)
 
 static kiln_status add_item(kiln__cache *cache, kiln__files *scan,
@@ -63,7 +64,7 @@ static kiln_status scan_one(kiln__cache *cache, int dir, const char *name,
   if (!S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode))
     return KILN_OK;
   age = now - kiln__stat_ns(&info);
-  /* A time far in the future means that the clock was set back. */
+  /* A modification time far in the future means that the clock was set back. */
   if (sweep && kiln__is_temp_name(name) &&
       (age > STALE_NS || age < -STALE_NS) &&
       fs->unlinkat(fs->user, dir, name) == 0) {

@@ -1,11 +1,12 @@
-/* flight.c -- single flight: at most one compile per key at a time.
+/* flight.c -- single flight: at most one compile per key runs at a time.
  *
  * Problem: threads and processes that start together request the same kernels,
  * and a compile takes from 10 ms to several seconds. Each kernel should be
  * compiled once.
- * Idea for threads: the first thread that misses a key becomes the leader of a
- * flight. The other threads wait on the flight's condition variable and share
- * the result, or the failure with its error record.
+ * Idea for threads: the first thread that does not find a key in the cache
+ * becomes the leader of a "flight", which is one compile that all waiting
+ * threads share. The other threads wait on the flight's condition variable and
+ * share the result, or the failure with its error record.
  * Idea for processes: the leader locks one byte of the lock file, chosen by the
  * hash of the key. The lock belongs to an open file description, so the kernel
  * releases it when the process ends for any reason. The lock file is never
@@ -28,8 +29,8 @@ enum { FIRST_PAUSE_NS = 1000000, LONGEST_PAUSE_NS = 20000000 };
 
 struct kiln__flight {
   kiln__flight *next;
-  /* the key is owned by the leader thread and valid while the flight is listed
-   */
+  /* The leader thread owns the key, which is valid while the flight is in the
+   * list. */
   const kiln__key *key;
   pthread_t leader;
   pthread_cond_t landed;
@@ -61,7 +62,8 @@ kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
     return st;
   }
   if (!fetch->private_only) {
-    /* The memory tier is updated first, since writing to disk takes time. */
+    /* The entry is added to the memory tier first, since writing to disk takes
+     * time. */
     kiln__tier_put(cache, *out);
     kiln__disk_publish(cache, *out);
   }
@@ -72,7 +74,9 @@ kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
 
 /* A file lock that represents a cache key between processes. */
 typedef struct turn {
-  int fd; /* descriptor of the lock file; -1 means to continue without a lock */
+  /* Descriptor of the lock file; -1 means that the leader continues without a
+   * lock. */
+  int fd;
   off_t at;
   bool held;
 } turn;
@@ -86,7 +90,7 @@ static off_t lock_offset(const kiln__key *key)
 
     at = at << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
   }
-  /* the byte offset never equals KILN__EVICT_LOCK */
+  /* the offset of the locked byte never equals KILN__EVICT_LOCK */
   return (off_t)(at | (uint64_t)1 << 61);
 }
 
@@ -116,7 +120,7 @@ static void close_turn(kiln__cache *cache, turn *t)
   t->fd = -1;
 }
 
-/* Waits for the lock of a key. Returns the entry if another process has
+/* Waits for the file lock of a key. Returns the entry if another process has
  * published it meanwhile. If the result is NULL, the caller compiles, whether
  * or not it holds the lock. */
 static kiln__entry *await_turn(kiln__cache *cache, const kiln__key *key,
@@ -197,10 +201,10 @@ static const kiln__flight *awaited_by(const kiln__cache *cache,
   return w == NULL ? NULL : w->flight;
 }
 
-/* Returns true if waiting for a flight would deadlock: this thread leads the
- * flight, or leads another flight for which the flight's leader waits. Such a
- * cycle is possible because make() may call the cache again, for the same key
- * or for a key of another thread. */
+/* Returns true if waiting for a flight (a shared compile) would deadlock: this
+ * thread leads the flight, or leads another flight for which the flight's
+ * leader waits. Such a cycle is possible because make() may call the cache
+ * again, for the same key or for a key of another thread. */
 static bool waits_for_self(const kiln__cache *cache, const kiln__flight *flight)
 {
   const pthread_t self = pthread_self();
@@ -236,7 +240,7 @@ static void unlist(kiln__cache *cache, kiln__flight *flight)
   *at = flight->next;
 }
 
-/* ---- Functions called without the cache's lock --------------------------- */
+/* ---- Functions that are called without the cache's lock ----------------- */
 
 static void drop_flight(kiln__cache *cache, kiln__flight *flight)
 {
@@ -303,9 +307,9 @@ static kiln__flight *new_flight(kiln__cache *cache, const kiln__key *key)
 }
 
 typedef enum course {
-  LANDED, /* the flight has ended; *out is the entry */
-  LEAD,   /* this thread leads a new flight; `mine` is in the list */
-  FOLLOW, /* *flight has ended, with an entry or a failure */
+  LANDED, /* the shared compile has ended, and *out is the entry */
+  LEAD,   /* this thread leads a new flight, and `mine` is in the list */
+  FOLLOW, /* *flight has ended, with an entry or with a failure */
   ALONE   /* waiting would deadlock, or memory for a flight ran out */
 } course;
 
@@ -341,8 +345,8 @@ kiln_status kiln__flight_run(kiln__cache *cache, const kiln__fetch *fetch,
 
   if (kiln__forked(&cache->fork))
     return produce(cache, fetch, out, origin);
-  /* Cancelling affects only the leader. The threads that waited for it try
-   * again. */
+  /* A cancellation affects only the leader. The threads that waited for the
+   * leader try again. */
   while (st == KILN_ECANCELED) {
     kiln__flight *mine = new_flight(cache, fetch->key), *flight;
     const course c = join(cache, fetch->key, mine, &flight, out);
@@ -359,8 +363,8 @@ kiln_status kiln__flight_run(kiln__cache *cache, const kiln__fetch *fetch,
     case FOLLOW:
       st = follow(cache, flight, out, origin);
       break;
-    /* ALONE: compile without the lock file, since this thread may already hold
-     * that byte. */
+    /* ALONE means: compile without the lock file, since this thread may already
+     * hold the lock of that byte. */
     default:
       *origin = KILN_FROM_COMPILER;
       return kiln__make(cache, fetch, out);

@@ -1,7 +1,8 @@
 /* key_text.c -- the text format of cache keys.
  *
- * A field is "<p|l> <name size> <value size> <name>\n<value>\n", where p means
- * portable and l means local. The sizes precede the name and the value, so a
+ * A field of a key is "<p|l> <name size> <value size> <name>\n<value>\n", where
+ * p means portable (describes the program) and l means local (describes the
+ * compiler and the target). The sizes precede the name and the value, so a
  * value can never be mistaken for the start of another field. Two different
  * lists of fields therefore never give the same text. */
 #include "tiers.h"

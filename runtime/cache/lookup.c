@@ -33,9 +33,9 @@ void kiln__warn(kiln__cache *cache, kiln__warning kind, const char *format, ...)
   kiln__logf(cache->log, first ? KILN_LOG_WARNING : KILN_LOG_DEBUG, "%s", line);
 }
 
-/* Makes a path absolute, so that chdir() does not move the cache. Also removes
- * a trailing '/', since open() with O_NOFOLLOW would follow a link whose path
- * ends in '/'. */
+/* Makes the path of the cache folder absolute, so that chdir() does not move
+ * the cache. Also removes a trailing '/', since open() with O_NOFOLLOW would
+ * follow a link whose path ends in '/'. */
 static char *absolute_path(const kiln_allocator *a, const char *path)
 {
   char here[4096] = "";
@@ -44,7 +44,8 @@ static char *absolute_path(const kiln_allocator *a, const char *path)
   kiln__buf_init(&b, a);
   if (path[0] != '/') {
     if (getcwd(here, sizeof here) == NULL)
-      /* the current folder was deleted; opening "/path" will be refused */
+      /* The current folder was deleted. The path then becomes "/path", and
+       * opening it will be refused. */
       here[0] = '\0';
     kiln__buf_text(&b, here);
     kiln__buf_add(&b, "/", 1);
@@ -105,7 +106,8 @@ void kiln__cache_close(kiln__cache *cache)
   kiln__free(cache->alloc, cache);
 }
 
-/* Searches memory, packs and disk. Returns NULL if no tier has the entry. */
+/* Searches the memory tier, the packs and the disk tier. Returns NULL if none
+ * has the entry. */
 static kiln__entry *look_up(kiln__cache *cache, const kiln__fetch *fetch,
                             kiln_origin *origin)
 {
@@ -169,9 +171,9 @@ void kiln__cache_stats_get(kiln__cache *cache, kiln_cache_stats *out)
     to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 
-/* Creates and removes a file in the folder. Only this test detects read-only
- * file systems, access-control lists and quotas. Returns 0 or an errno value.
- */
+/* Tests whether the cache folder is writable: creates and removes a file. Only
+ * this test detects read-only file systems, access-control lists and quotas.
+ * Returns 0 or an errno value. */
 static int probe(kiln__cache *cache, int dir)
 {
   const kiln__fs *fs = cache->fs;

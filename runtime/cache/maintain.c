@@ -13,8 +13,8 @@ static int by_name(const void *left, const void *right)
                 ((const kiln__file_item *)right)->name);
 }
 
-/* Opens the folder for a user's request. If there is no folder, the result is
- * KILN_OK with the descriptor -1. */
+/* Opens the cache folder for an operation that the user requested. If there is
+ * no folder, the result is KILN_OK with the descriptor -1. */
 static kiln_status open_for_user(kiln__cache *cache, int *dir)
 {
   char why[256] = "", *next;
@@ -25,7 +25,8 @@ static kiln_status open_for_user(kiln__cache *cache, int *dir)
   *dir = kiln__cache_folder(cache, false, why);
   if (*dir >= 0 || errno == ENOENT)
     return KILN_OK;
-  /* Split the message: it has the form "what is wrong: what to do". */
+  /* The message has the form "what is wrong: what to do" and is split at the
+   * colon. */
   next = strstr(why, ": ");
   if (next != NULL)
     *next = '\0';
@@ -158,8 +159,8 @@ static char *copy_field(kiln__cache *cache, const kiln__buf *key,
   return kiln__strdup(cache->alloc, "");
 }
 
-/* Shows one file to the visitor. Returns false if the visitor stops the
- * iteration. */
+/* Calls the visitor for one file of the cache folder. Returns false if the
+ * visitor stops the iteration. */
 static bool visit_one(kiln__cache *cache, int dir, const kiln__file_item *file,
                       bool verify, kiln_cache_fn fn, void *user,
                       kiln_status *st)
@@ -269,7 +270,7 @@ done:
   return st;
 }
 
-/* Appends the entries of the folder that the memory tier does not hold. */
+/* Appends the entries on disk that are not in the memory tier. */
 static kiln_status add_disk_entries(kiln__cache *cache, int dir,
                                     kiln__entry ***entries, size_t *n)
 {

@@ -1,9 +1,9 @@
-/* memory_tier.c -- the entries that this process keeps in memory: a hash map
- * with a list in order of use. If the total size exceeds the capacity, the
+/* memory_tier.c -- the cache entries that this process keeps in memory: a hash
+ * map with a list in order of use. If the total size exceeds the capacity, the
  * least recently used entries are evicted.
  *
  * If memory for an entry cannot be allocated, the entry is not kept. Entries
- * and nodes are released only after the lock is released, since the allocator
+ * and list nodes are freed only after the lock is released, since the allocator
  * is the caller's code and may take its own locks. */
 #include "tiers.h"
 
@@ -41,7 +41,7 @@ static void lru_push(kiln__tier *m, kiln__tier_node *node)
   m->newest = node;
 }
 
-/* Moves a node out of the map to the list `gone`. */
+/* Moves a node of the hash map to the list `gone`, whose nodes are freed later. */
 static void take_out(kiln__tier *m, kiln__tier_node *node,
                      kiln__tier_node **gone)
 {

@@ -1,5 +1,5 @@
-/* meta.c -- the META section records the target of an entry, the compiler
- * version, and the compile time.
+/* meta.c -- the META section of a cache entry records the target of its image,
+ * the compiler version, and the compile time.
  *
  * The section is text with one field per line: "target sm_90", "nvrtc 12090",
  * "microseconds 14000". An entry with a META section that names no target is
@@ -18,8 +18,8 @@ void kiln__meta_write(kiln__buf *out, const kiln__meta *meta)
                    (unsigned long long)meta->microseconds);
 }
 
-/* Returns the value of the line "field value", truncated to the size of the
- * buffer. */
+/* Finds the line "field value" in the text and returns the value, truncated to
+ * the size of the buffer. */
 static bool value_of(kiln__slice text, const char *field, char *buf,
                      size_t size)
 {

@@ -20,8 +20,8 @@ int kiln__entry_open(kiln__cache *cache, int dir, const char *name, int flags,
 
 /* ---- Names --------------------------------------------------------------- */
 
-/* The number is the format version. Versions of Kiln that share a folder must
- * not treat each other's entries as damaged. */
+/* The number in the name is the version of the file format. Versions of Kiln
+ * that share a folder must not treat each other's entries as damaged. */
 static const char extension[] = ".k1";
 
 void kiln__entry_name(char name[KILN__NAME_SIZE], const char *hash)
@@ -49,8 +49,8 @@ bool kiln__is_entry_name(const char *name)
   return digits > 0 && digits < 8 && name[34 + digits] == '\0';
 }
 
-/* Also matches the temporary files of the NVRTC memo, which is in the same
- * folder. */
+/* The pattern also matches the temporary files of the NVRTC memo (stored
+ * library descriptions), which is in the same folder. */
 bool kiln__is_temp_name(const char *name)
 {
   const size_t n = strlen(name);

@@ -30,7 +30,7 @@ enum {
   PACK_MARK = 0x01020304,
   PACK_HEAD = 32,
   PACK_ITEM = 32 + 4 + 8,
-  /* limits the memory that a forged header makes the reader allocate: 12 MB */
+  /* Limit that bounds the memory allocated for a forged header: 12 MB. */
   MOST_ITEMS = 1 << 18,
   EXACT_RANK = 1 << 24,
   UNTRIED = 0,
@@ -65,8 +65,8 @@ static bool is_tegra(int cc)
 /* Returns true if machine code for target `have` runs on the wanted target.
  * Machine code runs on its own capability and on later minor versions of the
  * same major version, but not across integrated and discrete GPUs. Code with
- * suffix 'a' runs only on its own capability, and a program that needs a suffix
- * accepts no other code. */
+ * suffix 'a' runs only on its own capability. A program that needs a target
+ * suffix accepts only code with this suffix. */
 static bool code_serves(kiln_target have, kiln_target want)
 {
   if (have.ptx || want.ptx)
@@ -80,8 +80,8 @@ static bool code_serves(kiln_target have, kiln_target want)
 }
 
 /* Returns true if the PTX of an entry can be assembled for the wanted target.
- * Every entry has PTX, which runs on any later GPU; PTX with a suffix runs only
- * on the same chip or family. */
+ * Every entry has PTX. PTX runs on any later GPU, but PTX with a target suffix
+ * runs only on the same chip or family. */
 static bool ptx_serves(kiln_target have, kiln_target want)
 {
   if (have.suffix != want.suffix || have.cc > want.cc)
@@ -150,8 +150,8 @@ static bool parse_index(kiln__pack *pack, const unsigned char *index,
   return at == size;
 }
 
-/* An unreadable pack may be a temporary problem, so the pack is tried again
- * later. All other problems of a pack are permanent. */
+/* A pack that cannot be read may be a temporary problem, so the pack is tried
+ * again later. All other problems of a pack are permanent. */
 static const char unreadable[] = "it cannot be read";
 
 /* Reads the index of a pack. Returns NULL, or the reason why the pack cannot be
@@ -209,8 +209,8 @@ static bool passes(int code)
   return code == EMFILE || code == ENFILE || code == ENOMEM;
 }
 
-/* Opens a pack and returns its new state. The state is UNTRIED if a later
- * attempt may succeed. */
+/* Opens a pack and returns its new state. UNTRIED means that a later attempt
+ * may succeed. */
 static uint32_t open_pack(kiln__cache *cache, kiln__pack *pack)
 {
   const kiln__fs *fs = cache->fs;
@@ -243,8 +243,8 @@ static uint32_t open_pack(kiln__cache *cache, kiln__pack *pack)
 }
 
 /* Opens all packs that were not tried yet. A log callback may call Kiln again,
- * so each pack is opened into a copy with no lock held. If two threads race,
- * one of them discards its copy. */
+ * so each pack is opened into a copy of its struct, with no lock held. If two
+ * threads open the same pack, one of them discards its copy. */
 static void ready(kiln__cache *cache)
 {
   for (size_t i = 0; i < cache->n_packs; i++) {
@@ -299,8 +299,8 @@ void kiln__packs_free(kiln__cache *cache)
 
 /* ---- Looking up ------------------------------------------------------------- */
 
-/* Returns the index of the first item with a hash that is not less than the
- * given hash. Items with equal hashes are adjacent. */
+/* Returns the index of the first pack item with a hash that is not less than
+ * the given hash. Items with equal hashes are adjacent. */
 static size_t lower_bound(const kiln__pack *pack, const char *hash)
 {
   size_t low = 0, high = pack->n;
@@ -326,8 +326,9 @@ static bool offered(const kiln__pack *pack, size_t i, const char *hash)
   return i < pack->n && strcmp(pack->items[i].hash, hash) == 0;
 }
 
-/* Returns the best item over all packs; on a tie the earlier pack wins. Returns
- * NULL if no item serves the target. */
+/* Returns the item over all packs that serves the target best. If several are
+ * equally good, the item of the earlier pack wins. Returns NULL if no item
+ * serves the target. */
 static kiln__pack_item *choose(kiln__cache *cache, const kiln__key *key,
                                kiln_target want, bool exact, size_t *which)
 {
@@ -379,8 +380,8 @@ static kiln__verdict read_item(kiln__cache *cache, const kiln__pack *pack,
   return verdict == KILN__FAILED ? KILN__FAILED : KILN__BAD;
 }
 
-/* Copies an entry's sections to an entry with the requested key, so that the
- * memory tier finds it again. */
+/* Creates an entry with the requested key and copies of a pack entry's
+ * sections, so that the memory tier finds it at the next request. */
 static kiln__entry *under_key(kiln__cache *cache, const kiln__entry *from,
                               const kiln__key *key)
 {
@@ -399,7 +400,7 @@ kiln__entry *kiln__cache_pack(kiln__cache *cache, const kiln__key *key,
     switch (read_item(cache, &cache->packs[which], item, key, &packed)) {
     case KILN__LOADED:
       break;
-    /* the entry is damaged; another item may serve the target */
+    /* the entry is damaged; continue, since another item may serve the target */
     case KILN__BAD:
       __atomic_store_n(&item->rejected, 1, __ATOMIC_RELAXED);
       continue;
@@ -521,8 +522,8 @@ done:
   return st;
 }
 
-/* Sorts the drafts and keeps one draft per key and target. Returns the number
- * of remaining drafts. */
+/* Sorts the drafts (entries to be written) and keeps one draft per key and
+ * target. Returns the number of remaining drafts. */
 static size_t arrange(draft *drafts, size_t n)
 {
   size_t kept = 0;

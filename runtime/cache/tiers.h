@@ -1,11 +1,11 @@
 /* tiers.h -- declarations that the files of the cache share.
  *
- * The mutexes guard only the memory tier, the flights and the opening of packs.
- * The disk tier holds no state between calls, so the next call notices if the
- * folder disappears, fills up or changes its owner. In a forked child, a mutex
- * that another thread held at the fork stays locked for ever. The child
- * therefore skips the memory tier, the flights and unopened packs, while the
- * disk tier works as usual. */
+ * The mutexes guard only the memory tier, the flights (compiles that several
+ * threads wait for) and the opening of packs. The disk tier holds no state
+ * between calls, so the next call notices if the folder disappears, fills up or
+ * changes its owner. In a forked child, a mutex that another thread held at the
+ * fork stays locked for ever. The child therefore skips the memory tier, the
+ * flights and unopened packs, while the disk tier works as usual. */
 #ifndef KILN_CACHE_TIERS_H
 #define KILN_CACHE_TIERS_H
 
@@ -29,10 +29,12 @@ struct kiln__entry {
   const kiln_allocator *alloc;
   unsigned refs;
   char hash[33];
-  /* 0 if not from a pack, else 1 + index << 32 | pack: see pack_file.c */
+  /* Position of the entry in a pack: 1 + (index << 32 | pack number), or 0 if
+   * the entry is not from a pack (see pack_file.c). */
   uint64_t pack_item;
-  size_t wire_size;                    /* size of the entry's file in bytes */
-  kiln__slice parts[KILN__WIRE_PARTS]; /* the parts as slices of `block` */
+  size_t wire_size; /* size of the entry's file in bytes */
+  /* The key and the sections as slices of `block` */
+  kiln__slice parts[KILN__WIRE_PARTS];
   unsigned char block[];
 };
 
@@ -49,9 +51,9 @@ kiln__entry *kiln__entry_reserve(const kiln_allocator *a, size_t wire_size);
 /* Checks the file content in the entry's block (sizes, checksums, META) and
  * sets the parts of the entry. Returns false if the content is damaged. */
 bool kiln__entry_decode(kiln__entry *entry);
-/* Checks the first KILN__WIRE_HEAD bytes of a file of `size` bytes. The checks
- * cover the magic number, the version, the checksum, and the sum of the part
- * sizes, which must equal `size`. */
+/* Checks the header of an entry file of `size` bytes, which is its first
+ * KILN__WIRE_HEAD bytes. The checks cover the magic number, the version, the
+ * checksum, and the sum of the part sizes, which must equal `size`. */
 bool kiln__wire_read(kiln__wire *out, const unsigned char *head, uint64_t size);
 void kiln__entry_head(const kiln__entry *entry,
                       unsigned char head[KILN__WIRE_HEAD]);
@@ -81,7 +83,8 @@ typedef struct kiln__pack_item {
   char hash[33]; /* hash of the portable key, in hexadecimal */
   kiln_target target;
   uint64_t offset, size;
-  uint32_t rejected; /* the driver refused the image; it is not offered again */
+  /* True after the driver refused the image, which is then not used again. */
+  uint32_t rejected;
 } kiln__pack_item;
 
 typedef struct kiln__pack {
@@ -99,22 +102,25 @@ struct kiln__cache {
   const kiln_allocator *alloc;
   const kiln__log *log;
   const kiln__fs *fs;
-  char *dir; /* absolute path of the folder; NULL if there is no disk tier */
+  /* Absolute path of the cache folder; NULL if there is no disk tier. */
+  char *dir;
   uint64_t cap;
   unsigned wait_ms;
   kiln__fork_guard fork;
   kiln_cache_stats stats; /* updated atomically */
-  /* atomic: bytes that may be published before the next folder scan */
+  /* atomic: bytes that may be published before the folder is listed again */
   int64_t budget;
-  uint32_t n_temps; /* atomic: counter that makes temporary names unique */
-  uint32_t warned;  /* atomic: one bit per kiln__warning already logged */
+  /* atomic: counter that makes the names of temporary files unique. */
+  uint32_t n_temps;
+  uint32_t warned; /* atomic: one bit per kiln__warning already logged */
 
-  pthread_mutex_t lock; /* guards the memory tier, flights and waiters */
+  /* Mutex that guards the memory tier, the flights and their waiters. */
+  pthread_mutex_t lock;
   kiln__tier memory;
   kiln__flight *flights;
   kiln__waiter *waiters;
 
-  pthread_mutex_t pack_lock; /* guards the opening of packs */
+  pthread_mutex_t pack_lock; /* mutex that guards the opening of packs */
   kiln__pack *packs;
   size_t n_packs;
 };
@@ -167,14 +173,14 @@ int kiln__cache_folder(kiln__cache *cache, bool create, char why[256]);
 int kiln__entry_open(kiln__cache *cache, int dir, const char *name, int flags,
                      mode_t mode);
 void kiln__entry_name(char name[KILN__NAME_SIZE], const char *hash);
-/* true for entry names of any format version */
+/* Returns true for names of entry files of any format version. */
 bool kiln__is_entry_name(const char *name);
-/* Returns true for entry names of the current format version. */
+/* Returns true for names of entry files of the current format version. */
 bool kiln__is_current_name(const char *name);
 bool kiln__is_temp_name(const char *name);
 
-/* Offsets in the lock file of the bytes that are locked. A lock is represented
- * by the file descriptor that holds it, or -1 if none does. */
+/* Offsets of the bytes that are locked in the lock file. A lock is represented
+ * by the file descriptor that holds it, or by -1 if the byte is not locked. */
 enum { KILN__EVICT_LOCK = 0 };
 /* Opens the lock file, and creates it if necessary. Counts a failure in the
  * statistics. */
@@ -190,7 +196,7 @@ void kiln__lock_release(kiln__cache *cache, int fd, off_t at);
 typedef enum kiln__verdict {
   KILN__LOADED,
   KILN__ABSENT,
-  KILN__BAD,   /* the file is not a valid entry of this format version */
+  KILN__BAD,   /* the file is damaged or has another format version */
   KILN__FAILED /* a system call or an allocation failed */
 } kiln__verdict;
 
@@ -205,7 +211,7 @@ kiln__verdict kiln__disk_load(kiln__cache *cache, int dir, const char *name,
  */
 kiln__verdict kiln__disk_peek(kiln__cache *cache, int dir, const char *name,
                               kiln__buf *key, struct stat *info);
-/* Unlinks the name if it still refers to the file that `info` describes.
+/* Unlinks a file name if it still refers to the file that `info` describes.
  * Returns false and sets errno on failure. */
 bool kiln__disk_unlink(kiln__cache *cache, int dir, const char *name,
                        const struct stat *info);
@@ -214,7 +220,8 @@ bool kiln__disk_unlink(kiln__cache *cache, int dir, const char *name,
 kiln__entry *kiln__disk_read(kiln__cache *cache, const kiln__key *key);
 /* Writes the entry to the cache folder. A failure is counted and logged. */
 void kiln__disk_publish(kiln__cache *cache, kiln__entry *entry);
-/* Removes the file of exactly this entry. */
+/* Removes the file of this entry from the cache folder, unless another entry
+ * has replaced it. */
 void kiln__disk_reject(kiln__cache *cache, kiln__entry *entry);
 
 /* ---- evict.c ---------------------------------------------------------------- */
@@ -222,7 +229,7 @@ void kiln__disk_reject(kiln__cache *cache, kiln__entry *entry);
 typedef struct kiln__file_item {
   int64_t used_ns;
   uint64_t bytes;
-  /* modification time lies in the future; the file counts as old */
+  /* the modification time lies in the future, so the file counts as old */
   bool future;
   char name[KILN__NAME_SIZE];
 } kiln__file_item;
@@ -234,8 +241,9 @@ typedef struct kiln__files {
   uint64_t swept; /* number of stale temporary files removed */
 } kiln__files;
 
-/* Lists the cache folder. `sweep` also removes stale temporary files. Returns
- * KILN_OK, KILN_EIO with errno, or KILN_ENOMEM, without an error record. */
+/* Lists the cache folder. If `sweep` is true, stale temporary files are also
+ * removed. Returns KILN_OK, KILN_EIO with errno, or KILN_ENOMEM, without an
+ * error record. */
 kiln_status kiln__files_list(kiln__cache *cache, int dir, bool sweep,
                              kiln__files *out);
 void kiln__files_free(kiln__cache *cache, kiln__files *scan);
@@ -246,9 +254,9 @@ uint64_t kiln__evict(kiln__cache *cache, int dir, kiln__files *scan,
 /* Waits briefly for the eviction lock. Returns the descriptor that holds the
  * lock, or -1. */
 int kiln__evict_lock(kiln__cache *cache, int dir);
-/* Makes space for a file of `size` bytes. Returns false and sets errno if that
- * fails. *lock receives the eviction lock or -1; the caller releases the lock
- * once the file is in the folder. */
+/* Evicts entries until a file of `size` bytes fits into the cache folder.
+ * Returns false and sets errno if that fails. *lock receives the eviction lock
+ * or -1; the caller releases the lock once the file is in the folder. */
 bool kiln__space_make(kiln__cache *cache, int dir, uint64_t size, int *lock);
 
 /* ---- flight.c --------------------------------------------------------------- */

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <time.h>
 
-/* The options and words of one action. */
+/* The options and words of one subcommand of `kiln cache`. */
 typedef struct cache_args {
   cli_program program;
   const char *arch;
   bool json, repair;
-  int argc; /* number of words after the action */
+  int argc; /* number of words after the subcommand */
   char **argv;
 } cache_args;
 
@@ -54,8 +54,8 @@ typedef struct entries {
   size_t n, capacity, bad;
 } entries;
 
-/* Copies an entry, whose strings are borrowed. Callback of
- * kiln_cache_each(). */
+/* Copies a cache entry's description, whose strings are only valid during the
+ * call. Callback of kiln_cache_each(). */
 static bool add_entry(void *user, const kiln_cache_item *item)
 {
   entries *e = user;
@@ -72,7 +72,7 @@ static bool add_entry(void *user, const kiln_cache_item *item)
   return true;
 }
 
-/* Orders entries by latest use, then by hash. Comparison function of
+/* Orders cache entries by latest use, then by hash. Comparison function of
  * qsort(). */
 static int latest_first(const void *a, const void *b)
 {
@@ -247,7 +247,8 @@ static int action_clear(cli *c, cache_args *a)
 
 /* ---- Why ---------------------------------------------------------------- */
 
-/* Adds one field that differs. Callback of kiln_cache_why(). */
+/* Adds a table row for one key field that differs. Callback of
+ * kiln_cache_why(). */
 static void add_field(void *user, const char *field, const char *wanted,
                       const char *found)
 {

@@ -22,7 +22,8 @@ typedef struct request {
 
 /* ---- Compiling ---------------------------------------------------------- */
 
-/* Keeps the latest complete log. Callback for kiln_program_desc.on_log. */
+/* Keeps the latest complete compiler log. Callback for
+ * kiln_program_desc.on_log. */
 static void keep_log(void *user, const char *text, size_t size)
 {
   cli_unit *unit = user;
@@ -149,7 +150,7 @@ static bool is_folder(const char *path)
          (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
 }
 
-/* Returns the file name of an artifact: the name given by -o, or
+/* Returns the file name of an output file: the name given by -o, or
  * "folder/saxpy.sm_90.ptx". */
 static const char *artifact_path(cli *c, const request *r, const cli_unit *unit,
                                  artifact kind)
@@ -169,8 +170,8 @@ static const char *artifact_path(cli *c, const request *r, const cli_unit *unit,
       base, kiln_target_text(&unit->target, text), artifact_names[kind]);
 }
 
-/* Writes an artifact to its file or to stdout. On stdout, a heading
- * separates the targets. */
+/* Writes an output (PTX, CUBIN or SASS) to its file or to stdout. On stdout, a
+ * heading separates the targets. */
 static int put(cli *c, const request *r, const cli_unit *unit, artifact kind,
                const void *data, size_t size)
 {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- One property: text for people, a value for programs --------------- */
+/* ---- One property: text for people, and a value for JSON output --------- */
 
 typedef struct sheet {
   cli *c;
@@ -56,8 +56,8 @@ typedef struct feature {
   bool has;
 } feature;
 
-/* Adds two rows for people: the features that the GPU has, and the features
- * that are missing. */
+/* Adds two table rows: the features that the GPU has, and the features that are
+ * missing. */
 static void add_features(sheet *s, const kiln_traits *t)
 {
   const feature list[] = {
@@ -194,7 +194,7 @@ static int show_devices(cli *c, bool json)
   return kiln__cli_json(c, root, NULL) == CLI_OK ? rc : CLI_FAILED;
 }
 
-/* ---- The table of generations ------------------------------------------- */
+/* ---- The table of compute capabilities ---------------------------------- */
 
 static cJSON *generation_json(const kiln_traits *t)
 {

@@ -1,7 +1,6 @@
 /* command_doctor.c -- `kiln doctor`, which prints the facts that
  * doctor_examine.c found, as text, in brief, or as JSON. With --what-if, the
- * command prints what the compatibility ladder would choose on another
- * machine. */
+ * command prints how the library would get code for the GPU of another machine. */
 #include "cli/doctor.h"
 
 #include <inttypes.h>
@@ -46,7 +45,7 @@ static cJSON *ladder_json(const kiln_ladder_query *query,
   return o;
 }
 
-/* Applies one KEY=VALUE of --what-if. */
+/* Applies one KEY=VALUE of the option --what-if. */
 static int parse_key(cli *c, kiln_ladder_query *q, char *word)
 {
   char *value = strchr(word, '=');
@@ -91,7 +90,8 @@ static int parse_key(cli *c, kiln_ladder_query *q, char *word)
                          word);
 }
 
-/* Prints what the ladder chooses on the machine that the text describes. */
+/* Prints what the compatibility ladder chooses on the machine that the text of
+ * --what-if describes. */
 static int what_if(cli *c, const char *text, bool json)
 {
   kiln_ladder_query q = {.driver_version = -1, .nvrtc_version = -1};
@@ -138,8 +138,8 @@ static int what_if(cli *c, const char *text, bool json)
 
 /* ---- Text --------------------------------------------------------------- */
 
-/* Returns the text without the list of files tried, which has a table of its
- * own. */
+/* Returns the message without the list of files tried, which is printed as a
+ * separate table. */
 static const char *without_trail(const doctor *d, const char *text)
 {
   const char *trail = strstr(text, ": tried ");
@@ -233,8 +233,8 @@ static void print_gpus(const doctor *d)
   }
 }
 
-/* Prints the ladder for the newest target of NVRTC, for a machine without a
- * GPU. */
+/* Prints the choices of the compatibility ladder for the newest target of
+ * NVRTC, for a machine without a GPU. */
 static void print_no_gpu_ladder(const doctor *d)
 {
   kiln_ladder_result *result;
@@ -281,8 +281,8 @@ static void add_files(const doctor *d, cli_table *t)
                       "needs one");
 }
 
-/* Returns the reason why a file was not used. The message of dlopen() starts
- * with the path, which the preceding column shows, so the path is left out. */
+/* Returns the reason why a library file was not used. The message of dlopen()
+ * starts with the path. The preceding column shows the path, so it is left out. */
 static const char *why_not(const kiln_trail_step *step)
 {
   const char *reason = step->found || step->reason == NULL ? "" : step->reason;

@@ -63,8 +63,8 @@ static bool compiles_for(const kiln_nvrtc_info *nvrtc, int arch)
   return false;
 }
 
-/* Returns the real NVRTC libraries for the shim: the libraries that compile
- * for the architecture, or all libraries if none does. */
+/* Returns the real NVRTC libraries for Kiln's drop-in NVRTC: the libraries that
+ * compile for the architecture, or all libraries if none does. */
 static const char *nvrtc_list(cli *c, int arch)
 {
   kiln_nvrtc_info *all =
@@ -133,8 +133,9 @@ static void put_first(cli *c, const char *name, const char *value)
          1);
 }
 
-/* Prepares the environment of the program: Kiln's libcuda comes first, the
- * settings of the CPU device are set, and Kiln's own variables are removed. */
+/* Prepares the environment of the program: the search path finds Kiln's libcuda
+ * first, the settings of the CPU device are set, and Kiln's own variables are
+ * removed. */
 static void prepare(cli *c, const exec_opts *o, const char *dir,
                     const char *text, const char *nvrtc, const char *report)
 {
@@ -145,8 +146,8 @@ static void prepare(cli *c, const exec_opts *o, const char *dir,
   setenv("KILN_CPU_REPORT", report, 1);
   setenv("KILN_EXEC_DIR", dir, 1);
   setenv("KILN_EXEC_NVRTC", nvrtc, 1);
-  unsetenv("KILN_DRIVER"); /* Kiln's variables would affect programs that use
-                            * Kiln */
+  /* Kiln's variables would affect a program that uses Kiln. */
+  unsetenv("KILN_DRIVER");
   unsetenv("KILN_NVRTC");
   unsetenv("KILN_DEVICE");
 }
@@ -242,12 +243,13 @@ static int run(cli *c, char **argv)
 typedef struct report {
   cli_table kernels;
   unsigned findings, n_kernels;
-  bool checked;    /* true if at least one process ran under a check */
-  double launches; /* number of launches under a check, in all processes */
+  bool checked; /* true if at least one process ran with a check enabled */
+  /* Number of launches with a check enabled, in all processes. */
+  double launches;
 } report;
 
-/* text_of() and number_of() return a member of a line of the report, or ""
- * or 0 if the member is missing. */
+/* text_of() and number_of() return a member of a JSON line of the report. If
+ * the member is missing, they return "" or 0. */
 static const char *text_of(const cJSON *line, const char *key)
 {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, key);
@@ -270,7 +272,7 @@ static void ratio_cell(cli_table *t, double a, double b)
     kiln__cli_dashes(t, 1);
 }
 
-/* Adds a row with the counters of one kernel. Ratios are per warp
+/* Adds a table row with the counters of one kernel. Ratios are per warp
  * instruction or per request. */
 static void kernel_row(cli *c, cli_table *t, const cJSON *k)
 {
@@ -303,8 +305,7 @@ static void show_line(cli *c, report *r, const cJSON *line)
       fprintf(stderr, "  seen %.0f times\n", number_of(line, "count"));
     r->findings++;
   } else if (strcmp(type, "fault") == 0) {
-    if (r->findings == 0) /* print the fact only if no finding reports it in
-                           * detail */
+    if (r->findings == 0) /* print the fault only if no finding describes it */
       fprintf(stderr, "\n%s\n", text_of(line, "text"));
   } else if (strcmp(type, "checked") == 0) {
     r->checked = true;

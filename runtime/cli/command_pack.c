@@ -32,7 +32,7 @@ static void add_item(pack_args *a, const kiln_program_desc *desc,
   a->items[a->n++] = (item){desc, label, min_cc};
 }
 
-/* ---- Programs to pack --------------------------------------------------- */
+/* ---- List of the programs to pack --------------------------------------- */
 
 static size_t count_texts(const char *const *list)
 {
@@ -43,8 +43,8 @@ static size_t count_texts(const char *const *list)
   return n;
 }
 
-/* Adds a shipped variant. The variant sets defines, traits and names; all
- * other options come from the command line. */
+/* Adds a predefined variant of an embedded program. The variant sets defines,
+ * traits and names; all other options come from the command line. */
 static void add_variant(pack_args *a, const kiln_variant *v)
 {
   kiln_program_desc *desc = kiln__cli_alloc(a->c, 1, sizeof *desc);
@@ -130,8 +130,8 @@ static int split_words(char *line, char **words, int capacity)
   return n;
 }
 
-/* Adds the program of one line of a list. The line holds a program and its
- * options. */
+/* Adds the program that one line of a list file describes. The line holds a
+ * program and its options. */
 static int add_line(pack_args *a, const char *list, int number, char *line)
 {
   enum { ROOM = 128 };
@@ -212,7 +212,7 @@ static int add_word(pack_args *a, const char *word)
 
 /* ---- Building ----------------------------------------------------------- */
 
-/* Prints the file that was written, its size, and how programs find the
+/* Prints the name and the size of the written file, and how programs find the
  * file. */
 static void print_written(const pack_args *a, const char *text)
 {

@@ -1,5 +1,5 @@
 /* command_run.c -- `kiln run`, which launches any kernel, and `kiln check`,
- * which does so under all checks of the CPU device. */
+ * which launches a kernel with all checks of the CPU device enabled. */
 #include "cli/command_run.h"
 
 #include "tool/measure.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-  MOST_RUNS = 64,   /* maximum number of launches in one file */
+  MOST_RUNS = 64,   /* maximum number of launches that one file describes */
   MOST_WORDS = 200, /* maximum number of words per launch */
   REPEATS = 15
 };
@@ -110,8 +110,8 @@ static int parse(cli *c, request *r, int argc, char **argv, cli_words *words)
   return kiln__cli_parse(c, &run, argc, argv, words);
 }
 
-/* Sets default values for members that were not given. @return whether any
- * member was given */
+/* Sets the grid and block dimensions to 1 if they were not given.
+ * @return whether any option of the launch was given */
 static bool settle(run_spec *spec)
 {
   const bool given = spec->kernel != NULL || spec->grid.x != 0 ||
@@ -261,7 +261,7 @@ static int run_kernel(cli *c, const request *r, run_spec *spec,
 
 /* ---- Files -------------------------------------------------------------- */
 
-/* Parses a launch from the words after "kiln run:" in the file. */
+/* Parses a launch from the words after "kiln run:" in the source file. */
 static int spec_of_line(cli *c, char *line, run_spec *spec)
 {
   cli_syntax syntax = {.synopsis = "--grid 4 --block 256 --arg 5 ...\n",
@@ -281,8 +281,8 @@ static int spec_of_line(cli *c, char *line, run_spec *spec)
   return CLI_OK;
 }
 
-/* Parses the launches that the file itself describes. @return the number of
- * launches, or -1 for wrong use */
+/* Parses the launches that the source file itself describes. @return the number
+ * of launches, or -1 for wrong use */
 static int specs_of_file(cli *c, const char *source, run_spec *specs)
 {
   static const char mark[] = "kiln run:";
@@ -353,8 +353,8 @@ static int configure(cli *c, request *r)
 {
   int rc;
 
-  if (r->checks == 0 && c->on_cpu) /* --device cpu,check=all has already set
-                                    * the checks */
+  /* `--device cpu,check=all` has already set the checks. */
+  if (r->checks == 0 && c->on_cpu)
     r->checks = c->cpu.checks;
   r->counters =
       r->counters || r->json != NULL || (c->on_cpu && c->cpu.counters);
@@ -367,7 +367,7 @@ static int configure(cli *c, request *r)
     return rc;
   c->cpu.checks = r->checks;
   c->cpu.counters = r->counters;
-  /* Findings and counters refer to source lines. */
+  /* Findings and counters refer to source lines, so line information is needed. */
   r->program.desc.lineinfo = true;
   return kiln_cpu_configure(&c->cpu) == KILN_OK ? CLI_OK
                                                 : kiln__cli_failure(c, NULL);

@@ -25,7 +25,7 @@ typedef enum run_type {
 typedef struct run_arg {
   const char *text; /* argument as the user wrote it */
   run_type type;
-  /* True if the type was given. Otherwise the argument is as wide as the
+  /* True if the user gave the type. Otherwise the argument is as wide as the
    * kernel's parameter. */
   bool typed;
   /* True if the argument is an array of `n` elements with the initial
@@ -45,9 +45,10 @@ typedef struct run_arg {
 
 /* One launch. */
 typedef struct run_spec {
-  const char *kernel;    /* name of the kernel; NULL means the only kernel */
-  kiln_dim3 grid, block; /* {0} means not given, which is 1 */
-  uint32_t shared;       /* bytes of dynamic shared memory per block */
+  const char *kernel; /* name of the kernel; NULL means the only kernel */
+  /* Grid and block dimensions; {0} means not given, which is 1. */
+  kiln_dim3 grid, block;
+  uint32_t shared; /* bytes of dynamic shared memory per block */
   bool cooperative;
   run_arg args[RUN_MOST_ARGS];
   unsigned n_args;

@@ -6,7 +6,7 @@
 
 #include "tool/options.h"
 
-/* The commands; see cli_command_fn. `bench` and `tune` are declared in
+/* The commands, of type cli_command_fn. `bench` and `tune` are declared in
  * bench/bench.h. */
 int kiln__cli_doctor(cli *c, int argc, char **argv);
 int kiln__cli_devices(cli *c, int argc, char **argv);
@@ -24,10 +24,11 @@ typedef struct cli_program {
   kiln_program_desc desc;
   const char *label; /* program as the user wrote it, without "builtin:" */
   const char **defines, **traits, **names, **options;
-  const cli_option *table; /* options that fill desc */
+  const cli_option *table; /* table of the options that fill `desc` */
 } cli_program;
 
-/* Prepares for the options of `argc` words. p->table is for a cli_syntax. */
+/* Prepares a program for the options of a command line of `argc` words. The
+ * option table p->table is for a cli_syntax. */
 void kiln__cli_program_init(cli_program *p, cli *c, int argc);
 /* Reads the source of a program: "builtin:NAME", a file, or "-" for standard
  * input.
@@ -46,9 +47,9 @@ typedef struct cli_targets {
  * @return CLI_OK; CLI_FAILED or CLI_USAGE having reported why */
 int kiln__cli_targets(cli *c, const char *text, cli_targets *out);
 
-/* Asks the compatibility ladder about every NVRTC. The best rung wins. Among
- * equal rungs, the newest NVRTC wins, as in the library. `query` becomes the
- * query of the winning NVRTC.
+/* Asks the compatibility ladder about every NVRTC and keeps the best result. If
+ * results are equally good, the newest NVRTC wins, as in the library. `query`
+ * becomes the query of the winning NVRTC.
  * @return false if a query is not valid */
 bool kiln__cli_ladder(kiln_ladder_query *query, kiln_ladder_result *out,
                       const kiln_nvrtc_info *nvrtc, size_t n);

@@ -35,8 +35,8 @@ static const char *shown_name(cli *c, const cli_unit *unit, const char *lowered)
   return kiln__cli_plain_name(c, lowered);
 }
 
-/* Adds dashes up to the end of the row. Only an assembler could fill these
- * cells; for PTX, that is the driver's assembler. */
+/* Fills the rest of a table row with dashes. These cells need values that an
+ * assembler reports. For PTX, only the driver's assembler could report them. */
 static void add_unknown(cli_table *t)
 {
   kiln__cli_dashes(t, t->columns - t->n % t->columns);
@@ -88,7 +88,7 @@ static void add_kernel(cli_table *t, const cli_unit *unit,
   }
 }
 
-/* Adds a row for a program without kernels. Most likely the program has a
+/* Adds a table row for a program without kernels. Most likely the program has a
  * template that was not instantiated. */
 static void add_empty(cli_table *t, const cli_unit *unit)
 {

@@ -17,12 +17,13 @@ typedef struct doctor_nvrtc {
   int builtins_version;
 } doctor_nvrtc;
 
-/* One GPU, the choice of the ladder for this GPU, and whether a kernel ran. */
+/* One GPU, the choice of the compatibility ladder for this GPU, and whether a
+ * kernel ran. */
 typedef struct doctor_device {
   kiln_device_info info;
   int cc;
-  bool supported; /* true if the NVRTC that the ladder chose compiles for
-                   * this GPU */
+  /* True if the NVRTC that the ladder chose compiles for this GPU. */
+  bool supported;
   kiln_ladder_query query;
   kiln_ladder_result ladder;
   kiln_status run;      /* status of running and verifying a small kernel */
@@ -32,15 +33,15 @@ typedef struct doctor_device {
 typedef struct doctor_pack {
   const char *path;
   uint64_t size;
-  const char *reason; /* reason why the file cannot be read, or NULL */
+  const char *reason; /* reason why the pack file cannot be read, or NULL */
 } doctor_pack;
 
-/* A problem and its fix ("" if there is no fix). */
+/* A problem that was found, and its fix ("" if there is no fix). */
 typedef struct doctor_problem {
   const char *what, *fix;
 } doctor_problem;
 
-/* All facts that were found. Strings are never NULL unless noted. */
+/* All facts that `kiln doctor` found. Strings are never NULL unless noted. */
 typedef struct doctor {
   cli *c;
   kiln_status driver_status, nvrtc_status, compile_status;
@@ -54,7 +55,7 @@ typedef struct doctor {
   doctor_nvrtc nvrtc[DOCTOR_NVRTC];
   doctor_device devices[DOCTOR_DEVICES];
   doctor_pack *packs;
-  /* Target of the small program that was compiled. */
+  /* Target for which the small test program was compiled. */
   kiln_target compile_target;
   double compile_ms;
   const char *compile_text, *compile_hint;
@@ -65,7 +66,7 @@ typedef struct doctor {
   int rc;
 } doctor;
 
-/* Fills all members except d->c, which is set on entry. A failure is
+/* Fills all members of `d` except d->c, which the caller sets. A failure is
  * recorded as a fact; the function itself never fails. */
 void kiln__cli_examine(doctor *d);
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A small kernel without headers. Its result can be verified. */
+/* Source text of a small kernel without headers, whose result can be verified. */
 static const char probe[] =
     "extern \"C\" __global__ void probe(unsigned *out, unsigned seed)\n"
     "{\n"
@@ -82,9 +82,9 @@ static void examine_driver(doctor *d)
 
 /* ---- Compilers ---------------------------------------------------------- */
 
-/* Finds libnvrtc-builtins.so.13.0 beside the library that would load it. The
- * file name contains the version. If there are several files, the version
- * nearest to NVRTC's version is used. */
+/* Finds a file such as libnvrtc-builtins.so.13.0 beside the NVRTC library that
+ * would load it. The file name contains the version. If there are several
+ * files, the version nearest to NVRTC's version is used. */
 static void find_builtins(doctor *d, doctor_nvrtc *n)
 {
   static const char prefix[] = "libnvrtc-builtins.so";
@@ -146,7 +146,7 @@ static bool supports(const kiln_ladder_query *q)
   return false;
 }
 
-/* Asks the ladder about every NVRTC, as the library does. */
+/* Asks the compatibility ladder about every NVRTC, as the library does. */
 static void ask_ladder(doctor *d, doctor_device *gpu, const kiln_traits *traits)
 {
   kiln_nvrtc_info *info = kiln__cli_alloc(d->c, DOCTOR_NVRTC, sizeof *info);
@@ -162,7 +162,7 @@ static void ask_ladder(doctor *d, doctor_device *gpu, const kiln_traits *traits)
   gpu->supported = supports(&gpu->query);
 }
 
-/* Launches the small kernel on `p` and verifies the result. */
+/* Launches the small test kernel on device memory `p` and verifies the result. */
 static kiln_status verify_probe(kiln_device *device, kiln_module *module,
                                 CUdeviceptr p)
 {
@@ -181,7 +181,7 @@ static kiln_status verify_probe(kiln_device *device, kiln_module *module,
   return KILN_OK;
 }
 
-/* Compiles, loads, launches and verifies the small kernel. */
+/* Compiles, loads, launches and verifies the small test kernel. */
 static kiln_status run_probe(kiln_device *device)
 {
   const kiln_program_desc desc = {
@@ -223,8 +223,8 @@ static void examine_device(doctor *d, int ordinal)
   kiln_device_free(device);
 }
 
-/* Compiles the small kernel for the first GPU or the newest target. This
- * detects an NVRTC whose builtins are missing. */
+/* Compiles the small test kernel for the first GPU or the newest target. This
+ * detects an NVRTC whose builtins library is missing. */
 static void try_compile(doctor *d)
 {
   const kiln_program_desc desc = {
@@ -304,7 +304,7 @@ static void diagnose_compiler(doctor *d)
   }
 }
 
-/* The next step on a machine without a GPU. */
+/* The next step that is printed on a machine without a GPU. */
 #define CPU_DEVICE_RUNS                                                        \
   "run kernels on the CPU device: kiln run FILE.cu --device cpu, or "          \
   "kiln exec -- PROGRAM"
@@ -363,8 +363,8 @@ static void diagnose_devices(doctor *d)
   }
 }
 
-/* Diagnoses a cache or packs that cannot be used, and adds the library's
- * warnings so far. */
+/* Diagnoses a cache or packs that cannot be used, and adds the warnings that
+ * the library has logged so far. */
 static void diagnose_files(doctor *d)
 {
   cli *c = d->c;
@@ -388,8 +388,8 @@ static void diagnose_files(doctor *d)
       add_problem(d, line, "");
 }
 
-/* Decides the verdict. The next step is that of the first problem that has
- * one. */
+/* Decides the verdict. The printed next step is that of the first problem that
+ * has one. */
 static void conclude(doctor *d)
 {
   cli *c = d->c;

@@ -58,7 +58,8 @@ static void help(FILE *out)
         out);
 }
 
-/* Appends a line to c->warnings. The line is lost if memory is exhausted. */
+/* Appends a line to the kept warnings, c->warnings. The line is lost if memory
+ * is exhausted. */
 static void keep_line(cli *c, const char *text)
 {
   const size_t old = c->warnings == NULL ? 0 : strlen(c->warnings);
@@ -71,8 +72,8 @@ static void keep_line(cli *c, const char *text)
   c->warnings = more;
 }
 
-/* Handles the library's log messages. Any thread may call the function; the
- * lock of stderr also guards the kept lines. */
+/* Handles the library's log messages. Any thread may call the function. The
+ * lock of stderr also guards the list of kept warnings. */
 static void log_line(void *user, kiln_log_level level, const char *text)
 {
   static const char *const names[] = {"error", "warning", "info", "debug"};
@@ -86,8 +87,8 @@ static void log_line(void *user, kiln_log_level level, const char *text)
   funlockfile(stderr);
 }
 
-/* Returns whether `--device` has an ordinal as in `--device 1`. Then the
- * option belongs to the command and is not the global option. */
+/* Returns whether `--device` has an ordinal as in `--device 1`. In that case
+ * the option belongs to the command and is not the global option. */
 static bool is_ordinal(char **argv)
 {
   const char *value = strncmp(argv[0], "--device=", 9) == 0 ? argv[0] + 9
@@ -140,8 +141,8 @@ static int take_globals(cli *c, int argc, char **argv)
 
     if (taken < 0)
       return -1;
-    if (strcmp(argv[i], "--") == 0) { /* the following words are a program's
-                                       * command line */
+    /* The remaining words are a program's command line. */
+    if (strcmp(argv[i], "--") == 0) {
       while (i < argc)
         argv[kept++] = argv[i++];
     } else if (strcmp(argv[i], "--option") == 0 && i + 1 < argc) {
@@ -190,7 +191,7 @@ static int run_command(cli *c, size_t which, int argc, char **argv)
   if (rc == CLI_HELPED)
     rc = CLI_OK;
   kiln_runtime_free(c->rt);
-  /* With --device cpu,check=all, any command may have findings. */
+  /* If the user gave --device cpu,check=all, any command may have findings. */
   if (c->on_cpu && kiln__cli_findings() > 0 && rc == CLI_OK)
     rc = CLI_FAILED;
   return rc;

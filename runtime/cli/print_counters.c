@@ -108,8 +108,8 @@ static void print_kernel(void *user, const kiln_cpu_counters *k)
          (unsigned long long)k->atomic_conflicts);
 }
 
-/* Returns a source line without leading blanks, or "" if the file cannot be
- * read. */
+/* Returns a line of a source file without leading blanks, or "" if the file
+ * cannot be read. */
 static const char *source_line(cli *c, const char *path, unsigned line)
 {
   FILE *f = fopen(path, "re");
@@ -130,15 +130,15 @@ static const char *source_line(cli *c, const char *path, unsigned line)
   return out;
 }
 
-/* Adds a cell with a ratio, or an empty cell if the divisor is 0. */
+/* Adds a table cell with a ratio, or an empty cell if the divisor is 0. */
 static void ratio_cell(cli_table *t, uint64_t a, uint64_t b)
 {
   kiln__cli_cell(t, "%s",
                  b == 0 ? "" : kiln__cli_text(t->c, "%.2f", ratio(a, b)));
 }
 
-/* Adds a row for one source line. Sectors are per global request, passes per
- * shared request. */
+/* Adds a table row for one source line. Sectors are per request to global
+ * memory, and passes are per request to shared memory. */
 static void add_line(void *user, const kiln_cpu_counters *k)
 {
   cli_table *t = user;
@@ -158,8 +158,8 @@ static void add_line(void *user, const kiln_cpu_counters *k)
   kiln__cli_cell(t, "%s", source_line(t->c, k->file, k->line));
 }
 
-/* Orders rows by line number, which is the first cell. Comparison function
- * of qsort(). */
+/* Orders table rows by line number, which is the first cell. Comparison
+ * function of qsort(). */
 static int by_line(const void *a, const void *b)
 {
   const char *const *x = a, *const *y = b;

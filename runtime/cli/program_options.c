@@ -115,8 +115,8 @@ void kiln__cli_program_init(cli_program *p, cli *c, int argc)
   p->defines = kiln__cli_alloc(c, capacity, sizeof *p->defines);
   p->traits = kiln__cli_alloc(c, capacity, sizeof *p->traits);
   p->names = kiln__cli_alloc(c, capacity, sizeof *p->names);
-  /* "-I" and its folder take two words. One more pair is for the folder of
-   * the source file. */
+  /* The option "-I" and its folder take two words. One more pair of words is
+   * for the folder of the source file. */
   p->options = kiln__cli_alloc(c, 2 * capacity + 2, sizeof *p->options);
   d->defines = p->defines;
   d->traits = p->traits;
@@ -155,8 +155,8 @@ int kiln__cli_program_open(cli_program *p, cli *c, const char *what)
   p->label = strcmp(what, "-") == 0 ? "stdin" : what;
   p->desc.source = source;
   p->desc.name = p->label;
-  /* C programmers expect that a quoted include is found beside the source
-   * file. */
+  /* The folder of the source file is searched for quoted includes, as C
+   * programmers expect. */
   if (strstr(source, "#include \"") != NULL) {
     slash = strrchr(what, '/');
     p->options[p->desc.n_options++] = "-I";
@@ -221,8 +221,8 @@ bool kiln__cli_ladder(kiln_ladder_query *query, kiln_ladder_result *out,
   return true;
 }
 
-/* Finds the target that the ladder chooses for GPU 0. Returns false if there
- * is no GPU, or if no target fits the GPU. */
+/* Finds the target that the compatibility ladder chooses for GPU 0. Returns
+ * false if there is no GPU, or if no target fits the GPU. */
 static bool device_target(cli *c, const kiln_nvrtc_info *nvrtc, size_t n,
                           kiln_target *out)
 {
@@ -246,7 +246,7 @@ static bool device_target(cli *c, const kiln_nvrtc_info *nvrtc, size_t n,
   return true;
 }
 
-/* Determines the target if --arch is not given. */
+/* Determines the target if the option --arch is not given. */
 static int default_target(cli *c, cli_targets *out)
 {
   kiln_nvrtc_info *info = kiln__cli_alloc(c, MOST_NVRTC, sizeof *info);

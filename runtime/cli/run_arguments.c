@@ -14,8 +14,8 @@ static const struct {
                         {"i32", 4}, {"u32", 4}, {"i64", 8}, {"u64", 8},
                         {"f32", 4}, {"f64", 8}};
 
-/* Returns the length of the type name that `text` starts with, or 0 if
- * `text` starts with no type name. The type name is followed by '=' or '['. */
+/* Returns the length of the type name at the start of `text`, or 0 if there is
+ * none. The type name is followed by '=' or '['. */
 static size_t take_type(const char *text, run_type *out)
 {
   for (int i = 0; i < RUN_N_TYPES; i++) {
@@ -30,8 +30,8 @@ static size_t take_type(const char *text, run_type *out)
   return 0;
 }
 
-/* Stores one element: `d` as a floating-point type, or the low bytes of `v`
- * as an integer. */
+/* Stores one array element: `d` for a floating-point type, or the low bytes of
+ * `v` for an integer type. */
 static void store(run_type type, double d, uint64_t v, unsigned char *out)
 {
   const float f = (float)d;
@@ -204,7 +204,7 @@ static void store_random(run_type type, uint64_t *state, unsigned char *out)
   *state ^= *state << 13;
   *state ^= *state >> 7;
   *state ^= *state << 17;
-  /* Use as many bits as the type represents exactly. */
+  /* Use as many random bits as the floating-point type represents exactly. */
   store(type,
         type == RUN_F32 ? (double)(*state >> 40) * 0x1p-23 - 1
                         : (double)(*state >> 11) * 0x1p-52 - 1,

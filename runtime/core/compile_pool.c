@@ -1,10 +1,11 @@
 /* compile_pool.c -- the compile threads, which are started on demand up to a
  * maximum and then kept.
  *
- * The pool also limits the number of concurrent compilations on all threads:
- * each compilation occupies a slot. In a forked child the pool threads do not
- * exist, and the lock may stay locked for ever. Tasks therefore run in the
- * calling thread there, and slots are not used. */
+ * The pool also limits the number of concurrent compilations on all threads, as
+ * a counting semaphore does: each compilation occupies one slot. In a forked
+ * child the pool threads do not exist, and the lock may stay locked for ever.
+ * In a child, tasks therefore run in the calling thread, and the number of
+ * compilations is not limited. */
 #include "compile_pool.h"
 
 #include <signal.h>
@@ -19,7 +20,7 @@ struct kiln__pool {
   kiln__task *first, *last;
   unsigned limit, started, idle, queued;
   bool closing;
-  /* condition that is signalled when a run of the compiler ends */
+  /* condition that is signalled when a compilation ends */
   pthread_cond_t turn;
   unsigned compiling;
   pid_t pid;

@@ -7,9 +7,9 @@
 
 typedef struct kiln__pool kiln__pool;
 
-/* A task of the pool. Embed it in a struct with the data that the task needs.
- * The task must stay valid until `run` was called or kiln__pool_remove()
- * returned true. */
+/* A task of the pool. The caller embeds it in a struct with the data that the
+ * task needs. The task must stay valid until `run` was called or
+ * kiln__pool_remove() returned true. */
 typedef struct kiln__task {
   struct kiln__task *next;
   /* callback that a pool thread calls with no lock held */
@@ -32,11 +32,11 @@ void kiln__pool_add(kiln__pool *pool, kiln__task *task);
  * was never queued. */
 bool kiln__pool_remove(kiln__pool *pool, kiln__task *task);
 
-/* Call these functions before and after every run of the compiler, on any
- * thread: they limit the number of concurrent compilations to the size of the
- * pool. kiln__pool_enter() waits for a free slot; a thread must not hold two
- * slots. In a forked child both functions do nothing, since the parent's
- * threads would never release their slots there. */
+/* The caller calls these functions before and after every run of the compiler,
+ * on any thread. They limit the number of concurrent compilations to the size
+ * of the pool. kiln__pool_enter() waits until fewer compilations run; a thread
+ * must not call it twice without kiln__pool_leave(). In a forked child both
+ * functions do nothing, since the parent's threads would never leave there. */
 void kiln__pool_enter(kiln__pool *pool);
 void kiln__pool_leave(kiln__pool *pool);
 

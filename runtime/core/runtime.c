@@ -1,5 +1,5 @@
-/* runtime.c -- creates and frees the root object, and finds the driver, NVRTC
- * and nvJitLink on first use. */
+/* runtime.c -- creates and frees the runtime (the root object of the API), and
+ * finds the driver, NVRTC and nvJitLink on first use. */
 #include "runtime.h"
 
 #include <errno.h>
@@ -56,8 +56,8 @@ static uint64_t parse_bytes(const char *text)
   return value * unit;
 }
 
-/* Returns KILN_CACHE_SIZE in bytes. Returns 0, which selects the default, if
- * the variable is unset or not a size. */
+/* Returns the value of KILN_CACHE_SIZE in bytes. Returns 0, which selects the
+ * default, if the variable is unset or not a size. */
 static uint64_t cache_size(kiln_runtime *rt)
 {
   static const char why[] =
@@ -75,9 +75,9 @@ static uint64_t cache_size(kiln_runtime *rt)
   return bytes;
 }
 
-/* Finds the cache folder. Returns false if there is no cache folder. A relative
- * XDG_CACHE_HOME or HOME is ignored, as the XDG Base Directory Specification
- * requires. */
+/* Determines the path of the cache folder. Returns false if there is none. A
+ * relative XDG_CACHE_HOME or HOME is ignored, as the XDG Base Directory
+ * Specification requires. */
 static bool cache_dir(const kiln_runtime_opts *opts, char out[PATH_SIZE])
 {
   const char *dir = setting(opts, opts->cache_dir, "KILN_CACHE_DIR");
@@ -97,8 +97,8 @@ static bool cache_dir(const kiln_runtime_opts *opts, char out[PATH_SIZE])
   return false;
 }
 
-/* Collects the pack paths of the options, followed by the paths of KILN_PACKS.
- * The value of KILN_PACKS is split in place. */
+/* Collects the paths of packs: first from the options, then from the
+ * environment variable KILN_PACKS, whose value is split in place. */
 static size_t pack_list(const kiln_runtime_opts *opts, char *env,
                         const char *out[MAX_PACKS])
 {
@@ -280,8 +280,8 @@ kiln_status kiln__runtime_driver(kiln_runtime *rt, const kiln__driver **out)
     return st;
   pthread_mutex_lock(&rt->lock);
   if (rt->driver_missing) {
-    /* The first search for a driver failed. The search is not repeated, since a
-     * driver does not appear while a program runs. */
+    /* An earlier search for a driver failed. The search is not repeated, since
+     * a driver does not appear while a program runs. */
     kiln__error_set(&rt->driver_error);
     st = KILN_ENODRIVER;
   } else if (!rt->driver_ready) {

@@ -1,5 +1,5 @@
-/* runtime.h -- the root object, which owns the driver table, the compilers, the
- * cache and the compile pool. */
+/* runtime.h -- the runtime, the root object that owns the driver table, the
+ * compilers, the cache and the compile pool. */
 #ifndef KILN_RUNTIME_INTERNAL_H
 #define KILN_RUNTIME_INTERNAL_H
 
@@ -18,11 +18,12 @@ struct kiln_runtime {
   kiln__nvrtc_set *nvrtc;
   kiln__pool *pool;
 
-  /* guards the following members; never held while a program compiles */
+  /* Mutex that guards the following members. It is never held while a program
+   * compiles. */
   pthread_mutex_t lock;
   bool driver_ready, driver_missing;
   kiln__driver driver;
-  /* error record of the driver search if driver_missing is set */
+  /* error record of the failed search for the driver, if driver_missing is set */
   kiln_error driver_error;
   bool link_tried;
   kiln__nvjitlink *link;

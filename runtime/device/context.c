@@ -1,5 +1,5 @@
-/* context.c -- a device's context, which is created on first use and is current
- * only for the duration of one call.
+/* context.c -- the CUDA context of a device. It is created on first use and is
+ * current only for the duration of one call.
  *
  * Problem: a library must not change which context is current in the caller's
  * thread, although most driver calls use the current context.
@@ -26,8 +26,8 @@ static uint64_t context_id(const kiln__driver *driver, CUcontext context)
   return id;
 }
 
-/* Retains the primary context or creates a new context. The context is not
- * current afterwards. */
+/* Retains the primary context or creates a new context. In both cases the
+ * context is not current afterwards. */
 static kiln_status create(kiln_device *device, CUcontext *out)
 {
   const kiln__driver *driver = device->driver;
@@ -40,7 +40,7 @@ static kiln_status create(kiln_device *device, CUcontext *out)
                            "cuDevicePrimaryCtxRetain");
   rc = driver->ctxCreate(out, device->context_flags, device->handle);
   if (rc == CUDA_SUCCESS)
-    /* cuCtxCreate() has also pushed the new context */
+    /* cuCtxCreate() has also made the new context current */
     driver->ctxPopCurrent(&popped);
   return kiln__device_rc(device, rc, "cuCtxCreate_v2");
 }
@@ -88,9 +88,9 @@ kiln_status kiln__enter(kiln_device *device, kiln__scope *scope)
     return kiln__device_rc(device, rc, "cuCtxGetCurrent");
   if (current == context)
     return KILN_OK;
-  /* The driver would push a destroyed context and crash in the next call. A
-   * destroyed context is never current, so the check is needed only before a
-   * push. */
+  /* If the context was destroyed, the driver would push it and crash in the
+   * next call. A destroyed context is never current, so the check is needed
+   * only before a push. */
   if (device->context_id != 0 &&
       context_id(device->driver, context) != device->context_id)
     return kiln__device_rc(device, CUDA_ERROR_CONTEXT_IS_DESTROYED,

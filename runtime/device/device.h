@@ -2,11 +2,10 @@
  * kernels.
  *
  * Every public function that needs the driver calls it between kiln__enter()
- * and kiln__leave(). Functions marked "needs a scope" must be called between
- * these two calls. The folder ops/ uses kiln__module_start() to compile several
- * programs concurrently and kiln__refuse_capture() in its checked modes. ops/
- * also stores specialised kernels per device and temporary storage per stream
- * in the `ops` members. */
+ * and kiln__leave(), while the device's context is current. The folder ops/
+ * uses kiln__module_start() to compile several programs concurrently and
+ * kiln__refuse_capture() in its checked modes. ops/ also stores specialised
+ * kernels per device and temporary storage per stream in the `ops` members. */
 #ifndef KILN_DEVICE_INTERNAL_H
 #define KILN_DEVICE_INTERNAL_H
 
@@ -41,29 +40,30 @@ struct kiln_device {
   void (*ops_free)(kiln_device *device);
   /* tuning parameters that ops/ has read or the user has set, or NULL */
   _Atomic(void *) tuned;
-  _Atomic bool tuned_read; /* true once the tuning file was searched for */
+  _Atomic bool tuned_read; /* true if the tuning file was searched for */
   void (*tuned_free)(kiln_device *device);
 };
 
-/* Between kiln__enter() and kiln__leave() the device's context is current in
- * this thread. kiln__leave() restores the context that was current earlier, or
- * none if none was current. Scopes may nest. */
+/* The device's context is current in this thread between kiln__enter() and
+ * kiln__leave(). kiln__leave() restores the context that was current earlier,
+ * or none if none was current. Such pairs of calls may nest. */
 typedef struct kiln__scope {
   const kiln__driver *driver;
-  bool pushed; /* kiln__enter() pushed the context, so kiln__leave() pops it */
+  /* True if kiln__enter() pushed the context, so kiln__leave() must pop it. */
+  bool pushed;
 } kiln__scope;
 
-/* Begins a scope, and creates the context on first use. Returns KILN_OK,
- * KILN_EINVAL (`device` is NULL), KILN_EFORKED, KILN_EDRIVER, KILN_EDEVMEM or
- * KILN_ESTICKY. After a failure kiln__leave() must not be called. Thread-safe.
- */
+/* Makes the device's context current, and creates it on first use. Returns
+ * KILN_OK, KILN_EINVAL (`device` is NULL), KILN_EFORKED, KILN_EDRIVER,
+ * KILN_EDEVMEM or KILN_ESTICKY. After a failure kiln__leave() must not be
+ * called. Thread-safe. */
 kiln_status kiln__enter(kiln_device *device, kiln__scope *scope);
 void kiln__leave(const kiln__scope *scope);
 
-/* Begins a scope in order to free a driver object. Returns false if the driver
- * must not be called: in a forked child, without a context, or after the caller
- * destroyed or reset the context. The object no longer exists in these cases.
- * Writes no error record. */
+/* Makes the device's context current in order to free a driver object. Returns
+ * false if the driver must not be called: in a forked child, without a context,
+ * or after the caller destroyed or reset the context. The object no longer
+ * exists in these cases. Writes no error record. */
 bool kiln__enter_to_free(kiln_device *device, kiln__scope *scope);
 /* Returns true if the context still exists, as far as the driver reports it. */
 bool kiln__context_alive(const kiln_device *device, CUcontext context);
@@ -71,7 +71,8 @@ bool kiln__context_alive(const kiln_device *device, CUcontext context);
 /* While any stream is captured in the default mode, the driver forbids some
  * calls in all threads. Examples are loading modules and allocating memory,
  * although these calls disturb no capture. Between kiln__relax() and
- * kiln__unrelax() they are allowed in this thread. Needs a scope. */
+ * kiln__unrelax() such calls are allowed in this thread. Call both functions
+ * between kiln__enter() and kiln__leave(). */
 typedef struct kiln__relaxed {
   const kiln__driver *driver;
   CUstreamCaptureMode before;
@@ -86,10 +87,10 @@ void kiln__unrelax(kiln__relaxed *relaxed);
 kiln_status kiln__device_rc(const kiln_device *device, CUresult rc,
                             const char *call);
 
-/* Runs one driver call in a scope of its own. `st` receives the status of
- * kiln__enter(), or else that of `call`, which is a member of the driver table
- * with its arguments. `text` is the exported function name for the error
- * record. */
+/* Runs one driver call between kiln__enter() and kiln__leave(). `st` receives
+ * the status of kiln__enter(), or else that of `call`, which is a member of the
+ * driver table with its arguments. `text` is the name of the driver function
+ * for the error record. */
 #define KILN__IN_SCOPE(st, device, call, text)                                 \
   do {                                                                         \
     kiln_device *const device_ = (device);                                     \
@@ -102,14 +103,14 @@ kiln_status kiln__device_rc(const kiln_device *device, CUresult rc,
     }                                                                          \
   } while (0)
 
-/* Returns KILN_EUNSUPPORTED for an optional function that this driver does not
- * have. */
+/* Returns KILN_EUNSUPPORTED for an optional driver function that this driver
+ * does not have. */
 kiln_status kiln__device_missing(const char *call);
 
 struct kiln_stream {
   kiln_device *device;
   CUstream handle;
-  bool owned; /* false for a wrapped handle, which the caller destroys */
+  bool owned; /* false for a wrapped stream handle, which the caller destroys */
   /* timeline that records launches, copies and fills, or NULL */
   kiln_timeline *timeline;
   /* temporary storage that ops/ stores here; NULL until the first use */
@@ -119,7 +120,7 @@ struct kiln_stream {
 
 /* Returns true if the stream is being captured into a graph, and also for the
  * legacy default stream while a blocking stream is captured. Returns false on
- * failure. Needs a scope. */
+ * failure. Call it between kiln__enter() and kiln__leave(). */
 bool kiln__capturing(const kiln__driver *driver, CUstream handle);
 /* Returns KILN_ECAPTURE if the stream is being captured. Functions that wait
  * for the stream call this first, since waiting would invalidate the capture.
@@ -135,7 +136,8 @@ struct kiln_event {
 struct kiln_module {
   kiln_device *device;
   CUmodule handle;
-  bool owned;        /* false for a wrapped handle, which the caller unloads */
+  /* False for a wrapped module handle, which the caller unloads. */
+  bool owned;
   kiln_image *image; /* image of the module; NULL for a wrapped module */
   /* PTX from which the parameter sizes of a wrapped module are read, or NULL */
   char *ptx;
@@ -145,9 +147,9 @@ struct kiln_module {
 };
 
 /* kiln_module_load() in two steps. Several programs compile concurrently if all
- * loads are started before the first is finished. `desc` must stay valid until
- * the load is finished. Each successful start must be finished exactly once, in
- * the same thread. */
+ * loads are started before the first load is finished. `desc` must stay valid
+ * until the load is finished. Each successful start must be finished exactly
+ * once, in the same thread. */
 typedef struct kiln__loading {
   kiln_module *module;
   const kiln_program_desc *desc;
@@ -159,13 +161,13 @@ kiln_status kiln__module_start(kiln__loading *out, kiln_device *device,
                                const kiln_program_desc *desc);
 kiln_status kiln__module_finish(kiln__loading *loading, kiln_module **out);
 
-/* The members that a launch reads come first in the struct and share one cache
- * line. */
+/* The members that a launch reads come first in struct kiln_kernel and share
+ * one cache line. */
 struct kiln_kernel {
   CUfunction handle;
   kiln_device *device;
   const uint32_t *sizes; /* sizes of the n_params parameters in bytes */
-  /* dynamic shared memory allowed so far, in bytes */
+  /* dynamic shared memory that the driver currently allows, in bytes */
   _Atomic uint32_t smem_opted_in;
   /* maximum dynamic shared memory that can be allowed, in bytes */
   uint32_t smem_limit;
@@ -176,24 +178,26 @@ struct kiln_kernel {
   bool params_known;
 
   kiln_module *module;
-  char *name; /* lowered (mangled) name */
+  char *name; /* lowered (mangled) name of the kernel */
   kiln_kernel_info info;
   struct kiln_kernel *next; /* next kernel in the module's list */
   void *block;              /* memory block that contains this struct */
 };
 
-/* Allows `smem` bytes of dynamic shared memory, which the driver requires above
- * 48 KiB. The attribute is set to smem_limit rather than to `smem`: otherwise
- * two threads that set different sizes would overwrite each other's value. The
- * caller refuses sizes above smem_limit. Returns KILN_OK, KILN_EDRIVER or
- * KILN_ESTICKY. Thread-safe. Needs a scope. */
+/* Allows `smem` bytes of dynamic shared memory for the kernel, which the driver
+ * requires above 48 KiB. The attribute is set to smem_limit rather than to
+ * `smem`: otherwise two threads that set different sizes would overwrite each
+ * other's value. The caller refuses sizes above smem_limit. Returns KILN_OK,
+ * KILN_EDRIVER or KILN_ESTICKY. Thread-safe. Call it between kiln__enter() and
+ * kiln__leave(). */
 kiln_status kiln__kernel_opt_in(kiln_kernel *kernel, size_t smem);
 
-/* Mark a timeline span around work in a stream. kiln__mark_begin() returns
- * false if nothing is recorded: without a timeline, during a capture, or if
- * memory ran out. In that case kiln__mark_end() must not be called. Recording
- * never makes the work fail and never replaces the error record of the work.
- * Thread-safe. Needs a scope. */
+/* Record the begin and end of a timeline span around work in a stream.
+ * kiln__mark_begin() returns false if nothing is recorded: without a timeline,
+ * during a capture, or if memory ran out. In that case kiln__mark_end() must
+ * not be called. Recording never makes the work fail and never replaces the
+ * error record of the work. Thread-safe. Call both between kiln__enter() and
+ * kiln__leave(). */
 typedef struct kiln__mark {
   kiln_timeline *timeline;
   size_t span;

@@ -6,9 +6,9 @@
  * fills. */
 #include "device.h"
 
-/* The state of a synchronous call in the device's context. Captures of other
- * streams do not disturb the call. The call is refused while a capture occupies
- * the default stream. */
+/* The state of a synchronous copy or fill while the device's context is
+ * current. Captures of other streams do not disturb the call. The call is
+ * refused while a capture occupies the default stream. */
 typedef struct direct {
   kiln_device *device;
   kiln__scope scope;
@@ -61,8 +61,8 @@ static void describe(char text[64], const char *what, size_t size)
                (unsigned long long)(tenths % 10), units[i]);
 }
 
-/* The state of an asynchronous call in the stream's context, with a span if the
- * stream has a timeline. */
+/* The state of an asynchronous copy or fill while the context of the stream is
+ * current. If the stream has a timeline, the call is recorded as a span. */
 typedef struct queued {
   kiln_stream *stream;
   kiln__scope scope;
@@ -93,8 +93,8 @@ static kiln_status queue_end(queued *q, CUresult rc, const char *call)
   return kiln__device_rc(q->stream->device, rc, call);
 }
 
-/* Two function bodies for synchronous and asynchronous calls. Each macro
- * evaluates to a status and differs only in the driver call. */
+/* Macros for the bodies of synchronous and asynchronous functions, which differ
+ * only in the driver call. Each macro evaluates to a status. */
 #define COPY(device, call, text)                                               \
   direct d;                                                                    \
                                                                                \

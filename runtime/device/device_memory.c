@@ -41,7 +41,7 @@ static kiln_status need(const kiln_device *device, bool others)
 }
 
 /* Runs one driver call in the device's context. Within the call, `a` is the
- * allocation state. The functions that follow differ only in this call. */
+ * state of the allocation. The following functions differ only in the call. */
 #define IN_DEVICE(device, call, text)                                          \
   do {                                                                         \
     allocation a;                                                              \

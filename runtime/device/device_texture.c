@@ -62,7 +62,7 @@ static kiln_status check_desc(const kiln_cuda_array_desc *d)
   return KILN_OK;
 }
 
-/* Returns the number of planes or layers in a copy of the whole array. */
+/* Returns the number of planes or layers to copy if the whole array is copied. */
 static size_t planes(const kiln_cuda_array_desc *d)
 {
   if (d->layers > 0)
@@ -145,7 +145,8 @@ void kiln_cuda_array_free(kiln_cuda_array *array)
   kiln__free(&array->device->rt->alloc, array);
 }
 
-/* Copies the whole array: from `src`, or to `dst` if `src` is NULL. */
+/* Copies a whole CUDA array: from `src` to the array, or from the array to
+ * `dst` if `src` is NULL. */
 static kiln_status copy(kiln_cuda_array *array, const void *src, void *dst)
 {
   const kiln_cuda_array_desc *d = &array->desc;

@@ -1,6 +1,6 @@
-/* kernel.c -- the kernels of a module. At look-up, a kernel records everything
- * that a launch checks: parameter sizes, and the limits of the grid, the block
- * and shared memory.
+/* kernel.c -- the kernels of a module. When a kernel is looked up, it records
+ * everything that a launch checks: parameter sizes, and the limits of the grid,
+ * the block and shared memory.
  *
  * The parameter sizes come from the driver (cuFuncGetParamInfo, 12.4 and
  * later), or else from the .param lines of the PTX. If neither is available,
@@ -18,8 +18,8 @@ _Static_assert(offsetof(struct kiln_kernel, module) <= LINE,
 
 /* Reads the parameter sizes from the driver. Returns false if they cannot be
  * determined. The driver does not report the number of parameters. If the PTX
- * does not give the number either (`number` is SIZE_MAX), the loop ends at the
- * driver's first refusal. Debugging tools report that refusal as an error. */
+ * does not give the number either (`number` is SIZE_MAX), the loop ends when
+ * the driver refuses an index. Debugging tools report that refusal as an error. */
 static bool params_by_driver(const kiln__driver *driver, CUfunction function,
                              size_t number, uint32_t sizes[KILN_MAX_PARAMS],
                              size_t *n)
@@ -110,7 +110,8 @@ static uint16_t narrow(int value)
   return value < 0 ? 0 : value > UINT16_MAX ? UINT16_MAX : (uint16_t)value;
 }
 
-/* Stores the launch limits in the integer types that a launch compares. */
+/* Stores the launch limits in integer types that a launch can compare without
+ * conversion. */
 static void set_limits(kiln_kernel *k, int dynamic)
 {
   const kiln_device *device = k->device;
@@ -125,8 +126,8 @@ static void set_limits(kiln_kernel *k, int dynamic)
   }
 }
 
-/* Allocates one block of memory for the struct, which is aligned to a cache
- * line, followed by the sizes and the name. */
+/* Allocates one block of memory for the kernel's struct, which is aligned to a
+ * cache line, and for the parameter sizes and the name. */
 static kiln_kernel *allocate(const kiln_allocator *a, const char *name,
                              const uint32_t *sizes, size_t n)
 {
@@ -149,7 +150,8 @@ static kiln_kernel *allocate(const kiln_allocator *a, const char *name,
   return k;
 }
 
-/* Creates a kernel. Needs a scope and the module's lock. */
+/* Creates a kernel. Call it between kiln__enter() and kiln__leave(), with the
+ * module's lock held. */
 static kiln_status make(kiln_kernel **out, kiln_module *m, CUfunction handle,
                         const char *lowered)
 {
@@ -225,8 +227,8 @@ static kiln_kernel *find(const kiln_module *m, const char *lowered)
 }
 
 /* Finds a kernel in the module's list, or asks the driver for it and adds it to
- * the list. The driver may load code on the first use of a function. Needs a
- * scope. */
+ * the list. The driver may load code on the first use of a function. Call it
+ * between kiln__enter() and kiln__leave(). */
 static kiln_status look_up(kiln_kernel **out, kiln_module *m, const char *name,
                            const char *lowered)
 {

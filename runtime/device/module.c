@@ -1,9 +1,9 @@
 /* module.c -- loads programs into a context.
  *
- * kiln_module_load() first chooses a rung of the compatibility ladder. The
- * function then compiles on a compile thread while the calling thread creates
- * the context, and loads the image. If the driver refuses an image, the next
- * attempts are, in this order:
+ * kiln_module_load() first chooses a rung of the compatibility ladder, which is
+ * a way to get code for the GPU. The function then compiles on a compile thread
+ * while the calling thread creates the context, and loads the image. If the
+ * driver refuses an image, the next attempts are, in this order:
  *   1. remove the image from the cache and compile it again, since it may be
  *     damaged or made for another driver;
  *   2. load the image's PTX, which the driver assembles itself;
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Messages of the driver's PTX assembler. */
+/* Buffer for the messages of the driver's PTX assembler. */
 typedef struct jit_log {
   char text[KILN_ERROR_LOG_SIZE];
 } jit_log;
@@ -81,8 +81,8 @@ static kiln_status load_data(kiln_module *m, const void *data, CUresult *rc,
 }
 
 /* Returns the code to load: machine code if the image has it, otherwise PTX. If
- * a pack's image was chosen for its PTX, its machine code is for another GPU,
- * so the PTX is returned. */
+ * an image from a pack was chosen for its PTX, the machine code in it is for
+ * another GPU, so the PTX is returned. */
 static const void *best_data(const kiln_module *m)
 {
   const void *cubin = kiln_image_cubin(m->image, NULL);
@@ -140,7 +140,8 @@ static kiln_status refuse(kiln_module *m, CUresult first, CUresult last,
   return st;
 }
 
-/* Records in the ladder result that the PTX was loaded, and why. */
+/* Records in the ladder result (the explanation for the user) that the PTX was
+ * loaded, and why. */
 static void note_ptx(kiln_module *m, CUresult rc)
 {
   kiln_ladder_result *ladder = &m->ladder;
@@ -155,8 +156,8 @@ static void note_ptx(kiln_module *m, CUresult rc)
                "the driver took the PTX after refusing the machine code");
 }
 
-/* Corrects the ladder result if the compiler failed and an image from a pack
- * was used instead. */
+/* Updates the ladder result (the explanation for the user) if the compiler
+ * failed and an image from a pack was used instead. */
 static void note_pack(kiln_module *m, const kiln_program_desc *desc)
 {
   const kiln_traits *traits = &m->device->traits;
@@ -200,9 +201,9 @@ static kiln_status load_again(kiln_module *m, const kiln_program_desc *desc,
   return load_data(m, best_data(m), rc, log);
 }
 
-/* Loads m->image. `desc` and `req` are NULL for an image that the caller
- * supplied. An image that exists only in a pack is removed only if neither its
- * machine code nor its PTX loads. */
+/* Loads the image m->image. `desc` and `req` are NULL for an image that the
+ * caller supplied. An image that exists only in a pack is marked as refused
+ * only if neither its machine code nor its PTX loads. */
 static kiln_status load(kiln_module *m, const kiln_program_desc *desc,
                         const kiln__image_request *req)
 {
@@ -233,8 +234,8 @@ done:
   return st;
 }
 
-/* Waits for the image. While a compile thread compiles the image, this thread
- * creates the context. */
+/* Waits for the module's image. While a compile thread compiles the image, this
+ * thread creates the context. */
 static kiln_status wait_for_image(kiln__loading *l)
 {
   kiln_module *m = l->module;
@@ -341,7 +342,8 @@ kiln_status kiln_module_load(kiln_module **out, kiln_device *device,
   return st == KILN_OK ? kiln__module_finish(&loading, out) : st;
 }
 
-/* Describes the rung of an image that the caller supplied. */
+/* Describes an image that the caller supplied as a result of the compatibility
+ * ladder. */
 static void describe_given(kiln_module *m)
 {
   const kiln_target target = kiln_image_target(m->image);

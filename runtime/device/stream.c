@@ -60,9 +60,9 @@ done:
   return st;
 }
 
-/* Checks that a wrapped stream belongs to the device's context. The handles 0,
- * 1 and 2 are not pointers; they name default streams, which exist in every
- * context. */
+/* Checks that a wrapped stream belongs to the device's context. The stream
+ * handles 0, 1 and 2 are not pointers; they name default streams, which exist
+ * in every context. */
 static kiln_status check_owner(kiln_device *device, CUstream handle)
 {
   const kiln__driver *driver = device->driver;
@@ -131,7 +131,7 @@ static kiln_status need(const kiln_stream *stream, const void *other)
   return KILN_OK;
 }
 
-/* Calls the driver for a stream, unless the stream is being captured: the call
+/* Runs a driver call on a stream, unless the stream is being captured: the call
  * would invalidate the capture. `what` is the name of the public function for
  * the error message. */
 static kiln_status ask(kiln_stream *stream,

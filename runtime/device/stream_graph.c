@@ -51,8 +51,8 @@ static bool is_captured(const kiln__driver *driver, CUstream handle)
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Instantiates a graph. Drivers before 11.4 have only the older function. Needs
- * a scope. */
+/* Instantiates a graph. Drivers before 11.4 have only the older driver
+ * function. Call it between kiln__enter() and kiln__leave(). */
 static kiln_status instantiate(kiln_graph *g, CUgraph graph)
 {
   const kiln__driver *driver = g->device->driver;

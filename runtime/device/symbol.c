@@ -56,8 +56,8 @@ kiln_status kiln_module_symbol(kiln_module *module, const char *name,
   return KILN_OK;
 }
 
-/* Finds the address of `size` bytes of a variable, beginning at byte `offset`.
- */
+/* Finds the device address of `size` bytes of a global variable, beginning at
+ * byte `offset`. */
 static kiln_status locate(kiln_module *module, const char *name, size_t offset,
                           size_t size, CUdeviceptr *out)
 {

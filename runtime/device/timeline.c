@@ -48,7 +48,7 @@ static const kiln_allocator *allocator(const kiln_timeline *t)
   return &t->device->rt->alloc;
 }
 
-/* Returns an unused event for a span, or creates a new event. */
+/* Returns an unused CUDA event for a span, or creates a new event. */
 static CUresult take_event(kiln_timeline *t, CUevent *out)
 {
   if (t->idle.n == 0)
@@ -72,8 +72,8 @@ void kiln__timeline_keep(kiln_timeline *t, CUevent event)
   t->idle.n++;
 }
 
-/* Records an event at the current end of the stream. Writes no error record:
- * after a failed launch, the record of the launch must be preserved. */
+/* Records a CUDA event at the current end of the stream. Writes no error
+ * record: after a failed launch, the record of the launch must be preserved. */
 static CUresult record_silently(kiln_timeline *t, CUstream stream, CUevent *out)
 {
   CUevent event;
@@ -147,7 +147,8 @@ static kiln_status new_span(kiln_timeline *t, const char *name,
   return KILN_OK;
 }
 
-/* Opens a span on a stream. Needs a scope and the timeline's lock. */
+/* Opens a span on a stream. Call it between kiln__enter() and kiln__leave(),
+ * with the timeline's lock held. */
 static kiln_status open_span(kiln_timeline *t, CUstream stream,
                              const char *name, size_t *row, size_t *index)
 {
@@ -203,9 +204,10 @@ void kiln__mark_end(const kiln__mark *mark, const kiln_stream *stream)
   pthread_mutex_unlock(&t->lock);
 }
 
-/* Finds the host's time of the first anchor. The attempt with the shortest
- * round trip is the most precise. A few attempts usually suffice. More attempts
- * are made only while all round trips are long because the machine is busy. */
+/* Finds the host's time of the first anchor (the CUDA event that relates device
+ * time to host time). The attempt with the shortest round trip is the most
+ * precise. A few attempts usually suffice. More attempts are made only while
+ * all round trips are long because the machine is busy. */
 enum { TRIES = 4, MOST_TRIES = 64, SHORT_NS = 60000 };
 
 static kiln_status line_up(kiln_timeline *t, CUstream stream)
@@ -243,8 +245,8 @@ done:
   return st;
 }
 
-/* Records the first anchor in a separate stream, since a capture may occupy the
- * default stream. */
+/* Records the first anchor (reference event) in a separate stream, since a
+ * capture may occupy the default stream. */
 static kiln_status start(kiln_timeline *t)
 {
   const kiln__driver *driver = t->device->driver;
@@ -362,7 +364,8 @@ kiln_status kiln_timeline_begin(kiln_timeline *t, kiln_stream *stream,
   return st;
 }
 
-/* Returns the index of the innermost open span of a row, or KILN__NONE. */
+/* Returns the index of the innermost open span of a timeline row, or
+ * KILN__NONE. */
 static size_t innermost(const kiln__list *rows, const kiln__row *wanted,
                         bool host, kiln__row **out)
 {

@@ -1,6 +1,6 @@
 /* timeline.h -- the internal interface of a timeline, shared by timeline.c
- * (records spans), timeline_file.c (evaluates them) and stream.c. The head of
- * timeline.c explains anchors. */
+ * (records spans), timeline_file.c (evaluates spans) and stream.c. The head of
+ * timeline.c explains anchors, which are CUDA events with a known time. */
 #ifndef KILN_TIMELINE_INTERNAL_H
 #define KILN_TIMELINE_INTERNAL_H
 
@@ -10,9 +10,9 @@ enum { KILN__SPAN_NAME = 64 };
 
 typedef enum kiln__span_state {
   KILN__SPAN_OPEN = 0,
-  /* the span has ended; its times are still in the CUDA events */
+  /* the span has ended, but its times are not yet read from the CUDA events */
   KILN__SPAN_CLOSED,
-  KILN__SPAN_TIMED,  /* the members begin_ns and end_ns are known */
+  KILN__SPAN_TIMED,  /* the members begin_ns and end_ns are valid */
   KILN__SPAN_DROPPED /* the driver refused to record the span */
 } kiln__span_state;
 
@@ -23,9 +23,10 @@ typedef struct kiln__span_record {
   kiln__span_state state;
   /* number of the span's stream, counted from 1; 0 means a host span */
   int row;
-  int thread;    /* number of the span's host thread, counted from 1 */
-  size_t anchor; /* index of the anchor used to compute the times of the span */
-  size_t outer;  /* index of the enclosing open span, or KILN__NONE */
+  int thread; /* number of the span's host thread, counted from 1 */
+  /* Index of the anchor (reference event) that gives the times of the span. */
+  size_t anchor;
+  size_t outer; /* index of the enclosing open span, or KILN__NONE */
   CUevent begin, end;
   /* begin and end in nanoseconds since the timeline was created */
   int64_t begin_ns, end_ns;
@@ -33,15 +34,15 @@ typedef struct kiln__span_record {
 
 #define KILN__NONE SIZE_MAX
 
-/* A stream or a host thread that has spans. */
+/* A row of the timeline: a stream or a host thread that has spans. */
 typedef struct kiln__row {
   CUstream stream;
   pthread_t thread;
   size_t open; /* index of the innermost open span, or KILN__NONE */
 } kiln__row;
 
-/* A CUDA event whose time on the timeline's axis is known or can be computed.
- */
+/* An anchor: a CUDA event whose time on the timeline's axis is known or can be
+ * computed. */
 typedef struct kiln__anchor {
   CUevent event;
   bool timed; /* true if the member `ns` is valid */
@@ -82,8 +83,9 @@ static inline kiln__anchor *kiln__anchors(const kiln_timeline *t)
  * caller increments list->n. Returns NULL if memory ran out. The caller holds
  * the timeline's lock. */
 void *kiln__list_next(kiln__list *list, const kiln_allocator *a, size_t size);
-/* Keeps an event for reuse by later spans, or destroys the event if memory runs
- * out. Needs a scope and the timeline's lock. */
+/* Keeps a CUDA event for reuse by later spans, or destroys the event if memory
+ * runs out. Call it between kiln__enter() and kiln__leave(), with the
+ * timeline's lock held. */
 void kiln__timeline_keep(kiln_timeline *t, CUevent event);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Computes the nanoseconds between two completed events. */
+/* Computes the nanoseconds between two completed CUDA events. */
 static kiln_status elapsed(const kiln_timeline *t, CUevent from, CUevent to,
                            int64_t *ns)
 {
@@ -18,7 +18,8 @@ static kiln_status elapsed(const kiln_timeline *t, CUevent from, CUevent to,
   return st;
 }
 
-/* Computes the time of each new anchor from the previous anchor. */
+/* Computes the time of each new anchor (reference event) from the preceding
+ * anchor. */
 static kiln_status time_anchors(kiln_timeline *t)
 {
   kiln__anchor *anchors = kiln__anchors(t);
@@ -38,8 +39,8 @@ static kiln_status time_anchors(kiln_timeline *t)
   return KILN_OK;
 }
 
-/* Computes the time of a span, and keeps its events for reuse by later spans.
- */
+/* Computes the times of a span, and keeps its CUDA events for reuse by later
+ * spans. */
 static kiln_status time_span(kiln_timeline *t, kiln__span_record *span)
 {
   const kiln__anchor *anchor = &kiln__anchors(t)[span->anchor];
@@ -166,7 +167,7 @@ static size_t sequence(const unsigned char *p)
   }
   if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
       (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-    /* an overlong form, a surrogate, or a value above the last code point */
+    /* the sequence is overlong, a surrogate, or above the last code point */
     return 0;
   return n;
 }
@@ -192,8 +193,8 @@ static void add_string(kiln__buf *b, const char *text)
   kiln__buf_text(b, "\"");
 }
 
-/* Appends a time in nanoseconds as microseconds with a decimal point in every
- * locale. */
+/* Appends a time in nanoseconds as a JSON number in microseconds. The decimal
+ * point is '.' in every locale. */
 static void add_us(kiln__buf *b, int64_t ns)
 {
   const uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
@@ -202,8 +203,8 @@ static void add_us(kiln__buf *b, int64_t ns)
                    (unsigned long long)(size / 1000), (unsigned)(size % 1000));
 }
 
-/* Appends the title of a row in the viewer. A `tid` of 0 means the title of the
- * process. */
+/* Appends the title of a timeline row for the viewer. If `tid` is 0, the title
+ * is that of the process. */
 static void add_title(kiln__buf *b, int pid, size_t tid, const char *name)
 {
   kiln__buf_format(b,
