@@ -1,10 +1,11 @@
 /* ops_test.c -- every opcode that computes registers from registers, run as PTX
- * on operands of edge values and random ones.
+ * on edge values and on random operands.
  *
- * Where there is a GPU: bit for bit against the CPU device; functions that are
- * not determined to the bit against their bounds. Anywhere: the CPU device under
- * both schedulers and in each of its builds against itself, against references
- * in plain C, and against what a GPU gave once (tests/golden/ops.txt).
+ * With a GPU, the results of GPU and CPU device must agree to the bit;
+ * approximate functions must stay within their error bounds. Without one, the
+ * CPU device is run under both schedulers and in each of its builds. All of
+ * these must agree with each other, with references in plain C, and with
+ * results that a GPU gave before (tests/golden/ops.txt).
  *
  * KILN_TEST_OPS       "full": 2^20 operands of each opcode instead of the first
  *                     2^14, on the GPU and the CPU device, or on the CPU device
@@ -12,7 +13,7 @@
  * KILN_TEST_GOLDEN    another file than tests/golden/ops.txt
  * KILN_TEST_OPS_OUT   folder for ops.txt (then to be kept as tests/golden/
  *                     ops.txt), mismatches.tsv and approximate.tsv
- * KILN_TEST_OPS_ONLY  only opcodes that begin so */
+ * KILN_TEST_OPS_ONLY  only opcodes with this prefix */
 #include "cpu_bounds.h"
 #include "cpu_differ.h"
 #include "cpu_exact.h"
@@ -26,9 +27,9 @@
 #include <xxhash.h>
 
 enum {
-  PREFIX = 2 * OPERAND_EDGES, /* what golden results are of, and CI's */
+  PREFIX = 2 * OPERAND_EDGES, /* operands with golden results, which CI uses */
   FULL = 1 << 20,
-  CHUNK = 128, /* cases of a module */
+  CHUNK = 128, /* cases per module */
   THREADS = 256,
   EXAMPLES = 24,
   SHOWN = 3
@@ -40,18 +41,21 @@ typedef struct example {
   uint64_t want, got;
 } example;
 
-/* What was found of one case; forked children fill them. */
+/* Findings about one case, which child processes fill in. */
 typedef struct record {
   bool ran, refused[2];
-  uint64_t prefix, full; /* hashes of the results of the device that counts */
-  uint64_t mismatches;   /* of the CPU device */
+  uint64_t prefix, full; /* hashes of the reference device's results */
+  uint64_t mismatches;   /* number of wrong results of the CPU device */
   uint32_t n_examples;
   example examples[EXAMPLES];
-  /* Approximate ones: [0] the GPU, [1] the CPU device. */
-  double worst[2];       /* in units of the bound */
-  uint64_t worst_of[2];  /* first operand there */
-  uint64_t special[2];   /* results where there is no choice, and others */
-  uint64_t apart, equal; /* most units of the last place between both */
+  /* For approximate opcodes; [0] is the GPU and [1] the CPU device. */
+  double worst[2];      /* largest error in units of the error bound */
+  uint64_t worst_of[2]; /* first operand with the largest error */
+  /* wrong results where only one result is allowed, such as NaN */
+  uint64_t special[2];
+  /* largest distance between the devices in units in the last place; number of
+   * equal results */
+  uint64_t apart, equal;
 } record;
 
 static opcode_list list;
@@ -79,7 +83,7 @@ static void make_list(unsigned above, unsigned sm)
 
 /* ---- Running ---------------------------------------------------------------------- */
 
-/* Operands of one kernel, in host memory. */
+/* The operands of one kernel in host memory. */
 typedef struct operands {
   const opcode_case *of;
   size_t n;
@@ -119,7 +123,8 @@ static uint64_t result_at(const opcode_case *c, const void *results, size_t i)
                            : ((const uint32_t *)results)[i];
 }
 
-/* One kernel of `n_cases`; results of case i at results + 8 * n * i. */
+/* Runs one kernel with `n_cases` cases. The results of case i begin at results
+ * + 8 * n * i. */
 static void run_kernel(differ *d, CUmodule module, size_t number,
                        const opcode_case *cases, size_t n_cases,
                        const operands *o, unsigned char *results)
@@ -163,7 +168,7 @@ static bool load(differ *d, CUmodule *out, const opcode_case *cases, size_t n,
   return ok;
 }
 
-/* What of the results counts. */
+/* Clears the bits of the results that are not compared. */
 static void cut_results(const opcode_case *c, void *results, size_t n)
 {
   for (size_t i = 0; c->half && i < n; i++)
@@ -199,8 +204,8 @@ static void compare_bits(const opcode_case *c, record *r, const operands *o,
   }
 }
 
-/* Encodings in order of their values, so that differences count steps; of results
- * that have an upper word alone, steps of that. */
+/* Returns the distance of two results in units in the last place. If only their
+ * upper words differ from 0, the unit is that of the upper word. */
 static uint64_t steps(const opcode_case *c, uint64_t a, uint64_t b)
 {
   const uint64_t sign = c->out_bytes == 8 ? UINT64_C(1) << 63 : 1u << 31;
@@ -212,7 +217,7 @@ static uint64_t steps(const opcode_case *c, uint64_t a, uint64_t b)
   return c->out_bytes == 8 && ((a | b) & UINT32_MAX) == 0 ? far >> 32 : far;
 }
 
-/* One device's results of an approximate opcode. `got` NULL: no CPU device. */
+/* Measures the errors of an approximate opcode on one device. */
 static void measure(const opcode_case *c, record *r, const operands *o,
                     const void *results, unsigned which)
 {
@@ -259,7 +264,7 @@ static void hash(const opcode_case *c, record *r, const operands *o,
   r->full = XXH3_64bits(results, c->out_bytes * o->n);
 }
 
-/* ---- What was found ------------------------------------------------------------------ */
+/* ---- Reports ---------------------------------------------------------------- */
 
 static void print_example(FILE *f, const opcode_case *c, const example *e)
 {
@@ -285,7 +290,8 @@ static FILE *out_file(const char *name)
   return f;
 }
 
-/* Prints and returns how many cases are wrong; at most 40 at length. */
+/* Prints the wrong cases, at most 40 of them in detail, and returns their
+ * number. */
 static unsigned report(const char *against)
 {
   FILE *f = out_file("mismatches.tsv");
@@ -325,11 +331,11 @@ static unsigned report(const char *against)
 /* ---- GPU and CPU device -------------------------------------------------------------- */
 
 static struct {
-  size_t n;      /* operands of each opcode */
-  bool gpu;      /* false: the CPU device in its place */
-  bool cpu;      /* the CPU device too */
+  size_t n;      /* number of operands of each opcode */
+  bool gpu;      /* the GPU is the reference; if false, the CPU device */
+  bool cpu;      /* the CPU device runs as well */
   size_t *next;  /* chunk; shared */
-  char name[96]; /* of the GPU */
+  char name[96]; /* name of the GPU */
 } job;
 
 typedef struct pair {
@@ -427,8 +433,9 @@ static uint64_t operands_hash(const opcode_case *c, size_t n)
   return sum;
 }
 
-/* "= operands hash" once a list of operands, then "opcode TAB prefix TAB full"
- * below; approximate opcodes with a ~, for people. */
+/* Writes "= operands TAB hash" for each list of operands, then "opcode TAB hash
+ * of the first results TAB hash of all results" for each opcode. Approximate
+ * opcodes are marked with ~ and not compared. */
 static void write_golden(void)
 {
   FILE *f = out_file("ops.txt");
@@ -490,7 +497,7 @@ static void name_gpu(void *user, unsigned k)
   snprintf(user, 96, "%.70s, driver %d", d.name, d.api.version);
 }
 
-/* All cases, by children. */
+/* Lets child processes run all cases. */
 static void run_all(bool gpu, bool cpu, size_t n)
 {
   job.n = n;
@@ -545,7 +552,7 @@ static int by_name(const void *a, const void *b)
   return strcmp(((const golden_line *)a)->name, ((const golden_line *)b)->name);
 }
 
-/* False: there are none. */
+/* Reads the golden results. Returns false if there are none. */
 static bool read_golden(void)
 {
   const char *const path = getenv("KILN_TEST_GOLDEN");
@@ -582,7 +589,8 @@ static const golden_line *find_golden(const char *name)
   return bsearch(&key, golden, n_golden, sizeof *golden, by_name);
 }
 
-/* How many are not as on the GPU; operands that changed since fail at once. */
+/* Returns how many opcodes have other results than the GPU. Fails at once if
+ * the operands have changed since the GPU's results were recorded. */
 static unsigned check_golden(bool full)
 {
   unsigned wrong = 0, checked = 0;
@@ -616,7 +624,7 @@ static unsigned check_golden(bool full)
   return wrong;
 }
 
-/* The results of the first run, element by element of each case. */
+/* Results of the first run; those of a case are contiguous. */
 static unsigned char *first_run;
 static size_t run_size;
 
@@ -644,7 +652,7 @@ static void alone_kernel(differ *d, CUmodule module, size_t number,
   }
 }
 
-/* Everything under one setting. */
+/* Runs all cases on a CPU device with these settings. */
 static void alone(const kiln_cpu_opts *opts, bool first)
 {
   operands o = {0};
@@ -688,7 +696,7 @@ static bool check_warps(const opcode_case *c, record *r, const operands *o,
   return true;
 }
 
-/* Some elements of each case against plain C. */
+/* Compares some results of each case with plain C. */
 static unsigned check_references(void)
 {
   operands o = {0};
@@ -723,7 +731,8 @@ static void forget_mismatches(void)
     records[i].mismatches = records[i].n_examples = 0;
 }
 
-/* Each build of exec/ under both schedulers, against the first. */
+/* Compares every build of the interpreter under both schedulers with the first
+ * run. */
 static void check_settings(unsigned arch)
 {
   const unsigned n = cpu_isas_find();
@@ -786,7 +795,7 @@ START_TEST(opcodes_of_newer_targets_agree)
 }
 END_TEST
 
-/* ---- Nothing left out ---------------------------------------------------------------------- */
+/* ---- Completeness of the list of opcodes ------------------------------------ */
 
 START_TEST(every_row_of_registers_has_an_opcode)
 {
@@ -800,8 +809,9 @@ START_TEST(every_row_of_registers_has_an_opcode)
 #include "cpu/code/ops.def"
 #undef KILN__OP
   };
-  /* The active lanes, which groups of lanes decide; waiting; forms of shfl and
-   * vote that targets from 7.0 on don't have; targets with a suffix. */
+  /* These opcodes are not covered: address conversions, clocks, opcodes that
+   * depend on groups of lanes or wait, forms of shfl and vote that do not exist
+   * from 7.0 on, and opcodes of targets with a suffix. */
   static const char *const left[] = {
       "cvta",          "cvta_same",     "cvta_to",  "mov_local",   "mov_clock",
       "activemask",    "shfl",          "vote",     "vote_ballot", "redux_f32",

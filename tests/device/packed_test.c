@@ -1,5 +1,6 @@
-/* packed_test.c -- an application that was packed with its cache: no compiler and no
- * cache folder, the same results; what it never called asks for the compiler. */
+/* packed_test.c -- an application that ships its cache as a kernel pack.
+ * Without a compiler and a cache folder it must give the same results; a kernel
+ * that it never called still needs the compiler. */
 #include "ops_fixture.h"
 
 enum { N = 3000 };
@@ -13,7 +14,7 @@ static void start(const kiln_runtime_opts *opts)
   ck_kiln_ok(kiln_stream_create(&stream, device, NULL));
 }
 
-/* Where there is a compiler; the cache is its own. */
+/* Starts with a compiler and an empty cache folder. */
 static void start_at_home(void)
 {
   test_dir_make(dir);
@@ -22,7 +23,8 @@ static void start_at_home(void)
   start(&(kiln_runtime_opts){.cache_dir = cache});
 }
 
-/* Where there is none, and nothing but the pack. */
+/* Starts without a compiler and without a cache folder, with the kernel pack
+ * alone. */
 static void start_locked_down(void)
 {
   static const char *const packs[] = {pack};
@@ -39,8 +41,8 @@ static void leave(void)
   test_dir_remove(dir);
 }
 
-/* What the application does: an array, running sums of what a map makes of it, and
- * the array sorted. */
+/* The application: makes an array, computes the running sums of a map of it,
+ * and sorts it. */
 static void compute(uint32_t *sums, uint32_t *sorted)
 {
   test_array x = array_make(KILN_U32, N, 0, NULL, 0);
@@ -109,7 +111,8 @@ START_TEST(operations_from_a_pack)
 }
 END_TEST
 
-/* From the folder alone, by another process as it were. */
+/* A process that compiled nothing must be able to make the same pack from the
+ * cache folder. */
 START_TEST(packed_later)
 {
   static uint32_t sums[N], sorted[N];

@@ -1,5 +1,6 @@
-/* partition_test.c -- kiln_partition: two and three parts, behind each other, apart
- * and reversed; every type, length and alignment. */
+/* partition_test.c -- kiln_partition into two and three parts: contiguous, in
+ * separate arrays, and with the last part reversed; every type, length and
+ * alignment. */
 #include "operation_checks.h"
 
 static const size_t lengths[] = {0,    1,    31,   33,   255,   2047,
@@ -9,7 +10,7 @@ enum { N_LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 typedef enum layout { JOINED, APART, REVERSED } layout;
 
-/* What partition `which` of n elements is, in order. */
+/* Copies the elements of partition `which` in order and returns their number. */
 static size_t part_of(unsigned char *to, const void *x, const uint8_t *part,
                       size_t n, size_t width, uint8_t which)
 {
@@ -32,7 +33,8 @@ static void reverse(unsigned char *x, size_t n, size_t width)
   }
 }
 
-/* Elements with `part`, each 0, 1 or 2; `desc` has all but the arrays. */
+/* Makes a call that must put element i into partition part[i], which is 0, 1 or
+ * 2. `desc` has all members but the arrays. */
 static operation_call partition_call(kiln_partition_desc desc, kiln_dtype type,
                                      size_t shift, layout how, const void *x,
                                      const uint8_t *part)
@@ -122,7 +124,7 @@ START_TEST(test_three)
 }
 END_TEST
 
-/* Parts that are empty, and that are everything. */
+/* Some of the parts are empty, or contain every element. */
 START_TEST(test_shares)
 {
   static const int64_t levels[][2] = {{99, 99}, {-1, -1}, {99, -1},
@@ -139,7 +141,7 @@ START_TEST(test_shares)
 }
 END_TEST
 
-/* By flags; the bits survive. */
+/* Partitions random bits by flags. The bits must arrive unchanged. */
 START_TEST(test_flags)
 {
   static const kiln_dtype types[] = {KILN_F16, KILN_BF16, KILN_U8, KILN_F64};

@@ -1,5 +1,5 @@
-/* reduce_matrix_test.c -- kiln_reduce_rows and kiln_reduce_columns: shapes, leading
- * dimensions, alignments, types, order, memory, bad calls. */
+/* reduce_matrix_test.c -- kiln_reduce_rows and kiln_reduce_columns: shapes,
+ * leading dimensions, alignments, types, order, memory, and invalid arguments. */
 #include "operation_checks.h"
 #include "reference_ops.h"
 
@@ -16,8 +16,8 @@ static kiln_op op_of(how h)
   return (kiln_op){.name = h == SUM ? KILN_SUM : KILN_MAX};
 }
 
-/* Elements are whole numbers that every type adds exactly; sums are kept in f64,
- * f32 or u32. */
+/* Elements are whole numbers that every type adds exactly. Results have type
+ * f64, f32 or u32. */
 static double fold(how h, double a, double b)
 {
   if (h == ORDERED)
@@ -137,7 +137,7 @@ START_TEST(test_empty)
 }
 END_TEST
 
-/* Two arrays and the index, rows apart. */
+/* A map of two arrays and the index, with gaps between the rows. */
 START_TEST(test_map)
 {
   enum { ROWS = 50, COLUMNS = 70, LEADING = 80 };
@@ -174,8 +174,8 @@ START_TEST(test_map)
 }
 END_TEST
 
-/* Few columns and few rows need a workspace; many rows, which one block each
- * reduces, need none. */
+/* A matrix with few columns or few rows needs a workspace. One with many rows
+ * does not: one block reduces each row. */
 START_TEST(test_workspace_and_capture)
 {
   static const shape tall = {20011, 7, 8, 0}, wide = {2, 40000, 40000, 0};

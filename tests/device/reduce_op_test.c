@@ -1,5 +1,6 @@
-/* reduce_op_test.c -- kiln_reduce and its like on whole arrays: types, lengths,
- * alignments, operations, order, special values, statistics, memory, bad calls. */
+/* reduce_op_test.c -- kiln_reduce and the related operations on whole arrays:
+ * types, lengths, alignments, operations, order, special values, statistics,
+ * memory, and invalid arguments. */
 #include "operation_checks.h"
 #include "reference_ops.h"
 
@@ -8,7 +9,8 @@ static const size_t lengths[] = {0,   1,    3,    31,   32,   33,
 
 enum { N_LENGTHS = sizeof lengths / sizeof lengths[0] };
 
-/* One of each class, where all would only take time to compile. */
+/* One type of each kind, for tests that would take long to compile for all
+ * types. */
 static const kiln_dtype some_types[] = {KILN_I8,  KILN_U16, KILN_I32, KILN_U64,
                                         KILN_F16, KILN_F32, KILN_F64};
 
@@ -19,16 +21,17 @@ static double first_of(const test_array *a)
   return value_at(a->array.type, kept(array_read(a)), 0);
 }
 
-/* Runs a call whose result is a number. */
+/* Runs a call with a single number as its result, and returns it. */
 static double answer(operation_call c, const test_array *out)
 {
   ck_call(c);
   return first_of(out);
 }
 
-/* ---- Named operations, exact ------------------------------------------------------ */
+/* ---- Predefined operations with exact results ------------------------------- */
 
-/* Integers as they wrap, of any type; floating types hold small whole numbers. */
+/* Returns element i as a 64-bit integer. Elements of floating types are small
+ * whole numbers. */
 static uint64_t as_word(kiln_dtype type, const void *data, size_t i)
 {
   if (type == KILN_I64 || type == KILN_U64)
@@ -97,7 +100,7 @@ START_TEST(test_operations)
 }
 END_TEST
 
-/* Empty: the identity. */
+/* The result for an empty array is the identity. */
 START_TEST(test_empty)
 {
   test_array out = array_make(KILN_F32, 1, 0, NULL, 0x5a);
@@ -139,7 +142,8 @@ START_TEST(test_wider)
 }
 END_TEST
 
-/* Three arrays, each at its own distance from a boundary, and the index. */
+/* A map of three arrays, each at its own distance from an aligned address, and
+ * of the index. */
 START_TEST(test_map)
 {
   enum { N = 20011 };
@@ -174,7 +178,7 @@ START_TEST(test_map)
 }
 END_TEST
 
-/* No array at all. */
+/* The map reads the index but no array. */
 START_TEST(test_index_only)
 {
   test_array out = array_make(KILN_U64, 1, 0, NULL, 1);
@@ -218,7 +222,7 @@ START_TEST(test_order)
 }
 END_TEST
 
-/* A user's operation that commutes, on f64 and f16. */
+/* A user's commutative operation on f64 and f16. */
 START_TEST(test_commutative)
 {
   enum { N = 9001 };
@@ -271,7 +275,8 @@ static float sum_of(const float *x, size_t n, size_t shift, bool portable)
   return (float)answer(CALL_OF(kiln_reduce, &desc), &out);
 }
 
-/* The order that the header promises for portable results: f32, one array. */
+/* Reduces in the order that the header promises for portable results of one f32
+ * array. */
 static float portable_model(const float *x, size_t n)
 {
   static float lane[256][4], chunk[4096], in_round[8 * 32];
@@ -336,7 +341,7 @@ START_TEST(test_float_sum)
 }
 END_TEST
 
-/* One special value among ordinary ones. */
+/* One element is a special value; the others are 1. */
 START_TEST(test_special)
 {
   enum { N = 3001 };
@@ -376,7 +381,7 @@ START_TEST(test_special)
 }
 END_TEST
 
-/* ---- Where the extremes are -------------------------------------------------------------------- */
+/* ---- Positions of minima and maxima ---------------------------------------- */
 
 static bool beyond(bool greatest, double v, double best)
 {
@@ -593,10 +598,10 @@ START_TEST(test_moments)
   }
   for (size_t i = 0; i < N; i++)
     x[i] = 1e9 + (double)(test_random(&state) >> 40) * 0x1p-24;
-  check_moments(KILN_F64, x, N, 0, 1,
-                1e-9); /* the naive formula has no digit */
+  /* the naive formula would lose every digit */
+  check_moments(KILN_F64, x, N, 0, 1, 1e-9);
   check_moments(KILN_F64, x, 1, 1, 0, 0);
-  x[0] = -1e10; /* as a shift for all it would cost every digit */
+  x[0] = -1e10; /* as a common shift this element would cost every digit */
   check_moments(KILN_F64, x, N, 1, 1, 1e-9);
   for (size_t i = 0; i < N; i++)
     x[i] = 0.1;
@@ -606,7 +611,7 @@ START_TEST(test_moments)
     const kiln_mean_variance_desc desc = {
         .x = {.in = {in.array}}, .n = N, .variance = variance.array};
 
-    /* of a constant: exactly */
+    /* The variance of equal elements must be exactly 0. */
     ck_assert_double_eq(answer(CALL_OF(kiln_mean_variance, &desc), &variance),
                         0);
   }
@@ -706,7 +711,7 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
-/* No distance of nothing is negative, nor NaN. */
+/* The distance of two empty arrays must be neither negative nor NaN. */
 START_TEST(test_distance_of_nothing)
 {
   static const kiln_dtype types[] = {KILN_F16, KILN_F32, KILN_F64};
@@ -725,8 +730,8 @@ START_TEST(test_distance_of_nothing)
 }
 END_TEST
 
-/* Squares that overflow give an infinite variance, as in NumPy; infinite samples
- * still give NaN. */
+/* Squares that overflow must give an infinite variance, as in NumPy; infinite
+ * samples must still give NaN. */
 START_TEST(test_variance_overflow)
 {
   static const double samples[][3] = {
@@ -751,7 +756,8 @@ START_TEST(test_variance_overflow)
 }
 END_TEST
 
-/* Kernels pad with the identity, of which this operation makes NaN. */
+/* Kernels pad with the identity. This operation makes NaN of two identities, so
+ * they must not be combined. */
 START_TEST(test_identity_with_itself)
 {
   static const size_t some_lengths[] = {1, 33, 1000, 70001};

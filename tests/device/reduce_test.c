@@ -1,6 +1,6 @@
-/* reduce_test.c -- the library's reduction and the lectures' steps on a GPU:
- * any length, alignment, type and operation; special values; same bits; nothing
- * read or written beyond the arguments. */
+/* reduce_test.c -- the library's reduction kernel and the steps of the
+ * lectures: any length, alignment, type and operation; special values;
+ * reproducible bits; no access outside the arguments. */
 #include "reference_ops.h"
 
 enum { BLOCK = 512 };
@@ -32,7 +32,7 @@ static reducer open_reducer(kiln_dtype type, kiln_dtype acc,
   ck_kiln_ok(kiln_module_kernel(&r.kernel, r.module, "reduce"));
   ck_kiln_ok(kiln_device_describe(device, &info));
   r.most_blocks = 2 * (unsigned)info.sm_count;
-  /* A descriptor per block, all 0. */
+  /* The workspace holds one descriptor per block, all of them 0. */
   r.workspace = array_make(acc, 2 * (size_t)r.most_blocks, 0, NULL, 0);
   return r;
 }
@@ -48,7 +48,8 @@ static void launch(reducer *r, CUdeviceptr x, unsigned long long n,
                          KILN_ARG(workspace), KILN_ARG(result)));
 }
 
-/* Every descriptor is taken and cleared, and nothing behind them was written. */
+/* Checks that every descriptor was read and cleared again, and that nothing
+ * behind them was written. */
 static void check_workspace(const reducer *r)
 {
   const unsigned char *copy = kept(array_read(&r->workspace));
@@ -57,8 +58,9 @@ static void check_workspace(const reducer *r)
     ck_assert_msg(copy[i] == 0, "workspace: byte %zu is %02x", i, copy[i]);
 }
 
-/* Reduces x[0 .. n) placed `shift` elements after an aligned address, between bytes
- * of `poison` that would show in the result. Returns the result. */
+/* Reduces x[0 .. n), which lies `shift` elements behind an aligned address. The
+ * bytes around it are `poison` and would show in the result. Returns the
+ * result. */
 static const void *reduce_guarded(reducer *r, const void *x, size_t n,
                                   size_t shift, unsigned char poison,
                                   unsigned grid)
@@ -99,7 +101,8 @@ static const struct {
 
 enum { N_PAIRS = 4 * 6 + 4 };
 
-/* Values whose reductions are exact in any order, as 64-bit words. */
+/* Returns a random value, as a 64-bit word, for which the reduction is exact in
+ * any order. */
 static uint64_t random_word(kiln_dtype type, kiln_op_name op, uint64_t *state)
 {
   const uint64_t r = test_random(state);
@@ -117,15 +120,15 @@ static uint64_t random_word(kiln_dtype type, kiln_op_name op, uint64_t *state)
   return op == KILN_PROD ? r | 1 : r;
 }
 
-/* 8192 elements of 4 bytes, 4096 of 8, are a block's round. */
+/* In one iteration a block reads 8,192 elements of 4 bytes or 4,096 of 8 bytes. */
 static const size_t lengths[] = {0,    1,    2,    3,    31,   32,    33,
                                  255,  256,  257,  1023, 1024, 1025,  4095,
                                  4096, 4097, 8191, 8192, 8193, 16385, 100003};
 
 enum { N_LENGTHS = sizeof lengths / sizeof lengths[0], PRIME = 1048583 };
 
-/* Bytes that change the result wherever they are folded in: a NaN, or the far
- * end of the range. */
+/* Returns a byte that changes the result if an element consists of it: elements
+ * become NaN or an extreme value. */
 static unsigned char poison(kiln_dtype type, kiln_op_name op)
 {
   const bool whole_signed = type == KILN_I32 || type == KILN_I64;
@@ -179,7 +182,8 @@ static void check_pair(kiln_dtype type, kiln_op_name op,
 {
   const char *const defines[] = {types[type], operations_of_kernel[op], further,
                                  NULL};
-  const bool aligned = strcmp(further, SMALL) == 0; /* x has to be */
+  /* KILN_SMALL needs an aligned x */
+  const bool aligned = strcmp(further, SMALL) == 0;
   const size_t shifts = aligned ? 1 : 16 / kiln_dtype_size(type);
   uint64_t state = 17 + (uint64_t)type * 8 + (uint64_t)op;
   reducer r = open_reducer(type, type, defines, traits);
@@ -220,7 +224,8 @@ START_TEST(small_and_aligned)
 }
 END_TEST
 
-/* The longest array here is above 1 MiB: both ranks are used. */
+/* The longest array exceeds 1 MiB, so the kernel uses both of its cache
+ * policies. */
 START_TEST(ranked_loads)
 {
   check_pair(KILN_F32, KILN_SUM, NULL, "KILN_KEEP=1");
@@ -277,7 +282,8 @@ static float fold_special(kiln_op_name op, float filler, size_t at_a, float a,
 
 START_TEST(special_floats)
 {
-  /* In what precedes the first 16-byte boundary, amid, and in the tail. */
+  /* Positions before the first 16-byte boundary, in the middle, and behind the
+   * last whole vector. */
   static const size_t places[] = {0, 2, 3, 9999, 20008, 20010};
 
   for (size_t i = 0; i < 6; i++) {
@@ -298,7 +304,7 @@ START_TEST(special_floats)
 }
 END_TEST
 
-/* ---- Accuracy, and the same bits again ------------------------------------------------ */
+/* ---- Accuracy and reproducible bits ---------------------------------------- */
 
 static float *uniform(size_t n, double *sum)
 {
@@ -322,7 +328,8 @@ START_TEST(accurate_and_repeatable)
   const test_array results = array_make(KILN_F32, LAUNCHES, 0, NULL, 0);
   reducer r = open_reducer(KILN_F32, KILN_F32, NULL, NULL);
 
-  for (unsigned i = 0; i < LAUNCHES; i++) /* one after the other, no clearing */
+  /* the launches share a workspace that nobody clears */
+  for (unsigned i = 0; i < LAUNCHES; i++)
     launch(&r, input.array.data, N, r.most_blocks,
            results.array.data + i * sizeof *got);
   got = kept(array_read(&results));
@@ -362,7 +369,8 @@ END_TEST
 
 static const struct {
   const char *name;
-  unsigned block, elements; /* a thread; 0: one block does it all */
+  /* elements per thread; 0 means that one block does all the work */
+  unsigned block, elements;
 } steps[] = {
     {"reduce_one_thread", 1, 0},       {"reduce_atomic_global", 256, 1},
     {"reduce_atomic_shared", 256, 1},  {"reduce_shared", 256, 1},
@@ -380,16 +388,17 @@ static void check_step(kiln_kernel *kernel, size_t step, unsigned n)
       .grid = {each == 0 ? 1 : n / each + 1, 1, 1},
       .block = {steps[step].block, 1, 1}};
   float *x = kept(malloc((n + 1) * sizeof *x)), sum = 0;
-  const float start = 100; /* what was there before is added to */
+  const float start = 100; /* the kernel adds to this value */
   uint64_t state = n + 1;
   test_array input, result = array_make(KILN_F32, 1, 0, &start, 0);
   const float *got;
 
   for (unsigned i = 0; i < n; i++) {
-    x[i] = (float)(test_random(&state) % 16); /* exact in any order */
+    /* so small that every sum is exact */
+    x[i] = (float)(test_random(&state) % 16);
     sum += x[i];
   }
-  x[n] = 1e6f; /* must not be read */
+  x[n] = 1e6f; /* the kernel must not read this element */
   input = array_make(KILN_F32, n + 1, 0, x, 0);
   ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(input.array.data),
                          KILN_ARG(n), KILN_ARG(result.array.data)));

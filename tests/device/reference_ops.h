@@ -1,13 +1,13 @@
-/* reference_ops.h -- associative operations in C that tests compare with: the
- * predefined ones on whole numbers, and two that do not commute, each of which
- * is also a user expression. */
+/* reference_ops.h -- associative operations in C for comparison: the predefined
+ * operations on whole numbers, and two that do not commute, each with the same
+ * operation as a user expression. */
 #ifndef KILN_REFERENCE_OPS_H
 #define KILN_REFERENCE_OPS_H
 
 #include "ops_fixture.h"
 
-/* A predefined operation on integers of this type in 64 bits, which wrap as the
- * integers do; of floating types on small whole numbers. */
+/* Applies a predefined operation to integers of this type in 64 bits, modulo
+ * 2^64. Elements of floating types are small whole numbers. */
 static inline uint64_t fold_words(kiln_op_name op, kiln_dtype type, uint64_t a,
                                   uint64_t b)
 {
@@ -31,7 +31,7 @@ static inline uint64_t fold_words(kiln_op_name op, kiln_dtype type, uint64_t a,
   }
 }
 
-/* What the operation gives for no integers of this type, in 64 bits. */
+/* Returns the identity of the operation for this type in 64 bits. */
 static inline uint64_t identity_word(kiln_op_name op, kiln_dtype type)
 {
   const unsigned unused = 64 - 8 * (unsigned)kiln_dtype_size(type);
@@ -43,7 +43,8 @@ static inline uint64_t identity_word(kiln_op_name op, kiln_dtype type)
   return identity[op];
 }
 
-/* Sets an element to what the operation gives for none; no f16 and bf16 here. */
+/* Sets an element, but not one of f16 or bf16, to the identity of the
+ * operation. */
 static inline void set_identity(kiln_op_name op, kiln_dtype type, void *element)
 {
   const double extreme = (double)(op == KILN_MIN ? INFINITY : -INFINITY);
@@ -57,9 +58,9 @@ static inline void set_identity(kiln_op_name op, kiln_dtype type, void *element)
     set_whole(type, element, 0, (int64_t)identity_word(op, type));
 }
 
-/* Affine maps x -> high * x + low modulo 2^16 in a u32, one after the other: any
- * change of the order shows. Odd factors keep it from fading. The identity is
- * 65536. */
+/* Composes affine maps x -> high * x + low modulo 2^16, which a u32 holds, so
+ * that any change of the order shows. Odd factors keep the product from
+ * becoming 0. The identity is 65536. */
 static inline uint32_t then(uint32_t a, uint32_t b)
 {
   const uint32_t high = (a >> 16) * (b >> 16);
@@ -72,7 +73,7 @@ static const char then_text[] = "(a >> 16) * (b >> 16) << 16 | "
                                 "(((b >> 16) * (a & 0xffff) + (b & 0xffff)) & "
                                 "0xffff)";
 
-/* The same modulo 2^32 in a u64, with the identity 2^32. */
+/* Composes affine maps modulo 2^32, which a u64 holds. The identity is 2^32. */
 static inline uint64_t then_wide(uint64_t a, uint64_t b)
 {
   return (a >> 32) * (b >> 32) << 32 |

@@ -1,5 +1,6 @@
-/* run_length_test.c -- kiln_run_length_encode and _non_trivial: runs of every
- * length, also over several tiles. */
+/* run_length_test.c -- kiln_run_length_encode and
+ * kiln_run_length_encode_non_trivial with runs of every length, also across
+ * several tiles. */
 #include "operation_checks.h"
 
 typedef struct run {
@@ -63,8 +64,8 @@ static operation_call runs_call(kiln_dtype type, size_t n, size_t shift,
   return c;
 }
 
-/* Runs of random lengths up to `longest`; neighbours differ. The test keeps
- * them. */
+/* Makes runs of random lengths up to `longest`, with different values in
+ * neighbouring runs. teardown() frees them. */
 static void *runs_of_length(kiln_dtype type, size_t n, uint64_t longest,
                             uint64_t *state)
 {
@@ -115,7 +116,8 @@ START_TEST(test_shapes)
 }
 END_TEST
 
-/* NaNs are runs of their own; -0 equals +0; the caller may see it differently. */
+/* Every NaN is a run by itself and -0 equals +0, unless the caller defines
+ * equality differently. */
 START_TEST(test_equality)
 {
   enum { N = 3000 };
@@ -179,7 +181,8 @@ END_TEST
 
 #define MEMBER_OF(member, ...) MEMBER(kiln_run_length_desc, member, __VA_ARGS__)
 
-/* Of all runs, and of those that are longer than 1. */
+/* Checks the arguments of the encoding of all runs, and of that of runs longer
+ * than 1. */
 START_TEST(test_bad_arguments)
 {
   uint64_t state = 5;

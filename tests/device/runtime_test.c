@@ -1,4 +1,5 @@
-/* runtime_test.c -- devices, contexts, modules and streams on a real GPU. */
+/* runtime_test.c -- devices, contexts, modules and streams on the device under
+ * test. */
 #include "gpu_fixture.h"
 
 #include "program/program.h"
@@ -48,7 +49,7 @@ START_TEST(the_device_describes_itself)
   ck_assert_uint_eq(strlen(info.uuid), 40);
   ck_assert_int_gt(info.sm_count, 0);
   ck_assert(info.memory_bytes > 0);
-  /* The table must agree with the GPU where it knows it. */
+  /* Kiln's table of architectures must agree with the attributes of the GPU. */
   ck_assert_int_eq(t->max_threads_per_sm, table.max_threads_per_sm);
   ck_assert_int_eq(t->regs_per_sm, table.regs_per_sm);
   ck_assert_int_eq(t->smem_per_sm, table.smem_per_sm);
@@ -79,7 +80,7 @@ START_TEST(the_best_code_loads_and_kernels_are_known)
   ck_assert_uint_eq(info.sizes[2], 16);
   ck_assert_int_gt(info.registers, 0);
   ck_assert_int_eq(info.binary_version, kiln_device_traits(g.device)->cc);
-  /* The PTX tells the same as the driver. */
+  /* The parameters in the PTX must agree with those that the driver reports. */
   ck_assert(kiln__image_ptx_params(ptx, size, "add", sizes, 8, &n));
   ck_assert_uint_eq(n, 3);
   ck_assert_mem_eq(sizes, info.sizes, 3 * sizeof sizes[0]);
@@ -140,7 +141,7 @@ START_TEST(symbols_reach_the_kernel)
 }
 END_TEST
 
-/* ---- The ladder's other rungs ------------------------------------------------ */
+/* ---- Other kinds of images -------------------------------------------------- */
 
 static void run_image(const kiln_target *target, kiln_rung want)
 {
@@ -162,7 +163,8 @@ static void run_image(const kiln_target *target, kiln_rung want)
   ck_kiln_ok(kiln_memory_free(g.device, out));
 }
 
-/* 7.5, which every NVRTC here knows; the device's own where that is older. */
+/* Returns 7.5, which every NVRTC library here supports, or the capability of
+ * the device if it is lower. */
 static int older_cc(void)
 {
   const int cc = kiln_device_traits(g.device)->cc;
@@ -260,7 +262,8 @@ START_TEST(a_foreign_context_is_borrowed)
   ck_assert_int_eq(g.rt->driver.ctxCreate(&g.outer, 0, 0), 0);
   ck_kiln_ok(kiln_device_open(&device, g.rt, -1, &opts));
   use(device, 5);
-  use(g.device, 6); /* the primary one, with the foreign one current */
+  /* uses the primary context while the foreign one is current */
+  use(g.device, 6);
   ck_assert_ptr_eq(current_context(), g.outer);
   kiln_device_free(device);
   ck_assert_ptr_eq(current_context(), g.outer);
@@ -269,8 +272,8 @@ START_TEST(a_foreign_context_is_borrowed)
 }
 END_TEST
 
-/* What is left when the host destroyed a context under us must be freed
- * without harm. */
+/* If the application has destroyed a context, freeing the objects in it must do
+ * no harm. */
 START_TEST(a_destroyed_context_is_survived)
 {
   const kiln_device_opts opts = {.context = KILN_CONTEXT_FOREIGN};
@@ -338,7 +341,7 @@ START_TEST(streams_of_every_kind)
 
     if (kind < 3)
       ck_kiln_ok(kiln_stream_create(&stream, g.device, &opts));
-    else /* default, legacy, per thread */
+    else /* the default, the legacy and the per-thread stream */
       ck_kiln_ok(
           kiln_stream_wrap(&stream, g.device, (CUstream)(uintptr_t)(kind - 3)));
     config.stream = stream;
@@ -377,7 +380,7 @@ START_TEST(events_order_and_time)
   ck_kiln_is(kiln_event_elapsed(&ms, from, to), KILN_ENOTREADY);
   ck_kiln_ok(kiln_stream_wait(b, to));
   ck_kiln_ok(kiln_stream_synchronize(b));
-  ck_kiln_ok(kiln_event_query(to)); /* b waited for it */
+  ck_kiln_ok(kiln_event_query(to)); /* stream b has waited for this event */
   ck_kiln_ok(kiln_event_elapsed(&ms, from, to));
   ck_assert_float_ge(ms, 19.5f);
   ck_assert_float_lt(ms, 60.0f);

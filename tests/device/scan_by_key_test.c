@@ -1,11 +1,11 @@
-/* scan_by_key_test.c -- scans of segments: by keys, by flags, by offsets. */
+/* scan_by_key_test.c -- scans of segments that keys, flags or offsets define. */
 #include "scan_values.h"
 
 /* ---- Segments ----------------------------------------------------------------------- */
 
 typedef enum layout { SHORT, LONG, ONE, EACH, MIXED, N_LAYOUTS } layout;
 
-/* Where segments begin. */
+/* Draws the elements at which segments begin. */
 static uint8_t *make_heads(layout how, size_t n, uint64_t *state)
 {
   uint8_t *heads = room_for(n, 1);
@@ -22,7 +22,7 @@ static uint8_t *make_heads(layout how, size_t n, uint64_t *state)
   return heads;
 }
 
-/* Keys that are equal inside segments only: 1, 2, 3, 1, 2, 3 ... */
+/* Makes keys that are equal inside segments only: 1, 2, 3, 1, 2, 3 and so on. */
 static void *make_keys(kiln_dtype type, const uint8_t *heads, size_t n)
 {
   void *keys = room_for(n, 8);
@@ -36,7 +36,8 @@ static void *make_keys(kiln_dtype type, const uint8_t *heads, size_t n)
   return keys;
 }
 
-/* The heads' indices, every fifth one twice. */
+/* Lists the first index of each segment; every fifth one occurs twice, as that
+ * of an empty segment. */
 static void *make_offsets(kiln_dtype type, const uint8_t *heads, size_t n,
                           uint64_t *count)
 {
@@ -55,7 +56,7 @@ typedef struct drawn {
   kiln_dtype type, heads;
   size_t n, shift;
   layout how;
-  unsigned by; /* keys, flags, offsets */
+  unsigned by; /* 0 for keys, 1 for flags, 2 for offsets */
   bool exclusive, with_init;
 } drawn;
 
@@ -69,7 +70,7 @@ static operation_call drawn_call(const drawn *d, uint64_t *state)
   uint8_t *begins = make_heads(d->how, d->n, state);
   int64_t *v = small_wholes(d->n, state);
   uint64_t n_heads = d->n;
-  /* sums from any head on stay small, too: the prefixes do */
+  /* Sums from any element on stay small, because all prefixes are small. */
   const void *h = d->by == 0   ? make_keys(d->heads, begins, d->n)
                   : d->by == 1 ? begins
                                : make_offsets(d->heads, begins, d->n, &n_heads);
@@ -161,8 +162,8 @@ END_TEST
 
 /* ---- Particular ones -------------------------------------------------------------------------- */
 
-/* A comparison of one's own, on floats; each NaN is a segment by itself without
- * one. In place; a map; an operation that does not commute. */
+/* A user's comparison of floats, in place, with a map and an operation that
+ * does not commute. By default each NaN is a segment by itself. */
 START_TEST(test_own_texts)
 {
   enum { N = 9000 };
@@ -201,7 +202,7 @@ START_TEST(test_own_texts)
 }
 END_TEST
 
-/* Offsets before the end of nothing, and beyond the end. */
+/* Some offsets are negative, and some lie beyond the end. */
 START_TEST(test_odd_offsets)
 {
   enum { N = 10000 };

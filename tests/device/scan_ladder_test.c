@@ -1,12 +1,12 @@
-/* scan_ladder_test.c -- the steps of the scan ladder: results, and how many
- * additions they take (lecture row B11). */
+/* scan_ladder_test.c -- the teaching versions of the scan: their results and
+ * the number of their additions. */
 #include "scan_values.h"
 
 enum { THREADS = 64 };
 
 typedef struct step {
   const char *builtin, *kernel;
-  unsigned section; /* elements; 0: the whole array */
+  unsigned section; /* elements per section; 0 means the whole array */
   bool exclusive;
 } step;
 
@@ -36,7 +36,7 @@ static kiln_kernel *load(kiln_module **module, const char *builtin,
   return k;
 }
 
-/* Scan x into y, sections only. */
+/* Scans each section of x into y. */
 static void scan_sections(kiln_kernel *kernel, const step *s, CUdeviceptr x,
                           uint32_t n, CUdeviceptr y, CUdeviceptr sums,
                           CUdeviceptr additions)
@@ -65,17 +65,19 @@ static uint64_t log2_of(uint64_t n)
   return k;
 }
 
-/* Additions of one section of n elements, n a power of two. */
+/* Returns the number of additions for one section of n elements, where n is a
+ * power of two. */
 static uint64_t additions_of(const step *s, uint64_t n)
 {
   if (s->section == 0)
     return s->exclusive ? (n - 1) * (n - 2) / 2 : n * (n - 1) / 2;
   if (s->section == THREADS)
     return n * log2_of(n) - (n - 1);
-  return 2 * (n - 1) - log2_of(n); /* (n - 1) up, (n - 1) - log2 n down */
+  /* n - 1 additions in the up-sweep, n - 1 - log2 n in the down-sweep */
+  return 2 * (n - 1) - log2_of(n);
 }
 
-/* One section, or an array for the naive one. */
+/* Scans one section, or a whole array with the naive kernel. */
 static void run_section(const step *s, kiln_kernel *kernel, size_t n)
 {
   uint64_t state = n, counted;
@@ -116,7 +118,8 @@ START_TEST(test_sections)
 }
 END_TEST
 
-/* Whole arrays: sections, then their sums in the same way, then these are added. */
+/* Scans whole arrays: first their sections, then the sums of the sections,
+ * which are added to the results. */
 typedef struct scanner {
   const step *s, *inclusive;
   kiln_kernel *sections, *of_sums, *add;

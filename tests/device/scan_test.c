@@ -1,11 +1,11 @@
-/* scan_test.c -- kiln_scan: every type, any length and alignment, operations by
- * name and by text, maps, in place, initial values and totals; the same bits in
- * every run; and what is wrong with a call. */
+/* scan_test.c -- kiln_scan: every type, any length and alignment, predefined
+ * and user operations, maps, in place, initial values and totals, reproducible
+ * bits, and invalid arguments. */
 #include "scan_values.h"
 
-/* ---- Every type, length, alignment ------------------------------------------------- */
+/* ---- Types, lengths, alignments --------------------------------------------- */
 
-/* A call with an initial value of 7 or without one, and with its total or not. */
+/* A call with or without an initial value of 7, and with or without a total. */
 typedef struct scan_case {
   kiln_dtype type;
   size_t n, shift_in, shift_out;
@@ -65,7 +65,7 @@ START_TEST(test_types)
 }
 END_TEST
 
-/* Arrays that do not lie on 16 bytes, either of them. */
+/* The input, the output or both are not aligned to 16 bytes. */
 START_TEST(test_alignment)
 {
   static const kiln_dtype types[] = {KILN_U8, KILN_F16, KILN_I32, KILN_F64};
@@ -76,7 +76,7 @@ START_TEST(test_alignment)
 }
 END_TEST
 
-/* Many groups of tiles: the chain of their totals. */
+/* Arrays with many groups of tiles, whose totals depend on each other. */
 START_TEST(test_long)
 {
   uint64_t state = 3;
@@ -88,8 +88,9 @@ END_TEST
 
 /* ---- Operations -------------------------------------------------------------------------- */
 
-/* What the type holds of a 64-bit result: for every operation here the same as
- * if each step had been rounded to it. */
+/* Checks a predefined operation. The reference computes in 64 bits and
+ * truncates; for these operations that gives the same result as truncating each
+ * step. */
 static void run_named(kiln_op_name op, kiln_dtype type, bool exclusive)
 {
   enum { N = 9001 };
@@ -125,16 +126,16 @@ START_TEST(test_named)
   static const kiln_dtype types[] = {KILN_I8,  KILN_U16, KILN_I32,
                                      KILN_U32, KILN_I64, KILN_U64};
 
-  /* Unsigned 64-bit comparisons are not the reference's. */
+  /* u64 is left out, because the reference compares signed integers. */
   for (kiln_op_name op = KILN_SUM; op <= KILN_XOR; op++)
     run_named(op, types[((size_t)op + (size_t)_i) % 5], _i == 1);
 }
 END_TEST
 
-/* Affine maps modulo 2^32, one after the other: does not commute. */
+/* Composes affine maps modulo 2^32, which does not commute. */
 START_TEST(test_does_not_commute)
 {
-  /* As it comes; blocks that stay; small tiles in groups of 32. */
+  /* the default; persistent blocks; small tiles in groups of 32 */
   static const kiln_tuning tunings[] = {
       {0}, {128, 4, 2, 16 + 1}, {64, 2, 0, 1}};
   const bool exclusive = _i % 2 == 1;
@@ -145,7 +146,8 @@ START_TEST(test_does_not_commute)
   test_array out = array_make(KILN_U64, n, (size_t)_i % 2, NULL, 0x5a);
 
   for (size_t i = 0; i < n; i++) {
-    x[i] |= UINT64_C(1) << 32; /* an odd factor: nothing gets lost */
+    /* an odd factor is invertible, so no error cancels */
+    x[i] |= UINT64_C(1) << 32;
     want[i] = exclusive ? sum : then_wide(sum, x[i]);
     sum = then_wide(sum, x[i]);
   }
@@ -163,8 +165,8 @@ START_TEST(test_does_not_commute)
 }
 END_TEST
 
-/* The last one that is not 0, in types that share registers and in halves, which
- * a user's operation sees as float. */
+/* The operation returns the last value that is not 0. It runs on types that
+ * share registers, and on halves, which a user's operation sees as float. */
 START_TEST(test_last_seen)
 {
   static const kiln_dtype types[] = {KILN_U8, KILN_I16, KILN_F16, KILN_BF16,
@@ -221,7 +223,7 @@ START_TEST(test_map)
 }
 END_TEST
 
-/* No array at all: the index. Bytes into 64-bit sums. */
+/* Scans a map of the index without any array, and bytes into 64-bit sums. */
 START_TEST(test_widening)
 {
   const size_t n = 70001;
@@ -246,8 +248,8 @@ START_TEST(test_widening)
 }
 END_TEST
 
-/* Halves are summed in float: 1 + 1 + ... goes on above 2,048, and only what is
- * stored is rounded. */
+/* Halves are summed in float: a sum of ones continues above 2,048, and only the
+ * stored result is rounded. */
 START_TEST(test_halves_in_float)
 {
   enum { N = 3000 };
@@ -287,7 +289,7 @@ START_TEST(test_in_place)
 
   ck_writes(CALL_OF(kiln_scan, &desc), &a, elements(KILN_I32, sums, N));
   for (size_t i = 0; i < N; i++)
-    v[i] += sums[i]; /* a holds the scan now */
+    v[i] += sums[i]; /* array a now holds the scan */
   ck_writes(
       CALL_OF(kiln_scan, &second), &b,
       elements(KILN_I32, scanned(v, NULL, N, KILN_SUM, 0, NULL, false), N));
@@ -349,7 +351,7 @@ START_TEST(test_special_floats)
   ck_assert(signbit(y[999]) && !signbit(y[1000]) && !signbit(y[N - 1]));
 
   for (size_t i = 0; i < N; i++)
-    x[i] = 1e-41f; /* a denormal, of which all sums are exact */
+    x[i] = 1e-41f; /* a denormal number, whose sums are exact */
   scan_floats(x, y, N, (kiln_op){.name = KILN_SUM}, false);
   for (size_t i = 0, bits = 0; i < N; i++) {
     uint32_t sum;
@@ -375,7 +377,8 @@ START_TEST(test_special_floats)
 }
 END_TEST
 
-/* Close to the sum in double, and the same bits every time. */
+/* The result must be close to the sum in double, and have the same bits in
+ * every run. */
 START_TEST(test_float_sums)
 {
   const size_t n = 100003;
@@ -400,9 +403,9 @@ START_TEST(test_float_sums)
 }
 END_TEST
 
-/* ---- Every way that the kernel can be made ---------------------------------------------------------- */
+/* ---- Configurations of the kernel ------------------------------------------- */
 
-/* Small tiles: many groups of them. */
+/* Runs the kernel with these defines. Small tiles give many groups of tiles. */
 static void run_made(const char *const *defines, size_t n_defines,
                      unsigned block, unsigned tile, size_t n, bool staged)
 {
@@ -456,7 +459,7 @@ START_TEST(test_variants)
   run_made(staged, 4, 96, tile, tile, true);
   run_made(staged, 4, 96, tile, tile + 1, true);
   run_made(staged, 4, 96, tile, 3 * tile - 3, true);
-  /* Rows of 32 tiles: four, many. */
+  /* These lengths take several groups of 32 tiles. */
   run_made(staged, 4, 96, tile, 128 * tile, true);
   run_made(staged, 4, 96, tile, _i == 0 ? 100001 : 60001, true);
   if (_i == 0)
@@ -504,7 +507,7 @@ START_TEST(test_bad_calls)
       {KILN_EINVAL,
        "a map without arrays needs .type",
        {MEMBER_OF(x.in[0], {0}), MEMBER_OF(x.map, "i")}},
-      /* Other blocks may have overwritten what the map reads. */
+      /* In place, other blocks may have overwritten what the map reads. */
       {KILN_EINVAL,
        "x_at()",
        {MEMBER_OF(x.map, "x_at(i > 0 ? i - 1 : 0)"), MEMBER_OF(out, x)}},
@@ -517,7 +520,7 @@ START_TEST(test_bad_calls)
 }
 END_TEST
 
-/* The same map of neighbours works out of place. */
+/* A map of neighbours must work if the scan is not in place. */
 START_TEST(test_neighbours)
 {
   const float x[] = {3, 1, 4, 1, 5}, want[] = {3, 6, 7, 11, 12};
@@ -536,8 +539,8 @@ END_TEST
 
 /* ---- Any call ------------------------------------------------------------------------------------------------ */
 
-/* Types, lengths, exclusive or not, init or not: drawn, with few enough different
- * programs. */
+/* Draws the type, the length and the options of a call from few enough
+ * combinations to compile. */
 static operation_call draw(unsigned long k, uint64_t *state)
 {
   static const kiln_dtype types[] = {KILN_U8, KILN_I32, KILN_F64};
@@ -559,7 +562,8 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
-/* The identity pads incomplete tiles, where the operation would make a NaN of two. */
+/* Kernels pad incomplete tiles with the identity. This operation makes NaN of
+ * two identities, so they must not be combined. */
 START_TEST(test_identity_with_itself)
 {
   static const size_t lengths[] = {1, 33, 1000, 70001};

@@ -1,5 +1,5 @@
-/* scan_values.h -- inputs of the scans' tests whose results are exact, and what
- * must come out. */
+/* scan_values.h -- inputs of the scan tests with exact results, and the
+ * expected results. */
 #ifndef KILN_SCAN_VALUES_H
 #define KILN_SCAN_VALUES_H
 
@@ -8,14 +8,14 @@
 
 #include <kiln/scan.h>
 
-/* Zeroed memory of the test for n elements. */
+/* Returns zeroed host memory for n elements, which teardown() frees. */
 static inline void *room_for(size_t n, size_t width)
 {
   return kept(calloc(n + 1, width));
 }
 
-/* Random, with all sums of neighbours from the start within 100: exact in bf16
- * and f16, too. */
+/* Returns random numbers whose prefix sums stay within 50, so that all sums of
+ * neighbours are exact in bf16 and f16 too. */
 static inline int64_t *small_wholes(size_t n, uint64_t *state)
 {
   int64_t *v = room_for(n, sizeof *v), sum = 0;
@@ -38,9 +38,9 @@ static inline void *elements(kiln_dtype type, const int64_t *v, size_t n)
   return x;
 }
 
-/* A scan of x as it has to be: anew at every head (NULL: one segment); each
- * segment begins with *init, or with nothing. `identity` is what an exclusive
- * one without init begins with. */
+/* Returns the expected scan of x, which restarts at every head; NULL means a
+ * single segment. Each segment starts from *init if it is given. Without it, an
+ * exclusive scan starts from `identity`. */
 static inline int64_t *scanned(const int64_t *x, const uint8_t *heads, size_t n,
                                kiln_op_name op, int64_t identity,
                                const int64_t *init, bool exclusive)

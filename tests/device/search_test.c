@@ -1,10 +1,10 @@
-/* search_test.c -- kiln_search: every type, both bounds, any two lengths, the
- * user's order, against counting. */
+/* search_test.c -- kiln_search for every type, both bounds, any two lengths,
+ * and the user's order, compared with a binary search on the host. */
 #include "sorted_values.h"
 
 /* ---- Reference -------------------------------------------------------------------- */
 
-/* By halving, over doubles. */
+/* Finds a bound by binary search in doubles. */
 static uint64_t bound(const double *sorted, size_t m, double needle, bool upper)
 {
   size_t low = 0, high = m;
@@ -89,8 +89,9 @@ START_TEST(test_lengths)
 }
 END_TEST
 
-/* Enough needles for the upper levels in shared memory, below a sequence of many
- * strides; needles in order. */
+/* There are enough needles, in order, for the kernel to keep the upper levels
+ * of the search tree in shared memory. The sequence has many strides below
+ * these. */
 START_TEST(test_samples)
 {
   enum { M = 100003, N = 70000 };
@@ -119,7 +120,7 @@ START_TEST(test_special_floats)
 }
 END_TEST
 
-/* Descending, needles from a map of two arrays, a parameter. */
+/* A descending sequence, and needles from a map of two arrays and a parameter. */
 START_TEST(test_order)
 {
   enum { M = 1000, N = 3000 };

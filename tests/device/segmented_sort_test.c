@@ -1,12 +1,12 @@
-/* segmented_sort_test.c -- kiln_segmented_sort: segments of all lengths side by
- * side, every type, stable, in place, ranges of bits, offsets of any type and
- * offsets that make no sense, against qsort() of each segment. */
+/* segmented_sort_test.c -- kiln_segmented_sort, compared with qsort() of each
+ * segment: mixed segment lengths, every type, stable, in place, ranges of bits,
+ * offsets of any type, and invalid offsets. */
 #include "operation_checks.h"
 
 /* ---- The reference ------------------------------------------------------------------ */
 
 typedef struct item {
-  uint64_t word; /* sorts as the key does */
+  uint64_t word; /* unsigned integer with the order of the key */
   size_t index;
 } item;
 
@@ -23,11 +23,12 @@ typedef struct test_case {
   kiln_dtype key, value, offset;
   bool descending, in_place;
   unsigned begin_bit, end_bit;
-  uint64_t spread;          /* keys are below it */
-  unsigned constant_digits; /* mask of the bytes that all keys share */
+  uint64_t spread;          /* keys are random numbers below this one */
+  unsigned constant_digits; /* bit k is set if all keys share byte k */
 } test_case;
 
-/* Floats here are no NaNs: those are kiln_sort()'s matter. */
+/* Returns a word that sorts like the key. There are no NaNs here; the tests of
+ * kiln_sort() cover those. */
 static uint64_t word_of(const test_case *c, const unsigned char *key)
 {
   const unsigned size = (unsigned)kiln_dtype_size(c->key), bits = 8 * size;
@@ -62,7 +63,7 @@ static size_t *reference(const test_case *c, const unsigned char *keys,
   return order;
 }
 
-/* ---- One call, checked ---------------------------------------------------------------- */
+/* ---- The check of one call -------------------------------------------------- */
 
 static void *make_keys(const test_case *c, size_t n, uint64_t *state)
 {
@@ -85,7 +86,8 @@ static void *make_keys(const test_case *c, size_t n, uint64_t *state)
   return keys;
 }
 
-/* Before the first segment and behind the last nothing is touched. */
+/* Makes a call that must not change elements before the first segment and
+ * behind the last one. */
 static operation_call sort_call(const test_case *c, const size_t *offset,
                                 size_t n_segments, size_t behind,
                                 uint64_t *state)
@@ -125,7 +127,7 @@ static operation_call sort_call(const test_case *c, const size_t *offset,
 
 /* ---- Tests ------------------------------------------------------------------------------ */
 
-/* Offsets of segments of these lengths, from 3 on. */
+/* Returns the offsets of segments of these lengths. The first offset is 3. */
 static size_t *offsets_of(const size_t *length, size_t n)
 {
   size_t *offset = kept(malloc((n + 1) * sizeof *offset));
@@ -158,8 +160,8 @@ START_TEST(test_types)
 }
 END_TEST
 
-/* Equal keys stay in order in every class; digits that all keys share; an odd
- * number of passes in place. */
+/* Equal keys must keep their order for every segment length, also if digits are
+ * the same in all keys, and after an odd number of passes in place. */
 START_TEST(test_stable)
 {
   static const unsigned ends[] = {0, 3, 8, 20};
@@ -181,7 +183,8 @@ START_TEST(test_stable)
 }
 END_TEST
 
-/* Segments of every class, each digit constant in turn, and each pair of digits. */
+/* With segments of every length, one digit or two digits are the same in all
+ * keys. */
 START_TEST(test_constant_digits)
 {
   size_t *offset = offsets_of(mixed, N_MIXED);
@@ -253,7 +256,8 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
-/* Offsets that fall, overlap or lie outside: nothing but the arrays is touched. */
+/* Offsets descend, overlap or lie outside. The call must not write outside the
+ * arrays. */
 START_TEST(test_wild_offsets)
 {
   enum { N = 9000, SEGMENTS = 64 };
@@ -262,7 +266,7 @@ START_TEST(test_wild_offsets)
   test_array in = array_make(KILN_U32, N, 0, keys, 0);
   test_array out = array_make(KILN_U32, N, 0, NULL, 1);
 
-  findings_wanted = true; /* segments that overlap are a race */
+  findings_wanted = true; /* overlapping segments are a data race */
   for (int turn = 0; turn < 10; turn++) {
     uint32_t wild[SEGMENTS + 1];
     test_array off;
