@@ -1,9 +1,10 @@
-/* large_test.c -- the operations on more than 2^32 elements of one byte, and on
- * 2^28 of four and 2^27 of eight.
+/* large_test.c -- the operations on more than 2^32 elements of one byte, on
+ * 2^28 of four bytes and on 2^27 of eight bytes.
  *
- * KILN_TEST_LARGE=1 runs it as that, on a GPU with 64 GB free;
- * KILN_TEST_LARGE=small runs the same code on few elements, anywhere. Every case
- * prints a line with its time, and the others go on after one that failed. */
+ * KILN_TEST_LARGE=1 runs these sizes, on a GPU with 64 GB of free memory.
+ * KILN_TEST_LARGE=small runs the same code on few elements on any device. Every
+ * case prints a line with its time. After a case that failed the others still
+ * run. */
 #include "large_reference.h"
 #include "ops_fixture.h"
 
@@ -12,20 +13,20 @@
 
 static bool small;
 static unsigned failures;
-static unsigned char *host; /* room for the largest output */
+static unsigned char *host; /* host memory for the largest output */
 
 static const kiln_dtype dtypes[] = {KILN_U8, KILN_U32, KILN_F32, KILN_U64,
                                     KILN_F64};
 static const char *const predicates[] = {"x >= 100", "x > 0x7fffffffu", "x > 0",
                                          "x >> 63", "x > 0"};
 
-/* What the cases work on. */
+/* The type, length, kernels and input of the current cases. */
 static int type;
 static kiln_dtype dtype;
 static uint64_t n;
 static kiln_module *kernels;
-static test_array x; /* n + 1 elements: whole(type, i) */
-static totals known; /* of the first n */
+static test_array x; /* n + 1 input elements; element i is whole(type, i) */
+static totals known; /* expected results over the first n elements */
 
 /* ---- Cases ------------------------------------------------------------------------ */
 
@@ -40,7 +41,7 @@ static void begin(const char *name)
   clock_gettime(CLOCK_MONOTONIC, &case_start);
 }
 
-/* The case is wrong; says how. */
+/* Marks the case as failed and prints the reason. */
 static void wrong(const char *format, ...)
 {
   va_list list;
@@ -53,7 +54,7 @@ static void wrong(const char *format, ...)
   printf("\n");
 }
 
-/* Whether the operation was queued and ran to its end. */
+/* Tells whether the operation was queued and has completed without an error. */
 static bool ran(kiln_status st)
 {
   if (st == KILN_OK)
@@ -107,7 +108,7 @@ static test_array poisoned(kiln_dtype t, uint64_t count)
   return filled(t, count, 0xee);
 }
 
-/* Ends the case: drops its arrays, and prints its result and its time. */
+/* Ends the case: frees its arrays, and prints its result and its time. */
 static void end(void)
 {
   struct timespec now;
@@ -132,7 +133,7 @@ static uint64_t word_of(const test_array *a, uint64_t i)
   return bits;
 }
 
-/* ---- The test's own kernels ---------------------------------------------------------- */
+/* ---- Kernels of the test ---------------------------------------------------- */
 
 static void load_kernels(void)
 {
@@ -153,7 +154,7 @@ static void load_kernels(void)
   ck_abort_msg("no kernels");
 }
 
-/* Runs to its end. */
+/* Runs one of the test's kernels and waits for its end. */
 static void own(const char *name, uint64_t threads, const kiln_arg *args,
                 size_t n_args)
 {
@@ -175,8 +176,8 @@ static void own(const char *name, uint64_t threads, const kiln_arg *args,
 
 #define DATA(a) KILN_ARG((a).array.data)
 
-/* Runs a checking kernel, which gets the address of its report in place of its
- * last argument. Reports the wrong elements that it found, and returns its sum. */
+/* Runs a checking kernel, whose last argument is the address of its report.
+ * Reports the wrong elements that the kernel found, and returns its sum. */
 static uint64_t check(const char *what, const char *name, uint64_t threads,
                       kiln_arg *args, size_t n_args)
 {
@@ -197,7 +198,8 @@ static uint64_t check(const char *what, const char *name, uint64_t threads,
   check(what, name, threads, (kiln_arg[]){__VA_ARGS__, {0}},                   \
         sizeof((kiln_arg[]){__VA_ARGS__, {0}}) / sizeof(kiln_arg))
 
-/* An output array against the host's walk, which walk_begin() has begun. */
+/* Compares an output array with the expected elements. walk_begin() must have
+ * computed the running sums. */
 static void walk_end(walk *k)
 {
   in_shares(walk_compare, k);
@@ -206,7 +208,7 @@ static void walk_end(walk *k)
           (unsigned long long)k->first);
 }
 
-/* The first `count` elements, `at` bytes into the host's memory. */
+/* Copies the first `count` elements to the host memory, from byte `at` on. */
 static const unsigned char *to_host(size_t at, const test_array *a,
                                     uint64_t count)
 {
@@ -215,7 +217,8 @@ static const unsigned char *to_host(size_t at, const test_array *a,
   return host + at;
 }
 
-/* Compares an output with the host's walk of this rule over the input. */
+/* Compares an output with the result that the host computes by this rule from
+ * the input. */
 static void check_walk(walk_rule rule, const test_array *y, uint64_t count)
 {
   walk k = {.rule = rule, .type = type, .n = n, .divisor = 1};
@@ -227,7 +230,8 @@ static void check_walk(walk_rule rule, const test_array *y, uint64_t count)
 
 /* ---- Any type --------------------------------------------------------------------------- */
 
-/* The second input is a view one element on: another alignment. */
+/* The second input begins one element behind the first, so their alignments
+ * differ. */
 static void case_map(void)
 {
   test_array y = poisoned(dtype, n);
@@ -264,7 +268,7 @@ static void case_reduce(void)
 
   snprintf(map, sizeof map, "%s ? 3 : -1", predicates[type]);
   reduce_to("map and sum", KILN_SUM, map, KILN_I64, 4 * known.chosen - known.n);
-  if (type == 2) /* exact: 2^28 times 2^23 */
+  if (type == 2) /* the sum of 2^28 values below 2^23 is exact in f64 */
     reduce_to("sum", KILN_SUM, NULL, KILN_F64, bits_of(4, (int64_t)known.sum));
   else if (type != 4)
     reduce_to("sum", KILN_SUM, NULL, KILN_U64, known.sum);
@@ -361,7 +365,8 @@ static void case_split(void)
   end();
 }
 
-/* 256 bins of the highest bits, but for u8: of the values. */
+/* The bins are the 256 values of the highest bits, or for u8 the values
+ * themselves. */
 static void case_histogram(void)
 {
   static const double low[] = {0, 0, -0x1p23, 0, -0x1p52};
@@ -420,7 +425,7 @@ static void case_sort_pairs(void)
   end();
 }
 
-/* `count` indices into x, of the narrowest type. */
+/* Makes `count` indices into x. They have the narrowest type that holds them. */
 static test_array places(uint64_t count, int kind)
 {
   const kiln_dtype t = n >> 32 != 0 || type == 0 ? KILN_U64 : KILN_U32;
@@ -471,7 +476,7 @@ static void case_scatter(const char *name, kiln_index_method method)
   end();
 }
 
-/* Keys i >> shift with a byte each, in a and in b. */
+/* Merges two arrays with keys i >> shift and one byte per key as a value. */
 static void case_merge(uint64_t n_a, uint64_t n_b, uint32_t shift)
 {
   const uint64_t none = 0, salt = UINT64_C(1) << 40;
@@ -498,7 +503,8 @@ static void case_merge(uint64_t n_a, uint64_t n_b, uint32_t shift)
   end();
 }
 
-/* Both bounds of needles among i >> shift, some of them beyond the last. */
+/* Searches for both bounds of needles in the sequence i >> shift. Some needles
+ * exceed its last element. */
 static void case_search(uint64_t needles, uint32_t shift)
 {
   const uint64_t range = (n >> shift) + 3;
@@ -524,7 +530,7 @@ static void case_search(uint64_t needles, uint32_t shift)
   end();
 }
 
-/* Sums of 16 elements each. */
+/* Sums segments of 16 elements. */
 static void case_sixteen(void)
 {
   const uint64_t segments = n / 16;
@@ -545,7 +551,8 @@ static void case_sixteen(void)
 
 /* ---- Bytes ------------------------------------------------------------------------------- */
 
-/* The only 255, behind 2^32 (or 2^16). */
+/* Finds the only element of value 255, which lies behind the first 2^32
+ * elements (2^16 in a small run). */
 static void cases_of_the_one(void)
 {
   const uint64_t at = n - 12345 + 777;
@@ -568,8 +575,8 @@ static void cases_of_the_one(void)
   ck_kiln_ok(kiln_copy_to_device(device, x.array.data + at, &before, 1));
 }
 
-/* The runs have 97 elements; a few have 194 elements and more. Each output
- * array holds n elements, as the operation requires. */
+/* Most runs have 97 elements; a few have 194 or more. Each output array holds n
+ * elements, as the operation requires. */
 static void case_runs(bool lengths)
 {
   walk k = {.rule = WALK_RUNS, .type = type, .n = n, .divisor = 97};
@@ -654,7 +661,7 @@ static void case_lines(bool of_rows)
   end();
 }
 
-/* Few elements to all over the target. */
+/* Scatters few elements over the whole target. */
 static void case_scatter_few(uint64_t count)
 {
   const int kind = 2;
@@ -671,7 +678,7 @@ static void case_scatter_few(uint64_t count)
   end();
 }
 
-/* Rows of 64 bytes, by 64-bit indices. */
+/* Gathers rows of 64 bytes by 64-bit indices. */
 static void case_gather_rows(uint64_t count)
 {
   const int kind = 0;
@@ -720,7 +727,8 @@ static void work_end(void)
   kiln_module_free(kernels);
 }
 
-/* The host's copy is touched by all threads: its pages come slowly. */
+/* Writes the host memory on all threads, because allocating its pages takes
+ * long. */
 static void touch(void *user, unsigned share)
 {
   const uint64_t size = *(const uint64_t *)user;
@@ -823,7 +831,7 @@ START_TEST(test_words)
   for (int t = 1; t < 5; t++) {
     const uint64_t count = t < 3 ? base : base / 2;
 
-    if (small && t > 2) /* compiling for them takes longer than it tells */
+    if (small && t > 2) /* compiling for further types would take too long */
       break;
     words(t, count);
     words(t, count + 12345);
@@ -833,7 +841,7 @@ START_TEST(test_words)
 }
 END_TEST
 
-/* Whether the device is large enough; it is open then. */
+/* Opens the device and tells whether it has enough memory. */
 static bool wanted(void)
 {
   const char *how = getenv("KILN_TEST_LARGE");
@@ -871,8 +879,8 @@ static Suite *suite(void)
   return s;
 }
 
-/* One process: what is free is known only once the device is open, and an open
- * device does not survive a fork. */
+/* The tests run in one process: the free memory is known only once the device
+ * is open, and an open device does not survive a fork. */
 int main(void)
 {
   int rc;

@@ -1,5 +1,6 @@
-/* segmented_test.c -- kiln_segmented_reduce: every mix of lengths, offsets and
- * indices of every type, bags of rows, order, memory, bad calls. */
+/* segmented_test.c -- kiln_segmented_reduce: mixed segment lengths, offsets and
+ * indices of every type, sums of rows that indices select, order, memory, and
+ * invalid arguments. */
 #include "operation_checks.h"
 #include "reference_ops.h"
 
@@ -7,17 +8,17 @@
 
 typedef enum mix {
   EQUAL,
-  EMPTY,  /* all of them */
-  SPARSE, /* one element in a few */
-  BAGS,   /* many short, some long, few very long */
-  GIANT,  /* one with nearly everything */
+  EMPTY,  /* all segments are empty */
+  SPARSE, /* few segments have an element */
+  BAGS,   /* most segments are short, some long, few very long */
+  GIANT,  /* one segment has nearly all elements */
   SINGLE,
   N_MIXES
 } mix;
 
 typedef struct bags {
-  size_t n_segments, n; /* n: elements, or rows */
-  uint64_t *offset;     /* from `first` on */
+  size_t n_segments, n; /* n is the number of elements or rows */
+  uint64_t *offset;     /* offsets of the segments */
 } bags;
 
 static size_t length_of(mix m, size_t s, size_t n_segments, uint64_t *state)
@@ -52,14 +53,14 @@ static bags make_bags(mix m, size_t n_segments, uint64_t first, uint64_t *state)
   return b;
 }
 
-/* ---- One call against the loop that defines it ------------------------------------------- */
+/* ---- The check of one call -------------------------------------------------- */
 
 typedef struct call {
   mix m;
   size_t n_segments, width, leading, shift;
-  uint64_t first; /* of the offsets */
+  uint64_t first; /* first offset */
   kiln_dtype type, offsets, index;
-  bool ordered; /* then the type is u32 */
+  bool ordered; /* the operation does not commute; the type is u32 */
 } call;
 
 static operation_call segmented_call(const call *c)
@@ -223,7 +224,7 @@ START_TEST(test_row_types)
 }
 END_TEST
 
-/* Segments of one length, of elements and of rows. */
+/* All segments have the same length, in elements or in rows. */
 START_TEST(test_fixed)
 {
   static const size_t lengths[] = {0, 1, 3, 16, 33, 512, 5000};
@@ -251,7 +252,7 @@ START_TEST(test_fixed)
 }
 END_TEST
 
-/* n may be above what the offsets cover. */
+/* n may exceed the last offset. */
 START_TEST(test_loose_n)
 {
   enum { N = 30000 };
@@ -275,7 +276,7 @@ START_TEST(test_loose_n)
 }
 END_TEST
 
-/* ---- Memory and bad calls ------------------------------------------------------------------- */
+/* ---- Memory and invalid arguments ------------------------------------------- */
 
 START_TEST(test_workspace_and_capture)
 {
@@ -325,8 +326,8 @@ START_TEST(test_bad)
 }
 END_TEST
 
-/* A run in checked mode: its status, what the record says, and whether anything was
- * written. */
+/* Runs a call in checked mode. Checks its status and message, and that a call
+ * that fails writes nothing. */
 static void checked_run(const kiln_segmented_reduce_desc *desc,
                         const test_array *out, const char *says)
 {
@@ -341,11 +342,12 @@ static void checked_run(const kiln_segmented_reduce_desc *desc,
                   "\"%s\": %s", says, kiln_last_error()->message);
   }
   got = kept(array_read(out));
-  for (size_t s = 0; s < desc->n_segments; s++) /* three elements each */
+  /* each segment has three elements */
+  for (size_t s = 0; s < desc->n_segments; s++)
     ck_assert_uint_eq(got[s], says == NULL ? 3 * 0x01010101 : 0x5a5a5a5a);
 }
 
-/* One place at a time is wrong: the first, one inside, the last. */
+/* A single offset is wrong: the first, one in the middle, or the last. */
 START_TEST(test_checked)
 {
   enum { SEGMENTS = 3000, N = 9000 };
@@ -426,7 +428,7 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
-/* As kiln_segmented_sort(): without segments there are no offsets to read. */
+/* Without segments there are no offsets to read, as in kiln_segmented_sort(). */
 START_TEST(test_no_segments)
 {
   test_array x = array_make(KILN_F32, 10, 0, NULL, 0);

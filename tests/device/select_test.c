@@ -1,6 +1,6 @@
-/* select_test.c -- kiln_select and kiln_unique: every type, length and alignment,
- * predicates, flags, indices and payloads, captured, and what is wrong with a
- * call. */
+/* select_test.c -- kiln_select and kiln_unique: every type, length and
+ * alignment, predicates, flags, indices and payloads, graphs, and invalid
+ * arguments. */
 #include "operation_checks.h"
 
 static const size_t lengths[] = {0,    1,    31,   32,   33,    255,  2047,
@@ -8,7 +8,7 @@ static const size_t lengths[] = {0,    1,    31,   32,   33,    255,  2047,
 
 enum { N_LENGTHS = sizeof lengths / sizeof lengths[0] };
 
-/* The arrays of a call. A descriptor takes the indices and the payload, or not. */
+/* The arrays of a call. The indices and the payload are optional. */
 typedef struct arrays {
   kiln_dtype type;
   size_t n;
@@ -17,7 +17,7 @@ typedef struct arrays {
   uint64_t *numbers; /* the payload */
 } arrays;
 
-/* The test keeps them. */
+/* Makes all arrays for n elements. teardown() frees them. */
 static arrays arrays_make(kiln_dtype type, size_t n, size_t shift,
                           const void *x)
 {
@@ -34,8 +34,8 @@ static arrays arrays_make(kiln_dtype type, size_t n, size_t shift,
   return a;
 }
 
-/* The first elements of `to` are those of `from` that are kept, in order; behind
- * them nothing changes. */
+/* Adds a result: `to` must begin with the elements of `from` that are kept, in
+ * order. The elements behind them must not change. */
 static void writes_moved(operation_call *c, const test_array *to,
                          const void *from, const bool *keep)
 {
@@ -71,8 +71,8 @@ static void writes_kept(operation_call *c, const arrays *a, const bool *keep,
 
 /* ---- Select -------------------------------------------------------------------- */
 
-/* `desc` has all but the arrays and their length; `more` are the indices and the
- * payload. */
+/* Makes a call. `desc` has all members but the arrays and their length; `more`
+ * adds the indices and the payload. */
 static operation_call select_call(const arrays *a, kiln_select_desc desc,
                                   const bool *keep, bool more)
 {
@@ -120,7 +120,7 @@ START_TEST(test_types)
 }
 END_TEST
 
-/* None, all, few. */
+/* The predicate selects no element, all elements, or a few. */
 START_TEST(test_shares)
 {
   static const int32_t above[] = {99, -1, 97, 1};
@@ -132,7 +132,8 @@ START_TEST(test_shares)
 }
 END_TEST
 
-/* Bits of every kind survive, also of NaNs of halves. */
+/* Selects random bits by flags. The bits must arrive unchanged, including those
+ * of NaNs in halves. */
 START_TEST(test_flags)
 {
   static const kiln_dtype flag_types[] = {KILN_U8, KILN_I32, KILN_F32, KILN_I64,
@@ -157,7 +158,8 @@ START_TEST(test_flags)
 }
 END_TEST
 
-/* The predicate sees the arrays, the map makes the elements. */
+/* The predicate reads the input arrays, and the map computes the selected
+ * elements. */
 START_TEST(test_map)
 {
   enum { N = 7001 };
@@ -195,7 +197,7 @@ START_TEST(test_map)
 }
 END_TEST
 
-/* Indices alone, of no array at all. */
+/* Selects indices alone, without an array. */
 START_TEST(test_no_array)
 {
   enum { N = 5000 };
@@ -260,7 +262,8 @@ START_TEST(test_unique)
 }
 END_TEST
 
-/* The user's equality sees neighbours; NaNs are all different by default. */
+/* The user's equality compares neighbours. By default every NaN differs from
+ * every other. */
 START_TEST(test_equality)
 {
   enum { N = 5003 };

@@ -1,5 +1,5 @@
-/* sort_ladder_test.c -- the teaching versions of the sort: one-bit splits, the rows
- * of the worked example, tiles with bitonic merges. */
+/* sort_ladder_test.c -- the teaching versions of the sort: one-bit splits, the
+ * table of the lecture's worked example, and tiles with bitonic merges. */
 #include "ops_fixture.h"
 
 static kiln_module *load(const char *builtin)
@@ -30,7 +30,7 @@ static const uint32_t sizes[] = {1,    2,    31,   255,  256,  257,
                                  1023, 1024, 1025, 3072, 4097, 10007};
 enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* Random keys; every third size few different ones. */
+/* Makes random keys. For every third size there are few distinct keys. */
 static uint32_t *make_keys(uint32_t n, uint64_t *state)
 {
   uint32_t *keys = kept(malloc(4 * (size_t)n));
@@ -87,7 +87,7 @@ START_TEST(test_one_bit)
 }
 END_TEST
 
-/* The lecture's table for its lowest bit. */
+/* The kernel must compute the lecture's table for the lowest bit of the keys. */
 START_TEST(test_worked_example)
 {
   static const uint32_t keys[] = {4, 7, 2, 6, 3, 5, 1, 0};
@@ -132,7 +132,8 @@ START_TEST(test_bitonic)
 
   ck_kiln_ok(KILN_LAUNCH(sort, &tiles, KILN_ARG(x), KILN_ARG(n)));
   for (uint32_t run = TILE; run < n; run *= 2) {
-    /* a thread for each pair of whole runs, of which the last may be cut */
+    /* The grid has a thread for each pair of elements in whole runs. The last
+     * run may be shorter. */
     const uint32_t pairs = (n + 2 * run - 1) / (2 * run) * run;
     const kiln_launch_config all = {.grid = {.x = pairs / BLOCK},
                                     .block = {.x = BLOCK}};

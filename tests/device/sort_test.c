@@ -1,16 +1,17 @@
-/* sort_test.c -- kiln_sort and kiln_argsort: every type, order, range of bits and
- * kind of input against a stable sort on the host; in place, misaligned, with
- * values; tiles, passes and portions of any size; what is wrong with a call. */
+/* sort_test.c -- kiln_sort and kiln_argsort compared with a stable sort on the
+ * host: every type, order, range of bits and kind of input; in place,
+ * misaligned, and with values; tiles, passes and portions of any size; invalid
+ * arguments. */
 #include "ops/sort/sort.h"
 
 #include "operation_checks.h"
 
-/* ---- The reference: what comes first, from the values themselves -------------------- */
+/* ---- A reference that compares values --------------------------------------- */
 
 typedef struct order {
   kiln_dtype type;
   bool descending;
-  unsigned begin_bit, end_bit; /* 0, 0: by value */
+  unsigned begin_bit, end_bit; /* 0, 0 compares whole values */
 } order;
 
 static uint64_t bits_at(kiln_dtype type, const void *data, size_t i)
@@ -22,7 +23,8 @@ static uint64_t bits_at(kiln_dtype type, const void *data, size_t i)
   return v;
 }
 
-/* -1, 0, 1: integers exactly, floats by value, then by sign of zero, NaN last. */
+/* Returns -1, 0 or 1. Integers are compared exactly, floats by value and zeros
+ * by sign. NaNs come last. */
 static int compare_values(kiln_dtype type, const void *data, size_t a, size_t b)
 {
   const uint64_t x = bits_at(type, data, a), y = bits_at(type, data, b);
@@ -40,7 +42,8 @@ static int compare_values(kiln_dtype type, const void *data, size_t a, size_t b)
   if (isnan(f) || isnan(g)) {
     if (!isnan(f) || !isnan(g))
       return isnan(f) - isnan(g);
-    /* no sign, then by payload; with it, the largest payload first */
+    /* Positive NaNs come first, in the order of their payloads. Negative ones
+     * follow, with the largest payload first. */
     if (x >> (bits - 1) != y >> (bits - 1))
       return x >> (bits - 1) ? 1 : -1;
     return x >> (bits - 1) ? (x < y) - (x > y) : (x > y) - (x < y);
@@ -50,7 +53,8 @@ static int compare_values(kiln_dtype type, const void *data, size_t a, size_t b)
   return (signbit(g) != 0) - (signbit(f) != 0);
 }
 
-/* The key's ordered form, of which a range of bits is taken. */
+/* Returns an unsigned integer that sorts like the key. Ranges of bits are taken
+ * from it. */
 static uint64_t ordered_bits(kiln_dtype type, uint64_t x)
 {
   const unsigned bits = 8u * (unsigned)kiln_dtype_size(type);
@@ -81,7 +85,7 @@ static int compare(const order *o, const void *data, size_t a, size_t b)
   return o->descending ? -c : c;
 }
 
-/* Merge sort of indices, from the bottom up: stable. */
+/* Sorts indices by a stable bottom-up merge sort. */
 static size_t *reference(const order *o, const void *data, size_t n)
 {
   size_t *from = kept(malloc((n + 1) * sizeof *from));
@@ -120,7 +124,7 @@ typedef enum input_kind {
   FEW,
   LOW_BYTE,  /* only the lowest digit differs */
   SPECIAL,   /* zeros, infinities, NaNs, denormals, extremes */
-  BLOCKWISE, /* long runs of one digit after another, against the look-back */
+  BLOCKWISE, /* long runs of equal digits, which make the look-back wait */
   N_KINDS
 } input_kind;
 
@@ -187,7 +191,7 @@ static void *make_keys(kiln_dtype type, input_kind kind, size_t n,
   return data;
 }
 
-/* Gives every key the same value in the digits (bytes) of the mask. */
+/* Gives all keys the same byte k if bit k of the mask is set. */
 static void hold_digits(void *keys, kiln_dtype type, size_t n, unsigned mask)
 {
   const size_t size = kiln_dtype_size(type);
@@ -198,17 +202,17 @@ static void hold_digits(void *keys, kiln_dtype type, size_t n, unsigned mask)
       byte[i] = 0x41;
 }
 
-/* ---- One sort, checked ------------------------------------------------------------------- */
+/* ---- The check of one sort -------------------------------------------------- */
 
 typedef struct test_case {
-  kiln_dtype key, value; /* value 0: keys only */
+  kiln_dtype key, value; /* KILN_DTYPE_NONE as the value means keys alone */
   input_kind kind;
   size_t n, shift;
   bool descending, keys_in_place, values_in_place;
   unsigned begin_bit, end_bit;
-  kiln__tuning tuning; /* block 0: the library's choice */
+  kiln__tuning tuning; /* a block size of 0 leaves the choice to the library */
   uint64_t small, portion;
-  unsigned constant_digits; /* mask of the bytes that all keys share */
+  unsigned constant_digits; /* bit k is set if all keys share byte k */
 } test_case;
 
 static const char *describe(const test_case *c)
@@ -238,7 +242,7 @@ static order order_of(const test_case *c)
   return o;
 }
 
-/* Queues a sort with the choices of the test. */
+/* Queues a sort with the tile sizes that the test has chosen. */
 static void queue_sort(const test_case *c, const kiln_sort_desc *d)
 {
   const unsigned key = (unsigned)kiln_dtype_size(c->key);
@@ -270,7 +274,7 @@ static void queue_sort(const test_case *c, const kiln_sort_desc *d)
   ck_kiln_ok(kiln__sort_run(stream, &call, NULL, &facts));
 }
 
-/* The call of a case, whose inputs stay unless it is in place. */
+/* Makes a call whose inputs must not change, unless it sorts in place. */
 static operation_call sort_call(const test_case *c, uint64_t *state)
 {
   const bool pairs = c->value != KILN_DTYPE_NONE;
@@ -309,8 +313,8 @@ static operation_call sort_call(const test_case *c, uint64_t *state)
   return call;
 }
 
-/* Runs a case with the library's choices, or with the test's through the function
- * that all sorts use. */
+/* Runs a case with the library's choice of tiles, or with the test's choice
+ * through an internal function that all sorts use. */
 static void check_sort(const test_case *c, uint64_t *state)
 {
   const size_t mark = n_kept;
@@ -376,8 +380,8 @@ START_TEST(test_inputs)
 }
 END_TEST
 
-/* Passes are left out as the keys have it; whatever is left, in place or not, the
- * result is where it belongs. */
+/* Passes are skipped if all keys share the digit. Whatever passes remain, in
+ * place or not, the result must be in the output array. */
 START_TEST(test_in_place)
 {
   static const unsigned ends[] = {8, 16, 20, 32};
@@ -419,7 +423,7 @@ START_TEST(test_bits)
                      .begin_bit = range[k][0],
                      .end_bit = range[k][1]};
 
-      check_sort(&c, &state); /* several tiles, or one block */
+      check_sort(&c, &state); /* with several tiles, or in one block */
       c.tuning = small_tiles;
       c.small = 1;
       check_sort(&c, &state);
@@ -427,7 +431,7 @@ START_TEST(test_bits)
 }
 END_TEST
 
-/* Every tuning that the table names, with several tiles of it, and portions. */
+/* Runs every tuning in the library's table with several tiles, and in portions. */
 START_TEST(test_tiles)
 {
   static const struct {
@@ -453,7 +457,7 @@ START_TEST(test_tiles)
     c.n = lengths[k];
     check_sort(&c, &state);
   }
-  c.portion = tile + 5; /* one tile a launch */
+  c.portion = tile + 5; /* each launch sorts a single tile */
   c.keys_in_place = true;
   check_sort(&c, &state);
 }
@@ -478,9 +482,10 @@ START_TEST(test_portions)
 }
 END_TEST
 
-/* Blocks in the order of their index find all of the tile before. In any other
- * they meet tiles that know their own counts only, and tiles that know nothing
- * yet: there a look-back has to add up and to ask again. */
+/* If blocks run in the order of their index, the look-back finds the prefix of
+ * the tile before at once. In any other order it meets tiles that have
+ * published their own counts only, or nothing; it must then add counts or poll
+ * again. */
 START_TEST(test_look_back)
 {
   static const uint16_t windows[] = {1, 2, 4, 16};
@@ -510,7 +515,8 @@ END_TEST
 START_TEST(test_large)
 {
   uint64_t state = 41;
-  /* A seed starts blocks in any order: few enough then to be there at once. */
+  /* With a seed the CPU device starts blocks in random order. All blocks must
+   * then be resident, so the array is shorter. */
   const bool any_order = on_cpu() && strstr(test_cpu, "seed") != NULL;
   const test_case c = {
       .key = KILN_U32, .value = KILN_U32, .n = any_order ? 50003 : 100003};
@@ -544,7 +550,7 @@ static operation_call argsort_call(kiln_dtype key, kiln_dtype index,
   for (size_t i = 0; i < n; i++)
     set_whole(index, want, i, (int64_t)from[i]);
   call_writes(&c, &out, want);
-  call_writes(&c, &in, keys); /* the input stays */
+  call_writes(&c, &in, keys); /* the input must not change */
   return c;
 }
 
@@ -567,8 +573,9 @@ START_TEST(test_argsort)
 }
 END_TEST
 
-/* A pass whose digit all keys share is skipped. Each digit in turn, and each pair
- * of digits, so that skipping the wrong pass cannot give a sorted result. */
+/* A pass is skipped if all keys share its digit. The test does this with every
+ * digit and every pair of digits, so that skipping the wrong pass cannot give a
+ * sorted result. */
 START_TEST(test_constant_digits)
 {
   static const kiln_dtype keys[] = {KILN_U32, KILN_I64};

@@ -1,11 +1,12 @@
-/* sorted_values.h -- values in Kiln's default order, for the tests of merge and
+/* sorted_values.h -- values in Kiln's default order for the tests of merge and
  * search. */
 #ifndef KILN_SORTED_VALUES_H
 #define KILN_SORTED_VALUES_H
 
 #include "operation_checks.h"
 
-/* -0 before +0, NaN last. 64-bit integers here are small. */
+/* Kiln's default order: -0 comes before +0, and NaN comes last. The tests'
+ * 64-bit integers are small enough for a double. */
 static inline bool comes_before(double a, double b)
 {
   if (isnan(a) || isnan(b))
@@ -20,8 +21,8 @@ static inline int compare_values(const void *a, const void *b)
   return comes_before(x, y) ? -1 : comes_before(y, x);
 }
 
-/* Sorted whole numbers, `few` different ones from `least` on. The test keeps
- * them. */
+/* Makes n sorted whole numbers, of `few` distinct values from `least` on.
+ * teardown() frees them. */
 static inline double *sorted_values(size_t n, int64_t least, int64_t few,
                                     uint64_t *state)
 {
@@ -33,7 +34,7 @@ static inline double *sorted_values(size_t n, int64_t least, int64_t few,
   return v;
 }
 
-/* The same numbers as elements of a type. The test keeps them. */
+/* Converts the numbers to elements of a type. teardown() frees these. */
 static inline void *as_elements(kiln_dtype type, const double *v, size_t n)
 {
   void *out = kept(malloc(n * 8 + 1));

@@ -1,8 +1,8 @@
-/* split_test.c -- kiln_split: one and two rounds, every type, keys of all kinds,
- * offsets. */
+/* split_test.c -- kiln_split in one and in two rounds, for every type, with
+ * keys of all kinds, and with offsets. */
 #include "operation_checks.h"
 
-/* Stable counting sort by `key`, which is below `parts`. */
+/* A stable counting sort by `key`. All keys are below `parts`. */
 static void reference(unsigned char *out, uint64_t *offsets, const void *x,
                       const uint32_t *key, size_t n, size_t width,
                       uint32_t parts)
@@ -21,7 +21,7 @@ static void reference(unsigned char *out, uint64_t *offsets, const void *x,
   release(mark);
 }
 
-/* `desc` has all but the arrays. */
+/* Makes a call. `desc` has all members but the arrays. */
 static operation_call split_call(kiln_split_desc desc, kiln_dtype type,
                                  size_t shift, const void *x,
                                  const uint32_t *key, bool with_offsets)
@@ -49,7 +49,7 @@ static operation_call split_call(kiln_split_desc desc, kiln_dtype type,
   return c;
 }
 
-/* Elements that tell where they come from; keys from an array of their own. */
+/* Makes a call with keys from a second array and distinct elements. */
 static operation_call by_keys(size_t n, uint32_t parts, uint32_t spread,
                               bool offsets, size_t shift)
 {
@@ -98,8 +98,8 @@ START_TEST(test_types)
 }
 END_TEST
 
-/* Bits survive, keys out of range go to the last partition, also NaN; the index
- * and parameters are in sight. */
+/* Random bits must arrive unchanged. Keys out of range, including NaN, go to
+ * the last partition. Key expressions may use the index and parameters. */
 START_TEST(test_keys)
 {
   enum { N = 9001 };

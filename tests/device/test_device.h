@@ -1,8 +1,9 @@
-/* test_device.h -- the device under test: a GPU, or the CPU device.
+/* test_device.h -- the device under test: a GPU or the CPU device.
  *
- * KILN_DEVICE chooses: "gpu", "cpu", "cpu:6.1,seed=3"; unset: the GPU if there is
- * one, else the CPU device. A machine always has one of them, so no test is
- * skipped for want of a device. */
+ * KILN_DEVICE chooses the device: "gpu", "cpu", or for example
+ * "cpu:6.1,seed=3". By default the tests take the GPU if there is one, and the
+ * CPU device otherwise. Every machine has one of them, so no test is skipped
+ * for lack of a device. */
 #ifndef KILN_TEST_DEVICE_H
 #define KILN_TEST_DEVICE_H
 
@@ -16,26 +17,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Set by DEVICE_TEST_MAIN before any test runs. */
-static const char *test_cpu; /* settings of the CPU device; NULL: the GPU */
+/* DEVICE_TEST_MAIN sets this variable before any test runs. */
+static const char *test_cpu; /* NULL, or the CPU device's settings */
 
 static inline bool on_cpu(void)
 {
   return test_cpu != NULL;
 }
 
-/* The bodies for lock-step (KILN_HAS_ITS=0) have no barriers between the lanes of
- * a warp, on purpose. A GPU of today happens to run them right; the CPU device
- * lets lanes run apart as they may, so they are for its lock-step only.
- * KILN_TEST_NO_LOCK_STEP leaves them out, too: tools report them. */
+/* The kernels for lock-step warps (KILN_HAS_ITS=0) have no barriers between the
+ * lanes of a warp. Today's GPUs happen to run them correctly. The CPU device
+ * may let lanes diverge, so it runs these kernels in lock-step mode only.
+ * KILN_TEST_NO_LOCK_STEP leaves them out, because tools report them. */
 static inline bool lock_step_bodies_run(const kiln_traits *traits)
 {
   return getenv("KILN_TEST_NO_LOCK_STEP") == NULL &&
          !(on_cpu() && traits->has_its);
 }
 
-/* Folders of the libraries in KILN_TEST_NVRTC, so that the ladder finds the one
- * that knows the architecture which the CPU device plays. */
+/* Returns the folders of the libraries in KILN_TEST_NVRTC, so that Kiln finds
+ * the one that supports the architecture of the CPU device. */
 static inline size_t test_nvrtc_dirs(const char *dirs[8])
 {
   static char text[4096];
@@ -56,8 +57,9 @@ static inline size_t test_nvrtc_dirs(const char *dirs[8])
   return n;
 }
 
-/* For commands that a test starts with a bare environment: KILN_NVRTC becomes the
- * library in KILN_TEST_NVRTC that compiles for what the CPU device plays. */
+/* Sets KILN_NVRTC for commands that a test starts with an empty environment:
+ * the library in KILN_TEST_NVRTC that supports the architecture of the CPU
+ * device. */
 static inline void test_use_nvrtc(void)
 {
   const char *list = getenv("KILN_TEST_NVRTC");
@@ -77,7 +79,8 @@ static inline void test_use_nvrtc(void)
   }
 }
 
-/* kiln_runtime_create() for the device under test; `wanted` NULL: defaults. */
+/* Calls kiln_runtime_create() for the device under test. If `wanted` is NULL,
+ * the options are the defaults. */
 static inline kiln_status test_runtime(kiln_runtime **out,
                                        const kiln_runtime_opts *wanted)
 {
@@ -92,21 +95,22 @@ static inline kiln_status test_runtime(kiln_runtime **out,
 
     if (st == KILN_OK)
       st = kiln_cpu_configure(&cpu);
-    if (st != KILN_OK && st != KILN_EUNSUPPORTED) /* the same as before */
+    /* KILN_EUNSUPPORTED: the device is in use, with the same settings */
+    if (st != KILN_OK && st != KILN_EUNSUPPORTED)
       return st;
     opts.driver = kiln_cpu_driver();
     if (opts.nvrtc_path == NULL && opts.nvrtc_dirs == NULL) {
       opts.n_nvrtc_dirs = test_nvrtc_dirs(dirs);
       opts.nvrtc_dirs = opts.n_nvrtc_dirs > 0 ? dirs : NULL;
       if (opts.n_nvrtc_dirs > 0)
-        unsetenv("KILN_NVRTC"); /* it would be the only one to be tried */
+        unsetenv("KILN_NVRTC"); /* Kiln would try no other library */
     }
   }
   return kiln_runtime_create(out, &opts);
 }
 
-/* Asked in a child: a process that has initialised CUDA must not fork, and
- * Check forks for every test. */
+/* A child process looks for the GPU, because a process that has initialised
+ * CUDA must not fork, and Check forks for every test. */
 static inline bool has_gpu(void)
 {
   const pid_t child = fork();
@@ -129,12 +133,12 @@ static inline bool has_gpu(void)
 
 /* ---- Checks ------------------------------------------------------------------ */
 
-/* With checks on (KILN_DEVICE=cpu,check=all) whatever they find fails the test,
- * unless its kernels are wrong on purpose and it says so here. */
+/* With the CPU device's checks on (KILN_DEVICE=cpu,check=all), any finding
+ * fails the test. A test with faulty kernels sets findings_wanted. */
 static bool findings_wanted;
 static unsigned n_findings;
 
-/* From any thread. */
+/* Counts a finding. Any thread may call it. */
 static void note_finding(void *user, const kiln_cpu_finding *finding)
 {
   (void)user;
@@ -142,8 +146,8 @@ static void note_finding(void *user, const kiln_cpu_finding *finding)
   __atomic_fetch_add(&n_findings, 1, __ATOMIC_RELAXED);
 }
 
-/* Runs when a test's process ends, so leaks at a context's end count, too.
- * Check sees a test that exits by itself, and with what. */
+/* Runs when the process of a test ends, so that leaks at the end of a context
+ * count as well. Check reports the exit code of the process. */
 static void fail_on_findings(void)
 {
   if (n_findings == 0 || findings_wanted)
@@ -178,7 +182,7 @@ static inline void choose_test_device(void)
   fflush(stdout);
 }
 
-/* Defines main of a test that runs on a device. */
+/* Defines main() of a test that runs on a device. */
 #define DEVICE_TEST_MAIN(make)                                                 \
   int main(void)                                                               \
   {                                                                            \

@@ -1,4 +1,5 @@
-/* timeline_test.c -- spans of a real GPU: lengths, overlap, one axis. */
+/* timeline_test.c -- timeline spans on the device under test: their lengths,
+ * their overlap, and the common time axis of host and device. */
 #include "gpu_fixture.h"
 
 #include <unistd.h>
@@ -73,7 +74,7 @@ START_TEST(two_streams_overlap)
     ck_assert_msg(us > 19900 && us < 60000, "%f us", us);
   }
   ck_assert_int_ne(s.spans[0].row, s.spans[1].row);
-  ck_assert(s.spans[1].begin_us < s.spans[0].end_us); /* side by side */
+  ck_assert(s.spans[1].begin_us < s.spans[0].end_us); /* both kernels overlap */
 }
 END_TEST
 
@@ -95,7 +96,7 @@ START_TEST(host_and_device_share_an_axis)
   host = &s.spans[s.spans[0].row == 0 ? 0 : 1];
   device = &s.spans[s.spans[0].row == 0 ? 1 : 0];
   ck_assert_int_eq(host->row, 0);
-  /* The clocks are lined up to some tens of microseconds. */
+  /* Host and device clocks agree to some tens of microseconds. */
   ck_assert(device->begin_us > host->begin_us - 100);
   ck_assert(device->end_us < host->end_us + 100);
   ck_assert(device->end_us - device->begin_us > 4900);

@@ -1,4 +1,5 @@
-/* tuning_test.c -- parameters of the operations: table, set, kept in a file. */
+/* tuning_test.c -- tuning parameters of the operations: the built-in table,
+ * changes by the application, and the tuning file. */
 #include "ops_fixture.h"
 
 #include <sys/stat.h>
@@ -35,7 +36,8 @@ static kiln_tuning get(const char *family, unsigned size, uint64_t n, bool own)
   return t;
 }
 
-/* Every family has parameters, a program, and something to try. */
+/* Every kernel in the list must have parameters, and candidates that a tuner
+ * can try. */
 START_TEST(test_families)
 {
   size_t n, n_candidates;
@@ -55,7 +57,8 @@ START_TEST(test_families)
 }
 END_TEST
 
-/* Of the classes that fit the smallest counts; others are left alone. */
+/* Of several size classes that contain the length, the smallest one applies.
+ * Other lengths keep their parameters. */
 START_TEST(test_set)
 {
   const kiln_tuning large = {512, 8, 0, 0}, small = {128, 1, 0, 0};
@@ -80,7 +83,7 @@ START_TEST(test_set)
 }
 END_TEST
 
-/* A set row is what the operation runs with, with the same results. */
+/* An operation with changed parameters must give the same results. */
 START_TEST(test_used)
 {
   enum { N = 10000 };
@@ -97,7 +100,8 @@ START_TEST(test_used)
 }
 END_TEST
 
-/* Saved beside the cache it is read by the next device by itself. */
+/* Parameters that are saved beside the cache must be read by the next device
+ * that is opened. */
 START_TEST(test_file)
 {
   const kiln_tuning set = {512, 8, 0, 0};
@@ -111,7 +115,8 @@ START_TEST(test_file)
 }
 END_TEST
 
-/* A wrong line: nothing of the file counts, and operations go on. */
+/* If a line of the file is wrong, Kiln must ignore the whole file, and
+ * operations must still work. */
 START_TEST(test_bad_files)
 {
   static const char *const texts[] = {

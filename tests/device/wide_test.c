@@ -1,6 +1,6 @@
-/* wide_test.c -- select, partition, split, runs and find with 64-bit positions:
- * their kernels on few elements, as they are for many, and on a GPU with room
- * more than 2^32 elements. */
+/* wide_test.c -- select, partition, split, run lengths and find with 64-bit
+ * positions. The kernels for long arrays run on few elements, and on a GPU with
+ * enough memory on more than 2^32. */
 #include "ops_fixture.h"
 
 enum { N = 20011, EPOCH = 7 };
@@ -14,7 +14,7 @@ static const char *const defines[] = {"KILN_WIDE=1",
                                       "KILN_POSITION=unsigned long long",
                                       "KILN_LENGTH=unsigned long long"};
 
-/* Runs a kernel of a program in blocks of 256 threads, to its end. */
+/* Runs a kernel of a program in blocks of 256 threads and waits for its end. */
 static void run(const char *builtin, const char *name, uint32_t blocks,
                 const kiln_arg *args, size_t n_args)
 {
@@ -43,7 +43,7 @@ static const uint64_t n = N;
 static const uint32_t epoch = EPOCH;
 static const CUdeviceptr none;
 
-/* -1, 0 or 1 in runs; the test keeps them. */
+/* Returns runs of -1, 0 and 1. teardown() frees them. */
 static float *some_floats(void)
 {
   float *x = kept(malloc(N * sizeof *x));
@@ -89,7 +89,7 @@ static void check_values(const test_array *a, const float value[3],
         ck_abort_msg("element %zu", i);
 }
 
-/* Counts the elements that are -1, 0 and 1. */
+/* Counts the elements of value -1, 0 and 1. */
 static void count_values(const float *x, uint64_t n_of[3])
 {
   for (size_t i = 0; i < N; i++)
@@ -211,7 +211,8 @@ static uint64_t number_of(kiln_status st, CUdeviceptr result)
   return number;
 }
 
-/* Elements of one byte made from their index; what is chosen is known. */
+/* The elements are bytes that follow from their index, so the expected results
+ * are known. */
 START_TEST(test_beyond_4g)
 {
   const uint64_t length = (UINT64_C(1) << 32) + 100003;
