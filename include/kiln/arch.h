@@ -17,7 +17,7 @@ extern "C" {
 
 /** Features and limits of a GPU generation. Sizes are in bytes. */
 typedef struct kiln_traits {
-  int cc;          /**< compute capability, e.g. 90 */
+  int cc;          /**< compute capability of the GPU, e.g. 90 for 9.0 */
   char family[16]; /**< name of the generation, "Kepler" ... "Blackwell" */
   /** The GPU is part of a system on a chip (Jetson). Machine code for this GPU
    * runs on no other compute capability, and machine code for other compute
@@ -106,7 +106,8 @@ KILN_API const char *kiln_arch_brought(int cc);
 /** A target that code is compiled for, such as "sm_90a" for machine code or
  * "compute_90" for PTX. The size of this struct never changes. */
 typedef struct kiln_target {
-  int cc;      /**< compute capability; 0 means unset */
+  int cc;      /**< compute capability of the target, e.g. 90 for 9.0; 0 means
+                    unset */
   char suffix; /**< target suffix: 0, 'a' (code for this chip only) or 'f' (code
                     for the chip's family) */
   bool ptx;    /**< the target is PTX ("compute_") instead of machine code
@@ -171,11 +172,11 @@ typedef struct kiln_ladder_query {
   /** Compute capabilities that NVRTC supports, in any order; NULL selects those
    * that nvrtc_version is known to support. */
   const int *archs;
-  size_t n_archs;        /**< number of entries in archs */
+  size_t n_archs;        /**< number of entries in the array archs */
   int nvjitlink_version; /**< version of nvJitLink; 12080 means 12.8, 0 means no
                               nvJitLink */
   const kiln_target *pack; /**< targets of the images in the pack files */
-  size_t n_pack;           /**< number of entries in pack */
+  size_t n_pack;           /**< number of entries in the array pack */
 } kiln_ladder_query;
 
 enum { KILN_REASON_SIZE = 160 };
@@ -226,7 +227,7 @@ typedef enum kiln_limiter {
 typedef struct kiln_occupancy_result {
   int blocks_per_sm; /**< number of resident blocks; 0 if the block cannot
                           run */
-  int warps_per_sm;  /**< number of resident warps */
+  int warps_per_sm;  /**< number of resident warps per SM */
   double share; /**< occupancy: warps_per_sm divided by the largest number of
                      resident warps per SM, 0 to 1 */
   kiln_limiter limiter; /**< the resource that limits the occupancy; of several

@@ -51,8 +51,8 @@ KILN_INLINE kiln_status kiln_cache_counters(kiln_runtime *rt,
 
 /** State of the cache folder. */
 typedef struct kiln_cache_info {
-  char path[512]; /**< path of the folder; "" if there is no folder */
-  bool usable;    /**< Kiln can read and write the cache folder */
+  char path[512]; /**< path of the cache folder; "" if there is no folder */
+  bool usable;    /**< whether Kiln can read and write the cache folder */
   char reason
       [256]; /**< why the cache folder is not usable, and what to do; "" if it
                   is usable */

@@ -64,12 +64,14 @@ typedef struct kiln_cpu_opts {
   /** Seed for random scheduling: a value other than 0 randomises the
    * order of resident blocks, warps, groups of lanes and atomics. */
   uint64_t seed;
-  unsigned checks; /**< combination of KILN_CPU_CHECK_*; default: no checks */
+  unsigned checks; /**< checks to perform, as a combination of KILN_CPU_CHECK_*
+                        flags; default: none */
   bool counters;   /**< count instructions and memory traffic in every launch */
   /** Largest number of warp instructions per launch; a launch that exceeds it
    * fails with CUDA_ERROR_LAUNCH_TIMEOUT. Default: no limit. */
   uint64_t budget;
-  uint64_t memory_bytes; /**< memory per device in bytes; default: 8 GiB */
+  uint64_t memory_bytes; /**< memory of each simulated device in bytes; default:
+                              8 GiB */
   /** Instruction set of the host: "base", "x86-64-v3" or "x86-64-v4"; default:
    * the best that this processor supports. */
   const char *isa;
@@ -124,9 +126,9 @@ typedef struct kiln_cpu_finding {
                              instruction */
   const char *file;  /**< source file, from the .loc directives that -lineinfo
                           creates; "" if unknown */
-  unsigned line;     /**< source line; 0 if unknown */
+  unsigned line;     /**< line in the source file; 0 if unknown */
   unsigned ptx_line; /**< line of the instruction in the PTX source */
-  const char *insn;  /**< opcode of the instruction */
+  const char *insn;  /**< opcode of the PTX instruction */
   unsigned block[3], thread[3];
   const char *space; /**< state space of the access: "global", "shared",
                           "local", ... */
@@ -183,9 +185,11 @@ KILN_API const char *kiln_cpu_class_name(unsigned klass);
 /** Counters of the CPU device, either of one kernel over all its launches, or
  * of one source line of a kernel. */
 typedef struct kiln_cpu_counters {
-  const char *kernel; /**< name of the kernel; borrowed for the call */
-  const char *file;   /**< source file; "" in the counters of a kernel */
-  unsigned line;      /**< source line; 0 in the counters of a kernel */
+  const char *kernel; /**< name of the counted kernel; borrowed for the call */
+  const char *file;   /**< source file of the line; "" in the counters of a
+                           whole kernel */
+  unsigned line;      /**< number of the source line; 0 in the counters of a
+                           whole kernel */
   uint64_t launches;  /**< number of launches; 0 in the counters of a source
                            line */
   /** Numbers of executed instructions, counted once per warp and once per

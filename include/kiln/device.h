@@ -28,7 +28,8 @@ typedef enum kiln_context_kind {
 
 /** Options of a device. Initialise the struct with {0}. */
 typedef struct kiln_device_opts {
-  kiln_context_kind context; /**< kind of context; default: primary */
+  kiln_context_kind context; /**< kind of context that the device uses; default:
+                                  primary */
   CUcontext foreign; /**< the caller's context for KILN_CONTEXT_FOREIGN; NULL
                           selects the current context of the calling thread */
   unsigned context_flags; /**< CU_CTX_* flags with which Kiln creates the
@@ -86,7 +87,8 @@ typedef struct kiln_device_info {
   char name[128]; /**< name of the GPU, e.g. "NVIDIA H200" */
   char uuid[48];  /**< UUID of the GPU, "GPU-..." or "MIG-..."; "" if unknown */
   char pci[16];   /**< PCI address, e.g. "0000:65:00.0"; "" if unknown */
-  int ordinal;    /**< number of the GPU among the visible GPUs */
+  int ordinal;    /**< number of the GPU among the GPUs visible to the process,
+                       from 0 */
   int sm_count;   /**< number of SMs (multiprocessors) */
   int clock_khz;  /**< peak SM clock in kHz */
   int memory_clock_khz;  /**< peak memory clock in kHz */

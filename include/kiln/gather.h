@@ -231,7 +231,7 @@ KILN_INLINE kiln_status kiln_scatter_workspace(kiln_stream *stream,
 /** Sizes of the arrays of a gather or scatter, from which the cost model
  * predicts the time. The model assumes that the indices are in random order. */
 typedef struct kiln_index_shape {
-  uint64_t n;        /**< number of indices */
+  uint64_t n;        /**< number of indices of the gather or scatter */
   uint64_t n_target; /**< number of elements in the target, which the indices
                           refer to; 0 selects n */
   unsigned element_size; /**< size of an element of the target in bytes */
@@ -241,7 +241,8 @@ typedef struct kiln_index_shape {
 /** A method of a gather or scatter, and the cost that the cost model predicts
  * for it. */
 typedef struct kiln_index_plan {
-  kiln_index_method method; /**< chosen method, never KILN_INDEX_AUTO */
+  kiln_index_method method; /**< chosen method of the gather or scatter, never
+                                 KILN_INDEX_AUTO */
   uint32_t passes;          /**< number of parts of the target for WINDOWS and
                                  PARTITION; 1 for DIRECT and SORT */
   double stream_bytes;      /**< sequential memory traffic in bytes */

@@ -95,7 +95,7 @@ typedef struct kiln_counting_sort_desc {
                             the keys */
   kiln_array values_out; /**< receives the n values in the order of the sorted
                               keys, with the type of the input values */
-  uint64_t n;            /**< number of keys */
+  uint64_t n;            /**< number of input keys */
   int64_t lowest;        /**< the smallest possible key, between -2^53 and 2^53;
                               ignored if `range` is 0 */
   /** Number of possible keys lowest, lowest + 1, ...; at most 65,536. 0 selects

@@ -48,8 +48,8 @@ typedef struct kiln_launch_config {
 
 /** One argument of a kernel. The size of this struct never changes. */
 typedef struct kiln_arg {
-  const void *value; /**< address of the argument's value */
-  size_t size;       /**< size of the value in bytes */
+  const void *value; /**< host address of the argument's value */
+  size_t size;       /**< size of the argument's value in bytes */
 } kiln_arg;
 
 /** Creates an argument from a variable, such as KILN_ARG(n). The macro does not

@@ -261,8 +261,8 @@ KILN_API kiln_status kiln_copy_peer_async(kiln_stream *stream,
 /** A rectangle to copy: `height` rows of `width` bytes. The size of this struct
  * never changes. */
 typedef struct kiln_extent {
-  size_t width;     /**< number of bytes per row */
-  size_t height;    /**< number of rows */
+  size_t width;     /**< number of bytes per row of the rectangle */
+  size_t height;    /**< number of rows of the rectangle */
   size_t dst_pitch; /**< distance between the starts of two rows of dst in
                          bytes; 0 selects width */
   size_t src_pitch; /**< distance between the starts of two rows of src in

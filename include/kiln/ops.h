@@ -104,7 +104,8 @@ KILN_API const char *kiln_dtype_name(kiln_dtype type);
 
 /** An array in device memory. The size of this struct never changes. */
 typedef struct kiln_array {
-  CUdeviceptr data; /**< device address, aligned to the element size */
+  CUdeviceptr data; /**< device address of the array, aligned to the element
+                         size */
   kiln_dtype type;  /**< element type; KILN_DTYPE_NONE means that no array is
                          given */
 } kiln_array;
@@ -179,7 +180,7 @@ typedef struct kiln_code {
    * They may have any names: everything after the last #include line of the
    * preamble is in a separate namespace. */
   const char *preamble;
-  const kiln_param *params; /**< array of n_params parameters; copied */
+  const kiln_param *params; /**< array of n_params parameters; Kiln copies it */
   size_t n_params;          /**< number of parameters, at most 16 */
   bool fast_math;           /**< compile the kernel with --use_fast_math */
 } kiln_code;
@@ -189,8 +190,9 @@ typedef struct kiln_code {
  * afterwards. Only one call at a time may use a workspace. The size of this
  * struct never changes. */
 typedef struct kiln_workspace {
-  CUdeviceptr data; /**< device address, aligned to 256 bytes */
-  size_t size;      /**< size in bytes, at least the result of
+  CUdeviceptr data; /**< device address of the workspace, aligned to 256
+                         bytes */
+  size_t size;      /**< size of the workspace in bytes, at least the result of
                          kiln_NAME_workspace() */
 } kiln_workspace;
 

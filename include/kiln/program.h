@@ -21,8 +21,9 @@ extern "C" {
 /** A virtual header: source code may #include <name> although no such file
  * exists. The size of this struct never changes. */
 typedef struct kiln_header {
-  const char *name; /**< name of the header, as written in the #include */
-  const char *text; /**< contents of the header, NUL-terminated */
+  const char *name; /**< name of the virtual header, as written in the
+                         #include */
+  const char *text; /**< contents of the virtual header, NUL-terminated */
 } kiln_header;
 
 /**
@@ -44,7 +45,7 @@ typedef struct kiln_header {
  * files in -I folders take precedence over both.
  */
 typedef struct kiln_program_desc {
-  const char *builtin; /**< name of an embedded program, or NULL */
+  const char *builtin; /**< name of an embedded program to compile, or NULL */
   /** The program as CUDA C++ source; used if builtin is NULL. CR LF line ends
    * and a byte order mark are allowed. */
   const char *source;
@@ -89,7 +90,8 @@ typedef struct kiln_program_desc {
    * fails to compile with the option, Kiln compiles the program again without
    * it. */
   bool minimal;
-  int max_registers;  /**< register limit (-maxrregcount); 0 means no limit */
+  int max_registers;  /**< largest number of registers per thread
+                           (-maxrregcount); 0 means no limit */
   bool fail_on_spill; /**< fail with KILN_ESPILL if a kernel spills registers */
   bool no_cache;      /**< neither read nor write the memory cache and the disk
                            cache */
@@ -196,7 +198,8 @@ typedef struct kiln_resources {
   int spill_loads;   /**< register spill loads in bytes per thread */
   int stack;         /**< stack frame in bytes per thread */
   int shared_static; /**< static shared memory in bytes per block */
-  int constant;      /**< constant memory in bytes, including parameters */
+  int constant;      /**< constant memory of the kernel in bytes, including
+                          parameters */
   int local;         /**< local memory in bytes per thread */
   int max_threads; /**< launch bound (__launch_bounds__) in threads per block; 0
                         means that there is none */
@@ -453,7 +456,7 @@ typedef struct kiln_builtin {
   const char *name;   /**< name of the embedded program, e.g. "reduce" or
                            "ladder/reduce_shared" */
   const char *source; /**< CUDA C++ source of the embedded program */
-  size_t size;        /**< size of the source in bytes */
+  size_t size;        /**< size of the embedded program's source in bytes */
 } kiln_builtin;
 
 /** Returns the table of embedded programs.

@@ -212,7 +212,8 @@ typedef enum kiln_metric {
 typedef struct kiln_distance_desc {
   kiln_array x, y;    /**< input vectors of n elements each */
   uint64_t n;         /**< number of elements per input vector */
-  kiln_metric metric; /**< metric of the distance; default: KILN_L2 */
+  kiln_metric metric; /**< metric of the distance; default: KILN_L2, the
+                           Euclidean distance */
   /** Receives the distance, one element of a floating-point type. The default
    * type is f32, or f64 if either array holds f64 or integers of more than 2
    * bytes. */

@@ -60,18 +60,18 @@ typedef struct kiln_runtime_opts {
   void *log_user;  /**< pointer that is passed to the log callback */
   kiln_log_level log_level; /**< highest log level; messages above it are
                                  dropped */
-  const char *driver_path;  /**< path of libcuda; Kiln then tries no other
+  const char *driver_path;  /**< path of libcuda; if given, Kiln tries no other
                                  path */
   /** Driver to use instead of libcuda, e.g. kiln_cpu_driver(); must outlive
    * the runtime. */
   const kiln_driver *driver;
-  const char *nvrtc_path;        /**< path of libnvrtc; Kiln then tries no other
-                                      path */
+  const char *nvrtc_path;        /**< path of libnvrtc; if given, Kiln tries no
+                                      other path */
   const char *const *nvrtc_dirs; /**< folders that are searched for NVRTC before
                                       the system's folders */
   size_t n_nvrtc_dirs;           /**< number of folders in nvrtc_dirs */
-  const char *nvjitlink_path;    /**< path of libnvJitLink; Kiln then tries no
-                                      other path */
+  const char *nvjitlink_path;    /**< path of libnvJitLink; if given, Kiln tries
+                                      no other path */
   const char *cache_dir; /**< cache folder; created if it does not exist */
   uint64_t cache_bytes; /**< size limit of the disk cache in bytes; default: 256
                              MiB */

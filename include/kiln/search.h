@@ -21,7 +21,7 @@ typedef struct kiln_search_desc {
   uint64_t m;         /**< number of elements in the sequence; may be 0 */
   kiln_input needles; /**< the needles: n values of the sequence's type, from an
                            array in any order or computed by a map */
-  uint64_t n;         /**< number of needles */
+  uint64_t n;         /**< number of needles to search for */
   kiln_array out; /**< receives one position in the sequence per needle, as u32
                        (only for m below 2^32) or u64 */
   /** False selects the lower bound: the number of elements that come before the

@@ -42,7 +42,7 @@ typedef struct kiln_sort_desc {
   /** Receives the n values in the order of the sorted keys, with the type of
    * values_in; may be the same array as values_in. */
   kiln_array values_out;
-  uint64_t n;         /**< number of keys */
+  uint64_t n;         /**< number of input keys */
   bool descending;    /**< sort in descending order, the exact reverse of
                            ascending order */
   unsigned begin_bit; /**< lowest bit of the keys that the sort considers */

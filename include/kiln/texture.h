@@ -41,12 +41,12 @@ KILN_API size_t kiln_texel_bytes(kiln_texel texel);
 
 /** Shape of a CUDA array. Initialise the struct with {0}. */
 typedef struct kiln_cuda_array_desc {
-  uint32_t width;  /**< number of texels per row, at least 1 */
+  uint32_t width;  /**< number of texels per row of the array, at least 1 */
   uint32_t height; /**< number of rows; 0 means one dimension */
   uint32_t depth;  /**< number of planes; 0 means one or two dimensions */
   uint32_t layers; /**< number of layers, each of one or two dimensions; 0 means
                         that the array is not layered */
-  kiln_texel texel; /**< data type of one channel */
+  kiln_texel texel; /**< data type of one channel of a texel */
   int channels;     /**< number of channels per texel: 1, 2 or 4 */
   bool surface;     /**< whether surfaces may be created from the array */
 } kiln_cuda_array_desc;
