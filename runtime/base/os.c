@@ -234,8 +234,7 @@ void kiln__fork_guard_init(kiln__fork_guard *guard)
 {
   const size_t size = (size_t)sysconf(_SC_PAGESIZE);
   void *page = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                    /* cppcheck-suppress invalidFunctionArg; -1 means that the
-                     * mapping has no file */
+                    /* cppcheck-suppress invalidFunctionArg; -1: no file */
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
   guard->pid = getpid();

@@ -1,14 +1,14 @@
 /* abi.h -- the part of the CUDA driver's ABI that Kiln uses. With this header
  * Kiln builds without any CUDA header. Enumerations are plain int, as in the
- * ABI. A source file cannot include both this header and cuda.h, except for the
- * handle types of <kiln/types.h>. A test compares every number and every struct
- * layout with cuda.h. */
+ * ABI. A source file cannot include both this header and cuda.h. Only the
+ * handle types in <kiln/types.h> are compatible with cuda.h. A test compares
+ * every number and every struct layout with cuda.h. */
 #ifndef KILN_DRIVER_ABI_H
 #define KILN_DRIVER_ABI_H
 
 #include "abi_texture.h"
 
-#define KILN__CUDAAPI /* CUDAAPI is empty on Linux */
+#define KILN__CUDAAPI /* CUDAAPI of cuda.h is empty on Linux */
 
 enum {
 #define KILN__CU_RESULT(name, value) name = (value),
@@ -61,7 +61,7 @@ typedef union CUlaunchAttributeValue {
 
 typedef struct CUlaunchAttribute {
   CUlaunchAttributeID id;
-  /* padding: the value starts at byte 8 */
+  /* padding, since the member `value` starts at byte 8 */
   char pad[8 - sizeof(CUlaunchAttributeID)];
   CUlaunchAttributeValue value;
 } CUlaunchAttribute;

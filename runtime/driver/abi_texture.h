@@ -1,5 +1,5 @@
 /* abi_texture.h -- the part of the CUDA driver's ABI for arrays, textures and
- * surfaces. It follows the rules of abi.h. */
+ * surfaces. The rules in the head of abi.h apply. */
 #ifndef KILN_DRIVER_ABI_TEXTURE_H
 #define KILN_DRIVER_ABI_TEXTURE_H
 

@@ -2,7 +2,8 @@
  *
  * Kiln does not link with libcuda. A program that uses Kiln therefore starts on
  * machines without an NVIDIA driver, and the first call that needs the driver
- * returns KILN_ENODRIVER. The CPU device fills the same table. */
+ * returns KILN_ENODRIVER. The CPU device (Kiln's PTX interpreter) fills a table
+ * of the same type. */
 #ifndef KILN_DRIVER_H
 #define KILN_DRIVER_H
 
@@ -10,14 +11,14 @@
 #include "abi.h"
 
 typedef struct kiln__driver {
-  /* The table has one function pointer per row of driver_api.def, under the
-   * short name (ctxCreate for cuCtxCreate_v2). The pointer of an optional
-   * function is NULL if the driver lacks it. */
+  /* The table has one function pointer per row of driver_api.def. Its name is
+   * the short name of the function (ctxCreate for cuCtxCreate_v2). The pointer
+   * of an optional function is NULL if the driver lacks it. */
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   result(KILN__CUDAAPI *name) params; /* NOLINT: no expressions */
 #include "driver_api.def"
 #undef KILN__DRIVER_FN
-  void *library; /* dlopen handle; never closed */
+  void *library; /* dlopen() handle, which is never closed */
   char path[512];
   int version;      /* result of cuDriverGetVersion() */
   int kiln_version; /* KILN_VERSION of the library that filled this table */
@@ -38,9 +39,9 @@ kiln_status kiln__driver_open(kiln__driver *out, const kiln_allocator *a,
                               const char *explicit_path, const char *env_path,
                               kiln__trail *trail);
 
-/* Like kiln__driver_open(), but uses a table that the caller supplies, such as
- * the CPU device's. Returns KILN_EINVAL if another version of Kiln filled the
- * table, else the statuses of kiln__driver_open(). */
+/* Works like kiln__driver_open(), but uses a table that the caller supplies,
+ * such as that of the CPU device. Returns KILN_EINVAL if another version of
+ * Kiln filled the table, else the statuses of kiln__driver_open(). */
 kiln_status kiln__driver_take(kiln__driver *out, const kiln__driver *given,
                               kiln__trail *trail);
 

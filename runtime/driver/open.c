@@ -21,7 +21,7 @@
 
 enum {
   LEAST_DRIVER =
-      11020, /* every required function exists from this driver version on */
+      11020, /* first driver version that has every required function */
   REQUIRED = 1,
   OPTIONAL = 0
 };
@@ -32,8 +32,9 @@ static const char no_driver_hint[] =
     "install the NVIDIA driver (in a container, start it with GPU access), or "
     "set KILN_DRIVER to the path of libcuda.so.1";
 
-/* The symbols' names, one after the other. The table below holds their offsets in
- * place of pointers, which would take the loader a relocation each. */
+/* The names of the symbols, one after the other. The table of symbols holds
+ * offsets of these names instead of pointers, because each pointer would cost
+ * the loader a relocation. */
 typedef struct symbol_names {
 #define KILN__DRIVER_FN(member, symbol_name, need, since, result, params)      \
   char member[sizeof #symbol_name];
@@ -66,8 +67,8 @@ static const symbol symbols[] = {
 enum { N_SYMBOLS = sizeof symbols / sizeof symbols[0] };
 
 /* Well-known folders that the loader's configuration may lack. The folder of
- * the Windows Subsystem for Linux comes first, since a distribution's own
- * libcuda cannot work there. */
+ * the Windows Subsystem for Linux comes first, since a Linux distribution's own
+ * libcuda cannot work in that system. */
 static const char *const folders[] = {
     "/usr/lib/wsl/lib",
 #if defined(__x86_64__)
@@ -100,7 +101,7 @@ static void set_member(kiln__driver *driver, size_t offset, void *fn)
   memcpy((char *)driver + offset, &fn, sizeof fn);
 }
 
-/* Strips the version suffix: "cuMemAlloc_v2" becomes "cuMemAlloc".
+/* Removes the version suffix of a symbol: "cuMemAlloc_v2" becomes "cuMemAlloc".
  * cuGetProcAddress takes the plain name and chooses the variant by the driver
  * version. */
 static void plain_name(char out[64], const char *name)
@@ -175,8 +176,8 @@ static bool is_stub(const kiln__driver *driver, CUresult rc)
          (rc != CUDA_SUCCESS && strstr(driver->path, "/stubs/") != NULL);
 }
 
-/* Returns the hint for a failed cuInit() if that hint differs from the one for
- * later calls. */
+/* Returns the hint for a failed cuInit() if it differs from the hint for the
+ * same error of later calls. */
 static const char *init_hint(CUresult rc)
 {
   switch (rc) {
@@ -282,14 +283,15 @@ static outcome start(kiln__driver *driver, const char *asked, kiln_status *st,
   if (driver->version == 0 &&
       driver->driverGetVersion(&driver->version) != CUDA_SUCCESS)
     driver->version = LEAST_DRIVER;
-  /* The CPU device's drop-in library exports this symbol. */
+  /* Kiln's drop-in libcuda, which contains the CPU device, exports this symbol. */
   driver->ptx_only = dlsym(driver->library, "kiln_cpu_driver") != NULL;
   driver->kiln_version = KILN_VERSION;
   return USABLE;
 }
 
-/* Tries one library. A name with a slash is a path. A name without a slash is a
- * soname, and matches only a library that the process has already loaded. */
+/* Tries one driver library. A name with a slash is a path. A name without a
+ * slash is a soname, and matches only a library that the process has already
+ * loaded. */
 static outcome attempt(kiln__driver *out, const char *how, const char *name,
                        kiln__trail *trail, kiln_status *st)
 {
@@ -311,7 +313,8 @@ static outcome attempt(kiln__driver *out, const char *how, const char *name,
     kiln__trail_add(trail, WHAT, how, name,
                     result == UNUSABLE ? kiln_last_error()->message : reason);
   if (result == ABSENT && out->library != NULL)
-    /* close the stub; otherwise a later search for its soname would find it */
+    /* close the stub library; otherwise a later search for its soname would
+     * find it */
     dlclose(out->library);
   memset(out, 0, sizeof *out);
   return result;
@@ -326,8 +329,8 @@ static kiln_status open_given(kiln__driver *out, const char *how,
   char path[PATH_MAX], reason[512];
   kiln_status st = KILN_OK;
 
-  /* The path is made absolute, since the loader would search for a name without
-   * '/'. */
+  /* The path is made absolute, since the loader would search its folders for a
+   * name without '/'. */
   if (realpath(given, path) == NULL) {
     kiln__format(reason, sizeof reason, "%s", strerror(errno));
     kiln__trail_add(trail, WHAT, how, given, reason);
@@ -361,8 +364,8 @@ static bool try_path(void *user, const char *path)
 
 static const char *const names[] = {"libcuda.so.1", "libcuda.so"};
 
-/* Searches where dlopen(name) would search: first among loaded libraries, then
- * in the loader's folders and cache. */
+/* Searches in the same order as dlopen(name): first among loaded libraries,
+ * then in the loader's folders and cache. */
 static bool try_loader(walk *w, const kiln_allocator *a, const char *name)
 {
   w->how = "loaded in this process";

@@ -1,5 +1,5 @@
-/* result.c -- converts a CUresult to a status, with its name, message and hint.
- */
+/* result.c -- converts a CUresult to a status, and records the driver's name
+ * and message for the code and a hint. */
 #include "driver.h"
 
 #include <string.h>
@@ -23,8 +23,8 @@ static const char capture_hint[] =
     "end the capture first, or do this before it begins";
 static const char mps_hint[] = "check the MPS daemon and its client limits";
 
-/* Maps driver codes to a status and a hint. A code that is not listed gives
- * KILN_EDRIVER without a hint. */
+/* Maps driver result codes to a status and a hint. A code that is not listed
+ * gives KILN_EDRIVER without a hint. */
 static const meaning meanings[] = {
     {CUDA_ERROR_INVALID_VALUE, KILN_EDRIVER, NULL},
     {CUDA_ERROR_OUT_OF_MEMORY, KILN_EDEVMEM,
@@ -133,8 +133,8 @@ static const char *own_name(CUresult rc)
 }
 
 /* Logs the CPU device's description of a failed launch, which names the thread
- * and its fault. Nothing is logged for a destroyed context, since no launch
- * failed then. */
+ * and its fault. Nothing is logged for a destroyed context, since in that case
+ * no launch failed. */
 static void log_fault(const kiln__driver *driver, kiln_status status,
                       CUresult rc)
 {

@@ -14,7 +14,7 @@ kiln_status kiln_kernel_occupancy(kiln_kernel *kernel, int block, size_t smem,
     return kiln__fail(KILN_EINVAL, NULL,
                       "the kernel or out is NULL, or block is below 1");
   if (smem > kernel->smem_limit || block > kernel->max_threads)
-    /* such a block cannot run, so the number of resident blocks is 0 */
+    /* a block of this size cannot run, so the number of resident blocks is 0 */
     return KILN_OK;
   st = kiln__enter(kernel->device, &scope);
   if (st != KILN_OK)

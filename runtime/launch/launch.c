@@ -9,26 +9,27 @@
  * calls the driver if all comparisons hold. After a failed comparison, one of
  * the fail_...() functions determines the cause and writes the message.
  *
- * Invariant: a plain launch allocates no memory, takes no lock and performs no
- * search. All kernel data that it reads lies in one cache line (struct
- * kiln_kernel).
+ * Invariant: a launch without special features allocates no memory, takes no
+ * lock and performs no search. All kernel data that it reads lies in one cache
+ * line (struct kiln_kernel).
  *
  * Cost: a few nanoseconds in addition to cuLaunchKernel(), which takes about a
- * microsecond; `kiln bench launch` compares the two. Cooperative launches,
- * clusters, overlap and timelines take the slower path through launch_extra().
- */
+ * microsecond; `kiln bench launch` compares the two functions. Cooperative
+ * launches, clusters, overlap with the preceding kernel and timelines take the
+ * slower path through launch_extra(). */
 #include "../base/sized.h"
 #include "../device/device.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
-/* The grid and block dimensions for the driver. A 0 in y or z is replaced by 1.
- */
+/* The grid and block dimensions that are passed to the driver. A 0 in y or z is
+ * replaced by 1. */
 typedef struct shape {
   uint32_t gx, gy, gz, bx, by, bz;
 } shape;
 
-/* Finds the argument that collect() refused, and writes the error record. */
+/* Finds the first argument with a wrong size or number, after collect() failed,
+ * and writes the error record. */
 static kiln_status fail_args(const kiln_kernel *k, const kiln_arg *args,
                              size_t n)
 {
@@ -108,7 +109,7 @@ static kiln_status fail_smem(const kiln_kernel *k, uint32_t smem)
 
 /* Collects the addresses of the argument values for the driver. All sizes are
  * compared before the decision, so that the loop has no branch. Returns false
- * if any argument is wrong; fail_args() then determines which one. */
+ * if any argument is wrong; fail_args() then determines the wrong argument. */
 static inline bool collect(const kiln_kernel *k, const kiln_arg *args, size_t n,
                            void *values[KILN_MAX_PARAMS])
 {
@@ -145,8 +146,8 @@ static inline shape shape_of(const kiln_launch_config *c)
 
 static inline bool block_fits(const kiln_kernel *k, const shape *s)
 {
-  /* If the comparisons hold, each factor is below 2^16, so the product does not
-   * overflow 64 bits. */
+  /* If all dimensions are within their limits, each factor is below 2^16, so
+   * the product does not overflow 64 bits. */
   return (s->bx != 0) & (s->bx <= k->max_block[0]) &
          (s->by <= k->max_block[1]) & (s->bz <= k->max_block[2]) &
          ((uint64_t)s->bx * s->by * s->bz <= k->max_threads);
@@ -178,7 +179,7 @@ static kiln_status fail_cooperative(const kiln_kernel *k, const shape *s,
 }
 
 /* Converts the driver's error for a launch to a status and an error record with
- * the next step. rc is never success. */
+ * the next step. `rc` is an error code, never success. */
 static kiln_status fail_launch(const kiln_kernel *k, const shape *s,
                                const kiln_launch_config *c, CUresult rc,
                                const char *call)
@@ -197,7 +198,8 @@ static kiln_status fail_launch(const kiln_kernel *k, const shape *s,
   return st;
 }
 
-/* ---- Cooperative launches, clusters, overlap, timelines ------------------ */
+/* ---- Launches with special features: cooperative, clusters, overlap,
+ * timelines ---- */
 
 static kiln_status check_cluster(const kiln_kernel *k, const shape *s,
                                  const kiln_dim3 *cluster)
@@ -335,8 +337,8 @@ static kiln_status choose(const kiln_kernel *k, const shape *s,
                         : launch_plain(k, s, c, values);
 }
 
-/* Launches with special features or a timeline. The function is not inlined, to
- * keep the fast path short. */
+/* Launches a kernel with special features or a timeline. The function is not
+ * inlined, to keep the fast path of kiln_launch() short. */
 static __attribute__((__noinline__)) kiln_status
 launch_extra(const kiln_kernel *k, const shape *s, const kiln_launch_config *c,
              void **values)
@@ -392,8 +394,9 @@ done:
   return st;
 }
 
-/* Launches with a config from another version of Kiln. The function is not
- * inlined, since callers of this version never need it. */
+/* Launches a kernel with a config struct of another version of Kiln. The
+ * function is not inlined, since callers that were compiled against this
+ * version never need it. */
 static __attribute__((__noinline__)) kiln_status
 launch_resized(kiln_kernel *kernel, const kiln_launch_config *config,
                const kiln_arg *args, size_t n, size_t config_size)

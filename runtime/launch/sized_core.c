@@ -1,11 +1,11 @@
-/* sized_core.c -- the exported forms of the runtime's functions, which take the
- * size of the caller's struct (see base/sized.h).
+/* sized_core.c -- the exported variants of the runtime's functions, which take
+ * the size of the caller's struct as an argument (see base/sized.h).
  *
  * Each function has one row: TAKES if the caller's struct is read, GIVES if the
  * struct is written. A row names the last member of the struct's first version.
  * Functions that read and write structs, or take arrays of structs, are written
- * out in full. The exported form of kiln_launch() is in launch.c, next to the
- * fast path. */
+ * out in full. The exported variant of kiln_launch() is in launch.c, next to
+ * the fast path. */
 #include "../base/sized.h"
 #include "../core/runtime.h"
 
@@ -15,8 +15,9 @@
 
 #include <string.h>
 
-/* `in` is the struct that the plain function reads. `reset` sets *out to the
- * value that the plain function gives on failure. */
+/* Defines the exported variant of a function that reads a struct. `in` is the
+ * struct that is passed to the plain function. `reset` sets *out to the value
+ * that the plain function gives on failure. */
 #define TAKES(name, type, last, given, parameters, arguments, reset)           \
   kiln_status name##_sized parameters                                          \
   {                                                                            \
@@ -31,7 +32,7 @@
     return st;                                                                 \
   }
 
-/* Defines the exported form of a function with a result struct. `to` is the
+/* Defines the exported variant of a function with a result struct. `to` is the
  * struct that the plain function writes. */
 #define GIVES(name, type, last, parameters, arguments)                         \
   kiln_status name##_sized parameters                                          \

@@ -4,11 +4,12 @@
  * Problem: NVRTC is installed by toolkits, Python wheels, conda and
  * distributions, often in several versions. Loading a library to query its
  * version takes 50 ms.
- * Idea: search all locations in a fixed order, which is also the order of the
- * trail. The order is: the caller's folders, libraries loaded in the process,
- * the system's loader, toolkits, wheels and conda. Every examined file and
- * folder gets a stamp (size, time, inode). As long as no stamp changes, the
- * memo answers the next search without loading any library.
+ * Idea: search all locations in a fixed order. The order is: the caller's
+ * folders, libraries loaded in the process, the system's loader, toolkits,
+ * wheels and conda. The trail lists the examined paths in this order, for error
+ * messages. Size, time and inode of every examined file and folder are recorded
+ * as its stamp. As long as no stamp changes, the memo (a file with the results
+ * of earlier searches) answers the next search without loading any library.
  * Invariant: the current directory is never searched. Relative paths in
  * variables and loader settings are skipped and recorded in the trail. */
 #include "find.h"
@@ -33,7 +34,7 @@ static const char *const triples[] = {"sbsa-linux", "aarch64-linux"};
 static const char *const triples[] = {"x86_64-linux"};
 #endif
 
-/* Environment variables that change where the search looks. */
+/* Environment variables that change which folders are searched. */
 static const char *const variables[] = {"CUDA_PATH", "CUDA_HOME", "VIRTUAL_ENV",
                                         "CONDA_PREFIX", "HOME"};
 
@@ -61,13 +62,13 @@ bool kiln__stamp_same(const kiln__stamp *a, const kiln__stamp *b)
          a->mtime_ns == b->mtime_ns;
 }
 
-/* A second change within the time resolution of the file system would not be
- * detected. If a search meets a file that was changed so recently, its result
- * is not stored in the memo. */
+/* If a file changes twice within the time resolution of the file system, its
+ * time stamp does not show the second change. If a search meets a file that
+ * changed so recently, its result is not stored in the memo. */
 static void note_age(kiln__search *s, const kiln__stamp *stamp)
 {
-  /* tolerance in nanoseconds; the larger value is for file systems that store
-   * whole seconds */
+  /* Time resolution in nanoseconds. The larger value is for file systems that
+   * store whole seconds. */
   const int64_t grain =
       stamp->mtime_ns % 1000000000 == 0 ? 2000000000 : 50000000;
 
@@ -84,7 +85,8 @@ static void step(kiln__search *s, const char *how, const char *where,
   kiln__memo_step(&s->lines, how, where, reason);
 }
 
-/* Records the stamp of a folder or file that is about to be searched. */
+/* Records the stamp (size, time, inode) of a folder or file that is about to be
+ * searched. */
 static bool watch(kiln__search *s, const char *path)
 {
   const kiln__stamp stamp = kiln__stamp_of(path);
@@ -132,8 +134,8 @@ bool kiln__search_push(kiln__search *s, const kiln__nvrtc_entry *entry)
 
 /* ---- One candidate ---------------------------------------------------------------- */
 
-/* Sets the version, build and architectures of an entry: from the memo, or else
- * by loading the library. */
+/* Sets the version, build and architectures of a library: from the memo of
+ * earlier searches, or else by loading the library. */
 static bool identify(kiln__search *s, kiln__nvrtc_entry *e, const char *path)
 {
   kiln_status st;
@@ -178,7 +180,8 @@ static const kiln__nvrtc_entry *known(const kiln__search *s,
   return NULL;
 }
 
-/* Returns true if the file exists, even if it is unusable. */
+/* Adds an NVRTC library file to the results of the search if the file is
+ * usable. Returns true if the file exists, even if it is unusable. */
 static bool try_file(kiln__search *s, const char *how, const char *asked)
 {
   kiln__nvrtc_entry e = {.stamp = kiln__stamp_of(asked)};
@@ -199,7 +202,7 @@ static bool try_file(kiln__search *s, const char *how, const char *asked)
     note_age(s, &e.stamp);
     s->odd_text = s->odd_text || strpbrk(path, "\t\n") != NULL;
     if (strcmp(asked, path) != 0)
-      /* the path is a symbolic link, and the target of the link may change */
+      /* The path is a symbolic link, and its target may change. */
       watch(s, asked);
     if (kiln__search_push(s, &e))
       step(s, how, path, NULL);
@@ -241,8 +244,8 @@ static void look_in(kiln__search *s, const char *how, const char *folder)
 
 typedef void place_fn(kiln__search *s, const char *how, const char *path);
 
-/* Visits the children of a folder that have names beginning with `prefix`, in
- * descending order of names. */
+/* Calls a function for each entry of a folder that has a name beginning with
+ * `prefix`, in descending order of names. */
 static void each_child(kiln__search *s, const char *how, const char *folder,
                        const char *prefix, place_fn *fn)
 {
@@ -299,7 +302,7 @@ static void look_in_toolkit(kiln__search *s, const char *how, const char *root)
     look_in(s, how, path);
 }
 
-/* Searches NVIDIA's wheels in a site-packages folder. */
+/* Searches a site-packages folder for NVRTC in NVIDIA's Python wheels. */
 static void look_in_wheels(kiln__search *s, const char *how, const char *site)
 {
   char nvidia[KILN__PATH_SIZE], path[KILN__PATH_SIZE], below[32];
@@ -513,7 +516,7 @@ static void look_in_dirs(kiln__search *s)
       step(s, "option nvrtc_dirs", given, "no such folder");
     else
       look_in(s, "option nvrtc_dirs", path);
-    /* a symbolic link or a relative path may refer to another file later */
+    /* a symbolic link or a relative path may later refer to another file */
     watch(s, given);
   }
 }

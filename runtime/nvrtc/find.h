@@ -1,5 +1,6 @@
-/* find.h -- the internal interface of nvrtc/: file stamps, the search for
- * libraries, the memo, and the loading of libraries. */
+/* find.h -- the internal interface of nvrtc/: stamps of files (size, time,
+ * inode), the search for libraries, the memo (a file with the results of
+ * earlier searches), and the loading of libraries. */
 #ifndef KILN_NVRTC_FIND_H
 #define KILN_NVRTC_FIND_H
 
@@ -9,10 +10,10 @@
 
 enum { KILN__LEAST_NVRTC = 11020, KILN__PATH_SIZE = 512 };
 
-/* The fields of stat() that reveal a change of a file or folder. */
+/* The stamp of a file or folder: the fields of stat() that reveal a change. */
 typedef struct kiln__stamp {
   bool exists;
-  /* the device number is not stored in the memo */
+  /* device number of stat(), which is not stored in the memo */
   uint64_t size, inode, device;
   int64_t mtime_ns;
 } kiln__stamp;
@@ -20,30 +21,33 @@ typedef struct kiln__stamp {
 kiln__stamp kiln__stamp_of(const char *path);
 bool kiln__stamp_same(const kiln__stamp *a, const kiln__stamp *b);
 
-/* A library that the search found. */
+/* An NVRTC library that the search found. */
 typedef struct kiln__nvrtc_entry {
   kiln__nvrtc_id id;
   kiln__stamp stamp;
   kiln__nvrtc *table; /* function table; NULL until the library is loaded */
-  bool in_use; /* a caller uses the table, and the builtins library is loaded */
+  /* True if a caller uses the function table and the builtins library is
+   * loaded. */
+  bool in_use;
 } kiln__nvrtc_entry;
 
 /* ---- Search ------------------------------------------------------------------ */
 
-/* The inputs that determine where a search looks, and the results of the
+/* The inputs that determine which folders are searched, and the results of the
  * search. */
 typedef struct kiln__search {
   const kiln_allocator *alloc;
   const kiln__nvrtc_places *places;
   kiln__trail *trail;
-  const char *memo;  /* content of the memo file, or "" */
+  /* Content of the memo file (results of earlier searches), or "". */
+  const char *memo;
   const char *given; /* the only library path to try, or NULL */
-  /* name of the option or variable that specifies `given`, for messages */
+  /* name of the option or variable that specified `given`, for messages */
   const char *given_how;
   /* paths of libraries loaded in the process, each with its NUL */
   kiln__buf loaded;
   kiln__buf loader; /* folders of the system's loader, each with its NUL */
-  char inputs[33];  /* hash of all inputs, in hexadecimal */
+  char inputs[33];  /* hash of all inputs of the search, in hexadecimal */
 
   kiln__buf lines; /* lines of text that the search adds to the memo file */
   kiln__nvrtc_entry *entries;
@@ -51,8 +55,8 @@ typedef struct kiln__search {
   char why[256]; /* reason why the last candidate library cannot be used */
   /* calendar time at which the search began, in nanoseconds */
   int64_t began_ns;
-  /* a file changed so recently that its stamp may miss a second change; the
-   * result is not stored */
+  /* True if a file changed so recently that its stamp may miss a second change.
+   * The result of the search is then not stored. */
   bool fresh;
   bool odd_text; /* true if a path has characters that the memo cannot store */
   bool no_memory;
@@ -62,38 +66,40 @@ typedef struct kiln__search {
 kiln_status kiln__search_init(kiln__search *s, const kiln_allocator *a,
                               const kiln__nvrtc_places *places,
                               kiln__trail *trail);
-/* Frees the search and its entries, unless the caller took the entries. */
+/* Frees the search and the libraries that it found, unless the caller took the
+ * array of libraries. */
 void kiln__search_free(kiln__search *s);
 /* Searches all folders. Returns KILN_OK, also if no library was found, or
  * KILN_ENOMEM. */
 kiln_status kiln__search_run(kiln__search *s);
-/* Adds an entry to the search. Returns false if memory ran out. */
+/* Adds a library to the results of the search. Returns false if memory ran out. */
 bool kiln__search_push(kiln__search *s, const kiln__nvrtc_entry *entry);
 
 /* ---- Memo --------------------------------------------------------------------- */
 
-/* Reads the memo file. The result is empty if the file is missing, damaged or
- * of another format, or if other users could have written it. Returns KILN_OK
- * or KILN_ENOMEM. */
+/* Reads the memo file (results of earlier searches). The result is empty if the
+ * file is missing, damaged or of another format, or if other users could have
+ * written it. Returns KILN_OK or KILN_ENOMEM. */
 kiln_status kiln__memo_read(kiln__buf *out, const char *path);
-/* Looks up a library in the memo by path and stamp, and fills *out. Returns
- * false if the memo does not contain it. */
+/* Looks up a library in the memo by its path and its stamp (size, time, inode),
+ * and fills *out. Returns false if the memo does not contain it. */
 bool kiln__memo_library(const char *memo, const char *path,
                         const kiln__stamp *stamp, kiln__nvrtc_id *out);
 /* Answers a search from the memo if no file or folder that the recorded search
- * examined has changed. Adds the recorded steps to the trail. */
+ * examined has changed. Also adds the recorded steps to the trail, the list of
+ * examined paths. */
 bool kiln__memo_answer(const char *memo, kiln__search *s);
-/* Adds every library that the memo describes to the search's entries, even if
- * the library no longer exists. */
+/* Adds every library that the memo describes to the results of the search, even
+ * if the library no longer exists. */
 void kiln__memo_remembered(const char *memo, kiln__search *s);
-/* Append one line to the text of a memo: a file stamp, or a step of the trail.
- */
+/* Append one line to the text of a memo: the stamp (size, time, inode) of a
+ * file, or one examined path. */
 void kiln__memo_watch(kiln__buf *out, const char *path,
                       const kiln__stamp *stamp);
 void kiln__memo_step(kiln__buf *out, const char *how, const char *where,
                      const char *reason);
-/* Rewrites the memo: first the results of the search, then the older content.
- * The folder must belong to this user, as for the cache (see
+/* Rewrites the memo file: first the results of this search, then the older
+ * content. The folder must belong to this user, as for the cache (see
  * kiln__folder_open()). A failure leaves the old memo in place and writes no
  * error record. */
 void kiln__memo_write(const char *old, const char *path, const kiln__search *s);
@@ -105,8 +111,8 @@ void kiln__memo_write(const char *old, const char *path, const kiln__search *s);
  * and sets errno if the file cannot be read. */
 bool kiln__library_build(const char *path, char out[48]);
 
-/* Loads a library, fills its function table and checks the table. Returns
- * KILN_OK, KILN_ENONVRTC or KILN_ENOMEM. */
+/* Loads an NVRTC library, fills its function table and checks that all required
+ * functions exist. Returns KILN_OK, KILN_ENONVRTC or KILN_ENOMEM. */
 kiln_status kiln__nvrtc_load(const kiln_allocator *a, const char *path,
                              kiln__nvrtc **out);
 /* Queries the architectures that a loaded library supports, in ascending order.

@@ -40,7 +40,7 @@ static void write_hash(char out[48], const char *kind, XXH128_hash_t h)
                (unsigned long long)h.low64);
 }
 
-/* Finds the build id among the notes of one segment. */
+/* Finds the GNU build id among the notes of one ELF segment. */
 static bool find_note(const unsigned char *notes, size_t size, size_t align,
                       char out[48])
 {

@@ -37,9 +37,9 @@ static const char first_line[] = "kiln-nvrtc 1\n";
 
 /* ---- Reading ------------------------------------------------------------------- */
 
-/* Reads one field up to the next tab, or up to the end of the line if `last` is
- * true, and advances *at past the field. Returns false if the line ends too
- * early. */
+/* Reads one field of a line up to the next tab, or up to the end of the line if
+ * `last` is true, and advances *at past the field. Returns false if the line
+ * ends too early. */
 static bool field(const char **at, bool last, const char **text, size_t *size)
 {
   const size_t n = strcspn(*at, last ? "\n" : "\t\n");
@@ -104,7 +104,8 @@ static void write_sum(char out[SUM_SIZE + 1], const char *text, size_t size)
                (unsigned long long)XXH3_64bits(text, size));
 }
 
-/* Checks the format and the checksum, and removes the checksum line. */
+/* Checks the format and the checksum of a memo file, and removes the checksum
+ * line. */
 static bool check(kiln__buf *text)
 {
   char sum[SUM_SIZE + 1];
@@ -121,7 +122,7 @@ static bool check(kiln__buf *text)
   return true;
 }
 
-/* Returns false for a file that other users may write to. Such a file is
+/* Returns false if other users may write to the memo file, which is then
  * ignored. */
 static bool trusted(int fd, struct stat *info)
 {
@@ -130,9 +131,9 @@ static bool trusted(int fd, struct stat *info)
          info->st_size > 0 && info->st_size <= LIMIT;
 }
 
-/* Opens the folder of the memo, which must pass the same checks as the cache
- * folder, and finds the file name of the memo in its path. Returns -1 if the
- * folder does not exist or if other users may write to it. */
+/* Opens the folder of the memo file, which must pass the same checks as the
+ * cache folder, and finds the file name in the path. Returns -1 if the folder
+ * does not exist or if other users may write to it. */
 static int open_folder(const char *path, bool create, const char **name)
 {
   const char *slash = strrchr(path, '/');
@@ -225,8 +226,7 @@ bool kiln__memo_library(const char *memo, const char *path,
     const char *end = next_line(line);
     kiln__stamp known;
 
-    /* The path is compared first: the comparison is cheap, and the paths mostly
-     * differ. */
+    /* Compare the path first: the comparison is cheap, and most paths differ. */
     if (!kiln__starts_with(line, "lib\t") || (size_t)(end - line) < n + 2 ||
         memcmp(end - 1 - n, path, n) != 0 || end[-2 - (ptrdiff_t)n] != '\t')
       continue;
@@ -375,8 +375,8 @@ static void add_library(kiln__buf *out, const kiln__nvrtc_entry *e)
   kiln__buf_format(out, "\t%s\n", e->id.info.path);
 }
 
-/* Copies the old lib lines, except the lines of paths that this search found.
- */
+/* Copies the lines of the old memo that describe libraries, except for paths
+ * that this search found. */
 static void keep_libraries(kiln__buf *out, const char *old,
                            const kiln__search *s)
 {
@@ -400,8 +400,8 @@ static void keep_libraries(kiln__buf *out, const char *old,
   }
 }
 
-/* Copies the old search results to the new memo, except the result of the
- * current search. */
+/* Copies the stored search results of the old memo to the new memo, except the
+ * result for the same inputs as the current search. */
 static void keep_searches(kiln__buf *out, const char *old, const char *inputs)
 {
   const char *mine = find_answer(old, inputs);
@@ -444,9 +444,9 @@ static void compose(kiln__buf *out, const char *old, const kiln__search *s)
   kiln__buf_text(out, sum);
 }
 
-/* Replaces the memo by a rename in the open folder, so that readers see the
- * complete old or new memo. The file is not synced: after a crash, the checksum
- * of a torn memo does not match, and the memo is ignored. */
+/* Replaces the memo file by a rename in the open folder, so that readers see
+ * the complete old or new memo. The file is not synced: after a crash, the
+ * checksum of an incomplete memo does not match, and the memo is ignored. */
 static void publish(int dir, const char *name, const kiln__buf *text)
 {
   const kiln__fs *fs = &kiln__fs_posix;

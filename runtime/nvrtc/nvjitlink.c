@@ -1,5 +1,6 @@
-/* nvjitlink.c -- uses nvJitLink to assemble machine code from PTX without the
- * driver, for drivers that are older than the compiler's PTX. */
+/* nvjitlink.c -- uses nvJitLink to assemble PTX to machine code without the
+ * driver. This is needed for drivers that are older than the compiler that made
+ * the PTX. */
 #include "nvrtc.h"
 
 #include "../base/load_library.h"
@@ -27,7 +28,7 @@ typedef struct nvJitLink *link_handle;
 
 struct kiln__nvjitlink {
   const kiln_allocator *alloc;
-  void *library; /* dlopen handle; never closed */
+  void *library; /* dlopen() handle, which is never closed */
   char path[512];
   int version;
   int (*create)(link_handle *, uint32_t, const char **);
@@ -95,7 +96,8 @@ static void read_version(kiln__nvjitlink *link, int major, int minor)
     link->version = (int)(own_major * 1000 + own_minor * 10);
 }
 
-/* Returns NULL if the library is usable, else the reason why it is not. */
+/* Returns NULL if the nvJitLink library is usable, else the reason why it is
+ * not. */
 static const char *resolve(kiln__nvjitlink *link)
 {
   int major, minor;
@@ -157,8 +159,8 @@ static bool try_loader(kiln__nvjitlink *link, int newest, kiln__trail *trail)
     kiln__format(name, sizeof name, WHAT ".so.%d", major);
     if (kiln__library_each(link->alloc, name, try_path, &w))
       return true;
-    /* later major versions do not exist yet, so they get no step in the trail
-     */
+    /* Libraries of later major versions do not exist yet, so looking for them
+     * is not recorded in the list of examined paths. */
     if (major <= 13)
       kiln__trail_add(trail, WHAT, "system loader", name, "not found");
   }
@@ -180,8 +182,8 @@ static bool try_folder(kiln__nvjitlink *link, const char *how,
   return false;
 }
 
-/* Searches the folder of an NVRTC library, and the folder of nvJitLink in CUDA
- * 12 wheels. */
+/* Searches for nvJitLink in the folder of an NVRTC library, and in the folder
+ * of nvJitLink in CUDA 12 wheels. */
 static bool try_beside(kiln__nvjitlink *link, const char *nvrtc, int newest,
                        kiln__trail *trail)
 {

@@ -16,14 +16,14 @@ enum {
 typedef int nvrtcResult;
 typedef struct _nvrtcProgram *nvrtcProgram;
 
-/* The function table of a loaded NVRTC. The pointer of a missing optional
- * function is NULL. */
+/* The function table of a loaded NVRTC library. The pointer of an optional
+ * function is NULL if the library lacks the function. */
 typedef struct kiln__nvrtc {
 #define KILN__NVRTC_FN(name, symbol, need, since, result, params)              \
   result(*name) params; /* NOLINT: no expressions */
 #include "nvrtc_api.def"
 #undef KILN__NVRTC_FN
-  void *library; /* dlopen handle; never closed */
+  void *library; /* dlopen() handle, which is never closed */
   /* handle of libnvrtc-builtins from the same folder, or NULL */
   void *builtins;
   char path[512];
@@ -39,8 +39,8 @@ typedef struct kiln__nvrtc_id {
   int64_t mtime_ns;
 } kiln__nvrtc_id;
 
-/* Where the search looks for libraries. All strings are borrowed during the
- * call. */
+/* The locations that the search for NVRTC examines. All strings are borrowed
+ * during the call. */
 typedef struct kiln__nvrtc_places {
   const char *explicit_path; /* the only library path to try, or NULL */
   /* the only library path to try if explicit_path is NULL, or NULL */
@@ -49,9 +49,10 @@ typedef struct kiln__nvrtc_places {
   size_t n_dirs;
   /* true: ignore CUDA_PATH, VIRTUAL_ENV and similar variables */
   bool ignore_env;
-  const char *memo_path; /* absolute path of the memo file, or NULL */
-  /* for tests: replaces "/" in well-known paths and disables the loader's
-   * search; NULL otherwise */
+  /* Absolute path of the memo file, which stores results of searches, or NULL. */
+  const char *memo_path;
+  /* For tests: a folder that replaces "/" in well-known paths and disables the
+   * search by the system's loader. NULL otherwise. */
   const char *root;
 } kiln__nvrtc_places;
 
@@ -65,24 +66,25 @@ kiln_status kiln__nvrtc_set_create(kiln__nvrtc_set **out,
                                    kiln__trail *trail, const kiln__log *log);
 void kiln__nvrtc_set_free(kiln__nvrtc_set *set);
 
-/* Lists all libraries, newest first. The array lives as long as the set. The
- * first call searches: it loads the libraries that the memo does not describe,
- * and updates the memo. Returns KILN_OK, KILN_ENONVRTC (the record has the
- * trail and the next step) or KILN_ENOMEM. Thread-safe. */
+/* Lists all NVRTC libraries, newest first. The array lives as long as the set.
+ * The first call searches: it loads the libraries that the memo file does not
+ * describe, and updates the memo file. Returns KILN_OK, KILN_ENONVRTC (the
+ * error record names the examined paths and the next step) or KILN_ENOMEM.
+ * Thread-safe. */
 kiln_status kiln__nvrtc_list(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
                              size_t *n);
 
-/* Works like kiln__nvrtc_list(). If no library is found, but the memo describes
- * libraries from earlier runs, those libraries are listed and *gone becomes
- * true. The keys of such libraries still find entries in the cache, but
+/* Works like kiln__nvrtc_list(). If no library is found, but the memo file
+ * describes libraries from earlier runs, those libraries are listed and *gone
+ * becomes true. The keys of such libraries still find entries in the cache, but
  * kiln__nvrtc_use() fails for them with KILN_ENONVRTC. Both functions return
  * KILN_EFORKED if another thread of the parent process was searching at the
  * fork. */
 kiln_status kiln__nvrtc_known(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
                               size_t *n, bool *gone);
 
-/* Returns the function table of entry i, and loads the library if necessary.
- * Returns KILN_OK, KILN_ENONVRTC or KILN_ENOMEM. Thread-safe. */
+/* Returns the function table of library i of the list, and loads the library if
+ * necessary. Returns KILN_OK, KILN_ENONVRTC or KILN_ENOMEM. Thread-safe. */
 kiln_status kiln__nvrtc_use(kiln__nvrtc_set *set, size_t i,
                             const kiln__nvrtc **out);
 

@@ -88,7 +88,7 @@ kiln_status kiln__nvrtc_load(const kiln_allocator *a, const char *path,
 
 done:
   if (nvrtc != NULL && nvrtc->library != NULL)
-    /* unloading is safe: only nvrtcVersion() was called */
+    /* unloading the library is safe, since only nvrtcVersion() was called */
     dlclose(nvrtc->library);
   kiln__free(a, nvrtc);
   return st;
@@ -159,7 +159,7 @@ static void builtins_hint(const kiln__nvrtc *nvrtc)
                      name, n, nvrtc->path, slash == NULL ? "it" : slash + 1);
 }
 
-/* Checks whether the loader's search on behalf of `library` includes the
+/* Returns true if the loader's search on behalf of `library` includes the
  * current directory. */
 static kiln_status searches_here(const kiln_allocator *a, void *library,
                                  bool *here)

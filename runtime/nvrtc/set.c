@@ -1,14 +1,14 @@
-/* set.c -- the set of NVRTC libraries of a runtime. The libraries are found
- * once, and each is loaded on first use. */
+/* set.c -- the set of NVRTC libraries that a runtime can use. The libraries are
+ * found once, and each library is loaded on first use. */
 #include "find.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The array of descriptions of the libraries. Callers read it without a lock.
- * When a library is loaded and its description changes, a new array is created.
- * The older arrays stay valid until the set is freed. */
+/* The array of descriptions of the libraries. Callers read the array without a
+ * lock. When a library is loaded and its description changes, a new array is
+ * created. The older arrays stay valid until the set is freed. */
 typedef struct listing {
   struct listing *older;
   kiln__nvrtc_id ids[];
@@ -24,12 +24,14 @@ struct kiln__nvrtc_set {
 
   kiln__fork_mutex lock; /* mutex that guards the following members */
   bool searched;
-  /* the entries come from the memo, and none is installed any more */
+  /* true if the libraries come from the memo (earlier runs) and none is
+   * installed any more */
   bool gone;
   kiln__nvrtc_entry *entries; /* libraries sorted by version, newest first */
   size_t n;
   listing *list;
-  char why[256]; /* reason why the only allowed library path cannot be used */
+  /* Reason why the library at the only allowed path cannot be used. */
+  char why[256];
 };
 
 /* ---- Making ---------------------------------------------------------------------- */
@@ -113,7 +115,8 @@ void kiln__nvrtc_set_free(kiln__nvrtc_set *set)
 
 /* ---- Listing ---------------------------------------------------------------------- */
 
-/* Creates a new array for the callers. Returns false if memory ran out. */
+/* Creates a new array of descriptions for the callers. Returns false if memory
+ * ran out. */
 static bool publish(kiln__nvrtc_set *set)
 {
   listing *list =
@@ -157,8 +160,8 @@ static kiln_status look(kiln__nvrtc_set *set, kiln__search *s)
   if (!kiln__memo_answer(s->memo, s)) {
     if (s->no_memory)
       KILN_TRY(kiln__fail_memory("the search for NVRTC"));
-    /* Unusable libraries left error records, although the search as a whole has
-     * not failed. The caller's record is therefore restored. */
+    /* Libraries that cannot be used left error records, although the search as
+     * a whole has not failed. The caller's error record is therefore restored. */
     kiln__error_get(&record);
     KILN_TRY(kiln__search_run(s));
     kiln__error_set(&record);
@@ -271,8 +274,8 @@ kiln_status kiln__nvrtc_list(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
 
 /* ---- Using ------------------------------------------------------------------------- */
 
-/* Loads a library that the memo described. The file may have changed since the
- * memo was written. */
+/* Loads a library that the memo (the file with the results of earlier searches)
+ * described. The library file may have changed since the memo was written. */
 static kiln_status load(kiln__nvrtc_set *set, kiln__nvrtc_entry *e)
 {
   kiln_status st;

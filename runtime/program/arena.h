@@ -23,7 +23,8 @@ char *kiln__arena_text(kiln__arena *arena, const char *text);
 /* Concatenates three strings; the last may be NULL. */
 char *kiln__arena_join(kiln__arena *arena, const char *a, const char *b,
                        const char *c);
-/* Returns KILN_ENOMEM if an allocation of the arena failed, else KILN_OK. */
+/* Returns KILN_ENOMEM with an error record if an allocation of the arena
+ * failed, else KILN_OK. */
 kiln_status kiln__arena_status(const kiln__arena *arena, const char *what);
 
 typedef struct kiln__list {

@@ -6,8 +6,9 @@
 
 #include <kiln/program.h>
 
-/* Returns the headers of kernels_src/ that every program may include, such as
- * <kiln/prelude.cuh>: a static array of *n elements. */
+/* Returns an array of *n headers that every program may include, such as
+ * <kiln/prelude.cuh>. The array is static, and its contents come from
+ * kernels_src/. */
 const kiln_header *kiln__builtin_headers(size_t *n);
 
 /* Returns the small version of a C header ("stdint.h", "cmath", ...), or NULL

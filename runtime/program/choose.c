@@ -1,18 +1,19 @@
 /* choose.c -- chooses the NVRTC library and the rung of the compatibility
- * ladder for a request.
+ * ladder (the way to get code for the GPU) for a request.
  *
  * A machine may have several NVRTC libraries with different targets and PTX
- * versions. The ladder (arch/ladder.c) evaluates each library. The best rung
- * wins, and among equal rungs the newest NVRTC. The library descriptions come
- * from the memo, so no library is loaded. nvJitLink is searched for only if no
- * better rung remains, since finding nvJitLink loads it. */
+ * versions. The ladder (arch/ladder.c) evaluates each library. The library with
+ * the best rung wins, and among equal rungs the newest NVRTC. The library
+ * descriptions come from the memo of earlier searches, so no library is loaded.
+ * nvJitLink is searched for only if no better rung remains, since finding
+ * nvJitLink loads it. */
 #include "image.h"
 
 #include <string.h>
 
 enum { MAX_PACK_TARGETS = 64 };
 
-/* The libraries and packs that are available for a request. */
+/* The NVRTC libraries and packs that are available for a request. */
 typedef struct offer {
   kiln_runtime *rt;
   const kiln__nvrtc_id *ids;
@@ -80,8 +81,8 @@ static kiln_status ask(const offer *o, const kiln__nvrtc_id *id,
   return kiln_ladder(query, out);
 }
 
-/* Returns the best rung over all NVRTC libraries. The list begins with the
- * newest library, so the newest library wins a tie. */
+/* Returns the best rung of the compatibility ladder over all NVRTC libraries.
+ * The list begins with the newest library, so the newest library wins a tie. */
 static kiln_status best_rung(const offer *o, kiln_ladder_query *query,
                              kiln_ladder_result *best, size_t *index)
 {
@@ -155,7 +156,7 @@ kiln_status kiln__image_refuse(kiln_runtime *rt,
       ladder->reason[KILN_RUNG_PACK]);
 }
 
-/* ---- Compiling for a target without a GPU -------------------------------- */
+/* ---- Compiling for a target, without a GPU ------------------------------ */
 
 bool kiln__nvrtc_makes(const kiln__nvrtc_id *id, const kiln_target *target)
 {
@@ -187,8 +188,8 @@ static bool take_from_pack(const offer *o, kiln__image_request *req)
   return true;
 }
 
-/* Writes the hint: another NVRTC version, or code for another target that runs
- * on GPUs of this capability. */
+/* Writes the hint, which names another NVRTC version, or another target whose
+ * code runs on GPUs of this capability. */
 static void advise_target(const offer *o, const kiln_target *target,
                           char hint[KILN_ERROR_HINT_SIZE])
 {
@@ -215,7 +216,7 @@ static kiln_status refuse_target(const offer *o, const kiln_target *target)
   size_t used = 0;
 
   if (o->n == 0)
-    /* the error record of the search lists the paths that were tried */
+    /* the error record of the NVRTC search lists the paths that were tried */
     return o->list_status;
   advise_target(o, target, hint);
   for (size_t i = 0; i < o->n && used + 16 < sizeof list; i++) {

@@ -1,7 +1,8 @@
-/* compile.c -- kiln_compile(): how a source text becomes an image.
+/* compile.c -- kiln_compile(): converts a source text to an image in these
+ * steps.
  *
  *   description -> plan     check, normalise, follow includes   (plan.c)
- *   plan        -> request  choose target, rung and NVRTC       (choose.c)
+ *   plan        -> request  choose target, ladder rung, NVRTC   (choose.c)
  *   plan        -> key      write every input as text           (program_key.c)
  *   key         -> entry    memory, packs, disk, single flight  (cache/)
  *   miss        -> entry    run NVRTC, read its log and report  (compiler.c)
@@ -9,8 +10,8 @@
  *
  * The calling thread plans a pending image and looks it up. A compile thread is
  * used only if the cache does not have the image. If NVRTC was removed from the
- * machine, the memo's description of the removed library provides the compiler
- * fields of the key, and the cache is still usable. */
+ * machine, the stored description of the removed library (memo) provides the
+ * compiler fields of the key, and the cache is still usable. */
 #include "image.h"
 
 #include <string.h>
@@ -33,7 +34,7 @@ struct kiln__pending {
   bool gone;
   bool queued, done;
   kiln_status status;
-  kiln_error error; /* error record of the compile thread */
+  kiln_error error; /* error record that the compile thread wrote */
   kiln__entry *entry;
   kiln_origin origin;
 };
@@ -87,8 +88,8 @@ static kiln_status pending_alloc(kiln__pending **out, kiln_runtime *rt,
   return KILN_OK;
 }
 
-/* Makes the key of p->req again. An image from a pack needs no compiler, so its
- * key has no compiler fields. */
+/* Makes the cache key of the request p->req again. An image from a pack needs
+ * no compiler, so its key has no compiler fields. */
 static kiln_status make_key(kiln__pending *p)
 {
   const kiln__nvrtc_id *ids = NULL, *id = NULL;
@@ -181,7 +182,9 @@ static kiln_status take_pack(kiln__pending *p)
   return p->entry == NULL ? KILN_ENOTFOUND : KILN_OK;
 }
 
-/* Advances to the next older removed NVRTC that made this target. */
+/* Advances to the next older NVRTC that supports this target, in the list of
+ * NVRTC libraries that were removed from the machine. Returns false if there is
+ * none. */
 static bool next_gone(kiln__pending *p)
 {
   const kiln__nvrtc_id *ids;
@@ -194,7 +197,7 @@ static bool next_gone(kiln__pending *p)
     if (kiln__nvrtc_makes(&ids[p->req.nvrtc], &p->req.target))
       return true;
   }
-  p->req.nvrtc = n - 1; /* keep a valid index after the last NVRTC */
+  p->req.nvrtc = n - 1; /* keep a valid index after the last NVRTC library */
   return false;
 }
 
@@ -225,8 +228,8 @@ static kiln_status look_up_gone(kiln__pending *p)
   return st == KILN_ENOTFOUND ? kiln__nvrtc_list(p->rt->nvrtc, &ids, &n) : st;
 }
 
-/* Reports that a pack no longer has the image that was found when the rung was
- * chosen. */
+/* Writes an error record: a pack no longer has the image that was found when
+ * the request was planned. */
 static kiln_status fail_pack(const kiln__pending *p)
 {
   char target[24];
@@ -236,7 +239,7 @@ static kiln_status fail_pack(const kiln__pending *p)
                     kiln_target_text(&p->req.target, target));
 }
 
-/* Uses a pack's image for a lower target if an NVRTC that was found fails to
+/* Uses an image for a lower target from a pack, if the chosen NVRTC fails to
  * load. */
 static kiln_status rescue(kiln__pending *p)
 {
@@ -312,9 +315,9 @@ static kiln_status open_entry(kiln__pending *p, kiln_image **out)
   return st;
 }
 
-/* Passes the complete log to on_log if this thread compiled, else the log in
- * the error record. The error record is restored afterwards, since calls in the
- * callback may change it. */
+/* Passes the complete log to the callback on_log if this thread compiled, else
+ * the log in the error record. The error record is restored afterwards, since
+ * calls in the callback may change it. */
 static void report_failure(kiln__pending *p)
 {
   kiln__error_get(&p->error);

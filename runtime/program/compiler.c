@@ -56,8 +56,8 @@ static kiln_status fail_canceled(const kiln__build *b)
                     b->plan->name);
 }
 
-/* A callback that NVRTC calls from time to time. A result other than 0 stops
- * the compile. */
+/* Callback that NVRTC calls from time to time. A result other than 0 stops the
+ * compile. */
 static int stop_compile(void *user, void *unused)
 {
   (void)unused;
@@ -107,9 +107,9 @@ static void add_defines(const kiln__build *b, kiln__arena *arena,
     add_define(arena, list, b->plan->defines.items[i]);
 }
 
-/* Makes the list of options. An option that occurs twice is passed once, since
- * NVRTC 11 refuses repeated flags. `extras` are the options that Kiln adds
- * itself. */
+/* Makes the list of compiler options. An option that occurs twice is passed
+ * once, since NVRTC 11 refuses repeated flags. `extras` are the options that
+ * Kiln adds itself. */
 static void make_options(const kiln__build *b, kiln__arena *arena,
                          kiln__list *list, unsigned extras)
 {
@@ -223,8 +223,8 @@ done:
   return st;
 }
 
-/* Writes the NAMES section: "expression NUL lowered NUL" for each name
- * expression. */
+/* Writes the NAMES section of a cache entry: "expression NUL lowered NUL" for
+ * each name expression. */
 static kiln_status take_names(const kiln__build *b, const kiln__nvrtc *nvrtc,
                               nvrtcProgram program, kiln__buf *out)
 {
@@ -329,8 +329,8 @@ done:
   return st;
 }
 
-/* Returns the options added by Kiln that the log reports as unknown to this
- * NVRTC. */
+/* Returns those of Kiln's additional options that the log reports as unknown to
+ * this NVRTC. */
 static unsigned unknown_extras(const output *o)
 {
   unsigned extras = 0;
@@ -368,8 +368,9 @@ static unsigned extras_for(const kiln__build *b, const kiln__nvrtc *nvrtc)
   return extras;
 }
 
-/* Returns the options to drop for the next run: those that this NVRTC does not
- * support, and --minimal if the program may need more than --minimal offers. */
+/* Returns the options to drop for the next run: options that this NVRTC does
+ * not support, and --minimal if the program may need more than --minimal
+ * offers. */
 static unsigned to_drop(const output *o, nvrtcResult rc, unsigned extras)
 {
   if (rc == NVRTC_ERROR_INVALID_OPTION)
@@ -430,8 +431,8 @@ static kiln_status fail_option(const kiln__build *b, const char *line,
       "NVRTC refuses the options of %s: %.*s", b->plan->name, (int)size, line);
 }
 
-/* Converts the compiler's result to a status. b->log holds the log in user
- * form. */
+/* Converts the compiler's result to a status. b->log holds the log in the form
+ * that users see. */
 static kiln_status judge(const kiln__build *b, const kiln__nvrtc *nvrtc,
                          const output *o, nvrtcResult rc)
 {

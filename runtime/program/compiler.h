@@ -36,15 +36,15 @@ void kiln__report_write(kiln__buf *out, kiln__slice ptx, kiln__slice cubin,
 int kiln__cubin_constant(const void *cubin, size_t size, const char *kernel,
                          size_t kernel_size);
 
-/* One line of a resource report. The names are not NUL-terminated. */
+/* One line of a resource report. The names in it are not NUL-terminated. */
 typedef struct kiln__report_line {
   bool kernel; /* true for a kernel, false for a device function */
   const char *name;
   size_t name_size;
   kiln_resources res; /* resource usage; its member `name` is not set */
 } kiln__report_line;
-/* Iterates over the lines of a resource report. Start with *at = 0. Returns
- * false at the end of the report or at an invalid line. */
+/* Iterates over the lines of a resource report. The first call takes *at = 0.
+ * Returns false at the end of the report or at an invalid line. */
 bool kiln__report_next(const char *report, size_t size, size_t *at,
                        kiln__report_line *out);
 
@@ -56,12 +56,13 @@ typedef struct kiln__build {
   const kiln__key *key;
   const kiln_traits *traits;
   const kiln__image_request *req;
-  kiln__buf log; /* the complete log in user form, also after a failure */
+  /* The complete log in the form that users see, also after a failure. */
+  kiln__buf log;
 } kiln__build;
 
-/* Compiles the program, and links it if the rung of the ladder requires that.
- * Has the type kiln__make_fn; `user` points to a kiln__build. Returns the
- * statuses of kiln_compile(). */
+/* Compiles the program, and links it if the chosen rung of the compatibility
+ * ladder requires nvJitLink. The function has the type kiln__make_fn, and
+ * `user` points to a kiln__build. Returns the statuses of kiln_compile(). */
 kiln_status kiln__build_make(void *user, kiln__entry **out);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Offsets in a 64-bit ELF file and in its section headers. */
+/* Byte offsets of fields in a 64-bit ELF file and in its section headers. */
 enum {
   ELF_HEADER = 64,
   ELF_CLASS = 4,

@@ -21,7 +21,7 @@ const char *kiln_origin_name(kiln_origin origin)
   return "?";
 }
 
-/* ---- Reading an entry ------------------------------------------------------------ */
+/* ---- Reading a cache entry ---------------------------------------------- */
 
 static kiln_status read_meta(kiln_image *image)
 {
@@ -144,7 +144,7 @@ kiln_status kiln__image_check_spill(const kiln_image *image, const char *name)
                     image->spill, kiln_target_text(&image->target, target));
 }
 
-/* ---- Sections of the image ----------------------------------------------- */
+/* ---- Access to the sections of an image --------------------------------- */
 
 static const void *section(const kiln_image *image, kiln__section which,
                            size_t *size)
@@ -228,8 +228,8 @@ kiln_status kiln_image_resources(const kiln_image *image, size_t i,
 
 /* ---- Names ------------------------------------------------------------------------ */
 
-/* Returns the lowered name of an expression. Expressions for variables are
- * listed with a leading '&'. */
+/* Returns the lowered (mangled) name of a name expression. Expressions for
+ * variables are listed with a leading '&'. */
 static const char *by_expression(const kiln_image *image, const char *name)
 {
   const kiln__slice names = kiln__entry_get(image->entry, KILN__NAMES);

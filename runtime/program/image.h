@@ -19,7 +19,7 @@ struct kiln_image {
   int spill; /* total bytes spilled by all kernels and functions */
 };
 
-/* Makes an image with one reference from an entry. Takes ownership of the
+/* Makes an image with one reference from a cache entry. Takes ownership of the
  * caller's reference to the entry, also on failure. Returns KILN_OK,
  * KILN_ENOMEM or KILN_ECORRUPT. */
 kiln_status kiln__image_open(kiln_image **out, const kiln_allocator *a,

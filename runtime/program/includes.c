@@ -27,9 +27,9 @@
 enum { MAX_FILE = 64 << 20, PATH_SIZE = 4096, SLOTS = 64 };
 
 typedef enum owner {
-  CALLER,   /* the program, its headers and files */
-  EMBEDDED, /* Kiln's headers and the small C headers */
-  COMPILER  /* headers that belong to NVRTC */
+  CALLER,   /* the caller: the program, its headers and files */
+  EMBEDDED, /* Kiln: embedded headers and the small C headers */
+  COMPILER  /* NVRTC: headers that belong to the compiler */
 } owner;
 
 /* A source text that is queued so that its includes are followed. */
@@ -46,7 +46,7 @@ typedef struct text_job {
  */
 typedef struct name_set {
   const char **slots;
-  /* number of strings and of slots; the number of slots is a power of two */
+  /* number of strings, and size of the hash table, which is a power of two */
   size_t n, capacity;
 } name_set;
 
@@ -54,10 +54,11 @@ typedef struct scan {
   kiln__plan *plan;
   text_job *first, *last;
   name_set seen;    /* paths of files already examined */
-  name_set missing; /* header names found in no folder */
+  name_set missing; /* header names that were found in no folder */
   kiln__include include;
-  owner owner; /* owner of the text whose includes are followed */
-  bool found;  /* true if the include is a file or was examined earlier */
+  owner owner; /* owner of the source text whose includes are followed */
+  /* True if the include is a file, or if it was examined earlier. */
+  bool found;
   kiln__list folders; /* folders of the compiler's headers, in search order */
   char path[PATH_SIZE];
 } scan;
@@ -71,8 +72,8 @@ static size_t hash_text(const char *text)
   return (size_t)(h ^ h >> 32);
 }
 
-/* Returns the slot that contains the string, or the free slot where the string
- * belongs. */
+/* Returns the position of the string in the hash table, or the free position
+ * where the string belongs. */
 static const char **find_slot(const name_set *set, const char *text)
 {
   size_t i = hash_text(text) & (set->capacity - 1);
@@ -216,8 +217,8 @@ static void take_all_headers(scan *s)
 
 /* ---- Files --------------------------------------------------------------------- */
 
-/* Adds two strings to the key's file list: the name as written, then size and
- * hash. */
+/* Adds two strings per file to the key's file list: the name as written, then
+ * the size and hash. */
 static kiln_status add_file(scan *s, const char *name, const kiln__buf *data)
 {
   kiln__plan *plan = s->plan;
@@ -247,8 +248,8 @@ static void give_up(scan *s, const char *why)
     s->plan->untracked = kiln__arena_text(&s->plan->arena, why);
 }
 
-/* Reads a file that the compiler may include. If the file exists but cannot be
- * read, that is not a failure, since the compiler may not need the file. */
+/* Reads a file that the compiler may include. A file that exists but cannot be
+ * read is not a failure, since the compiler may not need the file. */
 static kiln_status read_candidate(scan *s, kiln__buf *data, bool *readable)
 {
   kiln_error before;
@@ -264,9 +265,9 @@ static kiln_status read_candidate(scan *s, kiln__buf *data, bool *readable)
   return KILN_OK;
 }
 
-/* Takes the content of a file. The compiler finds the caller's files itself.
- * The compiler's own headers are in a folder that it does not search, so their
- * contents are passed to the compiler. */
+/* Queues the content of a file, so that its includes are followed. The compiler
+ * finds the caller's files itself. The compiler's own headers are in a folder
+ * that it does not search, so their contents are passed to the compiler. */
 static void take_text(scan *s, const char *text, size_t size)
 {
   kiln__plan *plan = s->plan;
@@ -281,7 +282,7 @@ static void take_text(scan *s, const char *text, size_t size)
   queue(s, text, size, s->path, s->owner);
 }
 
-/* Reads s->path if the file exists, since the compiler may read it too. */
+/* Reads the file s->path if it exists, since the compiler may read it too. */
 static kiln_status try_file(scan *s)
 {
   kiln__arena *arena = &s->plan->arena;
@@ -319,8 +320,8 @@ done:
   return st;
 }
 
-/* Tries a name in a folder. A path that is too long for the buffer is also too
- * long for system calls. */
+/* Looks for a header name in a folder. A path that is too long for the buffer
+ * is also too long for system calls. */
 static kiln_status try_in(scan *s, const char *dir)
 {
   const size_t n = strlen(dir);
@@ -334,8 +335,8 @@ static kiln_status try_in(scan *s, const char *dir)
 
 /* ---- Following the includes ---------------------------------------------- */
 
-/* Handles an include that is not a header of the caller, not a header of Kiln,
- * and not a file. */
+/* Handles an include that was not found: it names no header of the caller, no
+ * header of Kiln, and no file. */
 static void resolve_missing(scan *s)
 {
   kiln__plan *plan = s->plan;
@@ -409,9 +410,9 @@ static kiln_status resolve(scan *s, const char *dir)
   return s->owner == COMPILER ? resolve_compiler(s, dir) : resolve_file(s, dir);
 }
 
-/* Follows the includes of Kiln's headers. Kiln's headers are large and are
- * scanned at every first call. A fast scan suffices, since these headers
- * include each other only by a line `#include <name>`. */
+/* Follows the includes of Kiln's headers, which are large and are scanned at
+ * every first call. A fast scan suffices, since these headers include each
+ * other only by a line `#include <name>`. */
 static kiln_status walk_embedded(scan *s, const text_job *job)
 {
   static const char line[] = "\n#include <";
@@ -495,11 +496,12 @@ done:
   return st;
 }
 
-/* ---- The compiler's headers ---------------------------------------------------------- */
+/* ---- Headers that belong to the compiler -------------------------------- */
 
-/* Finds the header folders that belong to the NVRTC at a path. The first is the
- * folder of cuda_fp16.h. Some layouts keep two other folders apart: crt/, which
- * <mma.h> includes, and libcu++, which cooperative groups include. */
+/* Finds the header folders that belong to the NVRTC library at a path. The
+ * first is the folder of cuda_fp16.h. Some installations have two more folders:
+ * crt/, which <mma.h> includes, and libcu++, which the cooperative groups
+ * header includes. */
 static void find_folders(kiln__arena *arena, const char *nvrtc, kiln__list *out)
 {
   /* Header folders relative to the NVRTC library: toolkits and wheels of CUDA

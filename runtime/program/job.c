@@ -17,15 +17,15 @@ typedef struct item {
   kiln_job *job;
   kiln_program_desc desc;
   kiln_target target;
-  bool done; /* guarded by job->lock, like the following members */
+  bool done; /* job->lock guards this member and the following members */
   kiln_status status;
   kiln_image *image;
-  kiln_error *error; /* NULL if memory for the record ran out */
+  kiln_error *error; /* error record; NULL if memory for it ran out */
 } item;
 
 struct kiln_job {
   kiln_runtime *rt;
-  kiln__arena arena; /* the items and everything they point to */
+  kiln__arena arena; /* memory of the items and of everything they point to */
   item *items;
   size_t n;
   kiln_progress_fn progress;
@@ -34,7 +34,7 @@ struct kiln_job {
   pthread_mutex_t lock;
   pthread_cond_t ended; /* condition that is signalled when an item is done */
   kiln_job_progress state;
-  size_t busy; /* number of items whose end has not been reported yet */
+  size_t busy; /* number of items (programs) whose end was not reported yet */
 };
 
 /* ---- Copies --------------------------------------------------------------------- */
@@ -112,8 +112,8 @@ static kiln_status make(item *it, kiln_image **image)
   return kiln__image_make(image, rt, &it->desc, &traits, &req);
 }
 
-/* Records the result, calls the progress callback, and only then counts the
- * item as ended, because the job may be freed after that. */
+/* Records the result of an item, calls the progress callback, and only then
+ * counts the item as ended, because the job may be freed after that. */
 static void end(item *it, kiln_status status, kiln_image *image)
 {
   kiln_job *job = it->job;
@@ -189,9 +189,9 @@ static kiln_status make_job(kiln_job **out, kiln_runtime *rt,
                             : kiln__arena_status(&job->arena, "a job");
 }
 
-/* Checks that a description with a count also has a list, since it could not be
- * copied otherwise. The other members are checked when the program is compiled.
- */
+/* Checks that a description with a non-zero count also has a list, since a
+ * missing list cannot be copied. The other members are checked when the program
+ * is compiled. */
 static kiln_status check_descs(const kiln_program_desc *desc, size_t n)
 {
   for (size_t i = 0; i < n; i++) {

@@ -103,7 +103,7 @@ static void skip_literal(kiln__lexer *x)
   }
 }
 
-/* Skips a raw literal R"tag( ... )tag", which has no line splices and no
+/* Skips a raw string literal R"tag( ... )tag", which has no line splices and no
  * escapes. */
 static void skip_raw(kiln__lexer *x)
 {
@@ -145,8 +145,8 @@ static bool is_one_of(const char *word, const char *const *list)
   return false;
 }
 
-/* Reads the operand "name", <name> or a macro name. Returns false if the
- * operand cannot be included. */
+/* Reads the operand of an include directive: "name", <name> or a macro name.
+ * Returns false if the operand cannot be included. */
 static bool take_operand(kiln__lexer *x, kiln__include *out)
 {
   size_t n = 0;

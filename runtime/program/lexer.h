@@ -10,15 +10,15 @@ enum { KILN__INCLUDE_SIZE = 4096 };
 
 typedef struct kiln__include {
   enum { KILN__QUOTED, KILN__ANGLED, KILN__COMPUTED } form;
-  /* for a computed include: the name of the macro */
+  /* name of the macro, if the include is computed by a macro */
   char name[KILN__INCLUDE_SIZE];
 } kiln__include;
 
 /* The state of an iteration over include directives. The members are private to
- * the lexer. */
+ * lexer.c. */
 typedef struct kiln__lexer {
   const char *at, *end;
-  /* true if the line so far has only white space and comments */
+  /* true if the current line so far has only white space and comments */
   bool line_start;
 } kiln__lexer;
 

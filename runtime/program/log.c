@@ -59,9 +59,9 @@ static bool holds(const char *line, size_t size, const char *what)
   return memmem(line, size, what, strlen(what)) != NULL;
 }
 
-/* Returns the index of the name expression that a message refers to, or -1 if
- * the message refers to none. For "__nv_name_map(3): error: ..." the index is
- * 1. */
+/* Returns the index of the name expression that a message of the compiler
+ * refers to, or -1 if the message refers to none. For "__nv_name_map(3): error:
+ * ..." the index is 1. */
 static long name_index(const char *line, size_t size, size_t *behind)
 {
   size_t i = sizeof name_map - 1;
@@ -118,7 +118,7 @@ void kiln__log_map(kiln__buf *out, const char *raw, size_t size,
     if (n > 0 && line[n - 1] == '\r')
       n--;
     if (begins(line, n, generated)) {
-      caret = true; /* the caret on the next line points into this line */
+      caret = true; /* the next line has the caret for this line */
       continue;
     }
     if (!caret)
@@ -148,7 +148,7 @@ bool kiln__log_error(const char *log, size_t size, const char **line,
 
     at += n + 1;
     if (n > 0 && text[0] == ' ' && (n < 2 || text[1] != ' ')) {
-      text++; /* ptxas indents its errors by one space */
+      text++; /* ptxas, the PTX assembler, indents its errors by one space */
       n--;
     } else if (n > 0 && text[0] == ' ') {
       continue; /* skip a line that quotes source code */

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-/* Refused options, without leading dashes. These options choose the kind of
- * output, read or write files that the key cannot cover, or duplicate other
- * fields of the description. */
+/* Options that are refused, without leading dashes. These options choose the
+ * kind of output, read or write files that the key cannot cover, or duplicate
+ * other fields of the description. */
 static const struct {
   const char *name;
   const char *instead;
@@ -51,11 +51,12 @@ static const struct {
     {"no-cache", "Kiln's own cache is used: kiln_program_desc.no_cache"},
 };
 
-/* An option split into its value and its name without dashes. */
+/* A compiler option that was split into its name without dashes and its value. */
 typedef struct option {
   const char *name;
   size_t size;
-  /* value after '=', in the rest of the string, or in the next string */
+  /* value of the option: after '=', in the rest of the string, or in the next
+   * string */
   const char *value;
 } option;
 

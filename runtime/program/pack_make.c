@@ -46,8 +46,8 @@ done:
   return st;
 }
 
-/* Opens an image for each entry that names its target. Takes ownership of the
- * references, also on failure. */
+/* Makes an image from each cache entry that names its target. Takes ownership
+ * of the references, also on failure. */
 static kiln_status open_entries(const kiln_runtime *rt, kiln__entry **entries,
                                 size_t n, kiln_image **images, size_t *good)
 {

@@ -55,8 +55,8 @@ static const kiln_builtin *find_builtin(const char *name)
   return NULL;
 }
 
-/* Converts CR LF to LF and removes a leading byte order mark. The key of a
- * source text therefore does not depend on the editor that wrote it. */
+/* Converts CR LF to LF and removes a leading byte order mark. The cache key of
+ * a source text therefore does not depend on the editor that wrote it. */
 static const char *normal_text(kiln__arena *arena, const char *text,
                                size_t *size)
 {
@@ -233,8 +233,9 @@ static bool same_identifier(const char *a, const char *b)
   return n == identifier_length(b) && strncmp(a, b, n) == 0;
 }
 
-/* Checks that no name is defined twice. The list is sorted and has no equal
- * strings, so two strings with the same name have two different values. */
+/* Checks that no macro is defined twice. The list of definitions is sorted and
+ * has no equal strings, so two strings with the same name have two different
+ * values. */
 static kiln_status check_twice(const kiln__list *list, const char *what)
 {
   for (size_t i = 0; i < list->n; i++) {

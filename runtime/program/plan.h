@@ -30,10 +30,10 @@ typedef struct kiln__plan {
   /* The headers that the source can include. Exactly these headers are passed
    * to the compiler. */
   kiln__list header_names, header_texts; /* parallel lists */
-  kiln__list files; /* two items per file: "name", then "size hash" */
+  kiln__list files; /* two strings per file: "name", then "size hash" */
   /* reason why the includes cannot be determined, or NULL */
   const char *untracked;
-  /* header names found nowhere, which the compiler may provide */
+  /* names of headers that were not found, which the compiler may provide */
   kiln__list unresolved;
   /* the compiler's headers: "name", then "size hash" */
   kiln__list compiler_files;
@@ -51,7 +51,7 @@ kiln_status kiln__plan_check(kiln__plan *plan, const kiln_allocator *a,
                              const kiln_program_desc *desc);
 void kiln__plan_free(kiln__plan *plan);
 
-/* These functions are the steps of kiln__plan_make(). */
+/* The functions that kiln__plan_make() calls, one per step. */
 kiln_status kiln__plan_options(kiln__plan *plan);
 kiln_status kiln__plan_includes(kiln__plan *plan);
 
@@ -62,7 +62,7 @@ kiln_status kiln__plan_includes(kiln__plan *plan);
  * headers are not found, or KILN_ENOMEM. */
 kiln_status kiln__plan_compiler_headers(kiln__plan *plan, const char *nvrtc);
 
-/* The traits that programs see as macros, for `target` on a device with
+/* Returns the traits that programs see as macros, for `target` on a device with
  * `traits`. The features are those of the target; the limits are those of the
  * device. */
 enum { KILN__MACROS = 12 };
@@ -74,9 +74,11 @@ void kiln__macros(kiln__macro out[KILN__MACROS], const kiln_traits *traits,
                   const kiln_target *target);
 bool kiln__macro_known(const char *name, size_t size);
 
-/* Adds the portable fields of the plan to the key. */
+/* Adds the fields of the plan that describe the program (portable fields) to
+ * the key. */
 void kiln__plan_key(const kiln__plan *plan, kiln__key *key);
-/* Adds the local fields to the key. `nvrtc` is NULL if no NVRTC is used. */
+/* Adds the fields that describe the compiler and the target (local fields) to
+ * the key. `nvrtc` is NULL if no NVRTC is used. */
 void kiln__local_key(const kiln__plan *plan, kiln__key *key,
                      const kiln__nvrtc_id *nvrtc, const kiln_traits *traits,
                      const kiln__image_request *req, int link_version);

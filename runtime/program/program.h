@@ -2,10 +2,10 @@
  * launch/ and ops/.
  *
  * A module load has three steps. The first step chooses the rung of the
- * compatibility ladder and the NVRTC. The second step starts the request: it
- * searches the cache, and on a miss a pool thread compiles while the caller
- * creates its context. The third step waits, and returns the image or the
- * failure. */
+ * compatibility ladder (the way to get code for the GPU) and the NVRTC. The
+ * second step starts the request: it searches the cache, and on a miss a pool
+ * thread compiles while the caller creates its context. The third step waits,
+ * and returns the image or the failure. */
 #ifndef KILN_PROGRAM_INTERNAL_H
 #define KILN_PROGRAM_INTERNAL_H
 
@@ -19,23 +19,28 @@
 
 /* A request for an image: the target, and the method to make the image. */
 typedef struct kiln__image_request {
-  kiln_rung rung;     /* rung of the ladder: EXACT, LOWER, PTX, LINK or PACK */
-  kiln_target target; /* compile target; for PACK the pack's target */
-  int cc;             /* for LINK: compute capability of the machine code */
-  size_t nvrtc;       /* index in kiln__nvrtc_list(); unused for PACK */
-  /* NULL, or a flag that stops the compile once it is true */
+  /* Rung of the compatibility ladder: EXACT, LOWER, PTX, LINK or PACK. */
+  kiln_rung rung;
+  /* Compile target; if the rung is PACK, the target of the pack's image. */
+  kiln_target target;
+  /* Compute capability of the machine code, if the rung is LINK. */
+  int cc;
+  /* Index in kiln__nvrtc_list(); unused if the rung is PACK. */
+  size_t nvrtc;
+  /* flag that stops the compile once it is true, or NULL */
   const atomic_bool *cancel;
 } kiln__image_request;
 
 /* Chooses the best rung of the compatibility ladder for a GPU and a driver over
  * all NVRTC libraries; among equal rungs the newest NVRTC wins. Loads no NVRTC
- * that the memo describes, and loads nvJitLink only if no better rung remains.
- * Returns KILN_OK, KILN_EINVAL or KILN_ENOTFOUND for an invalid description,
- * KILN_ENOMEM or KILN_EIO. If ladder->rung is REFUSE after KILN_OK,
- * kiln__image_refuse() gives the failure.
- * @param desc  the program: its target suffix, and its key for the packs
- * @param driver  its version (0 means compile only) and whether it takes PTX
- *   alone */
+ * that the memo of earlier searches describes, and loads nvJitLink only if no
+ * better rung remains. Returns KILN_OK, KILN_EINVAL or KILN_ENOTFOUND for an
+ * invalid description, KILN_ENOMEM or KILN_EIO. If ladder->rung is REFUSE after
+ * KILN_OK, kiln__image_refuse() gives the failure.
+ * @param desc  the program; its target suffix, and its key for the packs, are
+ * used
+ * @param driver  the driver; its version (0 means compile only), and whether it
+ *   takes PTX alone, are used */
 kiln_status kiln__image_choose(kiln__image_request *req,
                                kiln_ladder_result *ladder, kiln_runtime *rt,
                                const kiln_program_desc *desc, int cc,
@@ -47,9 +52,9 @@ kiln_status kiln__image_choose(kiln__image_request *req,
 kiln_status kiln__image_refuse(kiln_runtime *rt,
                                const kiln_ladder_result *ladder);
 
-/* Performs all steps in the calling thread, with the contract of
- * kiln_compile(). `traits` are the traits of the device, or of the table if
- * there is no device. */
+/* Performs all three steps of a request in the calling thread, with the
+ * contract of kiln_compile(). `traits` are the traits of the device, or of the
+ * table if there is no device. */
 kiln_status kiln__image_make(kiln_image **out, kiln_runtime *rt,
                              const kiln_program_desc *desc,
                              const kiln_traits *traits,
@@ -95,18 +100,18 @@ kiln__entry *kiln__image_entry(const kiln_image *image);
 bool kiln__image_ptx_params(const char *ptx, size_t size, const char *lowered,
                             uint32_t *sizes, size_t capacity, size_t *n);
 
-/* One .entry of a PTX source. `name` is not NUL-terminated. */
+/* One kernel (.entry) of a PTX source. `name` is not NUL-terminated. */
 typedef struct kiln__image_ptx_entry {
   const char *name;
   size_t name_size;
   size_t n_params;
-  /* maximum threads per block: product of .maxntid or .reqntid, or 0 if absent
-   */
+  /* maximum threads per block: the product of the values of .maxntid or
+   * .reqntid, or 0 if neither is present */
   int max_threads;
 } kiln__image_ptx_entry;
 
-/* Iterates over the entries of a PTX source. Start with *at = 0. Returns false
- * at the end. */
+/* Iterates over the kernels (.entry) of a PTX source. The first call takes *at
+ * = 0. Returns false at the end. */
 bool kiln__image_ptx_next(const char *ptx, size_t size, size_t *at,
                           kiln__image_ptx_entry *out);
 

@@ -43,7 +43,7 @@ static void add_pair(kiln__key *key, const kiln_allocator *a, const char *field,
   kiln__buf_add(&pair, name, strlen(name) + 1);
   kiln__buf_text(&pair, text);
   if (pair.failed)
-    key->text.failed = true; /* kiln__key_seal() reports this failure */
+    key->text.failed = true; /* kiln__key_seal() will report the failure */
   else
     kiln__key_add(key, field, pair.data, pair.size, portable);
   kiln__buf_free(&pair);
@@ -77,8 +77,8 @@ void kiln__plan_key(const kiln__plan *plan, kiln__key *key)
   add_number(key, "lineinfo", lineinfo, true);
   add_number(key, "fast_math", desc->fast_math || plan->has_fast_math, true);
   add_number(key, "max_registers", desc->max_registers, true);
-  /* Optional fields are added only if they are set, so that the keys of older
-   * packs remain valid. */
+  /* Each of the following fields is added only if it is set, so that the keys
+   * of older packs remain valid. */
   if (desc->fast_compile)
     add_number(key, "fast_compile", 1, true);
   if (desc->minimal)

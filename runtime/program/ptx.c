@@ -61,7 +61,7 @@ static void skip_space(cursor *c)
   }
 }
 
-/* Reads the next token: an identifier, a directive such as ".entry", or a
+/* Reads the next PTX token: an identifier, a directive such as ".entry", or a
  * single other character. */
 static bool next_token(cursor *c, const char **token, size_t *size)
 {
@@ -82,8 +82,8 @@ static bool token_is(const char *token, size_t size, const char *text)
   return size == strlen(text) && memcmp(token, text, size) == 0;
 }
 
-/* Returns the size in bytes of a fundamental type, or 0 if the token is not a
- * type. Opaque references such as .texref are 64-bit handles. */
+/* Returns the size in bytes of a fundamental PTX type, or 0 if the token is not
+ * a type. Opaque references such as .texref are 64-bit handles. */
 static uint32_t type_bytes(const char *token, size_t size)
 {
   static const struct {

@@ -99,8 +99,8 @@ static bool starts(const char *p, const char *end, const char *with)
          memcmp(p, with, strlen(with)) == 0;
 }
 
-/* Reads one item of a "Used" line: "N bytes smem", "N bytes cmem[0]" or "N
- * registers". The items may come in any order. */
+/* Reads one item of a "Used" line of the log: "N bytes smem", "N bytes cmem[0]"
+ * or "N registers". The items may come in any order. */
 static void take_item(kiln_resources *res, int n, const char *unit,
                       const char *end)
 {
@@ -145,9 +145,9 @@ static size_t word_length(const char *p, const char *end)
   return n;
 }
 
-/* Parses one line of the log. *entry is the row for the next "Used" line, and
- * *owner is the row for the next properties line; -1 means that there is no
- * such row. */
+/* Parses one line of the assembler's log. *entry is the row of the report for
+ * the next "Used" line, and *owner is the row for the next properties line; -1
+ * means that there is no such row. */
 static void take_line(table *t, const char *line, size_t size, long *entry,
                       long *owner)
 {

@@ -1,10 +1,10 @@
 /* why.c -- kiln_cache_why(): reports which key fields prevent a cache hit for a
  * program.
  *
- * The nearest entry is the entry that has the most fields in common with the
- * wanted key. Entries of the same program rank above all other entries. The
- * fields of the nearest entry are compared with the wanted key, name by name.
- */
+ * The cache entry that has the most key fields in common with the wanted key is
+ * called the nearest entry. Entries of the same program rank above all other
+ * entries. The fields of the nearest entry are compared with the wanted key,
+ * name by name. */
 #include "image.h"
 
 #include <string.h>
@@ -82,8 +82,8 @@ static bool consider(void *user, const char *hash, const char *text,
 
 /* ---- Reporting ------------------------------------------------------------------------ */
 
-/* Writes short values unchanged, long values as length and hash, and headers
- * and files with their names. */
+/* Writes a key field for users: short values unchanged, long values as length
+ * and hash, and headers and files with their names. */
 static kiln_status show(kiln__buf *out, const kiln__field *field)
 {
   const char *nul = memchr(field->value, '\0', field->size);
@@ -113,7 +113,8 @@ done:
   return st;
 }
 
-/* Finds the k-th field of `text` with this name that `other` does not have. */
+/* Finds the k-th field with this name that the key text `text` has and the key
+ * text `other` does not have. */
 static bool differing(const char *text, size_t size, const char *other,
                       size_t other_size, const kiln__field *name, size_t k,
                       kiln__field *out)
@@ -133,7 +134,8 @@ typedef struct comparison {
   void *user;
 } comparison;
 
-/* Reports all differences in the fields of one name, side by side. */
+/* Reports all differences between two keys in the fields of one name, side by
+ * side. */
 static kiln_status report_name(comparison *t, const kiln__field *name)
 {
   kiln_status st = KILN_OK;

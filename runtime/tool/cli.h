@@ -16,8 +16,8 @@
 #define CLI_PRINTF(text, first)                                                \
   __attribute__((__format__(__printf__, text, first)))
 
-/* Evaluates the expression and returns its status from the calling function
- * unless the status is KILN_OK. */
+/* Evaluates the expression. If its status is not KILN_OK, returns the status
+ * from the calling function. */
 #define CLI_TRY(expression)                                                    \
   do {                                                                         \
     const kiln_status st_ = (expression);                                      \
@@ -31,32 +31,35 @@ enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 /* The state of one run of the command. */
 typedef struct cli {
   kiln_runtime *rt;
-  const char *name;      /* name of the command: "compile" */
-  const char *cache_dir; /* values of the global options, or NULL */
+  const char *name; /* name of the command: "compile" */
+  /* Values of the global options; NULL if an option was not given. */
+  const char *cache_dir;
   const char *nvrtc;
   const char *driver;
   /* Device option: "gpu", "cpu:9.0,..."; NULL means that the command chooses. */
   const char *device;
-  kiln_runtime_opts opts; /* options that `rt` was created with */
-  bool on_cpu;            /* true if `rt` uses the CPU device */
-  kiln_cpu_opts cpu;      /* settings of the CPU device, if `rt` uses it */
+  kiln_runtime_opts opts; /* options with which the runtime `rt` was created */
+  bool on_cpu;            /* true if the runtime `rt` uses the CPU device */
+  /* Settings of the CPU device, if the runtime `rt` uses it. */
+  kiln_cpu_opts cpu;
   bool verbose;
-  /* True to keep the library's warnings instead of printing the warnings. */
+  /* True to keep the library's warnings instead of printing them. */
   bool keep_warnings;
-  char *warnings;         /* warnings that were kept, one per line */
+  /* Warnings of the library that were kept, one per line. */
+  char *warnings;
   struct cli_block *pool; /* blocks that kiln__cli_alloc() has allocated */
 } cli;
 
-/* A command. argv[0] is the name of the command for messages. @return an
- * exit code, or CLI_HELPED */
+/* Entry function of a command. argv[0] is the name of the command for messages.
+ * @return an exit code, or CLI_HELPED */
 typedef int (*cli_command_fn)(cli *c, int argc, char **argv);
 
-/* ---- cli_device.c: GPU or CPU device ------------------------------------ */
+/* ---- cli_device.c: choice between GPU and CPU device -------------------- */
 
 typedef enum cli_device_use {
-  /* Use the CPU device only if the user asked for the CPU device. */
+  /* Uses the CPU device only if the user requested it. */
   CLI_DEVICE_GIVEN = 0,
-  CLI_DEVICE_NEEDED /* use the CPU device also if there is no GPU */
+  CLI_DEVICE_NEEDED /* uses the CPU device also if there is no GPU */
 } cli_device_use;
 
 /* Creates c->rt as --device or KILN_DEVICE specifies. If the function falls back
@@ -65,7 +68,7 @@ typedef enum cli_device_use {
 int kiln__cli_open(cli *c, const kiln_runtime_opts *opts, cli_device_use use);
 
 /* Replaces a runtime on a GPU by a runtime on the CPU device. Only the CPU
- * device has checks and counters. @return as kiln__cli_open() */
+ * device has checks and counters. Returns the exit codes of kiln__cli_open(). */
 int kiln__cli_to_cpu(cli *c);
 
 /* ---- cli_text.c: memory, text, units ------------------------------------ */
@@ -102,9 +105,9 @@ size_t kiln__cli_utf8(const char *text, bool *control);
 /* Returns the number of columns that the text takes, which is its number of
  * UTF-8 characters. */
 size_t kiln__cli_columns(const char *text);
-/* Prints text, broken between words so that no line is wider than `width`.
- * The cursor stands at `column`; further lines start at `column`, too.
- * Newlines in the text are kept. The output ends with a newline. */
+/* Prints text, broken between words so that no line is wider than `width`. The
+ * cursor stands at column `column`, and further lines also start at this
+ * column. Newlines in the text are kept. The output ends with a newline. */
 void kiln__cli_wrap(const char *text, size_t column, size_t width);
 
 /* Formats a number of bytes: "3.4 KiB". */
@@ -126,8 +129,8 @@ bool kiln__cli_parse_bytes(const char *text, uint64_t *out);
 
 /* ---- cli_table.c -------------------------------------------------------- */
 
-/* A table for people. NULL ends the heads. A leading '>' in a head aligns
- * the column to the right. */
+/* A table of text cells for people. NULL ends the list of column heads. A
+ * leading '>' in a head aligns the column to the right. */
 typedef struct cli_table {
   cli *c;
   const char *const *heads;
@@ -135,22 +138,23 @@ typedef struct cli_table {
   const char **cells;
 } cli_table;
 
-/* Starts a table. The heads are not copied and must outlive the table. */
+/* Starts a table. The column heads are not copied and must outlive the table. */
 void kiln__cli_table(cli_table *t, cli *c, const char *const *heads);
 /* Starts a table of two columns without heads, for labels and values. */
 void kiln__cli_sheet(cli_table *t, cli *c);
-/* Appends a cell and escapes its text as kiln__cli_shown() does. Rows fill
- * from left to right. */
+/* Appends a cell to the table and escapes its text as kiln__cli_shown() does.
+ * Rows fill from left to right. */
 void kiln__cli_cell(cli_table *t, const char *format, ...) CLI_PRINTF(2, 3);
-/* Appends several cells. Tabs in the formatted text separate the cells. */
+/* Appends several cells to the table. Tabs in the formatted text separate the
+ * cells. */
 void kiln__cli_cells(cli_table *t, const char *format, ...) CLI_PRINTF(2, 3);
 /* Appends `n` cells with a dash, which stands for a missing value. */
 void kiln__cli_dashes(cli_table *t, size_t n);
-/* Appends a label and a value. */
+/* Appends a label and a value to a table of two columns. */
 void kiln__cli_row(cli_table *t, const char *label, const char *format, ...)
     CLI_PRINTF(3, 4);
-/* Prints the table with `indent` spaces before each line. The line of heads
- * is left out if all heads are empty. */
+/* Prints the table with `indent` spaces before each line. The line of column
+ * heads is left out if all heads are empty. */
 void kiln__cli_table_print(const cli_table *t, int indent);
 
 /* ---- cli_message.c: messages on stderr ---------------------------------- */
@@ -159,11 +163,11 @@ void kiln__cli_table_print(const cli_table *t, int indent);
  * NULL. */
 void kiln__cli_message(const cli *c, const char *next, const char *format, ...)
     CLI_PRINTF(3, 4);
-/* Prints the library's record of a failure, after the text `what` if that is
- * not NULL.
+/* Prints the library's error record. If `what` is not NULL, it is printed
+ * before the message.
  * @return CLI_FAILED */
 int kiln__cli_failure(const cli *c, const char *what);
-/* Returns the message of the record without the list of files tried, for
+/* Returns the message of the error record without the list of files tried, for
  * output that shows this list elsewhere. */
 const char *kiln__cli_headline(cli *c);
 /* Reports wrong use: prints a message (unless `format` is NULL) and where to
@@ -177,8 +181,8 @@ void kiln__cli_progress(const cli *c, const char *what, size_t done,
 /* ---- cli_file.c: files and JSON ----------------------------------------- */
 
 enum {
-  CLI_MOST_TEXT = 64 << 20 /* maximum size in bytes of a source or a list
-                            * that is read */
+  /* Maximum size in bytes of a source file or list file. */
+  CLI_MOST_TEXT = 64 << 20
 };
 
 /* Returns what a path refers to if that is not a regular file: "a
@@ -208,8 +212,9 @@ char *kiln__cli_output_of(char *const argv[], int *status);
  * the JSON object. Bytes that are not UTF-8, as in a file name, become U+FFFD.
  * @return CLI_OK, or CLI_FAILED having reported why */
 int kiln__cli_json(const cli *c, cJSON *json, const char *path);
-/* Ends a measurement: writes `json` to `path` if rc is CLI_OK and path is
- * not NULL, and deletes `json` in any case. @return the exit code of both */
+/* Ends a measurement: writes `json` to `path` if `rc` is CLI_OK and `path` is
+ * not NULL, and deletes `json` in any case. @return `rc`, or the exit code of a
+ * failed write */
 int kiln__cli_json_end(const cli *c, int rc, cJSON *json, const char *path);
 
 /* Appends an empty object to a JSON array. @return the object */

@@ -1,6 +1,6 @@
-/* cli_message.c -- prints messages on stderr: what happened, to what, why,
- * and the next step. Names in messages may hold any byte, so control bytes
- * are escaped. */
+/* cli_message.c -- prints messages on stderr. A message says what happened,
+ * which object is affected, why it happened, and what the user can do. Names in
+ * messages may contain any byte, so control bytes are escaped. */
 #include "tool/cli.h"
 
 #include <stdarg.h>
@@ -48,7 +48,7 @@ void kiln__cli_message(const cli *c, const char *next, const char *format, ...)
     fprintf(stderr, "next: %s\n", next);
 }
 
-/* Returns the length of a message without the list of files tried. */
+/* Returns the length of an error message without the list of files tried. */
 static int headline_length(const char *message)
 {
   const char *places = strstr(message, ": tried ");
@@ -60,7 +60,7 @@ int kiln__cli_failure(const cli *c, const char *what)
 {
   const kiln_error *e = kiln_last_error();
   const size_t n = strlen(e->log);
-  /* Without a driver, the message lists a dozen folders. */
+  /* Without a driver, the error message lists a dozen folders. */
   const bool cut =
       e->status == KILN_ENODRIVER && strstr(e->message, ": tried ") != NULL;
 

@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 enum {
-  LEAST_LAST = 24 /* minimum width of a last column whose text is
-                   * wrapped */
+  LEAST_LAST = 24 /* minimum width of a last column with wrapped text */
 };
 
 void kiln__cli_table(cli_table *t, cli *c, const char *const *heads)
@@ -96,7 +95,7 @@ static size_t terminal_width(void)
   return size.ws_col;
 }
 
-/* Returns the number of cells of the row up to the last cell with text, so
+/* Returns the number of cells of a table row up to the last cell with text, so
  * that no line ends in blanks. */
 static size_t used_cells(const cli_table *t, const char *const *cells)
 {

@@ -1,4 +1,4 @@
-/* cli_text.c -- provides memory and text of one run of the command. Nearly
+/* cli_text.c -- memory and text functions for one run of the command. Nearly
  * all text lives as long as the run, so one list of blocks owns all memory. */
 #include "tool/cli.h"
 
@@ -85,8 +85,8 @@ char *kiln__cli_word(char **rest, const char *separators)
 
 /* ---- Characters --------------------------------------------------------- */
 
-/* Returns the length in bytes of the UTF-8 character at `s`. Returns 0 if
- * the bytes are no character, an overlong form or a surrogate. */
+/* Returns the length in bytes of the UTF-8 character at `s`. Returns 0 if the
+ * bytes are not a character, or are an overlong encoding or a surrogate. */
 static size_t utf8_length(const unsigned char *s)
 {
   static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

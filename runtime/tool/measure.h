@@ -9,8 +9,8 @@
  * machine share this clock. */
 double kiln__cli_now_ns(void);
 
-/* Sorts values[0] to values[n - 1] in ascending order.
- * @return the median, or 0 if n is 0 */
+/* Sorts values[0] to values[n - 1] in ascending order, and returns their
+ * median, or 0 if n is 0. */
 double kiln__cli_median(double *values, size_t n);
 
 #endif

@@ -11,9 +11,11 @@
 
 enum {
   MOST_OPTIONS = 48,
-  /* Value that getopt_long() returns for row 0, above every character. */
+  /* Value that getopt_long() returns for the first row of the option table. It
+   * is above every character code. */
   LONG_VALUE = 256,
-  HELP_COLUMN = 22, /* column in which the descriptions start */
+  /* Column of the help output in which the descriptions start. */
+  HELP_COLUMN = 22,
   HELP_WIDTH = 79
 };
 
@@ -46,8 +48,8 @@ static void make_scan(scan *s, const cli_syntax *syntax)
   add_rows(s, syntax->shared);
   add_rows(s, syntax->more);
   if (syntax->program_follows)
-    s->letters[n_letters++] = '+'; /* lets getopt_long() stop at the first
-                                    * word that is no option */
+    s->letters[n_letters++] = '+'; /* lets getopt_long() stop at the first word
+                                    * that is no option */
   s->letters[n_letters++] = 'h';
   s->longs[n_longs++] = (struct option){"help", no_argument, NULL, 'h'};
   for (size_t i = 0; i < s->n; i++) {
@@ -199,7 +201,7 @@ int kiln__cli_parse(cli *c, const cli_syntax *syntax, int argc, char **argv,
   int value;
 
   make_scan(s, syntax);
-  optind = 0; /* makes glibc start over, with new words */
+  optind = 0; /* makes glibc's getopt_long() start again with new words */
   while ((value = getopt_long(argc, argv, s->letters, s->longs, NULL)) != -1) {
     const cli_option *row = find_row(s, value);
     int rc;

@@ -8,17 +8,20 @@
 
 #include "tool/cli.h"
 
-/* What an option does with its value. Each comment begins with the type of
- * cli_option.to. */
+/* The action of an option on its value. Each comment begins with the type of
+ * the object that cli_option.to points to. */
 typedef enum cli_option_kind {
-  CLI_FLAG, /* bool: becomes true; the option has no value */
-  CLI_TEXT, /* const char *: the value; the last occurrence counts */
+  CLI_FLAG, /* bool: the object becomes true; the option has no value */
+  /* Const char *: the value of the option; the last occurrence counts. */
+  CLI_TEXT,
   /* const char *: the values of all occurrences, joined with commas. */
   CLI_JOINED,
   CLI_NUMBER, /* int or unsigned: a number from `least` to `most` */
   /* cli_sizes: a list such as "28,24", each number from `least` to `most` */
   CLI_SIZES,
-  CLI_TAKEN /* any type: take(c, to, value) returns CLI_OK or CLI_USAGE */
+  /* Any type: the function take(c, to, value) stores the value and returns
+   * CLI_OK or CLI_USAGE. */
+  CLI_TAKEN
 } cli_option_kind;
 
 typedef struct cli_option {
@@ -26,15 +29,16 @@ typedef struct cli_option {
   const char *name;
   char letter; /* letter of the short form, or 0 */
   cli_option_kind kind;
-  const char *value; /* name of the value in the help */
+  const char *value; /* name of the option's value in the help */
   void *to;
-  /* Help text, starts in lower case and has no full stop at the end. */
+  /* Help text of the option, which starts in lower case and has no full stop at
+   * the end. */
   const char *help;
   int (*take)(cli *c, void *to, const char *value);
   long least, most;
 } cli_option;
 
-/* Rows of an option table. CLI_OPTIONS_END ends the table. */
+/* Macros for the rows of an option table. CLI_OPTIONS_END ends the table. */
 #define CLI_OPTION_FLAG(name_, to_, help_)                                     \
   {                                                                            \
     .name = (name_), .kind = CLI_FLAG, .to = (to_), .help = (help_)            \
@@ -71,7 +75,7 @@ typedef struct cli_option {
 
 enum { CLI_MOST_SIZES = 8 };
 
-/* Sizes as powers of two, in the order given. */
+/* A list of sizes as powers of two, in the order given by the user. */
 typedef struct cli_sizes {
   unsigned bits[CLI_MOST_SIZES];
   size_t n;
@@ -79,18 +83,22 @@ typedef struct cli_sizes {
 
 /* The syntax of one command, which the help shows and the parser checks. */
 typedef struct cli_syntax {
-  const char *synopsis; /* text after "usage: "; every line ends in a newline */
-  const char *about;    /* what the command does; the help wraps this text */
-  const cli_option *options, *shared, *more; /* option tables, or NULL */
+  /* Usage text after "usage: "; every line ends in a newline. */
+  const char *synopsis;
+  /* Description of the command; the help wraps this text. */
+  const char *about;
+  /* Option tables of the command, or NULL. */
+  const cli_option *options, *shared, *more;
   /* Example of a command line, or NULL. */
   const char *example;
-  /* Exit codes; NULL means the usual codes 0, 1 and 2. */
+  /* Text about the exit codes; NULL means the usual codes 0, 1 and 2. */
   const char *exit_codes;
-  /* Number of words that are not options; a negative `most` means any number. */
+  /* Minimum and maximum number of words that are not options. If `most` is
+   * negative, there is no maximum. */
   int least, most;
-  const char *missing;  /* message if there are too few words */
-  bool program_follows; /* true if the first word is a program, which ends
-                         * the options */
+  const char *missing; /* error message if there are too few words */
+  /* True if the first word is a program, after which no options are parsed. */
+  bool program_follows;
 } cli_syntax;
 
 /* The words of the command line that are not options. The pointers point
