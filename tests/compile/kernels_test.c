@@ -1,10 +1,11 @@
-/* kernels_test.c -- every shipped specialisation of every embedded program compiles
- * to machine code without register spills, with every NVRTC.
+/* kernels_test.c -- tests that every shipped specialisation of every embedded
+ * program compiles to machine code without register spills, with every NVRTC.
  *
- * The default run compiles each specialisation once per NVRTC, for architectures
- * in turn; KILN_TEST_THOROUGH=1 compiles it for every architecture that each NVRTC
- * supports. KILN_TEST_NVRTC lists the libraries, separated by colons. Without it,
- * the newest one that discovery finds is used. */
+ * The default run compiles each specialisation once per NVRTC, and the
+ * architectures alternate. KILN_TEST_THOROUGH=1 compiles it for every
+ * architecture that each NVRTC supports. KILN_TEST_NVRTC lists the libraries,
+ * separated by colons. Without it, the test uses the newest library that
+ * discovery finds. */
 #include "variants.h"
 
 #include <time.h>
@@ -18,8 +19,9 @@ static double now_s(void)
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Checks that an image has machine code for its target, at least one kernel, and
- * no spills. kiln_program_desc.fail_on_spill has made spills an error already. */
+/* Checks that an image contains machine code for its target, at least one
+ * kernel, and no spills. A spill has already been an error, because the test
+ * sets kiln_program_desc.fail_on_spill. */
 static void check_image(kiln_image *image, const kiln_variant *v,
                         const kiln_target *target)
 {
@@ -38,9 +40,9 @@ static void check_image(kiln_image *image, const kiln_variant *v,
   }
 }
 
-/* The default run compiles each variant once per NVRTC: variant k for one of the
- * architectures that begin a generation, in turn, so that every generation is
- * compiled for as well. */
+/* The default run compiles each variant once per NVRTC. It considers the
+ * architectures that begin a generation, and the number of the variant selects
+ * one of them. Every generation is therefore tested. */
 static bool is_wanted(const kiln_variant *v, size_t k, const int *archs,
                       size_t n_archs, size_t arch)
 {
@@ -128,8 +130,8 @@ static char *ptx_of(kiln_runtime *rt, const char *builtin,
   return copy;
 }
 
-/* Overridden traits must reach the prelude. Otherwise the bodies for old hardware
- * would not be tested. */
+/* Traits that override those of the device must reach the prelude. Otherwise
+ * the kernels for old hardware would not be tested. */
 START_TEST(traits_choose_the_body)
 {
   static const char *const no_shuffle[] = {"KILN_HAS_SHFL=0",
@@ -155,8 +157,8 @@ START_TEST(traits_choose_the_body)
 }
 END_TEST
 
-/* nvcc compiles the same files when it is given their headers: every macro has a
- * default. The default run stops at PTX. */
+/* nvcc must compile the kernel sources if it is given their headers, because
+ * every macro has a default value. The default run generates only PTX. */
 START_TEST(nvcc_compiles_every_file)
 {
   static const char nvcc[] = "/usr/local/cuda/bin/nvcc";

@@ -1,8 +1,9 @@
-/* quick_test.c -- kernels that operations compile with less optimisation for small
- * calls do not spill registers, on the architectures where this is done.
+/* quick_test.c -- tests kernels that operations compile with less optimisation
+ * for small calls. These kernels must not spill registers on the architectures
+ * where operations use them.
  *
- * The default run compiles each kernel once per NVRTC, for targets in turn;
- * KILN_TEST_THOROUGH=1 compiles it for every target. */
+ * The default run compiles each kernel once per NVRTC, and the targets
+ * alternate. KILN_TEST_THOROUGH=1 compiles it for every target. */
 #include "each_nvrtc.h"
 
 static char dir[256], cache[300];

@@ -1,4 +1,4 @@
-// Asynchronous copies to shared memory, on devices that support them.
+// Asynchronous copies to shared memory, on devices that support such copies.
 extern "C" __global__ void copies(const int *in, int *out, int)
 {
   __shared__ __align__(16) int s[2][256];

@@ -1,4 +1,4 @@
-// Atomic operations of the C++ library (cuda::atomic_ref).
+// Atomic operations with the C++ class cuda::atomic_ref.
 #include <cuda/atomic>
 
 extern "C" __global__ void references(const int *in, int *out, int)

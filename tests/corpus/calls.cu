@@ -1,4 +1,4 @@
-// Calls: recursion, function pointers, virtual functions, and a switch.
+// Calls of functions: recursion, function pointers, virtual functions, and a switch.
 static __device__ __noinline__ int ackermann(int m, int n)
 {
   if (m == 0)

@@ -1,4 +1,4 @@
-// Generic addresses, memory from the device heap, and a true assertion.
+// Generic addresses, memory from the device heap, and an assertion that holds.
 extern "C" __device__ void __assertfail(const char *, const char *, unsigned,
                                         const char *, size_t);
 __constant__ int fixed[2] = {40, 2};

@@ -1,4 +1,4 @@
-// The toolkit's cooperative groups. All blocks must be resident.
+// The cooperative groups of the CUDA toolkit. All blocks must be resident.
 #include <cooperative_groups.h>
 
 namespace cg = cooperative_groups;

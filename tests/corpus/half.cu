@@ -1,4 +1,4 @@
-// PTX arithmetic on f16 and bf16, with values that both types can represent.
+// Arithmetic on f16 and bf16 in PTX, with values that f16 and bf16 can represent.
 static __device__ unsigned short narrow(float v)
 {
   unsigned short h;
@@ -24,7 +24,7 @@ extern "C" __global__ void halves(const int *in, float *out, int)
   out[threadIdx.x] = widen(c);
 }
 
-// Sum over a warp of packed pairs of f16 values.
+// Computes the sum of packed pairs of f16 values over a warp.
 extern "C" __global__ void half_sum(const int *in, float *out, int)
 {
   unsigned v = narrow(in[threadIdx.x] % 8) |

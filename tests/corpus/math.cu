@@ -1,4 +1,4 @@
-// CUDA's mathematical functions for double and float.
+// The mathematical functions of CUDA for double and float.
 extern "C" __global__ void doubles(const float *in, double *out, int)
 {
   const int t = threadIdx.x;

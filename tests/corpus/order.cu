@@ -1,4 +1,4 @@
-// Locks, clocks, barriers over the whole grid, and printf.
+// Locks, clocks, barriers over the whole grid, and calls of printf.
 extern "C" int printf(const char *, ...);
 
 extern "C" __global__ void spin_lock(const int *, int *out, int n)
@@ -26,7 +26,7 @@ extern "C" __global__ void clocks(const int *, int *out, int)
   out[threadIdx.x] = now > from && clock() != low;
 }
 
-// All blocks must be resident.
+// This barrier works only if all blocks are resident.
 extern "C" __global__ void whole_grid(const int *in, int *out, int)
 {
   __shared__ int s;

@@ -1,4 +1,4 @@
-// Inclusive sums over a block, over warps, and over the input in one pass.
+// Inclusive sums over a block, over warps, and over the whole input in one pass.
 extern "C" __global__ void scan_block(const int *in, int *out, int)
 {
   __shared__ int s[2][256];
@@ -32,7 +32,8 @@ extern "C" __global__ void scan_warps(const int *in, int *out, int)
   out[i] = scan_warp(in[i]);
 }
 
-// A tile's state: a flag (1: tile sum, 2: inclusive prefix) above the sum's bits.
+// The state of a tile: a flag in the upper bits (1: sum of the tile, 2: inclusive
+// prefix), and the sum in the lower bits.
 __device__ unsigned long long tiles[64];
 __device__ unsigned ticket;
 

@@ -65,7 +65,8 @@ extern "C" __global__ void histogram_global(const unsigned *in, unsigned *out,
     atomicInc(&out[in[i] % 64], 0xffffffffu);
 }
 
-// Sums of segments of 1, 2, 3, ... elements; a segment's last lane in a warp adds.
+// Computes the sums of segments of 1, 2, 3, ... elements. In each warp, the last lane
+// of a segment adds the warp's part to the sum.
 extern "C" __global__ void segments(const unsigned *in, unsigned *out, int n)
 {
   const int i = blockIdx.x * blockDim.x + threadIdx.x, lane = i % 32;

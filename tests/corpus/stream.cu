@@ -1,4 +1,5 @@
-// One element per thread; adjacent elements; dynamic shared memory.
+// Kernels with one element per thread, with adjacent elements, and with dynamic shared
+// memory.
 __constant__ float weight[3] = {0.25f, 0.5f, 0.25f};
 
 extern "C" __global__ void saxpy(const float *in, float *out, int n)

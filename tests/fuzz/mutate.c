@@ -57,7 +57,7 @@ static bool loads(const char *text, size_t size)
   return true;
 }
 
-/* ---- What is known ------------------------------------------------------- */
+/* ---- Known differences from ptxas ---------------------------------------- */
 
 static struct {
   const char *statement, *message,
@@ -144,8 +144,8 @@ static bool is_syntax(const char *message)
          strstr(message, "syntax") != NULL;
 }
 
-/* Marks the statements that a run of ptxas reports. Returns false if it reports
- * none. */
+/* Marks the statements that ptxas reports as errors. Returns false if ptxas
+ * reports none. */
 static bool mark(batch *b, const char *messages, unsigned first,
                  const unsigned *index)
 {
@@ -169,7 +169,7 @@ static bool mark(batch *b, const char *messages, unsigned first,
                        what + 10);
         any = true;
         if (is_syntax(b->reason[i]))
-          return true; /* ptxas did not parse the remaining source */
+          return true; /* ptxas has not parsed the source after this line. */
       }
     }
     at = next == NULL ? NULL : next + 1;
@@ -331,30 +331,30 @@ static void change(kiln__buf *out, const text *t)
   }
   kiln__buf_add(out, t->data, from);
   switch (how) {
-  case 0: /* replaces a word by another word */
+  case 0: /* Replaces one word by another word. */
   case 1:
   case 2:
-  case 4: /* replaces a line by another line */
+  case 4: /* Replaces one line by another line. */
     kiln__buf_add(out, t->data + other, end - other);
     break;
-  case 3: /* removes a word or changes one of its characters */
+  case 3: /* Removes one word or changes one of its characters. */
     if (to > from && below(2) == 0) {
       kiln__buf_add(out, t->data + from, to - from);
       out->data[out->size - 1 - below((unsigned)(to - from))] =
           "0123456789abcdefsux_.,;%[]{}"[below(28)];
     }
     break;
-  case 5: /* repeats a line */
+  case 5: /* Repeats one line. */
     kiln__buf_add(out, t->data + from, to - from);
     kiln__buf_text(out, "\n");
     kiln__buf_add(out, t->data + from, to - from);
     break;
-  case 6: /* inserts a copy of another line */
+  case 6: /* Inserts a copy of another line. */
     kiln__buf_add(out, t->data + other, end - other);
     kiln__buf_text(out, "\n");
     kiln__buf_add(out, t->data + from, to - from);
     break;
-  default: /* removes a line */
+  default: /* Removes one line. */
     break;
   }
   kiln__buf_add(out, t->data + to, t->size - to);
@@ -422,7 +422,7 @@ static void add_source(texts *all, kiln_runtime *rt, const char *path)
     char *copy;
 
     if (kiln_compile(&image, rt, &d, &target) != KILN_OK)
-      continue; /* the source needs headers that are not available */
+      continue; /* The source file includes headers that are not available. */
     ptx = kiln_image_ptx(image, &size);
     copy = calloc(1, size + 1);
     if (copy != NULL)
@@ -472,7 +472,8 @@ static void mutate_one(const text *t, kiln__buf *out)
   free(says);
 }
 
-/* Mutates whole modules. Returns false if there are no modules. */
+/* Mutates whole modules and loads them. Returns false if there are no
+ * modules. */
 static bool modules(char **paths, int n)
 {
   texts all = {0};

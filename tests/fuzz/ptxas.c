@@ -77,7 +77,7 @@ static char *output_of(const char *path, char *const argv[], int *status)
   return text;
 }
 
-/* ---- Where it is --------------------------------------------------------- */
+/* ---- Search for ptxas ---------------------------------------------------- */
 
 static bool found(char *path, size_t size, const char *pattern)
 {
@@ -133,7 +133,7 @@ const char *ptxas_release(const char *ptxas)
   return release;
 }
 
-/* ---- What it says -------------------------------------------------------- */
+/* ---- Compiling with ptxas ------------------------------------------------ */
 
 static char input[300], result[300];
 static char folder_of[256];

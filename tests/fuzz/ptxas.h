@@ -1,4 +1,4 @@
-/* ptxas.h -- runs ptxas, which is the reference for the validity of PTX. */
+/* ptxas.h -- runs ptxas, which decides whether PTX source is valid. */
 #ifndef KILN_TEST_PTXAS_H
 #define KILN_TEST_PTXAS_H
 

@@ -1,5 +1,5 @@
 // kiln run: --grid 8 --block 128 --arg u32[4096]=random --arg u32[64]
-// Atomic additions in shared memory, then in global memory.
+// The kernel performs atomic additions in shared memory, then in global memory.
 extern "C" __global__ void histogram(const unsigned *x, unsigned *bins)
 {
   __shared__ unsigned mine[64];
