@@ -99,7 +99,7 @@ const kiln_error *kiln_cpu_last_error(void)
   return kiln_last_error();
 }
 
-/* ---- Settings as a string ------------------------------------------------ */
+/* ---- Parsing settings from a string -------------------------------------- */
 
 static const struct check_name {
   const char *name;

@@ -33,18 +33,18 @@ typedef struct kiln__cpu_tally {
 
 typedef enum kiln__cpu_fault_kind {
   KILN__FAULT_NONE = 0,
-  KILN__FAULT_ADDRESS,     /* reported as CUDA_ERROR_ILLEGAL_ADDRESS */
-  KILN__FAULT_MISALIGNED,  /* reported as CUDA_ERROR_MISALIGNED_ADDRESS */
-  KILN__FAULT_SPACE,       /* reported as CUDA_ERROR_INVALID_ADDRESS_SPACE */
-  KILN__FAULT_PC,          /* bad function address, CUDA_ERROR_INVALID_PC */
-  KILN__FAULT_INSTRUCTION, /* bad operand, CUDA_ERROR_ILLEGAL_INSTRUCTION */
-  KILN__FAULT_TRAP,        /* trap instruction, CUDA_ERROR_LAUNCH_FAILED */
-  KILN__FAULT_ASSERT,      /* failed assertion, CUDA_ERROR_ASSERT */
-  KILN__FAULT_STACK,       /* stack overflow, CUDA_ERROR_LAUNCH_FAILED */
-  KILN__FAULT_DEADLOCK,    /* deadlock, CUDA_ERROR_LAUNCH_TIMEOUT */
-  /* instruction budget used up, CUDA_ERROR_LAUNCH_TIMEOUT */
+  KILN__FAULT_ADDRESS,    /* invalid address (CUDA_ERROR_ILLEGAL_ADDRESS) */
+  KILN__FAULT_MISALIGNED, /* bad alignment (CUDA_ERROR_MISALIGNED_ADDRESS) */
+  KILN__FAULT_SPACE, /* wrong state space (CUDA_ERROR_INVALID_ADDRESS_SPACE) */
+  KILN__FAULT_PC,    /* bad function address (CUDA_ERROR_INVALID_PC) */
+  KILN__FAULT_INSTRUCTION, /* bad operand (CUDA_ERROR_ILLEGAL_INSTRUCTION) */
+  KILN__FAULT_TRAP,        /* trap instruction (CUDA_ERROR_LAUNCH_FAILED) */
+  KILN__FAULT_ASSERT,      /* failed assertion (CUDA_ERROR_ASSERT) */
+  KILN__FAULT_STACK,       /* stack overflow (CUDA_ERROR_LAUNCH_FAILED) */
+  KILN__FAULT_DEADLOCK,    /* deadlock (CUDA_ERROR_LAUNCH_TIMEOUT) */
+  /* instruction budget used up (CUDA_ERROR_LAUNCH_TIMEOUT) */
   KILN__FAULT_BUDGET,
-  KILN__FAULT_MEMORY /* no host memory, CUDA_ERROR_OUT_OF_MEMORY */
+  KILN__FAULT_MEMORY /* no host memory (CUDA_ERROR_OUT_OF_MEMORY) */
 } kiln__cpu_fault_kind;
 
 /* Number of address ranges of which a warp keeps copies. These are the ranges

@@ -331,7 +331,7 @@ CUresult kiln__cpu_deviceGetAttribute(int *value, CUdevice_attribute attribute,
   return CUDA_SUCCESS;
 }
 
-/* ---- Older and less common queries --------------------------------------- */
+/* ---- Less common device queries ------------------------------------------ */
 
 CUresult kiln__cpu_deviceComputeCapability(int *major, int *minor,
                                            CUdevice device)

@@ -172,7 +172,7 @@ CUresult kiln__cpu_ctxSetLimit(CUlimit limit, size_t value)
   return CUDA_SUCCESS;
 }
 
-/* ---- Settings without effect --------------------------------------------- */
+/* ---- Context settings that have no effect -------------------------------- */
 
 CUresult kiln__cpu_ctxGetCacheConfig(CUfunc_cache *config)
 {

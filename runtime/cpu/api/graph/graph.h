@@ -111,7 +111,7 @@ bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
  * false, and sets *order to NULL, if there is no memory. */
 bool kiln__cpu_graph_order(CUgraph graph, CUgraphNode **order);
 
-/* ---- Work of nodes ------------------------------------------------------- */
+/* ---- Work of graph nodes ------------------------------------------------- */
 
 /* Each pair of functions converts between the parameters of a node and its
  * work. The first function makes work that holds a copy of the parameters. The

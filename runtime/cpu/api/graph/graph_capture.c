@@ -94,7 +94,7 @@ static bool tips_set(CUstream s, const CUgraphNode *nodes, size_t n)
   return tips_add(s, nodes, n);
 }
 
-/* ---- Begin and end ------------------------------------------------------- */
+/* ---- Begin and end of a capture ------------------------------------------ */
 
 static void join(capture *c, CUstream s)
 {
@@ -443,7 +443,7 @@ CUresult kiln__cpu_threadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
   return CUDA_SUCCESS;
 }
 
-/* ---- Commands become nodes ----------------------------------------------- */
+/* ---- Adding stream commands to a captured graph -------------------------- */
 
 /* Makes a node that depends on the stream's tips (last captured nodes). The new
  * node becomes the only tip. */

@@ -98,7 +98,7 @@ NODE_GETTER(HostNodeGetParams, CU_GRAPH_NODE_TYPE_HOST, CUDA_HOST_NODE_PARAMS,
 NODE_GETTER(MemFreeNodeGetParams, CU_GRAPH_NODE_TYPE_MEM_FREE, CUdeviceptr,
             node->memory != NULL ? node->memory->address : 0)
 
-/* ---- Empty and child graphs ---------------------------------------------- */
+/* ---- Empty nodes and child-graph nodes ----------------------------------- */
 
 CUresult kiln__cpu_graphAddEmptyNode(CUgraphNode *node, CUgraph graph,
                                      const CUgraphNode *after, size_t n)

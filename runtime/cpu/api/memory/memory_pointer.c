@@ -179,7 +179,7 @@ CUresult kiln__cpu_pointerSetAttribute(const void *value,
   return CUDA_SUCCESS;
 }
 
-/* ---- Advice, which is checked and then ignored --------------------------- */
+/* ---- Memory advice, which is checked but ignored ------------------------- */
 
 static CUresult managed(CUdeviceptr address, size_t size)
 {
@@ -282,7 +282,7 @@ CUresult kiln__cpu_memDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes,
   return kiln__cpu_current_stream(stream, &s);
 }
 
-/* ---- Queries of advice, which report the defaults ------------------------ */
+/* ---- Queries of memory advice, which report defaults --------------------- */
 
 CUresult kiln__cpu_memRangeGetAttribute(void *data, size_t size,
                                         CUmem_range_attribute attribute,

@@ -197,7 +197,7 @@ CUresult kiln__cpu_memPoolDestroy(CUmemoryPool pool)
   return CUDA_SUCCESS;
 }
 
-/* ---- Attributes and counters --------------------------------------------- */
+/* ---- Attributes and counters of pools ------------------------------------ */
 
 static void raise(uint64_t *high, uint64_t now)
 {
@@ -327,7 +327,7 @@ CUresult kiln__cpu_memPoolSetAttribute(CUmemoryPool pool,
   return rc;
 }
 
-/* ---- Access of devices --------------------------------------------------- */
+/* ---- Access of devices to pools ------------------------------------------ */
 
 CUresult kiln__cpu_memPoolSetAccess(CUmemoryPool pool,
                                     const CUmemAccessDesc *access, size_t n)

@@ -167,7 +167,7 @@ CUresult kiln__cpu_libraryUnload(CUlibrary library)
   return CUDA_SUCCESS;
 }
 
-/* ---- The library in a context -------------------------------------------- */
+/* ---- Loading a library into a context ------------------------------------ */
 
 /* Stores the library's module in a context. At first use in that context, loads
  * the module and applies the attributes that were set so far. The caller holds

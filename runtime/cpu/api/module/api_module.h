@@ -5,7 +5,7 @@
 
 #include "../machine.h"
 
-/* ---- Images: PTX source in any of its containers ------------------------- */
+/* ---- Images: PTX source and its containers ------------------------------- */
 
 typedef struct kiln__cpu_ptx_text {
   char *data; /* NUL-terminated PTX source, owned by this struct */

@@ -106,7 +106,7 @@ CUresult kiln__cpu_eventDestroy(CUevent event)
   return CUDA_SUCCESS;
 }
 
-/* ---- Record and wait ----------------------------------------------------- */
+/* ---- Recording an event and waiting for it ------------------------------- */
 
 static CUresult record(CUevent event, CUstream handle, unsigned flags)
 {
@@ -253,7 +253,7 @@ CUresult kiln__cpu_eventElapsedTime(float *ms, CUevent from, CUevent to)
   return rc;
 }
 
-/* ---- Events of a whole context ------------------------------------------- */
+/* ---- Event functions for a whole context --------------------------------- */
 
 CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)
 {

@@ -28,7 +28,7 @@ enum {
   MAX_PITCHED = 131072
 };
 
-/* ---- Resources as texels ------------------------------------------------- */
+/* ---- Conversion of resources to texels ----------------------------------- */
 
 /* Describes linear memory as one row of texels. The memory has to lie in one
  * allocation. */
