@@ -228,7 +228,8 @@ START_TEST(exec_cleans_up_when_ended)
   ck_run_rc(run, 128 + SIGTERM);
   ck_has(run.out, "kiln-exec-");
   ck_lacks(run.out, "late");
-  run = test_kiln("exec -- ls %s", dir); /* makes a report of its own */
+  /* this command makes a new report file */
+  run = test_kiln("exec -- ls %s", dir);
   ck_run_rc(run, 0);
   first = strstr(run.out, "kiln-exec-");
   ck_assert_msg(first != NULL && strstr(first + 1, "kiln-exec-") == NULL, "%s",

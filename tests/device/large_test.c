@@ -94,7 +94,7 @@ static void drop(test_array *a)
   array_free(a);
 }
 
-static test_array made[8]; /* arrays of the current case */
+static test_array made[8]; /* device arrays of the current case */
 static size_t n_made;
 
 static test_array filled(kiln_dtype t, uint64_t count, unsigned char byte)

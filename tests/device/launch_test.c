@@ -280,7 +280,8 @@ START_TEST(clusters)
   check_cluster(1, KILN_OK);
   check_cluster(2, KILN_OK);
   check_cluster(8, KILN_OK);
-  check_cluster(3, KILN_EINVAL); /* does not divide the grid */
+  /* the cluster size does not divide the grid size */
+  check_cluster(3, KILN_EINVAL);
   check_cluster(32, KILN_ELIMIT);
   if (kiln_device_traits(g.device)->cc == 90)
     check_cluster(16, KILN_OK); /* Kiln opts in to clusters above 8 blocks */

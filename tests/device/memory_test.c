@@ -175,7 +175,8 @@ START_TEST(memory_that_runs_out)
   ck_assert(unused <= total && total > 0);
   ck_kiln_is(kiln_memory_alloc(&p, g.device, total + GiB), KILN_EDEVMEM);
   ck_assert(p == 0);
-  p = gpu_alloc(g.device, 1000); /* the context still works */
+  /* the context still works after the failed allocation */
+  p = gpu_alloc(g.device, 1000);
   ck_kiln_ok(kiln_memory_free(g.device, p));
 }
 END_TEST
@@ -219,7 +220,7 @@ static bool has_room(uint64_t device_bytes, uint64_t host_bytes)
       (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
   uint64_t unused;
 
-  if (on_cpu()) /* its memory is the host's */
+  if (on_cpu()) /* the CPU device's memory is host memory */
     host_bytes += device_bytes;
   ck_kiln_ok(kiln_memory_info(g.device, &unused, NULL));
   if (unused >= device_bytes && host >= host_bytes)

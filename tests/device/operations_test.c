@@ -147,7 +147,7 @@ enum { THREADS = 4, CALLS = 25, CHAIN = 37 };
 
 typedef struct worker {
   kiln_stream *stream;
-  CUdeviceptr out; /* array for CALLS * CHAIN results */
+  CUdeviceptr out; /* device array for CALLS * CHAIN results */
   double scale;
   kiln_status st;
 } worker;

@@ -56,7 +56,7 @@ typedef struct kept_memory {
   CUdeviceptr device;
 } kept_memory;
 
-static kept_memory *kept_list; /* in the order of allocation */
+static kept_memory *kept_list; /* allocations in their order */
 static size_t n_kept;
 
 static inline void keep_memory(kept_memory memory)

@@ -29,7 +29,7 @@
 enum {
   PREFIX = 2 * OPERAND_EDGES, /* operands with golden results, which CI uses */
   FULL = 1 << 20,
-  CHUNK = 128, /* cases per module */
+  CHUNK = 128, /* number of cases per PTX module */
   THREADS = 256,
   EXAMPLES = 24,
   SHOWN = 3

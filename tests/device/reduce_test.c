@@ -182,7 +182,7 @@ static void check_pair(kiln_dtype type, kiln_op_name op,
 {
   const char *const defines[] = {types[type], operations_of_kernel[op], further,
                                  NULL};
-  /* KILN_SMALL needs an aligned x */
+  /* a kernel with KILN_SMALL=1 needs an aligned array */
   const bool aligned = strcmp(further, SMALL) == 0;
   const size_t shifts = aligned ? 1 : 16 / kiln_dtype_size(type);
   uint64_t state = 17 + (uint64_t)type * 8 + (uint64_t)op;
@@ -388,7 +388,7 @@ static void check_step(kiln_kernel *kernel, size_t step, unsigned n)
       .grid = {each == 0 ? 1 : n / each + 1, 1, 1},
       .block = {steps[step].block, 1, 1}};
   float *x = kept(malloc((n + 1) * sizeof *x)), sum = 0;
-  const float start = 100; /* the kernel adds to this value */
+  const float start = 100; /* the kernel adds its sum to this value */
   uint64_t state = n + 1;
   test_array input, result = array_make(KILN_F32, 1, 0, &start, 0);
   const float *got;

@@ -289,7 +289,7 @@ START_TEST(test_in_place)
 
   ck_writes(CALL_OF(kiln_scan, &desc), &a, elements(KILN_I32, sums, N));
   for (size_t i = 0; i < N; i++)
-    v[i] += sums[i]; /* array a now holds the scan */
+    v[i] += sums[i]; /* array a now holds the result of the scan */
   ck_writes(
       CALL_OF(kiln_scan, &second), &b,
       elements(KILN_I32, scanned(v, NULL, N, KILN_SUM, 0, NULL, false), N));

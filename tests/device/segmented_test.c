@@ -342,7 +342,7 @@ static void checked_run(const kiln_segmented_reduce_desc *desc,
                   "\"%s\": %s", says, kiln_last_error()->message);
   }
   got = kept(array_read(out));
-  /* each segment has three elements */
+  /* each segment consists of three elements */
   for (size_t s = 0; s < desc->n_segments; s++)
     ck_assert_uint_eq(got[s], says == NULL ? 3 * 0x01010101 : 0x5a5a5a5a);
 }

@@ -11,7 +11,8 @@
 typedef struct order {
   kiln_dtype type;
   bool descending;
-  unsigned begin_bit, end_bit; /* 0, 0 compares whole values */
+  /* if both are 0, whole keys are compared by value */
+  unsigned begin_bit, end_bit;
 } order;
 
 static uint64_t bits_at(kiln_dtype type, const void *data, size_t i)
@@ -457,7 +458,7 @@ START_TEST(test_tiles)
     c.n = lengths[k];
     check_sort(&c, &state);
   }
-  c.portion = tile + 5; /* each launch sorts a single tile */
+  c.portion = tile + 5; /* every launch now sorts a single tile */
   c.keys_in_place = true;
   check_sort(&c, &state);
 }
@@ -550,7 +551,7 @@ static operation_call argsort_call(kiln_dtype key, kiln_dtype index,
   for (size_t i = 0; i < n; i++)
     set_whole(index, want, i, (int64_t)from[i]);
   call_writes(&c, &out, want);
-  call_writes(&c, &in, keys); /* the input must not change */
+  call_writes(&c, &in, keys); /* argsort must not change its input */
   return c;
 }
 

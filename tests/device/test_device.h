@@ -103,7 +103,8 @@ static inline kiln_status test_runtime(kiln_runtime **out,
       opts.n_nvrtc_dirs = test_nvrtc_dirs(dirs);
       opts.nvrtc_dirs = opts.n_nvrtc_dirs > 0 ? dirs : NULL;
       if (opts.n_nvrtc_dirs > 0)
-        unsetenv("KILN_NVRTC"); /* Kiln would try no other library */
+        /* with KILN_NVRTC set, Kiln would try no other library */
+        unsetenv("KILN_NVRTC");
     }
   }
   return kiln_runtime_create(out, &opts);
