@@ -87,7 +87,7 @@ static bool check(const sample *s, kiln_stream *stream, const matrix *m,
     good = good && x[i] <= all && x[i] <= column[i % COLUMNS] &&
            x[i] <= row[i / COLUMNS];
     if (x[i] == column[i % COLUMNS])
-      column[i % COLUMNS] = INFINITY; /* the maximum occurs */
+      column[i % COLUMNS] = INFINITY; /* marks the maximum as found */
     if (x[i] == row[i / COLUMNS])
       row[i / COLUMNS] = INFINITY;
     if (x[i] == all)

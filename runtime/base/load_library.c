@@ -26,7 +26,7 @@ enum { CACHE_MACHINE = 0x0a00 };
 enum { CACHE_MACHINE = 0x0300 };
 #endif
 
-/* ---- Check for truncated files ------------------------------------------- */
+/* ---- Check whether a library file is truncated -------------------------- */
 
 /* Returns the file offset of the end of the last segment, or 0 if the file is
  * not a 64-bit ELF file. In the latter case dlopen() itself reports the error.

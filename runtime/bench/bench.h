@@ -40,7 +40,7 @@ typedef struct bench_options {
   const char *only;
   cli_sizes sizes;
   unsigned repeats; /* number of repeats, 1 to BENCH_MOST_REPEATS */
-  int device;       /* ordinal of the device */
+  int device;       /* ordinal of the device to measure */
 } bench_options;
 
 #define BENCH_OPTION_JSON(o)                                                   \

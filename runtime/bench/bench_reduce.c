@@ -19,7 +19,7 @@ typedef struct row {
   const char *label;
   char note[64];
   uint64_t n;
-  double ms;    /* milliseconds for n elements */
+  double ms;    /* time in milliseconds for n elements */
   double error; /* error relative to the float64 sum; NaN means not compared */
   bool is_cpu;
 } row;

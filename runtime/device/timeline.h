@@ -50,7 +50,7 @@ typedef struct kiln__anchor {
   int64_t ns;
 } kiln__anchor;
 
-/* A growing array. */
+/* A list of items of equal size, stored in an array that grows. */
 typedef struct kiln__list {
   void *items;
   size_t n, capacity;

@@ -50,7 +50,7 @@ static const symbol_names symbol_text = {
 };
 
 typedef struct symbol {
-  uint16_t name;   /* byte offset in symbol_text */
+  uint16_t name;   /* byte offset of the name in symbol_text */
   uint16_t offset; /* byte offset of the function pointer in kiln__driver */
   uint16_t since;
   bool required;

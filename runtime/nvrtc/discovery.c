@@ -490,7 +490,7 @@ void kiln__search_free(kiln__search *s)
   kiln__buf_free(&s->lines);
 }
 
-/* ---- The complete search ------------------------------------------------- */
+/* ---- The complete search for NVRTC libraries ---------------------------- */
 
 static void look_at_given(kiln__search *s)
 {

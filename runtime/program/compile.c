@@ -151,7 +151,7 @@ static kiln_status prepare(kiln__pending **out, kiln_runtime *rt,
   return KILN_OK;
 }
 
-/* ---- Cache and compiler ------------------------------------------------------------ */
+/* ---- Cache look-up and compilation -------------------------------------- */
 
 static bool private_only(const kiln__pending *p)
 {

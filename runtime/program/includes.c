@@ -333,7 +333,7 @@ static kiln_status try_in(scan *s, const char *dir)
   return try_file(s);
 }
 
-/* ---- Following the includes ---------------------------------------------- */
+/* ---- Following the #include directives ---------------------------------- */
 
 /* Handles an include that was not found: it names no header of the caller, no
  * header of Kiln, and no file. */

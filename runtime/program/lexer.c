@@ -110,7 +110,7 @@ static void skip_raw(kiln__lexer *x)
   char stop[20] = ")";
   size_t n = 1;
 
-  x->at++; /* skip the opening quote */
+  x->at++; /* skip the opening quote of the literal */
   while (x->at < x->end && *x->at != '(' && n < 17)
     stop[n++] = *x->at++;
   stop[n++] = '"';

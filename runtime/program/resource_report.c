@@ -67,7 +67,7 @@ static void take_kernels(table *t, const char *ptx, size_t size)
   }
 }
 
-/* ---- Reading the log ---------------------------------------------------------- */
+/* ---- Reading the assembler's log ---------------------------------------- */
 
 static const char *after(const char *line, size_t size, const char *what)
 {
