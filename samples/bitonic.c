@@ -110,7 +110,7 @@ static bool show_merge(void)
   return good;
 }
 
-/* ---- Whole arrays --------------------------------------------------------------------------- */
+/* ---- Whole arrays -------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {

@@ -59,7 +59,7 @@ static bool small(sample *s, kiln_stream *stream)
          memcmp(got_name, moved, sizeof moved) == 0;
 }
 
-/* ---- A large array ------------------------------------------------------------------------- */
+/* ---- A large array ------------------------------------------------------- */
 
 static int compare_keys(const void *a, const void *b)
 {

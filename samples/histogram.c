@@ -15,7 +15,7 @@ static uint32_t next_random(uint32_t *state)
   return *state >> 16;
 }
 
-/* ---- The chart --------------------------------------------------------------- */
+/* ---- The chart ----------------------------------------------------------- */
 
 static bool chart(sample *s, kiln_stream *stream, CUdeviceptr x,
                   CUdeviceptr counts, uint32_t *host)

@@ -6,7 +6,8 @@
 
 enum { REPEATS = 15 };
 
-/* Returns the median time of one launch in milliseconds, measured with events. */
+/* Returns the median time of one launch in milliseconds, measured with
+ * events. */
 static double time_it(kiln_device *device, kiln_kernel *add,
                       const kiln_launch_config *config, const kiln_arg *args,
                       size_t n)
@@ -31,7 +32,8 @@ static double time_it(kiln_device *device, kiln_kernel *add,
   return sample_median(times, REPEATS);
 }
 
-/* Fills the matrices with whole numbers below 2^24, so that the sums are exact. */
+/* Fills the matrices with whole numbers below 2^24, so that the sums are
+ * exact. */
 static void fill(float *a, float *b, float *c, size_t n)
 {
   for (size_t i = 0; i < n; i++) {

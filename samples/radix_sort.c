@@ -26,7 +26,7 @@ typedef struct arrays {
   CUdeviceptr result; /* buffer that holds the result of the last sort */
 } arrays;
 
-/* ---- The lecture's eight keys -------------------------------------------------------- */
+/* ---- The lecture's eight keys -------------------------------------------- */
 
 static void print_bits(const char *name, const uint32_t *x, const char *what)
 {
@@ -87,7 +87,7 @@ static bool show_example(arrays *v)
   return good;
 }
 
-/* ---- Whole arrays -------------------------------------------------------------------------- */
+/* ---- Whole arrays -------------------------------------------------------- */
 
 static void one_bit(arrays *v)
 {

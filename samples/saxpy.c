@@ -30,7 +30,8 @@ static void fill(const arrays *v, uint32_t n)
   }
 }
 
-/* Returns the median time of one launch in milliseconds, measured with events. */
+/* Returns the median time of one launch in milliseconds, measured with
+ * events. */
 static double time_it(kiln_device *device, kiln_kernel *saxpy,
                       const kiln_launch_config *config, float a,
                       const arrays *v, uint32_t n)

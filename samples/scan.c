@@ -64,7 +64,7 @@ static void load(state *t)
   SAMPLE_TRY(kiln_module_kernel(&t->add, t->add_module, "scan_add"));
 }
 
-/* ---- Scans ------------------------------------------------------------------------ */
+/* ---- Scans --------------------------------------------------------------- */
 
 static void sections(state *t, const step *s, kiln_kernel *kernel,
                      CUdeviceptr x, uint32_t n, CUdeviceptr y, CUdeviceptr sums)

@@ -49,7 +49,7 @@ static const char *const mode_names[] = {"wrap", "clamp", "mirror", "border"};
 static float texels[W * H * D];
 static float points[POINTS * 3], scaled[POINTS * 3], got[POINTS];
 
-/* ---- Reference -------------------------------------------------------------- */
+/* ---- Reference ----------------------------------------------------------- */
 
 static const float border = 0.25f;
 
@@ -122,7 +122,7 @@ static double reference(const how *wanted, const float at[3])
                           (int)floorf(at[2]));
 }
 
-/* ---- The device ---------------------------------------------------------------- */
+/* ---- The device ---------------------------------------------------------- */
 
 /* Fills the test coordinates, which reach 1.5 widths beyond each side of the
  * texture. They lie on a grid of 1/16 texel that avoids the edges between
@@ -164,7 +164,8 @@ static void fetch(sample *s, kiln_kernel *kernel, kiln_cuda_array *array,
 static bool check(const how *h)
 {
   /* The values of texels differ by up to 1, and the weight in each dimension
-   * has an error of up to 1/512. Normalised coordinates add a rounding error. */
+   * has an error of up to 1/512. Normalised coordinates add a rounding
+   * error. */
   const double allowed = h->linear ? h->dims / 256.0 : 0;
   double worst = 0;
 

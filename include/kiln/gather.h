@@ -58,7 +58,7 @@ typedef enum kiln_index_method {
   KILN_INDEX_SORT
 } kiln_index_method;
 
-/* ---- Gather ------------------------------------------------------------------- */
+/* ---- Gather -------------------------------------------------------------- */
 
 /** Description of a gather: out[i] = X[index[i]] for i < n, where X denotes the
  * elements of x after the map of x. */
@@ -162,7 +162,7 @@ KILN_INLINE kiln_status kiln_gather_rows(kiln_stream *stream,
 KILN_INLINE kiln_status kiln_gather_rows_workspace(
     kiln_stream *stream, const kiln_gather_rows_desc *desc, size_t *bytes);
 
-/* ---- Scatter ------------------------------------------------------------------ */
+/* ---- Scatter ------------------------------------------------------------- */
 
 /** Description of a scatter: out[index[i]] = X[i] for i < n, where X denotes
  * the elements of x after the map of x. Elements of out to which no index

@@ -1,8 +1,8 @@
-/* kiln.h -- run CUDA kernels from any C program, without nvcc and without linking
- * to CUDA.
+/* kiln.h -- run CUDA kernels from any C program, without nvcc and without
+ * linking to CUDA.
  *
- * This header is the first chapter of the manual. The other chapters are, in the
- * order of use:
+ * This header is the first chapter of the manual. The other chapters are, in
+ * the order of use:
  *
  *   types.h      names that all headers share; the version
  *   status.h     status codes, and the record of the last failure
@@ -61,7 +61,8 @@
  *         KILN_LAUNCH(kernel, &config, KILN_ARG(x), KILN_ARG(a),
  *                     KILN_ARG(n)) != KILN_OK ||
  *         kiln_copy_to_host(device, host, x, sizeof host) != KILN_OK)
- *       printf("%s\n%s\n", kiln_last_error()->message, kiln_last_error()->hint);
+ *       printf("%s\n%s\n", kiln_last_error()->message,
+ *              kiln_last_error()->hint);
  *     else
  *       printf("%g %g %g %g\n", host[0], host[1], host[2], host[3]);
  *     if (device != NULL)
@@ -128,10 +129,10 @@
  * -------
  *
  * "Thread-safe" in a contract means that any number of CPU threads may call the
- * function concurrently, also with the same objects. "Not thread-safe" is always
- * followed by the object that only one thread may use during the call. Functions
- * that create, compile, launch or copy are thread-safe, and so are all
- * operations. A function that frees an object needs exclusive use of that
+ * function concurrently, also with the same objects. "Not thread-safe" is
+ * always followed by the object that only one thread may use during the call.
+ * Functions that create, compile, launch or copy are thread-safe, and so are
+ * all operations. A function that frees an object needs exclusive use of that
  * object. A callback runs in the thread that its contract names. Kiln holds no
  * lock while a callback runs.
  *
@@ -169,8 +170,9 @@
  *   takes such a struct is an inline wrapper over an exported NAME_sized(). The
  *   wrapper passes the size of the caller's struct. Kiln treats members that
  *   the caller's struct lacks as 0.
- * - A program that was compiled against a newer header works with an older library if
- *   it leaves new members at 0. Otherwise the call returns KILN_EINVAL.
+ * - A program that was compiled against a newer header works with an older
+ *   library if it leaves new members at 0. Otherwise the call returns
+ *   KILN_EINVAL.
  * - Structs that are nested in descs or passed in arrays never change their
  *   size: kiln_array, kiln_input, kiln_op, kiln_param, kiln_code,
  *   kiln_workspace, kiln_target, kiln_header, kiln_arg, kiln_dim3, kiln_extent,

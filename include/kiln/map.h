@@ -1,6 +1,7 @@
 /* map.h -- compute outputs from inputs, element by element.
  *
- *   kiln_map_desc smooth = {.in = {{x, KILN_F32}}, .out = {{y, KILN_F32}}, .n = n,
+ *   kiln_map_desc smooth = {
+ *       .in = {{x, KILN_F32}}, .out = {{y, KILN_F32}}, .n = n,
  *       .expr = {"i > 0 && i + 1 < 1000 ? (x_at(i - 1) + x + x_at(i + 1)) / 3"
  *                " : x"}};
  *   st = kiln_map(stream, &smooth, NULL); */

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/* ---- Device memory -------------------------------------------------------- */
+/* ---- Device memory ------------------------------------------------------- */
 
 /**
  * Allocates device memory.
@@ -118,7 +118,7 @@ KILN_API kiln_status kiln_memory_free_async(kiln_stream *stream, CUdeviceptr p);
 KILN_API kiln_status kiln_memory_info(kiln_device *device, uint64_t *free_bytes,
                                       uint64_t *total_bytes);
 
-/* ---- Pinned and mapped host memory ---------------------------------------- */
+/* ---- Pinned and mapped host memory --------------------------------------- */
 
 /**
  * Allocates pinned host memory, which every context can use. Copies from and to
@@ -170,7 +170,7 @@ KILN_API kiln_status kiln_host_unregister(kiln_device *device, void *p);
 KILN_API kiln_status kiln_host_address(CUdeviceptr *out, kiln_device *device,
                                        void *p);
 
-/* ---- Copies --------------------------------------------------------------- */
+/* ---- Copies -------------------------------------------------------------- */
 
 /** Copies host memory to the device.
  * @param dst   device address of the destination.
@@ -256,7 +256,7 @@ KILN_API kiln_status kiln_copy_peer_async(kiln_stream *stream,
                                           kiln_device *src_device,
                                           CUdeviceptr src, size_t size);
 
-/* ---- 2-D copies ----------------------------------------------------------- */
+/* ---- 2-D copies ---------------------------------------------------------- */
 
 /** A rectangle to copy: `height` rows of `width` bytes. The size of this struct
  * never changes. */
@@ -330,7 +330,7 @@ KILN_API kiln_status kiln_copy_2d_on_device_async(kiln_stream *stream,
                                                   CUdeviceptr src,
                                                   const kiln_extent *extent);
 
-/* ---- Fills ---------------------------------------------------------------- */
+/* ---- Fills --------------------------------------------------------------- */
 
 /** Sets `count` elements of device memory to one value.
  * @param dst    device address; must be a multiple of width.

@@ -54,14 +54,14 @@
  * A "user expression" is a string of CUDA C++ that the caller passes in a desc:
  * the map of an input, the expression of an operation, a predicate or a key.
  * Kiln compiles user expressions into the kernel. They may use these names:
- *   in a map:        x, y, z, w or x0 .. x7 (element i of each input) and i (the
- *                    index, unsigned 64-bit). x_at(j), y_at(j), z_at(j), w_at(j)
- *                    or x0_at(j) .. x7_at(j) read element j of that input, which
- *                    must exist. If a map reads elements other than element i,
- *                    the operation must not work in place
+ *   in a map:        x, y, z, w or x0 .. x7 (element i of each input) and i
+ *                    (the index, unsigned 64-bit). x_at(j), y_at(j), z_at(j),
+ *                    w_at(j) or x0_at(j) .. x7_at(j) read element j of that
+ *                    input, which must exist. If a map reads elements other
+ *                    than element i, the operation must not work in place
  *   in an operation: a and b, of the accumulator's type
- *   everywhere:      the parameters in kiln_code by name, the declarations of its
- *                    preamble, INFINITY, NAN and CUDA's device functions
+ *   everywhere:      the parameters in kiln_code by name, the declarations of
+ *                    its preamble, INFINITY, NAN and CUDA's device functions
  * User expressions see elements of type f16 and bf16 as float; results are
  * rounded when they are stored. Elements of all other types have the
  * corresponding C type: u8 is unsigned char and is promoted to int. */

@@ -162,7 +162,8 @@ KILN_API void kiln_image_free(kiln_image *image);
 
 /** Returns the PTX of the image as a NUL-terminated string, or NULL if the
  * image holds only machine code.
- * @param[out] size  receives the length in bytes without the NUL; may be NULL. */
+ * @param[out] size  receives the length in bytes without the NUL; may be
+ *                   NULL. */
 KILN_API const char *kiln_image_ptx(const kiln_image *image, size_t *size);
 /** Returns the machine code (CUBIN) of the image, or NULL if the image holds
  * only PTX.
@@ -211,7 +212,8 @@ KILN_API size_t kiln_image_kernels(const kiln_image *image);
 /** Describes the resources that one kernel in an image uses.
  * @param i         index of the kernel, 0 to kiln_image_kernels() - 1.
  * @param[out] out  the resources; filled on success.
- * @retval KILN_OK, KILN_EINVAL (an argument is NULL, or there is no kernel i). */
+ * @retval KILN_OK, KILN_EINVAL (an argument is NULL, or there is no kernel
+ *         i). */
 KILN_INLINE kiln_status kiln_image_resources(const kiln_image *image, size_t i,
                                              kiln_resources *out);
 
@@ -448,7 +450,7 @@ KILN_API kiln_status kiln_symbol_write(kiln_module *module, const char *name,
 KILN_API kiln_status kiln_symbol_read(kiln_module *module, const char *name,
                                       size_t offset, void *dst, size_t size);
 
-/* ---- Embedded programs ---------------------------------------------------- */
+/* ---- Embedded programs --------------------------------------------------- */
 
 /** An entry of the table of programs that are embedded in the library. The size
  * of this struct never changes. */

@@ -33,7 +33,7 @@
 extern "C" {
 #endif
 
-/* ---- Select ------------------------------------------------------------------ */
+/* ---- Select -------------------------------------------------------------- */
 
 /** Description of a selection: the elements for which a predicate is true or a
  * flag is set. */
@@ -134,7 +134,7 @@ KILN_INLINE kiln_status kiln_unique_workspace(kiln_stream *stream,
                                               const kiln_unique_desc *desc,
                                               size_t *bytes);
 
-/* ---- Partition --------------------------------------------------------------- */
+/* ---- Partition ----------------------------------------------------------- */
 
 /** Description of a partition, the division of an array into two or three
  * parts. */
@@ -199,7 +199,7 @@ KILN_INLINE kiln_status kiln_partition(kiln_stream *stream,
 KILN_INLINE kiln_status kiln_partition_workspace(
     kiln_stream *stream, const kiln_partition_desc *desc, size_t *bytes);
 
-/* ---- Split ------------------------------------------------------------------- */
+/* ---- Split --------------------------------------------------------------- */
 
 /** The largest number of partitions of kiln_split(). */
 enum { KILN_MAX_PARTS = 65536 };
@@ -254,7 +254,7 @@ KILN_INLINE kiln_status kiln_split_workspace(kiln_stream *stream,
                                              const kiln_split_desc *desc,
                                              size_t *bytes);
 
-/* ---- Runs -------------------------------------------------------------------- */
+/* ---- Runs ---------------------------------------------------------------- */
 
 /** Description of a run-length encoding, which finds the runs of equal elements
  * in an array. */

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* ---- Streams -------------------------------------------------------------- */
+/* ---- Streams ------------------------------------------------------------- */
 
 /** Options of a stream. Initialise the struct with {0}. */
 typedef struct kiln_stream_opts {
@@ -135,7 +135,7 @@ typedef void (*kiln_host_fn)(void *user);
 KILN_API kiln_status kiln_stream_call(kiln_stream *stream, kiln_host_fn fn,
                                       void *user);
 
-/* ---- Events --------------------------------------------------------------- */
+/* ---- Events -------------------------------------------------------------- */
 
 /**
  * Creates an event.

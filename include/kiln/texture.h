@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* ---- CUDA arrays ---------------------------------------------------------- */
+/* ---- CUDA arrays --------------------------------------------------------- */
 
 /** A CUDA array: texels in a layout that is private to the GPU. The type is
  * opaque. (It is not related to kiln_array in ops.h, which is a plain device
@@ -95,7 +95,7 @@ KILN_API kiln_status kiln_cuda_array_write(kiln_cuda_array *array,
  * Thread-safe. Blocks until the copy is done. */
 KILN_API kiln_status kiln_cuda_array_read(kiln_cuda_array *array, void *dst);
 
-/* ---- Textures ------------------------------------------------------------- */
+/* ---- Textures ------------------------------------------------------------ */
 
 /** Address mode: the value that a texture returns for a coordinate outside of
  * the array. */
@@ -181,7 +181,7 @@ KILN_INLINE kiln_status kiln_texture_of_memory(uint64_t *out,
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_texture_free(kiln_device *device, uint64_t texture);
 
-/* ---- Surfaces ------------------------------------------------------------- */
+/* ---- Surfaces ------------------------------------------------------------ */
 
 /** Creates a surface, through which kernels read and write a CUDA array.
  * @param[out] out  handle for kernels; the caller frees it with

@@ -407,7 +407,7 @@ static bool try_pack(climb *c)
   return true;
 }
 
-/* ---- Refusal -------------------------------------------------------------------- */
+/* ---- Refusal ------------------------------------------------------------- */
 
 KILN_PRINTF(2, 3)
 static void advise(climb *c, const char *format, ...)
@@ -505,7 +505,7 @@ static void write_hint(climb *c)
            c->gpu, q->suffix ? &q->suffix : "");
 }
 
-/* ---- The decision ------------------------------------------------------------------ */
+/* ---- The decision -------------------------------------------------------- */
 
 static kiln_status check(const kiln_ladder_query *q,
                          const kiln_ladder_result *out)

@@ -45,7 +45,8 @@ static bool wrong_suffix(const kiln_target *t)
          (t->suffix == 'f' && t->cc < FIRST_F);
 }
 
-/* Returns true if the text has the form of a compile target, with any suffix. */
+/* Returns true if the text has the form of a compile target, with any
+ * suffix. */
 static bool read_target(const char *text, kiln_target *out)
 {
   const char *rest = text;

@@ -55,8 +55,8 @@ void *kiln__resize(const kiln_allocator *a, void *p, size_t size)
   return a->resize(a->user, p, size == 0 ? 1 : size);
 }
 
-/* memcpy() reads and writes the pointer to the array, since a cast would violate
- * the aliasing rules. */
+/* memcpy() reads and writes the pointer to the array, since a cast would
+ * violate the aliasing rules. */
 bool kiln__grow(const kiln_allocator *a, void *items, size_t n,
                 size_t *capacity, size_t size)
 {

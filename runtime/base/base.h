@@ -86,7 +86,7 @@ void kiln__free(const kiln_allocator *a, void *p);
 char *kiln__strdup(const kiln_allocator *a, const char *text);
 char *kiln__strndup(const kiln_allocator *a, const char *text, size_t n);
 
-/* ---- Text ----------------------------------------------------------------- */
+/* ---- Text ---------------------------------------------------------------- */
 
 /* Works like snprintf(), but always terminates the output and never splits a
  * UTF-8 sequence. Returns false if the output was truncated. Never print
@@ -131,7 +131,7 @@ char *kiln__buf_take(kiln__buf *b);
  * append to the buffer failed. */
 kiln_status kiln__buf_status(const kiln__buf *b, const char *what);
 
-/* ---- Log ------------------------------------------------------------------- */
+/* ---- Log ----------------------------------------------------------------- */
 
 /* The caller's log callback. Messages are discarded if `fn` is NULL. */
 typedef struct kiln__log {

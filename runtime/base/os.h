@@ -73,7 +73,7 @@ int kiln__file_open(const kiln__fs *fs, int dir, const char *name, int flags,
 /* Closes the file descriptor unless it is negative. Preserves errno. */
 void kiln__file_close(const kiln__fs *fs, int fd);
 
-/* ---- Time and environment ---------------------------------------------------- */
+/* ---- Time and environment ------------------------------------------------ */
 
 /* Read the monotonic clock and the calendar clock, in nanoseconds. */
 uint64_t kiln__clock_ns(void);
@@ -88,7 +88,7 @@ const char *kiln__env(const char *name);
 /* Returns the number of CPU cores that this process may use, at least 1. */
 unsigned kiln__cores(void);
 
-/* ---- Fork ----------------------------------------------------------------- */
+/* ---- Fork ---------------------------------------------------------------- */
 
 /* Distinguishes a forked child from its parent without a system call: the
  * kernel zeroes a page of memory in the child (MADV_WIPEONFORK). */

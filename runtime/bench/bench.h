@@ -64,7 +64,8 @@ bool kiln__bench_chosen(const bench_options *o, const char *label);
 /* ---- The device that is measured ---------------------------------------- */
 
 /* A device with a stream, two timed events, and a busy kernel. The busy kernel
- * runs for about 100 us, which is longer than the host takes to queue a call. */
+ * runs for about 100 us, which is longer than the host takes to queue a
+ * call. */
 typedef struct bench_rig {
   cli *c;
   kiln_device *device;

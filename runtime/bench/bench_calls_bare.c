@@ -68,7 +68,8 @@ struct calls_bare {
   fill_params_fn fill_params;
   destroy_fn destroy;
   /* Driver function that reports the sizes of kernel parameters, or NULL before
-   * CUDA 12.4. Without the function, each parameter is assumed to have 8 bytes. */
+   * CUDA 12.4. Without the function, each parameter is assumed to have 8
+   * bytes. */
   param_info_fn param_info;
   kiln_module *module;
   /* Number of fills, and number of words that the largest fill writes. All

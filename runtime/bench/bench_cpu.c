@@ -18,7 +18,8 @@ typedef struct bench {
   double seconds;
 } bench;
 
-/* Launches the kernel, waits for it, and adds the elapsed time to b->seconds. */
+/* Launches the kernel, waits for it, and adds the elapsed time to
+ * b->seconds. */
 static kiln_status go(bench *b, kiln_kernel *kernel,
                       const kiln_launch_config *config, const kiln_arg *args,
                       size_t n)
@@ -43,7 +44,8 @@ static kiln_status go(bench *b, kiln_kernel *kernel,
     return go(b, k, &config, args, sizeof args / sizeof args[0]);              \
   }
 
-/* Values of kernel arguments. Launches take the addresses of these variables. */
+/* Values of kernel arguments. Launches take the addresses of these
+ * variables. */
 static const float factor = 2.5f, one = 1, two = 2, four = 4, softening = 0.01f,
                    julia_x = -0.79f, julia_y = 0.15f;
 static const uint32_t n_elements = N, n_bodies = BODIES, matrix = MATRIX,

@@ -29,7 +29,8 @@ const bench_family kiln__bench_families[] = {
 };
 
 enum {
-  /* Additional bytes per buffer, since a small input may have larger results. */
+  /* Additional bytes per buffer, since a small input may have larger
+   * results. */
   SPARE = 1 << 16,
   WARM_UPS = 3 /* number of untimed runs before each timed run */
 };
@@ -218,7 +219,8 @@ static kiln_status peer_storage(bench_ops *b)
 /* ---- Comparing results -------------------------------------------------- */
 
 /* Computes the largest difference between the results of the two libraries, in
- * double precision and on the device. The result is NaN if a difference is NaN. */
+ * double precision and on the device. The result is NaN if a difference is
+ * NaN. */
 static kiln_status difference(bench_ops *b, double *out, bool *compared)
 {
   const kiln_dtype type = b->now->compared;

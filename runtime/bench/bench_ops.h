@@ -152,7 +152,8 @@ int kiln__bench_ops(cli *c, int argc, char **argv);
 /* Returns true if a family of operations has this name. "ops" means all
  * families. */
 bool kiln__bench_ops_has(const char *family);
-/* Returns a list of the families of operations for messages: "map, scan, ...". */
+/* Returns a list of the families of operations for messages: "map, scan,
+ * ...". */
 const char *kiln__bench_ops_list(cli *c);
 
 #endif

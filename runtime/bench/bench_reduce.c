@@ -1,5 +1,6 @@
 /* bench_reduce.c -- `kiln bench reduce`: options, tables and JSON output.
- * Without a GPU, the command compiles the kernels and prints their resources. */
+ * Without a GPU, the command compiles the kernels and prints their
+ * resources. */
 #include "bench/bench_reduce.h"
 
 #include <math.h>

@@ -105,7 +105,8 @@ typedef enum bench_state {
   /* The GPU is idle. The L2 cache holds the data that the preceding run left in
    * it. The host's time for a launch counts. */
   BENCH_IDLE = 0,
-  /* The GPU executes a busy kernel, which hides the host's time for a launch. */
+  /* The GPU executes a busy kernel, which hides the host's time for a
+   * launch. */
   BENCH_QUEUED,
   BENCH_COLD, /* the GPU is idle; the L2 cache holds other data */
   BENCH_STATES

@@ -89,7 +89,8 @@ static int saxpy(const api *a, CUfunction f, float *x, float *y)
   return a->to_host(y, dy, bytes);
 }
 
-/* Runs the whole program once, from loading the driver to verifying the result. */
+/* Runs the whole program once, from loading the driver to verifying the
+ * result. */
 static int live(const char *cubin, const char *kernel, const char *driver,
                 float *x, float *y)
 {

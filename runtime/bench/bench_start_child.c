@@ -5,7 +5,8 @@
  *   --child steps                       uses Kiln, one step after the other
  *   --child prepare CUBIN               fills the cache and writes the CUBIN
  *
- * The parent passes paths in the environment variables that the library reads. */
+ * The parent passes paths in the environment variables that the library
+ * reads. */
 #include "bench/bench_start.h"
 
 #include <stdlib.h>
@@ -121,7 +122,8 @@ static kiln_status compute(kiln_device *device, kiln_kernel *kernel,
   return KILN_OK;
 }
 
-/* Runs the whole program once, from loading the driver to verifying the result. */
+/* Runs the whole program once, from loading the driver to verifying the
+ * result. */
 static kiln_status live(kiln_runtime *rt, bool steps, kiln_device **device,
                         kiln_module **module, kiln_image **image)
 {

@@ -221,7 +221,8 @@ static kiln_status keep(bench_ops *b, const options *o)
   return KILN_OK;
 }
 
-/* Times every candidate set of parameters on the device and keeps the fastest. */
+/* Times every candidate set of parameters on the device and keeps the
+ * fastest. */
 static int with_device(cli *c, const options *o)
 {
   static const char *const heads[] = {

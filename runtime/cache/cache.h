@@ -16,7 +16,7 @@
 
 #include <kiln/cache.h>
 
-/* ---- Keys ------------------------------------------------------------------ */
+/* ---- Keys ---------------------------------------------------------------- */
 
 /* The text of a key is a sequence of length-prefixed fields, so different lists
  * of fields never give the same bytes. Portable fields describe the program:
@@ -48,7 +48,7 @@ typedef struct kiln__field {
 bool kiln__key_next(const char *text, size_t size, size_t *at,
                     kiln__field *out);
 
-/* ---- Entries ---------------------------------------------------------------- */
+/* ---- Entries ------------------------------------------------------------- */
 
 typedef enum kiln__section {
   KILN__PTX = 0,
@@ -93,7 +93,7 @@ kiln__slice kiln__entry_get(const kiln__entry *entry, kiln__section section);
 kiln__slice kiln__entry_key(const kiln__entry *entry);
 const char *kiln__entry_hash(const kiln__entry *entry);
 
-/* ---- Cache ------------------------------------------------------------------ */
+/* ---- Cache --------------------------------------------------------------- */
 
 typedef struct kiln__cache kiln__cache;
 

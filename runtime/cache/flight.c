@@ -70,7 +70,7 @@ kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
   return KILN_OK;
 }
 
-/* ---- Between processes ---------------------------------------------------- */
+/* ---- Between processes --------------------------------------------------- */
 
 /* A file lock that represents a cache key between processes. */
 typedef struct turn {
@@ -175,7 +175,7 @@ static kiln_status produce(kiln__cache *cache, const kiln__fetch *fetch,
   return st;
 }
 
-/* ---- Between threads ------------------------------------------------------ */
+/* ---- Between threads ----------------------------------------------------- */
 
 /* The functions of this section are called with cache->lock held. */
 

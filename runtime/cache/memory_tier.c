@@ -41,7 +41,8 @@ static void lru_push(kiln__tier *m, kiln__tier_node *node)
   m->newest = node;
 }
 
-/* Moves a node of the hash map to the list `gone`, whose nodes are freed later. */
+/* Moves a node of the hash map to the list `gone`, whose nodes are freed
+ * later. */
 static void take_out(kiln__tier *m, kiln__tier_node *node,
                      kiln__tier_node **gone)
 {

@@ -40,7 +40,7 @@ enum {
 
 static const char magic[8] = {'k', 'i', 'l', 'n', 'p', 'a', 'k', '\n'};
 
-/* ---- Targets --------------------------------------------------------------- */
+/* ---- Targets ------------------------------------------------------------- */
 
 static uint32_t pack_target(kiln_target t)
 {
@@ -107,7 +107,7 @@ static int rank_target(kiln_target have, kiln_target want)
   return ptx_serves(have, want) ? 1 + have.cc : 0;
 }
 
-/* ---- Opening ---------------------------------------------------------------- */
+/* ---- Opening ------------------------------------------------------------- */
 
 static int compare_items(const void *left, const void *right)
 {
@@ -297,7 +297,7 @@ void kiln__packs_free(kiln__cache *cache)
   kiln__free(cache->alloc, cache->packs);
 }
 
-/* ---- Looking up ------------------------------------------------------------- */
+/* ---- Looking up ---------------------------------------------------------- */
 
 /* Returns the index of the first pack item with a hash that is not less than
  * the given hash. Items with equal hashes are adjacent. */
@@ -400,7 +400,8 @@ kiln__entry *kiln__cache_pack(kiln__cache *cache, const kiln__key *key,
     switch (read_item(cache, &cache->packs[which], item, key, &packed)) {
     case KILN__LOADED:
       break;
-    /* the entry is damaged; continue, since another item may serve the target */
+    /* the entry is damaged; continue, since another item may serve the
+     * target */
     case KILN__BAD:
       __atomic_store_n(&item->rejected, 1, __ATOMIC_RELAXED);
       continue;
@@ -479,7 +480,7 @@ size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
   return n;
 }
 
-/* ---- Writing ---------------------------------------------------------------- */
+/* ---- Writing ------------------------------------------------------------- */
 
 typedef struct draft {
   kiln__pack_item item;

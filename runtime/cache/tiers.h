@@ -23,7 +23,7 @@ enum {
 /* maximum size of an entry file in bytes */
 #define KILN__ENTRY_LIMIT ((uint64_t)1 << 30)
 
-/* ---- entry.c ---------------------------------------------------------------- */
+/* ---- entry.c ------------------------------------------------------------- */
 
 struct kiln__entry {
   const kiln_allocator *alloc;
@@ -66,7 +66,7 @@ uint64_t kiln__get64(const unsigned char *from);
 uint64_t kiln__sum64(const void *data, size_t size);
 void kiln__hash_text(char hex[33], const void *data, size_t size);
 
-/* ---- The cache -------------------------------------------------------------- */
+/* ---- The cache ----------------------------------------------------------- */
 
 typedef struct kiln__tier_node {
   struct kiln__tier_node *chain, *newer, *older;
@@ -149,7 +149,7 @@ typedef enum kiln__warning {
 void kiln__warn(kiln__cache *cache, kiln__warning kind, const char *format, ...)
     KILN_PRINTF(3, 4);
 
-/* ---- memory_tier.c ---------------------------------------------------------- */
+/* ---- memory_tier.c ------------------------------------------------------- */
 
 /* Looks up a key in the memory tier. The caller holds cache->lock. Returns a
  * reference or NULL. */
@@ -164,7 +164,7 @@ uint64_t kiln__tier_clear(kiln__cache *cache);
  * array with kiln__free(). Returns KILN_OK or KILN_ENOMEM. */
 kiln_status kiln__tier_list(kiln__cache *cache, kiln__entry ***out, size_t *n);
 
-/* ---- names_locks.c ---------------------------------------------------------- */
+/* ---- names_locks.c ------------------------------------------------------- */
 
 /* Opens the cache folder, with the contract of kiln__folder_open(). */
 int kiln__cache_folder(kiln__cache *cache, bool create, char why[256]);
@@ -191,7 +191,7 @@ int kiln__lock_file(kiln__cache *cache, int dir);
 bool kiln__lock_wait(kiln__cache *cache, int fd, off_t at, unsigned wait_ms);
 void kiln__lock_release(kiln__cache *cache, int fd, off_t at);
 
-/* ---- disk.c ----------------------------------------------------------------- */
+/* ---- disk.c -------------------------------------------------------------- */
 
 typedef enum kiln__verdict {
   KILN__LOADED,
@@ -224,7 +224,7 @@ void kiln__disk_publish(kiln__cache *cache, kiln__entry *entry);
  * has replaced it. */
 void kiln__disk_reject(kiln__cache *cache, kiln__entry *entry);
 
-/* ---- evict.c ---------------------------------------------------------------- */
+/* ---- evict.c ------------------------------------------------------------- */
 
 typedef struct kiln__file_item {
   int64_t used_ns;
@@ -259,7 +259,7 @@ int kiln__evict_lock(kiln__cache *cache, int dir);
  * or -1; the caller releases the lock once the file is in the folder. */
 bool kiln__space_make(kiln__cache *cache, int dir, uint64_t size, int *lock);
 
-/* ---- flight.c --------------------------------------------------------------- */
+/* ---- flight.c ------------------------------------------------------------ */
 
 /* Makes the entry once for all threads and processes that request it (see
  * flight.c). Returns the statuses of kiln__cache_fetch(). */
@@ -269,7 +269,7 @@ kiln_status kiln__flight_run(kiln__cache *cache, const kiln__fetch *fetch,
 kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
                        kiln__entry **out);
 
-/* ---- pack_file.c ------------------------------------------------------------ */
+/* ---- pack_file.c --------------------------------------------------------- */
 
 /* Records the paths of the packs. The files are opened at the first look-up. */
 kiln_status kiln__packs_create(kiln__cache *cache, const char *const *paths,

@@ -1,6 +1,7 @@
 /* command_doctor.c -- `kiln doctor`, which prints the facts that
  * doctor_examine.c found, as text, in brief, or as JSON. With --what-if, the
- * command prints how the library would get code for the GPU of another machine. */
+ * command prints how the library would get code for the GPU of another
+ * machine. */
 #include "cli/doctor.h"
 
 #include <inttypes.h>
@@ -282,7 +283,8 @@ static void add_files(const doctor *d, cli_table *t)
 }
 
 /* Returns the reason why a library file was not used. The message of dlopen()
- * starts with the path. The preceding column shows the path, so it is left out. */
+ * starts with the path. The preceding column shows the path, so it is left
+ * out. */
 static const char *why_not(const kiln_trail_step *step)
 {
   const char *reason = step->found || step->reason == NULL ? "" : step->reason;

@@ -367,7 +367,8 @@ static int configure(cli *c, request *r)
     return rc;
   c->cpu.checks = r->checks;
   c->cpu.counters = r->counters;
-  /* Findings and counters refer to source lines, so line information is needed. */
+  /* Findings and counters refer to source lines, so line information is
+   * needed. */
   r->program.desc.lineinfo = true;
   return kiln_cpu_configure(&c->cpu) == KILN_OK ? CLI_OK
                                                 : kiln__cli_failure(c, NULL);

@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Source text of a small kernel without headers, whose result can be verified. */
+/* Source text of a small kernel without headers, whose result can be
+ * verified. */
 static const char probe[] =
     "extern \"C\" __global__ void probe(unsigned *out, unsigned seed)\n"
     "{\n"
@@ -162,7 +163,8 @@ static void ask_ladder(doctor *d, doctor_device *gpu, const kiln_traits *traits)
   gpu->supported = supports(&gpu->query);
 }
 
-/* Launches the small test kernel on device memory `p` and verifies the result. */
+/* Launches the small test kernel on device memory `p` and verifies the
+ * result. */
 static kiln_status verify_probe(kiln_device *device, kiln_module *module,
                                 CUdeviceptr p)
 {

@@ -23,7 +23,8 @@ struct kiln_runtime {
   pthread_mutex_t lock;
   bool driver_ready, driver_missing;
   kiln__driver driver;
-  /* error record of the failed search for the driver, if driver_missing is set */
+  /* error record of the failed search for the driver, if driver_missing is
+   * set */
   kiln_error driver_error;
   bool link_tried;
   kiln__nvjitlink *link;

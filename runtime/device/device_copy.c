@@ -116,7 +116,7 @@ static kiln_status check(const void *where, bool addresses, size_t size)
   return KILN_OK;
 }
 
-/* ---- Copies ------------------------------------------------------------------ */
+/* ---- Copies -------------------------------------------------------------- */
 
 kiln_status kiln_copy_to_device(kiln_device *device, CUdeviceptr dst,
                                 const void *src, size_t size)
@@ -228,7 +228,7 @@ kiln_status kiln_copy_peer_async(kiln_stream *stream, kiln_device *dst_device,
         "cuMemcpyPeerAsync");
 }
 
-/* ---- 2-D copies -------------------------------------------------------------- */
+/* ---- 2-D copies ---------------------------------------------------------- */
 
 /* One side of a 2-D copy: host memory, or device memory if `host` is NULL. */
 typedef struct side {
@@ -344,7 +344,7 @@ kiln_status kiln_copy_2d_on_device_async(kiln_stream *stream, CUdeviceptr dst,
                   (side){.device = src}, extent);
 }
 
-/* ---- Fills ------------------------------------------------------------------- */
+/* ---- Fills --------------------------------------------------------------- */
 
 static kiln_status check_fill(const void *where, CUdeviceptr dst, int width,
                               size_t count)

@@ -174,8 +174,10 @@ kiln_status kiln_memory_info(kiln_device *device, uint64_t *free_bytes,
   return KILN_OK;
 }
 
-/* ---- Pinned memory: usable by every context, and mapped into the device's
- * address space ------------------------------------------------------------- */
+/* ---- Pinned memory ------------------------------------------------------- */
+
+/* Pinned memory is usable by every context, and mapped into the address space
+ * of the device. */
 
 kiln_status kiln_host_alloc(void **out, kiln_device *device, size_t size)
 {

@@ -26,7 +26,7 @@ size_t kiln_texel_bytes(kiln_texel texel)
   return (unsigned)texel < N_TEXELS ? texels[texel].bytes : 0;
 }
 
-/* ---- Entering ---------------------------------------------------------------- */
+/* ---- Entering ------------------------------------------------------------ */
 
 /* Enters the device's context. Fails while a capture occupies the default
  * stream. */
@@ -43,7 +43,7 @@ static kiln_status enter(kiln_device *device, kiln__scope *scope,
   return st;
 }
 
-/* ---- Arrays -------------------------------------------------------------------- */
+/* ---- Arrays -------------------------------------------------------------- */
 
 static kiln_status check_desc(const kiln_cuda_array_desc *d)
 {
@@ -62,7 +62,8 @@ static kiln_status check_desc(const kiln_cuda_array_desc *d)
   return KILN_OK;
 }
 
-/* Returns the number of planes or layers to copy if the whole array is copied. */
+/* Returns the number of planes or layers to copy if the whole array is
+ * copied. */
 static size_t planes(const kiln_cuda_array_desc *d)
 {
   if (d->layers > 0)
@@ -196,7 +197,7 @@ kiln_status kiln_cuda_array_read(kiln_cuda_array *array, void *dst)
   return copy(array, NULL, dst);
 }
 
-/* ---- Textures ------------------------------------------------------------------- */
+/* ---- Textures ------------------------------------------------------------ */
 
 /* Converts a texture description for the driver. `dims` is the number of
  * dimensions. The address mode of dimensions that do not exist is set to
@@ -327,7 +328,7 @@ kiln_status kiln_texture_free(kiln_device *device, uint64_t texture)
   return st;
 }
 
-/* ---- Surfaces -------------------------------------------------------------------- */
+/* ---- Surfaces ------------------------------------------------------------ */
 
 kiln_status kiln_surface_create(uint64_t *out, kiln_cuda_array *array)
 {

@@ -19,7 +19,8 @@ _Static_assert(offsetof(struct kiln_kernel, module) <= LINE,
 /* Reads the parameter sizes from the driver. Returns false if they cannot be
  * determined. The driver does not report the number of parameters. If the PTX
  * does not give the number either (`number` is SIZE_MAX), the loop ends when
- * the driver refuses an index. Debugging tools report that refusal as an error. */
+ * the driver refuses an index. Debugging tools report that refusal as an
+ * error. */
 static bool params_by_driver(const kiln__driver *driver, CUfunction function,
                              size_t number, uint32_t sizes[KILN_MAX_PARAMS],
                              size_t *n)

@@ -149,7 +149,7 @@ kiln_status kiln_timeline_each(kiln_timeline *t, kiln_span_fn fn, void *user)
   return st;
 }
 
-/* ---- The file --------------------------------------------------------------- */
+/* ---- The file ------------------------------------------------------------ */
 
 /* Returns the length in bytes of the UTF-8 sequence at `p`, or 0 if the
  * sequence is invalid. */

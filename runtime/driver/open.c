@@ -283,7 +283,8 @@ static outcome start(kiln__driver *driver, const char *asked, kiln_status *st,
   if (driver->version == 0 &&
       driver->driverGetVersion(&driver->version) != CUDA_SUCCESS)
     driver->version = LEAST_DRIVER;
-  /* Kiln's drop-in libcuda, which contains the CPU device, exports this symbol. */
+  /* Kiln's drop-in libcuda, which contains the CPU device, exports this
+   * symbol. */
   driver->ptx_only = dlsym(driver->library, "kiln_cpu_driver") != NULL;
   driver->kiln_version = KILN_VERSION;
   return USABLE;

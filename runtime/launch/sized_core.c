@@ -178,7 +178,7 @@ int kiln_occupancy_best_block_sized(const kiln_traits *traits, int regs,
   return kiln_occupancy_best_block(in, regs, smem, max_block);
 }
 
-/* ---- Arrays of structs: the caller's struct size is the stride of the array ---- */
+/* ---- Arrays whose stride is the size of the caller's struct -------------- */
 
 kiln_status kiln_runtime_nvrtc_sized(kiln_runtime *rt, kiln_nvrtc_info *out,
                                      size_t capacity, size_t *n, size_t size)

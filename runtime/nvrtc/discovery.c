@@ -38,7 +38,7 @@ static const char *const triples[] = {"x86_64-linux"};
 static const char *const variables[] = {"CUDA_PATH", "CUDA_HOME", "VIRTUAL_ENV",
                                         "CONDA_PREFIX", "HOME"};
 
-/* ---- Stamps --------------------------------------------------------------------- */
+/* ---- Stamps -------------------------------------------------------------- */
 
 kiln__stamp kiln__stamp_of(const char *path)
 {
@@ -76,7 +76,7 @@ static void note_age(kiln__search *s, const kiln__stamp *stamp)
     s->fresh = true;
 }
 
-/* ---- Notes ---------------------------------------------------------------------- */
+/* ---- Notes --------------------------------------------------------------- */
 
 static void step(kiln__search *s, const char *how, const char *where,
                  const char *reason)
@@ -132,7 +132,7 @@ bool kiln__search_push(kiln__search *s, const kiln__nvrtc_entry *entry)
   return true;
 }
 
-/* ---- One candidate ---------------------------------------------------------------- */
+/* ---- One candidate ------------------------------------------------------- */
 
 /* Sets the version, build and architectures of a library: from the memo of
  * earlier searches, or else by loading the library. */
@@ -405,7 +405,7 @@ static void look_in_loader(kiln__search *s)
   look_in_loader_cache(s);
 }
 
-/* ---- Inputs ------------------------------------------------------------------------------ */
+/* ---- Inputs -------------------------------------------------------------- */
 
 static int take_loaded(struct dl_phdr_info *info, size_t size, void *user)
 {

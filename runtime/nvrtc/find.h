@@ -31,7 +31,7 @@ typedef struct kiln__nvrtc_entry {
   bool in_use;
 } kiln__nvrtc_entry;
 
-/* ---- Search ------------------------------------------------------------------ */
+/* ---- Search -------------------------------------------------------------- */
 
 /* The inputs that determine which folders are searched, and the results of the
  * search. */
@@ -72,10 +72,11 @@ void kiln__search_free(kiln__search *s);
 /* Searches all folders. Returns KILN_OK, also if no library was found, or
  * KILN_ENOMEM. */
 kiln_status kiln__search_run(kiln__search *s);
-/* Adds a library to the results of the search. Returns false if memory ran out. */
+/* Adds a library to the results of the search. Returns false if memory ran
+ * out. */
 bool kiln__search_push(kiln__search *s, const kiln__nvrtc_entry *entry);
 
-/* ---- Memo --------------------------------------------------------------------- */
+/* ---- Memo ---------------------------------------------------------------- */
 
 /* Reads the memo file (results of earlier searches). The result is empty if the
  * file is missing, damaged or of another format, or if other users could have
@@ -104,7 +105,7 @@ void kiln__memo_step(kiln__buf *out, const char *how, const char *where,
  * error record. */
 void kiln__memo_write(const char *old, const char *path, const kiln__search *s);
 
-/* ---- Libraries ----------------------------------------------------------------- */
+/* ---- Libraries ----------------------------------------------------------- */
 
 /* Identifies a library file without loading it, by its GNU build id. Without a
  * build id, the size and a hash of samples of the file are used. Returns false

@@ -35,7 +35,7 @@ enum { LIMIT = 1 << 18, MAX_LIBRARIES = 64, MAX_SEARCHES = 8, SUM_SIZE = 21 };
 
 static const char first_line[] = "kiln-nvrtc 1\n";
 
-/* ---- Reading ------------------------------------------------------------------- */
+/* ---- Reading ------------------------------------------------------------- */
 
 /* Reads one field of a line up to the next tab, or up to the end of the line if
  * `last` is true, and advances *at past the field. Returns false if the line
@@ -175,7 +175,7 @@ done:
   return st;
 }
 
-/* ---- Looking up --------------------------------------------------------------------- */
+/* ---- Looking up ---------------------------------------------------------- */
 
 static bool read_archs(const char *list, size_t size, kiln_nvrtc_info *out)
 {
@@ -226,7 +226,8 @@ bool kiln__memo_library(const char *memo, const char *path,
     const char *end = next_line(line);
     kiln__stamp known;
 
-    /* Compare the path first: the comparison is cheap, and most paths differ. */
+    /* Compare the path first: the comparison is cheap, and most paths
+     * differ. */
     if (!kiln__starts_with(line, "lib\t") || (size_t)(end - line) < n + 2 ||
         memcmp(end - 1 - n, path, n) != 0 || end[-2 - (ptrdiff_t)n] != '\t')
       continue;
@@ -329,7 +330,7 @@ void kiln__memo_remembered(const char *memo, kiln__search *s)
   }
 }
 
-/* ---- Writing -------------------------------------------------------------------- */
+/* ---- Writing ------------------------------------------------------------- */
 
 void kiln__memo_watch(kiln__buf *out, const char *path,
                       const kiln__stamp *stamp)

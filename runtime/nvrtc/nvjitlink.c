@@ -277,7 +277,7 @@ int kiln__nvjitlink_version(const kiln__nvjitlink *link)
   return link->version;
 }
 
-/* ---- Assembling ------------------------------------------------------------------ */
+/* ---- Assembling ---------------------------------------------------------- */
 
 static void attach_log(const kiln__nvjitlink *link, link_handle handle)
 {

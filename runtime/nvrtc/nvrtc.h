@@ -49,7 +49,8 @@ typedef struct kiln__nvrtc_places {
   size_t n_dirs;
   /* true: ignore CUDA_PATH, VIRTUAL_ENV and similar variables */
   bool ignore_env;
-  /* Absolute path of the memo file, which stores results of searches, or NULL. */
+  /* Absolute path of the memo file, which stores results of searches, or
+   * NULL. */
   const char *memo_path;
   /* For tests: a folder that replaces "/" in well-known paths and disables the
    * search by the system's loader. NULL otherwise. */

@@ -34,7 +34,7 @@ struct kiln__nvrtc_set {
   char why[256];
 };
 
-/* ---- Making ---------------------------------------------------------------------- */
+/* ---- Making -------------------------------------------------------------- */
 
 static bool copy(const kiln_allocator *a, const char **out, const char *text)
 {
@@ -113,7 +113,7 @@ void kiln__nvrtc_set_free(kiln__nvrtc_set *set)
   kiln__free(a, set);
 }
 
-/* ---- Listing ---------------------------------------------------------------------- */
+/* ---- Listing ------------------------------------------------------------- */
 
 /* Creates a new array of descriptions for the callers. Returns false if memory
  * ran out. */
@@ -161,7 +161,8 @@ static kiln_status look(kiln__nvrtc_set *set, kiln__search *s)
     if (s->no_memory)
       KILN_TRY(kiln__fail_memory("the search for NVRTC"));
     /* Libraries that cannot be used left error records, although the search as
-     * a whole has not failed. The caller's error record is therefore restored. */
+     * a whole has not failed. The caller's error record is therefore
+     * restored. */
     kiln__error_get(&record);
     KILN_TRY(kiln__search_run(s));
     kiln__error_set(&record);
@@ -272,7 +273,7 @@ kiln_status kiln__nvrtc_list(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
   return fail_none(set);
 }
 
-/* ---- Using ------------------------------------------------------------------------- */
+/* ---- Using --------------------------------------------------------------- */
 
 /* Loads a library that the memo (the file with the results of earlier searches)
  * described. The library file may have changed since the memo was written. */

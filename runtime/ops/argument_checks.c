@@ -4,7 +4,8 @@
 #include "ops.h"
 
 /* In builds for the static analyzer, ops.h replaces some check functions by
- * macros. The macros are removed here, since this file defines the functions. */
+ * macros. The macros are removed here, since this file defines the
+ * functions. */
 #ifdef __clang_analyzer__
 #undef kiln__check_begin
 #undef kiln__check_failed

@@ -97,7 +97,7 @@ static bool reads_neighbours(const generator *g)
   return false;
 }
 
-/* ---- Types and parameters --------------------------------------------------------- */
+/* ---- Types and parameters ------------------------------------------------ */
 
 static void add_types(const generator *g)
 {
@@ -294,7 +294,8 @@ static void add_preamble(const generator *g)
 /* ---- Functions that the kernel calls ------------------------------------ */
 
 /* Adds the function NAME_at(s, p, e, i), which evaluates the expression NAME
- * for element e of the vector p. The vector starts at element i of the input. */
+ * for element e of the vector p. The vector starts at element i of the
+ * input. */
 static void add_element_wrapper(const generator *g, const char *name,
                                 const char *result, const char *expr)
 {
@@ -344,7 +345,8 @@ static void add_vectors(const generator *g, uint32_t aligned)
 /* Adds functions that read elements and apply the map expression to them.
  * load(s, i) returns mapped element i, and load_as<how>(s, i) does so with a
  * cache hint. load_vector<n>(s, i, to) reads n consecutive elements, where i is
- * a multiple of n. Arrays that are aligned to 16 bytes are read by wide loads. */
+ * a multiple of n. Arrays that are aligned to 16 bytes are read by wide
+ * loads. */
 static void add_loads(const generator *g)
 {
   const bool mapped = g->spec->input->map != NULL;

@@ -14,7 +14,7 @@
 #include <kiln/ops.h>
 #include <kiln/tune.h>
 
-/* ---- Types ------------------------------------------------------------------ */
+/* ---- Types --------------------------------------------------------------- */
 
 typedef struct kiln__dtype {
   const char *name;    /* name in messages, such as "f16" */
@@ -271,7 +271,7 @@ bool kiln__reads_neighbours(const char *text);
  * or has the name of another parameter. */
 kiln_status kiln__check_code(const kiln_code *code);
 
-/* ---- Temporary storage of a call ------------------------------------------------ */
+/* ---- Temporary storage of a call ----------------------------------------- */
 
 /* The temporary storage that a call needs. A tile descriptor is a 64-bit
  * word. The upper half holds epoch and status, and is never 0; the lower
@@ -332,7 +332,7 @@ void kiln__storage_close(kiln__storage *storage);
 /* Queues a fill of the first n elements of an array with zeros. */
 kiln_status kiln__zero(kiln_stream *in, kiln_array a, uint64_t n);
 
-/* ---- Checks -------------------------------------------------------------------- */
+/* ---- Checks -------------------------------------------------------------- */
 
 enum { KILN__MAX_RANGES = 2 * (KILN_MAX_INPUTS + KILN_MAX_OUTPUTS) };
 
@@ -376,7 +376,8 @@ void kiln__check_failed(kiln__checker *c, const char *format, ...)
 /* Checks the collected arrays for overlaps and returns the status of all
  * checks. */
 kiln_status kiln__check_end(kiln__checker *c);
-/* Adds the workspace, which is the last array of a call, and ends the checks. */
+/* Adds the workspace, which is the last array of a call, and ends the
+ * checks. */
 kiln_status kiln__check_workspace(kiln__checker *c, const kiln_workspace *w);
 
 #ifdef __clang_analyzer__
@@ -396,7 +397,7 @@ kiln_status kiln__check_workspace(kiln__checker *c, const kiln_workspace *w);
  * a user-defined operation needs an identity. */
 void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc);
 
-/* ---- Operations that call other operations ----------------------------------------- */
+/* ---- Operations that call other operations ------------------------------- */
 
 /* Returns the specialisation that kiln_histogram() needs for a valid desc.
  * An operation that calls kiln_histogram() can then compile that kernel in
@@ -404,7 +405,7 @@ void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc);
 kiln__spec kiln__histogram_spec(const kiln_stream *stream,
                                 const kiln_histogram_desc *desc);
 
-/* ---- Tuning ---------------------------------------------------------------------- */
+/* ---- Tuning -------------------------------------------------------------- */
 
 typedef enum kiln__tuned_family {
 #define KILN_TUNED_FAMILY(id, name) KILN__TUNED_##id,
@@ -436,7 +437,7 @@ static inline uint64_t kiln__sm_count(const kiln_device *on)
   return on->info.sm_count > 0 ? (uint64_t)on->info.sm_count : 16;
 }
 
-/* ---- Launch ------------------------------------------------------------------------ */
+/* ---- Launch -------------------------------------------------------------- */
 
 static inline uint64_t kiln__divide_up(uint64_t a, uint64_t b)
 {
@@ -471,7 +472,7 @@ kiln_status kiln__call_open(kiln__call *call, kiln_stream *stream,
                             const kiln__spec *spec,
                             const kiln_workspace *workspace, kiln__need need);
 
-/* ---- The exported functions ----------------------------------------------- */
+/* ---- The exported functions ---------------------------------------------- */
 
 /* Defines kiln_NAME_workspace(). prepare(&request, stream, desc, NULL) performs
  * the checks of kiln_NAME() and sets the member `need` of the request. */

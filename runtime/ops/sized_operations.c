@@ -49,7 +49,7 @@ KILN__MERGE_OPERATIONS(OPERATION)
 KILN__SEARCH_OPERATIONS(OPERATION)
 KILN__SORT_OPERATIONS(OPERATION)
 
-/* ---- The cost model of gather and scatter ---------------------------------- */
+/* ---- The cost model of gather and scatter -------------------------------- */
 
 static const kiln__sized info_type = KILN__SIZED_TYPE(kiln_device_info, mig);
 static const kiln__sized shape_type =

@@ -27,7 +27,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* ---- Keys -------------------------------------------------------------------------- */
+/* ---- Keys ---------------------------------------------------------------- */
 
 enum { KEY_ON_STACK = 2048 };
 
@@ -162,7 +162,7 @@ static uint32_t aligned_arrays(const kiln__spec *spec)
   return mask;
 }
 
-/* ---- The hash table of a device ---------------------------------------------------- */
+/* ---- The hash table of a device ------------------------------------------ */
 
 typedef struct entry {
   kiln__kernel_set set;
@@ -173,7 +173,8 @@ typedef struct entry {
 
 typedef struct table {
   pthread_rwlock_t lock;
-  /* Hash table with open addressing and linear probing. Empty entries are NULL. */
+  /* Hash table with open addressing and linear probing. Empty entries are
+   * NULL. */
   entry **slot;
   size_t capacity, used;
 } table;
@@ -298,7 +299,7 @@ static kiln_status insert(const kiln__kernel_set **out, kiln_device *device,
   return st;
 }
 
-/* ---- Programs ---------------------------------------------------------------------- */
+/* ---- Programs ------------------------------------------------------------ */
 
 enum { DEFINE_SIZE = 64, MORE_DEFINES = 3 };
 
@@ -542,7 +543,7 @@ static void name_the_text(const making *list, const kiln_allocator *alloc)
   kiln__error_set(&record);
 }
 
-/* ---- Making a specialisation ------------------------------------------------------ */
+/* ---- Making a specialisation --------------------------------------------- */
 
 static kiln_status prepare(making **out, kiln_device *device,
                            const kiln__spec *spec, uint32_t aligned,

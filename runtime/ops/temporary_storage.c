@@ -103,7 +103,8 @@ static size_t grown(size_t have, size_t wanted, size_t least, size_t most)
 }
 
 /* Enlarges the temporary memory that a stream keeps. The larger memory is
- * allocated before the old memory is freed, so that a failure changes nothing. */
+ * allocated before the old memory is freed, so that a failure changes
+ * nothing. */
 static kiln_status keep_temp(kept *k, kiln_stream *stream, size_t wanted)
 {
   const size_t size = grown(k->temp_size, wanted, LEAST_TEMP, KEPT_TEMP);
@@ -182,7 +183,7 @@ done:
   return st;
 }
 
-/* ---- Memory of a single call -------------------------------------------------------- */
+/* ---- Memory of a single call --------------------------------------------- */
 
 /* Divides one allocation into temporary memory and tile descriptors, and clears
  * the descriptors. */

@@ -53,7 +53,7 @@ enum {
   LARGEST_FILE = 1 << 20
 };
 
-/* ---- Choosing a tuning row ----------------------------------------------------------- */
+/* ---- Choosing a tuning row ----------------------------------------------- */
 
 static bool fits(const row *r, unsigned cc, unsigned size, uint64_t n)
 {
@@ -300,7 +300,7 @@ static void load_once(kiln_device *device)
   pthread_mutex_unlock(&device->lock);
 }
 
-/* ---- Reading ------------------------------------------------------------------------------ */
+/* ---- Reading ------------------------------------------------------------- */
 
 static kiln_tuning choose(kiln_device *device, unsigned family, unsigned size,
                           uint64_t n, bool *measured)
@@ -343,7 +343,7 @@ uint32_t kiln__prefetch_tiles(const kiln_device *device, const kiln_input *x,
   return ahead < 4096 ? (uint32_t)ahead : 4096;
 }
 
-/* ---- Public functions ------------------------------------------------------------------------ */
+/* ---- Public functions ---------------------------------------------------- */
 
 enum {
   N_DETAILS = 0

@@ -4,13 +4,14 @@
  * An expression that ends within a bracket, a quote or a comment would absorb
  * the code after it. The compiler would then report errors in code that the
  * user has never seen. The checks here refuse such expressions, and parameter
- * names that cannot be declared. The message shows the user's line and a caret. */
+ * names that cannot be declared. The message shows the user's line and a
+ * caret. */
 #include "ops.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Errors in the compiler's own format ------------------------------------------ */
+/* ---- Errors in the compiler's own format --------------------------------- */
 
 /* Makes the call fail with a log that shows the source line of `at` and a caret
  * below the character at that address. */
@@ -210,7 +211,7 @@ kiln_status kiln__check_text(const char *what, const char *text)
   return empty ? fail_at(what, text, text, "there is no expression") : KILN_OK;
 }
 
-/* ---- Preambles --------------------------------------------------------------------- */
+/* ---- Preambles ----------------------------------------------------------- */
 
 /* Returns the name of the preprocessor directive on a source line, or "" if the
  * line is no directive. */
@@ -259,7 +260,7 @@ const char *kiln__after_includes(const char *preamble)
   return after;
 }
 
-/* ---- Parameters -------------------------------------------------------------------- */
+/* ---- Parameters ---------------------------------------------------------- */
 
 static bool is_letter(char c)
 {

@@ -39,7 +39,7 @@ struct kiln__pending {
   kiln_origin origin;
 };
 
-/* ---- Preparing -------------------------------------------------------------------- */
+/* ---- Preparing ----------------------------------------------------------- */
 
 static void pending_free(kiln__pending *p)
 {
@@ -287,7 +287,7 @@ static void produce_task(kiln__task *task)
   pthread_mutex_unlock(&p->lock);
 }
 
-/* ---- The image ------------------------------------------------------------------- */
+/* ---- The image ----------------------------------------------------------- */
 
 static void report_log(const kiln__pending *p, const char *text, size_t size)
 {

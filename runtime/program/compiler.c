@@ -64,7 +64,7 @@ static int stop_compile(void *user, void *unused)
   return canceled(user);
 }
 
-/* ---- Options -------------------------------------------------------------------- */
+/* ---- Options ------------------------------------------------------------- */
 
 static void add_option(kiln__arena *arena, kiln__list *list, const char *text)
 {
@@ -145,7 +145,7 @@ static void make_options(const kiln__build *b, kiln__arena *arena,
     kiln__list_add(arena, list, plan->words.items[i]);
 }
 
-/* ---- The run --------------------------------------------------------------------- */
+/* ---- The run ------------------------------------------------------------- */
 
 /* Returns the source text. If the source does not begin at line 1, a #line
  * directive precedes it. */
@@ -396,7 +396,7 @@ static kiln_status run_with_extras(const kiln__build *b,
   }
 }
 
-/* ---- Failures ---------------------------------------------------------------------- */
+/* ---- Failures ------------------------------------------------------------ */
 
 static const char *hint_for(const char *line, size_t size)
 {
@@ -465,7 +465,7 @@ static kiln_status judge(const kiln__build *b, const kiln__nvrtc *nvrtc,
   return st;
 }
 
-/* ---- The entry ----------------------------------------------------------------------- */
+/* ---- The entry ----------------------------------------------------------- */
 
 /* Appends nvJitLink's log to the compiler's log. */
 static void add_link_log(kiln__build *b)

@@ -5,7 +5,7 @@
 
 #include "plan.h"
 
-/* ---- The compiler's log ------------------------------------------------------- */
+/* ---- The compiler's log -------------------------------------------------- */
 
 /* Appends the compiler's log in the form that users see. The output is valid
  * UTF-8 without generated source lines. Messages about a name expression show
@@ -23,7 +23,7 @@ bool kiln__log_error(const char *log, size_t size, const char **line,
  * all errors in the raw log concern name expressions; otherwise -1. */
 long kiln__log_bad_name(const char *raw, size_t size, const kiln__list *names);
 
-/* ---- The report ---------------------------------------------------------------- */
+/* ---- The report ---------------------------------------------------------- */
 
 /* Appends one report line per kernel of the PTX, with the resource usage from
  * the assembler's lines in the log. Then appends one line per function that
@@ -48,7 +48,7 @@ typedef struct kiln__report_line {
 bool kiln__report_next(const char *report, size_t size, size_t *at,
                        kiln__report_line *out);
 
-/* ---- The compiler ----------------------------------------------------------------- */
+/* ---- The compiler -------------------------------------------------------- */
 
 typedef struct kiln__build {
   kiln_runtime *rt;

@@ -226,7 +226,7 @@ kiln_status kiln_image_resources(const kiln_image *image, size_t i,
   return KILN_OK;
 }
 
-/* ---- Names ------------------------------------------------------------------------ */
+/* ---- Names --------------------------------------------------------------- */
 
 /* Returns the lowered (mangled) name of a name expression. Expressions for
  * variables are listed with a leading '&'. */

@@ -144,7 +144,7 @@ static void queue(scan *s, const char *text, size_t size, const char *path,
   s->last = job;
 }
 
-/* ---- Virtual headers ---------------------------------------------------------- */
+/* ---- Virtual headers ----------------------------------------------------- */
 
 static const kiln_header *find_header(const kiln_header *list, size_t n,
                                       const char *name)
@@ -215,7 +215,7 @@ static void take_all_headers(scan *s)
     take_header(s, &embedded[i]);
 }
 
-/* ---- Files --------------------------------------------------------------------- */
+/* ---- Files --------------------------------------------------------------- */
 
 /* Adds two strings per file to the key's file list: the name as written, then
  * the size and hash. */

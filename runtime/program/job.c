@@ -37,7 +37,7 @@ struct kiln_job {
   size_t busy; /* number of items (programs) whose end was not reported yet */
 };
 
-/* ---- Copies --------------------------------------------------------------------- */
+/* ---- Copies -------------------------------------------------------------- */
 
 static const char *const *copy_texts(kiln__arena *arena,
                                      const char *const *texts, size_t n)
@@ -85,7 +85,7 @@ static kiln_program_desc copy_desc(kiln__arena *arena,
   return copy;
 }
 
-/* ---- Running -------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------- */
 
 static kiln_status fail_canceled(const item *it)
 {
@@ -152,7 +152,7 @@ static void run_item(kiln__task *task)
   end(it, st, image);
 }
 
-/* ---- Jobs ------------------------------------------------------------------------ */
+/* ---- Jobs ---------------------------------------------------------------- */
 
 static kiln_status make_job(kiln_job **out, kiln_runtime *rt,
                             const kiln_program_desc *desc,

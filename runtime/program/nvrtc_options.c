@@ -51,7 +51,8 @@ static const struct {
     {"no-cache", "Kiln's own cache is used: kiln_program_desc.no_cache"},
 };
 
-/* A compiler option that was split into its name without dashes and its value. */
+/* A compiler option that was split into its name without dashes and its
+ * value. */
 typedef struct option {
   const char *name;
   size_t size;

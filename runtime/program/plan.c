@@ -41,7 +41,7 @@ static bool has_line_break(const char *text)
   return strpbrk(text, "\r\n") != NULL;
 }
 
-/* ---- Source ---------------------------------------------------------------- */
+/* ---- Source -------------------------------------------------------------- */
 
 static const kiln_builtin *find_builtin(const char *name)
 {
@@ -144,7 +144,7 @@ static kiln_status plan_name(kiln__plan *plan)
   return KILN_OK;
 }
 
-/* ---- Lists ------------------------------------------------------------------- */
+/* ---- Lists --------------------------------------------------------------- */
 
 bool kiln__desc_has_lists(const kiln_program_desc *desc)
 {

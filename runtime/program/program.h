@@ -15,7 +15,7 @@
 
 #include <stdatomic.h>
 
-/* ---- Making images --------------------------------------------------------- */
+/* ---- Making images ------------------------------------------------------- */
 
 /* A request for an image: the target, and the method to make the image. */
 typedef struct kiln__image_request {
@@ -91,7 +91,7 @@ kiln_image *kiln__image_ref(kiln_image *image);
  * kiln__cache_reject() and packs. */
 kiln__entry *kiln__image_entry(const kiln_image *image);
 
-/* ---- PTX -------------------------------------------------------------------- */
+/* ---- PTX ----------------------------------------------------------------- */
 
 /* Finds the parameter sizes in bytes of entry `lowered` from the .param lines
  * of a PTX source, which need not be NUL-terminated. Fills at most `capacity`

@@ -187,7 +187,7 @@ static void take_log(table *t, const char *log, size_t size)
   }
 }
 
-/* ---- Text ---------------------------------------------------------------------- */
+/* ---- Text ---------------------------------------------------------------- */
 
 static void write_record(kiln__buf *out, const record *r, bool kernel)
 {

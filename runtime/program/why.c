@@ -80,7 +80,7 @@ static bool consider(void *user, const char *hash, const char *text,
   return !s->nearest.failed;
 }
 
-/* ---- Reporting ------------------------------------------------------------------------ */
+/* ---- Reporting ----------------------------------------------------------- */
 
 /* Writes a key field for users: short values unchanged, long values as length
  * and hash, and headers and files with their names. */

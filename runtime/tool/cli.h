@@ -36,7 +36,8 @@ typedef struct cli {
   const char *cache_dir;
   const char *nvrtc;
   const char *driver;
-  /* Device option: "gpu", "cpu:9.0,..."; NULL means that the command chooses. */
+  /* Device option: "gpu", "cpu:9.0,..."; NULL means that the command
+   * chooses. */
   const char *device;
   kiln_runtime_opts opts; /* options with which the runtime `rt` was created */
   bool on_cpu;            /* true if the runtime `rt` uses the CPU device */
@@ -62,13 +63,14 @@ typedef enum cli_device_use {
   CLI_DEVICE_NEEDED /* uses the CPU device also if there is no GPU */
 } cli_device_use;
 
-/* Creates c->rt as --device or KILN_DEVICE specifies. If the function falls back
- * to the CPU device, a line on stderr says so.
+/* Creates c->rt as --device or KILN_DEVICE specifies. If the function falls
+ * back to the CPU device, a line on stderr says so.
  * @return CLI_OK, or CLI_FAILED or CLI_USAGE after a message on stderr */
 int kiln__cli_open(cli *c, const kiln_runtime_opts *opts, cli_device_use use);
 
 /* Replaces a runtime on a GPU by a runtime on the CPU device. Only the CPU
- * device has checks and counters. Returns the exit codes of kiln__cli_open(). */
+ * device has checks and counters. Returns the exit codes of
+ * kiln__cli_open(). */
 int kiln__cli_to_cpu(cli *c);
 
 /* ---- cli_text.c: memory, text, units ------------------------------------ */
@@ -138,7 +140,8 @@ typedef struct cli_table {
   const char **cells;
 } cli_table;
 
-/* Starts a table. The column heads are not copied and must outlive the table. */
+/* Starts a table. The column heads are not copied and must outlive the
+ * table. */
 void kiln__cli_table(cli_table *t, cli *c, const char *const *heads);
 /* Starts a table of two columns without heads, for labels and values. */
 void kiln__cli_sheet(cli_table *t, cli *c);

@@ -86,7 +86,7 @@ kiln_status __wrap_kiln__module_finish(kiln__loading *loading,
   return kiln__fail(compiled, NULL, "compiled, and that is all");
 }
 
-/* ---- Random calls ---------------------------------------------------------------------- */
+/* ---- Random calls -------------------------------------------------------- */
 
 static uint64_t pick(uint64_t n)
 {
@@ -480,7 +480,7 @@ static kiln_status (*const calls[])(void) = {
     call_merge,         call_search,
     call_gather,        call_scatter};
 
-/* ---- Tests ------------------------------------------------------------------------------- */
+/* ---- Tests --------------------------------------------------------------- */
 
 enum { N_CALLS = sizeof calls / sizeof calls[0], N_ARCHITECTURES = 4 };
 

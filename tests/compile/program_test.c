@@ -70,7 +70,7 @@ static const char *put(const char *name, const char *text)
   }                                                                            \
   END_TEST
 
-/* ---- Sources ------------------------------------------------------------------ */
+/* ---- Sources ------------------------------------------------------------- */
 
 EACH(empty_and_comment_only)
 {
@@ -218,7 +218,7 @@ EACH(constants_arrive_as_they_are)
 }
 EACH_END
 
-/* ---- Options ---------------------------------------------------------------------- */
+/* ---- Options ------------------------------------------------------------- */
 
 EACH(defines_with_spaces_and_quotes)
 {
@@ -318,7 +318,7 @@ EACH(compiled_sooner)
 }
 EACH_END
 
-/* ---- Includes ------------------------------------------------------------------------ */
+/* ---- Includes ------------------------------------------------------------ */
 
 EACH(folders_with_spaces_and_other_letters)
 {
@@ -535,7 +535,7 @@ EACH(headers)
 }
 EACH_END
 
-/* ---- Names --------------------------------------------------------------------------- */
+/* ---- Names --------------------------------------------------------------- */
 
 EACH(names_of_all_kinds)
 {
@@ -623,7 +623,7 @@ EACH(undefined_names)
 }
 EACH_END
 
-/* ---- Reports --------------------------------------------------------------------------- */
+/* ---- Reports ------------------------------------------------------------- */
 
 static const char reported[] =
     "struct P { char c; double d; int x[3]; };\n"
@@ -731,7 +731,7 @@ EACH(assembler_errors)
 }
 EACH_END
 
-/* ---- Targets, cache, threads ------------------------------------------------------------- */
+/* ---- Targets, cache, threads --------------------------------------------- */
 
 EACH(every_architecture_of_the_library)
 {

@@ -1,5 +1,5 @@
-/* variants.h -- compiles shipped specialisations of the embedded programs, many of
- * them in one parallel job. */
+/* variants.h -- compiles shipped specialisations of the embedded programs, many
+ * of them in one parallel job. */
 #ifndef KILN_TEST_VARIANTS_H
 #define KILN_TEST_VARIANTS_H
 
@@ -36,7 +36,8 @@ static kiln_program_desc describe(const kiln_variant *v)
                              .no_cache = true};
 }
 
-/* Finds the architectures from OLDEST_ARCH on that the runtime's NVRTC supports. */
+/* Finds the architectures from OLDEST_ARCH on that the runtime's NVRTC
+ * supports. */
 static size_t archs_of(kiln_runtime *runtime, int out[MOST_ARCHS])
 {
   kiln_nvrtc_info info;

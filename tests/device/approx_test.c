@@ -42,7 +42,8 @@ static const struct dense {
 enum { N_DENSES = sizeof denses / sizeof *denses };
 
 typedef struct measured {
-  /* how many results are off by -STEPS - 1 to STEPS + 1 units in the last place */
+  /* how many results are off by -STEPS - 1 to STEPS + 1 units in the last
+   * place */
   uint64_t of[2][2 * STEPS + 3];
   int64_t worst[2];
   uint32_t worst_at[2];

@@ -198,7 +198,8 @@ START_TEST(synchronising_the_device_is_refused)
 }
 END_TEST
 
-/* While a blocking stream is being captured, the default stream cannot be used. */
+/* While a blocking stream is being captured, the default stream cannot be
+ * used. */
 START_TEST(the_default_stream_tied_up)
 {
   const kiln_stream_opts blocking = {.blocking = true};

@@ -183,7 +183,8 @@ START_TEST(parameters_are_tuned)
 }
 END_TEST
 
-/* The tuner must compile its candidates for an architecture without a device. */
+/* The tuner must compile its candidates for an architecture without a
+ * device. */
 START_TEST(candidates_are_compiled)
 {
   const test_run run = expect(0, "registers", "tune map --arch sm_90");

@@ -36,7 +36,7 @@ static struct {
   CUdeviceptr in, out;
 } t;
 
-/* ---- Reference results on the host ------------------------------------------ */
+/* ---- Reference results on the host --------------------------------------- */
 
 static void saxpy(const word *in, word *out, int n)
 {
@@ -461,7 +461,7 @@ static void references(const word *in, word *out, int n)
   }
 }
 
-/* ---- What runs --------------------------------------------------------------- */
+/* ---- What runs ----------------------------------------------------------- */
 
 /* How a kernel is launched: SHARED adds a kilobyte of dynamic shared memory,
  * and WHOLE is a cooperative launch. */
@@ -583,7 +583,7 @@ static void run_row(const row *r, int mode, kiln_module *module)
   compare(r, mode, got, want);
 }
 
-/* ---- Textures ---------------------------------------------------------------- */
+/* ---- Textures ------------------------------------------------------------ */
 
 enum { W = 8, H = 4, D = 4, TEXELS = W * H * D };
 
@@ -684,7 +684,7 @@ static void run_textures(kiln_module *module)
   run_surface(module, in);
 }
 
-/* ---- Files and modes of compilation ------------------------------------------ */
+/* ---- Files and modes of compilation -------------------------------------- */
 
 static const char *const files[] = {
     "stream", "reduce",  "scan",   "sort",      "dense", "texture",

@@ -98,7 +98,7 @@ static operation_call random_call(kiln_dtype type, size_t n, int64_t least,
                    lowest, range, valued, offset, n % 4);
 }
 
-/* ---- Tests ----------------------------------------------------------------------- */
+/* ---- Tests --------------------------------------------------------------- */
 
 START_TEST(test_types)
 {

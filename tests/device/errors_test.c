@@ -92,7 +92,8 @@ START_TEST(a_failing_kernel_is_reported_as_such)
     ck_assert_msg(strstr(kiln_last_error()->log, rows[_i].kernel) != NULL,
                   "the log does not say where: %s", kiln_last_error()->log);
   printf("%s: %s\n", rows[_i].kernel, kiln_last_error()->message);
-  /* After the failure every call must report that an earlier kernel caused it. */
+  /* After the failure every call must report that an earlier kernel caused
+   * it. */
   ck_kiln_is(KILN_LAUNCH(fine, &c, KILN_ARG(good)), KILN_ESTICKY);
   ck_kiln_is(kiln_device_synchronize(g.device), KILN_ESTICKY);
   ck_kiln_is(kiln_stream_query(stream), KILN_ESTICKY);

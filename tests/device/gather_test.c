@@ -9,7 +9,8 @@ static const kiln_dtype index_types[] = {KILN_I32, KILN_U32, KILN_I64,
 enum { N_INDEX_TYPES = 4 };
 
 /* Most tests run once for gather and once for scatter. Both descriptors have
- * the same members, so a test fills in a gather descriptor; call() converts it. */
+ * the same members, so a test fills in a gather descriptor; call() converts
+ * it. */
 typedef enum direction { GATHER, SCATTER, N_DIRECTIONS } direction;
 
 /* The fifth method, sorting, exists for scatter only. */
@@ -46,7 +47,7 @@ static kiln_status call_workspace(direction way, const kiln_gather_desc *desc,
                        : kiln_scatter_workspace(stream, &scatter, bytes);
 }
 
-/* ---- Indices ---------------------------------------------------------------------- */
+/* ---- Indices ------------------------------------------------------------- */
 
 /* How the indices are distributed over the target. */
 typedef enum spread {
@@ -55,8 +56,9 @@ typedef enum spread {
   FORWARD,
   BACKWARD,
   CONSTANT,
-  ENDS,    /* only the first and the last index; for gather */
-  CROWDED, /* most indices lie among a few hundred consecutive ones; for scatter */
+  ENDS, /* only the first and the last index; for gather */
+  /* Most indices lie in a range of a few hundred indices; for scatter. */
+  CROWDED,
   N_SPREADS = 5 /* number of distributions for each direction */
 } spread;
 
@@ -119,7 +121,7 @@ static test_array make_index(kiln_dtype type, const uint64_t *at, size_t n,
                     kiln_dtype_size(type) == 4 ? (const void *)narrow : at, 0);
 }
 
-/* ---- One call --------------------------------------------------------------------- */
+/* ---- One call ------------------------------------------------------------ */
 
 typedef struct index_case {
   direction way;
@@ -238,7 +240,7 @@ static void move_once(const index_case *c, uint64_t *state)
   release(mark);
 }
 
-/* ---- Types, methods, random calls ------------------------------------------------- */
+/* ---- Types, methods, random calls ---------------------------------------- */
 
 START_TEST(test_types)
 {
@@ -323,7 +325,7 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
-/* ---- Scatter by sorting ----------------------------------------------------------- */
+/* ---- Scatter by sorting -------------------------------------------------- */
 
 /* Scatter by sorting uses buckets of 2^14, 2^13, 2^12 and 2^11 elements. One
  * block sorts up to 8,192 pairs. Several blocks share a bucket that receives
@@ -410,7 +412,7 @@ START_TEST(test_sort_makes)
 }
 END_TEST
 
-/* ---- Maps and conversions --------------------------------------------------------- */
+/* ---- Maps and conversions ------------------------------------------------ */
 
 START_TEST(test_map)
 {
@@ -507,7 +509,7 @@ START_TEST(test_conversion)
 }
 END_TEST
 
-/* ---- Rows --------------------------------------------------------------------------- */
+/* ---- Rows ---------------------------------------------------------------- */
 
 typedef struct rows_case {
   kiln_dtype type, index;
@@ -574,7 +576,7 @@ START_TEST(test_rows)
 }
 END_TEST
 
-/* ---- Checked mode ------------------------------------------------------------------- */
+/* ---- Checked mode -------------------------------------------------------- */
 
 START_TEST(test_checked)
 {
@@ -634,7 +636,7 @@ START_TEST(test_checked)
 }
 END_TEST
 
-/* ---- Memory and graphs ---------------------------------------------------------------- */
+/* ---- Memory and graphs --------------------------------------------------- */
 
 /* Gathers by partition, and scatters by partition and by sorting, directly and
  * in a graph, with a workspace of exactly the requested size and with one from

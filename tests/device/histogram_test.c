@@ -5,7 +5,7 @@
 
 #include <kiln/histogram.h>
 
-/* ---- Reference ------------------------------------------------------------------ */
+/* ---- Reference ----------------------------------------------------------- */
 
 __extension__ typedef __int128 wide;
 
@@ -81,7 +81,7 @@ static void check_even(kiln_dtype type, const void *x, size_t n, size_t shift,
   release(mark);
 }
 
-/* ---- Integers --------------------------------------------------------------------- */
+/* ---- Integers ------------------------------------------------------------ */
 
 static const kiln_dtype integers[] = {KILN_I8,  KILN_U8,  KILN_I16, KILN_U16,
                                       KILN_I32, KILN_U32, KILN_I64, KILN_U64};
@@ -174,7 +174,7 @@ START_TEST(test_shapes)
 }
 END_TEST
 
-/* ---- Floats -------------------------------------------------------------------------- */
+/* ---- Floats -------------------------------------------------------------- */
 
 static void set_float(kiln_dtype type, void *data, size_t i, double v)
 {
@@ -216,7 +216,7 @@ START_TEST(test_floats)
 }
 END_TEST
 
-/* ---- Given boundaries ------------------------------------------------------------------ */
+/* ---- Given boundaries ---------------------------------------------------- */
 
 static int64_t level_bin(kiln_dtype type, const void *levels, uint32_t bins,
                          double v)
@@ -290,7 +290,7 @@ START_TEST(test_many_levels)
 }
 END_TEST
 
-/* ---- Maps, accumulation, memory --------------------------------------------- */
+/* ---- Maps, accumulation, memory ------------------------------------------ */
 
 START_TEST(test_key_expression)
 {

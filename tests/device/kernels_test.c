@@ -89,7 +89,7 @@ static const char source[] =
 
 enum { FOLDS = 11, VOTES = 8, WARP = 32 };
 
-/* ---- Reference results on the host ------------------------------------------ */
+/* ---- Reference results on the host --------------------------------------- */
 
 typedef enum kind { U8, U16, I32, U32, I64, U64, F32, F64, MAP8, MAP16 } kind;
 typedef enum operation { SUM, MIN, MAX, AND, OR, XOR, THEN } operation;
@@ -262,7 +262,7 @@ static void encode_identity(const fold_case *f, void *at)
     encode(f->kind, (value){1, f->identity}, at);
 }
 
-/* ---- Set-up --------------------------------------------------------------------- */
+/* ---- Set-up -------------------------------------------------------------- */
 
 static const char *const plain[] = {NULL};
 static const char *const no_redux[] = {"KILN_HAS_REDUX=0", "KILN_HAS_MATCH=0",
@@ -343,7 +343,7 @@ static void run(kiln_module *module, const char *name, kiln_dim3 block,
   ck_kiln_ok(kiln_memory_free(device, to));
 }
 
-/* ---- Folds --------------------------------------------------------------------------- */
+/* ---- Folds --------------------------------------------------------------- */
 
 /* Reduces v[first] .. v[last] in this order. */
 static value fold_range(const fold_case *f, const value *v, size_t first,
@@ -424,7 +424,7 @@ START_TEST(folds_and_shuffles)
 }
 END_TEST
 
-/* ---- Votes -------------------------------------------------------------------------- */
+/* ---- Votes --------------------------------------------------------------- */
 
 static void expect_votes(const uint32_t *v, size_t n, size_t t,
                          uint32_t out[VOTES])

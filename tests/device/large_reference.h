@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Defines functions both in C and as CUDA source text. HERE is their linkage. */
+/* Defines functions both in C and as CUDA source text. HERE is their
+ * linkage. */
 #define HERE static inline
 #define IN_BOTH(...)                                                           \
   __VA_ARGS__                                                                  \
@@ -228,7 +229,7 @@ static const char checks_text[] =
     "}\n"
     "}\n";
 
-/* ---- Reference results on the host ------------------------------------------ */
+/* ---- Reference results on the host --------------------------------------- */
 
 enum { SHARES = 64, MOST_THREADS = 16 };
 

@@ -28,7 +28,7 @@ static kiln_module *kernels;
 static test_array x; /* n + 1 input elements; element i is whole(type, i) */
 static totals known; /* expected results over the first n elements */
 
-/* ---- Cases ------------------------------------------------------------------------ */
+/* ---- Cases --------------------------------------------------------------- */
 
 static const char *case_name;
 static struct timespec case_start;
@@ -75,7 +75,7 @@ static void expect_equal(const char *what, uint64_t got, uint64_t want)
           (unsigned long long)want);
 }
 
-/* ---- Arrays ------------------------------------------------------------------------ */
+/* ---- Arrays -------------------------------------------------------------- */
 
 /* Checks that both guard zones of the array are unchanged, and frees it. */
 static void drop(test_array *a)
@@ -133,7 +133,7 @@ static uint64_t word_of(const test_array *a, uint64_t i)
   return bits;
 }
 
-/* ---- Kernels of the test ---------------------------------------------------- */
+/* ---- Kernels of the test ------------------------------------------------- */
 
 static void load_kernels(void)
 {
@@ -228,7 +228,7 @@ static void check_walk(walk_rule rule, const test_array *y, uint64_t count)
   walk_end(&k);
 }
 
-/* ---- Any type --------------------------------------------------------------------------- */
+/* ---- Any type ------------------------------------------------------------ */
 
 /* The second input begins one element behind the first, so their alignments
  * differ. */
@@ -425,7 +425,8 @@ static void case_sort_pairs(void)
   end();
 }
 
-/* Makes `count` indices into x. They have the narrowest type that holds them. */
+/* Makes `count` indices into x. They have the narrowest type that holds
+ * them. */
 static test_array places(uint64_t count, int kind)
 {
   const kiln_dtype t = n >> 32 != 0 || type == 0 ? KILN_U64 : KILN_U32;
@@ -549,7 +550,7 @@ static void case_sixteen(void)
   end();
 }
 
-/* ---- Bytes ------------------------------------------------------------------------------- */
+/* ---- Bytes --------------------------------------------------------------- */
 
 /* Finds the only element of value 255, which lies behind the first 2^32
  * elements (2^16 in a small run). */
@@ -702,7 +703,7 @@ static void case_gather_rows(uint64_t count)
   end();
 }
 
-/* ---- Tests ---------------------------------------------------------------------------------- */
+/* ---- Tests --------------------------------------------------------------- */
 
 static void work_begin(int of_type, uint64_t count)
 {

@@ -91,7 +91,7 @@ static void tear_down(void)
   gpu_tear_down();
 }
 
-/* ---- Shapes ------------------------------------------------------------------ */
+/* ---- Shapes -------------------------------------------------------------- */
 
 static void check_shape(const kiln_launch_config *c, uint32_t nx, uint32_t ny,
                         uint32_t nz)
@@ -178,7 +178,7 @@ START_TEST(limits_are_the_devices)
 }
 END_TEST
 
-/* ---- Shared memory -------------------------------------------------------------- */
+/* ---- Shared memory ------------------------------------------------------- */
 
 static void reverse(uint32_t bytes)
 {
@@ -214,7 +214,7 @@ START_TEST(dynamic_shared_memory_up_to_the_limit)
 }
 END_TEST
 
-/* ---- Cooperative launches, clusters, overlap -------------------------------- */
+/* ---- Cooperative launches, clusters, overlap ----------------------------- */
 
 START_TEST(cooperative_blocks_meet)
 {
@@ -333,7 +333,7 @@ done:
 }
 END_TEST
 
-/* ---- Parameters ----------------------------------------------------------------------- */
+/* ---- Parameters ---------------------------------------------------------- */
 
 START_TEST(structs_by_value)
 {
@@ -393,7 +393,7 @@ START_TEST(parameters_above_4_kib)
 }
 END_TEST
 
-/* ---- printf ------------------------------------------------------------------------------- */
+/* ---- printf -------------------------------------------------------------- */
 
 START_TEST(printf_is_flushed_by_synchronising)
 {
@@ -420,7 +420,7 @@ START_TEST(printf_is_flushed_by_synchronising)
 }
 END_TEST
 
-/* ---- Occupancy ------------------------------------------------------------------------------ */
+/* ---- Occupancy ----------------------------------------------------------- */
 
 START_TEST(the_table_counts_like_the_driver)
 {
@@ -451,7 +451,7 @@ START_TEST(the_table_counts_like_the_driver)
 }
 END_TEST
 
-/* ---- Threads ----------------------------------------------------------------------------------- */
+/* ---- Threads ------------------------------------------------------------- */
 
 static CUdeviceptr shared_total;
 

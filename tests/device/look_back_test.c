@@ -105,7 +105,7 @@ static tiles make_tiles(size_t n, bool resets, uint64_t *state)
   return t;
 }
 
-/* ---- Prefixes in a fixed order of operations -------------------------------- */
+/* ---- Prefixes in a fixed order of operations ----------------------------- */
 
 /* Publishes the prefixes of some groups of tiles. The look-back may start from
  * these. */
@@ -165,7 +165,8 @@ static void float_words(uint64_t *words, const float *total, size_t n,
   }
 }
 
-/* The bits of a float prefix must not depend on which prefixes are published. */
+/* The bits of a float prefix must not depend on which prefixes are
+ * published. */
 START_TEST(test_same_bits)
 {
   enum { N = 600 };
@@ -229,7 +230,7 @@ START_TEST(test_same_bits)
 }
 END_TEST
 
-/* ---- Prefixes from the nearest published one -------------------------------- */
+/* ---- Prefixes from the nearest published one ----------------------------- */
 
 START_TEST(test_nearest)
 {

@@ -145,7 +145,7 @@ START_TEST(test_bad_arguments)
 }
 END_TEST
 
-/* ---- Neighbours ------------------------------------------------------------------ */
+/* ---- Neighbours ---------------------------------------------------------- */
 
 /* Expressions may read other elements of several arrays of different types, in
  * each output. */
@@ -224,7 +224,7 @@ START_TEST(test_neighbours_in_place)
 }
 END_TEST
 
-/* ---- Alignment and size --------------------------------------------------------- */
+/* ---- Alignment and size -------------------------------------------------- */
 
 /* Maps arrays that start at these distances from an aligned address, which may
  * be equal or differ. Lengths lie near those of vectors and tiles. */

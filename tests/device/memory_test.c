@@ -212,7 +212,7 @@ START_TEST(copies_between_contexts)
 }
 END_TEST
 
-/* ---- Beyond 2^32 bytes ------------------------------------------------------ */
+/* ---- Beyond 2^32 bytes --------------------------------------------------- */
 
 static bool has_room(uint64_t device_bytes, uint64_t host_bytes)
 {

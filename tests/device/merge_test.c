@@ -7,7 +7,7 @@
 #include <kiln/search.h>
 #include <kiln/sort.h>
 
-/* ---- Reference ------------------------------------------------------------------ */
+/* ---- Reference ----------------------------------------------------------- */
 
 /* Makes n small sorted whole numbers, `few` of them distinct. teardown() frees
  * them. */
@@ -102,7 +102,7 @@ static operation_call wholes_call(kiln_dtype type, size_t n_a, size_t n_b,
   return merge_call(type, a, n_a, b, n_b, valued, false, n_a % 4);
 }
 
-/* ---- Tests ------------------------------------------------------------------------ */
+/* ---- Tests --------------------------------------------------------------- */
 
 START_TEST(test_types)
 {

@@ -128,7 +128,7 @@ static inline void ck_writes(operation_call c, const test_array *a,
   ck_call(c);
 }
 
-/* ---- Workspaces, captures ------------------------------------------------------------ */
+/* ---- Workspaces, captures ------------------------------------------------ */
 
 /* Fails unless the operation returns this status for the desc, with a message
  * that contains `says`. */
@@ -200,7 +200,7 @@ static inline void ck_capture(operation_call c)
   capture_free(graph);
 }
 
-/* ---- Bad arguments --------------------------------------------------------------------- */
+/* ---- Bad arguments ------------------------------------------------------- */
 
 /* A member of a desc, and the value that a test gives it. */
 typedef struct member_value {
@@ -254,7 +254,7 @@ static inline void ck_bad_members(const operation_call *good,
   ck_untouched(good);
 }
 
-/* ---- Random calls ------------------------------------------------------------------------ */
+/* ---- Random calls -------------------------------------------------------- */
 
 /* Makes random call number k with numbers from *state. */
 typedef operation_call draw_call(unsigned long k, uint64_t *state);

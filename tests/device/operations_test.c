@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-/* ---- Tile descriptors: a look-back over blocks ------------------------------ */
+/* ---- Tile descriptors: a look-back over blocks --------------------------- */
 
 /* Computes out[b] = scale * (1 + ... + (b + 1)). Each block waits for lower
  * blocks only. */
@@ -141,7 +141,7 @@ START_TEST(test_large_room)
 }
 END_TEST
 
-/* ---- Threads ------------------------------------------------------------------------- */
+/* ---- Threads ------------------------------------------------------------- */
 
 enum { THREADS = 4, CALLS = 25, CHAIN = 37 };
 
@@ -201,7 +201,7 @@ START_TEST(test_threads_own_streams)
 }
 END_TEST
 
-/* ---- Captures -------------------------------------------------------------------------- */
+/* ---- Captures ------------------------------------------------------------ */
 
 /* A captured call can be replayed many times, also between other calls in its
  * stream. */
@@ -235,7 +235,7 @@ START_TEST(test_capture)
 }
 END_TEST
 
-/* ---- Specialised kernels ------------------------------------------------------------------ */
+/* ---- Specialised kernels ------------------------------------------------- */
 
 /* Calls with the same expressions, types and constants share their kernels;
  * others do not. */

@@ -48,7 +48,7 @@ static inline void setup(void)
   tune_as_asked();
 }
 
-/* ---- Memory of a test ------------------------------------------------------- */
+/* ---- Memory of a test ---------------------------------------------------- */
 
 /* Host or device memory that is freed when the test ends. */
 typedef struct kept_memory {
@@ -99,7 +99,7 @@ static inline void teardown(void)
   kiln_runtime_free(rt);
 }
 
-/* ---- Cases ------------------------------------------------------------------- */
+/* ---- Cases --------------------------------------------------------------- */
 
 /* Time limit of a test. It ends a test that hangs, but no test on a slow
  * machine. */
@@ -137,7 +137,7 @@ static inline TCase *brief_case(Suite *s)
   return t;
 }
 
-/* ---- Captures ---------------------------------------------------------------------- */
+/* ---- Captures ------------------------------------------------------------ */
 
 /* Starts to capture the stream's work into a graph. */
 static inline void capture_begin_in(int mode)
@@ -199,7 +199,7 @@ static inline void capture_free(CUgraphExec exec)
   kiln__leave(&scope);
 }
 
-/* ---- Arrays ------------------------------------------------------------------------ */
+/* ---- Arrays -------------------------------------------------------------- */
 
 enum { GUARD = 256, GUARD_BYTE = 0xa5 };
 
@@ -264,7 +264,7 @@ static inline void array_free(test_array *a)
   ck_kiln_ok(kiln_memory_free(device, a->block));
 }
 
-/* ---- Values ------------------------------------------------------------------------- */
+/* ---- Values -------------------------------------------------------------- */
 
 static const kiln_dtype all_types[] = {KILN_I8,  KILN_U8,   KILN_I16, KILN_U16,
                                        KILN_I32, KILN_U32,  KILN_I64, KILN_U64,

@@ -81,7 +81,7 @@ static void make_list(unsigned above, unsigned sm)
   records = differ_shared((n + 1) * sizeof *records);
 }
 
-/* ---- Running ---------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------- */
 
 /* The operands of one kernel in host memory. */
 typedef struct operands {
@@ -175,7 +175,7 @@ static void cut_results(const opcode_case *c, void *results, size_t n)
     ((uint32_t *)results)[i] &= 0xffff;
 }
 
-/* ---- Comparing --------------------------------------------------------------------- */
+/* ---- Comparing ----------------------------------------------------------- */
 
 static void note(record *r, const operands *o, size_t i, uint64_t want,
                  uint64_t got)
@@ -264,7 +264,7 @@ static void hash(const opcode_case *c, record *r, const operands *o,
   r->full = XXH3_64bits(results, c->out_bytes * o->n);
 }
 
-/* ---- Reports ---------------------------------------------------------------- */
+/* ---- Reports ------------------------------------------------------------- */
 
 static void print_example(FILE *f, const opcode_case *c, const example *e)
 {
@@ -328,7 +328,7 @@ static unsigned report(const char *against)
   return wrong;
 }
 
-/* ---- GPU and CPU device -------------------------------------------------------------- */
+/* ---- GPU and CPU device -------------------------------------------------- */
 
 static struct {
   size_t n;      /* number of operands of each opcode */
@@ -369,7 +369,8 @@ static void pair_kernel(pair *p, CUmodule gpu, CUmodule cpu, size_t number,
   }
 }
 
-/* Bisects a program that the device rejects until the rejected opcodes are found. */
+/* Bisects a program that the device rejects until the rejected opcodes are
+ * found. */
 static void pair_chunk(pair *p, const opcode_case *cases, size_t n)
 {
   CUmodule modules[2] = {NULL, NULL};
@@ -420,7 +421,7 @@ static void pair_work(void *user, unsigned k)
     pair_chunk(&p, list.cases + at, list.n - at < CHUNK ? list.n - at : CHUNK);
 }
 
-/* ---- Golden results -------------------------------------------------------------------- */
+/* ---- Golden results ------------------------------------------------------ */
 
 static uint64_t operands_hash(const opcode_case *c, size_t n)
 {
@@ -537,7 +538,7 @@ START_TEST(gpu_and_cpu_device_agree)
 }
 END_TEST
 
-/* ---- The CPU device alone ---------------------------------------------------------------- */
+/* ---- The CPU device alone ------------------------------------------------ */
 
 typedef struct golden_line {
   char name[112];
@@ -795,7 +796,7 @@ START_TEST(opcodes_of_newer_targets_agree)
 }
 END_TEST
 
-/* ---- Completeness of the list of opcodes ------------------------------------ */
+/* ---- Completeness of the list of opcodes --------------------------------- */
 
 START_TEST(every_row_of_registers_has_an_opcode)
 {

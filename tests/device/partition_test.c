@@ -10,7 +10,8 @@ enum { N_LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 typedef enum layout { JOINED, APART, REVERSED } layout;
 
-/* Copies the elements of partition `which` in order and returns their number. */
+/* Copies the elements of partition `which` in order and returns their
+ * number. */
 static size_t part_of(unsigned char *to, const void *x, const uint8_t *part,
                       size_t n, size_t width, uint8_t which)
 {

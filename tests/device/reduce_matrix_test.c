@@ -1,5 +1,6 @@
 /* reduce_matrix_test.c -- kiln_reduce_rows and kiln_reduce_columns: shapes,
- * leading dimensions, alignments, types, order, memory, and invalid arguments. */
+ * leading dimensions, alignments, types, order, memory, and invalid
+ * arguments. */
 #include "operation_checks.h"
 #include "reference_ops.h"
 

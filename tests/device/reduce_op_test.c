@@ -28,7 +28,7 @@ static double answer(operation_call c, const test_array *out)
   return first_of(out);
 }
 
-/* ---- Predefined operations with exact results ------------------------------- */
+/* ---- Predefined operations with exact results ---------------------------- */
 
 /* Returns element i as a 64-bit integer. Elements of floating types are small
  * whole numbers. */
@@ -120,7 +120,7 @@ START_TEST(test_empty)
 }
 END_TEST
 
-/* ---- Wider results, maps, parameters --------------------------------------------------- */
+/* ---- Wider results, maps, parameters ------------------------------------- */
 
 START_TEST(test_wider)
 {
@@ -193,7 +193,7 @@ START_TEST(test_index_only)
 }
 END_TEST
 
-/* ---- Order -------------------------------------------------------------------------------- */
+/* ---- Order --------------------------------------------------------------- */
 
 START_TEST(test_order)
 {
@@ -254,7 +254,7 @@ START_TEST(test_commutative)
 }
 END_TEST
 
-/* ---- Floating point -------------------------------------------------------------------------- */
+/* ---- Floating point ------------------------------------------------------ */
 
 static float *random_floats(size_t n, uint64_t *state)
 {
@@ -381,7 +381,7 @@ START_TEST(test_special)
 }
 END_TEST
 
-/* ---- Positions of minima and maxima ---------------------------------------- */
+/* ---- Positions of minima and maxima -------------------------------------- */
 
 static bool beyond(bool greatest, double v, double best)
 {
@@ -477,7 +477,7 @@ START_TEST(test_arg_empty)
 }
 END_TEST
 
-/* ---- Statistics ------------------------------------------------------------------------------------ */
+/* ---- Statistics ---------------------------------------------------------- */
 
 static void near(double got, double want, double relative)
 {
@@ -638,7 +638,7 @@ START_TEST(test_moments_special)
 }
 END_TEST
 
-/* ---- Memory -------------------------------------------------------------------------------------------- */
+/* ---- Memory -------------------------------------------------------------- */
 
 START_TEST(test_workspace_and_capture)
 {
@@ -650,7 +650,7 @@ START_TEST(test_workspace_and_capture)
 }
 END_TEST
 
-/* ---- Bad calls ------------------------------------------------------------------------------------------- */
+/* ---- Bad calls ----------------------------------------------------------- */
 
 #define MEMBER_OF(member, ...) MEMBER(kiln_reduce_desc, member, __VA_ARGS__)
 
@@ -691,7 +691,7 @@ START_TEST(test_bad)
 }
 END_TEST
 
-/* ---- Random calls ------------------------------------------------------------------------------------------ */
+/* ---- Random calls -------------------------------------------------------- */
 
 static operation_call draw(unsigned long k, uint64_t *state)
 {

@@ -5,7 +5,7 @@
 
 enum { BLOCK = 512 };
 
-/* ---- One reduction ---------------------------------------------------------------- */
+/* ---- One reduction ------------------------------------------------------- */
 
 typedef struct reducer {
   kiln_module *module;
@@ -77,7 +77,7 @@ static const void *reduce_guarded(reducer *r, const void *x, size_t n,
   return kept(array_read(&result));
 }
 
-/* ---- Types and operations ----------------------------------------------------------- */
+/* ---- Types and operations ------------------------------------------------ */
 
 static const char wide_unsigned[] = "KILN_T=unsigned long long";
 static const char *const types[] = {
@@ -88,7 +88,8 @@ static const char *const operations_of_kernel[] = {
     "KILN_OP=sum",     "KILN_OP=prod",   "KILN_OP=min",    "KILN_OP=max",
     "KILN_OP=bit_and", "KILN_OP=bit_or", "KILN_OP=bit_xor"};
 
-/* Sums, products, minima and maxima of each type, and some bitwise operations. */
+/* Sums, products, minima and maxima of each type, and some bitwise
+ * operations. */
 static const kiln_dtype pair_types[] = {KILN_F32, KILN_F64, KILN_I32,
                                         KILN_U32, KILN_I64, KILN_U64};
 static const struct {
@@ -120,7 +121,8 @@ static uint64_t random_word(kiln_dtype type, kiln_op_name op, uint64_t *state)
   return op == KILN_PROD ? r | 1 : r;
 }
 
-/* In one iteration a block reads 8,192 elements of 4 bytes or 4,096 of 8 bytes. */
+/* In one iteration a block reads 8,192 elements of 4 bytes or 4,096 of 8
+ * bytes. */
 static const size_t lengths[] = {0,    1,    2,    3,    31,   32,    33,
                                  255,  256,  257,  1023, 1024, 1025,  4095,
                                  4096, 4097, 8191, 8192, 8193, 16385, 100003};
@@ -258,7 +260,7 @@ START_TEST(old_bodies)
 }
 END_TEST
 
-/* ---- Special values ------------------------------------------------------------------ */
+/* ---- Special values ------------------------------------------------------ */
 
 static float fold_special(kiln_op_name op, float filler, size_t at_a, float a,
                           size_t at_b, float b)
@@ -304,7 +306,7 @@ START_TEST(special_floats)
 }
 END_TEST
 
-/* ---- Accuracy and reproducible bits ---------------------------------------- */
+/* ---- Accuracy and reproducible bits -------------------------------------- */
 
 static float *uniform(size_t n, double *sum)
 {
@@ -365,7 +367,7 @@ START_TEST(wider_accumulator)
 }
 END_TEST
 
-/* ---- The lectures' steps -------------------------------------------------------------- */
+/* ---- The lectures' steps ------------------------------------------------- */
 
 static const struct {
   const char *name;

@@ -141,7 +141,7 @@ START_TEST(symbols_reach_the_kernel)
 }
 END_TEST
 
-/* ---- Other kinds of images -------------------------------------------------- */
+/* ---- Other kinds of images ----------------------------------------------- */
 
 static void run_image(const kiln_target *target, kiln_rung want)
 {
@@ -218,7 +218,7 @@ START_TEST(a_callers_module_is_used)
 }
 END_TEST
 
-/* ---- Contexts ------------------------------------------------------------------- */
+/* ---- Contexts ------------------------------------------------------------ */
 
 static void use(kiln_device *device, int value)
 {
@@ -322,7 +322,7 @@ START_TEST(a_reset_device_is_survived)
 }
 END_TEST
 
-/* ---- Streams ----------------------------------------------------------------------- */
+/* ---- Streams ------------------------------------------------------------- */
 
 START_TEST(streams_of_every_kind)
 {
@@ -392,7 +392,7 @@ START_TEST(events_order_and_time)
 }
 END_TEST
 
-/* ---- Threads -------------------------------------------------------------------------- */
+/* ---- Threads ------------------------------------------------------------- */
 
 static void *worker(void *arg)
 {

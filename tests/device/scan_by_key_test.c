@@ -1,7 +1,8 @@
-/* scan_by_key_test.c -- scans of segments that keys, flags or offsets define. */
+/* scan_by_key_test.c -- scans of segments that keys, flags or offsets
+ * define. */
 #include "scan_values.h"
 
-/* ---- Segments ----------------------------------------------------------------------- */
+/* ---- Segments ------------------------------------------------------------ */
 
 typedef enum layout { SHORT, LONG, ONE, EACH, MIXED, N_LAYOUTS } layout;
 
@@ -22,7 +23,8 @@ static uint8_t *make_heads(layout how, size_t n, uint64_t *state)
   return heads;
 }
 
-/* Makes keys that are equal inside segments only: 1, 2, 3, 1, 2, 3 and so on. */
+/* Makes keys that are equal inside segments only: 1, 2, 3, 1, 2, 3 and so
+ * on. */
 static void *make_keys(kiln_dtype type, const uint8_t *heads, size_t n)
 {
   void *keys = room_for(n, 8);
@@ -60,7 +62,7 @@ typedef struct drawn {
   bool exclusive, with_init;
 } drawn;
 
-/* ---- One call ---------------------------------------------------------------------------- */
+/* ---- One call ------------------------------------------------------------ */
 
 static operation_call drawn_call(const drawn *d, uint64_t *state)
 {
@@ -160,7 +162,7 @@ START_TEST(test_ways)
 }
 END_TEST
 
-/* ---- Particular ones -------------------------------------------------------------------------- */
+/* ---- Particular ones ----------------------------------------------------- */
 
 /* A user's comparison of floats, in place, with a map and an operation that
  * does not commute. By default each NaN is a segment by itself. */

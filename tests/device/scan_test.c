@@ -3,7 +3,7 @@
  * bits, and invalid arguments. */
 #include "scan_values.h"
 
-/* ---- Types, lengths, alignments --------------------------------------------- */
+/* ---- Types, lengths, alignments ------------------------------------------ */
 
 /* A call with or without an initial value of 7, and with or without a total. */
 typedef struct scan_case {
@@ -86,7 +86,7 @@ START_TEST(test_long)
 }
 END_TEST
 
-/* ---- Operations -------------------------------------------------------------------------- */
+/* ---- Operations ---------------------------------------------------------- */
 
 /* Checks a predefined operation. The reference computes in 64 bits and
  * truncates; for these operations that gives the same result as truncating each
@@ -192,7 +192,7 @@ START_TEST(test_last_seen)
 }
 END_TEST
 
-/* ---- Maps, accumulator types ------------------------------------------------------------------- */
+/* ---- Maps, accumulator types --------------------------------------------- */
 
 START_TEST(test_map)
 {
@@ -271,7 +271,7 @@ START_TEST(test_halves_in_float)
 }
 END_TEST
 
-/* ---- In place, initial values, totals ------------------------------------------------------------ */
+/* ---- In place, initial values, totals ------------------------------------ */
 
 START_TEST(test_in_place)
 {
@@ -313,7 +313,7 @@ START_TEST(test_init_and_total)
 }
 END_TEST
 
-/* ---- Floating point ---------------------------------------------------------------------------------- */
+/* ---- Floating point ------------------------------------------------------ */
 
 static void scan_floats(const float *x, float *out, size_t n, kiln_op op,
                         bool exclusive)
@@ -403,7 +403,7 @@ START_TEST(test_float_sums)
 }
 END_TEST
 
-/* ---- Configurations of the kernel ------------------------------------------- */
+/* ---- Configurations of the kernel ---------------------------------------- */
 
 /* Runs the kernel with these defines. Small tiles give many groups of tiles. */
 static void run_made(const char *const *defines, size_t n_defines,
@@ -467,7 +467,7 @@ START_TEST(test_variants)
 }
 END_TEST
 
-/* ---- Memory ---------------------------------------------------------------------------------------------- */
+/* ---- Memory -------------------------------------------------------------- */
 
 START_TEST(test_workspace_and_capture)
 {
@@ -480,7 +480,7 @@ START_TEST(test_workspace_and_capture)
 }
 END_TEST
 
-/* ---- Bad calls --------------------------------------------------------------------------------------------- */
+/* ---- Bad calls ----------------------------------------------------------- */
 
 #define MEMBER_OF(member, ...) MEMBER(kiln_scan_desc, member, __VA_ARGS__)
 
@@ -537,7 +537,7 @@ START_TEST(test_neighbours)
 }
 END_TEST
 
-/* ---- Any call ------------------------------------------------------------------------------------------------ */
+/* ---- Any call ------------------------------------------------------------ */
 
 /* Draws the type, the length and the options of a call from few enough
  * combinations to compile. */

@@ -2,7 +2,7 @@
  * and the user's order, compared with a binary search on the host. */
 #include "sorted_values.h"
 
-/* ---- Reference -------------------------------------------------------------------- */
+/* ---- Reference ----------------------------------------------------------- */
 
 /* Finds a bound by binary search in doubles. */
 static uint64_t bound(const double *sorted, size_t m, double needle, bool upper)
@@ -58,7 +58,7 @@ static operation_call random_call(kiln_dtype type, size_t m, size_t n,
   return search_call(type, sorted, m, needles, n, upper, placed, m % 4);
 }
 
-/* ---- Tests -------------------------------------------------------------------------- */
+/* ---- Tests --------------------------------------------------------------- */
 
 START_TEST(test_types)
 {
@@ -120,7 +120,8 @@ START_TEST(test_special_floats)
 }
 END_TEST
 
-/* A descending sequence, and needles from a map of two arrays and a parameter. */
+/* A descending sequence, and needles from a map of two arrays and a
+ * parameter. */
 START_TEST(test_order)
 {
   enum { M = 1000, N = 3000 };

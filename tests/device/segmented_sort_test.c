@@ -3,7 +3,7 @@
  * offsets of any type, and invalid offsets. */
 #include "operation_checks.h"
 
-/* ---- The reference ------------------------------------------------------------------ */
+/* ---- The reference ------------------------------------------------------- */
 
 typedef struct item {
   uint64_t word; /* unsigned integer with the order of the key */
@@ -63,7 +63,7 @@ static size_t *reference(const test_case *c, const unsigned char *keys,
   return order;
 }
 
-/* ---- The check of one call -------------------------------------------------- */
+/* ---- The check of one call ----------------------------------------------- */
 
 static void *make_keys(const test_case *c, size_t n, uint64_t *state)
 {
@@ -125,7 +125,7 @@ static operation_call sort_call(const test_case *c, const size_t *offset,
   return call;
 }
 
-/* ---- Tests ------------------------------------------------------------------------------ */
+/* ---- Tests --------------------------------------------------------------- */
 
 /* Returns the offsets of segments of these lengths. The first offset is 3. */
 static size_t *offsets_of(const size_t *length, size_t n)

@@ -4,7 +4,7 @@
 #include "operation_checks.h"
 #include "reference_ops.h"
 
-/* ---- Mixes of lengths ------------------------------------------------------------------ */
+/* ---- Mixes of lengths ---------------------------------------------------- */
 
 typedef enum mix {
   EQUAL,
@@ -53,7 +53,7 @@ static bags make_bags(mix m, size_t n_segments, uint64_t first, uint64_t *state)
   return b;
 }
 
-/* ---- The check of one call -------------------------------------------------- */
+/* ---- The check of one call ----------------------------------------------- */
 
 typedef struct call {
   mix m;
@@ -276,7 +276,7 @@ START_TEST(test_loose_n)
 }
 END_TEST
 
-/* ---- Memory and invalid arguments ------------------------------------------- */
+/* ---- Memory and invalid arguments ---------------------------------------- */
 
 START_TEST(test_workspace_and_capture)
 {
@@ -428,7 +428,8 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
-/* Without segments there are no offsets to read, as in kiln_segmented_sort(). */
+/* Without segments there are no offsets to read, as in
+ * kiln_segmented_sort(). */
 START_TEST(test_no_segments)
 {
   test_array x = array_make(KILN_F32, 10, 0, NULL, 0);

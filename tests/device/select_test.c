@@ -69,7 +69,7 @@ static void writes_kept(operation_call *c, const arrays *a, const bool *keep,
   }
 }
 
-/* ---- Select -------------------------------------------------------------------- */
+/* ---- Select -------------------------------------------------------------- */
 
 /* Makes a call. `desc` has all members but the arrays and their length; `more`
  * adds the indices and the payload. */
@@ -219,7 +219,7 @@ START_TEST(test_no_array)
 }
 END_TEST
 
-/* ---- Unique -------------------------------------------------------------------- */
+/* ---- Unique -------------------------------------------------------------- */
 
 /* As select_call(). */
 static operation_call unique_call(const arrays *a, kiln_unique_desc desc,
@@ -290,7 +290,7 @@ START_TEST(test_equality)
 }
 END_TEST
 
-/* ---- Memory, graphs, random calls ----------------------------------------------- */
+/* ---- Memory, graphs, random calls ---------------------------------------- */
 
 START_TEST(test_workspace)
 {

@@ -87,7 +87,8 @@ START_TEST(test_one_bit)
 }
 END_TEST
 
-/* The kernel must compute the lecture's table for the lowest bit of the keys. */
+/* The kernel must compute the lecture's table for the lowest bit of the
+ * keys. */
 START_TEST(test_worked_example)
 {
   static const uint32_t keys[] = {4, 7, 2, 6, 3, 5, 1, 0};

@@ -6,7 +6,7 @@
 
 #include "operation_checks.h"
 
-/* ---- A reference that compares values --------------------------------------- */
+/* ---- A reference that compares values ------------------------------------ */
 
 typedef struct order {
   kiln_dtype type;
@@ -115,7 +115,7 @@ static size_t *reference(const order *o, const void *data, size_t n)
   return from;
 }
 
-/* ---- Inputs ----------------------------------------------------------------------------- */
+/* ---- Inputs -------------------------------------------------------------- */
 
 typedef enum input_kind {
   RANDOM,
@@ -203,7 +203,7 @@ static void hold_digits(void *keys, kiln_dtype type, size_t n, unsigned mask)
       byte[i] = 0x41;
 }
 
-/* ---- The check of one sort -------------------------------------------------- */
+/* ---- The check of one sort ----------------------------------------------- */
 
 typedef struct test_case {
   kiln_dtype key, value; /* KILN_DTYPE_NONE as the value means keys alone */
@@ -330,7 +330,7 @@ static void check_sort(const test_case *c, uint64_t *state)
   release(mark);
 }
 
-/* ---- Tests ---------------------------------------------------------------------------------- */
+/* ---- Tests --------------------------------------------------------------- */
 
 static const kiln__tuning small_tiles = {256, 3, 0, 2};
 
@@ -432,7 +432,8 @@ START_TEST(test_bits)
 }
 END_TEST
 
-/* Runs every tuning in the library's table with several tiles, and in portions. */
+/* Runs every tuning in the library's table with several tiles, and in
+ * portions. */
 START_TEST(test_tiles)
 {
   static const struct {
@@ -529,7 +530,7 @@ START_TEST(test_large)
 }
 END_TEST
 
-/* ---- Argsort ---------------------------------------------------------------------------------- */
+/* ---- Argsort ------------------------------------------------------------- */
 
 static operation_call argsort_call(kiln_dtype key, kiln_dtype index,
                                    input_kind kind, size_t n, bool descending,
@@ -601,7 +602,7 @@ START_TEST(test_constant_digits)
 }
 END_TEST
 
-/* ---- Calls ------------------------------------------------------------------------------------- */
+/* ---- Calls --------------------------------------------------------------- */
 
 START_TEST(test_random_calls)
 {

@@ -132,7 +132,7 @@ static inline bool has_gpu(void)
   return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* ---- Checks ------------------------------------------------------------------ */
+/* ---- Checks -------------------------------------------------------------- */
 
 /* With the CPU device's checks on (KILN_DEVICE=cpu,check=all), any finding
  * fails the test. A test with faulty kernels sets findings_wanted. */

@@ -173,7 +173,8 @@ START_TEST(test_find)
 }
 END_TEST
 
-/* The keys are the elements themselves, so only three of the 256 bins get any. */
+/* The keys are the elements themselves, so only three of the 256 bins get
+ * any. */
 START_TEST(test_split)
 {
   enum { BLOCKS = 5, BINS = 256 };

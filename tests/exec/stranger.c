@@ -53,7 +53,7 @@ static void launch(CUfunction f, unsigned threads, CUstream s, void **args)
   OK(cuLaunchKernel(f, 1, 1, 1, threads, 1, 1, 0, s, args, NULL));
 }
 
-/* ---- Code -------------------------------------------------------------------- */
+/* ---- Code ---------------------------------------------------------------- */
 
 /* This module computes out[i] = times(i) + table[i % 4]. The function `times`
  * and the array `table` come from another module. */
@@ -105,7 +105,7 @@ static const char sampler[] =
          "\tmul.wide.u32 %rd2, %r1, 4;\n\tadd.s64 %rd1, %rd1, %rd2;\n"
          "\tst.global.f32 [%rd1], %f3;\n\tret;\n}\n";
 
-/* ---- Jobs -------------------------------------------------------------------- */
+/* ---- Jobs ---------------------------------------------------------------- */
 
 static void link_two(void)
 {

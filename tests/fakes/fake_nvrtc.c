@@ -72,7 +72,7 @@ __attribute__((format(printf, 2, 3))) static void add(text *t,
   free(made);
 }
 
-/* ---- Set-up ---------------------------------------------------------------- */
+/* ---- Set-up -------------------------------------------------------------- */
 
 static void set_archs(const char *list)
 {
@@ -349,7 +349,7 @@ static int remark(const char *source, const char *name, int otherwise)
   return at == NULL ? otherwise : atoi(at + strlen(name));
 }
 
-/* ---- Compiling --------------------------------------------------------------- */
+/* ---- Compiling ----------------------------------------------------------- */
 
 typedef struct target {
   char name[32]; /* target name, such as "sm_90" or "compute_90" */

@@ -202,7 +202,7 @@ START_TEST(every_generation_brought_something)
 }
 END_TEST
 
-/* ---- Targets ---------------------------------------------------------------- */
+/* ---- Targets ------------------------------------------------------------- */
 
 static const struct {
   const char *text;
@@ -347,7 +347,7 @@ START_TEST(random_targets_never_break)
 }
 END_TEST
 
-/* ---- NVRTC ------------------------------------------------------------------- */
+/* ---- NVRTC --------------------------------------------------------------- */
 
 static const struct {
   int version;

@@ -26,7 +26,7 @@ static void teardown(void)
   ck_assert_int_eq(memory.live, 0);
 }
 
-/* ---- UTF-8 ---------------------------------------------------------------- */
+/* ---- UTF-8 --------------------------------------------------------------- */
 
 static bool valid_utf8(const char *text)
 {
@@ -110,7 +110,7 @@ START_TEST(copying_onto_itself)
 }
 END_TEST
 
-/* ---- Error record ----------------------------------------------------------- */
+/* ---- Error record -------------------------------------------------------- */
 
 static void check_record(kiln_status status, kiln_error_source source,
                          int native)
@@ -263,7 +263,7 @@ START_TEST(statuses_have_names_and_texts)
 }
 END_TEST
 
-/* ---- Memory ------------------------------------------------------------------ */
+/* ---- Memory -------------------------------------------------------------- */
 
 START_TEST(memory_goes_through_the_caller)
 {
@@ -310,7 +310,7 @@ START_TEST(malloc_is_the_default)
 }
 END_TEST
 
-/* ---- Numbers -------------------------------------------------------------------- */
+/* ---- Numbers ------------------------------------------------------------- */
 
 static void check_double(double value)
 {
@@ -389,7 +389,7 @@ START_TEST(doubles_ignore_the_locale)
 }
 END_TEST
 
-/* ---- Buffers ----------------------------------------------------------------------- */
+/* ---- Buffers ------------------------------------------------------------- */
 
 START_TEST(buffers_grow_and_hand_over)
 {
@@ -448,7 +448,7 @@ START_TEST(buffers_keep_what_they_have)
 }
 END_TEST
 
-/* ---- Log ------------------------------------------------------------------------------ */
+/* ---- Log ----------------------------------------------------------------- */
 
 static void keep_line(void *user, kiln_log_level level, const char *text)
 {
@@ -485,7 +485,7 @@ START_TEST(log_lines)
 }
 END_TEST
 
-/* ---- Trail ------------------------------------------------------------------------------ */
+/* ---- Trail --------------------------------------------------------------- */
 
 static void count_step(void *user, const kiln_trail_step *step)
 {
@@ -544,7 +544,7 @@ START_TEST(trail_remembers_each_place)
 }
 END_TEST
 
-/* ---- Files ---------------------------------------------------------------------------------- */
+/* ---- Files --------------------------------------------------------------- */
 
 static char folder[256], path[512];
 

@@ -241,7 +241,7 @@ START_TEST(repetitions_are_written_once)
 }
 END_TEST
 
-/* ---- Bad packs ------------------------------------------------------------- */
+/* ---- Bad packs ----------------------------------------------------------- */
 
 /* Checks that a damaged pack gives either the correct image or none. Without an
  * image from the pack, the program is compiled. */

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-/* ---- Opening -------------------------------------------------------------- */
+/* ---- Opening ------------------------------------------------------------- */
 
 START_TEST(open_makes_no_context)
 {
@@ -145,7 +145,7 @@ START_TEST(a_driver_without_gpu_counts_zero)
 }
 END_TEST
 
-/* ---- Contexts -------------------------------------------------------------- */
+/* ---- Contexts ------------------------------------------------------------ */
 
 START_TEST(primary_context_is_retained_once_and_released)
 {
@@ -366,7 +366,7 @@ START_TEST(an_old_driver_without_context_numbers_works)
 }
 END_TEST
 
-/* ---- Streams and events ------------------------------------------------------ */
+/* ---- Streams and events -------------------------------------------------- */
 
 START_TEST(streams_are_made_as_asked)
 {
@@ -489,7 +489,7 @@ START_TEST(null_arguments_are_refused)
 }
 END_TEST
 
-/* ---- Capture -------------------------------------------------------------------- */
+/* ---- Capture ------------------------------------------------------------- */
 
 static kiln_stream *begin_capture(bool blocking, int mode)
 {
@@ -564,7 +564,7 @@ START_TEST(events_may_be_asked_while_another_stream_is_captured)
 }
 END_TEST
 
-/* ---- Threads ----------------------------------------------------------------------- */
+/* ---- Threads ------------------------------------------------------------- */
 
 static void *use_device(void *arg)
 {

@@ -25,7 +25,7 @@ static int exit_status(pid_t pid)
   return WEXITSTATUS(status);
 }
 
-/* ---- Fork ------------------------------------------------------------------ */
+/* ---- Fork ---------------------------------------------------------------- */
 
 typedef struct belongings {
   kiln_stream *stream;
@@ -198,7 +198,7 @@ START_TEST(a_process_may_end_at_any_time)
 }
 END_TEST
 
-/* ---- Signals --------------------------------------------------------------------- */
+/* ---- Signals ------------------------------------------------------------- */
 
 static volatile sig_atomic_t alarms;
 
@@ -235,7 +235,7 @@ START_TEST(signals_interrupt_nothing)
 }
 END_TEST
 
-/* ---- Callbacks ------------------------------------------------------------------- */
+/* ---- Callbacks ----------------------------------------------------------- */
 
 typedef struct listener {
   kiln_runtime *rt;
@@ -305,7 +305,7 @@ START_TEST(the_log_may_call_kiln)
 }
 END_TEST
 
-/* ---- Memory ------------------------------------------------------------------------ */
+/* ---- Memory -------------------------------------------------------------- */
 
 static bool each_item(void *user, const kiln_cache_item *item)
 {

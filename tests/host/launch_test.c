@@ -24,7 +24,7 @@ static kiln_status launch(const kiln_launch_config *config)
                      KILN_ARG(n));
 }
 
-/* ---- Grids ------------------------------------------------------------------- */
+/* ---- Grids --------------------------------------------------------------- */
 
 START_TEST(grids_for_elements)
 {
@@ -159,7 +159,7 @@ START_TEST(two_contexts_on_one_gpu)
 }
 END_TEST
 
-/* ---- Refusals ------------------------------------------------------------------------ */
+/* ---- Refusals ------------------------------------------------------------ */
 
 START_TEST(an_empty_grid_is_no_work)
 {
@@ -462,7 +462,7 @@ START_TEST(overlap_is_used_where_it_exists_and_ignored_elsewhere)
 }
 END_TEST
 
-/* ---- Errors, speed, threads ------------------------------------------------------------------ */
+/* ---- Errors, speed, threads ---------------------------------------------- */
 
 START_TEST(an_earlier_kernels_failure_is_told_apart)
 {
@@ -536,7 +536,7 @@ START_TEST(threads_launch_one_kernel)
 }
 END_TEST
 
-/* ---- Occupancy ---------------------------------------------------------------------------------- */
+/* ---- Occupancy ----------------------------------------------------------- */
 
 START_TEST(occupancy_is_the_drivers)
 {

@@ -355,7 +355,7 @@ START_TEST(truncated_driver_is_passed_over)
 }
 END_TEST
 
-/* ---- Results ----------------------------------------------------------------- */
+/* ---- Results ------------------------------------------------------------- */
 
 static const struct {
   CUresult rc;

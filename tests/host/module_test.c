@@ -16,7 +16,7 @@ static uint64_t rejected(void)
   return stats.rejected;
 }
 
-/* ---- Loading ---------------------------------------------------------------- */
+/* ---- Loading ------------------------------------------------------------- */
 
 START_TEST(loads_machine_code_for_the_gpu)
 {
@@ -130,7 +130,7 @@ START_TEST(null_arguments_are_refused)
 }
 END_TEST
 
-/* ---- Refusals by the driver ---------------------------------------------------- */
+/* ---- Refusals by the driver ---------------------------------------------- */
 
 static const int refusals[] = {
     CUDA_ERROR_INVALID_IMAGE,  CUDA_ERROR_NO_BINARY_FOR_GPU,
@@ -314,7 +314,7 @@ START_TEST(context_is_made_beside_the_compile)
 }
 END_TEST
 
-/* ---- Kernels ---------------------------------------------------------------------- */
+/* ---- Kernels ------------------------------------------------------------- */
 
 START_TEST(a_kernel_is_found_once_and_described)
 {
@@ -484,7 +484,7 @@ START_TEST(threads_load_one_program_and_compile_it_once)
 }
 END_TEST
 
-/* ---- Symbols -------------------------------------------------------------------------- */
+/* ---- Symbols ------------------------------------------------------------- */
 
 START_TEST(symbols_are_read_and_written)
 {
@@ -516,7 +516,7 @@ START_TEST(symbols_are_read_and_written)
 }
 END_TEST
 
-/* ---- Capture ----------------------------------------------------------------------------- */
+/* ---- Capture ------------------------------------------------------------- */
 
 /* While another stream is captured in the strictest mode, each feature is used
  * for the first time: loading, look-up, symbols, unloading. The capture stays

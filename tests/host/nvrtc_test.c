@@ -24,7 +24,7 @@ static void expect_none(const char *message, const char *hint)
   kiln__nvrtc_set_free(set);
 }
 
-/* ---- Where --------------------------------------------------------------------- */
+/* ---- Where --------------------------------------------------------------- */
 
 START_TEST(nothing_anywhere)
 {
@@ -215,7 +215,7 @@ START_TEST(truncated_libraries_are_passed_over)
 }
 END_TEST
 
-/* ---- Fork -------------------------------------------------------------------- */
+/* ---- Fork ---------------------------------------------------------------- */
 
 /* state of stalling_alloc(): 1 = the next allocation will wait, 2 = an
  * allocation is waiting */
@@ -425,7 +425,7 @@ START_TEST(loader_cache_damaged)
 }
 END_TEST
 
-/* ---- Using ------------------------------------------------------------------------- */
+/* ---- Using --------------------------------------------------------------- */
 
 START_TEST(older_library_lacks_optional_functions)
 {
@@ -652,7 +652,7 @@ START_TEST(every_allocation_fails)
 }
 END_TEST
 
-/* ---- nvJitLink ------------------------------------------------------------------------ */
+/* ---- nvJitLink ----------------------------------------------------------- */
 
 START_TEST(link_assembles)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Texts --------------------------------------------------------------------- */
+/* ---- Texts --------------------------------------------------------------- */
 
 START_TEST(test_good_texts)
 {
@@ -109,7 +109,7 @@ START_TEST(test_long_text)
 }
 END_TEST
 
-/* ---- Parameters ------------------------------------------------------------------ */
+/* ---- Parameters ---------------------------------------------------------- */
 
 START_TEST(test_params)
 {
@@ -145,7 +145,7 @@ START_TEST(test_params)
 }
 END_TEST
 
-/* ---- Arrays ------------------------------------------------------------------------ */
+/* ---- Arrays -------------------------------------------------------------- */
 
 enum { HOW_READ, HOW_WRITE, HOW_IN_PLACE };
 
@@ -241,7 +241,7 @@ START_TEST(test_unknown_type)
 }
 END_TEST
 
-/* ---- Tiles -------------------------------------------------------------------------- */
+/* ---- Tiles --------------------------------------------------------------- */
 
 /* For any tuning and any element size, a tile fits in the static shared memory
  * of every architecture. */

@@ -157,7 +157,7 @@ START_TEST(options_keep_their_words)
 }
 END_TEST
 
-/* ---- Keys ------------------------------------------------------------------ */
+/* ---- Keys ---------------------------------------------------------------- */
 
 static const kiln_header header_a[] = {{"a.h", "int a;\n"}};
 static const kiln_header header_b[] = {{"a.h", "int b;\n"}};

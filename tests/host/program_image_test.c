@@ -471,7 +471,7 @@ static void finish(kiln__pending *pending)
   ck_kiln_ok(kiln__image_finish(pending, &image));
 }
 
-/* ---- Choice of NVRTC, packs ------------------------------------------------------ */
+/* ---- Choice of NVRTC, packs ---------------------------------------------- */
 
 /* Replaces the runtime. The new runtime finds NVRTC only in the test's folder,
  * or nowhere, and takes images from `pack` unless it is NULL. */
@@ -784,7 +784,7 @@ START_TEST(finish_on_a_busy_pool)
 }
 END_TEST
 
-/* ---- Threads ------------------------------------------------------------------------ */
+/* ---- Threads ------------------------------------------------------------- */
 
 typedef struct worker {
   int number;
@@ -853,7 +853,7 @@ START_TEST(callbacks_may_compile)
 }
 END_TEST
 
-/* ---- Why ------------------------------------------------------------------------------ */
+/* ---- Why ----------------------------------------------------------------- */
 
 typedef struct reasons {
   char text[4096];
@@ -911,7 +911,7 @@ START_TEST(why_names_the_field)
 }
 END_TEST
 
-/* ---- Memory ---------------------------------------------------------------------------- */
+/* ---- Memory -------------------------------------------------------------- */
 
 /* Makes each allocation fail in turn. The call must return a status, leak
  * nothing and set the output to NULL. */

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- The lexer -------------------------------------------------------------- */
+/* ---- The lexer ----------------------------------------------------------- */
 
 /* `want` lists the expected #include directives: q for a quoted name, a for a
  * name in angle brackets, c for a macro. */
@@ -73,7 +73,7 @@ START_TEST(finds_directives)
 }
 END_TEST
 
-/* ---- Resolving ---------------------------------------------------------------- */
+/* ---- Resolving ----------------------------------------------------------- */
 
 static kiln_allocator heap;
 static char dir[256];

@@ -126,7 +126,7 @@ START_TEST(errors_of_names_only)
 }
 END_TEST
 
-/* ---- Reports -------------------------------------------------------------------- */
+/* ---- Reports ------------------------------------------------------------- */
 
 static const char ptx[] =
     ".version 8.0\n.visible .entry k(.param .u64 a, .param .u32 b)\n"
@@ -238,7 +238,7 @@ START_TEST(every_truncation_stays_inside)
 }
 END_TEST
 
-/* ---- Machine code ------------------------------------------------------------- */
+/* ---- Machine code -------------------------------------------------------- */
 
 /* Makes an ELF file with a section of names and a constant memory section for
  * kernel "k". */

@@ -23,7 +23,7 @@ static kiln_index_plan plan(bool scatter, uint64_t n, kiln_index_method method,
   return p;
 }
 
-/* ---- The cost model ---------------------------------------------------------------- */
+/* ---- The cost model ------------------------------------------------------ */
 
 /* Measured times of direct gathers and scatters in one pass, for a random
  * permutation of f32 on an H200, in milliseconds of kernel time. The predicted
@@ -267,7 +267,7 @@ START_TEST(test_bad)
 }
 END_TEST
 
-/* ---- Misses ---------------------------------------------------------------------------- */
+/* ---- Misses -------------------------------------------------------------- */
 
 static const uint32_t lecture[16] = {0, 12, 4, 8,  13, 5, 1, 9,
                                      2, 14, 6, 10, 15, 3, 7, 11};

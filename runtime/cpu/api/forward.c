@@ -1,7 +1,7 @@
-/* forward.c -- defines the driver functions that only call another function, for
- * example an older version with a newer one. entry_points.def lists the calls.
- * Most of these functions ignore a parameter, such as the edge data of graphs,
- * which the CPU device does not need. */
+/* forward.c -- defines the driver functions that only call another function,
+ * for example an older version with a newer one. entry_points.def lists the
+ * calls. Most of these functions ignore a parameter, such as the edge data of
+ * graphs, which the CPU device does not need. */
 #include "machine.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"

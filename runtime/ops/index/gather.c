@@ -3,7 +3,7 @@
 #include "indexed.h"
 #include "kernel_params.h"
 
-/* ---- Elements ------------------------------------------------------------------- */
+/* ---- Elements ------------------------------------------------------------ */
 
 static kiln_status prepare(kiln__indexed *r, const kiln_stream *stream,
                            const kiln_gather_desc *desc,
@@ -45,7 +45,7 @@ static kiln_status prepare(kiln__indexed *r, const kiln_stream *stream,
 KILN__DEFINE_OPERATION(kiln_gather, kiln_gather_desc, kiln__indexed, prepare,
                        kiln__indexed_run)
 
-/* ---- Rows ------------------------------------------------------------------------- */
+/* ---- Rows ---------------------------------------------------------------- */
 
 static const char *const row_kernels[] = {"gather_rows", NULL};
 static const kiln__family row_family = {"gather_rows", row_kernels,

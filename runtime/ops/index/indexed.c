@@ -97,7 +97,7 @@ void kiln__check_method(kiln__checker *c, kiln_index_method method,
                    "point into");
 }
 
-/* ---- Range check ------------------------------------------------------------------ */
+/* ---- Range check --------------------------------------------------------- */
 
 enum { CHECK_BLOCK = 256, CHECK_BYTES = 256 };
 
@@ -216,7 +216,7 @@ done:
   return st;
 }
 
-/* ---- Partition ---------------------------------------------------------------------- */
+/* ---- Partition ----------------------------------------------------------- */
 
 static const char *const scatter_kernels[] = {"bucket_count", "bucket_begin",
                                               "bucket_split", NULL};
@@ -308,7 +308,8 @@ kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
 }
 
 /* Returns the number of blocks of the counting kernel. It is the number of
- * blocks that can be resident at the same time, but at most one block per tile. */
+ * blocks that can be resident at the same time, but at most one block per
+ * tile. */
 static uint64_t counting_blocks(const kiln__partition *p,
                                 const kiln_device *device)
 {

@@ -66,7 +66,7 @@ kiln__need kiln__range_need(void);
 kiln_status kiln__in_range(kiln_stream *stream, const kiln__range *r,
                            const kiln_workspace *workspace);
 
-/* ---- The partition -------------------------------------------------------------- */
+/* ---- The partition ------------------------------------------------------- */
 
 typedef struct kiln__partition {
   uint32_t buckets; /* number of buckets, a power of two */
@@ -106,7 +106,7 @@ kiln_status kiln__partition_split(const kiln__partition *p,
 kiln_status kiln__partition_join(const kiln__partition *p,
                                  const kiln__storage *storage);
 
-/* ---- A scatter by sorting ------------------------------------------------------- */
+/* ---- A scatter by sorting ------------------------------------------------ */
 
 /* The bits of the indices that the sort uses: from `shift` up to but not
  * including `end`, in `passes` passes. The bits below `shift` select the
@@ -123,7 +123,8 @@ bool kiln__sort_fits(unsigned element_size, unsigned index_size,
 
 typedef struct kiln__sorted {
   kiln__sort_bits bits;
-  /* Number of buckets, and the parameters mask and last of scatter_buckets.cu. */
+  /* Number of buckets, and the parameters mask and last of
+   * scatter_buckets.cu. */
   uint32_t buckets, mask, last;
   /* The value of the macro KILN_PAIRS. Its bits select the arrays of pairs that
    * a kernel writes before the sort. */
@@ -153,7 +154,7 @@ kiln_status kiln__sorted_prepare(kiln__sorted *p, kiln_device *device,
                                  const kiln_code *code);
 kiln_status kiln__sorted_run(const kiln__sorted *p, kiln__storage *storage);
 
-/* ---- Gather and scatter --------------------------------------------------------- */
+/* ---- Gather and scatter -------------------------------------------------- */
 
 /* A call of kiln_gather() or kiln_scatter(). The shared code handles gathers
  * and scatters in this form. */

@@ -24,7 +24,7 @@ _Static_assert((int)GATHER_BLOCK == (int)SCATTER_BLOCK &&
                    (int)GATHER_WINDOWS == (int)SCATTER_WINDOWS,
                "gather.cu and scatter.cu have different macros");
 
-/* ---- Plan ----------------------------------------------------------------------- */
+/* ---- Plan ---------------------------------------------------------------- */
 
 static kiln_status choose_method(kiln__indexed *r, const kiln_stream *stream,
                                  unsigned element_size)
@@ -170,7 +170,7 @@ done:
   return st;
 }
 
-/* ---- The other methods ---------------------------------------------------------- */
+/* ---- The other methods --------------------------------------------------- */
 
 static kiln_status run_partition(kiln_stream *stream, kiln__indexed *r,
                                  const kiln_workspace *workspace)

@@ -182,7 +182,7 @@ static call call_of(const kind *k, const kiln_device_info *gpu,
   return c;
 }
 
-/* ---- Methods ---------------------------------------------------------------------- */
+/* ---- Methods ------------------------------------------------------------- */
 
 static void add_pass(kiln_index_plan *p, const call *c, double stream,
                      double missed, double accesses)
@@ -242,7 +242,8 @@ static void rate_windows(kiln_index_plan *p, const call *c)
   if (!scatters) /* a gather needs one launch per window */
     p->ms += 2.5e-3 * (passes - 1);
   /* In a pass over a window, most lanes are idle, so too few accesses are in
-   * flight to overlap with memory traffic. The two times are therefore added. */
+   * flight to overlap with memory traffic. The two times are therefore
+   * added. */
   p->cached_accesses += c->n * c->k->window;
   p->ms += 1e3 * c->n * c->k->window / c->r.accesses;
 }
@@ -312,7 +313,7 @@ static void rate(kiln_index_plan *p, const call *c)
     rate_direct(p, c);
 }
 
-/* ---- Choices ------------------------------------------------------------------- */
+/* ---- Choices ------------------------------------------------------------- */
 
 /* Returns the number of buckets with which a partition is fastest. The number
  * is a power of two. It is limited by the number of counters that fit in shared

@@ -27,7 +27,7 @@ static const char *const kernels[] = {"bucket_pairs", "bucket_bounds",
 static const kiln__family family = {"scatter_buckets", kernels,
                                     kiln__scatter_buckets_params};
 
-/* ---- Buckets -------------------------------------------------------------------- */
+/* ---- Buckets ------------------------------------------------------------- */
 
 bool kiln__sort_fits(unsigned element_size, unsigned index_size,
                      uint64_t n_target)
@@ -59,7 +59,7 @@ kiln__sort_bits kiln__sort_bits_of(uint64_t target, unsigned element_size)
   return b;
 }
 
-/* ---- Memory --------------------------------------------------------------------- */
+/* ---- Memory -------------------------------------------------------------- */
 
 static kiln__sort_call sort_of(const kiln__sorted *p)
 {
@@ -124,7 +124,7 @@ void kiln__sorted_plan(kiln__sorted *p, kiln_device *device,
   lay_out(p);
 }
 
-/* ---- Kernels ---------------------------------------------------------------------- */
+/* ---- Kernels ------------------------------------------------------------- */
 
 enum { PAIRS_BLOCK = 256, IN_FLIGHT = 2 };
 
@@ -195,7 +195,7 @@ done:
   return st;
 }
 
-/* ---- Launches --------------------------------------------------------------------- */
+/* ---- Launches ------------------------------------------------------------ */
 
 static kiln_status make_pairs(const kiln__sorted *p,
                               const kiln__storage *storage)

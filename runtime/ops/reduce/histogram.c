@@ -48,7 +48,7 @@ typedef struct bounds {
 
 __extension__ typedef __int128 wide;
 
-/* ---- Bins ------------------------------------------------------------------------ */
+/* ---- Bins ---------------------------------------------------------------- */
 
 /* The method that computes the bin of a sample. It consists of macros of the
  * kernel, and of the kernel's argument `to`. */
@@ -82,7 +82,8 @@ static bool fits(const kiln__dtype *type, wide lower, wide range, unsigned bits)
 }
 
 /* Computes the factor bins / range. `times` is the integer part of the factor.
- * The words `high` and `low` are the fraction in units of 2^-128, rounded up. */
+ * The words `high` and `low` are the fraction in units of 2^-128, rounded
+ * up. */
 static void set_scale(bounds *to, uint32_t bins, wide range)
 {
   const wide rest = (wide)bins % range;
@@ -148,7 +149,7 @@ static layout lay_out(const kiln_histogram_desc *desc)
   return l;
 }
 
-/* ---- Checks ------------------------------------------------------------------------ */
+/* ---- Checks -------------------------------------------------------------- */
 
 static bool is_whole(double v)
 {
@@ -237,7 +238,7 @@ static kiln_status check(const kiln_stream *stream,
   return kiln__check_workspace(&c, workspace);
 }
 
-/* ---- Plan ---------------------------------------------------------------------------- */
+/* ---- Plan ---------------------------------------------------------------- */
 
 typedef struct plan {
   uint32_t block, items, vec, copies;
@@ -347,7 +348,7 @@ static kiln__need need_of(const plan *p, const kiln_histogram_desc *desc)
                           p->adders > 0 ? (size_t)p->workers * desc->bins : 0};
 }
 
-/* ---- The call --------------------------------------------------------------------------- */
+/* ---- The call ------------------------------------------------------------ */
 
 static void specify(kiln__spec *spec, const kiln_histogram_desc *desc,
                     const plan *p, const layout *l)

@@ -24,7 +24,7 @@ enum {
   PORTABLE_MOST = 2048      /* maximum number of chunks */
 };
 
-/* ---- Inputs and operations ------------------------------------------------------- */
+/* ---- Inputs and operations ----------------------------------------------- */
 
 kiln_array kiln__or_type(kiln_array a, kiln_dtype type)
 {
@@ -110,7 +110,7 @@ void kiln__check_index_type(kiln__checker *c, const char *name, kiln_array a)
                    "%s must be of i32, u32, i64 or u64", name);
 }
 
-/* ---- The plan of a launch ----------------------------------------------------------- */
+/* ---- The plan of a launch ------------------------------------------------ */
 
 static unsigned result_words(const kiln__reduction *f)
 {
@@ -292,7 +292,7 @@ done:
   return st;
 }
 
-/* ---- A whole array -------------------------------------------------------------------- */
+/* ---- A whole array ------------------------------------------------------- */
 
 static kiln_status prepare(kiln__reduction *f, const kiln_stream *stream,
                            const kiln_reduce_desc *desc,

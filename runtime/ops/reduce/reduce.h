@@ -70,7 +70,7 @@ void kiln__rows_plan(kiln__matrix *m, const kiln_stream *stream);
 kiln_status kiln__rows_run(kiln_stream *stream, const kiln__matrix *m,
                            const kiln_workspace *workspace);
 
-/* ---- Inputs and operations ------------------------------------------------------- */
+/* ---- Inputs and operations ----------------------------------------------- */
 
 /* Returns the array. If the array has no type, the returned array has the type
  * `type`. */

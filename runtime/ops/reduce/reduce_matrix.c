@@ -108,7 +108,7 @@ static kiln__spec spec_of(const kiln__family *family, const kiln__matrix *m)
                       .code = m->code};
 }
 
-/* ---- Rows ------------------------------------------------------------------------- */
+/* ---- Rows ---------------------------------------------------------------- */
 
 static const char *const row_kernels[] = {"reduce_rows", NULL};
 static const kiln__family row_family = {"reduce_rows", row_kernels,
@@ -240,7 +240,7 @@ static kiln_status prepare_rows(kiln__matrix *m, const kiln_stream *stream,
 KILN__DEFINE_OPERATION(kiln_reduce_rows, kiln_reduce_matrix_desc, kiln__matrix,
                        prepare_rows, kiln__rows_run)
 
-/* ---- Columns ------------------------------------------------------------------------- */
+/* ---- Columns ------------------------------------------------------------- */
 
 static const char *const column_kernels[] = {"reduce_columns", NULL};
 static const kiln__family column_family = {"reduce_columns", column_kernels,

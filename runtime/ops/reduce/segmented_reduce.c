@@ -105,19 +105,19 @@ static kiln_dtype or_u32(kiln_dtype type)
   return type != KILN_DTYPE_NONE ? type : KILN_U32;
 }
 
-/* ---- Elements ------------------------------------------------------------------------ */
+/* ---- Elements ------------------------------------------------------------ */
 
 static const char *const element_kernels[] = {"segmented", NULL};
 static const kiln__family element_family = {"segmented", element_kernels,
                                             kiln__segmented_params};
 
-/* ---- Rows ------------------------------------------------------------------------------ */
+/* ---- Rows ---------------------------------------------------------------- */
 
 static const char *const row_kernels[] = {"segmented_rows", NULL};
 static const kiln__family row_family = {"segmented_rows", row_kernels,
                                         kiln__segmented_rows_params};
 
-/* ---- Plan --------------------------------------------------------------------------------- */
+/* ---- Plan ---------------------------------------------------------------- */
 
 static void start(plan *p, const bags *b, const kiln__family *family)
 {
@@ -271,7 +271,7 @@ static kiln_status prepare(bags *b, const kiln_stream *stream,
   return c.st;
 }
 
-/* ---- Launch ----------------------------------------------------------------------------------- */
+/* ---- Launch -------------------------------------------------------------- */
 
 static kiln_status launch(kiln_stream *stream, const bags *b,
                           const kiln_workspace *workspace)

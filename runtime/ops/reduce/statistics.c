@@ -47,7 +47,7 @@ static void check_pair(kiln__checker *c, statistic *s, kiln_array x,
   s->x.in[1] = y;
 }
 
-/* ---- Dot product ------------------------------------------------------------------ */
+/* ---- Dot product --------------------------------------------------------- */
 
 static kiln_status check_dot(statistic *s, const kiln_stream *stream,
                              const kiln_dot_desc *desc,
@@ -69,7 +69,7 @@ static kiln_status check_dot(statistic *s, const kiln_stream *stream,
 
 KILN__DEFINE_OPERATION(kiln_dot, kiln_dot_desc, statistic, check_dot, run)
 
-/* ---- Norm ------------------------------------------------------------------------------ */
+/* ---- Norm ---------------------------------------------------------------- */
 
 static kiln_dtype floating(kiln_dtype type)
 {
@@ -99,7 +99,7 @@ static kiln_status check_norm(statistic *s, const kiln_stream *stream,
 
 KILN__DEFINE_OPERATION(kiln_norm, kiln_norm_desc, statistic, check_norm, run)
 
-/* ---- Distance ------------------------------------------------------------------------------ */
+/* ---- Distance ------------------------------------------------------------ */
 
 /* Returns whether f32 can represent every element of the type. */
 static bool fits_f32(kiln_dtype type)
@@ -146,7 +146,7 @@ static kiln_status run_distance(kiln_stream *stream, const statistic *s,
 KILN__DEFINE_OPERATION(kiln_distance, kiln_distance_desc, statistic,
                        check_distance, run_distance)
 
-/* ---- Mean and variance ----------------------------------------------------------------------- */
+/* ---- Mean and variance --------------------------------------------------- */
 
 static void check_moment(kiln__checker *c, const char *name, kiln_array *a)
 {

@@ -34,7 +34,7 @@ typedef struct request {
   kiln__need need;
 } request;
 
-/* ---- Checks ---------------------------------------------------------------------- */
+/* ---- Checks -------------------------------------------------------------- */
 
 /* Chooses the tile size and the other parameters of a launch. A thread has up
  * to 64 registers, of which some hold the positions of segment starts.

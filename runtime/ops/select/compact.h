@@ -16,7 +16,8 @@ enum { KILN__TILE_SHARED = 46 * 1024 };
  * shared memory. */
 enum { KILN__SELECT_STAGED = 16 };
 
-/* Returns the expression "x0" to "x7", which stands for an element of array k. */
+/* Returns the expression "x0" to "x7", which stands for an element of array
+ * k. */
 static inline const char *kiln__element_text(size_t k)
 {
   static const char *const text[] = {"x0", "x1", "x2", "x3",

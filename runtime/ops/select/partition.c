@@ -24,7 +24,7 @@ typedef struct plan {
   kiln__need need;
 } plan;
 
-/* ---- Checks ------------------------------------------------------------------- */
+/* ---- Checks -------------------------------------------------------------- */
 
 static unsigned layout_of(const kiln_partition_desc *desc)
 {
@@ -54,7 +54,7 @@ static void check_outputs(kiln__checker *c, const kiln_partition_desc *desc)
   kiln__check_count(c, "count", desc->count, three ? 2 : 1, n);
 }
 
-/* ---- Plan ------------------------------------------------------------------------ */
+/* ---- Plan ---------------------------------------------------------------- */
 
 /* Returns the number of resident blocks per SM that the register limit must
  * allow. The number is smaller if a thread holds more elements. */
@@ -129,7 +129,7 @@ static void make_plan(plan *p, const kiln_stream *stream,
         << (p->spec.value[PARTITION_WIDE] + (desc->second != NULL));
 }
 
-/* ---- Calls ------------------------------------------------------------------------ */
+/* ---- Calls --------------------------------------------------------------- */
 
 static kiln_status prepare(plan *p, const kiln_stream *stream,
                            const kiln_partition_desc *desc,

@@ -38,7 +38,7 @@ typedef struct request {
   kiln__need need;
 } request;
 
-/* ---- Checks ------------------------------------------------------------------- */
+/* ---- Checks -------------------------------------------------------------- */
 
 static void check_arrays(kiln__checker *c, const request *r)
 {
@@ -70,7 +70,7 @@ static void request_flags(kiln__checker *c, request *r, kiln_array flags)
                    "7 arrays at most beside flags");
 }
 
-/* ---- Plan ------------------------------------------------------------------------ */
+/* ---- Plan ---------------------------------------------------------------- */
 
 /* Returns whether the kernel of select_staged.cu is used. It is used if the
  * tuning row for this size demands it, and if the call only moves the elements
@@ -189,7 +189,7 @@ done:
   return st;
 }
 
-/* ---- Calls ------------------------------------------------------------------------ */
+/* ---- Calls --------------------------------------------------------------- */
 
 /* Ends the argument checks of kiln_select() and kiln_unique(), and makes the
  * plan. */

@@ -37,9 +37,9 @@ typedef struct plan {
   kiln__need need;
 } plan;
 
-/* ---- Checks ------------------------------------------------------------------- */
+/* ---- Checks -------------------------------------------------------------- */
 
-/* ---- Plan ------------------------------------------------------------------------ */
+/* ---- Plan ---------------------------------------------------------------- */
 
 static unsigned bits_for(uint32_t values)
 {
@@ -57,7 +57,8 @@ static void specify(round *r, const kiln_split_desc *desc, const char *key,
 
   r->spec.family = &family;
   r->spec.input = &r->input;
-  /* The kernel reads single elements, so one program can handle any alignment. */
+  /* The kernel reads single elements, so one program can handle any
+   * alignment. */
   r->spec.unaligned = true;
   r->spec.code = &desc->code;
   r->spec.quick = kiln__quick(desc->n);
@@ -192,7 +193,7 @@ static void connect(plan *p, const kiln_split_desc *desc, CUdeviceptr temp)
   p->round[1].out_keys = offsets ? temp + p->sorted_keys : 0;
 }
 
-/* ---- Launches ----------------------------------------------------------------------- */
+/* ---- Launches ------------------------------------------------------------ */
 
 static kiln_status run_round(kiln_stream *stream, const plan *p, const round *r,
                              const kiln__kernel_set *set, uint64_t n,

@@ -5,7 +5,8 @@
  * input. Pairs of key and value: each block counts the digits of its elements,
  * one prefix sum over all blocks gives the destinations, and each block
  * scatters its elements. This order makes the sort stable. More than 256
- * possible keys take two passes, by the low digit and then by the high digit. */
+ * possible keys take two passes, by the low digit and then by the high
+ * digit. */
 #include "../ops.h"
 #include "kernel_params.h"
 
@@ -28,7 +29,7 @@ enum {
   BLOCKS_PER_SM = 4 /* number of scattering blocks per SM */
 };
 
-/* ---- The keys ----------------------------------------------------------------------- */
+/* ---- The keys ------------------------------------------------------------ */
 
 /* Returns the number of possible keys, or 0 if neither the call nor the key
  * type determines this number. */
@@ -66,7 +67,7 @@ static bool within_type(const kiln_counting_sort_desc *desc)
          (uint64_t)(range_of(desc) - 1) <= (uint64_t)most - (uint64_t)lowest;
 }
 
-/* ---- Checks ---------------------------------------------------------------------------- */
+/* ---- Checks -------------------------------------------------------------- */
 
 static void check_outputs(kiln__checker *c, const kiln_counting_sort_desc *desc)
 {
@@ -101,7 +102,7 @@ static void check_outputs(kiln__checker *c, const kiln_counting_sort_desc *desc)
   kiln__check_write(c, "offsets", desc->offsets, (uint64_t)range_of(desc) + 1);
 }
 
-/* ---- Plan ------------------------------------------------------------------------------- */
+/* ---- Plan ---------------------------------------------------------------- */
 
 /* The parameters of a call. Members of type size_t are offsets in temporary
  * memory. */
@@ -238,7 +239,7 @@ static void specify(kiln__spec *spec, const kiln_counting_sort_desc *desc,
       kiln__given(desc->offsets) ? desc->offsets.type : KILN_U32;
 }
 
-/* ---- The call --------------------------------------------------------------------------------- */
+/* ---- The call ------------------------------------------------------------ */
 
 /* Queues the kernels that compute the counts of the keys and the starts of
  * their runs. */

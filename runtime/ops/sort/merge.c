@@ -40,7 +40,7 @@ static void check_values(kiln__checker *c, const kiln_merge_desc *desc)
   kiln__check_write(c, "out_values", desc->out_values, desc->n_a + desc->n_b);
 }
 
-/* ---- Plan ---------------------------------------------------------------------- */
+/* ---- Plan ---------------------------------------------------------------- */
 
 typedef struct plan {
   const kiln_merge_desc *desc;
@@ -121,7 +121,7 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
   return c.st;
 }
 
-/* ---- The call --------------------------------------------------------------------- */
+/* ---- The call ------------------------------------------------------------ */
 
 static kiln_status run(kiln_stream *stream, const plan *p,
                        const kiln_workspace *workspace)

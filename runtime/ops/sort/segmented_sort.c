@@ -15,7 +15,7 @@ enum { BLOCK = 256, ITEMS = 12, SHORT = 4, MIDDLE = BLOCK * ITEMS };
 
 enum { N_MIDDLE, N_LONG, N_TILES };
 
-/* ---- Kernels --------------------------------------------------------------------------- */
+/* ---- Kernels ------------------------------------------------------------- */
 
 enum { SORT_SHORT, SORT_MIDDLE, COUNT_LONG };
 
@@ -45,7 +45,7 @@ typedef struct long_args {
   uint32_t passes, reserved;
 } long_args;
 
-/* ---- Plan ------------------------------------------------------------------------------------ */
+/* ---- Plan ---------------------------------------------------------------- */
 
 typedef struct segments_plan {
   const kiln_segmented_sort_desc *desc;
@@ -144,7 +144,7 @@ static void make_plan(segments_plan *p, kiln_device *device,
     plan_memory(p, desc->n_segments);
 }
 
-/* ---- Launches ---------------------------------------------------------------------------------- */
+/* ---- Launches ------------------------------------------------------------ */
 
 static kiln__spec class_spec(const segments_plan *p, kiln_dtype offset)
 {
@@ -313,7 +313,7 @@ done:
   return st;
 }
 
-/* ---- The call --------------------------------------------------------------------------------------- */
+/* ---- The call ------------------------------------------------------------ */
 
 static kiln_status prepare(segments_plan *p, const kiln_stream *stream,
                            const kiln_segmented_sort_desc *desc,

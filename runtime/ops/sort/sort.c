@@ -4,7 +4,7 @@
 #include "sort.h"
 #include "kernel_params.h"
 
-/* ---- Kernels ------------------------------------------------------------------------- */
+/* ---- Kernels ------------------------------------------------------------- */
 
 static const char *const small_kernels[] = {"radix_small", NULL};
 static const kiln__family small_family = {"radix_small", small_kernels,
@@ -64,7 +64,7 @@ static bool is_quick(const kiln__sort_call *call)
   return call->shape.key_size <= 4 && call->shape.n <= UINT32_C(1) << 21;
 }
 
-/* ---- One block --------------------------------------------------------------------------- */
+/* ---- One block ----------------------------------------------------------- */
 
 static kiln__spec small_spec(const kiln__sort_call *call,
                              const kiln__sort_plan *plan)
@@ -96,7 +96,7 @@ static kiln_status launch_small(kiln_stream *stream,
   return KILN_LAUNCH(set->kernel[0], &config, KILN_ARG(args));
 }
 
-/* ---- Passes ---------------------------------------------------------------------------------- */
+/* ---- Passes -------------------------------------------------------------- */
 
 static kiln__spec count_spec(const kiln__sort_call *call,
                              const kiln__sort_plan *plan)
@@ -328,7 +328,7 @@ static kiln_status run(kiln_stream *stream, const request *r,
   return run_plan(stream, &r->call, &r->plan, workspace);
 }
 
-/* ---- Checks ---------------------------------------------------------------------------------------- */
+/* ---- Checks -------------------------------------------------------------- */
 
 static bool has_values(const kiln_sort_desc *desc)
 {
@@ -417,7 +417,7 @@ static kiln_status prepare_sort(request *r, const kiln_stream *stream,
 
 KILN__DEFINE_OPERATION(kiln_sort, kiln_sort_desc, request, prepare_sort, run)
 
-/* ---- Argsort --------------------------------------------------------------------------------------- */
+/* ---- Argsort ------------------------------------------------------------- */
 
 static kiln__sort_call argsort_call(const kiln_argsort_desc *desc)
 {

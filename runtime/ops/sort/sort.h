@@ -69,7 +69,8 @@ typedef struct kiln__sort_plan {
 /* Makes the plan of a sort. The result depends only on the arguments. */
 void kiln__sort_plan_make(kiln__sort_plan *plan, const kiln__sort_shape *shape,
                           const kiln__sort_facts *facts);
-/* Returns the number of the lowest key bit that belongs to the digit of a pass. */
+/* Returns the number of the lowest key bit that belongs to the digit of a
+ * pass. */
 unsigned kiln__sort_shift(const kiln__sort_shape *shape, unsigned pass);
 unsigned kiln__sort_width(const kiln__sort_shape *shape, unsigned pass);
 

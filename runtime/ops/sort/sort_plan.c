@@ -60,7 +60,7 @@ size_t kiln__sort_counters_size(unsigned block)
   return (size_t)block / 32 * KILN__RADIX_DIGITS * 4 + 32;
 }
 
-/* ---- One block --------------------------------------------------------------------- */
+/* ---- One block ----------------------------------------------------------- */
 
 static size_t one_block_smem(unsigned block, const kiln__sort_shape *shape)
 {
@@ -89,7 +89,7 @@ static bool plan_one_block(kiln__sort_plan *plan, const kiln__sort_shape *shape,
   return true;
 }
 
-/* ---- Passes ---------------------------------------------------------------------------- */
+/* ---- Passes -------------------------------------------------------------- */
 
 size_t kiln__sort_pass_smem(unsigned block, unsigned items, unsigned key_size,
                             unsigned value_size, bool wide)

@@ -174,8 +174,8 @@ CUresult kiln__cpu_graphGetRootNodes(CUgraph graph, CUgraphNode *out, size_t *n)
   return nodes(graph, out, n, true);
 }
 
-/* Lists the edges of a graph. If `before` is not NULL, lists only the edges that
- * start there, and if `node` is not NULL, only those that end there. */
+/* Lists the edges of a graph. If `before` is not NULL, lists only the edges
+ * that start there, and if `node` is not NULL, only those that end there. */
 static CUresult list_edges(list l, CUgraph graph, CUgraphNode before,
                            CUgraphNode node, size_t *n)
 {
