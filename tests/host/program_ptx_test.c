@@ -20,7 +20,7 @@ static const char text[] =
     "\t.param .align 16 .b64 a_5[2][3]\n)\n"
     ".maxntid 128, 2, 1\n.minnctapersm 2\n{\n\tret;\n}\n"
     ".entry bounds(.param .u32 x) .reqntid 64\n{ ret; }\n"
-    ".entry bare\n{\n}\n";
+    ".entry %bare$1\n{\n}\n";
 
 /* Returns a copy of the PTX in memory of the exact size, so that ASan detects a
  * read past the end. */
@@ -42,7 +42,7 @@ START_TEST(entries_are_found_in_order)
               {"none", 0, 0},
               {"_Z5scaleIfEvPT_S0_1P", 6, 256},
               {"bounds", 1, 64},
-              {"bare", 0, 0}};
+              {"%bare$1", 0, 0}};
   const size_t size = sizeof text - 1;
   char *ptx = exact(size);
   kiln__image_ptx_entry e;
@@ -82,7 +82,7 @@ START_TEST(sizes_of_all_kinds_of_parameters)
   ck_assert_uint_eq(two[1], 4);
   ck_assert(kiln__image_ptx_params(ptx, size, "none", NULL, 0, &n));
   ck_assert_uint_eq(n, 0);
-  ck_assert(kiln__image_ptx_params(ptx, size, "bare", NULL, 0, &n));
+  ck_assert(kiln__image_ptx_params(ptx, size, "%bare$1", NULL, 0, &n));
   free(ptx);
 }
 END_TEST
@@ -112,7 +112,7 @@ START_TEST(every_truncation_stays_inside)
 
     while (kiln__image_ptx_next(ptx, size, &at, &e))
       ck_assert_uint_lt(rounds++, 6);
-    kiln__image_ptx_params(ptx, size, "bare", sizes, 4, &n);
+    kiln__image_ptx_params(ptx, size, "%bare$1", sizes, 4, &n);
     free(ptx);
   }
 }
