@@ -186,8 +186,8 @@ enum { KILN_REASON_SIZE = 160 };
 typedef struct kiln_ladder_result {
   kiln_rung rung;     /**< the chosen rung of the compatibility ladder (way to
                            obtain code) */
-  kiln_target target; /**< the target to compile for, or for KILN_RUNG_PACK the
-                           target of the image in the pack */
+  kiln_target target; /**< the target to compile for; if the code comes
+                           from a pack, the target of the image in the pack */
   /** One reason per rung of the compatibility ladder (way to obtain code): why
    * the rung was chosen or rejected. The reason is "not needed" for rungs that
    * are worse than the chosen rung. */

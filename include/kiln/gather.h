@@ -1,8 +1,9 @@
 /* gather.h -- gather and scatter: read and write at the positions that an array
  * of indices specifies.
  *
- *   kiln_gather_desc g = {.x = {.in = {{table, KILN_F32}}}, .index = {at, KILN_U32},
- *                         .out = {y, KILN_F32}, .n = n, .n_target = 1 << 20};
+ *   kiln_gather_desc g = {.x = {.in = {{table, KILN_F32}}},
+ *                         .index = {at, KILN_U32}, .out = {y, KILN_F32},
+ *                         .n = n, .n_target = 1 << 20};
  *   st = kiln_gather(stream, &g, NULL);              y[i] = table[at[i]]
  *
  * The target is the array that the indices refer to: a gather reads it, a
@@ -12,15 +13,15 @@
  * the method; kiln_gather_plan() shows the choice.
  *
  *   direct     uses one pass.
- *   windows    uses several passes. Each pass reads all indices, but handles only
- *              those that fall into one part of the target. The part is small
- *              enough for the cache. (He et al. 2007)
+ *   windows    uses several passes. Each pass reads all indices, but handles
+ *              only those that fall into one part of the target. The part is
+ *              small enough for the cache. (He et al. 2007)
  *   partition  first sorts the elements by part of the target into temporary
  *              storage. Then one pass handles the parts one after another. A
  *              gather finally restores the order of the results.
- *   sort       works for a scatter only. It sorts pairs of index and value by the
- *              upper bits of the index, assembles each chunk of the target in
- *              shared memory and writes it as a whole. It needs twice the
+ *   sort       works for a scatter only. It sorts pairs of index and value by
+ *              the upper bits of the index, assembles each chunk of the target
+ *              in shared memory and writes it as a whole. It needs twice the
  *              temporary storage of partition.
  *
  * Indices have type i32, u32, i64 or u64. A valid index satisfies 0 <= index <
@@ -243,9 +244,10 @@ typedef struct kiln_index_shape {
 typedef struct kiln_index_plan {
   kiln_index_method method; /**< chosen method of the gather or scatter, never
                                  KILN_INDEX_AUTO */
-  uint32_t passes;          /**< number of parts of the target for WINDOWS and
-                                 PARTITION; 1 for DIRECT and SORT */
-  double stream_bytes;      /**< sequential memory traffic in bytes */
+  uint32_t passes;     /**< number of parts into which WINDOWS and PARTITION
+                            divide the array that the indices refer to; 1 for
+                            DIRECT and SORT */
+  double stream_bytes; /**< sequential memory traffic in bytes */
   double missed_bytes; /**< cost of cache misses, in bytes of streaming traffic
                             that take the same time */
   double cached_accesses; /**< number of single-element cache accesses, with

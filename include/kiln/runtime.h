@@ -191,7 +191,7 @@ typedef void (*kiln_trail_fn)(void *user, const kiln_trail_step *step);
  * Reports every path that Kiln has tried so far in its searches for CUDA
  * libraries, in order.
  *
- * @param fn    callback; called once per step, in the calling thread.
+ * @param fn    callback; called once per path, in the calling thread.
  * @param user  pointer that is passed to fn.
  * @retval KILN_OK, KILN_EINVAL.
  * Thread-safe. Never blocks.

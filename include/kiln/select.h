@@ -92,9 +92,10 @@ KILN_INLINE kiln_status kiln_select_workspace(kiln_stream *stream,
  * equal elements. */
 typedef struct kiln_unique_desc {
   kiln_input x; /**< input: n elements, from one array or computed by a map */
-  /** User expression over the preceding element a and the element b, both after
-   * the map of x, that is true if they are equal. Default: "a == b", which
-   * makes each NaN a run of its own. */
+  /** User expression that is true if two neighbouring elements are equal: a is
+   * the preceding element and b the element itself. If x has a map (an
+   * expression that computes the elements), a and b are results of the map.
+   * Default: "a == b", which makes each NaN a run of its own. */
   const char *equal;
   uint64_t n;           /**< number of input elements */
   kiln_array out;       /**< receives the first element of each run; see
