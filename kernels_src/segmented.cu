@@ -73,8 +73,8 @@ struct shared_storage {
   open_end last[warps];
 };
 
-/* The result of a block's first segment end. It is stored last, because it needs
- * the partial results of preceding blocks. */
+/* The reduction of the first segment that ends in a block. It is stored last,
+ * because it needs the partial results of preceding blocks. */
 struct deferred {
   reduced value;
   count segment;

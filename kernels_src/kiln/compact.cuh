@@ -263,8 +263,8 @@ template <class T> struct count_pair {
 
 /* ---- Stores -------------------------------------------------------------- */
 
-/* Calls f(j) for all j < n, where the threads of the block share the calls. If
- * f(j) writes element j of `to`, each warp writes whole cache lines of 128
+/* Calls f(j) once for each j < n, and distributes the calls over the threads of the
+ * block. If f(j) writes element j of `to`, each warp writes whole cache lines of 128
  * bytes. */
 template <unsigned block, class T, class F>
 __device__ __forceinline__ void along_lines(const T *to, unsigned n, F f)

@@ -45,8 +45,8 @@ typedef struct calls_bare calls_bare;
 calls_bare *kiln__bench_bare_open(cli *c, kiln_stream *stream,
                                   const char **why);
 /* Records which kernels a call launches. The call is captured into a graph,
- * which is read and destroyed. `fills` is the number of fills that the call
- * makes if it is not captured and uses the temporary storage of the stream. */
+ * which is read and destroyed. `fills` is the number of fills of
+ * device memory (cuMemsetD32Async) that the call makes outside a capture. */
 kiln_status kiln__bench_bare_record(calls_bare *b, const calls_case *call,
                                     const calls_data *d, size_t fills);
 /* Launches all recorded kernels and fills once.

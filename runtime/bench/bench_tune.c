@@ -9,7 +9,7 @@
 typedef struct options {
   bench_options shared;
   const char *arch;
-  bool dry_run; /* true if the tuning file is not written */
+  bool dry_run; /* option: true to leave the tuning file unchanged */
   bool all;     /* true to print a row for each candidate */
   /* Names of the tuning families; an empty list means all. */
   cli_words families;

@@ -1,5 +1,5 @@
-/* command_run.h -- the launches of `kiln run` and `kiln check`, as the words
- * of the command line describe them. */
+/* command_run.h -- the kernel launches that `kiln run` and `kiln check` read
+ * from the command line. */
 #ifndef KILN_CLI_RUN_H
 #define KILN_CLI_RUN_H
 

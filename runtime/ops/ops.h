@@ -199,7 +199,8 @@ static inline bool kiln__quick_on_9(const kiln_stream *s, uint64_t n)
  * kernels until the device is freed. */
 typedef struct kiln__kernel_set {
   kiln_kernel *kernel[KILN__MAX_KERNELS];
-  /* One module that contains all kernels, or one module per kernel. */
+  /* One module per kernel if the spec selects some of the kernels, otherwise
+   * one module that contains all kernels of the family. */
   kiln_module *module[KILN__MAX_KERNELS];
 } kiln__kernel_set;
 

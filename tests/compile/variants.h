@@ -36,8 +36,8 @@ static kiln_program_desc describe(const kiln_variant *v)
                              .no_cache = true};
 }
 
-/* Finds the architectures from OLDEST_ARCH on that the runtime's NVRTC
- * supports. */
+/* Finds the architectures that the runtime's NVRTC supports, except those that
+ * are older than OLDEST_ARCH. */
 static size_t archs_of(kiln_runtime *runtime, int out[MOST_ARCHS])
 {
   kiln_nvrtc_info info;

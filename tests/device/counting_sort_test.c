@@ -174,8 +174,8 @@ START_TEST(test_shapes)
 }
 END_TEST
 
-/* Sorts in place, returns sorted values without keys, and uses a workspace of
- * the caller. */
+/* Sorts in place, returns sorted values without keys, and uses a workspace that
+ * the caller provides. */
 START_TEST(test_places)
 {
   enum { N = 9000, RANGE = 300 };

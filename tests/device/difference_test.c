@@ -55,8 +55,8 @@ START_TEST(test_long)
 }
 END_TEST
 
-/* A wider result keeps the sign of a difference. A user expression sees the
- * neighbour as b. */
+/* Differences of u8 elements that are stored as i16 must keep their sign. In a
+ * user expression, a must be the element and b its neighbour. */
 START_TEST(test_own_text)
 {
   enum { N = 5000 };

@@ -16,8 +16,8 @@ static operation_call ask(operation_index which, kiln_find_desc desc,
   return c;
 }
 
-/* Checks the results of find, count, any and all if holds[i] is the predicate's
- * value for element i. */
+/* Checks the results of find, count, any and all. holds[i] is the value of the
+ * predicate for element i. */
 static void check_answers(const kiln_find_desc *desc, const bool *holds,
                           bool wide)
 {

@@ -319,7 +319,8 @@ START_TEST(test_key_expression)
 }
 END_TEST
 
-/* Counts the index alone, several times into the same counters. */
+/* With the option accumulate, several calls must add to the same counters. The
+ * samples are computed from the index i, without an input array. */
 START_TEST(test_accumulate)
 {
   const uint32_t bins = _i == 0 ? 10 : 80000;

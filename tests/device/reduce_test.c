@@ -129,8 +129,9 @@ static const size_t lengths[] = {0,    1,    2,    3,    31,   32,    33,
 
 enum { N_LENGTHS = sizeof lengths / sizeof lengths[0], PRIME = 1048583 };
 
-/* Returns a byte that changes the result if an element consists of it: elements
- * become NaN or an extreme value. */
+/* Returns a value for the bytes around the input. An element that consists of
+ * such bytes is NaN or an extreme value, so a kernel that reads it by mistake
+ * computes a wrong result. */
 static unsigned char poison(kiln_dtype type, kiln_op_name op)
 {
   const bool whole_signed = type == KILN_I32 || type == KILN_I64;

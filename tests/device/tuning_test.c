@@ -36,8 +36,8 @@ static kiln_tuning get(const char *family, unsigned size, uint64_t n, bool own)
   return t;
 }
 
-/* Every kernel in the list must have parameters, and candidates that a tuner
- * can try. */
+/* Every family in the list must have tuning parameters, and candidates for them
+ * that a tuner can try. */
 START_TEST(test_families)
 {
   size_t n, n_candidates;

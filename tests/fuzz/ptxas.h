@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 /* Reads a whole file and appends a NUL. The caller frees the result. An error
- * ends the process, because Check's assertions work only within its tests. */
+ * ends the process, because the assertions of the test framework Check work
+ * only inside tests. */
 char *fuzz_read_file(const char *path, size_t *size);
 
 /* Finds ptxas: first KILN_TEST_PTXAS, then PATH, then the usual folders of CUDA

@@ -78,8 +78,9 @@ void bench_free(bench *b);
 /* Fetches `name` with an image of `size` bytes, and checks the result. Returns
  * the origin of the image. */
 kiln_origin bench_fetch(bench *b, const char *name, size_t size);
-/* Fetches as `f` specifies, checks that the result is the image of `name` with
- * `size` bytes, and releases it. Returns the origin of the image. */
+/* Fetches an image from the cache with the request `f`, checks that it is the
+ * image of `name` with `size` bytes, and releases it. Returns the origin of the
+ * image. */
 kiln_origin bench_take(bench *b, const kiln__fetch *f, const char *name,
                        size_t size);
 /* Looks up `name` without compiling. Returns false if the cache does not have

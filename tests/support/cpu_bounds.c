@@ -98,7 +98,7 @@ static bound bound_at(const struct function *of, double x)
   if ((of->exact != sin && of->exact != cos) || fabs(x) <= 2 * pi)
     return of->bound;
   if (fabs(x) <= 100 * pi)
-    /* The absolute bound is 2^-14.7. */
+    /* The PTX ISA allows an absolute error of up to 2^-14.7. */
     return (bound){.absolute = 0x1.3b2p-15};
   return (bound){0};
 }

@@ -152,8 +152,8 @@ static void ref_extreme(cpu_lane *l)
                                            << 16;
 }
 
-/* Computes SIMD video instructions element by element. The results are merged
- * into d or added up. */
+/* Computes the result of a SIMD video instruction element by element. The
+ * results of the elements are merged into d or added up. */
 static void ref_apart(cpu_lane *l)
 {
   const unsigned parts = ref_is("vabsdiff4") ? 4 : 2, bits = 32 / parts;

@@ -330,7 +330,8 @@ static inline uint64_t soft_nan_of(const char *what, uint64_t a, uint64_t b,
   return soft_f64.nan;
 }
 
-/* Returns true if x, rounded to full precision, is smaller than the smallest
+/* Returns true if x is tiny as IEEE 754 defines it after rounding: x is rounded
+ * as if exponents were unbounded, and the result is smaller than the smallest
  * normal number. */
 static inline bool soft_is_tiny(const soft_format *f, soft x, soft_mode mode)
 {

@@ -17,7 +17,7 @@ enum { MAX_CONST = 64 * 1024 };
 /* A name that is visible to all linked PTX modules of a program. */
 typedef struct shared_name {
   kiln__cpu_slice name;
-  uint32_t number; /* number of the function or global variable */
+  uint32_t number; /* index of the function or global variable */
   bool function;
   bool used;
   void *item; /* pointer to kiln__cpu_ptx_function or kiln__cpu_ptx_variable */

@@ -119,8 +119,8 @@ static bool indirect(kiln__cpu_lower *l, call *c, kiln__cpu_insn *in)
   return true;
 }
 
-/* Returns whether the device itself implements the function. run/ finds such
- * functions by name. */
+/* Returns true if the CPU device implements the function, so that the PTX need
+ * not define it. run/system_calls.c finds these functions by name. */
 static bool is_system(kiln__cpu_slice name)
 {
   static const char *const known[] = {"vprintf",      "malloc", "free",

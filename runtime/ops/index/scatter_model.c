@@ -241,9 +241,9 @@ static void rate_windows(kiln_index_plan *p, const call *c)
            scatters ? 0 : c->n);
   if (!scatters) /* a gather needs one launch per window */
     p->ms += 2.5e-3 * (passes - 1);
-  /* In a pass over a window, most lanes are idle, so too few accesses are in
-   * flight to overlap with memory traffic. The two times are therefore
-   * added. */
+  /* In a pass over a window, most lanes are idle. Too few cache accesses are
+   * then in flight to overlap with the DRAM traffic, so the time of the cache
+   * accesses is added to the time of the DRAM traffic. */
   p->cached_accesses += c->n * c->k->window;
   p->ms += 1e3 * c->n * c->k->window / c->r.accesses;
 }

@@ -24,7 +24,9 @@ static const kiln__family staged_family = {"select_staged", staged_kernels,
  * handles. */
 typedef struct request {
   const kiln_input *x; /* the input of the caller */
-  kiln_input input; /* the input of the kernel, to which flags may be added */
+  /* The input of the kernel: the caller's input and, if the caller gives an
+   * array of flags, that array. */
+  kiln_input input;
   kiln__function function;
   bool unique;
   uint64_t n;

@@ -25,7 +25,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* ---- Queue entries (marks) ----------------------------------------------- */
+/* ---- Queue entries ------------------------------------------------------- */
 
 static void drop_locked(kiln__cpu_mark *mark)
 {

@@ -18,10 +18,10 @@ typedef struct host_work {
   CUDA_HOST_NODE_PARAMS params;
 } host_work;
 
-/* Sets the flag that this thread runs a host function. CUDA forbids host
- * functions to call the driver. While the flag is set, driver calls return
- * CUDA_ERROR_NOT_PERMITTED; otherwise they could wait for the stream that runs
- * the host function. */
+/* Marks this thread as one that runs a host function. CUDA does not allow host
+ * functions to call the driver. Until the host function returns, driver calls
+ * of this thread return CUDA_ERROR_NOT_PERMITTED. Otherwise they could wait for
+ * the stream that runs the host function. */
 static bool enter_callback(void)
 {
   kiln__cpu_thread *t = kiln__cpu_this_thread();
