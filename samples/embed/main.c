@@ -1,5 +1,4 @@
-/* main.c -- runs a CUDA kernel from a C program that needs no nvcc and does not
- * link with any CUDA library. */
+/* main.c -- runs a CUDA kernel from C, without nvcc or a link to CUDA. */
 #include <kiln/kiln.h>
 #include <stdio.h>
 
