@@ -208,7 +208,8 @@ PAIRS(3, fma_f32x2,
 /* ---- f32 arithmetic with f16 or bf16 operands ---------------------------- */
 
 #define MIXED_MODES                                                            \
-  const uint32_t ftz = 0, sat = kiln__cpu_flag_mask(in, KILN__SAT);            \
+  const uint32_t ftz = 0;                                                      \
+  const uint32_t sat = kiln__cpu_flag_mask(in, KILN__SAT);                     \
   const bool bf16 = in->type == KILN__BF16
 #define MIXED(n, name, expression)                                             \
   KILN__LANE_OP(name, n, uint32_t, uint32_t, MIXED_MODES, FINISH(expression))
