@@ -6,6 +6,7 @@
 #ifndef KILN_DRIVER_ABI_H
 #define KILN_DRIVER_ABI_H
 
+#include "abi_tensor.h"
 #include "abi_texture.h"
 
 #define KILN__CUDAAPI /* CUDAAPI of cuda.h is empty on Linux */

@@ -15,6 +15,7 @@ extern const abi_row abi_own[], abi_nvidia[];
   ABI_SIZE(CUstreamCaptureStatus)                                              \
   ABI_SIZE(CUdriverProcAddressQueryResult)                                     \
   ABI_SIZE(CUuuid)                                                             \
+  ABI_SIZE(CUtensorMap)                                                        \
   ABI_SIZE(CUlaunchAttributeValue)                                             \
   ABI_AT(CUlaunchAttributeValue, cooperative)                                  \
   ABI_AT(CUlaunchAttributeValue, clusterDim)                                   \
