@@ -129,6 +129,8 @@ typedef struct kiln_cpu_finding {
   unsigned line;     /**< line in the source file; 0 if unknown */
   unsigned ptx_line; /**< line of the instruction in the PTX source */
   const char *insn;  /**< opcode of the PTX instruction */
+  /** Indices (x, y, z) of the block in its grid, and of the thread in its block.
+   * For a leak they are 0. */
   unsigned block[3], thread[3];
   const char *space; /**< state space of the access: "global", "shared",
                           "local", ... */
@@ -203,6 +205,8 @@ typedef struct kiln_cpu_counters {
   /** Number of branch instructions, counted per warp, and number of those at
    * which the lanes diverged. */
   uint64_t branches, divergent_branches;
+  /** Numbers of accesses to global memory per warp (requests), and of the
+   * 32-byte sectors that these accesses touch, for loads and for stores. */
   uint64_t global_load_requests, global_load_sectors;
   uint64_t global_store_requests, global_store_sectors;
   /** Numbers of accesses to shared memory per warp (requests), and of the
@@ -210,6 +214,7 @@ typedef struct kiln_cpu_counters {
    * number of bank conflicts. */
   uint64_t shared_load_requests, shared_load_passes;
   uint64_t shared_store_requests, shared_store_passes;
+  /** The same numbers for local memory. */
   uint64_t local_load_requests, local_load_sectors;
   uint64_t local_store_requests, local_store_sectors;
   /** Number of atomic instructions, counted per warp, and number of lanes that

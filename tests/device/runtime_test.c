@@ -383,7 +383,8 @@ START_TEST(events_order_and_time)
   ck_kiln_ok(kiln_event_query(to)); /* stream b has waited for this event */
   ck_kiln_ok(kiln_event_elapsed(&ms, from, to));
   ck_assert_float_ge(ms, 19.5f);
-  ck_assert_float_lt(ms, 60.0f);
+  /* A slow machine may add much; a wrong unit would give 20,000. */
+  ck_assert_float_lt(ms, 10000.0f);
   kiln_event_free(to);
   kiln_event_free(from);
   kiln_stream_free(b);

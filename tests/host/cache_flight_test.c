@@ -410,7 +410,7 @@ START_TEST(other_keys_are_not_held_up)
   bench_open(&b);
   ck_assert_int_eq(bench_fetch(&b, "another", SIZE), KILN_FROM_COMPILER);
   ck_assert_uint_eq(bench_stats(&b).waits, 0);
-  ck_assert_uint_lt(kiln__clock_ns() - begun, 2000000000u);
+  ck_assert_uint_lt(kiln__clock_ns() - begun, 15000000000u);
   kill(pid, SIGKILL);
   reap(pid, false);
 }
@@ -437,7 +437,7 @@ START_TEST(killed_holder_lets_go)
   reap(pid, false);
   begun = kiln__clock_ns();
   ck_assert_int_eq(bench_fetch(&b, "shared", SIZE), KILN_FROM_COMPILER);
-  ck_assert_uint_lt(kiln__clock_ns() - begun, 2000000000u);
+  ck_assert_uint_lt(kiln__clock_ns() - begun, 15000000000u);
   ck_assert_uint_eq(bench_stats(&b).published, 1);
 }
 END_TEST
@@ -486,7 +486,7 @@ START_TEST(locks_that_fail_are_done_without)
     kiln__cache_close(b.cache);
     b.cache = NULL;
   }
-  ck_assert_uint_lt(kiln__clock_ns() - begun, 2000000000u);
+  ck_assert_uint_lt(kiln__clock_ns() - begun, 15000000000u);
 }
 END_TEST
 
