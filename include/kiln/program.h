@@ -34,8 +34,9 @@ typedef struct kiln_header {
  * Kiln compiles every program with the traits of its target as macros
  * (KILN_ARCH, KILN_WARP_SIZE, KILN_HAS_SHFL, KILN_HAS_ITS, KILN_HAS_MATCH,
  * KILN_HAS_REDUX, KILN_HAS_CP_ASYNC, KILN_HAS_TMA, KILN_HAS_CLUSTER,
- * KILN_SMEM_PER_BLOCK, KILN_SMEM_PER_BLOCK_OPTIN, KILN_REGS_PER_SM). A program
- * may #include <kiln/prelude.cuh>, which offers warp and block collectives with
+ * KILN_HAS_WGMMA, KILN_SMEM_PER_BLOCK, KILN_SMEM_PER_BLOCK_OPTIN,
+ * KILN_REGS_PER_SM). KILN_HAS_WGMMA is 1 only for the target sm_90a, which a
+ * program requests by the member `suffix`. A program may #include <kiln/prelude.cuh>, which offers warp and block collectives with
  * the same names on every target.
  *
  * Kiln provides small versions of the standard C headers (<stdint.h>, <math.h>,

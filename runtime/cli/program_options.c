@@ -59,6 +59,16 @@ static int take_option(cli *c, void *to, const char *value)
   return CLI_OK;
 }
 
+static int take_suffix(cli *c, void *to, const char *value)
+{
+  cli_program *p = to;
+
+  if (strcmp(value, "a") != 0 && strcmp(value, "f") != 0)
+    return kiln__cli_usage(c, "--suffix \"%s\": write a or f", value);
+  p->desc.suffix = value[0];
+  return CLI_OK;
+}
+
 /* Adds -I DIR, which is passed to NVRTC as two words. */
 static int take_folder(cli *c, void *to, const char *value)
 {
@@ -91,6 +101,8 @@ void kiln__cli_program_init(cli_program *p, cli *c, int argc)
                        "instantiate a template: 'scale<float>'"),
       CLI_OPTION_TAKEN("option", "WORD", take_option, p,
                        "pass WORD to NVRTC unchanged"),
+      CLI_OPTION_TAKEN("suffix", "a|f", take_suffix, p,
+                       "target suffix that the code needs: a for wgmma"),
       CLI_OPTION_FLAG("lineinfo", &d->lineinfo, "line numbers for profilers"),
       CLI_OPTION_FLAG("debug", &d->debug, "code for a debugger, not optimised"),
       CLI_OPTION_FLAG("fast-math", &d->fast_math,

@@ -174,6 +174,8 @@ typedef struct kiln__spec {
    * fast without full optimisation use it, and so do small calls
    * (kiln__quick()). */
   bool quick;
+  /* Target suffix that the kernels need: 'a', 'f', or 0 for none. */
+  char suffix;
 } kiln__spec;
 
 /* Number of elements up to which a call takes 3 to 6 us on an H200. Less

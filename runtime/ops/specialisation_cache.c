@@ -122,7 +122,8 @@ static void key_of(key *k, const kiln__spec *spec, uint32_t aligned)
                 .kernels = spec->kernels,
                 .aligned = aligned,
                 .acc = (uint32_t)spec->acc,
-                .quick = spec->quick};
+                .quick = spec->quick | (uint32_t)(unsigned char)spec->suffix
+                                           << 8};
 
   memcpy(h.value, spec->value, sizeof h.value);
   key_add(k, &h, sizeof h);
@@ -373,6 +374,7 @@ static void add_part(making *m, const char *kernel)
                                 .fast_math =
                                     spec->code != NULL && spec->code->fast_math,
                                 .fast_compile = spec->quick,
+                                .suffix = spec->suffix,
                                 .minimal = true};
   kiln__copy_text(next_define(p), DEFINE_SIZE, "KILN_GENERATED=1");
   if (kernel != NULL) {

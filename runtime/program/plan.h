@@ -65,7 +65,7 @@ kiln_status kiln__plan_compiler_headers(kiln__plan *plan, const char *nvrtc);
 /* Returns the traits that programs see as macros, for `target` on a device with
  * `traits`. The features are those of the target; the limits are those of the
  * device. */
-enum { KILN__MACROS = 12 };
+enum { KILN__MACROS = 13 };
 typedef struct kiln__macro {
   const char *name;
   long value;

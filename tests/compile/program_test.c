@@ -152,7 +152,7 @@ EACH(traits_are_macros)
                 "static_assert(KILN_HAS_SHFL && KILN_HAS_ITS, \"\");"
                 "static_assert(KILN_HAS_MATCH && KILN_HAS_REDUX, \"\");"
                 "static_assert(KILN_HAS_CP_ASYNC && !KILN_HAS_TMA, \"\");"
-                "static_assert(!KILN_HAS_CLUSTER, \"\");"
+                "static_assert(!KILN_HAS_CLUSTER && !KILN_HAS_WGMMA, \"\");"
                 "static_assert(KILN_SMEM_PER_BLOCK == 49152, \"\");"
                 "static_assert(KILN_SMEM_PER_BLOCK_OPTIN > 49152, \"\");"
                 "static_assert(KILN_REGS_PER_SM == 65536, \"\");"};

@@ -128,6 +128,7 @@ START_TEST(options_that_the_compiler_gets)
                    "-DKILN_WARP_SIZE=32\n-DKILN_HAS_ITS=1\n-DKILN_HAS_MATCH=1\n"
                    "-DKILN_HAS_REDUX=1\n-DKILN_HAS_CP_ASYNC=1\n"
                    "-DKILN_HAS_TMA=1\n-DKILN_HAS_CLUSTER=1\n"
+                   "-DKILN_HAS_WGMMA=0\n"
                    "-DKILN_SMEM_PER_BLOCK=49152\n-DKILN_REGS_PER_SM=65536\n"
                    "-DKILN_SMEM_PER_BLOCK_OPTIN=232448\n-DKILN_HAS_SHFL=0\n"
                    "-DA=1\n-DB=x y\n-I\na dir\n-w\n");
@@ -140,6 +141,7 @@ START_TEST(options_that_the_compiler_gets)
   desc.no_cache = true;
   compile(&desc, &sm_90);
   ck_assert_ptr_nonnull(strstr(control->options, "=sm_90a\n"));
+  ck_assert_ptr_nonnull(strstr(control->options, "-DKILN_HAS_WGMMA=1\n"));
 }
 END_TEST
 
