@@ -16,7 +16,7 @@
  *   ops.h        types and rules that all operations share. Each family of
  *                operations has its own header:
  *                map.h reduce.h scan.h select.h sort.h merge.h search.h
- *                histogram.h gather.h
+ *                histogram.h gather.h gemm.h
  *   tune.h       tuning parameters of the operations
  *   cache.h      inspect and maintain the compile cache; write packs
  *   texture.h    CUDA arrays, textures, surfaces
@@ -190,6 +190,7 @@
 #include <kiln/cache.h>
 #include <kiln/device.h>
 #include <kiln/gather.h>
+#include <kiln/gemm.h>
 #include <kiln/histogram.h>
 #include <kiln/launch.h>
 #include <kiln/map.h>

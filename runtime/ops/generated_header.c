@@ -60,7 +60,7 @@ static const char *array_type(const generator *g, size_t k)
  * expressions use the operands a and b, or nothing. */
 static bool is_elementwise(const kiln__function *f)
 {
-  return f->operand == NULL;
+  return f->operand == NULL && f->parameters == NULL;
 }
 
 /* ---- Choice of the expressions ------------------------------------------ */
@@ -77,12 +77,12 @@ static void collect_texts(generator *g)
 
   if (spec->input != NULL)
     add_to_texts(g, (kiln__function){"map", KILN__MAP_NAME, spec->input->map,
-                                     "value", NULL});
+                                     "value", NULL, NULL});
   if (spec->op != NULL && spec->op->expr != NULL) {
     add_to_texts(g, (kiln__function){"identity", KILN__IDENTITY_NAME,
-                                     spec->op->identity, "acc", ""});
+                                     spec->op->identity, "acc", "", NULL});
     add_to_texts(g, (kiln__function){"operation", KILN__OPERATION_NAME,
-                                     spec->op->expr, "acc", "acc"});
+                                     spec->op->expr, "acc", "acc", NULL});
   }
   for (size_t k = 0; k < KILN__MAX_FUNCTIONS && spec->function[k].name != NULL;
        k++)
@@ -184,6 +184,8 @@ static void add_signature(const generator *g, kiln__buf *out,
     for (size_t k = 0; k < g->n_arrays; k++)
       kiln__buf_format(out, ", const %s x%zu", array_type(g, k), k);
     kiln__buf_text(out, ", const kiln__index i");
+  } else if (f->parameters != NULL) {
+    kiln__buf_format(out, ", %s", f->parameters);
   } else if (f->operand[0] != '\0') {
     kiln__buf_format(out,
                      ", const kiln__%s_operand a, const kiln__%s_operand b",
@@ -201,7 +203,7 @@ static void add_declarations(const generator *g)
 
     kiln__buf_format(out, "typedef user::%s_result kiln__%s_result;\n", f->name,
                      f->name);
-    if (!is_elementwise(f) && f->operand[0] != '\0')
+    if (f->operand != NULL && f->operand[0] != '\0')
       kiln__buf_format(out,
                        "namespace user\n{\ntypedef %s %s_operand;\n}\n"
                        "typedef user::%s_operand kiln__%s_operand;\n",
@@ -417,6 +419,12 @@ static void add_function(const generator *g, const kiln__function *f)
 {
   if (is_elementwise(f))
     add_element_wrapper(g, f->name, f->result, f->expr);
+  else if (f->parameters != NULL)
+    kiln__buf_format(g->types,
+                     "template <class... V>\n" INLINE
+                     "%s %s(const args &s, V... v)\n"
+                     "{\n  return kiln__texts::kiln__%s(s, v...);\n}\n",
+                     f->result, f->name, f->name);
   else
     kiln__buf_format(g->types,
                      INLINE "%s %s(const args &s, const %s a, const %s b)\n"

@@ -101,7 +101,7 @@ static inline unsigned kiln__input_vec(const kiln_input *x)
 /* ---- Specialisations --------------------------------------------------- */
 
 enum {
-  KILN__MAX_VALUES = 24,
+  KILN__MAX_VALUES = 28,
   KILN__MAX_FUNCTIONS = 6,
   KILN__MAX_KERNELS = 8,
   KILN__MAX_PARAMS = 16
@@ -140,6 +140,12 @@ typedef struct kiln__function {
    * name(args, a, b). NULL means that the expression can use the same names as
    * a map expression, and that the kernel calls NAME_at(args, vector, e, i). */
   const char *operand;
+  /* C++ parameters by which the expression gets its operands, such as "const
+   * float acc, const kiln__index row"; types are keywords or begin with kiln__.
+   * The kernel then calls name(args, ...). If this member is not NULL, `operand`
+   * is NULL. The text must follow from the other members of the spec, since it
+   * is not part of the key. */
+  const char *parameters;
 } kiln__function;
 
 /* A specialisation: everything that decides which code is compiled. Every

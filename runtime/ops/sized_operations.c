@@ -6,6 +6,7 @@
 #include "../base/sized.h"
 
 #include <kiln/gather.h>
+#include <kiln/gemm.h>
 #include <kiln/histogram.h>
 #include <kiln/map.h>
 #include <kiln/merge.h>
@@ -44,10 +45,22 @@ KILN__REDUCE_OPERATIONS(OPERATION)
 KILN__SCAN_OPERATIONS(OPERATION)
 KILN__SELECT_OPERATIONS(OPERATION)
 KILN__GATHER_OPERATIONS(OPERATION)
+KILN__GEMM_OPERATIONS(OPERATION)
 KILN__HISTOGRAM_OPERATIONS(OPERATION)
 KILN__MERGE_OPERATIONS(OPERATION)
 KILN__SEARCH_OPERATIONS(OPERATION)
 KILN__SORT_OPERATIONS(OPERATION)
+
+kiln_status kiln_gemm_explain_sized(kiln_stream *stream,
+                                    const kiln_gemm_desc *desc,
+                                    kiln_gemm_choice *choice, size_t desc_size)
+{
+  kiln_gemm_desc own;
+  const void *in = desc;
+  const kiln_status st = kiln__sized_in(&kiln_gemm_type, &in, desc_size, &own);
+
+  return st == KILN_OK ? kiln_gemm_explain(stream, in, choice) : st;
+}
 
 /* ---- The cost model of gather and scatter -------------------------------- */
 

@@ -207,9 +207,9 @@ static void specify(kiln__spec *spec, const kiln_map_desc *desc,
                     const kiln__tuning *t, unsigned vec)
 {
   static const kiln__function others[] = {
-      {"out1", "expr[1]", NULL, "kiln::compute_t<KILN_T1>", NULL},
-      {"out2", "expr[2]", NULL, "kiln::compute_t<KILN_T2>", NULL},
-      {"out3", "expr[3]", NULL, "kiln::compute_t<KILN_T3>", NULL}};
+      {"out1", "expr[1]", NULL, "kiln::compute_t<KILN_T1>", NULL, NULL},
+      {"out2", "expr[2]", NULL, "kiln::compute_t<KILN_T2>", NULL, NULL},
+      {"out3", "expr[3]", NULL, "kiln::compute_t<KILN_T3>", NULL, NULL}};
   const size_t n = n_outputs(desc);
 
   spec->value[MAP_BLOCK] = t->block;

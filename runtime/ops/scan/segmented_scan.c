@@ -148,8 +148,8 @@ static void specify(kiln__spec *spec, const kiln_stream *stream,
   spec->value[SCAN_BY_KEY_KEY_ALIGNED] = r->heads.data % 16 == 0;
   if (r->by == BY_KEYS)
     spec->function[0] =
-        (kiln__function){"same", "the comparison of keys", r->same, "bool",
-                         "kiln::compute_t<KILN_KEY>"};
+        (kiln__function){"same", "the comparison of keys",    r->same,
+                         "bool", "kiln::compute_t<KILN_KEY>", NULL};
 }
 
 static kiln_status run(kiln_stream *stream, const request *r,

@@ -112,11 +112,11 @@ static void make_plan(plan *p, const kiln_stream *stream,
     first = kiln__add_flags(&p->input, desc->flags);
   kiln__move_bits(&p->input, &desc->x);
   p->spec.input = &p->input;
-  p->spec.function[0] =
-      (kiln__function){"first", "the predicate first", first, "bool", NULL};
+  p->spec.function[0] = (kiln__function){
+      "first", "the predicate first", first, "bool", NULL, NULL};
   if (desc->second != NULL)
-    p->spec.function[1] = (kiln__function){"second", "the predicate second",
-                                           desc->second, "bool", NULL};
+    p->spec.function[1] = (kiln__function){
+        "second", "the predicate second", desc->second, "bool", NULL, NULL};
   specify(p, stream, desc);
   p->tiles = kiln__divide_up(desc->n, (uint64_t)p->spec.value[PARTITION_BLOCK] *
                                           p->spec.value[PARTITION_ITEMS]);

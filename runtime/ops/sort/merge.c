@@ -93,8 +93,8 @@ static void specify(kiln__spec *spec, const kiln_merge_desc *desc,
   spec->value[MERGE_T] = desc->a.type;
   spec->value[MERGE_V] = has_values(desc) ? desc->out_values.type : KILN_U32;
   if (desc->less != NULL)
-    spec->function[0] =
-        (kiln__function){"less", "the comparison", desc->less, "bool", "acc"};
+    spec->function[0] = (kiln__function){
+        "less", "the comparison", desc->less, "bool", "acc", NULL};
 }
 
 static kiln_status prepare(plan *p, const kiln_stream *stream,

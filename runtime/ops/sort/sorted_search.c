@@ -93,8 +93,8 @@ static void specify(kiln__spec *spec, const kiln_search_desc *desc,
   spec->value[SEARCH_WIDE] = desc->m >= UINT64_C(1) << 31;
   spec->value[SEARCH_INDEX] = desc->out.type;
   if (desc->less != NULL)
-    spec->function[0] =
-        (kiln__function){"less", "the comparison", desc->less, "bool", "acc"};
+    spec->function[0] = (kiln__function){
+        "less", "the comparison", desc->less, "bool", "acc", NULL};
 }
 
 static kiln_status run(kiln_stream *stream, const plan *p,

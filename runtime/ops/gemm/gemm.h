@@ -1,0 +1,151 @@
+/* gemm.h -- the internal interface of matrix products: a call whose arguments
+ * have been checked and brought into one form, and the table of paths that can
+ * compute it. A path is a family of kernels with its host side, such as
+ * gemm_simt.c.
+ *
+ *     desc -> gemm.c: checks, normal form -> first path that can serve the call
+ *          -> path->plan() -> path->launch() */
+#ifndef KILN_GEMM_INTERNAL_H
+#define KILN_GEMM_INTERNAL_H
+
+#include "../ops.h"
+
+#include <kiln/gemm.h>
+
+/* One matrix in normal form. Kernels get the same struct
+ * (kernels_src/kiln/gemm.cuh). */
+typedef struct kiln__gemm_operand {
+  uint64_t data; /* address of the elements, or of the array of pointers */
+  uint64_t leading, stride;
+} kiln__gemm_operand;
+
+/* The argument of each kernel, the same struct as kiln::gemm_args. */
+typedef struct kiln__gemm_args {
+  kiln__gemm_operand a, b, c, d;
+  uint64_t m, n, k, batch;
+  uint64_t alpha, beta; /* bits in the type of the sums, in the low bytes */
+  uint64_t c_row, c_column;
+  uint64_t x[KILN_GEMM_MAX_INPUTS][3];
+} kiln__gemm_args;
+
+/* Bits of kiln__gemm.pointers. */
+enum { KILN__GEMM_A = 1, KILN__GEMM_B = 2, KILN__GEMM_C = 4, KILN__GEMM_D = 8 };
+
+typedef struct kiln__gemm_path kiln__gemm_path;
+
+/* What a path has decided about a call. Its meaning is the path's own, except
+ * for `choice`. */
+typedef struct kiln__gemm_plan {
+  uint32_t variant; /* row of the path's table of tiles */
+  uint32_t splits;  /* number of blocks that share a sum, at least 1 */
+  uint64_t tiles;   /* number of tiles of the whole batch */
+  kiln_gemm_choice choice;
+} kiln__gemm_plan;
+
+/* A checked call in normal form: D is in row-major order. If the caller's D is
+ * in column-major order, A and B, m and n are exchanged here, and `swapped` is
+ * set. alpha = 0 has become k = 0, and k = 0 has become alpha = 0. */
+typedef struct kiln__gemm {
+  const kiln_gemm_desc *desc;
+  const kiln_device *device;
+  kiln__gemm_args args;
+  kiln_dtype type;   /* type of A and B */
+  kiln_dtype c_type; /* type of C; D's type if C is not read */
+  kiln_dtype d_type;
+  kiln_dtype sum; /* type of the sums: f32, f64 or i32 */
+  kiln_gemm_precision precision;
+  bool a_k, b_k; /* consecutive elements follow the sum (index k) */
+  bool swapped;
+  bool reads_c;
+  bool c_by_row;     /* C has consecutive elements in a row of D */
+  uint32_t pointers; /* operands that are given by arrays of pointers */
+  kiln_input in;     /* further inputs of the epilogue; no map */
+  uint32_t n_inputs;
+  char parameters[256]; /* C++ parameters of the epilogue's function */
+  const kiln__gemm_path *path;
+  kiln__gemm_plan plan;
+  kiln__need need; /* temporary storage that the plan needs */
+} kiln__gemm;
+
+struct kiln__gemm_path {
+  const char *name;
+  /* Returns whether the kernels of this path can compute the call, and should.
+   * The tile that the caller requests is part of the call. */
+  bool (*can_serve)(const kiln__gemm *call);
+  /* Fills call->plan and call->need. m, n and batch are at least 1. Cannot
+   * fail. */
+  void (*plan)(kiln__gemm *call);
+  /* Queues the launches of a planned call. */
+  kiln_status (*launch)(kiln_stream *stream, const kiln__gemm *call,
+                        const kiln_workspace *workspace);
+};
+
+/* The paths. gemm.c lists them in its table, fastest first. The SIMT path
+ * serves every call. */
+extern const kiln__gemm_path kiln__gemm_simt;
+
+/* ---- For the paths ------------------------------------------------------- */
+
+/* The parameters with which the table of each kernel begins, in this order. */
+enum {
+  KILN__GEMM_PARAM_T,
+  KILN__GEMM_PARAM_C,
+  KILN__GEMM_PARAM_D,
+  KILN__GEMM_PARAM_READS_C,
+  KILN__GEMM_PARAM_POINTERS,
+  KILN__GEMM_PARAM_SWAPPED,
+  KILN__GEMM_PARAM_INPUTS,
+  KILN__GEMM_PARAMS
+};
+
+/* Initialises the spec of a kernel: the parameters above, the further inputs
+ * and the epilogue as user::epilogue(). */
+void kiln__gemm_specify(kiln__spec *spec, const kiln__family *family,
+                        const kiln__gemm *call);
+
+/* Returns the number of elements, a power of two up to `most`, that one aligned
+ * access can move everywhere in an operand. `line` is the number of consecutive
+ * elements of a line (a row, or a column), `bit` the operand's KILN__GEMM_A to
+ * _D. */
+uint32_t kiln__gemm_vector(const kiln__gemm *call, const kiln__gemm_operand *o,
+                           uint32_t bit, kiln_dtype type, uint64_t line,
+                           uint32_t most);
+
+/* Returns a launch configuration of `blocks` blocks. A grid of more than 2^30
+ * blocks gets a second dimension and may have more blocks than requested. */
+kiln_launch_config kiln__gemm_grid(kiln_stream *stream, uint64_t blocks,
+                                   uint32_t threads);
+
+/* ---- The model, gemm_model.c: pure functions ----------------------------- */
+
+/* A tile that kernels can compute. */
+typedef struct kiln__gemm_tile {
+  uint16_t m, n;
+  uint16_t per_sm;  /* blocks that an SM runs at the same time */
+  uint16_t plateau; /* per mille of the peak that the kernel reaches when all
+                       SMs are busy */
+} kiln__gemm_tile;
+
+/* A call and a device as the model sees them. */
+typedef struct kiln__gemm_shape {
+  uint64_t m, n, k, batch;
+  uint64_t sms;
+} kiln__gemm_shape;
+
+/* Returns the number of tiles of a call. */
+uint64_t kiln__gemm_tiles(const kiln__gemm_shape *s, const kiln__gemm_tile *t);
+
+/* Returns the predicted share of the peak, 0 to 1, with `splits` blocks per
+ * sum. */
+double kiln__gemm_efficiency(const kiln__gemm_shape *s,
+                             const kiln__gemm_tile *t, uint32_t splits);
+
+/* Returns the row of `tiles` with the highest predicted efficiency. Rows that
+ * do not match the tile `wanted` (0 in a member matches every row) are skipped.
+ * *splits receives the number of blocks per sum. If no row matches, returns
+ * `n`. */
+uint32_t kiln__gemm_choose(const kiln__gemm_shape *s,
+                           const kiln__gemm_tile *tiles, uint32_t n,
+                           kiln_gemm_tile wanted, uint32_t *splits);
+
+#endif

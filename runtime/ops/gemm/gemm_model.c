@@ -1,0 +1,113 @@
+/* gemm_model.c -- chooses the tile of a matrix product. Pure functions.
+ *
+ * Problem: large tiles need fewer loads per product, but few of them leave SMs
+ * idle in the last wave. 1024 x 1024 has 64 tiles of 128 x 128, for 132 SMs.
+ *
+ * Idea: the throughput is the kernel's plateau, times the share of the tiles
+ * that lies inside of the matrix, times the share of the SMs that are busy on
+ * average: b / S / ceil(b / S) for b blocks on S SMs. Blocks that share an SM
+ * share its arithmetic units, so an SM with fewer blocks than it could run is
+ * as fast as a full one, as long as its warps hide the latency; the plateau of
+ * a tile is measured with `per_sm` blocks. Splitting the sum over several blocks
+ * multiplies b. It costs the time in which the last block of a sum reads the
+ * sums of the other blocks.
+ *
+ * Invariant: the same call on the same kind of device gets the same tile.
+ *
+ * Cost: a few operations per tile and split.
+ *
+ * Source: wave quantisation in NVIDIA, Matrix Multiplication Background User's
+ * Guide, 2023; splits: Osama et al., Stream-K, 2023. */
+#include "gemm.h"
+
+enum {
+  /* Time to start a block and to fill its pipeline, in positions of the sum. */
+  START = 24,
+  /* Time of a block to write or read the sums of a tile, in positions of the
+   * sum. */
+  EXCHANGE = 24,
+  /* Blocks share a sum only if each gets at least this number of positions. */
+  LEAST_DEPTH = 128,
+  MOST_SPLITS = 64
+};
+
+static uint64_t along(uint64_t size, uint64_t tile)
+{
+  return kiln__divide_up(size, tile);
+}
+
+uint64_t kiln__gemm_tiles(const kiln__gemm_shape *s, const kiln__gemm_tile *t)
+{
+  return along(s->m, t->m) * along(s->n, t->n) * s->batch;
+}
+
+double kiln__gemm_efficiency(const kiln__gemm_shape *s,
+                             const kiln__gemm_tile *t, uint32_t splits)
+{
+  const uint64_t tiles = kiln__gemm_tiles(s, t), blocks = tiles * splits;
+  const double inside = (double)s->m * (double)s->n * (double)s->batch /
+                        ((double)tiles * t->m * t->n);
+  const double depth = (double)s->k / splits;
+  const double extra = START + (splits > 1 ? EXCHANGE * (double)splits : 0);
+  const double waves = (double)kiln__divide_up(blocks, s->sms);
+  const double busy = (double)blocks / (double)s->sms / waves;
+
+  return t->plateau / 1000.0 * inside * busy * depth / (depth + extra);
+}
+
+static bool matches(const kiln__gemm_tile *t, kiln_gemm_tile wanted)
+{
+  return (wanted.m == 0 || wanted.m == t->m) &&
+         (wanted.n == 0 || wanted.n == t->n);
+}
+
+static bool may_split(const kiln__gemm_shape *s, const kiln__gemm_tile *t,
+                      uint32_t splits)
+{
+  return s->k / splits >= LEAST_DEPTH &&
+         kiln__gemm_tiles(s, t) * (splits - 1) < 2 * s->sms * t->per_sm;
+}
+
+/* Returns the best number of blocks per sum for a tile, and its efficiency. */
+static uint32_t choose_splits(const kiln__gemm_shape *s,
+                              const kiln__gemm_tile *t, double *efficiency)
+{
+  uint32_t best = 1;
+
+  *efficiency = kiln__gemm_efficiency(s, t, 1);
+  for (uint32_t p = 2; p <= MOST_SPLITS && may_split(s, t, p); p++) {
+    const double e = kiln__gemm_efficiency(s, t, p);
+
+    if (e > *efficiency) {
+      *efficiency = e;
+      best = p;
+    }
+  }
+  return best;
+}
+
+uint32_t kiln__gemm_choose(const kiln__gemm_shape *s,
+                           const kiln__gemm_tile *tiles, uint32_t n,
+                           kiln_gemm_tile wanted, uint32_t *splits)
+{
+  double best = -1, e;
+  uint32_t row = n;
+
+  *splits = 1;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t p = wanted.split;
+
+    if (!matches(&tiles[i], wanted))
+      continue;
+    if (p == 0)
+      p = choose_splits(s, &tiles[i], &e);
+    else
+      e = kiln__gemm_efficiency(s, &tiles[i], p);
+    if (e > best) {
+      best = e;
+      row = i;
+      *splits = p;
+    }
+  }
+  return row;
+}
