@@ -16,7 +16,7 @@
  *   ops.h        types and rules that all operations share. Each family of
  *                operations has its own header:
  *                map.h reduce.h scan.h select.h sort.h merge.h search.h
- *                histogram.h gather.h gemm.h
+ *                histogram.h gather.h gemm.h all_pairs.h
  *   tune.h       tuning parameters of the operations
  *   cache.h      inspect and maintain the compile cache; write packs
  *   texture.h    CUDA arrays, textures, surfaces
@@ -186,6 +186,7 @@
 #ifndef KILN_KILN_H
 #define KILN_KILN_H
 
+#include <kiln/all_pairs.h>
 #include <kiln/arch.h>
 #include <kiln/cache.h>
 #include <kiln/device.h>

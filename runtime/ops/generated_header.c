@@ -247,6 +247,17 @@ static void add_elements(const generator *g, const kiln__function *f)
   }
 }
 
+void kiln__generate_params(kiln__buf *out, const kiln_code *code)
+{
+  for (size_t k = 0; code != NULL && k < code->n_params; k++) {
+    const kiln_param *p = &code->params[k];
+
+    kiln__buf_format(out,
+                     "  const %s %s = kiln__param_%s(kiln__s); (void)%s;\n",
+                     compute(p->type), p->name, p->name, p->name);
+  }
+}
+
 static void add_definition(const generator *g, const kiln__function *f)
 {
   kiln__buf *out = g->texts;
@@ -255,13 +266,7 @@ static void add_definition(const generator *g, const kiln__function *f)
   kiln__buf_text(out, "\n{\n  (void)kiln__s;\n");
   if (is_elementwise(f))
     add_elements(g, f);
-  for (size_t k = 0; k < g->n_params; k++) {
-    const kiln_param *p = &g->spec->code->params[k];
-
-    kiln__buf_format(out,
-                     "  const %s %s = kiln__param_%s(kiln__s); (void)%s;\n",
-                     compute(p->type), p->name, p->name, p->name);
-  }
+  kiln__generate_params(out, g->spec->code);
   /* The bracket that closes the cast stands on a line of its own, since the
    * expression may end in a comment. The #line directive still attributes
    * this line to the expression, so an error in this line is an error of the
@@ -459,9 +464,13 @@ kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
     if (spec->function[k].expr != NULL)
       add_function(&g, &spec->function[k]);
   kiln__buf_text(types, "} // namespace user\n");
+  if (spec->pairs != NULL)
+    kiln__generate_pair_types(types, spec);
   add_preamble(&g);
   for (size_t k = 0; k < g.n_texts; k++)
     add_definition(&g, &g.text[k]);
+  if (spec->pairs != NULL)
+    kiln__generate_pair_texts(texts, spec);
   kiln__buf_text(texts, "} // namespace kiln__texts\n");
   st = kiln__buf_status(types, "a generated header");
   return st == KILN_OK ? kiln__buf_status(texts, "a generated header") : st;

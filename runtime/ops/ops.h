@@ -148,6 +148,23 @@ typedef struct kiln__function {
   const char *parameters;
 } kiln__function;
 
+enum { KILN__PAIR_TEXTS = 1 + 2 * KILN_MAX_OUTPUTS };
+
+/* The user's expressions over a target and a source. The fields of the targets
+ * are the first arrays of the input, and the fields of the sources are the
+ * others. If there are no others, the sources are the targets. */
+typedef struct kiln__pairs {
+  size_t n_targets;   /* number of fields of a target */
+  const char *common; /* statements, or NULL */
+  /* One expression per output, NULL from the first unused output on. */
+  const char *const *expr;
+  const char *const *epilogue; /* one optional expression per output */
+} kiln__pairs;
+
+/* Returns text number k < KILN__PAIR_TEXTS of the pairs, or NULL if it is not
+ * given, and the name of the text in messages. Text 0 consists of statements. */
+const char *kiln__pair_text(const kiln__pairs *p, size_t k, const char **what);
+
 /* A specialisation: everything that decides which code is compiled. Every
  * member belongs to the key of the specialisation cache, unless its comment
  * says otherwise. Initialise the struct with {0}. Objects that the members
@@ -174,6 +191,7 @@ typedef struct kiln__spec {
   kiln_dtype acc;
   /* device functions; an entry without a name ends the array */
   kiln__function function[KILN__MAX_FUNCTIONS];
+  const kiln__pairs *pairs; /* expressions over pairs, or NULL */
   /* Preamble and parameters of the user's code, or NULL. */
   const kiln_code *code;
   /* True to compile with less optimisation. Kernels that were measured to be as
@@ -254,6 +272,13 @@ void kiln__user_args(kiln__args *out, const kiln__spec *spec);
 kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
                            const kiln__spec *spec, uint32_t aligned);
 
+/* Adds the declarations of the user's parameters to the body of a function. */
+void kiln__generate_params(kiln__buf *out, const kiln_code *code);
+/* Adds the part of kiln__generate() that belongs to spec->pairs. The first
+ * function declares what the second one defines. */
+void kiln__generate_pair_types(kiln__buf *out, const kiln__spec *spec);
+void kiln__generate_pair_texts(kiln__buf *out, const kiln__spec *spec);
+
 /* Copies a compiler's log. Some messages point after the end of the user's
  * expression, to the bracket that closes Kiln's function around the
  * expression. In the copy, such a message points to the end of the
@@ -272,6 +297,8 @@ const char *kiln__after_includes(const char *preamble);
  * and a caret in the log. `what` is the name of the expression in messages,
  * such as "the map expression". */
 kiln_status kiln__check_text(const char *what, const char *text);
+/* Does what kiln__check_text() does for a sequence of statements. */
+kiln_status kiln__check_statements(const char *what, const char *text);
 /* Returns whether a map expression reads other elements than its own, by
  * x_at(j), y_at(j) and so on. `text` may be NULL. */
 bool kiln__reads_neighbours(const char *text);

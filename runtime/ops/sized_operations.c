@@ -5,6 +5,7 @@
  * the first version of that desc. */
 #include "../base/sized.h"
 
+#include <kiln/all_pairs.h>
 #include <kiln/gather.h>
 #include <kiln/gemm.h>
 #include <kiln/histogram.h>
@@ -40,6 +41,7 @@
     return st == KILN_OK ? name##_workspace(stream, in, bytes) : st;           \
   }
 
+KILN__ALL_PAIRS_OPERATIONS(OPERATION)
 KILN__MAP_OPERATIONS(OPERATION)
 KILN__REDUCE_OPERATIONS(OPERATION)
 KILN__SCAN_OPERATIONS(OPERATION)

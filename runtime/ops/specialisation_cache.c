@@ -142,6 +142,13 @@ static void key_of(key *k, const kiln__spec *spec, uint32_t aligned)
   for (size_t i = 0; i < KILN__MAX_FUNCTIONS && spec->function[i].name != NULL;
        i++)
     key_text(k, spec->function[i].expr);
+  if (spec->pairs != NULL) {
+    const char *what;
+
+    key_add(k, &spec->pairs->n_targets, sizeof spec->pairs->n_targets);
+    for (size_t i = 0; i < KILN__PAIR_TEXTS; i++)
+      key_text(k, kiln__pair_text(spec->pairs, i, &what));
+  }
   if (spec->code != NULL)
     key_code(k, spec->code);
 }
@@ -451,6 +458,23 @@ done:
   return st;
 }
 
+static kiln_status check_pairs(const kiln__pairs *pairs)
+{
+  kiln_status st = KILN_OK;
+
+  for (size_t i = 0; i < KILN__PAIR_TEXTS; i++) {
+    const char *what;
+    const char *const text = kiln__pair_text(pairs, i, &what);
+
+    if (text != NULL)
+      KILN_TRY(i == 0 ? kiln__check_statements(what, text)
+                      : kiln__check_text(what, text));
+  }
+
+done:
+  return st;
+}
+
 static kiln_status check_texts(const kiln__spec *spec)
 {
   kiln_status st = KILN_OK;
@@ -468,6 +492,8 @@ static kiln_status check_texts(const kiln__spec *spec)
     if (spec->function[i].expr != NULL)
       KILN_TRY(
           kiln__check_text(spec->function[i].what, spec->function[i].expr));
+  if (spec->pairs != NULL)
+    KILN_TRY(check_pairs(spec->pairs));
 
 done:
   return st;
@@ -516,6 +542,12 @@ static void point_into_texts(kiln_error *record, const kiln_allocator *alloc,
   for (size_t i = 0; i < KILN__MAX_FUNCTIONS && spec->function[i].name != NULL;
        i++)
     point_into(record, alloc, spec->function[i].what, spec->function[i].expr);
+  for (size_t i = 0; spec->pairs != NULL && i < KILN__PAIR_TEXTS; i++) {
+    const char *what;
+    const char *const text = kiln__pair_text(spec->pairs, i, &what);
+
+    point_into(record, alloc, what, text);
+  }
 }
 
 /* Changes the error message so that it names the wrong expression instead of

@@ -138,6 +138,7 @@ enum { MAX_DEPTH = 64 };
 typedef struct brackets {
   const char *open[MAX_DEPTH];
   size_t depth;
+  bool statements; /* the text consists of statements */
 } brackets;
 
 /* Returns a message if the bracket at p does not match the brackets before it,
@@ -174,14 +175,14 @@ static const char *stray(const brackets *b, const char *p)
     return "directives cannot stand in an expression";
   if (*p == '\\' && (p[1] == '\n' || p[1] == '\r' || p[1] == '\0'))
     return "an expression may span lines: leave the backslash out";
-  if (*p == ';' && !within_braces(b))
+  if (*p == ';' && !b->statements && !within_braces(b))
     return "an expression has no semicolon";
   return NULL;
 }
 
-kiln_status kiln__check_text(const char *what, const char *text)
+static kiln_status check(const char *what, const char *text, bool statements)
 {
-  brackets b = {.depth = 0};
+  brackets b = {.statements = statements};
   bool empty = true;
 
   for (const char *p = text; *p != '\0';) {
@@ -209,6 +210,16 @@ kiln_status kiln__check_text(const char *what, const char *text)
     return fail_at(what, text, b.open[b.depth - 1],
                    "this bracket is not closed");
   return empty ? fail_at(what, text, text, "there is no expression") : KILN_OK;
+}
+
+kiln_status kiln__check_text(const char *what, const char *text)
+{
+  return check(what, text, false);
+}
+
+kiln_status kiln__check_statements(const char *what, const char *text)
+{
+  return check(what, text, true);
 }
 
 /* ---- Preambles ----------------------------------------------------------- */

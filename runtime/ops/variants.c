@@ -37,6 +37,9 @@ static const kiln_variant variants[] = {
     WITH_TRAITS("ladder/reduce_warp", "no shuffle", NO_SHUFFLE),
     WITH_TRAITS("ladder/reduce_warp", "lock-step", LOCK_STEP),
 
+    SPECIALISED("all_pairs", "mirrored", none, "KILN_MIRROR=2",
+                "KILN_OUTPUTS=3", "KILN_SPLIT=1"),
+    SPECIALISED("all_pairs", "nearest", none, "KILN_ARG=1"),
     SPECIALISED("scan", "staged", none, "KILN_BLOCK=160", "KILN_VECTORS=16",
                 "KILN_STAGED=1"),
     SPECIALISED("scan_by_key", "by offsets", none, "KILN_HEADS=2"),

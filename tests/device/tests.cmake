@@ -24,7 +24,7 @@ foreach(name capture cli cycles errors kernels launch reduce runtime timeline)
 endforeach()
 
 # The operations: the same with fewer seeds, since there are many of them.
-set(operations counting_sort difference find gather histogram map merge
+set(operations all_pairs counting_sort difference find gather histogram map merge
   operations partition reduce_matrix reduce_op run_length scan_by_key
   scan_ladder scan search segmented_sort segmented select sort_ladder
   sort split)
@@ -55,7 +55,7 @@ endforeach()
 # What every run repeats with a seed, in lock-step and under all checks: the cases
 # that these programs tag "brief".
 foreach(name capture cycles errors kernels launch operations runtime timeline
-    counting_sort difference find gather histogram map merge partition
+    all_pairs counting_sort difference find gather histogram map merge partition
     reduce_matrix reduce_op run_length scan_by_key scan search
     segmented_sort segmented select sort split)
   set_property(TEST device.${name} APPEND PROPERTY LABELS briefly)

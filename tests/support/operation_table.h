@@ -9,6 +9,7 @@
 /* Calls X(name, type of the descriptor, ...) for every operation of the
  * library. */
 #define OPERATIONS(X)                                                          \
+  KILN__ALL_PAIRS_OPERATIONS(X)                                                \
   KILN__GATHER_OPERATIONS(X)                                                   \
   KILN__HISTOGRAM_OPERATIONS(X)                                                \
   KILN__MAP_OPERATIONS(X)                                                      \
