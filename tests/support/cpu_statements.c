@@ -173,6 +173,33 @@ static void put_texture(maker *m)
   kiln__buf_text(&m->out, n > 0 ? "}]" : "]");
 }
 
+/* Writes n registers in braces, also if n is 1. */
+static void put_braces(maker *m, unsigned type, unsigned n)
+{
+  for (unsigned i = 0; i < n; i++) {
+    kiln__buf_text(&m->out, i == 0 ? "{" : ", ");
+    put_register(m, type);
+  }
+  kiln__buf_text(&m->out, "}");
+}
+
+/* Returns whether a statement contains the operand of an optional form. */
+static bool has_form(const maker *m, const kiln__cpu_form *f)
+{
+  switch ((kiln__cpu_shape)f->shape) {
+  case KILN__SHAPE_PREDICATE:
+    return m->fields->boolop != KILN__BOOL_NONE;
+  case KILN__SHAPE_OFFSETS:
+    return m->fields->sub2 == KILN__IM2COL;
+  case KILN__SHAPE_MASK:
+    return (m->fields->flags & KILN__MULTICAST) != 0;
+  case KILN__SHAPE_POLICY:
+    return (m->fields->flags & KILN__HINTED) != 0;
+  default:
+    return below(m->random, 2) != 0;
+  }
+}
+
 /* Writes one operand of a statement. Returns false if the operand needs other
  * statements. */
 static bool put_form(maker *m, const kiln__cpu_form *f)
@@ -223,6 +250,20 @@ static bool put_form(maker *m, const kiln__cpu_form *f)
     else
       put_list(m, type, dimensions(m, true));
     return true;
+  case KILN__SHAPE_MAP:
+    kiln__buf_format(&m->out, "[%%ud%u, ", below(m->random, 4));
+    put_braces(m, KILN__S32, m->fields->dim);
+    kiln__buf_text(&m->out, "]");
+    return true;
+  case KILN__SHAPE_OFFSETS:
+    put_braces(m, KILN__U16, m->fields->dim - 2U);
+    return true;
+  case KILN__SHAPE_MASK:
+    put_register(m, KILN__U16);
+    return true;
+  case KILN__SHAPE_POLICY:
+    put_register(m, KILN__U64);
+    return true;
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:
     if (n == 1 && sub2 == 1)
@@ -255,9 +296,7 @@ static bool put_operands(maker *m, const kiln__cpu_row *row)
   for (unsigned i = 0; i < row->n_forms; i++) {
     const kiln__cpu_form *f = &row->forms[i];
 
-    if (f->optional && (f->shape == KILN__SHAPE_PREDICATE
-                            ? m->fields->boolop == KILN__BOOL_NONE
-                            : below(m->random, 2) == 0))
+    if (f->optional && !has_form(m, f))
       continue;
     kiln__buf_text(&m->out, any ? ", " : " ");
     any = true;

@@ -93,6 +93,15 @@ bool kiln__cpu_bind_list(kiln__cpu_binder *k, const kiln__cpu_form *f,
                          const kiln__cpu_ptx_operand *o);
 bool kiln__cpu_bind_gradient(kiln__cpu_binder *k, const kiln__cpu_form *f,
                              const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_bind_map(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                        const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_bind_offsets(kiln__cpu_binder *k,
+                            const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_bind_mask(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_bind_policy(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o);
+/* Appends one element to vec2: a register that accepts `type`, or a literal. */
+bool kiln__cpu_bind_listed(kiln__cpu_binder *k, uint8_t type,
+                           const kiln__cpu_ptx_operand *o);
 bool kiln__cpu_bind_texture(kiln__cpu_binder *k, const kiln__cpu_form *f,
                             const kiln__cpu_ptx_operand *o);
 /* Copies `n` slots to the arena. Returns NULL if memory allocation fails. */

@@ -138,7 +138,7 @@ bool kiln__cpu_bind_address(kiln__cpu_binder *k, const kiln__cpu_form *f,
   const kiln__cpu_space space = f->space == KILN__SPACE_OF_OPCODE
                                     ? (kiln__cpu_space)k->in->space
                                     : (kiln__cpu_space)f->space;
-  const bool first = k->n_addresses++ == 0;
+  const bool first = !f->listed && k->n_addresses++ == 0;
   int64_t imm = o->offset;
   int32_t id = -1;
   bool wide = false;
@@ -158,6 +158,13 @@ bool kiln__cpu_bind_address(kiln__cpu_binder *k, const kiln__cpu_form *f,
     return kiln__cpu_mismatch(k, o);
   } else if (!address_of_variable(k, o, space, f->variable, &id, &imm, &wide)) {
     return false;
+  }
+  if (f->listed) {
+    k->in->flags |= wide ? (uint32_t)KILN__WIDE_C : 0;
+    k->more[k->n_more++] = id;
+    k->more[k->n_more++] =
+        kiln__cpu_constant(k->l, 4, KILN__CONST_VALUE, (uint32_t)imm, 0);
+    return true;
   }
   if (first)
     k->in->imm = imm;

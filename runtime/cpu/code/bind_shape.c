@@ -76,8 +76,13 @@ static bool shape_fits(const kiln__cpu_form *f, const kiln__cpu_insn *in,
   case KILN__SHAPE_TEXTURE:
     return o->kind == KILN__OPERAND_TEXTURE || o->kind == KILN__OPERAND_ADDRESS;
   case KILN__SHAPE_LIST:
+  case KILN__SHAPE_MASK:
+  case KILN__SHAPE_POLICY:
     return is_source(o);
+  case KILN__SHAPE_MAP:
+    return o->kind == KILN__OPERAND_TEXTURE;
   case KILN__SHAPE_GRADIENT:
+  case KILN__SHAPE_OFFSETS:
     return vector;
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:
@@ -110,9 +115,18 @@ bool kiln__cpu_is_present(const kiln__cpu_form *f, const kiln__cpu_insn *in,
 {
   if (!f->optional)
     return true;
-  if (f->shape == KILN__SHAPE_PREDICATE)
+  switch ((kiln__cpu_shape)f->shape) {
+  case KILN__SHAPE_PREDICATE:
     return in->boolop != KILN__BOOL_NONE;
-  return left > 0;
+  case KILN__SHAPE_MASK:
+    return (in->flags & KILN__MULTICAST) != 0;
+  case KILN__SHAPE_POLICY:
+    return (in->flags & KILN__HINTED) != 0;
+  case KILN__SHAPE_OFFSETS:
+    return in->sub2 == KILN__IM2COL;
+  default:
+    return left > 0;
+  }
 }
 
 /* Returns whether an operand is valid where ops.def requires a register of a

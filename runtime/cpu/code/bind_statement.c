@@ -69,6 +69,14 @@ static bool bind_one(kiln__cpu_binder *k, const kiln__cpu_form *f,
     return kiln__cpu_bind_list(k, f, o);
   case KILN__SHAPE_GRADIENT:
     return kiln__cpu_bind_gradient(k, f, o);
+  case KILN__SHAPE_MAP:
+    return kiln__cpu_bind_map(k, f, o);
+  case KILN__SHAPE_OFFSETS:
+    return kiln__cpu_bind_offsets(k, o);
+  case KILN__SHAPE_MASK:
+    return kiln__cpu_bind_mask(k, o);
+  case KILN__SHAPE_POLICY:
+    return kiln__cpu_bind_policy(k, o);
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:
     return kiln__cpu_bind_data(k, f, o);

@@ -190,6 +190,14 @@ static bool add_one(kiln__cpu_binder *k, const kiln__cpu_form *f, uint8_t type,
   return element_in(k, f, type, o, &k->more[k->n_more++]);
 }
 
+bool kiln__cpu_bind_listed(kiln__cpu_binder *k, uint8_t type,
+                           const kiln__cpu_ptx_operand *o)
+{
+  static const kiln__cpu_form plain = {.shape = KILN__SHAPE_SOURCE};
+
+  return add_one(k, &plain, type, o);
+}
+
 /* Appends a vector operand of exactly `n` elements to vec2. The first element
  * may be a layer index. If `n` is 1, the operand may be a scalar register. */
 static bool add_vector(kiln__cpu_binder *k, const kiln__cpu_form *f,

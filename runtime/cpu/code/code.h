@@ -193,8 +193,15 @@ enum {
   KILN__WIDE_B = 1 << 17, /* the second address is 64-bit */
   /* modifier .satfinite: infinity becomes the largest finite value */
   KILN__SATFINITE = 1 << 18,
-  KILN__TO = 1 << 19 /* modifier .to of cvta */
+  KILN__TO = 1 << 19,        /* modifier .to of cvta */
+  KILN__MULTICAST = 1 << 20, /* modifier .multicast::cluster */
+  KILN__HINTED = 1 << 21,    /* modifier .L2::cache_hint */
+  KILN__WIDE_C = 1 << 22     /* the address of the mbarrier is 64-bit */
 };
+
+/* Values of in->sub2 for tensor copies: the mode of the copy. The values differ
+ * from the vector lengths 2, 4 and 8. */
+enum { KILN__TILE = 0, KILN__IM2COL = 1, KILN__IM2COL_NO_OFFSETS = 3 };
 
 /* One executable instruction. It is read-only while the program runs. */
 struct kiln__cpu_insn {
@@ -205,10 +212,12 @@ struct kiln__cpu_insn {
   int32_t guard;      /* slot of the guard predicate, or -1 */
   uint32_t flags;
   /* Slots of the data of .v2, .v4 and .v8, of the elements of mov's {lo, hi},
-   * and of the results of tex. An element is -1 for `_`. */
+   * of the results of tex, and of the coordinates of a tensor copy. An element is -1 for `_`. */
   const int32_t *vec;
   /* For textures and surfaces: the slots of the coordinates, followed by the
-   * slots of the level of detail or of the gradients. */
+   * slots of the level of detail or of the gradients. For bulk copies: the base
+   * and the displacement of the mbarrier's address, the im2col offsets, and the
+   * mask of the destination blocks, as far as the opcode has them. */
   const int32_t *vec2;
   int64_t imm; /* address displacement, or immediate operand */
   /* Displacement of a second address, or second immediate operand. */
@@ -238,6 +247,7 @@ struct kiln__cpu_insn {
    * register may be wider than the type of the instruction. */
   uint8_t reg_bytes;
   uint8_t src_reg_bytes;
+  uint8_t dim; /* number of coordinates of a tensor copy (.1d to .5d) */
 };
 
 typedef enum kiln__cpu_const_kind {

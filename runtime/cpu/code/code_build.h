@@ -34,6 +34,10 @@ typedef enum kiln__cpu_shape {
   KILN__SHAPE_TEXTURE,   /* texture or surface ([tex], [surf] in ops.def) */
   KILN__SHAPE_LIST,      /* value after the coordinates ({list} in ops.def) */
   KILN__SHAPE_GRADIENT,  /* texture gradient ({grad:2d} in ops.def) */
+  KILN__SHAPE_MAP,       /* tensor map and coordinates ([map] in ops.def) */
+  KILN__SHAPE_OFFSETS,   /* im2col offsets ({offsets} in ops.def) */
+  KILN__SHAPE_MASK,      /* mask of blocks ({mask} in ops.def) */
+  KILN__SHAPE_POLICY,    /* cache policy ({policy} in ops.def) */
   KILN__SHAPE_DATA_OUT,  /* destination vector (=V in ops.def) */
   KILN__SHAPE_DATA_IN,   /* source vector (V in ops.def) */
   KILN__SHAPE_CHOICE,    /* one of several numbers ({4|8|16} in ops.def) */
@@ -104,6 +108,7 @@ typedef struct kiln__cpu_form {
   bool register_only; /* no literal and no `_` is allowed (T! in ops.def) */
   bool discards;      /* the destination may be `_` (=T_ in ops.def) */
   bool surface;       /* the operand is a surface handle ([surf] in ops.def) */
+  bool listed;        /* the address is appended to vec2 ([mbar] in ops.def) */
   bool power_of_two;  /* literals must be a power of two (T^ in ops.def) */
   /* Constraints on a literal: minimum, maximum and required divisor (T>=1,
    * T<=15 and T*16 in ops.def). A value of 0 means no constraint. */
@@ -393,11 +398,6 @@ bool kiln__cpu_shapes_fit(const kiln__cpu_row *row,
  * must precede `in`. */
 bool kiln__cpu_bind_operands(kiln__cpu_lower *l, const kiln__cpu_row *row,
                              kiln__cpu_insn *in);
-/* kiln__cpu_is_bulk() returns whether the opcode is a cp.async.bulk that
- * signals an mbarrier. kiln__cpu_lower_bulk() lowers such a statement to two
- * instructions. */
-bool kiln__cpu_is_bulk(kiln__cpu_slice opcode);
-bool kiln__cpu_lower_bulk(kiln__cpu_lower *l);
 /* Emits a call with the copies of its arguments and results between stack
  * parts. */
 bool kiln__cpu_lower_call(kiln__cpu_lower *l, kiln__cpu_insn *in);

@@ -499,13 +499,12 @@ static bool finish(kiln__cpu_lower *l, kiln__cpu_insn *in)
 
 static bool lower_statement(kiln__cpu_lower *l)
 {
-  const bool bulk = kiln__cpu_is_bulk(l->at->opcode);
-  const kiln__cpu_matches *m = check_guard(l) && !bulk ? find_matches(l) : NULL;
+  const kiln__cpu_matches *m = check_guard(l) ? find_matches(l) : NULL;
   const kiln__cpu_row *row = NULL;
   kiln__cpu_insn in;
 
   if (m == NULL)
-    return bulk && kiln__cpu_lower_bulk(l);
+    return false;
   for (uint32_t i = 0; i < m->n && row == NULL; i++) {
     const kiln__cpu_row *r = &l->b->matcher.rows[m->ops[i]];
 

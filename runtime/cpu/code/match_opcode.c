@@ -205,6 +205,7 @@ enum {
   FIELD_scope = offsetof(kiln__cpu_insn, scope),
   FIELD_sub = offsetof(kiln__cpu_insn, sub),
   FIELD_sub2 = offsetof(kiln__cpu_insn, sub2),
+  FIELD_dim = offsetof(kiln__cpu_insn, dim),
   FIELD_flags = offsetof(kiln__cpu_insn, flags),
   FIELD_NOTE = sizeof(kiln__cpu_insn)
 };

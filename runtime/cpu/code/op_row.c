@@ -112,11 +112,22 @@ static word take_part(word *w)
   return part;
 }
 
-/* Parses an operand description in brackets: [S], [S:V], [tex] or [tex:2d:f32].
- * The caller has already removed the brackets. */
+/* Parses an operand description in brackets: [S], [S:V], [tex], [tex:2d:f32],
+ * [map] or [mbar]. The caller has already removed the brackets. */
 static bool read_address(word w, kiln__cpu_form *f)
 {
   const word first = take_part(&w);
+
+  if (kiln__cpu_slice_is(first, "map")) {
+    f->shape = KILN__SHAPE_MAP;
+    return true;
+  }
+  f->listed = kiln__cpu_slice_is(first, "mbar");
+  if (f->listed) {
+    f->shape = KILN__SHAPE_ADDRESS;
+    f->space = KILN__SPACE_SHARED_CLUSTER;
+    return true;
+  }
 
   f->surface = kiln__cpu_slice_is(first, "surf");
   if (f->surface || kiln__cpu_slice_is(first, "tex")) {
@@ -156,6 +167,8 @@ static bool read_braces(word w, kiln__cpu_form *f)
       {"{list}", KILN__SHAPE_LIST},     {"{pack}", KILN__SHAPE_PACK},
       {"{unpack}", KILN__SHAPE_UNPACK}, {"{label}", KILN__SHAPE_LABEL},
       {"{call}", KILN__SHAPE_CALL},     {"{targets}", KILN__SHAPE_TARGETS},
+      {"{mask}", KILN__SHAPE_MASK},     {"{offsets}", KILN__SHAPE_OFFSETS},
+      {"{policy}", KILN__SHAPE_POLICY},
   };
 
   f->type = KILN__TYPE_LAST;
@@ -165,7 +178,12 @@ static bool read_braces(word w, kiln__cpu_form *f)
     f->shape = KILN__SHAPE_GRADIENT;
     return read_geometry((word){w.data + 6, w.size - 7}, &f->geometry);
   }
-  return LOOK_UP(w, forms, &f->shape);
+  if (!LOOK_UP(w, forms, &f->shape))
+    return false;
+  f->optional = f->optional || f->shape == KILN__SHAPE_MASK ||
+                f->shape == KILN__SHAPE_OFFSETS ||
+                f->shape == KILN__SHAPE_POLICY;
+  return true;
 }
 
 /* Parses the text after the V in a vector description of ops.def: V, V$2, V4 or

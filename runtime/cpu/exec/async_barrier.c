@@ -1,95 +1,14 @@
 /* async_barrier.c -- mbarrier: a barrier object in shared memory that counts
- * arrivals and transferred bytes.
+ * arrivals and transferred bytes. memory/mbarrier.h describes the object.
  *
- * The object is one 64-bit word:
- * bits 0 to 19: number of arrivals still missing in this phase
- * bits 20 to 39: number of arrivals per phase
- * bits 40 to 60: number of bytes that are expected but have not arrived
- *    (signed)
- * bits 61 to 63: number of the phase
- *
- * Invariant: a phase ends in the same update in which both counts reach zero.
- * The same update also restores the arrival count for the next phase. Threads
- * of other blocks of the cluster may arrive from other host threads. Every
- * change is therefore a compare-and-swap of the whole word.
- *
- * Threads wait by polling: test_wait and try_wait compare the parity of the
- * phase. The scheduler lets other groups of lanes run between two polls. */
+ * Threads of other blocks of the cluster may arrive, and bulk copies may count
+ * bytes. Threads wait by polling: test_wait and try_wait compare the parity of
+ * the phase. The scheduler lets other groups of lanes run between two polls. */
 #include "async.h"
 
-enum {
-  COUNT_BITS = 20,
-  BYTES_BITS = 21,
-  EXPECTED_AT = COUNT_BITS,
-  BYTES_AT = 2 * COUNT_BITS,
-  PHASE_AT = BYTES_AT + BYTES_BITS
-};
+#include "../memory/mbarrier.h"
 
-#define COUNT_MAX ((UINT64_C(1) << COUNT_BITS) - 1)
-#define BYTES_MAX ((UINT64_C(1) << BYTES_BITS) - 1)
-
-static uint64_t make(uint64_t missing, uint64_t expected, uint64_t bytes,
-                     uint64_t phase)
-{
-  return (missing & COUNT_MAX) | (expected & COUNT_MAX) << EXPECTED_AT |
-         (bytes & BYTES_MAX) << BYTES_AT | phase << PHASE_AT;
-}
-
-static uint64_t missing_of(uint64_t word)
-{
-  return word & COUNT_MAX;
-}
-
-static uint64_t expected_of(uint64_t word)
-{
-  return word >> EXPECTED_AT & COUNT_MAX;
-}
-
-static uint64_t bytes_of(uint64_t word)
-{
-  return word >> BYTES_AT & BYTES_MAX;
-}
-
-static uint64_t phase_of(uint64_t word)
-{
-  return word >> PHASE_AT;
-}
-
-typedef struct change {
-  uint32_t arrive; /* number of arrivals to count in this phase */
-  uint32_t drop;   /* number of threads that leave the barrier permanently */
-  uint32_t expect; /* number of additional bytes to expect */
-  uint32_t come;   /* number of bytes to count as arrived */
-} change;
-
-static uint64_t changed(uint64_t word, const change *c)
-{
-  uint64_t missing = missing_of(word) - c->arrive;
-  uint64_t expected = expected_of(word) - c->drop;
-  const uint64_t bytes = (bytes_of(word) + c->expect - c->come) & BYTES_MAX;
-  uint64_t phase = phase_of(word);
-
-  missing &= COUNT_MAX;
-  expected &= COUNT_MAX;
-  if (missing == 0 && bytes == 0 && (c->arrive != 0 || c->come != 0)) {
-    missing = expected;
-    phase = (phase + 1) & 7;
-  }
-  return make(missing, expected, bytes, phase);
-}
-
-/* Applies a change to the barrier at address `at`. Returns the previous value
- * of the barrier word. */
-static uint64_t update(uintptr_t at, const change *c)
-{
-  uint64_t old = __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
-
-  while (!__atomic_compare_exchange_n((uint64_t *)at, &old, changed(old, c),
-                                      false, __ATOMIC_SEQ_CST,
-                                      __ATOMIC_RELAXED))
-    ;
-  return old;
-}
+typedef kiln__cpu_mbarrier_change change;
 
 /* Finds the mbarrier word that each active lane addresses. A generic address
  * must also refer to shared memory. */
@@ -126,6 +45,18 @@ static uint32_t count_of(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return in->b < 0 ? 1 : KILN__SLOT(const uint32_t, in->b)[i];
 }
 
+/* Reports an arrival beyond the expected number, or a number of bytes beyond
+ * the range of an mbarrier. Both make the object unusable. */
+static void report_overflow(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                            int lane, const change *c)
+{
+  kiln__cpu_watch_sync_misuse(
+      w, in, lane,
+      c->arrive != 0 && c->expect == 0
+          ? "arrives at an mbarrier that expects no more arrivals"
+          : "makes an mbarrier expect more bytes than it can count");
+}
+
 static void change_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         change (*of)(uint32_t count), bool returns)
 {
@@ -142,7 +73,9 @@ static void change_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     if ((w->mask >> i & 1) == 0)
       continue;
     c = of(count_of(w, in, i));
-    old = update(r.host[i], &c);
+    old = kiln__cpu_mbarrier_update(r.host[i], &c);
+    if (__builtin_expect(kiln__cpu_mbarrier_overflows(old, &c), 0))
+      report_overflow(w, in, (int)i, &c);
     if (returns && in->d >= 0)
       KILN__SLOT(uint64_t, in->d)[i] = old;
   }
@@ -161,7 +94,8 @@ KILN__HANDLER(mbarrier_init)
     const unsigned i = (unsigned)__builtin_ctz(m);
     const uint32_t count = count_of(w, in, i);
 
-    __atomic_store_n((uint64_t *)r.host[i], make(count, count, 0, 0),
+    __atomic_store_n((uint64_t *)r.host[i],
+                     kiln__cpu_mbarrier_make(count, count, 0, 0),
                      __ATOMIC_RELEASE);
   }
 }
@@ -243,9 +177,11 @@ static void test(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool parity)
     bool over;
 
     if (parity)
-      over = (phase_of(word) & 1) != (KILN__SLOT(const uint32_t, in->b)[i] & 1);
+      over = (kiln__cpu_mbarrier_phase(word) & 1) !=
+             (KILN__SLOT(const uint32_t, in->b)[i] & 1);
     else
-      over = phase_of(word) != phase_of(KILN__SLOT(const uint64_t, in->b)[i]);
+      over = kiln__cpu_mbarrier_phase(word) !=
+             kiln__cpu_mbarrier_phase(KILN__SLOT(const uint64_t, in->b)[i]);
     KILN__SLOT(uint32_t, in->d)[i] = over ? UINT32_MAX : 0;
   }
 }
@@ -253,4 +189,5 @@ static void test(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool parity)
 KILN__CALLS(mbarrier_test_wait, test, false)
 KILN__CALLS(mbarrier_test_parity, test, true)
 
-KILN__OP1(mbarrier_pending_count, uint32_t, uint64_t, missing_of(A[i]))
+KILN__OP1(mbarrier_pending_count, uint32_t, uint64_t,
+          kiln__cpu_mbarrier_missing(A[i]))

@@ -1,54 +1,38 @@
-/* async_bulk.c -- cp.async.bulk: copies of contiguous byte ranges.
- *
- * The bytes are copied immediately. The mbarrier that tracks the copy then
- * counts the bytes as arrived. This is correct, because PTX allows the copy to
- * complete at any time. */
-#include "access.h"
+/* async_bulk.c -- the handlers of bulk copies. The work is done in
+ * run/bulk_copy.c and run/tensor_map_edit.c, which are compiled once for all
+ * instruction sets, since a copy moves many bytes per instruction. */
+#include "bulk.h"
 
-/* Copies for each lane the number of bytes that register c states, 16 bytes at
- * a time. All lanes advance together until they have copied their bytes. */
-static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                 kiln__cpu_space to_space, kiln__cpu_space from_space)
+KILN__CALLS(bulk_load, kiln__cpu_bulk_copy, KILN__BULK_LOAD)
+KILN__CALLS(bulk_push, kiln__cpu_bulk_copy, KILN__BULK_PUSH)
+KILN__CALLS(bulk_store, kiln__cpu_bulk_copy, KILN__BULK_STORE)
+KILN__CALLS(tensor_load, kiln__cpu_bulk_copy, KILN__BULK_TENSOR_LOAD)
+KILN__CALLS(tensor_store, kiln__cpu_bulk_copy, KILN__BULK_TENSOR_STORE)
+KILN__CALLS(st_async, kiln__cpu_bulk_copy, KILN__BULK_STORE_ELEMENTS)
+KILN__CALLS(red_async, kiln__cpu_bulk_copy, KILN__BULK_REDUCE_ELEMENT)
+
+KILN__HANDLER(bulk_commit)
 {
-  const uint32_t *const size = KILN__SLOT(const uint32_t, in->c);
-  const uint32_t mask = w->mask;
-  bool ok = true;
-
-  for (uint32_t m = mask; m != 0 && ok; m &= m - 1) {
-    const int i = __builtin_ctz(m);
-
-    ok = size[i] % 16 == 0;
-    if (!ok)
-      kiln__cpu_fault(w, in, KILN__FAULT_INSTRUCTION, i, size[i], 0);
-  }
-  for (uint64_t at = 0; ok && w->mask != 0; at += 16) {
-    uint32_t left = 0;
-    kiln__cpu_reach to, from;
-
-    for (uint32_t m = w->mask; m != 0; m &= m - 1) {
-      const int i = __builtin_ctz(m);
-
-      left |= (uint32_t)(size[i] > at) << i;
-    }
-    w->mask = left;
-    if (left == 0)
-      break;
-    ok = KILN__ISA_NAME(reach_at)(w, in, from_space, in->b,
-                                  (in->flags & KILN__WIDE_B) != 0,
-                                  (uint64_t)in->imm2 + at, 16,
-                                  KILN__ACCESS_READ, KILN__COUNT_NONE, &from) &&
-         KILN__ISA_NAME(reach_at)(w, in, to_space, in->a,
-                                  (in->flags & KILN__WIDE_A) != 0,
-                                  (uint64_t)in->imm + at, 16,
-                                  KILN__ACCESS_WRITE, KILN__COUNT_NONE, &to);
-    for (uint32_t m = left; m != 0 && ok; m &= m - 1) {
-      const int i = __builtin_ctz(m);
-
-      memmove((void *)to.host[i], (const void *)from.host[i], 16);
-    }
-  }
-  w->mask = mask;
+  kiln__cpu_bulk_commit(w, in);
 }
 
-KILN__CALLS(cp_async_bulk, copy, KILN__SPACE_SHARED_CLUSTER, KILN__SPACE_GLOBAL)
-KILN__CALLS(cp_async_bulk_out, copy, KILN__SPACE_GLOBAL, KILN__SPACE_SHARED)
+KILN__HANDLER(bulk_wait)
+{
+  kiln__cpu_bulk_wait(w, in);
+}
+
+KILN__CALLS(map_address, kiln__cpu_map_replace, KILN__MAP_ADDRESS)
+KILN__CALLS(map_rank, kiln__cpu_map_replace, KILN__MAP_RANK)
+KILN__CALLS(map_box, kiln__cpu_map_replace, KILN__MAP_BOX)
+KILN__CALLS(map_size, kiln__cpu_map_replace, KILN__MAP_SIZE)
+KILN__CALLS(map_stride, kiln__cpu_map_replace, KILN__MAP_STRIDE)
+KILN__CALLS(map_step, kiln__cpu_map_replace, KILN__MAP_STEP)
+KILN__CALLS(map_type, kiln__cpu_map_replace, KILN__MAP_TYPE)
+KILN__CALLS(map_interleave, kiln__cpu_map_replace, KILN__MAP_INTERLEAVE)
+KILN__CALLS(map_swizzle, kiln__cpu_map_replace, KILN__MAP_SWIZZLE)
+KILN__CALLS(map_fill, kiln__cpu_map_replace, KILN__MAP_FILL)
+
+KILN__HANDLER(map_copy)
+{
+  kiln__cpu_map_copy(w, in);
+}

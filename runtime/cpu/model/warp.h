@@ -38,6 +38,9 @@ typedef enum kiln__cpu_fault_kind {
   KILN__FAULT_SPACE, /* wrong state space (CUDA_ERROR_INVALID_ADDRESS_SPACE) */
   KILN__FAULT_PC,    /* bad function address (CUDA_ERROR_INVALID_PC) */
   KILN__FAULT_INSTRUCTION, /* bad operand (CUDA_ERROR_ILLEGAL_INSTRUCTION) */
+  /* the operand of a tensor copy is no tensor map
+   * (CUDA_ERROR_ILLEGAL_INSTRUCTION) */
+  KILN__FAULT_MAP,
   KILN__FAULT_TRAP,        /* trap instruction (CUDA_ERROR_LAUNCH_FAILED) */
   KILN__FAULT_ASSERT,      /* failed assertion (CUDA_ERROR_ASSERT) */
   KILN__FAULT_STACK,       /* stack overflow (CUDA_ERROR_LAUNCH_FAILED) */

@@ -386,9 +386,7 @@ void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                    .strong = is_strong(in, access),
                    .write = access != KILN__ACCESS_READ};
 
-  /* Bulk copies are not checked: the copy engine performs them, and the
-   * mbarrier of the copy orders them. */
-  if (w->block->watch == NULL || named(in, "cp_async_bulk") ||
+  if (w->block->watch == NULL ||
       (space != KILN__SPACE_SHARED && space != KILN__SPACE_GLOBAL))
     return;
   if (t.strong)

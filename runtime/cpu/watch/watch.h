@@ -65,6 +65,46 @@ void kiln__cpu_watch_fence(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 void kiln__cpu_watch_warp_sync(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                uint32_t mask);
 
+/* ---- Asynchronous proxies ----
+ * The bulk copy engine and the tensor cores (wgmma) access memory
+ * asynchronously: an access may happen at any time between the instruction and
+ * the moment at which a thread learns that it is complete. An asynchronous
+ * operation is described by an id. Accesses of the operation that conflict with
+ * accesses of threads are races, unless the threads
+ * - were ordered before the issuing thread when it issued the operation, or
+ * - learnt that the operation is complete, themselves or from another thread.
+ * A read by the operation of bytes that threads wrote also needs a
+ * fence.proxy.async between the two. */
+
+/* Id of an asynchronous operation; 0 means that it is not checked. */
+typedef uint32_t kiln__cpu_async;
+
+/* Begins an asynchronous operation. Returns 0 if no check needs it. */
+kiln__cpu_async kiln__cpu_watch_async_begin(kiln__cpu_warp *w);
+/* Checks one access of an asynchronous operation that `lane` issued. `block` is
+ * the block whose shared memory is accessed; for global memory it is not used.
+ * `address` is an offset in shared memory, or a global address. With an id of 0
+ * nothing happens. */
+void kiln__cpu_watch_async_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                                  int lane, kiln__cpu_async id,
+                                  kiln__cpu_block *block, kiln__cpu_space space,
+                                  uint64_t address, uint32_t bytes,
+                                  kiln__cpu_access access);
+/* Reports that all lanes of the warp know that the operation is complete. */
+void kiln__cpu_watch_async_seen(kiln__cpu_warp *w, kiln__cpu_async id);
+/* Reports that the operation completes with the current phase of the mbarrier
+ * at offset `address` in the shared memory of `block`. `phase` is the number of
+ * this phase, modulo 8. */
+void kiln__cpu_watch_async_signal(kiln__cpu_warp *w, kiln__cpu_async id,
+                                  kiln__cpu_block *block, uint64_t address,
+                                  uint32_t phase);
+/* Reports that the warp knows that all phases of an mbarrier of its block
+ * before `phase` (modulo 8) are over. */
+void kiln__cpu_watch_phase_over(kiln__cpu_warp *w, uint64_t address,
+                                uint32_t phase);
+/* Reports that the warp executed fence.proxy.async. */
+void kiln__cpu_watch_proxy_fence(kiln__cpu_warp *w);
+
 /* Records misuse of a barrier or of a member mask as a finding. Does nothing
  * unless the synchronisation check is enabled. The text completes the sentence
  * "thread (x,y,z) ...". */

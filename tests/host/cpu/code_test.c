@@ -95,6 +95,7 @@ START_TEST(every_row_is_reachable)
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
       found |= strcmp(kiln__cpu_op_name[op], others[i]) == 0;
+    found |= strncmp(kiln__cpu_op_pattern[op], "tensormap.replace", 17) == 0;
     if (op == KILN__OP_call)
       continue; /* Other tests cover call instructions. */
     for (int i = 0; i < 60 && !found; i++) {
@@ -127,6 +128,22 @@ START_TEST(rows_for_suffixed_targets)
   ck_kiln_is(
       load(HEAD_90 ".entry k() { setmaxnreg.inc.sync.aligned.u32 32; ret; }"),
       KILN_ECOMPILE);
+  ck_kiln_ok(load(HEAD(
+      "8.3",
+      "sm_90a") ".entry k() { .reg .b64 m; .reg .b32 r;\n"
+                "tensormap.replace.tile.global_address.b1024.b64 [m], m;\n"
+                "tensormap.replace.tile.rank.global.b1024.b32 [m], 3;\n"
+                "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [r], 1, "
+                "r;"
+                "\ntensormap.replace.tile.global_dim.b1024.b32 [m], 4, r;\n"
+                "tensormap.replace.tile.global_stride.b1024.b64 [m], 3, m;\n"
+                "tensormap.replace.tile.element_stride.b1024.b32 [m], 0, r;\n"
+                "tensormap.replace.tile.elemtype.b1024.b32 [m], 6;\n"
+                "tensormap.replace.tile.interleave_layout.b1024.b32 [m], 0;\n"
+                "tensormap.replace.tile.swizzle_mode.b1024.b32 [m], 3;\n"
+                "tensormap.replace.tile.fill_mode.b1024.b32 [m], 1; ret; }"));
+  for (unsigned op = KILN__OP_map_address; op <= KILN__OP_map_fill; op++)
+    ck_assert(has_op(op));
   ck_kiln_ok(load(HEAD(
       "8.6",
       "sm_100a") ".entry k() { .reg .f32 f; .reg .b32 m;"

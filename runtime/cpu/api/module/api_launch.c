@@ -48,6 +48,7 @@ static CUresult result_of(kiln__cpu_fault_kind kind)
   case KILN__FAULT_PC:
     return CUDA_ERROR_INVALID_PC;
   case KILN__FAULT_INSTRUCTION:
+  case KILN__FAULT_MAP:
     return CUDA_ERROR_ILLEGAL_INSTRUCTION;
   case KILN__FAULT_ASSERT:
     return CUDA_ERROR_ASSERT;

@@ -1,0 +1,15 @@
+/* bulk_reduce.h -- declares the reductions of bulk copies. */
+#ifndef KILN_CPU_BULK_REDUCE_H
+#define KILN_CPU_BULK_REDUCE_H
+
+#include "../code/code.h"
+
+/* Returns whether the instruction combines its source with the destination
+ * instead of replacing the destination. */
+bool kiln__cpu_bulk_reduces(const kiln__cpu_insn *in);
+/* Combines n bytes of elements at `to` with those at `from`. `type` is the PTX
+ * type of the elements. Each element is updated atomically. */
+void kiln__cpu_bulk_reduce(const kiln__cpu_insn *in, kiln__cpu_ptx_type type,
+                           uint8_t *to, const uint8_t *from, uint32_t n);
+
+#endif
