@@ -166,18 +166,15 @@ struct operands {
   copy_b b;
   staged *stage_a, *stage_b;
 
-  /* Starts the copies of the next tile of depth. */
-  __device__ __forceinline__ void load(unsigned stage, unsigned long long left)
+  /* Starts the copies of the next tile, which has `depth` positions if `ragged`,
+   * otherwise KILN_TILE_K. */
+  template <bool ragged>
+  __device__ __forceinline__ void load(unsigned stage, unsigned depth)
   {
-    if (left >= KILN_TILE_K) {
-      a.load<false>(stage_a + stage * copy_a::size, 0);
-      b.load<false>(stage_b + stage * copy_b::size, 0);
-    } else {
-      a.load<true>(stage_a + stage * copy_a::size, static_cast<unsigned>(left));
-      b.load<true>(stage_b + stage * copy_b::size, static_cast<unsigned>(left));
-    }
-    a.advance();
-    b.advance();
+    a.load<ragged>(stage_a + stage * copy_a::size, depth);
+    b.load<ragged>(stage_b + stage * copy_b::size, depth);
+    a.advance(ragged ? depth : KILN_TILE_K);
+    b.advance(ragged ? depth : KILN_TILE_K);
   }
   __device__ __forceinline__ void store(unsigned stage)
   {
@@ -207,48 +204,50 @@ __device__ __forceinline__ void wait_for_tile()
   __syncthreads();
 }
 
-/* Computes the sums over the next `depth` positions. */
+/* Computes the sums over the next `depth` positions, at least one. The first tile has
+ * the positions that do not fill a tile, so that all others are complete. */
 __device__ __forceinline__ void sum_products(operands &o, position at,
                                              unsigned long long depth, sums &s)
 {
-  unsigned long long loaded = 0; /* positions whose copies have started */
+  const unsigned head = static_cast<unsigned>((depth - 1) % KILN_TILE_K) + 1;
+  /* Tiles that are not in shared memory yet, and tiles that are not summed yet. */
+  long long to_load = static_cast<long long>((depth - head) / KILN_TILE_K);
+  long long to_sum = to_load;
   unsigned read = 0, written = KILN_STAGES - 1;
   fragments f[2];
 
+  o.load<true>(0, head);
+  o.store(0);
+  kiln::gemm_async_commit();
 #pragma unroll
-  for (unsigned t = 0; t + 1 < KILN_STAGES; ++t) {
-    if (loaded < depth) {
-      o.load(t, depth - loaded);
+  for (unsigned t = 1; t + 1 < KILN_STAGES; ++t, --to_load) {
+    if (to_load > 0) {
+      o.load<false>(t, 0);
       o.store(t);
     }
-    loaded += KILN_TILE_K;
     kiln::gemm_async_commit();
   }
   wait_for_tile();
   o.fragment(0, 0, at, f[0]);
-  for (unsigned long long done = 0; done < depth; done += KILN_TILE_K) {
-    const bool last = done + KILN_TILE_K >= depth;
-
+  for (; to_sum >= 0; --to_sum, --to_load)
 #pragma unroll
     for (unsigned k = 0; k < KILN_TILE_K; ++k) {
       if (k + 1 == KILN_TILE_K) {
-        if (loaded < depth)
+        if (to_load > 0)
           o.store(written);
-        loaded += KILN_TILE_K;
         read = next_stage(read);
         written = next_stage(written);
         wait_for_tile();
       }
-      if (k + 1 < KILN_TILE_K || !last)
+      if (k + 1 < KILN_TILE_K || to_sum > 0)
         o.fragment(read, (k + 1) % KILN_TILE_K, at, f[(k + 1) % 2]);
       if (k == 0) {
-        if (loaded < depth)
-          o.load(written, depth - loaded);
+        if (to_load > 0)
+          o.load<false>(written, 0);
         kiln::gemm_async_commit();
       }
       add_products(f[k % 2], s);
     }
-  }
 }
 
 /* The block's part of the result. */
@@ -372,21 +371,23 @@ __device__ __forceinline__ void publish(const sums &s, kiln::gemm_acc *parts,
 #pragma unroll
     for (unsigned j = 0; j < KILN_THREAD_N; ++j)
       *part_of(parts, slot, i * KILN_THREAD_N + j) = s.at[i][j];
-  __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0)
+  if (threadIdx.x == 0) {
+    __threadfence();
     kiln::word_store(words + slot, static_cast<unsigned long long>(tag) << 32);
+  }
 }
 
 __device__ __forceinline__ void wait_for_part(const unsigned long long *words,
                                               unsigned long long slot,
                                               unsigned tag)
 {
-  if (threadIdx.x == 0)
+  if (threadIdx.x == 0) {
     while (kiln::word_load(words + slot) >> 32 != tag)
       kiln::tile_pause();
+    __threadfence();
+  }
   __syncthreads();
-  __threadfence();
 }
 
 /* Adds a part of the sum that another block has computed. */

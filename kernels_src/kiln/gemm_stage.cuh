@@ -183,9 +183,9 @@ struct gemm_copy {
     }
   }
 
-  __device__ __forceinline__ void advance()
+  __device__ __forceinline__ void advance(unsigned positions)
   {
-    from += k_first ? depth : depth * leading;
+    from += k_first ? positions : positions * leading;
   }
 };
 
