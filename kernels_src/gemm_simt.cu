@@ -378,29 +378,31 @@ __device__ __forceinline__ void publish(const sums &s, kiln::gemm_acc *parts,
   }
 }
 
-__device__ __forceinline__ void wait_for_part(const unsigned long long *words,
-                                              unsigned long long slot,
-                                              unsigned tag)
+/* Waits until the other parts of the tile's sum are published. Thread p watches the
+ * descriptors p, p + threads, and so on. */
+__device__ __forceinline__ void wait_for_parts(const unsigned long long *words,
+                                               const work &w, unsigned splits,
+                                               unsigned tag)
 {
-  if (threadIdx.x == 0) {
-    while (kiln::word_load(words + slot) >> 32 != tag)
+  for (unsigned p = threadIdx.x; p + 1 < splits; p += threads) {
+    while (kiln::word_load(words + p * w.tiles + w.tile) >> 32 != tag)
       kiln::tile_pause();
     __threadfence();
   }
   __syncthreads();
 }
 
-/* Adds a part of the sum that another block has computed. */
-__device__ __forceinline__ void add_part(sums &s, kiln::gemm_acc *parts,
-                                         const unsigned long long *words,
-                                         unsigned long long slot, unsigned tag)
+/* Adds the parts of the sum that other blocks have computed, in their order. */
+__device__ __forceinline__ void add_parts(sums &s, kiln::gemm_acc *parts,
+                                          const work &w, unsigned splits)
 {
-  wait_for_part(words, slot, tag);
+  for (unsigned p = 0; p + 1 < splits; ++p)
 #pragma unroll
-  for (unsigned i = 0; i < KILN_THREAD_M; ++i)
+    for (unsigned i = 0; i < KILN_THREAD_M; ++i)
 #pragma unroll
-    for (unsigned j = 0; j < KILN_THREAD_N; ++j)
-      s.at[i][j] += __ldcg(part_of(parts, slot, i * KILN_THREAD_N + j));
+      for (unsigned j = 0; j < KILN_THREAD_N; ++j)
+        s.at[i][j] +=
+            __ldcg(part_of(parts, p * w.tiles + w.tile, i * KILN_THREAD_N + j));
 }
 #endif
 
@@ -442,8 +444,8 @@ extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, KILN_PER_SM)
       publish(s, parts, words, w.part * w.tiles + w.tile, tag);
       return;
     }
-    for (unsigned p = 0; p + 1 < splits; ++p)
-      add_part(s, parts, words, p * w.tiles + w.tile, tag);
+    wait_for_parts(words, w, splits, tag);
+    add_parts(s, parts, w, splits);
   }
 #else
   (void)parts;
