@@ -2,7 +2,7 @@
  * in double. Most tests use small whole numbers, so that every product and sum
  * is exact and any wrong index shows. Gaps between lines and matrices hold NaN
  * or a pattern, and guard zones surround the arrays. */
-#include "ops_fixture.h"
+#include "operation_checks.h"
 
 #include <kiln/gemm.h>
 
@@ -278,19 +278,17 @@ START_TEST(test_one)
 }
 END_TEST
 
-/* Each layout of A, B and D. */
+/* Each layout of A and B; C and D take turns. */
 START_TEST(test_layouts)
 {
-  uint64_t state = 5 + (uint64_t)_i;
+  uint64_t state = 5;
 
-  for (unsigned layout = 0; layout < 64; layout++) {
+  for (unsigned layout = 0; layout < 16; layout++) {
     product p = usual(69, 37, 21);
 
-    p.layout = layout;
-    p.gap = layout % 3;
-    p.shift = layout % 2;
-    p.beta = (int)(layout % 4) - 1;
-    p.inputs = layout % 5 == 0;
+    p.layout = layout | (layout % 4) << 4;
+    p.beta = -1;
+    p.gap = 1;
     check_product(&p, &state);
   }
 }
@@ -356,7 +354,7 @@ static product random_product(uint64_t *state)
 
 START_TEST(test_random_calls)
 {
-  const unsigned long n = random_calls(40);
+  const unsigned long n = random_calls(20);
   uint64_t state = 11;
 
   for (unsigned long i = 0; i < n; i++) {
@@ -430,6 +428,283 @@ START_TEST(test_batches)
 }
 END_TEST
 
+/* ---- Errors of the arithmetic -------------------------------------------- */
+
+/* Returns a normal random number (sum of uniform ones). */
+static double random_normal(uint64_t *state)
+{
+  double v = -6;
+
+  for (int i = 0; i < 12; i++)
+    v += (double)(test_random(state) >> 11) * 0x1p-53;
+  return v;
+}
+
+/* Fills a matrix with normal random numbers of its type, f32 or f64. */
+static matrix make_normal(kiln_dtype type, size_t rows, size_t columns,
+                          uint64_t *state)
+{
+  matrix x = {.rows = rows, .columns = columns, .batch = 1};
+
+  x.m = (kiln_gemm_matrix){.type = type, .leading = columns};
+  x.size = rows * columns;
+  x.host = kept(malloc(x.size * kiln_dtype_size(type) + 1));
+  for (size_t i = 0; i < x.size; i++)
+    if (type == KILN_F64)
+      ((double *)x.host)[i] = random_normal(state);
+    else
+      ((float *)x.host)[i] = (float)random_normal(state);
+  x.array = array_make(type, x.size, 0, x.host, 0);
+  x.m.data = x.array.array.data;
+  return x;
+}
+
+/* Compares D with sums in double (or long double) under the bound of the
+ * contract. */
+static void ck_bound(const matrix x[3], double alpha, double u, double v)
+{
+  const size_t k = x[0].columns;
+  matrix d = x[2];
+
+  d.host = kept(array_read(&x[2].array));
+  for (size_t r = 0; r < d.rows; r++)
+    for (size_t c = 0; c < d.columns; c++) {
+      long double sum = 0, whole = 0;
+
+      for (size_t i = 0; i < k; i++) {
+        const long double term =
+            (long double)at(&x[0], r, i, 0) * (long double)at(&x[1], i, c, 0);
+
+        sum += term;
+        whole += fabsl(term);
+      }
+      ck_assert_msg(
+          fabsl((long double)at(&d, r, c, 0) - (long double)alpha * sum) <=
+              fabsl((long double)alpha) * whole *
+                  (2 * (long double)u + (long double)(k + 4) * (long double)v),
+          "D[%zu][%zu] is %.9g, not %.9Lg", r, c, at(&d, r, c, 0),
+          (long double)alpha * sum);
+    }
+}
+
+static const struct {
+  kiln_dtype type;
+  kiln_gemm_precision precision;
+  double u, v;
+} bounds[] = {{KILN_F32, KILN_GEMM_IEEE, 0, 0x1p-24},
+              {KILN_F32, KILN_GEMM_F32, 0x1p-23, 0x1p-23},
+              {KILN_F32, KILN_GEMM_F32_FAST, 0x1p-16, 0x1p-23},
+              {KILN_F32, KILN_GEMM_TF32, 0x1p-10, 0x1p-23},
+              {KILN_F64, KILN_GEMM_IEEE, 0, 0x1p-53}};
+
+enum { N_BOUNDS = sizeof bounds / sizeof bounds[0] };
+
+START_TEST(test_error_bounds)
+{
+  const kiln_dtype type = bounds[_i].type;
+  uint64_t state = 23;
+  matrix x[3];
+
+  x[0] = make_normal(type, 40, 200, &state);
+  x[1] = make_normal(type, 200, 36, &state);
+  x[2] = make_normal(type, 40, 36, &state);
+  {
+    const kiln_gemm_desc desc = {.m = 40,
+                                 .n = 36,
+                                 .k = 200,
+                                 .alpha = 1.5,
+                                 .a = x[0].m,
+                                 .b = x[1].m,
+                                 .d = x[2].m,
+                                 .precision = bounds[_i].precision};
+
+    ck_kiln_ok(kiln_gemm(stream, &desc, NULL));
+  }
+  ck_bound(x, 1.5, bounds[_i].u, bounds[_i].v);
+}
+END_TEST
+
+/* Infinities and NaN in A and B reach exactly the rows and columns that use
+ * them. */
+START_TEST(test_special_values)
+{
+  enum { M = 37, N = 41, K = 19 };
+  uint64_t state = 29;
+  matrix x[3];
+  float *a, *b, *d;
+
+  x[0] = make_normal(KILN_F32, M, K, &state);
+  x[1] = make_normal(KILN_F32, K, N, &state);
+  x[2] = make_normal(KILN_F32, M, N, &state);
+  a = x[0].host;
+  b = x[1].host;
+  a[3 * K + 18] = INFINITY;
+  a[36 * K + 2] = NAN;
+  b[18 * N + 40] = 0;
+  b[7 * N + 5] = -INFINITY;
+  a[9 * K + 7] = 1;
+  ck_kiln_ok(kiln_copy_to_device(device, x[0].m.data, a, M * K * sizeof *a));
+  ck_kiln_ok(kiln_copy_to_device(device, x[1].m.data, b, K * N * sizeof *b));
+  {
+    const kiln_gemm_desc desc = {.m = M,
+                                 .n = N,
+                                 .k = K,
+                                 .alpha = 1,
+                                 .a = x[0].m,
+                                 .b = x[1].m,
+                                 .d = x[2].m};
+
+    ck_kiln_ok(kiln_gemm(stream, &desc, NULL));
+  }
+  d = kept(array_read(&x[2].array));
+  ck_assert(isnan(d[3 * N + 40])); /* infinity * 0 */
+  ck_assert(isinf(d[3 * N + 39]));
+  ck_assert(d[9 * N + 5] == -INFINITY);
+  for (size_t i = 0; i < (size_t)M * N; i++) {
+    ck_assert((i / N == 36) <= (isnan(d[i]) != 0));
+    ck_assert_msg(isfinite(d[i]) || i / N == 36 || i / N == 3 || i % N == 5,
+                  "D[%zu][%zu] is %g", i / N, i % N, (double)d[i]);
+  }
+}
+END_TEST
+
+/* ---- Rules of all operations --------------------------------------------- */
+
+/* Makes a call with exact results whose sums are split over three blocks. */
+static operation_call exact_call(void)
+{
+  uint64_t state = 31;
+  product p = usual(70, 40, 96);
+  matrix x[4];
+  float *want;
+  kiln_gemm_desc desc = {
+      .m = 70, .n = 40, .k = 96, .alpha = 1, .tile.split = 3};
+  operation_call c;
+
+  x[0] = make_matrix(KILN_F32, p.m, p.k, 0, 1, &p, 4, &state);
+  x[1] = make_matrix(KILN_F32, p.k, p.n, 0, 1, &p, 4, &state);
+  x[3] = make_matrix(KILN_F32, p.m, p.n, 0, 1, &p, 4, &state);
+  x[2] = x[3];
+  want = kept(malloc(p.m * p.n * sizeof *want));
+  for (size_t i = 0; i < p.m * p.n; i++)
+    want[i] = (float)expected(&p, x, NULL, NULL, i / p.n, i % p.n, 0);
+  desc.a = x[0].m;
+  desc.b = x[1].m;
+  desc.d = x[3].m;
+  c = CALL_OF(kiln_gemm, &desc);
+  call_writes(&c, &x[3].array, want);
+  return c;
+}
+
+START_TEST(test_workspace)
+{
+  ck_workspace(exact_call());
+}
+END_TEST
+
+START_TEST(test_capture)
+{
+  ck_capture(exact_call());
+}
+END_TEST
+
+#define MEMBER_OF(...) MEMBER(kiln_gemm_desc, __VA_ARGS__)
+
+START_TEST(test_bad_arguments)
+{
+  const operation_call c = exact_call();
+  const kiln_gemm_desc *good = c.desc;
+  const kiln_gemm_matrix a = good->a, d = good->d;
+  const bad_argument bad[] = {
+      {KILN_EINVAL, "products of i32", {MEMBER_OF(a.type, KILN_I32)}},
+      {KILN_EINVAL, "A is f32, but B is f16", {MEMBER_OF(b.type, KILN_F16)}},
+      {KILN_EINVAL, "D is i32", {MEMBER_OF(d.type, KILN_I32)}},
+      {KILN_EINVAL, "C is none", {MEMBER_OF(beta, 1)}},
+      {KILN_EINVAL, "A is NULL", {MEMBER_OF(a.data, 0)}},
+      {KILN_EINVAL, "not aligned", {MEMBER_OF(b.data, good->b.data + 2)}},
+      {KILN_EINVAL, "leading dimension of A", {MEMBER_OF(a.leading, 95)}},
+      {KILN_EINVAL,
+       "leading dimension of D",
+       {MEMBER_OF(d.leading, 69), MEMBER_OF(d.order, KILN_COLUMN_MAJOR)}},
+      {KILN_EINVAL,
+       "order of B is 7",
+       {MEMBER_OF(b.order, (kiln_gemm_order)7)}},
+      {KILN_EINVAL, "C and D cannot", {MEMBER_OF(d.transposed, true)}},
+      {KILN_EINVAL, "D and A overlap", {MEMBER_OF(d.data, a.data + 256)}},
+      {KILN_EINVAL,
+       "D and C overlap",
+       {MEMBER_OF(c, {.data = d.data + 4, .type = KILN_F32}),
+        MEMBER_OF(beta, 2)}},
+      {KILN_EINVAL, "pointers, and also data", {MEMBER_OF(a.pointers, 64)}},
+      {KILN_EINVAL, "stride of D", {MEMBER_OF(batch, 2)}},
+      {KILN_EINVAL, "address space", {MEMBER_OF(a.leading, UINT64_MAX / 8)}},
+      {KILN_EINVAL,
+       "is no kiln_gemm_precision",
+       {MEMBER_OF(precision, (kiln_gemm_precision)9)}},
+      {KILN_EINVAL, "no kernel has a tile", {MEMBER_OF(tile.m, 77)}},
+      {KILN_EINVAL, "tile.split", {MEMBER_OF(tile.split, 65)}},
+      {KILN_EINVAL,
+       "in[0] is NULL",
+       {MEMBER_OF(in[0].x, {0, KILN_F32}), MEMBER_OF(epilogue, "acc + x")}},
+      {KILN_ECOMPILE,
+       "the epilogue does not compile",
+       {MEMBER_OF(epilogue, "acc + x")}},
+      {KILN_ECOMPILE, "the epilogue", {MEMBER_OF(epilogue, "acc)")}},
+  };
+
+  ck_bad_arguments(c, bad);
+}
+END_TEST
+
+/* Parts of one larger matrix interleave in memory, and are no overlap. */
+START_TEST(test_parts_of_a_matrix)
+{
+  enum { N = 40, LEADING = 100 };
+  uint64_t state = 37;
+  float *all = random_wholes(KILN_F32, N * LEADING, -4, 4, &state);
+  const test_array x = array_make(KILN_F32, N * LEADING, 0, kept(all), 0);
+  const CUdeviceptr data = x.array.data;
+  kiln_gemm_desc desc = {.m = N, .n = 20, .k = N, .alpha = -1, .beta = 1};
+  float *got;
+
+  desc.a =
+      (kiln_gemm_matrix){.data = data, .type = KILN_F32, .leading = LEADING};
+  desc.b = desc.a;
+  desc.b.data = data + 40 * sizeof *all;
+  desc.c = desc.a;
+  desc.c.data = data + 60 * sizeof *all;
+  desc.d = desc.c;
+  ck_kiln_ok(kiln_gemm(stream, &desc, NULL));
+  got = kept(array_read(&x));
+  for (size_t r = 0; r < N; r++)
+    for (size_t c = 0; c < LEADING; c++) {
+      float want = all[r * LEADING + c];
+
+      if (c >= 60 && c < 80)
+        for (size_t i = 0; i < N; i++)
+          want -= all[r * LEADING + i] * all[i * LEADING + 40 + c - 60];
+      ck_assert(got[r * LEADING + c] == want);
+    }
+}
+END_TEST
+
+START_TEST(test_explain)
+{
+  const operation_call c = exact_call();
+  kiln_gemm_desc desc = *(const kiln_gemm_desc *)c.desc;
+  kiln_gemm_choice choice;
+
+  ck_kiln_ok(kiln_gemm_explain(stream, &desc, &choice));
+  ck_assert_uint_eq(choice.tile.split, 3);
+  ck_assert_uint_ge(choice.blocks, 3);
+  ck_assert(choice.efficiency > 0 && choice.efficiency < 1);
+  ck_assert_ptr_nonnull(choice.path);
+  desc.m = 0;
+  ck_kiln_ok(kiln_gemm_explain(stream, &desc, &choice));
+  ck_assert_ptr_null(choice.path);
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("gemm");
@@ -441,6 +716,13 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_types, 0, N_TYPES);
   tcase_add_test(t, test_random_calls);
   tcase_add_test(t, test_nothing);
+  tcase_add_loop_test(t, test_error_bounds, 0, N_BOUNDS);
+  tcase_add_test(t, test_special_values);
+  tcase_add_test(t, test_workspace);
+  tcase_add_test(t, test_capture);
+  tcase_add_test(t, test_bad_arguments);
+  tcase_add_test(t, test_parts_of_a_matrix);
+  tcase_add_test(t, test_explain);
   tcase_add_test(brief, test_split);
   tcase_add_test(brief, test_batches);
   return s;

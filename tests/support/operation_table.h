@@ -11,6 +11,7 @@
 #define OPERATIONS(X)                                                          \
   KILN__ALL_PAIRS_OPERATIONS(X)                                                \
   KILN__GATHER_OPERATIONS(X)                                                   \
+  KILN__GEMM_OPERATIONS(X)                                                     \
   KILN__HISTOGRAM_OPERATIONS(X)                                                \
   KILN__MAP_OPERATIONS(X)                                                      \
   KILN__MERGE_OPERATIONS(X)                                                    \

@@ -95,6 +95,10 @@ static void check_matrix(kiln__checker *c, const stored *s)
                    (unsigned)s->size);
   kiln__check_that(c, n != 0 && n <= (UINT64_MAX - x->data) / s->size,
                    "%s has more elements than the address space", s->name);
+  /* All matrices count as read here, so that only the workspace must not
+   * overlap them. overlap() compares the matrices with each other. */
+  if (c->st == KILN_OK)
+    kiln__check_read(c, s->name, (kiln_array){x->data, x->type}, n);
 }
 
 static bool spans_overlap(uint64_t a, uint64_t n_a, uint64_t b, uint64_t n_b)
