@@ -16,7 +16,7 @@
  *   ops.h        types and rules that all operations share. Each family of
  *                operations has its own header:
  *                map.h reduce.h scan.h select.h sort.h merge.h search.h
- *                histogram.h gather.h gemm.h all_pairs.h
+ *                histogram.h gather.h gemm.h all_pairs.h stencil.h
  *   tune.h       tuning parameters of the operations
  *   cache.h      inspect and maintain the compile cache; write packs
  *   texture.h    CUDA arrays, textures, surfaces
@@ -206,6 +206,7 @@
 #include <kiln/select.h>
 #include <kiln/sort.h>
 #include <kiln/status.h>
+#include <kiln/stencil.h>
 #include <kiln/stream.h>
 #include <kiln/texture.h>
 #include <kiln/timeline.h>

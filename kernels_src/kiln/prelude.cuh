@@ -138,6 +138,15 @@ __device__ __forceinline__ unsigned warp()
   return thread() / warp_size;
 }
 
+/* Makes each lane's stores to shared memory visible to the other lanes of the
+ * warp. */
+__device__ __forceinline__ void warp_sync()
+{
+#if KILN_HAS_ITS
+  __syncwarp();
+#endif
+}
+
 /* ---- Operations -----------------------------------------------------
  * identity<T>() returns the identity of the operation. Combining the identity
  * with x gives x. The identity is also the result for empty input. */

@@ -79,15 +79,6 @@ __device__ __forceinline__ unsigned radix_digit(U word, unsigned shift,
 
 /* ---- Warps --------------------------------------------------------------- */
 
-/* Makes each lane's stores to shared memory visible to the other lanes of the
- * warp. */
-__device__ __forceinline__ void warp_sync()
-{
-#if KILN_HAS_ITS
-  __syncwarp();
-#endif
-}
-
 /* Returns the mask of the lanes whose digit has the same value in `bit` as the
  * digit of the calling lane. The code is PTX so that the vote and the complement
  * use the same predicate. */

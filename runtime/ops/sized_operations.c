@@ -16,6 +16,7 @@
 #include <kiln/search.h>
 #include <kiln/select.h>
 #include <kiln/sort.h>
+#include <kiln/stencil.h>
 
 #define OPERATION(name, desc_type, last)                                       \
   static const kiln__sized name##_type = KILN__SIZED_TYPE(desc_type, last);    \
@@ -52,6 +53,7 @@ KILN__HISTOGRAM_OPERATIONS(OPERATION)
 KILN__MERGE_OPERATIONS(OPERATION)
 KILN__SEARCH_OPERATIONS(OPERATION)
 KILN__SORT_OPERATIONS(OPERATION)
+KILN__STENCIL_OPERATIONS(OPERATION)
 
 kiln_status kiln_gemm_explain_sized(kiln_stream *stream,
                                     const kiln_gemm_desc *desc,

@@ -27,7 +27,7 @@ endforeach()
 set(operations all_pairs counting_sort difference find gather histogram map merge
   operations partition reduce_matrix reduce_op run_length scan_by_key
   scan_ladder scan search segmented_sort segmented select sort_ladder
-  sort split)
+  sort split stencil)
 foreach(name IN LISTS operations)
   set_property(TEST device.${name} PROPERTY LABELS device operations checks)
 endforeach()
@@ -57,6 +57,6 @@ endforeach()
 foreach(name capture cycles errors kernels launch operations runtime timeline
     all_pairs counting_sort difference find gather histogram map merge partition
     reduce_matrix reduce_op run_length scan_by_key scan search
-    segmented_sort segmented select sort split)
+    segmented_sort segmented select sort split stencil)
   set_property(TEST device.${name} APPEND PROPERTY LABELS briefly)
 endforeach()

@@ -19,7 +19,8 @@
   KILN__SCAN_OPERATIONS(X)                                                     \
   KILN__SEARCH_OPERATIONS(X)                                                   \
   KILN__SELECT_OPERATIONS(X)                                                   \
-  KILN__SORT_OPERATIONS(X)
+  KILN__SORT_OPERATIONS(X)                                                     \
+  KILN__STENCIL_OPERATIONS(X)
 
 /* The index of an operation in the table, such as OPERATION_kiln_scan. */
 #define OPERATION_INDEX(name, ...) OPERATION_##name,
