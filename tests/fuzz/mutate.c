@@ -236,8 +236,10 @@ static void judge(batch *b, kiln__buf *text)
   if (run.ptxas == NULL)
     return;
   ask_ptxas(b, text);
-  (void)snprintf(where, sizeof where, "sm_%u %u.%u ", b->target,
-                 b->version / 10, b->version % 10);
+  (void)snprintf(where, sizeof where, "sm_%u%s %u.%u ",
+                 b->target % STATEMENT_SPECIFIC,
+                 b->target >= STATEMENT_SPECIFIC ? "a" : "", b->version / 10,
+                 b->version % 10);
   for (unsigned i = 0; i < b->n; i++) {
     if (b->accepted[i] == b->gone[i])
       disagree(where, b->line[i], b->accepted[i] ? b->reason[i] : NULL);
@@ -246,8 +248,15 @@ static void judge(batch *b, kiln__buf *text)
 
 static void statements(void)
 {
-  static const unsigned modes[][2] = {{64, 75},  {70, 80}, {78, 90}, {83, 90},
-                                      {87, 100}, {90, 90}, {90, 120}};
+  static const unsigned modes[][2] = {{64, 75},
+                                      {70, 80},
+                                      {78, 90},
+                                      {83, 90},
+                                      {87, 100},
+                                      {90, 90},
+                                      {90, 120},
+                                      {80, STATEMENT_SPECIFIC + 90},
+                                      {85, STATEMENT_SPECIFIC + 90}};
   static batch b;
   kiln_allocator a = {0};
   kiln__buf text;

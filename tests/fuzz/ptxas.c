@@ -1,6 +1,8 @@
 /* ptxas.c -- runs ptxas as a child process. */
 #include "ptxas.h"
 
+#include "cpu_statements.h"
+
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,7 +189,8 @@ char *ptxas_says(const char *ptxas, const char *text, size_t size,
   if (folder_of[0] == '\0')
     make_folder();
   write_input(text, size);
-  (void)snprintf(arch, sizeof arch, "sm_%u", target);
+  (void)snprintf(arch, sizeof arch, "sm_%u%s", target % STATEMENT_SPECIFIC,
+                 target >= STATEMENT_SPECIFIC ? "a" : "");
   messages = output_of(ptxas, argv, &status);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
     messages[0] = '\0';

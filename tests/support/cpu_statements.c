@@ -18,8 +18,9 @@ static unsigned below(uint64_t *random, unsigned n)
 
 void statements_head(kiln__buf *out, unsigned version, unsigned target)
 {
-  kiln__buf_format(out, ".version %u.%u\n.target sm_%u\n.address_size 64\n",
-                   version / 10, version % 10, target);
+  kiln__buf_format(out, ".version %u.%u\n.target sm_%u%s\n.address_size 64\n",
+                   version / 10, version % 10, target % STATEMENT_SPECIFIC,
+                   target >= STATEMENT_SPECIFIC ? "a" : "");
   kiln__buf_text(
       out,
       ".global .align 16 .b8 gv[64];\n"
@@ -200,6 +201,34 @@ static bool has_form(const maker *m, const kiln__cpu_form *f)
   }
 }
 
+/* Writes all operands of wgmma.mma_async. */
+static void put_wgmma(maker *m)
+{
+  const bool half = opcode_has(m, ".f16.f16.f16") || opcode_has(m, ".f16.e");
+  const bool narrow = opcode_has(m, ".bf16") || opcode_has(m, ".f16.f16");
+  const bool integer = opcode_has(m, ".s32");
+  const unsigned d = half ? KILN__F16X2 : integer ? KILN__S32 : KILN__F32;
+  const bool registers = below(m->random, 2) == 0;
+  unsigned n = 0;
+
+  (void)sscanf(strstr(m->opcode, ".m64n"), ".m64n%u", &n);
+  put_list(m, below(m->random, 4) == 0 ? KILN__B32 : d, half ? n / 4 : n / 2);
+  kiln__buf_text(&m->out, ", ");
+  if (registers)
+    put_list(m, KILN__B32, 4);
+  else
+    put_register(m, KILN__B64);
+  kiln__buf_text(&m->out, ", ");
+  put_register(m, KILN__U64);
+  if (opcode_has(m, ".sp"))
+    kiln__buf_format(&m->out, ", %%bw%u, 0", below(m->random, 4));
+  kiln__buf_text(&m->out, below(m->random, 2) == 0 ? ", %p1" : ", !%p2");
+  if (!integer)
+    kiln__buf_text(&m->out, ", 1, -1");
+  if (narrow)
+    kiln__buf_text(&m->out, registers ? ", 0" : ", 0, 1");
+}
+
 /* Writes one operand of a statement. Returns false if the operand needs other
  * statements. */
 static bool put_form(maker *m, const kiln__cpu_form *f)
@@ -282,6 +311,9 @@ static bool put_form(maker *m, const kiln__cpu_form *f)
   case KILN__SHAPE_LABEL:
     kiln__buf_text(&m->out, "end");
     return true;
+  case KILN__SHAPE_WGMMA:
+    put_wgmma(m);
+    return true;
   case KILN__SHAPE_TARGETS:
   case KILN__SHAPE_CALL:
     break;
@@ -334,6 +366,8 @@ bool statement_of_row(char *buf, size_t size, unsigned op, uint64_t *random,
   kiln__buf_text(&m.out, ";");
   *ptx = row->ptx > matches->ptx ? row->ptx : matches->ptx;
   *sm = row->sm > matches->sm ? row->sm : matches->sm;
+  if (matches->only != 0)
+    *sm = STATEMENT_SPECIFIC + (unsigned)matches->only;
   ok = ok && m.out.size < size && !m.out.failed;
   if (ok)
     memcpy(buf, m.out.data, m.out.size + 1);

@@ -5,6 +5,10 @@
 
 #include "base/base.h"
 
+/* A .target with the suffix `a` is its number plus this constant: 1090 is
+ * sm_90a. */
+enum { STATEMENT_SPECIFIC = 1000 };
+
 /* Writes the part of the module that precedes the statements: directives,
  * variables and registers. */
 void statements_head(kiln__buf *out, unsigned version, unsigned target);

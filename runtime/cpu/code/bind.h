@@ -104,6 +104,13 @@ bool kiln__cpu_bind_listed(kiln__cpu_binder *k, uint8_t type,
                            const kiln__cpu_ptx_operand *o);
 bool kiln__cpu_bind_texture(kiln__cpu_binder *k, const kiln__cpu_form *f,
                             const kiln__cpu_ptx_operand *o);
+/* Binds the elements of a vector operand. `ids` receives `n` registers. An
+ * element of a destination (`written`) may be `_`, whose id is -1. */
+bool kiln__cpu_bind_elements(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                             const kiln__cpu_ptx_operand *o, uint8_t n,
+                             bool written, int32_t *ids);
+/* Binds all operands of wgmma.mma_async. */
+bool kiln__cpu_bind_wgmma(kiln__cpu_binder *k);
 /* Copies `n` slots to the arena. Returns NULL if memory allocation fails. */
 const int32_t *kiln__cpu_keep_vector(kiln__cpu_binder *k, const int32_t *ids,
                                      uint32_t n);

@@ -97,6 +97,7 @@ static bool shape_fits(const kiln__cpu_form *f, const kiln__cpu_insn *in,
   case KILN__SHAPE_TARGETS:
     return o->kind == KILN__OPERAND_SYMBOL;
   case KILN__SHAPE_CALL:
+  case KILN__SHAPE_WGMMA:
     return true;
   }
   return false;
@@ -157,7 +158,8 @@ bool kiln__cpu_shapes_fit(const kiln__cpu_row *row,
   const uint32_t n = statement->n_operands;
   uint32_t at = 0;
 
-  if (row->n_forms > 0 && row->forms[0].shape == KILN__SHAPE_CALL)
+  if (row->n_forms > 0 && (row->forms[0].shape == KILN__SHAPE_CALL ||
+                           row->forms[0].shape == KILN__SHAPE_WGMMA))
     return n > 0;
   if (n < mask)
     return false;

@@ -88,6 +88,7 @@ static bool bind_one(kiln__cpu_binder *k, const kiln__cpu_form *f,
   case KILN__SHAPE_TARGETS:
     return bind_targets(k, o);
   case KILN__SHAPE_CALL:
+  case KILN__SHAPE_WGMMA:
     break;
   }
   return false;
@@ -104,6 +105,8 @@ bool kiln__cpu_bind_operands(kiln__cpu_lower *l, const kiln__cpu_row *row,
   kiln__cpu_binder k = {.l = l, .row = row, .in = in};
   uint32_t i = 0;
 
+  if (row->n_forms > 0 && row->forms[0].shape == KILN__SHAPE_WGMMA)
+    return kiln__cpu_bind_wgmma(&k) && !l->out_of_memory;
   for (uint32_t f = 0; f < row->n_forms; f++) {
     if (!kiln__cpu_is_present(&row->forms[f], in, n - i))
       continue;

@@ -97,9 +97,9 @@ static uint8_t register_bytes(const kiln__cpu_ptx_operand *o)
   return 0;
 }
 
-static bool elements(kiln__cpu_binder *k, const kiln__cpu_form *f,
-                     const kiln__cpu_ptx_operand *o, uint8_t n, bool written,
-                     int32_t *ids)
+bool kiln__cpu_bind_elements(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                             const kiln__cpu_ptx_operand *o, uint8_t n,
+                             bool written, int32_t *ids)
 {
   const bool vector = o->kind == KILN__OPERAND_VECTOR;
 
@@ -130,7 +130,7 @@ bool kiln__cpu_bind_data(kiln__cpu_binder *k, const kiln__cpu_form *f,
   const int32_t *vec;
   int32_t ids[8] = {0};
 
-  if (!elements(k, f, o, n, written, ids))
+  if (!kiln__cpu_bind_elements(k, f, o, n, written, ids))
     return false;
   vec = kiln__cpu_keep_vector(k, ids, n);
   if (vec == NULL)
@@ -172,7 +172,8 @@ bool kiln__cpu_bind_pack(kiln__cpu_binder *k, const kiln__cpu_form *f,
     return kiln__cpu_mismatch(k, o);
   bytes = (uint8_t)(whole / n);
   element.type = (uint8_t)part_type(bytes);
-  if (element.type == KILN__NONE || !elements(k, &element, o, n, written, ids))
+  if (element.type == KILN__NONE ||
+      !kiln__cpu_bind_elements(k, &element, o, n, written, ids))
     return element.type == KILN__NONE ? kiln__cpu_mismatch(k, o) : false;
   k->in->vec = kiln__cpu_keep_vector(k, ids, n);
   k->in->n_vec = n;

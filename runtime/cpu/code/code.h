@@ -202,6 +202,40 @@ enum {
 /* Values of in->sub2 for tensor copies: the mode of the copy. The values differ
  * from the vector lengths 2, 4 and 8. */
 enum { KILN__TILE = 0, KILN__IM2COL = 1, KILN__IM2COL_NO_OFFSETS = 3 };
+/* Element types of wgmma.mma_async. */
+typedef enum kiln__cpu_wgmma_type {
+  KILN__WGMMA_F16,
+  KILN__WGMMA_BF16,
+  KILN__WGMMA_TF32,
+  KILN__WGMMA_E4M3,
+  KILN__WGMMA_E5M2,
+  KILN__WGMMA_S8,
+  KILN__WGMMA_U8,
+  KILN__WGMMA_B1,
+  KILN__WGMMA_F32, /* accumulators only */
+  KILN__WGMMA_S32  /* accumulators only */
+} kiln__cpu_wgmma_type;
+
+/* The properties of a wgmma.mma_async that its modifiers and immediate operands
+ * determine. The member `imm` of the instruction holds this struct. */
+typedef struct kiln__cpu_wgmma {
+  uint8_t columns; /* n / 8 */
+  uint8_t a, b, d; /* values of kiln__cpu_wgmma_type */
+  uint8_t flags;   /* KILN__WGMMA_... flags */
+  uint8_t unused[3];
+} kiln__cpu_wgmma;
+
+/* Flags of kiln__cpu_wgmma. */
+enum {
+  KILN__WGMMA_NEGATE_A = 1 << 0, /* imm-scale-a is -1 */
+  KILN__WGMMA_NEGATE_B = 1 << 1,
+  KILN__WGMMA_TRANS_A = 1 << 2, /* A is stored column by column (M-major) */
+  KILN__WGMMA_TRANS_B = 1 << 3, /* B is stored row by row (N-major) */
+  KILN__WGMMA_SPARSE = 1 << 4,
+  KILN__WGMMA_SELECT = 1 << 5, /* the sparsity selector is 1 */
+  KILN__WGMMA_SATURATE = 1 << 6,
+  KILN__WGMMA_REGISTERS = 1 << 7 /* A is in registers */
+};
 
 /* One executable instruction. It is read-only while the program runs. */
 struct kiln__cpu_insn {

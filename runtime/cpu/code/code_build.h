@@ -45,7 +45,8 @@ typedef enum kiln__cpu_shape {
   KILN__SHAPE_UNPACK,
   KILN__SHAPE_LABEL,
   KILN__SHAPE_TARGETS,
-  KILN__SHAPE_CALL
+  KILN__SHAPE_CALL,
+  KILN__SHAPE_WGMMA /* all operands of wgmma.mma_async */
 } kiln__cpu_shape;
 
 /* Operand types in addition to those of kiln__cpu_ptx_type. */
@@ -155,6 +156,9 @@ typedef struct kiln__cpu_matches {
   uint16_t ptx, sm;      /* minimum .version and .target of the modifiers */
   /* Only targets with a suffix, such as sm_90a, have the opcode. */
   bool specific;
+  /* The only target that has the opcode, with the suffix a; 0 if there is no such
+   * limit. */
+  uint16_t only;
   bool exact;     /* result registers must not be wider than their type */
   bool no_result; /* the result operand must be `_` */
   /* The opcode does not exist if .version is at least last_ptx and .target at
@@ -191,7 +195,7 @@ enum {
   KILN__FAMILY_CALL = 1 << 4,
   /* The source may be the address of a variable. */
   KILN__FAMILY_ADDRESS = 1 << 5,
-  /* The barrier is aligned even without the modifier .aligned. */
+  /* The instruction is aligned even without the modifier .aligned. */
   KILN__FAMILY_ALIGNED = 1 << 6
 };
 
@@ -200,7 +204,7 @@ enum {
 uint32_t kiln__cpu_family_of(kiln__cpu_slice opcode);
 
 /* Applies opcode_rules.def to a matched opcode. Sets the members ptx, sm,
- * specific, exact, no_result, last_ptx and last_sm. Sets n to 0 if the rules
+ * specific, only, exact, no_result, last_ptx and last_sm. Sets n to 0 if the rules
  * exclude a combination of the opcode's modifiers. */
 void kiln__cpu_rules_apply(kiln__cpu_matches *m);
 /* Returns whether the opcode belongs to a family of PTX instructions that the

@@ -382,6 +382,10 @@ static bool check_needs(kiln__cpu_lower *l, const kiln__cpu_matches *m,
     return kiln__cpu_complain(
         l, l->at->pos, "'%.*s' requires a target with a suffix, as sm_%ua",
         KILN__SHOWN(s), sm < 90 ? 90 : sm);
+  if (m->only != 0 &&
+      (l->part->target != m->only || l->part->target_suffix != 'a'))
+    return kiln__cpu_complain(l, l->at->pos, "'%.*s' requires .target sm_%ua",
+                              KILN__SHOWN(s), m->only);
   if (m->last_sm != 0 && l->part->target >= m->last_sm &&
       l->part->version >= m->last_ptx)
     return kiln__cpu_complain(
@@ -478,8 +482,6 @@ static bool finish(kiln__cpu_lower *l, kiln__cpu_insn *in)
                               KILN__SHOWN(l->at->opcode));
   switch ((kiln__cpu_kind)in->kind) {
   case KILN__KIND_BARRIER:
-    if ((l->matches->family & KILN__FAMILY_ALIGNED) != 0)
-      in->flags |= KILN__ALIGNED;
     in->sub = barrier_form(in);
     break;
   case KILN__KIND_CLUSTER:

@@ -405,6 +405,8 @@ static kiln__cpu_matches *match_new(kiln__cpu_matcher *m, const char *text,
   e->hash = hash;
   e->family = kiln__cpu_family_of(e->opcode);
   read_opcode(&e->fields, copy, size);
+  if ((e->family & KILN__FAMILY_ALIGNED) != 0)
+    e->fields.flags |= KILN__ALIGNED;
   for (uint16_t i = m->heads[key]; i != KILN__NO_ROW; i = m->rows[i].next) {
     if (!m->rows[i].internal && e->n < KILN__MAX_ROWS &&
         kiln__cpu_pattern_matches(m->rows[i].pattern, copy, size))

@@ -168,7 +168,7 @@ static bool read_braces(word w, kiln__cpu_form *f)
       {"{unpack}", KILN__SHAPE_UNPACK}, {"{label}", KILN__SHAPE_LABEL},
       {"{call}", KILN__SHAPE_CALL},     {"{targets}", KILN__SHAPE_TARGETS},
       {"{mask}", KILN__SHAPE_MASK},     {"{offsets}", KILN__SHAPE_OFFSETS},
-      {"{policy}", KILN__SHAPE_POLICY},
+      {"{policy}", KILN__SHAPE_POLICY}, {"{wgmma}", KILN__SHAPE_WGMMA},
   };
 
   f->type = KILN__TYPE_LAST;
@@ -319,7 +319,8 @@ bool kiln__cpu_row_read(kiln__cpu_row *row, const char *operands)
     if (row->n_forms == KILN__MAX_FORMS ||
         !read_form((word){operands, (uint32_t)n}, f))
       return false;
-    if (f->shape == KILN__SHAPE_DATA_OUT || f->shape == KILN__SHAPE_UNPACK)
+    if (f->shape == KILN__SHAPE_DATA_OUT || f->shape == KILN__SHAPE_UNPACK ||
+        f->shape == KILN__SHAPE_WGMMA)
       row->vec_written = true;
     row->n_forms++;
     operands += n;

@@ -31,6 +31,13 @@ static const rule withs[] = {
 static const rule specifics[] = {
 #include "opcode_rules.def"
 };
+static const struct {
+  const char *opcode;
+  uint16_t sm;
+} onlys[] = {
+#define KILN__ONLY(opcode, sm) {opcode, sm},
+#include "opcode_rules.def"
+};
 #define KILN__EXACT(opcode, modifier) {opcode, modifier, 0, 0},
 static const rule exacts[] = {
 #include "opcode_rules.def"
@@ -145,6 +152,10 @@ void kiln__cpu_rules_apply(kiln__cpu_matches *m)
   for (size_t i = 0; i < COUNT(withs); i++) {
     if (has(s, withs[i].opcode) && !has(s, withs[i].modifier))
       m->n = 0;
+  }
+  for (size_t i = 0; i < COUNT(onlys); i++) {
+    if (begins(s, onlys[i].opcode))
+      m->only = onlys[i].sm;
   }
   m->specific = any_holds(specifics, COUNT(specifics), s);
   m->exact = any_holds(exacts, COUNT(exacts), s);

@@ -99,7 +99,7 @@ START_TEST(every_row_is_reachable)
     if (op == KILN__OP_call)
       continue; /* Other tests cover call instructions. */
     for (int i = 0; i < 60 && !found; i++) {
-      char text[512];
+      char text[2048];
       unsigned ptx = 0, sm = 0;
       const char *by_hand = statement_by_hand(op);
 
@@ -110,7 +110,8 @@ START_TEST(every_row_is_reachable)
           (strncmp(text, "shfl.", 5) == 0 || strncmp(text, "vote.", 5) == 0))
         ck_kiln_ok(load_statement(text, 63, 62));
       else
-        ck_kiln_ok(load_statement(by_hand != NULL ? by_hand : text, 90, 120));
+        ck_kiln_ok(load_statement(by_hand != NULL ? by_hand : text, 90,
+                                  sm < STATEMENT_SPECIFIC ? 120 : sm));
       found = has_op(op);
     }
     ck_assert_msg(found, "%s: \"%s\"", kiln__cpu_op_name[op],
