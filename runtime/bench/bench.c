@@ -19,6 +19,9 @@ static const struct {
     {"cpu", kiln__bench_cpu, "speed of the CPU device on six kernels"},
     {"passes", kiln__bench_passes,
      "cost model of gather and scatter beside measured times"},
+    {"gemm", kiln__bench_gemm,
+     "matrix products: the steps to a fast one, and the library's beside "
+     "cuBLAS"},
     {"ops", kiln__bench_ops, "every operation beside CUB, Thrust and cuBLAS"},
 };
 
@@ -35,7 +38,7 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
       .missing =
           kiln__cli_text(c,
                          "name a benchmark: reduce, calls, launch, start, "
-                         "cpu, passes, ops, %s",
+                         "cpu, passes, gemm, ops, %s",
                          list),
       .program_follows = true};
   cli_words words;
