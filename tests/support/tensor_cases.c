@@ -240,6 +240,25 @@ static void make_position(tensor_case *c, bool wild)
   }
 }
 
+/* Changes a case so that the hardware accepts it: the inner dimension of a box
+ * and, without interleaving, coordinate 0 are multiples of 16 bytes, and a store
+ * has no negative coordinates. */
+static void settle(tensor_case *c)
+{
+  const uint32_t unit = 16u / element_bytes[c->type];
+
+  if (c->interleave != 0) {
+    c->box[0] = (c->box[0] % 6 + 1) * unit;
+    c->channels = (c->channels % 6 + 1) * unit;
+  } else {
+    c->coord[0] -= c->coord[0] % (int32_t)unit;
+  }
+  for (uint32_t d = 0; d < c->rank && !tensor_case_loads(c); d++)
+    c->coord[d] = c->coord[d] < 0 ? -(c->coord[d] + 1) : c->coord[d];
+  if (c->interleave == 0 && !tensor_case_loads(c))
+    c->coord[0] -= c->coord[0] % (int32_t)unit;
+}
+
 void tensor_case_make(tensor_case *c, uint32_t group, uint32_t i)
 {
   const bool load = group <= 3 || group == 8;
@@ -282,4 +301,5 @@ void tensor_case_make(tensor_case *c, uint32_t group, uint32_t i)
   c->dumped = (c->shared_at + size + 512 + 15) / 16 * 16;
   if (c->dumped > 20000)
     c->dumped = 20000;
+  settle(c);
 }

@@ -30,27 +30,51 @@ static uint32_t span_of(const kiln__cpu_tensor_map *map)
                                                      : 128;
 }
 
-/* Returns the number of elements per row. */
+static bool is_interleaved(const kiln__cpu_tensor_map *map)
+{
+  return map->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE;
+}
+
+/* Returns the number of bytes by which coordinate 0 counts. */
+static uint32_t unit_of(const kiln__cpu_tensor_map *map)
+{
+  return is_interleaved(map) ? 8U << map->interleave
+                             : kiln__cpu_tensor_element_bytes(map->type);
+}
+
+/* Returns the distance between two units of a row in the tensor. */
+static uint32_t unit_step(const kiln__cpu_tensor_map *map)
+{
+  return is_interleaved(map) ? map->step[0] : 1;
+}
+
+/* Returns the number of units per row. */
 static uint32_t inner_of(const kiln__cpu_tensor_map *map)
 {
-  return map->mode == KILN__TENSOR_IM2COL ? map->channels : map->box[0];
+  const uint32_t n =
+      map->mode == KILN__TENSOR_IM2COL ? map->channels : map->box[0];
+
+  return (n + unit_step(map) - 1) / unit_step(map);
 }
 
 static uint32_t row_bytes(const kiln__cpu_tensor_map *map)
 {
-  return inner_of(map) * kiln__cpu_tensor_element_bytes(map->type);
+  return inner_of(map) * unit_of(map);
 }
 
 static uint32_t row_pitch(const kiln__cpu_tensor_map *map)
 {
   const uint32_t bytes = row_bytes(map), span = span_of(map);
 
-  return span > bytes ? span : bytes;
+  return !is_interleaved(map) && span > bytes ? span : bytes;
 }
 
-/* Returns the number of positions that a tiled copy visits in dimension i. */
+/* Returns the number of positions that a tiled copy visits in dimension i. A box
+ * of an interleaved tensor contains one slice of channels. */
 static uint32_t count_of(const kiln__cpu_tensor_map *map, uint32_t i)
 {
+  if (is_interleaved(map) && i + 2 == map->rank)
+    return 1;
   return (map->box[i] + map->step[i] - 1U) / map->step[i];
 }
 
@@ -94,31 +118,31 @@ uint32_t kiln__cpu_tensor_swizzled(const kiln__cpu_tensor_map *map, uint32_t at)
 void kiln__cpu_tensor_fill(const kiln__cpu_tensor_map *map, uint8_t *to,
                            uint32_t n)
 {
-  const uint32_t bytes = kiln__cpu_tensor_element_bytes(map->type);
+  const bool zero = map->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
 
-  memset(to, map->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE ? 0 : 0xff, n);
-  for (uint32_t i = bytes - 1;
-       map->fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && i < n; i += bytes)
-    to[i] = 0x7f;
+  /* The NaN has the same 16 bits, 0x7ff7, in elements of all sizes. */
+  for (uint32_t i = 0; i < n; i++)
+    to[i] = zero ? 0 : i % 2 == 0 ? 0xf7 : 0x7f;
 }
 
-static uint32_t converted(uint32_t type, uint32_t x)
+/* Rounds the bits of an f32 value to tf32. NaNs become one NaN. */
+static uint32_t rounded_to_tf32(uint32_t x)
 {
-  if (type != CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 && (x & 0x7f800000) == 0)
-    x &= 0x80000000;
-  return type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ ? x : x & 0xffffe000;
+  if ((x & 0x7fffffff) > 0x7f800000)
+    return 0x7fffe000;
+  return (x + 0xfff + (x >> 13 & 1)) & 0xffffe000;
 }
 
 void kiln__cpu_tensor_convert(const kiln__cpu_tensor_map *map, uint8_t *at,
                               uint32_t n)
 {
-  if (map->type < CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ)
+  if (map->type < CU_TENSOR_MAP_DATA_TYPE_TFLOAT32)
     return;
-  for (uint32_t i = 0; i < n; i += 4) {
+  for (uint32_t i = 0; i + 4 <= n; i += 4) {
     uint32_t x;
 
     memcpy(&x, at + i, 4);
-    x = converted(map->type, x);
+    x = rounded_to_tf32(x);
     memcpy(at + i, &x, 4);
   }
 }
@@ -131,23 +155,34 @@ static void make_row(const kiln__cpu_tensor_map *map,
                      const int64_t at[KILN__TENSOR_RANK], uint32_t number,
                      kiln__cpu_tensor_row *row)
 {
-  const int64_t bytes = kiln__cpu_tensor_element_bytes(map->type);
+  const int64_t bytes = unit_of(map), step = unit_step(map);
   const int64_t n = inner_of(map), size = (int64_t)map->last[0] + 1;
-  const int64_t from = at[0] < 0 ? -at[0] : 0;
-  const int64_t to = at[0] + n > size ? size - at[0] : n;
+  int64_t from = at[0] < 0 ? (-at[0] + step - 1) / step : 0;
+  int64_t to = at[0] >= size ? 0 : (size - at[0] + step - 1) / step;
   uint64_t address = map->address;
-  bool within = from < to;
+  bool within;
 
+  from = from < n ? from : n;
+  to = to < n ? to : n;
+  within = from < to;
   for (uint32_t i = 1; i < map->rank; i++) {
     within = within && at[i] >= 0 && at[i] <= (int64_t)map->last[i];
     address += (uint64_t)at[i] * map->stride[i - 1];
   }
   *row = (kiln__cpu_tensor_row){
       .shared = number * row_pitch(map),
+      .unit = (uint32_t)(step == 1 ? 0 : bytes),
+      .apart = (uint32_t)(step * bytes),
       .before = (uint32_t)((within ? from : n) * bytes),
       .inside = (uint32_t)(within ? (to - from) * bytes : 0),
       .after = (uint32_t)(within ? (n - to) * bytes : 0),
-      .global = address + (uint64_t)((at[0] + from) * bytes)};
+      .global = address + (uint64_t)((at[0] + from * step) * bytes)};
+}
+
+bool kiln__cpu_tensor_starts(const kiln__cpu_tensor_place *place)
+{
+  return is_interleaved(place->map) ||
+         (int64_t)place->coord[0] * unit_of(place->map) % 16 == 0;
 }
 
 static bool walk_tiles(const kiln__cpu_tensor_place *p,
@@ -186,7 +221,7 @@ static void next_pixel(const kiln__cpu_tensor_map *map,
       return;
     at[i] = map->lower[i - 1];
   }
-  at[image]++;
+  at[image] += map->step[image];
 }
 
 static bool walk_pixels(const kiln__cpu_tensor_place *p,

@@ -23,6 +23,9 @@ typedef struct kiln__cpu_tensor_row {
   /* position of the row in the box in shared memory, before swizzling */
   uint32_t shared;
   uint32_t before, inside, after; /* sizes in bytes */
+  /* If `unit` is not 0, the `inside` bytes are units of this many bytes, which
+   * are `apart` bytes apart in global memory. */
+  uint32_t unit, apart;
   /* device address of the `inside` bytes */
   uint64_t global;
 } kiln__cpu_tensor_row;
@@ -35,6 +38,9 @@ typedef bool kiln__cpu_tensor_row_fn(void *user,
  * shared memory. Returns false if `fn` returned false. */
 bool kiln__cpu_tensor_walk(const kiln__cpu_tensor_place *place,
                            kiln__cpu_tensor_row_fn *fn, void *user);
+/* Returns whether the hardware accepts the first coordinate. Unless the tensor
+ * is interleaved, a row must begin at a multiple of 16 bytes. */
+bool kiln__cpu_tensor_starts(const kiln__cpu_tensor_place *place);
 /* Returns the number of bytes of shared memory that the box of a map spans. */
 uint32_t kiln__cpu_tensor_box_bytes(const kiln__cpu_tensor_map *map);
 /* Returns the number of bytes that a load counts at its mbarrier. */
@@ -46,7 +52,8 @@ uint32_t kiln__cpu_tensor_swizzled(const kiln__cpu_tensor_map *map,
 /* Fills n bytes with the value of elements outside the tensor. */
 void kiln__cpu_tensor_fill(const kiln__cpu_tensor_map *map, uint8_t *to,
                            uint32_t n);
-/* Converts loaded elements in place, as the types .f32.ftz and .tf32 require. */
+/* Rounds loaded elements of type .tf32 in place. The types with .ftz do not flush
+ * subnormal numbers in a copy. */
 void kiln__cpu_tensor_convert(const kiln__cpu_tensor_map *map, uint8_t *at,
                               uint32_t n);
 

@@ -18,7 +18,7 @@
 
 #include "../exec/bulk.h"
 
-enum { MAX_ROW = 2048, CHUNK = 16, TENSOR_ALIGN = 128, MAP_ALIGN = 64 };
+enum { MAX_ROW = 256 * 32, CHUNK = 16, TENSOR_ALIGN = 128, MAP_ALIGN = 64 };
 
 /* A position in the shared memory of a block of the cluster. */
 typedef struct shared_place {
@@ -344,8 +344,10 @@ static bool read_map(copy *c, uint64_t address, kiln__cpu_tensor_map *map)
   return true;
 }
 
-static void read_place(const copy *c, const kiln__cpu_tensor_map *map,
-                       kiln__cpu_tensor_place *place)
+/* Reads the coordinates and offsets of a copy. The hardware refuses stores with
+ * negative coordinates, and rows that do not begin at a multiple of 16 bytes. */
+static bool read_place(const copy *c, const kiln__cpu_tensor_map *map,
+                       bool is_store, kiln__cpu_tensor_place *place)
 {
   const kiln__cpu_insn *const in = c->in;
 
@@ -354,6 +356,12 @@ static void read_place(const copy *c, const kiln__cpu_tensor_map *map,
     place->coord[i] = (int32_t)(uint32_t)value_of(c, in->vec[i], false);
   for (uint32_t i = 0; i + 2 < in->dim && in->sub2 == KILN__IM2COL; i++)
     place->offset[i] = (uint16_t)value_of(c, in->vec2[2 + i], false);
+  for (uint32_t i = 0; i < in->dim && is_store; i++) {
+    if (place->coord[i] < 0)
+      return fail(c, KILN__FAULT_MAP, (uint32_t)place->coord[i], 0);
+  }
+  return kiln__cpu_tensor_starts(place) ||
+         fail(c, KILN__FAULT_MAP, (uint32_t)place->coord[0], 0);
 }
 
 /* Moves one row between the buffer and the shared memory of a box, whose first
@@ -379,23 +387,33 @@ typedef struct tensor_copy {
   const kiln__cpu_tensor_place *place;
 } tensor_copy;
 
+/* Reads n bytes of global memory. */
+static bool read_global(copy *c, uint8_t *to, uint64_t address, uint32_t n)
+{
+  const uint8_t *const from = global_bytes(c, address, n);
+
+  if (from == NULL)
+    return false;
+  watch_global(c, address, n, KILN__ACCESS_READ);
+  memcpy(to, from, n);
+  return true;
+}
+
 static bool load_row(void *user, const kiln__cpu_tensor_row *row)
 {
   const tensor_copy *const t = user;
   const kiln__cpu_tensor_map *const map = t->place->map;
   const uint32_t bytes = row->before + row->inside + row->after;
-  const uint8_t *from = NULL;
+  const uint32_t step = row->unit != 0 ? row->unit : row->inside;
+  uint64_t address = row->global;
   uint8_t buffer[MAX_ROW];
 
   kiln__cpu_tensor_fill(map, buffer, bytes);
-  if (row->inside != 0) {
-    from = global_bytes(t->c, row->global, row->inside);
-    if (from == NULL)
+  for (uint32_t i = 0; i < row->inside; i += step, address += row->apart) {
+    if (!read_global(t->c, buffer + row->before + i, address, step))
       return false;
-    watch_global(t->c, row->global, row->inside, KILN__ACCESS_READ);
-    memcpy(buffer + row->before, from, row->inside);
-    kiln__cpu_tensor_convert(map, buffer + row->before, row->inside);
   }
+  kiln__cpu_tensor_convert(map, buffer + row->before, row->inside);
   move_row(map, &t->c->shared, row->shared, buffer, bytes, true);
   return true;
 }
@@ -424,25 +442,47 @@ static bool load_tensor(copy *c)
                    TENSOR_ALIGN, &c->shared) ||
       !find_barrier(c))
     return false;
-  read_place(c, &map, &place);
+  if (!read_place(c, &map, false, &place))
+    return false;
   count(c, kiln__cpu_tensor_box_bytes(&map));
   return each_block(c, &place, load_box);
 }
 
+/* Writes n bytes to global memory, or combines them with the bytes there. Only
+ * the first `least` bytes have to exist. */
+static bool write_global(copy *c, const uint8_t *from, uint64_t address,
+                         uint32_t n, uint32_t least)
+{
+  uint8_t *const to = global_bytes(c, address, least);
+
+  if (to == NULL)
+    return false;
+  if (n > c->range.last - address)
+    n = least;
+  watch_global(c, address, n, write_access(c));
+  put(c, to, from, n);
+  return true;
+}
+
+/* Stores the part of a row inside the tensor. The hardware stores whole chunks
+ * of 16 bytes, also where the tensor ends within a chunk. */
 static bool store_row(void *user, const kiln__cpu_tensor_row *row)
 {
   const tensor_copy *const t = user;
   const uint32_t bytes = row->before + row->inside + row->after;
-  uint8_t buffer[MAX_ROW], *to;
+  const uint32_t inside = (row->inside + CHUNK - 1) / CHUNK * CHUNK;
+  const uint32_t step = row->unit != 0 ? row->unit : inside;
+  uint64_t address = row->global;
+  uint8_t buffer[MAX_ROW];
 
-  if (row->inside == 0)
+  if (inside == 0)
     return true;
-  to = global_bytes(t->c, row->global, row->inside);
-  if (to == NULL)
-    return false;
   move_row(t->place->map, &t->c->shared, row->shared, buffer, bytes, false);
-  watch_global(t->c, row->global, row->inside, write_access(t->c));
-  put(t->c, to, buffer + row->before, row->inside);
+  for (uint32_t i = 0; i < inside; i += step, address += row->apart) {
+    if (!write_global(t->c, buffer + row->before + i, address, step,
+                      row->unit != 0 ? step : row->inside))
+      return false;
+  }
   return true;
 }
 
@@ -458,7 +498,8 @@ static bool store_tensor(copy *c)
   bytes = kiln__cpu_tensor_box_bytes(&map);
   if (!find_shared(c, second_address(c), bytes, TENSOR_ALIGN, &c->shared))
     return false;
-  read_place(c, &map, &place);
+  if (!read_place(c, &map, true, &place))
+    return false;
   count(c, bytes);
   watch_shared(c, &c->shared, bytes, KILN__ACCESS_READ);
   return kiln__cpu_tensor_walk(&place, store_row, &t);

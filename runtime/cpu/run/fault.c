@@ -234,9 +234,11 @@ static const struct {
     [KILN__FAULT_INSTRUCTION] = {"illegal operand of an instruction",
                                  "barrier numbers (0 to 15), thread counts "
                                  "(multiples of 32), jump table indices"},
-    [KILN__FAULT_MAP] = {"copy with an invalid tensor map",
+    [KILN__FAULT_MAP] = {"tensor copy with an invalid map or coordinate",
                          "cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col, "
-                         "and the address and rank that the kernel passes"},
+                         "the address and rank that the kernel passes, and "
+                         "whether coordinate 0 is a multiple of 16 bytes "
+                         "and no coordinate of a store is negative"},
     [KILN__FAULT_TRAP] = {"trap", "the condition before the __trap()"},
     [KILN__FAULT_ASSERT] = {"assertion failed", "the asserted condition"},
     [KILN__FAULT_STACK] = {"stack overflow",

@@ -3,9 +3,10 @@
  *
  * A tensor map describes a tensor in global memory to the instructions
  * cp.async.bulk.tensor. The functions check their arguments as the driver
- * documents and store the description in the layout of model/tensor_map.h. The
- * packed data types of 4 and 6 bits and the im2col::w modes need compute
- * capability 10.0; the CPU device rejects them. */
+ * that of an H200 does and store the description in the layout of
+ * model/tensor_map.h. The packed data types of 4 and 6 bits, the swizzles of
+ * 32-byte and 64-byte chunks and the im2col::w modes need compute capability
+ * 10.0; the CPU device rejects them. */
 #include "../../model/tensor_map.h"
 #include "../machine.h"
 
@@ -15,7 +16,7 @@ enum {
   MAX_BOX = 256,
   MAX_STEP = 8,
   MAX_PIXELS = 1024,
-  SWIZZLE_LAST = CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B
+  SWIZZLE_LAST = CU_TENSOR_MAP_SWIZZLE_128B
 };
 
 /* Returns the largest size in bytes of the inner dimension of a box, which the
@@ -55,9 +56,7 @@ static bool enums_fit(const encoding *e)
          e->promotion <= CU_TENSOR_MAP_L2_PROMOTION_L2_256B && e->fill >= 0 &&
          e->fill <= CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA &&
          (e->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE ||
-          is_float((unsigned)e->type)) &&
-         (e->interleave != CU_TENSOR_MAP_INTERLEAVE_32B ||
-          e->swizzle == CU_TENSOR_MAP_SWIZZLE_32B);
+          is_float((unsigned)e->type));
 }
 
 /* Checks and stores the part of a map that both modes share. */
@@ -95,9 +94,9 @@ static CUresult check_inner(const kiln__cpu_tensor_map *map, uint32_t elements)
 {
   const uint32_t bytes = elements * kiln__cpu_tensor_element_bytes(map->type);
 
-  if (map->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE)
-    return CUDA_SUCCESS;
-  return valid(bytes % 16 == 0 && bytes <= swizzle_bytes(map->swizzle));
+  return valid(bytes % 16 == 0 &&
+               (map->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
+                bytes <= swizzle_bytes(map->swizzle)));
 }
 
 static CUresult store(CUtensorMap *out, kiln__cpu_tensor_map *map)
@@ -111,7 +110,7 @@ static CUresult store(CUtensorMap *out, kiln__cpu_tensor_map *map)
 static CUresult check_out(const CUtensorMap *out)
 {
   CU_TRY(kiln__cpu_ready());
-  CU_TRY(valid(out != NULL && (uintptr_t)out % 64 == 0));
+  CU_TRY(valid(out != NULL));
   return machine()->opts.arch >= 90 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
