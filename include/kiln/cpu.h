@@ -177,7 +177,7 @@ KILN_API kiln_status kiln_cpu_take_findings(kiln_cpu_finding_fn fn, void *user);
 KILN_API uint64_t kiln_cpu_checked_launches(void);
 
 /** The number of instruction classes that the counters distinguish. */
-enum { KILN_CPU_N_CLASSES = 27 };
+enum { KILN_CPU_N_CLASSES = 28 };
 
 /** Returns the name of an instruction class, such as "fp32", or NULL for
  * KILN_CPU_N_CLASSES and above. The string is static.

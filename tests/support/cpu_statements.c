@@ -184,6 +184,19 @@ static void put_braces(maker *m, unsigned type, unsigned n)
   kiln__buf_text(&m->out, "}");
 }
 
+/* Writes the registers of a fragment of mma or wmma. */
+static void put_fragment(maker *m, const kiln__cpu_form *f, bool moved)
+{
+  const kiln__cpu_slice opcode = {m->opcode, (uint32_t)strlen(m->opcode)};
+  const kiln__cpu_matrix x = kiln__cpu_matrix_read(opcode);
+  kiln__cpu_form form = {0};
+
+  kiln__cpu_fragment_type(&form, &x, (kiln__cpu_element)x.type[f->count],
+                          moved);
+  put_braces(m, form.type,
+             kiln__cpu_fragment_registers(&x, (kiln__cpu_fragment)f->count));
+}
+
 /* Returns whether a statement contains the operand of an optional form. */
 static bool has_form(const maker *m, const kiln__cpu_form *f)
 {
@@ -231,7 +244,8 @@ static void put_wgmma(maker *m)
 
 /* Writes one operand of a statement. Returns false if the operand needs other
  * statements. */
-static bool put_form(maker *m, const kiln__cpu_form *f)
+static bool put_form(maker *m, const kiln__cpu_row *row,
+                     const kiln__cpu_form *f)
 {
   const unsigned type = cpu_form_type(m->fields, f->type);
   const unsigned sub2 = m->fields->sub2;
@@ -308,6 +322,12 @@ static bool put_form(maker *m, const kiln__cpu_form *f)
                                                    : KILN__B32,
              2);
     return true;
+  case KILN__SHAPE_FRAGMENT:
+    put_fragment(m, f, row->n_forms < 4);
+    return true;
+  case KILN__SHAPE_SELECTOR:
+    kiln__buf_text(&m->out, "0");
+    return true;
   case KILN__SHAPE_LABEL:
     kiln__buf_text(&m->out, "end");
     return true;
@@ -332,7 +352,7 @@ static bool put_operands(maker *m, const kiln__cpu_row *row)
       continue;
     kiln__buf_text(&m->out, any ? ", " : " ");
     any = true;
-    if (!put_form(m, f))
+    if (!put_form(m, row, f))
       return false;
   }
   if (row->kind == KILN__KIND_WARP && (m->fields->flags & KILN__SYNC) != 0 &&

@@ -111,6 +111,14 @@ bool kiln__cpu_bind_elements(kiln__cpu_binder *k, const kiln__cpu_form *f,
                              bool written, int32_t *ids);
 /* Binds all operands of wgmma.mma_async. */
 bool kiln__cpu_bind_wgmma(kiln__cpu_binder *k);
+/* Binds a fragment of mma or wmma. The first fragment of an instruction also
+ * sets the member imm2 to the kiln__cpu_matrix of the opcode. */
+bool kiln__cpu_bind_fragment(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                             const kiln__cpu_ptx_operand *o);
+/* Checks the sparsity selector of mma.sp and stores it in the
+ * kiln__cpu_matrix. */
+bool kiln__cpu_bind_selector(kiln__cpu_binder *k,
+                             const kiln__cpu_ptx_operand *o);
 /* Copies `n` slots to the arena. Returns NULL if memory allocation fails. */
 const int32_t *kiln__cpu_keep_vector(kiln__cpu_binder *k, const int32_t *ids,
                                      uint32_t n);

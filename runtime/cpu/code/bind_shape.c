@@ -66,6 +66,7 @@ static bool shape_fits(const kiln__cpu_form *f, const kiln__cpu_insn *in,
                 (f->type == KILN__PRED));
   case KILN__SHAPE_NUMBER:
   case KILN__SHAPE_CHOICE:
+  case KILN__SHAPE_SELECTOR:
     return o->kind == KILN__OPERAND_INTEGER;
   case KILN__SHAPE_PREDICATE:
     return (kiln__cpu_is_register(o) &&
@@ -83,6 +84,7 @@ static bool shape_fits(const kiln__cpu_form *f, const kiln__cpu_insn *in,
     return o->kind == KILN__OPERAND_TEXTURE;
   case KILN__SHAPE_GRADIENT:
   case KILN__SHAPE_OFFSETS:
+  case KILN__SHAPE_FRAGMENT:
     return vector;
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:

@@ -77,6 +77,10 @@ static bool bind_one(kiln__cpu_binder *k, const kiln__cpu_form *f,
     return kiln__cpu_bind_mask(k, o);
   case KILN__SHAPE_POLICY:
     return kiln__cpu_bind_policy(k, o);
+  case KILN__SHAPE_SELECTOR:
+    return kiln__cpu_bind_selector(k, o);
+  case KILN__SHAPE_FRAGMENT:
+    return kiln__cpu_bind_fragment(k, f, o);
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:
     return kiln__cpu_bind_data(k, f, o);

@@ -94,7 +94,8 @@ typedef enum kiln__cpu_kind {
   X(FENCE, "fence")                                                            \
   X(BRANCH, "branch")                                                          \
   X(CALL, "call and return")                                                   \
-  X(OTHER, "other")
+  X(OTHER, "other")                                                            \
+  X(TENSOR, "tensor")
 
 typedef enum kiln__cpu_class {
 #define KILN__CLASS(name, text) KILN__CLASS_##name,
@@ -237,6 +238,51 @@ enum {
   KILN__WGMMA_REGISTERS = 1 << 7 /* A is in registers */
 };
 
+/* Element types of mma and wmma, in the order of kiln__tensor_type. */
+typedef enum kiln__cpu_element {
+  KILN__ELEMENT_F16,
+  KILN__ELEMENT_BF16,
+  KILN__ELEMENT_TF32,
+  KILN__ELEMENT_E4M3,
+  KILN__ELEMENT_E5M2,
+  KILN__ELEMENT_S8,
+  KILN__ELEMENT_U8,
+  KILN__ELEMENT_S4,
+  KILN__ELEMENT_U4,
+  KILN__ELEMENT_B1,
+  KILN__ELEMENT_F32,
+  KILN__ELEMENT_S32,
+  KILN__ELEMENT_F64
+} kiln__cpu_element;
+
+/* The matrices of an mma or wmma instruction. */
+typedef enum kiln__cpu_fragment {
+  KILN__FRAGMENT_A,
+  KILN__FRAGMENT_B,
+  KILN__FRAGMENT_C,
+  KILN__FRAGMENT_D
+} kiln__cpu_fragment;
+
+/* The properties of an mma or wmma that its modifiers and immediate operands
+ * determine: D = A B + C, where A has m x k elements and B k x n. The member
+ * imm2 of the instruction holds this struct. */
+typedef struct kiln__cpu_matrix {
+  uint8_t m, n, k4;     /* k4 is k / 4 */
+  uint8_t type[4];      /* kiln__cpu_element per kiln__cpu_fragment */
+  uint8_t wmma : 1;     /* fragments of wmma, otherwise of mma */
+  uint8_t sparse : 1;   /* A stores every second element */
+  uint8_t column : 2;   /* bit 0: A, or the matrix in memory, is column-major;
+                          bit 1: B is column-major */
+  uint8_t selector : 2; /* lanes that provide the metadata of sparse A */
+  uint8_t used : 2;     /* kiln__cpu_fragment that wmma.load or .store moves */
+} kiln__cpu_matrix;
+
+/* Returns the bits per element. */
+unsigned kiln__cpu_element_bits(kiln__cpu_element type);
+/* Returns the registers per lane of a fragment. */
+unsigned kiln__cpu_fragment_registers(const kiln__cpu_matrix *x,
+                                      kiln__cpu_fragment f);
+
 /* One executable instruction. It is read-only while the program runs. */
 struct kiln__cpu_insn {
   /* Handler for the host instruction set of the launch. */
@@ -254,7 +300,8 @@ struct kiln__cpu_insn {
    * mask of the destination blocks, as far as the opcode has them. */
   const int32_t *vec2;
   int64_t imm; /* address displacement, or immediate operand */
-  /* Displacement of a second address, or second immediate operand. */
+  /* Displacement of a second address, second immediate operand, or the
+   * kiln__cpu_matrix of mma and wmma. */
   int64_t imm2;
   /* Branches: index of the target instruction. Calls: index of the callee in
    * the program's functions. */

@@ -40,6 +40,8 @@ typedef enum kiln__cpu_shape {
   KILN__SHAPE_POLICY,    /* cache policy ({policy} in ops.def) */
   KILN__SHAPE_DATA_OUT,  /* destination vector (=V in ops.def) */
   KILN__SHAPE_DATA_IN,   /* source vector (V in ops.def) */
+  KILN__SHAPE_FRAGMENT,  /* vector of mma or wmma ({a} in ops.def) */
+  KILN__SHAPE_SELECTOR,  /* sparsity selector ({selector} in ops.def) */
   KILN__SHAPE_CHOICE,    /* one of several numbers ({4|8|16} in ops.def) */
   KILN__SHAPE_PACK,
   KILN__SHAPE_UNPACK,
@@ -98,7 +100,7 @@ typedef struct kiln__cpu_form {
   uint8_t slot;
   /* Number of elements of a vector (=V4 in ops.def), or 0 if the opcode
    * determines the number. For a choice such as {4|8|16}, the sum of the
-   * numbers. */
+   * numbers. For a fragment, its kiln__cpu_fragment. */
   uint8_t count;
   uint8_t symbols; /* value of the enumeration kiln__cpu_symbols */
   uint8_t sm;      /* minimum .target if the operand is present */
@@ -108,6 +110,7 @@ typedef struct kiln__cpu_form {
   bool strict;
   bool register_only; /* no literal and no `_` is allowed (T! in ops.def) */
   bool discards;      /* the destination may be `_` (=T_ in ops.def) */
+  bool written;       /* the fragment is a destination (={d} in ops.def) */
   bool surface;       /* the operand is a surface handle ([surf] in ops.def) */
   bool listed;        /* the address is appended to vec2 ([mbar] in ops.def) */
   bool power_of_two;  /* literals must be a power of two (T^ in ops.def) */
@@ -402,6 +405,13 @@ bool kiln__cpu_shapes_fit(const kiln__cpu_row *row,
  * must precede `in`. */
 bool kiln__cpu_bind_operands(kiln__cpu_lower *l, const kiln__cpu_row *row,
                              kiln__cpu_insn *in);
+/* Returns the shape and the types that the opcode of an mma or wmma states. */
+kiln__cpu_matrix kiln__cpu_matrix_read(kiln__cpu_slice opcode);
+/* Sets the members `type` and `strict` of a form to the type of the registers
+ * that hold elements of a type. `moved` is true for wmma.load and
+ * wmma.store. */
+void kiln__cpu_fragment_type(kiln__cpu_form *form, const kiln__cpu_matrix *x,
+                             kiln__cpu_element type, bool moved);
 /* Emits a call with the copies of its arguments and results between stack
  * parts. */
 bool kiln__cpu_lower_call(kiln__cpu_lower *l, kiln__cpu_insn *in);

@@ -164,14 +164,20 @@ static bool read_choice(word w, kiln__cpu_form *f)
 static bool read_braces(word w, kiln__cpu_form *f)
 {
   static const named forms[] = {
-      {"{list}", KILN__SHAPE_LIST},     {"{pack}", KILN__SHAPE_PACK},
-      {"{unpack}", KILN__SHAPE_UNPACK}, {"{label}", KILN__SHAPE_LABEL},
-      {"{call}", KILN__SHAPE_CALL},     {"{targets}", KILN__SHAPE_TARGETS},
-      {"{mask}", KILN__SHAPE_MASK},     {"{offsets}", KILN__SHAPE_OFFSETS},
-      {"{policy}", KILN__SHAPE_POLICY}, {"{wgmma}", KILN__SHAPE_WGMMA},
+      {"{list}", KILN__SHAPE_LIST},         {"{pack}", KILN__SHAPE_PACK},
+      {"{unpack}", KILN__SHAPE_UNPACK},     {"{label}", KILN__SHAPE_LABEL},
+      {"{call}", KILN__SHAPE_CALL},         {"{targets}", KILN__SHAPE_TARGETS},
+      {"{mask}", KILN__SHAPE_MASK},         {"{offsets}", KILN__SHAPE_OFFSETS},
+      {"{policy}", KILN__SHAPE_POLICY},     {"{wgmma}", KILN__SHAPE_WGMMA},
+      {"{selector}", KILN__SHAPE_SELECTOR},
   };
 
   f->type = KILN__TYPE_LAST;
+  if (w.size == 3 && w.data[1] >= 'a' && w.data[1] <= 'd') {
+    f->shape = KILN__SHAPE_FRAGMENT;
+    f->count = (uint8_t)(w.data[1] - 'a');
+    return true;
+  }
   if (w.size > 1 && w.data[1] >= '0' && w.data[1] <= '9')
     return read_choice(w, f);
   if (w.size > 6 && memcmp(w.data, "{grad:", 6) == 0) {
@@ -286,6 +292,10 @@ static bool read_form(word w, kiln__cpu_form *f)
   if (w.size > 0 && w.data[0] == '{')
     return read_braces(w, f);
   written = drop_first(&w, '=');
+  if (written && w.size > 0 && w.data[0] == '{') {
+    f->written = true;
+    return read_braces(w, f);
+  }
   f->shape = written ? KILN__SHAPE_DEST : KILN__SHAPE_SOURCE;
   if (written)
     read_pair(&w, f);
@@ -320,7 +330,7 @@ bool kiln__cpu_row_read(kiln__cpu_row *row, const char *operands)
         !read_form((word){operands, (uint32_t)n}, f))
       return false;
     if (f->shape == KILN__SHAPE_DATA_OUT || f->shape == KILN__SHAPE_UNPACK ||
-        f->shape == KILN__SHAPE_WGMMA)
+        f->shape == KILN__SHAPE_WGMMA || f->written)
       row->vec_written = true;
     row->n_forms++;
     operands += n;

@@ -317,13 +317,21 @@ bool KILN__ISA_NAME(reach_at)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               kiln__cpu_access access,
                               kiln__cpu_counted counted, kiln__cpu_reach *r)
 {
+  if (slot < 0 && space == KILN__SPACE_LOCAL)
+    offset += w->local_at;
+  kiln__cpu_addresses(w, slot, wide, offset, r->address);
+  return KILN__ISA_NAME(reach_listed)(w, in, space, n, access, counted, r);
+}
+
+bool KILN__ISA_NAME(reach_listed)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                                  kiln__cpu_space space, uint32_t n,
+                                  kiln__cpu_access access,
+                                  kiln__cpu_counted counted, kiln__cpu_reach *r)
+{
   const bool generic = space == KILN__SPACE_GENERIC;
   uint32_t bad;
   spaces s;
 
-  if (slot < 0 && space == KILN__SPACE_LOCAL)
-    offset += w->local_at;
-  kiln__cpu_addresses(w, slot, wide, offset, r->address);
   bad = misaligned(r, w->mask, n);
   if (bad != 0)
     return fail(w, in, KILN__FAULT_MISALIGNED, r, bad, n);

@@ -245,6 +245,13 @@ bool KILN__ISA_NAME(reach_at)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               kiln__cpu_access access,
                               kiln__cpu_counted counted, kiln__cpu_reach *r);
 
+/* Does what reach_at() does, for the addresses in r->address. */
+bool KILN__ISA_NAME(reach_listed)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                                  kiln__cpu_space space, uint32_t n,
+                                  kiln__cpu_access access,
+                                  kiln__cpu_counted counted,
+                                  kiln__cpu_reach *r);
+
 /* Does what reach_at() does, for the first address operand of `in`. */
 KILN__INLINE bool kiln__cpu_reach_a(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                     kiln__cpu_space space, uint32_t n,

@@ -25,8 +25,6 @@
 #include <math.h>
 #include <string.h>
 
-#define NAN_F64 UINT64_C(0xfff8000000000000)
-
 enum {
   LEAST = -126,      /* exponent of a zero accumulator */
   NEVER = -400,      /* exponent of a zero factor: below LEAST in any product */
@@ -105,6 +103,13 @@ static uint32_t longest_step(kiln__tensor_generation generation,
   }
 }
 
+/* The type of the sum of one step. If C or D is f32, sums are f32, and the last
+ * is rounded to D. */
+static kiln__tensor_type sum_type(const kiln__tensor_rule *rule)
+{
+  return rule->c == KILN__TENSOR_F32 ? KILN__TENSOR_F32 : rule->d;
+}
+
 void kiln__tensor_rule_init(kiln__tensor_rule *rule,
                             kiln__tensor_generation generation,
                             kiln__tensor_type a, kiln__tensor_type b,
@@ -116,16 +121,23 @@ void kiln__tensor_rule_init(kiln__tensor_rule *rule,
       [KILN__TENSOR_AMPERE] = 24, [KILN__TENSOR_ADA] = 24,
       [KILN__TENSOR_HOPPER] = 25, [KILN__TENSOR_WGMMA] = 25};
   const uint32_t step = longest_step(generation, a);
-  const bool short_sums =
-      (a == KILN__TENSOR_E4M3 || a == KILN__TENSOR_E5M2) &&
-      (generation == KILN__TENSOR_ADA || generation == KILN__TENSOR_WGMMA);
+  const bool fp8 = a == KILN__TENSOR_E4M3 || a == KILN__TENSOR_E5M2;
+  const bool short_sums = fp8 && (generation == KILN__TENSOR_ADA ||
+                                  generation == KILN__TENSOR_WGMMA);
 
   *rule = (kiln__tensor_rule){.a = a, .b = b, .c = c, .d = d};
   rule->step = (uint8_t)(k < step ? k : step);
   rule->fraction = short_sums ? 13 : fractions[generation];
-  rule->kept = d == KILN__TENSOR_F16 ? MANTISSA_F16
-               : short_sums          ? 13
-                                     : MANTISSA_F32;
+  rule->kept = sum_type(rule) == KILN__TENSOR_F16 ? MANTISSA_F16
+               : short_sums                       ? 13
+                                                  : MANTISSA_F32;
+  if (fp8 && generation == KILN__TENSOR_HOPPER) {
+    rule->step = (uint8_t)(k / 2);
+    rule->deferred = true;
+  }
+  rule->chained = a == KILN__TENSOR_F16 && k == 4 &&
+                  generation >= KILN__TENSOR_AMPERE &&
+                  generation != KILN__TENSOR_WGMMA;
 }
 
 /* ---- Decoding ------------------------------------------------------------------ */
@@ -207,9 +219,10 @@ static uint64_t shift_to_even(uint64_t value, int n)
 
 /* Encodes sum * 2^unit. f16 rounds to nearest even, f32 towards zero after
  * `kept` fraction bits. */
-static uint32_t encode(const kiln__tensor_rule *rule, int64_t sum, int unit)
+static uint32_t encode(kiln__tensor_type type, unsigned kept, int64_t sum,
+                       int unit)
 {
-  const bool half = rule->d == KILN__TENSOR_F16, negative = sum < 0;
+  const bool half = type == KILN__TENSOR_F16, negative = sum < 0;
   const int digits = half ? MANTISSA_F16 : MANTISSA_F32;
   const int bias = half ? 15 : 127;
   uint64_t size = negative ? (uint64_t)-sum : (uint64_t)sum, bits;
@@ -223,18 +236,18 @@ static uint32_t encode(const kiln__tensor_rule *rule, int64_t sum, int unit)
     exponent = 1 - bias;
   shift = exponent - digits - unit;
   if (shift > 62)
-    return sign;
+    return 0;
   if (shift <= 0)
     bits = size << -shift;
   else
     bits = half ? shift_to_even(size, shift) : size >> shift;
   if (!half)
-    bits = bits >> (digits - rule->kept) << (digits - rule->kept);
+    bits = bits >> (digits - (int)kept) << (digits - (int)kept);
   /* The hidden bit of a normal number adds one to the exponent field. */
   bits += (uint64_t)(exponent + bias - 1) << digits;
   if (bits >> digits >= (uint64_t)(2 * bias + 1))
-    return infinity_of(rule->d, negative);
-  return (uint32_t)bits | sign;
+    return infinity_of(type, negative);
+  return bits == 0 ? 0 : (uint32_t)bits | sign; /* never -0 */
 }
 
 /* ---- Sums ---------------------------------------------------------------------- */
@@ -259,8 +272,8 @@ static bool sum_specials(const kiln__tensor_rule *rule, const line *a,
   }
   if (!nan && !positive && !negative)
     return false;
-  *bits = nan || (positive && negative) ? nan_of(rule->d)
-                                        : infinity_of(rule->d, negative);
+  *bits = nan || (positive && negative) ? nan_of(sum_type(rule))
+                                        : infinity_of(sum_type(rule), negative);
   return true;
 }
 
@@ -308,13 +321,74 @@ static uint32_t sum_step(const kiln__tensor_rule *rule, const line *a,
     sum += cut((uint32_t)(p < 0 ? -p : p) << (ALIGNED - 2 * SIGNIFICAND), p < 0,
                base - ex[l] - ey[l]);
   }
-  return encode(rule, sum, top - rule->fraction);
+  return encode(sum_type(rule), rule->kept, sum, top - rule->fraction);
 }
 
-static uint32_t sum_floats(const kiln__tensor_rule *rule, const line *a,
-                           const line *b, uint32_t k, uint32_t c)
+/* Returns the value of a number that is neither subnormal in f32 nor special,
+ * or of any special number. */
+static float float_of(kiln__tensor_type type, uint32_t bits)
 {
-  kiln__tensor_type type = rule->c;
+  const term t = decode(type, bits, MANTISSA_F32);
+  float value;
+
+  if (type == KILN__TENSOR_F32)
+    memcpy(&value, &bits, sizeof value);
+  else if (t.kind == NOT_A_NUMBER)
+    value = NAN;
+  else if (t.kind == INFINITE)
+    value = t.significand < 0 ? -INFINITY : INFINITY;
+  else if (t.significand == 0)
+    value = (bits & 0x8000) != 0 ? -0.0F : 0.0F;
+  else
+    value = ldexpf((float)t.significand, t.exponent - MANTISSA_F32);
+  return value;
+}
+
+/* Rounds to nearest even. */
+static uint32_t bits_of(kiln__tensor_type type, float value)
+{
+  uint32_t bits;
+  term t;
+
+  memcpy(&bits, &value, sizeof bits);
+  if (value != value)
+    return nan_of(type);
+  if (type == KILN__TENSOR_F32)
+    return bits;
+  t = decode(KILN__TENSOR_F32, bits, MANTISSA_F32);
+  if (t.kind == INFINITE)
+    return infinity_of(type, t.significand < 0);
+  if (t.significand == 0)
+    return bits >> 16;
+  return (bits >> 16 & 0x8000) |
+         encode(type, MANTISSA_F16, t.significand, t.exponent - MANTISSA_F32);
+}
+
+/* Sums four products as the code does that ptxas inserts for m8n8k4 from sm_80
+ * on. */
+static uint32_t sum_chain(const kiln__tensor_rule *rule, const uint32_t *a,
+                          const uint32_t *b, uint32_t accumulator)
+{
+  const float c = float_of(rule->c, accumulator);
+  float x[4], y[4];
+
+  for (unsigned l = 0; l < 4; l++) {
+    x[l] = float_of(rule->a, a[l]);
+    y[l] = float_of(rule->b, b[l]);
+  }
+  if (rule->d == KILN__TENSOR_F16)
+    return bits_of(rule->d, c + fmaf(x[1], y[1], x[0] * y[0]) +
+                                fmaf(x[3], y[3], x[2] * y[2]));
+  return bits_of(
+      rule->d,
+      c + fmaf(x[3], y[3],
+               fmaf(x[2], y[2], fmaf(x[1], y[1], fmaf(x[0], y[0], 0)))));
+}
+
+static uint32_t sum_steps(const kiln__tensor_rule *rule, const line *a,
+                          const line *b, uint32_t k, uint32_t c)
+{
+  const kiln__tensor_type type = sum_type(rule);
 
   for (uint32_t from = 0; from < k; from += rule->step) {
     const term t = decode(type, c, MANTISSA_F32);
@@ -322,9 +396,36 @@ static uint32_t sum_floats(const kiln__tensor_rule *rule, const line *a,
     if ((!a->special && !b->special && t.kind == ORDINARY) ||
         !sum_specials(rule, a, b, from, t, &c))
       c = sum_step(rule, a, b, from, t);
-    type = rule->d;
   }
   return c;
+}
+
+static uint32_t sum_floats(const kiln__tensor_rule *rule, const line *a,
+                           const line *b, uint32_t k, uint32_t c)
+{
+  const kiln__tensor_type type = sum_type(rule);
+  uint32_t sum;
+
+  /* An f16 accumulator becomes an f32 first, whose exponent is normalised. */
+  if (rule->c != type)
+    c = bits_of(type, float_of(rule->c, c));
+  sum = sum_steps(rule, a, b, k, rule->deferred ? 0 : c);
+
+  if (rule->deferred)
+    return bits_of(rule->d, float_of(type, c) + float_of(type, sum));
+  return type == rule->d ? sum : bits_of(rule->d, float_of(type, sum));
+}
+
+static void multiply_chained(const kiln__tensor_rule *rule,
+                             const kiln__tensor_tile *tile)
+{
+  for (uint32_t i = 0; i < tile->m; i++)
+    for (uint32_t j = 0; j < tile->n; j++) {
+      const uint32_t at = i * tile->n + j;
+
+      tile->d[at] = sum_chain(rule, tile->a + i * tile->k,
+                              tile->b + j * tile->k_b, tile->c[at]);
+    }
 }
 
 static void multiply_floats(const kiln__tensor_rule *rule,
@@ -349,7 +450,7 @@ static void multiply_floats(const kiln__tensor_rule *rule,
   }
 }
 
-/* ---- Integers, bits and f64 ---------------------------------------------------- */
+/* ---- Integers and bits ---------------------------------------------------- */
 
 static int32_t integer_of(kiln__tensor_type type, uint32_t bits)
 {
@@ -402,33 +503,10 @@ static void multiply_integers(const kiln__tensor_rule *rule,
 void kiln__tensor_multiply(const kiln__tensor_rule *rule,
                            const kiln__tensor_tile *tile)
 {
-  if (is_float(rule->a))
+  if (rule->chained)
+    multiply_chained(rule, tile);
+  else if (is_float(rule->a))
     multiply_floats(rule, tile);
   else
     multiply_integers(rule, tile);
-}
-
-static double double_of(uint64_t bits)
-{
-  double value;
-
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-void kiln__tensor_multiply_f64(uint32_t m, uint32_t n, uint32_t k,
-                               const uint64_t *a, const uint64_t *b,
-                               const uint64_t *c, uint64_t *d)
-{
-  for (uint32_t i = 0; i < m; i++)
-    for (uint32_t j = 0; j < n; j++) {
-      double sum = double_of(c[i * n + j]);
-
-      for (uint32_t l = 0; l < k; l++)
-        sum = fma(double_of(a[i * k + l]), double_of(b[j * k + l]), sum);
-      if (sum != sum)
-        d[i * n + j] = NAN_F64;
-      else
-        memcpy(&d[i * n + j], &sum, sizeof sum);
-    }
 }

@@ -56,6 +56,12 @@ typedef struct kiln__tensor_rule {
   uint8_t step;
   uint8_t fraction; /* fraction bits that aligned terms keep: F */
   uint8_t kept;     /* fraction bits that the result of a step keeps */
+  /* The accumulator is added at the end, by an IEEE addition. Each element is
+   * then the sum of 0, of the products, and of the accumulator. */
+  bool deferred;
+  /* Four products are summed by IEEE f32 fused multiply-adds instead of steps,
+   * as the code does that replaces m8n8k4 from sm_80 on. */
+  bool chained;
   /* Integers: .satfinite clamps the result to the range of s32; otherwise the
    * result wraps around. The caller sets this member. */
   bool saturate;
@@ -86,7 +92,9 @@ typedef struct kiln__tensor_tile {
  * 9.0). Capabilities above 9.0 have the rule of Hopper. */
 kiln__tensor_generation kiln__tensor_generation_of(int arch);
 
-/* Sets *rule for an instruction with k products per element of D. `saturate`
+/* Sets *rule for an instruction with k products per element of D. The rule of an
+ * fp8 product of sm_90 and newer sums the first and the second half of the
+ * products one after the other. `saturate`
  * and `conjunction` become false. */
 void kiln__tensor_rule_init(kiln__tensor_rule *rule,
                             kiln__tensor_generation generation,
@@ -99,9 +107,10 @@ void kiln__tensor_multiply(const kiln__tensor_rule *rule,
                            const kiln__tensor_tile *tile);
 
 /* Computes a tile of f64: each element of D is a chain of fused multiply-adds
- * in the order of k. The matrices are laid out as in kiln__tensor_tile, with
- * uint64_t elements and k_b = k. d may be equal to c. */
-void kiln__tensor_multiply_f64(uint32_t m, uint32_t n, uint32_t k,
+ * in the order of k. `mode` is a rounding mode of <fenv.h>. The matrices are laid
+ * out as in kiln__tensor_tile, with uint64_t elements and k_b = k. d may be equal
+ * to c. */
+void kiln__tensor_multiply_f64(int mode, uint32_t m, uint32_t n, uint32_t k,
                                const uint64_t *a, const uint64_t *b,
                                const uint64_t *c, uint64_t *d);
 

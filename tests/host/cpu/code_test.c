@@ -360,10 +360,7 @@ END_TEST
 
 START_TEST(matrices_are_named_as_missing)
 {
-  refused(load_90("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
-                  " {%f0,%f1,%f2,%f3}, {%bw0,%bw1,%bw2,%bw3},"
-                  " {%bw0,%bw1}, {%f0,%f1,%f2,%f3};"),
-          "matrix");
+  refused(load_90("tcgen05.wait::ld.sync.aligned;"), "matrix");
 }
 END_TEST
 
