@@ -112,6 +112,10 @@ uint32_t kiln__cpu_family_of(kiln__cpu_slice opcode)
   const char *dot = memchr(opcode.data, '.', opcode.size);
   const size_t n = dot == NULL ? opcode.size : (size_t)(dot - opcode.data);
 
+  /* This instruction has a mask. The other instructions named bar are for the
+   * whole warp. */
+  if (begins(opcode, "bar.warp"))
+    return 0;
   for (size_t i = 0; i < COUNT(families); i++) {
     if (strlen(families[i].mnemonic) == n &&
         memcmp(families[i].mnemonic, opcode.data, n) == 0)
