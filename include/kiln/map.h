@@ -31,6 +31,11 @@ typedef struct kiln_map_desc {
   uint64_t n;     /**< number of elements of each array */
   kiln_code code; /**< parameters and functions that the user expressions can
                        use */
+  /** Number of elements per row of a matrix or an image, or 0. If it is not 0,
+   * the user expressions can also use the row and the column of the element
+   * (unsigned 64-bit; i is row * width + column), and n is a multiple of the
+   * width. */
+  uint64_t width;
 } kiln_map_desc;
 
 /**
@@ -41,6 +46,9 @@ typedef struct kiln_map_desc {
  * in accesses of 16 bytes. That also holds for arrays that are all misaligned
  * by the same number of elements: the kernel processes their first few elements
  * separately. Elements are processed in no particular order.
+ * Without inputs but with a width, each thread computes single elements, and a
+ * warp computes a compact block of the image: expressions that iterate for a
+ * different time per element then leave few threads idle.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.
@@ -48,7 +56,7 @@ typedef struct kiln_map_desc {
  * @retval one of the statuses in ops.h. Also returns KILN_EINVAL if two outputs
  *         overlap, if an output overlaps an input without being the same array,
  *         or if an output is an input while a user expression reads elements at
- *         other indices with x_at().
+ *         other indices with x_at(), or if n is not a multiple of the width.
  * In-place operation is possible unless a user expression reads other elements.
  * The operation needs one launch.
  * Thread-safe. Blocks only while a kernel compiles.

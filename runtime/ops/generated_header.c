@@ -127,6 +127,9 @@ static void add_types(const generator *g)
     kiln__buf_format(out, "  alignas(8) %s p_%s;\n", storage(p->type), p->name);
     empty = false;
   }
+  if (spec->width != 0)
+    kiln__buf_text(out, "  index kiln__width, kiln__reciprocal;\n");
+  empty = empty && spec->width == 0;
   kiln__buf_text(out, empty ? "  unsigned long long none;\n};\n" : "};\n");
   kiln__buf_text(out, "} // namespace user\ntypedef user::args kiln__args;\n"
                       "typedef user::index kiln__index;\n");
@@ -151,6 +154,26 @@ static void add_param(const generator *g, const kiln_param *p)
     kiln__buf_format(g->types, "{\n  return kiln::widen(s.p_%s);\n}\n",
                      p->name);
   }
+}
+
+/* Adds the functions kiln__row(s, i) and kiln__column(s, i) of element i. If the
+ * index fits in 32 bits, the row is the upper half of the product of the index and
+ * the reciprocal of the width, 2^64 / width rounded up (Lemire, Kaser and Kurz,
+ * Faster Remainder by Direct Computation, 2019). */
+static void add_rows(const generator *g)
+{
+  if (g->spec->width == 0)
+    return;
+  kiln__buf_format(g->types,
+                   INLINE "kiln__index kiln__row(const kiln__args &s, "
+                          "kiln__index i)\n{\n  return %s;\n}\n" INLINE
+                          "kiln__index kiln__column(const kiln__args &s, "
+                          "kiln__index i)\n{\n  return static_cast<%s>(i - "
+                          "kiln__row(s, i) * s.kiln__width);\n}\n",
+                   g->spec->wide ? "i / s.kiln__width"
+                                 : "static_cast<unsigned>(__umul64hi("
+                                   "s.kiln__reciprocal, i))",
+                   g->spec->wide ? "kiln__index" : "unsigned");
 }
 
 /* Adds the functions kiln__x0_at(s, j), kiln__x1_at(s, j) and so on, each of
@@ -227,6 +250,11 @@ static void add_elements(const generator *g, const kiln__function *f)
   kiln__buf *out = g->texts;
 
   kiln__buf_text(out, "  (void)i;\n");
+  if (g->spec->width != 0)
+    kiln__buf_text(out,
+                   "  const kiln__index row = kiln__row(kiln__s, i), column "
+                   "= kiln__column(kiln__s, i);\n  (void)row; "
+                   "(void)column;\n");
   for (size_t k = 0; k < g->n_arrays; k++) {
     const bool has_short = k < sizeof short_names - 1;
 
@@ -451,6 +479,7 @@ kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
   collect_texts(&g);
   add_types(&g);
   add_readers(&g);
+  add_rows(&g);
   add_declarations(&g);
   kiln__buf_text(types, "namespace user\n{\n");
   if (spec->input != NULL)

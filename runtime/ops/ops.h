@@ -192,6 +192,13 @@ typedef struct kiln__spec {
   /* device functions; an entry without a name ends the array */
   kiln__function function[KILN__MAX_FUNCTIONS];
   const kiln__pairs *pairs; /* expressions over pairs, or NULL */
+  /* Number of elements per row, or 0. If it is not 0, the map and the functions
+   * that use its names can use the row and the column of their element. The
+   * value is not part of the key. */
+  uint64_t width;
+  /* True if the index of an element may not fit in 32 bits, or if the width is
+   * 1. */
+  bool wide;
   /* Preamble and parameters of the user's code, or NULL. */
   const kiln_code *code;
   /* True to compile with less optimisation. Kernels that were measured to be as
@@ -250,10 +257,10 @@ kiln_status kiln__specialise_all(const kiln__kernel_set *out[],
 #define KILN__IDENTITY_NAME "the operation's identity"
 
 /* The kernel argument of type `user::args`. It contains the addresses of the
- * input's arrays, followed by the parameters that are not constant, 8 bytes
- * each. The argument is never empty. */
+ * input's arrays, the parameters that are not constant, 8 bytes each, and with
+ * rows their width and its reciprocal. The argument is never empty. */
 typedef struct kiln__args {
-  uint64_t slot[KILN_MAX_INPUTS + KILN__MAX_PARAMS];
+  uint64_t slot[KILN_MAX_INPUTS + KILN__MAX_PARAMS + 2];
   size_t size; /* size of the argument in bytes */
 } kiln__args;
 

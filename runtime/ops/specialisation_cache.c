@@ -134,6 +134,8 @@ static void key_of(key *k, const kiln__spec *spec, uint32_t aligned)
     key_text(k, spec->input->map);
     key_add(k, &spec->input->type, sizeof spec->input->type);
   }
+  if (spec->width != 0)
+    key_text(k, spec->wide ? "wide rows" : "rows");
   if (spec->op != NULL) {
     key_add(k, &spec->op->name, sizeof spec->op->name);
     key_text(k, spec->op->expr);
@@ -726,6 +728,10 @@ void kiln__user_args(kiln__args *out, const kiln__spec *spec)
       out->slot[n] = 0;
       memcpy(&out->slot[n++], p->value, kiln__size(p->type));
     }
+  if (spec->width != 0) {
+    out->slot[n++] = spec->width;
+    out->slot[n++] = UINT64_MAX / spec->width + 1;
+  }
   if (n == 0)
     out->slot[n++] = 0;
   out->size = n * sizeof out->slot[0];

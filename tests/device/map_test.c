@@ -73,6 +73,56 @@ START_TEST(test_several)
 }
 END_TEST
 
+/* Expressions over row and column, with and without an input. The widths cover
+ * both ways to divide, and blocks that the image does not fill. */
+START_TEST(test_rows)
+{
+  static const uint64_t widths[] = {1, 7, 32, 33, 1000};
+  const uint64_t width = widths[_i], height = 23, n = width * height;
+  uint64_t state = 5;
+  int32_t *x = kept(random_wholes(KILN_I32, n, -50, 50, &state));
+  test_array in = array_make(KILN_I32, n, 0, x, 0);
+  test_array a = array_make(KILN_I64, n, 1, NULL, 1);
+  test_array b = array_make(KILN_U8, n, 1, NULL, 1);
+
+  for (unsigned inputs = 0; inputs < 2; inputs++) {
+    kiln_map_desc desc = {
+        .out = {a.array, b.array},
+        .expr = {inputs ? "1000 * row + column - x" : "1000 * row + column",
+                 "i == row * 33 + column ? 7 : row + 2 * column"},
+        .n = n,
+        .width = width};
+    int64_t *got_a;
+    uint8_t *got_b;
+
+    if (inputs)
+      desc.in[0] = in.array;
+    ck_kiln_ok(kiln_map(stream, &desc, NULL));
+    got_a = kept(array_read(&a));
+    got_b = kept(array_read(&b));
+    for (uint64_t i = 0; i < n; i++) {
+      const uint64_t row = i / width, column = i % width;
+      const uint64_t want = i == row * 33 + column ? 7 : row + 2 * column;
+
+      ck_assert_int_eq(got_a[i],
+                       (int64_t)(1000 * row + column) - (inputs ? x[i] : 0));
+      ck_assert_uint_eq(got_b[i], (uint8_t)want);
+    }
+  }
+}
+END_TEST
+
+START_TEST(test_bad_width)
+{
+  test_array out = array_make(KILN_F32, 100, 0, NULL, 0);
+  const kiln_map_desc desc = {
+      .out = {out.array}, .expr = {"row"}, .n = 100, .width = 33};
+
+  ck_kiln_is(kiln_map(stream, &desc, NULL), KILN_EINVAL);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "multiple"));
+}
+END_TEST
+
 START_TEST(test_bad_text)
 {
   static const struct {
@@ -472,6 +522,8 @@ static Suite *suite(void)
 
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_several);
+  tcase_add_loop_test(t, test_rows, 0, 5);
+  tcase_add_test(t, test_bad_width);
   tcase_add_loop_test(t, test_neighbours, 0, 2);
   tcase_add_test(t, test_neighbours_in_place);
   tcase_add_loop_test(t, test_shifts, 0, 4);

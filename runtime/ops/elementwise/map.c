@@ -1,5 +1,5 @@
-/* map.c -- the host side of map.cu, which computes outputs from inputs,
- * element by element, in one launch. A vector is 16 bytes of the widest
+/* map.c -- the host side of map.cu and map_image.cu, which compute outputs from
+ * inputs, element by element, in one launch. A vector is 16 bytes of the widest
  * array, so that no array needs more than one wide load per vector. Vectors
  * start at the element index at which most arrays are aligned. */
 #include "../ops.h"
@@ -9,6 +9,11 @@
 
 static const char *const kernels[] = {"map", NULL};
 static const kiln__family family = {"map", kernels, kiln__map_params};
+static const char *const image_kernels[] = {"map_image", NULL};
+static const kiln__family image = {"map_image", image_kernels,
+                                   kiln__map_image_params};
+
+enum { IMAGE_BLOCK = 128 };
 
 /* A call of kiln_map() whose arguments have been checked. The call needs no
  * temporary storage. */
@@ -135,6 +140,10 @@ static kiln_status prepare(request *r, const kiln_stream *stream,
     kiln__check_that(&c, desc->expr[k] != NULL || kiln__given(desc->in[0]),
                      "expr[%zu] is NULL, and there is no in[0] to copy", k);
   }
+  kiln__check_that(&c, desc->width == 0 || desc->n % desc->width == 0,
+                   "n is %llu, which is no multiple of the width %llu",
+                   (unsigned long long)desc->n,
+                   (unsigned long long)desc->width);
   check_sizes(&c, desc);
   kiln__check_that(
       &c, !in_place(desc) || !reads_neighbours(desc),
@@ -203,13 +212,24 @@ static unsigned items_of(const kiln_map_desc *desc, const kiln__tuning *t,
   return bytes <= 16 ? t->items : (16u * t->items + bytes - 1) / bytes;
 }
 
-static void specify(kiln__spec *spec, const kiln_map_desc *desc,
-                    const kiln__tuning *t, unsigned vec)
+/* Adds the expressions of the outputs from the second on. */
+static void add_outputs(kiln__spec *spec, const kiln_map_desc *desc)
 {
   static const kiln__function others[] = {
       {"out1", "expr[1]", NULL, "kiln::compute_t<KILN_T1>", NULL, NULL},
       {"out2", "expr[2]", NULL, "kiln::compute_t<KILN_T2>", NULL, NULL},
       {"out3", "expr[3]", NULL, "kiln::compute_t<KILN_T3>", NULL, NULL}};
+  const size_t n = n_outputs(desc);
+
+  for (size_t k = 1; k < n; k++) {
+    spec->function[k - 1] = others[k - 1];
+    spec->function[k - 1].expr = desc->expr[k] != NULL ? desc->expr[k] : "x0";
+  }
+}
+
+static void specify(kiln__spec *spec, const kiln_map_desc *desc,
+                    const kiln__tuning *t, unsigned vec)
+{
   const size_t n = n_outputs(desc);
 
   spec->value[MAP_BLOCK] = t->block;
@@ -225,52 +245,94 @@ static void specify(kiln__spec *spec, const kiln_map_desc *desc,
     spec->value[MAP_ALIGNED] |=
         (uint32_t)(used && n_aligned(&desc->out[k], 1, spec->first) == 1) << k;
     spec->value[MAP_T0 + k] = used ? desc->out[k].type : KILN_F32;
-    if (k > 0 && used) {
-      spec->function[k - 1] = others[k - 1];
-      spec->function[k - 1].expr = desc->expr[k] != NULL ? desc->expr[k] : "x0";
-    }
   }
+}
+
+/* Returns whether a call has no inputs but rows. */
+static bool is_image(const kiln_map_desc *desc)
+{
+  return desc->width != 0 && n_inputs(desc) == 0;
+}
+
+static void specify_image(kiln__spec *spec, const kiln_map_desc *desc)
+{
+  const size_t n = n_outputs(desc);
+
+  spec->family = &image;
+  spec->value[MAP_IMAGE_BLOCK] = IMAGE_BLOCK;
+  spec->value[MAP_IMAGE_OUTPUTS] = (uint32_t)n;
+  for (size_t k = 0; k < KILN_MAX_OUTPUTS; k++)
+    spec->value[MAP_IMAGE_T0 + k] = k < n ? desc->out[k].type : KILN_F32;
+}
+
+static kiln_status run_image(kiln_stream *stream, const kiln_map_desc *desc,
+                             kiln__spec *spec)
+{
+  const uint64_t height = desc->n / desc->width;
+  const uint64_t across = kiln__divide_up(desc->width, 8 * 4);
+  const uint64_t down = kiln__divide_up(height, IMAGE_BLOCK / 32);
+  const kiln_launch_config config =
+      kiln__grid(stream, across * down, IMAGE_BLOCK);
+  const kiln__kernel_set *set;
+  kiln_status st = KILN_OK;
+  kiln__args args;
+
+  specify_image(spec, desc);
+  KILN_TRY(kiln__specialise(&set, stream->device, spec));
+  kiln__user_args(&args, spec);
+  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(desc->width), KILN_ARG(height), KILN_ARG(across),
+                   KILN_ARG(desc->out[0].data), KILN_ARG(desc->out[1].data),
+                   KILN_ARG(desc->out[2].data), KILN_ARG(desc->out[3].data));
+
+done:
+  return st;
+}
+
+static kiln_status run_vectors(kiln_stream *stream, const kiln_map_desc *desc,
+                               kiln__spec *spec)
+{
+  const unsigned vec = vec_of(desc);
+  const kiln__tuning t =
+      kiln__tuned(stream->device, KILN__TUNED_MAP, 16 / vec, desc->n);
+  const kiln__kernel_set *set;
+  kiln_launch_config config;
+  kiln_status st = KILN_OK;
+  kiln__args args;
+
+  spec->first = head_of(desc, vec);
+  specify(spec, desc, &t, vec);
+  KILN_TRY(kiln__specialise(&set, stream->device, spec));
+  kiln__user_args(&args, spec);
+  config = kiln_launch_1d(kiln__divide_up(desc->n, spec->value[MAP_ITEMS] *
+                                                       spec->value[MAP_VECTOR]),
+                          t.block);
+  config.stream = stream;
+  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(desc->n), KILN_ARG(desc->out[0].data),
+                   KILN_ARG(desc->out[1].data), KILN_ARG(desc->out[2].data),
+                   KILN_ARG(desc->out[3].data), KILN_ARG(spec->first));
+
+done:
+  return st;
 }
 
 static kiln_status run(kiln_stream *stream, const request *r,
                        const kiln_workspace *workspace)
 {
-  kiln__spec spec = {.family = &family};
-  const kiln_map_desc *desc = r->desc;
-  kiln_map_desc bits;
-  const kiln__kernel_set *set;
-  kiln_launch_config config;
-  kiln_status st = KILN_OK;
-  kiln__tuning t;
-  kiln_input x;
-  kiln__args args;
-  unsigned vec;
+  const kiln_map_desc desc = copy_bits(r->desc);
+  const kiln_input x = input_of(&desc);
+  kiln__spec spec = {.family = &family,
+                     .input = &x,
+                     .code = &desc.code,
+                     .width = desc.width,
+                     .wide = desc.n > UINT32_MAX || desc.width == 1};
 
   (void)workspace;
-  if (desc->n == 0)
-    goto done;
-  bits = copy_bits(desc);
-  desc = &bits;
-  vec = vec_of(desc);
-  t = kiln__tuned(stream->device, KILN__TUNED_MAP, 16 / vec, desc->n);
-  x = input_of(desc);
-  spec.input = &x;
-  spec.code = &desc->code;
-  spec.first = head_of(desc, vec);
-  specify(&spec, desc, &t, vec);
-  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
-  kiln__user_args(&args, &spec);
-  config = kiln_launch_1d(
-      kiln__divide_up(desc->n, spec.value[MAP_ITEMS] * spec.value[MAP_VECTOR]),
-      t.block);
-  config.stream = stream;
-  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
-                   KILN_ARG(desc->n), KILN_ARG(desc->out[0].data),
-                   KILN_ARG(desc->out[1].data), KILN_ARG(desc->out[2].data),
-                   KILN_ARG(desc->out[3].data), KILN_ARG(spec.first));
-
-done:
-  return st;
+  if (desc.n == 0)
+    return KILN_OK;
+  add_outputs(&spec, &desc);
+  return (is_image(&desc) ? run_image : run_vectors)(stream, &desc, &spec);
 }
 
 KILN__DEFINE_OPERATION(kiln_map, kiln_map_desc, request, prepare, run)
