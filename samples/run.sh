@@ -30,6 +30,8 @@ build build "kiln_cli sample_reduction" -DKILN_CPU_ISAS=native
 # The cache stays in the checkout; an application's own default is ~/.cache/kiln.
 export KILN_CACHE_DIR=${KILN_CACHE_DIR:-$PWD/build/cache}
 
+export KILN_SAMPLE_OUT=${KILN_SAMPLE_OUT:-$PWD/build} # the pictures
+
 step "what is here"
 build/kiln doctor --brief
 

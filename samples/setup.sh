@@ -33,7 +33,7 @@ need_packages() {
 
 # shellcheck disable=SC2034  # used by the scripts that source this
 build_packages=(gcc libc6-dev cmake make pkg-config libxxhash-dev libcjson-dev
-  liblz4-dev libzstd-dev
+  liblz4-dev libzstd-dev libpng-dev
   check)
 
 # fetch_library PACKAGE VERSION FILE: a library from a wheel into .deps/, printed
