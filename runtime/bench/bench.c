@@ -22,6 +22,10 @@ static const struct {
     {"gemm", kiln__bench_gemm,
      "matrix products: the steps to a fast one, and the library's beside "
      "cuBLAS"},
+    {"stencil", kiln__bench_stencil,
+     "convolutions beside a straightforward kernel and a copy"},
+    {"julia", kiln__bench_julia,
+     "pictures of a Julia set beside a straightforward kernel"},
     {"ops", kiln__bench_ops, "every operation beside CUB, Thrust and cuBLAS"},
 };
 
@@ -38,7 +42,7 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
       .missing =
           kiln__cli_text(c,
                          "name a benchmark: reduce, calls, launch, start, "
-                         "cpu, passes, gemm, ops, %s",
+                         "cpu, passes, gemm, stencil, julia, ops, %s",
                          list),
       .program_follows = true};
   cli_words words;

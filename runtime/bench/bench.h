@@ -24,6 +24,8 @@ int kiln__bench_start(cli *c, int argc, char **argv);
 int kiln__bench_cpu(cli *c, int argc, char **argv);
 int kiln__bench_passes(cli *c, int argc, char **argv);
 int kiln__bench_gemm(cli *c, int argc, char **argv);
+int kiln__bench_stencil(cli *c, int argc, char **argv);
+int kiln__bench_julia(cli *c, int argc, char **argv);
 
 /* ---- Options, one struct for all benchmarks ----------------------------- */
 
