@@ -155,20 +155,24 @@ typedef struct kiln_gemm_desc {
  *         matrices overlap, or if no kernel has the requested tile.
  *
  * m = 0, n = 0 does nothing. Sizes and offsets are 64-bit numbers. The operation
- * needs one launch; a product whose sum is split over blocks needs two.
+ * needs one launch. Tensor cores need up to two more, which copy A or B to
+ * temporary storage: if precision splits f32, or if rows (or columns) do not
+ * start at multiples of 16 bytes.
  * Thread-safe. Blocks only while a kernel compiles.
  *
  * Algorithm: tiles in shared memory and registers (Volkov and Demmel,
  * Benchmarking GPUs to tune dense linear algebra, 2008; Nath, Tomov and
  * Dongarra, An improved MAGMA GEMM for Fermi GPUs, 2010), warp tiles as in
  * CUTLASS (Kerr et al., 2017); splitting into bf16: Henry, Tang and Heinecke,
- * Leveraging the bfloat16 artificial intelligence datatype, 2019.
+ * Leveraging the bfloat16 artificial intelligence datatype, 2019; warpgroups
+ * and the tensor memory accelerator: Thakkar et al., CUTLASS 3, 2023.
  */
 KILN_INLINE kiln_status kiln_gemm(kiln_stream *stream,
                                   const kiln_gemm_desc *desc,
                                   const kiln_workspace *workspace);
 /** Computes the size of the temporary storage that kiln_gemm() needs for the
- * same stream and desc. It is 0 unless the sum is split over blocks.
+ * same stream and desc. It is 0 unless the sum is split over blocks or A or B
+ * is copied.
  * @param[out] bytes  receives the size in bytes; 0 on failure.
  * @retval one of the statuses in ops.h. */
 KILN_INLINE kiln_status kiln_gemm_workspace(kiln_stream *stream,

@@ -55,6 +55,17 @@ static const kiln_variant variants[] = {
                 "KILN_VALUE=unsigned long long",
                 "KILN_INDEX=unsigned long long"),
 
+    SPECIALISED("gemm_wgmma", "i8", none, "KILN_T=signed char", "KILN_C=int",
+                "KILN_D=int", "KILN_MATH=3", "KILN_B_K=1", "KILN_STAGED=0",
+                "KILN_VECTOR_D=2"),
+    SPECIALISED("gemm_wgmma", "f32 in 6 terms", none, "KILN_T=float",
+                "KILN_C=float", "KILN_D=float", "KILN_TILE_N=128",
+                "KILN_STAGES=6", "KILN_TERMS=6", "KILN_PROMOTE=1",
+                "KILN_STAGED=0", "KILN_VECTOR_D=2"),
+    SPECIALISED("gemm_wgmma", "bf16, anywhere", none, "KILN_VECTOR_D=1"),
+    SPECIALISED("gemm_pack", "3 parts", none, "KILN_PARTS=3", "KILN_VECTOR=4"),
+    SPECIALISED("gemm_pack", "turned", none, "KILN_TURN=1"),
+
     REDUCE_TYPE("f32", "float", sum),
     REDUCE_TYPE("f32", "float", min),
     REDUCE_TYPE("f32", "float", max),

@@ -36,6 +36,13 @@ static kiln_program_desc describe(const kiln_variant *v)
                              .no_cache = true};
 }
 
+/* Returns the suffix of the target for which a variant is meant, or 0. The
+ * kernels of warpgroups exist for sm_90a only. */
+static char suffix_of(const kiln_variant *v)
+{
+  return strcmp(v->builtin, "gemm_wgmma") == 0 ? 'a' : 0;
+}
+
 /* Finds the architectures that the runtime's NVRTC supports, except those that
  * are older than OLDEST_ARCH. */
 static size_t archs_of(kiln_runtime *runtime, int out[MOST_ARCHS])

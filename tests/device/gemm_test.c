@@ -568,6 +568,82 @@ START_TEST(test_special_values)
 }
 END_TEST
 
+/* ---- Tensor cores -------------------------------------------------------- */
+
+static const struct {
+  kiln_gemm_tile tile;
+  size_t types; /* row of types[] */
+  kiln_gemm_precision precision;
+  size_t batch;
+} tensor_calls[] = {{{128, 256, 0}, 4, KILN_GEMM_IEEE, 1},
+                    {{256, 128, 0}, 2, KILN_GEMM_IEEE, 1},
+                    {{128, 192, 0}, 4, KILN_GEMM_IEEE, 1},
+                    {{128, 128, 0}, 8, KILN_GEMM_IEEE, 1},
+                    {{128, 128, 0}, 0, KILN_GEMM_F32, 1},
+                    {{128, 64, 0}, 0, KILN_GEMM_TF32, 1},
+                    {{64, 128, 0}, 3, KILN_GEMM_IEEE, 3},
+                    {{64, 64, 0}, 0, KILN_GEMM_F32_FAST, 3}};
+
+enum { N_TENSOR_CALLS = sizeof tensor_calls / sizeof tensor_calls[0] };
+
+/* Each tile of the kernels for tensor cores, with more than one tile in each
+ * direction: lines that the copy engine reads in place, and lines that start
+ * anywhere. Other devices compute some of the calls without tensor cores, and
+ * have no kernel with the tile of others. */
+START_TEST(test_tensor_tiles)
+{
+  const kiln_gemm_tile tile = tensor_calls[_i].tile;
+  product p = usual(tile.m + 24, tile.n + 40, 136);
+  uint64_t state = 41;
+
+  if (kiln_device_traits(device)->cc != 90)
+    return;
+  set_types(&p, tensor_calls[_i].types);
+  p.tile = tile;
+  p.precision = tensor_calls[_i].precision;
+  p.batch = tensor_calls[_i].batch;
+  p.layout = (unsigned)(_i * 4) % 16;
+  check_product(&p, &state);
+  p.n -= 3;
+  p.k -= 5;
+  p.gap = 1;
+  p.shift = 1;
+  p.beta = 2;
+  p.inputs = true;
+  p.layout = (unsigned)(_i * 11 + 5) % 64;
+  check_product(&p, &state);
+}
+END_TEST
+
+/* Compute capability 9.0 uses the tensor cores for every type that they have,
+ * and for f32 only on request. */
+START_TEST(test_tensor_path)
+{
+  kiln_gemm_choice choice;
+  uint64_t state = 43;
+  matrix x[3];
+  kiln_gemm_desc desc = {.m = 64, .n = 64, .k = 64, .alpha = 1};
+
+  if (kiln_device_traits(device)->cc != 90)
+    return;
+  x[0] = make_normal(KILN_F32, 64, 64, &state);
+  x[1] = make_normal(KILN_F32, 64, 64, &state);
+  x[2] = make_normal(KILN_F32, 64, 64, &state);
+  desc.a = x[0].m;
+  desc.b = x[1].m;
+  desc.d = x[2].m;
+  ck_kiln_ok(kiln_gemm_explain(stream, &desc, &choice));
+  ck_assert_str_ne(choice.path, "wgmma");
+  desc.precision = KILN_GEMM_F32;
+  ck_kiln_ok(kiln_gemm_explain(stream, &desc, &choice));
+  ck_assert_str_eq(choice.path, "wgmma");
+  desc.precision = KILN_GEMM_IEEE;
+  desc.a.type = desc.b.type = desc.d.type = KILN_BF16;
+  ck_kiln_ok(kiln_gemm_explain(stream, &desc, &choice));
+  ck_assert_str_eq(choice.path, "wgmma");
+}
+END_TEST
+
 /* ---- Rules of all operations --------------------------------------------- */
 
 /* Makes a call with exact results whose sums are split over three blocks. */
@@ -718,6 +794,8 @@ static Suite *suite(void)
   tcase_add_test(t, test_nothing);
   tcase_add_loop_test(t, test_error_bounds, 0, N_BOUNDS);
   tcase_add_test(t, test_special_values);
+  tcase_add_loop_test(t, test_tensor_tiles, 0, N_TENSOR_CALLS);
+  tcase_add_test(t, test_tensor_path);
   tcase_add_test(t, test_workspace);
   tcase_add_test(t, test_capture);
   tcase_add_test(t, test_bad_arguments);

@@ -82,7 +82,7 @@ struct kiln__gemm_path {
 
 /* The paths. gemm.c lists them in its table, fastest first. The SIMT path
  * serves every call. */
-extern const kiln__gemm_path kiln__gemm_simt;
+extern const kiln__gemm_path kiln__gemm_wgmma, kiln__gemm_simt;
 
 /* ---- For the paths ------------------------------------------------------- */
 

@@ -1,0 +1,659 @@
+/* gemm_wgmma.cu -- matrix products on the tensor cores of sm_90a, by warpgroups.
+ *
+ * Problem: D = epilogue(alpha * A * B + beta * C) for f16, bf16, i8, and for f32 whose
+ * elements are rounded to tf32 or split into parts of bf16. The tensor cores of an SM
+ * take two tiles of 64 x 64 elements every 64 cycles, more than threads can copy.
+ *
+ * Idea: one thread of a block, the producer, only starts copies of the tensor memory
+ * accelerator (TMA), which fill KILN_STAGES stages in shared memory. A stage has
+ * KILN_TILE_M rows of A and KILN_TILE_N columns of B, 128 bytes of the sum each. One or
+ * more warpgroups, the consumers, start products of whole stages and wait for them
+ * while the next products run. A block computes several tiles, one after the other. The
+ * producer thereby runs ahead into the next tile while the consumers apply the epilogue
+ * and store. The blocks of a cluster share a tile of A or B, and each copies a part of
+ * it to all of them. With KILN_PING_PONG, two warpgroups compute different tiles, one
+ * of them products while the other one stores.
+ *
+ * Splitting: an f32 is a sum of two or three numbers of type bf16. The product of two
+ * elements is a sum of KILN_TERMS products of such parts, which are computed like
+ * further steps of the sum, small terms first. Tensor cores cut sums below 25 bits,
+ * so after KILN_PROMOTE tiles of the sum it is added to a sum in registers that is
+ * rounded to nearest.
+ *
+ * Invariants: the barrier full[s] completes when the bytes of stage s have arrived. The
+ * barrier empty[s] completes when all consumers of all blocks of the cluster have read
+ * stage s. Producer and consumers walk through the stages in the same order, so one
+ * counter and its parity describe the phase. Elements outside of the matrices read as
+ * 0. The blocks of a cluster end together, since they write into each other.
+ *
+ * Cost: an SM computes 64 x 64 x 16 products of f16 in 32 cycles. A tile of 128 x 256
+ * needs 48 KB of loads per 1024 cycles, less with clusters.
+ *
+ * Sources: PTX ISA (wgmma, cp.async.bulk.tensor, mbarrier); Thakkar et al., CUTLASS 3,
+ * 2023 (warp specialisation, ping-pong); Henry, Tang and Heinecke, Leveraging the
+ * bfloat16 artificial intelligence datatype, 2019 (splitting); Ootomo and Yokota,
+ * Recovering single precision accuracy from tensor cores, 2022 (sums outside).
+ *
+ * Parameters:
+ *   KILN_T          type kiln::bf16  type of an element of A and B
+ *   KILN_C          type kiln::bf16  type of an element of C
+ *   KILN_D          type kiln::bf16  type of an element of D
+ *   KILN_READS_C    0    1 if beta is not 0
+ *   KILN_POINTERS   0    bits 2, 3: C, D are given by arrays of pointers
+ *   KILN_SWAPPED    0    1 if the epilogue gets row and column exchanged
+ *   KILN_INPUTS     0    number of further inputs of the epilogue
+ *   KILN_MATH       1    type of the products: 0 f16, 1 bf16, 2 tf32, 3 i8
+ *   KILN_TILE_M     128  rows of D per block
+ *   KILN_TILE_N     256  columns of D per block
+ *   KILN_GROUPS_M   2    consumer warpgroups that have different rows
+ *   KILN_GROUPS_N   1    consumer warpgroups that have different columns
+ *   KILN_PING_PONG  0    1: two consumers, each with tiles of its own
+ *   KILN_STAGES     4    stages in shared memory
+ *   KILN_CLUSTER_M  1    blocks of a cluster that share a tile of B
+ *   KILN_CLUSTER_N  1    blocks of a cluster that share a tile of A
+ *   KILN_ORDER      8    rows of tiles per group, see gemm_order()
+ *   KILN_A_K        1    1 if consecutive elements of A belong to one row
+ *   KILN_B_K        0    1 if consecutive elements of B belong to one column
+ *   KILN_TERMS      1    products of parts per product: 1, 3 or 6
+ *   KILN_PROMOTE    0    tiles of the sum between promotions; 0: none
+ *   KILN_STAGED     128  columns that a consumer stages in shared memory, for D of 2
+ *                        bytes; 0: none
+ *   KILN_VECTOR_D   8    elements of D per store: 1 or 2 by threads, 8 by the TMA
+ * Generated code (user.cuh): epilogue (gemm.cuh).
+ * Launch: blocks of 128 * (consumers + 1) threads, a multiple of the cluster's number,
+ *         at most one per SM. Dynamic shared memory: the stages, then KILN_STAGED
+ *         columns for 64 rows per consumer, then two barriers per stage. Tensor maps
+ *         describe boxes of 128 bytes (tma.cuh); the one of D is only used if
+ *         KILN_VECTOR_D is 8.
+ *         p  numbers of tiles, and the third coordinates of A and B
+ * Result: D. The same launch gives the same bits. Without sm_90a it is an empty kernel. */
+#include <kiln/params/gemm_wgmma.cuh>
+
+#ifndef KILN_HAS_WGMMA
+#define KILN_HAS_WGMMA 0
+#endif
+#define KILN_CONSUMERS (KILN_PING_PONG ? 2 : KILN_GROUPS_M * KILN_GROUPS_N)
+#define KILN_MAX_BLOCK (128 * (KILN_CONSUMERS + 1))
+#define KILN_FLAT_BLOCK 1
+#define KILN_READ_ONLY 1
+#define KILN_WGMMA_N                                                           \
+  (KILN_PING_PONG ? KILN_TILE_N : KILN_TILE_N / KILN_GROUPS_N)
+#include <kiln/gemm.cuh>
+#include <kiln/mbarrier.cuh>
+#include <kiln/tma.cuh>
+
+/* Numbers that the host computes. The tiles are those of clusters. */
+struct gemm_tiles {
+  unsigned rows, columns, total; /* tiles of a matrix, and of all matrices */
+  unsigned steps;                /* stages per tile */
+  unsigned a_step, b_step;       /* z coordinates between matrices of a batch */
+};
+
+#if KILN_HAS_WGMMA
+#include <kiln/wgmma.cuh>
+
+namespace
+{
+
+enum : unsigned {
+  element = KILN_MATH == 3   ? 1
+            : KILN_MATH == 2 ? 4
+                             : 2,
+  depth = 128 / element, /* positions of the sum per stage */
+  group_m = KILN_PING_PONG ? KILN_TILE_M : KILN_TILE_M / KILN_GROUPS_M,
+  parts_m = group_m / 64, /* instructions that cover a consumer's rows */
+  bytes_a = KILN_TILE_M * 128,
+  bytes_b = KILN_TILE_N * 128,
+  bytes = bytes_a + bytes_b,
+  cluster = KILN_CLUSTER_M * KILN_CLUSTER_N,
+  staged = KILN_STAGED * 128, /* bytes that a consumer stages */
+  full_at = KILN_STAGES * bytes + KILN_CONSUMERS * staged,
+  empty_at = full_at + 8 * KILN_STAGES,
+  next_turn = 8 /* number of the first of two barriers for ping-pong */
+};
+
+static_assert(group_m % 64 == 0 && group_m > 0,
+              "KILN_TILE_M: 64 rows per instruction");
+static_assert(element == 2 || (KILN_A_K && KILN_B_K),
+              "KILN_A_K, KILN_B_K: wgmma turns elements of 2 bytes only");
+static_assert(KILN_STAGED == 0 ||
+                  (sizeof(KILN_D) == 2 && KILN_WGMMA_N % KILN_STAGED == 0),
+              "KILN_STAGED: D of 2 bytes, a part of the columns");
+
+/* The number of the part of A and of B in each term, 2 bits per term. Small terms come
+ * first. */
+constexpr unsigned parts_a = KILN_TERMS == 6   ? 0x118 /* 0 2 1 0 1 0 */
+                             : KILN_TERMS == 3 ? 0x04  /* 0 1 0 */
+                                               : 0;
+constexpr unsigned parts_b = KILN_TERMS == 6   ? 0x052 /* 2 0 1 1 0 0 */
+                             : KILN_TERMS == 3 ? 0x01  /* 1 0 0 */
+                                               : 0;
+
+typedef kiln::gemm_acc sum;
+
+/* A position in the sequence of stages. */
+struct stage_counter {
+  unsigned stage = 0, phase = 0;
+
+  __device__ __forceinline__ void advance()
+  {
+    if (++stage == KILN_STAGES) {
+      stage = 0;
+      phase ^= 1;
+    }
+  }
+  /* Skips the stages of a tile that another warpgroup computes. */
+  __device__ __forceinline__ void skip(unsigned steps)
+  {
+    const unsigned to = stage + steps;
+
+    phase ^= to / KILN_STAGES & 1;
+    stage = to % KILN_STAGES;
+  }
+};
+
+/* The first row and column of a block's tile, and the number of its product. */
+struct place {
+  unsigned row, column, batch;
+};
+
+__device__ __forceinline__ place place_of(const gemm_tiles &p, unsigned tile,
+                                          unsigned rank)
+{
+  const unsigned per_matrix = p.rows * p.columns;
+  const unsigned batch = tile / per_matrix;
+  const kiln::gemm_place at = kiln::gemm_order(tile - batch * per_matrix,
+                                               p.rows, p.columns, KILN_ORDER);
+
+  return {(at.row * KILN_CLUSTER_M + rank % KILN_CLUSTER_M) * KILN_TILE_M,
+          (at.column * KILN_CLUSTER_N + rank / KILN_CLUSTER_M) * KILN_TILE_N,
+          batch};
+}
+
+/* ---- The producer -------------------------------------------------------- */
+
+/* Copies `count` rows or columns from `first` on, of which this block copies a part to
+ * all blocks in `blocks`. `shares` is the number of these blocks, `share` the number of
+ * this block among them. */
+template <bool follow_sum, unsigned count, unsigned shares>
+__device__ __forceinline__ void
+load_operand(unsigned to, const kiln::tensor_map &from, unsigned full,
+             unsigned first, unsigned k, unsigned z, unsigned share,
+             unsigned blocks)
+{
+  constexpr unsigned own = count / shares, box = follow_sum ? own : depth;
+
+  static_assert(own % box == 0, "KILN_CLUSTER_M, _N: whole boxes per block");
+
+#pragma unroll
+  for (unsigned i = 0; i < own; i += box) {
+    const unsigned at = share * own + i;
+    const int x = static_cast<int>(follow_sum ? k : first + at);
+    const int y = static_cast<int>(follow_sum ? first + at : k);
+
+    if (shares > 1)
+      kiln::tma_load(to + at * 128, from, full, x, y, static_cast<int>(z),
+                     blocks);
+    else
+      kiln::tma_load(to + at * 128, from, full, x, y, static_cast<int>(z));
+  }
+}
+
+__device__ __forceinline__ void produce(const kiln::tensor_map &a,
+                                        const kiln::tensor_map &b,
+                                        const gemm_tiles &p, unsigned shared)
+{
+  const unsigned rank = cluster > 1 ? kiln::cluster_rank() : 0;
+  const unsigned m = rank % KILN_CLUSTER_M, n = rank / KILN_CLUSTER_M;
+  const unsigned same_row = (KILN_CLUSTER_N > 1 ? 1 | 1 << KILN_CLUSTER_M : 1)
+                            << m;
+  const unsigned same_column = ((1 << KILN_CLUSTER_M) - 1)
+                               << n * KILN_CLUSTER_M;
+  stage_counter c;
+  bool first_round = true;
+
+  for (unsigned t = blockIdx.x / cluster; t < p.total;
+       t += gridDim.x / cluster) {
+    const place at = place_of(p, t, rank);
+    unsigned term = 0, k = 0;
+
+    for (unsigned i = 0; i < p.steps; ++i) {
+      const unsigned to = shared + c.stage * bytes;
+      const unsigned full = shared + full_at + 8 * c.stage;
+
+      if (!first_round)
+        kiln::mbarrier_wait(shared + empty_at + 8 * c.stage, c.phase ^ 1);
+      kiln::mbarrier_expect(full, bytes);
+      load_operand<KILN_A_K, KILN_TILE_M, KILN_CLUSTER_N>(
+          to, a, full, at.row, k,
+          at.batch * p.a_step + (parts_a >> 2 * term & 3), n, same_row);
+      load_operand<KILN_B_K, KILN_TILE_N, KILN_CLUSTER_M>(
+          to + bytes_a, b, full, at.column, k,
+          at.batch * p.b_step + (parts_b >> 2 * term & 3), m, same_column);
+      if (++term == KILN_TERMS) {
+        term = 0;
+        k += depth;
+      }
+      c.advance();
+      first_round &= c.stage != 0;
+    }
+  }
+}
+
+/* ---- The consumers ------------------------------------------------------- */
+
+/* A consumer: its sums, its place in the tile, and its copy of the stage counter. */
+struct consumer {
+  sum at[parts_m][KILN_WGMMA_N / 2];
+  unsigned shared; /* shared-memory address of the stages */
+  unsigned number; /* number of the warpgroup among the consumers */
+  unsigned thread; /* number of the thread in the warpgroup */
+  stage_counter next;
+};
+
+/* Tells all blocks of the cluster that this warpgroup has read a stage. */
+__device__ __forceinline__ void release(const consumer &c, unsigned stage)
+{
+  const unsigned empty = c.shared + empty_at + 8 * stage;
+
+  if (cluster == 1 && c.thread == 0)
+    kiln::mbarrier_arrive(empty);
+  if (cluster > 1 && c.thread < cluster)
+    kiln::mbarrier_arrive_at(empty, c.thread);
+}
+
+/* Starts the products of one stage. */
+__device__ __forceinline__ void multiply_stage(consumer &c)
+{
+  const unsigned row = KILN_PING_PONG ? 0 : c.number / KILN_GROUPS_N * group_m;
+  const unsigned column =
+      KILN_PING_PONG ? 0 : c.number % KILN_GROUPS_N * KILN_WGMMA_N;
+  const unsigned at = c.shared + c.next.stage * bytes;
+  const unsigned long long a =
+      kiln::wgmma_matrix(at + row * 128, KILN_A_K, depth);
+  const unsigned long long b =
+      kiln::wgmma_matrix(at + bytes_a + column * 128, KILN_B_K, depth);
+
+  kiln::mbarrier_wait(c.shared + full_at + 8 * c.next.stage, c.next.phase);
+  kiln::wgmma_fence();
+#pragma unroll
+  for (unsigned q = 0; q < 4; ++q)
+#pragma unroll
+    for (unsigned j = 0; j < parts_m; ++j)
+      kiln::wgmma(c.at[j],
+                  a + (KILN_A_K ? q * 2 : q * depth / 4 * 8) +
+                      j * (KILN_A_K ? 512 : depth * 8),
+                  b + (KILN_B_K ? q * 2 : q * depth / 4 * 8));
+  kiln::wgmma_commit();
+}
+
+/* Starts the products of `steps` stages, of which the last may still run at the end.
+ * ptxas would serialise the products if the first of them replaced the sums instead. */
+__device__ __forceinline__ void multiply(consumer &c, unsigned steps)
+{
+  unsigned before = 0;
+
+#pragma unroll
+  for (unsigned j = 0; j < parts_m; ++j)
+#pragma unroll
+    for (unsigned e = 0; e < KILN_WGMMA_N / 2; ++e)
+      c.at[j][e] = 0;
+  for (unsigned i = 0; i < steps; ++i) {
+    multiply_stage(c);
+    kiln::wgmma_wait<1>();
+    if (i > 0)
+      release(c, before);
+    before = c.next.stage;
+    c.next.advance();
+  }
+}
+
+__device__ __forceinline__ void finish(consumer &c)
+{
+  kiln::wgmma_wait<0>();
+  release(c, (c.next.stage == 0 ? KILN_STAGES : c.next.stage) - 1);
+}
+
+#if KILN_PROMOTE
+/* Computes the sums of a tile, which are added up outside of the tensor cores. */
+__device__ __forceinline__ void multiply_promoting(consumer &c, unsigned steps)
+{
+  const unsigned most = KILN_PROMOTE * KILN_TERMS;
+  sum total[parts_m][KILN_WGMMA_N / 2] = {};
+
+  for (unsigned done = 0; done < steps; done += most) {
+    multiply(c, steps - done < most ? steps - done : most);
+    finish(c);
+#pragma unroll
+    for (unsigned j = 0; j < parts_m; ++j)
+#pragma unroll
+      for (unsigned e = 0; e < KILN_WGMMA_N / 2; ++e)
+        total[j][e] += c.at[j][e];
+  }
+#pragma unroll
+  for (unsigned j = 0; j < parts_m; ++j)
+#pragma unroll
+    for (unsigned e = 0; e < KILN_WGMMA_N / 2; ++e)
+      c.at[j][e] = total[j][e];
+}
+#endif
+
+/* Everything that an element of D needs. */
+struct output {
+  const user::args &in;
+  const kiln::gemm_args &g;
+  const KILN_C *c;
+  KILN_D *d;
+  unsigned row, column, batch; /* of the consumer's first sum */
+
+  __device__ __forceinline__ KILN_D element(sum s, unsigned r, unsigned k) const
+  {
+    return kiln::gemm_element(in, g, c, s, r, k, batch);
+  }
+};
+
+#if !KILN_STAGED
+/* Stores two sums of a row. */
+__device__ __forceinline__ void store_pair(const output &o, unsigned r,
+                                           unsigned k, const sum *s)
+{
+  KILN_D *to = o.d + r * o.g.d.leading + k;
+
+  if (r >= o.g.m || k >= o.g.n)
+    return;
+  if (k + 1 < o.g.n) {
+    const KILN_D two[2] = {o.element(s[0], r, k), o.element(s[1], r, k + 1)};
+
+    if (KILN_VECTOR_D == 2) {
+      kiln::store_raw<2, true>(to, two);
+    } else {
+      to[0] = two[0];
+      to[1] = two[1];
+    }
+  } else {
+    to[0] = o.element(s[0], r, k);
+  }
+}
+
+__device__ __forceinline__ void store_tile(const consumer &c, const output &o)
+{
+  const unsigned row = o.row + c.thread / 32 * 16 + c.thread % 32 / 4;
+  const unsigned column = o.column + c.thread % 4 * 2;
+
+#pragma unroll
+  for (unsigned j = 0; j < parts_m; ++j)
+#pragma unroll
+    for (unsigned e = 0; e < KILN_WGMMA_N / 2; e += 2)
+      store_pair(o, row + j * 64 + e % 4 * 4, column + e / 4 * 8, &c.at[j][e]);
+}
+
+#else
+/* Returns the bits of two elements of D, or of as many as the matrix has there. */
+__device__ __forceinline__ unsigned bits_of(const output &o, unsigned r,
+                                            unsigned k, const sum *s)
+{
+  unsigned bits = 0;
+
+  if (r < o.g.m && k < o.g.n)
+    bits = o.element(s[0], r, k).bits;
+  if (r < o.g.m && k + 1 < o.g.n)
+    bits |= static_cast<unsigned>(o.element(s[1], r, k + 1).bits) << 16;
+  return bits;
+}
+
+/* Writes 16 columns of 64 rows to shared memory, 8 x 8 elements per address. */
+__device__ __forceinline__ void stage_columns(unsigned to, const consumer &c,
+                                              const output &o, unsigned r,
+                                              unsigned k, unsigned column,
+                                              const sum *s)
+{
+  const unsigned lane = c.thread % 32, row = c.thread / 32 * 16 + lane % 16;
+  const unsigned chunk = column / 8 + lane / 16;
+  const unsigned at =
+      to + chunk / 8 * 8192 + row * 128 + ((chunk % 8 ^ row % 8) * 16);
+
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], "
+               "{%1, %2, %3, %4};" ::"r"(at),
+               "r"(bits_of(o, r, k, s)), "r"(bits_of(o, r + 8, k, s + 2)),
+               "r"(bits_of(o, r, k + 8, s + 4)),
+               "r"(bits_of(o, r + 8, k + 8, s + 6))
+               : "memory");
+}
+
+#if KILN_VECTOR_D == 8
+/* Waits for all threads of a consumer. */
+__device__ __forceinline__ void group_sync(const consumer &c)
+{
+  asm volatile("bar.sync %0, 128;" ::"r"(1 + c.number) : "memory");
+}
+
+/* Makes the staging area available after the stores that read it. */
+__device__ __forceinline__ void open_stage(const consumer &c)
+{
+  if (c.thread == 0)
+    kiln::tma_store_wait();
+  group_sync(c);
+}
+
+/* Stores the staging area to D from element (r, k) on. */
+__device__ __forceinline__ void close_stage(const consumer &c, const output &o,
+                                            const kiln::tensor_map &d,
+                                            unsigned from, unsigned r,
+                                            unsigned k)
+{
+  kiln::tma_fence();
+  group_sync(c);
+  if (c.thread != 0)
+    return;
+#pragma unroll
+  for (unsigned i = 0; i < KILN_STAGED; i += 64)
+    kiln::tma_store(d, from + i * 128, static_cast<int>(k + i),
+                    static_cast<int>(r), static_cast<int>(o.batch));
+  kiln::tma_store_commit();
+}
+#else
+__device__ __forceinline__ void open_stage(const consumer &)
+{
+  __syncwarp();
+}
+
+/* Stores elements 2 * lane and 2 * lane + 1 of 64, of which the first `count` exist. If
+ * the address is odd, the lanes store the pairs between these pairs, and single
+ * elements at both ends. */
+__device__ __forceinline__ void store_line(unsigned short *to, unsigned count,
+                                           unsigned pair)
+{
+  const unsigned lane = threadIdx.x % 32;
+  const bool odd = reinterpret_cast<unsigned long long>(to) & 2;
+  const unsigned next = __shfl_down_sync(~0u, pair, 1);
+  const unsigned at = 2 * lane + odd;
+
+  if (odd && lane == 0 && count > 0)
+    to[0] = static_cast<unsigned short>(pair);
+  if (odd)
+    pair = pair >> 16 | next << 16;
+  if (at + 1 < count && !(odd && lane == 31))
+    *reinterpret_cast<unsigned *>(to + at) = pair;
+  else if (at < count)
+    to[at] = static_cast<unsigned short>(pair);
+}
+
+/* Stores a warp's rows of the staging area to D from element (r, k) on. */
+__device__ __forceinline__ void close_stage(const consumer &c, const output &o,
+                                            const kiln::tensor_map &,
+                                            unsigned from, unsigned r,
+                                            unsigned k)
+{
+  const unsigned first = c.thread / 32 * 16, lane = c.thread % 32;
+
+  __syncwarp();
+#pragma unroll 4
+  for (unsigned i = 0; i < KILN_STAGED / 64 * 16; ++i) {
+    const unsigned row = first + i % 16, column = k + i / 16 * 64;
+    unsigned pair;
+
+    asm volatile("ld.shared.u32 %0, [%1];"
+                 : "=r"(pair)
+                 : "r"(from + i / 16 * 8192 + row * 128 +
+                       ((lane / 4 ^ row % 8) * 16) + lane % 4 * 4)
+                 : "memory");
+    if (r + row < o.g.m && column < o.g.n)
+      store_line(reinterpret_cast<unsigned short *>(
+                     o.d + (r + row) * o.g.d.leading + column),
+                 o.g.n - column < 64 ? static_cast<unsigned>(o.g.n - column)
+                                     : 64,
+                 pair);
+  }
+}
+#endif
+
+__device__ __forceinline__ void store_tile(const consumer &c, const output &o,
+                                           const kiln::tensor_map &d)
+{
+  const unsigned stage = c.shared + KILN_STAGES * bytes + c.number * staged;
+  const unsigned row = o.row + c.thread / 32 * 16 + c.thread % 32 / 4;
+  const unsigned column = o.column + c.thread % 4 * 2;
+
+#pragma unroll
+  for (unsigned j = 0; j < parts_m; ++j)
+#pragma unroll
+    for (unsigned k = 0; k < KILN_WGMMA_N; k += KILN_STAGED) {
+      open_stage(c);
+#pragma unroll
+      for (unsigned i = 0; i < KILN_STAGED; i += 16)
+        stage_columns(stage, c, o, row + j * 64, column + k + i, i,
+                      &c.at[j][(k + i) / 2]);
+      close_stage(c, o, d, stage, o.row + j * 64, o.column + k);
+    }
+}
+#endif
+
+/* With ping-pong, waits until the other consumer has started all its products. */
+__device__ __forceinline__ void await_turn(const consumer &c)
+{
+  if (KILN_PING_PONG)
+    asm volatile("bar.sync %0, 256;" ::"r"(next_turn + c.number) : "memory");
+}
+
+__device__ __forceinline__ void pass_turn(const consumer &c)
+{
+  if (KILN_PING_PONG)
+    asm volatile("bar.arrive %0, 256;" ::"r"(next_turn + 1 - c.number)
+                 : "memory");
+}
+
+__device__ __forceinline__ void compute_tile(consumer &c, const user::args &in,
+                                             const kiln::gemm_args &g,
+                                             const gemm_tiles &p, place at,
+                                             const kiln::tensor_map &d)
+{
+  const unsigned row = KILN_PING_PONG ? 0 : c.number / KILN_GROUPS_N * group_m;
+  const unsigned column =
+      KILN_PING_PONG ? 0 : c.number % KILN_GROUPS_N * KILN_WGMMA_N;
+  const output o = {
+      in,
+      g,
+      KILN_READS_C ? kiln::gemm_matrix<kiln::gemm_pointers_c, const KILN_C>(
+                         g.c, at.batch)
+                   : nullptr,
+      kiln::gemm_matrix<kiln::gemm_pointers_d, KILN_D>(g.d, at.batch),
+      at.row + row,
+      at.column + column,
+      at.batch};
+
+  await_turn(c);
+#if KILN_PROMOTE
+  multiply_promoting(c, p.steps);
+  pass_turn(c);
+#else
+  multiply(c, p.steps);
+  pass_turn(c);
+  finish(c);
+#endif
+#if KILN_STAGED
+  store_tile(c, o, d);
+#else
+  store_tile(c, o);
+#endif
+}
+
+__device__ __forceinline__ void
+consume(const user::args &in, const kiln::gemm_args &g, const gemm_tiles &p,
+        const kiln::tensor_map &d, unsigned shared)
+{
+  const unsigned rank = cluster > 1 ? kiln::cluster_rank() : 0;
+  unsigned turn = 0;
+  consumer c;
+
+  c.shared = shared;
+  c.number = threadIdx.x / 128 - 1;
+  c.thread = threadIdx.x % 128;
+  if (c.number == 1)
+    pass_turn(c);
+  for (unsigned t = blockIdx.x / cluster; t < p.total;
+       t += gridDim.x / cluster, turn ^= 1) {
+    if (KILN_PING_PONG && turn != c.number)
+      c.next.skip(p.steps);
+    else
+      compute_tile(c, in, g, p, place_of(p, t, rank), d);
+  }
+  if (KILN_VECTOR_D == 8 && c.thread == 0)
+    kiln::tma_store_wait();
+}
+
+__device__ __forceinline__ void sync_cluster()
+{
+  if (cluster > 1)
+    kiln::cluster_sync();
+  else
+    __syncthreads();
+}
+
+} // namespace
+
+extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, 1)
+#if KILN_CLUSTER_M * KILN_CLUSTER_N > 1
+    __cluster_dims__(KILN_CLUSTER_M *KILN_CLUSTER_N, 1, 1)
+#endif
+        gemm_wgmma(const __grid_constant__ user::args in,
+                   const __grid_constant__ kiln::gemm_args g,
+                   const __grid_constant__ gemm_tiles p,
+                   const __grid_constant__ kiln::tensor_map a,
+                   const __grid_constant__ kiln::tensor_map b,
+                   const __grid_constant__ kiln::tensor_map d)
+{
+  extern __shared__ __align__(1024) unsigned char stages[];
+  const unsigned shared = kiln::shared_address(stages);
+
+  if (threadIdx.x == 0) {
+    for (unsigned s = 0; s < KILN_STAGES; ++s) {
+      kiln::mbarrier_init(shared + full_at + 8 * s, 1);
+      kiln::mbarrier_init(shared + empty_at + 8 * s,
+                          (KILN_PING_PONG ? 1 : KILN_CONSUMERS) * cluster);
+    }
+    kiln::mbarrier_publish();
+  }
+  sync_cluster();
+  /* The producer gives registers to the consumers. */
+  if (threadIdx.x < 128) {
+    if (KILN_CONSUMERS > 1)
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (threadIdx.x == 0)
+      produce(a, b, p, shared);
+  } else {
+    if (KILN_CONSUMERS > 1)
+      asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    consume(in, g, p, d, shared);
+  }
+  if (cluster > 1)
+    sync_cluster();
+}
+#else
+extern "C" __global__ void gemm_wgmma(const user::args, const kiln::gemm_args,
+                                      const gemm_tiles, kiln::tensor_map,
+                                      kiln::tensor_map, kiln::tensor_map)
+{
+}
+#endif
+
+#include <kiln/user_texts.cuh>
