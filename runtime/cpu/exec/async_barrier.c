@@ -183,6 +183,10 @@ static void test(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool parity)
       over = kiln__cpu_mbarrier_phase(word) !=
              kiln__cpu_mbarrier_phase(KILN__SLOT(const uint64_t, in->b)[i]);
     KILN__SLOT(uint32_t, in->d)[i] = over ? UINT32_MAX : 0;
+    if (__builtin_expect(over && w->watched, 0))
+      kiln__cpu_watch_phase_over(
+          w, r.address[i] & ((UINT64_C(1) << KILN__CLUSTER_SHIFT) - 1),
+          (uint32_t)kiln__cpu_mbarrier_phase(word));
   }
 }
 

@@ -31,7 +31,8 @@ typedef struct copy {
   kiln__cpu_warp *w;
   const kiln__cpu_insn *in;
   int lane;
-  kiln__cpu_async async;
+  /* the operation; for stores, its reads, with its writes as a second one */
+  kiln__cpu_async async, async_write;
   kiln__cpu_range range;    /* range of global memory that was used last */
   shared_place shared, bar; /* position in shared memory, and the mbarrier */
   kiln__cpu_ptx_type type;  /* type of the elements of a reduction */
@@ -135,8 +136,10 @@ static void watch_global(const copy *c, uint64_t address, uint32_t bytes,
                          kiln__cpu_access access)
 {
   if (c->w->watched)
-    kiln__cpu_watch_async_access(c->w, c->in, c->lane, c->async, NULL,
-                                 KILN__SPACE_GLOBAL, address, bytes, access);
+    kiln__cpu_watch_async_access(
+        c->w, c->in, c->lane,
+        access == KILN__ACCESS_READ ? c->async : c->async_write, NULL,
+        KILN__SPACE_GLOBAL, address, bytes, access);
 }
 
 static kiln__cpu_access write_access(const copy *c)
@@ -564,6 +567,11 @@ void kiln__cpu_bulk_copy(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
     if (w->watched)
       c.async = kiln__cpu_watch_async_begin(w);
+    if (w->watched &&
+        (kind == KILN__BULK_STORE || kind == KILN__BULK_TENSOR_STORE)) {
+      c.async_write = kiln__cpu_watch_async_begin(w);
+      kiln__cpu_watch_store(w, c.lane, c.async, c.async_write);
+    }
     if (!run_one(&c, kind))
       return;
   }
@@ -571,12 +579,14 @@ void kiln__cpu_bulk_copy(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 void kiln__cpu_bulk_commit(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
-  (void)w;
   (void)in;
+  if (w->watched)
+    kiln__cpu_watch_store_commit(w, w->mask);
 }
 
 void kiln__cpu_bulk_wait(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
-  (void)w;
-  (void)in;
+  if (w->watched)
+    kiln__cpu_watch_store_wait(w, w->mask, (uint64_t)in->imm,
+                               in->op == KILN__OP_bulk_wait_read);
 }

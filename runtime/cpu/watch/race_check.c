@@ -78,11 +78,9 @@ static kiln__cpu_cell *global_cell(kiln__cpu_watch *watch, uint64_t address)
   return &page->cells[address % KILN__PAGE_BYTES / 4];
 }
 
-/* Returns the shadow cell of an address. Returns NULL if out of memory or if
- * the address is beyond shared memory; the access is then not checked. */
-static kiln__cpu_cell *cell_of(kiln__cpu_watch *watch,
-                               const kiln__cpu_block_state *state,
-                               kiln__cpu_space space, uint64_t address)
+kiln__cpu_cell *kiln__cpu_race_cell(kiln__cpu_watch *watch,
+                                    const kiln__cpu_block_state *state,
+                                    kiln__cpu_space space, uint64_t address)
 {
   if (space != KILN__SPACE_SHARED)
     return global_cell(watch, address);
@@ -151,11 +149,14 @@ static void raise(uint32_t *to, const uint32_t *from, uint32_t n)
   }
 }
 
-static bool ordered(const kiln__cpu_block_state *state, const kiln__cpu_warp *w,
-                    uint32_t lane, const kiln__cpu_stamp *before)
+bool kiln__cpu_race_ordered(const kiln__cpu_block_state *state,
+                            const kiln__cpu_warp *w, uint32_t lane,
+                            const kiln__cpu_stamp *before)
 {
   const kiln__cpu_warp_clocks *mine = &state->warps[w->index];
 
+  if (before->async)
+    return kiln__cpu_async_complete(w->grid->watch, state, w, before);
   if (before->block != (uint32_t)w->block->number)
     return kiln__cpu_clocks_of(&state->known, before->block) >= before->time;
   if (before->warp != w->index)
@@ -164,10 +165,10 @@ static bool ordered(const kiln__cpu_block_state *state, const kiln__cpu_warp *w,
          mine->lanes[lane][before->lane] >= before->lane_clock;
 }
 
-static kiln__cpu_stamp stamp_of(const kiln__cpu_block_state *state,
-                                const kiln__cpu_warp *w,
-                                const kiln__cpu_insn *in, uint32_t lane,
-                                uint8_t bytes, bool strong)
+kiln__cpu_stamp kiln__cpu_race_stamp(const kiln__cpu_block_state *state,
+                                     const kiln__cpu_warp *w,
+                                     const kiln__cpu_insn *in, uint32_t lane,
+                                     uint8_t bytes, bool strong)
 {
   const kiln__cpu_warp_clocks *mine = &state->warps[w->index];
 
@@ -179,7 +180,8 @@ static kiln__cpu_stamp stamp_of(const kiln__cpu_block_state *state,
                            .warp = (uint8_t)w->index,
                            .lane = (uint8_t)lane,
                            .bytes = bytes,
-                           .strong = strong};
+                           .strong = strong,
+                           .mark = state->proxy_fences};
 }
 
 /* ---- Synchronisation through memory -------------------------------------- */
@@ -263,36 +265,51 @@ static void synchronise(kiln__cpu_watch *watch, kiln__cpu_warp *w,
 
 /* ---- Accesses ------------------------------------------------------------ */
 
+void kiln__cpu_race_other(const kiln__cpu_watch *watch, const kiln__cpu_grid *g,
+                          const kiln__cpu_stamp *before, bool wrote, char *buf,
+                          size_t size)
+{
+  const uint32_t x = g->grid_dim[0], y = g->grid_dim[1];
+  uint32_t thread[3];
+  char line[256];
+
+  kiln__cpu_watch_line(watch, before->in, line, sizeof line);
+  kiln__cpu_watch_thread(g, before->warp, before->lane, thread);
+  kiln__format(buf, size,
+               "%sthread (%u,%u,%u) of block (%u,%u,%u), which %s it at %s",
+               before->async ? "the asynchronous operation of " : "", thread[0],
+               thread[1], thread[2], before->block % x, before->block / x % y,
+               before->block / x / y, wrote ? "wrote" : "read", line);
+}
+
+static const char *advice_of(const kiln__cpu_warp *w,
+                             const kiln__cpu_stamp *before)
+{
+  if (before->async)
+    return "wait for the mbarrier of the copy, or for its group "
+           "(cp.async.bulk.wait_group, wgmma.wait_group)";
+  if (before->block != (uint32_t)w->block->number)
+    return "blocks run in any order: use an atomic, or __threadfence() and an "
+           "atomic flag, or two launches";
+  return before->warp == w->index
+             ? "put __syncwarp() between the two"
+             : "put __syncthreads() between the two, or make both atomic";
+}
+
 static void report(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                    const kiln__cpu_insn *in, uint32_t lane,
                    kiln__cpu_space space, uint64_t address, uint32_t bytes,
                    bool write, const kiln__cpu_stamp *before, bool before_wrote)
 {
   const kiln__cpu_where where = {w, in, (int)lane, space, address, bytes};
-  const bool same_block = before->block == (uint32_t)w->block->number;
-  const bool same_warp = same_block && before->warp == w->index;
-  char line[256], other[512], what[160];
-  uint32_t thread[3], block[3];
+  char other[512], what[160];
 
-  kiln__cpu_watch_line(watch, before->in, line, sizeof line);
-  kiln__cpu_watch_thread(w->grid, before->warp, before->lane, thread);
-  block[0] = before->block % w->grid->grid_dim[0];
-  block[1] = before->block / w->grid->grid_dim[0] % w->grid->grid_dim[1];
-  block[2] = before->block / w->grid->grid_dim[0] / w->grid->grid_dim[1];
-  kiln__format(other, sizeof other,
-               "thread (%u,%u,%u) of block (%u,%u,%u), which %s it at %s",
-               thread[0], thread[1], thread[2], block[0], block[1], block[2],
-               before_wrote ? "wrote" : "read", line);
+  kiln__cpu_race_other(watch, w->grid, before, before_wrote, other,
+                       sizeof other);
   kiln__format(what, sizeof what, "%s without order after",
                write ? "writes" : "reads");
   kiln__cpu_find(watch, KILN_CPU_CHECK_RACE, "race", &where, other, what,
-                 same_warp ? "put __syncwarp() between the two"
-                 : same_block
-                     ? "put __syncthreads() between the two, or make both "
-                       "atomic"
-                     : "blocks run in any order: use an atomic, or "
-                       "__threadfence() and an atomic flag, or two "
-                       "launches");
+                 advice_of(w, before));
 }
 
 /* One memory access of a warp, as the race check sees it. */
@@ -312,7 +329,8 @@ static void check_word(const touch *t, uint32_t lane, uint64_t address,
   const kiln__cpu_stamp *writer = &cell->writer;
 
   if (writer->in != NULL && (writer->bytes & which) != 0 &&
-      !(t->strong && writer->strong) && !ordered(state, t->w, lane, writer)) {
+      !(t->strong && writer->strong) &&
+      !kiln__cpu_race_ordered(state, t->w, lane, writer)) {
     report(t->watch, t->w, t->in, lane, t->space, address, t->bytes, t->write,
            writer, true);
     return;
@@ -321,7 +339,8 @@ static void check_word(const touch *t, uint32_t lane, uint64_t address,
     const kiln__cpu_stamp *reader = &cell->reader[i];
 
     if (reader->in != NULL && (reader->bytes & which) != 0 &&
-        !(t->strong && reader->strong) && !ordered(state, t->w, lane, reader)) {
+        !(t->strong && reader->strong) &&
+        !kiln__cpu_race_ordered(state, t->w, lane, reader)) {
       report(t->watch, t->w, t->in, lane, t->space, address, t->bytes, t->write,
              reader, false);
       return;
@@ -331,23 +350,29 @@ static void check_word(const touch *t, uint32_t lane, uint64_t address,
 
 static bool same_warp(const kiln__cpu_stamp *a, const kiln__cpu_stamp *b)
 {
-  return a->block == b->block && a->warp == b->warp;
+  return a->block == b->block && a->warp == b->warp && a->async == b->async;
+}
+
+void kiln__cpu_race_note(kiln__cpu_cell *cell, const kiln__cpu_stamp *stamp,
+                         bool write)
+{
+  if (write) {
+    cell->writer = *stamp;
+    return;
+  }
+  if (cell->reader[0].in != NULL && !same_warp(&cell->reader[0], stamp))
+    cell->reader[1] = cell->reader[0];
+  cell->reader[0] = *stamp;
 }
 
 static void note_word(const touch *t, uint32_t lane, uint64_t address,
                       uint8_t which, kiln__cpu_cell *cell)
 {
-  const kiln__cpu_stamp stamp =
-      stamp_of(t->w->block->watch, t->w, t->in, lane, which, t->strong);
+  const kiln__cpu_stamp stamp = kiln__cpu_race_stamp(
+      t->w->block->watch, t->w, t->in, lane, which, t->strong);
 
   (void)address;
-  if (t->write) {
-    cell->writer = stamp;
-    return;
-  }
-  if (cell->reader[0].in != NULL && !same_warp(&cell->reader[0], &stamp))
-    cell->reader[1] = cell->reader[0];
-  cell->reader[0] = stamp;
+  kiln__cpu_race_note(cell, &stamp, t->write);
 }
 
 /* Type of a function that is called for each 32-bit word that a lane accesses.
@@ -364,7 +389,7 @@ static void each_word(word_fn *fn, const touch *t, uint32_t lane,
     const unsigned from = word < address ? (unsigned)(address - word) : 0;
     const unsigned to = last - word < 4 ? (unsigned)(last - word) : 4;
     kiln__cpu_cell *cell =
-        cell_of(t->watch, t->w->block->watch, t->space, word);
+        kiln__cpu_race_cell(t->watch, t->w->block->watch, t->space, word);
 
     if (cell != NULL)
       fn(t, lane, word, (uint8_t)((1u << to) - (1u << from)), cell);
@@ -405,9 +430,10 @@ void kiln__cpu_watch_fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   kiln__cpu_watch *watch = w->grid->watch;
 
-  (void)in;
   if (w->block->watch == NULL)
     return;
+  if (named(in, "fence_async"))
+    kiln__cpu_watch_proxy_fence(w);
   pthread_mutex_lock(&watch->lock);
   fence(w->block->watch, w->index);
   pthread_mutex_unlock(&watch->lock);

@@ -32,6 +32,7 @@ kiln_status kiln__cpu_watch_create(kiln__cpu_watch **out,
 
 static void free_state(const kiln_allocator *a, kiln__cpu_block_state *state)
 {
+  kiln__cpu_async_free(a, state);
   kiln__free(a, state->shared);
   kiln__free(a, state->shared_valid);
   kiln__free(a, state->known.items);
@@ -47,6 +48,7 @@ void kiln__cpu_watch_free(kiln__cpu_watch *watch)
     return;
   a = watch->alloc;
   kiln__cpu_race_free(watch);
+  kiln__free(&a, watch->async);
   while (watch->spare != NULL) {
     kiln__cpu_block_state *state = watch->spare;
 
@@ -104,6 +106,7 @@ static kiln__cpu_block_state *make_state(const kiln__cpu_watch *watch,
 
 static void start_state(kiln__cpu_block_state *state)
 {
+  kiln__cpu_async_start(state);
   state->time = 1;
   state->known.n = 0;
   memset(state->warps, 0, KILN__MAX_WARPS * sizeof *state->warps);

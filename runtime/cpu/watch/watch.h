@@ -102,6 +102,15 @@ void kiln__cpu_watch_async_signal(kiln__cpu_warp *w, kiln__cpu_async id,
  * before `phase` (modulo 8) are over. */
 void kiln__cpu_watch_phase_over(kiln__cpu_warp *w, uint64_t address,
                                 uint32_t phase);
+/* Report that `lane` issued a bulk store, whose reads of shared memory and
+ * writes to global memory are two operations, that lanes closed a group of
+ * stores, and that lanes wait for all but the last `keep` groups. `read` means
+ * that only the reads are complete. */
+void kiln__cpu_watch_store(kiln__cpu_warp *w, int lane, kiln__cpu_async read,
+                           kiln__cpu_async write);
+void kiln__cpu_watch_store_commit(kiln__cpu_warp *w, uint32_t mask);
+void kiln__cpu_watch_store_wait(kiln__cpu_warp *w, uint32_t mask, uint64_t keep,
+                                bool read);
 /* Reports that the warp executed fence.proxy.async. */
 void kiln__cpu_watch_proxy_fence(kiln__cpu_warp *w);
 

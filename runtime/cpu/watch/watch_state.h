@@ -32,7 +32,13 @@ typedef struct kiln__cpu_stamp {
   uint8_t bytes; /* bit mask of the accessed bytes within the 32-bit word */
   /* true for atomic, volatile and relaxed accesses; two of these never race
    * with each other */
-  uint8_t strong;
+  uint8_t strong : 1;
+  /* true for an access of an asynchronous operation; the thread is then the one
+   * that issued the operation */
+  uint8_t async : 1;
+  /* id of the asynchronous operation; for threads, the number of proxy fences
+   * that the block had executed before the access */
+  uint32_t mark;
 } kiln__cpu_stamp;
 
 /* The shadow cell of one 32-bit word of memory: the time stamps of the last
@@ -77,6 +83,43 @@ typedef struct kiln__cpu_warp_clocks {
   uint32_t fenced_time; /* clock of the block at the last fence */
 } kiln__cpu_warp_clocks;
 
+enum {
+  KILN__N_ASYNC = 4096,  /* asynchronous operations that are remembered */
+  KILN__N_SEEN = 32,     /* warps per operation that know of its completion */
+  KILN__N_SIGNALS = 256, /* per block: operations that signal mbarriers */
+  KILN__N_STORES = 64    /* per warp: bulk stores that are not waited for */
+};
+
+/* An asynchronous operation, and the warps that know that it is complete. A warp
+ * knows it from the moment at which its clocks had the given values. */
+typedef struct kiln__cpu_async_op {
+  kiln__cpu_async id;
+  bool everybody; /* the operation counts as complete for all threads */
+  uint32_t n;
+  struct kiln__cpu_seen {
+    uint32_t block, time, warp_clock;
+    uint32_t warp;
+  } seen[KILN__N_SEEN];
+} kiln__cpu_async_op;
+
+/* An operation that completes with a phase of an mbarrier. `epoch` counts the
+ * phases of this mbarrier that operations signalled. */
+typedef struct kiln__cpu_signal {
+  kiln__cpu_async id;
+  uint32_t address, phase, epoch;
+} kiln__cpu_signal;
+
+/* The bulk stores of a warp that no wait_group covers yet. `group` is the number
+ * of a store's commit group, and `groups` the number of the open group of each
+ * lane. */
+typedef struct kiln__cpu_stores {
+  struct kiln__cpu_pending_store {
+    kiln__cpu_async read, write;
+    uint32_t lane, group;
+  } pending[KILN__N_STORES];
+  uint32_t n, groups[KILN__WARP];
+} kiln__cpu_stores;
+
 /* The state of the checks for one block. */
 typedef struct kiln__cpu_block_state {
   /* one shadow cell per 32-bit word; NULL without the race check */
@@ -88,6 +131,10 @@ typedef struct kiln__cpu_block_state {
   uint32_t time;
   kiln__cpu_clocks known;
   kiln__cpu_warp_clocks *warps;
+  uint32_t proxy_fences;     /* number of fence.proxy.async executed */
+  kiln__cpu_signal *signals; /* ring of KILN__N_SIGNALS entries, or NULL */
+  uint32_t n_signals;
+  kiln__cpu_stores *stores; /* one entry per warp, or NULL */
   /* next entry in the list of unused block states */
   struct kiln__cpu_block_state *next;
 } kiln__cpu_block_state;
@@ -121,6 +168,9 @@ struct kiln__cpu_watch {
   kiln__cpu_sync_word *sync_words[KILN__N_BUCKETS];
   /* list of block states for reuse, from blocks that have ended */
   kiln__cpu_block_state *spare;
+  /* ring of KILN__N_ASYNC operations, or NULL; id of the last operation */
+  kiln__cpu_async_op *async;
+  kiln__cpu_async last_async;
 };
 
 /* Functions on sparse vector clocks, defined in clocks.c. The first function
@@ -141,6 +191,37 @@ void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                            const uint64_t *address, uint32_t mask,
                            uint32_t bytes, kiln__cpu_access access);
 void kiln__cpu_race_free(kiln__cpu_watch *watch);
+/* Returns the shadow cell of an address. Returns NULL if out of memory or if
+ * the address is beyond shared memory; the access is then not checked. */
+kiln__cpu_cell *kiln__cpu_race_cell(kiln__cpu_watch *watch,
+                                    const kiln__cpu_block_state *state,
+                                    kiln__cpu_space space, uint64_t address);
+/* Returns true if an access of `lane` is ordered after the stamp. */
+bool kiln__cpu_race_ordered(const kiln__cpu_block_state *state,
+                            const kiln__cpu_warp *w, uint32_t lane,
+                            const kiln__cpu_stamp *before);
+/* Returns the stamp of an access of `lane` to the bytes of a word. */
+kiln__cpu_stamp kiln__cpu_race_stamp(const kiln__cpu_block_state *state,
+                                     const kiln__cpu_warp *w,
+                                     const kiln__cpu_insn *in, uint32_t lane,
+                                     uint8_t bytes, bool strong);
+/* Records an access in its shadow cell. */
+void kiln__cpu_race_note(kiln__cpu_cell *cell, const kiln__cpu_stamp *stamp,
+                         bool write);
+/* Writes who made an earlier access, and where, for a finding. */
+void kiln__cpu_race_other(const kiln__cpu_watch *watch, const kiln__cpu_grid *g,
+                          const kiln__cpu_stamp *before, bool wrote, char *buf,
+                          size_t size);
+/* Returns true if the warp knows that the asynchronous operation of the stamp is
+ * complete. Defined in async_check.c, as the following functions. */
+bool kiln__cpu_async_complete(const kiln__cpu_watch *watch,
+                              const kiln__cpu_block_state *state,
+                              const kiln__cpu_warp *w,
+                              const kiln__cpu_stamp *before);
+/* Prepare the state of a block that starts, and free it. */
+void kiln__cpu_async_start(kiln__cpu_block_state *state);
+void kiln__cpu_async_free(const kiln_allocator *a,
+                          kiln__cpu_block_state *state);
 
 /* Checks that the bytes of a read were written before, and marks the bytes of a
  * write as initialised. The caller holds the lock of the watch object. Defined
