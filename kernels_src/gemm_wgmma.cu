@@ -409,8 +409,7 @@ __device__ __forceinline__ void stage_columns(unsigned to, const consumer &c,
 {
   const unsigned lane = c.thread % 32, row = c.thread / 32 * 16 + lane % 16;
   const unsigned chunk = column / 8 + lane / 16;
-  const unsigned at =
-      to + chunk / 8 * 8192 + row * 128 + ((chunk % 8 ^ row % 8) * 16);
+  const unsigned at = to + row * 128 + ((chunk ^ row % 8) * 16);
 
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], "
                "{%1, %2, %3, %4};" ::"r"(at),
@@ -427,15 +426,15 @@ __device__ __forceinline__ void group_sync(const consumer &c)
   asm volatile("bar.sync %0, 128;" ::"r"(1 + c.number) : "memory");
 }
 
-/* Makes the staging area available after the stores that read it. */
+/* Waits until the store that reads the next 64 staged columns has done so. */
 __device__ __forceinline__ void open_stage(const consumer &c)
 {
   if (c.thread == 0)
-    kiln::tma_store_wait();
+    kiln::tma_store_wait<KILN_STAGED / 64 - 1>();
   group_sync(c);
 }
 
-/* Stores the staging area to D from element (r, k) on. */
+/* Stores 64 staged columns to D from element (r, k) on. */
 __device__ __forceinline__ void close_stage(const consumer &c, const output &o,
                                             const kiln::tensor_map &d,
                                             unsigned from, unsigned r,
@@ -445,10 +444,8 @@ __device__ __forceinline__ void close_stage(const consumer &c, const output &o,
   group_sync(c);
   if (c.thread != 0)
     return;
-#pragma unroll
-  for (unsigned i = 0; i < KILN_STAGED; i += 64)
-    kiln::tma_store(d, from + i * 128, static_cast<int>(k + i),
-                    static_cast<int>(r), static_cast<int>(o.batch));
+  kiln::tma_store(d, from, static_cast<int>(k), static_cast<int>(r),
+                  static_cast<int>(o.batch));
   kiln::tma_store_commit();
 }
 #else
@@ -478,7 +475,7 @@ __device__ __forceinline__ void store_line(unsigned short *to, unsigned count,
     to[at] = static_cast<unsigned short>(pair);
 }
 
-/* Stores a warp's rows of the staging area to D from element (r, k) on. */
+/* Stores a warp's rows of 64 staged columns to D from element (r, k) on. */
 __device__ __forceinline__ void close_stage(const consumer &c, const output &o,
                                             const kiln::tensor_map &,
                                             unsigned from, unsigned r,
@@ -488,21 +485,19 @@ __device__ __forceinline__ void close_stage(const consumer &c, const output &o,
 
   __syncwarp();
 #pragma unroll 4
-  for (unsigned i = 0; i < KILN_STAGED / 64 * 16; ++i) {
-    const unsigned row = first + i % 16, column = k + i / 16 * 64;
+  for (unsigned i = 0; i < 16; ++i) {
+    const unsigned row = first + i;
     unsigned pair;
 
-    asm volatile("ld.shared.u32 %0, [%1];"
-                 : "=r"(pair)
-                 : "r"(from + i / 16 * 8192 + row * 128 +
-                       ((lane / 4 ^ row % 8) * 16) + lane % 4 * 4)
-                 : "memory");
-    if (r + row < o.g.m && column < o.g.n)
+    asm volatile(
+        "ld.shared.u32 %0, [%1];"
+        : "=r"(pair)
+        : "r"(from + row * 128 + ((lane / 4 ^ row % 8) * 16) + lane % 4 * 4)
+        : "memory");
+    if (r + row < o.g.m && k < o.g.n)
       store_line(reinterpret_cast<unsigned short *>(
-                     o.d + (r + row) * o.g.d.leading + column),
-                 o.g.n - column < 64 ? static_cast<unsigned>(o.g.n - column)
-                                     : 64,
-                 pair);
+                     o.d + (r + row) * o.g.d.leading + k),
+                 o.g.n - k < 64 ? static_cast<unsigned>(o.g.n - k) : 64, pair);
   }
 }
 #endif
@@ -517,13 +512,15 @@ __device__ __forceinline__ void store_tile(const consumer &c, const output &o,
 #pragma unroll
   for (unsigned j = 0; j < parts_m; ++j)
 #pragma unroll
-    for (unsigned k = 0; k < KILN_WGMMA_N; k += KILN_STAGED) {
+    for (unsigned k = 0; k < KILN_WGMMA_N; k += 64) {
+      const unsigned to = stage + k % KILN_STAGED * 128;
+
       open_stage(c);
 #pragma unroll
-      for (unsigned i = 0; i < KILN_STAGED; i += 16)
-        stage_columns(stage, c, o, row + j * 64, column + k + i, i,
+      for (unsigned i = 0; i < 64; i += 16)
+        stage_columns(to, c, o, row + j * 64, column + k + i, i,
                       &c.at[j][(k + i) / 2]);
-      close_stage(c, o, d, stage, o.row + j * 64, o.column + k);
+      close_stage(c, o, d, to, o.row + j * 64, o.column + k);
     }
 }
 #endif
@@ -598,7 +595,7 @@ consume(const user::args &in, const kiln::gemm_args &g, const gemm_tiles &p,
       compute_tile(c, in, g, p, place_of(p, t, rank), d);
   }
   if (KILN_VECTOR_D == 8 && c.thread == 0)
-    kiln::tma_store_wait();
+    kiln::tma_store_wait<0>();
 }
 
 __device__ __forceinline__ void sync_cluster()

@@ -58,10 +58,11 @@ __device__ __forceinline__ void tma_store_commit()
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-/* Waits until the calling thread's copies have read their shared memory. */
-__device__ __forceinline__ void tma_store_wait()
+/* Waits until all but the calling thread's last `groups` groups of copies have read
+ * their shared memory. */
+template <int groups> __device__ __forceinline__ void tma_store_wait()
 {
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(groups) : "memory");
 }
 
 /* Makes the thread's stores to shared memory visible to the TMA and to wgmma. */

@@ -28,20 +28,26 @@ typedef struct division {
   uint8_t cluster_m, cluster_n;
 } division;
 
-/* The tiles. A row of `tiles` and a row of `rest` describe one variant. */
-static const kiln__gemm_tile tiles[] = {{128, 256, 1, 950}, {256, 128, 1, 930},
-                                        {128, 192, 1, 860}, {128, 128, 1, 760},
-                                        {128, 64, 1, 560},  {64, 128, 1, 540},
-                                        {64, 64, 1, 350}};
-static const division rest[] = {{2, 1, 4, 128, 1, 1}, {2, 1, 4, 128, 1, 1},
-                                {2, 1, 5, 64, 1, 1},  {2, 1, 6, 128, 1, 1},
-                                {2, 1, 8, 64, 1, 1},  {1, 1, 8, 128, 1, 1},
-                                {1, 1, 8, 64, 1, 1}};
+/* The tiles. A row of `tiles` and a row of `rest` describe one variant. The
+ * first row is the tile of a cluster of two blocks. Plateaus are relative to it:
+ * 790 TFLOP/s of bf16 on an H200. */
+static const kiln__gemm_tile tiles[] = {{256, 256, 1, 1000}, {128, 256, 1, 940},
+                                        {256, 128, 1, 960},  {128, 192, 1, 860},
+                                        {128, 128, 1, 730},  {128, 64, 1, 570},
+                                        {64, 128, 1, 540},   {64, 64, 1, 350}};
+static const division rest[] = {{2, 1, 4, 128, 2, 1}, {2, 1, 4, 128, 1, 1},
+                                {2, 1, 4, 128, 1, 1}, {2, 1, 5, 64, 1, 1},
+                                {2, 1, 6, 128, 1, 1}, {2, 1, 8, 64, 1, 1},
+                                {1, 1, 8, 128, 1, 1}, {1, 1, 8, 64, 1, 1}};
 /* The tiles for parts of f32, which need twice as many registers for sums. */
-static const kiln__gemm_tile tiles_parts[] = {
-    {128, 128, 1, 750}, {128, 64, 1, 560}, {64, 64, 1, 350}};
-static const division rest_parts[] = {
-    {2, 1, 6, 0, 1, 1}, {2, 1, 8, 0, 1, 1}, {1, 1, 8, 0, 1, 1}};
+static const kiln__gemm_tile tiles_parts[] = {{256, 128, 1, 700},
+                                              {128, 128, 1, 750},
+                                              {128, 64, 1, 560},
+                                              {64, 64, 1, 350}};
+static const division rest_parts[] = {{2, 1, 6, 0, 2, 1},
+                                      {2, 1, 6, 0, 1, 1},
+                                      {2, 1, 8, 0, 1, 1},
+                                      {1, 1, 8, 0, 1, 1}};
 
 enum {
   N_TILES = sizeof tiles / sizeof tiles[0],
@@ -100,6 +106,29 @@ static kiln_gemm_tile wanted_tile(const kiln__gemm *call)
 
   return call->swapped ? (kiln_gemm_tile){t.n, t.m, 1}
                        : (kiln_gemm_tile){t.m, t.n, 1};
+}
+
+/* Returns the best row of the tiles, or their number if none matches the
+ * caller's tile. A cluster occupies two SMs, and pays when it has several
+ * tiles. */
+static uint32_t choose_tile(const kiln__gemm *call)
+{
+  const kiln_gemm_tile wanted = wanted_tile(call);
+  kiln__gemm_shape shape = shape_of(call);
+  const kiln__gemm_tile *of;
+  uint32_t n, row, splits;
+  double efficiency;
+
+  of = tiles_of(call, &n);
+  row = 1 + kiln__gemm_choose(&shape, of + 1, n - 1, wanted, &splits);
+  if (wanted.m != 0 || wanted.n != 0)
+    return kiln__gemm_choose(&shape, of, n, wanted, &splits);
+  efficiency = kiln__gemm_efficiency(&shape, &of[row], 1);
+  shape.sms = (shape.sms + 1) / 2;
+  return kiln__gemm_tiles(&shape, of) >= 2 * shape.sms &&
+                 kiln__gemm_efficiency(&shape, of, 1) > efficiency
+             ? 0
+             : row;
 }
 
 /* An operand as gemm_wgmma.cu reads it, in place or as a copy. */
@@ -178,7 +207,7 @@ static bool can_serve(const kiln__gemm *call)
   const kiln__gemm_shape shape = shape_of(call);
   const kiln__gemm_tile *of;
   source a, b;
-  uint32_t n, splits;
+  uint32_t n;
 
   if (call->device->traits.cc != 90 ||
       call->device->driver->tensorMapEncodeTiled == NULL ||
@@ -193,7 +222,7 @@ static bool can_serve(const kiln__gemm *call)
   of = tiles_of(call, &n);
   return fits(call, &a) && fits(call, &b) &&
          kiln__gemm_tiles(&shape, &of[n - 1]) < UINT32_MAX / 2 &&
-         kiln__gemm_choose(&shape, of, n, wanted_tile(call), &splits) < n;
+         choose_tile(call) < n;
 }
 
 static void plan(kiln__gemm *call)
@@ -201,12 +230,12 @@ static void plan(kiln__gemm *call)
   const kiln__gemm_shape shape = shape_of(call);
   const source a = source_of(call, true), b = source_of(call, false);
   kiln__gemm_plan *p = &call->plan;
-  const kiln__gemm_tile *of, *t;
+  const kiln__gemm_tile *t;
   uint32_t n;
 
-  of = tiles_of(call, &n);
-  p->variant = kiln__gemm_choose(&shape, of, n, wanted_tile(call), &p->splits);
-  t = &of[p->variant];
+  p->variant = choose_tile(call);
+  p->splits = 1;
+  t = &tiles_of(call, &n)[p->variant];
   p->tiles = kiln__gemm_tiles(&shape, t);
   p->choice.tile = (kiln_gemm_tile){call->swapped ? t->n : t->m,
                                     call->swapped ? t->m : t->n, 1};
@@ -349,8 +378,8 @@ static void specify(kiln__spec *spec, const kiln__gemm *call, const source *a,
   kiln__gemm_specify(spec, &product_family, call);
   spec->suffix = 'a';
   v[GEMM_WGMMA_MATH] = math_of(call);
-  v[GEMM_WGMMA_TILE_M] = t->m;
-  v[GEMM_WGMMA_TILE_N] = t->n;
+  v[GEMM_WGMMA_TILE_M] = t->m / d->cluster_m;
+  v[GEMM_WGMMA_TILE_N] = t->n / d->cluster_n;
   v[GEMM_WGMMA_GROUPS_M] = d->groups_m;
   v[GEMM_WGMMA_GROUPS_N] = d->groups_n;
   v[GEMM_WGMMA_PING_PONG] = 0;
