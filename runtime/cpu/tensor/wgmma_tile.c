@@ -34,19 +34,17 @@ enum {
 static const struct {
   kiln__tensor_type type;
   uint8_t bytes;     /* bytes per element, or per word of B1 */
-  uint8_t meta_bits; /* sparse: bits of metadata per stored element */
   uint32_t sign;     /* the sign bit */
-} types[] = {
-    [KILN__WGMMA_F16] = {KILN__TENSOR_F16, 2, 2, 0x8000},
-    [KILN__WGMMA_BF16] = {KILN__TENSOR_BF16, 2, 2, 0x8000},
-    [KILN__WGMMA_TF32] = {KILN__TENSOR_TF32, 4, 4, UINT32_C(0x80000000)},
-    [KILN__WGMMA_E4M3] = {KILN__TENSOR_E4M3, 1, 2, 0x80},
-    [KILN__WGMMA_E5M2] = {KILN__TENSOR_E5M2, 1, 2, 0x80},
-    [KILN__WGMMA_S8] = {KILN__TENSOR_S8, 1, 2, 0},
-    [KILN__WGMMA_U8] = {KILN__TENSOR_U8, 1, 2, 0},
-    [KILN__WGMMA_B1] = {KILN__TENSOR_B1, 4, 0, 0},
-    [KILN__WGMMA_F32] = {KILN__TENSOR_F32, 4, 0, 0},
-    [KILN__WGMMA_S32] = {KILN__TENSOR_S32, 4, 0, 0}};
+} types[] = {[KILN__WGMMA_F16] = {KILN__TENSOR_F16, 2, 0x8000},
+             [KILN__WGMMA_BF16] = {KILN__TENSOR_BF16, 2, 0x8000},
+             [KILN__WGMMA_TF32] = {KILN__TENSOR_TF32, 4, UINT32_C(0x80000000)},
+             [KILN__WGMMA_E4M3] = {KILN__TENSOR_E4M3, 1, 0x80},
+             [KILN__WGMMA_E5M2] = {KILN__TENSOR_E5M2, 1, 0x80},
+             [KILN__WGMMA_S8] = {KILN__TENSOR_S8, 1, 0},
+             [KILN__WGMMA_U8] = {KILN__TENSOR_U8, 1, 0},
+             [KILN__WGMMA_B1] = {KILN__TENSOR_B1, 4, 0},
+             [KILN__WGMMA_F32] = {KILN__TENSOR_F32, 4, 0},
+             [KILN__WGMMA_S32] = {KILN__TENSOR_S32, 4, 0}};
 
 /* ---- Layouts in shared memory -------------------------------------------- */
 
@@ -190,6 +188,21 @@ static void negate(uint32_t *elements, uint32_t n, uint32_t sign)
 
 /* ---- Sparse matrices ----------------------------------------------------- */
 
+/* Finds the metadata of stored element l of row i: the lane, and in *bit the
+ * lowest bit. For 8-bit types, a lane has the metadata of half a row. For other
+ * types, it has those of a quarter of the rows i and i + 8, and `select` chooses
+ * two of the four lanes. */
+static uint32_t place_of_metadata(uint32_t i, uint32_t l, uint32_t bytes,
+                                  bool select, uint32_t *bit)
+{
+  const uint32_t half = DENSE_BYTES / bytes / 2, lane = i % LINES * 4;
+  const uint32_t width = bytes == 4 ? 4 : 2;
+
+  *bit = l % half * width + (bytes == 1 ? 0 : i / LINES * 16);
+  return lane + (bytes == 1 ? i / LINES + l / half * 2
+                            : 2 * (uint32_t)select + l / half);
+}
+
 /* Finds the columns of the dense row that the stored elements of A belong to.
  * Each group of four columns stores two elements (tf32: two columns and one
  * element). */
@@ -202,16 +215,10 @@ static void select_columns(const kiln__wgmma_part *p, uint32_t k, uint8_t *out)
 
   for (uint32_t i = 0; i < ROWS; i++) {
     for (uint32_t l = 0; l < k; l++) {
-      uint32_t lane, bit, index;
+      uint32_t bit;
+      const uint32_t lane = place_of_metadata(i, l, bytes, select, &bit);
+      const uint32_t index = meta[lane] >> bit & 3;
 
-      if (bytes == 1) { /* 64 bits of metadata per row */
-        lane = i % 8 * 4 + i / 8 + 2 * (l / 16);
-        bit = l % 16 * 2;
-      } else { /* 32 bits per row */
-        lane = i % 8 * 4 + i / 8 * 1 + 2 * select;
-        bit = l * (bytes == 4 ? 4 : 2);
-      }
-      index = meta[lane] >> bit & 3;
       out[i * k + l] =
           (uint8_t)(bytes == 4 ? l * 2 + (index >> 1) : l / 2 * 4 + index);
     }
@@ -267,6 +274,13 @@ static void store_d(const kiln__wgmma_part *p, uint32_t first, uint32_t n,
   }
 }
 
+/* A sum that is too small for the type of D becomes +0. */
+static void clear_negative_zeros(uint32_t *values, uint32_t n, uint32_t sign)
+{
+  for (uint32_t i = 0; i < n; i++)
+    values[i] = values[i] == sign ? 0 : values[i];
+}
+
 void kiln__wgmma_compute(const kiln__wgmma_part *part)
 {
   const uint8_t flags = part->form.flags;
@@ -304,6 +318,10 @@ void kiln__wgmma_compute(const kiln__wgmma_part *part)
     else
       memset(d, 0, ROWS * tile.n * sizeof *d);
     kiln__tensor_multiply(&rule, &tile);
+    if (part->form.d != KILN__WGMMA_S32)
+      clear_negative_zeros(d, ROWS * tile.n,
+                           part->form.d == KILN__WGMMA_F16 ? 0x8000u
+                                                           : 0x80000000u);
     store_d(part, from, tile.n, d);
   }
 }
