@@ -274,13 +274,6 @@ static void store_d(const kiln__wgmma_part *p, uint32_t first, uint32_t n,
   }
 }
 
-/* A sum that is too small for the type of D becomes +0. */
-static void clear_negative_zeros(uint32_t *values, uint32_t n, uint32_t sign)
-{
-  for (uint32_t i = 0; i < n; i++)
-    values[i] = values[i] == sign ? 0 : values[i];
-}
-
 void kiln__wgmma_compute(const kiln__wgmma_part *part)
 {
   const uint8_t flags = part->form.flags;
@@ -318,10 +311,6 @@ void kiln__wgmma_compute(const kiln__wgmma_part *part)
     else
       memset(d, 0, ROWS * tile.n * sizeof *d);
     kiln__tensor_multiply(&rule, &tile);
-    if (part->form.d != KILN__WGMMA_S32)
-      clear_negative_zeros(d, ROWS * tile.n,
-                           part->form.d == KILN__WGMMA_F16 ? 0x8000u
-                                                           : 0x80000000u);
     store_d(part, from, tile.n, d);
   }
 }
