@@ -182,7 +182,13 @@ void kiln__cpu_program_bind(kiln__cpu_program *program,
   for (uint32_t f = 0; f < program->n_functions; f++) {
     kiln__cpu_code *code = &program->functions[f];
 
-    for (uint32_t i = 0; i < code->n_insns; i++)
-      code->insns[i].fn = table[code->insns[i].op];
+    for (uint32_t i = 0; i < code->n_insns; i++) {
+      const bool tracked = code->tracked != NULL &&
+                           !kiln__cpu_is_wgmma(code->insns[i].op) &&
+                           code->tracked_at[i] != code->tracked_at[i + 1];
+
+      code->insns[i].fn =
+          table[tracked ? KILN__OP_wgmma_touch : code->insns[i].op];
+    }
   }
 }

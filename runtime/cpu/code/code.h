@@ -19,6 +19,8 @@
 
 #include "../ptx/ptx.h"
 
+#include <string.h>
+
 enum { KILN__WARP = 32, KILN__NO_SLOT = -1 };
 
 typedef struct kiln__cpu_warp kiln__cpu_warp;
@@ -390,6 +392,27 @@ typedef struct kiln__cpu_place {
   uint32_t rise;
 } kiln__cpu_place;
 
+static inline kiln__cpu_wgmma kiln__cpu_wgmma_of(const kiln__cpu_insn *in)
+{
+  kiln__cpu_wgmma form;
+
+  memcpy(&form, &in->imm, sizeof form);
+  return form;
+}
+
+/* One access of an instruction to a register that some wgmma of the function
+ * uses. */
+typedef struct kiln__cpu_tracked {
+  uint32_t reg; /* number of the register among those that are tracked */
+  bool written;
+} kiln__cpu_tracked;
+
+/* Returns whether `op` is a wgmma.mma_async. */
+static inline bool kiln__cpu_is_wgmma(unsigned op)
+{
+  return op >= KILN__OP_wgmma_f16 && op <= KILN__OP_wgmma_sp_s8;
+}
+
 /* The code of one function. */
 struct kiln__cpu_code {
   const char *name;
@@ -403,6 +426,12 @@ struct kiln__cpu_code {
   /* Positions in the control flow graph, one element per instruction. */
   kiln__cpu_place *places;
   uint32_t n_insns;
+  /* The accesses to registers of wgmma; NULL in a function without wgmma.
+   * Instruction i makes the accesses tracked[tracked_at[i]] up to, but
+   * excluding, tracked[tracked_at[i + 1]]. See track_registers.c. */
+  const kiln__cpu_tracked *tracked;
+  const uint32_t *tracked_at;
+  uint32_t n_tracked;   /* number of registers that are tracked */
   uint32_t frame_bytes; /* bytes of registers and constants, a multiple of 64 */
   const kiln__cpu_const *consts;
   uint32_t n_consts;

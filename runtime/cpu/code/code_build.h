@@ -458,6 +458,12 @@ typedef struct kiln__cpu_touched {
 kiln_status kiln__cpu_touch(kiln__cpu_touched *out, const kiln_allocator *a,
                             const kiln__cpu_row *row, kiln__cpu_insn *in);
 
+/* Lists the accesses to the registers of wgmma in code->tracked. Must run before
+ * slots are assigned. Does nothing if the function has no wgmma. */
+kiln_status kiln__cpu_track_registers(const kiln__cpu_build *b,
+                                      kiln__cpu_code *code,
+                                      uint32_t n_registers);
+
 /* Replaces virtual registers and constants in `insns` by byte offsets of slots.
  *
  * `widths` holds the size of each virtual register in bytes, 4 or 8. Each

@@ -643,6 +643,7 @@ static kiln_status finish_function(kiln__cpu_lower *l)
   code->n_consts = l->consts.n;
   KILN_TRY(kiln__cpu_blocks_make(&blocks, l->b->a, code->insns, code->n_insns));
   KILN_TRY(kiln__cpu_flow_join(&blocks, l->b->a, code->insns, code->places));
+  KILN_TRY(kiln__cpu_track_registers(l->b, code, l->widths.n));
   KILN_TRY(kiln__cpu_slots_assign(l->b->a, l->b->matcher.rows, &blocks,
                                   code->insns, code->n_insns, l->widths.data,
                                   l->widths.n, consts, code->n_consts,

@@ -3,6 +3,7 @@
 #include "isa.h"
 #include "lanes.h"
 #include "schedule.h"
+#include "warpgroup.h"
 
 /* KILN__TABLE(isa) is the name of the handler table of the build for the
  * instruction set `isa`. */
@@ -47,3 +48,9 @@ const kiln__cpu_isa KILN__TABLE(KILN__ISA) = {
     .set_mask = KILN__ISA_NAME(set_mask),
     .predicate = KILN__ISA_NAME(predicate),
 };
+
+KILN__HANDLER(wgmma_touch)
+{
+  kiln__cpu_wgmma_touch(w, in);
+  KILN__TABLE(KILN__ISA).handlers[in->op](w, in);
+}

@@ -9,5 +9,7 @@
  * for one warp of a warpgroup. */
 void kiln__cpu_wgmma_issue(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 void kiln__cpu_wgmma_order(kiln__cpu_warp *w, const kiln__cpu_insn *in);
+/* Checks an instruction that accesses registers of some wgmma. */
+void kiln__cpu_wgmma_touch(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 
 #endif

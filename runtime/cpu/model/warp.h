@@ -90,6 +90,8 @@ struct kiln__cpu_warp {
   uint32_t cached_next;
   /* cp.async copies that no lane has waited for, or NULL; owned by memory/ */
   void *copies;
+  /* checks of the warp's wgmma, or NULL; owned by run/ */
+  void *matrices;
   void *schedule; /* the warp's kiln__cpu_schedule, owned by exec/ */
 };
 

@@ -7,6 +7,7 @@
  * memory, because a grid has many more blocks than are resident at once. */
 #include "../memory/pending_copies.h"
 #include "grid_job.h"
+#include "warpgroup_check.h"
 
 #include <string.h>
 
@@ -112,6 +113,7 @@ void kiln__cpu_gang_free(kiln__cpu_gang *gang)
   for (uint32_t i = 0; i < gang->n_warps; i++) {
     kiln__cpu_copies_free(gang->warps[i].copies);
     kiln__free(&job->alloc, gang->schedules[i].stacked);
+    kiln__cpu_matrices_free(&gang->warps[i]);
   }
   kiln__free(&job->alloc, gang->memory);
 }
@@ -256,6 +258,8 @@ void kiln__cpu_gang_end(kiln__cpu_gang *gang)
     gang->warps[i].copies = NULL;
   }
   if (worker->job->launch->watch != NULL) {
+    for (uint32_t i = 0; i < gang->n_blocks; i++)
+      kiln__cpu_matrices_end(&gang->blocks[i]);
     for (uint32_t i = 0; i < gang->n_blocks; i++)
       kiln__cpu_watch_block_end(&gang->blocks[i]);
   }

@@ -7,8 +7,7 @@
 #include "../exec/warpgroup.h"
 #include "../tensor/wgmma_tile.h"
 #include "grid_job.h"
-
-#include <string.h>
+#include "warpgroup_check.h"
 
 enum { GROUP_WARPS = 4 };
 
@@ -59,62 +58,67 @@ static bool read_descriptor(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 /* Checks that all chunks of A or B lie in shared memory, and reports the reads
  * to the checks. */
 static bool reach(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                  const kiln__wgmma_part *part, bool of_a)
+                  const kiln__wgmma_part *part, bool of_a, kiln__cpu_async id)
 {
-  uint64_t address[KILN__WARP];
-  uint32_t lines, chunks, first, n;
+  uint32_t lines, chunks, first;
 
   kiln__wgmma_extent(part, of_a, &lines, &chunks, &first);
-  n = lines * chunks;
-  for (uint32_t i = 0; i < n; i++) {
+  for (uint32_t i = 0; i < lines * chunks; i++) {
     const uint32_t at = kiln__wgmma_nth_chunk(part, of_a, i);
-    const uint32_t lane = i % KILN__WARP;
 
     if (at + KILN__WGMMA_CHUNK > w->block->shared_size) {
       kiln__cpu_fault(w, in, KILN__FAULT_ADDRESS, -1, at, KILN__WGMMA_CHUNK);
       return false;
     }
-    address[lane] = at;
-    if (w->watched && (lane == KILN__WARP - 1 || i == n - 1))
-      kiln__cpu_watch_access(w, in, KILN__SPACE_SHARED, address,
-                             UINT32_MAX >> (KILN__WARP - 1 - lane),
-                             KILN__WGMMA_CHUNK, KILN__ACCESS_READ);
+    if (w->watched)
+      kiln__cpu_watch_async_access(w, in, 0, id, w->block, KILN__SPACE_SHARED,
+                                   at, KILN__WGMMA_CHUNK, KILN__ACCESS_READ);
   }
   return true;
 }
 
-static bool read_operands(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                          kiln__wgmma_part *part)
+static uint64_t first_lane(const kiln__cpu_warp *w, int32_t slot)
+{
+  return slot < 0 ? 0 : *(const uint64_t *)(const void *)(w->regs + slot);
+}
+
+/* Decodes the descriptors of A and B. */
+static bool read_descriptors(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                             kiln__wgmma_part *part)
 {
   const uint8_t flags = part->form.flags;
-  const bool memory = (flags & KILN__WGMMA_REGISTERS) == 0;
 
-  return (!memory ||
-          (read_descriptor(w, in, in->a, (flags & KILN__WGMMA_TRANS_A) != 0,
-                           &part->a) &&
-           reach(w, in, part, true))) &&
+  return (in->a < 0 ||
+          read_descriptor(w, in, in->a, (flags & KILN__WGMMA_TRANS_A) != 0,
+                          &part->a)) &&
          read_descriptor(w, in, in->b, (flags & KILN__WGMMA_TRANS_B) != 0,
-                         &part->b) &&
-         reach(w, in, part, false);
+                         &part->b);
 }
 
 void kiln__cpu_wgmma_issue(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   const bool negated = (in->flags & KILN__NEGATE_B) != 0;
-  kiln__wgmma_part part = {.shared = w->block->shared,
+  kiln__wgmma_part part = {.form = kiln__cpu_wgmma_of(in),
+                           .shared = w->block->shared,
                            .warp = w->index % GROUP_WARPS,
                            .regs = w->regs,
                            .d = in->vec,
                            .sources = in->vec2};
+  kiln__cpu_async id;
 
-  memcpy(&part.form, &in->imm, sizeof part.form);
   part.accumulate =
       (*(const uint32_t *)(void *)(w->regs + in->c) != 0) != negated;
-  if (complete(w, in) && read_operands(w, in, &part))
+  if (!complete(w, in) || !read_descriptors(w, in, &part))
+    return;
+  id = kiln__cpu_matrices_issue(
+      w, in, first_lane(w, in->a) * 3 + first_lane(w, in->b), part.accumulate);
+  if ((in->a < 0 || reach(w, in, &part, true, id)) &&
+      reach(w, in, &part, false, id))
     kiln__wgmma_compute(&part);
 }
 
 void kiln__cpu_wgmma_order(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
-  (void)complete(w, in);
+  if (complete(w, in))
+    kiln__cpu_matrices_order(w, in);
 }

@@ -246,6 +246,21 @@ void kiln__cpu_watch_sync_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   pthread_mutex_unlock(&watch->lock);
 }
 
+void kiln__cpu_watch_wgmma_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                                  const char *what, const char *advice)
+{
+  kiln__cpu_watch *watch = w->grid->watch;
+  const kiln__cpu_where where = {
+      .w = w, .in = in, .lane = w->mask != 0 ? __builtin_ctz(w->mask) : 0};
+
+  if (watch == NULL || (watch->checks & KILN_CPU_CHECK_SYNC) == 0)
+    return;
+  pthread_mutex_lock(&watch->lock);
+  kiln__cpu_find(watch, KILN_CPU_CHECK_SYNC, "unordered wgmma", &where, "",
+                 what, advice);
+  pthread_mutex_unlock(&watch->lock);
+}
+
 /* ---- Faults -------------------------------------------------------------- */
 
 typedef struct fault_words {

@@ -120,6 +120,11 @@ void kiln__cpu_watch_proxy_fence(kiln__cpu_warp *w);
 void kiln__cpu_watch_sync_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                  int lane, const char *format, ...)
     KILN_PRINTF(4, 5);
+/* Records a wgmma whose accesses are not ordered as a finding. Does nothing
+ * unless the synchronisation check is enabled. `what` completes the sentence
+ * "thread (x,y,z) ...", and `advice` completes "look at: ...". */
+void kiln__cpu_watch_wgmma_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                                  const char *what, const char *advice);
 /* Turns the fault that stopped the grid into a finding, if the check for this
  * kind of fault is enabled. */
 void kiln__cpu_watch_fault(kiln__cpu_watch *watch, const kiln__cpu_grid *grid);

@@ -5,7 +5,10 @@
  * the reference needs no rounding. tensor_test.c tests the rounding. */
 #include "cpu_ptx.h"
 
+#include "cpu/watch/watch.h"
+
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { THREADS = 128, MOST_N = 256, TILE = 64 * 1024, MOST_K = 256 };
@@ -435,6 +438,137 @@ START_TEST(invalid_uses_fault)
 }
 END_TEST
 
+/* ---- Order --------------------------------------------------------------- */
+
+/* The statements of a kernel that is checked. D, E: accumulators. */
+#define FENCE "wgmma.fence.sync.aligned;\n"
+#define COMMIT "wgmma.commit_group.sync.aligned;\n"
+#define WAIT(n) "wgmma.wait_group.sync.aligned " #n ";\n"
+#define MMA "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
+#define D "{%d0,%d1,%d2,%d3}, "
+#define E "{%e0,%e1,%e2,%e3}, "
+#define A "{%a0,%a1,%a2,%a3}, "
+#define FROM_MEMORY(d) MMA d "%m, %m, %on, 1, 1, 0, 0;\n"
+#define FROM_REGISTERS(d) MMA d A "%m, %on, 1, 1, 0;\n"
+#define COPY(to, from)                                                         \
+  "mov.f32 %" to "0, %" from "0;\nmov.f32 %" to "1, %" from "1;\n"             \
+  "mov.f32 %" to "2, %" from "2;\nmov.f32 %" to "3, %" from "3;\n"
+
+#define OTHER_SHAPE                                                            \
+  "wgmma.mma_async.sync.aligned.m64n16k16.f16.f16.f16 " D                      \
+  "%m, %m, %on, 1, 1, 0, 0;\n"
+#define OTHER_DESCRIPTORS                                                      \
+  "shr.u32 %u, %u, 5;\ncvt.u64.u32 %n, %u;\nadd.u64 %n, %n, %m;\n"
+
+static const struct order {
+  const char *body;
+  const char *finding; /* a part of it; NULL if the kernel is correct */
+} orders[] = {
+    {FENCE FROM_MEMORY(D) COMMIT WAIT(0) "add.f32 %d1, %d1, %d1;\n", NULL},
+    {"add.f32 %d1, %d1, %d1;\n" FENCE FROM_MEMORY(D) FROM_MEMORY(D)
+         COMMIT FENCE FROM_MEMORY(D) COMMIT WAIT(0),
+     NULL},
+    {FENCE FROM_MEMORY(D) COMMIT FROM_MEMORY(E) COMMIT WAIT(
+         1) "add.f32 %f, %d1, %d1;\n" WAIT(0) "add.f32 %f, %e1, %e1;\n",
+     NULL},
+    {FENCE FROM_REGISTERS(D) COMMIT "add.u32 %u, %a1, %a1;\n" WAIT(
+         0) "add.u32 %a1, %a1, %a1;\n" FENCE FROM_REGISTERS(D) COMMIT WAIT(0),
+     NULL},
+    {FENCE FROM_MEMORY(D) COMMIT COPY("e", "d") FROM_MEMORY(E)
+         COMMIT COPY("d", "e") WAIT(0) "add.f32 %f, %d1, %d1;\n",
+     NULL},
+    {"setp.lt.u32 %some, %u, 256;\n@!%some bra end;\n" FENCE FROM_MEMORY(D)
+         COMMIT WAIT(0) "end:\n",
+     NULL},
+    {FROM_MEMORY(D) COMMIT WAIT(0), "without a wgmma.fence"},
+    {FENCE FROM_MEMORY(D) COMMIT "add.f32 %f, %d1, %d1;\n" WAIT(0),
+     "reads an accumulator"},
+    {FENCE FROM_MEMORY(D) "add.f32 %f, %d1, %d1;\n" COMMIT WAIT(0),
+     "reads an accumulator"},
+    {FENCE FROM_MEMORY(D) WAIT(0) "add.f32 %f, %d1, %d1;\n" COMMIT,
+     "reads an accumulator"},
+    {FENCE FROM_MEMORY(D) COMMIT FROM_MEMORY(E)
+         COMMIT WAIT(1) "add.f32 %f, %e1, %e1;\n" WAIT(0),
+     "reads an accumulator"},
+    {FENCE FROM_MEMORY(D) COMMIT "add.f32 %d2, %f, %f;\n" WAIT(0),
+     "writes an accumulator"},
+    {FENCE FROM_MEMORY(D)
+         COMMIT COPY("e", "d") "add.f32 %f, %e0, %e0;\n" WAIT(0),
+     "reads an accumulator"},
+    {FENCE FROM_REGISTERS(D) COMMIT "add.u32 %a1, %u, %u;\n" WAIT(0),
+     "reads as A"},
+    {FENCE "add.u32 %a1, %u, %u;\n" FROM_REGISTERS(D) COMMIT WAIT(0),
+     "after the last wgmma.fence"},
+    {FENCE FROM_MEMORY(D) COMMIT WAIT(0) "add.f32 %d2, %f, %f;\n" FROM_MEMORY(D)
+         COMMIT WAIT(0),
+     "after the last wgmma.fence"},
+    {FENCE FROM_MEMORY(D) OTHER_SHAPE COMMIT WAIT(0), "another role or shape"},
+    {"setp.lt.u32 %some, %u, 96;\n@!%some bra end;\n" FENCE FROM_MEMORY(D)
+         COMMIT WAIT(0) "end:\n",
+     "another warp"},
+    {OTHER_DESCRIPTORS FENCE MMA D "%m, %n, %on, 1, 1, 0, 0;\n" COMMIT WAIT(0),
+     "another warp"}};
+
+typedef struct found {
+  unsigned n;
+  char text[4000];
+} found;
+
+static void keep_finding(void *user, const kiln_cpu_finding *f)
+{
+  found *const all = user;
+
+  all->n++;
+  snprintf(all->text, sizeof all->text, "%s", f->text);
+}
+
+static void write_ordered(kiln__buf *t, const char *body)
+{
+  kiln__buf_format(
+      t, ".version 8.0\n.target sm_90a\n.address_size 64\n"
+         ".shared .align 128 .b8 tile[8192];\n"
+         ".visible .entry k()\n{\n.reg .b32 %%d<4>;\n.reg .f32 %%e<4>, %%f;\n"
+         ".reg .b32 %%a<4>;\n.reg .u32 %%u, %%s;\n.reg .b64 %%m, %%n;\n"
+         ".reg .pred %%on, %%some;\n"
+         "mov.u32 %%s, tile;\nmov.u32 %%u, %%tid.x;\nsetp.eq.u32 %%on, 0, 0;\n"
+         "mov.b64 %%m, 0x1000080000;\nmov.f32 %%f, 0f00000000;\n");
+  for (unsigned i = 0; i < 4; i++)
+    kiln__buf_format(t,
+                     "mov.f32 %%d%u, 0f00000000;\nmov.f32 %%e%u, 0f00000000;\n"
+                     "mov.b32 %%a%u, 0;\n",
+                     i, i, i);
+  kiln__buf_format(t, "%sret;\n}\n", body);
+}
+
+START_TEST(order_is_checked)
+{
+  const struct order *const o = &orders[_i];
+  kiln_allocator a = {0};
+  kiln__buf text;
+  found all = {0};
+  cpu_ptx p;
+
+  kiln__allocator_default(&a);
+  kiln__buf_init(&text, &a);
+  write_ordered(&text, o->body);
+  cpu_ptx_load(&p, text.data);
+  p.launch.block_dim[0] = THREADS;
+  ck_kiln_ok(kiln__cpu_watch_create(&p.launch.watch, &p.memory_of.alloc,
+                                    KILN_CPU_CHECK_SYNC, false, p.program,
+                                    kiln__cpu_program_entry(p.program, "k")));
+  cpu_ptx_ok(&p, "k", NULL);
+  kiln__cpu_watch_findings(p.launch.watch, keep_finding, &all);
+  kiln__cpu_watch_free(p.launch.watch);
+  if (o->finding == NULL)
+    ck_assert_msg(all.n == 0, "%s", all.text);
+  else
+    ck_assert_msg(all.n > 0 && strstr(all.text, o->finding) != NULL,
+                  "no \"%s\" in: %s", o->finding, all.text);
+  cpu_ptx_free(&p);
+  kiln__buf_free(&text);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("cpu_wgmma");
@@ -442,5 +576,7 @@ int main(void)
   kiln_test_case(s, "wgmma", 0, NULL, NULL,
                  TESTS(types_multiply, every_width, layouts, signs_and_scales,
                        invalid_uses_fault));
+  tcase_add_loop_test(kiln_test_case(s, "order", 0, NULL, NULL, TESTS(NULL)),
+                      order_is_checked, 0, ROWS(orders));
   return kiln_test_run(s);
 }
