@@ -12,7 +12,7 @@
  * Invariant: the exponent of a product is the sum of the exponents of its
  * factors, not that of the normalised product. Subnormal numbers have the
  * exponent of the smallest normal number. A term of zero never raises the
- * largest exponent above LEAST, which is that of a zero accumulator.
+ * largest exponent above the least, which is that of a zero accumulator.
  *
  * Cost: about ten instructions per product. A row with an infinity or a NaN
  * takes a slower path.
@@ -26,7 +26,8 @@
 #include <string.h>
 
 enum {
-  LEAST = -126,      /* exponent of a zero accumulator */
+  LEAST = -126, /* exponent of a zero accumulator */
+  LEAST_WGMMA = -133,
   NEVER = -400,      /* exponent of a zero factor: below LEAST in any product */
   SIGNIFICAND = 10,  /* fraction bits of a decoded factor */
   ALIGNED = 25,      /* fraction bits of a term before it is cut */
@@ -127,6 +128,7 @@ void kiln__tensor_rule_init(kiln__tensor_rule *rule,
 
   *rule = (kiln__tensor_rule){.a = a, .b = b, .c = c, .d = d};
   rule->step = (uint8_t)(k < step ? k : step);
+  rule->least = generation == KILN__TENSOR_WGMMA ? LEAST_WGMMA : LEAST;
   rule->fraction = short_sums ? 13 : fractions[generation];
   rule->kept = sum_type(rule) == KILN__TENSOR_F16 ? MANTISSA_F16
                : short_sums                       ? 13
@@ -307,8 +309,8 @@ static uint32_t sum_step(const kiln__tensor_rule *rule, const line *a,
   const int32_t *const x = a->significand + from, *const y =
                                                       b->significand + from;
   const int16_t *const ex = a->exponent + from, *const ey = b->exponent + from;
-  const int top = largest_exponent(ex, ey, rule->step,
-                                   c.significand != 0 ? c.exponent : LEAST);
+  const int top = largest_exponent(
+      ex, ey, rule->step, c.significand != 0 ? c.exponent : rule->least);
   const int base = top + ALIGNED - rule->fraction;
   const uint32_t size_c =
       (uint32_t)(c.significand < 0 ? -c.significand : c.significand);
