@@ -19,7 +19,9 @@
  * Fairness: a group that keeps branching backwards lets other groups run. A
  * group that executes polling instructions (volatile loads, atomics, mbarrier
  * tests) does so soon. Any other group does so after KILN__PATIENCE backward
- * branches, which ordinary loops rarely reach.
+ * branches, which ordinary loops rarely reach. If all lanes of a warp wait in
+ * mbarrier.try_wait, the warp sleeps until the phase ends or no warp of its
+ * block group can run.
  *
  * Synchronisation: a group at a .sync instruction waits until all live lanes of
  * its member mask have arrived at this instruction, in any frame.
@@ -34,6 +36,8 @@
  * Source: the CUDA C++ Programming Guide (Independent Thread Scheduling)
  * defines the observable rules. Reconvergence at immediate post-dominators
  * follows Fung et al., MICRO 2007. */
+#include "../memory/mbarrier.h"
+#include "access.h"
 #include "schedule.h"
 
 static void remove_group(kiln__cpu_schedule *s, uint32_t at)
@@ -625,13 +629,66 @@ run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
   return true;
 }
 
+/* Returns true if no lane of the mask found the phase of its mbarrier over. */
+static bool waits(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                  uint32_t mask)
+{
+  return in->d >= 0 &&
+         (kiln__cpu_predicate_bits(KILN__SLOT(const uint32_t, in->d)) & mask) ==
+             0;
+}
+
+/* Puts the warp to sleep until the phase of an mbarrier ends, if all lanes wait
+ * for the same mbarrier of the block. */
+static void sleep_at(const kiln__cpu_warp *w, kiln__cpu_schedule *s,
+                     const kiln__cpu_insn *in, uint32_t mask)
+{
+  const uint64_t low = (UINT64_C(1) << KILN__CLUSTER_SHIFT) - 1;
+  uint64_t at[KILN__WARP], first;
+
+  kiln__cpu_addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0,
+                      (uint64_t)in->imm, at);
+  first = at[__builtin_ctz(mask)] & low;
+  for (; mask != 0; mask &= mask - 1) {
+    if ((at[__builtin_ctz(mask)] & low) != first)
+      return;
+  }
+  s->asleep = (const uint64_t *)(const void *)(w->block->shared + first);
+  s->asleep_phase =
+      kiln__cpu_mbarrier_phase(__atomic_load_n(s->asleep, __ATOMIC_RELAXED));
+}
+
+/* Returns the number of polls that a polling instruction counts as. A warp that
+ * sleeps, or whose only ready group waits for an mbarrier, gives up the rest of
+ * its time slice. If other groups of the warp are ready, one of them runs. */
+static uint32_t polls_of(const kiln__cpu_warp *w, kiln__cpu_schedule *s,
+                         const kiln__cpu_insn *in)
+{
+  const bool tries = in->op == KILN__OP_mbarrier_try_wait ||
+                     in->op == KILN__OP_mbarrier_try_parity;
+  const uint32_t mask = kiln__cpu_guard_mask(w, in);
+
+  if (in->op == KILN__OP_nanosleep)
+    return KILN__MAX_YIELDS;
+  if (!tries || mask == 0 || w->fault || !waits(w, in, mask))
+    return 1;
+  if (s->others) {
+    s->turns = 0;
+    return 1;
+  }
+  if (mask == w->mask)
+    sleep_at(w, s, in, mask);
+  return KILN__MAX_YIELDS;
+}
+
 /* Charges one polling instruction to the running group of lanes. Returns true
  * if the time slice of the warp has ended. */
-static bool yielded(kiln__cpu_schedule *s, const kiln__cpu_insn *in)
+static bool yielded(const kiln__cpu_warp *w, kiln__cpu_schedule *s,
+                    const kiln__cpu_insn *in)
 {
   const uint32_t cost = s->random != 0 ? KILN__YIELD_TURNS : KILN__YIELD_COST;
 
-  s->yields += in->op == KILN__OP_nanosleep ? KILN__MAX_YIELDS : 1;
+  s->yields += polls_of(w, s, in);
   s->turns -= s->turns < cost ? s->turns : cost;
   return s->yields >= KILN__MAX_YIELDS;
 }
@@ -702,7 +759,7 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
       } else if (in->kind == KILN__KIND_YIELD) {
         kiln__cpu_run_one(w, in, traced);
         pc++;
-        if (yielded(s, in) || w->fault || (s->others && s->turns == 0))
+        if (yielded(w, s, in) || w->fault || (s->others && s->turns == 0))
           break;
       } else {
         s->group[s->current].pc = pc;

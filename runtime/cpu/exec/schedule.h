@@ -147,7 +147,11 @@ typedef struct kiln__cpu_schedule {
   bool changed;
   bool check_sync;
   uint32_t yields; /* number of polling instructions in this time slice */
-  uint32_t began;  /* mask of the lanes that exist when the block starts */
+  /* word of the mbarrier that all lanes wait for, and the number of the phase
+   * that must end; NULL if the warp does not sleep */
+  const uint64_t *asleep;
+  uint64_t asleep_phase;
+  uint32_t began; /* mask of the lanes that exist when the block starts */
   /* mask of the lanes that were at another instruction when lanes of the same
    * warp arrived at the barrier `strayed_from` */
   uint32_t strayed;

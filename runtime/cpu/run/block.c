@@ -5,6 +5,7 @@
  * The memory of a block group (shared memory, stacks, warps, schedules) is
  * allocated once. Later block groups of the same worker thread reuse this
  * memory, because a grid has many more blocks than are resident at once. */
+#include "../memory/mbarrier.h"
 #include "../memory/pending_copies.h"
 #include "grid_job.h"
 #include "warpgroup_check.h"
@@ -152,6 +153,7 @@ static bool warp_begin(kiln__cpu_warp *w, kiln__cpu_worker *worker)
   s->began = mask;
   s->traced = worker->recording;
   s->yields = 0;
+  s->asleep = NULL;
   s->turns = job->grid.seed != 0 ? KILN__TURNS : KILN__PATIENCE;
   s->fair = false;
   s->others = false;
@@ -324,6 +326,7 @@ static bool run_warp(kiln__cpu_gang *gang, kiln__cpu_warp *w, uint64_t *used)
   uint64_t left = share;
 
   s->yields = 0;
+  s->asleep = NULL;
   s->status = share == 0            ? KILN__WARP_RUNNING
               : job->grid.lock_step ? isa->run_lock_step(w, &left)
                                     : isa->run_its(w, &left);
@@ -335,11 +338,21 @@ static bool run_warp(kiln__cpu_gang *gang, kiln__cpu_warp *w, uint64_t *used)
   return s->status != KILN__WARP_FAULT && charge(worker, share - left);
 }
 
+/* Returns true if the warp sleeps at an mbarrier whose phase has not ended. While
+ * the livelock search records, no warp sleeps. */
+static bool sleeps(const kiln__cpu_gang *gang, const kiln__cpu_schedule *s)
+{
+  return s->asleep != NULL && !gang->worker->recording &&
+         kiln__cpu_mbarrier_phase(
+             __atomic_load_n(s->asleep, __ATOMIC_RELAXED)) == s->asleep_phase;
+}
+
 /* Runs each ready warp of the block group once, in ascending order. If the
- * launch has a seed, the first warp is random. *ran receives the number of
- * warps that ran. *busy receives true if a warp did more than poll memory.
- * Returns false if the grid has to stop. */
-static bool sweep(kiln__cpu_gang *gang, uint32_t *ran, bool *busy,
+ * launch has a seed, the first warp is random. Unless `all` is true, warps that
+ * sleep are left out. *ran receives the number of warps that ran. *busy receives
+ * true if a warp did more than poll memory. Returns false if the grid has to
+ * stop. */
+static bool sweep(kiln__cpu_gang *gang, bool all, uint32_t *ran, bool *busy,
                   uint64_t *used)
 {
   kiln__cpu_worker *const worker = gang->worker;
@@ -355,7 +368,7 @@ static bool sweep(kiln__cpu_gang *gang, uint32_t *ran, bool *busy,
         &gang->warps[at < gang->n_warps ? at : at - gang->n_warps];
     kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
-    if (s->status != KILN__WARP_RUNNING)
+    if (s->status != KILN__WARP_RUNNING || (!all && sleeps(gang, s)))
       continue;
     ++*ran;
     if (!run_warp(gang, w, used))
@@ -374,10 +387,14 @@ kiln__cpu_gang_state kiln__cpu_gang_run(kiln__cpu_gang *gang)
   bool busy;
 
   do {
-    if (!sweep(gang, &ran, &busy, &used))
+    if (!sweep(gang, false, &ran, &busy, &used))
       return KILN__GANG_BUSY;
     if (gang->done == gang->n_warps)
       return KILN__GANG_DONE;
+    /* If all other warps sleep, they poll once more. try_wait may return before
+     * the phase ends, so a program may depend on it. */
+    if (ran == 0 && !sweep(gang, true, &ran, &busy, &used))
+      return KILN__GANG_BUSY;
     if (ran == 0)
       return KILN__GANG_STUCK;
   } while (busy && used < share);
