@@ -125,6 +125,29 @@ static uint8_t reduced_type(tensor_kind kind)
   }
 }
 
+void tensor_reduction_make(tensor_reduction *r, uint32_t i)
+{
+  static const struct {
+    const char *op;
+    uint8_t mode, other;
+  } all[TENSOR_REDUCTIONS] = {
+      {"and.b32", 0, 0},       {"or.b32", 0, 0},         {"xor.b32", 0, 0},
+      {"and.b64", 0, 0},       {"or.b64", 0, 0},         {"xor.b64", 0, 0},
+      {"add.u32", 0, 0},       {"add.s32", 0, 0},        {"add.u64", 0, 0},
+      {"add.noftz.f16", 2, 6}, {"add.noftz.bf16", 3, 7}, {"add.f32", 1, 5},
+      {"add.f64", 4, 0},       {"inc.u32", 0, 8},        {"dec.u32", 0, 8},
+      {"min.u32", 0, 0},       {"max.u32", 0, 0},        {"min.s32", 0, 0},
+      {"max.s32", 0, 0},       {"min.u64", 0, 0},        {"max.u64", 0, 0},
+      {"min.s64", 0, 0},       {"max.s64", 0, 0},        {"min.f16", 2, 6},
+      {"max.f16", 2, 6},       {"min.bf16", 3, 7},       {"max.bf16", 3, 7}};
+  const uint32_t op = i % 34;
+
+  state = i * 104729u + 5;
+  r->op = all[op].op;
+  r->seed = draw();
+  r->mode = i / 34 % 2 != 0 ? all[op].other : all[op].mode;
+}
+
 static void make_layout(tensor_case *c, uint32_t group, uint32_t i)
 {
   c->interleave = (uint8_t)(group == 2                 ? within(1, 2)
@@ -259,6 +282,31 @@ static void settle(tensor_case *c)
     c->coord[0] -= c->coord[0] % (int32_t)unit;
 }
 
+/* Changes an im2col case so that the hardware accepts it: the copy starts within
+ * the bounding box, and the bounding box of a store lies within the tensor. */
+static void settle_pixels(tensor_case *c)
+{
+  const uint32_t w = c->interleave != 0 ? 0 : 1;
+
+  for (uint32_t d = 0; d + 2 < c->rank; d++) {
+    int32_t last;
+
+    if (!tensor_case_loads(c)) {
+      c->lower[d] = c->lower[d] < 0 ? 0 : c->lower[d] % (int)c->dim[d + w];
+      c->upper[d] = c->upper[d] > 0 ? 0 : c->upper[d];
+    }
+    last = (int32_t)c->dim[d + w] - 1 + c->upper[d];
+    if (last < c->lower[d]) {
+      c->upper[d] += c->lower[d] - last;
+      last = c->lower[d];
+    }
+    if (!tensor_case_loads(c) && c->upper[d] > 0)
+      c->lower[d] = c->upper[d] = 0;
+    if (c->coord[d + w] < c->lower[d] || c->coord[d + w] > last)
+      c->coord[d + w] = c->lower[d];
+  }
+}
+
 void tensor_case_make(tensor_case *c, uint32_t group, uint32_t i)
 {
   const bool load = group <= 3 || group == 8;
@@ -302,4 +350,8 @@ void tensor_case_make(tensor_case *c, uint32_t group, uint32_t i)
   if (c->dumped > 20000)
     c->dumped = 20000;
   settle(c);
+  if (i >= TENSOR_SETTLED && c->im2col)
+    settle_pixels(c);
+  if (i >= TENSOR_SETTLED && group == 6 && c->type == 5)
+    c->type = 4;
 }

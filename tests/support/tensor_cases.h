@@ -10,7 +10,8 @@ enum {
   TENSOR_BUFFER = 1 << 19, /* size of the buffer that contains the tensor */
   TENSOR_BASE = 1 << 16,   /* offset of the tensor in the buffer */
   TENSOR_SHARED = 49152,   /* bytes of shared memory */
-  TENSOR_GROUPS = 9
+  /* From this number on, the hardware accepts every case. */
+  TENSOR_SETTLED = 1000
 };
 
 /* The groups: tiled loads, interleaved tiled loads, im2col loads, tiled stores,
@@ -45,6 +46,14 @@ typedef struct tensor_case {
 
 /* Makes case `i` of a group. */
 void tensor_case_make(tensor_case *c, uint32_t group, uint32_t i);
+/* The reductions of group 7: 2,048 bytes in global memory are combined with as
+ * many in shared memory. */
+enum { TENSOR_REDUCTIONS = 27, TENSOR_REDUCED_BYTES = 2048 };
+typedef struct tensor_reduction {
+  const char *op; /* operation and type, as in the opcode */
+  uint32_t seed, mode;
+} tensor_reduction;
+void tensor_reduction_make(tensor_reduction *r, uint32_t i);
 /* Returns word `i` of the data that a seed and a mode generate. */
 uint32_t tensor_word(uint32_t seed, uint32_t mode, uint32_t i);
 /* Returns whether the case writes to shared memory. */

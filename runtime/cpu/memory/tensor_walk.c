@@ -10,6 +10,9 @@
  * given pixel and visits the pixels of the bounding box in the order W, H, D,
  * N. The offsets move the pixel that is read, but not the visited position.
  *
+ * The dimensions of an interleaved tensor are W, H, D, slices of channels, N.
+ * Coordinate 0 counts units of 16 or 32 bytes, and a copy reads one slice.
+ *
  * Swizzling exchanges 16-byte chunks: bits 4 to 6 of the address in shared
  * memory are combined with bits 7 to 9 by exclusive or (one bit for 32 bytes,
  * two for 64, three for 128).
@@ -45,15 +48,19 @@ static uint32_t unit_of(const kiln__cpu_tensor_map *map)
 /* Returns the distance between two units of a row in the tensor. */
 static uint32_t unit_step(const kiln__cpu_tensor_map *map)
 {
-  return is_interleaved(map) ? map->step[0] : 1;
+  return is_interleaved(map) && map->mode == KILN__TENSOR_TILED ? map->step[0]
+                                                                : 1;
 }
 
-/* Returns the number of units per row. */
+/* Returns the number of units per row. A pixel of an interleaved tensor is one
+ * unit. */
 static uint32_t inner_of(const kiln__cpu_tensor_map *map)
 {
   const uint32_t n =
       map->mode == KILN__TENSOR_IM2COL ? map->channels : map->box[0];
 
+  if (map->mode == KILN__TENSOR_IM2COL)
+    return is_interleaved(map) ? 1 : n;
   return (n + unit_step(map) - 1) / unit_step(map);
 }
 
@@ -179,12 +186,6 @@ static void make_row(const kiln__cpu_tensor_map *map,
       .global = address + (uint64_t)((at[0] + from * step) * bytes)};
 }
 
-bool kiln__cpu_tensor_starts(const kiln__cpu_tensor_place *place)
-{
-  return is_interleaved(place->map) ||
-         (int64_t)place->coord[0] * unit_of(place->map) % 16 == 0;
-}
-
 static bool walk_tiles(const kiln__cpu_tensor_place *p,
                        kiln__cpu_tensor_row_fn *fn, void *user)
 {
@@ -209,19 +210,60 @@ static bool walk_tiles(const kiln__cpu_tensor_place *p,
   return true;
 }
 
+uint32_t kiln__cpu_tensor_width(const kiln__cpu_tensor_map *map)
+{
+  return is_interleaved(map) ? 0 : 1;
+}
+
+/* Returns the last coordinate of the bounding box in spatial dimension i. */
+static int64_t box_end(const kiln__cpu_tensor_map *map, uint32_t i)
+{
+  return (int64_t)map->last[i + kiln__cpu_tensor_width(map)] + map->upper[i];
+}
+
 /* Advances the visited pixel by one position within the bounding box. */
 static void next_pixel(const kiln__cpu_tensor_map *map,
                        int64_t at[KILN__TENSOR_RANK])
 {
-  const uint32_t image = map->rank - 1U;
+  const uint32_t image = map->rank - 1U, w = kiln__cpu_tensor_width(map);
 
-  for (uint32_t i = 1; i < image; i++) {
-    at[i] += map->step[i];
-    if (at[i] <= (int64_t)map->last[i] + map->upper[i - 1])
+  for (uint32_t i = 0; i + 2 < map->rank; i++) {
+    at[i + w] += map->step[i + w];
+    if (at[i + w] <= box_end(map, i))
       return;
-    at[i] = map->lower[i - 1];
+    at[i + w] = map->lower[i];
   }
   at[image] += map->step[image];
+}
+
+/* Returns whether the bounding box lies within the tensor. */
+static bool box_is_within(const kiln__cpu_tensor_map *map)
+{
+  for (uint32_t i = 0; i + 2 < map->rank; i++) {
+    if (map->lower[i] < 0 || map->upper[i] > 0)
+      return false;
+  }
+  return true;
+}
+
+bool kiln__cpu_tensor_starts(const kiln__cpu_tensor_place *p, bool store)
+{
+  const kiln__cpu_tensor_map *const map = p->map;
+  const int32_t *const first = p->coord + kiln__cpu_tensor_width(map);
+
+  if (!is_interleaved(map) && (int64_t)p->coord[0] * unit_of(map) % 16 != 0)
+    return false;
+  for (uint32_t i = 0; i < map->rank && store; i++) {
+    if (p->coord[i] < 0)
+      return false;
+  }
+  if (map->mode != KILN__TENSOR_IM2COL)
+    return true;
+  for (uint32_t i = 0; i + 2 < map->rank; i++) {
+    if (first[i] < map->lower[i] || first[i] > box_end(map, i))
+      return false;
+  }
+  return !store || box_is_within(map);
 }
 
 static bool walk_pixels(const kiln__cpu_tensor_place *p,
@@ -237,8 +279,8 @@ static bool walk_pixels(const kiln__cpu_tensor_place *p,
     int64_t read[KILN__TENSOR_RANK];
 
     memcpy(read, at, sizeof read);
-    for (uint32_t i = 1; i + 1 < map->rank; i++)
-      read[i] += p->offset[i - 1];
+    for (uint32_t i = 0; i + 2 < map->rank; i++)
+      read[i + kiln__cpu_tensor_width(map)] += p->offset[i];
     make_row(map, read, r, &row);
     if (!fn(user, &row))
       return false;

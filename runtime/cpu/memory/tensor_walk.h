@@ -38,9 +38,13 @@ typedef bool kiln__cpu_tensor_row_fn(void *user,
  * shared memory. Returns false if `fn` returned false. */
 bool kiln__cpu_tensor_walk(const kiln__cpu_tensor_place *place,
                            kiln__cpu_tensor_row_fn *fn, void *user);
-/* Returns whether the hardware accepts the first coordinate. Unless the tensor
- * is interleaved, a row must begin at a multiple of 16 bytes. */
-bool kiln__cpu_tensor_starts(const kiln__cpu_tensor_place *place);
+/* Returns whether the hardware accepts the coordinates. Unless the tensor is
+ * interleaved, a row must begin at a multiple of 16 bytes. An im2col copy must
+ * start within the bounding box. A store must have no negative coordinate, and
+ * its bounding box must lie within the tensor. */
+bool kiln__cpu_tensor_starts(const kiln__cpu_tensor_place *place, bool store);
+/* Returns the dimension W of an im2col map: 1, or 0 if it is interleaved. */
+uint32_t kiln__cpu_tensor_width(const kiln__cpu_tensor_map *map);
 /* Returns the number of bytes of shared memory that the box of a map spans. */
 uint32_t kiln__cpu_tensor_box_bytes(const kiln__cpu_tensor_map *map);
 /* Returns the number of bytes that a load counts at its mbarrier. */

@@ -341,14 +341,15 @@ static bool read_map(copy *c, uint64_t address, kiln__cpu_tensor_map *map)
     return false;
   memcpy(map, bytes, sizeof *map);
   if (!kiln__cpu_tensor_map_valid(map) || map->rank != in->dim ||
-      (map->mode == KILN__TENSOR_IM2COL) != pixels)
+      (map->mode == KILN__TENSOR_IM2COL) != pixels ||
+      !kiln__cpu_bulk_supports(in, element_type(map)))
     return fail(c, KILN__FAULT_MAP, address, sizeof *map);
   c->type = element_type(map);
   return true;
 }
 
-/* Reads the coordinates and offsets of a copy. The hardware refuses stores with
- * negative coordinates, and rows that do not begin at a multiple of 16 bytes. */
+/* Reads the coordinates and offsets of a copy, and checks that the hardware
+ * accepts them. */
 static bool read_place(const copy *c, const kiln__cpu_tensor_map *map,
                        bool is_store, kiln__cpu_tensor_place *place)
 {
@@ -359,11 +360,7 @@ static bool read_place(const copy *c, const kiln__cpu_tensor_map *map,
     place->coord[i] = (int32_t)(uint32_t)value_of(c, in->vec[i], false);
   for (uint32_t i = 0; i + 2 < in->dim && in->sub2 == KILN__IM2COL; i++)
     place->offset[i] = (uint16_t)value_of(c, in->vec2[2 + i], false);
-  for (uint32_t i = 0; i < in->dim && is_store; i++) {
-    if (place->coord[i] < 0)
-      return fail(c, KILN__FAULT_MAP, (uint32_t)place->coord[i], 0);
-  }
-  return kiln__cpu_tensor_starts(place) ||
+  return kiln__cpu_tensor_starts(place, is_store) ||
          fail(c, KILN__FAULT_MAP, (uint32_t)place->coord[0], 0);
 }
 

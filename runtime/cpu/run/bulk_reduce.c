@@ -1,7 +1,8 @@
 /* bulk_reduce.c -- the reductions of cp.reduce.async.bulk and red.async: each
  * element of the destination is combined with an element of the source.
  *
- * The operations are those of the instruction red. Other host threads may update
+ * The operations are those of the instruction red, except that additions of f32
+ * keep subnormal numbers, and additions of f64 return a NaN operand unchanged. Other host threads may update
  * the same global memory, so each element is updated by compare-and-swap. The
  * order of the updates is that of the copies. */
 #include "bulk_reduce.h"
@@ -17,6 +18,12 @@ bool kiln__cpu_bulk_reduces(const kiln__cpu_insn *in)
   return in->boolop != KILN__BOOL_NONE || (in->sub >= MIN && in->sub <= DEC);
 }
 
+bool kiln__cpu_bulk_supports(const kiln__cpu_insn *in, kiln__cpu_ptx_type type)
+{
+  return !kiln__cpu_bulk_reduces(in) || type != KILN__S64 || in->sub == MIN ||
+         in->sub == MAX;
+}
+
 static uint64_t sum(kiln__cpu_ptx_type type, uint64_t a, uint64_t b)
 {
   const uint32_t x = (uint32_t)a, y = (uint32_t)b;
@@ -25,10 +32,11 @@ static uint64_t sum(kiln__cpu_ptx_type type, uint64_t a, uint64_t b)
 
   switch (type) {
   case KILN__F32:
-    f = kiln__cpu_float_of_bits(kiln__cpu_flush(x)) +
-        kiln__cpu_float_of_bits(kiln__cpu_flush(y));
-    return f != f ? KILN__NAN_F32 : kiln__cpu_flush(kiln__cpu_bits_of_float(f));
+    f = kiln__cpu_float_of_bits(x) + kiln__cpu_float_of_bits(y);
+    return f != f ? KILN__NAN_F32 : kiln__cpu_bits_of_float(f);
   case KILN__F64:
+    if (kiln__cpu_is_nan_f64(a) || kiln__cpu_is_nan_f64(b))
+      return kiln__cpu_is_nan_f64(b) ? b : a;
     d = kiln__cpu_double_of_bits(a) + kiln__cpu_double_of_bits(b);
     return d != d ? KILN__NAN_F64 : kiln__cpu_bits_of_double(d);
   case KILN__F16:

@@ -7,6 +7,9 @@
 /* Returns whether the instruction combines its source with the destination
  * instead of replacing the destination. */
 bool kiln__cpu_bulk_reduces(const kiln__cpu_insn *in);
+/* Returns whether the hardware has the operation of the instruction, if it is a
+ * reduction, for elements of a type. It has only min and max for .s64. */
+bool kiln__cpu_bulk_supports(const kiln__cpu_insn *in, kiln__cpu_ptx_type type);
 /* Combines n bytes of elements at `to` with those at `from`. `type` is the PTX
  * type of the elements. Each element is updated atomically. */
 void kiln__cpu_bulk_reduce(const kiln__cpu_insn *in, kiln__cpu_ptx_type type,

@@ -236,9 +236,10 @@ static const struct {
                                  "(multiples of 32), jump table indices"},
     [KILN__FAULT_MAP] = {"tensor copy with an invalid map or coordinate",
                          "cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col, "
-                         "the address and rank that the kernel passes, and "
-                         "whether coordinate 0 is a multiple of 16 bytes "
-                         "and no coordinate of a store is negative"},
+                         "the address and rank that the kernel passes, "
+                         "coordinate 0 (a multiple of 16 bytes), the "
+                         "coordinates of a store (not negative), and the "
+                         "bounding box of im2col"},
     [KILN__FAULT_TRAP] = {"trap", "the condition before the __trap()"},
     [KILN__FAULT_ASSERT] = {"assertion failed", "the asserted condition"},
     [KILN__FAULT_STACK] = {"stack overflow",

@@ -7,13 +7,14 @@
  * model/tensor_map.h. The packed data types of 4 and 6 bits, the swizzles of
  * 32-byte and 64-byte chunks and the im2col::w modes need compute capability
  * 10.0; the CPU device rejects them. */
-#include "../../model/tensor_map.h"
+#include "../../memory/tensor_walk.h"
 #include "../machine.h"
 
 #include <string.h>
 
 enum {
   MAX_BOX = 256,
+  MAX_BOX_BYTES = 228 * 1024, /* as many as an SM has */
   MAX_STEP = 8,
   MAX_PIXELS = 1024,
   SWIZZLE_LAST = CU_TENSOR_MAP_SWIZZLE_128B
@@ -136,6 +137,7 @@ CUresult kiln__cpu_tensorMapEncodeTiled(
     made.box[i] = (uint16_t)box[i];
   }
   CU_TRY(check_inner(&made, box[0]));
+  CU_TRY(valid(kiln__cpu_tensor_box_bytes(&made) <= MAX_BOX_BYTES));
   return store(map, &made);
 }
 
@@ -153,7 +155,9 @@ static CUresult encode_corners(kiln__cpu_tensor_map *map, const int *lower,
   for (uint32_t i = 0; i < n; i++) {
     CU_TRY(valid(lower[i] >= -limit && lower[i] < limit && upper[i] >= -limit &&
                  upper[i] < limit));
-    CU_TRY(valid((int64_t)map->last[i + 1] + 1 + upper[i] - lower[i] > 0));
+    CU_TRY(valid((int64_t)map->last[i + kiln__cpu_tensor_width(map)] + 1 +
+                     upper[i] - lower[i] >
+                 0));
     map->lower[i] = (int16_t)lower[i];
     map->upper[i] = (int16_t)upper[i];
   }
