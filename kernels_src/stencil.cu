@@ -1,5 +1,5 @@
-/* stencil.cu -- weighted sums over the neighbourhood of each element of a line, an image
- * or a volume, in one pass.
+/* stencil.cu -- weighted sums over the neighbourhood of each element of an image or a
+ * volume, in one pass, for larger radii; stencil_rows.cu is for small ones.
  *
  * Problem: with radius r, each element contributes to 2r + 1 outputs per axis. It should
  * be read from memory once and be converted to the type of the sum once.
@@ -12,7 +12,6 @@
  * reads place k + 1 and writes place k. With separable weights, the row is first reduced
  * to one value per column, which then contributes to every sum. Baked weights are
  * immediate operands, and a weight of 0 costs nothing.
- * A line (KILN_LINE) has no rows; its warps move along the line instead.
  * For a volume, a row step reads the rows of 2 * KILN_RZ + 1 planes.
  *
  * Invariant: after the source row j, place k holds the sum of the rows up to j for output
@@ -39,7 +38,6 @@
  *   KILN_RX         1           radius in the direction of the columns
  *   KILN_RY         1           radius in the direction of the rows
  *   KILN_RZ         0           radius in the direction of the planes
- *   KILN_LINE       0           1 if the array has one dimension
  *   KILN_SEPARABLE  0           1 if the weights are products of a weight per axis
  *   KILN_BAKED      1           1 if user::weight() returns constants; 0 reads
  *                               `weights`
@@ -55,8 +53,7 @@
  * Generated code (user.cuh): weight(s, t, 0) returns weight t, with columns fastest, then
  * rows, then planes; separable weights are the KILN_RX weights followed by those of
  * KILN_RY. finish(s, a, b) computes the output from the sum a and the element b.
- * Launch: the block size is KILN_BLOCK. The grid has one warp per strip and run of rows;
- *         with KILN_LINE it may have any size.
+ * Launch: the block size is KILN_BLOCK. The grid has one warp per strip and run of rows.
  *         shape    sizes and distances, in elements
  *         in, out  arrays that do not overlap
  *         weights  NULL with KILN_BAKED
@@ -65,55 +62,20 @@
 #include <kiln/params/stencil.cuh>
 
 #define KILN_FLAT_BLOCK 1
-#include <kiln/border.cuh>
+#define KILN_LINE 0
 #include <kiln/stage.cuh>
-#include <kiln/user.cuh>
-#include <kiln/weighted.cuh>
-
-typedef KILN_ACC sum_type;
+#include <kiln/stencil_sums.cuh>
 
 enum : unsigned {
-  warps = KILN_BLOCK / 32,
-  strip = 32 * KILN_VECTOR, /* columns per warp */
   grain = 16 / sizeof(KILN_T),
   /* columns of a row in shared memory on each side of the strip */
   margin = (KILN_RX + grain - 1) / grain * grain,
   row_size = strip + 2 * margin,
-  chunk = KILN_CHUNK / sizeof(KILN_T), /* elements per copy */
-  planes = 2 * KILN_RZ + 1,
-  sums = 2 * KILN_RY + 1, /* sums under way per column */
-  across = 2 * KILN_RX + 1,
-  /* columns that a lane reads on each side of its own */
-  side = (KILN_RX + KILN_VECTOR - 1) / KILN_VECTOR * KILN_VECTOR,
-  window = KILN_VECTOR + 2 * side,
-  n_weights = KILN_SEPARABLE ? across + sums : across * sums * planes
+  chunk = KILN_CHUNK / sizeof(KILN_T) /* elements per copy */
 };
 
-static_assert(KILN_VECTOR * sizeof(KILN_T) <= 16 &&
-                  KILN_VECTOR * sizeof(KILN_OUT) <= 16,
-              "KILN_VECTOR: at most 16 bytes");
-static_assert(KILN_CHUNK >= sizeof(KILN_T) && KILN_CHUNK <= 16,
-              "KILN_CHUNK: an element to 16 bytes");
 static_assert(KILN_BEYOND != 1 || KILN_SEPARABLE,
               "KILN_BEYOND: only the first pass of a separable sum writes");
-static_assert(!KILN_LINE || (KILN_RY == 0 && KILN_RZ == 0),
-              "KILN_LINE: no rows, no planes");
-
-typedef long long distance;
-#if KILN_LINE
-typedef long long coordinate;
-#else
-typedef int coordinate; /* every axis has less than 2^31 elements */
-#endif
-
-/* The shape of the arrays. Mirrored by the host. */
-struct shape {
-  distance in_row, in_plane; /* from row to row, and from plane to plane */
-  distance out_row, out_plane;
-  distance strips; /* number of strips of a row */
-  coordinate width, height, depth;
-  coordinate run; /* output rows per warp */
-};
 
 /* ---- Rows in shared memory ------------------------------------------------ */
 
@@ -186,7 +148,7 @@ static __device__ __forceinline__ void copy_rows(KILN_T (&to)[planes][row_size],
 
 /* Reads the calling lane's columns and their neighbours. */
 static __device__ __forceinline__ void read_window(const KILN_T *row,
-                                                   sum_type (&x)[window])
+                                                   row_window &x)
 {
   typedef typename kiln::word<KILN_VECTOR * sizeof(KILN_T)>::type bits;
   const KILN_T *from = row + (margin - side) + kiln::lane() * KILN_VECTOR;
@@ -203,131 +165,7 @@ static __device__ __forceinline__ void read_window(const KILN_T *row,
   }
 }
 
-/* ---- Sums ----------------------------------------------------------------- */
-
-struct weights_of {
-  const user::args &s;
-  const sum_type *table; /* in shared memory, without KILN_BAKED */
-
-  __device__ __forceinline__ sum_type operator[](unsigned t) const
-  {
-    return KILN_BAKED ? user::weight(s, t, 0) : table[t];
-  }
-};
-
-typedef sum_type column_values[KILN_VECTOR];
-
-/* Adds the products of one row's weights, which start at `first`, to the sums of
- * the lane's columns. */
-static __device__ __forceinline__ void add_row(const weights_of &w,
-                                               unsigned first,
-                                               const sum_type (&x)[window],
-                                               column_values &to)
-{
-#pragma unroll
-  for (unsigned i = 0; i < across; ++i) {
-    const sum_type factor = w[first + i];
-
-    if (KILN_BAKED && factor == sum_type(0))
-      continue;
-#pragma unroll
-    for (unsigned v = 0; v < KILN_VECTOR; ++v)
-      to[v] = kiln::multiply_add(factor, x[v + i + side - KILN_RX], to[v]);
-  }
-}
-
-/* Moves the sums by one place and adds the planes' rows to them. */
-static __device__ __forceinline__ void
-add_dense(const weights_of &w, const KILN_T (&rows)[planes][row_size],
-          column_values (&sum)[sums])
-{
-#pragma unroll
-  for (unsigned p = 0; p < planes; ++p) {
-    sum_type x[window];
-
-    read_window(rows[p], x);
-#pragma unroll
-    for (unsigned k = 0; k < sums; ++k) {
-      if (p == 0)
-#pragma unroll
-        for (unsigned v = 0; v < KILN_VECTOR; ++v)
-          sum[k][v] =
-              k + 1 < sums ? sum[k + 1 < sums ? k + 1 : 0][v] : sum_type(0);
-      add_row(w, (p * sums + (sums - 1 - k)) * across, x, sum[k]);
-    }
-  }
-}
-
-/* Reduces the row to one value per column and adds it to the sums, which move by
- * one place. The multiply-adds stay in their order, from place 0 on. Otherwise the
- * compiler needs a second set of registers, and a copy per sum and row. */
-static __device__ __forceinline__ void
-add_separable(const weights_of &w, const KILN_T (&rows)[planes][row_size],
-              column_values (&sum)[sums])
-{
-  sum_type x[window];
-  column_values value = {};
-
-  read_window(rows[0], x);
-  add_row(w, 0, x, value);
-#pragma unroll
-  for (unsigned k = 0; k < sums; ++k) {
-    const sum_type factor = w[across + sums - 1 - k];
-
-#pragma unroll
-    for (unsigned v = 0; v < KILN_VECTOR; ++v) {
-      const sum_type before =
-          k + 1 < sums ? sum[k + 1 < sums ? k + 1 : 0][v] : sum_type(0);
-
-      sum[k][v] = KILN_BAKED && factor == sum_type(0)
-                      ? before
-                      : kiln::multiply_add_in_order(factor, value[v], before);
-    }
-  }
-}
-
-/* Writes the lane's columns with one store. The intrinsic keeps the compiler from
- * merging this store with the single stores at the end of a row. */
-static __device__ __forceinline__ void
-write_vector(KILN_OUT *to, const kiln::compute_t<KILN_OUT> (&y)[KILN_VECTOR])
-{
-  typedef typename kiln::word<KILN_VECTOR * sizeof(KILN_OUT)>::type bits;
-  KILN_OUT raw[KILN_VECTOR];
-  bits w;
-
-#pragma unroll
-  for (unsigned v = 0; v < KILN_VECTOR; ++v)
-    raw[v] = kiln::narrow<KILN_OUT>(y[v]);
-  memcpy(&w, raw, sizeof w);
-  __stwb(reinterpret_cast<bits *>(to), w);
-}
-
-/* Writes the lane's columns of an output row, from column x on. */
-static __device__ __forceinline__ void write(const user::args &s, KILN_OUT *row,
-                                             const KILN_T *centre, coordinate x,
-                                             coordinate width,
-                                             const column_values &sum)
-{
-  kiln::compute_t<KILN_OUT> y[KILN_VECTOR];
-
-#pragma unroll
-  for (unsigned v = 0; v < KILN_VECTOR; ++v) {
-    const coordinate i = x + static_cast<coordinate>(v);
-    const sum_type b = KILN_CENTRE && i < width
-                           ? static_cast<sum_type>(kiln::load(centre + i))
-                           : sum_type(0);
-
-    y[v] = user::finish(s, sum[v], b);
-  }
-  if (KILN_ALIGNED && x + static_cast<coordinate>(KILN_VECTOR) <= width) {
-    write_vector(row + x, y);
-    return;
-  }
-#pragma unroll
-  for (unsigned v = 0; v < KILN_VECTOR; ++v)
-    if (x + static_cast<coordinate>(v) < width)
-      kiln::store(row + x + v, y[v]);
-}
+/* ---- The kernel ----------------------------------------------------------- */
 
 #if KILN_BEYOND == 1
 /* Writes the separable sum of a neighbourhood whose elements are all outside. */
@@ -349,52 +187,13 @@ write_beyond(const weights_of &w, KILN_T outside, KILN_OUT *to)
 }
 #endif
 
-/* ---- The kernel ----------------------------------------------------------- */
-
-/* The source rows of one warp. Step j reads row y + j of the strip that starts at
- * column x0, or with KILN_LINE the strip that starts at column x0 + j * stride. */
-struct path {
-  coordinate x0, stride, y, z;
-  coordinate steps;
-};
-
-/* Returns the path of a warp, with 0 steps if there is no work for it. */
-static __device__ __forceinline__ path path_of(const shape &s)
-{
-  const unsigned id = blockIdx.x * warps + kiln::warp();
-  path p = {};
-
-#if KILN_LINE
-  const coordinate all = static_cast<coordinate>(gridDim.x) * warps;
-
-  p.x0 = static_cast<coordinate>(id) * strip;
-  p.stride = all * strip;
-  p.steps = id < s.strips ? (s.strips - id + all - 1) / all : 0;
-#else
-  const unsigned strips = static_cast<unsigned>(s.strips);
-  const unsigned runs = static_cast<unsigned>((s.height - 1) / s.run + 1);
-  const unsigned above = id / strips;
-  coordinate rest;
-
-  if (above / runs >= static_cast<unsigned>(s.depth))
-    return p;
-  p.z = static_cast<coordinate>(above / runs);
-  p.x0 = static_cast<coordinate>(id % strips * strip);
-  p.y = static_cast<coordinate>(above % runs) * s.run;
-  rest = s.height - p.y;
-  p.steps = (rest < s.run ? rest : s.run) + 2 * KILN_RY;
-  p.y -= KILN_RY;
-#endif
-  return p;
-}
-
+/* Starts the copies of step j of a task, which reads row y + j - KILN_RY. */
 static __device__ __forceinline__ void
 start_step(KILN_T (&to)[planes][row_size], const source &from, const shape &s,
-           const path &p, coordinate j)
+           const task &t, coordinate j)
 {
-  if (j < p.steps)
-    copy_rows(to, from, s, p.x0 + (KILN_LINE ? j * p.stride : 0),
-              KILN_LINE ? 0 : p.y + j, p.z);
+  if (j < t.rows + 2 * KILN_RY)
+    copy_rows(to, from, s, t.x0, t.y + j - KILN_RY, t.z);
   kiln::stage_commit();
 }
 
@@ -410,41 +209,39 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
               ? in[s.in_row * s.height]
               : kiln::narrow<KILN_T>(
                     static_cast<kiln::compute_t<KILN_T>>(outside))};
-  const path p = path_of(s);
+  const task t = task_of(s);
+  const coordinate x =
+      t.x0 + static_cast<coordinate>(kiln::lane() * KILN_VECTOR);
+  const coordinate steps = t.rows > 0 ? t.rows + 2 * KILN_RY : 0;
   KILN_T(&rows)[KILN_STAGES][planes][row_size] = ring[kiln::warp()];
   column_values sum[sums] = {};
   unsigned slot = 0, ahead = KILN_STAGES - 1;
 
-  if (!KILN_BAKED) {
-    for (unsigned t = kiln::thread(); t < n_weights; t += KILN_BLOCK)
-      table[t] = kiln::as_weight<sum_type>(kiln::load(weights + t));
-    __syncthreads();
-  }
+  load_weights(weights, table);
 #if KILN_BEYOND == 1
   if (blockIdx.x == 0 && kiln::thread() == 0)
     write_beyond(w, from.outside, out + s.depth * s.out_plane);
 #endif
+  if (steps == 0)
+    return;
 #pragma unroll 1
   for (unsigned j = 0; j < KILN_STAGES - 1; ++j)
-    start_step(rows[j], from, s, p, static_cast<coordinate>(j));
+    start_step(rows[j], from, s, t, static_cast<coordinate>(j));
 #pragma unroll 1
-  for (coordinate j = 0; j < p.steps; ++j) {
-    const coordinate x = p.x0 + (KILN_LINE ? j * p.stride : 0) +
-                         static_cast<coordinate>(kiln::lane() * KILN_VECTOR);
-    const coordinate y = KILN_LINE ? 0 : p.y + j - KILN_RY;
+  for (coordinate j = 0; j < steps; ++j) {
+    const coordinate y = t.y + j - 2 * KILN_RY;
 
     kiln::stage_wait_but<KILN_STAGES - 2>();
     kiln::warp_sync();
     /* All lanes have read the row of the step before, so its place in the ring
      * is free. */
-    start_step(rows[ahead], from, s, p, j + KILN_STAGES - 1);
-    if (KILN_SEPARABLE)
-      add_separable(w, rows[slot], sum);
-    else
-      add_dense(w, rows[slot], sum);
+    start_step(rows[ahead], from, s, t, j + KILN_STAGES - 1);
+    add_step<true>(
+        w, [&](unsigned p, row_window &v) { read_window(rows[slot][p], v); },
+        sum);
     if (j >= 2 * KILN_RY)
-      write(args, out + p.z * s.out_plane + y * s.out_row,
-            in + p.z * s.in_plane + y * s.in_row, x, s.width, sum[0]);
+      write(args, out + t.z * s.out_plane + y * s.out_row,
+            in + t.z * s.in_plane + y * s.in_row, x, s.width, sum[0]);
     ahead = slot;
     slot = slot + 1 == KILN_STAGES ? 0 : slot + 1;
   }

@@ -1,9 +1,9 @@
-/* stencil.c -- the host side of stencil.cu and stencil_at.cu, which compute each
- * element from its neighbours.
+/* stencil.c -- the host side of stencil_rows.cu, stencil.cu and stencil_at.cu,
+ * which compute each element from its neighbours.
  *
  * A call consists of one or two passes over the array. Weighted sums use
- * stencil.cu, which is written for lines, for images and for volumes as a batch of
- * planes. A separable sum over a volume first reduces columns and rows of each
+ * stencil_rows.cu for lines and small radii, otherwise stencil.cu. To both, a volume
+ * is a batch of planes. A separable sum over a volume first reduces columns and rows of each
  * plane, and then the planes; in the second pass, the planes take the place of the
  * rows. User expressions and sums over too many elements use stencil_at.cu. */
 #include "stencil_plan.h"
@@ -11,14 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const march_kernels[] = {"stencil", NULL};
-static const kiln__family march = {"stencil", march_kernels,
-                                   kiln__stencil_params};
+static const char *const rows_kernels[] = {"stencil_rows", NULL};
+static const char *const ring_kernels[] = {"stencil", NULL};
 static const char *const at_kernels[] = {"stencil_at", NULL};
-static const kiln__family at = {"stencil_at", at_kernels,
-                                kiln__stencil_at_params};
 
-/* The struct `shape` of stencil.cu for images and volumes, and for lines. */
+static const kiln__family families[] = {
+    [KILN__STENCIL_ROWS] = {"stencil_rows", rows_kernels,
+                            kiln__stencil_rows_params},
+    [KILN__STENCIL_RING] = {"stencil", ring_kernels, kiln__stencil_params},
+    [KILN__STENCIL_AT] = {"stencil_at", at_kernels, kiln__stencil_at_params}};
+
+/* The struct `shape` of stencil_sums.cuh for images and volumes, and for lines. */
 typedef struct image_shape {
   int64_t in_row, in_plane, out_row, out_plane, strips;
   int32_t width, height, depth, run;
@@ -63,7 +66,7 @@ static bool uses_b(const char *expr)
   return false;
 }
 
-/* Sets the values that both kernels share under the same names. */
+/* Sets the values that all kernels share under the same names. */
 #define COMMON(KERNEL, spec, p)                                                \
   do {                                                                         \
     uint32_t *const value_ = (spec)->value;                                    \
@@ -72,7 +75,6 @@ static bool uses_b(const char *expr)
     value_[KERNEL##_RX] = (p)->rx;                                             \
     value_[KERNEL##_RY] = (p)->ry;                                             \
     value_[KERNEL##_RZ] = (p)->rz;                                             \
-    value_[KERNEL##_LINE] = (p)->line;                                         \
     value_[KERNEL##_BORDER] = (uint32_t)(p)->desc->border;                     \
     value_[KERNEL##_T] = (p)->in.type;                                         \
     value_[KERNEL##_OUT] = (p)->out.type;                                      \
@@ -81,31 +83,42 @@ static bool uses_b(const char *expr)
         kiln__given((p)->weights) ? (p)->weights.type : (p)->acc;              \
   } while (0)
 
-static void specify_march(kiln__spec *spec, const kiln__stencil_pass *p,
-                          const char *weights)
-{
-  const char *finish = p->last ? p->desc->finish : NULL;
+/* Sets the values that the two kernels for weighted sums share. */
+#define COMMON_OF_SUMS(KERNEL, spec, p)                                        \
+  do {                                                                         \
+    uint32_t *const of_sum_ = (spec)->value;                                   \
+                                                                               \
+    COMMON(KERNEL, spec, p);                                                   \
+    of_sum_[KERNEL##_VECTOR] = (p)->vec;                                       \
+    of_sum_[KERNEL##_CHUNK] = (p)->chunk;                                      \
+    of_sum_[KERNEL##_ALIGNED] = (p)->aligned;                                  \
+    of_sum_[KERNEL##_SEPARABLE] = (p)->separable;                              \
+    of_sum_[KERNEL##_BAKED] = (p)->host_weights != NULL;                       \
+    of_sum_[KERNEL##_CENTRE] = (p)->last && uses_b((p)->desc->finish);         \
+  } while (0)
 
-  spec->family = &march;
-  COMMON(STENCIL, spec, p);
-  spec->value[STENCIL_VECTOR] = p->vec;
-  spec->value[STENCIL_STAGES] = p->stages;
-  spec->value[STENCIL_CHUNK] = p->chunk;
-  spec->value[STENCIL_ALIGNED] = p->aligned;
-  spec->value[STENCIL_SEPARABLE] = p->separable;
-  spec->value[STENCIL_BAKED] = weights != NULL;
-  spec->value[STENCIL_CENTRE] = uses_b(finish);
-  spec->value[STENCIL_BEYOND] = p->beyond;
+static void specify_sum(kiln__spec *spec, const kiln__stencil_pass *p,
+                        const char *weights)
+{
+  if (p->kernel == KILN__STENCIL_RING) {
+    COMMON_OF_SUMS(STENCIL, spec, p);
+    spec->value[STENCIL_STAGES] = p->stages;
+    spec->value[STENCIL_BEYOND] = p->beyond;
+  } else {
+    COMMON_OF_SUMS(STENCIL_ROWS, spec, p);
+    spec->value[STENCIL_ROWS_ROWS] = (uint32_t)p->run;
+    spec->value[STENCIL_ROWS_LINE] = p->line;
+  }
   spec->function[0] = (kiln__function){
       "weight",   "the weights", weights != NULL ? weights : "(KILN_ACC)0",
       "KILN_ACC", "unsigned",    NULL};
-  add_finish(spec, finish);
+  add_finish(spec, p->last ? p->desc->finish : NULL);
 }
 
 static void specify_at(kiln__spec *spec, const kiln__stencil_pass *p)
 {
-  spec->family = &at;
   COMMON(STENCIL_AT, spec, p);
+  spec->value[STENCIL_AT_LINE] = p->line;
   spec->value[STENCIL_AT_ITEMS] = p->vec;
   spec->value[STENCIL_AT_WEIGHTED] = p->desc->expr == NULL;
   if (p->desc->expr == NULL) {
@@ -114,15 +127,15 @@ static void specify_at(kiln__spec *spec, const kiln__stencil_pass *p)
     add_finish(spec, p->desc->finish);
     return;
   }
-  spec->function[0] = (kiln__function){
-      "stencil",
-      "the stencil expression",
-      p->desc->expr,
-      "kiln::compute_t<KILN_OUT>",
-      NULL,
-      "const kiln__neighbourhood &at, const kiln__element x, "
-      "const kiln__index column, const kiln__index row, "
-      "const kiln__index plane"};
+  spec->function[0] =
+      (kiln__function){"stencil",
+                       "the stencil expression",
+                       p->desc->expr,
+                       "kiln::compute_t<KILN_OUT>",
+                       NULL,
+                       "const kiln__neighbourhood &at, const kiln__element x, "
+                       "const kiln__index column, const kiln__index row, "
+                       "const kiln__index plane"};
 }
 
 /* ---- Launches ------------------------------------------------------------ */
@@ -165,8 +178,9 @@ static kiln_status run_pass(kiln_stream *stream, const kiln__stencil_pass *p,
   kiln__args args;
 
   kiln__user_args(&args, spec);
-  return (p->march && !p->line ? launch_image : launch_wide)(
-      p, &config, set->kernel[0], &args);
+  return (p->kernel == KILN__STENCIL_AT || p->line
+              ? launch_wide
+              : launch_image)(p, &config, set->kernel[0], &args);
 }
 
 /* Fills the spec of a pass. *text receives its weights as text, which the caller
@@ -176,14 +190,14 @@ static kiln_status specify(kiln__spec *spec, const kiln__stencil_pass *p,
 {
   kiln_status st = KILN_OK;
 
-  *spec = (kiln__spec){.code = &p->desc->code};
-  if (!p->march) {
+  *spec = (kiln__spec){.family = &families[p->kernel], .code = &p->desc->code};
+  if (p->kernel == KILN__STENCIL_AT) {
     specify_at(spec, p);
     return KILN_OK;
   }
   if (p->host_weights != NULL)
     KILN_TRY(kiln__stencil_weights(text, p));
-  specify_march(spec, p, p->host_weights != NULL ? text->data : NULL);
+  specify_sum(spec, p, p->host_weights != NULL ? text->data : NULL);
 
 done:
   return st;

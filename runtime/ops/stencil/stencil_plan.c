@@ -15,10 +15,13 @@ enum { MOST_SUM_REGISTERS = 80, MOST_PRODUCTS = 4400 };
  * take another 9 KB. */
 enum { MOST_SHARED = 36 << 10 };
 
-enum { MARCH_BLOCK = 128, MARCH_STAGES = 6, AT_BLOCK = 256, AT_ITEMS = 4 };
+enum { RING_BLOCK = 128, RING_STAGES = 6, AT_BLOCK = 256, AT_ITEMS = 4 };
 
 /* Warps per SM that stencil.cu is given work for. */
 enum { WARPS_PER_SM = 16 };
+
+/* stencil_rows.cu: threads per block, and the largest radius for images. */
+enum { ROWS_BLOCK = 128, ROWS_RADIUS = 3 };
 
 /* ---- Weights ------------------------------------------------------------- */
 
@@ -234,61 +237,73 @@ static bool shrink(kiln__stencil_pass *p)
   return true;
 }
 
+static uint64_t products_of(const kiln__stencil_pass *p)
+{
+  return p->separable ? across(p->rx) + across(p->ry)
+                      : across(p->rx) * across(p->ry) * across(p->rz);
+}
+
 /* Chooses the columns per lane: 16 bytes of the wider array, unless the sums under
- * way then take too many registers. Returns false if the pass has too many weights
- * for stencil.cu. */
-static bool choose_vector(kiln__stencil_pass *p)
+ * way then take too many registers. */
+static void choose_vector(kiln__stencil_pass *p)
 {
   const size_t in = kiln__size(p->in.type), out = kiln__size(p->out.type);
   const uint64_t words = kiln__size(p->acc) / 4;
-  const uint64_t products = p->separable
-                                ? across(p->rx) + across(p->ry)
-                                : across(p->rx) * across(p->ry) * across(p->rz);
 
   p->vec = (uint32_t)(16 / (in > out ? in : out));
   while (p->vec > 1 && (p->vec * across(p->ry) * words > MOST_SUM_REGISTERS ||
-                        p->vec * products > MOST_PRODUCTS))
+                        p->vec * products_of(p) > MOST_PRODUCTS))
     p->vec /= 2;
-  p->block = MARCH_BLOCK;
-  p->stages = MARCH_STAGES;
-  while (ring_bytes(p) > MOST_SHARED && shrink(p))
-    ;
-  return p->vec * products <= MOST_PRODUCTS;
 }
 
-static void choose_grid(kiln__stencil_pass *p, const kiln_stream *stream)
+/* Plans the ring of stencil.cu, and enough runs of rows to fill the device. */
+static void plan_ring(kiln__stencil_pass *p, const kiln_stream *stream)
 {
-  const uint64_t warps = p->block / 32;
   const uint64_t wanted = kiln__sm_count(stream->device) * WARPS_PER_SM;
   const uint64_t least = 8 + 8 * (uint64_t)p->ry;
   uint64_t rows, runs;
 
+  p->kernel = KILN__STENCIL_RING;
+  p->block = RING_BLOCK;
+  p->stages = RING_STAGES;
+  while (ring_bytes(p) > MOST_SHARED && shrink(p))
+    ;
   p->strips = kiln__divide_up(p->size[0], 32 * (uint64_t)p->vec);
-  p->run = 1;
-  if (p->line) {
-    p->blocks = kiln__divide_up(p->strips, warps);
-    if (p->blocks > 2 * wanted / warps)
-      p->blocks = 2 * wanted / warps;
-    return;
-  }
   rows = kiln__divide_up(p->strips * p->size[1] * p->size[2], wanted);
-  p->run = rows > least ? rows : least;
-  runs = kiln__divide_up(p->size[1], p->run);
+  runs = kiln__divide_up(p->size[1], rows > least ? rows : least);
   p->run = kiln__divide_up(p->size[1], runs);
-  p->blocks = kiln__divide_up(p->strips * runs * p->size[2], warps);
+  p->blocks = kiln__divide_up(p->strips * runs * p->size[2], p->block / 32);
 }
 
-static void plan_march(kiln__stencil_pass *p, const kiln_stream *stream)
+/* Plans stencil_rows.cu: more rows per warp for a larger radius, so that fewer
+ * rows are read by two warps. */
+static void plan_rows(kiln__stencil_pass *p)
+{
+  uint64_t runs;
+
+  p->kernel = KILN__STENCIL_ROWS;
+  p->block = ROWS_BLOCK;
+  p->run = p->line ? 1 : p->ry < 2 ? 4 : 8;
+  p->strips = kiln__divide_up(p->size[0], 32 * (uint64_t)p->vec);
+  runs = kiln__divide_up(p->size[1], p->run);
+  p->blocks = kiln__divide_up(p->strips * runs * p->size[2], p->block / 32);
+}
+
+static void plan_sum(kiln__stencil_pass *p, const kiln_stream *stream)
 {
   const uint64_t in = kiln__size(p->in.type), out = kiln__size(p->out.type);
-  const uint32_t vector = (uint32_t)out * p->vec;
+  const bool small = p->rx <= ROWS_RADIUS && p->ry <= ROWS_RADIUS &&
+                     p->rz == 0 && p->beyond == 0;
 
   /* A first pass writes, and a second pass reads, temporary storage, which is
    * aligned to 256 bytes. */
   p->chunk = power_in(p->in.data | p->in_row * in | p->in_plane * in);
-  p->aligned =
-      power_in(p->out.data | p->out_row * out | p->out_plane * out) >= vector;
-  choose_grid(p, stream);
+  if (p->line || small)
+    plan_rows(p);
+  else
+    plan_ring(p, stream);
+  p->aligned = power_in(p->out.data | p->out_row * out | p->out_plane * out) >=
+               out * p->vec;
 }
 
 static void plan_at(kiln__stencil_pass *p)
@@ -296,7 +311,7 @@ static void plan_at(kiln__stencil_pass *p)
   const uint64_t width = p->line ? AT_BLOCK * AT_ITEMS : 32;
   const uint64_t height = p->line ? 1 : AT_BLOCK / 32 * AT_ITEMS;
 
-  p->march = false;
+  p->kernel = KILN__STENCIL_AT;
   p->block = AT_BLOCK;
   p->vec = AT_ITEMS;
   p->strips = kiln__divide_up(p->size[0], width);
@@ -333,7 +348,7 @@ static void plan_planes(kiln__stencil_pass *p, kiln__stencil_pass *first,
   else
     p->weights.data += skipped * kiln__size(p->weights.type);
   choose_vector(p);
-  plan_march(p, stream);
+  plan_sum(p, stream);
 }
 
 static void plan_passes(kiln__stencil_plan *plan, const kiln_stream *stream,
@@ -345,7 +360,6 @@ static void plan_passes(kiln__stencil_plan *plan, const kiln_stream *stream,
   if (p->size[0] == 0 || p->size[1] == 0 || p->size[2] == 0)
     return;
   plan->passes = two ? 2 : 1;
-  p->march = desc->expr == NULL;
   p->line = desc->dims == 1;
   p->last = true;
   p->separable = desc->separable && desc->dims > 1;
@@ -362,8 +376,9 @@ static void plan_passes(kiln__stencil_plan *plan, const kiln_stream *stream,
     kiln__need_temp(&plan->need, (p->size[0] * p->size[1] * p->size[2] + 1) *
                                      kiln__size(p->acc));
   }
-  if (p->march && choose_vector(p))
-    plan_march(p, stream);
+  choose_vector(p);
+  if (desc->expr == NULL && p->vec * products_of(p) <= MOST_PRODUCTS)
+    plan_sum(p, stream);
   else
     plan_at(p);
 }

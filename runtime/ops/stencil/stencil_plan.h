@@ -7,11 +7,19 @@
 
 #include <kiln/stencil.h>
 
+/* The kernels: stencil_rows.cu, stencil.cu with its ring of rows in shared memory,
+ * and stencil_at.cu. */
+typedef enum kiln__stencil_kernel {
+  KILN__STENCIL_ROWS,
+  KILN__STENCIL_RING,
+  KILN__STENCIL_AT
+} kiln__stencil_kernel;
+
 /* One launch. Sizes and distances are in elements, distances from row to row and
  * from plane to plane. */
 typedef struct kiln__stencil_pass {
   const kiln_stencil_desc *desc;
-  bool march;     /* stencil.cu, otherwise stencil_at.cu */
+  kiln__stencil_kernel kernel;
   bool line;      /* one dimension */
   bool separable; /* the weights are those of the columns, then of the rows */
   bool last;      /* the pass writes the output of the operation */
