@@ -22,6 +22,11 @@ static kiln_input keys(const calls_data *d)
   return (kiln_input){.in = {u32(d->keys)}};
 }
 
+static kiln_gemm_matrix matrix(CUdeviceptr p)
+{
+  return (kiln_gemm_matrix){.data = p, .type = KILN_F32};
+}
+
 static const float two_and_a_half = 2.5F;
 static const kiln_param alpha = {"alpha", KILN_F32, &two_and_a_half, false};
 
@@ -29,6 +34,9 @@ static const kiln_param alpha = {"alpha", KILN_F32, &two_and_a_half, false};
 
 #define MATRIX \
     .x = floats(d), .rows = d->n / 64, .columns = 64, .out = f32(d->out[0])
+#define PRODUCT \
+    .m = d->n / 64, .n = 64, .k = 64, .alpha = 1, .a = matrix(d->keys), \
+    .b = matrix(d->small), .d = matrix(d->out[0])
 #define RUNS \
     .x = {.in = {u32(d->sorted)}}, .n = d->n, .values = u32(d->out[0]), \
     .lengths = u32(d->out[1]), .count = u32(d->one[0])

@@ -1,0 +1,110 @@
+/* gemm_model_test.c -- tests the model that chooses the tile of a matrix
+ * product. */
+#include "support.h"
+
+#include "ops/gemm/gemm.h"
+
+enum { SMS = 132 };
+
+static const kiln__gemm_tile large = {128, 128, 1, 850};
+static const kiln__gemm_tile pair[] = {{128, 128, 1, 850}, {64, 64, 4, 650}};
+
+static kiln__gemm_shape square(uint64_t n)
+{
+  return (kiln__gemm_shape){n, n, n, 1, SMS};
+}
+
+START_TEST(test_tiles)
+{
+  kiln__gemm_shape s = {257, 128, 10, 3, SMS};
+
+  ck_assert_uint_eq(kiln__gemm_tiles(&s, &large), 3 * 3);
+  s.m = 1;
+  ck_assert_uint_eq(kiln__gemm_tiles(&s, &large), 3);
+}
+END_TEST
+
+/* A product that fills the SMs a whole number of times has the plateau, and one
+ * tile more costs a whole wave. */
+START_TEST(test_waves)
+{
+  const kiln__gemm_shape full = {128 * SMS, 128, 1 << 20, 1, SMS};
+  const kiln__gemm_shape more = {128 * SMS + 128, 128, 1 << 20, 1, SMS};
+  const double e = kiln__gemm_efficiency(&full, &large, 1);
+  const double f = kiln__gemm_efficiency(&more, &large, 1);
+
+  ck_assert_double_eq_tol(e, 0.85, 0.001);
+  ck_assert_double_eq_tol(f, 0.85 * 133 / 264, 0.001);
+}
+END_TEST
+
+/* The parts of tiles outside of the matrix are lost. */
+START_TEST(test_edges)
+{
+  const kiln__gemm_shape s = {128 * SMS, 64, 1 << 20, 1, SMS};
+
+  ck_assert_double_eq_tol(kiln__gemm_efficiency(&s, &large, 1), 0.425, 0.001);
+}
+END_TEST
+
+/* Few tiles are split over blocks or get smaller; many tiles are not split. */
+START_TEST(test_choice)
+{
+  const kiln_gemm_tile any = {0};
+  kiln__gemm_shape s = square(8192);
+  uint32_t splits;
+
+  ck_assert_uint_eq(kiln__gemm_choose(&s, pair, 2, any, &splits), 0);
+  ck_assert_uint_eq(splits, 1);
+  s = (kiln__gemm_shape){128, 128, 100000, 1, SMS};
+  kiln__gemm_choose(&s, pair, 2, any, &splits);
+  ck_assert_uint_gt(splits, 8);
+  s = (kiln__gemm_shape){64, 64, 64, 4096, SMS};
+  ck_assert_uint_eq(kiln__gemm_choose(&s, pair, 2, any, &splits), 1);
+  ck_assert_uint_eq(splits, 1);
+}
+END_TEST
+
+START_TEST(test_wanted)
+{
+  const kiln__gemm_shape s = square(1000);
+  uint32_t splits;
+
+  ck_assert_uint_eq(
+      kiln__gemm_choose(&s, pair, 2, (kiln_gemm_tile){64, 0, 0}, &splits), 1);
+  ck_assert_uint_eq(
+      kiln__gemm_choose(&s, pair, 2, (kiln_gemm_tile){0, 128, 7}, &splits), 0);
+  ck_assert_uint_eq(splits, 7);
+  ck_assert_uint_eq(
+      kiln__gemm_choose(&s, pair, 2, (kiln_gemm_tile){77, 0, 0}, &splits), 2);
+}
+END_TEST
+
+/* No product of any size makes the model leave its range. */
+START_TEST(test_range)
+{
+  uint64_t state = 1;
+
+  for (int i = 0; i < 20000; i++) {
+    const kiln__gemm_shape s = {1 + test_random(&state) % (1u << i % 31),
+                                1 + test_random(&state) % 5000,
+                                test_random(&state) % 100000,
+                                1 + test_random(&state) % 300, SMS};
+    uint32_t splits;
+    const uint32_t row =
+        kiln__gemm_choose(&s, pair, 2, (kiln_gemm_tile){0}, &splits);
+    const double e = kiln__gemm_efficiency(&s, &pair[row], splits);
+
+    ck_assert_uint_lt(row, 2);
+    ck_assert(splits >= 1 && splits <= 64);
+    ck_assert(e >= 0 && e < 1);
+  }
+}
+END_TEST
+
+int main(void)
+{
+  return kiln_test_main("gemm_model", 0, NULL, NULL,
+                        TESTS(test_tiles, test_waves, test_edges, test_choice,
+                              test_wanted, test_range));
+}
