@@ -783,6 +783,71 @@ START_TEST(test_explain)
 }
 END_TEST
 
+/* ---- More than 2^32 elements --------------------------------------------- */
+
+/* Element i of the arrays of the large test. */
+static int8_t large_value(uint64_t i)
+{
+  return (int8_t)(i * 2654435761u >> 16 & 15) - 7;
+}
+
+static CUdeviceptr large_array(uint64_t n)
+{
+  CUdeviceptr data = 0;
+  kiln_map_desc desc = {.expr = {"(int)(i * 2654435761u >> 16 & 15) - 7"},
+                        .n = n};
+
+  ck_kiln_ok(kiln_memory_alloc(&data, device, n));
+  keep_memory((kept_memory){.device = data});
+  desc.out[0] = (kiln_array){data, KILN_I8};
+  ck_kiln_ok(kiln_map(stream, &desc, NULL));
+  return data;
+}
+
+/* Runs a product of i8 and compares 2,000 elements of D. */
+static void ck_large(uint64_t m, uint64_t n, uint64_t k)
+{
+  const kiln_gemm_desc desc = {
+      .m = m,
+      .n = n,
+      .k = k,
+      .alpha = 1,
+      .a = {.data = large_array(m * k), .type = KILN_I8},
+      .b = {.data = large_array(k * n), .type = KILN_I8},
+      .d = {.data = large_array(m * n), .type = KILN_I8}};
+  uint64_t state = 41;
+
+  ck_kiln_ok(kiln_gemm(stream, &desc, NULL));
+  ck_kiln_ok(kiln_stream_synchronize(stream));
+  for (int i = 0; i < 2000; i++) {
+    const uint64_t row = i < 500 ? m - 1 : test_random(&state) % m;
+    const uint64_t column =
+        i < 900 ? n - 1 - (uint64_t)i % n : test_random(&state) % n;
+    int32_t want = 0;
+    int8_t got;
+
+    for (uint64_t j = 0; j < k; j++)
+      want += large_value(row * k + j) * large_value(j * n + column);
+    ck_kiln_ok(
+        kiln_copy_to_host(device, &got, desc.d.data + row * n + column, 1));
+    ck_assert_int_eq(got, (int8_t)want);
+  }
+}
+
+/* KILN_TEST_LARGE=1: D, then A, has more than 2^32 elements (a GPU with 16 GB of
+ * free memory). KILN_TEST_LARGE=small: the same code on few elements. */
+START_TEST(test_large)
+{
+  const char *const wanted = getenv("KILN_TEST_LARGE");
+  const bool small = wanted != NULL && strcmp(wanted, "small") == 0;
+
+  if (wanted == NULL)
+    return;
+  ck_large(small ? 67 : 65539, small ? 69 : 65541, 17);
+  ck_large(small ? 67 : 70001, 9, small ? 61 : 65537);
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("gemm");
@@ -803,6 +868,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_bad_arguments);
   tcase_add_test(t, test_parts_of_a_matrix);
   tcase_add_test(t, test_explain);
+  tcase_add_test(t, test_large);
   tcase_add_test(brief, test_split);
   tcase_add_test(brief, test_batches);
   return s;
