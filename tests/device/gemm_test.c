@@ -365,6 +365,31 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
+/* Each tile, for sizes around it and layouts that copy A and B in each way. */
+START_TEST(test_tiles)
+{
+  static const kiln_gemm_tile tiles[] = {
+      {256, 128, 0}, {128, 128, 0}, {128, 64, 0}, {64, 64, 0},
+      {128, 32, 0},  {32, 32, 0},   {8, 256, 2},  {256, 8, 2}};
+  uint64_t state = 43;
+
+  for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++)
+    for (unsigned layout = 0; layout < 2; layout++) {
+      product p = usual(tiles[i].m + 12 * layout, tiles[i].n + 8, 40);
+
+      p.layout = layout == 0 ? 0 : 5;
+      p.tile = tiles[i];
+      p.in_place = true;
+      p.beta = 1;
+      check_product(&p, &state);
+      p.m = 1 + tiles[i].m / 3;
+      p.n -= 9;
+      p.k = 19;
+      check_product(&p, &state);
+    }
+}
+END_TEST
+
 /* Long sums, split over blocks or not. */
 START_TEST(test_split)
 {
@@ -859,6 +884,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_types, 0, N_TYPES);
   tcase_add_test(t, test_random_calls);
   tcase_add_test(t, test_nothing);
+  tcase_add_test(t, test_tiles);
   tcase_add_loop_test(t, test_error_bounds, 0, N_BOUNDS);
   tcase_add_test(t, test_special_values);
   tcase_add_loop_test(t, test_tensor_tiles, 0, N_TENSOR_CALLS);
