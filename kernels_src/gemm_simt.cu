@@ -81,7 +81,8 @@ enum : unsigned {
   threads = KILN_MAX_BLOCK,
   lanes_n = 32 / KILN_LANES_M,
   warps_n = threads / 32 / KILN_WARPS_M,
-  chunk = 16 / sizeof(staged)
+  chunk = 16 / sizeof(staged),
+  most_depth = 1u << 30 /* positions of a sum whose tiles 32 bits count */
 };
 
 static_assert(KILN_WARPS_M * KILN_LANES_M * KILN_THREAD_M == KILN_TILE_M,
@@ -99,6 +100,26 @@ typedef kiln::gemm_copy<KILN_T, KILN_TILE_N, KILN_TILE_K, threads, KILN_B_K,
                         (KILN_CLAMP >> 1 & 1)>
     copy_b;
 
+/* The number of the thread and of the block. The main loop needs all registers, so
+ * what depends on these numbers is computed again after it; `volatile` keeps the
+ * compiler from keeping it. */
+__device__ __forceinline__ unsigned thread_number()
+{
+  unsigned v;
+
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(v));
+  return v;
+}
+
+__device__ __forceinline__ unsigned long long block_number()
+{
+  unsigned x, y;
+
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(x));
+  asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(y));
+  return static_cast<unsigned long long>(y) * gridDim.x + x;
+}
+
 /* A thread's position in the tile. Its rows are `row` + (c * lanes + 0) * chunk and the
  * chunk - 1 rows after that, for each chunk c of its rows. The lanes of a quarter of a
  * warp read few different chunks of A and B, so that shared memory serves them in the
@@ -109,7 +130,8 @@ struct position {
 
 __device__ __forceinline__ position my_position()
 {
-  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const unsigned thread = thread_number();
+  const unsigned lane = thread % 32, warp = thread / 32;
   const unsigned lane_row = lane / (2 * lanes_n) * 2 + lane % 2;
   const unsigned lane_column = lane / 2 % lanes_n;
 
@@ -127,12 +149,11 @@ __device__ __forceinline__ constexpr unsigned offset_of(unsigned i)
 
 /* Loads a thread's elements of one position of the sum. */
 template <unsigned n, unsigned lanes>
-__device__ __forceinline__ void load_fragment(const staged *from,
-                                              staged (&to)[n])
+__device__ __forceinline__ void load_fragment(unsigned from, staged (&to)[n])
 {
 #pragma unroll
   for (unsigned c = 0; c < n / chunk; ++c) {
-    const uint4 w = *reinterpret_cast<const uint4 *>(from + c * lanes * chunk);
+    const uint4 w = kiln::gemm_load_shared(from + c * lanes * 16);
 
     memcpy(to + c * chunk, &w, sizeof w);
   }
@@ -160,40 +181,45 @@ __device__ __forceinline__ void add_products(const fragments &f, sums &s)
     }
 }
 
-/* Both operands of a block: their copies, and their stages in shared memory. */
+/* Bytes of a stage: a tile of A, then a tile of B. */
+enum : unsigned { stage_bytes = copy_a::bytes + copy_b::bytes };
+
+/* The copies of both operands. */
 struct operands {
   copy_a a;
   copy_b b;
-  staged *stage_a, *stage_b;
 
-  /* Starts the copies of the next tile, which has `depth` positions if `ragged`,
-   * otherwise KILN_TILE_K. */
+  /* Starts the copies of the next tile. It has `depth` positions if `ragged`. If it
+   * does not exist, the stage gets any values. */
   template <bool ragged>
-  __device__ __forceinline__ void load(unsigned stage, unsigned depth)
+  __device__ __forceinline__ void load(unsigned stage, unsigned depth,
+                                       bool exists)
   {
-    a.load<ragged>(stage_a + stage * copy_a::size, depth);
-    b.load<ragged>(stage_b + stage * copy_b::size, depth);
-    a.advance(ragged ? depth : KILN_TILE_K);
-    b.advance(ragged ? depth : KILN_TILE_K);
+    a.template load<ragged>(stage, depth, exists);
+    b.template load<ragged>(stage, depth, exists);
+    kiln::gemm_async_commit();
   }
-  __device__ __forceinline__ void store(unsigned stage)
+  __device__ __forceinline__ void store(unsigned stage) const
   {
-    a.store(stage_a + stage * copy_a::size);
-    b.store(stage_b + stage * copy_b::size);
-  }
-  __device__ __forceinline__ void fragment(unsigned stage, unsigned k,
-                                           position at, fragments &f) const
-  {
-    load_fragment<KILN_THREAD_M, KILN_LANES_M>(
-        stage_a + stage * copy_a::size + k * copy_a::pitch + at.row, f.a);
-    load_fragment<KILN_THREAD_N, lanes_n>(
-        stage_b + stage * copy_b::size + k * copy_b::pitch + at.column, f.b);
+    a.store(stage);
+    b.store(stage);
   }
 };
 
-__device__ __forceinline__ unsigned next_stage(unsigned stage)
+/* Loads a thread's elements of position k of a stage. `a` and `b` are the addresses of
+ * its first elements. */
+__device__ __forceinline__ void load_fragments(unsigned a, unsigned b,
+                                               unsigned k, fragments &f)
 {
-  return stage + 1 == KILN_STAGES ? 0 : stage + 1;
+  load_fragment<KILN_THREAD_M, KILN_LANES_M>(
+      a + k * copy_a::pitch * sizeof(staged), f.a);
+  load_fragment<KILN_THREAD_N, lanes_n>(b + k * copy_b::pitch * sizeof(staged),
+                                        f.b);
+}
+
+__device__ __forceinline__ unsigned next_stage(unsigned offset)
+{
+  return offset == (KILN_STAGES - 1) * stage_bytes ? 0 : offset + stage_bytes;
 }
 
 /* Waits for the oldest tile in flight, for all threads. */
@@ -204,50 +230,45 @@ __device__ __forceinline__ void wait_for_tile()
   __syncthreads();
 }
 
-/* Computes the sums over the next `depth` positions, at least one. The first tile has
- * the positions that do not fill a tile, so that all others are complete. */
-__device__ __forceinline__ void sum_products(operands &o, position at,
-                                             unsigned long long depth, sums &s)
+/* Computes the sums over the next `depth` positions, 1 to 2^30. `a` and `b` are the
+ * addresses of the thread's first elements in the first stage. The first tile has the
+ * positions that do not fill a tile, so that all others are complete. Tiles beyond the
+ * last one are not read, but their stages are filled as if they were, which keeps
+ * branches out of the loop. */
+__device__ __forceinline__ void
+sum_products(operands &o, unsigned a, unsigned b, unsigned depth, sums &s)
 {
-  const unsigned head = static_cast<unsigned>((depth - 1) % KILN_TILE_K) + 1;
-  /* Tiles that are not in shared memory yet, and tiles that are not summed yet. */
-  long long to_load = static_cast<long long>((depth - head) / KILN_TILE_K);
-  long long to_sum = to_load;
-  unsigned read = 0, written = KILN_STAGES - 1;
+  const unsigned head = (depth - 1) % KILN_TILE_K + 1;
+  int to_load = static_cast<int>((depth - head) / KILN_TILE_K);
+  unsigned read = 0, written = (KILN_STAGES - 1) * stage_bytes;
   fragments f[2];
 
-  o.load<true>(0, head);
+  o.load<true>(0, head, true);
   o.store(0);
-  kiln::gemm_async_commit();
 #pragma unroll
   for (unsigned t = 1; t + 1 < KILN_STAGES; ++t, --to_load) {
-    if (to_load > 0) {
-      o.load<false>(t, 0);
-      o.store(t);
-    }
-    kiln::gemm_async_commit();
+    o.load<false>(t * stage_bytes, 0, to_load > 0);
+    o.store(t * stage_bytes);
   }
   wait_for_tile();
-  o.fragment(0, 0, at, f[0]);
-  for (; to_sum >= 0; --to_sum, --to_load)
+  load_fragments(a, b, 0, f[0]);
+  for (; to_load > -static_cast<int>(KILN_STAGES - 1); --to_load)
 #pragma unroll
     for (unsigned k = 0; k < KILN_TILE_K; ++k) {
       if (k + 1 == KILN_TILE_K) {
-        if (to_load > 0)
-          o.store(written);
+        o.store(written);
         read = next_stage(read);
         written = next_stage(written);
         wait_for_tile();
       }
-      if (k + 1 < KILN_TILE_K || to_sum > 0)
-        o.fragment(read, (k + 1) % KILN_TILE_K, at, f[(k + 1) % 2]);
-      if (k == 0) {
-        if (to_load > 0)
-          o.load<false>(written, 0);
-        kiln::gemm_async_commit();
-      }
+      load_fragments(a + read, b + read, (k + 1) % KILN_TILE_K, f[(k + 1) % 2]);
+      if (k == 0)
+        o.load<false>(written, 0, to_load > 0);
       add_products(f[k % 2], s);
     }
+  if (KILN_ASYNC != 0)
+    kiln::gemm_async_wait<0>();
+  __syncthreads();
 }
 
 /* The block's part of the result. */
@@ -263,8 +284,7 @@ struct work {
 __device__ __forceinline__ bool find_work(work &w, const kiln::gemm_args &g,
                                           unsigned splits, unsigned group)
 {
-  const unsigned long long block =
-      static_cast<unsigned long long>(blockIdx.y) * gridDim.x + blockIdx.x;
+  const unsigned long long block = block_number();
   const unsigned rows =
       static_cast<unsigned>((g.m + KILN_TILE_M - 1) / KILN_TILE_M);
   const unsigned columns =
@@ -298,23 +318,40 @@ __device__ __forceinline__ unsigned least(unsigned long long a, unsigned b)
 /* Sets up the copies of both operands, from position k of the sum on. */
 __device__ __forceinline__ void open(operands &o, const kiln::gemm_args &g,
                                      const work &w, unsigned long long k,
-                                     staged *shared)
+                                     unsigned shared)
 {
   const KILN_T *a =
       kiln::gemm_matrix<kiln::gemm_pointers_a, const KILN_T>(g.a, w.batch);
   const KILN_T *b =
       kiln::gemm_matrix<kiln::gemm_pointers_b, const KILN_T>(g.b, w.batch);
 
-  o.a.from =
-      KILN_A_K ? a + w.row * g.a.leading + k : a + k * g.a.leading + w.row;
-  o.a.leading = g.a.leading;
-  o.a.n_rows = least(g.m - w.row, KILN_TILE_M);
-  o.b.from = KILN_B_K ? b + w.column * g.b.leading + k
-                      : b + k * g.b.leading + w.column;
-  o.b.leading = g.b.leading;
-  o.b.n_rows = least(g.n - w.column, KILN_TILE_N);
-  o.stage_a = shared;
-  o.stage_b = shared + KILN_STAGES * copy_a::size;
+  a += KILN_A_K ? w.row * g.a.leading + k : k * g.a.leading + w.row;
+  b += KILN_B_K ? w.column * g.b.leading + k : k * g.b.leading + w.column;
+  o.a.open(a, g.a.leading, least(g.m - w.row, KILN_TILE_M), shared);
+  o.b.open(b, g.b.leading, least(g.n - w.column, KILN_TILE_N),
+           shared + copy_a::bytes);
+}
+
+/* Computes the block's part of the sums. */
+__device__ __forceinline__ void sum_part(const kiln::gemm_args &g,
+                                         const work &w, unsigned splits,
+                                         unsigned shared, sums &s)
+{
+  const unsigned long long steps = (g.k + KILN_TILE_K - 1) / KILN_TILE_K;
+  const position at = my_position();
+  unsigned long long from = 0, to = g.k;
+  operands o;
+
+  if (KILN_SPLIT) {
+    from = steps * w.part / splits * KILN_TILE_K;
+    if (w.part + 1 < splits)
+      to = steps * (w.part + 1) / splits * KILN_TILE_K;
+  }
+  open(o, g, w, from, shared);
+  for (; from < to; from += most_depth)
+    sum_products(o, shared + at.row * sizeof(staged),
+                 shared + copy_a::bytes + at.column * sizeof(staged),
+                 least(to - from, most_depth), s);
 }
 
 /* Stores a thread's part of D. */
@@ -414,28 +451,18 @@ extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, KILN_PER_SM)
               unsigned epoch)
 {
   extern __shared__ uint4 shared[];
-  const unsigned long long steps = (g.k + KILN_TILE_K - 1) / KILN_TILE_K;
-  const position at = my_position();
-  unsigned long long from = 0, to = g.k;
-  operands o;
   sums s;
   work w;
 
   if (!find_work(w, g, splits, group))
     return;
-  if (KILN_SPLIT) {
-    from = steps * w.part / splits * KILN_TILE_K;
-    if (w.part + 1 < splits)
-      to = steps * (w.part + 1) / splits * KILN_TILE_K;
-  }
-  open(o, g, w, from, reinterpret_cast<staged *>(shared));
 #pragma unroll
   for (unsigned i = 0; i < KILN_THREAD_M; ++i)
 #pragma unroll
     for (unsigned j = 0; j < KILN_THREAD_N; ++j)
       s.at[i][j] = kiln::gemm_acc();
-  if (from < to)
-    sum_products(o, at, to - from, s);
+  sum_part(g, w, splits, kiln::gemm_shared(shared), s);
+  find_work(w, g, splits, group);
 #if KILN_SPLIT
   {
     const unsigned tag = kiln::descriptor_tag(epoch, kiln::status_partial);
@@ -452,7 +479,7 @@ extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, KILN_PER_SM)
   (void)words;
   (void)epoch;
 #endif
-  finish(in, g, w, at, s);
+  finish(in, g, w, my_position(), s);
 }
 
 #include <kiln/user_texts.cuh>

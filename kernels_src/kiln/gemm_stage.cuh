@@ -51,14 +51,47 @@ __device__ __forceinline__ unsigned gemm_multiply_add(int a, int b,
   return static_cast<unsigned>(a * b) + sum;
 }
 
+/* Shared memory is addressed by bytes, as 32-bit addresses: the loops then have one
+ * register and a constant per access. */
+__device__ __forceinline__ unsigned gemm_shared(const void *p)
+{
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+__device__ __forceinline__ uint4 gemm_load_shared(unsigned from)
+{
+  uint4 v;
+
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(from)
+               : "memory");
+  return v;
+}
+
+__device__ __forceinline__ void gemm_store_shared(unsigned to, unsigned v)
+{
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(v) : "memory");
+}
+__device__ __forceinline__ void gemm_store_shared(unsigned to, uint2 v)
+{
+  asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(to), "r"(v.x), "r"(v.y)
+               : "memory");
+}
+__device__ __forceinline__ void gemm_store_shared(unsigned to, uint4 v)
+{
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x),
+               "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
 /* Starts a copy of `bytes` (4, 8 or 16) bytes to shared memory, or a store of zeros if
  * `here` is false. */
 template <unsigned bytes>
-__device__ __forceinline__ void gemm_async(void *shared, const void *global,
+__device__ __forceinline__ void gemm_async(unsigned to, const void *global,
                                            bool here)
 {
 #if KILN_ARCH >= 80
-  const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   const unsigned size = here ? bytes : 0;
 
   if (bytes == 16)
@@ -87,7 +120,8 @@ template <unsigned left> __device__ __forceinline__ void gemm_async_wait()
 #endif
 }
 
-/* The copies of one operand by all threads of a block.
+/* The copies of one operand by all threads of a block. Thread t copies the vectors t, t
+ * + threads, t + 2 * threads and so on of a tile.
  *   rows, depth  size of the tile
  *   k_first      true if the depth is contiguous in global memory
  *   vec          elements per load; all vectors are aligned and lie completely inside
@@ -101,91 +135,133 @@ struct gemm_copy {
   enum : unsigned {
     chunk = 16 / sizeof(staged), /* elements of a 16-byte load */
     pitch = rows + chunk,        /* elements between positions of the depth */
-    size = pitch * depth,        /* elements of a stage */
+    bytes = pitch * depth * sizeof(staged), /* size of a stage */
     per_line = (k_first ? depth : rows) / vec,
     vectors = rows * depth / vec,
     count = (vectors + threads - 1) / threads
   };
+  static_assert(threads % per_line == 0 || per_line % threads == 0,
+                "a thread's vectors have the same position in their lines");
 
-  const T *from; /* element (first row, first position of the sum) */
+  const T *from; /* the thread's first vector */
   unsigned long long leading;
+  unsigned row, k; /* position of that vector in the tile */
   unsigned n_rows; /* rows of the tile that exist, at least 1 */
+  unsigned slot;   /* address of that vector in the first stage */
   T held[async ? 1 : count][vec];
 
-  static __device__ __forceinline__ unsigned row_of(unsigned v)
+  /* Positions of the thread's vector number i, relative to its first one. */
+  static __device__ __forceinline__ constexpr unsigned along(unsigned i)
   {
-    return k_first ? v / per_line : v % per_line * vec;
+    return i * threads % per_line * vec;
   }
-  static __device__ __forceinline__ unsigned depth_of(unsigned v)
+  static __device__ __forceinline__ constexpr unsigned across(unsigned i)
   {
-    return k_first ? v % per_line * vec : v / per_line;
+    return i * threads / per_line;
   }
-  static __device__ __forceinline__ bool is_mine(unsigned v)
+  static __device__ __forceinline__ constexpr unsigned row_step(unsigned i)
   {
-    return vectors % threads == 0 || v < vectors;
+    return k_first ? across(i) : along(i);
   }
-
-  __device__ __forceinline__ const T *address(unsigned row, unsigned k) const
+  static __device__ __forceinline__ constexpr unsigned k_step(unsigned i)
   {
-    if (clamp && row >= n_rows)
-      row = 0;
-    return k_first ? from + row * leading + k : from + k * leading + row;
+    return k_first ? along(i) : across(i);
   }
 
-  /* Starts the loads of the tile at `from`. Only `left` positions of the sum exist if
-   * `ragged`. */
+  /* Offset of the thread's vector number i, and of its element e, in a stage, relative
+   * to its first one. */
+  static __device__ __forceinline__ constexpr unsigned slot_step(unsigned i,
+                                                                 unsigned e)
+  {
+    return ((k_step(i) + (k_first ? e : 0)) * pitch + row_step(i) +
+            (k_first ? 0 : e)) *
+           sizeof(staged);
+  }
+
+  /* Prepares the copies of tiles that start at the address `tile`. */
+  __device__ __forceinline__ void open(const T *tile,
+                                       unsigned long long line_pitch,
+                                       unsigned existing, unsigned shared)
+  {
+    const unsigned line = thread() / per_line;
+    const unsigned place = thread() % per_line * vec;
+
+    row = k_first ? line : place;
+    k = k_first ? place : line;
+    leading = line_pitch;
+    n_rows = existing;
+    slot = shared + (k * pitch + row) * sizeof(staged);
+    from = tile + line * leading + place;
+  }
+
+  __device__ __forceinline__ bool is_mine(unsigned i) const
+  {
+    return vectors % threads == 0 || thread() + i * threads < vectors;
+  }
+
+  __device__ __forceinline__ const T *address(unsigned i) const
+  {
+    if (clamp && row + row_step(i) >= n_rows) /* the vector of row 0 instead */
+      return k_first ? from - row * leading + k_step(i)
+                     : from - row + k_step(i) * leading;
+    return from + across(i) * leading + along(i);
+  }
+
+  /* Starts the loads of the next tile. `stage` is the offset of its stage. Only `left`
+   * positions of the sum exist if `ragged`, otherwise all if `exists`, and nothing is
+   * read if not. */
   template <bool ragged>
-  __device__ __forceinline__ void load(staged *stage, unsigned left)
+  __device__ __forceinline__ void load(unsigned stage, unsigned left,
+                                       bool exists)
   {
 #pragma unroll
     for (unsigned i = 0; i < count; ++i) {
-      const unsigned v = thread() + i * threads;
-      const unsigned row = row_of(v), k = depth_of(v);
-      const bool here = !ragged || k < left;
-      const T *p = here ? address(row, k) : from;
+      const bool here = ragged ? k + k_step(i) < left : exists;
 
-      if (!is_mine(v))
+      if (!is_mine(i))
         continue;
       if (async) {
-        gemm_async<vec * sizeof(T)>(stage + k * pitch + row, p, here);
-      } else {
+        gemm_async<vec * sizeof(T)>(slot + stage + slot_step(i, 0),
+                                    ragged && !here ? from : address(i), here);
+        continue;
+      }
+      if (ragged)
 #pragma unroll
         for (unsigned e = 0; e < vec; ++e)
           held[i][e] = T();
-        if (here)
-          load_raw<vec, (vec > 1)>(p, held[i]);
-      }
+      if (here)
+        load_raw<vec, (vec > 1)>(address(i), held[i]);
+    }
+    from +=
+        k_first ? (ragged ? left : depth) : (ragged ? left : depth) * leading;
+  }
+
+  /* Stores vector i: one store, or one per element if the tile is turned. */
+  __device__ __forceinline__ void store_vector(unsigned to, unsigned i) const
+  {
+    constexpr unsigned each = k_first ? 1 : vec;
+    typedef typename word<each * sizeof(staged)>::type bits;
+    staged wide[vec];
+
+#pragma unroll
+    for (unsigned e = 0; e < vec; ++e)
+      wide[e] = widen(held[i][e]);
+#pragma unroll
+    for (unsigned e = 0; e < vec; e += each) {
+      bits w;
+
+      memcpy(&w, wide + e, sizeof w);
+      gemm_store_shared(to + slot_step(i, e), w);
     }
   }
 
   /* Stores the loaded vectors to shared memory, unless cp.async does it. */
-  __device__ __forceinline__ void store(staged *stage) const
+  __device__ __forceinline__ void store(unsigned stage) const
   {
 #pragma unroll
-    for (unsigned i = 0; i < count; ++i) {
-      const unsigned v = thread() + i * threads;
-      staged *to = stage + depth_of(v) * pitch + row_of(v);
-
-      if (async || !is_mine(v))
-        continue;
-      if (k_first) {
-#pragma unroll
-        for (unsigned e = 0; e < vec; ++e)
-          to[e * pitch] = widen(held[i][e]);
-      } else {
-        staged wide[vec];
-
-#pragma unroll
-        for (unsigned e = 0; e < vec; ++e)
-          wide[e] = widen(held[i][e]);
-        store_raw<vec, (vec > 1)>(to, wide);
-      }
-    }
-  }
-
-  __device__ __forceinline__ void advance(unsigned positions)
-  {
-    from += k_first ? positions : positions * leading;
+    for (unsigned i = 0; i < count; ++i)
+      if (!async && is_mine(i))
+        store_vector(slot + stage, i);
   }
 };
 
