@@ -296,9 +296,12 @@ __device__ __forceinline__ bool find_work(work &w, const kiln::gemm_args &g,
   w.tiles = per_matrix * g.batch;
   w.part = KILN_SPLIT ? static_cast<unsigned>(block / w.tiles) : 0;
   w.tile = block - w.part * w.tiles;
-  w.batch = w.tile / per_matrix;
-  p = kiln::gemm_order(static_cast<unsigned>(w.tile - w.batch * per_matrix),
-                       rows, columns, group);
+  /* Divisions take longer than a small product. */
+  w.batch = per_matrix == 1 ? w.tile : g.batch == 1 ? 0 : w.tile / per_matrix;
+  p = per_matrix == 1 ? kiln::gemm_place{0, 0}
+                      : kiln::gemm_order(static_cast<unsigned>(
+                                             w.tile - w.batch * per_matrix),
+                                         rows, columns, group);
   w.own_row = static_cast<unsigned long long>(p.row) * KILN_TILE_M;
   w.own_column = static_cast<unsigned long long>(p.column) * KILN_TILE_N;
   w.row = w.own_row;
