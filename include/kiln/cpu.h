@@ -177,7 +177,7 @@ KILN_API kiln_status kiln_cpu_take_findings(kiln_cpu_finding_fn fn, void *user);
 KILN_API uint64_t kiln_cpu_checked_launches(void);
 
 /** The number of instruction classes that the counters distinguish. */
-enum { KILN_CPU_N_CLASSES = 28 };
+enum { KILN_CPU_N_CLASSES = 30 };
 
 /** Returns the name of an instruction class, such as "fp32", or NULL for
  * KILN_CPU_N_CLASSES and above. The string is static.
@@ -221,6 +221,10 @@ typedef struct kiln_cpu_counters {
    * accessed the same word as another lane of their warp. */
   uint64_t atomics, atomic_conflicts;
   uint64_t barriers; /**< number of times that a warp arrived at a barrier */
+  /** Numbers of bulk copies into shared memory and out of it, and the bytes of
+   * shared memory that they move. A multicast counts once. */
+  uint64_t bulk_load_requests, bulk_load_bytes;
+  uint64_t bulk_store_requests, bulk_store_bytes;
 } kiln_cpu_counters;
 
 /** Callback that receives the counters of one kernel or source line, which are

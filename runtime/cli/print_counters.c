@@ -73,7 +73,9 @@ static void print_memory(cli *c, const kiln_cpu_counters *k)
       ROW("local loads", local_load, sectors),
       ROW("local stores", local_store, sectors),
       ROW("shared loads", shared_load, passes),
-      ROW("shared stores", shared_store, passes)};
+      ROW("shared stores", shared_store, passes),
+      ROW("bulk loads", bulk_load, bytes),
+      ROW("bulk stores", bulk_store, bytes)};
 #undef ROW
   cli_table t;
 
@@ -197,6 +199,10 @@ static const struct {
     FIELD(atomics),
     FIELD(atomic_conflicts),
     FIELD(barriers),
+    FIELD(bulk_load_requests),
+    FIELD(bulk_load_bytes),
+    FIELD(bulk_store_requests),
+    FIELD(bulk_store_bytes),
 #undef FIELD
 };
 

@@ -318,6 +318,10 @@ static void add(kiln_cpu_counters *to, const kiln_cpu_counters *from)
   to->atomics += from->atomics;
   to->atomic_conflicts += from->atomic_conflicts;
   to->barriers += from->barriers;
+  to->bulk_load_requests += from->bulk_load_requests;
+  to->bulk_load_bytes += from->bulk_load_bytes;
+  to->bulk_store_requests += from->bulk_store_requests;
+  to->bulk_store_bytes += from->bulk_store_bytes;
 }
 
 static void add_counters(bool line, const kiln_cpu_counters *from)

@@ -97,7 +97,9 @@ typedef enum kiln__cpu_kind {
   X(BRANCH, "branch")                                                          \
   X(CALL, "call and return")                                                   \
   X(OTHER, "other")                                                            \
-  X(TENSOR, "tensor")
+  X(TENSOR, "tensor")                                                          \
+  X(BULK_LOAD, "bulk load")                                                    \
+  X(BULK_STORE, "bulk store")
 
 typedef enum kiln__cpu_class {
 #define KILN__CLASS(name, text) KILN__CLASS_##name,

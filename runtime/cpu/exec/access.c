@@ -73,8 +73,10 @@ static uint32_t reach_global(kiln__cpu_warp *w, uint32_t mask, uint32_t n,
 
 /* Returns the host address of n bytes of the cluster's shared memory. The upper
  * bits of `offset` select the block, and 0 selects the warp's own block.
- * Returns NULL if the block does not exist or the bytes are out of bounds. */
-static uint8_t *shared_of(const kiln__cpu_warp *w, uint64_t offset, uint32_t n)
+ * Returns NULL if the block does not exist or the bytes are out of bounds.
+ * *exited becomes true if the block has exited. */
+static uint8_t *shared_of(const kiln__cpu_warp *w, uint64_t offset, uint32_t n,
+                          bool *exited)
 {
   const uint64_t rank = (offset >> KILN__CLUSTER_SHIFT) - 1;
   const uint64_t within = offset & ((UINT64_C(1) << KILN__CLUSTER_SHIFT) - 1);
@@ -85,24 +87,29 @@ static uint8_t *shared_of(const kiln__cpu_warp *w, uint64_t offset, uint32_t n)
       b = b->cluster[rank];
     else if (b->cluster != NULL || rank != 0)
       return NULL;
+    *exited = *exited || b->exited;
   }
   return within < b->shared_size && n <= b->shared_size - within
              ? b->shared + within
              : NULL;
 }
 
-static uint32_t reach_shared(const kiln__cpu_warp *w, uint64_t window,
-                             uint32_t mask, uint32_t n, kiln__cpu_reach *r)
+static uint32_t reach_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                             uint64_t window, uint32_t mask, uint32_t n,
+                             kiln__cpu_reach *r)
 {
   uint32_t bad = 0;
+  bool exited = false;
 
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
-    const uint8_t *host = shared_of(w, r->address[lane] - window, n);
+    const uint8_t *host = shared_of(w, r->address[lane] - window, n, &exited);
 
     r->host[lane] = (uintptr_t)host;
     bad |= (uint32_t)(host == NULL) << lane;
   }
+  if (__builtin_expect(exited, 0))
+    kiln__cpu_watch_exited_block(w, in, __builtin_ctz(mask));
   return bad;
 }
 
@@ -341,7 +348,7 @@ bool KILN__ISA_NAME(reach_listed)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     return fail(w, in, KILN__FAULT_SPACE, r, s.local | s.param, n);
   memset(r->host, 0, sizeof r->host);
   bad = reach_global(w, s.global, n, r);
-  bad |= reach_shared(w, generic ? KILN__WINDOW_SHARED : 0, s.shared, n, r);
+  bad |= reach_shared(w, in, generic ? KILN__WINDOW_SHARED : 0, s.shared, n, r);
   bad |= reach_local(w, generic ? KILN__WINDOW_LOCAL : 0, s.local, n, r);
   bad |= reach_params(w, s.param, n, r);
   if (bad != 0)

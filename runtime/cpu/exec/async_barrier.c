@@ -50,11 +50,12 @@ static uint32_t count_of(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
 static void report_overflow(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             int lane, const change *c)
 {
-  kiln__cpu_watch_sync_misuse(
-      w, in, lane,
+  kiln__cpu_watch_misuse(
+      w, in, lane, "mbarrier overflow",
       c->arrive != 0 && c->expect == 0
           ? "arrives at an mbarrier that expects no more arrivals"
-          : "makes an mbarrier expect more bytes than it can count");
+          : "makes an mbarrier expect more bytes than it can count",
+      "the count that mbarrier.init states, and the bytes per phase");
 }
 
 static void change_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,

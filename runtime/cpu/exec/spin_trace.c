@@ -68,6 +68,8 @@ void KILN__ISA_NAME(traced)(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   case KILN__CLASS_GLOBAL_STORE:
   case KILN__CLASS_GENERIC_STORE:
   case KILN__CLASS_SHARED_STORE:
+  case KILN__CLASS_BULK_LOAD:
+  case KILN__CLASS_BULK_STORE:
     s->changed = true;
     break;
   case KILN__CLASS_TEXTURE:

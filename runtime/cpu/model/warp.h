@@ -41,10 +41,10 @@ typedef enum kiln__cpu_fault_kind {
   /* the operand of a tensor copy is no tensor map
    * (CUDA_ERROR_ILLEGAL_INSTRUCTION) */
   KILN__FAULT_MAP,
-  KILN__FAULT_TRAP,        /* trap instruction (CUDA_ERROR_LAUNCH_FAILED) */
-  KILN__FAULT_ASSERT,      /* failed assertion (CUDA_ERROR_ASSERT) */
-  KILN__FAULT_STACK,       /* stack overflow (CUDA_ERROR_LAUNCH_FAILED) */
-  KILN__FAULT_DEADLOCK,    /* deadlock (CUDA_ERROR_LAUNCH_TIMEOUT) */
+  KILN__FAULT_TRAP,     /* trap instruction (CUDA_ERROR_LAUNCH_FAILED) */
+  KILN__FAULT_ASSERT,   /* failed assertion (CUDA_ERROR_ASSERT) */
+  KILN__FAULT_STACK,    /* stack overflow (CUDA_ERROR_LAUNCH_FAILED) */
+  KILN__FAULT_DEADLOCK, /* deadlock (CUDA_ERROR_LAUNCH_TIMEOUT) */
   /* instruction budget used up (CUDA_ERROR_LAUNCH_TIMEOUT) */
   KILN__FAULT_BUDGET,
   KILN__FAULT_MEMORY /* no host memory (CUDA_ERROR_OUT_OF_MEMORY) */
@@ -110,6 +110,7 @@ struct kiln__cpu_block {
   uint32_t cluster_rank, cluster_size;
   /* checks' shadow of shared memory and clocks, or NULL; owned by watch/ */
   void *watch;
+  bool exited;    /* all threads of the block have exited */
   uint32_t phase; /* number of block-wide barriers that the block has passed */
   void *schedule;
 };

@@ -392,6 +392,7 @@ void kiln__cpu_lanes_exit(kiln__cpu_warp *w, kiln__cpu_frame *f, uint32_t mask)
   check_strays(w, mask);
   w->live &= ~mask;
   own->live -= n;
+  w->block->exited = own->live == 0;
   gang->live -= n;
   gang->cluster_arrived -= (uint32_t)__builtin_popcount(arrived);
   s->cluster_in &= ~mask;

@@ -229,6 +229,7 @@ kiln__cpu_gang *kiln__cpu_gang_begin(kiln__cpu_worker *worker, uint64_t number)
 
     block_place(b, &job->grid, number, i);
     b->phase = 0;
+    b->exited = false;
     own->live = b->n_threads;
     gang->live += b->n_threads;
     for (; own->open != 0; own->open &= own->open - 1)

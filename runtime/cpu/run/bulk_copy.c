@@ -89,6 +89,8 @@ static bool find_shared(const copy *c, uint64_t address, uint32_t bytes,
     if (b->cluster == NULL || rank >= b->cluster_size)
       return fail(c, KILN__FAULT_ADDRESS, address, bytes);
     b = b->cluster[rank];
+    if (b->exited)
+      kiln__cpu_watch_exited_block(c->w, c->in, c->lane);
   }
   if (at > b->shared_size || bytes > b->shared_size - at)
     return fail(c, KILN__FAULT_ADDRESS, address, bytes);
@@ -148,14 +150,14 @@ static kiln__cpu_access write_access(const copy *c)
                                        : KILN__ACCESS_WRITE;
 }
 
-/* Counts one bulk instruction of the warp and the bytes that it moves. */
+/* Counts one bulk copy and the bytes that it moves. */
 static void count(const copy *c, uint32_t bytes)
 {
   kiln__cpu_tally *const t = c->w->counted ? &c->w->tally[c->in->index] : NULL;
 
   if (t != NULL) {
     t->events++;
-    t->cost += (bytes + 31) / 32;
+    t->cost += bytes;
   }
 }
 
@@ -178,9 +180,9 @@ static void signal(const copy *c, const shared_place *bar, uint32_t bytes)
   const uint64_t old = __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
 
   if (kiln__cpu_mbarrier_overflows(old, &come))
-    kiln__cpu_watch_sync_misuse(c->w, c->in, c->lane,
-                                "counts more bytes at an mbarrier than it can "
-                                "hold");
+    kiln__cpu_watch_misuse(c->w, c->in, c->lane, "mbarrier overflow",
+                           "counts more bytes at an mbarrier than it can hold",
+                           "the bytes that expect_tx states per phase");
   if (c->async != 0)
     kiln__cpu_watch_async_signal(c->w, c->async, bar->block, bar->at,
                                  (uint32_t)kiln__cpu_mbarrier_phase(old));

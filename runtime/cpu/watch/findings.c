@@ -246,19 +246,36 @@ void kiln__cpu_watch_sync_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   pthread_mutex_unlock(&watch->lock);
 }
 
-void kiln__cpu_watch_wgmma_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                                  const char *what, const char *advice)
+void kiln__cpu_watch_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                            int lane, const char *kind, const char *what,
+                            const char *advice)
 {
   kiln__cpu_watch *watch = w->grid->watch;
-  const kiln__cpu_where where = {
-      .w = w, .in = in, .lane = w->mask != 0 ? __builtin_ctz(w->mask) : 0};
+  const kiln__cpu_where where = {.w = w, .in = in, .lane = lane};
 
   if (watch == NULL || (watch->checks & KILN_CPU_CHECK_SYNC) == 0)
     return;
   pthread_mutex_lock(&watch->lock);
-  kiln__cpu_find(watch, KILN_CPU_CHECK_SYNC, "unordered wgmma", &where, "",
-                 what, advice);
+  kiln__cpu_find(watch, KILN_CPU_CHECK_SYNC, kind, &where, "", what, advice);
   pthread_mutex_unlock(&watch->lock);
+}
+
+void kiln__cpu_watch_exited_block(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                                  int lane)
+{
+  kiln__cpu_watch_misuse(
+      w, in, lane, "exited block",
+      "accesses shared memory of a block of the cluster that "
+      "has exited",
+      "barrier.cluster: all blocks must meet after the last "
+      "access to their shared memory");
+}
+
+void kiln__cpu_watch_wgmma_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                                  const char *what, const char *advice)
+{
+  kiln__cpu_watch_misuse(w, in, w->mask != 0 ? __builtin_ctz(w->mask) : 0,
+                         "unordered wgmma", what, advice);
 }
 
 /* ---- Faults -------------------------------------------------------------- */

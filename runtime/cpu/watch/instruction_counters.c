@@ -54,6 +54,10 @@ static const struct {
                     ACCESS(LOCAL_LOAD, local_load_requests, local_load_sectors)
                         ACCESS(LOCAL_STORE, local_store_requests,
                                local_store_sectors)
+                            ACCESS(BULK_LOAD, bulk_load_requests,
+                                   bulk_load_bytes)
+                                ACCESS(BULK_STORE, bulk_store_requests,
+                                       bulk_store_bytes)
 #undef ACCESS
 };
 

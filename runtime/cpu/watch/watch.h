@@ -125,6 +125,14 @@ void kiln__cpu_watch_sync_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
  * "thread (x,y,z) ...", and `advice` completes "look at: ...". */
 void kiln__cpu_watch_wgmma_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                   const char *what, const char *advice);
+/* Record misuse of synchronisation under the same condition: the first with the
+ * given kind of finding, the second if a thread accesses the shared memory of a
+ * block of its cluster whose threads have all exited. */
+void kiln__cpu_watch_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                            int lane, const char *kind, const char *what,
+                            const char *advice);
+void kiln__cpu_watch_exited_block(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                                  int lane);
 /* Turns the fault that stopped the grid into a finding, if the check for this
  * kind of fault is enabled. */
 void kiln__cpu_watch_fault(kiln__cpu_watch *watch, const kiln__cpu_grid *grid);
