@@ -15,8 +15,9 @@ string(REPLACE "|" ";" headers "${HEADERS}")
 list(TRANSFORM programs REPLACE "^(demo/)?(.*)\\.cu$" "\\2 \\0")
 list(SORT programs)
 
-# Removes the comments of a source, and blanks at the end of a line. Each line keeps
-# its number, and texts in quotes stay as they are.
+# Removes the comments of a source, and blanks at the ends of a line. Each line keeps
+# its number, and texts in quotes stay as they are. A line that continues a macro keeps
+# its blanks, since they may separate two words.
 #
 # The source is split into quoted texts, comments and what is between them. A list
 # of CMake cannot hold ";", "[" and "]" as they are, so control characters stand
@@ -40,6 +41,7 @@ function(strip_comments variable)
     string(APPEND text "${part}")
   endforeach()
   string(REGEX REPLACE " +\n" "\n" text "${text}")
+  string(REGEX REPLACE "([^\\])\n +" "\\1\n" text "${text}")
   string(REPLACE "${semicolon}" ";" text "${text}")
   string(REPLACE "${open}" "[" text "${text}")
   string(REPLACE "${close}" "]" text "${text}")
