@@ -265,6 +265,23 @@ static __device__ __forceinline__ void meet(registers &r, const user::args &in,
   }
 }
 
+/* Combines all targets of a thread with the first `bound` sources of a tile. */
+static __device__ __forceinline__ void
+meet_all(registers &r, const user::args &in, const user::source *tile,
+         unsigned bound, count first, count j)
+{
+  unsigned k = 0;
+
+#pragma unroll 1
+  for (; k + unrolled <= bound; k += unrolled)
+#pragma unroll
+    for (unsigned u = 0; u < unrolled; ++u)
+      meet(r, in, tile[k + u], first, j + k + u);
+#pragma unroll 1
+  for (; k < bound; ++k)
+    meet(r, in, tile[k], first, j + k);
+}
+
 #if KILN_MAKES(all_pairs)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_RESIDENT)
     all_pairs(const user::args in, unsigned long long n_targets,
@@ -290,15 +307,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_RESIDENT)
     if (threadIdx.x < bound)
       tile[threadIdx.x] = user::load_source(in, j + threadIdx.x);
     __syncthreads();
-    if (bound == KILN_BLOCK) {
-#pragma unroll unrolled
-      for (unsigned k = 0; k < KILN_BLOCK; ++k)
-        meet(r, in, tile[k], first, j + k);
-    } else {
-#pragma unroll 1
-      for (unsigned k = 0; k < bound; ++k)
-        meet(r, in, tile[k], first, j + k);
-    }
+    meet_all(r, in, tile, bound, first, j);
     __syncthreads();
   }
 #pragma unroll
@@ -414,15 +423,22 @@ sum_of_warps(const mirrored_tile &tile, const user::args &in)
   return p;
 }
 
+/* Returns the first of `tiles` tiles that belongs to a segment. */
+static __device__ __forceinline__ unsigned part_of(unsigned tiles,
+                                                   unsigned segment)
+{
+  return static_cast<unsigned>(static_cast<unsigned long long>(tiles) *
+                               segment / gridDim.y);
+}
+
 /* The block (row, segment) meets the rows at the offsets from first_offset to
- * last_offset - 1, of which it takes the tiles from segment * per_segment on. The
- * results of the targets go to slot first_slot + segment. The results of the
- * sources go to the slots after those, one slot per offset above 0. */
+ * last_offset - 1, and takes an equal part of their tiles of sources. The results of
+ * the targets go to slot first_slot + segment. The results of the sources go to the
+ * slots after those, one slot per offset above 0. */
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_RESIDENT)
     all_pairs_mirrored(const user::args in, unsigned long long n_targets,
                        unsigned rows, unsigned first_offset,
-                       unsigned last_offset, unsigned per_segment,
-                       unsigned first_slot, acc *slots)
+                       unsigned last_offset, unsigned first_slot, acc *slots)
 {
   __shared__ mirrored_tile tile;
   const count n = static_cast<count>(n_targets);
@@ -431,9 +447,10 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_RESIDENT)
   const bool across_done = rows % 2 == 0 && row >= rows / 2;
   const unsigned end_offset =
       across_done && last_offset > rows / 2 ? rows / 2 : last_offset;
-  const unsigned begin = first_offset * KILN_TARGETS + blockIdx.y * per_segment;
-  const unsigned most = end_offset * KILN_TARGETS;
-  const unsigned end = begin + per_segment < most ? begin + per_segment : most;
+  const unsigned from = first_offset * KILN_TARGETS;
+  const unsigned tiles = end_offset * KILN_TARGETS - from;
+  const unsigned begin = from + part_of(tiles, blockIdx.y);
+  const unsigned end = from + part_of(tiles, blockIdx.y + 1);
   const unsigned source_slot =
       first_slot + gridDim.y - (first_offset == 0 ? 1 : first_offset);
   registers r;

@@ -82,7 +82,7 @@ typedef struct kiln_all_pairs_desc {
    * `index`. */
   kiln_pair_symmetry symmetry;
   /** With a symmetry, the largest size of the temporary storage in bytes;
-   * default: 256 MiB. If the results of all rows do not fit, the call makes
+   * default: 512 MiB. If the results of all rows do not fit, the call makes
    * several passes. The space of three results per target is always used. */
   uint64_t most_storage;
   kiln_code code; /**< parameters and functions that the user expressions can

@@ -15,16 +15,19 @@
 
 enum {
   BLOCK = 256,
+  MIRRORED_BLOCK = 128,
   RESIDENT_THREADS = 512, /* threads per SM that the register limit allows */
-  /* Number of 32-bit registers that targets and partial results may take. */
-  TARGET_REGISTERS = 64,
+  /* Number of 32-bit registers per thread that targets and partial results may
+   * take. */
+  GENERAL_REGISTERS = 48,
+  MIRRORED_REGISTERS = 64,
+  UNIT = 32, /* a split takes a multiple of this number of sources */
+  MOST_WAVES = 16,
   MOST_SPLITS = 64,
   MOST_SEGMENTS = 64,
   /* Smaller calls do not gain from evaluating symmetric pairs once. */
   LEAST_MIRRORED = 8192,
-  /* Bytes of static shared memory that a block may have. */
-  MOST_SHARED = 48 << 10,
-  DEFAULT_STORAGE = 256 << 20
+  DEFAULT_STORAGE = 512 << 20
 };
 
 enum { ALL_PAIRS, MIRRORED, FINISH };
@@ -38,7 +41,7 @@ typedef struct plan {
   uint32_t block, targets; /* threads per block, targets per thread */
   uint64_t groups;         /* blocks of all_pairs per split; or rows */
   uint64_t splits;         /* ranges of the sources; or segments of a row */
-  uint64_t per_split;      /* sources per split; or tiles per segment */
+  uint64_t per_split;      /* sources per split; not if mirrored */
   uint64_t slots;          /* slots of partial results */
   uint64_t span;           /* offsets of rows per pass, if mirrored */
 } plan;
@@ -159,15 +162,15 @@ static size_t registers_of(const request *r)
   return (bytes + 3) / 4 + (kiln__given(r->desc->index) ? 2 : 0);
 }
 
-/* Returns the largest number of targets per thread that does not spill. GPUs
- * below compute capability 3.5 have 63 registers per thread. */
-static uint32_t most_targets(const request *r, int cc)
+/* Returns the largest number of targets per thread whose fields and results fit
+ * `budget` registers. GPUs below compute capability 3.5 have only 63 registers
+ * per thread. */
+static uint32_t most_targets(const request *r, int cc, size_t budget)
 {
-  const size_t budget = cc < 35 ? TARGET_REGISTERS / 4 : TARGET_REGISTERS;
   const size_t each = registers_of(r);
   uint32_t targets = 8;
 
-  while (targets > 1 && targets * each > budget)
+  while (targets > 1 && targets * each > (cc < 35 ? budget / 4 : budget))
     targets /= 2;
   return targets;
 }
@@ -178,40 +181,41 @@ static uint64_t capacity(const kiln_device *device, uint32_t block)
   return kiln__sm_count(device) * (RESIDENT_THREADS / block);
 }
 
-/* Divides `tiles` tiles of each of p->groups groups into p->splits equal parts.
- * Returns the time in units of one tile with one target per thread. The number
- * of parts is chosen so that the blocks fill up to four waves. */
-static double divide(plan *p, uint64_t tiles, uint64_t most, uint64_t fit)
+/* Chooses the number of parts into which `units` units of work of each of
+ * p->groups groups are divided, so that the blocks fill whole waves. A unit
+ * takes the time `unit`, and a block takes the time 1 in addition. Returns the
+ * time of the call. */
+static double divide(plan *p, uint64_t units, double unit, uint64_t most,
+                     uint64_t fit)
 {
   double best = 0;
 
-  for (uint64_t waves = 0; waves <= 4; waves++) {
-    uint64_t splits = waves == 0 ? 1 : waves * fit / p->groups, per;
-    double time;
+  for (uint64_t waves = 0; waves <= MOST_WAVES; waves++) {
+    uint64_t splits = waves == 0 ? 1 : waves * fit / p->groups;
+    double part, time;
 
-    if (splits > most)
-      splits = most;
-    if (splits > tiles)
-      splits = tiles;
+    splits = splits < most ? splits : most;
+    splits = splits < units ? splits : units;
     if (splits == 0)
       continue;
-    per = kiln__divide_up(tiles, splits);
-    time = (double)kiln__divide_up(p->groups * splits, fit) *
-           ((double)per * (p->targets + 0.25) + 1);
+    part = (double)units / (double)splits;
+    time = (double)kiln__divide_up(p->groups * splits, fit) * (part * unit + 1);
+    time += (double)kiln__divide_up(units, splits) * unit - part * unit;
     if (best > 0 && time > 0.995 * best)
       continue;
     best = time;
-    p->per_split = per;
-    p->splits = kiln__divide_up(tiles, per);
+    p->splits = splits;
+    if (splits == most || splits == units)
+      break;
   }
   return best;
 }
 
 static void plan_general(request *r, const kiln_device *device)
 {
-  const uint64_t tiles = r->m == 0 ? 1 : kiln__divide_up(r->m, BLOCK);
+  const uint64_t units = r->m == 0 ? 1 : kiln__divide_up(r->m, UNIT);
   const uint64_t fit = capacity(device, BLOCK);
-  uint32_t targets = most_targets(r, device->traits.cc);
+  uint32_t targets = most_targets(r, device->traits.cc, GENERAL_REGISTERS);
   double best = 0;
 
   for (; targets > 0; targets /= 2) {
@@ -219,48 +223,59 @@ static void plan_general(request *r, const kiln_device *device)
     double time;
 
     p.groups = kiln__divide_up(r->n, (uint64_t)BLOCK * targets);
-    time = divide(&p, tiles, MOST_SPLITS, fit);
+    time = divide(&p, units, (targets + 0.25) * UNIT / BLOCK, MOST_SPLITS, fit);
     if (best > 0 && time > 0.98 * best)
       continue;
     best = time;
     r->plan = p;
   }
-  r->plan.per_split *= BLOCK;
+  r->plan.per_split = kiln__divide_up(units, r->plan.splits) * UNIT;
+  /* No split may start after the last source. */
+  r->plan.splits = kiln__divide_up(units * UNIT, r->plan.per_split);
   r->plan.slots = r->plan.splits > 1 ? r->plan.splits : 0;
 }
 
-/* Returns the bytes of shared memory of a block of all_pairs_mirrored. */
-static size_t mirrored_shared(const request *r, uint32_t block)
+/* Plans the ring of rows with a number of targets per thread. If not all slots
+ * fit the limit, several passes take a span of offsets each, and slot 0 holds
+ * the results of earlier passes. Returns the time of the call. */
+static double plan_rows(plan *p, const request *r, uint32_t targets,
+                        const kiln_device *device)
 {
-  size_t source = 0;
-
-  for (size_t k = 0; k < r->pairs.n_targets; k++)
-    source += kiln__size(kiln__dtype_of(r->fields.in[k].type)->computed);
-  return 2 * block * (source + 15) / 16 * 16 +
-         block / 32 * block * r->outputs * kiln__size(r->acc);
-}
-
-/* Plans the ring of rows. If not all slots fit the limit, several passes take
- * a span of offsets each, and slot 0 holds the results of earlier passes. */
-static void plan_mirrored(request *r, const kiln_device *device)
-{
-  plan *p = &r->plan;
-  const uint64_t bytes = r->desc->most_storage != 0 ? r->desc->most_storage
-                                                     : DEFAULT_STORAGE;
+  const uint64_t bytes =
+      r->desc->most_storage != 0 ? r->desc->most_storage : DEFAULT_STORAGE;
   const uint64_t most = bytes / r->slot_bytes;
-  uint64_t offsets, segments = MOST_SEGMENTS;
+  uint64_t offsets, passes = 1, segments = MOST_SEGMENTS;
 
-  p->block = mirrored_shared(r, BLOCK) > MOST_SHARED ? BLOCK / 2 : BLOCK;
-  p->targets = most_targets(r, device->traits.cc);
+  *p = (plan){.block = MIRRORED_BLOCK, .targets = targets};
   p->groups = kiln__divide_up(r->n, (uint64_t)p->block * p->targets);
   offsets = p->groups / 2 + 1;
-  p->span = offsets;
-  if (offsets + 8 > most) {
-    segments = most > 16 ? 4 : 1;
-    p->span = most > segments + 2 ? most - segments - 1 : 1;
+  if (offsets + segments > most) {
+    segments = most > 64 ? 16 : most > 16 ? 4 : 1;
+    passes =
+        kiln__divide_up(offsets, most > segments + 2 ? most - segments - 1 : 1);
   }
-  divide(p, p->span * p->targets, segments, capacity(device, p->block));
-  p->slots = p->splits + p->span + (p->span < offsets);
+  p->span = kiln__divide_up(offsets, passes);
+  p->slots = p->span + (passes > 1);
+  /* Tiles of 128 sources, half as long as those of plan_general(). */
+  return (double)passes * divide(p, p->span * targets, 0.5 * targets, segments,
+                                 capacity(device, p->block));
+}
+
+static void plan_mirrored(request *r, const kiln_device *device)
+{
+  uint32_t targets = most_targets(r, device->traits.cc, MIRRORED_REGISTERS);
+  double best = 0;
+
+  for (; targets > 0; targets /= 2) {
+    plan p;
+    const double time = plan_rows(&p, r, targets, device);
+
+    if (best > 0 && time > 0.95 * best)
+      break;
+    best = time;
+    r->plan = p;
+  }
+  r->plan.slots += r->plan.splits;
 }
 
 static void plan_storage(request *r)
@@ -325,7 +340,7 @@ static void specify(kiln__spec *spec, const request *r)
     spec->kernels |= 1u << FINISH;
   value[ALL_PAIRS_BLOCK] = p->block;
   value[ALL_PAIRS_TARGETS] = p->targets;
-  value[ALL_PAIRS_UNROLL] = 32 / p->targets;
+  value[ALL_PAIRS_UNROLL] = 64 / p->targets;
   value[ALL_PAIRS_RESIDENT] = RESIDENT_THREADS / p->block;
   value[ALL_PAIRS_OUTPUTS] = (uint32_t)r->outputs;
   if (kiln__given(desc->index))
@@ -391,7 +406,7 @@ static kiln_status run_pass(const kiln__call *c, const request *r,
 {
   const plan *p = &r->plan;
   const uint32_t rows = (uint32_t)p->groups, last = rows / 2 + 1;
-  const uint32_t first_slot = p->span < last, per = (uint32_t)p->per_split;
+  const uint32_t first_slot = p->span < last;
   const uint32_t end_slot =
       first_slot + (uint32_t)p->splits + (end - first) - (first == 0);
   const uint64_t row_size = (uint64_t)p->block * p->targets;
@@ -403,8 +418,8 @@ static kiln_status run_pass(const kiln__call *c, const request *r,
 
   KILN_TRY(KILN_LAUNCH(c->set->kernel[MIRRORED], &config,
                        KILN__USER_ARG(c->args), KILN_ARG(r->n), KILN_ARG(rows),
-                       KILN_ARG(first), KILN_ARG(end), KILN_ARG(per),
-                       KILN_ARG(first_slot), KILN_ARG(c->storage.temp)));
+                       KILN_ARG(first), KILN_ARG(end), KILN_ARG(first_slot),
+                       KILN_ARG(c->storage.temp)));
   st = finish(c, r, stream, first == 0 ? first_slot : 0, end_slot,
               halved ? rows / 2 * row_size : 0, end == last);
 
