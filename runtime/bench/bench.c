@@ -26,6 +26,8 @@ static const struct {
      "convolutions beside a straightforward kernel and a copy"},
     {"julia", kiln__bench_julia,
      "pictures of a Julia set beside a straightforward kernel"},
+    {"nbody", kiln__bench_nbody,
+     "forces between all pairs of bodies beside the kernel of GPU Gems 3"},
     {"ops", kiln__bench_ops, "every operation beside CUB, Thrust and cuBLAS"},
 };
 
@@ -42,7 +44,8 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
       .missing =
           kiln__cli_text(c,
                          "name a benchmark: reduce, calls, launch, start, "
-                         "cpu, passes, gemm, stencil, julia, ops, %s",
+                         "cpu, passes, gemm, stencil, julia, nbody, "
+                         "ops, %s",
                          list),
       .program_follows = true};
   cli_words words;

@@ -172,6 +172,25 @@ START_TEST(operations_are_measured)
 }
 END_TEST
 
+/* The benchmark must measure all variants, with small errors. */
+START_TEST(bodies_are_measured)
+{
+  const cJSON *rows, *one;
+  cJSON *json;
+
+  expect(0, "GPU Gems", "bench nbody --sizes 8 --repeats 1 --json %s/n.json",
+         dir);
+  json = read_json("n.json");
+  rows = cJSON_GetObjectItem(json, "nbody");
+  ck_assert_int_eq(cJSON_GetArraySize(rows), 4);
+  cJSON_ArrayForEach(one, rows)
+  {
+    ck_assert_double_lt(cJSON_GetObjectItem(one, "error")->valuedouble, 1e-4);
+  }
+  cJSON_Delete(json);
+}
+END_TEST
+
 /* The tuner must store its results beside the cache, but not with --dry-run. */
 START_TEST(parameters_are_tuned)
 {
@@ -271,6 +290,7 @@ static Suite *make(void)
   tcase_add_test(t, bench_launch);
   tcase_add_test(t, bench_start);
   tcase_add_test(t, bench_calls);
+  tcase_add_test(t, bodies_are_measured);
   tcase_add_test(t, operations_are_measured);
   tcase_add_test(t, parameters_are_tuned);
   tcase_add_test(t, candidates_are_compiled);
