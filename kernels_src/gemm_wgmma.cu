@@ -78,7 +78,8 @@
 #define KILN_READ_ONLY 1
 #define KILN_WGMMA_N                                                           \
   (KILN_PING_PONG ? KILN_TILE_N : KILN_TILE_N / KILN_GROUPS_N)
-#include <kiln/gemm.cuh>
+#include <kiln/gemm_store.cuh>
+#include <kiln/gemm_terms.cuh>
 #include <kiln/mbarrier.cuh>
 #include <kiln/tma.cuh>
 
@@ -119,15 +120,6 @@ static_assert(element == 2 || (KILN_A_K && KILN_B_K),
 static_assert(KILN_STAGED == 0 ||
                   (sizeof(KILN_D) == 2 && KILN_WGMMA_N % KILN_STAGED == 0),
               "KILN_STAGED: D of 2 bytes, a part of the columns");
-
-/* The number of the part of A and of B in each term, 2 bits per term. Small terms come
- * first. */
-constexpr unsigned parts_a = KILN_TERMS == 6   ? 0x118 /* 0 2 1 0 1 0 */
-                             : KILN_TERMS == 3 ? 0x04  /* 0 1 0 */
-                                               : 0;
-constexpr unsigned parts_b = KILN_TERMS == 6   ? 0x052 /* 2 0 1 1 0 0 */
-                             : KILN_TERMS == 3 ? 0x01  /* 1 0 0 */
-                                               : 0;
 
 typedef kiln::gemm_acc sum;
 
@@ -225,11 +217,11 @@ __device__ __forceinline__ void produce(const kiln::tensor_map &a,
         kiln::mbarrier_wait(shared + empty_at + 8 * c.stage, c.phase ^ 1);
       kiln::mbarrier_expect(full, bytes);
       load_operand<KILN_A_K, KILN_TILE_M, KILN_CLUSTER_N>(
-          to, a, full, at.row, k,
-          at.batch * p.a_step + (parts_a >> 2 * term & 3), n, same_row);
+          to, a, full, at.row, k, at.batch * p.a_step + kiln::gemm_term_a(term),
+          n, same_row);
       load_operand<KILN_B_K, KILN_TILE_N, KILN_CLUSTER_M>(
           to + bytes_a, b, full, at.column, k,
-          at.batch * p.b_step + (parts_b >> 2 * term & 3), m, same_column);
+          at.batch * p.b_step + kiln::gemm_term_b(term), m, same_column);
       if (++term == KILN_TERMS) {
         term = 0;
         k += depth;
@@ -338,43 +330,20 @@ __device__ __forceinline__ void multiply_promoting(consumer &c, unsigned steps)
 }
 #endif
 
-/* Everything that an element of D needs. */
-struct output {
-  const user::args &in;
-  const kiln::gemm_args &g;
-  const KILN_C *c;
-  KILN_D *d;
-  unsigned row, column, batch; /* of the consumer's first sum */
+/* Where a consumer stores its sums. */
+struct output : kiln::gemm_output {
+  unsigned row, column; /* of the consumer's first sum */
 
-  __device__ __forceinline__ KILN_D element(sum s, unsigned r, unsigned k) const
+  __device__ __forceinline__ output(const user::args &in,
+                                    const kiln::gemm_args &g, place at,
+                                    unsigned r, unsigned k)
+      : kiln::gemm_output(in, g, at.batch), row(at.row + r),
+        column(at.column + k)
   {
-    return kiln::gemm_element(in, g, c, s, r, k, batch);
   }
 };
 
 #if !KILN_STAGED
-/* Stores two sums of a row. */
-__device__ __forceinline__ void store_pair(const output &o, unsigned r,
-                                           unsigned k, const sum *s)
-{
-  KILN_D *to = o.d + r * o.g.d.leading + k;
-
-  if (r >= o.g.m || k >= o.g.n)
-    return;
-  if (k + 1 < o.g.n) {
-    const KILN_D two[2] = {o.element(s[0], r, k), o.element(s[1], r, k + 1)};
-
-    if (KILN_VECTOR_D == 2) {
-      kiln::store_raw<2, true>(to, two);
-    } else {
-      to[0] = two[0];
-      to[1] = two[1];
-    }
-  } else {
-    to[0] = o.element(s[0], r, k);
-  }
-}
-
 __device__ __forceinline__ void store_tile(const consumer &c, const output &o)
 {
   const unsigned row = o.row + c.thread / 32 * 16 + c.thread % 32 / 4;
@@ -384,7 +353,8 @@ __device__ __forceinline__ void store_tile(const consumer &c, const output &o)
   for (unsigned j = 0; j < parts_m; ++j)
 #pragma unroll
     for (unsigned e = 0; e < KILN_WGMMA_N / 2; e += 2)
-      store_pair(o, row + j * 64 + e % 4 * 4, column + e / 4 * 8, &c.at[j][e]);
+      kiln::gemm_store_pair(o, row + j * 64 + e % 4 * 4, column + e / 4 * 8,
+                            &c.at[j][e]);
 }
 
 #else
@@ -547,16 +517,7 @@ __device__ __forceinline__ void compute_tile(consumer &c, const user::args &in,
   const unsigned row = KILN_PING_PONG ? 0 : c.number / KILN_GROUPS_N * group_m;
   const unsigned column =
       KILN_PING_PONG ? 0 : c.number % KILN_GROUPS_N * KILN_WGMMA_N;
-  const output o = {
-      in,
-      g,
-      KILN_READS_C ? kiln::gemm_matrix<kiln::gemm_pointers_c, const KILN_C>(
-                         g.c, at.batch)
-                   : nullptr,
-      kiln::gemm_matrix<kiln::gemm_pointers_d, KILN_D>(g.d, at.batch),
-      at.row + row,
-      at.column + column,
-      at.batch};
+  const output o(in, g, at, row, column);
 
   await_turn(c);
 #if KILN_PROMOTE

@@ -25,6 +25,10 @@ static const char *const none[] = {NULL};
   {                                                                            \
     name, label, LIST(__VA_ARGS__), traits, none, 35, false                    \
   }
+#define FROM_80(name, label, ...)                                              \
+  {                                                                            \
+    name, label, LIST(__VA_ARGS__), none, none, 80, false                      \
+  }
 #define REDUCE(label, ...) SPECIALISED("reduce", label, none, __VA_ARGS__)
 #define REDUCE_TYPE(id, type, op)                                              \
   REDUCE(id " " #op, "KILN_T=" type, "KILN_OP=" #op)
@@ -64,6 +68,12 @@ static const kiln_variant variants[] = {
                 "KILN_STAGES=6", "KILN_TERMS=6", "KILN_PROMOTE=1",
                 "KILN_STAGED=0", "KILN_VECTOR_D=2"),
     SPECIALISED("gemm_wgmma", "bf16, anywhere", none, "KILN_VECTOR_D=1"),
+    FROM_80("gemm_mma", "f64", "KILN_T=double", "KILN_C=double",
+            "KILN_D=double", "KILN_MATH=4"),
+    FROM_80("gemm_mma", "f32 in 6 terms", "KILN_T=float", "KILN_C=float",
+            "KILN_D=float", "KILN_MATH=1", "KILN_TERMS=6"),
+    SPECIALISED("gemm_mma", "i8", none, "KILN_T=signed char", "KILN_C=int",
+                "KILN_D=int", "KILN_MATH=3", "KILN_B_K=1"),
     SPECIALISED("gemm_pack", "3 parts", none, "KILN_PARTS=3", "KILN_VECTOR=4"),
     SPECIALISED("gemm_pack", "turned", none, "KILN_TURN=1"),
 

@@ -13,8 +13,8 @@
 #include <string.h>
 
 /* The paths, fastest first. */
-static const kiln__gemm_path *const paths[] = {&kiln__gemm_wgmma,
-                                               &kiln__gemm_simt};
+static const kiln__gemm_path *const paths[] = {
+    &kiln__gemm_wgmma, &kiln__gemm_mma, &kiln__gemm_simt};
 
 static const char *const input_names[] = {"in[0]", "in[1]", "in[2]", "in[3]"};
 

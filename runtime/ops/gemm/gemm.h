@@ -82,7 +82,7 @@ struct kiln__gemm_path {
 
 /* The paths. gemm.c lists them in its table, fastest first. The SIMT path
  * serves every call. */
-extern const kiln__gemm_path kiln__gemm_wgmma, kiln__gemm_simt;
+extern const kiln__gemm_path kiln__gemm_wgmma, kiln__gemm_mma, kiln__gemm_simt;
 
 /* ---- For the paths ------------------------------------------------------- */
 
@@ -115,6 +115,55 @@ uint32_t kiln__gemm_vector(const kiln__gemm *call, const kiln__gemm_operand *o,
  * blocks gets a second dimension and may have more blocks than requested. */
 kiln_launch_config kiln__gemm_grid(kiln_stream *stream, uint64_t blocks,
                                    uint32_t threads);
+
+/* ---- Tensor cores, gemm_operands.c --------------------------------------- */
+
+/* An operand as the kernels for tensor cores read it, in place or as a copy. */
+typedef struct kiln__gemm_source {
+  const kiln__gemm_operand *operand;
+  uint32_t bit;          /* KILN__GEMM_A or KILN__GEMM_B */
+  bool packed, turned;   /* copied; rows and columns exchanged in the copy */
+  bool k_major;          /* consecutive elements follow the sum */
+  uint32_t parts, size;  /* parts per element, at least 1; bytes per element */
+  uint64_t lines, width; /* of the matrix in memory */
+  uint64_t to_lines, to_width, leading; /* of the matrix that is multiplied */
+  uint64_t batch; /* number of matrices; 1 if all products share one */
+  uint64_t bytes; /* size of the copy */
+} kiln__gemm_source;
+
+/* Returns the number of bf16 parts per f32, or 0 if elements are not split. */
+uint32_t kiln__gemm_parts(const kiln__gemm *call);
+
+/* Returns KILN_MATH of the kernels: 0 f16, 1 bf16, 2 tf32, 3 i8, 4 f64. */
+uint32_t kiln__gemm_math(const kiln__gemm *call);
+
+/* Returns whether lines and matrices of an operand start at multiples of 16
+ * bytes. `size` is the size of an element. */
+bool kiln__gemm_is_aligned(const kiln__gemm *call, const kiln__gemm_operand *o,
+                           uint32_t bit, uint64_t size);
+
+/* Returns the form of A, or of B if `a` is false. */
+kiln__gemm_source kiln__gemm_source_of(const kiln__gemm *call, bool a);
+
+/* Adds the copies of A and B to call->need. */
+void kiln__gemm_need_copies(kiln__gemm *call);
+
+/* A product that is ready to be launched, with its operands. */
+typedef struct kiln__gemm_product {
+  kiln_stream *stream;
+  const kiln__gemm *call;
+  const kiln__spec *spec;
+  kiln_kernel *kernel;
+  kiln__gemm_source source[2]; /* A, B */
+  uint64_t copy[2];            /* addresses of the copies */
+} kiln__gemm_product;
+
+/* Compiles the kernel of `spec` and those that copy A and B, queues the copies,
+ * and calls `launch`. */
+kiln_status
+kiln__gemm_launch(kiln_stream *stream, const kiln__gemm *call,
+                  const kiln_workspace *workspace, kiln__spec *spec,
+                  kiln_status (*launch)(const kiln__gemm_product *));
 
 /* ---- The model, gemm_model.c: pure functions ----------------------------- */
 

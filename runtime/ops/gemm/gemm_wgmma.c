@@ -1,22 +1,11 @@
-/* gemm_wgmma.c -- the host side of gemm_wgmma.cu and gemm_pack.cu: matrix
- * products on the tensor cores of compute capability 9.0.
- *
- * An operand that the tensor memory accelerator can copy is read in place.
- * Otherwise gemm_pack copies it to temporary storage first: if its lines do not
- * start at multiples of 16 bytes, if an array of pointers gives it, if it has
- * to be turned, or if f32 has to be split into parts of bf16. */
+/* gemm_wgmma.c -- the host side of gemm_wgmma.cu: matrix products on the tensor
+ * cores of compute capability 9.0. */
 #include "gemm.h"
 #include "kernel_params.h"
-
-#include <string.h>
 
 static const char *const product_kernels[] = {"gemm_wgmma", NULL};
 static const kiln__family product_family = {"gemm_wgmma", product_kernels,
                                             kiln__gemm_wgmma_params};
-static const char *const pack_kernels[] = {"gemm_pack", NULL};
-static const kiln__family pack_family = {"gemm_pack", pack_kernels,
-                                         kiln__gemm_pack_params};
-
 _Static_assert((int)GEMM_WGMMA_INPUTS == (int)KILN__GEMM_PARAM_INPUTS,
                "gemm_wgmma.cu begins with the parameters of every path");
 
@@ -55,41 +44,19 @@ enum {
   LINE = 128, /* bytes of the sum per stage */
   LEAST = 16, /* smallest m and n; below, simple kernels are as fast */
   ORDER = 8,  /* rows of tiles per group */
-  PACK_BLOCK = 256,
-  PACK_ALIGN = 16,  /* elements; lines of a copy start at multiples of these */
-  PACK_SQUARE = 64, /* side of the squares that gemm_pack turns */
-  PACK_VECTOR = 8   /* elements that a thread of gemm_pack writes at a time */
 };
 
 /* ---- What a call needs --------------------------------------------------- */
 
-/* Returns the number of bf16 parts per f32, or 0 if elements are not split. */
-static uint32_t parts_of(const kiln__gemm *call)
-{
-  if (call->type != KILN_F32)
-    return 0;
-  return call->precision == KILN_GEMM_F32        ? 3
-         : call->precision == KILN_GEMM_F32_FAST ? 2
-                                                 : 0;
-}
-
-/* Returns KILN_MATH of gemm_wgmma.cu. */
-static uint32_t math_of(const kiln__gemm *call)
-{
-  if (parts_of(call) > 0 || call->type == KILN_BF16)
-    return 1;
-  return call->type == KILN_F16 ? 0 : call->type == KILN_F32 ? 2 : 3;
-}
-
 static const kiln__gemm_tile *tiles_of(const kiln__gemm *call, uint32_t *n)
 {
-  *n = parts_of(call) > 0 ? N_TILES_PARTS : N_TILES;
-  return parts_of(call) > 0 ? tiles_parts : tiles;
+  *n = kiln__gemm_parts(call) > 0 ? N_TILES_PARTS : N_TILES;
+  return kiln__gemm_parts(call) > 0 ? tiles_parts : tiles;
 }
 
 static const division *division_of(const kiln__gemm *call)
 {
-  return &(parts_of(call) > 0 ? rest_parts : rest)[call->plan.variant];
+  return &(kiln__gemm_parts(call) > 0 ? rest_parts : rest)[call->plan.variant];
 }
 
 static kiln__gemm_shape shape_of(const kiln__gemm *call)
@@ -131,65 +98,9 @@ static uint32_t choose_tile(const kiln__gemm *call)
              : row;
 }
 
-/* An operand as gemm_wgmma.cu reads it, in place or as a copy. */
-typedef struct source {
-  const kiln__gemm_operand *operand;
-  uint32_t bit;          /* KILN__GEMM_A or KILN__GEMM_B */
-  bool packed, turned;   /* copied; rows and columns exchanged in the copy */
-  bool k_major;          /* consecutive elements follow the sum */
-  uint32_t parts, size;  /* parts per element; bytes per element */
-  uint64_t lines, width; /* of the matrix in memory */
-  uint64_t to_lines, to_width, leading; /* of the matrix that is multiplied */
-  uint64_t batch; /* matrices: 1 if all products share one */
-  uint64_t bytes; /* size of the copy */
-} source;
-
-static uint64_t round_up(uint64_t n, uint64_t to)
-{
-  return kiln__divide_up(n, to) * to;
-}
-
-/* Returns whether the TMA can copy boxes of an operand in place. */
-static bool is_aligned(const kiln__gemm *call, const kiln__gemm_operand *o,
-                       uint32_t bit, uint64_t size)
-{
-  const uint64_t stride = call->args.batch > 1 ? o->stride * size : 0;
-
-  return (call->pointers & bit) == 0 &&
-         ((o->data | o->leading * size | stride) & 15) == 0;
-}
-
-static source source_of(const kiln__gemm *call, bool a)
-{
-  const kiln__gemm_args *g = &call->args;
-  const uint64_t rows = a ? g->m : g->n;
-  source s = {.operand = a ? &g->a : &g->b,
-              .bit = a ? KILN__GEMM_A : KILN__GEMM_B,
-              .parts = parts_of(call),
-              .size = (uint32_t)kiln__size(call->type)};
-
-  s.k_major = a ? call->a_k : call->b_k;
-  s.lines = s.k_major ? rows : g->k;
-  s.width = s.k_major ? g->k : rows;
-  s.size = s.parts > 0 ? 2 : s.size;
-  s.turned = s.size != 2 && !s.k_major;
-  s.packed =
-      s.parts > 0 || s.turned || !is_aligned(call, s.operand, s.bit, s.size);
-  s.k_major |= s.turned;
-  s.to_lines = s.turned ? s.width : s.lines;
-  s.to_width = s.turned ? s.lines : s.width;
-  s.leading = s.packed ? round_up(s.to_width, PACK_ALIGN) : s.operand->leading;
-  s.batch =
-      s.operand->stride == 0 && (call->pointers & s.bit) == 0 ? 1 : g->batch;
-  if (s.parts == 0)
-    s.parts = 1;
-  s.bytes = s.packed ? s.batch * s.parts * s.to_lines * s.leading * s.size : 0;
-  return s;
-}
-
 /* Returns whether sizes fit into the 32-bit coordinates and 40-bit strides of
  * tensor maps. */
-static bool fits(const kiln__gemm *call, const source *s)
+static bool fits(const kiln__gemm *call, const kiln__gemm_source *s)
 {
   const uint64_t most = UINT64_C(1) << 30;
   const uint64_t line = s->leading * s->size;
@@ -206,7 +117,7 @@ static bool can_serve(const kiln__gemm *call)
   const kiln_gemm_tile wanted = call->desc->tile;
   const kiln__gemm_shape shape = shape_of(call);
   const kiln__gemm_tile *of;
-  source a, b;
+  kiln__gemm_source a, b;
   uint32_t n;
 
   if (call->device->traits.cc != 90 ||
@@ -217,8 +128,8 @@ static bool can_serve(const kiln__gemm *call)
     return false;
   if (wanted.m == 0 && wanted.n == 0 && (g->m < LEAST || g->n < LEAST))
     return false;
-  a = source_of(call, true);
-  b = source_of(call, false);
+  a = kiln__gemm_source_of(call, true);
+  b = kiln__gemm_source_of(call, false);
   of = tiles_of(call, &n);
   return fits(call, &a) && fits(call, &b) &&
          kiln__gemm_tiles(&shape, &of[n - 1]) < UINT32_MAX / 2 &&
@@ -228,7 +139,6 @@ static bool can_serve(const kiln__gemm *call)
 static void plan(kiln__gemm *call)
 {
   const kiln__gemm_shape shape = shape_of(call);
-  const source a = source_of(call, true), b = source_of(call, false);
   kiln__gemm_plan *p = &call->plan;
   const kiln__gemm_tile *t;
   uint32_t n;
@@ -241,54 +151,7 @@ static void plan(kiln__gemm *call)
                                     call->swapped ? t->m : t->n, 1};
   p->choice.blocks = p->tiles < shape.sms ? p->tiles : shape.sms;
   p->choice.efficiency = kiln__gemm_efficiency(&shape, t, 1);
-  if (a.packed)
-    kiln__need_temp(&call->need, (size_t)a.bytes);
-  if (b.packed)
-    kiln__need_temp(&call->need, (size_t)b.bytes);
-}
-
-/* ---- Packing ------------------------------------------------------------- */
-
-/* The argument of gemm_pack. */
-typedef struct pack_args {
-  uint64_t from, from_leading, from_stride, to, leading;
-  uint32_t lines, width, batch;
-} pack_args;
-
-static void specify_pack(kiln__spec *spec, const kiln__gemm *call,
-                         const source *s)
-{
-  const uint32_t most = (uint32_t)(16 / kiln__size(call->type));
-
-  *spec = (kiln__spec){.family = &pack_family};
-  spec->value[GEMM_PACK_T] = call->type;
-  spec->value[GEMM_PACK_PARTS] = parts_of(call);
-  spec->value[GEMM_PACK_TURN] = s->turned;
-  spec->value[GEMM_PACK_POINTERS] = (call->pointers & s->bit) != 0;
-  spec->value[GEMM_PACK_VECTOR] =
-      s->turned ? 1
-                : kiln__gemm_vector(call, s->operand, s->bit, call->type, 0,
-                                    most < PACK_VECTOR ? most : PACK_VECTOR);
-}
-
-static kiln_status launch_pack(kiln_stream *stream, kiln_kernel *kernel,
-                               const source *s, uint64_t to)
-{
-  const pack_args args = {s->operand->data,   s->operand->leading,
-                          s->operand->stride, to,
-                          s->leading,         (uint32_t)s->lines,
-                          (uint32_t)s->width, (uint32_t)s->batch};
-  const uint64_t most = kiln__sm_count(stream->device) * 16;
-  const uint64_t work =
-      s->turned ? kiln__divide_up(s->lines, PACK_SQUARE) *
-                      kiln__divide_up(s->width, PACK_SQUARE) * s->batch
-                : kiln__divide_up(kiln__divide_up(s->width, PACK_VECTOR) *
-                                      s->lines * s->batch,
-                                  PACK_BLOCK);
-  const kiln_launch_config config =
-      kiln__grid(stream, work < most ? work : most, PACK_BLOCK);
-
-  return KILN_LAUNCH(kernel, &config, KILN_ARG(args));
+  kiln__gemm_need_copies(call);
 }
 
 /* ---- Tensor maps --------------------------------------------------------- */
@@ -324,7 +187,8 @@ static kiln_status encode(CUtensorMap *map, const kiln_device *device,
 
 /* Describes an operand, of which a block copies `rows` rows or columns. */
 static kiln_status encode_source(CUtensorMap *map, const kiln_device *device,
-                                 const source *s, uint64_t copy, uint32_t rows)
+                                 const kiln__gemm_source *s, uint64_t copy,
+                                 uint32_t rows)
 {
   const uint64_t extent[] = {s->to_width, s->to_lines, s->batch * s->parts};
 
@@ -341,8 +205,10 @@ typedef struct tile_args {
   uint32_t rows, columns, total, steps, a_step, b_step;
 } tile_args;
 
-static tile_args tile_args_of(const kiln__gemm *call, const source *a,
-                              const source *b, const kiln__spec *spec)
+static tile_args tile_args_of(const kiln__gemm *call,
+                              const kiln__gemm_source *a,
+                              const kiln__gemm_source *b,
+                              const kiln__spec *spec)
 {
   const uint32_t *v = spec->value;
   const kiln__gemm_args *g = &call->args;
@@ -362,22 +228,22 @@ static tile_args tile_args_of(const kiln__gemm *call, const source *a,
 /* Returns whether the TMA stores D. */
 static bool stores_by_map(const kiln__gemm *call)
 {
-  return is_aligned(call, &call->args.d, KILN__GEMM_D, 2) &&
+  return kiln__gemm_is_aligned(call, &call->args.d, KILN__GEMM_D, 2) &&
          call->args.batch < UINT32_MAX / 4;
 }
 
-static void specify(kiln__spec *spec, const kiln__gemm *call, const source *a,
-                    const source *b)
+static void specify(kiln__spec *spec, const kiln__gemm *call,
+                    const kiln__gemm_source *a, const kiln__gemm_source *b)
 {
   const division *d = division_of(call);
   uint32_t n, *v = spec->value;
   const kiln__gemm_tile *t = &tiles_of(call, &n)[call->plan.variant];
-  const uint32_t parts = parts_of(call);
+  const uint32_t parts = kiln__gemm_parts(call);
   const bool staged = kiln__size(call->d_type) == 2;
 
   kiln__gemm_specify(spec, &product_family, call);
   spec->suffix = 'a';
-  v[GEMM_WGMMA_MATH] = math_of(call);
+  v[GEMM_WGMMA_MATH] = kiln__gemm_math(call);
   v[GEMM_WGMMA_TILE_M] = t->m / d->cluster_m;
   v[GEMM_WGMMA_TILE_N] = t->n / d->cluster_n;
   v[GEMM_WGMMA_GROUPS_M] = d->groups_m;
@@ -414,34 +280,33 @@ static uint32_t shared_bytes(const kiln__spec *spec)
          v[GEMM_WGMMA_STAGES] * 16;
 }
 
-static kiln_status launch_product(kiln_stream *stream, kiln_kernel *kernel,
-                                  const kiln__gemm *call,
-                                  const kiln__spec *spec, const source s[2],
-                                  const uint64_t copy[2])
+static kiln_status launch_product(const kiln__gemm_product *p)
 {
-  const uint32_t *v = spec->value;
-  const kiln__gemm_args *g = &call->args;
+  const uint32_t *v = p->spec->value;
+  const kiln__gemm_args *g = &p->call->args;
+  const kiln__gemm_source *s = p->source;
+  const kiln_device *device = p->stream->device;
   const uint64_t extent[] = {g->n, g->m, g->batch};
   const uint32_t cluster = v[GEMM_WGMMA_CLUSTER_M] * v[GEMM_WGMMA_CLUSTER_N];
-  const tile_args t = tile_args_of(call, &s[0], &s[1], spec);
-  const uint64_t most = kiln__sm_count(stream->device) / cluster;
+  const tile_args t = tile_args_of(p->call, &s[0], &s[1], p->spec);
+  const uint64_t most = kiln__sm_count(device) / cluster;
   CUtensorMap a, b, d = {0};
   kiln_launch_config config;
   kiln_status st = KILN_OK;
   kiln__args in;
 
-  KILN_TRY(encode_source(&a, stream->device, &s[0], copy[0],
+  KILN_TRY(encode_source(&a, device, &s[0], p->copy[0],
                          v[GEMM_WGMMA_TILE_M] / v[GEMM_WGMMA_CLUSTER_N]));
-  KILN_TRY(encode_source(&b, stream->device, &s[1], copy[1],
+  KILN_TRY(encode_source(&b, device, &s[1], p->copy[1],
                          v[GEMM_WGMMA_TILE_N] / v[GEMM_WGMMA_CLUSTER_M]));
   if (v[GEMM_WGMMA_VECTOR_D] == 8)
-    KILN_TRY(encode(&d, stream->device, 2, g->d.data, extent, g->d.leading,
-                    g->d.stride, 64));
-  kiln__user_args(&in, spec);
-  config = kiln__grid(stream, (t.total < most ? t.total : most) * cluster,
-                      128 * (consumers_of(spec) + 1));
-  config.smem = shared_bytes(spec);
-  st = KILN_LAUNCH(kernel, &config, KILN__USER_ARG(in), KILN_ARG(call->args),
+    KILN_TRY(encode(&d, device, 2, g->d.data, extent, g->d.leading, g->d.stride,
+                    64));
+  kiln__user_args(&in, p->spec);
+  config = kiln__grid(p->stream, (t.total < most ? t.total : most) * cluster,
+                      128 * (consumers_of(p->spec) + 1));
+  config.smem = shared_bytes(p->spec);
+  st = KILN_LAUNCH(p->kernel, &config, KILN__USER_ARG(in), KILN_ARG(*g),
                    KILN_ARG(t), KILN_ARG(a), KILN_ARG(b), KILN_ARG(d));
 
 done:
@@ -451,37 +316,12 @@ done:
 static kiln_status launch(kiln_stream *stream, const kiln__gemm *call,
                           const kiln_workspace *workspace)
 {
-  const source s[] = {source_of(call, true), source_of(call, false)};
-  const kiln__kernel_set *set[3];
-  const kiln__spec *list[3];
-  kiln__spec spec[3];
-  kiln__storage storage;
-  uint64_t copy[2] = {0};
-  kiln_status st = KILN_OK;
-  size_t n = 1;
+  const kiln__gemm_source a = kiln__gemm_source_of(call, true);
+  const kiln__gemm_source b = kiln__gemm_source_of(call, false);
+  kiln__spec spec;
 
-  specify(&spec[0], call, &s[0], &s[1]);
-  list[0] = &spec[0];
-  for (int i = 0; i < 2; i++)
-    if (s[i].packed) {
-      specify_pack(&spec[n], call, &s[i]);
-      list[n] = &spec[n];
-      n++;
-    }
-  KILN_TRY(kiln__specialise_all(set, stream->device, list, n));
-  KILN_TRY(kiln__storage_open(&storage, stream, workspace, call->need));
-  copy[0] = storage.temp;
-  copy[1] = storage.temp + round_up(s[0].bytes, 256);
-  n = 1;
-  for (int i = 0; i < 2 && st == KILN_OK; i++)
-    if (s[i].packed)
-      st = launch_pack(stream, set[n++]->kernel[0], &s[i], copy[i]);
-  if (st == KILN_OK)
-    st = launch_product(stream, set[0]->kernel[0], call, &spec[0], s, copy);
-  kiln__storage_close(&storage);
-
-done:
-  return st;
+  specify(&spec, call, &a, &b);
+  return kiln__gemm_launch(stream, call, workspace, &spec, launch_product);
 }
 
 const kiln__gemm_path kiln__gemm_wgmma = {"wgmma", can_serve, plan, launch};
