@@ -58,7 +58,8 @@
  *                    (the index, unsigned 64-bit). x_at(j), y_at(j), z_at(j),
  *                    w_at(j) or x0_at(j) .. x7_at(j) read element j of that
  *                    input, which must exist. If a map reads elements other
- *                    than element i, the operation must not work in place
+ *                    than element i, the operation must not work in place.
+ *                    kiln_map() with a width also has row and column
  *   in an operation: a and b, of the accumulator's type
  *   everywhere:      the parameters in kiln_code by name, the declarations of
  *                    its preamble, INFINITY, NAN and CUDA's device functions

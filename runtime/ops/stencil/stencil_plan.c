@@ -127,6 +127,8 @@ static void check_weights(kiln__checker *c, const kiln_stencil_desc *desc)
                    "give one of weights, device_weights and expr");
   kiln__check_that(c, desc->expr == NULL || desc->finish == NULL,
                    "finish belongs to weights; extend expr instead");
+  kiln__check_that(c, desc->expr == NULL || !desc->separable,
+                   "separable belongs to weights, but there is an expr");
   kiln__check_that(c, is_sum_type(acc),
                    "acc is %s; sums are i32, u32, i64, u64, f32 or f64",
                    kiln_dtype_name(acc));
