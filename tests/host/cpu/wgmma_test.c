@@ -509,6 +509,24 @@ static const struct order {
     {OTHER_DESCRIPTORS FENCE MMA D "%m, %n, %on, 1, 1, 0, 0;\n" COMMIT WAIT(0),
      "another warp"}};
 
+/* Threads store to the matrices, which the wgmma of all warps read. */
+#define STORE "st.shared.b32 [%w], %u;\n"
+#define PROXY "fence.proxy.async;\n"
+#define MEET "bar.sync 0;\n"
+
+static const struct order races[] = {
+    {STORE PROXY MEET FENCE FROM_MEMORY(D) COMMIT WAIT(0) MEET STORE, NULL},
+    {STORE PROXY MEET FENCE FROM_MEMORY(D) COMMIT FROM_MEMORY(E) COMMIT WAIT(0)
+         MEET STORE PROXY MEET FROM_MEMORY(D) COMMIT WAIT(0),
+     NULL},
+    {STORE MEET FENCE FROM_MEMORY(D) COMMIT WAIT(0), "fence.proxy.async"},
+    {STORE PROXY FENCE FROM_MEMORY(D) COMMIT WAIT(0), "race"},
+    {STORE PROXY MEET FENCE FROM_MEMORY(D) COMMIT MEET STORE WAIT(0), "race"},
+    {STORE PROXY MEET FENCE FROM_MEMORY(D) COMMIT WAIT(0) STORE, "race"},
+    {STORE PROXY MEET FENCE FROM_MEMORY(D) COMMIT FROM_MEMORY(E) COMMIT WAIT(1)
+         MEET STORE WAIT(0),
+     "race"}};
+
 typedef struct found {
   unsigned n;
   char text[4000];
@@ -519,7 +537,7 @@ static void keep_finding(void *user, const kiln_cpu_finding *f)
   found *const all = user;
 
   all->n++;
-  snprintf(all->text, sizeof all->text, "%s", f->text);
+  snprintf(all->text, sizeof all->text, "%s: %s", f->kind, f->text);
 }
 
 static void write_ordered(kiln__buf *t, const char *body)
@@ -528,9 +546,10 @@ static void write_ordered(kiln__buf *t, const char *body)
       t, ".version 8.0\n.target sm_90a\n.address_size 64\n"
          ".shared .align 128 .b8 tile[8192];\n"
          ".visible .entry k()\n{\n.reg .b32 %%d<4>;\n.reg .f32 %%e<4>, %%f;\n"
-         ".reg .b32 %%a<4>;\n.reg .u32 %%u, %%s;\n.reg .b64 %%m, %%n;\n"
+         ".reg .b32 %%a<4>;\n.reg .u32 %%u, %%s, %%w;\n.reg .b64 %%m, %%n;\n"
          ".reg .pred %%on, %%some;\n"
          "mov.u32 %%s, tile;\nmov.u32 %%u, %%tid.x;\nsetp.eq.u32 %%on, 0, 0;\n"
+         "mad.lo.u32 %%w, %%u, 4, %%s;\n"
          "mov.b64 %%m, 0x1000080000;\nmov.f32 %%f, 0f00000000;\n");
   for (unsigned i = 0; i < 4; i++)
     kiln__buf_format(t,
@@ -540,9 +559,9 @@ static void write_ordered(kiln__buf *t, const char *body)
   kiln__buf_format(t, "%sret;\n}\n", body);
 }
 
-START_TEST(order_is_checked)
+/* Runs a kernel under one check, and compares the findings. */
+static void check_order(const struct order *o, unsigned checks)
 {
-  const struct order *const o = &orders[_i];
   kiln_allocator a = {0};
   kiln__buf text;
   found all = {0};
@@ -553,8 +572,8 @@ START_TEST(order_is_checked)
   write_ordered(&text, o->body);
   cpu_ptx_load(&p, text.data);
   p.launch.block_dim[0] = THREADS;
-  ck_kiln_ok(kiln__cpu_watch_create(&p.launch.watch, &p.memory_of.alloc,
-                                    KILN_CPU_CHECK_SYNC, false, p.program,
+  ck_kiln_ok(kiln__cpu_watch_create(&p.launch.watch, &p.memory_of.alloc, checks,
+                                    false, p.program,
                                     kiln__cpu_program_entry(p.program, "k")));
   cpu_ptx_ok(&p, "k", NULL);
   kiln__cpu_watch_findings(p.launch.watch, keep_finding, &all);
@@ -567,16 +586,29 @@ START_TEST(order_is_checked)
   cpu_ptx_free(&p);
   kiln__buf_free(&text);
 }
+
+START_TEST(order_is_checked)
+{
+  check_order(&orders[_i], KILN_CPU_CHECK_SYNC);
+}
+END_TEST
+
+START_TEST(races_are_found)
+{
+  check_order(&races[_i], KILN_CPU_CHECK_RACE);
+}
 END_TEST
 
 int main(void)
 {
   Suite *s = suite_create("cpu_wgmma");
+  TCase *t;
 
   kiln_test_case(s, "wgmma", 0, NULL, NULL,
                  TESTS(types_multiply, every_width, layouts, signs_and_scales,
                        invalid_uses_fault));
-  tcase_add_loop_test(kiln_test_case(s, "order", 0, NULL, NULL, TESTS(NULL)),
-                      order_is_checked, 0, ROWS(orders));
+  t = kiln_test_case(s, "order", 0, NULL, NULL, TESTS(NULL));
+  tcase_add_loop_test(t, order_is_checked, 0, ROWS(orders));
+  tcase_add_loop_test(t, races_are_found, 0, ROWS(races));
   return kiln_test_run(s);
 }
