@@ -71,11 +71,23 @@ static void count_findings(const char *out, const char *kind, unsigned line,
   }
 }
 
+/* Returns the options that a file needs in addition to those that it names. */
+static const char *options_of(const char *path)
+{
+  size_t size;
+  char *text = test_read_file(path, &size);
+  const bool suffix = strstr(text, "wgmma.") != NULL;
+
+  free(text);
+  return suffix ? "--suffix a --device cpu:9.0" : "";
+}
+
 static void check_file(const char *path, const char *checks)
 {
   char kind[64];
   const unsigned line = marked(path, kind);
-  const test_run run = test_kiln("check --check %s %s", checks, path);
+  const test_run run =
+      test_kiln("check --check %s %s %s", checks, options_of(path), path);
   int right, wrong;
 
   count_findings(run.out, kind, line, &right, &wrong);

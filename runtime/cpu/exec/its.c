@@ -292,6 +292,12 @@ static void run_across(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   int32_t *const to[] = {&across.a, &across.b, &across.c, &across.e};
   uint8_t *const regs = w->regs;
 
+  /* The temporary frame has no room for vectors of registers. */
+  if (in->n_vec + in->n_vec2 > 0) {
+    kiln__cpu_fault(w, in, KILN__FAULT_INSTRUCTION,
+                    __builtin_ctz(groups[0]->mask), 0, 0);
+    return;
+  }
   memset(spare, 0, sizeof spare);
   for (int32_t i = 0; i < 4; i++) {
     const size_t bytes =
