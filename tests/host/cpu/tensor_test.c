@@ -303,11 +303,104 @@ START_TEST(copies_equal_those_of_an_h200)
 }
 END_TEST
 
+/* ---- Maps that a kernel changes ------------------------------------------ */
+
+/* This kernel copies a tensor map to shared memory, replaces fields of the copy,
+ * stores the map in global memory, and loads a box by it. */
+static const char replaces[] =
+    ".version 8.3\n.target sm_90a\n.address_size 64\n"
+    ".visible .entry k(.param .align 64 .b8 map[128], .param .b64 to,\n"
+    ".param .b64 address, .param .b64 out)\n{\n"
+    ".shared .align 128 .b8 box[256];\n.shared .align 128 .b8 copy[128];\n"
+    ".shared .align 8 .b64 bar;\n"
+    ".reg .b32 t, c, s, x, n;\n.reg .b64 m, g, a, o, w;\n.reg .pred p;\n"
+    "mov.u32 t, %tid.x;\nld.param.b64 g, [to];\nld.param.b64 a, [address];\n"
+    "ld.param.b64 o, [out];\nmov.b64 m, map;\ncvta.param.u64 m, m;\n"
+    "mov.u32 c, copy;\nshl.b32 s, t, 2;\nadd.u32 c, c, s;\n"
+    "cvt.u64.u32 w, s;\nadd.s64 w, m, w;\nld.param.b32 x, [map];\n"
+    "ld.b32 x, [w];\nst.shared.b32 [c], x;\nbar.warp.sync -1;\n"
+    "setp.ne.u32 p, t, 0;\n@p bra filled;\nmov.u32 c, copy;\n"
+    "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [c], a;\n"
+    "tensormap.replace.tile.rank.shared::cta.b1024.b32 [c], 1;\n"
+    "mov.u32 n, 4;\n"
+    "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [c], 1, n;\n"
+    "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [c], 1, n;\n"
+    "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [c], 1, 1;\n"
+    "mov.u64 w, 64;\n"
+    "tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [c], 0, w;\n"
+    "tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [c], 2;\n"
+    "tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [c], 0;\n"
+    "tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [c], 0;\n"
+    "mbarrier.init.shared.b64 [bar], 1;\n"
+    "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;\n"
+    "filled:\nbar.warp.sync -1;\n"
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release"
+    ".gpu.sync.aligned [g], [copy], 128;\n"
+    "fence.proxy.tensormap::generic.acquire.gpu [g], 128;\n@p bra wait;\n"
+    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::"
+    "bytes [box], [g, {0, 0}], [bar];\n"
+    "wait:\nmbarrier.try_wait.parity.shared.b64 p, [bar], 0;\n@!p bra wait;\n"
+    "mov.u32 c, box;\nadd.u32 c, c, s;\nld.shared.b32 x, [c];\n"
+    "cvt.u64.u32 w, s;\nadd.s64 w, o, w;\nst.global.b32 [w], x;\n"
+    "ld.shared.b32 x, [c+128];\nst.global.b32 [w+128], x;\nret;\n}\n";
+
+START_TEST(kernels_change_maps)
+{
+  const uint64_t dim[] = {16}, strides[] = {0};
+  const uint32_t box[] = {16}, steps[] = {1};
+  _Alignas(64) CUtensorMap map;
+  CUdeviceptr from = buffer + 4096, out = buffer + 65536, to = buffer;
+  CUmodule module;
+  CUfunction f;
+
+  fill(buffer, TENSOR_BUFFER, 5, 0);
+  ok(cu(moduleLoadData)(&module, replaces));
+  ok(cu(moduleGetFunction)(&f, module, "k"));
+  ok(cu(tensorMapEncodeTiled)(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 1,
+                              (void *)(uintptr_t)(buffer + 1024), dim, strides,
+                              box, steps, 0, 0, 0, 0));
+  ok(cu(launchKernel)(f, 1, 1, 1, 32, 1, 1, 0, NULL,
+                      (void *[]){&map, &to, &from, &out}, NULL));
+  ok(cu(ctxSynchronize)());
+  ok(cu(memcpyDtoH)(bytes, buffer, TENSOR_BUFFER));
+  ck_assert_mem_eq(bytes + 65536, bytes + 4096, 256);
+}
+END_TEST
+
+static CUresult encode_one(uintptr_t address, uint32_t box, uint32_t type)
+{
+  const uint64_t dim[] = {64, 4}, strides[] = {256};
+  const uint32_t boxes[] = {box, 4}, steps[] = {1, 1};
+  _Alignas(64) CUtensorMap map;
+
+  return cu(tensorMapEncodeTiled)(&map, (int)type, 2, (void *)address, dim,
+                                  strides, boxes, steps, 0, 0, 0, 0);
+}
+
+START_TEST(arguments_of_maps_are_checked)
+{
+  _Alignas(64) CUtensorMap map = {{0}};
+
+  ok(encode_one(4096, 64, CU_TENSOR_MAP_DATA_TYPE_FLOAT32));
+  is(encode_one(4104, 64, CU_TENSOR_MAP_DATA_TYPE_FLOAT32),
+     CUDA_ERROR_INVALID_VALUE);
+  is(encode_one(4096, 63, CU_TENSOR_MAP_DATA_TYPE_FLOAT32),
+     CUDA_ERROR_INVALID_VALUE);
+  is(encode_one(4096, 257, CU_TENSOR_MAP_DATA_TYPE_UINT8),
+     CUDA_ERROR_INVALID_VALUE);
+  is(encode_one(4096, 64, CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B),
+     CUDA_ERROR_INVALID_VALUE);
+  /* Only a map that was encoded can get another address. */
+  is(cu(tensorMapReplaceAddress)(&map, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("cpu_tensor");
 
   kiln_test_case(s, "tensor", 120, set_up, teardown,
-                 TESTS(copies_equal_those_of_an_h200));
+                 TESTS(copies_equal_those_of_an_h200, kernels_change_maps,
+                       arguments_of_maps_are_checked));
   return kiln_test_run(s);
 }
