@@ -27,6 +27,10 @@ static const rule clashes[] = {
 static const rule withs[] = {
 #include "opcode_rules.def"
 };
+#define KILN__FIRST(opcode, modifier) {opcode, modifier, 0, 0},
+static const rule firsts[] = {
+#include "opcode_rules.def"
+};
 #define KILN__SPECIFIC(opcode, modifier) {opcode, modifier, 0, 0},
 static const rule specifics[] = {
 #include "opcode_rules.def"
@@ -160,6 +164,15 @@ void kiln__cpu_rules_apply(kiln__cpu_matches *m)
   for (size_t i = 0; i < COUNT(onlys); i++) {
     if (begins(s, onlys[i].opcode))
       m->only = onlys[i].sm;
+  }
+  for (size_t i = 0; i < COUNT(firsts); i++) {
+    const size_t n = strlen(firsts[i].opcode);
+
+    if (begins(s, firsts[i].opcode) && s.data[n] == '.' &&
+        has(s, firsts[i].modifier) &&
+        strncmp(s.data + n, firsts[i].modifier, strlen(firsts[i].modifier)) !=
+            0)
+      m->n = 0;
   }
   m->specific = any_holds(specifics, COUNT(specifics), s);
   m->exact = any_holds(exacts, COUNT(exacts), s);
