@@ -16,25 +16,23 @@ typedef struct division {
   uint8_t thread_m, thread_n; /* sums per thread */
   uint8_t lanes_m, warps_m;   /* lanes and warps that have different rows */
   uint8_t stages;
-  bool turned; /* cp.async also copies tiles that it has to turn */
 } division;
 
 /* The tiles for sums of 4 bytes and of 8 bytes:
  *   X(m, n, blocks per SM, plateau in per mille, k, rows and columns per thread,
- *     lanes and warps that have different rows, stages, turned) */
+ *     lanes and warps that have different rows, stages with cp.async) */
 /* clang-format off */
 #define TILES_4(X)                                                             \
-  X(256, 128, 1, 900,  8, 16, 8, 4, 4, 2, false)                               \
-  X(128, 128, 2, 850,  8, 8, 8, 4, 4, 2, false)                                \
-  X(128,  64, 3, 800,  8, 8, 8, 4, 4, 2, false)                                \
-  X( 64,  64, 5, 700,  8, 8, 4, 4, 2, 2, false)                                \
-  X(128,  32, 5, 600, 16, 8, 4, 4, 4, 2, false)                                \
-  X( 32,  32, 8, 450, 16, 4, 4, 4, 2, 2, false)                                \
-  X(  8, 256, 4, 300, 16, 4, 4, 2, 1, 4, true)                                 \
-  X(256,   8, 4, 300, 16, 4, 4, 16, 4, 4, true)
+  X(128, 128, 2, 720,  8,  8, 8,  4, 4, 3)                                     \
+  X(128,  64, 3, 690,  8,  8, 8,  4, 4, 3)                                     \
+  X( 64,  64, 5, 620,  8,  8, 4,  4, 2, 3)                                     \
+  X(128,  32, 5, 550, 16,  8, 4,  4, 4, 3)                                     \
+  X( 32,  32, 8, 450, 16,  4, 4,  4, 2, 3)                                     \
+  X(  8, 256, 4, 300, 16,  4, 4,  2, 1, 4)                                     \
+  X(256,   8, 4, 300, 16,  4, 4, 16, 4, 4)
 #define TILES_8(X)                                                             \
-  X( 64,  64, 2, 800, 16, 4, 4, 8, 2, 2, false)                                \
-  X( 32,  32, 4, 500, 16, 4, 2, 4, 2, 2, false)
+  X( 64,  64, 2, 800, 16,  4, 4,  8, 2, 3)                                     \
+  X( 32,  32, 4, 500, 16,  4, 2,  4, 2, 3)
 /* clang-format on */
 
 #define TILE(m, n, per_sm, plateau, ...) {m, n, per_sm, plateau},
@@ -112,18 +110,14 @@ static void plan(kiln__gemm *call)
 
 /* Returns the operands that cp.async copies. It copies elements as they are, so
  * shared memory must hold the type of A and B. A tile whose consecutive elements
- * follow the sum is turned, which cp.async can do with single elements only. */
-static uint32_t async_operands(uint32_t *value, const kiln__gemm *call,
-                               const division *d)
+ * follow the sum is turned. cp.async can do that with single elements only,
+ * which is worth it only if vectors are not aligned anyway. */
+static uint32_t async_operands(const uint32_t *value, const kiln__gemm *call)
 {
   const bool can = call->device->traits.cc >= 80 && call->type == call->sum;
-  const bool a = can && d->stages > 2 && (!call->a_k || d->turned);
-  const bool b = can && d->stages > 2 && (!call->b_k || d->turned);
+  const bool a = can && (!call->a_k || value[GEMM_SIMT_VECTOR_A] == 1);
+  const bool b = can && (!call->b_k || value[GEMM_SIMT_VECTOR_B] == 1);
 
-  if (a && call->a_k)
-    value[GEMM_SIMT_VECTOR_A] = 1;
-  if (b && call->b_k)
-    value[GEMM_SIMT_VECTOR_B] = 1;
   return (uint32_t)a | (uint32_t)b << 1;
 }
 
@@ -155,7 +149,7 @@ static void specify(kiln__spec *spec, const kiln__gemm *call)
       call, &a->b, KILN__GEMM_B, call->type, call->b_k ? a->k : a->n, vec);
   value[GEMM_SIMT_VECTOR_D] =
       kiln__gemm_vector(call, &a->d, KILN__GEMM_D, call->d_type, a->n, vec);
-  value[GEMM_SIMT_ASYNC] = async_operands(value, call, d);
+  value[GEMM_SIMT_ASYNC] = async_operands(value, call);
   if (value[GEMM_SIMT_ASYNC] == 0)
     value[GEMM_SIMT_STAGES] = 2;
   value[GEMM_SIMT_CLAMP] = (uint32_t)(a->m < t->m) | (uint32_t)(a->n < t->n)
