@@ -58,7 +58,7 @@ static inline bodies nbody_plummer(size_t n, bool equal)
   for (size_t k = 0; k < sizeof field / sizeof field[0]; k++)
     *field[k] = sample_alloc(n * sizeof(float));
   for (size_t i = 0; i < n; i++) {
-    double r = INFINITY;
+    double r = HUGE_VAL;
 
     while (!(r < 20))
       r = 1 / sqrt(pow(nbody_random(&state), -2.0 / 3) - 1);

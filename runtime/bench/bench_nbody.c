@@ -272,7 +272,7 @@ static kiln_status one_variant(bench *b, size_t variant, unsigned repeats,
   static const float mass = 2e-6f;
   const kiln_param params[] = {{"eps2", KILN_F32, &eps2, true},
                                {"mass", KILN_F32, &mass, true}};
-  double own, peer, error = NAN;
+  double own, peer, error = (double)NAN;
   cJSON *row;
 
   CLI_TRY(describe(b, variant, params));

@@ -173,11 +173,13 @@ START_TEST(test_density)
   const cloud t = cloud_make(N, 0, &state), s = cloud_make(M, 0, &state);
   const test_array out = array_make(KILN_F64, N, 0, NULL, 1);
   const kiln_all_pairs_desc desc = {
-      .target = {t.a[0].array},
-      .source = {s.a[0].array},
+      .target = {t.a[0].array, t.a[1].array, t.a[2].array},
+      .source = {s.a[0].array, s.a[1].array, s.a[2].array},
       .n = N,
       .m = M,
-      .expr = {"-50.0 * (s.x - (double)t.x) * (s.x - (double)t.x)"},
+      .common = "const double dx = s.x - (double)t.x, dy = s.y - (double)t.y,\n"
+                "             dz = s.z - (double)t.z;",
+      .expr = {"-50 * (dx * dx + dy * dy + dz * dz)"},
       .op = {.expr = "a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b))",
              .identity = "-INFINITY"},
       .out = {out.array}};
@@ -188,11 +190,8 @@ START_TEST(test_density)
   for (size_t i = 0; i < N; i++) {
     double sum = 0;
 
-    for (size_t j = 0; j < M; j++) {
-      const double d = (double)s.field[0][j] - (double)t.field[0][i];
-
-      sum += exp(-50 * d * d);
-    }
+    for (size_t j = 0; j < M; j++)
+      sum += exp(-50 * distance2(&t, i, &s, j, 0));
     ck_assert_double_eq_tol(got[i], log(sum), 1e-11);
   }
 }

@@ -29,27 +29,37 @@ const char *kiln__pair_text(const kiln__pairs *p, size_t k, const char **what)
 
 /* ---- Elements ------------------------------------------------------------ */
 
-/* Returns the alignment of a struct of these arrays in shared memory, so that
- * up to 16 bytes are read at once. */
-static size_t alignment(const kiln_array *a, size_t n)
+/* Returns the size of a struct of one element of each array, without padding at
+ * its end. */
+static size_t size_of(const kiln_array *a, size_t n)
 {
   size_t bytes = 0;
 
-  for (size_t k = 0; k < n; k++)
-    bytes += kiln__size(kiln__dtype_of(a[k].type)->computed);
-  return bytes > 8 ? 16 : bytes > 4 ? 8 : 4;
+  for (size_t k = 0; k < n; k++) {
+    const size_t size = kiln__size(kiln__dtype_of(a[k].type)->computed);
+
+    bytes = (bytes + size - 1) / size * size + size;
+  }
+  return bytes;
 }
 
 /* Adds a struct with the given name, and the function that loads it. `first` is
- * the number of the first array among the input's arrays. */
+ * the number of the first array among the input's arrays. The struct is aligned
+ * so that up to 16 bytes are read at once. Such a read includes the padding at
+ * the end, so the padding is a member, which is initialised to 0. */
 static void add_element(kiln__buf *out, const char *name, const kiln_array *a,
                         size_t first, size_t n)
 {
-  kiln__buf_format(out, "struct alignas(%u) %s {\n",
-                   (unsigned)alignment(a + first, n), name);
+  const size_t bytes = size_of(a + first, n);
+  const size_t align = bytes > 8 ? 16 : bytes > 4 ? 8 : 4;
+  const size_t pad = (align - bytes % align) % align;
+
+  kiln__buf_format(out, "struct alignas(%u) %s {\n", (unsigned)align, name);
   for (size_t k = 0; k < n; k++)
     kiln__buf_format(out, "  %s %s;\n",
                      kiln__dtype_of(a[first + k].type)->compute, names[k]);
+  if (pad > 0)
+    kiln__buf_format(out, "  unsigned char kiln__pad[%u];\n", (unsigned)pad);
   kiln__buf_format(out,
                    "};\n" INLINE "%s load_%s(const args &s, index i)\n{\n"
                    "  return {",
