@@ -148,7 +148,8 @@ static bool bind_descriptor(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o,
   const kiln__cpu_form f = {
       .shape = KILN__SHAPE_SOURCE, .type = KILN__U64, .slot = slot};
 
-  if (o->kind == KILN__OPERAND_VECTOR || o->kind == KILN__OPERAND_ADDRESS)
+  if (o->kind != KILN__OPERAND_SYMBOL && o->kind != KILN__OPERAND_SPECIAL &&
+      !kiln__cpu_is_literal(o))
     return kiln__cpu_mismatch(k, o);
   return kiln__cpu_bind_source(k, &f, o);
 }

@@ -120,6 +120,43 @@ START_TEST(every_row_is_reachable)
 }
 END_TEST
 
+/* wgmma with four registers of D, and its other operands. */
+#define WGMMA(d, operands)                                                     \
+  "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 " d ", " operands ";"
+#define WGMMA_D "{%f0, %f1, %f2, %f3}"
+
+static const char *const wrong_wgmma[] = {
+    WGMMA(WGMMA_D, "_, %bd1, %p1, 1, 1, 0, 0"),
+    WGMMA(WGMMA_D, "%p1|%p2, %bd1, %p1, 1, 1, 0, 0"),
+    WGMMA(WGMMA_D, "%bd0, [%ud1], %p1, 1, 1, 0, 0"),
+    WGMMA(WGMMA_D, "%bd0, %bw1, %p1, 1, 1, 0, 0"),
+    WGMMA(WGMMA_D, "%bd0, %bd1, 2, 1, 1, 0, 0"),
+    WGMMA(WGMMA_D, "%bd0, %bd1, %p1, 1, 0, 0, 0"),
+    WGMMA(WGMMA_D, "%bd0, %bd1, %p1, 1, 1, 0, 2"),
+    WGMMA(WGMMA_D, "%bd0, %bd1, %p1, 1, 1, 0"),
+    WGMMA(WGMMA_D, "{%bw0, %bw1, %bw2, %bw3}, %bd1, %p1, 1, 1, 0, 0"),
+    WGMMA(WGMMA_D, "{%f0, %f1, %f2, %f3}, %bd1, %p1, 1, 1, 0"),
+    WGMMA("{%f0, %f1, %f2}", "%bd0, %bd1, %p1, 1, 1, 0, 0"),
+    WGMMA("{%f0, _, %f2, %f3}", "%bd0, %bd1, %p1, 1, 1, 0, 0"),
+    WGMMA("{%uw0, %uw1, %uw2, %uw3}", "%bd0, %bd1, %p1, 1, 1, 0, 0"),
+    "wgmma.wait_group.sync.aligned -1;",
+};
+
+START_TEST(mistakes_in_wgmma_are_refused)
+{
+  static const char right[] = WGMMA(WGMMA_D, "%bd0, %bd1, %p1, 1, -1, 0, 1");
+
+  ck_kiln_ok(load_statement(right, 80, STATEMENT_SPECIFIC + 90));
+  ck_kiln_is(load_statement(right, 78, STATEMENT_SPECIFIC + 90), KILN_ECOMPILE);
+  ck_kiln_is(load_statement(right, 80, 90), KILN_ECOMPILE);
+  ck_kiln_is(load_statement(right, 88, STATEMENT_SPECIFIC + 100),
+             KILN_ECOMPILE);
+  for (int i = 0; i < ROWS(wrong_wgmma); i++)
+    ck_kiln_is(load_statement(wrong_wgmma[i], 80, STATEMENT_SPECIFIC + 90),
+               KILN_ECOMPILE);
+}
+END_TEST
+
 START_TEST(rows_for_suffixed_targets)
 {
   ck_kiln_ok(load(HEAD(
@@ -383,8 +420,8 @@ int main(void)
   TCase *t = kiln_test_case(
       s, "code", 120, setup, teardown,
       TESTS(row_language, every_row_is_reachable, rows_for_suffixed_targets,
-            modifiers_are_known_or_listed, forms_without_sync_ended,
-            matrices_are_named_as_missing,
+            mistakes_in_wgmma_are_refused, modifiers_are_known_or_listed,
+            forms_without_sync_ended, matrices_are_named_as_missing,
             mistakes_are_listed_with_their_lines));
 
   tcase_add_loop_test(t, pattern_matches, 0, ROWS(patterns));
