@@ -249,7 +249,9 @@ static double plan_rows(plan *p, const request *r, uint32_t targets,
   *p = (plan){.block = MIRRORED_BLOCK, .targets = targets};
   p->groups = kiln__divide_up(r->n, (uint64_t)p->block * p->targets);
   offsets = p->groups / 2 + 1;
-  if (offsets + segments > most) {
+  if (offsets + 16 <= most) {
+    segments = most - offsets < segments ? most - offsets : segments;
+  } else {
     segments = most > 64 ? 16 : most > 16 ? 4 : 1;
     passes =
         kiln__divide_up(offsets, most > segments + 2 ? most - segments - 1 : 1);
