@@ -99,15 +99,15 @@ typedef struct kiln_all_pairs_desc {
  * Sources are staged in shared memory, and a thread keeps up to eight targets in
  * registers. The arithmetic of the expressions therefore decides the speed. If
  * there are few targets, several blocks take parts of the sources, and a second
- * launch combines their results. With a symmetry and at least 16,384 elements,
+ * launch combines their results. With a symmetry and at least 8,192 elements,
  * rows of elements meet on a ring, so that each pair is evaluated once.
  *
  * The order in which values are combined depends only on n, m, the desc and the
  * device. The same call therefore always returns the same bits.
  *
  * The temporary storage holds several results per target: up to 64 without a
- * symmetry, and one per row and segment with a symmetry. Source: Nyland, Harris and Prins, Fast
- * N-Body Simulation with CUDA, GPU Gems 3, 2007.
+ * symmetry, and one per row and segment with a symmetry. Source: Nyland, Harris
+ * and Prins, Fast N-Body Simulation with CUDA, GPU Gems 3, 2007.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.
