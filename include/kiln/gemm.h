@@ -154,10 +154,17 @@ typedef struct kiln_gemm_desc {
  *         not fit together, if a leading dimension is smaller than a row, if
  *         matrices overlap, or if no kernel has the requested tile.
  *
- * m = 0, n = 0 does nothing. Sizes and offsets are 64-bit numbers. The operation
- * needs one launch. Tensor cores need up to two more, which copy A or B to
- * temporary storage: if precision splits f32, or if rows (or columns) do not
- * start at multiples of 16 bytes.
+ * m = 0, n = 0 does nothing. Sizes and offsets are 64-bit numbers.
+ *
+ * Products of f16, bf16 and i8 use the tensor cores of compute capability 7.5
+ * (bf16: 8.0) and later. Those of f64 use them where they are faster than other
+ * units: 8.0, 9.0 and 10.0. The instructions of warpgroups exist on 9.0 only;
+ * other devices, 10.x included, use those of one warp. kiln_gemm_explain() names
+ * the path.
+ *
+ * The operation needs one launch. On tensor cores it needs up to two more, which
+ * copy A or B to temporary storage: if precision splits f32, or if rows (or
+ * columns) do not start at multiples of 16 bytes.
  * Thread-safe. Blocks only while a kernel compiles.
  *
  * Algorithm: tiles in shared memory and registers (Volkov and Demmel,
