@@ -135,7 +135,6 @@ __device__ __forceinline__ const KILN_T *matrix_of(const pack_args &a,
   return reinterpret_cast<const KILN_T *>(a.from) + batch * a.from_stride;
 }
 
-#if !KILN_TURN
 /* Loads up to 8 elements, and zeros after the end of the line. */
 __device__ __forceinline__ void
 load_elements(const KILN_T *from, unsigned count, KILN_T (&v)[vector])
@@ -157,6 +156,7 @@ load_elements(const KILN_T *from, unsigned count, KILN_T (&v)[vector])
   }
 }
 
+#if !KILN_TURN
 __device__ __forceinline__ void pack(const pack_args &a)
 {
   const unsigned per_line = (a.width + vector - 1) / vector;
@@ -185,11 +185,19 @@ __device__ __forceinline__ void turn(const pack_args &a, unsigned batch,
   __shared__ KILN_T tile[square][square + 1];
   const KILN_T *from = matrix_of(a, batch);
 
-  for (unsigned i = threadIdx.x; i < square * square; i += 256) {
+#pragma unroll
+  for (unsigned i = threadIdx.x * vector; i < square * square;
+       i += 256 * vector) {
     const unsigned r = i / square, c = i % square;
+    KILN_T v[vector];
 
-    if (line + r < a.lines && at + c < a.width)
-      tile[c][r] = from[(line + r) * a.from_leading + at + c];
+    if (line + r >= a.lines || at + c >= a.width)
+      continue;
+    load_elements(from + (line + r) * a.from_leading + at + c, a.width - at - c,
+                  v);
+#pragma unroll
+    for (unsigned e = 0; e < vector; ++e)
+      tile[c + e][r] = v[e];
   }
   __syncthreads();
   for (unsigned i = threadIdx.x; i < square * square / vector; i += 256) {

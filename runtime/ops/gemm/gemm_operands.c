@@ -109,9 +109,8 @@ static void specify_pack(kiln__spec *spec, const kiln__gemm *call,
   spec->value[GEMM_PACK_TURN] = s->turned;
   spec->value[GEMM_PACK_POINTERS] = (call->pointers & s->bit) != 0;
   spec->value[GEMM_PACK_VECTOR] =
-      s->turned ? 1
-                : kiln__gemm_vector(call, s->operand, s->bit, call->type, 0,
-                                    most < PACK_VECTOR ? most : PACK_VECTOR);
+      kiln__gemm_vector(call, s->operand, s->bit, call->type, 0,
+                        most < PACK_VECTOR ? most : PACK_VECTOR);
 }
 
 static kiln_status launch_pack(kiln_stream *stream, kiln_kernel *kernel,
