@@ -312,6 +312,8 @@ static void cluster_release(kiln__cpu_gang *gang)
   gang->cluster_phase ^= 1;
   gang->cluster_arrived = 0;
   gang->worker->event = true;
+  if (gang->worker->job->launch->watch != NULL)
+    kiln__cpu_watch_cluster_barrier(gang->ranks, gang->n_blocks);
   for (uint32_t i = 0; i < gang->n_warps; i++) {
     kiln__cpu_schedule *const s = &gang->schedules[i];
     bool any = s->wait == KILN__AT_CLUSTER;

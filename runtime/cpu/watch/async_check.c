@@ -18,9 +18,8 @@
  * operation reads, no thread can have executed the fence.
  *
  * Invariant: no finding in a correct program. Where the tables are full, an
- * operation counts as complete for everybody. Accesses to the memory of other
- * blocks are only recorded, since clocks do not pass between the blocks of a
- * cluster.
+ * operation counts as complete for everybody. Accesses to the shared memory of
+ * other blocks of the cluster are only recorded, not checked.
  *
  * Cost: as the race check, one shadow cell per 32-bit word, under one lock. */
 #include "watch_state.h"
@@ -426,9 +425,8 @@ void kiln__cpu_watch_async_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   at[lane] = address;
   pthread_mutex_lock(&watch->lock);
   if ((watch->checks & KILN_CPU_CHECK_INIT) != 0)
-    kiln__cpu_init_access(watch,
-                          &where->warps[where == w->block ? w->index : 0], in,
-                          space, at, 1u << lane, bytes, access);
+    kiln__cpu_init_access(watch, w, in, where, space, at, 1u << lane, bytes,
+                          access);
   if (id != 0)
     check_race(&t, where->watch);
   pthread_mutex_unlock(&watch->lock);

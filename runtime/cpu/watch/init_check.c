@@ -61,11 +61,11 @@ static void report(kiln__cpu_watch *watch, kiln__cpu_warp *w,
  * of the address's bit in *at. Returns NULL if there is no bitmap. `range` is
  * the range of the previous look-up, since consecutive lanes mostly access one
  * allocation. */
-static uint8_t *bits_of(kiln__cpu_warp *w, kiln__cpu_space space,
-                        uint64_t address, uint32_t bytes,
+static uint8_t *bits_of(const kiln__cpu_warp *w, const kiln__cpu_block *target,
+                        kiln__cpu_space space, uint64_t address, uint32_t bytes,
                         kiln__cpu_range *range, uint64_t *at)
 {
-  const kiln__cpu_block_state *state = w->block->watch;
+  const kiln__cpu_block_state *state = target->watch;
 
   if (space == KILN__SPACE_SHARED) {
     *at = address;
@@ -82,7 +82,8 @@ static uint8_t *bits_of(kiln__cpu_warp *w, kiln__cpu_space space,
 }
 
 void kiln__cpu_init_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
-                           const kiln__cpu_insn *in, kiln__cpu_space space,
+                           const kiln__cpu_insn *in,
+                           const kiln__cpu_block *target, kiln__cpu_space space,
                            const uint64_t *address, uint32_t mask,
                            uint32_t bytes, kiln__cpu_access access)
 {
@@ -93,7 +94,8 @@ void kiln__cpu_init_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
     uint64_t at = 0;
-    uint8_t *bits = bits_of(w, space, address[lane], bytes, &range, &at);
+    uint8_t *bits =
+        bits_of(w, target, space, address[lane], bytes, &range, &at);
 
     if (bits == NULL)
       continue;

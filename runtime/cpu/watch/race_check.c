@@ -240,9 +240,9 @@ static bool releases(const kiln__cpu_insn *in)
 }
 
 static void synchronise(kiln__cpu_watch *watch, kiln__cpu_warp *w,
-                        const kiln__cpu_insn *in, kiln__cpu_space space,
-                        const uint64_t *address, uint32_t mask,
-                        kiln__cpu_access access)
+                        const kiln__cpu_insn *in, const kiln__cpu_block *target,
+                        kiln__cpu_space space, const uint64_t *address,
+                        uint32_t mask, kiln__cpu_access access)
 {
   kiln__cpu_block_state *state = w->block->watch;
 
@@ -251,7 +251,7 @@ static void synchronise(kiln__cpu_watch *watch, kiln__cpu_warp *w,
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const uint32_t lane = (uint32_t)__builtin_ctz(m);
     kiln__cpu_sync_word *word =
-        find_sync_word(watch, sync_key(w->block, space, address[lane]),
+        find_sync_word(watch, sync_key(target, space, address[lane]),
                        access != KILN__ACCESS_READ);
 
     if (word == NULL)
@@ -282,12 +282,16 @@ void kiln__cpu_race_other(const kiln__cpu_watch *watch, const kiln__cpu_grid *g,
                before->block / x / y, wrote ? "wrote" : "read", line);
 }
 
-static const char *advice_of(const kiln__cpu_warp *w,
+static const char *advice_of(const kiln__cpu_warp *w, kiln__cpu_space space,
                              const kiln__cpu_stamp *before)
 {
   if (before->async)
     return "wait for the mbarrier of the copy, or for its group "
            "(cp.async.bulk.wait_group, wgmma.wait_group)";
+  if (before->block != (uint32_t)w->block->number &&
+      space == KILN__SPACE_SHARED)
+    return "put barrier.cluster between the two, or an mbarrier at which the "
+           "other block arrives";
   if (before->block != (uint32_t)w->block->number)
     return "blocks run in any order: use an atomic, or __threadfence() and an "
            "atomic flag, or two launches";
@@ -309,7 +313,7 @@ static void report(kiln__cpu_watch *watch, kiln__cpu_warp *w,
   kiln__format(what, sizeof what, "%s without order after",
                write ? "writes" : "reads");
   kiln__cpu_find(watch, KILN_CPU_CHECK_RACE, "race", &where, other, what,
-                 advice_of(w, before));
+                 advice_of(w, space, before));
 }
 
 /* One memory access of a warp, as the race check sees it. */
@@ -317,6 +321,7 @@ typedef struct touch {
   kiln__cpu_watch *watch;
   kiln__cpu_warp *w;
   const kiln__cpu_insn *in;
+  const kiln__cpu_block *target; /* owner of the shared memory */
   kiln__cpu_space space;
   uint32_t bytes; /* number of bytes that each lane accesses */
   bool strong, write;
@@ -389,7 +394,7 @@ static void each_word(word_fn *fn, const touch *t, uint32_t lane,
     const unsigned from = word < address ? (unsigned)(address - word) : 0;
     const unsigned to = last - word < 4 ? (unsigned)(last - word) : 4;
     kiln__cpu_cell *cell =
-        kiln__cpu_race_cell(t->watch, t->w->block->watch, t->space, word);
+        kiln__cpu_race_cell(t->watch, t->target->watch, t->space, word);
 
     if (cell != NULL)
       fn(t, lane, word, (uint8_t)((1u << to) - (1u << from)), cell);
@@ -399,23 +404,25 @@ static void each_word(word_fn *fn, const touch *t, uint32_t lane,
 /* Checks the accesses of all lanes before it records any of them, since lanes
  * of one instruction do not race with each other in this check. */
 void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
-                           const kiln__cpu_insn *in, kiln__cpu_space space,
+                           const kiln__cpu_insn *in,
+                           const kiln__cpu_block *target, kiln__cpu_space space,
                            const uint64_t *address, uint32_t mask,
                            uint32_t bytes, kiln__cpu_access access)
 {
   const touch t = {.watch = watch,
                    .w = w,
                    .in = in,
+                   .target = target,
                    .space = space,
                    .bytes = bytes,
                    .strong = is_strong(in, access),
                    .write = access != KILN__ACCESS_READ};
 
-  if (w->block->watch == NULL ||
+  if (w->block->watch == NULL || target->watch == NULL ||
       (space != KILN__SPACE_SHARED && space != KILN__SPACE_GLOBAL))
     return;
   if (t.strong)
-    synchronise(watch, w, in, space, address, mask, access);
+    synchronise(watch, w, in, target, space, address, mask, access);
   for (uint32_t m = mask; m != 0; m &= m - 1)
     each_word(check_word, &t, (uint32_t)__builtin_ctz(m),
               address[__builtin_ctz(m)]);
@@ -486,5 +493,34 @@ void kiln__cpu_watch_barrier(kiln__cpu_block *block, uint32_t warps)
     state->warps[i].warps[i]++;
     join_lanes(&state->warps[i], ~0u);
   }
+  pthread_mutex_unlock(&watch->lock);
+}
+
+void kiln__cpu_watch_cluster_barrier(kiln__cpu_block *const *blocks, uint32_t n)
+{
+  kiln__cpu_watch *const watch = blocks[0]->grid->watch;
+  kiln__cpu_clocks all = {0};
+  bool ok = true;
+
+  for (uint32_t i = 0; i < n; i++) {
+    if (blocks[i]->watch == NULL)
+      return;
+    kiln__cpu_watch_barrier(blocks[i], UINT32_MAX >> (32 - blocks[i]->n_warps));
+  }
+  pthread_mutex_lock(&watch->lock);
+  for (uint32_t i = 0; i < n; i++) {
+    const kiln__cpu_block_state *const state = blocks[i]->watch;
+
+    ok = ok && kiln__cpu_clocks_join(&watch->alloc, &all, &state->known) &&
+         kiln__cpu_clocks_raise(&watch->alloc, &all,
+                                (uint32_t)blocks[i]->number, state->time);
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    kiln__cpu_block_state *const state = blocks[i]->watch;
+
+    ok = ok && kiln__cpu_clocks_join(&watch->alloc, &state->known, &all);
+    state->time++;
+  }
+  kiln__free(&watch->alloc, all.items);
   pthread_mutex_unlock(&watch->lock);
 }

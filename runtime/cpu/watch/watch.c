@@ -160,6 +160,40 @@ void kiln__cpu_watch_block_end(kiln__cpu_block *block)
 
 /* ---- Accesses ------------------------------------------------------------ */
 
+/* Checks the accesses of lanes to the shared memory of other blocks of the
+ * cluster. The upper bits of an address select the block. */
+static void watch_cluster(kiln__cpu_watch *watch, kiln__cpu_warp *w,
+                          const kiln__cpu_insn *in, const uint64_t *address,
+                          uint32_t mask, uint32_t bytes,
+                          kiln__cpu_access access)
+{
+  const uint64_t low = (UINT64_C(1) << KILN__CLUSTER_SHIFT) - 1;
+
+  while (mask != 0) {
+    const uint64_t rank = address[__builtin_ctz(mask)] >> KILN__CLUSTER_SHIFT;
+    uint64_t at[KILN__WARP] = {0};
+    uint32_t same = 0;
+
+    for (uint32_t m = mask; m != 0; m &= m - 1) {
+      const int lane = __builtin_ctz(m);
+
+      if (address[lane] >> KILN__CLUSTER_SHIFT != rank)
+        continue;
+      at[lane] = address[lane] & low;
+      same |= 1u << lane;
+    }
+    mask &= ~same;
+    if (w->block->cluster == NULL || rank - 1 >= w->block->cluster_size)
+      continue;
+    if ((watch->checks & KILN_CPU_CHECK_INIT) != 0)
+      kiln__cpu_init_access(watch, w, in, w->block->cluster[rank - 1],
+                            KILN__SPACE_SHARED, at, same, bytes, access);
+    if ((watch->checks & KILN_CPU_CHECK_RACE) != 0)
+      kiln__cpu_race_access(watch, w, in, w->block->cluster[rank - 1],
+                            KILN__SPACE_SHARED, at, same, bytes, access);
+  }
+}
+
 void kiln__cpu_watch_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             kiln__cpu_space space,
                             const uint64_t address[KILN__WARP], uint32_t mask,
@@ -167,16 +201,19 @@ void kiln__cpu_watch_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 {
   kiln__cpu_watch *watch = w->grid->watch;
 
-  if (space == KILN__SPACE_SHARED_CLUSTER)
-    /* An access to the shared memory of another block is not checked, since
-     * this block does not know the clocks of that block. */
-    return;
   if (space == KILN__SPACE_GENERIC)
     space = KILN__SPACE_GLOBAL;
   pthread_mutex_lock(&watch->lock);
+  if (space == KILN__SPACE_SHARED_CLUSTER) {
+    watch_cluster(watch, w, in, address, mask, bytes, access);
+    pthread_mutex_unlock(&watch->lock);
+    return;
+  }
   if ((watch->checks & KILN_CPU_CHECK_INIT) != 0)
-    kiln__cpu_init_access(watch, w, in, space, address, mask, bytes, access);
+    kiln__cpu_init_access(watch, w, in, w->block, space, address, mask, bytes,
+                          access);
   if ((watch->checks & KILN_CPU_CHECK_RACE) != 0)
-    kiln__cpu_race_access(watch, w, in, space, address, mask, bytes, access);
+    kiln__cpu_race_access(watch, w, in, w->block, space, address, mask, bytes,
+                          access);
   pthread_mutex_unlock(&watch->lock);
 }

@@ -49,6 +49,11 @@ void kiln__cpu_watch_block_end(kiln__cpu_block *block);
  * the block. The barrier orders the threads of these warps. */
 void kiln__cpu_watch_barrier(kiln__cpu_block *block, uint32_t warps);
 
+/* Reports that the n blocks of a cluster completed barrier.cluster, which orders
+ * all their threads. */
+void kiln__cpu_watch_cluster_barrier(kiln__cpu_block *const *blocks,
+                                     uint32_t n);
+
 /* Checks one memory access of the lanes in `mask`. Called after the bounds and
  * alignment checks, and before the data is read or written. `address` holds
  * device addresses for global space and offsets for shared space. Generic

@@ -185,9 +185,11 @@ bool kiln__cpu_clocks_join(const kiln_allocator *a, kiln__cpu_clocks *to,
 uint32_t kiln__cpu_clocks_of(const kiln__cpu_clocks *c, uint32_t block);
 
 /* Checks one access of the lanes in `mask` for races and records the access.
- * The caller holds the lock of the watch object. Defined in race_check.c. */
+ * `target` is the block whose shared memory is accessed. The caller holds the
+ * lock of the watch object. Defined in race_check.c. */
 void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
-                           const kiln__cpu_insn *in, kiln__cpu_space space,
+                           const kiln__cpu_insn *in,
+                           const kiln__cpu_block *target, kiln__cpu_space space,
                            const uint64_t *address, uint32_t mask,
                            uint32_t bytes, kiln__cpu_access access);
 void kiln__cpu_race_free(kiln__cpu_watch *watch);
@@ -224,10 +226,11 @@ void kiln__cpu_async_free(const kiln_allocator *a,
                           kiln__cpu_block_state *state);
 
 /* Checks that the bytes of a read were written before, and marks the bytes of a
- * write as initialised. The caller holds the lock of the watch object. Defined
+ * write as initialised. `target` is the block whose shared memory is accessed. The caller holds the lock of the watch object. Defined
  * in init_check.c. */
 void kiln__cpu_init_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
-                           const kiln__cpu_insn *in, kiln__cpu_space space,
+                           const kiln__cpu_insn *in,
+                           const kiln__cpu_block *target, kiln__cpu_space space,
                            const uint64_t *address, uint32_t mask,
                            uint32_t bytes, kiln__cpu_access access);
 
