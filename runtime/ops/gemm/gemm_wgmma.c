@@ -228,8 +228,11 @@ static tile_args tile_args_of(const kiln__gemm *call,
 /* Returns whether the TMA stores D. */
 static bool stores_by_map(const kiln__gemm *call)
 {
-  return kiln__gemm_is_aligned(call, &call->args.d, KILN__GEMM_D, 2) &&
-         call->args.batch < UINT32_MAX / 4;
+  const kiln__gemm_args *g = &call->args;
+  const uint64_t most = UINT64_C(1) << 38; /* elements between lines */
+
+  return kiln__gemm_is_aligned(call, &g->d, KILN__GEMM_D, 2) &&
+         g->d.leading < most && (g->batch == 1 || g->d.stride < most);
 }
 
 static void specify(kiln__spec *spec, const kiln__gemm *call,
