@@ -878,6 +878,7 @@ static Suite *suite(void)
 {
   Suite *s = suite_create("gemm");
   TCase *t = device_case(s, "gemm");
+  TCase *tensor = device_case(s, "tensor");
   TCase *brief = brief_case(s);
 
   tcase_add_test(t, test_one);
@@ -888,14 +889,14 @@ static Suite *suite(void)
   tcase_add_test(t, test_tiles);
   tcase_add_loop_test(t, test_error_bounds, 0, N_BOUNDS);
   tcase_add_test(t, test_special_values);
-  tcase_add_loop_test(t, test_tensor_tiles, 0, N_TENSOR_CALLS);
-  tcase_add_test(t, test_tensor_path);
   tcase_add_test(t, test_workspace);
   tcase_add_test(t, test_capture);
   tcase_add_test(t, test_bad_arguments);
   tcase_add_test(t, test_parts_of_a_matrix);
   tcase_add_test(t, test_explain);
   tcase_add_test(t, test_large);
+  tcase_add_loop_test(tensor, test_tensor_tiles, 0, N_TENSOR_CALLS);
+  tcase_add_test(tensor, test_tensor_path);
   tcase_add_test(brief, test_split);
   tcase_add_test(brief, test_batches);
   return s;

@@ -24,7 +24,7 @@ foreach(name capture cli cycles errors kernels launch reduce runtime timeline)
 endforeach()
 
 # The operations: the same with fewer seeds, since there are many of them.
-set(operations all_pairs counting_sort difference find gather histogram map merge
+set(operations all_pairs counting_sort difference find gather gemm histogram map merge
   operations partition reduce_matrix reduce_op run_length scan_by_key
   scan_ladder scan search segmented_sort segmented select sort_ladder
   sort split stencil)
@@ -42,6 +42,12 @@ foreach(tuned "scan 0 64 96 64 0 16" "scan 0 64 160 256 0 16"
     LABELS "device;operations;checks" SKIP_RETURN_CODE 77 TIMEOUT 3600
     ENVIRONMENT "KILN_TEST_TUNING=${tuned}")
 endforeach()
+
+# The kernels for tensor cores under all checks: warpgroups and the copy engine of 9.0.
+add_test(NAME device.gemm_checked COMMAND device_gemm)
+set_tests_properties(device.gemm_checked PROPERTIES LABELS device
+  SKIP_RETURN_CODE 77 TIMEOUT 3600
+  ENVIRONMENT "CK_RUN_CASE=tensor;KILN_DEVICE=cpu:9.0,check=all")
 
 # Its sizes are for a GPU (tests/gpu.sh large); here the same code on few elements.
 set_tests_properties(device.large PROPERTIES ENVIRONMENT KILN_TEST_LARGE=small)
