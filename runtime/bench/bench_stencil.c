@@ -10,19 +10,23 @@ enum { SIDE_BITS = 13, JULIA_ARITHMETIC = 4 };
  * and the weights from global memory. The borders repeat the last element. */
 static const char naive_source[] =
     "extern \"C\" __global__ void naive(float *y, const float *x,\n"
-    "    const float *w, int width, int height, int rx, int ry)\n"
+    "    const float *w, int width, int height, int depth,\n"
+    "    int rx, int ry, int rz)\n"
     "{\n"
     "  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
-    "  const int column = (int)(i % width), row = (int)(i / width);\n"
+    "  const int column = (int)(i % width), row = (int)(i / width % height);\n"
+    "  const int plane = (int)(i / width / height);\n"
     "  float sum = 0;\n"
-    "  if (row >= height)\n"
+    "  if (plane >= depth)\n"
     "    return;\n"
-    "  for (int j = -ry; j <= ry; j++)\n"
-    "    for (int k = -rx; k <= rx; k++) {\n"
-    "      const int r = min(max(row + j, 0), height - 1);\n"
-    "      const int c = min(max(column + k, 0), width - 1);\n"
-    "      sum += *w++ * x[(long long)r * width + c];\n"
-    "    }\n"
+    "  for (int j = -rz; j <= rz; j++)\n"
+    "    for (int k = -ry; k <= ry; k++)\n"
+    "      for (int l = -rx; l <= rx; l++) {\n"
+    "        const int p = min(max(plane + j, 0), depth - 1);\n"
+    "        const int r = min(max(row + k, 0), height - 1);\n"
+    "        const int c = min(max(column + l, 0), width - 1);\n"
+    "        sum += *w++ * x[((long long)p * height + r) * width + c];\n"
+    "      }\n"
     "  y[i] = sum;\n"
     "}\n";
 
@@ -59,18 +63,24 @@ typedef struct stencil_case {
   unsigned bits; /* log2 of the number of elements */
   uint32_t dims, radius;
   bool separable;
+  const char *expr; /* an expression with the weights of a cross, or NULL */
 } stencil_case;
 
+#define CROSS "0.5f * x + 0.125f * (at(-1) + at(1) + at(0, -1) + at(0, 1))"
+
 static const stencil_case cases[] = {
-    {"3-point convolution", 28, 1, 1, false},
-    {"3-point convolution", 24, 1, 1, false},
-    {"3-point convolution", 20, 1, 1, false},
-    {"dense, radius 1", 2 * SIDE_BITS, 2, 1, false},
-    {"dense, radius 3", 2 * SIDE_BITS, 2, 3, false},
-    {"dense, radius 8", 2 * SIDE_BITS, 2, 8, false},
-    {"separable, radius 1", 2 * SIDE_BITS, 2, 1, true},
-    {"separable, radius 3", 2 * SIDE_BITS, 2, 3, true},
-    {"separable, radius 8", 2 * SIDE_BITS, 2, 8, true},
+    {"3-point convolution", 28, 1, 1, false, NULL},
+    {"3-point convolution", 24, 1, 1, false, NULL},
+    {"3-point convolution", 20, 1, 1, false, NULL},
+    {"dense, radius 1", 2 * SIDE_BITS, 2, 1, false, NULL},
+    {"dense, radius 3", 2 * SIDE_BITS, 2, 3, false, NULL},
+    {"dense, radius 8", 2 * SIDE_BITS, 2, 8, false, NULL},
+    {"separable, radius 1", 2 * SIDE_BITS, 2, 1, true, NULL},
+    {"separable, radius 3", 2 * SIDE_BITS, 2, 3, true, NULL},
+    {"separable, radius 8", 2 * SIDE_BITS, 2, 8, true, NULL},
+    {"expression, 5 points", 2 * SIDE_BITS, 2, 1, false, CROSS},
+    {"volume, radius 1", 27, 3, 1, false, NULL},
+    {"volume, separable, radius 4", 27, 3, 4, true, NULL},
 };
 
 enum { N_CASES = sizeof cases / sizeof cases[0], MOST_WEIGHTS = 17 * 17 };
@@ -81,9 +91,10 @@ typedef struct bench_stencil {
   kiln_module *module;
   kiln_kernel *naive;
   const stencil_case *now;
-  uint64_t width, height;
+  uint64_t width, height, depth;
   double weights[MOST_WEIGHTS];
   CUdeviceptr x, y, between, w;
+  kiln_workspace workspace;
 } bench_stencil;
 
 /* ---- Times --------------------------------------------------------------- */
@@ -108,50 +119,77 @@ static kiln_status fire_copy(void *user)
   bench_stencil *b = user;
 
   return kiln_copy_on_device_async(b->rig.stream, b->y, b->x,
-                                   b->width * b->height * sizeof(float));
+                                   b->width * b->height * b->depth *
+                                       sizeof(float));
+}
+
+static kiln_stencil_desc desc_of(const bench_stencil *b)
+{
+  const stencil_case *now = b->now;
+  kiln_stencil_desc d = {.in = {b->x, KILN_F32},
+                         .out = {b->y, KILN_F32},
+                         .dims = now->dims,
+                         .size = {b->width, b->height, b->depth},
+                         .weights = now->expr == NULL ? b->weights : NULL,
+                         .separable = now->separable,
+                         .expr = now->expr};
+
+  for (uint32_t k = 0; k < now->dims; k++)
+    d.radius[k] = now->radius;
+  return d;
 }
 
 static kiln_status fire_own(void *user)
 {
   bench_stencil *b = user;
-  const stencil_case *now = b->now;
-  const kiln_stencil_desc d = {
-      .in = {b->x, KILN_F32},
-      .out = {b->y, KILN_F32},
-      .dims = now->dims,
-      .size = {b->width, now->dims > 1 ? b->height : 0},
-      .radius = {now->radius, now->dims > 1 ? now->radius : 0},
-      .weights = b->weights,
-      .separable = now->separable};
+  const kiln_stencil_desc d = desc_of(b);
 
-  return kiln_stencil(b->rig.stream, &d, NULL);
+  return kiln_stencil(b->rig.stream, &d,
+                      b->workspace.data != 0 ? &b->workspace : NULL);
 }
 
-static kiln_status launch_naive(bench_stencil *b, CUdeviceptr y, CUdeviceptr x,
-                                uint32_t radius_x, uint32_t radius_y)
+/* Allocates the temporary storage of the current case outside of the timed
+ * calls. */
+static kiln_status allocate_workspace(bench_stencil *b)
 {
-  const int32_t width = (int32_t)b->width, height = (int32_t)b->height;
-  const int32_t rx = (int32_t)radius_x, ry = (int32_t)radius_y;
-  kiln_launch_config config = kiln_launch_1d(b->width * b->height, 256);
+  const kiln_stencil_desc d = desc_of(b);
+
+  if (b->workspace.data != 0)
+    CLI_TRY(kiln_memory_free(b->rig.device, b->workspace.data));
+  b->workspace.data = 0;
+  CLI_TRY(kiln_stencil_workspace(b->rig.stream, &d, &b->workspace.size));
+  return b->workspace.size == 0
+             ? KILN_OK
+             : kiln_memory_alloc(&b->workspace.data, b->rig.device,
+                                 b->workspace.size);
+}
+
+/* Queues the straightforward kernel for the neighbourhood of these radii. */
+static kiln_status launch_naive(bench_stencil *b, CUdeviceptr y, CUdeviceptr x,
+                                uint32_t rx, uint32_t ry, uint32_t rz)
+{
+  const uint32_t width = (uint32_t)b->width, height = (uint32_t)b->height;
+  const uint32_t depth = (uint32_t)b->depth;
+  kiln_launch_config config =
+      kiln_launch_1d(b->width * b->height * b->depth, 256);
 
   config.stream = b->rig.stream;
   return KILN_LAUNCH(b->naive, &config, KILN_ARG(y), KILN_ARG(x),
                      KILN_ARG(b->w), KILN_ARG(width), KILN_ARG(height),
-                     KILN_ARG(rx), KILN_ARG(ry));
+                     KILN_ARG(depth), KILN_ARG(rx), KILN_ARG(ry), KILN_ARG(rz));
 }
 
-/* Queues the straightforward kernel. Separable weights take two passes. */
+/* Queues the straightforward kernel. Separable weights take a pass per axis. */
 static kiln_status fire_naive(void *user)
 {
   bench_stencil *b = user;
-  const uint32_t r = b->now->radius;
+  const uint32_t r = b->now->radius, dims = b->now->dims;
 
-  if (b->now->dims == 1)
-    return launch_naive(b, b->y, b->x, r, 0);
   if (!b->now->separable)
-    return launch_naive(b, b->y, b->x, r, r);
-  CLI_TRY(launch_naive(b, b->between, b->x, r, 0));
-  return launch_naive(b, b->y, b->between, 0, r);
+    return launch_naive(b, b->y, b->x, r, dims > 1 ? r : 0, dims > 2 ? r : 0);
+  CLI_TRY(launch_naive(b, b->between, b->x, r, 0, 0));
+  CLI_TRY(launch_naive(b, b->y, b->between, 0, r, 0));
+  return dims > 2 ? launch_naive(b, b->between, b->y, 0, 0, r) : KILN_OK;
 }
 
 /* ---- Stencils ------------------------------------------------------------ */
@@ -179,7 +217,7 @@ static kiln_status allocate(bench_stencil *b, uint64_t most)
 
 static void discard(bench_stencil *b)
 {
-  const CUdeviceptr all[] = {b->x, b->y, b->between, b->w};
+  const CUdeviceptr all[] = {b->x, b->y, b->between, b->w, b->workspace.data};
 
   for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
     if (all[k] != 0)
@@ -187,27 +225,32 @@ static void discard(bench_stencil *b)
   kiln_module_free(b->module);
 }
 
-static double weights_of(const stencil_case *s)
+/* Returns the number of multiply-adds per element. */
+static double products_of(const stencil_case *s)
 {
   const double across = 2.0 * s->radius + 1;
+  double n = s->separable ? 0 : 1;
 
-  return s->dims == 1 ? across : s->separable ? 2 * across : across * across;
+  for (uint32_t k = 0; k < s->dims; k++)
+    n = s->separable ? n + across : n * across;
+  return s->expr != NULL ? 5 : n;
 }
 
 static kiln_status one_case(bench_stencil *b, cli_table *t, cJSON *rows)
 {
-  const double n = (double)b->width * (double)b->height;
+  const double n = (double)(b->width * b->height * b->depth);
   double copy, own, naive;
   cJSON *row;
 
+  CLI_TRY(allocate_workspace(b));
   CLI_TRY(time_call(b, fire_copy, &copy));
   CLI_TRY(time_call(b, fire_own, &own));
   CLI_TRY(time_call(b, fire_naive, &naive));
-  kiln__cli_cells(t, "%s\t%llu x %llu\t%.2f us\t%.0f\t%.2f\t%.2f\t%.2fx",
+  kiln__cli_cells(t, "%s\t%llu x %llu x %llu\t%.2f us\t%.0f\t%.2f\t%.2f\t%.2fx",
                   b->now->label, (unsigned long long)b->width,
-                  (unsigned long long)b->height, own * 1e3, 8 * n / own / 1e6,
-                  copy / own, 2 * n * weights_of(b->now) / own / 1e9,
-                  naive / own);
+                  (unsigned long long)b->height, (unsigned long long)b->depth,
+                  own * 1e3, 8 * n / own / 1e6, copy / own,
+                  2 * n * products_of(b->now) / own / 1e9, naive / own);
   row = kiln__cli_json_item(rows);
   JSON_TEXT(row, "case", b->now->label);
   JSON_NUMBER(row, "n", n);
@@ -217,25 +260,32 @@ static kiln_status one_case(bench_stencil *b, cli_table *t, cJSON *rows)
   return KILN_OK;
 }
 
+/* Sets sizes of about the same length for all axes of the current case. */
+static void set_size(bench_stencil *b, unsigned bits)
+{
+  const unsigned dims = b->now->dims;
+
+  b->height = UINT64_C(1) << (dims > 1 ? bits / dims : 0);
+  b->depth = UINT64_C(1) << (dims > 2 ? bits / dims : 0);
+  b->width = (UINT64_C(1) << bits) / b->height / b->depth;
+}
+
 static kiln_status run_stencils(bench_stencil *b, const bench_options *o,
                                 cJSON *rows)
 {
-  static const char *const heads[] = {
-      "case",       ">columns x rows", ">time",     ">GB/s",
-      ">of a copy", ">TFLOP/s",        ">to naive", NULL};
+  static const char *const heads[] = {"case",      ">size",      ">time",
+                                      ">GB/s",     ">of a copy", ">TFLOP/s",
+                                      ">to naive", NULL};
   const bool few = b->rig.c->on_cpu;
   cli_table table;
 
   CLI_TRY(allocate(b, UINT64_C(1) << (few ? 14 : 28)));
   kiln__cli_table(&table, b->rig.c, heads);
   for (size_t k = 0; k < N_CASES; k++) {
-    const unsigned bits = few ? 14 : cases[k].bits;
-
     if (!kiln__bench_chosen(o, cases[k].label))
       continue;
     b->now = &cases[k];
-    b->height = UINT64_C(1) << (cases[k].dims > 1 ? bits / 2 : 0);
-    b->width = (UINT64_C(1) << bits) / b->height;
+    set_size(b, few ? 14 : cases[k].bits);
     kiln__cli_progress(b->rig.c, cases[k].label, k + 1, N_CASES);
     CLI_TRY(one_case(b, &table, rows));
   }
@@ -327,6 +377,7 @@ static kiln_status run_julia(bench_stencil *b, const bench_options *o,
   kiln__cli_table(&table, b->rig.c, heads);
   for (size_t k = 0; k < (few ? 1 : 2); k++) {
     b->width = b->height = few ? 200 : sides[k];
+    b->depth = 1;
     CLI_TRY(one_picture(b, &table, rows));
   }
   kiln__cli_table_print(&table, 0);
