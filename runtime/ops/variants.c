@@ -77,6 +77,17 @@ static const kiln_variant variants[] = {
     SPECIALISED("gemm_pack", "3 parts", none, "KILN_PARTS=3", "KILN_VECTOR=4"),
     SPECIALISED("gemm_pack", "turned", none, "KILN_TURN=1"),
 
+    SPECIALISED("gemm_simt", "64 x 64, elements anywhere", none,
+                "KILN_TILE_M=64", "KILN_TILE_N=64", "KILN_THREAD_N=4",
+                "KILN_WARPS_M=2", "KILN_PER_SM=5", "KILN_VECTOR_A=1",
+                "KILN_VECTOR_B=1", "KILN_VECTOR_D=1"),
+    SPECIALISED("gemm_simt", "f64, parts of a sum", none, "KILN_T=double",
+                "KILN_C=double", "KILN_D=double", "KILN_TILE_M=64",
+                "KILN_TILE_N=64", "KILN_TILE_K=16", "KILN_THREAD_M=4",
+                "KILN_THREAD_N=4", "KILN_LANES_M=8", "KILN_WARPS_M=2",
+                "KILN_VECTOR_A=2", "KILN_VECTOR_B=2", "KILN_VECTOR_D=2",
+                "KILN_PER_SM=2", "KILN_SPLIT=1"),
+
     REDUCE_TYPE("f32", "float", sum),
     REDUCE_TYPE("f32", "float", min),
     REDUCE_TYPE("f32", "float", max),
