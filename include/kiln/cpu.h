@@ -42,11 +42,15 @@ enum {
    * reported, even without this check. */
   KILN_CPU_CHECK_MEMORY = 1,
   /** Report conflicting memory accesses of different threads that no
-   * synchronisation orders (races). */
+   * synchronisation orders (races). Bulk copies and the reads of wgmma count as
+   * threads of their own, which need fence.proxy.async to see the writes of
+   * other threads. */
   KILN_CPU_CHECK_RACE = 2,
   KILN_CPU_CHECK_INIT = 4, /**< report reads of memory that was never written */
-  KILN_CPU_CHECK_SYNC = 8, /**< report barriers that only some threads of a
-                                block reach, and wrong lane masks */
+  /** Report barriers that only some threads of a block reach, wrong lane masks,
+   * mbarriers with more arrivals or bytes than they can count, and accesses to
+   * the shared memory of a block of the cluster that has exited. */
+  KILN_CPU_CHECK_SYNC = 8,
   KILN_CPU_CHECK_ALL = 15
 };
 
