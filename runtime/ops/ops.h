@@ -416,6 +416,10 @@ void kiln__check_failed(kiln__checker *c, const char *format, ...)
     KILN_PRINTF(2, 3);
 #define kiln__check_that(c, holds, ...)                                        \
   ((holds) ? (void)0 : kiln__check_failed(c, __VA_ARGS__))
+/* Checks that no parameter has one of the names that a call gives to its
+ * expressions in addition. `taken` lists these names with blanks around each. */
+void kiln__check_names(kiln__checker *c, const kiln_code *code,
+                       const char *taken);
 /* Checks the collected arrays for overlaps and returns the status of all
  * checks. */
 kiln_status kiln__check_end(kiln__checker *c);

@@ -405,3 +405,15 @@ kiln_status kiln__check_code(const kiln_code *code)
 done:
   return st;
 }
+
+void kiln__check_names(kiln__checker *c, const kiln_code *code,
+                       const char *taken)
+{
+  for (size_t k = 0; k < code->n_params && code->params != NULL; k++)
+    kiln__check_that(c,
+                     code->params[k].name == NULL ||
+                         !is_listed(code->params[k].name, taken),
+                     "code.params[%zu]: \"%s\" is a name that the expressions "
+                     "of this call have",
+                     k, code->params[k].name);
+}

@@ -114,12 +114,18 @@ END_TEST
 
 START_TEST(test_bad_width)
 {
+  static const float value = 1;
+  static const kiln_param row = {"row", KILN_F32, &value, false};
   test_array out = array_make(KILN_F32, 100, 0, NULL, 0);
-  const kiln_map_desc desc = {
+  kiln_map_desc desc = {
       .out = {out.array}, .expr = {"row"}, .n = 100, .width = 33};
 
   ck_kiln_is(kiln_map(stream, &desc, NULL), KILN_EINVAL);
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "multiple"));
+  desc.n = 99;
+  desc.code = (kiln_code){.params = &row, .n_params = 1};
+  ck_kiln_is(kiln_map(stream, &desc, NULL), KILN_EINVAL);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "\"row\""));
 }
 END_TEST
 

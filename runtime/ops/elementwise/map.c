@@ -144,6 +144,8 @@ static kiln_status prepare(request *r, const kiln_stream *stream,
                    "n is %llu, which is no multiple of the width %llu",
                    (unsigned long long)desc->n,
                    (unsigned long long)desc->width);
+  if (desc->width != 0)
+    kiln__check_names(&c, &desc->code, " row column ");
   check_sizes(&c, desc);
   kiln__check_that(
       &c, !in_place(desc) || !reads_neighbours(desc),

@@ -129,6 +129,8 @@ static void check_weights(kiln__checker *c, const kiln_stencil_desc *desc)
                    "finish belongs to weights; extend expr instead");
   kiln__check_that(c, desc->expr == NULL || !desc->separable,
                    "separable belongs to weights, but there is an expr");
+  if (desc->expr != NULL)
+    kiln__check_names(c, &desc->code, " at column row plane ");
   kiln__check_that(c, is_sum_type(acc),
                    "acc is %s; sums are i32, u32, i64, u64, f32 or f64",
                    kiln_dtype_name(acc));
