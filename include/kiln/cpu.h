@@ -229,6 +229,10 @@ typedef struct kiln_cpu_counters {
    * shared memory that they move. A multicast counts once. */
   uint64_t bulk_load_requests, bulk_load_bytes;
   uint64_t bulk_store_requests, bulk_store_bytes;
+  /** Number of matrix instructions (mma, wmma and wgmma), counted per warp, and
+   * number of their multiply-adds, summed over all lanes. A sparse instruction
+   * counts the products of stored elements. */
+  uint64_t tensor_insns, tensor_products;
 } kiln_cpu_counters;
 
 /** Callback that receives the counters of one kernel or source line, which are

@@ -108,6 +108,10 @@ static void print_kernel(void *user, const kiln_cpu_counters *k)
          (unsigned long long)k->divergent_branches,
          (unsigned long long)k->barriers, (unsigned long long)k->atomics,
          (unsigned long long)k->atomic_conflicts);
+  if (k->tensor_insns > 0)
+    printf("  matrix instructions %llu, multiply-adds %llu\n",
+           (unsigned long long)k->tensor_insns,
+           (unsigned long long)k->tensor_products);
 }
 
 /* Returns a line of a source file without leading blanks, or "" if the file
@@ -203,6 +207,8 @@ static const struct {
     FIELD(bulk_load_bytes),
     FIELD(bulk_store_requests),
     FIELD(bulk_store_bytes),
+    FIELD(tensor_insns),
+    FIELD(tensor_products),
 #undef FIELD
 };
 

@@ -89,6 +89,14 @@ static void add_double_mma(void)
 {
   add(70, 80, 2, 1, 1, 2, FORMAT_F64, FORMAT_F64,
       "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64");
+  for (unsigned i = 0; i < 3; i++) {
+    static const char *const modes[] = {"rz", "rm", "rp"};
+
+    add(70, 80, 2, 1, 1, 2, FORMAT_F64, FORMAT_F64,
+        "mma.sync.aligned.m8n8k4.row.col.%s.f64.f64.f64.f64", modes[i]);
+    add(78, 90, 4, 8, 4, 4, FORMAT_F64, FORMAT_F64,
+        "mma.sync.aligned.m16n8k16.row.col.%s.f64.f64.f64.f64", modes[i]);
+  }
   for (unsigned k = 4; k <= 16; k *= 2)
     add(78, 90, 4, k / 2, k / 4, 4, FORMAT_F64, FORMAT_F64,
         "mma.sync.aligned.m16n8k%u.row.col.f64.f64.f64.f64", k);
@@ -468,8 +476,13 @@ uint64_t matrix_hash(uint64_t seed, const void *data, size_t n)
   const unsigned char *bytes = data;
   uint64_t h = seed ^ UINT64_C(0xcbf29ce484222325);
 
-  for (size_t i = 0; i < n; i++)
-    h = (h ^ bytes[i]) * UINT64_C(0x100000001b3);
+  for (size_t i = 0; i < n; i += 8) {
+    uint64_t word = 0;
+
+    memcpy(&word, bytes + i, n - i < 8 ? n - i : 8);
+    h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    h ^= h >> 32;
+  }
   return h;
 }
 
@@ -497,6 +510,7 @@ typedef enum flavour {
   SPECIAL,    /* now and then an infinity or NaN */
   SPREAD,     /* exponents over the whole range that alignment covers */
   ZEROS,      /* many zeros of both signs */
+  UNDERFLOW,  /* products near the smallest subnormal f32 or f16 */
   N_FLAVOURS
 } flavour;
 
@@ -518,7 +532,8 @@ static layout layout_of(matrix_format f)
 }
 
 /* Returns the exponent field of a number. */
-static uint64_t exponent_field(const layout *l, flavour f, uint64_t *state)
+static uint64_t exponent_field(const layout *l, flavour f, bool accumulator,
+                               uint64_t *state)
 {
   const uint64_t top = (UINT64_C(1) << (l->width - 1 - l->fraction)) - 1;
   const uint64_t spread = l->width == 32 ? 27 : 13;
@@ -531,6 +546,10 @@ static uint64_t exponent_field(const layout *l, flavour f, uint64_t *state)
     return l->bias + below(state, 2);
   case TINY:
     return below(state, 3);
+  case UNDERFLOW:
+    return l->width == 32 && l->fraction == 23 && accumulator ? below(state, 4)
+           : l->bias == 127 ? l->bias - 78 + below(state, 8)
+                            : below(state, l->bias / 2 + 2);
   case HUGE_:
     return top - 1 - below(state, 2);
   case SPREAD:
@@ -548,14 +567,14 @@ static uint64_t number(matrix_format format, flavour f, uint64_t *state)
   const uint64_t top = (UINT64_C(1) << (l.width - 1 - l.fraction)) - 1;
   const uint64_t mask = (UINT64_C(1) << l.fraction) - 1;
   const uint64_t sign = (next(state) >> 63) << (l.width - 1);
-  uint64_t exponent = exponent_field(&l, f, state);
+  uint64_t exponent = exponent_field(&l, f, format == FORMAT_F32, state);
   uint64_t fraction = next(state) >> 3 & mask;
 
   if (f == CANCELLING)
     fraction = below(state, 4) == 0 ? 1 : mask + 1 - (mask + 1) / 2;
   if (f == ZEROS && below(state, 2) == 0)
     return sign;
-  if (f == TINY && below(state, 8) == 0)
+  if ((f == TINY || f == UNDERFLOW) && below(state, 8) == 0)
     return sign;
   if (f == SPECIAL && below(state, 96) == 0)
     return sign | top << l.fraction | (next(state) & 1 ? fraction : 0);

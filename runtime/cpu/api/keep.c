@@ -322,6 +322,8 @@ static void add(kiln_cpu_counters *to, const kiln_cpu_counters *from)
   to->bulk_load_bytes += from->bulk_load_bytes;
   to->bulk_store_requests += from->bulk_store_requests;
   to->bulk_store_bytes += from->bulk_store_bytes;
+  to->tensor_insns += from->tensor_insns;
+  to->tensor_products += from->tensor_products;
 }
 
 static void add_counters(bool line, const kiln_cpu_counters *from)

@@ -180,25 +180,19 @@ void kiln__cpu_fragment_type(kiln__cpu_form *form, const kiln__cpu_matrix *x,
     form->type = KILN__B32;
 }
 
-/* Checks combinations of modifiers that the pattern of a row cannot exclude. */
-static bool check_opcode(kiln__cpu_binder *k, const kiln__cpu_matrix *x,
-                         kiln__cpu_slice opcode)
+/* Checks the layouts. The pattern of a row also matches .col.row, because
+ * modifiers may appear in any order. */
+static bool check_layouts(kiln__cpu_binder *k, const kiln__cpu_matrix *x,
+                          kiln__cpu_slice opcode)
 {
-  const uint8_t *t = x->type;
-  const bool quad = x->m == 8 && x->k4 == 1 && t[0] == KILN__ELEMENT_F16;
+  const unsigned bits = elements[x->type[KILN__FRAGMENT_A]].bits;
+  const bool quad = x->m == 8 && x->k4 == 1 && bits == 16;
   const bool moves = k->row->n_forms < 4;
-  const char *problem = NULL;
+  const bool free = x->wmma ? moves || bits >= 8 : quad;
 
-  if (!x->wmma && !quad && x->column != 2)
-    problem = "requires .row.col";
-  else if (!x->wmma && t[KILN__FRAGMENT_C] != t[KILN__FRAGMENT_D] &&
-           !(quad && t[KILN__FRAGMENT_D] == KILN__ELEMENT_F32))
-    problem = "has inconsistent types of C and D";
-  else if (x->wmma && !moves && elements[t[KILN__FRAGMENT_A]].bits < 8 &&
-           x->column != 2)
-    problem = "requires .row.col";
-  return problem == NULL || kiln__cpu_complain(k->l, k->l->at->pos, "'%.*s' %s",
-                                               KILN__SHOWN(opcode), problem);
+  return free || x->column == 2 ||
+         kiln__cpu_complain(k->l, k->l->at->pos, "'%.*s' requires .row.col",
+                            KILN__SHOWN(opcode));
 }
 
 /* Returns whether the registers of a strict fragment have a bit type. */
@@ -225,7 +219,7 @@ bool kiln__cpu_bind_fragment(kiln__cpu_binder *k, const kiln__cpu_form *f,
   if (k->in->imm2 == 0) {
     x = kiln__cpu_matrix_read(k->l->matches->opcode);
     memcpy(&k->in->imm2, &x, sizeof x);
-    if (!check_opcode(k, &x, k->l->matches->opcode))
+    if (!check_layouts(k, &x, k->l->matches->opcode))
       return false;
   }
   memcpy(&x, &k->in->imm2, sizeof x);

@@ -26,7 +26,7 @@ typedef struct kiln__cpu_tally {
   uint64_t events;
   /* Cost of the instruction, in a unit that depends on its class. Global memory
    * counts 32-byte sectors. Shared memory counts passes; bank conflicts need
-   * more passes. Atomics count the lanes that update the same 32-bit word as
+   * more passes. Matrix instructions count multiply-adds. Atomics count the lanes that update the same 32-bit word as
    * another lane of the warp. */
   uint64_t cost;
 } kiln__cpu_tally;

@@ -11,8 +11,9 @@
  *
  * Invariant: the exponent of a product is the sum of the exponents of its
  * factors, not that of the normalised product. Subnormal numbers have the
- * exponent of the smallest normal number. A term of zero never raises the
- * largest exponent above the least, which is that of a zero accumulator.
+ * exponent of the smallest normal number. Terms of zero do not take part in
+ * the alignment. The exponent to which terms are aligned is at least LEAST, as
+ * results of an H200 show; the sources below have -126 for terms of zero.
  *
  * Cost: about ten instructions per product. A row with an infinity or a NaN
  * takes a slower path.
@@ -26,8 +27,7 @@
 #include <string.h>
 
 enum {
-  LEAST = -126, /* exponent of a zero accumulator */
-  LEAST_WGMMA = -133,
+  LEAST = -133,      /* least exponent to which terms are aligned */
   NEVER = -400,      /* exponent of a zero factor: below LEAST in any product */
   SIGNIFICAND = 10,  /* fraction bits of a decoded factor */
   ALIGNED = 25,      /* fraction bits of a term before it is cut */
@@ -128,7 +128,6 @@ void kiln__tensor_rule_init(kiln__tensor_rule *rule,
 
   *rule = (kiln__tensor_rule){.a = a, .b = b, .c = c, .d = d};
   rule->step = (uint8_t)(k < step ? k : step);
-  rule->least = generation == KILN__TENSOR_WGMMA ? LEAST_WGMMA : LEAST;
   rule->fraction = short_sums ? 13 : fractions[generation];
   rule->kept = sum_type(rule) == KILN__TENSOR_F16 ? MANTISSA_F16
                : short_sums                       ? 13
@@ -168,32 +167,6 @@ static term decode(kiln__tensor_type type, uint32_t bits, unsigned digits)
   part <<= digits - (f->fraction - f->unused);
   t.significand = negative ? -(int32_t)part : (int32_t)part;
   return t;
-}
-
-static void decode_line(line *out, kiln__tensor_type type,
-                        const uint32_t *elements, uint32_t n)
-{
-  out->special = false;
-  for (uint32_t l = 0; l < n; l++) {
-    const term t = decode(type, elements[l], SIGNIFICAND);
-
-    out->significand[l] = t.significand;
-    out->exponent[l] = t.significand == 0 ? NEVER : t.exponent;
-    out->kind[l] = (uint8_t)t.kind;
-    out->special |= t.kind != ORDINARY;
-  }
-}
-
-/* Copies the elements of a column that a row of a sparse matrix selects. */
-static void select_line(line *out, const line *from, const uint8_t *select,
-                        uint32_t n)
-{
-  out->special = from->special;
-  for (uint32_t l = 0; l < n; l++) {
-    out->significand[l] = from->significand[select[l]];
-    out->exponent[l] = from->exponent[select[l]];
-    out->kind[l] = from->kind[select[l]];
-  }
 }
 
 /* ---- Rounding ------------------------------------------------------------------ */
@@ -250,6 +223,81 @@ static uint32_t encode(kiln__tensor_type type, unsigned kept, int64_t sum,
   if (bits >> digits >= (uint64_t)(2 * bias + 1))
     return infinity_of(type, negative);
   return bits == 0 ? 0 : (uint32_t)bits | sign; /* never -0 */
+}
+
+/* Returns the value of a number of any floating-point type. */
+static float float_of(kiln__tensor_type type, uint32_t bits)
+{
+  const term t = decode(type, bits, MANTISSA_F32);
+  float value;
+
+  if (type == KILN__TENSOR_F32)
+    memcpy(&value, &bits, sizeof value);
+  else if (t.kind == NOT_A_NUMBER)
+    value = NAN;
+  else if (t.kind == INFINITE)
+    value = t.significand < 0 ? -INFINITY : INFINITY;
+  else if (t.significand == 0)
+    value = (bits >> (layouts[type].width - 1) & 1) != 0 ? -0.0F : 0.0F;
+  else
+    value = ldexpf((float)t.significand, t.exponent - MANTISSA_F32);
+  return value;
+}
+
+/* Rounds to nearest even. */
+static uint32_t bits_of(kiln__tensor_type type, float value)
+{
+  uint32_t bits;
+  term t;
+
+  memcpy(&bits, &value, sizeof bits);
+  if (value != value)
+    return nan_of(type);
+  if (type == KILN__TENSOR_F32)
+    return bits;
+  t = decode(KILN__TENSOR_F32, bits, MANTISSA_F32);
+  if (t.kind == INFINITE)
+    return infinity_of(type, t.significand < 0);
+  if (t.significand == 0)
+    return bits >> 16;
+  return (bits >> 16 & 0x8000) |
+         encode(type, MANTISSA_F16, t.significand, t.exponent - MANTISSA_F32);
+}
+
+/* ---- Rows and columns --------------------------------------------------------- */
+
+/* Decodes n elements. In a deferred sum, fp8 elements become f16 first, which
+ * normalises subnormal numbers of e4m3. */
+static void decode_line(line *out, const kiln__tensor_rule *rule,
+                        kiln__tensor_type type, const uint32_t *elements,
+                        uint32_t n)
+{
+  out->special = false;
+  for (uint32_t l = 0; l < n; l++) {
+    const term t =
+        rule->deferred
+            ? decode(KILN__TENSOR_F16,
+                     bits_of(KILN__TENSOR_F16, float_of(type, elements[l])),
+                     SIGNIFICAND)
+            : decode(type, elements[l], SIGNIFICAND);
+
+    out->significand[l] = t.significand;
+    out->exponent[l] = t.significand == 0 ? NEVER : t.exponent;
+    out->kind[l] = (uint8_t)t.kind;
+    out->special |= t.kind != ORDINARY;
+  }
+}
+
+/* Copies the elements of a column that a row of a sparse matrix selects. */
+static void select_line(line *out, const line *from, const uint8_t *select,
+                        uint32_t n)
+{
+  out->special = from->special;
+  for (uint32_t l = 0; l < n; l++) {
+    out->significand[l] = from->significand[select[l]];
+    out->exponent[l] = from->exponent[select[l]];
+    out->kind[l] = from->kind[select[l]];
+  }
 }
 
 /* ---- Sums ---------------------------------------------------------------------- */
@@ -309,13 +357,13 @@ static uint32_t sum_step(const kiln__tensor_rule *rule, const line *a,
   const int32_t *const x = a->significand + from, *const y =
                                                       b->significand + from;
   const int16_t *const ex = a->exponent + from, *const ey = b->exponent + from;
-  const int top = largest_exponent(
-      ex, ey, rule->step, c.significand != 0 ? c.exponent : rule->least);
+  const int exponent_c = c.significand != 0 ? c.exponent : LEAST;
+  const int top = largest_exponent(ex, ey, rule->step, exponent_c);
   const int base = top + ALIGNED - rule->fraction;
   const uint32_t size_c =
       (uint32_t)(c.significand < 0 ? -c.significand : c.significand);
   int64_t sum = cut(size_c << (ALIGNED - MANTISSA_F32), c.significand < 0,
-                    base - c.exponent);
+                    base - exponent_c);
 
   for (uint32_t l = 0; l < rule->step; l++) {
     const int32_t p = x[l] * y[l];
@@ -324,46 +372,6 @@ static uint32_t sum_step(const kiln__tensor_rule *rule, const line *a,
                base - ex[l] - ey[l]);
   }
   return encode(sum_type(rule), rule->kept, sum, top - rule->fraction);
-}
-
-/* Returns the value of a number that is neither subnormal in f32 nor special,
- * or of any special number. */
-static float float_of(kiln__tensor_type type, uint32_t bits)
-{
-  const term t = decode(type, bits, MANTISSA_F32);
-  float value;
-
-  if (type == KILN__TENSOR_F32)
-    memcpy(&value, &bits, sizeof value);
-  else if (t.kind == NOT_A_NUMBER)
-    value = NAN;
-  else if (t.kind == INFINITE)
-    value = t.significand < 0 ? -INFINITY : INFINITY;
-  else if (t.significand == 0)
-    value = (bits & 0x8000) != 0 ? -0.0F : 0.0F;
-  else
-    value = ldexpf((float)t.significand, t.exponent - MANTISSA_F32);
-  return value;
-}
-
-/* Rounds to nearest even. */
-static uint32_t bits_of(kiln__tensor_type type, float value)
-{
-  uint32_t bits;
-  term t;
-
-  memcpy(&bits, &value, sizeof bits);
-  if (value != value)
-    return nan_of(type);
-  if (type == KILN__TENSOR_F32)
-    return bits;
-  t = decode(KILN__TENSOR_F32, bits, MANTISSA_F32);
-  if (t.kind == INFINITE)
-    return infinity_of(type, t.significand < 0);
-  if (t.significand == 0)
-    return bits >> 16;
-  return (bits >> 16 & 0x8000) |
-         encode(type, MANTISSA_F16, t.significand, t.exponent - MANTISSA_F32);
 }
 
 /* Sums four products as the code does that ptxas inserts for m8n8k4 from sm_80
@@ -436,9 +444,9 @@ static void multiply_floats(const kiln__tensor_rule *rule,
   line rows[KILN__TENSOR_MAX_M], column, selected;
 
   for (uint32_t i = 0; i < tile->m; i++)
-    decode_line(&rows[i], rule->a, tile->a + i * tile->k, tile->k);
+    decode_line(&rows[i], rule, rule->a, tile->a + i * tile->k, tile->k);
   for (uint32_t j = 0; j < tile->n; j++) {
-    decode_line(&column, rule->b, tile->b + j * tile->k_b, tile->k_b);
+    decode_line(&column, rule, rule->b, tile->b + j * tile->k_b, tile->k_b);
     for (uint32_t i = 0; i < tile->m; i++) {
       const uint32_t at = i * tile->n + j;
       const line *b = &column;

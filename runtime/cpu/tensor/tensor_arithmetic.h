@@ -56,7 +56,6 @@ typedef struct kiln__tensor_rule {
   uint8_t step;
   uint8_t fraction; /* fraction bits that aligned terms keep: F */
   uint8_t kept;     /* fraction bits that the result of a step keeps */
-  int16_t least;    /* exponent of an accumulator that is zero */
   /* The accumulator is added at the end, by an IEEE addition. Each element is
    * then the sum of 0, of the products, and of the accumulator. */
   bool deferred;

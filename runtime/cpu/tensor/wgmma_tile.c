@@ -33,8 +33,8 @@ enum {
 
 static const struct {
   kiln__tensor_type type;
-  uint8_t bytes;     /* bytes per element, or per word of B1 */
-  uint32_t sign;     /* the sign bit */
+  uint8_t bytes; /* bytes per element, or per word of B1 */
+  uint32_t sign; /* the sign bit */
 } types[] = {[KILN__WGMMA_F16] = {KILN__TENSOR_F16, 2, 0x8000},
              [KILN__WGMMA_BF16] = {KILN__TENSOR_BF16, 2, 0x8000},
              [KILN__WGMMA_TF32] = {KILN__TENSOR_TF32, 4, UINT32_C(0x80000000)},

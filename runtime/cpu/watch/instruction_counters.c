@@ -83,6 +83,9 @@ static void add(kiln_cpu_counters *c, const kiln__cpu_insn *in,
     c->atomic_conflicts += t->cost;
   } else if (in->klass == KILN__CLASS_BARRIER) {
     c->barriers += t->issued;
+  } else if (in->klass == KILN__CLASS_TENSOR) {
+    c->tensor_insns += t->issued;
+    c->tensor_products += t->cost;
   } else if (in->kind == KILN__KIND_BRANCH || in->kind == KILN__KIND_SWITCH) {
     c->branches += t->issued;
     c->divergent_branches += t->events;

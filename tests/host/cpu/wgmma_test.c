@@ -2,7 +2,7 @@
  * layouts in shared memory, fragments in registers, and invalid operands.
  *
  * The matrices contain small integers, so every type computes exact results and
- * the reference needs no rounding. tensor_test.c tests the rounding. */
+ * the reference needs no rounding. matrix_sums_test.c tests the rounding. */
 #include "cpu_ptx.h"
 
 #include "cpu/watch/watch.h"
