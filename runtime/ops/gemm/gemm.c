@@ -356,18 +356,28 @@ static void normalise(kiln__gemm *call, const kiln_gemm_desc *desc,
 
 /* ---- For the paths ------------------------------------------------------- */
 
-/* Returns the C++ parameters of the epilogue's function. */
-static void write_parameters(char *text, size_t size, const kiln__gemm *call)
+#define PARAMETERS(type)                                                       \
+  "const " type " acc, const kiln__index row, const kiln__index column, "      \
+  "const kiln__index batch"
+
+/* Writes the C++ parameters of the epilogue's function. Without further inputs
+ * they are constant texts, since a call should not format any. */
+static void set_parameters(kiln__gemm *call)
 {
   static const char names[] = "xyzw";
-  size_t n;
+  char *const text = call->parameter_text;
+  const size_t size = sizeof call->parameter_text;
 
-  kiln__format(text, size,
-               "const %s acc, const kiln__index row, const kiln__index column, "
-               "const kiln__index batch",
-               kiln__dtype_of(call->sum)->compute);
+  call->parameters = call->sum == KILN_F64   ? PARAMETERS("double")
+                     : call->sum == KILN_I32 ? PARAMETERS("int")
+                                             : PARAMETERS("float");
+  if (call->n_inputs == 0)
+    return;
+  kiln__copy_text(text, size, call->parameters);
+  call->parameters = text;
   for (uint32_t i = 0; i < call->n_inputs; i++) {
-    n = strlen(text);
+    const size_t n = strlen(text);
+
     kiln__format(text + n, size - n, ", const %s %c",
                  kiln__dtype_of(call->in.in[i].type)->compute, names[i]);
   }
@@ -493,7 +503,7 @@ static kiln_status prepare(kiln__gemm *call, const kiln_stream *stream,
   call->desc = desc;
   call->device = stream->device;
   normalise(call, desc, &x);
-  write_parameters(call->parameters, sizeof call->parameters, call);
+  set_parameters(call);
   return choose_path(&c, call);
 }
 

@@ -61,7 +61,8 @@ typedef struct kiln__gemm {
   uint32_t pointers; /* operands that are given by arrays of pointers */
   kiln_input in;     /* further inputs of the epilogue; no map */
   uint32_t n_inputs;
-  char parameters[256]; /* C++ parameters of the epilogue's function */
+  const char *parameters; /* C++ parameters of the epilogue's function */
+  char parameter_text[256];
   const kiln__gemm_path *path;
   kiln__gemm_plan plan;
   kiln__need need; /* temporary storage that the plan needs */
