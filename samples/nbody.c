@@ -1,11 +1,11 @@
-/* nbody.c -- two star clusters that fall through each other: Plummer models whose
- * bodies all attract each other (row B15 of the lectures).
+/* nbody.c -- two star clusters that fall through each other: Plummer models
+ * whose bodies all attract each other (row B15 of the lectures).
  *
- * Accelerations and potentials come from one kiln_all_pairs(). The steps are those
- * of the leapfrog method: half a kick, a drift, half a kick. The method is
- * time-reversible, so the energy does not drift; it must stay within 0.1 % of its
- * first value, and the momentum within rounding errors of zero. A sheet of frames
- * shows the bodies from above.
+ * Accelerations and potentials come from one kiln_all_pairs(). The steps are
+ * those of the leapfrog method: half a kick, a drift, half a kick. The method is
+ * time-reversible, so the energy does not drift. It must stay within 0.1 % of
+ * its first value, and the momentum within rounding errors of zero. A sheet of
+ * frames shows the bodies from above.
  *
  * usage: nbody [--device gpu|cpu|cpu:9.0] */
 #include "nbody.h"
@@ -153,7 +153,8 @@ static void draw(const simulation *w, uint8_t *sheet, int frame)
 
 /* ---- Program ------------------------------------------------------------- */
 
-/* Makes two Plummer models of mass 1 that move towards each other, off centre. */
+/* Makes two Plummer models of mass 1 that move towards each other, off
+ * centre. */
 static void prepare(simulation *w)
 {
   const size_t half = w->n / 2, bytes = w->n * sizeof(float);

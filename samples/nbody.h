@@ -45,8 +45,8 @@ static inline double nbody_speed(uint64_t *state)
   }
 }
 
-/* Makes a star cluster by the Plummer model, in units in which G, the total mass
- * and the scale radius are 1 (Aarseth, Henon and Wielen, 1974). Stars at more
+/* Makes a star cluster by the Plummer model, in units in which G, the total
+ * mass and the scale radius are 1 (Aarseth, Henon and Wielen, 1974). Stars at more
  * than 20 scale radii are drawn again. The masses differ by up to a factor of
  * 3, or are equal. */
 static inline bodies nbody_plummer(size_t n, bool equal)

@@ -69,8 +69,8 @@ typedef struct kiln_all_pairs_desc {
    * If a value is NaN, the index is that of the first NaN. For m = 0 the index
    * has all bits set. */
   kiln_array index;
-  /** One optional user expression per output, over the results r0, r1, r2 and r3
-   * of the outputs, the fields of the target (t.x and so on) and the index i.
+  /** One optional user expression per output, over the results r0, r1, r2 and
+   * r3 of the outputs, the fields of the target (t.x and so on) and the index i.
    * Its value replaces the result. NULL keeps the result. */
   const char *epilogue[KILN_MAX_OUTPUTS];
   /** Combines the results with the previous contents of the outputs by the
@@ -96,9 +96,9 @@ typedef struct kiln_all_pairs_desc {
  * them per target: gravity and Coulomb forces, kernel density estimates,
  * nearest neighbours.
  *
- * Sources are staged in shared memory, and a thread keeps up to eight targets in
- * registers. The arithmetic of the expressions therefore decides the speed. If
- * there are few targets, several blocks take parts of the sources, and a second
+ * Sources are staged in shared memory, and a thread keeps up to eight targets
+ * in registers. The arithmetic of the expressions therefore decides the speed.
+ * If there are few targets, several blocks take parts of the sources, and a second
  * launch combines their results. With a symmetry and at least 8,192 elements,
  * rows of elements meet on a ring, so that each pair is evaluated once.
  *
@@ -113,8 +113,8 @@ typedef struct kiln_all_pairs_desc {
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
  *                   storage.
- * @retval one of the statuses in ops.h. Also returns KILN_EINVAL if the symmetry
- *         or the index is not allowed, or if an expression without an output,
+ * @retval one of the statuses in ops.h. Also returns KILN_EINVAL if the
+ *         symmetry or the index is not allowed, or if an expression without an output,
  *         or an output without an expression, is given.
  * Outputs must not overlap any other array.
  * Thread-safe. Blocks only while a kernel compiles.
