@@ -180,21 +180,6 @@ void kiln__cpu_fragment_type(kiln__cpu_form *form, const kiln__cpu_matrix *x,
     form->type = KILN__B32;
 }
 
-/* Checks the layouts. The pattern of a row also matches .col.row, because
- * modifiers may appear in any order. */
-static bool check_layouts(kiln__cpu_binder *k, const kiln__cpu_matrix *x,
-                          kiln__cpu_slice opcode)
-{
-  const unsigned bits = elements[x->type[KILN__FRAGMENT_A]].bits;
-  const bool quad = x->m == 8 && x->k4 == 1 && bits == 16;
-  const bool moves = k->row->n_forms < 4;
-  const bool free = x->wmma ? moves || bits >= 8 : quad;
-
-  return free || x->column == 2 ||
-         kiln__cpu_complain(k->l, k->l->at->pos, "'%.*s' requires .row.col",
-                            KILN__SHOWN(opcode));
-}
-
 /* Returns whether the registers of a strict fragment have a bit type. */
 static bool strict_fits(const kiln__cpu_ptx_operand *o)
 {
@@ -219,8 +204,6 @@ bool kiln__cpu_bind_fragment(kiln__cpu_binder *k, const kiln__cpu_form *f,
   if (k->in->imm2 == 0) {
     x = kiln__cpu_matrix_read(k->l->matches->opcode);
     memcpy(&k->in->imm2, &x, sizeof x);
-    if (!check_layouts(k, &x, k->l->matches->opcode))
-      return false;
   }
   memcpy(&x, &k->in->imm2, sizeof x);
   n = kiln__cpu_fragment_registers(&x, which);
