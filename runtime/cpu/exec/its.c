@@ -348,6 +348,7 @@ static void pass_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   } else if (in->op != KILN__OP_bar_warp_sync) {
     run_across(w, in, groups, n, mask);
   }
+  s->again = false;
   if (w->watched || s->check_sync)
     kiln__cpu_warp_synced(w, in, mask, first->wants);
   for (uint32_t i = 0; i < n; i++) {
@@ -759,6 +760,15 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
           break;
         }
       } else if (in->kind == KILN__KIND_WARP && run_warp_op(w, s, in)) {
+        if (__builtin_expect(s->again, 0)) {
+          s->again = false;
+          s->yields = KILN__MAX_YIELDS;
+          if (counted) {
+            tally[pc].issued--;
+            tally[pc].lanes -= lanes;
+          }
+          break;
+        }
         pc++;
         if (w->fault)
           break;

@@ -287,6 +287,15 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
         }
       } else if (in->kind == KILN__KIND_WARP) {
         run_warp_op(w, s, in);
+        if (__builtin_expect(s->again, 0)) {
+          s->again = false;
+          s->yields = KILN__MAX_YIELDS;
+          if (counted) {
+            tally[pc].issued--;
+            tally[pc].lanes -= lanes;
+          }
+          break;
+        }
         pc++;
       } else if (in->kind == KILN__KIND_YIELD) {
         kiln__cpu_run_one(w, in, traced);

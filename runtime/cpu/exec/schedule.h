@@ -151,6 +151,11 @@ typedef struct kiln__cpu_schedule {
    * that must end; NULL if the warp does not sleep */
   const uint64_t *asleep;
   uint64_t asleep_phase;
+  /* number of wgmma that the warp has executed in this block */
+  uint32_t products;
+  /* set by a handler of an instruction that has to be executed again, since the
+   * other warps of the warpgroup have not arrived */
+  bool again;
   uint32_t began; /* mask of the lanes that exist when the block starts */
   /* mask of the lanes that were at another instruction when lanes of the same
    * warp arrived at the barrier `strayed_from` */

@@ -154,6 +154,8 @@ static bool warp_begin(kiln__cpu_warp *w, kiln__cpu_worker *worker)
   s->traced = worker->recording;
   s->yields = 0;
   s->asleep = NULL;
+  s->products = 0;
+  s->again = false;
   s->turns = job->grid.seed != 0 ? KILN__TURNS : KILN__PATIENCE;
   s->fair = false;
   s->others = false;

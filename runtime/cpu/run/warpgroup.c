@@ -110,6 +110,7 @@ void kiln__cpu_wgmma_issue(kiln__cpu_warp *w, const kiln__cpu_insn *in)
       (*(const uint32_t *)(void *)(w->regs + in->c) != 0) != negated;
   if (!complete(w, in) || !read_descriptors(w, in, &part))
     return;
+  kiln__cpu_schedule_of(w)->products++;
   id = kiln__cpu_matrices_issue(
       w, in, first_lane(w, in->a) * 3 + first_lane(w, in->b), part.accumulate);
   if ((in->a < 0 || reach(w, in, &part, true, id)) &&
@@ -117,8 +118,29 @@ void kiln__cpu_wgmma_issue(kiln__cpu_warp *w, const kiln__cpu_insn *in)
     kiln__wgmma_compute(&part);
 }
 
+/* Returns true if another warp of the warpgroup has executed fewer products than
+ * this warp. A thread that waited may tell other threads that the whole
+ * warpgroup has read its operands, so the warps must not be apart. */
+static bool is_ahead(const kiln__cpu_warp *w)
+{
+  const uint32_t first = w->index / GROUP_WARPS * GROUP_WARPS;
+  const uint32_t mine = kiln__cpu_schedule_of(w)->products;
+
+  for (uint32_t i = first; i < first + GROUP_WARPS; i++) {
+    const kiln__cpu_warp *const other = &w->block->warps[i];
+
+    if (other->live != 0 && kiln__cpu_schedule_of(other)->products < mine)
+      return true;
+  }
+  return false;
+}
+
 void kiln__cpu_wgmma_order(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
-  if (complete(w, in))
+  if (!complete(w, in))
+    return;
+  if (in->op == KILN__OP_wgmma_wait && is_ahead(w))
+    kiln__cpu_schedule_of(w)->again = true;
+  else
     kiln__cpu_matrices_order(w, in);
 }

@@ -40,6 +40,8 @@ typedef struct pending {
 } pending;
 
 /* The state of one warp; w->matrices points to it. */
+enum { N_RECENT = 64 };
+
 typedef struct matrices {
   const kiln__cpu_code *code; /* the kernel */
   reg_state *regs;            /* code->n_tracked elements */
@@ -51,6 +53,8 @@ typedef struct matrices {
   uint64_t hash;
   uint32_t issued;
   const kiln__cpu_insn *last; /* last wgmma */
+  /* ids of the last products; product number n has element n % N_RECENT */
+  kiln__cpu_async recent[N_RECENT];
 } matrices;
 
 static bool is_checked(const kiln__cpu_warp *w)
@@ -212,6 +216,27 @@ static void use_registers(kiln__cpu_warp *w, matrices *m,
 
 /* ---- Issue, fence, commit and wait --------------------------------------- */
 
+/* Returns the id of the product that the warp executes. The four warps of a
+ * warpgroup share the id of a product, because a thread of one warp may report
+ * the completion for all. */
+static kiln__cpu_async id_of_product(kiln__cpu_warp *w, matrices *m)
+{
+  const uint32_t first = w->index / 4 * 4, n = m->issued;
+  kiln__cpu_async id = 0;
+
+  for (uint32_t i = first; i < first + 4 && i < w->block->n_warps; i++) {
+    const matrices *const other = w->block->warps[i].matrices;
+
+    if (other != NULL && other != m && other->issued >= n &&
+        other->issued - n < N_RECENT)
+      id = other->recent[n % N_RECENT];
+  }
+  if (id == 0)
+    id = kiln__cpu_watch_async_begin(w);
+  m->recent[n % N_RECENT] = id;
+  return id;
+}
+
 static kiln__cpu_async begin(kiln__cpu_warp *w, matrices *m)
 {
   pending *more;
@@ -225,7 +250,7 @@ static kiln__cpu_async begin(kiln__cpu_warp *w, matrices *m)
     m->pending = more;
     m->capacity = 2 * m->capacity + 16;
   }
-  id = kiln__cpu_watch_async_begin(w);
+  id = id_of_product(w, m);
   if (id != 0)
     m->pending[m->n_pending++] = (pending){id, m->open};
   return id;

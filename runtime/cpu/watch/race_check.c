@@ -189,7 +189,7 @@ kiln__cpu_stamp kiln__cpu_race_stamp(const kiln__cpu_block_state *state,
 /* Publishes the clocks that the writer of the synchronisation word `m` had at
  * its last fence. Every later reader of the word learns these clocks. */
 static void release(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
-                    const kiln__cpu_warp *w, uint32_t lane,
+                    const kiln__cpu_warp *w, uint32_t lane, bool foreign,
                     kiln__cpu_sync_word *m)
 {
   kiln__cpu_warp_clocks *mine = &state->warps[w->index];
@@ -198,6 +198,12 @@ static void release(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
   kiln__cpu_clocks_join(&watch->alloc, &m->known, &state->known);
   if (mine->fenced_time > 0)
     kiln__cpu_clocks_raise(&watch->alloc, &m->known, block, mine->fenced_time);
+  /* A word in the shared memory of another block keeps the clocks of the warps
+   * of that block, which wait there together. */
+  if (foreign) {
+    mine->lanes[lane][lane]++;
+    return;
+  }
   if (m->block != block)
     memset(m->warps, 0, sizeof m->warps);
   if (m->block != block || m->warp != w->index)
@@ -259,7 +265,8 @@ static void synchronise(kiln__cpu_watch *watch, kiln__cpu_warp *w,
     if (access != KILN__ACCESS_WRITE)
       acquire(watch, state, w, lane, word);
     if (access != KILN__ACCESS_READ)
-      release(watch, state, w, lane, word);
+      release(watch, state, w, lane,
+              space == KILN__SPACE_SHARED && target != w->block, word);
   }
 }
 
