@@ -16,8 +16,8 @@
 
 #include <inttypes.h>
 
-/* A chunk of tiles is launched and hashed at once. The recorded hashes depend on
- * the size of a chunk. */
+/* A chunk of tiles is launched and hashed at once. The recorded hashes depend
+ * on the size of a chunk. */
 enum { STEPS = 3, CHUNK = 8192, TEXT = 16384 };
 
 static const unsigned long steps[STEPS] = {64, 4096, 102400};
@@ -180,7 +180,7 @@ START_TEST(results_are_those_of_an_H200)
 }
 END_TEST
 
-/* ---- Products as programs compute them ------------------------------------ */
+/* ---- Products as programs compute them ----------------------------------- */
 
 typedef struct product {
   unsigned m, n, k;
@@ -309,24 +309,27 @@ static void say_copy(writer *w, bool in)
       in ? "in" : "out");
 }
 
-/* Writes a kernel that computes D = 2 (A B + C). The areas of A, B, C and D
- * follow each other; those of A and B are half as large. */
-static void product_kernel(const product *p, unsigned way, char *text)
+/* The registers of matrix 0 (A) to 2 (C). C also receives the product. */
+static char register_of(const product *p, unsigned matrix)
 {
-  const bool shared = (way & 16) != 0, generic = (way & 32) != 0;
-  const char *space = generic ? "" : shared ? ".shared" : ".global";
-  const bool wide = p->cd[1] == '6';
-  const char kind = wide ? 'd' : p->cd[0] == 's' ? 'i' : 'f';
-  const char reg = wide || strcmp(p->ab, "f64") == 0 ? 'q' : 'r';
-  char shape[32], types[32] = "";
-  writer w = {text, text + TEXT};
+  return (p->cd[1] == '6' ? "que" : "rtc")[matrix];
+}
 
-  snprintf(shape, sizeof shape, "m%un%uk%u", p->m, p->n, p->k);
-  if (strcmp(p->ab, "f16") == 0)
-    snprintf(types, sizeof types, ".f32.f32");
-  else
-    snprintf(types, sizeof types, ".%s.%s.%s.%s", p->cd, p->ab, p->ab, p->cd);
-  say(&w,
+static unsigned registers_of(const product *p, unsigned matrix)
+{
+  return matrix == 0 ? p->a : matrix == 1 ? p->b : p->c;
+}
+
+static const char *space_of(unsigned way)
+{
+  return (way & 32) != 0 ? "" : (way & 16) != 0 ? ".shared" : ".global";
+}
+
+static void say_head(writer *w, const product *p, unsigned way)
+{
+  const char *const space = (way & 16) != 0 ? "shared" : "global";
+
+  say(w,
       ".version %u.%u\n.target sm_%u\n.address_size 64\n"
       ".shared .align 32 .b8 area[%u];\n"
       ".visible .entry k(.param .u64 a)\n{\n.reg .pred %%p;\n"
@@ -335,43 +338,64 @@ static void product_kernel(const product *p, unsigned way, char *text)
       "%%base;\n"
       "ld.param.u64 %%global, [a];\nmov.u64 %%shared, area;\n",
       p->ptx / 10, p->ptx % 10, p->sm, 2 * AREA);
-  if (shared)
-    say_copy(&w, true);
-  say(&w, "mov.u64 %%base, %%%s;\n", shared ? "shared" : "global");
-  if (generic)
-    say(&w, "cvta%s.u64 %%base, %%base;\n", shared ? ".shared" : ".global");
-  for (unsigned x = 0; x < 3; x++) {
-    static const unsigned offsets[] = {0, AREA / 4, AREA / 2};
-    const char prefix = x == 0   ? reg
-                        : x == 1 ? (wide ? 'u' : 't')
-                                 : (wide ? 'e' : 'c');
+  if ((way & 16) != 0)
+    say_copy(w, true);
+  say(w, "mov.u64 %%base, %%%s;\n", space);
+  if ((way & 32) != 0)
+    say(w, "cvta.%s.u64 %%base, %%base;\n", space);
+}
 
-    say(&w, "wmma.load.%c.sync.aligned.%s.%s%s.%s ", "abc"[x],
-        layout_of(way, x), shape, space, x == 2 ? p->cd : p->ab);
-    say_list(&w, prefix, x == 0 ? p->a : x == 1 ? p->b : p->c);
-    say(&w, ", [%%base+%u], %u;\n", offsets[x], leading(p, way, x));
+static void say_loads(writer *w, const product *p, unsigned way)
+{
+  static const unsigned offsets[] = {0, AREA / 4, AREA / 2};
+
+  for (unsigned x = 0; x < 3; x++) {
+    say(w, "wmma.load.%c.sync.aligned.%s.m%un%uk%u%s.%s ", "abc"[x],
+        layout_of(way, x), p -> m, p -> n, p -> k, space_of(way),
+        x == 2 ? p -> cd : p -> ab);
+    say_list(w, register_of(p, x), registers_of(p, x));
+    say(w, ", [%%base+%u], %u;\n", offsets[x], leading(p, way, x));
   }
-  say(&w, "wmma.mma.sync.aligned.%s.%s.%s%s ", layout_of(way, 0),
-      layout_of(way, 1), shape, types);
-  say_list(&w, wide ? 'e' : 'c', p->c);
-  say(&w, ", ");
-  say_list(&w, reg, p->a);
-  say(&w, ", ");
-  say_list(&w, wide ? 'u' : 't', p->b);
-  say(&w, ", ");
-  say_list(&w, wide ? 'e' : 'c', p->c);
-  say(&w, ";\n");
+}
+
+static void say_product(writer *w, const product *p, unsigned way)
+{
+  const char type = p->cd[1] == '6' ? 'd' : p->cd[0];
+
+  say(w, "wmma.mma.sync.aligned.%s.%s.m%un%uk%u", layout_of(way, 0),
+      layout_of(way, 1), p->m, p->n, p->k);
+  if (strcmp(p->ab, "f16") == 0)
+    say(w, ".f32.f32 ");
+  else
+    say(w, ".%s.%s.%s.%s ", p->cd, p->ab, p->ab, p->cd);
+  say_list(w, register_of(p, 2), p->c);
+  for (unsigned x = 0; x < 3; x++) {
+    say(w, ", ");
+    say_list(w, register_of(p, x), registers_of(p, x));
+  }
+  say(w, ";\n");
   for (unsigned i = 0; i < p->c; i++)
-    say(&w,
-        kind == 'd'   ? "add.f64 %%e%u, %%e%u, %%e%u;\n"
-        : kind == 'i' ? "add.s32 %%c%u, %%c%u, %%c%u;\n"
+    say(w,
+        type == 'd'   ? "add.f64 %%e%u, %%e%u, %%e%u;\n"
+        : type == 's' ? "add.s32 %%c%u, %%c%u, %%c%u;\n"
                       : "add.f32 %%c%u, %%c%u, %%c%u;\n",
         i, i, i);
-  say(&w, "wmma.store.d.sync.aligned.%s.%s%s.%s [%%base+%u], ",
-      layout_of(way, 3), shape, space, p->cd, AREA);
-  say_list(&w, wide ? 'e' : 'c', p->c);
+}
+
+/* Writes a kernel that computes D = 2 (A B + C). The areas of A, B, C and D
+ * follow each other. */
+static void product_kernel(const product *p, unsigned way, char *text)
+{
+  writer w = {text, text + TEXT};
+
+  say_head(&w, p, way);
+  say_loads(&w, p, way);
+  say_product(&w, p, way);
+  say(&w, "wmma.store.d.sync.aligned.%s.m%un%uk%u%s.%s [%%base+%u], ",
+      layout_of(way, 3), p->m, p->n, p->k, space_of(way), p->cd, AREA);
+  say_list(&w, register_of(p, 2), p->c);
   say(&w, ", %u;\n", leading(p, way, 3));
-  if (shared) {
+  if ((way & 16) != 0) {
     say(&w, "bar.sync 0;\n");
     say_copy(&w, false);
   }

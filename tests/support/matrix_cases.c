@@ -12,7 +12,7 @@ enum { LANES = 32, MAX_CASES = 800 };
 static matrix_case cases[MAX_CASES];
 static size_t n_cases;
 
-/* ---- The list ------------------------------------------------------------------ */
+/* ---- The list ------------------------------------------------------------ */
 
 static matrix_case *add(unsigned ptx, unsigned sm, unsigned d, unsigned a,
                         unsigned b, unsigned c, matrix_format ab,
@@ -194,7 +194,7 @@ static void add_sparse_fp8(void)
     add_selectors(&cases[i], 1, FORMAT_TWO_OF_FOUR);
 }
 
-/* ---- wmma ---------------------------------------------------------------------- */
+/* ---- wmma ---------------------------------------------------------------- */
 
 static const unsigned shapes[][3] = {{16, 16, 16}, {8, 32, 16}, {32, 8, 16}};
 
@@ -350,7 +350,7 @@ const matrix_case *matrix_cases(size_t *n)
   return cases;
 }
 
-/* ---- Kernels ------------------------------------------------------------------- */
+/* ---- Kernels ------------------------------------------------------------- */
 
 static unsigned input_registers(const matrix_case *t)
 {
@@ -469,7 +469,7 @@ void matrix_kernel(const matrix_case *t, char *text, size_t size)
   say(&w, "ret;\n}\n");
 }
 
-/* ---- Operands ------------------------------------------------------------------ */
+/* ---- Operands ------------------------------------------------------------ */
 
 uint64_t matrix_hash(uint64_t seed, const void *data, size_t n)
 {

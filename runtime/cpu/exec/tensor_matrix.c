@@ -90,7 +90,7 @@ KILN__HANDLER(mma_f64)
   count_products(w, in, &x);
 }
 
-/* ---- wmma.load and wmma.store -------------------------------------------------- */
+/* ---- wmma.load and wmma.store -------------------------------------------- */
 
 /* The matrix that wmma.load or wmma.store moves. */
 typedef struct moved {

@@ -23,7 +23,7 @@ _Static_assert((int)KILN__ELEMENT_F16 == (int)KILN__TENSOR_F16 &&
                    (int)KILN__ELEMENT_S32 == (int)KILN__TENSOR_S32,
                "both enumerations have the same order");
 
-/* ---- Placement ----------------------------------------------------------------- */
+/* ---- Placement ----------------------------------------------------------- */
 
 /* The four products of m8n8k4, each by eight lanes. */
 static bool is_quad(const kiln__cpu_matrix *x)
@@ -130,7 +130,7 @@ kiln__tensor_place kiln__tensor_place_of(const kiln__cpu_matrix *x,
                    : (kiln__tensor_place){(uint16_t)tall, (uint16_t)narrow};
 }
 
-/* ---- Gathering ----------------------------------------------------------------- */
+/* ---- Gathering ----------------------------------------------------------- */
 
 /* A product in the layout of kiln__tensor_tile. */
 typedef struct product {
@@ -187,7 +187,7 @@ static void scatter(const kiln__cpu_matrix *x, const uint32_t *d,
     }
 }
 
-/* ---- Metadata of a sparse A ---------------------------------------------------- */
+/* ---- Metadata of a sparse A ---------------------------------------------- */
 
 /* Returns the 4 bits of metadata for one group of stored elements of a row. */
 static unsigned metadata_of(const kiln__cpu_matrix *x, const uint32_t *words,
@@ -238,7 +238,7 @@ static void select_columns(const kiln__cpu_matrix *x, const uint32_t *words,
     }
 }
 
-/* ---- Products ------------------------------------------------------------------ */
+/* ---- Products ------------------------------------------------------------ */
 
 static bool is_fp8(unsigned type)
 {

@@ -1,10 +1,10 @@
 /* fragment.h -- the distribution of matrices over the lanes of a warp, and
  * matrix products of fragments.
  *
- * mma and wmma hold each matrix in registers of all 32 lanes. This header states
- * which element each register holds, gathers fragments into the plain matrices
- * of tensor_arithmetic.h, and computes the product. All functions are free of
- * state. */
+ * mma and wmma hold each matrix in registers of all 32 lanes. This header
+ * states which element each register holds, gathers fragments into the plain
+ * matrices of tensor_arithmetic.h, and computes the product. All functions are
+ * free of state. */
 #ifndef KILN_CPU_TENSOR_FRAGMENT_H
 #define KILN_CPU_TENSOR_FRAGMENT_H
 
@@ -40,8 +40,8 @@ typedef struct kiln__tensor_modifiers {
 
 /* Computes a product. in[i] points to the 32 lanes of register i, where the
  * registers of A are followed by those of B and of C. `metadata` points to the
- * 32 lanes of the metadata of a sparse A, and is NULL otherwise. out[i] receives
- * the 32 lanes of register i of D. */
+ * 32 lanes of the metadata of a sparse A, and is NULL otherwise. out[i]
+ * receives the 32 lanes of register i of D. */
 void kiln__tensor_mma(const kiln__cpu_matrix *x,
                       const kiln__tensor_modifiers *modifiers,
                       const uint32_t *const *in, const uint32_t *metadata,

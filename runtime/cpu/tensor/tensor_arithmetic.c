@@ -141,7 +141,7 @@ void kiln__tensor_rule_init(kiln__tensor_rule *rule,
                   generation != KILN__TENSOR_WGMMA;
 }
 
-/* ---- Decoding ------------------------------------------------------------------ */
+/* ---- Decoding ------------------------------------------------------------ */
 
 /* Splits a number into significand and exponent. The significand has `digits`
  * fraction bits, which must be at least those of the format. */
@@ -169,7 +169,7 @@ static term decode(kiln__tensor_type type, uint32_t bits, unsigned digits)
   return t;
 }
 
-/* ---- Rounding ------------------------------------------------------------------ */
+/* ---- Rounding ------------------------------------------------------------ */
 
 static uint32_t infinity_of(kiln__tensor_type d, bool negative)
 {
@@ -264,7 +264,7 @@ static uint32_t bits_of(kiln__tensor_type type, float value)
          encode(type, MANTISSA_F16, t.significand, t.exponent - MANTISSA_F32);
 }
 
-/* ---- Rows and columns --------------------------------------------------------- */
+/* ---- Rows and columns ---------------------------------------------------- */
 
 /* Decodes n elements. In a deferred sum, fp8 elements become f16 first, which
  * normalises subnormal numbers of e4m3. */
@@ -300,7 +300,7 @@ static void select_line(line *out, const line *from, const uint8_t *select,
   }
 }
 
-/* ---- Sums ---------------------------------------------------------------------- */
+/* ---- Sums ---------------------------------------------------------------- */
 
 /* Returns true if the terms of a step include an infinity or NaN, and the
  * result in *bits. */
@@ -460,7 +460,7 @@ static void multiply_floats(const kiln__tensor_rule *rule,
   }
 }
 
-/* ---- Integers and bits ---------------------------------------------------- */
+/* ---- Integers and bits --------------------------------------------------- */
 
 static int32_t integer_of(kiln__tensor_type type, uint32_t bits)
 {

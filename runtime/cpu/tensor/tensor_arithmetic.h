@@ -1,11 +1,11 @@
 /* tensor_arithmetic.h -- the arithmetic of tensor cores, bit for bit.
  *
- * A tensor core computes D = A B + C for small matrices. Its sums are not chains
- * of IEEE additions, so every bit of a result depends on a rule that NVIDIA does
- * not document. This header describes the rule of a matrix instruction as data
- * and applies it to a tile. The instructions mma, wmma and wgmma share it: they
- * gather their fragments into plain matrices, call kiln__tensor_multiply(), and
- * scatter the result.
+ * A tensor core computes D = A B + C for small matrices. Its sums are not
+ * chains of IEEE additions, so every bit of a result depends on a rule that
+ * NVIDIA does not document. This header describes the rule of a matrix
+ * instruction as data and applies it to a tile. The instructions mma, wmma and
+ * wgmma share it: they gather their fragments into plain matrices, call
+ * kiln__tensor_multiply(), and scatter the result.
  *
  * Elements are raw bits, one per uint32_t (or uint64_t for f64). The functions
  * keep no state, so any thread may call them. */
@@ -92,10 +92,9 @@ typedef struct kiln__tensor_tile {
  * 9.0). Capabilities above 9.0 have the rule of Hopper. */
 kiln__tensor_generation kiln__tensor_generation_of(int arch);
 
-/* Sets *rule for an instruction with k products per element of D. The rule of an
- * fp8 product of sm_90 and newer sums the first and the second half of the
- * products one after the other. `saturate`
- * and `conjunction` become false. */
+/* Sets *rule for an instruction with k products per element of D. The rule of
+ * an fp8 product of sm_90 and newer sums the first and the second half of the
+ * products one after the other. `saturate` and `conjunction` become false. */
 void kiln__tensor_rule_init(kiln__tensor_rule *rule,
                             kiln__tensor_generation generation,
                             kiln__tensor_type a, kiln__tensor_type b,
@@ -107,9 +106,9 @@ void kiln__tensor_multiply(const kiln__tensor_rule *rule,
                            const kiln__tensor_tile *tile);
 
 /* Computes a tile of f64: each element of D is a chain of fused multiply-adds
- * in the order of k. `mode` is a rounding mode of <fenv.h>. The matrices are laid
- * out as in kiln__tensor_tile, with uint64_t elements and k_b = k. d may be equal
- * to c. */
+ * in the order of k. `mode` is a rounding mode of <fenv.h>. The matrices are
+ * laid out as in kiln__tensor_tile, with uint64_t elements and k_b = k. d may
+ * be equal to c. */
 void kiln__tensor_multiply_f64(int mode, uint32_t m, uint32_t n, uint32_t k,
                                const uint64_t *a, const uint64_t *b,
                                const uint64_t *c, uint64_t *d);

@@ -2,7 +2,8 @@
  *
  * The tensor cores compute each element as a chain of fused multiply-adds. This
  * file changes the rounding mode of the host processor and is compiled with
- * -frounding-math, so that the compiler moves no arithmetic across the change. */
+ * -frounding-math, so that the compiler moves no arithmetic across the change.
+ */
 #include "tensor_arithmetic.h"
 
 #include <fenv.h>

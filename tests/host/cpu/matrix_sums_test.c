@@ -1,5 +1,6 @@
-/* matrix_sums_test.c -- tests the rules of tensor_arithmetic.h against a reference in
- * double precision, which aligns, cuts and adds the terms of a sum one by one.
+/* matrix_sums_test.c -- tests the rules of tensor_arithmetic.h against a
+ * reference in double precision, which aligns, cuts and adds the terms of a sum
+ * one by one.
  *
  * The reference states the rules again: fraction bits, and the number of terms
  * per step, for each generation and type. tests/golden/matrix.txt has results
@@ -50,7 +51,7 @@ static double value_of(kiln__tensor_type type, uint32_t bits, int *exponent)
   return (bits >> (f->width - 1) & 1) != 0 ? -size : size;
 }
 
-/* ---- The reference -------------------------------------------------------- */
+/* ---- The reference ------------------------------------------------------- */
 
 typedef struct expected {
   int fraction, kept;
@@ -160,7 +161,7 @@ static uint32_t reference(const expected *e, const kiln__tensor_rule *rule,
   return c;
 }
 
-/* ---- Random products ------------------------------------------------------ */
+/* ---- Random products ----------------------------------------------------- */
 
 static uint64_t state;
 
@@ -252,7 +253,7 @@ START_TEST(sums_follow_the_rules)
 }
 END_TEST
 
-/* ---- Known values --------------------------------------------------------- */
+/* ---- Known values -------------------------------------------------------- */
 
 typedef struct known {
   kiln__tensor_generation generation;
@@ -397,7 +398,7 @@ START_TEST(known_values)
 }
 END_TEST
 
-/* ---- Integers and f64 ----------------------------------------------------- */
+/* ---- Integers and f64 ---------------------------------------------------- */
 
 START_TEST(integers_wrap_or_saturate)
 {
