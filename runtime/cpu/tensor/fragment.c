@@ -138,9 +138,9 @@ typedef struct product {
   uint8_t select[16 * 64];
 } product;
 
-/* The order in which fp8 factors are multiplied. sm_90 and newer have no fp8
- * instruction: ptxas emits two products of f16, one with the even pairs of
- * elements, and one with the odd pairs. */
+/* The order in which fp8 factors are multiplied. sm_90 has no fp8 mma: ptxas
+ * emits two products of f16, one with the even pairs of elements, and one with
+ * the odd pairs. */
 static unsigned position(unsigned k, unsigned length, bool paired)
 {
   return paired ? k / 4 * 2 + k % 2 + (k & 2) / 2 * (length / 2) : k;
@@ -289,7 +289,9 @@ void kiln__tensor_mma(const kiln__cpu_matrix *x,
                       const uint32_t *const *in, const uint32_t *metadata,
                       uint32_t out[][KILN__WARP])
 {
-  const bool paired = is_fp8(x->type[0]) && modifiers->arch >= 90;
+  const kiln__tensor_generation generation =
+      kiln__tensor_generation_of(modifiers->arch);
+  const bool paired = is_fp8(x->type[0]) && generation == KILN__TENSOR_HOPPER;
   product p;
 
   gather(x, KILN__FRAGMENT_A, in, paired, p.a);

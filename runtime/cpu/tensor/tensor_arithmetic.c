@@ -78,11 +78,12 @@ static bool is_float(kiln__tensor_type type)
 
 kiln__tensor_generation kiln__tensor_generation_of(int arch)
 {
-  return arch < 75   ? KILN__TENSOR_VOLTA
-         : arch < 80 ? KILN__TENSOR_TURING
-         : arch < 89 ? KILN__TENSOR_AMPERE
-         : arch < 90 ? KILN__TENSOR_ADA
-                     : KILN__TENSOR_HOPPER;
+  return arch < 75    ? KILN__TENSOR_VOLTA
+         : arch < 80  ? KILN__TENSOR_TURING
+         : arch < 89  ? KILN__TENSOR_AMPERE
+         : arch < 90  ? KILN__TENSOR_ADA
+         : arch < 100 ? KILN__TENSOR_HOPPER
+                      : KILN__TENSOR_BLACKWELL;
 }
 
 /* Returns the most products that one step of a generation sums at once. */
@@ -120,7 +121,8 @@ void kiln__tensor_rule_init(kiln__tensor_rule *rule,
   static const uint8_t fractions[] = {
       [KILN__TENSOR_VOLTA] = 23,  [KILN__TENSOR_TURING] = 24,
       [KILN__TENSOR_AMPERE] = 24, [KILN__TENSOR_ADA] = 24,
-      [KILN__TENSOR_HOPPER] = 25, [KILN__TENSOR_WGMMA] = 25};
+      [KILN__TENSOR_HOPPER] = 25, [KILN__TENSOR_BLACKWELL] = 25,
+      [KILN__TENSOR_WGMMA] = 25};
   const uint32_t step = longest_step(generation, a);
   const bool fp8 = a == KILN__TENSOR_E4M3 || a == KILN__TENSOR_E5M2;
   const bool short_sums = fp8 && (generation == KILN__TENSOR_ADA ||

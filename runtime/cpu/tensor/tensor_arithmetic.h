@@ -33,13 +33,14 @@ typedef enum kiln__tensor_type {
 } kiln__tensor_type;
 
 /* Tensor cores that round differently. KILN__TENSOR_HOPPER is the mma and wmma
- * of sm_90 and newer, KILN__TENSOR_WGMMA the wgmma of sm_90a. */
+ * of sm_90, KILN__TENSOR_WGMMA the wgmma of sm_90a. */
 typedef enum kiln__tensor_generation {
   KILN__TENSOR_VOLTA,
   KILN__TENSOR_TURING,
   KILN__TENSOR_AMPERE,
   KILN__TENSOR_ADA,
   KILN__TENSOR_HOPPER,
+  KILN__TENSOR_BLACKWELL,
   KILN__TENSOR_WGMMA
 } kiln__tensor_generation;
 
@@ -89,12 +90,12 @@ typedef struct kiln__tensor_tile {
 } kiln__tensor_tile;
 
 /* Returns the generation of the mma and wmma of a compute capability (90 is
- * 9.0). Capabilities above 9.0 have the rule of Hopper. */
+ * 9.0). */
 kiln__tensor_generation kiln__tensor_generation_of(int arch);
 
 /* Sets *rule for an instruction with k products per element of D. The rule of
- * an fp8 product of sm_90 and newer sums the first and the second half of the
- * products one after the other. `saturate` and `conjunction` become false. */
+ * an fp8 product of sm_90 sums the first and the second half of the products
+ * one after the other. `saturate` and `conjunction` become false. */
 void kiln__tensor_rule_init(kiln__tensor_rule *rule,
                             kiln__tensor_generation generation,
                             kiln__tensor_type a, kiln__tensor_type b,
