@@ -23,9 +23,29 @@ void kiln__cpu_tensor_map_seal(kiln__cpu_tensor_map *map)
   map->checksum = checksum_of(map);
 }
 
+/* Returns whether the fields are within their ranges. tensormap.replace may have
+ * stored any values. */
+static bool in_range(const kiln__cpu_tensor_map *map)
+{
+  const bool pixels = map->mode == KILN__TENSOR_IM2COL;
+  const uint32_t least = pixels || map->interleave != 0 ? 3 : 1;
+
+  if (map->rank < least || map->rank > KILN__TENSOR_RANK ||
+      map->address % 16 != 0 || map->interleave > 2 || map->swizzle > 3 ||
+      map->fill > 1 || kiln__cpu_tensor_element_bytes(map->type) == 0 ||
+      (pixels && (map->channels > 256 || map->pixels > 1024)))
+    return false;
+  for (uint32_t i = 0; i < map->rank; i++) {
+    if (map->step[i] == 0 || map->step[i] > 8 || map->box[i] > 256 ||
+        (i > 0 && map->stride[i - 1] % 16 != 0))
+      return false;
+  }
+  return true;
+}
+
 bool kiln__cpu_tensor_map_valid(const kiln__cpu_tensor_map *map)
 {
-  return map->checksum == checksum_of(map);
+  return map->checksum == checksum_of(map) && in_range(map);
 }
 
 uint32_t kiln__cpu_tensor_element_bytes(unsigned type)

@@ -43,7 +43,8 @@ _Static_assert(sizeof(kiln__cpu_tensor_map) == KILN__TENSOR_MAP_BYTES,
 
 /* Writes the checksum of a map whose fields have changed. */
 void kiln__cpu_tensor_map_seal(kiln__cpu_tensor_map *map);
-/* Returns true if the bytes are a tensor map that this device encoded. */
+/* Returns true if the bytes are a tensor map that this device encoded, and all
+ * fields are within their ranges. */
 bool kiln__cpu_tensor_map_valid(const kiln__cpu_tensor_map *map);
 /* Returns the number of bytes per element of a CUtensorMapDataType. The packed
  * types of 4 and 6 bits, which need compute capability 10.0, and unknown types

@@ -2,9 +2,8 @@
  * tensor map in memory, and tensormap.cp_fenceproxy, which copies a tensor map
  * from shared to global memory.
  *
- * A map that a program builds may be incomplete between two changes, so the
- * fields are not compared with each other. A copy with a map that makes no
- * sense then faults or accesses other addresses, as on a GPU. */
+ * A map that a program builds may be incomplete between two changes, so only a
+ * copy checks the ranges of its fields. */
 #include "../model/tensor_map.h"
 #include "grid_job.h"
 
@@ -59,7 +58,7 @@ static void change(kiln__cpu_tensor_map *map, kiln__cpu_map_field field,
     map->rank = (uint8_t)(value % KILN__TENSOR_RANK + 1);
     break;
   case KILN__MAP_BOX:
-    map->box[index] = (uint16_t)value;
+    map->box[index] = (uint16_t)(value < 65536 ? value : UINT16_MAX);
     break;
   case KILN__MAP_SIZE:
     map->last[index] = (uint32_t)value - 1;
@@ -68,7 +67,7 @@ static void change(kiln__cpu_tensor_map *map, kiln__cpu_map_field field,
     map->stride[index] = value;
     break;
   case KILN__MAP_STEP:
-    map->step[index] = (uint8_t)(value == 0 ? 1 : value);
+    map->step[index] = (uint8_t)(value < 256 ? value : 0);
     break;
   case KILN__MAP_TYPE:
     map->type = type_of(value);
