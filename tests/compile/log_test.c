@@ -129,7 +129,7 @@ START_TEST(warnings_reach_the_caller)
       .name = "w.cu",
       .first_line = 20,
       .on_log = hear};
-  char *first;
+  char *first = NULL;
 
   rt = each_runtime(_i, cache);
   for (int round = 0; round < 3; round++) {

@@ -38,7 +38,7 @@ static kiln_program_desc describe(const kiln_variant *v)
 
 /* Returns the suffix of the target for which a variant is meant, or 0. The
  * kernels of warpgroups exist for sm_90a only. */
-static char suffix_of(const kiln_variant *v)
+static inline char suffix_of(const kiln_variant *v)
 {
   return strcmp(v->builtin, "gemm_wgmma") == 0 ? 'a' : 0;
 }

@@ -122,12 +122,12 @@ static int print(void)
 
 static int beyond(void)
 {
-  CUresult (*encode)(void) = NULL;
+  CUresult (*query)(void) = NULL;
   const char *name = "?";
 
-  OK(cuGetProcAddress("cuTensorMapEncodeTiled", (void **)&encode, 13000, 0));
-  (void)encode();
-  OK(cuGetErrorName(encode(), &name));
+  OK(cuGetProcAddress("cuDeviceGetDevResource", (void **)&query, 13000, 0));
+  (void)query();
+  OK(cuGetErrorName(query(), &name));
   puts(name);
   return 0;
 }
