@@ -20,9 +20,8 @@ enum { RING_BLOCK = 128, RING_STAGES = 6, AT_BLOCK = 256, AT_ITEMS = 4 };
 /* Warps per SM that stencil.cu is given work for. */
 enum { WARPS_PER_SM = 16 };
 
-/* stencil_rows.cu: threads per block, output rows per warp, and the largest radius
- * for images. Larger radii were not measured with this kernel. */
-enum { ROWS_BLOCK = 128, ROWS_PER_WARP = 4, ROWS_RADIUS = 1 };
+/* stencil_rows.cu: threads per block, and the largest radius for images. */
+enum { ROWS_BLOCK = 128, ROWS_RADIUS = 3 };
 
 /* ---- Weights ------------------------------------------------------------- */
 
@@ -280,13 +279,15 @@ static void plan_ring(kiln__stencil_pass *p, const kiln_stream *stream)
   p->blocks = kiln__divide_up(p->strips * runs * p->size[2], p->block / 32);
 }
 
+/* Plans stencil_rows.cu: more rows per warp for a larger radius, so that fewer
+ * rows are read by two warps. */
 static void plan_rows(kiln__stencil_pass *p)
 {
   uint64_t runs;
 
   p->kernel = KILN__STENCIL_ROWS;
   p->block = ROWS_BLOCK;
-  p->run = p->line ? 1 : ROWS_PER_WARP;
+  p->run = p->line ? 1 : p->ry < 2 ? 4 : 8;
   p->strips = kiln__divide_up(p->size[0], 32 * (uint64_t)p->vec);
   runs = kiln__divide_up(p->size[1], p->run);
   p->blocks = kiln__divide_up(p->strips * runs * p->size[2], p->block / 32);
