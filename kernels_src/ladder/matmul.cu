@@ -248,7 +248,7 @@ extern "C" __global__ void __launch_bounds__(256)
   product<true, false>(a, b, c, n);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 1)
     matmul_warps(const float *a, const float *b, float *c, unsigned n)
 {
   product<true, true>(a, b, c, n);
