@@ -12,8 +12,9 @@
  * Invariant: the exponent of a product is the sum of the exponents of its
  * factors, not that of the normalised product. Subnormal numbers have the
  * exponent of the smallest normal number. Terms of zero do not take part in
- * the alignment. The exponent to which terms are aligned is at least LEAST, as
- * results of an H200 show; the sources below have -126 for terms of zero.
+ * the alignment. The exponent to which terms are aligned is at least that of
+ * the smallest normal number of the sum's type, less 7, as results of an H200
+ * show; the sources below have -126 for terms of zero.
  *
  * Cost: about ten instructions per product. A row with an infinity or a NaN
  * takes a slower path.
@@ -27,8 +28,9 @@
 #include <string.h>
 
 enum {
-  LEAST = -133,      /* least exponent to which terms are aligned */
-  NEVER = -400,      /* exponent of a zero factor: below LEAST in any product */
+  LEAST_F32 = -133,  /* least exponent to which terms of an f32 are aligned */
+  LEAST_F16 = -21,   /* the same for an f16 */
+  NEVER = -400,      /* exponent of a zero factor: below both in any product */
   SIGNIFICAND = 10,  /* fraction bits of a decoded factor */
   ALIGNED = 25,      /* fraction bits of a term before it is cut */
   MANTISSA_F32 = 23, /* fraction bits of the encodings */
@@ -359,7 +361,8 @@ static uint32_t sum_step(const kiln__tensor_rule *rule, const line *a,
   const int32_t *const x = a->significand + from, *const y =
                                                       b->significand + from;
   const int16_t *const ex = a->exponent + from, *const ey = b->exponent + from;
-  const int exponent_c = c.significand != 0 ? c.exponent : LEAST;
+  const int least = sum_type(rule) == KILN__TENSOR_F16 ? LEAST_F16 : LEAST_F32;
+  const int exponent_c = c.significand != 0 ? c.exponent : least;
   const int top = largest_exponent(ex, ey, rule->step, exponent_c);
   const int base = top + ALIGNED - rule->fraction;
   const uint32_t size_c =

@@ -119,11 +119,12 @@ static uint32_t bits_of_f32(double x, int kept)
   return value == 0 ? 0 : bits;
 }
 
-/* Adds the terms of one step. All terms are exact doubles. */
+/* Adds the terms of one step, aligned to the exponent `least` or a larger one.
+ * All terms are exact doubles. */
 static double add_terms(const double *terms, const int *exponents, unsigned n,
-                        int fraction)
+                        int fraction, int least)
 {
-  int top = -133;
+  int top = least;
   double sum = 0, special = 0;
 
   for (unsigned i = 0; i < n; i++) {
@@ -154,7 +155,8 @@ static uint32_t reference(const expected *e, const kiln__tensor_rule *rule,
       exponents[l] = x + y;
     }
     terms[e->step] = value_of(rule->d, c, &exponents[e->step]);
-    sum = add_terms(terms, exponents, e->step + 1, e->fraction);
+    sum = add_terms(terms, exponents, e->step + 1, e->fraction,
+                    rule->d == KILN__TENSOR_F16 ? -21 : -133);
     c = rule->d == KILN__TENSOR_F16 ? bits_of_f16(sum)
                                     : bits_of_f32(sum, e->kept);
   }
@@ -365,6 +367,41 @@ static const known knowns[] = {
      {0x3c00},
      0,
      0x33800000},
+    /* 1.5 * 2^-24 - 2^-47: terms of an f16 are cut at 2^-46, which leaves a tie,
+     * but those of an f32 are not */
+    {KILN__TENSOR_HOPPER,
+     0,
+     KILN__TENSOR_F16,
+     16,
+     {0x0c00, 0x0001},
+     {0x0e00, 0x8002},
+     0,
+     0x0002},
+    {KILN__TENSOR_WGMMA,
+     0,
+     KILN__TENSOR_F16,
+     16,
+     {0x0c00, 0x0001},
+     {0x0e00, 0x8002},
+     0,
+     0x0002},
+    {KILN__TENSOR_WGMMA,
+     0,
+     KILN__TENSOR_F32,
+     16,
+     {0x0c00, 0x0001},
+     {0x0e00, 0x8002},
+     0,
+     0x33bfffff},
+    /* 1.5 * 2^-24 - 2^-46: the same, but the last bit is not cut */
+    {KILN__TENSOR_WGMMA,
+     0,
+     KILN__TENSOR_F16,
+     16,
+     {0x0c00, 0x0001},
+     {0x0e00, 0x8004},
+     0,
+     0x0001},
     /* the lowest 13 bits of tf32 are ignored */
     {KILN__TENSOR_HOPPER,
      KILN__TENSOR_TF32,
