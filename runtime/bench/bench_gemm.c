@@ -256,7 +256,8 @@ static void discard(bench_gemm *b)
 }
 
 /* Computes the largest difference from cuBLAS's result, relative to the square
- * root of k, which is the standard deviation of an element. */
+ * root of k, which is the standard deviation of an element. The result replaces
+ * the first elements of A, which is not needed any more. */
 static kiln_status difference(bench_gemm *b, double *out)
 {
   const product_case *p = b->now;
@@ -266,11 +267,11 @@ static kiln_status difference(bench_gemm *b, double *out)
                                        .type = KILN_F64},
                                  .n = p->batch * p->m * p->n,
                                  .op = {KILN_MAX},
-                                 .out = {b->peer_d, KILN_F64}};
+                                 .out = {b->a, KILN_F64}};
 
   CLI_TRY(kiln_reduce(b->rig.stream, &desc, NULL));
   CLI_TRY(kiln_stream_synchronize(b->rig.stream));
-  CLI_TRY(kiln_copy_to_host(b->rig.device, out, b->peer_d, sizeof *out));
+  CLI_TRY(kiln_copy_to_host(b->rig.device, out, b->a, sizeof *out));
   *out /= sqrt((double)p->k);
   return KILN_OK;
 }

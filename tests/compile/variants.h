@@ -40,7 +40,13 @@ static kiln_program_desc describe(const kiln_variant *v)
  * kernels of warpgroups exist for sm_90a only. */
 static inline char suffix_of(const kiln_variant *v)
 {
-  return strcmp(v->builtin, "gemm_wgmma") == 0 ? 'a' : 0;
+  return strstr(v->builtin, "_wgmma") != NULL ? 'a' : 0;
+}
+
+/* Whether a variant may have no kernels for a target. */
+static inline bool may_be_empty(const kiln_variant *v, const kiln_target *t)
+{
+  return suffix_of(v) != 0 && t->suffix != suffix_of(v);
 }
 
 /* Finds the architectures that the runtime's NVRTC supports, except those that

@@ -32,7 +32,9 @@ static void encode(CUtensorMap *map, CUdeviceptr at, uint64_t rows)
 {
   const uint64_t extent[] = {K, rows}, strides[] = {2 * K};
   const uint32_t box[] = {64, 64}, ones[] = {1, 1};
+  kiln__scope scope;
 
+  ck_kiln_ok(kiln__enter(g.device, &scope));
   ck_assert_int_eq(
       g.rt->driver.tensorMapEncodeTiled(
           map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, (void *)(uintptr_t)at,
@@ -40,6 +42,7 @@ static void encode(CUtensorMap *map, CUdeviceptr at, uint64_t rows)
           CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
           CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
       0);
+  kiln__leave(&scope);
 }
 
 static CUdeviceptr copied(const void *from, size_t size)

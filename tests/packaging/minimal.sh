@@ -40,7 +40,7 @@ at_most() {
 }
 if [ -z "$machine" ] && [ "$(uname -m)" = x86_64 ]; then
   at_most libkiln_core.so 300000
-  at_most libkiln.so 1000000
+  at_most libkiln.so 1048576
 fi
 if [ -n "$machine" ]; then
   readelf -h "$WORK/build/libkiln.so" | grep -q "$machine" || fail "not $machine"
