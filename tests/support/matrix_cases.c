@@ -27,9 +27,9 @@ static matrix_case *add(unsigned ptx, unsigned sm, unsigned d, unsigned a,
   t->sm = sm;
   t->width = acc == FORMAT_F64 ? 8 : 4;
   t->d = d;
-  t->in[0] = (matrix_operand){ab, (uint8_t)a};
-  t->in[1] = (matrix_operand){ab, (uint8_t)b};
-  t->in[2] = (matrix_operand){acc, (uint8_t)c};
+  t->in[0] = (matrix_operand){ab, (uint16_t)a};
+  t->in[1] = (matrix_operand){ab, (uint16_t)b};
+  t->in[2] = (matrix_operand){acc, (uint16_t)c};
   t->selector = -1;
   va_start(arguments, format);
   vsnprintf(t->opcode, sizeof t->opcode, format, arguments);
@@ -232,7 +232,7 @@ static void add_access(char which, const char *layout, const char *shape,
   t->memory = (t->memory + 127) / 128 * 128;
   t->element = format;
   if (which == 'd') {
-    t->in[0] = (matrix_operand){format, (uint8_t)registers};
+    t->in[0] = (matrix_operand){format, (uint16_t)registers};
     t->d = 0;
   }
 }

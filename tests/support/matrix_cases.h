@@ -34,7 +34,7 @@ typedef enum matrix_kind {
 
 typedef struct matrix_operand {
   matrix_format format;
-  uint8_t registers; /* per lane; 0 if the case has no such operand */
+  uint16_t registers; /* per lane; 0 if the case has no such operand */
 } matrix_operand;
 
 typedef struct matrix_case {
