@@ -200,7 +200,7 @@ static void draw(uint8_t *p, int side)
 {
   for (int y = 0; y < side; y++)
     for (int x = 0; x < side; x++) {
-      const double dx = x - side / 2, dy = y - side / 2;
+      const double middle = side / 2.0, dx = x - middle, dy = y - middle;
       const double r = sqrt(dx * dx + dy * dy) / side;
       uint8_t v = (uint8_t)(128 + 100 * sin(r * r * 500));
 

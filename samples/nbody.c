@@ -196,6 +196,7 @@ static bool print_row(int step, totals now, totals first)
 static bool simulate(simulation *w, int steps)
 {
   uint8_t *sheet = calloc((size_t)FRAMES * SIDE, SIDE);
+  const int timed = steps / FRAMES * (FRAMES - 1);
   totals first = {0};
   double began;
   bool good = sheet != NULL;
@@ -215,8 +216,7 @@ static bool simulate(simulation *w, int steps)
   }
   began = sample_now_ms() - began;
   printf("  %.1f ms, %.1f GFLOP/s at 20 operations per pair\n", began,
-         20.0 * (double)w->n * (double)w->n * (steps / FRAMES) * (FRAMES - 1) /
-             (began * 1e6));
+         20.0 * (double)w->n * (double)w->n * timed / (began * 1e6));
   good = good &&
          picture_write("nbody", sheet, COLUMNS * SIDE, FRAMES / COLUMNS * SIDE);
   free(sheet);

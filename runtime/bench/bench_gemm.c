@@ -92,6 +92,7 @@ typedef struct bench_gemm {
   unsigned repeats;
   int (*peer)(const kiln_peer_gemm_call *); /* cuBLAS, or NULL */
   const product_case *now;
+  product_case square; /* the case of the ladder */
   CUdeviceptr a, b, d, peer_d, bias;
   kiln_workspace workspace;
   kiln_module *ladder;
@@ -266,7 +267,7 @@ static kiln_status difference(bench_gemm *b, double *out)
                                        .map = "fabs((double)x - (double)y)",
                                        .type = KILN_F64},
                                  .n = p->batch * p->m * p->n,
-                                 .op = {KILN_MAX},
+                                 .op = {.name = KILN_MAX},
                                  .out = {b->a, KILN_F64}};
 
   CLI_TRY(kiln_reduce(b->rig.stream, &desc, NULL));
@@ -394,10 +395,11 @@ static void print_step(const bench_gemm *b, const char *what, double ms,
 
 static kiln_status ladder(bench_gemm *b, uint32_t n, cli_table *t)
 {
-  product_case p = {SQUARE(n), PRODUCT_F32, KILN_GEMM_IEEE, NULL, false, 0};
   double before = 0, ms, peer_ms = 0;
 
-  b->now = &p;
+  b->square =
+      (product_case){SQUARE(n), PRODUCT_F32, KILN_GEMM_IEEE, NULL, false, 0};
+  b->now = &b->square;
   b->n = n;
   CLI_TRY(allocate(b));
   CLI_TRY(fill(b));
@@ -413,7 +415,7 @@ static kiln_status ladder(bench_gemm *b, uint32_t n, cli_table *t)
   for (size_t i = 0; i < N_LIBRARY; i++) {
     const bool is_peer = i + 1 == N_LIBRARY;
 
-    p.precision = library[i].precision;
+    b->square.precision = library[i].precision;
     if (is_peer && b->peer == NULL)
       continue;
     CLI_TRY(time_call(b, is_peer ? fire_peer : fire_own, &ms));

@@ -69,9 +69,9 @@ static void read_modifiers(kiln__cpu_slice opcode, kiln__cpu_wgmma *out)
       out->flags |= KILN__WGMMA_SPARSE;
     if (same(text, size, "satfinite"))
       out->flags |= KILN__WGMMA_SATURATE;
-    for (uint8_t t = 0; t < sizeof type_names / sizeof *type_names; t++) {
+    for (size_t t = 0; t < sizeof type_names / sizeof *type_names; t++) {
       if (n_types < 3 && same(text, size, type_names[t]))
-        types[n_types++] = t;
+        types[n_types++] = (uint8_t)t;
     }
   }
   out->d = types[0];

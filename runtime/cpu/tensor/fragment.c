@@ -69,7 +69,7 @@ static kiln__tensor_place place_in_quad(const kiln__cpu_matrix *x,
   const bool column = (x->column >> (f == KILN__FRAGMENT_B) & 1) != 0;
   unsigned side = lane % 4 + high, k = index;
 
-  if (f >= KILN__FRAGMENT_C) {
+  if (f == KILN__FRAGMENT_C || f == KILN__FRAGMENT_D) {
     unsigned row = lane % 4 + high, col = index;
 
     if (x->type[f] == KILN__ELEMENT_F32) {

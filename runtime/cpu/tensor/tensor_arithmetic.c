@@ -224,7 +224,7 @@ static uint32_t encode(kiln__tensor_type type, unsigned kept, int64_t sum,
     bits = bits >> (digits - (int)kept) << (digits - (int)kept);
   /* The hidden bit of a normal number adds one to the exponent field. */
   bits += (uint64_t)(exponent + bias - 1) << digits;
-  if (bits >> digits >= (uint64_t)(2 * bias + 1))
+  if (bits >> digits >= 2 * (uint64_t)bias + 1)
     return infinity_of(type, negative);
   return bits == 0 ? 0 : (uint32_t)bits | sign; /* never -0 */
 }

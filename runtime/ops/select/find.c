@@ -50,7 +50,7 @@ static void make_plan(plan *p, const kiln_stream *stream,
       .spec = {.family = &family,
                .function = {{"predicate", "the predicate",
                              desc->predicate != NULL ? desc->predicate : "x0",
-                             "bool", NULL}},
+                             "bool", NULL, NULL}},
                .code = &desc->code,
                .quick = kiln__quick(desc->n)},
       .input = desc->x};

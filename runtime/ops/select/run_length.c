@@ -27,13 +27,13 @@ static void make_plan(plan *p, const kiln_stream *stream,
   const char *equal = desc->equal != NULL ? desc->equal : "a == b";
   uint32_t *const value = p->spec.value;
 
-  *p = (plan){
-      .desc = desc,
-      .spec = {.family = &family,
-               .input = &desc->x,
-               .function = {{"equal", "the equality", equal, "bool", "value"}},
-               .code = &desc->code,
-               .quick = kiln__quick(desc->n)}};
+  *p = (plan){.desc = desc,
+              .spec = {.family = &family,
+                       .input = &desc->x,
+                       .function = {{"equal", "the equality", equal, "bool",
+                                     "value", NULL}},
+                       .code = &desc->code,
+                       .quick = kiln__quick(desc->n)}};
   value[RUN_LENGTH_VECTOR] = vec;
   value[RUN_LENGTH_ITEMS] = kiln__tile_items(
       &t, vec,

@@ -213,17 +213,17 @@ static kiln_status request_select(request *r, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_select", stream, desc) != KILN_OK)
     return c.st;
-  *r = (request){
-      .x = &desc->x,
-      .input = desc->x,
-      .function = {"predicate", "the predicate", desc->predicate, "bool", NULL},
-      .n = desc->n,
-      .out = desc->out,
-      .out_index = desc->out_index,
-      .payload = desc->payload,
-      .out_payload = desc->out_payload,
-      .count = desc->count,
-      .code = &desc->code};
+  *r = (request){.x = &desc->x,
+                 .input = desc->x,
+                 .function = {"predicate", "the predicate", desc->predicate,
+                              "bool", NULL, NULL},
+                 .n = desc->n,
+                 .out = desc->out,
+                 .out_index = desc->out_index,
+                 .payload = desc->payload,
+                 .out_payload = desc->out_payload,
+                 .count = desc->count,
+                 .code = &desc->code};
   request_flags(&c, r, desc->flags);
   kiln__move_bits(&r->input, r->x);
   return finish(r, &c, stream, workspace);
@@ -241,7 +241,7 @@ static kiln_status request_unique(request *r, const kiln_stream *stream,
                  .input = desc->x,
                  .function = {"equal", "the equality",
                               desc->equal != NULL ? desc->equal : "a == b",
-                              "bool", "value"},
+                              "bool", "value", NULL},
                  .unique = true,
                  .n = desc->n,
                  .out = desc->out,
