@@ -229,7 +229,7 @@ static void test_neighbour_of(size_t n, size_t m, bool farthest)
                               .common =
                                   "const int dx = s.x - t.x, dy = s.y - t.y",
                               .expr = {"dx * dx + dy * dy"},
-                              .op = {farthest ? KILN_MAX : KILN_MIN}};
+                              .op = {.name = farthest ? KILN_MAX : KILN_MIN}};
   test_array out = array_make(KILN_I32, n, 0, NULL, 1);
   test_array at = array_make(farthest ? KILN_U64 : KILN_I32, n, 0, NULL, 1);
   int32_t *value;
@@ -279,7 +279,7 @@ START_TEST(test_no_neighbour)
                               .n = 2,
                               .m = 4,
                               .expr = {"s.x - t.x"},
-                              .op = {KILN_MIN},
+                              .op = {.name = KILN_MIN},
                               .out = {out.array},
                               .index = at.array};
   uint64_t *index;
