@@ -369,8 +369,8 @@ END_TEST
 START_TEST(test_tiles)
 {
   static const kiln_gemm_tile tiles[] = {
-      {128, 128, 0}, {128, 64, 0}, {64, 64, 0}, {128, 32, 0},
-      {32, 32, 0},   {8, 256, 2},  {256, 8, 2}};
+      {128, 256, 0}, {128, 128, 0}, {128, 64, 0}, {64, 64, 0},
+      {128, 32, 0},  {32, 32, 0},   {8, 256, 2},  {256, 8, 2}};
   uint64_t state = 43;
 
   for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++)

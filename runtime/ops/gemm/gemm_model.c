@@ -25,7 +25,7 @@ enum {
   START = 24,
   /* Time of a block to write or read the sums of a tile, in positions of the
    * sum. */
-  EXCHANGE = 13,
+  EXCHANGE = 17,
   /* Blocks share a sum only if each gets at least this number of positions. */
   LEAST_DEPTH = 128,
   MOST_SPLITS = 64

@@ -15,24 +15,27 @@ typedef struct division {
   uint8_t k;                  /* positions of the sum per stage */
   uint8_t thread_m, thread_n; /* sums per thread */
   uint8_t lanes_m, warps_m;   /* lanes and warps that have different rows */
-  uint8_t stages;
+  uint8_t stages;             /* with cp.async */
+  bool
+      single; /* cp.async copies operands that are turned, element by element */
 } division;
 
 /* The tiles for sums of 4 bytes and of 8 bytes:
  *   X(m, n, blocks per SM, plateau in per mille, k, rows and columns per thread,
- *     lanes and warps that have different rows, stages with cp.async) */
+ *     lanes and warps that have different rows, stages, single) */
 /* clang-format off */
 #define TILES_4(X)                                                             \
-  X(128, 128, 2, 720,  8,  8, 8,  4, 4, 3)                                     \
-  X(128,  64, 4, 690,  8,  8, 8,  4, 4, 3)                                     \
-  X( 64,  64, 5, 620,  8,  8, 4,  4, 2, 3)                                     \
-  X(128,  32, 5, 550, 16,  8, 4,  4, 4, 3)                                     \
-  X( 32,  32, 8, 450, 16,  4, 4,  4, 2, 3)                                     \
-  X(  8, 256, 4, 300, 16,  4, 4,  2, 1, 4)                                     \
-  X(256,   8, 4, 300, 16,  4, 4, 16, 4, 4)
+  X(128, 256, 1, 790,  8,  8, 16,  8, 2, 4, true)                              \
+  X(128, 128, 2, 760,  8,  8,  8,  8, 2, 4, true)                              \
+  X(128,  64, 4, 690,  8,  8,  8,  4, 4, 3, false)                             \
+  X( 64,  64, 5, 620,  8,  8,  4,  4, 2, 3, false)                             \
+  X(128,  32, 5, 550, 16,  8,  4,  4, 4, 3, false)                             \
+  X( 32,  32, 8, 450, 16,  4,  4,  4, 2, 3, false)                             \
+  X(  8, 256, 4, 300, 16,  4,  4,  2, 1, 4, false)                             \
+  X(256,   8, 4, 300, 16,  4,  4, 16, 4, 4, false)
 #define TILES_8(X)                                                             \
-  X( 64,  64, 2, 800, 16,  4, 4,  8, 2, 3)                                     \
-  X( 32,  32, 4, 500, 16,  4, 2,  4, 2, 3)
+  X( 64,  64, 2, 800, 16,  4,  4,  8, 2, 3, false)                             \
+  X( 32,  32, 4, 500, 16,  4,  2,  4, 2, 3, false)
 /* clang-format on */
 
 #define TILE(m, n, per_sm, plateau, ...) {m, n, per_sm, plateau},
@@ -108,17 +111,19 @@ static void plan(kiln__gemm *call)
   }
 }
 
-/* Returns the operands that cp.async copies. It copies elements as they are, so
- * shared memory must hold the type of A and B. A tile whose consecutive elements
- * follow the sum is turned. cp.async can do that with single elements only,
- * which is worth it only if vectors are not aligned anyway. */
-static uint32_t async_operands(const uint32_t *value, const kiln__gemm *call)
+/* Returns whether cp.async copies an operand. It copies elements as they are,
+ * so shared memory must hold the type of A and B. A tile whose consecutive
+ * elements follow the sum (`by_k`) is turned. cp.async can do that with single
+ * elements only. That is worth it if vectors are not aligned anyway, or if a
+ * thread needs its registers for sums. */
+static bool is_async(const kiln__gemm *call, const division *d, bool by_k,
+                     uint32_t *vector)
 {
-  const bool can = call->device->traits.cc >= 80 && call->type == call->sum;
-  const bool a = can && (!call->a_k || value[GEMM_SIMT_VECTOR_A] == 1);
-  const bool b = can && (!call->b_k || value[GEMM_SIMT_VECTOR_B] == 1);
-
-  return (uint32_t)a | (uint32_t)b << 1;
+  if (call->device->traits.cc < 80 || call->type != call->sum)
+    return false;
+  if (by_k && d->single)
+    *vector = 1;
+  return !by_k || *vector == 1;
 }
 
 static void specify(kiln__spec *spec, const kiln__gemm *call)
@@ -149,7 +154,9 @@ static void specify(kiln__spec *spec, const kiln__gemm *call)
       call, &a->b, KILN__GEMM_B, call->type, call->b_k ? a->k : a->n, vec);
   value[GEMM_SIMT_VECTOR_D] =
       kiln__gemm_vector(call, &a->d, KILN__GEMM_D, call->d_type, a->n, vec);
-  value[GEMM_SIMT_ASYNC] = async_operands(value, call);
+  value[GEMM_SIMT_ASYNC] =
+      (uint32_t)is_async(call, d, call->a_k, &value[GEMM_SIMT_VECTOR_A]) |
+      (uint32_t)is_async(call, d, call->b_k, &value[GEMM_SIMT_VECTOR_B]) << 1;
   if (value[GEMM_SIMT_ASYNC] == 0)
     value[GEMM_SIMT_STAGES] = 2;
   value[GEMM_SIMT_CLAMP] = (uint32_t)(a->m < t->m) | (uint32_t)(a->n < t->n)
