@@ -304,6 +304,9 @@ static bool put_form(maker *m, const kiln__cpu_row *row,
   case KILN__SHAPE_MASK:
     put_register(m, KILN__U16);
     return true;
+  case KILN__SHAPE_SKIP:
+    put_register(m, KILN__U32);
+    return true;
   case KILN__SHAPE_POLICY:
     put_register(m, KILN__U64);
     return true;

@@ -69,6 +69,8 @@ uint32_t tensor_word(uint32_t seed, uint32_t mode, uint32_t i)
     return (h & 0x807f807f) | 0x3f003f80;
   case 8:
     return h & 7;
+  case 9: /* f32 near the smallest normal number, so that sums are subnormal */
+    return (h & 0x807fffff) | (k % 3) << 23;
   default:
     return h;
   }
@@ -106,11 +108,14 @@ static uint32_t span_of(const tensor_case *c)
                            : 128;
 }
 
-static uint8_t reduced_type(tensor_kind kind)
+static uint8_t reduced_type(uint32_t group, tensor_kind kind, uint32_t i)
 {
+  static const uint8_t words[] = {7, 10, 11, 12};
   static const uint8_t sums[] = {2, 3, 4, 6, 7, 9, 10, 5};
   static const uint8_t extremes[] = {2, 3, 4, 5, 6, 9}, bits[] = {2, 3, 4, 5};
 
+  if (group == 9)
+    return words[i / 2 % 4];
   switch ((int)kind) {
   case TENSOR_ADD:
     return sums[draw() % 8];
@@ -322,9 +327,13 @@ void tensor_case_make(tensor_case *c, uint32_t group, uint32_t i)
             : load       ? TENSOR_LOAD
             : group == 4 ? TENSOR_STORE
             : group == 5 ? TENSOR_STORE_PIXELS
+            : group == 9 ? TENSOR_ADD
                          : (tensor_kind)(TENSOR_ADD + i % 8);
-  c->type = group == 6 ? reduced_type(c->kind) : (uint8_t)(draw() % 13);
+  c->type = group == 6 || group == 9 ? reduced_type(group, c->kind, i)
+                                     : (uint8_t)(draw() % 13);
   c->mode = draw() % 3 != 0 ? mode_of(c->type) : 0;
+  if (group == 9)
+    c->mode = i % 2 == 0 ? 1 : 9;
   c->rank = (uint8_t)(c->im2col || group == 2 ? within(3, 5) : within(1, 5));
   make_layout(c, group, i);
   align = c->interleave == 2 ? 32 : 16;

@@ -16,7 +16,8 @@ enum {
 
 /* The groups: tiled loads, interleaved tiled loads, im2col loads, tiled stores,
  * im2col stores, and tiled reductions. Group 7 has reductions of contiguous
- * bytes, and group 8 has swizzles of compute capability 10.0. */
+ * bytes, and group 8 has swizzles of compute capability 10.0. Group 9 has sums of
+ * the types that are stored as f32. */
 enum { TENSOR_REDUCE_BYTES = 7 };
 
 typedef enum tensor_kind {

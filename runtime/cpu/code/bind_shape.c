@@ -78,6 +78,7 @@ static bool shape_fits(const kiln__cpu_form *f, const kiln__cpu_insn *in,
     return o->kind == KILN__OPERAND_TEXTURE || o->kind == KILN__OPERAND_ADDRESS;
   case KILN__SHAPE_LIST:
   case KILN__SHAPE_MASK:
+  case KILN__SHAPE_SKIP:
   case KILN__SHAPE_POLICY:
     return is_source(o);
   case KILN__SHAPE_MAP:

@@ -75,6 +75,8 @@ static bool bind_one(kiln__cpu_binder *k, const kiln__cpu_form *f,
     return kiln__cpu_bind_offsets(k, o);
   case KILN__SHAPE_MASK:
     return kiln__cpu_bind_mask(k, o);
+  case KILN__SHAPE_SKIP:
+    return kiln__cpu_bind_listed(k, KILN__U32, o);
   case KILN__SHAPE_POLICY:
     return kiln__cpu_bind_policy(k, o);
   case KILN__SHAPE_SELECTOR:

@@ -201,7 +201,8 @@ enum {
   KILN__TO = 1 << 19,        /* modifier .to of cvta */
   KILN__MULTICAST = 1 << 20, /* modifier .multicast::cluster */
   KILN__HINTED = 1 << 21,    /* modifier .L2::cache_hint */
-  KILN__WIDE_C = 1 << 22     /* the address of the mbarrier is 64-bit */
+  KILN__WIDE_C = 1 << 22,    /* the address of the mbarrier is 64-bit */
+  KILN__IGNORE_OOB = 1 << 23 /* modifier .ignore_oob */
 };
 
 /* Values of in->sub2 for tensor copies: the mode of the copy. The values differ
@@ -299,9 +300,10 @@ struct kiln__cpu_insn {
    * of the results of tex, and of the coordinates of a tensor copy. An element is -1 for `_`. */
   const int32_t *vec;
   /* For textures and surfaces: the slots of the coordinates, followed by the
-   * slots of the level of detail or of the gradients. For bulk copies: the base
-   * and the displacement of the mbarrier's address, the im2col offsets, and the
-   * mask of the destination blocks, as far as the opcode has them. */
+   * slots of the level of detail or of the gradients. For bulk copies: the two
+   * numbers of .ignore_oob, the base and the displacement of the mbarrier's
+   * address, the im2col offsets, and the mask of the destination blocks, as far
+   * as the opcode has them. */
   const int32_t *vec2;
   int64_t imm; /* address displacement, or immediate operand */
   /* Displacement of a second address, second immediate operand, or the

@@ -37,6 +37,7 @@ typedef enum kiln__cpu_shape {
   KILN__SHAPE_MAP,       /* tensor map and coordinates ([map] in ops.def) */
   KILN__SHAPE_OFFSETS,   /* im2col offsets ({offsets} in ops.def) */
   KILN__SHAPE_MASK,      /* mask of blocks ({mask} in ops.def) */
+  KILN__SHAPE_SKIP,      /* number of bytes ({skip} in ops.def) */
   KILN__SHAPE_POLICY,    /* cache policy ({policy} in ops.def) */
   KILN__SHAPE_DATA_OUT,  /* destination vector (=V in ops.def) */
   KILN__SHAPE_DATA_IN,   /* source vector (V in ops.def) */

@@ -169,7 +169,7 @@ static bool read_braces(word w, kiln__cpu_form *f)
       {"{call}", KILN__SHAPE_CALL},         {"{targets}", KILN__SHAPE_TARGETS},
       {"{mask}", KILN__SHAPE_MASK},         {"{offsets}", KILN__SHAPE_OFFSETS},
       {"{policy}", KILN__SHAPE_POLICY},     {"{wgmma}", KILN__SHAPE_WGMMA},
-      {"{selector}", KILN__SHAPE_SELECTOR},
+      {"{selector}", KILN__SHAPE_SELECTOR}, {"{skip}", KILN__SHAPE_SKIP},
   };
 
   f->type = KILN__TYPE_LAST;

@@ -11,6 +11,7 @@
  * buffer: it copies the part inside the tensor, fills the rest, and swizzles
  * the 16-byte chunks of the row. A multicast copy repeats this for each
  * destination block. */
+#include "../../driver/abi_tensor.h"
 #include "../memory/mbarrier.h"
 #include "../memory/tensor_walk.h"
 #include "bulk_reduce.h"
@@ -18,7 +19,13 @@
 
 #include "../exec/bulk.h"
 
-enum { MAX_ROW = 256 * 32, CHUNK = 16, TENSOR_ALIGN = 128, MAP_ALIGN = 64 };
+enum {
+  MAX_ROW = 256 * 32,
+  CHUNK = 16,
+  TENSOR_ALIGN = 128,
+  MAP_ALIGN = 64,
+  INDETERMINATE = 0xd5
+};
 
 /* A position in the shared memory of a block of the cluster. */
 typedef struct shared_place {
@@ -36,6 +43,7 @@ typedef struct copy {
   kiln__cpu_range range;    /* range of global memory that was used last */
   shared_place shared, bar; /* position in shared memory, and the mbarrier */
   kiln__cpu_ptx_type type;  /* type of the elements of a reduction */
+  bool ftz;                 /* additions take subnormal numbers as zeros */
 } copy;
 
 static bool fail(const copy *c, kiln__cpu_fault_kind kind, uint64_t address,
@@ -100,14 +108,21 @@ static bool find_shared(const copy *c, uint64_t address, uint32_t bytes,
   return true;
 }
 
-/* Finds the mbarrier of a copy, whose address is at the begin of vec2. */
+static bool ignores_ends(const copy *c)
+{
+  return (c->in->flags & KILN__IGNORE_OOB) != 0;
+}
+
+/* Finds the mbarrier of a copy, whose address is at the begin of vec2, or behind
+ * the two numbers of .ignore_oob. */
 static bool find_barrier(copy *c)
 {
   const kiln__cpu_insn *const in = c->in;
   const bool wide = (in->flags & KILN__WIDE_C) != 0;
-  const uint32_t more = (uint32_t)value_of(c, in->vec2[1], false);
+  const int32_t *const at = in->vec2 + (ignores_ends(c) ? 2 : 0);
+  const uint32_t more = (uint32_t)value_of(c, at[1], false);
 
-  return find_shared(c, address_of(c, in->vec2[0], wide, (int32_t)more), 8, 8,
+  return find_shared(c, address_of(c, at[0], wide, (int32_t)more), 8, 8,
                      &c->bar);
 }
 
@@ -167,7 +182,7 @@ static void count(const copy *c, uint32_t bytes)
 static void put(const copy *c, uint8_t *to, const uint8_t *from, uint32_t n)
 {
   if (kiln__cpu_bulk_reduces(c->in))
-    kiln__cpu_bulk_reduce(c->in, c->type, to, from, n);
+    kiln__cpu_bulk_reduce(c->in, c->type, c->ftz, to, from, n);
   else
     memmove(to, from, n);
 }
@@ -226,18 +241,28 @@ static bool each_block(copy *c, void *user, bool (*fn)(copy *c, void *user))
 
 /* ---- Contiguous bytes ---------------------------------------------------- */
 
-/* The source of a copy to shared memory. */
+/* The source of a copy to shared memory. The copy has n bytes, of which the
+ * first `left` and the last `right` are not read. `bytes` is the first byte that
+ * is read. */
 typedef struct source {
   const uint8_t *bytes;
-  uint32_t n;
+  uint32_t n, left, right;
 } source;
 
 static bool put_block(copy *c, void *user)
 {
   const source *const s = user;
+  shared_place to = c->shared;
+  const uint32_t n = s->n - s->left - s->right;
+  uint8_t *const at = to.block->shared + to.at;
 
-  watch_shared(c, &c->shared, s->n, write_access(c));
-  put(c, c->shared.block->shared + c->shared.at, s->bytes, s->n);
+  /* What the ends receive is indeterminate. The bytes reveal programs that rely
+   * on zeros or on the source, and count as uninitialised. */
+  memset(at, INDETERMINATE, s->left);
+  memset(at + s->n - s->right, INDETERMINATE, s->right);
+  to.at += s->left;
+  watch_shared(c, &to, n, write_access(c));
+  put(c, at + s->left, s->bytes, n);
   signal(c, &c->bar, s->n);
   return true;
 }
@@ -247,23 +272,40 @@ static uint32_t size_of(const copy *c)
   return (uint32_t)value_of(c, c->in->c, false);
 }
 
+/* Reads the numbers of bytes that .ignore_oob leaves out at both ends. */
+static bool read_ends(const copy *c, source *s)
+{
+  const int32_t *const ends = c->in->vec2;
+
+  if (!ignores_ends(c))
+    return true;
+  s->left = (uint32_t)value_of(c, ends[0], false);
+  s->right = (uint32_t)value_of(c, ends[1], false);
+  if (s->left < CHUNK && s->right < CHUNK && s->left + s->right <= s->n)
+    return true;
+  return fail(c, KILN__FAULT_INSTRUCTION, s->left < CHUNK ? s->right : s->left,
+              0);
+}
+
 static bool load(copy *c)
 {
   const uint64_t from = second_address(c);
   source s = {.n = size_of(c)};
+  uint32_t n;
 
   if (s.n % CHUNK != 0)
     return fail(c, KILN__FAULT_INSTRUCTION, s.n, 0);
   if (from % CHUNK != 0)
     return fail(c, KILN__FAULT_MISALIGNED, from, CHUNK);
   if (!find_shared(c, first_address(c), s.n, CHUNK, &c->shared) ||
-      !find_barrier(c))
+      !find_barrier(c) || !read_ends(c, &s))
     return false;
-  s.bytes = s.n == 0 ? NULL : global_bytes(c, from, s.n);
-  if (s.n != 0 && s.bytes == NULL)
+  n = s.n - s.left - s.right;
+  s.bytes = n == 0 ? NULL : global_bytes(c, from + s.left, n);
+  if (n != 0 && s.bytes == NULL)
     return false;
-  count(c, s.n);
-  watch_global(c, from, s.n, KILN__ACCESS_READ);
+  count(c, n);
+  watch_global(c, from + s.left, n, KILN__ACCESS_READ);
   return each_block(c, &s, put_block);
 }
 
@@ -347,6 +389,8 @@ static bool read_map(copy *c, uint64_t address, kiln__cpu_tensor_map *map)
       !kiln__cpu_bulk_supports(in, element_type(map)))
     return fail(c, KILN__FAULT_MAP, address, sizeof *map);
   c->type = element_type(map);
+  c->ftz = map->type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ ||
+           map->type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ;
   return true;
 }
 
@@ -517,7 +561,7 @@ static bool store_elements(copy *c)
   const bool one = kiln__cpu_bulk_reduces(in);
   const uint32_t bytes = in->bytes, n = one ? 1 : in->n_vec;
   uint8_t data[64];
-  source s = {data, bytes * n};
+  source s = {.bytes = data, .n = bytes * n};
 
   for (uint32_t i = 0; i < n; i++) {
     const uint64_t x = value_of(c, one ? in->b : in->vec[i], bytes == 8);

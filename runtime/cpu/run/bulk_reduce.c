@@ -2,9 +2,10 @@
  * element of the destination is combined with an element of the source.
  *
  * The operations are those of the instruction red, except that additions of f32
- * keep subnormal numbers, and additions of f64 return a NaN operand unchanged. Other host threads may update
- * the same global memory, so each element is updated by compare-and-swap. The
- * order of the updates is that of the copies. */
+ * keep subnormal numbers unless the type of the tensor has .ftz, and additions of
+ * f64 return a NaN operand unchanged. Other host threads may update the same
+ * global memory, so each element is updated by compare-and-swap. The order of the
+ * updates is that of the copies. */
 #include "bulk_reduce.h"
 
 #include "../exec/float.h"
@@ -24,16 +25,24 @@ bool kiln__cpu_bulk_supports(const kiln__cpu_insn *in, kiln__cpu_ptx_type type)
          in->sub == MAX;
 }
 
-static uint64_t sum(kiln__cpu_ptx_type type, uint64_t a, uint64_t b)
+static uint32_t sum_f32(uint32_t a, uint32_t b, bool ftz)
+{
+  float f;
+
+  if (ftz)
+    return kiln__cpu_to_ftz(kiln__cpu_from_ftz(a) + kiln__cpu_from_ftz(b));
+  f = kiln__cpu_float_of_bits(a) + kiln__cpu_float_of_bits(b);
+  return f != f ? KILN__NAN_F32 : kiln__cpu_bits_of_float(f);
+}
+
+static uint64_t sum(kiln__cpu_ptx_type type, bool ftz, uint64_t a, uint64_t b)
 {
   const uint32_t x = (uint32_t)a, y = (uint32_t)b;
   double d;
-  float f;
 
   switch (type) {
   case KILN__F32:
-    f = kiln__cpu_float_of_bits(x) + kiln__cpu_float_of_bits(y);
-    return f != f ? KILN__NAN_F32 : kiln__cpu_bits_of_float(f);
+    return sum_f32(x, y, ftz);
   case KILN__F64:
     if (kiln__cpu_is_nan_f64(a) || kiln__cpu_is_nan_f64(b))
       return kiln__cpu_is_nan_f64(b) ? b : a;
@@ -88,7 +97,7 @@ static uint64_t extreme(kiln__cpu_ptx_type type, uint64_t a, uint64_t b,
 }
 
 static uint64_t apply(const kiln__cpu_insn *in, kiln__cpu_ptx_type type,
-                      uint64_t old, uint64_t b)
+                      bool ftz, uint64_t old, uint64_t b)
 {
   switch (in->boolop) {
   case KILN__BOOL_AND:
@@ -109,22 +118,22 @@ static uint64_t apply(const kiln__cpu_insn *in, kiln__cpu_ptx_type type,
   case DEC:
     return old == 0 || old > b ? b : old - 1;
   default:
-    return sum(type, old, b);
+    return sum(type, ftz, old, b);
   }
 }
 
 /* Defines the loop over the elements for one element size. */
 #define REDUCE(name, T)                                                        \
-  static void name(const kiln__cpu_insn *in, kiln__cpu_ptx_type type, T *to,   \
-                   const uint8_t *from, uint32_t n)                            \
+  static void name(const kiln__cpu_insn *in, kiln__cpu_ptx_type type,          \
+                   bool ftz, T *to, const uint8_t *from, uint32_t n)           \
   {                                                                            \
     for (uint32_t i = 0; i < n; i++) {                                         \
       T old = __atomic_load_n(&to[i], __ATOMIC_RELAXED), b;                    \
                                                                                \
       memcpy(&b, from + i * sizeof b, sizeof b);                               \
-      while (!__atomic_compare_exchange_n(&to[i], &old,                        \
-                                          (T)apply(in, type, old, b), false,   \
-                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED)) \
+      while (!__atomic_compare_exchange_n(                                     \
+          &to[i], &old, (T)apply(in, type, ftz, old, b), false,                \
+          __ATOMIC_RELAXED, __ATOMIC_RELAXED))                                 \
         ;                                                                      \
     }                                                                          \
   }
@@ -135,22 +144,23 @@ REDUCE(reduce4, uint32_t)
 REDUCE(reduce8, uint64_t)
 
 void kiln__cpu_bulk_reduce(const kiln__cpu_insn *in, kiln__cpu_ptx_type type,
-                           uint8_t *to, const uint8_t *from, uint32_t n)
+                           bool ftz, uint8_t *to, const uint8_t *from,
+                           uint32_t n)
 {
   void *const at = to;
 
   switch (kiln__cpu_ptx_type_bytes[type]) {
   case 1:
-    reduce1(in, type, at, from, n);
+    reduce1(in, type, ftz, at, from, n);
     break;
   case 2:
-    reduce2(in, type, at, from, n / 2);
+    reduce2(in, type, ftz, at, from, n / 2);
     break;
   case 4:
-    reduce4(in, type, at, from, n / 4);
+    reduce4(in, type, ftz, at, from, n / 4);
     break;
   default:
-    reduce8(in, type, at, from, n / 8);
+    reduce8(in, type, ftz, at, from, n / 8);
     break;
   }
 }

@@ -11,8 +11,10 @@ bool kiln__cpu_bulk_reduces(const kiln__cpu_insn *in);
  * reduction, for elements of a type. It has only min and max for .s64. */
 bool kiln__cpu_bulk_supports(const kiln__cpu_insn *in, kiln__cpu_ptx_type type);
 /* Combines n bytes of elements at `to` with those at `from`. `type` is the PTX
- * type of the elements. Each element is updated atomically. */
+ * type of the elements; `ftz` means that additions of f32 take subnormal numbers
+ * as zeros. Each element is updated atomically. */
 void kiln__cpu_bulk_reduce(const kiln__cpu_insn *in, kiln__cpu_ptx_type type,
-                           uint8_t *to, const uint8_t *from, uint32_t n);
+                           bool ftz, uint8_t *to, const uint8_t *from,
+                           uint32_t n);
 
 #endif

@@ -263,16 +263,91 @@ START_TEST(invalid_maps_fault)
 }
 END_TEST
 
+/* Copies `size` bytes without the first `left` and the last `right` to a tile of
+ * 64 bytes that holds 0x11, and the tile to `out`. */
+static const char without_ends[] =
+    ".version 9.2\n.target sm_90\n.address_size 64\n"
+    ".shared .align 16 .b8 tile[64];\n.shared .align 8 .b64 bar;\n"
+    ".visible .entry k(.param .u64 in, .param .u64 out, .param .u32 size,\n"
+    ".param .u32 left, .param .u32 right)\n{\n"
+    ".reg .pred p;\n.reg .b32 t, s, v, n, l, r;\n.reg .b64 i, o, a;\n"
+    "ld.param.u64 i, [in];\nld.param.u64 o, [out];\nld.param.u32 n, [size];\n"
+    "ld.param.u32 l, [left];\nld.param.u32 r, [right];\n"
+    "mov.u32 t, %tid.x;\nmov.u32 s, tile;\nadd.u32 s, s, t;\nmov.u32 v, 17;\n"
+    "st.shared.u8 [s], v;\nfence.proxy.async;\nbar.sync 0;\n"
+    "setp.ne.s32 p, t, 0;\n@p bra wait;\n"
+    "mbarrier.init.shared.b64 [bar], 1;\n"
+    "mbarrier.arrive.expect_tx.shared.b64 a, [bar], n;\n"
+    "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob "
+    "[tile], [i], n, l, r, [bar];\n"
+    "go:\nmbarrier.try_wait.parity.shared.b64 p, [bar], 0;\n@!p bra go;\n"
+    "wait:\nbar.sync 0;\nld.shared.u8 v, [s];\ncvt.u64.u32 a, t;\n"
+    "add.s64 o, o, a;\nst.global.u8 [o], v;\nret;\n}\n";
+
+static const struct {
+  uint32_t size, left, right;
+} ends[] = {{48, 0, 8}, {48, 3, 15}, {48, 15, 8}, {16, 9, 7}, {16, 0, 0}};
+
+START_TEST(copies_leave_out_ends)
+{
+  const uint32_t size = ends[_i].size, left = ends[_i].left;
+  const uint32_t last = size - ends[_i].right;
+  uint8_t in[40];
+  cpu_ptx p;
+  uint64_t from, to;
+  const uint8_t *got;
+
+  for (uint32_t i = 0; i < sizeof in; i++)
+    in[i] = (uint8_t)(100 + i);
+  cpu_ptx_load(&p, without_ends);
+  from = cpu_ptx_buffer(&p, in, sizeof in);
+  to = cpu_ptx_buffer(&p, NULL, 64);
+  p.launch.block_dim[0] = 64;
+  cpu_ptx_ok(&p, "k", (uint64_t[]){from, to, size, left, ends[_i].right});
+  got = cpu_ptx_at(&p, to, 64);
+  for (uint32_t i = 0; i < 64; i++) {
+    if (i >= left && i < last)
+      ck_assert_uint_eq(got[i], in[i]);
+    else if (i >= size)
+      ck_assert_uint_eq(got[i], 17);
+  }
+  cpu_ptx_free(&p);
+}
+END_TEST
+
+START_TEST(ends_are_checked)
+{
+  static const char *const no_words[] = {"k", NULL};
+  cpu_ptx p;
+  uint64_t from, to;
+
+  cpu_ptx_load(&p, without_ends);
+  from = cpu_ptx_buffer(&p, NULL, 40);
+  to = cpu_ptx_buffer(&p, NULL, 64);
+  p.launch.block_dim[0] = 64;
+  cpu_ptx_fails(&p, "k", (uint64_t[]){from, to, 48, 0, 7}, KILN__FAULT_ADDRESS,
+                no_words);
+  cpu_ptx_fails(&p, "k", (uint64_t[]){from, to, 32, 16, 0},
+                KILN__FAULT_INSTRUCTION, no_words);
+  cpu_ptx_fails(&p, "k", (uint64_t[]){from, to, 32, 0, 16},
+                KILN__FAULT_INSTRUCTION, no_words);
+  cpu_ptx_fails(&p, "k", (uint64_t[]){from, to, 16, 9, 8},
+                KILN__FAULT_INSTRUCTION, no_words);
+  cpu_ptx_free(&p);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("cpu_bulk");
   TCase *t =
       kiln_test_case(s, "bulk", 0, NULL, NULL,
                      TESTS(blocks_come_and_go, bounds_and_sizes_are_checked,
-                           invalid_maps_fault));
+                           invalid_maps_fault, ends_are_checked));
 
   tcase_add_loop_test(t, blocks_of_a_cluster_receive_copies, 0,
                       ROWS(cluster_copies));
+  tcase_add_loop_test(t, copies_leave_out_ends, 0, ROWS(ends));
   tcase_add_loop_test(t, stores_reduce, 0, ROWS(reductions));
   return kiln_test_run(s);
 }

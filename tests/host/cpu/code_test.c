@@ -110,7 +110,7 @@ START_TEST(every_row_is_reachable)
           (strncmp(text, "shfl.", 5) == 0 || strncmp(text, "vote.", 5) == 0))
         ck_kiln_ok(load_statement(text, 63, 62));
       else
-        ck_kiln_ok(load_statement(by_hand != NULL ? by_hand : text, 90,
+        ck_kiln_ok(load_statement(by_hand != NULL ? by_hand : text, 92,
                                   sm < STATEMENT_SPECIFIC ? 120 : sm));
       found = has_op(op);
     }
@@ -375,6 +375,9 @@ static const struct {
      "[%ud1];",
      88, 100, 88, 90},
     {"activemask.b32 %bw1;", 62, 70, 61, 70},
+    {"cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob "
+     "[%uw2], [%ud1], 32, 3, 0, [%uw3];",
+     92, 90, 90, 90},
 };
 
 START_TEST(need)
