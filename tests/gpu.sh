@@ -9,7 +9,8 @@
 # tests/golden/ops.txt. flow: 200 random programs on both. bugs: the planted bugs
 # under compute-sanitizer and on the CPU device. counters: those of the CPU device
 # against Nsight Compute's. operations: each beside its peers, before and after
-# tuning. large: they on more than 2^32 elements, with 64 GB of device memory.
+# tuning. large: they on more than 2^32 elements, with 64 GB of device memory, and
+# 5,000 random matrix products.
 # operations_sanitizer: they under compute-sanitizer, for KILN_SANITIZER_SECONDS
 # (150); what no time was left for counts as skipped. Without a list: the first
 # six. Prints a short table last; logs go to --out.
@@ -150,6 +151,10 @@ part_operations() {
 part_large() {
   KILN_TEST_LARGE=1 patience=300 record large "$folder/tests/device_large"
   cat "$out/large.log"
+  KILN_TEST_LARGE=1 CK_RUN_CASE=large patience=300 record gemm_large \
+    "$folder/tests/device_gemm_calls"
+  KILN_TEST_RANDOM_CALLS=5000 CK_RUN_CASE=many patience=300 record gemm_random \
+    "$folder/tests/device_gemm_calls"
 }
 
 # The samples that use them, each operation once or twice (device_large on few

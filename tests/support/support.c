@@ -104,6 +104,18 @@ void test_allocator_init(test_allocator *a)
       .fail_at = -1};
 }
 
+bool test_in_part(size_t i)
+{
+  const char *const text = getenv("KILN_TEST_PART");
+  unsigned part, parts;
+
+  if (text == NULL)
+    return true;
+  ck_assert_msg(sscanf(text, "%u/%u", &part, &parts) == 2 && part < parts,
+                "KILN_TEST_PART=%s is not of the form 2/16", text);
+  return i % parts == part;
+}
+
 void test_dir_make(char path[256])
 {
   const char *base = getenv("TMPDIR");

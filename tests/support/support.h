@@ -91,6 +91,11 @@ typedef struct test_allocator {
 
 void test_allocator_init(test_allocator *a);
 
+/* Returns whether a run includes case number i of a long test. With
+ * KILN_TEST_PART=2/16 a run has the cases 2, 18, 34 and so on; without the
+ * variable it has all. Parts can run at the same time. */
+bool test_in_part(size_t i);
+
 /* test_dir_make() creates a new empty folder in TMPDIR. test_dir_remove()
  * removes the folder and its contents. */
 void test_dir_make(char path[256]);
