@@ -153,10 +153,9 @@ const wgmma_case *wgmma_cases(size_t *n)
 
 unsigned long wgmma_tiles(const wgmma_case *t, unsigned step)
 {
-  static const unsigned long tiles[2][WGMMA_STEPS] = {{64, 4096, 16384},
-                                                      {64, 4096, 102400}};
+  static const unsigned long tiles[WGMMA_STEPS] = {64, 4096, 102400};
 
-  return tiles[t->m.selector < N_TYPES][step] * 8 / t->n;
+  return tiles[step] * 8 / t->n;
 }
 
 /* ---- Kernels ------------------------------------------------------------- */

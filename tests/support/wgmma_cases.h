@@ -30,8 +30,8 @@ enum { WGMMA_THREADS = 128 };
 const wgmma_case *wgmma_cases(size_t *n);
 
 /* Returns the number of tiles whose results are hashed at a step of the
- * recording. Wide tiles count as several tiles of 8 columns, and variants of an
- * opcode have fewer tiles in the last step. */
+ * recording: 64, 4,096 and 102,400 tiles of 8 columns, as which wider tiles
+ * count. */
 enum { WGMMA_STEPS = 3 };
 unsigned long wgmma_tiles(const wgmma_case *t, unsigned step);
 
