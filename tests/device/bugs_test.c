@@ -76,7 +76,8 @@ static const char *options_of(const char *path)
 {
   size_t size;
   char *text = test_read_file(path, &size);
-  const bool suffix = strstr(text, "wgmma.") != NULL;
+  const bool suffix =
+      strstr(text, "wgmma.") != NULL || strstr(text, "setmaxnreg.") != NULL;
 
   free(text);
   return suffix ? "--suffix a --device cpu:9.0" : "";

@@ -9,13 +9,14 @@
  * KILN_TEST_RANDOM_CALLS  number of random calls
  * KILN_TEST_THOROUGH=1    larger random calls, and the list of sizes
  *                         and the test of large arrays with few elements
+ * KILN_TEST_PART=2/16      every sixteenth row of the list of sizes
  * KILN_TEST_LARGE=1       arrays of more than 2^32 elements, on a GPU with 20 GB
  *                         of free memory; =small: the same code on few elements */
 #include "gemm_product.h"
 
 /* ---- Child processes ----------------------------------------------------- */
 
-enum { MOST_CHILDREN = 16 };
+enum { MOST_CHILDREN = 32 };
 
 /* Part number `part` of `parts` equal parts of a test. */
 typedef void part_of_test(unsigned long part, unsigned long parts);
@@ -207,7 +208,7 @@ static void listed_part(unsigned long part, unsigned long parts)
 
   for (unsigned row = (unsigned)part; row < N_KINDS * N_LISTED;
        row += (unsigned)parts)
-    for (unsigned j = 0; j < N_LISTED; j++) {
+    for (unsigned j = 0; j < N_LISTED && test_in_part(row / parts); j++) {
       const product p = listed_product(row / N_LISTED, row % N_LISTED, j);
 
       check_product(&p, &state);

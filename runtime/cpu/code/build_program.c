@@ -25,6 +25,41 @@ static void set_bounds(kiln__cpu_code *code, const kiln__cpu_ptx_function *fn)
   code->explicit_cluster = fn->explicit_cluster;
 }
 
+/* ---- setmaxnreg ---------------------------------------------------------- */
+
+/* Returns the largest number of registers per thread with which the requested
+ * number of blocks fit on an SM. Warps are allocated in groups of four. Returns
+ * 0 if the function does not request a number of blocks and threads. */
+static uint32_t registers_that_fit(const kiln__cpu_code *code,
+                                   const kiln__cpu_ptx_function *fn)
+{
+  enum { FILE_SIZE = 65536, SLOTS = 128 };
+  const uint32_t slots = (code->max_threads + SLOTS - 1) / SLOTS * SLOTS;
+
+  if (fn->min_ctas == 0 || (fn->max_ntid[0] == 0 && fn->req_ntid[0] == 0))
+    return 0;
+  return FILE_SIZE / slots / fn->min_ctas / 8 * 8;
+}
+
+/* Computes the number of registers with which a kernel that executes setmaxnreg
+ * starts, as ptxas does: the launch bounds or .maxnreg limit it, and no warp
+ * starts with more registers than the largest setmaxnreg. */
+static void set_registers_at_start(kiln__cpu_code *code,
+                                   const kiln__cpu_ptx_function *fn)
+{
+  uint32_t most = 0, fit = registers_that_fit(code, fn);
+
+  for (uint32_t i = 0; i < code->n_insns; i++) {
+    if (code->insns[i].op == KILN__OP_setmaxnreg &&
+        code->insns[i].imm > (int64_t)most)
+      most = (uint32_t)code->insns[i].imm;
+  }
+  if (fn->max_nreg != 0 && (fit == 0 || fn->max_nreg < fit))
+    fit = fn->max_nreg;
+  fit = fit > 255 ? 255 : fit;
+  code->registers_at_start = most < fit ? most : fit;
+}
+
 /* ---- Making a program ---------------------------------------------------- */
 
 static kiln_status build(kiln__cpu_build *b)
@@ -50,6 +85,8 @@ static kiln_status build(kiln__cpu_build *b)
     }
   }
   KILN_TRY(kiln__cpu_lower_all(b));
+  for (uint32_t i = 0; i < b->program->n_functions; i++)
+    set_registers_at_start(&b->program->functions[i], b->functions[i]);
   KILN_TRY(kiln__cpu_sum_reach(b));
 done:
   return st;

@@ -462,6 +462,9 @@ struct kiln__cpu_code {
   bool recursive;
   /* Maximum number of live 32-bit registers, for occupancy. */
   uint32_t registers;
+  /* Registers per thread at the start of a kernel with setmaxnreg. 0 means that
+   * setmaxnreg has no effect. */
+  uint32_t registers_at_start;
   uint32_t barriers; /* highest barrier number + 1 */
   bool uses_barrier, uses_grid_sync;
   /* Maximum number of threads per block from .maxntid or .reqntid; 1024 by

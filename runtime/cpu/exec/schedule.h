@@ -153,8 +153,11 @@ typedef struct kiln__cpu_schedule {
   uint64_t asleep_phase;
   /* number of wgmma that the warp has executed in this block */
   uint32_t products;
+  /* registers per thread that the warp has, see register_pool.c */
+  uint32_t registers;
+  bool needs_registers; /* the warp waits for registers */
   /* set by a handler of an instruction that has to be executed again, since the
-   * other warps of the warpgroup have not arrived */
+   * other warps of the warpgroup have not arrived or hold too many registers */
   bool again;
   uint32_t began; /* mask of the lanes that exist when the block starts */
   /* mask of the lanes that were at another instruction when lanes of the same

@@ -9,6 +9,9 @@
  * for one warp of a warpgroup. */
 void kiln__cpu_wgmma_issue(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 void kiln__cpu_wgmma_order(kiln__cpu_warp *w, const kiln__cpu_insn *in);
+/* Executes setmaxnreg.inc (`more`) or setmaxnreg.dec. */
+void kiln__cpu_set_registers(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                             bool more);
 /* Checks an instruction that accesses registers of some wgmma. */
 void kiln__cpu_wgmma_touch(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 

@@ -1,5 +1,6 @@
 /* warpgroup_matrix.c -- the handlers of wgmma, the matrix instructions of a
- * warpgroup. run/warpgroup.c implements them. */
+ * warpgroup, and of setmaxnreg. run/warpgroup.c and run/register_pool.c implement
+ * them. */
 #include "access.h"
 #include "warpgroup.h"
 
@@ -37,4 +38,11 @@ KILN__HANDLER(wgmma_commit)
 KILN__HANDLER(wgmma_wait)
 {
   kiln__cpu_wgmma_order(w, in);
+}
+
+KILN__HANDLER(setmaxnreg)
+{
+  enum { INC = 4 }; /* in->sub; see modifiers.def */
+
+  kiln__cpu_set_registers(w, in, in->sub == INC);
 }

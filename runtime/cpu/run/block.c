@@ -155,6 +155,8 @@ static bool warp_begin(kiln__cpu_warp *w, kiln__cpu_worker *worker)
   s->yields = 0;
   s->asleep = NULL;
   s->products = 0;
+  s->registers = job->grid.code->registers_at_start;
+  s->needs_registers = false;
   s->again = false;
   s->turns = job->grid.seed != 0 ? KILN__TURNS : KILN__PATIENCE;
   s->fair = false;

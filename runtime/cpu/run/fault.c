@@ -157,7 +157,10 @@ static void list_lanes(listing *l, const kiln__cpu_warp *w,
         wants & w->live & ~mask);
     break;
   default:
-    add(l, "%s", below);
+    if (in->op == KILN__OP_setmaxnreg)
+      add(l, "waits until %u registers per thread are free", (unsigned)in->imm);
+    else
+      add(l, "%s", below);
     break;
   }
 }
@@ -188,6 +191,19 @@ static void list_warp(listing *l, const kiln__cpu_warp *w)
   }
 }
 
+/* Lists the live warps of a gang that wait for registers, or the others. */
+static void list_gang(listing *l, const kiln__cpu_gang *gang,
+                      bool for_registers)
+{
+  for (uint32_t i = 0; i < gang->n_warps; i++) {
+    const kiln__cpu_warp *const w = &gang->warps[i];
+
+    if (w->live != 0 &&
+        kiln__cpu_schedule_of(w)->needs_registers == for_registers)
+      list_warp(l, w);
+  }
+}
+
 void kiln__cpu_fault_deadlock(kiln__cpu_job *job, const kiln__cpu_gang *gangs,
                               bool one, bool spinning)
 {
@@ -201,10 +217,8 @@ void kiln__cpu_fault_deadlock(kiln__cpu_job *job, const kiln__cpu_gang *gangs,
                        "memory:"
                      : "all threads wait for each other:");
     for (; gangs != NULL; gangs = one ? NULL : gangs->next) {
-      for (uint32_t i = 0; i < gangs->n_warps; i++) {
-        if (gangs->warps[i].live != 0)
-          list_warp(&l, &gangs->warps[i]);
-      }
+      list_gang(&l, gangs, true);
+      list_gang(&l, gangs, false);
     }
     if (l.left_out != 0) {
       l.size = sizeof fault->text;
@@ -248,7 +262,8 @@ static const struct {
     [KILN__FAULT_DEADLOCK] = {"deadlock",
                               "barriers that not all threads reach, member "
                               "masks that name lanes which went elsewhere, "
-                              "waits for threads that cannot run"},
+                              "waits for threads that cannot run, setmaxnreg "
+                              "of more registers than a block has"},
     [KILN__FAULT_BUDGET] = {"stopped",
                             "loops whose exit condition is never met"},
     [KILN__FAULT_MEMORY] = {"out of host memory", "the number of blocks and "

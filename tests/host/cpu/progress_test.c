@@ -5,6 +5,7 @@
 #include "base/os.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,6 +193,56 @@ START_TEST(endless_waits_are_found)
   p.launch.threads = 1;
   cpu_ptx_fails(&p, "counting", (uint64_t[]){cell, result},
                 KILN__FAULT_DEADLOCK, NULL);
+}
+END_TEST
+
+/* ---- Registers of a block ------------------------------------------------ */
+
+/* Threads 0 to 127 decrease their registers per thread, the others increase
+ * theirs. All meet at a barrier. */
+static const struct {
+  const char *bounds;
+  unsigned threads, less, more;
+  bool waits; /* forever, since the block has too few registers */
+} register_cases[] = {
+    {".maxntid 384 .minnctapersm 1", 384, 40, 232, false},
+    {".maxntid 384 .minnctapersm 1", 384, 24, 240, false},
+    {".maxntid 384 .minnctapersm 1", 384, 40, 240, true},
+    {".reqntid 320 .minnctapersm 1", 320, 24, 240, false},
+    {".maxntid 400 .minnctapersm 1", 384, 24, 240, true},
+    {".maxntid 384 .minnctapersm 2", 384, 24, 104, false},
+    {".maxntid 384 .minnctapersm 2", 384, 24, 112, true},
+    {".maxnreg 168", 384, 40, 232, false},
+    {".maxnreg 128", 256, 24, 232, false},
+    {".maxnreg 128", 256, 32, 232, true},
+    /* ptxas ignores setmaxnreg here */
+    {".maxntid 384", 384, 40, 256, false},
+    {"", 384, 40, 256, false},
+};
+
+START_TEST(setmaxnreg_waits_for_registers)
+{
+  static const char *const words[] = {"deadlock",
+                                      "registers per thread are free", NULL};
+  const unsigned ways_of_case = ROWS(register_cases);
+  const unsigned row = (unsigned)_i % ways_of_case;
+  char text[1024];
+
+  snprintf(text, sizeof text,
+           ".version 8.0\n.target sm_90a\n.address_size 64\n"
+           ".visible .entry k() %s\n{\n.reg .b32 t;\n.reg .pred p;\n"
+           "mov.u32 t, %%tid.x;\nsetp.lt.u32 p, t, 128;\n@p bra less;\n"
+           "setmaxnreg.inc.sync.aligned.u32 %u;\nbar.sync 0;\nret;\n"
+           "less:\nsetmaxnreg.dec.sync.aligned.u32 %u;\nbar.sync 0;\nret;\n}\n",
+           register_cases[row].bounds, register_cases[row].more,
+           register_cases[row].less);
+  cpu_ptx_load(&p, text);
+  use_way(_i / (int)ways_of_case);
+  sizes(2, register_cases[row].threads);
+  if (register_cases[row].waits)
+    cpu_ptx_fails(&p, "k", NULL, KILN__FAULT_DEADLOCK, words);
+  else
+    cpu_ptx_ok(&p, "k", NULL);
 }
 END_TEST
 
@@ -443,6 +494,8 @@ int main(void)
                   TESTS(endless_waits_are_found, blocks_wait_for_blocks,
                         a_block_serves_the_others));
   tcase_add_loop_test(t, blocks_that_do_not_fit_deadlock, 1, 3);
+  tcase_add_loop_test(t, setmaxnreg_waits_for_registers, 0,
+                      N_WAYS * ROWS(register_cases));
   t = kiln_test_case(s, "stops", 0, NULL, unload, TESTS(launches_are_checked));
   kiln_test_loops(t, N_WAYS,
                   TESTS(a_budget_ends_loops, another_thread_cancels));
