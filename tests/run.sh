@@ -117,13 +117,13 @@ run_tests() {
 # a thorough run all of them, with eight seeds, and under all checks the samples too.
 run_schedules() {
   local setting label
-  for setting in cpu:9.0,seed={1..8} cpu:6.1 cpu:3.5 cpu:9.0,check=all; do
+  for setting in cpu:9.0,seed={1..8} cpu:7.5 cpu:6.1 cpu:3.5 cpu:9.0,check=all; do
     if [ -n "$thorough" ]; then
       label='^(schedules|operations)$'
       [[ $setting != *check=all ]] || label='^checks$'
     else
       label='^briefly$'
-      [[ $setting != *seed=[2-8] ]] || continue
+      [[ $setting != *seed=[2-8] && $setting != cpu:7.5 ]] || continue
       export KILN_TEST_SHORT=1 KILN_TEST_LARGE=small CK_INCLUDE_TAGS=brief
     fi
     KILN_DEVICE=$setting run_tests "device tests on $setting" \

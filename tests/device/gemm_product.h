@@ -256,6 +256,9 @@ static inline void check_product(const product *p, uint64_t *state)
   if (p->special)
     for (int i = 0; i < 2; i++)
       add_specials(&x[i], state);
+  if (p->alpha == 0)
+    for (int i = 0; i < 2; i++)
+      fill_nan(&x[i]);
   if (p->beta == 0)
     fill_nan(&x[2]);
   if (!p->in_place)

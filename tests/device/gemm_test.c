@@ -236,6 +236,37 @@ START_TEST(test_error_bounds)
 }
 END_TEST
 
+/* Sums that are split over three blocks are added in a fixed order, so that the
+ * same call gives the same bits: the last part, the first, and the second. */
+START_TEST(test_split_order)
+{
+  enum { N = 32, K = 96, PART = K / 3 };
+  uint64_t state = 53;
+  matrix x[3];
+  kiln_gemm_desc desc = {.m = N, .n = N, .k = K, .alpha = 1, .tile = {N, N, 3}};
+  float part[3][N * N], *got;
+
+  x[0] = make_normal(KILN_F32, N, K, &state);
+  x[1] = make_normal(KILN_F32, K, N, &state);
+  x[2] = make_normal(KILN_F32, N, N, &state);
+  desc.a = x[0].m;
+  desc.b = x[1].m;
+  desc.d = x[2].m;
+  ck_kiln_ok(kiln_gemm(stream, &desc, NULL));
+  got = kept(array_read(&x[2].array));
+  desc.k = PART;
+  desc.tile.split = 1;
+  for (int i = 0; i < 3; i++) {
+    ck_kiln_ok(kiln_gemm(stream, &desc, NULL));
+    memcpy(part[i], kept(array_read(&x[2].array)), sizeof part[i]);
+    desc.a.data += PART * sizeof(float);
+    desc.b.data += PART * N * sizeof(float);
+  }
+  for (size_t i = 0; i < (size_t)N * N; i++)
+    ck_assert(got[i] == (part[2][i] + part[0][i]) + part[1][i]);
+}
+END_TEST
+
 /* Infinities and NaN in A and B reach exactly the rows and columns that use
  * them. */
 START_TEST(test_special_values)
@@ -518,6 +549,7 @@ static Suite *suite(void)
   tcase_add_loop_test(tensor, test_tensor_tiles, 0, N_TENSOR_CALLS);
   tcase_add_test(tensor, test_tensor_path);
   tcase_add_test(brief, test_split);
+  tcase_add_test(t, test_split_order);
   tcase_add_test(brief, test_batches);
   return s;
 }
