@@ -199,13 +199,13 @@ static inline void compare(const product *p, const matrix x[4],
         n_gap++;
         if (!fits(p, got, want))
           ck_abort_msg("%s -> %s, %zu x %zu x %zu, layout %u, gap %u, shift "
-                       "%u: D[%zu][%zu][%zu] is %g, not %g",
+                       "%u, line %u: D[%zu][%zu][%zu] is %g, not %g",
                        kiln_dtype_name(p->type), kiln_dtype_name(p->d_type),
-                       p->m, p->n, p->k, p->layout, p->gap, p->shift, b, r, c,
-                       got, want);
+                       p->m, p->n, p->k, p->layout, p->gap, p->shift, p->line,
+                       b, r, c, got, want);
       }
   /* Gaps of D keep their bytes: exactly the elements of D were written. */
-  if (p->gap > 0 && !p->in_place) {
+  if (d.size > n_gap && !p->in_place) {
     const size_t size = kiln_dtype_size(p->d_type);
     size_t kept_bytes = 0;
 

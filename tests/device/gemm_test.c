@@ -361,6 +361,26 @@ START_TEST(test_tensor_tiles)
 }
 END_TEST
 
+/* Lines of D start at multiples of 16 bytes, but do not end there. Stores of
+ * whole lines must not reach beyond the ends. */
+START_TEST(test_ends_of_lines)
+{
+  uint64_t state = 59;
+
+  for (unsigned layout = 0; layout < 64; layout += 32) {
+    product p = usual(35, 43, 40);
+
+    set_types(&p, 4);
+    p.line = 8;
+    p.layout = layout;
+    check_product(&p, &state);
+    p.batch = 3;
+    p.line = 16;
+    check_product(&p, &state);
+  }
+}
+END_TEST
+
 /* Devices use the tensor cores for every type that these have, and for f32 only
  * on request. */
 START_TEST(test_tensor_path)
@@ -547,6 +567,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_parts_of_a_matrix);
   tcase_add_test(t, test_explain);
   tcase_add_loop_test(tensor, test_tensor_tiles, 0, N_TENSOR_CALLS);
+  tcase_add_test(tensor, test_ends_of_lines);
   tcase_add_test(tensor, test_tensor_path);
   tcase_add_test(brief, test_split);
   tcase_add_test(t, test_split_order);

@@ -225,13 +225,14 @@ static tile_args tile_args_of(const kiln__gemm *call,
   return t;
 }
 
-/* Returns whether the TMA stores D. */
+/* Returns whether the TMA stores D. It stores whole chunks of 16 bytes, so lines
+ * must end at multiples of these as well: what follows may be the caller's. */
 static bool stores_by_map(const kiln__gemm *call)
 {
   const kiln__gemm_args *g = &call->args;
   const uint64_t most = UINT64_C(1) << 38; /* elements between lines */
 
-  return kiln__gemm_is_aligned(call, &g->d, KILN__GEMM_D, 2) &&
+  return kiln__gemm_is_aligned(call, &g->d, KILN__GEMM_D, 2) && g->n % 8 == 0 &&
          g->d.leading < most && (g->batch == 1 || g->d.stride < most);
 }
 
