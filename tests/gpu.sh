@@ -170,7 +170,7 @@ part_operations_sanitizer() {
   done
   for s in relax gather_scatter map_expression dot distance statistics bags \
     reduce_columns scan split radix_sort bitonic histogram counting_sort \
-    merge_search; do
+    merge_search nbody convolution julia; do
     for tool in memcheck racecheck initcheck; do
       later "${tool}_$s" compute-sanitizer --tool $tool --error-exitcode 1 \
         "$folder/samples/$s"
@@ -179,7 +179,8 @@ part_operations_sanitizer() {
   for tool in initcheck racecheck memcheck; do
     for s in map reduce_op reduce_matrix segmented scan scan_by_key difference \
       gather scatter select partition split run_length find histogram \
-      counting_sort sort segmented_sort merge search operations; do
+      counting_sort sort segmented_sort merge search operations gemm all_pairs \
+      stencil; do
       later "${tool}_device_$s" compute-sanitizer --tool $tool \
         --error-exitcode 1 --report-api-errors no "$folder/tests/device_$s"
     done

@@ -256,8 +256,9 @@ static bool put_block(copy *c, void *user)
   const uint32_t n = s->n - s->left - s->right;
   uint8_t *const at = to.block->shared + to.at;
 
-  /* What the ends receive is indeterminate. The bytes reveal programs that rely
-   * on zeros or on the source, and count as uninitialised. */
+  /* What the ends receive is indeterminate (an H200 copies bytes that exist).
+   * The pattern reveals programs that rely on it. For the check of
+   * initialisation, the copy does not write the ends. */
   memset(at, INDETERMINATE, s->left);
   memset(at + s->n - s->right, INDETERMINATE, s->right);
   to.at += s->left;
