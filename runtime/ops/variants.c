@@ -77,6 +77,12 @@ static const kiln_variant variants[] = {
     SPECIALISED("gemm_pack", "3 parts", none, "KILN_PARTS=3", "KILN_VECTOR=4"),
     SPECIALISED("gemm_pack", "turned", none, "KILN_TURN=1"),
 
+    FROM_80("gemm_small", "elements anywhere", "KILN_A_K=0", "KILN_B_K=1",
+            "KILN_VECTOR_A=1", "KILN_VECTOR_B=1", "KILN_VECTOR_D=1"),
+    SPECIALISED("gemm_vector", "8 columns of f16", none, "KILN_T=kiln::f16",
+                "KILN_C=kiln::f16", "KILN_D=kiln::f16", "KILN_THIN=8",
+                "KILN_ROWS=0", "KILN_ALONG=1", "KILN_VECTOR=8", "KILN_X_K=0",
+                "KILN_VECTOR_X=1", "KILN_SPLIT=1"),
     SPECIALISED("gemm_simt", "64 x 64, elements anywhere", none,
                 "KILN_TILE_M=64", "KILN_TILE_N=64", "KILN_THREAD_N=4",
                 "KILN_WARPS_M=2", "KILN_PER_SM=5", "KILN_VECTOR_A=1",

@@ -25,7 +25,7 @@ endforeach()
 
 # The operations: the same with fewer seeds, since there are many of them.
 set(operations all_pairs counting_sort difference find gather gemm gemm_calls
-  histogram map merge
+  gemm_small histogram map merge
   operations partition reduce_matrix reduce_op run_length scan_by_key
   scan_ladder scan search segmented_sort segmented select sort_ladder
   sort split stencil)

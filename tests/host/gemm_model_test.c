@@ -102,9 +102,44 @@ START_TEST(test_range)
 }
 END_TEST
 
+/* Small products are served in batches that keep all SMs busy, up to 128 columns.
+ * A larger matrix takes several tiles only if all of them share B. */
+START_TEST(test_small)
+{
+  const uint32_t none =
+      kiln__gemm_small_choose(&(kiln__gemm_shape){1, 1, 1, 1, SMS}, false);
+  const kiln__gemm_shape few = {32, 32, 32, 100, SMS};
+  const kiln__gemm_shape many = {32, 32, 32, 10000, SMS};
+  const kiln__gemm_shape larger = {33, 33, 32, 10000, SMS};
+  const kiln__gemm_shape wide = {32, 129, 32, 10000, SMS};
+  const kiln__gemm_shape tall = {100000, 32, 32, 1, SMS};
+
+  ck_assert_uint_eq(kiln__gemm_small_choose(&few, false), none);
+  ck_assert_uint_eq(kiln__gemm_small_choose(&wide, false), none);
+  ck_assert_uint_lt(kiln__gemm_small_choose(&many, false), none);
+  ck_assert_uint_lt(kiln__gemm_small_choose(&larger, false), none);
+  ck_assert_uint_ne(kiln__gemm_small_choose(&larger, false),
+                    kiln__gemm_small_choose(&many, false));
+  ck_assert_uint_lt(kiln__gemm_small_choose(&tall, true), none);
+}
+END_TEST
+
+/* Sums are split until there are a few blocks per SM, and no further than their
+ * length allows. */
+START_TEST(test_vector_splits)
+{
+  ck_assert_uint_eq(kiln__gemm_vector_splits(10000, 1 << 20, 2 * SMS), 1);
+  ck_assert_uint_eq(kiln__gemm_vector_splits(64, 8192, 2 * SMS), 4);
+  ck_assert_uint_eq(kiln__gemm_vector_splits(200, 8192, 2 * SMS), 1);
+  ck_assert_uint_eq(kiln__gemm_vector_splits(1, 100, 2 * SMS), 1);
+  ck_assert_uint_le(kiln__gemm_vector_splits(1, UINT64_MAX, 2 * SMS), 64);
+}
+END_TEST
+
 int main(void)
 {
   return kiln_test_main("gemm_model", 0, NULL, NULL,
                         TESTS(test_tiles, test_waves, test_edges, test_choice,
-                              test_wanted, test_range));
+                              test_wanted, test_range, test_small,
+                              test_vector_splits));
 }

@@ -14,7 +14,8 @@
 
 /* The paths, fastest first. */
 static const kiln__gemm_path *const paths[] = {
-    &kiln__gemm_wgmma, &kiln__gemm_mma, &kiln__gemm_simt};
+    &kiln__gemm_wgmma, &kiln__gemm_mma, &kiln__gemm_few, &kiln__gemm_small,
+    &kiln__gemm_simt};
 
 static const char *const input_names[] = {"in[0]", "in[1]", "in[2]", "in[3]"};
 

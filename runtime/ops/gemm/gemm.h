@@ -83,7 +83,8 @@ struct kiln__gemm_path {
 
 /* The paths. gemm.c lists them in its table, fastest first. The SIMT path
  * serves every call. */
-extern const kiln__gemm_path kiln__gemm_wgmma, kiln__gemm_mma, kiln__gemm_simt;
+extern const kiln__gemm_path kiln__gemm_wgmma, kiln__gemm_mma, kiln__gemm_few,
+    kiln__gemm_small, kiln__gemm_simt;
 
 /* ---- For the paths ------------------------------------------------------- */
 
@@ -197,5 +198,13 @@ double kiln__gemm_efficiency(const kiln__gemm_shape *s,
 uint32_t kiln__gemm_choose(const kiln__gemm_shape *s,
                            const kiln__gemm_tile *tiles, uint32_t n,
                            kiln_gemm_tile wanted, uint32_t *splits);
+
+/* Returns the form of gemm_small.c for a call, or a number that is too large if
+ * other kernels are faster. `one_b` states that all products share B. */
+uint32_t kiln__gemm_small_choose(const kiln__gemm_shape *s, bool one_b);
+
+/* Returns the number of blocks that share a sum of gemm_vector.c, for `tiles`
+ * tiles and a device that should run `blocks` blocks. */
+uint32_t kiln__gemm_vector_splits(uint64_t tiles, uint64_t k, uint64_t blocks);
 
 #endif
