@@ -79,7 +79,8 @@ enum : unsigned {
   warp_m = KILN_TILE_M / KILN_WARPS_M,
   warp_n = KILN_TILE_N / KILN_WARPS_N,
   parts_m = warp_m / 16, /* instructions along the rows and columns of a warp */
-  parts_n = warp_n / 8
+  parts_n = warp_n / 8,
+  fragments_per_stage = 128 / kiln::mma_bytes
 };
 
 static_assert(element == 2 || KILN_MATH == 4 || (KILN_A_K && KILN_B_K),
@@ -142,40 +143,105 @@ __device__ __forceinline__ void await_stage()
   __syncthreads();
 }
 
-/* One operand of a block: `count` rows or columns from `first` on. */
-template <bool follow_sum, unsigned count> struct operand {
-  const unsigned char *from;        /* the matrix */
-  unsigned long long leading, part; /* bytes between lines and parts */
-  unsigned long long limit, k_limit;
-  unsigned long long first;
+/* Returns the number of the thread. `volatile` keeps the compiler from computing ahead
+ * what depends on it, which would take registers from the sums. */
+__device__ __forceinline__ unsigned thread_number()
+{
+  unsigned v;
 
-  /* Copies the positions k to k + depth - 1 of the sum. */
-  __device__ __forceinline__ void load(unsigned to, unsigned long long k,
-                                       unsigned number) const
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(v));
+  return v;
+}
+
+/* One operand of a block: `count` rows or columns from `first` on. Thread t copies the
+ * chunks t, t + threads, t + 2 * threads and so on of each stage. */
+template <bool follow_sum, unsigned count> struct operand {
+  enum : unsigned { at_a_time = threads / 8, times = count / at_a_time };
+  static_assert(count % at_a_time == 0 && at_a_time % 8 == 0,
+                "the threads copy whole groups of 8 lines at a time");
+
+  const unsigned char *matrix;
+  const unsigned char *from;        /* the thread's first chunk of a stage */
+  unsigned long long leading, part; /* bytes between lines and parts */
+  unsigned to;                      /* place of the first chunk in a stage */
+  unsigned first, limit, k_limit;
+
+  /* Positions of the thread's chunk number i relative to its first one: its line, and
+   * its first element in this line. */
+  static __device__ __forceinline__ constexpr unsigned lines(unsigned i)
   {
-    const unsigned char *matrix = from + number * part;
+    return follow_sum ? i * at_a_time : i * at_a_time % depth;
+  }
+  static __device__ __forceinline__ constexpr unsigned along(unsigned i)
+  {
+    return follow_sum ? 0 : i * at_a_time / depth * depth;
+  }
+
+  __device__ __forceinline__ void open(const kiln::gemm_operand &o,
+                                       unsigned long long batch, unsigned begin,
+                                       unsigned end, unsigned k_end,
+                                       unsigned long long part_elements)
+  {
+    const unsigned line = threadIdx.x / 8, number = threadIdx.x % 8;
+    const unsigned y = follow_sum ? begin + line : line % depth;
+    const unsigned x =
+        number * chunk + (follow_sum ? 0 : begin + line / depth * depth);
+
+    matrix = reinterpret_cast<const unsigned char *>(o.data) +
+             batch * o.stride * element;
+    leading = o.leading * element;
+    part = part_elements * element;
+    from = matrix + y * leading + x * element;
+    to = line * 128 + chunk_at(line, number);
+    first = begin;
+    limit = end;
+    k_limit = k_end;
+  }
+
+  /* Copies the positions k to k + depth - 1 of the sum, with bounds. */
+  __device__ __forceinline__ void load_some(unsigned stage, unsigned k,
+                                            unsigned long long skip) const
+  {
+    const unsigned thread = thread_number();
+    const unsigned line = thread / 8, number = thread % 8;
+    const unsigned y = follow_sum ? first + line : k + line % depth;
+    const unsigned x =
+        number * chunk + (follow_sum ? k : first + line / depth * depth);
+    const unsigned y_limit = follow_sum ? limit : k_limit;
+    const unsigned x_limit = follow_sum ? k_limit : limit;
 
     /* Unrolled, the addresses would take too many registers. */
 #pragma unroll 1
-    for (unsigned i = 0; i < count * 8; i += threads) {
-      const unsigned at = i + threadIdx.x, line = at / 8, number = at % 8;
-      const unsigned in = line % depth, block = line / depth;
-      const unsigned long long y = follow_sum ? first + line : k + in;
-      const unsigned long long x =
-          number * chunk + (follow_sum ? k : first + block * depth);
-      const unsigned long long x_limit = follow_sum ? k_limit : limit;
-      unsigned valid = 0;
+    for (unsigned i = 0; i < times; ++i) {
+      const bool here = y + lines(i) < y_limit && x + along(i) < x_limit;
+      const unsigned left = here ? x_limit - x - along(i) : 0;
 
-      if (count * 8 % threads != 0 && at >= count * 8)
-        continue;
-      if (y < (follow_sum ? limit : k_limit) && x < x_limit)
-        valid = x + chunk <= x_limit
-                    ? 16
-                    : static_cast<unsigned>(x_limit - x) * element;
-      copy_chunk(to + line * 128 + chunk_at(line, number),
-                 valid == 0 ? matrix : matrix + y * leading + x * element,
-                 valid);
+      copy_chunk(stage + to + i * at_a_time * 128,
+                 here ? from + skip + lines(i) * leading + along(i) * element
+                      : matrix,
+                 left < chunk ? left * element : 16);
     }
+  }
+
+  /* Copies the positions k to k + depth - 1 of the sum of part `number`. */
+  __device__ __forceinline__ void load(unsigned stage, unsigned k,
+                                       unsigned number) const
+  {
+    const unsigned long long skip = number * part;
+
+    if (first + count > limit || k + depth > k_limit) {
+      load_some(stage, k, skip);
+      return;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < times; ++i)
+      copy_chunk(stage + to + i * at_a_time * 128,
+                 from + skip + lines(i) * leading + along(i) * element, 16);
+  }
+
+  __device__ __forceinline__ void advance()
+  {
+    from += follow_sum ? 128 : depth * leading;
   }
 };
 
@@ -184,46 +250,64 @@ typedef operand<KILN_B_K, KILN_TILE_N> operand_b;
 
 /* ---- Fragments ----------------------------------------------------------- */
 
+/* The operands of an instruction for all instructions of a warp. B has two buffers. An
+ * operand of A is replaced by the next one after its last use. */
 struct fragments {
-  word a[parts_m][kiln::mma_a], b[parts_n][kiln::mma_b];
+  word a[parts_m][kiln::mma_a], b[2][parts_n][kiln::mma_b];
 };
 
 #if KILN_MATH == 4
-/* Returns the address of an element: row or column r, position k of the sum. */
+/* Loads the elements at row or column r + lane / 4 and position q * 4 + lane % 4 of the
+ * sum. `lane_at` is lane_place() of the operand. */
 template <bool follow_sum>
-__device__ __forceinline__ unsigned address_of(unsigned from, unsigned r,
-                                               unsigned k)
+__device__ __forceinline__ double load_double(unsigned from, unsigned r,
+                                              unsigned q, unsigned lane_at)
 {
-  const unsigned line = follow_sum ? r : r / depth * depth + k;
-  const unsigned in = follow_sum ? k : r % depth;
-
-  return from + line * 128 + chunk_at(line, in / 2) + in % 2 * 8;
-}
-
-__device__ __forceinline__ double load_double(unsigned address)
-{
+  const unsigned block = r / 16 * 2048;
   double v;
 
-  asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v) : "r"(address) : "memory");
+  asm volatile("ld.shared.f64 %0, [%1];"
+               : "=d"(v)
+               : "r"(follow_sum
+                         ? from + (lane_at ^ q * 32) + r * 128
+                         : from + (lane_at ^ r % 16 * 8) + block + q * 512)
+               : "memory");
   return v;
 }
 
-__device__ __forceinline__ void load_fragments(unsigned from, unsigned row,
-                                               unsigned column, unsigned q,
-                                               fragments &f)
+/* Returns the place of the lane's element for r = 0 and q = 0. */
+template <bool follow_sum> __device__ __forceinline__ unsigned lane_place()
 {
-  const unsigned lane = threadIdx.x % 32, k = q * 4 + lane % 4;
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned line = follow_sum ? lane / 4 : lane % 4;
+  const unsigned in = follow_sum ? lane % 4 : lane / 4;
+
+  return line * 128 + chunk_at(line, in / 2) + in % 2 * 8;
+}
+
+__device__ __forceinline__ void load_a(word (&to)[kiln::mma_a], unsigned stage,
+                                       unsigned row, unsigned i, unsigned q)
+{
+  const unsigned from = stage + row * 128, lane = lane_place<KILN_A_K>();
 
 #pragma unroll
-  for (unsigned i = 0; i < parts_m; ++i)
+  for (unsigned e = 0; e < kiln::mma_a; ++e)
+    to[e] =
+        load_double<KILN_A_K>(from, i * 16 + e % 2 * 8, q * 2 + e / 2, lane);
+}
+
+__device__ __forceinline__ void load_b(word (&to)[parts_n][kiln::mma_b],
+                                       unsigned stage, unsigned column,
+                                       unsigned q)
+{
+  const unsigned from = stage + bytes_a + column * 128;
+  const unsigned lane = lane_place<KILN_B_K>();
+
 #pragma unroll
-    for (unsigned h = 0; h < 2; ++h)
-      f.a[i][h] = load_double(
-          address_of<KILN_A_K>(from, row + i * 16 + h * 8 + lane / 4, k));
+  for (unsigned e = 0; e < kiln::mma_b; ++e)
 #pragma unroll
-  for (unsigned j = 0; j < parts_n; ++j)
-    f.b[j][0] = load_double(
-        address_of<KILN_B_K>(from + bytes_a, column + j * 8 + lane / 4, k));
+    for (unsigned j = 0; j < parts_n; ++j)
+      to[j][e] = load_double<KILN_B_K>(from, j * 8, q * 2 + e, lane);
 }
 #else
 /* Loads four 8 x 8 matrices of 2-byte elements from row or column r and byte b of the
@@ -250,26 +334,30 @@ __device__ __forceinline__ void load_operand(unsigned (&to)[4], unsigned from,
   }
 }
 
-__device__ __forceinline__ void load_fragments(unsigned from, unsigned row,
-                                               unsigned column, unsigned q,
-                                               fragments &f)
+__device__ __forceinline__ void load_a(word (&to)[kiln::mma_a], unsigned stage,
+                                       unsigned row, unsigned i, unsigned q)
 {
   const unsigned number = threadIdx.x % 32 / 8; /* the lane's matrix */
 
-#pragma unroll
-  for (unsigned i = 0; i < parts_m; ++i)
-    load_operand<KILN_A_K>(f.a[i], from, row + i * 16, q, number % 2,
-                           number / 2);
+  load_operand<KILN_A_K>(to, stage, row + i * 16, q, number % 2, number / 2);
+}
+
+__device__ __forceinline__ void load_b(word (&to)[parts_n][kiln::mma_b],
+                                       unsigned stage, unsigned column,
+                                       unsigned q)
+{
+  const unsigned number = threadIdx.x % 32 / 8;
+
 #pragma unroll
   for (unsigned j = 0; j < parts_n; j += 2) {
     unsigned w[4];
 
-    load_operand<KILN_B_K>(w, from + bytes_a, column + j * 8, q, number / 2,
+    load_operand<KILN_B_K>(w, stage + bytes_a, column + j * 8, q, number / 2,
                            number % 2);
-    f.b[j][0] = w[0];
-    f.b[j][1] = w[1];
-    f.b[j + 1][0] = w[2];
-    f.b[j + 1][1] = w[3];
+    to[j][0] = w[0];
+    to[j][1] = w[1];
+    to[j + 1][0] = w[2];
+    to[j + 1][1] = w[3];
   }
 }
 #endif
@@ -279,15 +367,6 @@ __device__ __forceinline__ void load_fragments(unsigned from, unsigned row,
 struct sums {
   sum at[parts_m][parts_n][4];
 };
-
-__device__ __forceinline__ void multiply(const fragments &f, sums &s)
-{
-#pragma unroll
-  for (unsigned j = 0; j < parts_n; ++j)
-#pragma unroll
-    for (unsigned i = 0; i < parts_m; ++i)
-      kiln::mma(s.at[i][j], f.a[i], f.b[j]);
-}
 
 __device__ __forceinline__ void clear(sums &s)
 {
@@ -311,29 +390,28 @@ __device__ __forceinline__ void add(sums &to, const sums &s)
         to.at[i][j][e] += s.at[i][j][e];
 }
 
-/* The copies of both operands, and the position of the next one. */
+/* The copies of both operands, and the position of the next one. Stages beyond the end
+ * of the sum become 0. */
 struct copies {
   operand_a a;
   operand_b b;
-  unsigned stages, left; /* address of the stages; steps that are not copied */
-  unsigned slot = 0, term = 0;
-  unsigned long long k = 0;
+  unsigned stages; /* address of the stages */
+  unsigned slot = 0, term = 0, k = 0;
 
   __device__ __forceinline__ void start()
   {
-    if (left > 0) {
-      const unsigned to = stages + slot * bytes;
+    const unsigned to = stages + slot * bytes;
 
-      a.load(to, k, kiln::gemm_term_a(term));
-      b.load(to + bytes_a, k, kiln::gemm_term_b(term));
-      --left;
-      slot = slot + 1 == KILN_STAGES ? 0 : slot + 1;
-      if (++term == KILN_TERMS) {
-        term = 0;
-        k += depth;
-      }
-    }
+    a.load(to, k, kiln::gemm_term_a(term));
+    b.load(to + bytes_a, k, kiln::gemm_term_b(term));
     end_copies();
+    slot = slot + 1 == KILN_STAGES ? 0 : slot + 1;
+    if (++term == KILN_TERMS) {
+      term = 0;
+      k += depth;
+      a.advance();
+      b.advance();
+    }
   }
 };
 
@@ -343,32 +421,42 @@ __device__ __forceinline__ void
 sum_products(copies &c, unsigned steps, unsigned row, unsigned column, sums &s)
 {
   unsigned slot = 0, term = 0;
-  fragments f[2];
+  fragments f;
   sums total;
 
   if (KILN_TERMS > 1)
     clear(total);
   clear(s);
-#pragma unroll
+#pragma unroll 1
   for (unsigned t = 0; t + 1 < KILN_STAGES; ++t)
     c.start();
   await_stage();
-  load_fragments(c.stages, row, column, 0, f[0]);
+#pragma unroll
+  for (unsigned i = 0; i < parts_m; ++i)
+    load_a(f.a[i], c.stages, row, i, 0);
+  load_b(f.b[0], c.stages, column, 0);
   for (unsigned i = 0; i < steps; ++i) {
     const unsigned now = c.stages + slot * bytes;
 
     slot = slot + 1 == KILN_STAGES ? 0 : slot + 1;
 #pragma unroll
-    for (unsigned q = 0; q < 4; ++q) {
-      if (q == 3)
+    for (unsigned q = 0; q < fragments_per_stage; ++q) {
+      const bool last = q + 1 == fragments_per_stage;
+      const unsigned from = last ? c.stages + slot * bytes : now;
+      const unsigned next = last ? 0 : q + 1;
+
+      if (last)
         await_stage();
-      if (q < 3)
-        load_fragments(now, row, column, q + 1, f[(q + 1) % 2]);
-      else if (i + 1 < steps)
-        load_fragments(c.stages + slot * bytes, row, column, 0, f[0]);
+      load_b(f.b[(q + 1) % 2], from, column, next);
       if (q == 0)
         c.start();
-      multiply(f[q % 2], s);
+#pragma unroll
+      for (unsigned i = 0; i < parts_m; ++i) {
+#pragma unroll
+        for (unsigned j = 0; j < parts_n; ++j)
+          kiln::mma(s.at[i][j], f.a[i], f.b[q % 2][j]);
+        load_a(f.a[i], from, row, i, next);
+      }
     }
     if (KILN_TERMS > 1 && ++term == KILN_TERMS) {
       term = 0;
@@ -380,37 +468,27 @@ sum_products(copies &c, unsigned steps, unsigned row, unsigned column, sums &s)
     s = total;
 }
 
-template <bool follow_sum, unsigned count>
-__device__ __forceinline__ void
-open(operand<follow_sum, count> &o, const kiln::gemm_operand &from,
-     unsigned long long batch, unsigned long long first,
-     unsigned long long limit, unsigned long long k, unsigned long long part)
-{
-  o.from = reinterpret_cast<const unsigned char *>(from.data) +
-           batch * from.stride * element;
-  o.leading = from.leading * element;
-  o.part = part * element;
-  o.limit = limit;
-  o.k_limit = k;
-  o.first = first;
-}
-
+/* Stores the sums of a warp whose tile starts at (row, column). */
 __device__ __forceinline__ void
 store(const user::args &in, const kiln::gemm_args &g, unsigned long long batch,
       unsigned long long row, unsigned long long column, const sums &s)
 {
   const kiln::gemm_output o(in, g, batch);
-  const unsigned lane = threadIdx.x % 32;
+  KILN_D *to;
 
+  row += threadIdx.x % 32 / 4;
+  column += threadIdx.x % 4 * 2;
+  to = o.d + row * g.d.leading + column;
 #pragma unroll
-  for (unsigned i = 0; i < parts_m; ++i)
+  for (unsigned i = 0; i < parts_m * 2; ++i) {
+    if (row + i * 8 >= g.m)
+      return;
 #pragma unroll
     for (unsigned j = 0; j < parts_n; ++j)
-#pragma unroll
-      for (unsigned h = 0; h < 2; ++h)
-        kiln::gemm_store_pair(o, row + i * 16 + h * 8 + lane / 4,
-                              column + j * 8 + lane % 4 * 2,
-                              &s.at[i][j][2 * h]);
+      kiln::gemm_store_pair(o, to + j * 8, row + i * 8, column + j * 8,
+                            &s.at[i / 2][j][i % 2 * 2]);
+    to += 8 * g.d.leading;
+  }
 }
 
 } // namespace
@@ -430,21 +508,19 @@ extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, 1)
   const kiln::gemm_place at =
       kiln::gemm_order(static_cast<unsigned>(block - batch * per_matrix),
                        p.rows, p.columns, KILN_ORDER);
-  const unsigned long long first_row =
-      static_cast<unsigned long long>(at.row) * KILN_TILE_M;
-  const unsigned long long first_column =
-      static_cast<unsigned long long>(at.column) * KILN_TILE_N;
   copies c;
   sums s;
 
   if (batch >= g.batch)
     return;
-  open(c.a, g.a, batch, first_row, g.m, g.k, p.a_part);
-  open(c.b, g.b, batch, first_column, g.n, g.k, p.b_part);
+  c.a.open(g.a, batch, at.row * KILN_TILE_M, static_cast<unsigned>(g.m),
+           static_cast<unsigned>(g.k), p.a_part);
+  c.b.open(g.b, batch, at.column * KILN_TILE_N, static_cast<unsigned>(g.n),
+           static_cast<unsigned>(g.k), p.b_part);
   c.stages = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  c.left = p.steps;
   sum_products(c, p.steps, row, column, s);
-  store(in, g, batch, first_row + row, first_column + column, s);
+  store(in, g, batch, at.row * KILN_TILE_M + row,
+        at.column * KILN_TILE_N + column, s);
 }
 #else
 extern "C" __global__ void gemm_mma(const user::args, const kiln::gemm_args,

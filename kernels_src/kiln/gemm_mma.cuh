@@ -1,7 +1,8 @@
 /* gemm_mma.cuh -- the matrix instructions of one warp, for gemm_mma.cu.
  *
- * mma() adds the product of a 16 x K and a K x 8 matrix to 16 x 8 sums, where K is 32
- * bytes of an operand's row. Lane l has the sums of rows
+ * mma() adds the product of a 16 x K and a K x 8 matrix to 16 x 8 sums, where K is
+ * mma_bytes of an operand's row: 64 for f64, 32 otherwise. A lane has mma_a and mma_b
+ * words of them. Lane l has the sums of rows
  * l / 4 and l / 4 + 8, columns l % 4 * 2 and the next one. Sum number 2 h + e belongs
  * to row l / 4 + 8 h and column l % 4 * 2 + e.
  *
@@ -18,28 +19,32 @@ namespace kiln
 
 #if KILN_MATH == 4
 typedef double mma_word;
-enum : unsigned { mma_a = 2, mma_b = 1 }; /* words per lane */
+enum : unsigned { mma_a = 4, mma_b = 2, mma_bytes = 64 };
 
 __device__ __forceinline__ void mma(double (&d)[4], const double (&a)[mma_a],
                                     const double (&b)[mma_b])
 {
 #if KILN_ARCH >= 90
-  asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64"
-               " {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64"
+               " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9},"
+               " {%0, %1, %2, %3};"
                : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-               : "d"(a[0]), "d"(a[1]), "d"(b[0]));
+               : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]),
+                 "d"(b[1]));
 #else
 #pragma unroll
-  for (unsigned h = 0; h < 2; ++h)
-    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"
-                 " {%0, %1}, {%2}, {%3}, {%0, %1};"
-                 : "+d"(d[2 * h]), "+d"(d[2 * h + 1])
-                 : "d"(a[h]), "d"(b[0]));
+  for (unsigned k = 0; k < mma_b; ++k)
+#pragma unroll
+    for (unsigned h = 0; h < 2; ++h)
+      asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"
+                   " {%0, %1}, {%2}, {%3}, {%0, %1};"
+                   : "+d"(d[2 * h]), "+d"(d[2 * h + 1])
+                   : "d"(a[2 * k + h]), "d"(b[k]));
 #endif
 }
 #else
 typedef unsigned mma_word;
-enum : unsigned { mma_a = 4, mma_b = 2 };
+enum : unsigned { mma_a = 4, mma_b = 2, mma_bytes = 32 };
 
 #if KILN_MATH == 3
 #if KILN_ARCH >= 80

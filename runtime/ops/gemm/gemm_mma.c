@@ -127,8 +127,8 @@ static void specify(kiln__spec *spec, const kiln__gemm *call)
   v[GEMM_MMA_A_K] = kiln__gemm_source_of(call, true).k_major;
   v[GEMM_MMA_B_K] = kiln__gemm_source_of(call, false).k_major;
   v[GEMM_MMA_TERMS] = parts == 3 ? 6 : parts == 2 ? 3 : 1;
-  v[GEMM_MMA_VECTOR_D] =
-      kiln__gemm_vector(call, &call->args.d, KILN__GEMM_D, call->d_type, 0, 2);
+  v[GEMM_MMA_VECTOR_D] = kiln__gemm_vector(call, &call->args.d, KILN__GEMM_D,
+                                           call->d_type, call->args.n, 2);
 }
 
 /* Points an operand of the kernel's argument to its copy. */

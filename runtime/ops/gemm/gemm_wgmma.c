@@ -266,7 +266,7 @@ static void specify(kiln__spec *spec, const kiln__gemm *call,
       staged && stores_by_map(call)
           ? 8
           : kiln__gemm_vector(call, &call->args.d, KILN__GEMM_D, call->d_type,
-                              0, 2);
+                              call->args.n, 2);
 }
 
 static uint32_t consumers_of(const kiln__spec *spec)
