@@ -80,6 +80,43 @@ START_TEST(test_wanted)
 }
 END_TEST
 
+/* Everything that a choice depends on counts, although choices are remembered. */
+START_TEST(test_memory)
+{
+  static const kiln__gemm_tile other[] = {{128, 128, 1, 850}, {64, 64, 4, 950}};
+  static const struct {
+    kiln__gemm_shape s;
+    const kiln__gemm_tile *tiles;
+    uint32_t n;
+    kiln_gemm_tile wanted;
+    uint32_t row;
+    bool split;
+  } cases[] = {
+      {{128, 128, 100000, 1, SMS}, pair, 2, {0, 0, 0}, 1, true},
+      {{128, 128, 100000, 1, SMS}, pair, 2, {128, 0, 0}, 0, true},
+      {{128, 128, 100000, 1, SMS}, pair, 2, {0, 0, 1}, 1, false},
+      {{128, 128, 100000, 1, SMS}, pair, 1, {0, 0, 0}, 0, true},
+      {{128, 128, 100000, 132, SMS}, pair, 2, {0, 0, 0}, 0, false},
+      {{128, 128, 100000, 132, SMS}, other, 2, {0, 0, 0}, 1, false},
+      {{128, 128, 100000, 132, 4 * SMS}, pair, 2, {0, 0, 0}, 0, true},
+      {{8192, 128, 100000, 1, SMS}, pair, 2, {0, 0, 0}, 0, true},
+      {{128, 128, 100, 1, SMS}, pair, 2, {0, 0, 0}, 1, false},
+  };
+  enum { CASES = sizeof cases / sizeof cases[0] };
+
+  for (int i = 0; i < 3 * CASES; i++) {
+    const int k = i % 2 == 0 ? i % CASES : 0;
+    uint32_t splits;
+
+    ck_assert_msg(kiln__gemm_choose(&cases[k].s, cases[k].tiles, cases[k].n,
+                                    cases[k].wanted, &splits) == cases[k].row,
+                  "case %d: wrong row", k);
+    ck_assert_msg((splits > 1) == cases[k].split, "case %d: %u splits", k,
+                  splits);
+  }
+}
+END_TEST
+
 /* No product of any size makes the model leave its range. */
 START_TEST(test_range)
 {
@@ -140,6 +177,6 @@ int main(void)
 {
   return kiln_test_main("gemm_model", 0, NULL, NULL,
                         TESTS(test_tiles, test_waves, test_edges, test_choice,
-                              test_wanted, test_range, test_small,
+                              test_wanted, test_memory, test_range, test_small,
                               test_vector_splits));
 }

@@ -361,27 +361,35 @@ static void normalise(kiln__gemm *call, const kiln_gemm_desc *desc,
   "const " type " acc, const kiln__index row, const kiln__index column, "      \
   "const kiln__index batch"
 
+/* Appends to the text of the parameters, which has `used` characters, and returns
+ * their new number. */
+static size_t append(kiln__gemm *call, size_t used, const char *text)
+{
+  char *const to = call->parameter_text + used;
+
+  kiln__copy_text(to, sizeof call->parameter_text - used, text);
+  return used + strlen(to);
+}
+
 /* Writes the C++ parameters of the epilogue's function. Without further inputs
- * they are constant texts, since a call should not format any. */
+ * they are constant texts. Formatting would take a tenth of the call's time. */
 static void set_parameters(kiln__gemm *call)
 {
-  static const char names[] = "xyzw";
-  char *const text = call->parameter_text;
-  const size_t size = sizeof call->parameter_text;
+  static const char *const names[] = {" x", " y", " z", " w"};
+  size_t used = 0;
 
   call->parameters = call->sum == KILN_F64   ? PARAMETERS("double")
                      : call->sum == KILN_I32 ? PARAMETERS("int")
                                              : PARAMETERS("float");
   if (call->n_inputs == 0)
     return;
-  kiln__copy_text(text, size, call->parameters);
-  call->parameters = text;
+  used = append(call, used, call->parameters);
   for (uint32_t i = 0; i < call->n_inputs; i++) {
-    const size_t n = strlen(text);
-
-    kiln__format(text + n, size - n, ", const %s %c",
-                 kiln__dtype_of(call->in.in[i].type)->compute, names[i]);
+    used = append(call, used, ", const ");
+    used = append(call, used, kiln__dtype_of(call->in.in[i].type)->compute);
+    used = append(call, used, names[i]);
   }
+  call->parameters = call->parameter_text;
 }
 
 void kiln__gemm_specify(kiln__spec *spec, const kiln__family *family,

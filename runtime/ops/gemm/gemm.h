@@ -194,7 +194,7 @@ double kiln__gemm_efficiency(const kiln__gemm_shape *s,
 /* Returns the row of `tiles` with the highest predicted efficiency. Rows that
  * do not match the tile `wanted` (0 in a member matches every row) are skipped.
  * *splits receives the number of blocks per sum. If no row matches, returns
- * `n`. */
+ * `n`. The rows at an address must not change, since choices are remembered. */
 uint32_t kiln__gemm_choose(const kiln__gemm_shape *s,
                            const kiln__gemm_tile *tiles, uint32_t n,
                            kiln_gemm_tile wanted, uint32_t *splits);
