@@ -11,8 +11,7 @@
  * while the next products run. A block computes several tiles, one after the other. The
  * producer thereby runs ahead into the next tile while the consumers apply the epilogue
  * and store. The blocks of a cluster share a tile of A or B, and each copies a part of
- * it to all of them. With KILN_PING_PONG, two warpgroups compute different tiles, one
- * of them products while the other one stores.
+ * it to all of them.
  *
  * Splitting: an f32 is a sum of two or three numbers of type bf16. The product of two
  * elements is a sum of KILN_TERMS products of such parts, which are computed like
@@ -30,7 +29,7 @@
  * needs 48 KB of loads per 1024 cycles, less with clusters.
  *
  * Sources: PTX ISA (wgmma, cp.async.bulk.tensor, mbarrier); Thakkar et al., CUTLASS 3,
- * 2023 (warp specialisation, ping-pong); Henry, Tang and Heinecke, Leveraging the
+ * 2023 (warp specialisation); Henry, Tang and Heinecke, Leveraging the
  * bfloat16 artificial intelligence datatype, 2019 (splitting); Ootomo and Yokota,
  * Recovering single precision accuracy from tensor cores, 2022 (sums outside).
  *
@@ -47,7 +46,6 @@
  *   KILN_TILE_N     256  columns of D per block
  *   KILN_GROUPS_M   2    consumer warpgroups that have different rows
  *   KILN_GROUPS_N   1    consumer warpgroups that have different columns
- *   KILN_PING_PONG  0    1: two consumers, each with tiles of its own
  *   KILN_STAGES     4    stages in shared memory
  *   KILN_CLUSTER_M  1    blocks of a cluster that share a tile of B
  *   KILN_CLUSTER_N  1    blocks of a cluster that share a tile of A
@@ -57,12 +55,13 @@
  *   KILN_TERMS      1    products of parts per product: 1, 3 or 6
  *   KILN_PROMOTE    0    tiles of the sum between promotions; 0: none
  *   KILN_STAGED     128  columns that a consumer stages in shared memory, for D of 2
- *                        bytes; 0: none
+ *                        bytes, or of 4 with KILN_VECTOR_D 8; 0: none
  *   KILN_VECTOR_D   8    elements of D per store: 1 or 2 by threads, 8 by the TMA
+ *   KILN_VECTORS    0    which further inputs are vectors, see gemm.cuh
  * Generated code (user.cuh): epilogue (gemm.cuh).
  * Launch: blocks of 128 * (consumers + 1) threads, a multiple of the cluster's number,
  *         at most one per SM. Dynamic shared memory: the stages, then KILN_STAGED
- *         columns for 64 rows per consumer, then two barriers per stage. Tensor maps
+ *         columns of D for 64 rows per consumer, then two barriers per stage. Tensor maps
  *         describe boxes of 128 bytes (tma.cuh); the one of D is only used if
  *         KILN_VECTOR_D is 8.
  *         p  numbers of tiles, and the third coordinates of A and B
@@ -72,12 +71,11 @@
 #ifndef KILN_HAS_WGMMA
 #define KILN_HAS_WGMMA 0
 #endif
-#define KILN_CONSUMERS (KILN_PING_PONG ? 2 : KILN_GROUPS_M * KILN_GROUPS_N)
+#define KILN_CONSUMERS (KILN_GROUPS_M * KILN_GROUPS_N)
 #define KILN_MAX_BLOCK (128 * (KILN_CONSUMERS + 1))
 #define KILN_FLAT_BLOCK 1
 #define KILN_READ_ONLY 1
-#define KILN_WGMMA_N                                                           \
-  (KILN_PING_PONG ? KILN_TILE_N : KILN_TILE_N / KILN_GROUPS_N)
+#define KILN_WGMMA_N (KILN_TILE_N / KILN_GROUPS_N)
 #include <kiln/gemm_store.cuh>
 #include <kiln/gemm_terms.cuh>
 #include <kiln/mbarrier.cuh>
@@ -101,16 +99,16 @@ enum : unsigned {
             : KILN_MATH == 2 ? 4
                              : 2,
   depth = 128 / element, /* positions of the sum per stage */
-  group_m = KILN_PING_PONG ? KILN_TILE_M : KILN_TILE_M / KILN_GROUPS_M,
+  group_m = KILN_TILE_M / KILN_GROUPS_M,
   parts_m = group_m / 64, /* instructions that cover a consumer's rows */
   bytes_a = KILN_TILE_M * 128,
   bytes_b = KILN_TILE_N * 128,
   bytes = bytes_a + bytes_b,
   cluster = KILN_CLUSTER_M * KILN_CLUSTER_N,
-  staged = KILN_STAGED * 128, /* bytes that a consumer stages */
+  box_n = 128 / sizeof(KILN_D),        /* columns of a box of D */
+  staged = KILN_STAGED / box_n * 8192, /* bytes that a consumer stages */
   full_at = KILN_STAGES * bytes + KILN_CONSUMERS * staged,
-  empty_at = full_at + 8 * KILN_STAGES,
-  next_turn = 8 /* number of the first of two barriers for ping-pong */
+  empty_at = full_at + 8 * KILN_STAGES
 };
 
 static_assert(group_m % 64 == 0 && group_m > 0,
@@ -118,8 +116,10 @@ static_assert(group_m % 64 == 0 && group_m > 0,
 static_assert(element == 2 || (KILN_A_K && KILN_B_K),
               "KILN_A_K, KILN_B_K: wgmma turns elements of 2 bytes only");
 static_assert(KILN_STAGED == 0 ||
-                  (sizeof(KILN_D) == 2 && KILN_WGMMA_N % KILN_STAGED == 0),
-              "KILN_STAGED: D of 2 bytes, a part of the columns");
+                  ((sizeof(KILN_D) == 2 ||
+                    (sizeof(KILN_D) == 4 && KILN_VECTOR_D == 8)) &&
+                   KILN_WGMMA_N % KILN_STAGED == 0),
+              "KILN_STAGED: D of 2 or 4 bytes, a part of the columns");
 
 typedef kiln::gemm_acc sum;
 
@@ -133,14 +133,6 @@ struct stage_counter {
       stage = 0;
       phase ^= 1;
     }
-  }
-  /* Skips the stages of a tile that another warpgroup computes. */
-  __device__ __forceinline__ void skip(unsigned steps)
-  {
-    const unsigned to = stage + steps;
-
-    phase ^= to / KILN_STAGES & 1;
-    stage = to % KILN_STAGES;
   }
 };
 
@@ -166,28 +158,33 @@ __device__ __forceinline__ place place_of(const gemm_tiles &p, unsigned tile,
 
 /* Copies `count` rows or columns from `first` on, of which this block copies a part to
  * all blocks in `blocks`. `shares` is the number of these blocks, `share` the number of
- * this block among them. */
+ * this block among them. If consecutive elements do not follow the sum, a box has as
+ * many rows or columns as a line of shared memory holds. A part that would be smaller
+ * consists of positions of the sum instead. */
 template <bool follow_sum, unsigned count, unsigned shares>
 __device__ __forceinline__ void
 load_operand(unsigned to, const kiln::tensor_map &from, unsigned full,
              unsigned first, unsigned k, unsigned z, unsigned share,
              unsigned blocks)
 {
-  constexpr unsigned own = count / shares, box = follow_sum ? own : depth;
-
-  static_assert(own % box == 0, "KILN_CLUSTER_M, _N: whole boxes per block");
+  constexpr unsigned own = count / shares;
+  constexpr bool by_position = !follow_sum && own % depth != 0;
+  constexpr unsigned boxes =
+      follow_sum ? 1 : (by_position ? count : own) / depth;
+  const unsigned line = by_position ? 0 : share * own;
+  const unsigned position = by_position ? share * (depth / shares) : 0;
 
 #pragma unroll
-  for (unsigned i = 0; i < own; i += box) {
-    const unsigned at = share * own + i;
-    const int x = static_cast<int>(follow_sum ? k : first + at);
-    const int y = static_cast<int>(follow_sum ? first + at : k);
+  for (unsigned i = 0; i < boxes; ++i) {
+    const unsigned row = line + i * depth;
+    const unsigned at = to + (row + position) * 128;
+    const int x = static_cast<int>(follow_sum ? k : first + row);
+    const int y = static_cast<int>(follow_sum ? first + row : k + position);
 
     if (shares > 1)
-      kiln::tma_load(to + at * 128, from, full, x, y, static_cast<int>(z),
-                     blocks);
+      kiln::tma_load(at, from, full, x, y, static_cast<int>(z), blocks);
     else
-      kiln::tma_load(to + at * 128, from, full, x, y, static_cast<int>(z));
+      kiln::tma_load(at, from, full, x, y, static_cast<int>(z));
   }
 }
 
@@ -197,12 +194,15 @@ __device__ __forceinline__ void produce(const kiln::tensor_map &a,
 {
   const unsigned rank = cluster > 1 ? kiln::cluster_rank() : 0;
   const unsigned m = rank % KILN_CLUSTER_M, n = rank / KILN_CLUSTER_M;
-  const unsigned same_row = (KILN_CLUSTER_N > 1 ? 1 | 1 << KILN_CLUSTER_M : 1)
-                            << m;
+  unsigned same_row = 0; /* bits of the blocks that share the rows */
   const unsigned same_column = ((1 << KILN_CLUSTER_M) - 1)
                                << n * KILN_CLUSTER_M;
   stage_counter c;
   bool first_round = true;
+
+#pragma unroll
+  for (unsigned i = 0; i < KILN_CLUSTER_N; ++i)
+    same_row |= 1u << (i * KILN_CLUSTER_M + m);
 
   for (unsigned t = blockIdx.x / cluster; t < p.total;
        t += gridDim.x / cluster) {
@@ -254,12 +254,22 @@ __device__ __forceinline__ void release(const consumer &c, unsigned stage)
     kiln::mbarrier_arrive_at(empty, c.thread);
 }
 
+/* Sets the sums to 0. ptxas would serialise the products if the first of them replaced
+ * the sums instead. */
+__device__ __forceinline__ void clear(consumer &c)
+{
+#pragma unroll
+  for (unsigned j = 0; j < parts_m; ++j)
+#pragma unroll
+    for (unsigned e = 0; e < KILN_WGMMA_N / 2; ++e)
+      c.at[j][e] = 0;
+}
+
 /* Starts the products of one stage. */
 __device__ __forceinline__ void multiply_stage(consumer &c)
 {
-  const unsigned row = KILN_PING_PONG ? 0 : c.number / KILN_GROUPS_N * group_m;
-  const unsigned column =
-      KILN_PING_PONG ? 0 : c.number % KILN_GROUPS_N * KILN_WGMMA_N;
+  const unsigned row = c.number / KILN_GROUPS_N * group_m;
+  const unsigned column = c.number % KILN_GROUPS_N * KILN_WGMMA_N;
   const unsigned at = c.shared + c.next.stage * bytes;
   const unsigned long long a =
       kiln::wgmma_matrix(at + row * 128, KILN_A_K, depth);
@@ -279,17 +289,12 @@ __device__ __forceinline__ void multiply_stage(consumer &c)
   kiln::wgmma_commit();
 }
 
-/* Starts the products of `steps` stages, of which the last may still run at the end.
- * ptxas would serialise the products if the first of them replaced the sums instead. */
+/* Starts the products of `steps` stages, of which the last may still run at the end. */
 __device__ __forceinline__ void multiply(consumer &c, unsigned steps)
 {
   unsigned before = 0;
 
-#pragma unroll
-  for (unsigned j = 0; j < parts_m; ++j)
-#pragma unroll
-    for (unsigned e = 0; e < KILN_WGMMA_N / 2; ++e)
-      c.at[j][e] = 0;
+  clear(c);
   for (unsigned i = 0; i < steps; ++i) {
     multiply_stage(c);
     kiln::wgmma_wait<1>();
@@ -358,35 +363,101 @@ __device__ __forceinline__ void store_tile(const consumer &c, const output &o)
 }
 
 #else
-/* Returns the bits of two elements of D, or of as many as the matrix has there. */
+/* Returns the bits of an element of D. Elements outside of D are computed as if they
+ * were in the last row or column, so that their text reads no other places. Nothing
+ * stores them. */
 __device__ __forceinline__ unsigned bits_of(const output &o, unsigned r,
-                                            unsigned k, const sum *s)
+                                            unsigned k, sum s)
 {
+  const unsigned row = kiln::least(r, static_cast<unsigned>(o.g.m) - 1);
+  const unsigned column = kiln::least(k, static_cast<unsigned>(o.g.n) - 1);
+  const KILN_D value = o.element(s, row, column);
   unsigned bits = 0;
 
-  if (r < o.g.m && k < o.g.n)
-    bits = o.element(s[0], r, k).bits;
-  if (r < o.g.m && k + 1 < o.g.n)
-    bits |= static_cast<unsigned>(o.element(s[1], r, k + 1).bits) << 16;
+  memcpy(&bits, &value, sizeof value);
   return bits;
 }
 
-/* Writes 16 columns of 64 rows to shared memory, 8 x 8 elements per address. */
-__device__ __forceinline__ void stage_columns(unsigned to, const consumer &c,
+/* Returns the address of 16 bytes of a row of a staged box. */
+__device__ __forceinline__ unsigned staged_at(unsigned box, unsigned row,
+                                              unsigned chunk)
+{
+  return box + row * 128 + ((chunk ^ row % 8) * 16);
+}
+
+/* Writes 16 columns of 64 rows of D of 2 bytes, 8 x 8 elements per address. The thread's
+ * first sum is that of element (r, k). */
+__device__ __forceinline__ void stage_columns(unsigned box, const consumer &c,
                                               const output &o, unsigned r,
                                               unsigned k, unsigned column,
                                               const sum *s)
 {
   const unsigned lane = c.thread % 32, row = c.thread / 32 * 16 + lane % 16;
-  const unsigned chunk = column / 8 + lane / 16;
-  const unsigned at = to + row * 128 + ((chunk ^ row % 8) * 16);
+  unsigned two[4];
 
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], "
-               "{%1, %2, %3, %4};" ::"r"(at),
-               "r"(bits_of(o, r, k, s)), "r"(bits_of(o, r + 8, k, s + 2)),
-               "r"(bits_of(o, r, k + 8, s + 4)),
-               "r"(bits_of(o, r + 8, k + 8, s + 6))
+#pragma unroll
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned at_r = r + i % 2 * 8, at_k = k + i / 2 * 8;
+
+    two[i] = bits_of(o, at_r, at_k, s[2 * i]) |
+             bits_of(o, at_r, at_k + 1, s[2 * i + 1]) << 16;
+  }
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], "
+      "{%1, %2, %3, %4};" ::"r"(staged_at(box, row, column / 8 + lane / 16)),
+      "r"(two[0]), "r"(two[1]), "r"(two[2]), "r"(two[3])
+      : "memory");
+}
+
+__device__ __forceinline__ void write_two(unsigned at, const unsigned (&v)[2])
+{
+  asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(at), "r"(v[0]),
+               "r"(v[1])
                : "memory");
+}
+
+/* Writes 8 rows of the thread's warp and 32 columns of D of 4 bytes. Odd rows write the
+ * last 16 columns first: the 16 threads whose stores are served together then access
+ * different banks. */
+__device__ __forceinline__ void stage_row(unsigned box, const consumer &c,
+                                          const output &o, unsigned row,
+                                          unsigned r, unsigned k, const sum *s)
+{
+  const unsigned t = c.thread % 4, odd = row % 2;
+
+#pragma unroll
+  for (unsigned i = 0; i < 2; ++i) {
+    const unsigned chunk = (2 * i + t / 2) ^ odd * 4;
+    unsigned v[2], w[2];
+
+#pragma unroll
+    for (unsigned e = 0; e < 2; ++e) {
+      const unsigned left = bits_of(o, r, k + i * 8 + e, s[i * 4 + e]);
+      const unsigned right =
+          bits_of(o, r, k + i * 8 + 16 + e, s[i * 4 + 8 + e]);
+
+      v[e] = odd ? right : left;
+      w[e] = odd ? left : right;
+    }
+    write_two(staged_at(box, row, chunk) + t % 2 * 8, v);
+    write_two(staged_at(box, row, chunk ^ 4) + t % 2 * 8, w);
+  }
+}
+
+/* Writes a box of D: 64 rows, and 128 bytes of each. */
+__device__ __forceinline__ void stage_box(unsigned box, const consumer &c,
+                                          const output &o, unsigned r,
+                                          unsigned k, const sum *s)
+{
+  const unsigned row = c.thread / 32 * 16 + c.thread % 32 / 4;
+
+#pragma unroll
+  for (unsigned i = 0; i < 64 && sizeof(KILN_D) == 2; i += 16)
+    stage_columns(box, c, o, r + row, k + c.thread % 4 * 2 + i, i, s + i / 2);
+#pragma unroll
+  for (unsigned h = 0; h < 2 && sizeof(KILN_D) == 4; ++h)
+    stage_row(box, c, o, row + 8 * h, r + row + 8 * h, k + c.thread % 4 * 2,
+              s + 2 * h);
 }
 
 #if KILN_VECTOR_D == 8
@@ -396,15 +467,15 @@ __device__ __forceinline__ void group_sync(const consumer &c)
   asm volatile("bar.sync %0, 128;" ::"r"(1 + c.number) : "memory");
 }
 
-/* Waits until the store that reads the next 64 staged columns has done so. */
+/* Waits until the store that reads the next staged box has done so. */
 __device__ __forceinline__ void open_stage(const consumer &c)
 {
   if (c.thread == 0)
-    kiln::tma_store_wait<KILN_STAGED / 64 - 1>();
+    kiln::tma_store_wait<KILN_STAGED / box_n - 1>();
   group_sync(c);
 }
 
-/* Stores 64 staged columns to D from element (r, k) on. */
+/* Stores a staged box to D from element (r, k) on. */
 __device__ __forceinline__ void close_stage(const consumer &c, const output &o,
                                             const kiln::tensor_map &d,
                                             unsigned from, unsigned r,
@@ -476,56 +547,34 @@ __device__ __forceinline__ void store_tile(const consumer &c, const output &o,
                                            const kiln::tensor_map &d)
 {
   const unsigned stage = c.shared + KILN_STAGES * bytes + c.number * staged;
-  const unsigned row = o.row + c.thread / 32 * 16 + c.thread % 32 / 4;
-  const unsigned column = o.column + c.thread % 4 * 2;
 
 #pragma unroll
   for (unsigned j = 0; j < parts_m; ++j)
 #pragma unroll
-    for (unsigned k = 0; k < KILN_WGMMA_N; k += 64) {
-      const unsigned to = stage + k % KILN_STAGED * 128;
+    for (unsigned k = 0; k < KILN_WGMMA_N; k += box_n) {
+      const unsigned box = stage + k % KILN_STAGED / box_n * 8192;
+      const unsigned r = o.row + j * 64;
 
       open_stage(c);
-#pragma unroll
-      for (unsigned i = 0; i < 64; i += 16)
-        stage_columns(to, c, o, row + j * 64, column + k + i, i,
-                      &c.at[j][(k + i) / 2]);
-      close_stage(c, o, d, to, o.row + j * 64, o.column + k);
+      stage_box(box, c, o, r, o.column + k, &c.at[j][k / 2]);
+      close_stage(c, o, d, box, r, o.column + k);
     }
 }
 #endif
-
-/* With ping-pong, waits until the other consumer has started all its products. */
-__device__ __forceinline__ void await_turn(const consumer &c)
-{
-  if (KILN_PING_PONG)
-    asm volatile("bar.sync %0, 256;" ::"r"(next_turn + c.number) : "memory");
-}
-
-__device__ __forceinline__ void pass_turn(const consumer &c)
-{
-  if (KILN_PING_PONG)
-    asm volatile("bar.arrive %0, 256;" ::"r"(next_turn + 1 - c.number)
-                 : "memory");
-}
 
 __device__ __forceinline__ void compute_tile(consumer &c, const user::args &in,
                                              const kiln::gemm_args &g,
                                              const gemm_tiles &p, place at,
                                              const kiln::tensor_map &d)
 {
-  const unsigned row = KILN_PING_PONG ? 0 : c.number / KILN_GROUPS_N * group_m;
-  const unsigned column =
-      KILN_PING_PONG ? 0 : c.number % KILN_GROUPS_N * KILN_WGMMA_N;
+  const unsigned row = c.number / KILN_GROUPS_N * group_m;
+  const unsigned column = c.number % KILN_GROUPS_N * KILN_WGMMA_N;
   const output o(in, g, at, row, column);
 
-  await_turn(c);
 #if KILN_PROMOTE
   multiply_promoting(c, p.steps);
-  pass_turn(c);
 #else
   multiply(c, p.steps);
-  pass_turn(c);
   finish(c);
 #endif
 #if KILN_STAGED
@@ -540,21 +589,13 @@ consume(const user::args &in, const kiln::gemm_args &g, const gemm_tiles &p,
         const kiln::tensor_map &d, unsigned shared)
 {
   const unsigned rank = cluster > 1 ? kiln::cluster_rank() : 0;
-  unsigned turn = 0;
   consumer c;
 
   c.shared = shared;
   c.number = threadIdx.x / 128 - 1;
   c.thread = threadIdx.x % 128;
-  if (c.number == 1)
-    pass_turn(c);
-  for (unsigned t = blockIdx.x / cluster; t < p.total;
-       t += gridDim.x / cluster, turn ^= 1) {
-    if (KILN_PING_PONG && turn != c.number)
-      c.next.skip(p.steps);
-    else
-      compute_tile(c, in, g, p, place_of(p, t, rank), d);
-  }
+  for (unsigned t = blockIdx.x / cluster; t < p.total; t += gridDim.x / cluster)
+    compute_tile(c, in, g, p, place_of(p, t, rank), d);
   if (KILN_VECTOR_D == 8 && c.thread == 0)
     kiln::tma_store_wait<0>();
 }
@@ -586,8 +627,7 @@ extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, 1)
   if (threadIdx.x == 0) {
     for (unsigned s = 0; s < KILN_STAGES; ++s) {
       kiln::mbarrier_init(shared + full_at + 8 * s, 1);
-      kiln::mbarrier_init(shared + empty_at + 8 * s,
-                          (KILN_PING_PONG ? 1 : KILN_CONSUMERS) * cluster);
+      kiln::mbarrier_init(shared + empty_at + 8 * s, KILN_CONSUMERS * cluster);
     }
     kiln::mbarrier_publish();
   }

@@ -11,12 +11,19 @@
  *   KILN_POINTERS           bits 0 to 3: A, B, C, D are given by arrays of pointers
  *   KILN_SWAPPED            1 if rows and columns are exchanged
  *   KILN_INPUTS             number of further inputs of the epilogue
+ *   KILN_VECTORS            optional: two bits per further input, first input lowest.
+ *                           1: a vector with an element per column of the caller's D,
+ *                           2: per row; 0: the input has the strides of gemm_args
  *
  * The user's part is user::epilogue(args, acc, row, column, batch, further inputs). */
 #ifndef KILN_GEMM_CUH
 #define KILN_GEMM_CUH
 
 #include <kiln/user.cuh>
+
+#ifndef KILN_VECTORS
+#define KILN_VECTORS 0
+#endif
 
 #if !KILN_GENERATED
 namespace user
@@ -125,12 +132,14 @@ __device__ __forceinline__ int gemm_add(int beta, int c, int v)
                           static_cast<unsigned>(v));
 }
 
-/* Returns element number `which` of the further inputs. */
-template <class X>
+/* Returns an element of further input number `which`. */
+template <unsigned which, class X>
 __device__ __forceinline__ compute_t<X>
 gemm_input(const X *x, const unsigned long long (&stride)[3], index row,
            index column, index batch)
 {
+  if ((KILN_VECTORS >> 2 * which & 3) != 0)
+    return load(x + ((KILN_VECTORS >> 2 * which & 3) == 1 ? column : row));
   return load(x + row * stride[0] + column * stride[1] + batch * stride[2]);
 }
 
@@ -139,7 +148,7 @@ __device__ __forceinline__ auto gemm_text(const user::args &in,
                                           const gemm_args &g, gemm_value acc,
                                           index row, index column, index batch)
 {
-#define KILN_GEMM_X(k) gemm_input(in.x##k, g.x[k], row, column, batch)
+#define KILN_GEMM_X(k) gemm_input<k>(in.x##k, g.x[k], row, column, batch)
 #if KILN_INPUTS == 0
   return user::epilogue(in, acc, row, column, batch);
 #elif KILN_INPUTS == 1

@@ -9,38 +9,38 @@ static const kiln__family product_family = {"gemm_wgmma", product_kernels,
 _Static_assert((int)GEMM_WGMMA_INPUTS == (int)KILN__GEMM_PARAM_INPUTS,
                "gemm_wgmma.cu begins with the parameters of every path");
 
-/* How a block divides its tile. */
-typedef struct division {
+/* A variant of the kernel. A cluster of several blocks has one tile, of which each
+ * block computes a part. */
+typedef struct variant {
+  kiln__gemm_tile tile;       /* of the cluster */
   uint8_t groups_m, groups_n; /* consumers along the rows and the columns */
   uint8_t stages;
-  uint8_t staged; /* columns that a consumer stages for D of 2 bytes */
+  uint8_t staged; /* columns that a consumer stages for D of 2 bytes; half as
+                     many for D of 4 bytes */
   uint8_t cluster_m, cluster_n;
-} division;
+} variant;
 
-/* The tiles. A row of `tiles` and a row of `rest` describe one variant. The
- * first row is the tile of a cluster of two blocks. Plateaus are relative to it:
- * 790 TFLOP/s of bf16 on an H200. */
-static const kiln__gemm_tile tiles[] = {{256, 256, 1, 1000}, {128, 256, 1, 940},
-                                        {256, 128, 1, 960},  {128, 192, 1, 860},
-                                        {128, 128, 1, 730},  {128, 64, 1, 570},
-                                        {64, 128, 1, 540},   {64, 64, 1, 350}};
-static const division rest[] = {{2, 1, 4, 128, 2, 1}, {2, 1, 4, 128, 1, 1},
-                                {2, 1, 4, 128, 1, 1}, {2, 1, 5, 64, 1, 1},
-                                {2, 1, 6, 128, 1, 1}, {2, 1, 8, 64, 1, 1},
-                                {1, 1, 8, 128, 1, 1}, {1, 1, 8, 64, 1, 1}};
-/* The tiles for parts of f32, which need twice as many registers for sums. */
-static const kiln__gemm_tile tiles_parts[] = {{256, 128, 1, 700},
-                                              {128, 128, 1, 750},
-                                              {128, 64, 1, 560},
-                                              {64, 64, 1, 350}};
-static const division rest_parts[] = {{2, 1, 6, 0, 2, 1},
-                                      {2, 1, 6, 0, 1, 1},
-                                      {2, 1, 8, 0, 1, 1},
-                                      {1, 1, 8, 0, 1, 1}};
+/* Plateaus are relative to the first row: 750 TFLOP/s of bf16 on an H200. */
+static const variant usual[] = {
+    {{256, 256, 1, 1000}, 2, 1, 4, 128, 2, 1},
+    {{128, 256, 1, 999}, 2, 1, 4, 128, 1, 1},
+    {{256, 128, 1, 990}, 2, 1, 4, 128, 1, 1},
+    {{128, 192, 1, 860}, 2, 1, 5, 64, 1, 1},
+    {{128, 128, 1, 730}, 2, 1, 6, 128, 1, 1},
+    {{128, 64, 1, 570}, 2, 1, 8, 64, 1, 1},
+    {{64, 128, 1, 580}, 1, 1, 8, 128, 1, 1},
+    {{64, 64, 1, 350}, 1, 1, 8, 64, 1, 1},
+};
+/* For parts of f32, which need twice as many registers for sums. */
+static const variant for_parts[] = {
+    {{256, 128, 1, 700}, 2, 1, 6, 0, 2, 1},
+    {{128, 128, 1, 750}, 2, 1, 6, 0, 1, 1},
+    {{128, 64, 1, 560}, 2, 1, 8, 0, 1, 1},
+    {{64, 64, 1, 350}, 1, 1, 8, 0, 1, 1},
+};
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
 enum {
-  N_TILES = sizeof tiles / sizeof tiles[0],
-  N_TILES_PARTS = sizeof tiles_parts / sizeof tiles_parts[0],
   LINE = 128, /* bytes of the sum per stage */
   LEAST = 16, /* smallest m and n; below, simple kernels are as fast */
   ORDER = 8,  /* rows of tiles per group */
@@ -48,15 +48,22 @@ enum {
 
 /* ---- What a call needs --------------------------------------------------- */
 
-static const kiln__gemm_tile *tiles_of(const kiln__gemm *call, uint32_t *n)
+/* Returns the variants that can compute a call. */
+static const variant *variants_of(const kiln__gemm *call, uint32_t *n)
 {
-  *n = kiln__gemm_parts(call) > 0 ? N_TILES_PARTS : N_TILES;
-  return kiln__gemm_parts(call) > 0 ? tiles_parts : tiles;
+  if (kiln__gemm_parts(call) > 0) {
+    *n = COUNT(for_parts);
+    return for_parts;
+  }
+  *n = COUNT(usual);
+  return usual;
 }
 
-static const division *division_of(const kiln__gemm *call)
+static const variant *variant_of(const kiln__gemm *call)
 {
-  return &(kiln__gemm_parts(call) > 0 ? rest_parts : rest)[call->plan.variant];
+  uint32_t n;
+
+  return &variants_of(call, &n)[call->plan.variant];
 }
 
 static kiln__gemm_shape shape_of(const kiln__gemm *call)
@@ -75,27 +82,60 @@ static kiln_gemm_tile wanted_tile(const kiln__gemm *call)
                        : (kiln_gemm_tile){t.m, t.n, 1};
 }
 
-/* Returns the best row of the tiles, or their number if none matches the
- * caller's tile. A cluster occupies two SMs, and pays when it has several
+static bool matches(kiln_gemm_tile wanted, const variant *v)
+{
+  return (wanted.m == 0 || wanted.m == v->tile.m) &&
+         (wanted.n == 0 || wanted.n == v->tile.n);
+}
+
+/* Returns the rate of a variant with the call's epilogue, relative to its rate
+ * without a text. One consumer alone does not hide the latencies of a text. A
+ * thread with two rows of sums loads a vector with an element per column for two
+ * rows, and not for four. Both measured with bias and GELU on an H200, on 1024^3
+ * and 4096^3. */
+static double rate_of_text(const kiln__gemm *call, const variant *v)
+{
+  const uint32_t rows = v->tile.m / (uint32_t)(v->cluster_m * v->groups_m);
+  double rate = 1;
+
+  if (call->desc->epilogue != NULL && v->groups_m * v->groups_n == 1)
+    rate = 0.85;
+  if (call->n_inputs > 0 && rows == 64)
+    rate *= 0.98;
+  return rate;
+}
+
+/* Returns the number of the best variant, or the number of variants if none has
+ * the caller's tile. A cluster occupies several SMs, and pays when it has several
  * tiles. */
-static uint32_t choose_tile(const kiln__gemm *call)
+static uint32_t choose_variant(const kiln__gemm *call)
 {
   const kiln_gemm_tile wanted = wanted_tile(call);
+  const bool any = wanted.m == 0 && wanted.n == 0;
+  const uint64_t sms = kiln__sm_count(call->device);
   kiln__gemm_shape shape = shape_of(call);
-  const kiln__gemm_tile *of;
-  uint32_t n, row, splits;
-  double efficiency;
+  uint32_t n, best;
+  const variant *of = variants_of(call, &n);
+  double most = -1;
 
-  of = tiles_of(call, &n);
-  row = 1 + kiln__gemm_choose(&shape, of + 1, n - 1, wanted, &splits);
-  if (wanted.m != 0 || wanted.n != 0)
-    return kiln__gemm_choose(&shape, of, n, wanted, &splits);
-  efficiency = kiln__gemm_efficiency(&shape, &of[row], 1);
-  shape.sms = (shape.sms + 1) / 2;
-  return kiln__gemm_tiles(&shape, of) >= 2 * shape.sms &&
-                 kiln__gemm_efficiency(&shape, of, 1) > efficiency
-             ? 0
-             : row;
+  best = n;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t cluster = of[i].cluster_m * of[i].cluster_n;
+    double efficiency;
+
+    shape.sms = sms < cluster ? 1 : sms / cluster;
+    if (!matches(wanted, &of[i]) ||
+        (any && cluster > 1 &&
+         kiln__gemm_tiles(&shape, &of[i].tile) < 2 * shape.sms))
+      continue;
+    efficiency = kiln__gemm_efficiency(&shape, &of[i].tile, 1) *
+                 rate_of_text(call, &of[i]);
+    if (efficiency > most) {
+      most = efficiency;
+      best = i;
+    }
+  }
+  return best;
 }
 
 /* Returns whether sizes fit into the 32-bit coordinates and 40-bit strides of
@@ -116,7 +156,7 @@ static bool can_serve(const kiln__gemm *call)
   const kiln__gemm_args *g = &call->args;
   const kiln_gemm_tile wanted = call->desc->tile;
   const kiln__gemm_shape shape = shape_of(call);
-  const kiln__gemm_tile *of;
+  const variant *of;
   kiln__gemm_source a, b;
   uint32_t n;
 
@@ -130,10 +170,10 @@ static bool can_serve(const kiln__gemm *call)
     return false;
   a = kiln__gemm_source_of(call, true);
   b = kiln__gemm_source_of(call, false);
-  of = tiles_of(call, &n);
+  of = variants_of(call, &n);
   return fits(call, &a) && fits(call, &b) &&
-         kiln__gemm_tiles(&shape, &of[n - 1]) < UINT32_MAX / 2 &&
-         choose_tile(call) < n;
+         kiln__gemm_tiles(&shape, &of[n - 1].tile) < UINT32_MAX / 2 &&
+         choose_variant(call) < n;
 }
 
 static void plan(kiln__gemm *call)
@@ -143,9 +183,9 @@ static void plan(kiln__gemm *call)
   const kiln__gemm_tile *t;
   uint32_t n;
 
-  p->variant = choose_tile(call);
+  p->variant = choose_variant(call);
   p->splits = 1;
-  t = &tiles_of(call, &n)[p->variant];
+  t = &variants_of(call, &n)[p->variant].tile;
   p->tiles = kiln__gemm_tiles(&shape, t);
   p->choice.tile = (kiln_gemm_tile){call->swapped ? t->n : t->m,
                                     call->swapped ? t->m : t->n, 1};
@@ -185,17 +225,22 @@ static kiln_status encode(CUtensorMap *map, const kiln_device *device,
                   "cuTensorMapEncodeTiled");
 }
 
-/* Describes an operand, of which a block copies `rows` rows or columns. */
+/* Describes an operand, of which a tile has `rows` rows or columns. `shares`
+ * blocks copy a part each, see load_operand() in gemm_wgmma.cu. */
 static kiln_status encode_source(CUtensorMap *map, const kiln_device *device,
                                  const kiln__gemm_source *s, uint64_t copy,
-                                 uint32_t rows)
+                                 uint32_t rows, uint32_t shares)
 {
   const uint64_t extent[] = {s->to_width, s->to_lines, s->batch * s->parts};
+  const uint32_t own = rows / shares, depth = LINE / s->size;
+  const uint32_t lines = s->k_major         ? own
+                         : own % depth == 0 ? depth
+                                            : depth / shares;
 
   return encode(map, device, s->size, s->packed ? copy : s->operand->data,
                 extent, s->leading,
                 s->packed ? s->to_lines * s->leading : s->operand->stride,
-                s->k_major ? rows : LINE / s->size);
+                lines);
 }
 
 /* ---- The launch ---------------------------------------------------------- */
@@ -225,34 +270,71 @@ static tile_args tile_args_of(const kiln__gemm *call,
   return t;
 }
 
-/* Returns whether the TMA stores D. It stores whole chunks of 16 bytes, so lines
+/* Returns which further inputs are vectors, KILN_VECTORS of gemm_wgmma. */
+static uint32_t vectors_of(const kiln__gemm *call)
+{
+  uint32_t bits = 0;
+
+  for (uint32_t i = 0; i < call->n_inputs; i++) {
+    const uint64_t *x = call->args.x[i];
+
+    if (x[2] == 0 || call->args.batch == 1)
+      bits |= (x[0] == 0 && x[1] == 1   ? 1u
+               : x[0] == 1 && x[1] == 0 ? 2u
+                                        : 0u)
+              << 2 * i;
+  }
+  return bits;
+}
+
+/* Returns whether the TMA can store D. It stores whole chunks of 16 bytes, so lines
  * must end at multiples of these as well: what follows may be the caller's. */
-static bool stores_by_map(const kiln__gemm *call)
+static bool fits_map(const kiln__gemm *call)
 {
   const kiln__gemm_args *g = &call->args;
-  const uint64_t most = UINT64_C(1) << 38; /* elements between lines */
+  const uint64_t most = UINT64_C(1) << 37; /* elements between lines */
+  const uint64_t size = kiln__size(call->d_type);
 
-  return kiln__gemm_is_aligned(call, &g->d, KILN__GEMM_D, 2) && g->n % 8 == 0 &&
-         g->d.leading < most && (g->batch == 1 || g->d.stride < most);
+  return kiln__gemm_is_aligned(call, &g->d, KILN__GEMM_D, size) &&
+         g->n * size % 16 == 0 && g->d.leading < most &&
+         (g->batch == 1 || g->d.stride < most);
+}
+
+/* Returns the number of columns of D that a consumer stages in shared memory. If
+ * the TMA cannot store D, that pays only for elements of 2 bytes. */
+static uint32_t staged_columns(const kiln__gemm *call, const variant *d)
+{
+  const uint64_t size = kiln__size(call->d_type);
+
+  return size == 2                     ? d->staged
+         : size == 4 && fits_map(call) ? d->staged / 2u
+                                       : 0;
+}
+
+/* Returns the number of elements of D per store, KILN_VECTOR_D of gemm_wgmma. */
+static uint32_t vector_of_d(const kiln__gemm *call, bool staged)
+{
+  return staged && fits_map(call)
+             ? 8
+             : kiln__gemm_vector(call, &call->args.d, KILN__GEMM_D,
+                                 call->d_type, call->args.n, 2);
 }
 
 static void specify(kiln__spec *spec, const kiln__gemm *call,
                     const kiln__gemm_source *a, const kiln__gemm_source *b)
 {
-  const division *d = division_of(call);
-  uint32_t n, *v = spec->value;
-  const kiln__gemm_tile *t = &tiles_of(call, &n)[call->plan.variant];
+  const variant *d = variant_of(call);
+  uint32_t *v = spec->value;
   const uint32_t parts = kiln__gemm_parts(call);
-  const bool staged = kiln__size(call->d_type) == 2;
+  const uint32_t staged = staged_columns(call, d);
 
   kiln__gemm_specify(spec, &product_family, call);
   spec->suffix = 'a';
   v[GEMM_WGMMA_MATH] = kiln__gemm_math(call);
-  v[GEMM_WGMMA_TILE_M] = t->m / d->cluster_m;
-  v[GEMM_WGMMA_TILE_N] = t->n / d->cluster_n;
+  v[GEMM_WGMMA_TILE_M] = d->tile.m / d->cluster_m;
+  v[GEMM_WGMMA_TILE_N] = d->tile.n / d->cluster_n;
   v[GEMM_WGMMA_GROUPS_M] = d->groups_m;
   v[GEMM_WGMMA_GROUPS_N] = d->groups_n;
-  v[GEMM_WGMMA_PING_PONG] = 0;
   v[GEMM_WGMMA_STAGES] = d->stages;
   v[GEMM_WGMMA_CLUSTER_M] = d->cluster_m;
   v[GEMM_WGMMA_CLUSTER_N] = d->cluster_n;
@@ -261,12 +343,9 @@ static void specify(kiln__spec *spec, const kiln__gemm *call,
   v[GEMM_WGMMA_B_K] = b->k_major;
   v[GEMM_WGMMA_TERMS] = parts == 3 ? 6 : parts == 2 ? 3 : 1;
   v[GEMM_WGMMA_PROMOTE] = parts > 0;
-  v[GEMM_WGMMA_STAGED] = staged ? d->staged : 0;
-  v[GEMM_WGMMA_VECTOR_D] =
-      staged && stores_by_map(call)
-          ? 8
-          : kiln__gemm_vector(call, &call->args.d, KILN__GEMM_D, call->d_type,
-                              call->args.n, 2);
+  v[GEMM_WGMMA_STAGED] = staged;
+  v[GEMM_WGMMA_VECTOR_D] = vector_of_d(call, staged > 0);
+  v[GEMM_WGMMA_VECTORS] = vectors_of(call);
 }
 
 static uint32_t consumers_of(const kiln__spec *spec)
@@ -280,7 +359,8 @@ static uint32_t shared_bytes(const kiln__spec *spec)
 
   return v[GEMM_WGMMA_STAGES] * (v[GEMM_WGMMA_TILE_M] + v[GEMM_WGMMA_TILE_N]) *
              LINE +
-         consumers_of(spec) * v[GEMM_WGMMA_STAGED] * 128 +
+         consumers_of(spec) * v[GEMM_WGMMA_STAGED] * 64 *
+             (uint32_t)kiln__size((kiln_dtype)v[GEMM_WGMMA_D]) +
          v[GEMM_WGMMA_STAGES] * 16;
 }
 
@@ -299,13 +379,13 @@ static kiln_status launch_product(const kiln__gemm_product *p)
   kiln_status st = KILN_OK;
   kiln__args in;
 
-  KILN_TRY(encode_source(&a, device, &s[0], p->copy[0],
-                         v[GEMM_WGMMA_TILE_M] / v[GEMM_WGMMA_CLUSTER_N]));
-  KILN_TRY(encode_source(&b, device, &s[1], p->copy[1],
-                         v[GEMM_WGMMA_TILE_N] / v[GEMM_WGMMA_CLUSTER_M]));
+  KILN_TRY(encode_source(&a, device, &s[0], p->copy[0], v[GEMM_WGMMA_TILE_M],
+                         v[GEMM_WGMMA_CLUSTER_N]));
+  KILN_TRY(encode_source(&b, device, &s[1], p->copy[1], v[GEMM_WGMMA_TILE_N],
+                         v[GEMM_WGMMA_CLUSTER_M]));
   if (v[GEMM_WGMMA_VECTOR_D] == 8)
-    KILN_TRY(encode(&d, device, 2, g->d.data, extent, g->d.leading, g->d.stride,
-                    64));
+    KILN_TRY(encode(&d, device, (uint32_t)kiln__size(p->call->d_type),
+                    g->d.data, extent, g->d.leading, g->d.stride, 64));
   kiln__user_args(&in, p->spec);
   config = kiln__grid(p->stream, (t.total < most ? t.total : most) * cluster,
                       128 * (consumers_of(p->spec) + 1));
