@@ -624,6 +624,8 @@ extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, 1)
   extern __shared__ __align__(1024) unsigned char stages[];
   const unsigned shared = kiln::shared_address(stages);
 
+  /* The next launch of the stream may start now, and wait as this one does. */
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
   if (threadIdx.x == 0) {
     for (unsigned s = 0; s < KILN_STAGES; ++s) {
       kiln::mbarrier_init(shared + full_at + 8 * s, 1);
@@ -632,6 +634,8 @@ extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, 1)
     kiln::mbarrier_publish();
   }
   sync_cluster();
+  /* Earlier launches of the stream may still use the matrices before this line. */
+  asm volatile("griddepcontrol.wait;" ::: "memory");
   /* The producer gives registers to the consumers. */
   if (threadIdx.x < 128) {
     if (KILN_CONSUMERS > 1)

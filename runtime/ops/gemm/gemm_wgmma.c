@@ -390,6 +390,7 @@ static kiln_status launch_product(const kiln__gemm_product *p)
   config = kiln__grid(p->stream, (t.total < most ? t.total : most) * cluster,
                       128 * (consumers_of(p->spec) + 1));
   config.smem = shared_bytes(p->spec);
+  config.overlap_prior = true;
   st = KILN_LAUNCH(p->kernel, &config, KILN__USER_ARG(in), KILN_ARG(*g),
                    KILN_ARG(t), KILN_ARG(a), KILN_ARG(b), KILN_ARG(d));
 
