@@ -19,6 +19,10 @@
  * so after KILN_PROMOTE tiles of the sum it is added to a sum in registers that is
  * rounded to nearest.
  *
+ * Turning: the tensor cores read tf32 from shared memory only if consecutive elements
+ * follow the sum. With KILN_TURNED the consumers read A in any order and hold it in
+ * registers. A product whose B has to be turned is computed as D^T = B^T A^T.
+ *
  * Invariants: the barrier full[s] completes when the bytes of stage s have arrived. The
  * barrier empty[s] completes when all consumers of all blocks of the cluster have read
  * stage s. Producer and consumers walk through the stages in the same order, so one
@@ -57,6 +61,8 @@
  *   KILN_STAGED     128  columns that a consumer stages in shared memory, for D of 2
  *                        bytes, or of 4 with KILN_VECTOR_D 8; 0: none
  *   KILN_VECTOR_D   8    elements of D per store: 1 or 2 by threads, 8 by the TMA
+ *   KILN_TURNED     0    1: the consumers turn A, of tf32, in registers; 2: they do, and
+ *                        D has rows and columns exchanged in memory
  *   KILN_VECTORS    0    which further inputs are vectors, see gemm.cuh
  * Generated code (user.cuh): epilogue (gemm.cuh).
  * Launch: blocks of 128 * (consumers + 1) threads, a multiple of the cluster's number,
@@ -113,8 +119,11 @@ enum : unsigned {
 
 static_assert(group_m % 64 == 0 && group_m > 0,
               "KILN_TILE_M: 64 rows per instruction");
-static_assert(element == 2 || (KILN_A_K && KILN_B_K),
+static_assert(element == 2 || ((KILN_A_K || KILN_TURNED) && KILN_B_K),
               "KILN_A_K, KILN_B_K: wgmma turns elements of 2 bytes only");
+static_assert(!KILN_TURNED || (KILN_MATH == 2 && !KILN_A_K && parts_m == 1 &&
+                               !KILN_STAGED && !KILN_PROMOTE),
+              "KILN_TURNED: tf32, 64 rows per consumer");
 static_assert(KILN_STAGED == 0 ||
                   ((sizeof(KILN_D) == 2 ||
                     (sizeof(KILN_D) == 4 && KILN_VECTOR_D == 8)) &&
@@ -243,15 +252,17 @@ struct consumer {
   stage_counter next;
 };
 
-/* Tells all blocks of the cluster that this warpgroup has read a stage. */
+/* Tells all blocks of the cluster that this warpgroup, or with KILN_TURNED this warp, has
+ * read a stage. */
 __device__ __forceinline__ void release(const consumer &c, unsigned stage)
 {
   const unsigned empty = c.shared + empty_at + 8 * stage;
+  const unsigned thread = KILN_TURNED ? c.thread % 32 : c.thread;
 
-  if (cluster == 1 && c.thread == 0)
+  if (cluster == 1 && thread == 0)
     kiln::mbarrier_arrive(empty);
-  if (cluster > 1 && c.thread < cluster)
-    kiln::mbarrier_arrive_at(empty, c.thread);
+  if (cluster > 1 && thread < cluster)
+    kiln::mbarrier_arrive_at(empty, thread);
 }
 
 /* Sets the sums to 0. ptxas would serialise the products if the first of them replaced
@@ -264,6 +275,98 @@ __device__ __forceinline__ void clear(consumer &c)
     for (unsigned e = 0; e < KILN_WGMMA_N / 2; ++e)
       c.at[j][e] = 0;
 }
+
+#if KILN_TURNED
+/* The elements of A that a thread has of one stage, of two consecutive rows. */
+struct fragments {
+  unsigned low[4][2], high[4][2]; /* positions lane % 4 and lane % 4 + 4 */
+};
+
+/* Returns the first of the thread's two rows of A, from the consumer's first row on. For
+ * the instruction these are rows lane / 4 and lane / 4 + 8 of the warp. A line of shared
+ * memory has 32 rows, which two warps share. With this order, the 16 threads whose reads
+ * are served together access different banks. */
+__device__ __forceinline__ unsigned first_row(const consumer &c)
+{
+  const unsigned warp = c.thread / 32, row = c.thread % 32 / 4;
+  const unsigned chunk = row % 2 * 4 + warp % 2 * 2 + row / 4;
+
+  return warp / 2 * 32 + chunk * 4 + row / 2 % 2 * 2;
+}
+
+__device__ __forceinline__ void read_two(unsigned (&to)[2], unsigned from)
+{
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];"
+               : "=r"(to[0]), "=r"(to[1])
+               : "r"(from)
+               : "memory");
+}
+
+/* Waits for the next stage and reads the thread's elements of A. */
+__device__ __forceinline__ void read_fragments(fragments &f, const consumer &c)
+{
+  const unsigned row = c.number * 64 + first_row(c), line = c.thread % 4;
+  const unsigned from = c.shared + c.next.stage * bytes +
+                        row / 32 * depth * 128 + line * 128 + row % 4 * 4;
+  const unsigned chunk = row % 32 / 4 ^ line;
+
+  kiln::mbarrier_wait(c.shared + full_at + 8 * c.next.stage, c.next.phase);
+#pragma unroll
+  for (unsigned q = 0; q < 4; ++q) {
+    read_two(f.low[q], from + q * 1024 + chunk * 16);
+    read_two(f.high[q], from + q * 1024 + 512 + (chunk ^ 4) * 16);
+  }
+}
+
+/* Starts the products of the next stage. */
+__device__ __forceinline__ void multiply_fragments(consumer &c,
+                                                   const fragments &f)
+{
+  const unsigned long long b = kiln::wgmma_matrix(
+      c.shared + c.next.stage * bytes + bytes_a, true, depth);
+
+  kiln::wgmma_fence();
+#pragma unroll
+  for (unsigned q = 0; q < 4; ++q) {
+    const unsigned a[4] = {f.low[q][0], f.low[q][1], f.high[q][0],
+                           f.high[q][1]};
+
+    kiln::wgmma(c.at[0], a, b + q * 2);
+  }
+  kiln::wgmma_commit();
+  c.next.advance();
+}
+
+/* Waits for all products but those of the last stage that was started, and releases the
+ * stage before it. */
+__device__ __forceinline__ void release_before(const consumer &c)
+{
+  kiln::wgmma_wait<1>();
+  release(c, (c.next.stage + KILN_STAGES - 2) % KILN_STAGES);
+}
+
+/* Does what the other multiply() does. While the products of a stage run, the elements
+ * of A of the next stage are read into other registers. */
+__device__ __forceinline__ void multiply(consumer &c, unsigned steps)
+{
+  fragments even, odd;
+
+  clear(c);
+  read_fragments(even, c);
+  for (unsigned i = 0; i < steps; i += 2) {
+    multiply_fragments(c, even);
+    if (i > 0)
+      release_before(c);
+    if (i + 1 == steps)
+      break;
+    read_fragments(odd, c);
+    multiply_fragments(c, odd);
+    release_before(c);
+    if (i + 2 < steps)
+      read_fragments(even, c);
+  }
+}
+#else
 
 /* Starts the products of one stage. */
 __device__ __forceinline__ void multiply_stage(consumer &c)
@@ -304,6 +407,8 @@ __device__ __forceinline__ void multiply(consumer &c, unsigned steps)
     c.next.advance();
   }
 }
+
+#endif
 
 __device__ __forceinline__ void finish(consumer &c)
 {
@@ -348,7 +453,45 @@ struct output : kiln::gemm_output {
   }
 };
 
-#if !KILN_STAGED
+#if KILN_TURNED
+#if KILN_TURNED == 2
+/* Stores two sums of consecutive rows, whose elements of D are consecutive. */
+__device__ __forceinline__ void store_rows(const output &o, unsigned row,
+                                           unsigned column, sum first,
+                                           sum second)
+{
+  KILN_D *to = o.d + column * o.g.d.leading + row;
+
+  if (row >= o.g.m || column >= o.g.n)
+    return;
+  if (row + 1 < o.g.m) {
+    const KILN_D two[2] = {o.element(first, row, column),
+                           o.element(second, row + 1, column)};
+
+    kiln::store_raw<2, KILN_VECTOR_D == 2>(to, two);
+  } else {
+    to[0] = o.element(first, row, column);
+  }
+}
+#endif
+
+__device__ __forceinline__ void store_tile(const consumer &c, const output &o)
+{
+  const unsigned row = o.row + first_row(c);
+  const unsigned column = o.column + c.thread % 4 * 2;
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_WGMMA_N / 2; e += 4)
+#pragma unroll
+    for (unsigned i = 0; i < 2; ++i)
+#if KILN_TURNED == 2
+      store_rows(o, row, column + e * 2 + i, c.at[0][e + i],
+                 c.at[0][e + i + 2]);
+#else
+      kiln::gemm_store_pair(o, row + i, column + e * 2, &c.at[0][e + 2 * i]);
+#endif
+}
+#elif !KILN_STAGED
 __device__ __forceinline__ void store_tile(const consumer &c, const output &o)
 {
   const unsigned row = o.row + c.thread / 32 * 16 + c.thread % 32 / 4;
@@ -629,7 +772,8 @@ extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, 1)
   if (threadIdx.x == 0) {
     for (unsigned s = 0; s < KILN_STAGES; ++s) {
       kiln::mbarrier_init(shared + full_at + 8 * s, 1);
-      kiln::mbarrier_init(shared + empty_at + 8 * s, KILN_CONSUMERS * cluster);
+      kiln::mbarrier_init(shared + empty_at + 8 * s,
+                          KILN_CONSUMERS * (KILN_TURNED ? 4 : 1) * cluster);
     }
     kiln::mbarrier_publish();
   }

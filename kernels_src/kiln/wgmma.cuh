@@ -48,8 +48,8 @@
 #endif
 
 /* KILN_W_LIST is the list of the sums in the instruction's text: "%0, %1, ...".
- * KILN_W_SUMS is the list of operands. KILN_W_A to KILN_W_ADD are the numbers of the
- * operands that follow. */
+ * KILN_W_SUMS is the list of operands. KILN_W_A and KILN_W_B are the numbers of the
+ * operands that follow, KILN_W_OWN_A and KILN_W_THEN_B those for an A in registers. */
 #define KILN_W_10(t)                                                           \
   "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t        \
   "7,%" #t "8,%" #t "9,"
@@ -71,14 +71,16 @@
 #define KILN_W_SUMS(d) KILN_W_S32(d, 0)
 #define KILN_W_A "%32"
 #define KILN_W_B "%33"
-#define KILN_W_ADD "%34"
+#define KILN_W_OWN_A "{%32,%33,%34,%35}"
+#define KILN_W_THEN_B "%36"
 #elif KILN_WGMMA_N == 128
 #define KILN_W_SHAPE "m64n128"
 #define KILN_W_LIST KILN_W_60 "%60,%61,%62,%63"
 #define KILN_W_SUMS(d) KILN_W_S64(d, 0)
 #define KILN_W_A "%64"
 #define KILN_W_B "%65"
-#define KILN_W_ADD "%66"
+#define KILN_W_OWN_A "{%64,%65,%66,%67}"
+#define KILN_W_THEN_B "%68"
 #elif KILN_WGMMA_N == 192
 #define KILN_W_SHAPE "m64n192"
 #define KILN_W_LIST                                                            \
@@ -86,7 +88,8 @@
 #define KILN_W_SUMS(d) KILN_W_S64(d, 0), KILN_W_S32(d, 64)
 #define KILN_W_A "%96"
 #define KILN_W_B "%97"
-#define KILN_W_ADD "%98"
+#define KILN_W_OWN_A "{%96,%97,%98,%99}"
+#define KILN_W_THEN_B "%100"
 #elif KILN_WGMMA_N == 256
 #define KILN_W_SHAPE "m64n256"
 #define KILN_W_LIST                                                            \
@@ -95,7 +98,8 @@
 #define KILN_W_SUMS(d) KILN_W_S64(d, 0), KILN_W_S64(d, 64)
 #define KILN_W_A "%128"
 #define KILN_W_B "%129"
-#define KILN_W_ADD "%130"
+#define KILN_W_OWN_A "{%128,%129,%130,%131}"
+#define KILN_W_THEN_B "%132"
 #else
 #error "KILN_WGMMA_N: 64, 128, 192 or 256"
 #endif
@@ -141,12 +145,30 @@ wgmma(S (&d)[KILN_WGMMA_N / 2], unsigned long long a, unsigned long long b)
 {
   asm volatile("{\n"
                ".reg .pred p;\n"
-               "setp.ne.b32 p, " KILN_W_ADD ", 0;\n"
+               "setp.ne.b32 p, 1, 0;\n"
                "wgmma.mma_async.sync.aligned." KILN_W_SHAPE KILN_W_TYPES
                " {" KILN_W_LIST "}, " KILN_W_A ", " KILN_W_B KILN_W_END "\n"
                "}"
                : KILN_W_SUMS(d)
-               : "l"(a), "l"(b), "n"(1));
+               : "l"(a), "l"(b));
+}
+
+/* Adds a product with an A in registers to the sums d. Thread t has the elements of row
+ * t / 4 and position t % 4 of the sum (of the instruction's 8), of row t / 4 + 8, then
+ * both of position t % 4 + 4, in its warp's 16 rows. For elements of 4 bytes. */
+template <class S>
+__device__ __forceinline__ void
+wgmma(S (&d)[KILN_WGMMA_N / 2], const unsigned (&a)[4], unsigned long long b)
+{
+  asm volatile("{\n"
+               ".reg .pred p;\n"
+               "setp.ne.b32 p, 1, 0;\n"
+               "wgmma.mma_async.sync.aligned." KILN_W_SHAPE KILN_W_TYPES
+               " {" KILN_W_LIST "}, " KILN_W_OWN_A ", " KILN_W_THEN_B KILN_W_END
+               "\n"
+               "}"
+               : KILN_W_SUMS(d)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
 } // namespace kiln

@@ -62,6 +62,10 @@ static const kiln_variant variants[] = {
 
     SPECIALISED("gemm_wgmma", "i8", none, "KILN_T=signed char", "KILN_C=int",
                 "KILN_D=int", "KILN_MATH=3", "KILN_B_K=1", "KILN_STAGED=64"),
+    SPECIALISED("gemm_wgmma", "tf32, turned", none, "KILN_T=float",
+                "KILN_C=float", "KILN_D=float", "KILN_MATH=2", "KILN_A_K=0",
+                "KILN_B_K=1", "KILN_STAGED=0", "KILN_VECTOR_D=2",
+                "KILN_TURNED=2"),
     SPECIALISED("gemm_wgmma", "f32 in 6 terms", none, "KILN_T=float",
                 "KILN_C=float", "KILN_D=float", "KILN_TILE_N=128",
                 "KILN_STAGES=6", "KILN_TERMS=6", "KILN_PROMOTE=1",

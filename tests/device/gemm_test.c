@@ -383,6 +383,44 @@ START_TEST(test_ends_of_lines)
 }
 END_TEST
 
+static const struct {
+  kiln_gemm_tile tile;
+  unsigned layout;
+  kiln_dtype d_type;
+  bool inputs;
+} turned_calls[] = {{{256, 256, 0}, 0x00, KILN_F32, false},
+                    {{256, 128, 0}, 0x10, KILN_F32, true},
+                    {{128, 256, 0}, 0x05, KILN_BF16, false},
+                    {{128, 128, 0}, 0x20, KILN_F32, false},
+                    {{64, 128, 0}, 0x00, KILN_F16, true},
+                    {{64, 64, 0}, 0x21, KILN_F32, true}};
+
+enum { N_TURNED_CALLS = sizeof turned_calls / sizeof turned_calls[0] };
+
+/* Products of tf32 whose operands have to be turned, by the kernel itself where
+ * rows start at multiples of 16 bytes. The stages are more than the kernel has,
+ * and an odd and an even number. */
+START_TEST(test_turned)
+{
+  const kiln_gemm_tile tile = turned_calls[_i].tile;
+  product p = usual(tile.m + 24, tile.n + 40, 32 * (size_t)(5 + _i % 2) + 12);
+  uint64_t state = 47;
+
+  if (kiln_device_traits(device)->cc != 90)
+    return;
+  p.tile = tile;
+  p.precision = KILN_GEMM_TF32;
+  p.d_type = turned_calls[_i].d_type;
+  p.c_type = p.d_type;
+  p.layout = turned_calls[_i].layout;
+  p.inputs = turned_calls[_i].inputs;
+  p.beta = _i % 2;
+  p.batch = _i == 4 ? 2 : 1;
+  p.gap = _i % 3 == 1 ? 4 : 0;
+  check_product(&p, &state);
+}
+END_TEST
+
 /* Devices use the tensor cores for every type that these have, and for f32 only
  * on request. */
 START_TEST(test_tensor_path)
@@ -570,6 +608,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_explain);
   tcase_add_loop_test(tensor, test_tensor_tiles, 0, N_TENSOR_CALLS);
   tcase_add_test(tensor, test_ends_of_lines);
+  tcase_add_loop_test(tensor, test_turned, 0, N_TURNED_CALLS);
   tcase_add_test(tensor, test_tensor_path);
   tcase_add_test(brief, test_split);
   tcase_add_test(t, test_split_order);

@@ -58,6 +58,8 @@ typedef struct kiln__gemm {
   bool swapped;
   bool reads_c;
   bool c_by_row;     /* C has consecutive elements in a row of D */
+  bool turns_a;      /* the kernel turns A itself, so that no copy is needed */
+  bool d_by_column;  /* D is in column-major order after all: gemm_wgmma.c */
   uint32_t pointers; /* operands that are given by arrays of pointers */
   kiln_input in;     /* further inputs of the epilogue; no map */
   uint32_t n_inputs;
@@ -147,8 +149,8 @@ bool kiln__gemm_is_aligned(const kiln__gemm *call, const kiln__gemm_operand *o,
 /* Returns the form of A, or of B if `a` is false. */
 kiln__gemm_source kiln__gemm_source_of(const kiln__gemm *call, bool a);
 
-/* Adds the copies of A and B to call->need. */
-void kiln__gemm_need_copies(kiln__gemm *call);
+/* Adds the copies of A and B to `need`. */
+void kiln__gemm_need_copies(kiln__need *need, const kiln__gemm *call);
 
 /* A product that is ready to be launched, with its operands. */
 typedef struct kiln__gemm_product {

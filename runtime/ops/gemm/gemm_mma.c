@@ -97,7 +97,7 @@ static void plan(kiln__gemm *call)
   p->choice.tile = (kiln_gemm_tile){t->m, t->n, 1};
   p->choice.blocks = p->tiles;
   p->choice.efficiency = kiln__gemm_efficiency(&shape, t, 1);
-  kiln__gemm_need_copies(call);
+  kiln__gemm_need_copies(&call->need, call);
 }
 
 /* Returns the number of stages that fit into shared memory, at least 2. */

@@ -5,7 +5,8 @@
  * and multiply no f32. An operand that fits is read in place. Otherwise
  * gemm_pack copies it to temporary storage first: if its lines do not start at
  * multiples of 16 bytes, if an array of pointers gives it, if it has to be
- * turned, or if f32 has to be split into parts of bf16. */
+ * turned (unless the kernel does that itself, see form_of() in gemm_wgmma.c), or
+ * if f32 has to be split into parts of bf16. */
 #include "gemm.h"
 #include "kernel_params.h"
 
@@ -75,7 +76,7 @@ kiln__gemm_source kiln__gemm_source_of(const kiln__gemm *call, bool a)
   s.width = s.k_major ? g->k : rows;
   s.size = s.parts > 0 ? 2 : s.size;
   /* ldmatrix and wgmma turn elements of 2 bytes; f64 is loaded singly. */
-  s.turned = s.size != 2 && s.size != 8 && !s.k_major;
+  s.turned = s.size != 2 && s.size != 8 && !s.k_major && !(a && call->turns_a);
   s.packed = s.parts > 0 || s.turned ||
              !kiln__gemm_is_aligned(call, s.operand, s.bit, s.size);
   s.k_major |= s.turned;
@@ -147,13 +148,13 @@ static kiln_status launch_packs(kiln_stream *stream,
   return st;
 }
 
-void kiln__gemm_need_copies(kiln__gemm *call)
+void kiln__gemm_need_copies(kiln__need *need, const kiln__gemm *call)
 {
   for (int i = 0; i < 2; i++) {
     const kiln__gemm_source s = kiln__gemm_source_of(call, i == 0);
 
     if (s.packed)
-      kiln__need_temp(&call->need, (size_t)s.bytes);
+      kiln__need_temp(need, (size_t)s.bytes);
   }
 }
 

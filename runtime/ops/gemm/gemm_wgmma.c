@@ -38,6 +38,15 @@ static const variant for_parts[] = {
     {{128, 64, 1, 560}, 2, 1, 8, 0, 1, 1},
     {{64, 64, 1, 350}, 1, 1, 8, 0, 1, 1},
 };
+/* For tf32 whose A is turned in registers. */
+static const variant for_turned[] = {
+    {{256, 256, 1, 1000}, 2, 1, 4, 0, 2, 1},
+    {{128, 256, 1, 995}, 2, 1, 4, 0, 1, 1},
+    {{128, 128, 1, 890}, 2, 1, 6, 0, 1, 1},
+    {{128, 64, 1, 600}, 2, 1, 8, 0, 1, 1},
+    {{64, 64, 1, 350}, 1, 1, 8, 0, 1, 1},
+};
+
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
 enum {
@@ -51,6 +60,10 @@ enum {
 /* Returns the variants that can compute a call. */
 static const variant *variants_of(const kiln__gemm *call, uint32_t *n)
 {
+  if (call->turns_a) {
+    *n = COUNT(for_turned);
+    return for_turned;
+  }
   if (kiln__gemm_parts(call) > 0) {
     *n = COUNT(for_parts);
     return for_parts;
@@ -151,13 +164,59 @@ static bool fits(const kiln__gemm *call, const kiln__gemm_source *s)
          line < most * 512 && matrix < most * 512 && call->args.batch < most;
 }
 
+/* ---- Operands that the kernel turns -------------------------------------- */
+
+static uint32_t exchanged(uint32_t pointers)
+{
+  return (pointers & ~(uint32_t)(KILN__GEMM_A | KILN__GEMM_B)) |
+         ((pointers & KILN__GEMM_A) != 0 ? KILN__GEMM_B : 0u) |
+         ((pointers & KILN__GEMM_B) != 0 ? KILN__GEMM_A : 0u);
+}
+
+/* Makes D^T = B^T A^T of D = A B. */
+static void transpose(kiln__gemm *call)
+{
+  const kiln__gemm_args g = call->args;
+
+  call->args.a = g.b;
+  call->args.b = g.a;
+  call->args.m = g.n;
+  call->args.n = g.m;
+  call->args.c_row = g.c_column;
+  call->args.c_column = g.c_row;
+  call->a_k = call->b_k;
+  call->b_k = true;
+  call->pointers = exchanged(call->pointers);
+  call->swapped = !call->swapped;
+  call->c_by_row = !call->c_by_row;
+  call->d_by_column = true;
+}
+
+/* Returns the call in the form in which the kernel computes it, in `form` if it
+ * differs. For tf32, wgmma turns no matrix in shared memory, but A may be in
+ * registers, in any order. So a B that has to be turned becomes A. */
+static const kiln__gemm *form_of(const kiln__gemm *call, kiln__gemm *form)
+{
+  uint32_t n;
+
+  if (kiln__gemm_math(call) != 2 || (call->a_k && call->b_k))
+    return call;
+  *form = *call;
+  if (call->a_k)
+    transpose(form);
+  form->turns_a = kiln__gemm_is_aligned(form, &form->args.a, KILN__GEMM_A, 4);
+  variants_of(form, &n);
+  return form->turns_a && choose_variant(form) < n ? form : call;
+}
+
 static bool can_serve(const kiln__gemm *call)
 {
   const kiln__gemm_args *g = &call->args;
   const kiln_gemm_tile wanted = call->desc->tile;
-  const kiln__gemm_shape shape = shape_of(call);
   const variant *of;
+  kiln__gemm_shape shape;
   kiln__gemm_source a, b;
+  kiln__gemm form;
   uint32_t n;
 
   if (call->device->traits.cc != 90 ||
@@ -168,6 +227,8 @@ static bool can_serve(const kiln__gemm *call)
     return false;
   if (wanted.m == 0 && wanted.n == 0 && (g->m < LEAST || g->n < LEAST))
     return false;
+  call = form_of(call, &form);
+  shape = shape_of(call);
   a = kiln__gemm_source_of(call, true);
   b = kiln__gemm_source_of(call, false);
   of = variants_of(call, &n);
@@ -176,10 +237,12 @@ static bool can_serve(const kiln__gemm *call)
          choose_variant(call) < n;
 }
 
-static void plan(kiln__gemm *call)
+static void plan(kiln__gemm *given)
 {
+  kiln__gemm form;
+  const kiln__gemm *call = form_of(given, &form);
   const kiln__gemm_shape shape = shape_of(call);
-  kiln__gemm_plan *p = &call->plan;
+  kiln__gemm_plan *p = &given->plan;
   const kiln__gemm_tile *t;
   uint32_t n;
 
@@ -191,7 +254,7 @@ static void plan(kiln__gemm *call)
                                     call->swapped ? t->m : t->n, 1};
   p->choice.blocks = p->tiles < shape.sms ? p->tiles : shape.sms;
   p->choice.efficiency = kiln__gemm_efficiency(&shape, t, 1);
-  kiln__gemm_need_copies(call);
+  kiln__gemm_need_copies(&given->need, call);
 }
 
 /* ---- Tensor maps --------------------------------------------------------- */
@@ -306,6 +369,8 @@ static uint32_t staged_columns(const kiln__gemm *call, const variant *d)
 {
   const uint64_t size = kiln__size(call->d_type);
 
+  if (call->turns_a)
+    return 0;
   return size == 2                     ? d->staged
          : size == 4 && fits_map(call) ? d->staged / 2u
                                        : 0;
@@ -345,6 +410,7 @@ static void specify(kiln__spec *spec, const kiln__gemm *call,
   v[GEMM_WGMMA_PROMOTE] = parts > 0;
   v[GEMM_WGMMA_STAGED] = staged;
   v[GEMM_WGMMA_VECTOR_D] = vector_of_d(call, staged > 0);
+  v[GEMM_WGMMA_TURNED] = !call->turns_a ? 0 : call->d_by_column ? 2 : 1;
   v[GEMM_WGMMA_VECTORS] = vectors_of(call);
 }
 
@@ -398,9 +464,11 @@ done:
   return st;
 }
 
-static kiln_status launch(kiln_stream *stream, const kiln__gemm *call,
+static kiln_status launch(kiln_stream *stream, const kiln__gemm *given,
                           const kiln_workspace *workspace)
 {
+  kiln__gemm form;
+  const kiln__gemm *call = form_of(given, &form);
   const kiln__gemm_source a = kiln__gemm_source_of(call, true);
   const kiln__gemm_source b = kiln__gemm_source_of(call, false);
   kiln__spec spec;
