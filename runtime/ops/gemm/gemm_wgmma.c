@@ -9,43 +9,53 @@ static const kiln__family product_family = {"gemm_wgmma", product_kernels,
 _Static_assert((int)GEMM_WGMMA_INPUTS == (int)KILN__GEMM_PARAM_INPUTS,
                "gemm_wgmma.cu begins with the parameters of every path");
 
-/* A variant of the kernel. A cluster of several blocks has one tile, of which each
- * block computes a part. */
-typedef struct variant {
-  kiln__gemm_tile tile;       /* of the cluster */
+/* How the kernel divides the tile of a cluster, of which each block computes a
+ * part, or of a block. */
+typedef struct division {
   uint8_t groups_m, groups_n; /* consumers along the rows and the columns */
   uint8_t stages;
   uint8_t staged; /* columns that a consumer stages for D of 2 bytes; half as
                      many for D of 4 bytes */
   uint8_t cluster_m, cluster_n;
-} variant;
+} division;
 
-/* Plateaus are relative to the first row: 750 TFLOP/s of bf16 on an H200. */
-static const variant usual[] = {
-    {{256, 256, 1, 1000}, 2, 1, 4, 128, 2, 1},
-    {{128, 256, 1, 999}, 2, 1, 4, 128, 1, 1},
-    {{256, 128, 1, 990}, 2, 1, 4, 128, 1, 1},
-    {{128, 192, 1, 860}, 2, 1, 5, 64, 1, 1},
-    {{128, 128, 1, 730}, 2, 1, 6, 128, 1, 1},
-    {{128, 64, 1, 570}, 2, 1, 8, 64, 1, 1},
-    {{64, 128, 1, 580}, 1, 1, 8, 128, 1, 1},
-    {{64, 64, 1, 350}, 1, 1, 8, 64, 1, 1},
-};
+/* The variants of the kernel: their tiles, the tiles with the plateaus that they
+ * have for a call with a text, and the divisions. The first variant has clusters
+ * of two blocks. Plateaus are relative to it: 750 TFLOP/s of bf16 on an H200. With
+ * a text, one consumer alone does not hide its latencies, and consumers of 64 rows
+ * load a vector with an element per column for fewer sums. */
+static const kiln__gemm_tile tiles[] = {{256, 256, 1, 1000}, {128, 256, 1, 999},
+                                        {256, 128, 1, 990},  {128, 192, 1, 860},
+                                        {128, 128, 1, 730},  {128, 64, 1, 570},
+                                        {64, 128, 1, 580},   {64, 64, 1, 350}};
+static const kiln__gemm_tile tiles_text[] = {
+    {256, 256, 1, 980}, {128, 256, 1, 979}, {256, 128, 1, 990},
+    {128, 192, 1, 843}, {128, 128, 1, 715}, {128, 64, 1, 560},
+    {64, 128, 1, 480},  {64, 64, 1, 300}};
+static const division rest[] = {{2, 1, 4, 128, 2, 1}, {2, 1, 4, 128, 1, 1},
+                                {2, 1, 4, 128, 1, 1}, {2, 1, 5, 64, 1, 1},
+                                {2, 1, 6, 128, 1, 1}, {2, 1, 8, 64, 1, 1},
+                                {1, 1, 8, 128, 1, 1}, {1, 1, 8, 64, 1, 1}};
 /* For parts of f32, which need twice as many registers for sums. */
-static const variant for_parts[] = {
-    {{256, 128, 1, 700}, 2, 1, 6, 0, 2, 1},
-    {{128, 128, 1, 750}, 2, 1, 6, 0, 1, 1},
-    {{128, 64, 1, 560}, 2, 1, 8, 0, 1, 1},
-    {{64, 64, 1, 350}, 1, 1, 8, 0, 1, 1},
-};
+static const kiln__gemm_tile tiles_parts[] = {{256, 128, 1, 700},
+                                              {128, 128, 1, 750},
+                                              {128, 64, 1, 560},
+                                              {64, 64, 1, 350}};
+static const division rest_parts[] = {{2, 1, 6, 0, 2, 1},
+                                      {2, 1, 6, 0, 1, 1},
+                                      {2, 1, 8, 0, 1, 1},
+                                      {1, 1, 8, 0, 1, 1}};
 /* For tf32 whose A is turned in registers. */
-static const variant for_turned[] = {
-    {{256, 256, 1, 1000}, 2, 1, 4, 0, 2, 1},
-    {{128, 256, 1, 995}, 2, 1, 4, 0, 1, 1},
-    {{128, 128, 1, 890}, 2, 1, 6, 0, 1, 1},
-    {{128, 64, 1, 600}, 2, 1, 8, 0, 1, 1},
-    {{64, 64, 1, 350}, 1, 1, 8, 0, 1, 1},
-};
+static const kiln__gemm_tile tiles_turned[] = {{256, 256, 1, 1000},
+                                               {128, 256, 1, 995},
+                                               {128, 128, 1, 890},
+                                               {128, 64, 1, 600},
+                                               {64, 64, 1, 350}};
+static const division rest_turned[] = {{2, 1, 4, 0, 2, 1},
+                                       {2, 1, 4, 0, 1, 1},
+                                       {2, 1, 6, 0, 1, 1},
+                                       {2, 1, 8, 0, 1, 1},
+                                       {1, 1, 8, 0, 1, 1}};
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
@@ -57,26 +67,28 @@ enum {
 
 /* ---- What a call needs --------------------------------------------------- */
 
-/* Returns the variants that can compute a call. */
-static const variant *variants_of(const kiln__gemm *call, uint32_t *n)
+/* Returns the tiles of the variants that can compute a call. */
+static const kiln__gemm_tile *tiles_of(const kiln__gemm *call, uint32_t *n)
 {
   if (call->turns_a) {
-    *n = COUNT(for_turned);
-    return for_turned;
+    *n = COUNT(tiles_turned);
+    return tiles_turned;
   }
   if (kiln__gemm_parts(call) > 0) {
-    *n = COUNT(for_parts);
-    return for_parts;
+    *n = COUNT(tiles_parts);
+    return tiles_parts;
   }
-  *n = COUNT(usual);
-  return usual;
+  *n = COUNT(tiles);
+  return call->desc->epilogue != NULL ? tiles_text : tiles;
 }
 
-static const variant *variant_of(const kiln__gemm *call)
+static const division *division_of(const kiln__gemm *call)
 {
-  uint32_t n;
+  const division *of = call->turns_a                ? rest_turned
+                       : kiln__gemm_parts(call) > 0 ? rest_parts
+                                                    : rest;
 
-  return &variants_of(call, &n)[call->plan.variant];
+  return &of[call->plan.variant];
 }
 
 static kiln__gemm_shape shape_of(const kiln__gemm *call)
@@ -95,60 +107,27 @@ static kiln_gemm_tile wanted_tile(const kiln__gemm *call)
                        : (kiln_gemm_tile){t.m, t.n, 1};
 }
 
-static bool matches(kiln_gemm_tile wanted, const variant *v)
-{
-  return (wanted.m == 0 || wanted.m == v->tile.m) &&
-         (wanted.n == 0 || wanted.n == v->tile.n);
-}
-
-/* Returns the rate of a variant with the call's epilogue, relative to its rate
- * without a text. One consumer alone does not hide the latencies of a text. A
- * thread with two rows of sums loads a vector with an element per column for two
- * rows, and not for four. Both measured with bias and GELU on an H200, on 1024^3
- * and 4096^3. */
-static double rate_of_text(const kiln__gemm *call, const variant *v)
-{
-  const uint32_t rows = v->tile.m / (uint32_t)(v->cluster_m * v->groups_m);
-  double rate = 1;
-
-  if (call->desc->epilogue != NULL && v->groups_m * v->groups_n == 1)
-    rate = 0.85;
-  if (call->n_inputs > 0 && rows == 64)
-    rate *= 0.98;
-  return rate;
-}
-
 /* Returns the number of the best variant, or the number of variants if none has
- * the caller's tile. A cluster occupies several SMs, and pays when it has several
+ * the caller's tile. A cluster occupies two SMs, and pays when it has several
  * tiles. */
 static uint32_t choose_variant(const kiln__gemm *call)
 {
   const kiln_gemm_tile wanted = wanted_tile(call);
-  const bool any = wanted.m == 0 && wanted.n == 0;
-  const uint64_t sms = kiln__sm_count(call->device);
   kiln__gemm_shape shape = shape_of(call);
-  uint32_t n, best;
-  const variant *of = variants_of(call, &n);
-  double most = -1;
+  const kiln__gemm_tile *of;
+  uint32_t n, row, splits;
+  double efficiency;
 
-  best = n;
-  for (uint32_t i = 0; i < n; i++) {
-    const uint32_t cluster = of[i].cluster_m * of[i].cluster_n;
-    double efficiency;
-
-    shape.sms = sms < cluster ? 1 : sms / cluster;
-    if (!matches(wanted, &of[i]) ||
-        (any && cluster > 1 &&
-         kiln__gemm_tiles(&shape, &of[i].tile) < 2 * shape.sms))
-      continue;
-    efficiency = kiln__gemm_efficiency(&shape, &of[i].tile, 1) *
-                 rate_of_text(call, &of[i]);
-    if (efficiency > most) {
-      most = efficiency;
-      best = i;
-    }
-  }
-  return best;
+  of = tiles_of(call, &n);
+  row = 1 + kiln__gemm_choose(&shape, of + 1, n - 1, wanted, &splits);
+  if (wanted.m != 0 || wanted.n != 0)
+    return kiln__gemm_choose(&shape, of, n, wanted, &splits);
+  efficiency = kiln__gemm_efficiency(&shape, &of[row], 1);
+  shape.sms = (shape.sms + 1) / 2;
+  return kiln__gemm_tiles(&shape, of) >= 2 * shape.sms &&
+                 kiln__gemm_efficiency(&shape, of, 1) > efficiency
+             ? 0
+             : row;
 }
 
 /* Returns whether sizes fit into the 32-bit coordinates and 40-bit strides of
@@ -205,7 +184,7 @@ static const kiln__gemm *form_of(const kiln__gemm *call, kiln__gemm *form)
   if (call->a_k)
     transpose(form);
   form->turns_a = kiln__gemm_is_aligned(form, &form->args.a, KILN__GEMM_A, 4);
-  variants_of(form, &n);
+  tiles_of(form, &n);
   return form->turns_a && choose_variant(form) < n ? form : call;
 }
 
@@ -213,7 +192,7 @@ static bool can_serve(const kiln__gemm *call)
 {
   const kiln__gemm_args *g = &call->args;
   const kiln_gemm_tile wanted = call->desc->tile;
-  const variant *of;
+  const kiln__gemm_tile *of;
   kiln__gemm_shape shape;
   kiln__gemm_source a, b;
   kiln__gemm form;
@@ -231,9 +210,9 @@ static bool can_serve(const kiln__gemm *call)
   shape = shape_of(call);
   a = kiln__gemm_source_of(call, true);
   b = kiln__gemm_source_of(call, false);
-  of = variants_of(call, &n);
+  of = tiles_of(call, &n);
   return fits(call, &a) && fits(call, &b) &&
-         kiln__gemm_tiles(&shape, &of[n - 1].tile) < UINT32_MAX / 2 &&
+         kiln__gemm_tiles(&shape, &of[n - 1]) < UINT32_MAX / 2 &&
          choose_variant(call) < n;
 }
 
@@ -248,7 +227,7 @@ static void plan(kiln__gemm *given)
 
   p->variant = choose_variant(call);
   p->splits = 1;
-  t = &variants_of(call, &n)[p->variant].tile;
+  t = &tiles_of(call, &n)[p->variant];
   p->tiles = kiln__gemm_tiles(&shape, t);
   p->choice.tile = (kiln_gemm_tile){call->swapped ? t->n : t->m,
                                     call->swapped ? t->m : t->n, 1};
@@ -365,7 +344,7 @@ static bool fits_map(const kiln__gemm *call)
 
 /* Returns the number of columns of D that a consumer stages in shared memory. If
  * the TMA cannot store D, that pays only for elements of 2 bytes. */
-static uint32_t staged_columns(const kiln__gemm *call, const variant *d)
+static uint32_t staged_columns(const kiln__gemm *call, const division *d)
 {
   const uint64_t size = kiln__size(call->d_type);
 
@@ -381,23 +360,25 @@ static uint32_t vector_of_d(const kiln__gemm *call, bool staged)
 {
   return staged && fits_map(call)
              ? 8
-             : kiln__gemm_vector(call, &call->args.d, KILN__GEMM_D,
-                                 call->d_type, call->args.n, 2);
+             : kiln__gemm_vector(
+                   call, &call->args.d, KILN__GEMM_D, call->d_type,
+                   call->d_by_column ? call->args.m : call->args.n, 2);
 }
 
 static void specify(kiln__spec *spec, const kiln__gemm *call,
                     const kiln__gemm_source *a, const kiln__gemm_source *b)
 {
-  const variant *d = variant_of(call);
-  uint32_t *v = spec->value;
+  const division *d = division_of(call);
+  uint32_t n, *v = spec->value;
+  const kiln__gemm_tile *t = &tiles_of(call, &n)[call->plan.variant];
   const uint32_t parts = kiln__gemm_parts(call);
   const uint32_t staged = staged_columns(call, d);
 
   kiln__gemm_specify(spec, &product_family, call);
   spec->suffix = 'a';
   v[GEMM_WGMMA_MATH] = kiln__gemm_math(call);
-  v[GEMM_WGMMA_TILE_M] = d->tile.m / d->cluster_m;
-  v[GEMM_WGMMA_TILE_N] = d->tile.n / d->cluster_n;
+  v[GEMM_WGMMA_TILE_M] = t->m / d->cluster_m;
+  v[GEMM_WGMMA_TILE_N] = t->n / d->cluster_n;
   v[GEMM_WGMMA_GROUPS_M] = d->groups_m;
   v[GEMM_WGMMA_GROUPS_N] = d->groups_n;
   v[GEMM_WGMMA_STAGES] = d->stages;
