@@ -24,3 +24,12 @@ if(KILN_PEERS)
     DEPENDS ${peers_objects})
   add_custom_target(kiln_peers ALL DEPENDS ${peers_library})
 endif()
+
+# The functions that python/python_peers.py calls. Built only on request:
+# cmake --build FOLDER --target kiln_python_calls
+add_library(kiln_python_calls MODULE EXCLUDE_FROM_ALL
+  ${PROJECT_SOURCE_DIR}/tests/bench/python/python_calls.c)
+target_link_libraries(kiln_python_calls PRIVATE kiln_flags kiln)
+set_target_properties(kiln_python_calls PROPERTIES C_STANDARD 11
+  C_VISIBILITY_PRESET hidden
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})

@@ -1,47 +1,24 @@
 /* cpu_corpus_test.c -- tests that the CPU device loads the PTX that each NVRTC
- * generates for the shipped kernels: without options, with -G, with line
- * numbers, and with fast math.
+ * generates for the shipped kernels with -G, with line numbers, and with fast math.
+ * kernels_test.c does the same without options.
  *
- * By default, every specialisation is compiled once per NVRTC, and the
- * architectures and options alternate. KILN_TEST_THOROUGH=1 compiles for every
- * architecture.
+ * By default, every specialisation is compiled once, and the NVRTCs, architectures
+ * and options alternate. KILN_TEST_THOROUGH=1 compiles for every architecture with
+ * every NVRTC.
  *
  * KILN_TEST_NVRTC lists the libraries, separated by colons. Without it, the
  * test uses the libraries that discovery finds. */
 #include "variants.h"
 
-#include "cpu/code/code.h"
-
 static unsigned long instructions;
 
-/* Loads the PTX of an image and counts its instructions. */
 static void load(kiln_image *image, const kiln_variant *v,
                  const kiln_target *target)
 {
-  size_t size;
-  const char *ptx = kiln_image_ptx(image, &size);
-  kiln_allocator a = {0};
-  kiln__cpu_ptx_module *module = NULL;
-  kiln__cpu_program *program = NULL;
-  kiln_status st;
-  unsigned n = 0;
-
-  ck_assert_msg(ptx != NULL, "%s for %d: no PTX", v->label, target->cc);
-  kiln__allocator_default(&a);
-  st = kiln__cpu_ptx_parse(&module, &a, ptx, size);
-  if (st == KILN_OK)
-    st = kiln__cpu_program_make(&program, &a, module);
-  ck_assert_msg(st == KILN_OK, "%s for %d: %s\n%s", v->label, target->cc,
-                kiln_last_error()->message, kiln_last_error()->log);
-  for (uint32_t i = 0; i < program->n_functions; i++)
-    n += program->functions[i].n_insns;
-  ck_assert_msg(n > 0 || may_be_empty(v, target), "%s (%s) for %d: no code",
-                v->builtin, v->label, target->cc);
-  instructions += n;
-  kiln__cpu_program_free(program);
+  instructions += load_on_cpu(image, v, target);
 }
 
-/* Selects one of four sets of compiler options. */
+/* Selects one of three sets of compiler options, 1 to 3. */
 static void set_mode(kiln_program_desc *d, int mode)
 {
   d->debug = mode == 1;
@@ -76,15 +53,11 @@ START_TEST(shipped_kernels)
       const kiln_target target = {.cc = archs[a], .ptx = true};
       kiln_program_desc d = describe(&variants[v]);
 
-      /* By default, a variant is compiled for one architecture with one mode,
-       * and both alternate from variant to variant. */
-      if (!is_thorough() && a != first + (v + (size_t)_i) % (n - first))
+      if (is_thorough() ? (a + v) % 4 == 0
+                        : v % (size_t)each_n != (size_t)_i ||
+                              a != first + v % (n - first))
         continue;
-      if (is_thorough())
-        add(&b, &variants[v], d, target);
-      if (is_thorough() && (a + v) % 4 != 0)
-        continue;
-      set_mode(&d, (int)((a + v) % 4));
+      set_mode(&d, 1 + (int)((a + v / (size_t)each_n) % 3));
       add(&b, &variants[v], d, target);
     }
   }

@@ -5,6 +5,8 @@
 
 #include "each_nvrtc.h"
 
+#include "cpu/code/code.h"
+
 enum { MOST_ARCHS = 64, OLDEST_ARCH = 35 };
 
 /* A thorough run compiles every variant for every architecture, which takes
@@ -47,6 +49,45 @@ static inline char suffix_of(const kiln_variant *v)
 static inline bool may_be_empty(const kiln_variant *v, const kiln_target *t)
 {
   return suffix_of(v) != 0 && t->suffix != suffix_of(v);
+}
+
+/* Returns true if NVRTC number `nvrtc` compiles variant v of the list. In a
+ * thorough run it compiles all. By default every NVRTC compiles the first variant
+ * of each program, and one of them compiles each other variant. Every NVRTC
+ * compiles variants for a suffix, which not all of them know. */
+static inline bool is_turn(const kiln_variant *list, size_t v, int nvrtc)
+{
+  return is_thorough() || v == 0 || suffix_of(&list[v]) != 0 ||
+         strcmp(list[v].builtin, list[v - 1].builtin) != 0 ||
+         (v + (size_t)nvrtc) % (size_t)each_n == 0;
+}
+
+/* Loads the PTX of an image on the CPU device. Returns the number of its
+ * instructions. */
+static unsigned load_on_cpu(kiln_image *image, const kiln_variant *v,
+                            const kiln_target *target)
+{
+  size_t size;
+  const char *ptx = kiln_image_ptx(image, &size);
+  kiln_allocator a = {0};
+  kiln__cpu_ptx_module *module = NULL;
+  kiln__cpu_program *program = NULL;
+  kiln_status st;
+  unsigned n = 0;
+
+  ck_assert_msg(ptx != NULL, "%s for %d: no PTX", v->label, target->cc);
+  kiln__allocator_default(&a);
+  st = kiln__cpu_ptx_parse(&module, &a, ptx, size);
+  if (st == KILN_OK)
+    st = kiln__cpu_program_make(&program, &a, module);
+  ck_assert_msg(st == KILN_OK, "%s for %d: %s\n%s", v->label, target->cc,
+                kiln_last_error()->message, kiln_last_error()->log);
+  for (uint32_t i = 0; i < program->n_functions; i++)
+    n += program->functions[i].n_insns;
+  ck_assert_msg(n > 0 || may_be_empty(v, target), "%s (%s) for %d: no code",
+                v->builtin, v->label, target->cc);
+  kiln__cpu_program_free(program);
+  return n;
 }
 
 /* Finds the architectures that the runtime's NVRTC supports, except those that

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tests that every public header compiles strictly as C11 and as C++11 to C++20:
-# alone, included twice, with any other header in both orders, and before and after
-# cuda.h if it is installed. No two headers may declare the same name.
+# alone, included twice, before all other headers, and before and after cuda.h if it
+# is installed. So each pair of headers is compiled in both orders. No two headers may
+# declare the same name.
 # shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
@@ -24,6 +25,8 @@ for path in "$include"/kiln/*.h; do
   headers+=("${path##*/}")
 done
 [ ${#headers[@]} -ge 10 ] || fail "only ${#headers[@]} headers"
+all=("${headers[@]/#/#include <kiln/}")
+all=("${all[@]/%/>}")
 
 # C accepts a second `typedef struct x x;`, also where the first header defined
 # another struct x. So the compiler alone cannot find two types of one name.
@@ -38,17 +41,15 @@ for header in "${headers[@]}"; do declared "$header"; done | sort >names
 twice=$(awk '{ print $1 }' names | uniq -d)
 [ -z "$twice" ] || fail "declared by two headers: $(grep -wF "$twice" names)"
 
-each() { # each HEADER: alone, and beside each other header
-  local a="#include <kiln/$1>" b other
+each() { # each HEADER: alone, and before all other headers
+  local a="#include <kiln/$1>" b
   compile "$1.c" "$CC $c_flags" "$a" "$a" 'typedef int more;'
   for standard in ${CXX:+c++11 c++17 c++20}; do
     compile "$1.cc" "$CXX -std=$standard -Wall -Wextra -Wshadow" "$a" "$a"
   done
-  for other in "${headers[@]}"; do
-    b="#include <kiln/$other>"
-    compile "$1.c" "$CC $c_flags" "$a" "$b" 'typedef int more;'
-    [ -z "${CXX:-}" ] || compile "$1.cc" "$CXX -std=c++17 -Wall -Wextra" "$a" "$b"
-  done
+  compile "$1.c" "$CC $c_flags" "$a" "${all[@]}" 'typedef int more;'
+  [ -z "${CXX:-}" ] ||
+    compile "$1.cc" "$CXX -std=c++17 -Wall -Wextra" "$a" "${all[@]}"
   [ -n "${CUDA:-}" ] || return 0
   for b in "$a|#include <cuda.h>" "#include <cuda.h>|$a"; do
     compile "$1.c" "$CC $c_flags -isystem $CUDA" "${b%|*}" "${b#*|}"
