@@ -606,6 +606,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_bad_arguments);
   tcase_add_test(t, test_parts_of_a_matrix);
   tcase_add_test(t, test_explain);
+  tcase_set_tags(tensor, "tensor");
   tcase_add_loop_test(tensor, test_tensor_tiles, 0, N_TENSOR_CALLS);
   tcase_add_test(tensor, test_ends_of_lines);
   tcase_add_loop_test(tensor, test_turned, 0, N_TURNED_CALLS);

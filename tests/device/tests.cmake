@@ -45,11 +45,12 @@ foreach(tuned "scan 0 64 96 64 0 16" "scan 0 64 160 256 0 16"
     ENVIRONMENT "KILN_TEST_TUNING=${tuned};KILN_TEST_SHORT=1")
 endforeach()
 
-# The kernels for tensor cores under all checks: warpgroups and the copy engine of 9.0.
+# The kernels for tensor cores under all checks: warpgroups and the copy engine of 9.0;
+# and sums that blocks share.
 add_test(NAME device.gemm_checked COMMAND device_gemm)
 set_tests_properties(device.gemm_checked PROPERTIES LABELS device
   SKIP_RETURN_CODE 77 TIMEOUT 3600
-  ENVIRONMENT "CK_RUN_CASE=tensor;KILN_DEVICE=cpu:9.0,check=all")
+  ENVIRONMENT "CK_INCLUDE_TAGS=tensor brief;KILN_DEVICE=cpu:9.0,check=all")
 
 # The instructions of one warp, for f16, bf16, i8 and f32: 9.0 uses them for f64 only.
 add_test(NAME device.gemm_mma COMMAND device_gemm)
