@@ -126,6 +126,7 @@ static void set_matrices(product *p, uint64_t *state)
   p->shift = (unsigned)(test_random(state) % 4 == 0);
   p->batch = test_random(state) % 4 == 0 ? 3 : 1;
   if (p->batch > 1) {
+    p->apart = (unsigned)(test_random(state) % 3);
     p->pointers = (unsigned)(test_random(state) % 16);
     p->one_b = test_random(state) % 3 == 0;
   }

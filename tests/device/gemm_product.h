@@ -27,6 +27,7 @@ typedef struct product {
                       4: C in column-major order, 5: D */
   unsigned gap;    /* added to the leading dimensions and strides */
   unsigned line;   /* leading dimensions are multiples of this, if not 0 */
+  unsigned apart;  /* added to the strides of a batch */
   unsigned shift;  /* elements behind an aligned address */
   unsigned pointers; /* bit per matrix: given by pointers */
   bool in_place;     /* D is C */
@@ -66,7 +67,7 @@ static inline matrix make_matrix(kiln_dtype type, size_t rows, size_t columns,
   lines = rows + columns - width;
   x.m.leading = p->line > 1 ? (width + p->line - 1) / p->line * p->line : width;
   x.m.leading += p->gap;
-  x.m.stride = batch > 1 ? lines * x.m.leading + p->gap : 0;
+  x.m.stride = batch > 1 ? lines * x.m.leading + p->gap + p->apart : 0;
   x.size = width == 0 || lines == 0
                ? 0
                : (lines - 1) * x.m.leading + width + (batch - 1) * x.m.stride;

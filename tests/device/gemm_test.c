@@ -131,7 +131,8 @@ START_TEST(test_batches)
 
     p.batch = 5;
     p.gap = i % 2;
-    p.pointers = i;
+    p.apart = i % 3;
+    p.pointers = i % 5 == 2 ? 0 : i;
     p.one_b = i % 4 == 1;
     p.layout = i * 4 % 64;
     p.beta = i % 2 == 0;
