@@ -20,8 +20,16 @@ enum { RING_BLOCK = 128, RING_STAGES = 6, AT_BLOCK = 256, AT_ITEMS = 4 };
 /* Warps per SM that stencil.cu is given work for. */
 enum { WARPS_PER_SM = 16 };
 
-/* stencil_rows.cu: threads per block, and the largest radius for images. */
-enum { ROWS_BLOCK = 128, ROWS_RADIUS = 3 };
+/* stencil_rows.cu: threads per block, and the largest radius for images. Lines of
+ * at most SHORT_LINE bytes get larger blocks, since fewer blocks start sooner: on an
+ * H200 2^20 f32 take 6.2 us instead of 6.5, 2^22 9.7 instead of 10.3, but 2^24 36.9
+ * instead of 36.7. */
+enum {
+  ROWS_BLOCK = 128,
+  SHORT_LINE_BLOCK = 256,
+  SHORT_LINE = 32 << 20,
+  ROWS_RADIUS = 3
+};
 
 /* ---- Weights ------------------------------------------------------------- */
 
@@ -286,7 +294,9 @@ static void plan_rows(kiln__stencil_pass *p)
   uint64_t runs;
 
   p->kernel = KILN__STENCIL_ROWS;
-  p->block = ROWS_BLOCK;
+  p->block = p->line && p->size[0] <= SHORT_LINE / kiln__size(p->in.type)
+                 ? SHORT_LINE_BLOCK
+                 : ROWS_BLOCK;
   p->run = p->line ? 1 : p->ry < 2 ? 4 : 8;
   p->strips = kiln__divide_up(p->size[0], 32 * (uint64_t)p->vec);
   runs = kiln__divide_up(p->size[1], p->run);
