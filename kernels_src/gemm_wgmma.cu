@@ -167,33 +167,28 @@ __device__ __forceinline__ place place_of(const gemm_tiles &p, unsigned tile,
 
 /* Copies `count` rows or columns from `first` on, of which this block copies a part to
  * all blocks in `blocks`. `shares` is the number of these blocks, `share` the number of
- * this block among them. If consecutive elements do not follow the sum, a box has as
- * many rows or columns as a line of shared memory holds. A part that would be smaller
- * consists of positions of the sum instead. */
+ * this block among them. */
 template <bool follow_sum, unsigned count, unsigned shares>
 __device__ __forceinline__ void
 load_operand(unsigned to, const kiln::tensor_map &from, unsigned full,
              unsigned first, unsigned k, unsigned z, unsigned share,
              unsigned blocks)
 {
-  constexpr unsigned own = count / shares;
-  constexpr bool by_position = !follow_sum && own % depth != 0;
-  constexpr unsigned boxes =
-      follow_sum ? 1 : (by_position ? count : own) / depth;
-  const unsigned line = by_position ? 0 : share * own;
-  const unsigned position = by_position ? share * (depth / shares) : 0;
+  constexpr unsigned own = count / shares, box = follow_sum ? own : depth;
+
+  static_assert(own % box == 0, "KILN_CLUSTER_M, _N: whole boxes per block");
 
 #pragma unroll
-  for (unsigned i = 0; i < boxes; ++i) {
-    const unsigned row = line + i * depth;
-    const unsigned at = to + (row + position) * 128;
-    const int x = static_cast<int>(follow_sum ? k : first + row);
-    const int y = static_cast<int>(follow_sum ? first + row : k + position);
+  for (unsigned i = 0; i < own; i += box) {
+    const unsigned at = share * own + i;
+    const int x = static_cast<int>(follow_sum ? k : first + at);
+    const int y = static_cast<int>(follow_sum ? first + at : k);
 
     if (shares > 1)
-      kiln::tma_load(at, from, full, x, y, static_cast<int>(z), blocks);
+      kiln::tma_load(to + at * 128, from, full, x, y, static_cast<int>(z),
+                     blocks);
     else
-      kiln::tma_load(at, from, full, x, y, static_cast<int>(z));
+      kiln::tma_load(to + at * 128, from, full, x, y, static_cast<int>(z));
   }
 }
 

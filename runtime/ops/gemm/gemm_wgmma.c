@@ -267,22 +267,17 @@ static kiln_status encode(CUtensorMap *map, const kiln_device *device,
                   "cuTensorMapEncodeTiled");
 }
 
-/* Describes an operand, of which a tile has `rows` rows or columns. `shares`
- * blocks copy a part each, see load_operand() in gemm_wgmma.cu. */
+/* Describes an operand, of which a block copies `rows` rows or columns. */
 static kiln_status encode_source(CUtensorMap *map, const kiln_device *device,
                                  const kiln__gemm_source *s, uint64_t copy,
-                                 uint32_t rows, uint32_t shares)
+                                 uint32_t rows)
 {
   const uint64_t extent[] = {s->to_width, s->to_lines, s->batch * s->parts};
-  const uint32_t own = rows / shares, depth = LINE / s->size;
-  const uint32_t lines = s->k_major         ? own
-                         : own % depth == 0 ? depth
-                                            : depth / shares;
 
   return encode(map, device, s->size, s->packed ? copy : s->operand->data,
                 extent, s->leading,
                 s->packed ? s->to_lines * s->leading : s->operand->stride,
-                lines);
+                s->k_major ? rows : LINE / s->size);
 }
 
 /* ---- The launch ---------------------------------------------------------- */
@@ -426,10 +421,10 @@ static kiln_status launch_product(const kiln__gemm_product *p)
   kiln_status st = KILN_OK;
   kiln__args in;
 
-  KILN_TRY(encode_source(&a, device, &s[0], p->copy[0], v[GEMM_WGMMA_TILE_M],
-                         v[GEMM_WGMMA_CLUSTER_N]));
-  KILN_TRY(encode_source(&b, device, &s[1], p->copy[1], v[GEMM_WGMMA_TILE_N],
-                         v[GEMM_WGMMA_CLUSTER_M]));
+  KILN_TRY(encode_source(&a, device, &s[0], p->copy[0],
+                         v[GEMM_WGMMA_TILE_M] / v[GEMM_WGMMA_CLUSTER_N]));
+  KILN_TRY(encode_source(&b, device, &s[1], p->copy[1],
+                         v[GEMM_WGMMA_TILE_N] / v[GEMM_WGMMA_CLUSTER_M]));
   if (v[GEMM_WGMMA_VECTOR_D] == 8)
     KILN_TRY(encode(&d, device, (uint32_t)kiln__size(p->call->d_type),
                     g->d.data, extent, g->d.leading, g->d.stride, 64));
