@@ -368,17 +368,16 @@ END_TEST
  * whole lines must not reach beyond the ends. */
 START_TEST(test_ends_of_lines)
 {
+  static const size_t rows[] = {4, 5, 8, 10};
   uint64_t state = 59;
 
-  for (unsigned layout = 0; layout < 64; layout += 32) {
-    product p = usual(35, 43, 40);
+  for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    product p = usual(35, 41 + 2 * i, 40);
 
-    set_types(&p, 4);
-    p.line = 8;
-    p.layout = layout;
-    check_product(&p, &state);
-    p.batch = 3;
+    set_types(&p, rows[i]);
     p.line = 16;
+    p.layout = i % 2 * 32;
+    p.batch = i == 0 ? 3 : 1;
     check_product(&p, &state);
   }
 }
