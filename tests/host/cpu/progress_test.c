@@ -224,8 +224,6 @@ START_TEST(setmaxnreg_waits_for_registers)
 {
   static const char *const words[] = {"deadlock",
                                       "registers per thread are free", NULL};
-  const unsigned ways_of_case = ROWS(register_cases);
-  const unsigned row = (unsigned)_i % ways_of_case;
   char text[1024];
 
   snprintf(text, sizeof text,
@@ -234,12 +232,12 @@ START_TEST(setmaxnreg_waits_for_registers)
            "mov.u32 t, %%tid.x;\nsetp.lt.u32 p, t, 128;\n@p bra less;\n"
            "setmaxnreg.inc.sync.aligned.u32 %u;\nbar.sync 0;\nret;\n"
            "less:\nsetmaxnreg.dec.sync.aligned.u32 %u;\nbar.sync 0;\nret;\n}\n",
-           register_cases[row].bounds, register_cases[row].more,
-           register_cases[row].less);
+           register_cases[_i].bounds, register_cases[_i].more,
+           register_cases[_i].less);
   cpu_ptx_load(&p, text);
-  use_way(_i / (int)ways_of_case);
-  sizes(2, register_cases[row].threads);
-  if (register_cases[row].waits)
+  use_way(_i % N_WAYS);
+  sizes(2, register_cases[_i].threads);
+  if (register_cases[_i].waits)
     cpu_ptx_fails(&p, "k", NULL, KILN__FAULT_DEADLOCK, words);
   else
     cpu_ptx_ok(&p, "k", NULL);
@@ -495,7 +493,7 @@ int main(void)
                         a_block_serves_the_others));
   tcase_add_loop_test(t, blocks_that_do_not_fit_deadlock, 1, 3);
   tcase_add_loop_test(t, setmaxnreg_waits_for_registers, 0,
-                      N_WAYS * ROWS(register_cases));
+                      ROWS(register_cases));
   t = kiln_test_case(s, "stops", 0, NULL, unload, TESTS(launches_are_checked));
   kiln_test_loops(t, N_WAYS,
                   TESTS(a_budget_ends_loops, another_thread_cancels));
