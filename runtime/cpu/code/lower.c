@@ -313,6 +313,20 @@ static bool check_load(kiln__cpu_lower *l)
                             KILN__SHOWN(s->name));
 }
 
+/* Checks an instruction that names a .param variable without loading or storing it.
+ * Arguments and results of calls have no address. */
+static bool check_named(kiln__cpu_lower *l)
+{
+  const kiln__cpu_ptx_symbol *s = addressed(l, 0);
+  const kiln__cpu_ptx_variable *v =
+      s != NULL && s->kind == KILN__SYMBOL_VARIABLE ? s->u.variable : NULL;
+
+  return v == NULL || v->space != KILN__SPACE_PARAM ||
+         v->number == KILN__KERNEL_PARAM || v->number == KILN__FUNCTION_PARAM ||
+         kiln__cpu_complain(l, l->at->operands[0].pos,
+                            "the address of an argument cannot be taken");
+}
+
 /* Checks a store to .param. A function's own parameters are read-only. ptxas
  * identifies a parameter by its name, even if a call variable of the same name
  * hides it. */
@@ -439,7 +453,7 @@ static const kiln__cpu_matches *find_matches(kiln__cpu_lower *l)
         kiln__cpu_is_unsupported(s) ? no_matrices : unknown, KILN__SHOWN(s));
     return NULL;
   }
-  return m;
+  return m->fields.space != KILN__SPACE_PARAM || check_named(l) ? m : NULL;
 }
 
 static bool check_guard(kiln__cpu_lower *l)

@@ -79,6 +79,11 @@ static const struct {
      "ld.param.b32 x, [b]; st.param.b32 [a], x; ret; }",
      ".func (.param .b32 a) f(.param .b32 b) { .reg .b32 x;\n"
      "ld.param.b32 x, [a]; st.param.b32 [a], x; ret; }"},
+    /* An argument of a call has no address, whatever uses it. */
+    {G ENTRY("{ .param .b32 cp; st.param.b32 [cp], %r1;\n"
+             "prefetch.param.tensormap [pp]; call g, (cp); }"),
+     G ENTRY("{ .param .b32 cp; st.param.b32 [cp], %r1;\n"
+             "prefetch.param.tensormap [cp]; call g, (cp); }")},
     /* The address of a function may be used only if this module or another
      * module defines the function. */
     {".extern .func f();\n" ENTRY("mov.u64 %rd1, f;"),
