@@ -115,7 +115,8 @@ typedef struct kiln_gemm_desc {
   kiln_gemm_input in[KILN_GEMM_MAX_INPUTS]; /**< further inputs of the epilogue;
                                                  the list ends at the first
                                                  array without a type */
-  kiln_gemm_tile tile; /**< division into blocks; {0} lets Kiln choose */
+  kiln_gemm_tile tile; /**< division into blocks; {0} lets Kiln choose, by a
+                            model or by what `kiln tune` measured */
   kiln_code code;      /**< parameters and functions for the epilogue */
 } kiln_gemm_desc;
 

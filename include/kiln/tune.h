@@ -4,7 +4,13 @@
  * with `kiln tune`, a file in the cache folder takes precedence over the table;
  * the first operation reads the file. A GPU that is not in the table gets the
  * parameters of the most similar GPU. The parameters do not change results,
- * except for the rounding of floating-point sums. */
+ * except for the rounding of floating-point sums.
+ *
+ * The number of elements n selects the parameters. It is the number of elements
+ * of a stencil's array, of the matrices D of a product, and the number of
+ * targets of all pairs. For matrix products, the parameters are a tile; a model
+ * chooses the tile if none was measured, if the tile suits the shape of the
+ * matrices badly, or if the caller gives one. */
 #ifndef KILN_TUNE_H
 #define KILN_TUNE_H
 
@@ -19,7 +25,7 @@ extern "C" {
  * size of this struct never changes. */
 typedef struct kiln_tuning {
   uint16_t block;  /**< number of threads per block: a multiple of 32, at most
-                        1,024 */
+                        1,024. Not used for matrix products */
   uint16_t items;  /**< amount of work per thread, 1 to 256;
                         kiln_tuning_family.items names the unit */
   uint16_t per_sm; /**< number of resident blocks per SM for which the compiler
@@ -37,7 +43,7 @@ typedef struct kiln_tuning_family {
   const char *extra; /**< meaning of kiln_tuning.extra; "" if the family does
                           not use it */
   /** Name of the embedded program that the family compiles with the macros
-   * KILN_BLOCK and KILN_ITEMS. */
+   * KILN_BLOCK and KILN_ITEMS; NULL if the program takes other macros. */
   const char *builtin;
 } kiln_tuning_family;
 
@@ -84,7 +90,8 @@ KILN_API kiln_status kiln_tuning_get(kiln_device *device, const char *family,
  * @param size    size of an element in bytes: 1, 2, 4 or 8.
  * @param log2_n  largest number of elements in the size class, as a base-2
  *                logarithm.
- * @param tuning  the parameters; copied.
+ * @param tuning  the parameters; copied. NULL discards those of this size and
+ *                size class.
  * @retval KILN_OK, KILN_EINVAL (the error record names the violated bound),
  *         KILN_ENOTFOUND, KILN_ENOMEM.
  * Thread-safe. Never blocks.

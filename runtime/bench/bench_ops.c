@@ -85,6 +85,7 @@ void kiln__bench_ops_close(bench_ops *b)
 kiln_status kiln__bench_prepare(bench_ops *b)
 {
   b->workspace_known = false;
+  b->chosen = (kiln_tuning){0, 0, 0, 0};
   /* prepare() runs first, since it may set the number of elements b->n. */
   if (b->now->prepare != NULL)
     CLI_TRY(b->now->prepare(b));

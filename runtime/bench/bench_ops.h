@@ -3,7 +3,7 @@
  * alternately in one process. Each table of cases, in a file bench_cases_*.c,
  * covers one family of operations. bench_ops.c runs the tables, bench_tune.c
  * uses the tables for tuning, and bench_passes.c times the methods of gather
- * and scatter. */
+ * and scatter. The tables in bench_cases_compute.c are only for tuning. */
 #ifndef KILN_BENCH_BENCH_OPS_H
 #define KILN_BENCH_BENCH_OPS_H
 
@@ -21,7 +21,11 @@ typedef struct bench_ops {
   void *peers;
   const char *no_peers;  /* reason why the comparison libraries are missing */
   const bench_case *now; /* the case that currently runs */
-  uint64_t n;            /* number of elements of the current case */
+  const char *tuning;    /* the family of parameters that is tuned, or NULL */
+  /* Parameters that the call uses if none were measured; all 0 stands for those
+   * of the library's table. */
+  kiln_tuning chosen;
+  uint64_t n; /* number of elements of the current case */
   CUdeviceptr in[BENCH_OPS_BUFFERS];
   CUdeviceptr out[BENCH_OPS_BUFFERS]; /* output buffers of Kiln */
   /* Output buffers of the comparison library. */
@@ -75,7 +79,9 @@ struct bench_case {
   /* Expressions over the index i that fill the inputs in[0] and in[1] (see
    * kiln__bench_fill()); NULL means that the input is not used. */
   const char *fill[2];
-  /* Callback that fills further inputs, or NULL. */
+  /* Callback that fills further inputs and may change the number of elements,
+   * or NULL. KILN_ENOTFOUND means that the case does not apply to this device;
+   * only the tuner accepts it. */
   kiln_status (*prepare)(bench_ops *b);
   kiln_status (*own)(bench_ops *b); /* callback that queues Kiln's call */
   /* Element type of the output out[0]; KILN_DTYPE_NONE means that the results
@@ -125,6 +131,8 @@ typedef struct bench_family {
 
 /* all families of operations; a NULL name ends the table */
 extern const bench_family kiln__bench_families[];
+/* The families that are tuned here but have benchmarks of their own. */
+extern const bench_family kiln__bench_compute[];
 
 /* ---- Running cases, for `bench`, `tune` and `bench passes` -------------- */
 

@@ -11,6 +11,8 @@ typedef struct options {
   const char *arch;
   bool dry_run; /* option: true to leave the tuning file unchanged */
   bool all;     /* true to print a row for each candidate */
+  /* Seconds for the candidates of a case and a size; 0 means no limit. */
+  unsigned budget;
   /* Names of the tuning families; an empty list means all. */
   cli_words families;
 } options;
@@ -93,7 +95,7 @@ static int without_device(cli *c, const options *o)
   for (size_t i = 0; i < n; i++) {
     const kiln_tuning *t = kiln_tuning_candidates(f[i].name, &k);
 
-    if (!is_wanted(o, f[i].name))
+    if (!is_wanted(o, f[i].name) || f[i].builtin == NULL)
       continue;
     for (size_t at = 0; at < k; at++) {
       compile_candidate(c, &target, &f[i], &t[at], &table);
@@ -102,7 +104,9 @@ static int without_device(cli *c, const options *o)
     }
   }
   kiln__cli_table_print(&table, 0);
-  printf("%zu candidates, with the kernels' default types\n", done);
+  printf("%zu candidates, with the kernels' default types; those of all pairs, "
+         "stencils and matrix products can only be measured\n",
+         done);
   return CLI_OK;
 }
 
@@ -110,6 +114,7 @@ static int without_device(cli *c, const options *o)
 
 typedef struct best {
   kiln_tuning tuning;
+  bool measured; /* false if the library's own choice is the fastest */
   double ms, table_ms;
   size_t tried, failed;
 } best;
@@ -130,22 +135,29 @@ static void print_best(cli_table *t, const bench_ops *b, const char *family,
   kiln__cli_cell(t, "%zu of %zu", found->tried - found->failed, found->tried);
 }
 
+/* Returns the size class of a case at a size, as a base-2 logarithm. */
+static unsigned class_of(const bench_case *c, unsigned bits)
+{
+  return kiln_dtype_size(c->type) == 8 && bits > 0 ? bits - 1 : bits;
+}
+
 /* Times every candidate set of parameters of the tuning family on the current
- * case b->now, and leaves the fastest set active. A candidate that does not
- * compile is skipped.
+ * case b->now, whose inputs are prepared. A candidate that does not compile is
+ * skipped. No candidate starts after the budget.
  * @param all  NULL, or a table that gets a row for each candidate */
-static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
-                             best *out, cli_table *all)
+static kiln_status tune_case(bench_ops *b, const char *family, unsigned log2_n,
+                             double budget_ns, best *out, cli_table *all)
 {
   const unsigned size = (unsigned)kiln_dtype_size(b->now->type);
   size_t n;
   const kiln_tuning *t = kiln_tuning_candidates(family, &n);
-  const unsigned log2_n = size == 8 ? bits - 1 : bits;
+  const double end = kiln__cli_now_ns() + budget_ns;
 
   *out = (best){.ms = INFINITY};
-  CLI_TRY(
-      kiln_tuning_get(b->rig.device, family, size, b->n, &out->tuning, NULL));
-  CLI_TRY(kiln__bench_prepare(b));
+  CLI_TRY(kiln_tuning_get(b->rig.device, family, size, b->n, &out->tuning,
+                          &out->measured));
+  if (!out->measured && b->chosen.block != 0)
+    out->tuning = b->chosen;
   CLI_TRY(kiln__bench_time_own(b, &out->table_ms));
   out->ms = out->table_ms;
   if (all != NULL) {
@@ -155,6 +167,8 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
   for (size_t i = 0; i < n; i++, out->tried++) {
     double ms;
 
+    if (i > 0 && budget_ns > 0 && kiln__cli_now_ns() > end)
+      break;
     CLI_TRY(kiln_tuning_set(b->rig.device, family, size, log2_n, &t[i]));
     kiln__cli_progress(b->rig.c, b->now->label, i + 1, n);
     /* The size of the workspace depends on the tile size. */
@@ -172,9 +186,20 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
     if (ms < out->ms) {
       out->ms = ms;
       out->tuning = t[i];
+      out->measured = true;
     }
   }
-  return kiln_tuning_set(b->rig.device, family, size, log2_n, &out->tuning);
+  return KILN_OK;
+}
+
+/* Makes the fastest parameters those of a size class. If they are the library's
+ * own, the class gets none, so that later versions of the library apply. */
+static kiln_status use(bench_ops *b, const char *family, unsigned log2_n,
+                       const best *found)
+{
+  return kiln_tuning_set(b->rig.device, family,
+                         (unsigned)kiln_dtype_size(b->now->type), log2_n,
+                         found->measured ? &found->tuning : NULL);
 }
 
 /* Returns whether a case is the first of its element size. Only such cases
@@ -188,21 +213,44 @@ static bool is_first_of_size(const bench_case *cases, const bench_case *c)
   return true;
 }
 
-static kiln_status tune_family(bench_ops *b, const bench_family *f,
-                               const options *o, cli_table *table)
+/* Tunes the current case for all sizes. A case may limit the number of elements;
+ * the classes above the limit share a measurement. */
+static kiln_status tune_sizes(bench_ops *b, const char *family,
+                              const options *o, cli_table *table)
 {
-  for (const bench_case *c = f->cases; c->label != NULL; c++) {
-    if (!is_first_of_size(f->cases, c) || c->own_size != 0)
-      continue;
-    for (size_t i = 0; i < o->shared.sizes.n; i++) {
-      best found;
+  uint64_t last = 0;
+  best found;
 
-      b->now = c;
-      b->n = kiln__bench_elements(c, o->shared.sizes.bits[i]);
-      CLI_TRY(tune_case(b, f->tuning, o->shared.sizes.bits[i], &found,
+  for (size_t i = 0; i < o->shared.sizes.n; i++, last = b->n) {
+    const unsigned log2_n = class_of(b->now, o->shared.sizes.bits[i]);
+    kiln_status st;
+
+    b->n = kiln__bench_elements(b->now, o->shared.sizes.bits[i]);
+    st = kiln__bench_prepare(b);
+    if (st == KILN_ENOTFOUND)
+      continue;
+    CLI_TRY(st);
+    if (b->n != last) {
+      CLI_TRY(tune_case(b, family, log2_n, 1e9 * o->budget, &found,
                         o->all ? table : NULL));
-      print_best(table, b, f->tuning, &found);
+      print_best(table, b, family, &found);
     }
+    CLI_TRY(use(b, family, log2_n, &found));
+  }
+  return KILN_OK;
+}
+
+/* Tunes the families of a table of cases that were asked for. */
+static kiln_status tune_families(bench_ops *b, const bench_family *f,
+                                 const options *o, cli_table *table)
+{
+  for (; f->name != NULL; f++) {
+    if (f->tuning == NULL || !is_wanted(o, f->tuning))
+      continue;
+    b->tuning = f->tuning;
+    for (b->now = f->cases; b->now->label != NULL; b->now++)
+      if (is_first_of_size(f->cases, b->now) && b->now->own_size == 0)
+        CLI_TRY(tune_sizes(b, f->tuning, o, table));
   }
   return KILN_OK;
 }
@@ -235,10 +283,10 @@ static int with_device(cli *c, const options *o)
   kiln__cli_table(&table, c, heads);
   st = kiln__bench_ops_open(&b, c, o->shared.device,
                             kiln__bench_most(&o->shared.sizes));
-  for (const bench_family *f = kiln__bench_families;
-       st == KILN_OK && f->name != NULL; f++)
-    if (f->tuning != NULL && is_wanted(o, f->tuning))
-      st = tune_family(&b, f, o, &table);
+  if (st == KILN_OK)
+    st = tune_families(&b, kiln__bench_families, o, &table);
+  if (st == KILN_OK)
+    st = tune_families(&b, kiln__bench_compute, o, &table);
   if (st == KILN_OK) {
     printf("%s: gain over the parameters in use\n", b.rig.info.name);
     kiln__cli_table_print(&table, 0);
@@ -250,13 +298,17 @@ static int with_device(cli *c, const options *o)
 
 int kiln__cli_tune(cli *c, int argc, char **argv)
 {
-  options o = {.shared = {.sizes = {{28, 24, 20, 16}, 4}, .repeats = 9}};
+  options o = {.shared = {.sizes = {{28, 24, 20, 16}, 4}, .repeats = 9},
+               .budget = 60};
   const cli_option table[] = {
       CLI_OPTION_SIZES(&o.shared.sizes, 0, 32,
                        "log2 of the elements of 4 bytes: the size classes; "
                        "default 28,24,20,16"),
       CLI_OPTION_NUMBER("repeats", &o.shared.repeats, 1, BENCH_MOST_REPEATS,
                         "timed runs of each candidate; default 9"),
+      CLI_OPTION_NUMBER("budget", &o.budget, 0, 86400,
+                        "seconds for the candidates of a case and size; 0 for "
+                        "no limit; default 60"),
       BENCH_OPTION_DEVICE(&o.shared),
       CLI_OPTION_FLAG("dry-run", &o.dry_run, "print the best, keep nothing"),
       CLI_OPTION_FLAG("all", &o.all, "print the time of every candidate"),
@@ -270,9 +322,11 @@ int kiln__cli_tune(cli *c, int argc, char **argv)
       .about =
           "Times every candidate of the operations' parameters on this GPU "
           "and keeps the best beside the cache, where programs find them. "
-          "Without a family it tunes all.",
+          "Without a family it tunes all. The size is the number of elements: "
+          "of an image, of the matrix D of a product, of the targets of all "
+          "pairs.",
       .options = table,
-      .example = "kiln tune scan sort --sizes 28,24",
+      .example = "kiln tune scan gemm_simt all_pairs --sizes 28,24",
       .most = -1};
   int rc = kiln__cli_parse(c, &syntax, argc, argv, &o.families);
 

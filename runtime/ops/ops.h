@@ -468,6 +468,11 @@ typedef kiln_tuning kiln__tuning;
 kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
                          unsigned size, uint64_t n);
 
+/* Returns false if no parameters were measured on this GPU for such calls.
+ * Otherwise works like kiln__tuned(). */
+bool kiln__tuned_here(kiln_device *device, kiln__tuned_family family,
+                      unsigned size, uint64_t n, kiln__tuning *out);
+
 /* Returns the number of tiles by which a kernel prefetches its input if its
  * blocks wait for their predecessors. The prefetched data fill at most a
  * tenth of the L2 cache. Returns 0 if the input is smaller than four times

@@ -126,8 +126,9 @@ static kiln_status publish(kiln_device *device, const row *rows, size_t n)
 }
 
 /* Publishes a copy of the list in which `added` replaces the row with the same
- * operation, element size and size class. */
-static kiln_status publish_with(kiln_device *device, const row *added)
+ * operation, element size and size class, or in which that row is missing. */
+static kiln_status publish_with(kiln_device *device, const row *added,
+                                bool missing)
 {
   const list *l = atomic_load(&device->tuned);
   const size_t n = l == NULL ? 0 : l->n;
@@ -141,7 +142,8 @@ static kiln_status publish_with(kiln_device *device, const row *added)
     if (l->rows[i].family != added->family || l->rows[i].size != added->size ||
         l->rows[i].log2_n != added->log2_n)
       rows[kept++] = l->rows[i];
-  rows[kept++] = *added;
+  if (!missing)
+    rows[kept++] = *added;
   st = publish(device, rows, kept);
   kiln__free(&device->rt->alloc, rows);
   return st;
@@ -302,21 +304,29 @@ static void load_once(kiln_device *device)
 
 /* ---- Reading ------------------------------------------------------------- */
 
-static kiln_tuning choose(kiln_device *device, unsigned family, unsigned size,
-                          uint64_t n, bool *measured)
+/* Returns the most specific measured row that applies to a call, or NULL. */
+static const row *measured_row(kiln_device *device, unsigned family,
+                               unsigned size, uint64_t n)
 {
-  const unsigned cc = (unsigned)device->traits.cc;
-  const row *best = NULL;
   const list *l;
 
   if (!device->tuned_read)
     load_once(device);
   l = atomic_load(&device->tuned);
-  if (l != NULL)
-    best = best_of(l->rows, l->n, family, cc, size, n);
+  return l == NULL ? NULL
+                   : best_of(l->rows, l->n, family, (unsigned)device->traits.cc,
+                             size, n);
+}
+
+static kiln_tuning choose(kiln_device *device, unsigned family, unsigned size,
+                          uint64_t n, bool *measured)
+{
+  const row *best = measured_row(device, family, size, n);
+
   *measured = best != NULL;
   if (best == NULL)
-    best = best_of(table, N_TABLE, family, cc, size, n);
+    best =
+        best_of(table, N_TABLE, family, (unsigned)device->traits.cc, size, n);
   return best != NULL ? best->tuning : (kiln_tuning){256, 4, 0, 0};
 }
 
@@ -326,6 +336,16 @@ kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
   bool measured;
 
   return choose(device, family, size, n, &measured);
+}
+
+bool kiln__tuned_here(kiln_device *device, kiln__tuned_family family,
+                      unsigned size, uint64_t n, kiln__tuning *out)
+{
+  const row *const r = measured_row(device, family, size, n);
+
+  if (r != NULL)
+    *out = r->tuning;
+  return r != NULL;
 }
 
 uint32_t kiln__prefetch_tiles(const kiln_device *device, const kiln_input *x,
@@ -422,8 +442,6 @@ done:
 static kiln_status check_tuning(const kiln_tuning *t, unsigned size,
                                 unsigned log2_n)
 {
-  if (t == NULL)
-    return kiln__fail(KILN_EINVAL, NULL, "tuning is NULL");
   if (t->block == 0 || t->block % 32 != 0 || t->block > 1024)
     return kiln__fail(KILN_EINVAL, "give a multiple of 32 up to 1,024",
                       "a block of %u threads", t->block);
@@ -440,17 +458,19 @@ kiln_status kiln_tuning_set(kiln_device *device, const char *family,
                             unsigned size, unsigned log2_n,
                             const kiln_tuning *tuning)
 {
+  static const kiln_tuning any = {256, 1, 0, 0};
   kiln_status st = KILN_OK;
   int which;
   row added;
 
   KILN_TRY(find_family(device, family, &which));
-  KILN_TRY(check_tuning(tuning, size, log2_n));
+  KILN_TRY(check_tuning(tuning != NULL ? tuning : &any, size, log2_n));
   if (!device->tuned_read)
     load_once(device);
-  added = (row){(uint8_t)which, (uint8_t)size, (uint8_t)log2_n, 0, *tuning};
+  added = (row){(uint8_t)which, (uint8_t)size, (uint8_t)log2_n, 0,
+                tuning != NULL ? *tuning : any};
   pthread_mutex_lock(&device->lock);
-  st = publish_with(device, &added);
+  st = publish_with(device, &added, tuning == NULL);
   pthread_mutex_unlock(&device->lock);
 
 done:

@@ -202,6 +202,22 @@ START_TEST(parameters_are_tuned)
 }
 END_TEST
 
+/* The tuner must try at least one candidate, and none after the budget. Classes
+ * above the largest number of targets share a measurement. A product that the
+ * device computes by other kernels has no row. */
+START_TEST(compute_is_tuned)
+{
+  test_run run =
+      expect(0, "gravity", "tune all_pairs --sizes 6 --repeats 1 --budget 1");
+
+  ck_has(run.out, " of ");
+  run = expect(0, "3 x 3",
+               "tune stencil_rows gemm_mma --sizes 8 --repeats 1 --budget 1 "
+               "--dry-run");
+  ck_assert_ptr_null(strstr(run.out, "gemm_mma"));
+}
+END_TEST
+
 /* The tuner must compile its candidates for an architecture without a
  * device. */
 START_TEST(candidates_are_compiled)
@@ -293,6 +309,7 @@ static Suite *make(void)
   tcase_add_test(t, bodies_are_measured);
   tcase_add_test(t, operations_are_measured);
   tcase_add_test(t, parameters_are_tuned);
+  tcase_add_test(t, compute_is_tuned);
   tcase_add_test(t, candidates_are_compiled);
   tcase_add_test(t, array_files_are_bounded);
   tcase_add_test(t, exec_cleans_up_when_ended);

@@ -73,6 +73,11 @@ START_TEST(test_set)
   get("map", 4, (1 << 24) + 1, false);
   ck_kiln_ok(kiln_tuning_set(device, "map", 4, 16, &large));
   ck_assert_uint_eq(get("map", 4, 10, true).block, 512);
+  ck_kiln_ok(kiln_tuning_set(device, "map", 4, 16, NULL));
+  ck_assert_uint_eq(get("map", 4, 10, true).block, 512); /* of 2^24 */
+  ck_kiln_ok(kiln_tuning_set(device, "map", 4, 24, NULL));
+  get("map", 4, 10, false);
+  ck_kiln_ok(kiln_tuning_set(device, "map", 4, 16, &large));
   ck_kiln_ok(kiln_tuning_reset(device));
   get("map", 4, 10, false);
   ck_assert_int_eq(kiln_tuning_set(device, "nomap", 4, 16, &large),
@@ -97,6 +102,113 @@ START_TEST(test_used)
   got = kept(array_read(&out));
   for (int i = 0; i < N; i++)
     ck_assert_float_eq(got[i], (float)i * 0.5f);
+}
+END_TEST
+
+static kiln_gemm_tile tile_of(uint64_t m, uint64_t n, kiln_gemm_order order,
+                              kiln_gemm_tile wanted)
+{
+  const kiln_gemm_desc desc = {
+      .m = m,
+      .n = n,
+      .k = 64,
+      .a = {.data = 1 << 20, .type = KILN_F32},
+      .b = {.data = 2 << 20, .type = KILN_F32},
+      .d = {.data = 3 << 20, .type = KILN_F32, .order = order},
+      .alpha = 1,
+      .tile = wanted};
+  kiln_gemm_choice choice;
+
+  ck_kiln_ok(kiln_gemm_explain(stream, &desc, &choice));
+  return choice.tile;
+}
+
+/* A product must use the tile that was measured for its number of elements,
+ * unless the caller gives a tile, or unless the tile suits its shape badly. */
+START_TEST(test_tiles)
+{
+  const kiln_tuning small = {256, 64, 0, 128}; /* 128 x 64 */
+  const kiln_gemm_tile any = {0, 0, 0}, own = {64, 64, 0};
+  kiln_gemm_tile t = tile_of(512, 512, KILN_ROW_MAJOR, any);
+  const kiln_gemm_tile line = tile_of(1, 4096, KILN_ROW_MAJOR, any);
+
+  ck_assert(t.m != 128 || t.n != 64);
+  ck_kiln_ok(kiln_tuning_set(device, "gemm_simt", 4, 18, &small));
+  t = tile_of(512, 512, KILN_ROW_MAJOR, any);
+  ck_assert(t.m == 128 && t.n == 64);
+  t = tile_of(512, 512, KILN_COLUMN_MAJOR, any);
+  ck_assert(t.m == 64 && t.n == 128);
+  t = tile_of(512, 512, KILN_ROW_MAJOR, own);
+  ck_assert(t.m == 64 && t.n == 64);
+  t = tile_of(1, 4096, KILN_ROW_MAJOR, any);
+  ck_assert(t.m == line.m && t.n == line.n);
+  ck_kiln_ok(kiln_tuning_reset(device));
+}
+END_TEST
+
+/* Counts the sources to the right of each target, with parameters of all_pairs
+ * that no table contains. */
+START_TEST(test_pairs)
+{
+  enum { N = 300 };
+  const kiln_tuning odd[] = {{32, 3, 0, 1}, {1024, 256, 1, 7}};
+  test_array x = array_make(KILN_F32, N, 0, NULL, 1);
+  test_array out = array_make(KILN_F32, N, 0, NULL, 1);
+  const kiln_map_desc fill = {.out = {x.array}, .expr = {"i"}, .n = N};
+  const kiln_all_pairs_desc desc = {.n = N,
+                                    .target = {x.array},
+                                    .out = {out.array},
+                                    .expr = {"s.x > t.x ? 1 : 0"}};
+
+  ck_kiln_ok(kiln_map(stream, &fill, NULL));
+  for (size_t k = 0; k < 2; k++) {
+    float *got;
+
+    ck_kiln_ok(kiln_tuning_set(device, "all_pairs", 4, 64, &odd[k]));
+    ck_kiln_ok(kiln_all_pairs(stream, &desc, NULL));
+    got = kept(array_read(&out));
+    for (int i = 0; i < N; i++)
+      ck_assert_float_eq(got[i], (float)(N - 1 - i));
+  }
+}
+END_TEST
+
+/* Sums 3 x 3 neighbours with parameters of each stencil kernel that no table
+ * contains. */
+START_TEST(test_stencils)
+{
+  enum { SIDE = 40 };
+  static const char *const family[] = {"stencil_rows", "stencil_ring",
+                                       "stencil_at"};
+  const kiln_tuning odd = {96, 3, 0, 1};
+  test_array x = array_make(KILN_F32, SIDE * SIDE, 0, NULL, 1);
+  test_array out = array_make(KILN_F32, SIDE * SIDE, 0, NULL, 1);
+  const kiln_map_desc fill = {
+      .out = {x.array}, .expr = {"i"}, .n = SIDE * SIDE};
+  double ones[81];
+
+  for (size_t k = 0; k < 81; k++)
+    ones[k] = 1;
+  ck_kiln_ok(kiln_map(stream, &fill, NULL));
+  for (uint32_t k = 0; k < 3; k++) {
+    const uint32_t radius = k == 1 ? 4 : 1; /* the ring is for large radii */
+    const kiln_stencil_desc desc = {.in = x.array,
+                                    .out = out.array,
+                                    .dims = 2,
+                                    .size = {SIDE, SIDE},
+                                    .radius = {radius, radius},
+                                    .weights = k == 2 ? NULL : ones,
+                                    .expr = k == 2 ? "9 * x" : NULL};
+    const float terms = (float)((2 * radius + 1) * (2 * radius + 1));
+    float *got;
+
+    ck_kiln_ok(kiln_tuning_set(device, family[k], 4, 64, &odd));
+    ck_kiln_ok(kiln_stencil(stream, &desc, NULL));
+    got = kept(array_read(&out));
+    for (int i = 8; i < SIDE - 8; i++)
+      for (int j = 8; j < SIDE - 8; j++)
+        ck_assert_float_eq(got[i * SIDE + j], terms * (float)(i * SIDE + j));
+  }
 }
 END_TEST
 
@@ -155,6 +267,9 @@ static Suite *suite(void)
   tcase_add_test(t, test_families);
   tcase_add_test(t, test_set);
   tcase_add_test(t, test_used);
+  tcase_add_test(t, test_tiles);
+  tcase_add_test(t, test_pairs);
+  tcase_add_test(t, test_stencils);
   tcase_add_test(t, test_file);
   tcase_add_test(t, test_bad_files);
   suite_add_tcase(s, t);

@@ -17,6 +17,10 @@ static const kiln__gemm_path *const paths[] = {
     &kiln__gemm_wgmma, &kiln__gemm_mma, &kiln__gemm_few, &kiln__gemm_small,
     &kiln__gemm_simt};
 
+/* The model overrules a measured tile if it predicts less than this share of its
+ * own choice. */
+static const double LEAST_SHARE = 0.6;
+
 static const char *const input_names[] = {"in[0]", "in[1]", "in[2]", "in[3]"};
 
 /* ---- Checks -------------------------------------------------------------- */
@@ -476,17 +480,66 @@ static void check_all(kiln__checker *c, const kiln_gemm_desc *desc,
   check_inputs(c, desc, x->d.batch);
 }
 
-static kiln_status choose_path(kiln__checker *c, kiln__gemm *call)
+/* Returns the tile that `kiln tune` measured as the fastest on this GPU for
+ * products of this path and size, or {0}. */
+static kiln_gemm_tile measured_tile(const kiln__gemm *call, kiln_device *device)
+{
+  static const struct {
+    const kiln__gemm_path *path;
+    kiln__tuned_family family;
+  } families[] = {{&kiln__gemm_wgmma, KILN__TUNED_GEMM_WGMMA},
+                  {&kiln__gemm_mma, KILN__TUNED_GEMM_MMA},
+                  {&kiln__gemm_simt, KILN__TUNED_GEMM_SIMT}};
+  const kiln__gemm_args *g = &call->args;
+  kiln_gemm_tile tile = {0, 0, 0};
+  kiln__tuning t;
+
+  for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+    if (families[i].path == call->path &&
+        kiln__tuned_here(device, families[i].family,
+                         (unsigned)kiln__size(call->type),
+                         g->m * g->n * g->batch, &t))
+      tile = call->swapped ? (kiln_gemm_tile){t.items, t.extra, 0}
+                           : (kiln_gemm_tile){t.extra, t.items, 0};
+  return tile;
+}
+
+/* Plans a call. The model chooses the tile, unless the caller gave one or one
+ * was measured. Sizes are measured with square matrices. If the model predicts
+ * much less for the measured tile, the call has another shape, and the model
+ * decides. */
+static void plan(kiln__gemm *call, kiln_device *device)
+{
+  const bool free_tile = call->tile.m == 0 && call->tile.n == 0;
+  kiln__gemm other;
+
+  call->plan.choice.path = call->path->name;
+  if (free_tile)
+    call->tile = measured_tile(call, device);
+  if (!free_tile || call->tile.m == 0) {
+    call->path->plan(call);
+    return;
+  }
+  other = *call;
+  other.tile = other.desc->tile;
+  other.path->plan(&other);
+  call->tile.split = other.tile.split;
+  if (call->path->can_serve(call))
+    call->path->plan(call);
+  if (call->plan.choice.efficiency < LEAST_SHARE * other.plan.choice.efficiency)
+    *call = other;
+}
+
+static kiln_status choose_path(kiln__checker *c, kiln__gemm *call,
+                               kiln_device *device)
 {
   for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
     if (call->path == NULL && paths[i]->can_serve(call))
       call->path = paths[i];
   kiln__check_that(c, call->path != NULL, "no kernel has a tile of %u x %u",
                    call->desc->tile.m, call->desc->tile.n);
-  if (call->path != NULL) {
-    call->plan.choice.path = call->path->name;
-    call->path->plan(call);
-  }
+  if (call->path != NULL)
+    plan(call, device);
   return c->st;
 }
 
@@ -510,10 +563,11 @@ static kiln_status prepare(kiln__gemm *call, const kiln_stream *stream,
       desc->n == 0)
     return c.st;
   call->desc = desc;
+  call->tile = desc->tile;
   call->device = stream->device;
   normalise(call, desc, &x);
   set_parameters(call);
-  return choose_path(&c, call);
+  return choose_path(&c, call, stream->device);
 }
 
 static kiln_status run(kiln_stream *stream, const kiln__gemm *call,

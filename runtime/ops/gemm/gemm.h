@@ -48,6 +48,7 @@ typedef struct kiln__gemm_plan {
 typedef struct kiln__gemm {
   const kiln_gemm_desc *desc;
   const kiln_device *device;
+  kiln_gemm_tile tile; /* the caller's, or the one that was measured */
   kiln__gemm_args args;
   kiln_dtype type;   /* type of A and B */
   kiln_dtype c_type; /* type of C; D's type if C is not read */

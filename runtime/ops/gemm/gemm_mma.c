@@ -55,7 +55,7 @@ static kiln__gemm_shape shape_of(const kiln__gemm *call)
  * caller's tile. */
 static uint32_t choose_tile(const kiln__gemm *call)
 {
-  const kiln_gemm_tile t = call->desc->tile;
+  const kiln_gemm_tile t = call->tile;
   const kiln_gemm_tile wanted = {call->swapped ? t.n : t.m,
                                  call->swapped ? t.m : t.n, 1};
   const kiln__gemm_shape shape = shape_of(call);
@@ -76,7 +76,7 @@ static bool fits(const kiln__gemm *call)
 static bool can_serve(const kiln__gemm *call)
 {
   const kiln__gemm_args *g = &call->args;
-  const kiln_gemm_tile wanted = call->desc->tile;
+  const kiln_gemm_tile wanted = call->tile;
 
   if (!has_type(call) || g->k == 0 || wanted.split > 1 || !fits(call) ||
       (wanted.m == 0 && wanted.n == 0 && (g->m < LEAST || g->n < LEAST)))

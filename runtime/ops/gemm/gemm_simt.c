@@ -70,7 +70,7 @@ static kiln__gemm_shape shape_of(const kiln__gemm *call)
 /* Returns the caller's tile in the normal form of the call. */
 static kiln_gemm_tile wanted_tile(const kiln__gemm *call)
 {
-  const kiln_gemm_tile t = call->desc->tile;
+  const kiln_gemm_tile t = call->tile;
 
   return call->swapped ? (kiln_gemm_tile){t.n, t.m, t.split} : t;
 }
@@ -78,7 +78,7 @@ static kiln_gemm_tile wanted_tile(const kiln__gemm *call)
 static bool can_serve(const kiln__gemm *call)
 {
   const kiln__gemm_shape shape = shape_of(call);
-  const kiln_gemm_tile wanted = call->desc->tile;
+  const kiln_gemm_tile wanted = call->tile;
   const kiln__gemm_tile *tiles;
   uint32_t n, splits;
 

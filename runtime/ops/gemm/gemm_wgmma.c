@@ -101,7 +101,7 @@ static kiln__gemm_shape shape_of(const kiln__gemm *call)
  * split among blocks. */
 static kiln_gemm_tile wanted_tile(const kiln__gemm *call)
 {
-  const kiln_gemm_tile t = call->desc->tile;
+  const kiln_gemm_tile t = call->tile;
 
   return call->swapped ? (kiln_gemm_tile){t.n, t.m, 1}
                        : (kiln_gemm_tile){t.m, t.n, 1};
@@ -191,7 +191,7 @@ static const kiln__gemm *form_of(const kiln__gemm *call, kiln__gemm *form)
 static bool can_serve(const kiln__gemm *call)
 {
   const kiln__gemm_args *g = &call->args;
-  const kiln_gemm_tile wanted = call->desc->tile;
+  const kiln_gemm_tile wanted = call->tile;
   const kiln__gemm_tile *of;
   kiln__gemm_shape shape;
   kiln__gemm_source a, b;

@@ -14,13 +14,14 @@
 #include <string.h>
 
 enum {
-  BLOCK = 256,
-  MIRRORED_BLOCK = 128,
-  RESIDENT_THREADS = 512, /* threads per SM that the register limit allows */
+  TILE = 256, /* sources that a block takes in the model's unit of time */
+  /* Larger blocks could need too much shared memory. */
+  MOST_BLOCK = 512,
+  MOST_MIRRORED_BLOCK = 128,
+  RESIDENT_THREADS = 512, /* threads per SM, unless the parameters say it */
   /* Number of 32-bit registers per thread that targets and partial results may
    * take. */
-  GENERAL_REGISTERS = 48,
-  MIRRORED_REGISTERS = 64,
+  MOST_REGISTERS = 64,
   UNIT = 32, /* a split takes a multiple of this number of sources */
   MOST_WAVES = 16,
   MOST_SPLITS = 64,
@@ -39,6 +40,8 @@ static const kiln__family family = {"all_pairs", kernels,
 /* How the call uses the device. */
 typedef struct plan {
   uint32_t block, targets; /* threads per block, targets per thread */
+  uint32_t resident;       /* blocks per SM that the register limit allows */
+  uint32_t round;          /* pairs per thread in a round of the loop */
   uint64_t groups;         /* blocks of all_pairs per split; or rows */
   uint64_t splits;         /* ranges of the sources; or segments of a row */
   uint64_t per_split;      /* sources per split; not if mirrored */
@@ -162,23 +165,33 @@ static size_t registers_of(const request *r)
   return (bytes + 3) / 4 + (kiln__given(r->desc->index) ? 2 : 0);
 }
 
-/* Returns the largest number of targets per thread whose fields and results fit
- * `budget` registers. GPUs below compute capability 3.5 have only 63 registers
- * per thread. */
-static uint32_t most_targets(const request *r, int cc, size_t budget)
+/* Returns a plan with the largest number of targets per thread whose fields and
+ * results fit the registers. GPUs below compute capability 3.5 have only 63
+ * registers per thread. */
+static plan start_plan(const request *r, kiln_device *device,
+                       kiln__tuned_family which, uint32_t most_block)
 {
+  const kiln__tuning t =
+      kiln__tuned(device, which, (unsigned)kiln__size(r->acc), r->n);
   const size_t each = registers_of(r);
-  uint32_t targets = 8;
+  const size_t most =
+      device->traits.cc < 35 ? MOST_REGISTERS / 4 : MOST_REGISTERS;
+  plan p = {.block = t.block < most_block ? t.block : most_block,
+            .targets = t.items,
+            .round = t.extra};
 
-  while (targets > 1 && targets * each > (cc < 35 ? budget / 4 : budget))
-    targets /= 2;
-  return targets;
+  while (p.targets > 1 && p.targets * each > most)
+    p.targets /= 2;
+  p.resident = t.per_sm != 0                ? t.per_sm
+               : p.block < RESIDENT_THREADS ? RESIDENT_THREADS / p.block
+                                            : 1;
+  return p;
 }
 
 /* Returns the number of blocks that the device holds at once. */
-static uint64_t capacity(const kiln_device *device, uint32_t block)
+static uint64_t capacity(const kiln_device *device, const plan *p)
 {
-  return kiln__sm_count(device) * (RESIDENT_THREADS / block);
+  return kiln__sm_count(device) * p->resident;
 }
 
 /* Chooses the number of parts into which `units` units of work of each of
@@ -211,19 +224,19 @@ static double divide(plan *p, uint64_t units, double unit, uint64_t most,
   return best;
 }
 
-static void plan_general(request *r, const kiln_device *device)
+static void plan_general(request *r, kiln_device *device)
 {
   const uint64_t units = r->m == 0 ? 1 : kiln__divide_up(r->m, UNIT);
-  const uint64_t fit = capacity(device, BLOCK);
-  uint32_t targets = most_targets(r, device->traits.cc, GENERAL_REGISTERS);
+  plan p = start_plan(r, device, KILN__TUNED_PAIRS, MOST_BLOCK);
+  const uint64_t fit = capacity(device, &p);
   double best = 0;
 
-  for (; targets > 0; targets /= 2) {
-    plan p = {.block = BLOCK, .targets = targets};
+  for (; p.targets > 0; p.targets /= 2) {
     double time;
 
-    p.groups = kiln__divide_up(r->n, (uint64_t)BLOCK * targets);
-    time = divide(&p, units, (targets + 0.25) * UNIT / BLOCK, MOST_SPLITS, fit);
+    p.groups = kiln__divide_up(r->n, (uint64_t)p.block * p.targets);
+    time =
+        divide(&p, units, (p.targets + 0.25) * UNIT / TILE, MOST_SPLITS, fit);
     if (best > 0 && time > 0.98 * best)
       continue;
     best = time;
@@ -235,18 +248,16 @@ static void plan_general(request *r, const kiln_device *device)
   r->plan.slots = r->plan.splits > 1 ? r->plan.splits : 0;
 }
 
-/* Plans the ring of rows with a number of targets per thread. If not all slots
- * fit the limit, several passes take a span of offsets each, and slot 0 holds
- * the results of earlier passes. Returns the time of the call. */
-static double plan_rows(plan *p, const request *r, uint32_t targets,
-                        const kiln_device *device)
+/* Plans the ring of rows for p->targets targets per thread. If not all slots fit
+ * the limit, several passes take a span of offsets each, and slot 0 holds the
+ * results of earlier passes. Returns the time of the call. */
+static double plan_rows(plan *p, const request *r, const kiln_device *device)
 {
   const uint64_t bytes =
       r->desc->most_storage != 0 ? r->desc->most_storage : DEFAULT_STORAGE;
   const uint64_t most = bytes / r->slot_bytes;
   uint64_t offsets, passes = 1, segments = MOST_SEGMENTS;
 
-  *p = (plan){.block = MIRRORED_BLOCK, .targets = targets};
   p->groups = kiln__divide_up(r->n, (uint64_t)p->block * p->targets);
   offsets = p->groups / 2 + 1;
   if (offsets + 16 <= most) {
@@ -258,19 +269,18 @@ static double plan_rows(plan *p, const request *r, uint32_t targets,
   }
   p->span = kiln__divide_up(offsets, passes);
   p->slots = p->span + (passes > 1);
-  /* Tiles of 128 sources, half as long as those of plan_general(). */
-  return (double)passes * divide(p, p->span * targets, 0.5 * targets, segments,
-                                 capacity(device, p->block));
+  return (double)passes * divide(p, p->span * p->targets,
+                                 (double)p->block / TILE * p->targets, segments,
+                                 capacity(device, p));
 }
 
-static void plan_mirrored(request *r, const kiln_device *device)
+static void plan_mirrored(request *r, kiln_device *device)
 {
-  uint32_t targets = most_targets(r, device->traits.cc, MIRRORED_REGISTERS);
+  plan p = start_plan(r, device, KILN__TUNED_MIRRORED, MOST_MIRRORED_BLOCK);
   double best = 0;
 
-  for (; targets > 0; targets /= 2) {
-    plan p;
-    const double time = plan_rows(&p, r, targets, device);
+  for (; p.targets > 0; p.targets /= 2) {
+    const double time = plan_rows(&p, r, device);
 
     if (best > 0 && time > 0.95 * best)
       break;
@@ -342,8 +352,8 @@ static void specify(kiln__spec *spec, const request *r)
     spec->kernels |= 1u << FINISH;
   value[ALL_PAIRS_BLOCK] = p->block;
   value[ALL_PAIRS_TARGETS] = p->targets;
-  value[ALL_PAIRS_UNROLL] = 64 / p->targets;
-  value[ALL_PAIRS_RESIDENT] = RESIDENT_THREADS / p->block;
+  value[ALL_PAIRS_UNROLL] = p->round > p->targets ? p->round / p->targets : 1;
+  value[ALL_PAIRS_RESIDENT] = p->resident;
   value[ALL_PAIRS_OUTPUTS] = (uint32_t)r->outputs;
   if (kiln__given(desc->index))
     value[ALL_PAIRS_ARG] = desc->op.name == KILN_MIN ? 1 : 2;

@@ -15,21 +15,11 @@ enum { MOST_SUM_REGISTERS = 80, MOST_PRODUCTS = 4400 };
  * take another 9 KB. */
 enum { MOST_SHARED = 36 << 10 };
 
-enum { RING_BLOCK = 128, RING_STAGES = 6, AT_BLOCK = 256, AT_ITEMS = 4 };
+/* The least and the largest number of rows in flight of stencil.cu. */
+enum { LEAST_STAGES = 2, MOST_STAGES = 16 };
 
-/* Warps per SM that stencil.cu is given work for. */
-enum { WARPS_PER_SM = 16 };
-
-/* stencil_rows.cu: threads per block, and the largest radius for images. Lines of
- * at most SHORT_LINE bytes get larger blocks, since fewer blocks start sooner: on an
- * H200 2^20 f32 take 6.2 us instead of 6.5, 2^22 9.7 instead of 10.3, but 2^24 36.9
- * instead of 36.7. */
-enum {
-  ROWS_BLOCK = 128,
-  SHORT_LINE_BLOCK = 256,
-  SHORT_LINE = 32 << 20,
-  ROWS_RADIUS = 3
-};
+/* stencil_rows.cu: the largest radius for images. */
+enum { ROWS_RADIUS = 3 };
 
 /* ---- Weights ------------------------------------------------------------- */
 
@@ -268,16 +258,30 @@ static void choose_vector(kiln__stencil_pass *p)
     p->vec /= 2;
 }
 
+/* Returns the parameters of a kernel, and sets its threads per block. */
+static kiln__tuning tuned(kiln__stencil_pass *p, const kiln_stream *stream,
+                          kiln__tuned_family family)
+{
+  const kiln__tuning t =
+      kiln__tuned(stream->device, family, (unsigned)kiln__size(p->in.type),
+                  p->size[0] * p->size[1] * p->size[2]);
+
+  p->block = t.block;
+  return t;
+}
+
 /* Plans the ring of stencil.cu, and enough runs of rows to fill the device. */
 static void plan_ring(kiln__stencil_pass *p, const kiln_stream *stream)
 {
-  const uint64_t wanted = kiln__sm_count(stream->device) * WARPS_PER_SM;
+  const kiln__tuning t = tuned(p, stream, KILN__TUNED_STENCIL_RING);
+  const uint64_t wanted = kiln__sm_count(stream->device) * t.items;
   const uint64_t least = 8 + 8 * (uint64_t)p->ry;
   uint64_t rows, runs;
 
   p->kernel = KILN__STENCIL_RING;
-  p->block = RING_BLOCK;
-  p->stages = RING_STAGES;
+  p->stages = t.extra < LEAST_STAGES  ? LEAST_STAGES
+              : t.extra > MOST_STAGES ? MOST_STAGES
+                                      : t.extra;
   while (ring_bytes(p) > MOST_SHARED && shrink(p))
     ;
   p->strips = kiln__divide_up(p->size[0], 32 * (uint64_t)p->vec);
@@ -289,15 +293,14 @@ static void plan_ring(kiln__stencil_pass *p, const kiln_stream *stream)
 
 /* Plans stencil_rows.cu: more rows per warp for a larger radius, so that fewer
  * rows are read by two warps. */
-static void plan_rows(kiln__stencil_pass *p)
+static void plan_rows(kiln__stencil_pass *p, const kiln_stream *stream)
 {
+  const kiln__tuning t = tuned(
+      p, stream, p->line ? KILN__TUNED_STENCIL_LINE : KILN__TUNED_STENCIL_ROWS);
   uint64_t runs;
 
   p->kernel = KILN__STENCIL_ROWS;
-  p->block = p->line && p->size[0] <= SHORT_LINE / kiln__size(p->in.type)
-                 ? SHORT_LINE_BLOCK
-                 : ROWS_BLOCK;
-  p->run = p->line ? 1 : p->ry < 2 ? 4 : 8;
+  p->run = p->line ? 1 : p->ry < 2 ? t.items : 2 * t.items;
   p->strips = kiln__divide_up(p->size[0], 32 * (uint64_t)p->vec);
   runs = kiln__divide_up(p->size[1], p->run);
   p->blocks = kiln__divide_up(p->strips * runs * p->size[2], p->block / 32);
@@ -313,21 +316,22 @@ static void plan_sum(kiln__stencil_pass *p, const kiln_stream *stream)
    * aligned to 256 bytes. */
   p->chunk = power_in(p->in.data | p->in_row * in | p->in_plane * in);
   if (p->line || small)
-    plan_rows(p);
+    plan_rows(p, stream);
   else
     plan_ring(p, stream);
   p->aligned = power_in(p->out.data | p->out_row * out | p->out_plane * out) >=
                out * p->vec;
 }
 
-static void plan_at(kiln__stencil_pass *p)
+static void plan_at(kiln__stencil_pass *p, const kiln_stream *stream)
 {
-  const uint64_t width = p->line ? AT_BLOCK * AT_ITEMS : 32;
-  const uint64_t height = p->line ? 1 : AT_BLOCK / 32 * AT_ITEMS;
+  const kiln__tuning t = tuned(p, stream, KILN__TUNED_STENCIL_AT);
+  const uint64_t items = (uint64_t)t.block * t.items;
+  const uint64_t width = p->line ? items : 32;
+  const uint64_t height = p->line ? 1 : items / 32;
 
   p->kernel = KILN__STENCIL_AT;
-  p->block = AT_BLOCK;
-  p->vec = AT_ITEMS;
+  p->vec = t.items;
   p->strips = kiln__divide_up(p->size[0], width);
   p->run = kiln__divide_up(p->size[1], height);
   p->blocks = p->strips * p->run * p->size[2];
@@ -394,7 +398,7 @@ static void plan_passes(kiln__stencil_plan *plan, const kiln_stream *stream,
   if (desc->expr == NULL && p->vec * products_of(p) <= MOST_PRODUCTS)
     plan_sum(p, stream);
   else
-    plan_at(p);
+    plan_at(p, stream);
 }
 
 kiln_status kiln__stencil_prepare(kiln__stencil_plan *plan,
