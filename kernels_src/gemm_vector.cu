@@ -4,12 +4,13 @@
  * is used once, so the time is that of reading the matrix. Tiles in shared memory only
  * add barriers and leave most of a tile unused.
  *
- * Idea: the matrix goes from memory to registers in 16-byte loads, KILN_UNROLL of them in
- * flight per thread. The vectors come from the L1 cache. There are two forms. If
+ * Idea: the matrix goes from memory to registers in 16-byte loads, KILN_UNROLL or
+ * twice as many of them in flight per thread. The vectors come from the L1 cache. There are two forms. If
  * consecutive elements of the matrix follow the sum (KILN_ALONG), the lanes of a warp
  * share the sums of KILN_LINES lines and add their parts by shuffles. Otherwise each lane
  * has the sums of the consecutive results that one load contains, and the warps of a
- * block share the positions of the sum and add their parts in shared memory.
+ * block, and groups of KILN_LANES lanes in a warp, share the positions of the sum. They
+ * add their parts by shuffles and in shared memory.
  *
  * Small grids: `splits` blocks share a sum. Each but the last writes its sums to temporary
  * storage and sets a tile descriptor. The last block waits for the descriptors and adds
@@ -38,8 +39,10 @@
  *   KILN_X_K       1           1 if consecutive elements of a vector follow the sum
  *   KILN_VECTOR_X  4           elements of a vector per load; 1 if X_K is 0
  *   KILN_WARPS     8           warps per block
- *   KILN_UNROLL    8           loads of the matrix in flight per thread
- *   KILN_LINES     2           lines per warp (if ALONG)
+ *   KILN_LANES     16          lanes of a warp with different results (unless ALONG)
+ *   KILN_PER_SM    2           minimum number of blocks per SM, which limits registers
+ *   KILN_UNROLL    8           loads of the matrix per round and thread
+ *   KILN_LINES     4           lines per warp (if ALONG)
  *   KILN_KEEP      0           1 if a part of the matrix is to stay in the L2 cache
  *   KILN_SPLIT     0           1 if several blocks share a sum
  * Generated code (user.cuh): epilogue (gemm.cuh).
@@ -68,7 +71,7 @@ typedef kiln::gemm_acc acc;
 enum : unsigned {
   threads = KILN_MAX_BLOCK,
   /* Results per vector, of a block and of a thread. */
-  tile = KILN_ALONG ? KILN_WARPS * KILN_LINES : 32 * KILN_VECTOR,
+  tile = KILN_ALONG ? KILN_WARPS * KILN_LINES : KILN_LANES * KILN_VECTOR,
   own = KILN_ALONG ? KILN_LINES : KILN_VECTOR,
   /* Positions of the sum between a thread's loads of a line. */
   step = 32 * KILN_VECTOR
@@ -170,21 +173,18 @@ template <unsigned n> struct elements {
 };
 
 template <unsigned n>
-__device__ __forceinline__ elements<n>
+__device__ __forceinline__ void
 load_positions(const factors &f, const KILN_T *matrix, unsigned long long k,
-               unsigned long long kept)
+               unsigned long long kept, elements<n> &to)
 {
-  elements<n> m;
-
   if (KILN_KEEP && k < kept)
 #pragma unroll
     for (unsigned i = 0; i < n; ++i)
-      load_matrix<true>(matrix + (k + i) * f.leading, m.at[i]);
+      load_matrix<true>(matrix + (k + i) * f.leading, to.at[i]);
   else
 #pragma unroll
     for (unsigned i = 0; i < n; ++i)
-      load_matrix<false>(matrix + (k + i) * f.leading, m.at[i]);
-  return m;
+      load_matrix<false>(matrix + (k + i) * f.leading, to.at[i]);
 }
 
 template <unsigned n>
@@ -206,52 +206,80 @@ __device__ __forceinline__ void add_positions(const factors &f,
   }
 }
 
-/* Adds the warp's products of a tile. The next elements are in flight while products
- * are added. */
+/* A thread's walk through its positions of the sum, `each` at a time. Two sets of
+ * registers take turns: one is loaded while the products of the other are added. A copy
+ * from one to the other would wait for the loads. */
+struct walk {
+  enum : unsigned {
+    each = KILN_UNROLL,
+    jump = threads / KILN_LANES * each /* positions between a thread's rounds */
+  };
+
+  const KILN_T *matrix;
+  unsigned long long k, to, kept;
+
+  /* Starts the loads of the next round, and adds the products of this one. Returns
+   * whether there is a next round. */
+  __device__ __forceinline__ bool round(const factors &f,
+                                        const elements<each> &now,
+                                        elements<each> &next, sums &s)
+  {
+    const bool more = k + jump + each <= to;
+
+    if (more)
+      load_positions(f, matrix, k + jump, kept, next);
+    add_positions(f, now, k, s);
+    k += jump;
+    return more;
+  }
+};
+
+/* Adds the thread's products of a tile. */
 __device__ __forceinline__ void sum_part(const factors &f, const work &w,
                                          unsigned long long kept, sums &s)
 {
-  constexpr unsigned n = KILN_UNROLL, jump = KILN_WARPS * n;
-  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const unsigned long long column = w.first + lane * KILN_VECTOR;
-  const KILN_T *matrix = f.matrix + (column < w.size ? column : 0);
-  unsigned long long k = w.from + warp * n;
-  elements<n> m;
+  const unsigned long long column =
+      w.first + threadIdx.x % KILN_LANES * KILN_VECTOR;
+  walk l = {f.matrix + (column < w.size ? column : 0),
+            w.from + threadIdx.x / KILN_LANES * walk::each, w.to, kept};
+  elements<walk::each> m[2];
 
-  if (k + n <= w.to)
-    m = load_positions<n>(f, matrix, k, kept);
-#pragma unroll 2
-  for (; k + n <= w.to; k += jump) {
-    elements<n> next;
-
-    if (k + jump + n <= w.to)
-      next = load_positions<n>(f, matrix, k + jump, kept);
-    add_positions<n>(f, m, k, s);
-    m = next;
+  if (l.k + walk::each <= l.to) {
+    load_positions(f, l.matrix, l.k, kept, m[0]);
+    while (l.round(f, m[0], m[1], s) && l.round(f, m[1], m[0], s))
+      continue;
   }
-  for (; k < w.to; ++k)
-    add_positions<1>(f, load_positions<1>(f, matrix, k, kept), k, s);
+  for (; l.k < l.to; ++l.k) {
+    elements<1> one;
+
+    load_positions(f, l.matrix, l.k, kept, one);
+    add_positions(f, one, l.k, s);
+  }
 }
 
-/* Adds the sums of the warps; warp 0 gets the results. */
+/* Adds the sums of the lanes with the same results, then those of the warps. The first
+ * lanes get the results. */
 __device__ __forceinline__ void add_warps(sums &s)
 {
-  __shared__ acc shared[KILN_WARPS][KILN_THIN * KILN_VECTOR][32];
+  __shared__ acc shared[KILN_WARPS][KILN_THIN * KILN_VECTOR][KILN_LANES];
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 
 #pragma unroll
-  for (unsigned t = 0; t < KILN_THIN; ++t)
+  for (unsigned i = 0; i < KILN_THIN * KILN_VECTOR; ++i) {
+    acc &sum = s.at[i / KILN_VECTOR][i % KILN_VECTOR];
+
 #pragma unroll
-    for (unsigned e = 0; e < KILN_VECTOR; ++e)
-      shared[warp][t * KILN_VECTOR + e][lane] = s.at[t][e];
+    for (unsigned d = KILN_LANES; d < 32; d *= 2)
+      sum += __shfl_xor_sync(0xffffffffu, sum, d);
+    if (lane < KILN_LANES)
+      shared[warp][i][lane] = sum;
+  }
   __syncthreads();
-  if (warp == 0)
+  if (threadIdx.x < KILN_LANES)
 #pragma unroll
-    for (unsigned t = 0; t < KILN_THIN; ++t)
-#pragma unroll
-      for (unsigned e = 0; e < KILN_VECTOR; ++e)
-        for (unsigned v = 1; v < KILN_WARPS; ++v)
-          s.at[t][e] += shared[v][t * KILN_VECTOR + e][lane];
+    for (unsigned i = 0; i < KILN_THIN * KILN_VECTOR; ++i)
+      for (unsigned v = 1; v < KILN_WARPS; ++v)
+        s.at[i / KILN_VECTOR][i % KILN_VECTOR] += shared[v][i][lane];
 }
 #endif
 
@@ -338,7 +366,7 @@ __device__ __forceinline__ unsigned place(unsigned t, unsigned j)
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 
   return KILN_ALONG ? t * tile + warp * KILN_LINES + j
-                    : (t * KILN_VECTOR + j) * 32 + lane;
+                    : (t * KILN_VECTOR + j) * KILN_LANES + lane;
 }
 
 /* Writes the block's sums to its slot of the temporary storage. */
@@ -411,13 +439,14 @@ __device__ __forceinline__ void finish(const user::args &in,
 
 } // namespace
 
-extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK)
+extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, KILN_PER_SM)
     gemm_vector(const user::args in, const kiln::gemm_args g, unsigned splits,
                 unsigned long long kept, acc *parts, unsigned long long *words,
                 unsigned epoch)
 {
   /* Whether the thread has results after the warps' sums have been added. */
-  const bool mine = KILN_ALONG ? threadIdx.x % 32 == 0 : threadIdx.x < 32;
+  const bool mine =
+      KILN_ALONG ? threadIdx.x % 32 == 0 : threadIdx.x < KILN_LANES;
   sums s;
   work w;
 

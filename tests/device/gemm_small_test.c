@@ -109,8 +109,10 @@ START_TEST(test_path)
   ck_assert_str_eq(path_of(&p), "small");
   p = usual(1, 8192, 8192);
   ck_assert_str_eq(path_of(&p), "vector");
-  p = usual(8192, 8, 100);
+  p = usual(8192, 2, 100);
   ck_assert_str_eq(path_of(&p), "vector");
+  p = usual(9, 8192, 8192);
+  ck_assert_str_eq(path_of(&p), "simt");
   p = usual(512, 512, 512);
   ck_assert_str_eq(path_of(&p), "simt");
 }

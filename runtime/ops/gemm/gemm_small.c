@@ -25,9 +25,9 @@ typedef struct form {
  * fewest instructions. The larger form is limited by arithmetic. Measured on an
  * H200. */
 static const form forms[] = {
-    {32, 32, 32, 2, 4, 4, 8, 1, 12, false, false},
+    {32, 32, 32, 2, 4, 4, 8, 1, 9, false, false},
     {64, 64, 32, 2, 8, 4, 4, 2, 4, false, false},
-    {64, 128, 16, 3, 8, 8, 4, 2, 4, true, false},
+    {64, 128, 16, 3, 8, 8, 2, 4, 4, true, false},
     {32, 32, 32, 2, 4, 4, 8, 1, 12, false, true},
 };
 

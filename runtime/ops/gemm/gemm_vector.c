@@ -12,21 +12,28 @@ _Static_assert((int)GEMM_VECTOR_INPUTS == (int)KILN__GEMM_PARAM_INPUTS,
 
 enum {
   MOST_THIN = 8,        /* vectors */
+  MOST_STRIDED = 2,     /* vectors whose elements each lane loads one by one */
   LEAST_SIZE = 1 << 14, /* elements of the matrix; below, tiles are as fast */
-  MOST_SUMS = 32,       /* per thread */
+  MOST_SUMS = 32,       /* per thread, in units of unit_of() */
+  FEW = 2,              /* vectors that leave registers for more loads */
   MOST_SPLITS = 32,
   LEAST_DEPTH = 256 /* positions of the sum per block */
 };
 
-/* How a block works. Measured on an H200 with matrices of 8192 x 8192. */
+/* How a block works. */
 typedef struct form {
-  uint32_t warps, lines; /* per block; per warp */
-  uint32_t unroll;       /* loads in flight per thread */
-  uint32_t per_sm;       /* blocks that keep the memory busy */
+  uint32_t warps;  /* per block */
+  uint32_t lanes;  /* of a warp, with different results */
+  uint32_t lines;  /* per warp */
+  uint32_t unroll; /* loads per round and thread */
+  uint32_t per_sm; /* blocks */
 } form;
 
-static const form across = {8, 2, 8, 2};
-static const form along = {4, 2, 16, 8};
+/* Measured on an H200 with matrices of 8192 x 8192: consecutive elements follow
+ * the sum; they do not, and there are FEW vectors, or more. */
+static const form along = {4, 1, 4, 8, 4};
+static const form across_few = {8, 16, 1, 8, 2};
+static const form across_many = {16, 16, 1, 4, 1};
 
 /* The operands of a call in their roles. */
 typedef struct roles {
@@ -55,8 +62,16 @@ static bool can_serve(const kiln__gemm *call)
   const roles r = roles_of(call);
 
   return wanted.m == 0 && wanted.n == 0 && wanted.split == 0 &&
-         call->args.k > 0 && r.thin <= MOST_THIN &&
+         call->args.k > 0 &&
+         r.thin <= (r.along && !r.x_k ? MOST_STRIDED : MOST_THIN) &&
          r.size >= LEAST_SIZE / call->args.k;
+}
+
+/* Returns the registers that a sum takes, compared with one of f32: sums of f64
+ * come with elements of f64, and smaller elements are widened before use. */
+static uint64_t unit_of(const kiln__gemm *call)
+{
+  return call->sum == KILN_F64 ? 5 : kiln__size(call->type) < 4 ? 2 : 1;
 }
 
 /* Returns the elements of the matrix per load: 16 bytes, if they are aligned
@@ -65,7 +80,7 @@ static uint32_t vector_of(const kiln__gemm *call, const roles *r)
 {
   uint32_t most = (uint32_t)(16 / kiln__size(call->type));
 
-  while (!r->along && most > 1 && most * r->thin > MOST_SUMS)
+  while (!r->along && most > 1 && most * r->thin * unit_of(call) > MOST_SUMS)
     most /= 2;
   return kiln__gemm_vector(call, r->matrix, r->matrix_bit, call->type,
                            r->along ? call->args.k : r->size, most);
@@ -84,13 +99,15 @@ uint32_t kiln__gemm_vector_splits(uint64_t tiles, uint64_t k, uint64_t blocks)
 
 static const form *form_of(const roles *r)
 {
-  return r->along ? &along : &across;
+  return r->along ? &along : r->thin <= FEW ? &across_few : &across_many;
 }
 
 /* Returns the number of results per block. */
 static uint32_t tile_of(const roles *r, uint32_t vector)
 {
-  return r->along ? along.warps * along.lines : 32 * vector;
+  const form *f = form_of(r);
+
+  return r->along ? f->warps * f->lines : f->lanes * vector;
 }
 
 static void plan(kiln__gemm *call)
@@ -150,6 +167,8 @@ static void specify(kiln__spec *spec, const kiln__gemm *call, const roles *r,
                                  (uint32_t)(16 / kiln__size(call->type)))
              : 1;
   value[GEMM_VECTOR_WARPS] = f->warps;
+  value[GEMM_VECTOR_LANES] = f->lanes;
+  value[GEMM_VECTOR_PER_SM] = r->along ? 1 : f->per_sm;
   value[GEMM_VECTOR_UNROLL] = f->unroll;
   value[GEMM_VECTOR_LINES] = f->lines;
   value[GEMM_VECTOR_KEEP] = kept > 0;
