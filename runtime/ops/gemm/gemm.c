@@ -511,19 +511,20 @@ static kiln_gemm_tile measured_tile(const kiln__gemm *call, kiln_device *device)
 static void plan(kiln__gemm *call, kiln_device *device)
 {
   const bool free_tile = call->tile.m == 0 && call->tile.n == 0;
+  kiln_gemm_tile measured = {0, 0, 0};
   kiln__gemm other;
 
   call->plan.choice.path = call->path->name;
   if (free_tile)
-    call->tile = measured_tile(call, device);
-  if (!free_tile || call->tile.m == 0) {
+    measured = measured_tile(call, device);
+  if (measured.m == 0) {
     call->path->plan(call);
     return;
   }
   other = *call;
-  other.tile = other.desc->tile;
   other.path->plan(&other);
-  call->tile.split = other.tile.split;
+  call->tile.m = measured.m;
+  call->tile.n = measured.n;
   if (call->path->can_serve(call))
     call->path->plan(call);
   if (call->plan.choice.efficiency < LEAST_SHARE * other.plan.choice.efficiency)
