@@ -198,10 +198,30 @@ template <bool follow_sum, unsigned count> struct operand {
     k_limit = k_end;
   }
 
-  /* Copies the positions k to k + depth - 1 of the sum, with bounds. */
-  __device__ __forceinline__ void load_some(unsigned stage, unsigned k,
-                                            unsigned long long skip) const
+  /* Returns whether the tile has all elements at the positions k to k + depth - 1 of
+   * the sum. */
+  __device__ __forceinline__ bool is_whole(unsigned k) const
   {
+    return first + count <= limit && k + depth <= k_limit;
+  }
+
+  /* Copies all elements of part `number` at the next positions of the sum. */
+  __device__ __forceinline__ void load(unsigned stage, unsigned number) const
+  {
+    const unsigned char *source = from + number * part;
+
+#pragma unroll
+    for (unsigned i = 0; i < times; ++i)
+      copy_chunk(stage + to + i * at_a_time * 128,
+                 source + lines(i) * leading + along(i) * element, 16);
+  }
+
+  /* Copies what exists of part `number` at the positions k to k + depth - 1 of the
+   * sum, and zeros for the rest. */
+  __device__ __forceinline__ void load_some(unsigned stage, unsigned k,
+                                            unsigned number_of_part) const
+  {
+    const unsigned char *source = from + number_of_part * part;
     const unsigned thread = thread_number();
     const unsigned line = thread / 8, number = thread % 8;
     const unsigned y = follow_sum ? first + line : k + line % depth;
@@ -217,26 +237,10 @@ template <bool follow_sum, unsigned count> struct operand {
       const unsigned left = here ? x_limit - x - along(i) : 0;
 
       copy_chunk(stage + to + i * at_a_time * 128,
-                 here ? from + skip + lines(i) * leading + along(i) * element
+                 here ? source + lines(i) * leading + along(i) * element
                       : matrix,
                  left < chunk ? left * element : 16);
     }
-  }
-
-  /* Copies the positions k to k + depth - 1 of the sum of part `number`. */
-  __device__ __forceinline__ void load(unsigned stage, unsigned k,
-                                       unsigned number) const
-  {
-    const unsigned long long skip = number * part;
-
-    if (first + count > limit || k + depth > k_limit) {
-      load_some(stage, k, skip);
-      return;
-    }
-#pragma unroll
-    for (unsigned i = 0; i < times; ++i)
-      copy_chunk(stage + to + i * at_a_time * 128,
-                 from + skip + lines(i) * leading + along(i) * element, 16);
   }
 
   __device__ __forceinline__ void advance()
@@ -402,8 +406,13 @@ struct copies {
   {
     const unsigned to = stages + slot * bytes;
 
-    a.load(to, k, kiln::gemm_term_a(term));
-    b.load(to + bytes_a, k, kiln::gemm_term_b(term));
+    if (a.is_whole(k) && b.is_whole(k)) {
+      a.load(to, kiln::gemm_term_a(term));
+      b.load(to + bytes_a, kiln::gemm_term_b(term));
+    } else {
+      a.load_some(to, k, kiln::gemm_term_a(term));
+      b.load_some(to + bytes_a, k, kiln::gemm_term_b(term));
+    }
     end_copies();
     slot = slot + 1 == KILN_STAGES ? 0 : slot + 1;
     if (++term == KILN_TERMS) {

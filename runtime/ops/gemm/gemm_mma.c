@@ -21,7 +21,7 @@ enum {
   LINE = 128, /* bytes of the sum per stage */
   LEAST = 16, /* smallest m and n; below, simple kernels are as fast */
   ORDER = 8,  /* rows of tiles per group */
-  MOST_STAGES = 4
+  MOST_STAGES = 3
 };
 
 /* Returns whether the device has tensor cores for the call's type, and enough
