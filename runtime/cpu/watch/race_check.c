@@ -38,7 +38,7 @@ static bool named(const kiln__cpu_insn *in, const char *prefix)
  * has release semantics; a test or wait has acquire semantics. */
 static bool is_mbarrier(const kiln__cpu_insn *in)
 {
-  return named(in, "mbarrier_") || named(in, "cp_async_mbarrier");
+  return named(in, "mbarrier_") || named(in, "cp_async_arrive");
 }
 
 static bool is_strong(const kiln__cpu_insn *in, kiln__cpu_access access)
