@@ -87,6 +87,8 @@ static const kiln_variant variants[] = {
                 "KILN_ROWS=0", "KILN_ALONG=1", "KILN_VECTOR=8", "KILN_X_K=0",
                 "KILN_VECTOR_X=1", "KILN_SPLIT=1", "KILN_WARPS=4",
                 "KILN_LINES=4", "KILN_UNROLL=8", "KILN_PER_SM=1"),
+    SPECIALISED("gemm_ffma", "elements anywhere", none, "KILN_VECTOR_B=1",
+                "KILN_VECTOR_D=1"),
     SPECIALISED("gemm_simt", "64 x 64, elements anywhere", none,
                 "KILN_TILE_M=64", "KILN_TILE_N=64", "KILN_THREAD_N=4",
                 "KILN_WARPS_M=2", "KILN_PER_SM=5", "KILN_VECTOR_A=1",

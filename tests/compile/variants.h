@@ -38,11 +38,14 @@ static kiln_program_desc describe(const kiln_variant *v)
                              .no_cache = true};
 }
 
-/* Returns the suffix of the target for which a variant is meant, or 0. The
- * kernels of warpgroups exist for sm_90a only. */
+/* Returns the suffix of the target for which a variant is meant, or 0. Kernels that
+ * use warpgroups exist for sm_90a only. */
 static inline char suffix_of(const kiln_variant *v)
 {
-  return strstr(v->builtin, "_wgmma") != NULL ? 'a' : 0;
+  return strstr(v->builtin, "_wgmma") != NULL ||
+                 strstr(v->builtin, "_ffma") != NULL
+             ? 'a'
+             : 0;
 }
 
 /* Whether a variant may have no kernels for a target. */

@@ -77,6 +77,35 @@ START_TEST(test_tiles)
 }
 END_TEST
 
+/* Products whose tiles several blocks share, on devices where some warps copy and the
+ * others multiply: sums that fill a stage or do not, elements that are aligned or not,
+ * each layout of A and B. */
+static const struct {
+  size_t m, n, k, batch;
+  unsigned layout, shift, tile;
+} shared_calls[] = {
+    {128, 128, 1, 1, 0, 0, 128},   {128, 132, 264, 3, 0, 0, 128},
+    {132, 255, 301, 1, 1, 0, 128}, {200, 136, 500, 1, 2, 0, 128},
+    {131, 280, 277, 1, 0, 1, 256}, {256, 128, 1030, 1, 37, 0, 256}};
+
+enum { N_SHARED = sizeof shared_calls / sizeof shared_calls[0] };
+
+START_TEST(test_shared_tiles)
+{
+  product p = usual(shared_calls[_i].m, shared_calls[_i].n, shared_calls[_i].k);
+  uint64_t state = 47;
+
+  p.batch = shared_calls[_i].batch;
+  p.layout = shared_calls[_i].layout;
+  p.shift = shared_calls[_i].shift;
+  p.tile = p.layout < 32 ? (kiln_gemm_tile){128, shared_calls[_i].tile, 0}
+                         : (kiln_gemm_tile){shared_calls[_i].tile, 128, 0};
+  p.in_place = true;
+  p.beta = 1;
+  check_product(&p, &state);
+}
+END_TEST
+
 /* Long sums, split over blocks or not. */
 START_TEST(test_split)
 {
@@ -450,6 +479,26 @@ START_TEST(test_tensor_path)
 }
 END_TEST
 
+/* Large products of f32 have their own kernel on 9.0. */
+START_TEST(test_path_of_large)
+{
+  uint64_t state = 53;
+  kiln_gemm_choice choice;
+  kiln_gemm_desc desc = {
+      .m = 128, .n = 256, .k = 16, .alpha = 1, .tile = {128, 256, 0}};
+
+  desc.a = make_normal(KILN_F32, 128, 16, &state).m;
+  desc.b = make_normal(KILN_F32, 16, 256, &state).m;
+  desc.d = make_normal(KILN_F32, 128, 256, &state).m;
+  ck_kiln_ok(kiln_gemm_explain(stream, &desc, &choice));
+  ck_assert_str_eq(choice.path,
+                   kiln_device_traits(device)->cc == 90 ? "ffma" : "simt");
+  desc.tile.split = 1;
+  ck_kiln_ok(kiln_gemm_explain(stream, &desc, &choice));
+  ck_assert_str_eq(choice.path, "simt");
+}
+END_TEST
+
 /* ---- Rules of all operations --------------------------------------------- */
 
 /* Makes a call with exact results whose sums are split over three blocks. */
@@ -599,6 +648,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_types, 0, N_TYPES);
   tcase_add_test(t, test_nothing);
   tcase_add_test(t, test_tiles);
+  tcase_add_loop_test(brief, test_shared_tiles, 0, N_SHARED);
   tcase_add_loop_test(t, test_error_bounds, 0, N_BOUNDS);
   tcase_add_test(t, test_special_values);
   tcase_add_test(t, test_workspace);
@@ -611,6 +661,7 @@ static Suite *suite(void)
   tcase_add_test(tensor, test_ends_of_lines);
   tcase_add_loop_test(tensor, test_turned, 0, N_TURNED_CALLS);
   tcase_add_test(tensor, test_tensor_path);
+  tcase_add_test(tensor, test_path_of_large);
   tcase_add_test(brief, test_split);
   tcase_add_test(t, test_split_order);
   tcase_add_test(brief, test_batches);

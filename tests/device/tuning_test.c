@@ -105,6 +105,8 @@ START_TEST(test_used)
 }
 END_TEST
 
+/* Returns the tile of a product that gemm_simt computes on every device: other
+ * kernels do not read a transposed B. */
 static kiln_gemm_tile tile_of(uint64_t m, uint64_t n, kiln_gemm_order order,
                               kiln_gemm_tile wanted)
 {
@@ -113,7 +115,7 @@ static kiln_gemm_tile tile_of(uint64_t m, uint64_t n, kiln_gemm_order order,
       .n = n,
       .k = 64,
       .a = {.data = 1 << 20, .type = KILN_F32},
-      .b = {.data = 2 << 20, .type = KILN_F32},
+      .b = {.data = 2 << 20, .type = KILN_F32, .transposed = true},
       .d = {.data = 3 << 20, .type = KILN_F32, .order = order},
       .alpha = 1,
       .tile = wanted};

@@ -117,6 +117,22 @@ START_TEST(test_memory)
 }
 END_TEST
 
+/* Blocks that share tiles lose no wave, but parts of sums and idle SMs cost. */
+START_TEST(test_streamed)
+{
+  const kiln__gemm_shape whole = {128 * SMS, 128, 1 << 20, 1, SMS};
+  const kiln__gemm_shape more = {128 * SMS + 128, 128, 1 << 20, 1, SMS};
+  const kiln__gemm_shape few = {512, 512, 512, 1, SMS};
+
+  ck_assert_double_eq_tol(kiln__gemm_streamed(&whole, &large, SMS), 0.85,
+                          0.001);
+  ck_assert_double_eq_tol(kiln__gemm_streamed(&more, &large, SMS), 0.85, 0.001);
+  ck_assert_double_eq_tol(kiln__gemm_streamed(&whole, &large, SMS / 2), 0.425,
+                          0.001);
+  ck_assert_double_lt(kiln__gemm_streamed(&few, &large, 64), 0.425);
+}
+END_TEST
+
 /* No product of any size makes the model leave its range. */
 START_TEST(test_range)
 {
@@ -177,6 +193,6 @@ int main(void)
 {
   return kiln_test_main("gemm_model", 0, NULL, NULL,
                         TESTS(test_tiles, test_waves, test_edges, test_choice,
-                              test_wanted, test_memory, test_range, test_small,
-                              test_vector_splits));
+                              test_wanted, test_memory, test_streamed,
+                              test_range, test_small, test_vector_splits));
 }

@@ -14,8 +14,8 @@
 
 /* The paths, fastest first. */
 static const kiln__gemm_path *const paths[] = {
-    &kiln__gemm_wgmma, &kiln__gemm_mma, &kiln__gemm_few, &kiln__gemm_small,
-    &kiln__gemm_simt};
+    &kiln__gemm_wgmma, &kiln__gemm_mma,  &kiln__gemm_few,
+    &kiln__gemm_small, &kiln__gemm_ffma, &kiln__gemm_simt};
 
 /* The model overrules a measured tile if it predicts less than this share of its
  * own choice. */

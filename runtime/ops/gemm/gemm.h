@@ -87,7 +87,10 @@ struct kiln__gemm_path {
 /* The paths. gemm.c lists them in its table, fastest first. The SIMT path
  * serves every call. */
 extern const kiln__gemm_path kiln__gemm_wgmma, kiln__gemm_mma, kiln__gemm_few,
-    kiln__gemm_small, kiln__gemm_simt;
+    kiln__gemm_small, kiln__gemm_ffma, kiln__gemm_simt;
+
+/* Returns the share of the peak that the model predicts for the SIMT path. */
+double kiln__gemm_simt_efficiency(const kiln__gemm *call);
 
 /* ---- For the paths ------------------------------------------------------- */
 
@@ -193,6 +196,11 @@ uint64_t kiln__gemm_tiles(const kiln__gemm_shape *s, const kiln__gemm_tile *t);
  * sum. */
 double kiln__gemm_efficiency(const kiln__gemm_shape *s,
                              const kiln__gemm_tile *t, uint32_t splits);
+
+/* Returns the predicted share of the peak if `blocks` blocks share the sums of
+ * all tiles evenly (stream-k). */
+double kiln__gemm_streamed(const kiln__gemm_shape *s, const kiln__gemm_tile *t,
+                           uint64_t blocks);
 
 /* Returns the row of `tiles` with the highest predicted efficiency. Rows that
  * do not match the tile `wanted` (0 in a member matches every row) are skipped.

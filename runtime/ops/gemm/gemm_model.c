@@ -75,6 +75,26 @@ double kiln__gemm_efficiency(const kiln__gemm_shape *s,
   return efficiency(s, t, kiln__gemm_tiles(s, t), splits);
 }
 
+/* The blocks of an SM share its arithmetic units. Each block has the same number
+ * of positions of the sum. The block that stores a tile adds up the parts of the
+ * others. */
+double kiln__gemm_streamed(const kiln__gemm_shape *s, const kiln__gemm_tile *t,
+                           uint64_t blocks)
+{
+  const uint64_t tiles = kiln__gemm_tiles(s, t);
+  const double inside = (double)s->m * (double)s->n * (double)s->batch /
+                        ((double)tiles * t->m * t->n);
+  const uint64_t waves = kiln__divide_up(blocks, s->sms);
+  const double busy = (double)blocks / ((double)s->sms * (double)waves);
+  const double each = (double)s->k * (double)tiles / (double)blocks;
+  const double parts = tiles < blocks ? (double)(blocks / tiles) : 1;
+  const double extra =
+      START + (tiles % blocks != 0 ? EXCHANGE * (1 + parts) : 0);
+
+  return t->plateau / 1000.0 * inside * busy * hidden(t, waves) * each /
+         (each + extra);
+}
+
 static bool matches(const kiln__gemm_tile *t, kiln_gemm_tile wanted)
 {
   return (wanted.m == 0 || wanted.m == t->m) &&

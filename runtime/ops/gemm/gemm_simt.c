@@ -25,10 +25,10 @@ typedef struct division {
  *     lanes and warps that have different rows, stages, single) */
 /* clang-format off */
 #define TILES_4(X)                                                             \
-  X(128, 256, 1, 790,  8,  8, 16,  8, 2, 4, true)                              \
+  X(128, 256, 1, 810,  8,  8, 16,  8, 2, 4, true)                              \
   X(128, 128, 2, 760,  8,  8,  8,  8, 2, 4, true)                              \
-  X(128,  64, 4, 690,  8,  8,  8,  4, 4, 3, false)                             \
-  X( 64,  64, 5, 620,  8,  8,  4,  4, 2, 3, false)                             \
+  X(128,  64, 4, 720,  8, 16,  8,  4, 2, 3, false)                             \
+  X( 64,  64, 2, 620, 16,  8,  4,  4, 2, 3, false)                             \
   X(128,  32, 5, 550, 16,  8,  4,  4, 4, 3, false)                             \
   X( 32,  32, 8, 450, 16,  4,  4,  4, 2, 3, false)                             \
   X(  8, 256, 4, 300, 16,  4,  4,  2, 1, 4, false)                             \
@@ -86,6 +86,17 @@ static bool can_serve(const kiln__gemm *call)
     return true;
   tiles = tiles_of(call, &n);
   return kiln__gemm_choose(&shape, tiles, n, wanted_tile(call), &splits) < n;
+}
+
+double kiln__gemm_simt_efficiency(const kiln__gemm *call)
+{
+  const kiln__gemm_shape shape = shape_of(call);
+  const kiln__gemm_tile *tiles;
+  uint32_t n, row, splits;
+
+  tiles = tiles_of(call, &n);
+  row = kiln__gemm_choose(&shape, tiles, n, wanted_tile(call), &splits);
+  return row < n ? kiln__gemm_efficiency(&shape, &tiles[row], splits) : 0;
 }
 
 static void plan(kiln__gemm *call)
