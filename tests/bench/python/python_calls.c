@@ -6,19 +6,24 @@
  * kiln_python_error() returns. */
 #include <kiln/kiln.h>
 
+#include <string.h>
+
 typedef struct python_rig {
   kiln_runtime *rt;
   kiln_device *device;
   kiln_stream *stream;
+  kiln_workspace workspace; /* temporary storage of matrix products */
 } python_rig;
 
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT const char *kiln_python_error(void);
-EXPORT int kiln_python_open(python_rig *rig, int ordinal, void *stream);
-EXPORT int kiln_python_gemm(const python_rig *rig, CUdeviceptr a, CUdeviceptr b,
-                            CUdeviceptr bias, CUdeviceptr d, uint64_t side,
-                            const char *epilogue);
+EXPORT int kiln_python_open(python_rig *rig, int ordinal, void *stream,
+                            CUdeviceptr workspace, size_t bytes);
+EXPORT int kiln_python_gemm(const python_rig *rig, const char *type,
+                            CUdeviceptr a, CUdeviceptr b, CUdeviceptr bias,
+                            CUdeviceptr d, uint64_t m, uint64_t n, uint64_t k,
+                            uint64_t batch, const char *epilogue);
 EXPORT int kiln_python_stencil(const python_rig *rig, CUdeviceptr x,
                                CUdeviceptr y, uint64_t width, uint64_t height,
                                uint32_t radius, int separable,
@@ -32,12 +37,15 @@ const char *kiln_python_error(void)
   return kiln_last_error()->message;
 }
 
-/* Opens the GPU. `stream` is a stream of its primary context. The process's end
- * frees what this call allocates. */
-int kiln_python_open(python_rig *rig, int ordinal, void *stream)
+/* Opens the GPU. `stream` is a stream of its primary context. `workspace` is
+ * memory of at least the size that any product needs, as cuBLAS keeps in PyTorch.
+ * The process's end frees what this call allocates. */
+int kiln_python_open(python_rig *rig, int ordinal, void *stream,
+                     CUdeviceptr workspace, size_t bytes)
 {
   kiln_status st = kiln_runtime_create(&rig->rt, NULL);
 
+  rig->workspace = (kiln_workspace){workspace, bytes};
   if (st == KILN_OK)
     st = kiln_device_open(&rig->device, rig->rt, ordinal, NULL);
   if (st == KILN_OK)
@@ -45,24 +53,43 @@ int kiln_python_open(python_rig *rig, int ordinal, void *stream)
   return (int)st;
 }
 
-/* D = epilogue(A B) for square matrices of bf16. The expression's x is the element
- * of the vector `bias` for the column. */
-int kiln_python_gemm(const python_rig *rig, CUdeviceptr a, CUdeviceptr b,
-                     CUdeviceptr bias, CUdeviceptr d, uint64_t side,
+/* Types of products, by the names that python_peers.py uses. */
+static const struct {
+  const char *name;
+  kiln_dtype in, out;
+  kiln_gemm_precision precision;
+  kiln_gemm_order order; /* of B */
+} types[] = {
+    {"f32", KILN_F32, KILN_F32, KILN_GEMM_IEEE, KILN_ROW_MAJOR},
+    {"tf32", KILN_F32, KILN_F32, KILN_GEMM_TF32, KILN_ROW_MAJOR},
+    {"f16", KILN_F16, KILN_F16, KILN_GEMM_IEEE, KILN_ROW_MAJOR},
+    {"bf16", KILN_BF16, KILN_BF16, KILN_GEMM_IEEE, KILN_ROW_MAJOR},
+    {"i8", KILN_I8, KILN_I32, KILN_GEMM_IEEE, KILN_COLUMN_MAJOR},
+    {"f64", KILN_F64, KILN_F64, KILN_GEMM_IEEE, KILN_ROW_MAJOR},
+};
+
+/* D = epilogue(A B). The expression's x is the element of the vector `bias`, of
+ * type bf16, for the column; `epilogue` may be NULL. */
+int kiln_python_gemm(const python_rig *rig, const char *type, CUdeviceptr a,
+                     CUdeviceptr b, CUdeviceptr bias, CUdeviceptr d, uint64_t m,
+                     uint64_t n, uint64_t k, uint64_t batch,
                      const char *epilogue)
 {
-  const kiln_gemm_desc desc = {
-      .m = side,
-      .n = side,
-      .k = side,
-      .a = {.data = a, .type = KILN_BF16},
-      .b = {.data = b, .type = KILN_BF16},
-      .d = {.data = d, .type = KILN_BF16},
-      .alpha = 1,
-      .epilogue = epilogue,
-      .in = {{.x = {bias, KILN_BF16}, .column_stride = 1}}};
+  kiln_gemm_desc desc = {
+      .m = m, .n = n, .k = k, .batch = batch, .alpha = 1, .epilogue = epilogue};
+  size_t t = 0;
 
-  return (int)kiln_gemm(rig->stream, &desc, NULL);
+  while (t + 1 < sizeof types / sizeof types[0] &&
+         strcmp(types[t].name, type) != 0)
+    t++;
+  desc.precision = types[t].precision;
+  desc.a = (kiln_gemm_matrix){.data = a, .type = types[t].in, .stride = m * k};
+  desc.b = (kiln_gemm_matrix){
+      .data = b, .type = types[t].in, .order = types[t].order, .stride = k * n};
+  desc.d = (kiln_gemm_matrix){.data = d, .type = types[t].out, .stride = m * n};
+  if (epilogue != NULL)
+    desc.in[0] = (kiln_gemm_input){.x = {bias, KILN_BF16}, .column_stride = 1};
+  return (int)kiln_gemm(rig->stream, &desc, &rig->workspace);
 }
 
 /* A weighted sum of f32 over a line (height 1) or an image, with zeros beyond the
