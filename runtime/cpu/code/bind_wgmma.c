@@ -173,9 +173,10 @@ static bool bind_metadata(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o,
 {
   kiln__cpu_ptx_type have;
 
-  if (!kiln__cpu_is_register(o) || o->negated ||
-      !kiln__cpu_check_register(k, o, KILN__B32, false, &have))
-    return kiln__cpu_is_register(o) ? false : kiln__cpu_mismatch(k, o);
+  if (!kiln__cpu_is_register(o) || o->negated)
+    return kiln__cpu_mismatch(k, o);
+  if (!kiln__cpu_check_register(k, o, KILN__B32, false, &have))
+    return false;
   *id = kiln__cpu_register_of(k->l, o);
   return true;
 }

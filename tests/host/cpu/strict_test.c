@@ -43,9 +43,11 @@ static kiln_status load(const char *body, unsigned version, unsigned target)
   char text[2048];
   const char *const part = text;
 
+  /* sm_90a has the instructions of warpgroups as well, from PTX 8.0 on. */
   snprintf(text, sizeof text,
-           ".version %u.%u\n.target sm_%u\n.address_size 64\n%s", version / 10,
-           version % 10, target, body);
+           ".version %u.%u\n.target sm_%u%s\n.address_size 64\n%s",
+           version / 10, version % 10, target,
+           target == 90 && version >= 80 ? "a" : "", body);
   return link_parts(&part, 1);
 }
 
@@ -56,6 +58,14 @@ static kiln_status load(const char *body, unsigned version, unsigned target)
 #define ENTRY(body)                                                            \
   ".entry k(.param .u64 pp) { .reg .pred %p<4>; .reg .b32 %r<4>;\n"            \
   ".reg .f32 %f<4>; .reg .b64 %rd<4>; .reg .f64 %fd<4>;\n" body " ret; }"
+
+#define WGMMA_SP(metadata, scale)                                              \
+  ENTRY(".reg .s32 %s<4>; wgmma.mma_async.sp.sync.aligned.m64n8k64.s32.u8.u8 " \
+        "{%s0, %s1, %s2, %s3}, %rd1, %rd2, " metadata ", 0, " scale ";")
+#define MAP_COPY(spaces)                                                       \
+  ".global .align 128 .b8 to[128]; .shared .align 128 .b8 from[128];\n" ENTRY( \
+      "tensormap.cp_fenceproxy" spaces                                         \
+      ".tensormap::generic.release.gpu.sync.aligned [to], [from], 128;")
 
 static const struct {
   const char *good, *bad;
@@ -84,6 +94,11 @@ static const struct {
              "prefetch.param.tensormap [pp]; call g, (cp); }"),
      G ENTRY("{ .param .b32 cp; st.param.b32 [cp], %r1;\n"
              "prefetch.param.tensormap [cp]; call g, (cp); }")},
+    /* The metadata of a sparse product are a register of 32 bits, not a predicate. */
+    {WGMMA_SP("%r1", "%p1"), WGMMA_SP("!%p1", "%p1")},
+    {WGMMA_SP("%r1", "!%p1"), WGMMA_SP("%r1", "%r2")},
+    /* The first state space of a copy of a tensor map is that of its target. */
+    {MAP_COPY(".global.shared::cta"), MAP_COPY(".shared::cta.global")},
     /* The address of a function may be used only if this module or another
      * module defines the function. */
     {".extern .func f();\n" ENTRY("mov.u64 %rd1, f;"),
