@@ -219,7 +219,7 @@ static kiln_status tune_sizes(bench_ops *b, const char *family,
                               const options *o, cli_table *table)
 {
   uint64_t last = 0;
-  best found;
+  best found = {.measured = false};
 
   for (size_t i = 0; i < o->shared.sizes.n; i++, last = b->n) {
     const unsigned log2_n = class_of(b->now, o->shared.sizes.bits[i]);
