@@ -259,12 +259,26 @@ static kiln_status fill(bench_gemm *b)
   return kiln__bench_fill(b->rig.stream, b->bias, KILN_BF16, p->n, normal);
 }
 
+/* Replaces the workspace by one that suits the current case. */
+static kiln_status allocate_workspace(bench_gemm *b)
+{
+  const kiln_gemm_desc d = desc_of(b);
+
+  if (b->workspace.data != 0)
+    kiln_memory_free(b->rig.device, b->workspace.data);
+  b->workspace.data = 0;
+  CLI_TRY(kiln_gemm_workspace(b->rig.stream, &d, &b->workspace.size));
+  if (b->workspace.size > 0)
+    CLI_TRY(kiln_memory_alloc(&b->workspace.data, b->rig.device,
+                              b->workspace.size));
+  return KILN_OK;
+}
+
 static kiln_status allocate(bench_gemm *b)
 {
   const product_case *p = b->now;
   const size_t in = kiln_dtype_size(types[p->type].in);
   const size_t out = kiln_dtype_size(types[p->type].out);
-  kiln_gemm_desc d;
 
   CLI_TRY(kiln_memory_alloc(&b->a, b->rig.device, p->batch * p->m * p->k * in));
   CLI_TRY(kiln_memory_alloc(&b->b, b->rig.device, p->batch * p->k * p->n * in));
@@ -273,12 +287,7 @@ static kiln_status allocate(bench_gemm *b)
   CLI_TRY(kiln_memory_alloc(&b->peer_d, b->rig.device,
                             p->batch * p->m * p->n * out));
   CLI_TRY(kiln_memory_alloc(&b->bias, b->rig.device, p->n * 2));
-  d = desc_of(b);
-  CLI_TRY(kiln_gemm_workspace(b->rig.stream, &d, &b->workspace.size));
-  if (b->workspace.size > 0)
-    CLI_TRY(kiln_memory_alloc(&b->workspace.data, b->rig.device,
-                              b->workspace.size));
-  return KILN_OK;
+  return allocate_workspace(b);
 }
 
 static void discard(bench_gemm *b)
@@ -500,6 +509,7 @@ static kiln_status ladder(bench_gemm *b, uint32_t n, cli_table *t)
     const bool is_peer = i + 1 == N_LIBRARY;
 
     b->square.precision = library[i].precision;
+    CLI_TRY(allocate_workspace(b));
     if (is_peer && b->peer == NULL)
       continue;
     CLI_TRY(time_call(b, is_peer ? fire_peer : fire_own, &ms));

@@ -131,16 +131,16 @@ START_TEST(test_tiles)
 {
   const kiln_tuning small = {256, 64, 0, 128}; /* 128 x 64 */
   const kiln_gemm_tile any = {0, 0, 0}, own = {64, 64, 0};
-  kiln_gemm_tile t = tile_of(512, 512, KILN_ROW_MAJOR, any);
+  kiln_gemm_tile t = tile_of(2048, 2048, KILN_ROW_MAJOR, any);
   const kiln_gemm_tile line = tile_of(1, 4096, KILN_ROW_MAJOR, any);
 
   ck_assert(t.m != 128 || t.n != 64);
-  ck_kiln_ok(kiln_tuning_set(device, "gemm_simt", 4, 18, &small));
-  t = tile_of(512, 512, KILN_ROW_MAJOR, any);
+  ck_kiln_ok(kiln_tuning_set(device, "gemm_simt", 4, 22, &small));
+  t = tile_of(2048, 2048, KILN_ROW_MAJOR, any);
   ck_assert(t.m == 128 && t.n == 64);
-  t = tile_of(512, 512, KILN_COLUMN_MAJOR, any);
+  t = tile_of(2048, 2048, KILN_COLUMN_MAJOR, any);
   ck_assert(t.m == 64 && t.n == 128);
-  t = tile_of(512, 512, KILN_ROW_MAJOR, own);
+  t = tile_of(2048, 2048, KILN_ROW_MAJOR, own);
   ck_assert(t.m == 64 && t.n == 64);
   t = tile_of(1, 4096, KILN_ROW_MAJOR, any);
   ck_assert(t.m == line.m && t.n == line.n);

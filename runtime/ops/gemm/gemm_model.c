@@ -87,9 +87,9 @@ double kiln__gemm_streamed(const kiln__gemm_shape *s, const kiln__gemm_tile *t,
   const uint64_t waves = kiln__divide_up(blocks, s->sms);
   const double busy = (double)blocks / ((double)s->sms * (double)waves);
   const double each = (double)s->k * (double)tiles / (double)blocks;
-  const double parts = tiles < blocks ? (double)(blocks / tiles) : 1;
+  const uint64_t parts = tiles < blocks ? blocks / tiles : 1;
   const double extra =
-      START + (tiles % blocks != 0 ? EXCHANGE * (1 + parts) : 0);
+      START + (tiles % blocks != 0 ? EXCHANGE * (double)(1 + parts) : 0);
 
   return t->plateau / 1000.0 * inside * busy * hidden(t, waves) * each /
          (each + extra);
