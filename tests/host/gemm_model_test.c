@@ -80,8 +80,8 @@ START_TEST(test_wanted)
 }
 END_TEST
 
-/* Everything that a choice depends on counts, although choices are remembered. */
-START_TEST(test_memory)
+/* Everything that a choice depends on counts, whatever was chosen before. */
+START_TEST(test_dependence)
 {
   static const kiln__gemm_tile other[] = {{128, 128, 1, 850}, {64, 64, 4, 950}};
   static const struct {
@@ -193,6 +193,6 @@ int main(void)
 {
   return kiln_test_main("gemm_model", 0, NULL, NULL,
                         TESTS(test_tiles, test_waves, test_edges, test_choice,
-                              test_wanted, test_memory, test_streamed,
+                              test_wanted, test_dependence, test_streamed,
                               test_range, test_small, test_vector_splits));
 }

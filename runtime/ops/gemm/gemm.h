@@ -205,7 +205,7 @@ double kiln__gemm_streamed(const kiln__gemm_shape *s, const kiln__gemm_tile *t,
 /* Returns the row of `tiles` with the highest predicted efficiency. Rows that
  * do not match the tile `wanted` (0 in a member matches every row) are skipped.
  * *splits receives the number of blocks per sum. If no row matches, returns
- * `n`. The rows at an address must not change, since choices are remembered. */
+ * `n`. */
 uint32_t kiln__gemm_choose(const kiln__gemm_shape *s,
                            const kiln__gemm_tile *tiles, uint32_t n,
                            kiln_gemm_tile wanted, uint32_t *splits);

@@ -14,14 +14,11 @@
  *
  * Invariant: the same call on the same kind of device gets the same tile.
  *
- * Cost: four divisions per tile and split, 0.1 to 1 us. Each thread remembers
- * its latest choices, since calls repeat: 20 ns for such a call.
+ * Cost: four divisions per tile and split, 0.1 to 1 us per call.
  *
  * Source: wave quantisation in NVIDIA, Matrix Multiplication Background User's
  * Guide, 2023; splits: Osama et al., Stream-K, 2023. */
 #include "gemm.h"
-
-#include <string.h>
 
 enum {
   /* Time to start a block and to fill its pipeline, in positions of the sum. */
@@ -124,80 +121,29 @@ static uint32_t choose_splits(const kiln__gemm_shape *s,
   return chosen;
 }
 
-/* What a choice depends on. The struct has no padding, since keys are compared as
- * bytes. */
-typedef struct key {
-  kiln__gemm_shape shape;
-  const kiln__gemm_tile *tiles;
-  kiln_gemm_tile wanted;
-  uint32_t n;
-} key;
-
-_Static_assert(sizeof(key) == sizeof(kiln__gemm_shape) + sizeof(void *) +
-                                  sizeof(kiln_gemm_tile) + sizeof(uint32_t),
-               "key has padding");
-
-typedef struct choice {
-  uint32_t row, splits;
-} choice;
-
-static choice choose(const key *k)
-{
-  choice best = {k->n, 1};
-  double highest = -1, e;
-
-  for (uint32_t i = 0; i < k->n; i++) {
-    const kiln__gemm_tile *t = &k->tiles[i];
-    uint32_t p = k->wanted.split;
-
-    if (!matches(t, k->wanted))
-      continue;
-    if (p == 0)
-      p = choose_splits(&k->shape, t, &e);
-    else
-      e = kiln__gemm_efficiency(&k->shape, t, p);
-    if (e > highest) {
-      highest = e;
-      best = (choice){i, p};
-    }
-  }
-  return best;
-}
-
-/* ---- Memory of recent choices -------------------------------------------- */
-
-enum { REMEMBERED_LOG2 = 4 };
-
-/* An entry without tiles is empty. */
-typedef struct memory {
-  key key;
-  choice made;
-} memory;
-
-/* The latest choice of this thread for each hash. */
-static _Thread_local memory memories[1 << REMEMBERED_LOG2];
-
-static memory *memory_of(const key *k)
-{
-  const kiln__gemm_shape *s = &k->shape;
-  const uint64_t mixed = s->m * 3 + s->n * 5 + s->k * 7 + s->batch * 11 +
-                         (uint64_t)(uintptr_t)k->tiles / 8;
-
-  return &memories[mixed * UINT64_C(0x9e3779b97f4a7c15) >>
-                   (64 - REMEMBERED_LOG2)];
-}
-
 uint32_t kiln__gemm_choose(const kiln__gemm_shape *s,
                            const kiln__gemm_tile *tiles, uint32_t n,
                            kiln_gemm_tile wanted, uint32_t *splits)
 {
-  const key k = {*s, tiles, wanted, n};
-  memory *const m = memory_of(&k);
+  double highest = -1, e;
+  uint32_t best = n;
 
-  if (memcmp(&m->key, &k, sizeof k) != 0) {
-    m->made = choose(&k);
-    m->key = k;
+  *splits = 1;
+  for (uint32_t i = 0; i < n; i++) {
+    const kiln__gemm_tile *t = &tiles[i];
+    uint32_t p = wanted.split;
+
+    if (!matches(t, wanted))
+      continue;
+    if (p == 0)
+      p = choose_splits(s, t, &e);
+    else
+      e = kiln__gemm_efficiency(s, t, p);
+    if (e > highest) {
+      highest = e;
+      best = i;
+      *splits = p;
+    }
   }
-  *splits = m->made.splits;
-  return m->made.row;
+  return best;
 }
