@@ -178,9 +178,12 @@ static void count(const copy *c, uint32_t bytes)
 
 /* ---- Transfers ----------------------------------------------------------- */
 
-/* Writes n bytes from `from` to `to`, or combines them with the bytes there. */
+/* Writes n bytes from `from` to `to`, or combines them with the bytes there. The
+ * addresses may be NULL if a copy leaves out all of its bytes. */
 static void put(const copy *c, uint8_t *to, const uint8_t *from, uint32_t n)
 {
+  if (n == 0)
+    return;
   if (kiln__cpu_bulk_reduces(c->in))
     kiln__cpu_bulk_reduce(c->in, c->type, c->ftz, to, from, n);
   else
