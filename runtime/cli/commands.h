@@ -16,6 +16,7 @@ int kiln__cli_pack(cli *c, int argc, char **argv);
 int kiln__cli_run(cli *c, int argc, char **argv);
 int kiln__cli_check(cli *c, int argc, char **argv);
 int kiln__cli_exec(cli *c, int argc, char **argv);
+int kiln__cli_occupancy(cli *c, int argc, char **argv);
 
 /* ---- program_options.c -------------------------------------------------- */
 

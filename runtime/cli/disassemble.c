@@ -14,30 +14,6 @@ const char kiln__cli_disassembler_hint[] =
 
 static const char *const tools[] = {"nvdisasm", "cuobjdump"};
 
-static const char *in_folder(cli *c, const char *folder, size_t n,
-                             const char *tool)
-{
-  const char *path = kiln__cli_text(c, "%.*s/%s", (int)n, folder, tool);
-
-  return n > 0 && access(path, X_OK) == 0 ? path : NULL;
-}
-
-static const char *in_path(cli *c, const char *tool)
-{
-  const char *p = getenv("PATH");
-
-  while (p != NULL && *p != '\0') {
-    const size_t n = strcspn(p, ":");
-    const char *found = in_folder(c, p, n, tool);
-
-    if (found != NULL)
-      return found;
-    p += n;
-    p += *p == ':' ? 1 : 0;
-  }
-  return NULL;
-}
-
 /* Returns the last executable file that matches the pattern. This file is
  * the newest if the paths contain a version. */
 static const char *in_glob(cli *c, const char *pattern)
@@ -82,7 +58,7 @@ static const char *find_tool(cli *c, const char *tool)
   const char *home = getenv("HOME");
   const char *roots[5] = {getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), NULL,
                           "/usr/local", "/usr"};
-  const char *path = in_path(c, tool);
+  const char *path = kiln__cli_find_program(c, tool);
 
   if (home != NULL && home[0] == '/')
     roots[2] = kiln__cli_text(c, "%s/.local", home);

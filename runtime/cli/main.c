@@ -28,6 +28,8 @@ static const struct {
      "find memory, race, initialisation and synchronisation bugs"},
     {"exec", kiln__cli_exec, CLI_DEVICE_GIVEN,
      "run an unmodified CUDA driver program on the CPU device"},
+    {"occupancy", kiln__cli_occupancy, CLI_DEVICE_GIVEN,
+     "print the occupancy sheet of a setting or a kernel, with graphs"},
     {"bench", kiln__cli_bench, CLI_DEVICE_GIVEN,
      "measure launches, process starts and every operation"},
     {"tune", kiln__cli_tune, CLI_DEVICE_GIVEN,

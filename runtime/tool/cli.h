@@ -206,6 +206,8 @@ int kiln__cli_write(const cli *c, const char *path, const void *data,
 char *kiln__cli_make_folder(cli *c, const char *name);
 /* Removes a folder and everything in it. `path` may be NULL. */
 void kiln__cli_remove_folder(const char *path);
+/* Returns the path of a program in one of the folders of PATH, or NULL. */
+const char *kiln__cli_find_program(cli *c, const char *name);
 /* Runs argv[0] with its standard output redirected into a pipe and waits for
  * the process. Returns the output, which the caller frees, or NULL if the
  * process could not be run. *status is the status of waitpid(). */

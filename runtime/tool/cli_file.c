@@ -138,6 +138,22 @@ void kiln__cli_remove_folder(const char *path)
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+const char *kiln__cli_find_program(cli *c, const char *name)
+{
+  const char *p = getenv("PATH");
+
+  while (p != NULL && *p != '\0') {
+    const size_t n = strcspn(p, ":");
+    const char *path = kiln__cli_text(c, "%.*s/%s", (int)n, p, name);
+
+    if (n > 0 && access(path, X_OK) == 0)
+      return path;
+    p += n;
+    p += *p == ':' ? 1 : 0;
+  }
+  return NULL;
+}
+
 char *kiln__cli_output_of(char *const argv[], int *status)
 {
   posix_spawn_file_actions_t actions;
