@@ -9,9 +9,10 @@
 # and gets from these lines
 #   OUT/kiln/params/NAME.cuh  the default of each macro that is not defined; the
 #                             kernel includes it
-#   OUT/kernel_params.h       an enumerator NAME_BLOCK per parameter and an array
+#   OUT/kernel_params.h       an enumerator NAME_BLOCK per parameter and a list
 #                             kiln__NAME_params of their names, for runtime/ops
-#   OUT/kernel_params.c       these arrays
+#   OUT/kernel_params.c       these lists. Each is one text without pointers: a
+#                             pointer costs 32 bytes in a shared library
 string(REPLACE "|" ";" programs "${PROGRAMS}")
 set(from "/* Made by params.cmake from kernels_src/. */\n")
 set(declared "${from}#ifndef KILN_KERNEL_PARAMS_H\n#define KILN_KERNEL_PARAMS_H\n\n#include \"ops/ops.h\"\n")
@@ -43,23 +44,23 @@ foreach(program IN LISTS programs)
     endif()
     set(parameter ${CMAKE_MATCH_1})
     if(CMAKE_MATCH_2)
-      set(is_type true)
+      set(mark ":")
     else()
-      set(is_type false)
+      set(mark "")
     endif()
     string(APPEND defaults "#ifndef KILN_${parameter}\n"
       "#define KILN_${parameter} ${CMAKE_MATCH_3}\n#endif\n")
     string(APPEND enumerators "  ${upper}_${parameter},\n")
-    string(APPEND rows "    {\"KILN_${parameter}\", ${is_type}},\n")
+    string(APPEND rows "\n    \"${mark}${parameter}\\0\"")
   endforeach()
   write("${OUT}/kiln/params/${name}.cuh" "${defaults}")
   if(enumerators) # C knows no empty enum, and a kernel may have no parameter
     string(APPEND declared "\nenum {\n${enumerators}};\n")
   endif()
   string(APPEND declared
-    "extern const kiln__param kiln__${name}_params[];\n")
+    "extern const char kiln__${name}_params[];\n")
   string(APPEND defined
-    "\nconst kiln__param kiln__${name}_params[] = {\n${rows}    {NULL, false}};\n")
+    "\nconst char kiln__${name}_params[] =${rows} \"\";\n")
 endforeach()
 write("${OUT}/kernel_params.h" "${declared}\n#endif\n")
 write("${OUT}/kernel_params.c" "${defined}")

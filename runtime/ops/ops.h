@@ -107,20 +107,15 @@ enum {
   KILN__MAX_PARAMS = 16
 };
 
-/* A macro that a kernel source uses. Its value is a number, or the C++ type
- * that a kiln_dtype has in memory (as for KILN_T). */
-typedef struct kiln__param {
-  const char *name;
-  bool is_type;
-} kiln__param;
-
 typedef struct kiln__family {
   /* Name of the kernel source. For "scan" the source is kernels_src/scan.cu. */
   const char *builtin;
   /* Names of the extern "C" kernels. NULL ends the list. */
   const char *const *kernels;
-  /* Macros of the source. An entry without a name ends the array. */
-  const kiln__param *defines;
+  /* Macros of the source: names without "KILN_", each followed by a NUL. An
+   * empty name ends the list. The value of a macro is a number, or the C++ type
+   * that a kiln_dtype has in memory (as for KILN_T) if ':' precedes its name. */
+  const char *defines;
 } kiln__family;
 
 /* A user's expression that the kernel calls as a device function in

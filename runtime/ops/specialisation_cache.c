@@ -313,16 +313,16 @@ static kiln_status insert(const kiln__kernel_set **out, kiln_device *device,
 
 enum { DEFINE_SIZE = 64, MORE_DEFINES = 3 };
 
-static void write_define(char text[DEFINE_SIZE], const kiln__param *define,
+static void write_define(char text[DEFINE_SIZE], const char *define,
                          uint32_t value)
 {
   const kiln__dtype *type = kiln__dtype_of((kiln_dtype)value);
 
-  if (define->is_type)
-    kiln__format(text, DEFINE_SIZE, "%s=%s", define->name,
+  if (*define == ':')
+    kiln__format(text, DEFINE_SIZE, "KILN_%s=%s", define + 1,
                  type == NULL ? "void" : type->storage);
   else
-    kiln__format(text, DEFINE_SIZE, "%s=%u", define->name, value);
+    kiln__format(text, DEFINE_SIZE, "KILN_%s=%u", define, value);
 }
 
 /* One program that is compiled for a specialisation. The program contains all
@@ -373,7 +373,7 @@ static char *next_define(part *p)
 static void add_part(making *m, const char *kernel)
 {
   const kiln__spec *spec = m->spec;
-  const kiln__param *define = spec->family->defines;
+  const char *define = spec->family->defines;
   part *p = &m->part[m->n++];
 
   p->desc = (kiln_program_desc){.builtin = spec->family->builtin,
@@ -390,8 +390,10 @@ static void add_part(making *m, const char *kernel)
     kiln__copy_text(next_define(p), DEFINE_SIZE, "KILN_APART=1");
     kiln__format(next_define(p), DEFINE_SIZE, "KILN_ONLY_%s=1", kernel);
   }
-  for (size_t k = 0; define[k].name != NULL; k++)
-    write_define(next_define(p), &define[k], spec->value[k]);
+  for (size_t k = 0; *define != '\0'; k++) {
+    write_define(next_define(p), define, spec->value[k]);
+    define += strlen(define) + 1;
+  }
 }
 
 static void add_parts(making *m)

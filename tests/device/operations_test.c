@@ -242,8 +242,7 @@ END_TEST
 START_TEST(test_specials)
 {
   static const char *const kernels[] = {"map", NULL};
-  static const kiln__param defines[] = {{"KILN_BLOCK", false}, {NULL, false}};
-  static const kiln__family family = {"map", kernels, defines};
+  static const kiln__family family = {"map", kernels, "BLOCK\0"};
   const float one = 1, two = 2;
   kiln_param param = {"p", KILN_F32, &one, false};
   kiln_code code = {.params = &param, .n_params = 1};
