@@ -207,11 +207,11 @@ static kiln_status time_once(kiln_event *from, kiln_event *to,
   return KILN_OK;
 }
 
-/* Measures the median time of `repeats` launches. */
-static kiln_status timed(kiln_device *device, kiln_kernel *kernel,
-                         const run_spec *spec, unsigned repeats, double *ms)
+kiln_status kiln__cli_run_timed(kiln_device *device, kiln_kernel *kernel,
+                                const run_spec *spec, unsigned repeats,
+                                double *ms)
 {
-  double times[REPEATS];
+  double times[RUN_MOST_REPEATS];
   kiln_event *from = NULL, *to = NULL;
   kiln_status st = kiln_event_create(&from, device, true);
 
@@ -247,8 +247,9 @@ static int run_kernel(cli *c, const request *r, run_spec *spec,
          spec->grid.x, spec->grid.y, spec->grid.z, spec->block.x, spec->block.y,
          spec->block.z);
   fflush(stdout);
-  if (timed(device, kernel, spec, 1, &ms) != KILN_OK ||
-      (r->time && timed(device, kernel, spec, REPEATS, &ms) != KILN_OK)) {
+  if (kiln__cli_run_timed(device, kernel, spec, 1, &ms) != KILN_OK ||
+      (r->time &&
+       kiln__cli_run_timed(device, kernel, spec, REPEATS, &ms) != KILN_OK)) {
     printf("\n");
     return kiln__cli_failure(c, NULL);
   }

@@ -67,6 +67,18 @@ int kiln__cli_run_prepare(cli *c, kiln_device *device, run_spec *spec,
  * array, and saves the arrays that have --save. @return an exit code */
 int kiln__cli_run_show(cli *c, kiln_device *device, run_spec *spec,
                        unsigned elements);
+/* Returns the size of an array argument in bytes. */
+size_t kiln__cli_run_bytes(const run_arg *a);
 void kiln__cli_run_release(kiln_device *device, run_spec *spec);
+
+/* ---- command_run.c ------------------------------------------------------ */
+
+enum { RUN_MOST_REPEATS = 101 };
+
+/* Launches a kernel `repeats` times, at most RUN_MOST_REPEATS, and measures the
+ * median time of a launch in milliseconds, between events. */
+kiln_status kiln__cli_run_timed(kiln_device *device, kiln_kernel *kernel,
+                                const run_spec *spec, unsigned repeats,
+                                double *ms);
 
 #endif

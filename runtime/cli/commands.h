@@ -17,6 +17,7 @@ int kiln__cli_run(cli *c, int argc, char **argv);
 int kiln__cli_check(cli *c, int argc, char **argv);
 int kiln__cli_exec(cli *c, int argc, char **argv);
 int kiln__cli_occupancy(cli *c, int argc, char **argv);
+int kiln__cli_sweep(cli *c, int argc, char **argv);
 
 /* ---- program_options.c -------------------------------------------------- */
 

@@ -30,6 +30,8 @@ static const struct {
      "run an unmodified CUDA driver program on the CPU device"},
     {"occupancy", kiln__cli_occupancy, CLI_DEVICE_GIVEN,
      "print the occupancy sheet of a setting or a kernel, with graphs"},
+    {"sweep", kiln__cli_sweep, CLI_DEVICE_NEEDED,
+     "run a kernel over a grid of settings: time, registers, occupancy"},
     {"bench", kiln__cli_bench, CLI_DEVICE_GIVEN,
      "measure launches, process starts and every operation"},
     {"tune", kiln__cli_tune, CLI_DEVICE_GIVEN,

@@ -311,6 +311,11 @@ int kiln__cli_run_prepare(cli *c, kiln_device *device, run_spec *spec,
   return rc;
 }
 
+size_t kiln__cli_run_bytes(const run_arg *a)
+{
+  return (size_t)a->n * types[a->type].size;
+}
+
 void kiln__cli_run_release(kiln_device *device, run_spec *spec)
 {
   for (unsigned i = 0; i < spec->n_args; i++) {

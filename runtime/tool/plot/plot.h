@@ -37,7 +37,8 @@ typedef struct plot_series {
 
 typedef struct plot_axis {
   const char *label; /* what the axis shows, with its unit: "time (us)" */
-  /* Base of a logarithmic axis, 2 or 10; 0 for a linear axis. */
+  /* Base of a logarithmic axis, 2 or 10; 0 for a linear axis. An axis of base 10
+   * whose values differ by less than a factor of 4 is drawn linearly. */
   int base;
   bool binary; /* ticks of a linear axis are multiples of powers of two */
   /* Limits of the axis. The data choose them if `to` is not above `from`. */
@@ -101,6 +102,8 @@ double kiln__plot_at(const plot_scale *s, double value);
 /* Formats a number for a tick or a label: "0.5", "1,024", "64Ki" if `base` is
  * 2, "20k". */
 const char *kiln__plot_number(cli *c, double value, int base);
+/* Formats a measured value with three digits: "0.123", "22.3k". */
+const char *kiln__plot_brief(cli *c, double value);
 /* Returns the scales of a panel of curves. */
 void kiln__plot_scales(const plot *p, plot_scale *x, plot_scale *y,
                        unsigned x_ticks, unsigned y_ticks);

@@ -11,6 +11,8 @@
 
 #include <math.h>
 
+enum { SHORT = 4 /* a logarithmic axis shows at least this factor */ };
+
 /* Returns the smallest round step that is not below `least`. */
 static double round_step(double least, bool binary)
 {
@@ -115,12 +117,21 @@ static void logarithmic(plot_scale *s, const plot_axis *axis, unsigned wanted)
     add_powers(s, stride);
 }
 
+/* Returns whether an axis of base 10 would show too short a stretch: values
+ * that differ little are compared from 0 on. */
+static bool is_short(const plot_axis *axis, double least, double most)
+{
+  return axis->base == 10 && axis->to <= axis->from && least > 0 &&
+         most < SHORT * least;
+}
+
 void kiln__plot_scale(plot_scale *out, const plot_axis *axis, double least,
                       double most, unsigned wanted)
 {
   const bool given = axis->to > axis->from;
+  const bool short_stretch = is_short(axis, least, most);
 
-  *out = (plot_scale){.base = axis->base,
+  *out = (plot_scale){.base = short_stretch ? 0 : axis->base,
                       .from = given ? axis->from : least,
                       .to = given ? axis->to : most};
   if (!isfinite(out->from) || !isfinite(out->to) ||
@@ -170,7 +181,7 @@ const char *kiln__plot_number(cli *c, double value, int base)
   if (base == 0 && fabs(value) < 1e7)
     rest = 0;
   while (i < 4 && fabs(rest) >= unit * 0.9995 &&
-         (base == 2 || fabs(value) >= 19999)) {
+         fabs(value) >= (base == 2 ? 16384 : 19999)) {
     rest /= unit;
     i++;
   }
@@ -180,6 +191,17 @@ const char *kiln__plot_number(cli *c, double value, int base)
   if (fabs(value) >= 1000 && fabs(value - round(value)) < 1e-6)
     return grouped(c, value);
   return kiln__cli_text(c, "%.4g", value);
+}
+
+const char *kiln__plot_brief(cli *c, double value)
+{
+  const double size = fabs(value);
+  double power;
+
+  if (!isfinite(value) || size < 1000)
+    return kiln__cli_text(c, "%.3g", value);
+  power = pow(10, floor(log10(size)) - 2);
+  return kiln__plot_number(c, round(value / power) * power, 10);
 }
 
 /* ---- The values of a panel ---------------------------------------------- */
@@ -212,7 +234,7 @@ void kiln__plot_scales(const plot *p, plot_scale *x, plot_scale *y,
     }
   }
   /* A linear axis of amounts starts at 0: half the height is half the value. */
-  if (p->y.base == 0 && up.least > 0)
+  if (up.least > 0 && (p->y.base == 0 || is_short(&p->y, up.least, up.most)))
     up.least = 0;
   kiln__plot_scale(x, &p->x, across.least, across.most, x_ticks);
   kiln__plot_scale(y, &p->y, up.least, up.most, y_ticks);

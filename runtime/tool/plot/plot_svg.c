@@ -410,9 +410,7 @@ static void put_bar(const drawing *d, const frame *f, const plot_series *s,
           "height=\"%d\"/>\n",
           s->color % N_COLORS, f->left, y, fmax(at, 0) * f->width, BAR - 2);
   put_text(d, "kp-cell", f->left + fmax(at, 0) * f->width + 5, y + BAR - 4,
-           "start",
-           fabs(value) >= 1000 ? kiln__plot_number(d->c, value, 0)
-                               : kiln__cli_text(d->c, "%.3g", value));
+           "start", kiln__plot_brief(d->c, value));
 }
 
 static void draw_bars(const drawing *d, const plot *p, frame *f)
@@ -491,7 +489,7 @@ static void put_cell(const drawing *d, const plot_scale *z, double value,
                      double x, double y, double w, double h)
 {
   const double at = kiln__plot_at(z, value);
-  const char *text = kiln__cli_text(d->c, "%.3g", value);
+  const char *text = kiln__plot_brief(d->c, value);
 
   if (!isfinite(value) || !isfinite(at)) {
     fprintf(d->out,

@@ -321,7 +321,7 @@ static void print_bar(const canvas *v, const plot_series *s, double at,
     fputs(v->utf8 ? "\xe2\x96\x88" : "#", stdout);
   set_color(v, NO_COLOR);
   if (isfinite(value))
-    printf(" %.4g\n", value);
+    printf(" %s\n", kiln__plot_brief(v->c, value));
   else
     puts("-");
 }
@@ -356,17 +356,18 @@ static void print_heat_cell(const canvas *v, double value, double at)
   static const char *const shades[] = {"\xe2\x96\x88", "\xe2\x96\x93",
                                        "\xe2\x96\x92", "\xe2\x96\x91"};
   const unsigned color = isfinite(at) ? kiln__plot_heat(at) : 0;
+  const char *text = kiln__plot_brief(v->c, value);
 
   if (!isfinite(value) || !isfinite(at)) {
     printf("%9s", "-");
     return;
   }
   if (v->color)
-    printf("\033[48;2;%u;%u;%um\033[38;5;%um%8.3g\033[0m ", color >> 16,
-           color >> 8 & 255, color & 255, at > 0.55 ? 16u : 231u, value);
+    printf("\033[48;2;%u;%u;%um\033[38;5;%um%8s\033[0m ", color >> 16,
+           color >> 8 & 255, color & 255, at > 0.55 ? 16u : 231u, text);
   else
-    printf("%s%8.3g",
-           v->utf8 ? shades[(unsigned)fmin(fmax(at, 0) * 4, 3)] : " ", value);
+    printf("%s%8s", v->utf8 ? shades[(unsigned)fmin(fmax(at, 0) * 4, 3)] : " ",
+           text);
 }
 
 static void print_heat(const canvas *v, const plot *p)
