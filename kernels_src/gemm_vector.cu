@@ -5,12 +5,12 @@
  * add barriers and leave most of a tile unused.
  *
  * Idea: the matrix goes from memory to registers in 16-byte loads, KILN_UNROLL or
- * twice as many of them in flight per thread. The vectors come from the L1 cache. There are two forms. If
- * consecutive elements of the matrix follow the sum (KILN_ALONG), the lanes of a warp
- * share the sums of KILN_LINES lines and add their parts by shuffles. Otherwise each lane
- * has the sums of the consecutive results that one load contains, and the warps of a
- * block, and groups of KILN_LANES lanes in a warp, share the positions of the sum. They
- * add their parts by shuffles and in shared memory.
+ * twice as many of them in flight per thread. The vectors come from the L1 cache. There
+ * are two forms. If consecutive elements of the matrix follow the sum (KILN_ALONG), the
+ * lanes of a warp share the sums of KILN_LINES lines and add their parts by shuffles.
+ * Otherwise each lane has the sums of the consecutive results that one load contains,
+ * and the warps of a block, and groups of KILN_LANES lanes in a warp, share the
+ * positions of the sum. They add their parts by shuffles and in shared memory.
  *
  * Small grids: `splits` blocks share a sum. Each but the last writes its sums to temporary
  * storage and sets a tile descriptor. The last block waits for the descriptors and adds

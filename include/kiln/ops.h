@@ -41,10 +41,12 @@
  *
  * An operation takes its temporary storage from the caller's workspace if the
  * caller passes one. Otherwise Kiln provides the storage: each stream keeps up
- * to 8 MiB, and larger amounts come from the device's stream-ordered memory
- * pool. By default the driver releases the memory of a pool at each
- * synchronisation. A program that repeatedly makes large calls should pass a
- * workspace or raise the release threshold of the pool.
+ * to 8 MiB, and larger amounts come from a memory pool that Kiln creates per
+ * device. When the program synchronises, the pool keeps up to 64 MiB for later
+ * calls and returns the rest to the driver, so the next large call waits for
+ * new memory. A program that repeatedly makes calls with more temporary storage
+ * should pass a workspace. Kiln does not change the device's default pool, from
+ * which only captured calls get their storage.
  *
  * kiln_NAME_workspace() sets *bytes. It returns KILN_OK, KILN_EINVAL, or a
  * status of the operation. It compiles nothing and launches nothing. It never

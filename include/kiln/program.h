@@ -36,8 +36,9 @@ typedef struct kiln_header {
  * KILN_HAS_REDUX, KILN_HAS_CP_ASYNC, KILN_HAS_TMA, KILN_HAS_CLUSTER,
  * KILN_HAS_WGMMA, KILN_SMEM_PER_BLOCK, KILN_SMEM_PER_BLOCK_OPTIN,
  * KILN_REGS_PER_SM). KILN_HAS_WGMMA is 1 only for the target sm_90a, which a
- * program requests by the member `suffix`. A program may #include <kiln/prelude.cuh>, which offers warp and block collectives with
- * the same names on every target.
+ * program requests by the member `suffix`. A program may #include
+ * <kiln/prelude.cuh>, which offers warp and block collectives with the same
+ * names on every target.
  *
  * Kiln provides small versions of the standard C headers (<stdint.h>, <math.h>,
  * <assert.h>, <stdio.h>, ...). CUDA's own headers (<cuda_fp16.h>,

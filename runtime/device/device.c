@@ -313,6 +313,60 @@ done:
   return st;
 }
 
+/* ---- Memory pool --------------------------------------------------------- */
+
+/* Creates the device's own pool, or returns NULL. A library must not change the
+ * release threshold of the default pool, which belongs to the program. */
+static CUmemoryPool make_pool(const kiln_device *device)
+{
+  const kiln__driver *driver = device->driver;
+  const CUmemPoolProps props = {
+      .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+      .location = {CU_MEM_LOCATION_TYPE_DEVICE, device->handle}};
+  uint64_t kept = 64 << 20;
+  CUmemoryPool pool = NULL;
+  kiln__relaxed relaxed;
+
+  if (!device->info.memory_pools || driver->memAllocFromPoolAsync == NULL)
+    return NULL;
+  kiln__relax(driver, &relaxed);
+  if (driver->memPoolCreate(&pool, &props) != CUDA_SUCCESS ||
+      driver->memPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                                  &kept) != CUDA_SUCCESS) {
+    /* Without the threshold the pool is no better than the default one. */
+    if (pool != NULL)
+      driver->memPoolDestroy(pool);
+    pool = NULL;
+  }
+  kiln__unrelax(&relaxed);
+  return pool;
+}
+
+CUmemoryPool kiln__device_pool(kiln_device *device)
+{
+  CUmemoryPool pool;
+
+  pthread_mutex_lock(&device->lock);
+  if (!device->pool_tried)
+    device->pool = make_pool(device);
+  device->pool_tried = true;
+  pool = device->pool;
+  pthread_mutex_unlock(&device->lock);
+  return pool;
+}
+
+/* Destroys the device's own pool. The driver keeps it until memory that a
+ * stream still uses is freed. */
+static void release_pool(kiln_device *device)
+{
+  kiln__scope scope;
+
+  if (device->pool == NULL || !kiln__enter_to_free(device, &scope))
+    return;
+  device->driver->memPoolDestroy(device->pool);
+  kiln__leave(&scope);
+}
+
 /* Releases the device's context. A foreign context is left to its owner. In a
  * forked child nothing is released, since the driver must not be called there.
  */
@@ -337,6 +391,7 @@ void kiln_device_free(kiln_device *device)
     device->ops_free(device);
   if (device->tuned_free != NULL)
     device->tuned_free(device);
+  release_pool(device);
   release_context(device);
   pthread_mutex_destroy(&device->lock);
   kiln__free(&device->rt->alloc, device);

@@ -30,10 +30,16 @@ struct kiln_device {
   CUdevice handle;
   kiln_context_kind kind;
   unsigned context_flags;
-  pthread_mutex_t lock; /* mutex that is held while the context is created */
+  /* mutex that is held while the context or the pool is created */
+  pthread_mutex_t lock;
   /* traits of the compute capability, with the limits of this GPU */
   kiln_traits traits;
   kiln_device_info info;
+  /* Kiln's own memory pool for the temporary storage of single calls; NULL until
+   * the first use, and if it could not be created. `lock` guards both members.
+   */
+  CUmemoryPool pool;
+  bool pool_tried;
   /* specialised kernels that ops/ stores here; NULL until the first use */
   _Atomic(void *) ops;
   /* callback that frees `ops`; set together with `ops` */
@@ -127,6 +133,17 @@ bool kiln__capturing(const kiln__driver *driver, CUstream handle);
  * `call` is the name of the public function. */
 kiln_status kiln__refuse_capture(const kiln_device *device, CUstream handle,
                                  const char *call);
+
+/* Allocates memory for a single call, in stream order, from the device's own
+ * pool: it keeps up to 64 MiB when the caller synchronises, whereas the default
+ * pool usually keeps nothing. The stream must not be captured. Freed by
+ * kiln_memory_free_async(). The same statuses as kiln_memory_alloc_async(),
+ * which serves the call if there is no such pool. Thread-safe. Call it between
+ * kiln__enter() and kiln__leave(). */
+kiln_status kiln__memory_alloc_pooled(CUdeviceptr *out, kiln_stream *stream,
+                                      size_t size);
+/* Returns that pool, and creates it at the first call; NULL if there is none. */
+CUmemoryPool kiln__device_pool(kiln_device *device);
 
 struct kiln_event {
   kiln_device *device;

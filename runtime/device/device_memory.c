@@ -3,7 +3,11 @@
  * Stream-ordered memory comes from the device's default memory pool, which
  * orders allocations with the work in a stream, so no call waits. If the driver
  * has no memory pools, the same functions use plain allocation, and freeing
- * first waits for the stream. Callers therefore need only one code path. */
+ * first waits for the stream. Callers therefore need only one code path.
+ *
+ * The temporary storage of a single call comes from a second pool that only
+ * Kiln uses. The default pool gives its memory back at each synchronisation, so
+ * that the next call would wait until the driver has mapped it again. */
 #include "device.h"
 
 /* The state of a driver call that allocates or frees memory. Such a call
@@ -151,6 +155,21 @@ kiln_status kiln_memory_free_async(kiln_stream *stream, CUdeviceptr p)
   }
   KILN__IN_SCOPE(st, device, memFreeAsync(p, stream->handle), "cuMemFreeAsync");
   return st;
+}
+
+kiln_status kiln__memory_alloc_pooled(CUdeviceptr *out, kiln_stream *stream,
+                                      size_t size)
+{
+  kiln_device *device = stream->device;
+  const CUmemoryPool pool = kiln__device_pool(device);
+  CUresult rc;
+
+  if (pool == NULL)
+    return kiln_memory_alloc_async(out, stream, size);
+  rc = device->driver->memAllocFromPoolAsync(out, size, pool, stream->handle);
+  if (rc != CUDA_SUCCESS)
+    *out = 0;
+  return kiln__device_rc(device, rc, "cuMemAllocFromPoolAsync");
 }
 
 kiln_status kiln_memory_info(kiln_device *device, uint64_t *free_bytes,

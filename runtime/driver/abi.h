@@ -31,6 +31,9 @@ typedef int CUstreamCaptureStatus;
 typedef int CUstreamCaptureMode;
 typedef int CUlaunchAttributeID;
 typedef int CUmemPool_attribute;
+typedef int CUmemLocationType;
+typedef int CUmemAllocationType;
+typedef int CUmemAllocationHandleType;
 typedef int CUdriverProcAddressQueryResult;
 
 typedef struct CUgraph_st *CUgraph;
@@ -48,6 +51,21 @@ typedef size_t(KILN__CUDAAPI *CUoccupancyB2DSize)(int block);
 typedef struct CUuuid {
   char bytes[16];
 } CUuuid;
+
+typedef struct CUmemLocation {
+  CUmemLocationType type;
+  int id;
+} CUmemLocation;
+
+typedef struct CUmemPoolProps {
+  CUmemAllocationType allocType;
+  CUmemAllocationHandleType handleTypes;
+  CUmemLocation location;
+  void *win32SecurityAttributes;
+  size_t maxSize;
+  unsigned short usage;
+  unsigned char reserved[54];
+} CUmemPoolProps;
 
 typedef union CUlaunchAttributeValue {
   char pad[64];

@@ -15,7 +15,8 @@
  * kiln__storage_close(), that is, until the call's kernels are queued. A
  * captured call never uses the kept storage, since its graph may run at any
  * time. Captured calls, and calls that need more than a stream keeps, get
- * memory of their own from the pool. */
+ * memory of their own: captured calls from the default pool, since the graph
+ * then owns it, the others from a pool that the device keeps for them. */
 #include "ops.h"
 
 enum {
@@ -212,13 +213,15 @@ static kiln_status open_given(kiln__storage *storage, const kiln_workspace *w,
   return split_piece(storage, w->data, need);
 }
 
-static kiln_status open_pool(kiln__storage *storage, kiln__need need)
+static kiln_status open_pool(kiln__storage *storage, kiln__need need,
+                             bool captured)
 {
+  const size_t size = kiln__need_bytes(need);
   kiln_status st = KILN_OK;
   CUdeviceptr piece;
 
-  KILN_TRY(
-      kiln_memory_alloc_async(&piece, storage->stream, kiln__need_bytes(need)));
+  KILN_TRY(captured ? kiln_memory_alloc_async(&piece, storage->stream, size)
+                    : kiln__memory_alloc_pooled(&piece, storage->stream, size));
   storage->from_pool = true;
   KILN_TRY(split_piece(storage, piece, need));
 
@@ -226,25 +229,24 @@ done:
   return st;
 }
 
-/* Returns whether a call may use the storage that the stream keeps. The
- * device's context must be current. Without a current context, the driver would
- * report that the stream is not being captured. */
-static bool may_keep(const kiln_stream *stream, kiln__need need)
-{
-  return need.temp <= KEPT_TEMP && need.descriptors <= KEPT_DESCRIPTORS &&
-         !kiln__capturing(stream->device->driver, stream->handle);
-}
-
+/* The device's context must be current. Without a current context, the driver
+ * would report that the stream is not being captured. */
 static kiln_status open_storage(kiln__storage *storage,
                                 const kiln_workspace *workspace,
                                 kiln__need need)
 {
+  const kiln_stream *stream = storage->stream;
+  bool captured;
+
   if (workspace != NULL && workspace->data != 0)
     return open_given(storage, workspace, need);
   if (kiln__need_bytes(need) == 0)
     return KILN_OK;
-  return may_keep(storage->stream, need) ? open_kept(storage, need)
-                                         : open_pool(storage, need);
+  captured = kiln__capturing(stream->device->driver, stream->handle);
+  return !captured && need.temp <= KEPT_TEMP &&
+                 need.descriptors <= KEPT_DESCRIPTORS
+             ? open_kept(storage, need)
+             : open_pool(storage, need, captured);
 }
 
 kiln_status kiln__storage_open(kiln__storage *storage, kiln_stream *stream,

@@ -26,6 +26,7 @@ typedef enum kind {
   STREAM,
   EVENT,
   MEMORY,
+  POOL,
   PINNED,
   REGISTERED,
   GRAPH,
@@ -172,6 +173,8 @@ static atomic_int *count_of(kind k)
     return &control.events;
   case MEMORY:
     return &control.allocations;
+  case POOL:
+    return &control.pools;
   case PINNED:
   case REGISTERED:
     return &control.pinned;
@@ -302,6 +305,7 @@ static bool injectable(int f)
   case FAKE_CUDA_memFree:
   case FAKE_CUDA_memFreeAsync:
   case FAKE_CUDA_memFreeHost:
+  case FAKE_CUDA_memPoolDestroy:
   case FAKE_CUDA_memHostUnregister:
   case FAKE_CUDA_graphDestroy:
   case FAKE_CUDA_graphExecDestroy:

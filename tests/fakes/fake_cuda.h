@@ -85,9 +85,10 @@ typedef struct fake_cuda_control {
 
   atomic_int calls[FAKE_CUDA_FUNCTIONS];
   atomic_long all_calls; /* number of calls that fail_at counts */
-  atomic_int contexts, modules, streams, events, allocations, pinned;
+  atomic_int contexts, modules, streams, events, allocations, pools, pinned;
   atomic_int retained; /* number of primary contexts currently retained */
   atomic_int graphs, links;
+  uint64_t pool_keeps; /* release threshold that was set last, in bytes */
   atomic_int launches;
   atomic_int violations;
   char violation[256]; /* description of the last violation */
@@ -111,7 +112,7 @@ static inline fake_cuda_control *fake_cuda_of(const char *path)
 static inline int fake_cuda_live(const fake_cuda_control *c)
 {
   return c->contexts + c->modules + c->streams + c->events + c->allocations +
-         c->pinned + c->retained + c->graphs + c->links;
+         c->pools + c->pinned + c->retained + c->graphs + c->links;
 }
 
 #endif

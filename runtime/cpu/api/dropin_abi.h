@@ -122,31 +122,13 @@ typedef union CUstreamBatchMemOpParams {
 
 typedef int CUmem_advise;
 typedef int CUmem_range_attribute;
-typedef int CUmemLocationType;
-typedef int CUmemAllocationType;
-typedef int CUmemAllocationHandleType;
 typedef int CUmemAccess_flags;
 typedef int CUmemcpySrcAccessOrder;
-
-typedef struct CUmemLocation {
-  CUmemLocationType type;
-  int id;
-} CUmemLocation;
 
 typedef struct CUmemAccessDesc {
   CUmemLocation location;
   CUmemAccess_flags flags;
 } CUmemAccessDesc;
-
-typedef struct CUmemPoolProps {
-  CUmemAllocationType allocType;
-  CUmemAllocationHandleType handleTypes;
-  CUmemLocation location;
-  void *win32SecurityAttributes;
-  size_t maxSize;
-  unsigned short usage;
-  unsigned char reserved[54];
-} CUmemPoolProps;
 
 typedef struct CUmemPoolPtrExportData {
   unsigned char reserved[64];

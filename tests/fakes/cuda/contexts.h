@@ -81,13 +81,6 @@ EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
   return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
-{
-  ENTER(deviceGetDefaultMemPool, STARTED);
-  *pool = (CUmemoryPool)(void *)&control.devices[device];
-  return CUDA_SUCCESS;
-}
-
 /* ---- Contexts ----------------------------------------------------------- */
 
 static object *make_context(CUdevice device)

@@ -91,12 +91,49 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
   return release(address, __func__);
 }
 
-SUCCEED(memPoolSetAttribute, cuMemPoolSetAttribute,
-        (CUmemoryPool pool, CUmemPool_attribute attribute, void *value),
-        STARTED)
+EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
+{
+  ENTER(memPoolCreate, UNSAFE);
+  if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+      props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return CUDA_ERROR_INVALID_VALUE;
+  *out = (CUmemoryPool)(void *)make(POOL, NULL);
+  return CUDA_SUCCESS;
+}
 
-SUCCEED(memPoolTrimTo, cuMemPoolTrimTo, (CUmemoryPool pool, size_t keep),
-        STARTED)
+EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+  object *o;
+
+  ENTER(memPoolDestroy, STARTED);
+  NEED_LIVE(o, pool, POOL);
+  destroy(o);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool,
+                                      CUmemPool_attribute attribute,
+                                      void *value)
+{
+  object *o;
+
+  ENTER(memPoolSetAttribute, STARTED);
+  NEED_LIVE(o, pool, POOL);
+  if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+    control.pool_keeps = *(const uint64_t *)value;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes,
+                                        CUmemoryPool pool, CUstream stream)
+{
+  object *s, *o;
+
+  ENTER(memAllocFromPoolAsync, A_CONTEXT);
+  NEED_STREAM(s, stream);
+  NEED_LIVE(o, pool, POOL);
+  return allocate(out, bytes);
+}
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *unused, size_t *total)
 {
