@@ -28,6 +28,7 @@ static const struct {
      "pictures of a Julia set beside a straightforward kernel"},
     {"nbody", kiln__bench_nbody,
      "forces between all pairs of bodies beside the kernel of GPU Gems 3"},
+    {"draw", kiln__bench_draw, "pictures of results that --json wrote"},
     {"ops", kiln__bench_ops, "every operation beside CUB, Thrust and cuBLAS"},
 };
 
@@ -45,7 +46,7 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
           kiln__cli_text(c,
                          "name a benchmark: reduce, calls, launch, start, "
                          "cpu, passes, gemm, stencil, julia, nbody, "
-                         "ops, %s",
+                         "draw, ops, %s",
                          list),
       .program_follows = true};
   cli_words words;

@@ -36,7 +36,8 @@ enum { BENCH_MOST_REPEATS = 101 };
  * accepts in its option table. */
 typedef struct bench_options {
   const char *json; /* file that receives all results as JSON, or NULL */
-  const char *plot; /* file that receives a plot, or NULL */
+  const char *plot; /* file that receives a picture as SVG, or NULL */
+  const char *html; /* file that receives a report, or NULL */
   /* Path of libkiln_peers.so, which holds the libraries that Kiln is compared
    * with. NULL means the file beside the command. */
   const char *peers;
@@ -47,8 +48,14 @@ typedef struct bench_options {
   int device;       /* ordinal of the device to measure */
 } bench_options;
 
-#define BENCH_OPTION_JSON(o)                                                   \
-  CLI_OPTION_TEXT("json", "FILE", &(o)->json, "write every figure to FILE")
+#define BENCH_OPTION_PICTURES(o)                                               \
+  CLI_OPTION_TEXT("plot", "FILE", &(o)->plot,                                  \
+                  "draw the results beside their peers as SVG"),               \
+      CLI_OPTION_TEXT("html", "FILE", &(o)->html,                              \
+                      "write a report: one page with pictures and tables")
+#define BENCH_OPTION_OUTPUT(o)                                                 \
+  CLI_OPTION_TEXT("json", "FILE", &(o)->json, "write every figure to FILE"),   \
+      BENCH_OPTION_PICTURES(o)
 #define BENCH_OPTION_DEVICE(o)                                                 \
   CLI_OPTION_NUMBER("device", &(o)->device, 0, 1023,                           \
                     "ordinal of the GPU to use; default 0")
@@ -64,6 +71,15 @@ uint64_t kiln__bench_most(const cli_sizes *sizes);
 /* Returns true if the label of a case contains the text of --only, or if --only
  * was not given. */
 bool kiln__bench_chosen(const bench_options *o, const char *label);
+
+/* ---- bench_plot.c: results as files ------------------------------------- */
+
+/* Ends a benchmark with the exit code `rc`: draws and writes its results as the
+ * options ask, and deletes `json`. The results of a benchmark that failed are not
+ * drawn, and written only if there are any. @return an exit code */
+int kiln__bench_end(cli *c, const bench_options *o, int rc, cJSON *json);
+/* Runs `kiln bench draw`, which draws results from a file. */
+int kiln__bench_draw(cli *c, int argc, char **argv);
 
 /* ---- The device that is measured ---------------------------------------- */
 
@@ -86,6 +102,9 @@ typedef kiln_status (*bench_fire_fn)(void *user);
 
 kiln_status kiln__bench_rig_open(bench_rig *rig, cli *c, int ordinal);
 void kiln__bench_rig_close(bench_rig *rig);
+/* Adds the name of the device to a document, and the peak rate of its memory if
+ * the driver reports clock and bus. */
+void kiln__bench_rig_json(const bench_rig *rig, cJSON *json);
 /* Queues the busy kernel. The time of work that is queued after it does not
  * include the host's time for queueing. */
 kiln_status kiln__bench_rig_delay(bench_rig *rig);

@@ -442,7 +442,7 @@ int kiln__bench_calls(cli *c, int argc, char **argv)
                         "first calls of each kind; default 5"),
       BENCH_OPTION_ONLY(&o, "operations with a name"),
       BENCH_OPTION_DEVICE(&o),
-      BENCH_OPTION_JSON(&o),
+      BENCH_OPTION_OUTPUT(&o),
       CLI_OPTIONS_END};
   const cli_syntax syntax = {
       .synopsis = "kiln bench calls [options]\n",
@@ -471,5 +471,5 @@ int kiln__bench_calls(cli *c, int argc, char **argv)
     rc = open_bench(&b) == KILN_OK ? run_all(&b, json)
                                    : kiln__cli_failure(c, "device");
   close_bench(&b);
-  return kiln__cli_json_end(c, rc, json, o.json);
+  return kiln__bench_end(c, &o, rc, json);
 }

@@ -345,9 +345,9 @@ static void show(cli *c, double rates[N_SETTINGS][N_KERNELS], bool *good)
 }
 
 static int write_json(cli *c, double rates[N_SETTINGS][N_KERNELS],
-                      const char *path)
+                      const bench_options *options)
 {
-  cJSON *json = cJSON_CreateObject();
+  cJSON *json = cJSON_CreateObject(), *rows;
 
   for (int k = 0; k < N_KERNELS; k++) {
     cJSON *o = cJSON_AddObjectToObject(json, kernels[k].label);
@@ -357,13 +357,25 @@ static int write_json(cli *c, double rates[N_SETTINGS][N_KERNELS],
         JSON_NUMBER(o, settings[s].label, rates[s][k]);
     }
   }
-  return kiln__cli_json(c, json, path);
+  rows = cJSON_AddArrayToObject(json, "rates");
+  for (int s = 0; s < N_SETTINGS; s++)
+    for (int k = 0; k < N_KERNELS; k++) {
+      cJSON *row;
+
+      if (rates[s][k] < 0)
+        continue;
+      row = kiln__cli_json_item(rows);
+      JSON_TEXT(row, "setting", settings[s].label);
+      JSON_TEXT(row, "kernel", kernels[k].label);
+      JSON_NUMBER(row, "rate", rates[s][k]);
+    }
+  return kiln__bench_end(c, options, CLI_OK, json);
 }
 
 int kiln__bench_cpu(cli *c, int argc, char **argv)
 {
   bench_options o = {.json = NULL};
-  const cli_option options[] = {BENCH_OPTION_JSON(&o), CLI_OPTIONS_END};
+  const cli_option options[] = {BENCH_OPTION_OUTPUT(&o), CLI_OPTIONS_END};
   const cli_syntax syntax = {
       .synopsis = "kiln bench cpu [options]\n",
       .about = "Measures how fast the CPU device interprets six kernels, each "
@@ -401,6 +413,6 @@ int kiln__bench_cpu(cli *c, int argc, char **argv)
   if (rc != CLI_OK)
     return rc;
   show(c, rates, &good);
-  rc = o.json != NULL ? write_json(c, rates, o.json) : CLI_OK;
+  rc = write_json(c, rates, &o);
   return good ? rc : CLI_FAILED;
 }

@@ -588,7 +588,7 @@ int kiln__bench_gemm(cli *c, int argc, char **argv)
       BENCH_OPTION_ONLY(&o, "measure only the case"),
       BENCH_OPTION_PEERS(&o),
       BENCH_OPTION_DEVICE(&o),
-      BENCH_OPTION_JSON(&o),
+      BENCH_OPTION_OUTPUT(&o),
       CLI_OPTIONS_END};
   const cli_syntax syntax = {
       .synopsis = "kiln bench gemm [options]\n",
@@ -630,5 +630,5 @@ int kiln__bench_gemm(cli *c, int argc, char **argv)
   kiln_module_free(b.ladder);
   kiln__bench_rig_close(&b.rig);
   rc = st == KILN_OK ? CLI_OK : kiln__cli_failure(c, "gemm");
-  return kiln__cli_json_end(c, rc, json, o.json);
+  return kiln__bench_end(c, &o, rc, json);
 }

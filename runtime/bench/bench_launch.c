@@ -139,12 +139,12 @@ static bool find_entries(rig *r, cli *c, const char **why)
 }
 
 static int report(cli *c, const char *device, double median[N_WAYS],
-                  double low[N_WAYS], const char *json)
+                  double low[N_WAYS], const bench_options *options)
 {
   static const char *const heads[] = {"", ">ns per launch", ">fastest",
                                       ">to bare", NULL};
   cli_table t;
-  cJSON *o;
+  cJSON *o, *rows;
 
   printf("%s: medians of %d batches of %d launches, interleaved\n\n", device,
          BATCHES, BATCH);
@@ -156,8 +156,6 @@ static int report(cli *c, const char *device, double median[N_WAYS],
   kiln__cli_table_print(&t, 0);
   printf("\nchecking and packing arguments costs %.0f ns per launch\n",
          median[KILN] - median[BARE]);
-  if (json == NULL)
-    return CLI_OK;
   o = cJSON_CreateObject();
   JSON_TEXT(o, "device", device);
   JSON_NUMBER(o, "batches", BATCHES);
@@ -165,10 +163,18 @@ static int report(cli *c, const char *device, double median[N_WAYS],
   for (size_t i = 0; i < N_WAYS; i++)
     JSON_NUMBER(o, ways[i].key, median[i]);
   JSON_NUMBER(o, "ratio", median[KILN] / median[BARE]);
-  return kiln__cli_json(c, o, json);
+  rows = cJSON_AddArrayToObject(o, "launch");
+  for (size_t i = 0; i < N_WAYS; i++) {
+    cJSON *row = kiln__cli_json_item(rows);
+
+    JSON_TEXT(row, "way", ways[i].label);
+    JSON_NUMBER(row, "ns", median[i]);
+    JSON_NUMBER(row, "fastest_ns", low[i]);
+  }
+  return kiln__bench_end(c, options, CLI_OK, o);
 }
 
-static int measure(cli *c, rig *r, const char *json)
+static int measure(cli *c, rig *r, const bench_options *o)
 {
   double(*times)[BATCHES] = kiln__cli_alloc(c, N_WAYS, sizeof *times);
   double median[N_WAYS], low[N_WAYS];
@@ -200,14 +206,14 @@ static int measure(cli *c, rig *r, const char *json)
     median[w] = kiln__cli_median(times[w], BATCHES);
     low[w] = times[w][0];
   }
-  return report(c, info.name, median, low, json);
+  return report(c, info.name, median, low, o);
 }
 
 int kiln__bench_launch(cli *c, int argc, char **argv)
 {
   bench_options o = {0};
-  const cli_option options[] = {BENCH_OPTION_DEVICE(&o), BENCH_OPTION_JSON(&o),
-                                CLI_OPTIONS_END};
+  const cli_option options[] = {BENCH_OPTION_DEVICE(&o),
+                                BENCH_OPTION_OUTPUT(&o), CLI_OPTIONS_END};
   const cli_syntax syntax = {
       .synopsis = "kiln bench launch [options]\n",
       .about =
@@ -231,7 +237,7 @@ int kiln__bench_launch(cli *c, int argc, char **argv)
                       "cannot measure a bare cuLaunchKernel: %s", why);
     rc = CLI_FAILED;
   } else {
-    rc = measure(c, &r, o.json);
+    rc = measure(c, &r, &o);
   }
   tear_down(&r);
   return rc;

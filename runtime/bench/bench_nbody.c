@@ -327,7 +327,7 @@ int kiln__bench_nbody(cli *c, int argc, char **argv)
                         "timed runs of each; default 9"),
       BENCH_OPTION_ONLY(&o, "run only the variant"),
       BENCH_OPTION_DEVICE(&o),
-      BENCH_OPTION_JSON(&o),
+      BENCH_OPTION_OUTPUT(&o),
       CLI_OPTIONS_END};
   const cli_syntax syntax = {
       .synopsis = "kiln bench nbody [options]\n",
@@ -360,5 +360,5 @@ int kiln__bench_nbody(cli *c, int argc, char **argv)
   kiln_module_free(b.module);
   kiln__bench_rig_close(&b.rig);
   rc = st == KILN_OK ? CLI_OK : kiln__cli_failure(c, "nbody");
-  return kiln__cli_json_end(c, rc, json, o.json);
+  return kiln__bench_end(c, &o, rc, json);
 }

@@ -424,7 +424,7 @@ static void describe(const bench_ops *b, cJSON *json)
     printf("this is the CPU device: a GPU's times are others\n");
   else if (b->peers == NULL)
     printf("no peers to compare with: %s\n", b->no_peers);
-  JSON_TEXT(json, "device", b->rig.info.name);
+  kiln__bench_rig_json(&b->rig, json);
   JSON_NUMBER(json, "repeats", b->repeats);
 }
 
@@ -461,9 +461,7 @@ int kiln__bench_ops(cli *c, int argc, char **argv)
       BENCH_OPTION_ONLY(&o, "cases with a label"),
       BENCH_OPTION_DEVICE(&o),
       BENCH_OPTION_PEERS(&o),
-      BENCH_OPTION_JSON(&o),
-      CLI_OPTION_TEXT("plot", "FILE", &o.plot,
-                      "draw the rates by size as SVG (needs gnuplot)"),
+      BENCH_OPTION_OUTPUT(&o),
       CLI_OPTIONS_END};
   const cli_syntax syntax = {
       .synopsis = "kiln bench ops|FAMILY [options]\n",
@@ -490,10 +488,5 @@ int kiln__bench_ops(cli *c, int argc, char **argv)
   json = cJSON_CreateObject();
   rc = run_all(&b, family, &o, json);
   kiln__bench_ops_close(&b);
-  if (rc == CLI_OK && o.plot != NULL)
-    rc = kiln__bench_plot(c, json, o.plot);
-  if (o.json != NULL)
-    return kiln__cli_json(c, json, o.json) != CLI_OK ? CLI_FAILED : rc;
-  cJSON_Delete(json);
-  return rc;
+  return kiln__bench_end(c, &o, rc, json);
 }

@@ -150,10 +150,6 @@ kiln_status kiln__bench_prepare(bench_ops *b);
  * must be prepared. */
 kiln_status kiln__bench_time_own(bench_ops *b, double *ms);
 
-/* Draws the measured rates by size as an SVG file, by means of gnuplot.
- * @return an exit code */
-int kiln__bench_plot(cli *c, const cJSON *json, const char *path);
-
 /* Runs the benchmark of the family of operations that argv[0] ends with, or of
  * all families ("ops"). */
 int kiln__bench_ops(cli *c, int argc, char **argv);

@@ -145,7 +145,7 @@ int kiln__bench_passes(cli *c, int argc, char **argv)
                        "log2 of the elements; default 28,26,24,20"),
       CLI_OPTION_NUMBER("repeats", &o.repeats, 1, BENCH_MOST_REPEATS,
                         "timed runs of each; default 9"),
-      BENCH_OPTION_DEVICE(&o), BENCH_OPTION_JSON(&o), CLI_OPTIONS_END};
+      BENCH_OPTION_DEVICE(&o), BENCH_OPTION_OUTPUT(&o), CLI_OPTIONS_END};
   const cli_syntax syntax = {
       .synopsis = "kiln bench passes [options]\n",
       .about = "Measures a gather and a scatter of 4-byte elements by a random "
@@ -181,5 +181,5 @@ int kiln__bench_passes(cli *c, int argc, char **argv)
   }
   kiln__bench_ops_close(&b);
   rc = st == KILN_OK ? CLI_OK : kiln__cli_failure(c, "passes");
-  return kiln__cli_json_end(c, rc, json, o.json);
+  return kiln__bench_end(c, &o, rc, json);
 }

@@ -519,7 +519,7 @@ static int sweep(bench *b)
 
 static void describe(bench *b)
 {
-  JSON_TEXT(b->json, "device", b->gpu.rig.info.name);
+  kiln__bench_rig_json(&b->gpu.rig, b->json);
   JSON_NUMBER(b->json, "cpu_threads", b->cores);
   JSON_NUMBER(b->json, "repeats", b->gpu.repeats);
   if (b->peer != NULL)
@@ -614,7 +614,7 @@ int kiln__bench_reduce(cli *c, int argc, char **argv)
       CLI_OPTION_TAKEN("arch", "TARGET", take_arch, &o->arch,
                        "what to compile for if there is no GPU; default sm_90"),
       BENCH_OPTION_PEERS(&o->shared),
-      BENCH_OPTION_JSON(&o->shared),
+      BENCH_OPTION_OUTPUT(&o->shared),
       CLI_OPTIONS_END};
   const cli_syntax syntax = {
       .synopsis = "kiln bench reduce [options]\n",
@@ -633,5 +633,5 @@ int kiln__bench_reduce(cli *c, int argc, char **argv)
   rc = run(&b);
   kiln__bench_gpu_close(&b.gpu);
   free(b.host);
-  return kiln__cli_json_end(c, rc, b.json, o->shared.json);
+  return kiln__bench_end(c, &o->shared, rc, b.json);
 }

@@ -53,6 +53,18 @@ void kiln__bench_rig_close(bench_rig *rig)
   rig->device = NULL;
 }
 
+void kiln__bench_rig_json(const bench_rig *rig, cJSON *json)
+{
+  const kiln_device_info *d = &rig->info;
+  /* Memory transfers on both edges of its clock. */
+  const double peak =
+      2e3 * d->memory_clock_khz * (d->memory_bus_bits / 8.0) / 1e9;
+
+  JSON_TEXT(json, "device", d->name);
+  if (peak > 0)
+    JSON_NUMBER(json, "peak_gb_per_s", peak);
+}
+
 kiln_status kiln__bench_rig_delay(bench_rig *rig)
 {
   const kiln_launch_config one = {

@@ -260,12 +260,12 @@ static void add_series(start *s, const series *of, cJSON *o)
     JSON_NUMBER(steps, of->label[i], median_of(s, of->step_ms[i]));
 }
 
-static int write_json(start *s, const char *path)
+static int write_json(start *s, const bench_options *options)
 {
   const double bare = median_of(s, s->of[BARE].total_ms);
   const double warm = median_of(s, s->of[WARM].total_ms);
   const double cold = median_of(s, s->of[COLD].total_ms);
-  cJSON *o = cJSON_CreateObject();
+  cJSON *o = cJSON_CreateObject(), *rows;
 
   JSON_TEXT(o, "device", s->device);
   JSON_NUMBER(o, "runs", s->runs);
@@ -277,16 +277,23 @@ static int write_json(start *s, const char *path)
   JSON_FLAG(o, "warm_maps_nvrtc", s->mapped > 0);
   for (size_t k = 0; k < KINDS; k++)
     add_series(s, &s->of[k], cJSON_AddObjectToObject(o, kind_keys[k]));
-  return kiln__cli_json(s->c, o, path);
+  rows = cJSON_AddArrayToObject(o, "starts");
+  for (size_t k = 0; k < KINDS; k++) {
+    cJSON *row = kiln__cli_json_item(rows);
+
+    JSON_TEXT(row, "start", kind_keys[k]);
+    JSON_NUMBER(row, "total_ms", median_of(s, s->of[k].total_ms));
+  }
+  return kiln__bench_end(s->c, options, CLI_OK, o);
 }
 
-static int report(start *s, const char *json)
+static int report(start *s, const bench_options *o)
 {
   printf("%s: medians of %d runs each, interleaved\n\n", s->device, s->runs);
   print_totals(s);
   putchar('\n');
   print_steps(s);
-  if (json != NULL && write_json(s, json) != CLI_OK)
+  if (write_json(s, o) != CLI_OK)
     return CLI_FAILED;
   if (s->mapped > 0) {
     kiln__cli_message(s->c, NULL,
@@ -300,7 +307,7 @@ static int report(start *s, const char *json)
 
 /* ---- The command -------------------------------------------------------- */
 
-static int run_bench(start *s, const char *json)
+static int run_bench(start *s, const bench_options *o)
 {
   int rc;
 
@@ -317,7 +324,7 @@ static int run_bench(start *s, const char *json)
   unsetenv("KILN_PACKS");
   rc = run_all(s);
   kiln__cli_remove_folder(s->folder);
-  return rc == CLI_OK ? report(s, json) : rc;
+  return rc == CLI_OK ? report(s, o) : rc;
 }
 
 int kiln__bench_start(cli *c, int argc, char **argv)
@@ -327,7 +334,7 @@ int kiln__bench_start(cli *c, int argc, char **argv)
   const cli_option options[] = {
       CLI_OPTION_NUMBER("runs", &s.runs, 1, BENCH_MOST_REPEATS,
                         "runs of each kind; default 15"),
-      BENCH_OPTION_JSON(&o), CLI_OPTIONS_END};
+      BENCH_OPTION_OUTPUT(&o), CLI_OPTIONS_END};
   const cli_syntax syntax = {
       .synopsis = "kiln bench start [options]\n",
       .about =
@@ -341,5 +348,5 @@ int kiln__bench_start(cli *c, int argc, char **argv)
   cli_words words;
   const int rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
 
-  return rc == CLI_OK ? run_bench(&s, o.json) : rc;
+  return rc == CLI_OK ? run_bench(&s, &o) : rc;
 }

@@ -405,7 +405,7 @@ static int run(cli *c, const bench_options *o, const char *name, run_fn *body)
   discard(&b);
   kiln__bench_rig_close(&b.rig);
   rc = st == KILN_OK ? CLI_OK : kiln__cli_failure(c, name);
-  return kiln__cli_json_end(c, rc, json, o->json);
+  return kiln__bench_end(c, o, rc, json);
 }
 
 int kiln__bench_stencil(cli *c, int argc, char **argv)
@@ -415,7 +415,7 @@ int kiln__bench_stencil(cli *c, int argc, char **argv)
       CLI_OPTION_NUMBER("repeats", &o.repeats, 1, BENCH_MOST_REPEATS,
                         "timed runs of each; default 11"),
       BENCH_OPTION_ONLY(&o, "measure only the case"), BENCH_OPTION_DEVICE(&o),
-      BENCH_OPTION_JSON(&o), CLI_OPTIONS_END};
+      BENCH_OPTION_OUTPUT(&o), CLI_OPTIONS_END};
   const cli_syntax syntax = {
       .synopsis = "kiln bench stencil [options]\n",
       .about = "Measures convolutions of f32 arrays beside a straightforward "
@@ -434,7 +434,7 @@ int kiln__bench_julia(cli *c, int argc, char **argv)
   const cli_option options[] = {
       CLI_OPTION_NUMBER("repeats", &o.repeats, 1, BENCH_MOST_REPEATS,
                         "timed runs of each; default 11"),
-      BENCH_OPTION_DEVICE(&o), BENCH_OPTION_JSON(&o), CLI_OPTIONS_END};
+      BENCH_OPTION_DEVICE(&o), BENCH_OPTION_OUTPUT(&o), CLI_OPTIONS_END};
   const cli_syntax syntax = {
       .synopsis = "kiln bench julia [options]\n",
       .about =

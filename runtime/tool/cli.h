@@ -217,11 +217,6 @@ char *kiln__cli_output_of(char *const argv[], int *status);
  * the JSON object. Bytes that are not UTF-8, as in a file name, become U+FFFD.
  * @return CLI_OK, or CLI_FAILED having reported why */
 int kiln__cli_json(const cli *c, cJSON *json, const char *path);
-/* Ends a measurement: writes `json` to `path` if `rc` is CLI_OK and `path` is
- * not NULL, and deletes `json` in any case. @return `rc`, or the exit code of a
- * failed write */
-int kiln__cli_json_end(const cli *c, int rc, cJSON *json, const char *path);
-
 /* Appends an empty object to a JSON array. @return the object */
 cJSON *kiln__cli_json_item(cJSON *array);
 /* Adds members to a JSON object. The macros have short names since reports

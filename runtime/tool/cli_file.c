@@ -235,14 +235,6 @@ int kiln__cli_json(const cli *c, cJSON *json, const char *path)
   return rc;
 }
 
-int kiln__cli_json_end(const cli *c, int rc, cJSON *json, const char *path)
-{
-  if (rc == CLI_OK && path != NULL)
-    return kiln__cli_json(c, json, path);
-  cJSON_Delete(json);
-  return rc;
-}
-
 cJSON *kiln__cli_json_item(cJSON *array)
 {
   cJSON *item = cJSON_CreateObject();

@@ -56,6 +56,21 @@ static cJSON *read_json(const char *name)
   return json;
 }
 
+/* Returns whether a file in the test's folder contains the text. */
+static bool file_has(const char *name, const char *part)
+{
+  char path[512];
+  size_t size;
+  char *text;
+  bool found;
+
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  text = test_read_file(path, &size);
+  found = strstr(text, part) != NULL;
+  free(text);
+  return found;
+}
+
 START_TEST(doctor_runs_a_kernel)
 {
   const test_run run = expect(0, "ran a small kernel", "doctor");
@@ -159,8 +174,12 @@ START_TEST(operations_are_measured)
   const cJSON *cases, *one;
   cJSON *json;
 
-  expect(0, "saxpy", "bench map --sizes 14,10 --repeats 2 --json %s/map.json",
-         dir);
+  expect(0, "saxpy",
+         "bench map --sizes 14,10 --repeats 2 --json %s/map.json "
+         "--plot %s/map.svg --html %s/map.html",
+         dir, dir, dir);
+  ck_assert(file_has("map.svg", "GB/s, bytes that must be moved"));
+  ck_assert(file_has("map.html", "<td>saxpy</td>"));
   json = read_json("map.json");
   cases = cJSON_GetObjectItem(json, "cases");
   ck_assert_int_eq(cJSON_GetArraySize(cases), 2 * 7);

@@ -151,6 +151,61 @@ START_TEST(sheet_is_drawn)
 }
 END_TEST
 
+/* Results of a benchmark, with a peer, a ceiling, and text that must not become
+ * markup. */
+static const char results[] =
+    "{\"device\": \"</svg><script>alert(1)</script>\", \"peak_gb_per_s\": 4000,"
+    "\"cases\": ["
+    "{\"family\":\"scan\",\"case\":\"sum & \\u0001\\\"x\\\"\",\"type\":\"f32\","
+    "\"n\":1024,\"ms\":0.01,\"gb_per_s\":1,\"peer\":\"CUB\",\"peer_ms\":0.02},"
+    "{\"family\":\"scan\",\"case\":\"sum & \\u0001\\\"x\\\"\",\"type\":\"f32\","
+    "\"n\":1048576,\"ms\":0.01,\"gb_per_s\":1000,\"peer\":\"CUB\","
+    "\"peer_ms\":0.02},"
+    "{\"family\":\"map\",\"case\":\"<b>unary\",\"type\":\"i8\",\"n\":512,"
+    "\"ms\":1,\"gb_per_s\":7}],"
+    "\"gemm\": [{\"type\":\"f16\",\"shape\":\"8 x 8 x 8\",\"ms\":1,"
+    "\"tflops\":20,\"peer_ms\":2}]}";
+
+START_TEST(results_are_drawn)
+{
+  const char *path = path_of("results.json");
+  char file[512], *text;
+  size_t size;
+
+  test_write_file(path, results, sizeof results - 1);
+  snprintf(file, sizeof file, "%s", path);
+  path = path_of("results.svg");
+  expect(0, NULL, "bench draw %s --plot %s --html %s.html", file, path, path);
+  check_xml(path);
+  text = test_read_file(path, &size);
+  ck_has(text, "memory's peak");
+  ck_has(text, "CUB, 1Mi: 500"); /* half of 1,000 GB/s */
+  ck_has(text, "cuBLAS");
+  ck_has(text, "sum &amp; \xef\xbf\xbd&quot;x&quot; f32");
+  ck_lacks(text, "<script");
+  ck_lacks(text, "<b>");
+  free(text);
+  text = test_read_file(path_of("results.svg.html"), &size);
+  ck_has(text, "<!doctype html>");
+  ck_lacks(text, "<script");
+  ck_lacks(text, "src=");
+  ck_lacks(text, "href=");
+  free(text);
+}
+END_TEST
+
+START_TEST(other_documents_are_refused)
+{
+  const char *path = path_of("other.json");
+
+  test_write_file(path, "{\"gemm\": 5}", 11);
+  ck_run_rc(test_kiln("bench draw %s --plot /dev/null", path), 1);
+  test_write_file(path, "[1, 2", 5);
+  ck_run_rc(test_kiln("bench draw %s --plot /dev/null", path), 1);
+  ck_run_rc(test_kiln("bench draw %s", path), 2);
+}
+END_TEST
+
 /* Without a converter, the message says what to install; the sheet itself is
  * printed all the same. */
 START_TEST(converter_is_missing)
@@ -187,6 +242,7 @@ int main(void)
   TCase *c =
       kiln_test_case(s, "pictures", 60, setup, teardown,
                      TESTS(lecture_sheet, lecture_curves, sheet_is_drawn,
+                           results_are_drawn, other_documents_are_refused,
                            converter_is_missing, graphs_follow_the_locale));
 
   tcase_add_loop_test(c, sheets_of_settings, 0, N(sheets));
