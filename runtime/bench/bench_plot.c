@@ -302,12 +302,13 @@ static void add_ceiling(const panel *p, plot_series *series, size_t *n)
   y = kiln__cli_alloc(p->c, 2, sizeof *y);
   ends_of(series, *n, x);
   y[0] = y[1] = p->ceiling;
-  series[(*n)++] = (plot_series){.name = p->how->ceiling_name,
-                                 .x = x,
-                                 .y = y,
-                                 .n = 2,
-                                 .line = PLOT_CEILING,
-                                 .color = 7};
+  series[*n] = (plot_series){.name = p->how->ceiling_name,
+                             .x = x,
+                             .y = y,
+                             .n = 2,
+                             .line = PLOT_CEILING,
+                             .color = 7};
+  ++*n;
 }
 
 static const char *title_of(const panel *p)
@@ -380,8 +381,9 @@ static void draw_bars(const panel *p, plot *out)
       names[i] = p->lines[i];
       y[i] = value_of(p->how, row_of(p, p->lines[i]), peer);
     }
-    series[n++] = (plot_series){
+    series[n] = (plot_series){
         .name = name, .y = y, .n = p->n_lines, .color = (unsigned)peer};
+    n++;
   }
   if (n == 1)
     series[0].name = NULL; /* one colour needs no legend */
@@ -420,7 +422,7 @@ static void draw_chart(cli *c, const chart *how, const cJSON *json, plot *plots,
 {
   const cJSON *rows = cJSON_GetObjectItem(json, how->rows), *row;
   const size_t first = *n;
-  const char *seen[MOST_PANELS];
+  const char *seen[MOST_PANELS] = {NULL};
 
   if (!cJSON_IsArray(rows))
     return;
@@ -473,6 +475,7 @@ static int draw(cli *c, const bench_options *o, const cJSON *json,
     return CLI_FAILED;
   }
   page.figures = figure;
+  page.note = figure->note;
   if (o->html != NULL && kiln__plot_page(c, &page, o->html) != CLI_OK)
     return CLI_FAILED;
   return kiln__plot_write(c, figure, o->plot, NULL, false);

@@ -157,6 +157,7 @@ static int write_page(request *r, const plot_figure *figure, const char *path)
   cJSON *json = kiln__sweep_json(&r->s);
   const plot_page page = {
       .title = kiln__cli_text(r->s.c, "Sweep of %s", r->s.program.label),
+      .note = figure != NULL ? figure->note : NULL,
       .figures = figure,
       .n = figure != NULL ? 1 : 0,
       .data = json};

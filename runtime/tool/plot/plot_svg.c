@@ -604,9 +604,9 @@ static void open_svg(const drawing *d, const plot_figure *f, int theme,
 char *kiln__plot_svg(cli *c, const plot_figure *figure, int theme, size_t *size)
 {
   const size_t columns = figure->columns == 0 ? 1 : figure->columns;
-  const double head = figure->title == NULL  ? GAP / 2.0
-                      : figure->note == NULL ? 48
-                                             : 68;
+  /* The heading of a page stands for that of an element. */
+  const bool titled = figure->title != NULL && theme != PLOT_INLINE;
+  const double head = !titled ? GAP / 2.0 : figure->note == NULL ? 48 : 68;
   const double width = GAP + (double)columns * (panel_width(figure) + GAP);
   double height = head;
   char *text = NULL;
@@ -620,9 +620,9 @@ char *kiln__plot_svg(cli *c, const plot_figure *figure, int theme, size_t *size)
     return NULL;
   }
   open_svg(&d, figure, theme, width, height);
-  if (figure->title != NULL)
+  if (titled)
     put_text(&d, "kp-head", GAP, 30, "start", figure->title);
-  if (figure->title != NULL && figure->note != NULL)
+  if (titled && figure->note != NULL)
     put_text(&d, "kp-weak", GAP, 51, "start", figure->note);
   draw_panels(&d, figure, head);
   fputs("</svg>\n", d.out);
