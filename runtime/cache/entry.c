@@ -18,9 +18,6 @@
  * is always detected. The complete key is stored and compared on reading, so a
  * hash collision or a forged file name causes a miss rather than a wrong image.
  */
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "tiers.h"
 
 #include <string.h>
@@ -50,24 +47,6 @@ uint32_t kiln__get32(const unsigned char *from)
 uint64_t kiln__get64(const unsigned char *from)
 {
   return kiln__get32(from) | (uint64_t)kiln__get32(from + 4) << 32;
-}
-
-uint64_t kiln__sum64(const void *data, size_t size)
-{
-  return XXH3_64bits(data, size);
-}
-
-void kiln__hash_text(char hex[33], const void *data, size_t size)
-{
-  static const char digits[] = "0123456789abcdef";
-  XXH128_canonical_t bytes;
-
-  XXH128_canonicalFromHash(&bytes, XXH3_128bits(data, size));
-  for (size_t i = 0; i < sizeof bytes.digest; i++) {
-    hex[2 * i] = digits[bytes.digest[i] >> 4];
-    hex[2 * i + 1] = digits[bytes.digest[i] & 15];
-  }
-  hex[32] = '\0';
 }
 
 kiln__entry *kiln__entry_reserve(const kiln_allocator *a, size_t wire_size)

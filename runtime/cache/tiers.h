@@ -9,6 +9,7 @@
 #ifndef KILN_CACHE_TIERS_H
 #define KILN_CACHE_TIERS_H
 
+#include "../base/hash.h"
 #include "cache.h"
 
 enum {
@@ -63,8 +64,6 @@ void kiln__put32(unsigned char *to, uint32_t value);
 void kiln__put64(unsigned char *to, uint64_t value);
 uint32_t kiln__get32(const unsigned char *from);
 uint64_t kiln__get64(const unsigned char *from);
-uint64_t kiln__sum64(const void *data, size_t size);
-void kiln__hash_text(char hex[33], const void *data, size_t size);
 
 /* ---- The cache ----------------------------------------------------------- */
 

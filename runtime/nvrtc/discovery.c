@@ -14,9 +14,6 @@
  * variables and loader settings are skipped and recorded in the trail. */
 #include "find.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -419,39 +416,37 @@ static int take_loaded(struct dl_phdr_info *info, size_t size, void *user)
   return 0;
 }
 
-static void hash_text(XXH3_state_t *state, const char *text)
+static void add_input(kiln__buf *b, const char *text)
 {
   const uint64_t n = text == NULL ? UINT64_MAX : strlen(text);
 
-  XXH3_128bits_update(state, &n, sizeof n);
+  kiln__buf_add(b, &n, sizeof n);
   if (text != NULL)
-    XXH3_128bits_update(state, text, (size_t)n);
+    kiln__buf_add(b, text, (size_t)n);
 }
 
 static void hash_inputs(kiln__search *s)
 {
   const kiln__nvrtc_places *p = s->places;
-  XXH3_state_t state;
-  XXH128_hash_t h;
+  kiln__buf b;
 
-  XXH3_INITSTATE(&state);
-  XXH3_128bits_reset(&state);
-  hash_text(&state, s->given);
-  hash_text(&state, s->given_how);
-  hash_text(&state, p->root);
+  kiln__buf_init(&b, s->alloc);
+  add_input(&b, s->given);
+  add_input(&b, s->given_how);
+  add_input(&b, p->root);
   for (size_t i = 0; i < p->n_dirs; i++)
-    hash_text(&state, p->dirs[i]);
-  hash_text(&state, p->ignore_env ? "" : NULL);
+    add_input(&b, p->dirs[i]);
+  add_input(&b, p->ignore_env ? "" : NULL);
   for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
-    hash_text(&state, p->ignore_env ? NULL : kiln__env(variables[i]));
-  XXH3_128bits_update(&state, &s->loaded.size, sizeof s->loaded.size);
+    add_input(&b, p->ignore_env ? NULL : kiln__env(variables[i]));
+  kiln__buf_add(&b, &s->loaded.size, sizeof s->loaded.size);
   if (s->loaded.size > 0)
-    XXH3_128bits_update(&state, s->loaded.data, s->loaded.size);
+    kiln__buf_add(&b, s->loaded.data, s->loaded.size);
   if (s->loader.size > 0)
-    XXH3_128bits_update(&state, s->loader.data, s->loader.size);
-  h = XXH3_128bits_digest(&state);
-  kiln__format(s->inputs, sizeof s->inputs, "%016llx%016llx",
-               (unsigned long long)h.high64, (unsigned long long)h.low64);
+    kiln__buf_add(&b, s->loader.data, s->loader.size);
+  s->no_memory = s->no_memory || b.failed;
+  kiln__hash_text(s->inputs, b.data == NULL ? "" : b.data, b.size);
+  kiln__buf_free(&b);
 }
 
 kiln_status kiln__search_init(kiln__search *s, const kiln_allocator *a,

@@ -6,6 +6,7 @@
 
 #include "nvrtc.h"
 
+#include "../base/hash.h"
 #include "../base/load_library.h"
 
 enum { KILN__LEAST_NVRTC = 11020, KILN__PATH_SIZE = 512 };

@@ -7,9 +7,6 @@
  * sections, so the samples differ between builds. */
 #include "find.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,10 +31,11 @@ static void hex(char *out, const unsigned char *bytes, size_t n)
     kiln__format(out + 2 * i, 3, "%02x", bytes[i]);
 }
 
-static void write_hash(char out[48], const char *kind, XXH128_hash_t h)
+/* Writes three letters and a hash. */
+static void write_hash(char out[48], const char *kind, kiln__hash h)
 {
-  kiln__format(out, 48, "%s%016llx%016llx", kind, (unsigned long long)h.high64,
-               (unsigned long long)h.low64);
+  kiln__copy_text(out, 4, kind);
+  kiln__hash_hex(out + 3, h);
 }
 
 /* Finds the GNU build id among the notes of one ELF segment. */
@@ -64,7 +62,7 @@ static bool find_note(const unsigned char *notes, size_t size, size_t align,
         kiln__copy_text(out, 4, "id-");
         hex(out + 3, notes + text, note.n_descsz);
       } else {
-        write_hash(out, "id-", XXH3_128bits(notes + text, note.n_descsz));
+        write_hash(out, "id-", kiln__hash128(notes + text, note.n_descsz, 0));
       }
       return true;
     }
@@ -104,18 +102,18 @@ static bool build_id(int fd, char out[48])
 static bool hash_pieces(int fd, uint64_t size, char out[48])
 {
   unsigned char piece[PIECE];
-  XXH128_hash_t h = XXH3_128bits(&size, sizeof size);
+  kiln__hash h = kiln__hash128(&size, sizeof size, 0);
 
   for (uint64_t i = 0; i < PIECES; i++) {
     const uint64_t room = size > PIECE ? size - PIECE : 0;
     const size_t n = size < PIECE ? (size_t)size : PIECE;
-    XXH128_hash_t part;
+    kiln__hash part;
 
     if (!read_at(fd, piece, n, room * i / (PIECES - 1)))
       return false;
-    part = XXH3_128bits_withSeed(piece, n, h.low64);
-    h.low64 = part.low64 ^ h.high64;
-    h.high64 = part.high64;
+    part = kiln__hash128(piece, n, h.low);
+    h.low = part.low ^ h.high;
+    h.high = part.high;
   }
   write_hash(out, "fx-", h);
   return true;

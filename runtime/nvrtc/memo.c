@@ -22,9 +22,6 @@
  * could have written it, since the memo decides which libraries are loaded. */
 #include "find.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -101,7 +98,7 @@ static const char *next_line(const char *line)
 static void write_sum(char out[SUM_SIZE + 1], const char *text, size_t size)
 {
   kiln__format(out, SUM_SIZE + 1, "sum\t%016llx\n",
-               (unsigned long long)XXH3_64bits(text, size));
+               (unsigned long long)kiln__sum64(text, size));
 }
 
 /* Checks the format and the checksum of a memo file, and removes the checksum
