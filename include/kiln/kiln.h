@@ -9,6 +9,7 @@
  *   runtime.h    the root object: allocator, log, driver, compilers, cache
  *   arch.h       traits of GPU generations; compatibility ladder; occupancy
  *   program.h    source -> image -> module -> kernel; embedded programs
+ *   inspect.h    look inside an image: line tables, machine code, SASS
  *   device.h     GPUs and their contexts
  *   stream.h     streams, events, graphs, host functions
  *   memory.h     device, pinned and managed memory; copies; fills
@@ -176,8 +177,8 @@
  * - Structs that are nested in descs or passed in arrays never change their
  *   size: kiln_array, kiln_input, kiln_op, kiln_param, kiln_code,
  *   kiln_workspace, kiln_target, kiln_header, kiln_arg, kiln_dim3, kiln_extent,
- *   kiln_allocator, kiln_tuning. New members will be added to the descs that
- *   contain these structs instead.
+ *   kiln_allocator, kiln_tuning, kiln_place, kiln_line_row. New members will be
+ *   added to the descs that contain these structs instead.
  * - Use NAME_sized() if you look up functions with dlsym() or bind them from
  *   another language, and pass the size of your struct. The address of the
  *   wrapper NAME() may be taken like the address of any function.
@@ -193,6 +194,7 @@
 #include <kiln/gather.h>
 #include <kiln/gemm.h>
 #include <kiln/histogram.h>
+#include <kiln/inspect.h>
 #include <kiln/launch.h>
 #include <kiln/map.h>
 #include <kiln/memory.h>

@@ -207,6 +207,7 @@ typedef struct kiln_resources {
   int max_threads; /**< launch bound (__launch_bounds__) in threads per block; 0
                         means that there is none */
   int n_params;    /**< number of kernel parameters */
+  int code;        /**< machine code in bytes; 0 if the image holds only PTX */
 } kiln_resources;
 
 /** Returns the number of kernels in an image. */

@@ -9,10 +9,12 @@
  *   KILN_DRIVER      path of libcuda.so.1; it is an error if loading fails
  *   KILN_NVRTC       path of libnvrtc; it is an error if loading fails
  *   KILN_NVJITLINK   path of libnvJitLink
+ *   KILN_NVDISASM    path of nvdisasm; see kiln_disassembler()
  *   KILN_CACHE_DIR   cache folder; "off" disables the disk cache
  *   KILN_CACHE_SIZE  size limit of the cache in bytes, or with suffix K, M or G
  *   KILN_PACKS       pack files, separated by ':'
- *   XDG_CACHE_HOME, HOME, CUDA_PATH, CUDA_HOME, VIRTUAL_ENV, CONDA_PREFIX */
+ *   XDG_CACHE_HOME, HOME, PATH, CUDA_PATH, CUDA_HOME, VIRTUAL_ENV,
+ *   CONDA_PREFIX */
 #ifndef KILN_RUNTIME_H
 #define KILN_RUNTIME_H
 

@@ -1,5 +1,6 @@
 /* command_compile.c -- `kiln compile`, which compiles a program for several
- * targets in parallel and writes PTX, CUBIN, SASS or a report of resources. */
+ * targets in parallel and writes PTX, CUBIN, SASS, line tables or a report of
+ * resources. */
 #include "cli/command_compile.h"
 
 #include <errno.h>
@@ -8,9 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef enum artifact { PTX, CUBIN, SASS, REPORT, N_ARTIFACTS } artifact;
+typedef enum artifact { PTX, CUBIN, SASS, LINES, REPORT, N_ARTIFACTS } artifact;
 
-static const char *const artifact_names[] = {"ptx", "cubin", "sass", "report"};
+static const char *const artifact_names[] = {"ptx", "cubin", "sass", "lines",
+                                             "report"};
 
 typedef struct request {
   cli_program program;
@@ -170,7 +172,7 @@ static const char *artifact_path(cli *c, const request *r, const cli_unit *unit,
       base, kiln_target_text(&unit->target, text), artifact_names[kind]);
 }
 
-/* Writes an output (PTX, CUBIN or SASS) to its file or to stdout. On stdout, a
+/* Writes an output (PTX, CUBIN, SASS, line tables) to its file or to stdout. On stdout, a
  * heading separates the targets. */
 static int put(cli *c, const request *r, const cli_unit *unit, artifact kind,
                const void *data, size_t size)
@@ -192,14 +194,24 @@ static int put(cli *c, const request *r, const cli_unit *unit, artifact kind,
   return CLI_OK;
 }
 
-static int put_sass(cli *c, const request *r, const cli_unit *unit,
-                    const void *cubin, size_t size)
+static int put_sass(cli *c, const request *r, const cli_unit *unit)
 {
-  char *text = kiln__cli_disassemble(c, r->tool, cubin, size);
+  char *text = kiln__cli_disassemble(c, r->tool, unit->image);
   int rc = CLI_FAILED;
 
   if (text != NULL)
     rc = put(c, r, unit, SASS, text, strlen(text));
+  kiln_text_free(c->rt, text);
+  return rc;
+}
+
+static int put_lines(cli *c, const request *r, const cli_unit *unit)
+{
+  char *text = kiln__cli_lines_json(c, unit->image);
+  int rc = CLI_FAILED;
+
+  if (text != NULL)
+    rc = put(c, r, unit, LINES, text, strlen(text));
   free(text);
   return rc;
 }
@@ -221,7 +233,9 @@ static int put_artifacts(cli *c, const request *r, const cli_unit *unit)
     return CLI_FAILED;
   if (r->emit[CUBIN] && put(c, r, unit, CUBIN, cubin, cubin_size) != CLI_OK)
     return CLI_FAILED;
-  return r->emit[SASS] ? put_sass(c, r, unit, cubin, cubin_size) : CLI_OK;
+  if (r->emit[SASS] && put_sass(c, r, unit) != CLI_OK)
+    return CLI_FAILED;
+  return r->emit[LINES] ? put_lines(c, r, unit) : CLI_OK;
 }
 
 /* ---- The command -------------------------------------------------------- */
@@ -259,12 +273,25 @@ static int take_emit(cli *c, void *to, const char *value)
       i++;
     if (i == N_ARTIFACTS)
       return kiln__cli_usage(c,
-                             "--emit takes ptx, cubin, sass and report, "
-                             "not \"%s\"",
+                             "--emit takes ptx, cubin, sass, lines and "
+                             "report, not \"%s\"",
                              word);
     emit[i] = true;
   }
   return CLI_OK;
+}
+
+/* Returns the kind of output that the name of a file asks for. */
+static artifact kind_of(const char *path)
+{
+  const char *dot = path == NULL ? NULL : strrchr(path, '.');
+
+  if (path == NULL)
+    return REPORT;
+  for (artifact i = PTX; dot != NULL && i < REPORT; i++)
+    if (strcmp(dot + 1, artifact_names[i]) == 0)
+      return i;
+  return CUBIN;
 }
 
 /* Completes the settings that -o and --emit leave open: the kind of output
@@ -272,22 +299,14 @@ static int take_emit(cli *c, void *to, const char *value)
  * runs before the compilation, so that an error is reported immediately. */
 static int settle_output(request *r, cli *c)
 {
-  const char *dot = r->output == NULL ? NULL : strrchr(r->output, '.');
-  size_t files;
+  size_t files = 0;
 
-  if (!r->emit[PTX] && !r->emit[CUBIN] && !r->emit[SASS]) {
-    if (r->output == NULL)
-      r->emit[REPORT] = true;
-    else if (dot != NULL && strcmp(dot, ".ptx") == 0)
-      r->emit[PTX] = true;
-    else if (dot != NULL && strcmp(dot, ".sass") == 0)
-      r->emit[SASS] = true;
-    else
-      r->emit[CUBIN] = true;
+  for (size_t i = 0; i < REPORT; i++)
+    files += r->emit[i] ? r->targets.n : 0;
+  if (files == 0) {
+    r->emit[kind_of(r->output)] = true;
+    files = r->output == NULL ? 0 : r->targets.n;
   }
-  files =
-      r->targets.n * ((r->emit[PTX] ? 1u : 0u) + (r->emit[CUBIN] ? 1u : 0u) +
-                      (r->emit[SASS] ? 1u : 0u));
   if (r->output != NULL && files > 1 && strcmp(r->output, "-") != 0 &&
       !is_folder(r->output))
     return kiln__cli_usage(c,
@@ -304,13 +323,11 @@ static int settle_output(request *r, cli *c)
     return kiln__cli_usage(c, "a CUBIN is binary: name a file with -o");
   if (r->emit[SASS]) {
     r->tool = kiln__cli_disassembler(c);
-    if (r->tool == NULL) {
-      kiln__cli_message(
-          c, kiln__cli_disassembler_hint,
-          "SASS needs nvdisasm or cuobjdump, and neither was found");
-      return CLI_FAILED;
-    }
+    if (r->tool == NULL)
+      return kiln__cli_failure(c, NULL);
   }
+  if (r->emit[LINES])
+    r->program.desc.lineinfo = true;
   return CLI_OK;
 }
 
@@ -346,7 +363,8 @@ int kiln__cli_compile(cli *c, int argc, char **argv)
                         "targets: sm_80,90a,compute_75, or all that NVRTC "
                         "compiles for; default: the GPU of this machine"),
       CLI_OPTION_TAKEN("emit", "LIST", take_emit, r->emit,
-                       "ptx, cubin, sass, report; default: report"),
+                       "ptx, cubin, sass, lines (line tables as JSON, with "
+                       "--lineinfo), report; default: report"),
       {.name = "output",
        .letter = 'o',
        .kind = CLI_TEXT,

@@ -278,8 +278,8 @@ static void add_files(const doctor *d, cli_table *t)
   kiln__cli_row(t, "SASS tool", "%s",
                 d->disassembler != NULL
                     ? d->disassembler
-                    : "no nvdisasm or cuobjdump; only kiln compile --emit sass "
-                      "needs one");
+                    : "no nvdisasm, which shows machine code as text; get it: "
+                      "pip install nvidia-cuda-nvdisasm");
 }
 
 /* Returns the reason why a library file was not used. The message of dlopen()

@@ -58,15 +58,20 @@ bool kiln__cli_ladder(kiln_ladder_query *query, kiln_ladder_result *out,
 
 /* ---- disassemble.c ------------------------------------------------------ */
 
-/* Explains how to install a disassembler. */
-extern const char kiln__cli_disassembler_hint[];
-/* Returns the path of nvdisasm or cuobjdump, or NULL if neither tool is
- * found. */
+/* Returns the path of nvdisasm: that of kiln_disassembler(), or else the copy
+ * that the samples download into the checkout of this command. Returns NULL if
+ * there is none; kiln_last_error() then says how to get it. */
 const char *kiln__cli_disassembler(cli *c);
-/* Disassembles machine code to SASS text, which the caller frees. Returns
- * NULL having reported why. */
-char *kiln__cli_disassemble(cli *c, const char *tool, const void *cubin,
-                            size_t size);
+/* Disassembles the machine code of an image to SASS text, which the caller
+ * frees with kiln_text_free(). Returns NULL having reported why. */
+char *kiln__cli_disassemble(cli *c, const char *tool, const kiln_image *image);
+
+/* ---- line_report.c ------------------------------------------------------ */
+
+/* Returns the line tables of an image as JSON text, which the caller frees.
+ * runtime/cli/line_report.c describes the members. Returns NULL having reported
+ * why. */
+char *kiln__cli_lines_json(cli *c, const kiln_image *image);
 
 /* ---- command_cache.c --- */
 

@@ -10,6 +10,7 @@
 #include "../core/runtime.h"
 
 #include <kiln/cache.h>
+#include <kiln/inspect.h>
 #include <kiln/launch.h>
 #include <kiln/texture.h>
 
@@ -70,6 +71,10 @@ TAKES(kiln_compile, kiln_program_desc, log_user, desc,
 GIVES(kiln_image_resources, kiln_resources, n_params,
       (const kiln_image *image, size_t i, kiln_resources *out, size_t size),
       (image, i, to))
+TAKES(kiln_image_sass, kiln_sass_opts, max_bytes, opts,
+      (char **out, size_t *length, kiln_runtime *rt, const kiln_image *image,
+       const kiln_sass_opts *opts, size_t size),
+      (out, length, rt, image, in), NO_OUT)
 GIVES(kiln_job_state, kiln_job_progress, compiled,
       (kiln_job * job, kiln_job_progress *out, size_t size), (job, to))
 TAKES(kiln_module_load, kiln_program_desc, log_user, desc,

@@ -1,10 +1,11 @@
-/* cubin.c -- computes the constant memory of a kernel from the sections of its
- * machine code.
+/* cubin.c -- reads the sections of machine code.
  *
- * The assembler reports constant memory only for older GPUs. Machine code
- * (CUBIN) is a 64-bit ELF file with a section ".nv.constantN.KERNEL" for each
- * bank N and kernel. The result is the sum of the section sizes. Every offset
- * is checked against the file size, so damaged machine code gives 0. */
+ * Machine code (CUBIN) is a 64-bit ELF file with a section ".text.KERNEL" for
+ * each kernel, and a section ".nv.constantN.KERNEL" for each bank N of constant
+ * memory and kernel. Every offset is checked against the file size, so damaged
+ * machine code has fewer sections. */
+#include "cubin.h"
+
 #include "compiler.h"
 
 #include <string.h>
@@ -19,23 +20,14 @@ enum {
   ELF_SECTION_COUNT = 60,
   ELF_NAMES_INDEX = 62,
   SECTION_NAME = 0,
+  SECTION_TYPE = 4,
   SECTION_OFFSET = 24,
   SECTION_SIZE = 32,
-  SECTION_HEADER = 64
+  SECTION_HEADER = 64,
+  TYPE_NO_BITS = 8
 };
 
-typedef struct elf {
-  const unsigned char *data;
-  size_t size;
-  uint64_t sections;
-  unsigned n;
-  const char *names; /* string table with all section names */
-  size_t names_size;
-} elf;
-
-/* Reads a little-endian number of `bytes` bytes. The caller has checked that
- * the bytes lie within the file. */
-static uint64_t read_number(const unsigned char *p, int bytes)
+uint64_t kiln__elf_number(const unsigned char *p, int bytes)
 {
   uint64_t value = 0;
 
@@ -44,68 +36,91 @@ static uint64_t read_number(const unsigned char *p, int bytes)
   return value;
 }
 
-static const unsigned char *section(const elf *e, unsigned i)
+static uint64_t field(const kiln__elf *e, unsigned i, int at, int bytes)
 {
-  return e->data + e->sections + (size_t)i * SECTION_HEADER;
+  return kiln__elf_number(
+      e->data + e->sections + (size_t)i * SECTION_HEADER + at, bytes);
 }
 
-static bool open_elf(elf *e, const void *data, size_t size)
+kiln__slice kiln__elf_section(const kiln__elf *e, unsigned i)
+{
+  uint64_t offset, size;
+
+  if (i >= e->n || field(e, i, SECTION_TYPE, 4) == TYPE_NO_BITS)
+    return (kiln__slice){"", 0};
+  offset = field(e, i, SECTION_OFFSET, 8);
+  size = field(e, i, SECTION_SIZE, 8);
+  if (offset > e->size || size > e->size - offset)
+    return (kiln__slice){"", 0};
+  return (kiln__slice){e->data + offset, (size_t)size};
+}
+
+bool kiln__elf_open(kiln__elf *e, kiln__slice file)
 {
   static const unsigned char magic[] = {0x7f, 'E', 'L', 'F'};
-  uint64_t offset, length;
-  unsigned names;
+  const unsigned char *data = file.data;
 
-  *e = (elf){.data = data, .size = size};
-  if (size < ELF_HEADER || memcmp(data, magic, sizeof magic) != 0 ||
-      e->data[ELF_CLASS] != ELF_CLASS_64 ||
-      read_number(e->data + ELF_SECTION_SIZE, 2) != SECTION_HEADER)
+  *e = (kiln__elf){.data = data, .size = file.size};
+  if (file.size < ELF_HEADER || memcmp(data, magic, sizeof magic) != 0 ||
+      data[ELF_CLASS] != ELF_CLASS_64 ||
+      kiln__elf_number(data + ELF_SECTION_SIZE, 2) != SECTION_HEADER)
     return false;
-  e->sections = read_number(e->data + ELF_SECTIONS, 8);
-  e->n = (unsigned)read_number(e->data + ELF_SECTION_COUNT, 2);
-  names = (unsigned)read_number(e->data + ELF_NAMES_INDEX, 2);
-  if (e->sections > size || (size - e->sections) / SECTION_HEADER < e->n ||
-      names >= e->n)
+  e->sections = kiln__elf_number(data + ELF_SECTIONS, 8);
+  e->n = (unsigned)kiln__elf_number(data + ELF_SECTION_COUNT, 2);
+  if (e->sections > file.size ||
+      (file.size - e->sections) / SECTION_HEADER < e->n)
     return false;
-  offset = read_number(section(e, names) + SECTION_OFFSET, 8);
-  length = read_number(section(e, names) + SECTION_SIZE, 8);
-  if (offset > size || length > size - offset)
-    return false;
-  e->names = (const char *)data + offset;
-  e->names_size = length;
-  return true;
+  e->names = kiln__elf_section(
+      e, (unsigned)kiln__elf_number(data + ELF_NAMES_INDEX, 2));
+  return e->names.size > 0 &&
+         ((const char *)e->names.data)[e->names.size - 1] == '\0';
 }
 
-/* Returns true if a section has the name ".nv.constantN.KERNEL" of the kernel,
+const char *kiln__elf_name(const kiln__elf *e, unsigned i)
+{
+  const uint64_t at = field(e, i, SECTION_NAME, 4);
+
+  return at < e->names.size ? (const char *)e->names.data + at : "";
+}
+
+unsigned kiln__elf_find(const kiln__elf *e, const char *prefix,
+                        const char *name)
+{
+  const size_t n = strlen(prefix);
+  unsigned i = 0;
+
+  while (i < e->n && (strncmp(kiln__elf_name(e, i), prefix, n) != 0 ||
+                      strcmp(kiln__elf_name(e, i) + n, name) != 0))
+    i++;
+  return i;
+}
+
+/* Returns true if `section` is the name ".nv.constantN.KERNEL" of the kernel,
  * for any bank N. */
-static bool is_constant(const elf *e, unsigned i, const char *kernel,
-                        size_t size)
+static bool is_constant(const char *section, const char *kernel, size_t size)
 {
   static const char prefix[] = ".nv.constant";
   const size_t n = sizeof prefix - 1;
-  const uint64_t at = read_number(section(e, i) + SECTION_NAME, 4);
-  const char *name = e->names + at;
-  size_t length;
 
-  if (at >= e->names_size)
-    return false;
-  length = strnlen(name, e->names_size - at);
-  return length == n + 2 + size && memcmp(name, prefix, n) == 0 &&
-         name[n] >= '0' && name[n] <= '9' && name[n + 1] == '.' &&
-         memcmp(name + n + 2, kernel, size) == 0;
+  return strncmp(section, prefix, n) == 0 && section[n] >= '0' &&
+         section[n] <= '9' && section[n + 1] == '.' &&
+         strncmp(section + n + 2, kernel, size) == 0 &&
+         section[n + 2 + size] == '\0';
 }
 
 int kiln__cubin_constant(const void *cubin, size_t size, const char *kernel,
                          size_t kernel_size)
 {
   uint64_t sum = 0;
-  elf e;
+  kiln__elf e;
 
-  if (!open_elf(&e, cubin, size))
+  if (!kiln__elf_open(&e, (kiln__slice){cubin, size}))
     return 0;
   for (unsigned i = 0; i < e.n; i++) {
-    const uint64_t bytes = read_number(section(&e, i) + SECTION_SIZE, 8);
+    const uint64_t bytes = field(&e, i, SECTION_SIZE, 8);
 
-    if (is_constant(&e, i, kernel, kernel_size) && bytes < (1 << 24))
+    if (bytes < (1 << 24) &&
+        is_constant(kiln__elf_name(&e, i), kernel, kernel_size))
       sum += bytes;
   }
   return sum < (1 << 24) ? (int)sum : 0;

@@ -2,6 +2,10 @@
  * names of its kernels. */
 #include "image.h"
 
+#include "cubin.h"
+
+#include <kiln/inspect.h>
+
 #include <string.h>
 
 const char *kiln_origin_name(kiln_origin origin)
@@ -215,6 +219,8 @@ size_t kiln_image_kernels(const kiln_image *image)
 kiln_status kiln_image_resources(const kiln_image *image, size_t i,
                                  kiln_resources *out)
 {
+  size_t code;
+
   if (image == NULL || out == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "image or out is NULL");
   *out = (kiln_resources){0};
@@ -223,7 +229,71 @@ kiln_status kiln_image_resources(const kiln_image *image, size_t i,
                       "the image has %zu kernels, and %zu was asked for",
                       image->n, i);
   *out = image->resources[i];
+  kiln_image_code(image, i, &code);
+  out->code = (int)code;
   return KILN_OK;
+}
+
+const void *kiln_image_code(const kiln_image *image, size_t i, size_t *size)
+{
+  kiln__slice code = {NULL, 0}, cubin;
+  kiln__elf e;
+
+  cubin.data = kiln_image_cubin(image, &cubin.size);
+  if (cubin.data != NULL && i < image->n && kiln__elf_open(&e, cubin))
+    code = kiln__elf_section(
+        &e, kiln__elf_find(&e, ".text.", image->resources[i].name));
+  if (size != NULL)
+    *size = code.size;
+  return code.size == 0 ? NULL : code.data;
+}
+
+/* ---- Source -------------------------------------------------------------- */
+
+/* Returns the length of `name` if `path` is the name or ends in "/NAME", or
+ * else 0. */
+static size_t names_file(const char *path, const char *name, size_t size)
+{
+  const size_t n = strlen(path);
+
+  return n >= size && memcmp(path + n - size, name, size) == 0 &&
+                 (n == size || path[n - size - 1] == '/')
+             ? size
+             : 0;
+}
+
+/* The cache key holds all sources. A field of a header or file is its name, a
+ * NUL and the text. The longest name that fits the path is taken. */
+const char *kiln_image_source(const kiln_image *image, const char *file,
+                              size_t *size)
+{
+  kiln__slice key = {NULL, 0};
+  const char *text = NULL;
+  kiln__field f;
+  size_t best = 0, program = 0;
+
+  *size = 0;
+  if (image != NULL && file != NULL)
+    key = kiln__entry_key(image->entry);
+  for (size_t at = 0; kiln__key_next(key.data, key.size, &at, &f);) {
+    const char *end = memchr(f.value, '\0', f.size);
+    const size_t name = end == NULL ? f.size : (size_t)(end - f.value);
+    const size_t n = names_file(file, f.value, name);
+
+    if (f.name_size == 7 && memcmp(f.name, "program", 7) == 0) {
+      program = n;
+    } else if (f.name_size == 6 && memcmp(f.name, "source", 6) == 0 &&
+               program > best) {
+      best = program;
+      text = f.value;
+      *size = f.size;
+    } else if (end != NULL && n > best) {
+      best = n;
+      text = end + 1;
+      *size = f.size - n - 1;
+    }
+  }
+  return text;
 }
 
 /* ---- Names --------------------------------------------------------------- */
