@@ -191,6 +191,39 @@ static bool strict_fits(const kiln__cpu_ptx_operand *o)
   return true;
 }
 
+/* Returns whether the literals of a fragment have a type. ptxas gives a literal the
+ * type of the registers beside it. Without a register, only sums of f32 and s32
+ * and elements of f64 have one. It takes no literals beside registers of type
+ * f16x2, nor in the integers of B in wmma. */
+static bool literals_fit(const kiln__cpu_matrix *x, kiln__cpu_fragment which,
+                         const kiln__cpu_ptx_operand *o)
+{
+  const kiln__cpu_element type = (kiln__cpu_element)x->type[which];
+  const kiln__cpu_operand_kind sole =
+      type == KILN__ELEMENT_F32 ? KILN__OPERAND_FLOAT32 : KILN__OPERAND_INTEGER;
+  bool typed = false, packed = false,
+       fit = which > KILN__FRAGMENT_B && type != KILN__ELEMENT_F16;
+  uint32_t n_literals = 0;
+
+  for (uint32_t i = 0; i < o->n_items; i++) {
+    const kiln__cpu_ptx_operand *item = &o->items[i];
+
+    if (kiln__cpu_is_register(item)) {
+      typed = true;
+      packed |= item->symbol->u.variable->type == KILN__F16X2;
+    } else {
+      n_literals++;
+      fit &= item->kind == sole;
+    }
+  }
+  if (n_literals == 0 || type == KILN__ELEMENT_F64)
+    return true;
+  if (packed ||
+      (x->wmma && which == KILN__FRAGMENT_B && type != KILN__ELEMENT_F16))
+    return false;
+  return typed || fit;
+}
+
 bool kiln__cpu_bind_fragment(kiln__cpu_binder *k, const kiln__cpu_form *f,
                              const kiln__cpu_ptx_operand *o)
 {
@@ -210,6 +243,7 @@ bool kiln__cpu_bind_fragment(kiln__cpu_binder *k, const kiln__cpu_form *f,
   kiln__cpu_fragment_type(&form, &x, (kiln__cpu_element)x.type[which], moved);
   if (o->n_items != n || n > sizeof ids / sizeof *ids ||
       (form.strict && !strict_fits(o)) ||
+      (!moved && !literals_fit(&x, which, o)) ||
       k->n_more + n > sizeof k->more / sizeof *k->more)
     return kiln__cpu_mismatch(k, o);
   if (!kiln__cpu_bind_elements(k, &form, o, (uint8_t)n, f->written, ids))

@@ -67,9 +67,30 @@ static kiln_status load(const char *body, unsigned version, unsigned target)
       "tensormap.cp_fenceproxy" spaces                                         \
       ".tensormap::generic.release.gpu.sync.aligned [to], [from], 128;")
 
+#define MMA_S8(a, b, c)                                                        \
+  ENTRY("mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.u8.s32 "           \
+        "{%r0, %r1, %r2, %r3}, " a ", " b ", " c ";")
+#define MMA_F16(a, c)                                                          \
+  ENTRY("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "                   \
+        "{%f0, %f1, %f2, %f3}, " a ", {%r0, %r1}, " c ";")
+#define WMMA_S8(a, b)                                                          \
+  ENTRY(".reg .u32 %u<8>; wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8."  \
+        "s32 {%u0, %u1, %u2, %u3, %u4, %u5, %u6, %u7}, " a ", " b              \
+        ", {1, 2, 3, 4, 5, 6, 7, 8};")
+#define R4 "{%r0, %r1, %r2, %r3}"
+#define F4 "{%f0, %f1, %f2, %f3}"
+
 static const struct {
   const char *good, *bad;
 } pairs[] = {
+    /* Literals of a product's factors have the type of registers beside them. */
+    {MMA_S8(R4, "{%r0, 2}", R4), MMA_S8(R4, "{1, 2}", R4)},
+    {MMA_S8("{1, 2, 3, %r3}", "{%r0, %r1}", "{1, 2, 3, 4}"),
+     MMA_S8("{1, 2, 3, 4}", "{%r0, %r1}", "{1, 2, 3, 4}")},
+    {MMA_F16(R4, "{0f3f800000, 0f00000000, 0f00000000, 0f00000000}"),
+     MMA_F16("{1, 2, 3, 4}", F4)},
+    {MMA_F16(R4, "{1.0, %f1, %f2, %f3}"), MMA_F16(R4, "{1.0, 1.0, 1.0, 1.0}")},
+    {WMMA_S8("{%u0, 2}", "{%u1, %u2}"), WMMA_S8("{%u0, %u1}", "{%u1, 2}")},
     /* A function must not write to its parameters, even if another variable
      * hides their names. */
     {G ".func f(.param .b32 a) { .reg .b32 x; { .param .b32 b;\n"
