@@ -63,7 +63,8 @@ static int find_kernel(cli *c, request *r, const kiln_image *image,
     if (kiln_image_resources(image, i, out) != KILN_OK)
       continue;
     if (r->kernel == NULL ? n == 1 : is_named(c, out->name, r->kernel)) {
-      r->name = kiln__cli_plain_name(c, out->name);
+      /* The name must outlive the image. */
+      r->name = kiln__cli_text(c, "%s", kiln__cli_plain_name(c, out->name));
       return CLI_OK;
     }
     list = kiln__cli_text(c, "%s%s%s", list, list[0] != '\0' ? ", " : "",

@@ -12,7 +12,8 @@
 
 enum {
   MOST_LINES = 12,
-  MOST_GROUPS = 6, /* combinations of further axes with their own panels */
+  MOST_CELLS = 4096, /* of a heat map */
+  MOST_GROUPS = 6,   /* combinations of further axes with their own panels */
   MOST_PANELS = 3 * 6 * 2,
   NO_AXIS = SWEEP_MOST_AXES
 };
@@ -260,7 +261,8 @@ static void fill_heat(const sweep *s, const quantity *q, const view *v,
              .cells = cells};
 }
 
-/* Returns whether any setting has this quantity, and whether it varies. */
+/* Returns whether a quantity has anything to show. Registers and spills that are
+ * the same for all settings are left to the table. */
 static bool is_worth_showing(const sweep *s, const quantity *q)
 {
   double first = NAN;
@@ -270,7 +272,7 @@ static bool is_worth_showing(const sweep *s, const quantity *q)
 
     if (!isfinite(value))
       continue;
-    if (isfinite(first) && fabs(value - first) > 1e-12)
+    if (!q->compiled || (isfinite(first) && fabs(value - first) > 1e-12))
       return true;
     first = value;
   }
@@ -318,6 +320,13 @@ static void fix_group(const sweep *s, const quantity *q, view *v, size_t number)
   }
 }
 
+/* Returns whether a heat map of the view can be read. */
+static bool has_cells(const sweep *s, const view *v)
+{
+  return v->lines != NO_AXIS &&
+         s->axes[v->across].n * s->axes[v->lines].n <= MOST_CELLS;
+}
+
 /* Adds the panels of a quantity to a figure: curves, and a heat map of times or
  * instructions if two axes vary. */
 static void add_panels(const sweep *s, const quantity *q, plot *plots,
@@ -334,7 +343,7 @@ static void add_panels(const sweep *s, const quantity *q, plot *plots,
       v.fixed[k] = ANY_VALUE;
     if (groups <= MOST_GROUPS)
       fix_group(s, q, &v, i);
-    if (q->base != 0 && v.lines != NO_AXIS && figure->n < MOST_PANELS)
+    if (q->base != 0 && has_cells(s, &v) && figure->n < MOST_PANELS)
       fill_heat(s, q, &v, &plots[figure->n++]);
     if (figure->n < MOST_PANELS)
       fill_curves(s, q, &v, &plots[figure->n++]);

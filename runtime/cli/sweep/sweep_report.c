@@ -51,29 +51,6 @@ static const char *time_text(cli *c, double ms)
 
 /* ---- The table ---------------------------------------------------------- */
 
-static bool any(const sweep *s, bool (*has)(const sweep_row *))
-{
-  for (size_t i = 0; i < s->n_done; i++)
-    if (has(&s->rows[i]))
-      return true;
-  return false;
-}
-
-static bool is_timed(const sweep_row *row)
-{
-  return row->timed;
-}
-
-static bool is_counted(const sweep_row *row)
-{
-  return row->counted;
-}
-
-static bool is_different(const sweep_row *row)
-{
-  return row->differs;
-}
-
 /* Adds registers, spills, shared memory, blocks and occupancy of a row. */
 static void add_resources(cli_table *t, const sweep_row *row)
 {
@@ -97,31 +74,51 @@ static void add_resources(cli_table *t, const sweep_row *row)
   kiln__cli_cell(t, "%.3g %%", row->occupancy * 100);
 }
 
-static void add_row(cli_table *t, const sweep *s, const sweep_row *row)
+/* What the table has in common. */
+typedef struct summary {
+  bool timed, counted, different; /* some row is */
+  const sweep_row *best;
+} summary;
+
+static summary summarise(const sweep *s)
+{
+  summary out = {.best = kiln__sweep_best(s)};
+
+  for (size_t i = 0; i < s->n_done; i++) {
+    out.timed = out.timed || s->rows[i].timed;
+    out.counted = out.counted || s->rows[i].counted;
+    out.different = out.different || s->rows[i].differs;
+  }
+  return out;
+}
+
+static void add_row(cli_table *t, const sweep *s, const summary *all,
+                    const sweep_row *row)
 {
   for (size_t i = 0; i < s->n_axes; i++)
     if (kiln__sweep_varies(s, i))
       kiln__cli_cell(t, "%s", s->axes[i].values[row->at[i]]);
   add_resources(t, row);
-  if (any(s, is_timed)) {
+  if (all->timed) {
     if (row->timed && row->reason == NULL)
       kiln__cli_cell(t, "%s", time_text(s->c, row->ms));
     else
       kiln__cli_cell(t, "-");
-  } else if (any(s, is_counted)) {
+  } else if (all->counted) {
     if (row->counted && row->reason == NULL)
       kiln__cli_cell(t, "%.0f", row->instructions);
     else
       kiln__cli_cell(t, "-");
   }
   kiln__cli_cell(t, "%s",
-                 row->reason != NULL          ? row->reason
-                 : row == kiln__sweep_best(s) ? "best"
-                 : row->differs               ? "other result"
-                                              : "");
+                 row->reason != NULL ? row->reason
+                 : row == all->best  ? "best"
+                 : row->differs      ? "other result"
+                                     : "");
 }
 
-static size_t fill_heads(const sweep *s, const char *heads[MOST_HEADS])
+static void fill_heads(const sweep *s, const summary *all,
+                       const char *heads[MOST_HEADS])
 {
   static const char *const fixed[] = {">regs", ">spill", ">shared", ">blocks",
                                       ">occupancy"};
@@ -132,13 +129,12 @@ static size_t fill_heads(const sweep *s, const char *heads[MOST_HEADS])
       heads[n++] = kiln__cli_text(s->c, ">%s", s->axes[i].name);
   for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
     heads[n++] = fixed[i];
-  if (any(s, is_timed))
+  if (all->timed)
     heads[n++] = ">time";
-  else if (any(s, is_counted))
+  else if (all->counted)
     heads[n++] = ">warp instr.";
   heads[n++] = "";
   heads[n] = NULL;
-  return n;
 }
 
 static const char *kernel_name(const sweep *s)
@@ -150,14 +146,14 @@ static const char *kernel_name(const sweep *s)
 }
 
 /* Prints what is the same in all rows. */
-static void print_head(const sweep *s)
+static void print_head(const sweep *s, const summary *all)
 {
   char text[24];
 
   printf("%s of %s, resources for %s", kernel_name(s), s->program.label,
          kiln_target_text(&s->target, text));
   if (s->device_name != NULL)
-    printf(", %s %s", any(s, is_timed) ? "times on" : "run on", s->device_name);
+    printf(", %s %s", all->timed ? "times on" : "run on", s->device_name);
   for (size_t i = 0; i < s->n_axes; i++)
     if (!kiln__sweep_varies(s, i))
       printf(", %s %s", s->axes[i].name,
@@ -165,15 +161,15 @@ static void print_head(const sweep *s)
   puts("\n");
 }
 
-static void print_notes(const sweep *s)
+static void print_notes(const sweep *s, const summary *all)
 {
   if (s->n_done < s->n_rows)
     printf("\ninterrupted: %zu of %zu settings are shown\n", s->n_done,
            s->n_rows);
-  if (any(s, is_counted))
+  if (all->counted)
     puts("\nThis is the CPU device: it counts instructions, and its times say "
          "nothing about a GPU.");
-  if (any(s, is_different))
+  if (all->different)
     puts(
         "\n\"other result\": the arrays differ from those of the first setting "
         "that ran. For\nsums of floating-point numbers this is rounding; "
@@ -183,15 +179,16 @@ static void print_notes(const sweep *s)
 void kiln__sweep_print(const sweep *s)
 {
   const char *heads[MOST_HEADS + 1];
+  const summary all = summarise(s);
   cli_table t;
 
-  fill_heads(s, heads);
-  print_head(s);
+  fill_heads(s, &all, heads);
+  print_head(s, &all);
   kiln__cli_table(&t, s->c, heads);
   for (size_t i = 0; i < s->n_done; i++)
-    add_row(&t, s, &s->rows[i]);
+    add_row(&t, s, &all, &s->rows[i]);
   kiln__cli_table_print(&t, 2);
-  print_notes(s);
+  print_notes(s, &all);
 }
 
 /* ---- JSON and CSV ------------------------------------------------------- */

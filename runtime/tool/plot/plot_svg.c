@@ -114,6 +114,23 @@ static double width_of(const char *text)
   return text == NULL ? 0 : (double)kiln__cli_columns(text) * CHAR;
 }
 
+/* Returns the text, cut with an ellipsis if it is wider than `width` pixels. */
+static const char *fit(cli *c, const char *text, double width)
+{
+  const size_t most = (size_t)fmax(width / CHAR, 4);
+  const char *end = text;
+  bool control;
+
+  if (kiln__cli_columns(text) <= most)
+    return text;
+  for (size_t i = 0; i + 1 < most && *end != '\0'; i++) {
+    const size_t n = kiln__cli_utf8(end, &control);
+
+    end += n == 0 ? 1 : n;
+  }
+  return kiln__cli_text(c, "%.*s\xe2\x80\xa6", (int)(end - text), text);
+}
+
 /* ---- Style -------------------------------------------------------------- */
 
 static void put_palette(FILE *out, const palette *p)
@@ -182,14 +199,15 @@ static double row_height(const plot_figure *f, size_t first)
   return most;
 }
 
-static double legend_width(const plot *p)
+/* Returns the width of the legend, at most a third of the panel. */
+static double legend_width(const plot *p, double panel)
 {
   double most = 0;
 
   for (size_t i = 0; i < p->n_series; i++)
     if (p->series[i].name != NULL)
       most = fmax(most, width_of(p->series[i].name) + SWATCH + 14);
-  return most;
+  return fmin(most, panel / 3);
 }
 
 /* Returns the width of the widest tick label. */
@@ -202,13 +220,14 @@ static double ticks_width(const drawing *d, const plot_scale *s)
   return most;
 }
 
-static double names_width(const plot_axis *axis)
+/* Returns the width of the widest name of an axis, at most `limit`. */
+static double names_width(const plot_axis *axis, double limit)
 {
   double most = 0;
 
   for (size_t i = 0; i < axis->n_names; i++)
     most = fmax(most, width_of(axis->names[i]));
-  return most;
+  return fmin(most, limit);
 }
 
 /* ---- Axes --------------------------------------------------------------- */
@@ -327,7 +346,8 @@ static void put_dots(const drawing *d, const frame *f, const plot_series *s)
   }
 }
 
-static void put_legend(const drawing *d, const plot *p, double x, double y)
+static void put_legend(const drawing *d, const plot *p, double width, double x,
+                       double y)
 {
   for (size_t i = 0; i < p->n_series; i++) {
     const plot_series *s = &p->series[i];
@@ -346,7 +366,8 @@ static void put_legend(const drawing *d, const plot *p, double x, double y)
       if (s->line != PLOT_STEPS && s->line != PLOT_CEILING)
         put_dot(d, s, x + (SWATCH - 6) / 2.0, y, NULL);
     }
-    put_text(d, "kp-name", x + SWATCH, y + 4, "start", s->name);
+    put_text(d, "kp-name", x + SWATCH, y + 4, "start",
+             fit(d->c, s->name, width - SWATCH));
     y += LINE;
   }
 }
@@ -381,7 +402,7 @@ static void put_curves(const drawing *d, const plot *p, const frame *f)
 
 static void draw_curves(const drawing *d, const plot *p, frame *f)
 {
-  const double legend = legend_width(p), right = f->left + f->width;
+  const double legend = legend_width(p, f->width), right = f->left + f->width;
   double labels;
 
   kiln__plot_scales(p, &f->x, &f->y, (unsigned)((f->width - legend) / 70),
@@ -390,7 +411,7 @@ static void draw_curves(const drawing *d, const plot *p, frame *f)
   f->left += labels;
   f->width = right - f->left - (legend > 0 ? legend + 18 : 14);
   put_curves(d, p, f);
-  put_legend(d, p, right - legend, f->top + 8);
+  put_legend(d, p, legend, right - legend, f->top + 8);
 }
 
 /* ---- Bars --------------------------------------------------------------- */
@@ -415,8 +436,9 @@ static void put_bar(const drawing *d, const frame *f, const plot_series *s,
 
 static void draw_bars(const drawing *d, const plot *p, frame *f)
 {
-  const double legend = legend_width(p), right = f->left + f->width;
-  const double labels = names_width(&p->y) + 14;
+  const double legend = legend_width(p, f->width), right = f->left + f->width;
+  const double names = names_width(&p->y, f->width * 0.4);
+  const double labels = names + 14;
   const double group = f->height / (double)p->y.n_names;
 
   f->left += labels;
@@ -429,14 +451,14 @@ static void draw_bars(const drawing *d, const plot *p, frame *f)
     const double block = (double)p->n_series * BAR;
 
     put_text(d, "kp-name", f->left - 8, top + group / 2 + 4, "end",
-             p->y.names[i]);
+             fit(d->c, p->y.names[i], names));
     for (size_t k = 0; k < p->n_series; k++)
       if (i < p->series[k].n)
         put_bar(d, f, &p->series[k], i,
                 top + (group - block) / 2 + (double)k * BAR);
   }
   put_line(d, "kp-axis", f->left, f->top, f->left, f->top + f->height);
-  put_legend(d, p, right - legend, f->top + 8);
+  put_legend(d, p, legend, right - legend, f->top + 8);
 }
 
 /* ---- Heat maps ---------------------------------------------------------- */
@@ -511,11 +533,13 @@ static void put_cell(const drawing *d, const plot_scale *z, double value,
 static void put_columns(const drawing *d, const plot *p, const frame *f)
 {
   const double cell = f->width / (double)p->x.n_names;
-  const size_t every = (size_t)fmax(1, ceil((names_width(&p->x) + 6) / cell));
+  const double names = names_width(&p->x, f->width / 4);
+  const size_t every = (size_t)fmax(1, ceil((names + 6) / cell));
 
   for (size_t i = 0; i < p->x.n_names; i += every)
     put_text(d, "kp-weak", f->left + ((double)i + 0.5) * cell,
-             f->top + f->height + 16, "middle", p->x.names[i]);
+             f->top + f->height + 16, "middle",
+             fit(d->c, p->x.names[i], names));
   if (p->x.label != NULL)
     put_text(d, "kp-weak", f->left + f->width / 2, f->top + f->height + 35,
              "middle", p->x.label);
@@ -523,7 +547,8 @@ static void put_columns(const drawing *d, const plot *p, const frame *f)
 
 static void draw_heat(const drawing *d, const plot *p, frame *f)
 {
-  const double labels = names_width(&p->y) + 14;
+  const double names = names_width(&p->y, f->width * 0.4);
+  const double labels = names + 14;
   const double cell_h = f->height / (double)p->y.n_names;
   plot_scale z;
 
@@ -535,7 +560,7 @@ static void draw_heat(const drawing *d, const plot *p, frame *f)
     const double y = f->top + (double)row * cell_h;
 
     put_text(d, "kp-weak", f->left - 8, y + cell_h / 2 + 4, "end",
-             p->y.names[row]);
+             fit(d->c, p->y.names[row], names));
     for (size_t i = 0; i < p->x.n_names; i++)
       put_cell(d, &z, p->cells[row * p->x.n_names + i],
                f->left + (double)i * cell_w, y, cell_w - 1, cell_h - 1);
@@ -557,7 +582,8 @@ static void draw_panel(const drawing *d, const plot_figure *figure,
              .height = panel_height(figure, p) - TITLE - ABOVE - BELOW};
 
   if (p->title != NULL)
-    put_text(d, "kp-title", x, y + 15, "start", p->title);
+    put_text(d, "kp-title", x, y + 15, "start",
+             fit(d->c, p->title, f.width * 0.72));
   if (p->kind == PLOT_CURVES)
     draw_curves(d, p, &f);
   else if (p->y.n_names == 0)
@@ -621,9 +647,11 @@ char *kiln__plot_svg(cli *c, const plot_figure *figure, int theme, size_t *size)
   }
   open_svg(&d, figure, theme, width, height);
   if (titled)
-    put_text(&d, "kp-head", GAP, 30, "start", figure->title);
+    put_text(&d, "kp-head", GAP, 30, "start",
+             fit(c, figure->title, width * 0.6));
   if (titled && figure->note != NULL)
-    put_text(&d, "kp-weak", GAP, 51, "start", figure->note);
+    put_text(&d, "kp-weak", GAP, 51, "start",
+             fit(c, figure->note, width * 0.85));
   draw_panels(&d, figure, head);
   fputs("</svg>\n", d.out);
   if (fclose(d.out) == 0)
