@@ -272,6 +272,86 @@ typedef void (*kiln_cpu_print_fn)(void *user, const char *text, size_t size);
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_cpu_on_print(kiln_cpu_print_fn fn, void *user);
 
+/** Kinds of work that the CPU device reports to an observer. */
+typedef enum kiln_cpu_activity_kind {
+  KILN_CPU_WORK_KERNEL = 1, /**< a kernel */
+  KILN_CPU_WORK_COPY,       /**< a copy */
+  KILN_CPU_WORK_FILL,       /**< a fill of memory with a value */
+  KILN_CPU_WORK_HOST,       /**< a function of the program in a stream */
+  KILN_CPU_WORK_OTHER /**< an operation on memory, such as an allocation in
+                                 a stream or a wait for a value */
+} kiln_cpu_activity_kind;
+
+/** Places that a copy reads or writes. */
+typedef enum kiln_cpu_place {
+  KILN_CPU_PLACE_UNKNOWN = 0,
+  KILN_CPU_PLACE_HOST,   /**< pageable or page-locked memory of the host */
+  KILN_CPU_PLACE_DEVICE, /**< device memory */
+  KILN_CPU_PLACE_ARRAY,  /**< an array for textures and surfaces */
+  KILN_CPU_PLACE_MANAGED /**< managed memory */
+} kiln_cpu_place;
+
+/** Work that a stream of the CPU device has executed: one activity. Times are those of
+ * CLOCK_MONOTONIC on the host. */
+typedef struct kiln_cpu_activity {
+  kiln_cpu_activity_kind kind; /**< the kind of work */
+  uint64_t begin_ns; /**< time in nanoseconds at which the work began */
+  uint64_t end_ns;   /**< time in nanoseconds at which the work ended */
+  uint64_t call;     /**< number of the call that issued the work, as in
+                      kiln_cpu_call.number; 0 if no call was observed */
+  int device;        /**< ordinal of the device */
+  uint64_t context;  /**< number of the context */
+  uint64_t stream; /**< number of the stream; 0 for the legacy default stream */
+  int result;      /**< CUresult of the work; 0 means success */
+  bool in_graph;   /**< true if a launched graph contains the work */
+  const char *name; /**< linkage name of the kernel; "" for other work */
+  unsigned grid[3], block[3]; /**< dimensions of a kernel; otherwise 0 */
+  /** Shared memory per block in bytes and registers per thread (estimated) of a
+   * kernel; otherwise 0. */
+  unsigned static_shared, dynamic_shared, registers;
+  uint64_t bytes;          /**< size of a copy or fill in bytes; otherwise 0 */
+  kiln_cpu_place from, to; /**< source and destination of a copy; `to` also of a
+                                fill */
+} kiln_cpu_activity;
+
+/** A call of a driver function that has returned. Only the drop-in
+ * libcuda.so.1 of `kiln exec` reports calls. */
+typedef struct kiln_cpu_call {
+  const char *function; /**< exported symbol of the function; static */
+  uint64_t begin_ns;    /**< time of the call in nanoseconds */
+  uint64_t end_ns;      /**< time of the return in nanoseconds */
+  uint64_t number;      /**< number of the call in the process, from 1 on */
+  int result;           /**< CUresult that the function returned */
+} kiln_cpu_call;
+
+/** Callback that receives executed work, which is borrowed for the call. */
+typedef void (*kiln_cpu_activity_fn)(void *user, const kiln_cpu_activity *work);
+/** Callback that receives a call, in the thread that made the call. */
+typedef void (*kiln_cpu_call_fn)(void *user, const kiln_cpu_call *call);
+
+/** Sets the callbacks that receive all work that streams execute from now on,
+ * and all calls. The callbacks run in any thread, and must not call the driver.
+ * A callback may still run once when the function returns.
+ * @param work  callback for executed work; NULL means that none is reported.
+ * @param call  callback for calls; NULL means that none is reported.
+ * @param user  pointer that is passed to both callbacks; must stay valid until
+ *              the process ends.
+ * @retval KILN_OK.
+ * Thread-safe. Never blocks. */
+KILN_API kiln_status kiln_cpu_observe(kiln_cpu_activity_fn work,
+                                      kiln_cpu_call_fn call, void *user);
+
+/** Writes the readable form of a kernel's linkage name: "ns::copy<float, 4>"
+ * for "_ZN2ns4copyIfLi4EEEvPT_". Parameter types are left out. Other names, and
+ * names that use unsupported parts of the grammar, are copied unchanged.
+ * @param name  name to convert, NUL-terminated.
+ * @param buf   receives the name, NUL-terminated and cut to size.
+ * @param size  size of buf in bytes; at least 1.
+ * @return buf
+ * Thread-safe. Never blocks. */
+KILN_API const char *kiln_cpu_readable_name(const char *name, char *buf,
+                                            size_t size);
+
 /* The exported functions that the inline wrappers of this header call with the
  * size of the caller's struct. See "Versions" in kiln.h. */
 

@@ -1,11 +1,13 @@
 /* api_init.c -- implements cuInit and the driver version. Also checks, for
  * other driver calls, that cuInit was called in this process. */
+#include "observe.h"
 #include "stream/streams.h"
 
 CUresult kiln__cpu_init(unsigned int flags)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUresult rc = CUDA_SUCCESS;
+  bool first = false;
 
   CU_TRY(allocated(m));
   if (m->initialised && kiln__forked(&m->fork_guard))
@@ -19,9 +21,12 @@ CUresult kiln__cpu_init(unsigned int flags)
       rc = CUDA_ERROR_SYSTEM_NOT_READY;
     else
       kiln__fork_guard_init(&m->fork_guard);
-    m->initialised = rc == CUDA_SUCCESS;
+    first = rc == CUDA_SUCCESS;
+    m->initialised = first;
   }
   pthread_mutex_unlock(&m->lock);
+  if (first && kiln__cpu_after_init != NULL)
+    kiln__cpu_after_init();
   return rc;
 }
 

@@ -262,6 +262,10 @@ typedef struct kiln__cpu_work {
     KILN__WORK_MEM_OP
   } kind;
   bool always; /* true if the work runs even after the context failed */
+  /* number of the driver call that issued the work; see observe.h */
+  uint64_t call;
+  /* stores names, sizes and places for an observer; may be NULL */
+  void (*describe)(const struct kiln__cpu_work *work, kiln_cpu_activity *out);
 } kiln__cpu_work;
 
 /* Puts work at the end of `stream`, or into the graph that the stream captures.

@@ -6,7 +6,7 @@
  * own stream. The result is the newest symbol with that base name that is not
  * newer than the version: cuMemAlloc_v2 for 3020 and later. A name with _vN
  * selects exactly that symbol. */
-#include "machine.h"
+#include "observe.h"
 
 #include <string.h>
 
@@ -113,7 +113,9 @@ CUresult kiln__cpu_getProcAddressV2(const char *symbol, void **fn, int version,
   if (e == NULL)
     result = too_old ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                      : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-  address = e == NULL ? NULL : e->fn;
+  address = e == NULL                    ? NULL
+            : kiln__cpu_exported != NULL ? kiln__cpu_exported(e->symbol)
+                                         : e->fn;
   memcpy(fn, &address, sizeof address);
   if (found != NULL)
     *found = result;

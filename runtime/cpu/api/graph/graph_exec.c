@@ -8,6 +8,7 @@
  *
  * The steps run one after the other. The interpreter already uses all cores for
  * one kernel, so parallel branches would not run faster. */
+#include "../observe.h"
 #include "graph_exec.h"
 #include "../context/api_context.h"
 
@@ -252,7 +253,7 @@ static CUresult run_launch(kiln__cpu_work *work, CUstream stream)
     else if (s->mark != NULL)
       kiln__cpu_mark_wait(s->mark);
     if (s->shared != NULL)
-      rc = s->shared->work->run(s->shared->work, stream);
+      rc = kiln__cpu_run_work(s->shared->work, stream, work->call, true);
     if (rc == CUDA_SUCCESS)
       rc = atomic_load(&stream->context->sticky);
   }

@@ -202,6 +202,22 @@ static CUresult run(kiln__cpu_work *work, CUstream stream)
   return ok ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
+static kiln_cpu_place place_of(const side *s)
+{
+  return s->type == CU_MEMORYTYPE_ARRAY ? KILN_CPU_PLACE_ARRAY
+                                        : kiln__cpu_place_of(s->address);
+}
+
+static void describe(const kiln__cpu_work *work, kiln_cpu_activity *out)
+{
+  const CUDA_MEMCPY3D *p = &((const copy_work *)(const void *)work)->params;
+  const side to = target_of(p), from = source_of(p);
+
+  out->bytes = (uint64_t)p->WidthInBytes * p->Height * p->Depth;
+  out->from = place_of(&from);
+  out->to = place_of(&to);
+}
+
 static void free_work(kiln__cpu_work *work)
 {
   copy_work *c = (copy_work *)(void *)work;
@@ -235,6 +251,7 @@ CUresult kiln__cpu_copy_work(CUcontext context, const CUDA_MEMCPY3D *params,
   c->base.run = run;
   c->base.free = free_work;
   c->base.kind = KILN__WORK_COPY;
+  c->base.describe = describe;
   c->params = *params;
   *out = &c->base;
   return CUDA_SUCCESS;

@@ -340,6 +340,17 @@ static bool is_device_address(CUdeviceptr address)
           address < KILN__DEVICE_BASE + ((uint64_t)KILN__MAX_DEVICES << 40));
 }
 
+kiln_cpu_place kiln__cpu_place_of(CUdeviceptr address)
+{
+  kiln__cpu_range range;
+
+  if (!kiln__cpu_memory_find(machine()->memory, address, &range) ||
+      range.kind == KILN__RANGE_HOST)
+    return KILN_CPU_PLACE_HOST;
+  return range.kind == KILN__RANGE_MANAGED ? KILN_CPU_PLACE_MANAGED
+                                           : KILN_CPU_PLACE_DEVICE;
+}
+
 bool kiln__cpu_is_pageable(CUdeviceptr address)
 {
   kiln__cpu_range range;

@@ -73,6 +73,8 @@ uint8_t *kiln__cpu_device_bytes(CUdeviceptr address, size_t size);
 /* Returns whether the address is host memory that is neither pinned nor
  * managed. */
 bool kiln__cpu_is_pageable(CUdeviceptr address);
+/* Returns the kind of memory at an address, for reports. */
+kiln_cpu_place kiln__cpu_place_of(CUdeviceptr address);
 
 /* Stores the current memory pool of a device. Returns CUDA_SUCCESS or
  * CUDA_ERROR_OUT_OF_MEMORY. Defined in memory_pool.c. */

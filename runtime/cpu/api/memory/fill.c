@@ -77,6 +77,14 @@ const CUDA_MEMSET_NODE_PARAMS *kiln__cpu_fill_params(const kiln__cpu_work *work)
   return &((const fill_work *)(const void *)work)->params;
 }
 
+static void describe(const kiln__cpu_work *work, kiln_cpu_activity *out)
+{
+  const CUDA_MEMSET_NODE_PARAMS *p = kiln__cpu_fill_params(work);
+
+  out->bytes = (uint64_t)p->width * p->height * p->elementSize;
+  out->to = kiln__cpu_place_of(p->dst);
+}
+
 CUresult kiln__cpu_fill_work(CUcontext context,
                              const CUDA_MEMSET_NODE_PARAMS *params,
                              kiln__cpu_work **out)
@@ -96,6 +104,7 @@ CUresult kiln__cpu_fill_work(CUcontext context,
   f->base.run = run;
   f->base.free = free_work;
   f->base.kind = KILN__WORK_FILL;
+  f->base.describe = describe;
   f->params = p;
   *out = &f->base;
   return CUDA_SUCCESS;

@@ -170,6 +170,22 @@ static CUresult run(kiln__cpu_work *work, CUstream stream)
                               : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static void describe_work(const kiln__cpu_work *work, kiln_cpu_activity *out)
+{
+  const launch_work *w = (const launch_work *)work;
+  const kiln__cpu_code *code = w->function->code;
+
+  out->name = code->name;
+  for (int i = 0; i < 3; i++) {
+    out->grid[i] = w->shape.grid[i];
+    out->block[i] = w->shape.block[i];
+  }
+  out->static_shared = code->static_shared;
+  out->dynamic_shared = w->shape.dynamic_shared;
+  out->registers = (unsigned)kiln__cpu_function_registers(
+      code, kiln__cpu_limits_of(machine()->opts.arch));
+}
+
 static void release(kiln__cpu_work *work)
 {
   launch_work *w = (launch_work *)work;
@@ -328,7 +344,10 @@ static CUresult make_work(CUcontext context, CUfunction handle, shape s,
   head = (head + 63) / 64 * 64;
   w = kiln__calloc(&m->alloc, 1, head + f->code->param_bytes);
   CU_TRY(allocated(w));
-  *w = (launch_work){.base = {run, release, KILN__WORK_KERNEL, false},
+  *w = (launch_work){.base = {.run = run,
+                              .free = release,
+                              .kind = KILN__WORK_KERNEL,
+                              .describe = describe_work},
                      .context = context,
                      .function = f,
                      .kernel = f == handle ? NULL : (CUkernel)(void *)handle,

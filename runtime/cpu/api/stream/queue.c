@@ -20,6 +20,7 @@
  * Cost: one short critical section of queue_lock per added entry and per
  * completed entry. A stream gets its thread when its work has to wait for the
  * first time. Short work that waits for nothing runs in the caller's thread. */
+#include "../observe.h"
 #include "streams.h"
 
 #include <signal.h>
@@ -121,7 +122,7 @@ static void run(kiln__cpu_mark *mark)
   CUcontext context = mark->stream->context;
 
   if (work->always || atomic_load(&context->sticky) == CUDA_SUCCESS) {
-    CUresult rc = work->run(work, mark->stream);
+    CUresult rc = kiln__cpu_run_work(work, mark->stream, work->call, false);
 
     if (rc != CUDA_SUCCESS)
       kiln__cpu_stick(context, rc);
@@ -359,6 +360,8 @@ CUresult kiln__cpu_queue_add(CUstream stream, kiln__cpu_work *work,
   kiln__cpu_mark *mark = kiln__calloc(&m->alloc, 1, sizeof *mark);
   bool ok = mark != NULL, here;
 
+  if (work != NULL)
+    work->call = kiln__cpu_this_call();
   if (ok) {
     *mark = (kiln__cpu_mark){.refs = 1, .stream = stream, .work = work};
     pthread_mutex_lock(&m->queue_lock);
