@@ -5,13 +5,11 @@
  * file, one JSON object per line. The parent process waits and prints the
  * report. The file is temporary unless --report names a file. A temporary file
  * is also removed when a signal ends the parent process. */
-#include "cli/commands.h"
+#include "cli/exec_program.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 typedef struct exec_opts {
@@ -19,71 +17,7 @@ typedef struct exec_opts {
   bool counters, no_preload;
 } exec_opts;
 
-enum { MOST_NVRTC = 16, CANNOT_RUN = 127 };
-
-/* ---- Libraries ---------------------------------------------------------- */
-
-/* Returns the folder with the drop-in libraries, or NULL having reported the
- * folders that were searched. */
-static const char *find_folder(cli *c)
-{
-  static const char *const places[] = {"cpu", "../lib/kiln", "../lib64/kiln",
-                                       "../lib/x86_64-linux-gnu/kiln",
-                                       "../lib/aarch64-linux-gnu/kiln"};
-  char exe[4096];
-  const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-
-  exe[n < 0 ? 0 : n] = '\0';
-  if (strrchr(exe, '/') != NULL)
-    *strrchr(exe, '/') = '\0';
-  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-    const char *dir = kiln__cli_text(c, "%s/%s", exe, places[i]);
-
-    if (access(kiln__cli_text(c, "%s/libcuda.so.1", dir), R_OK) == 0) {
-      char *whole = realpath(dir, NULL);
-      const char *kept = whole == NULL ? dir : kiln__cli_text(c, "%s", whole);
-
-      free(whole);
-      return kept;
-    }
-  }
-  kiln__cli_message(
-      c, "build the target kiln_exec_libraries, or install all of Kiln",
-      "Kiln's libcuda.so.1 is neither in %s/cpu nor in %s/../lib/kiln", exe,
-      exe);
-  return NULL;
-}
-
-static bool compiles_for(const kiln_nvrtc_info *nvrtc, int arch)
-{
-  for (size_t i = 0; i < nvrtc->n_archs; i++) {
-    if (nvrtc->archs[i] == arch)
-      return true;
-  }
-  return false;
-}
-
-/* Returns the real NVRTC libraries for Kiln's drop-in NVRTC: the libraries that
- * compile for the architecture, or all libraries if none does. */
-static const char *nvrtc_list(cli *c, int arch)
-{
-  kiln_nvrtc_info *all =
-      kiln__cli_alloc(c, MOST_NVRTC, sizeof(kiln_nvrtc_info));
-  const char *list = "", *fallback = "";
-  size_t n = 0;
-
-  if (kiln_runtime_nvrtc(c->rt, all, MOST_NVRTC, &n) != KILN_OK)
-    return "";
-  for (size_t i = 0; i < n && i < MOST_NVRTC; i++) {
-    const char **to = compiles_for(&all[i], arch) ? &list : &fallback;
-
-    *to =
-        kiln__cli_text(c, "%s%s%s", *to, **to == '\0' ? "" : ":", all[i].path);
-  }
-  return *list == '\0' ? fallback : list;
-}
-
-/* ---- Running ------------------------------------------------------------ */
+/* ---- Settings ----------------------------------------------------------- */
 
 /* Converts a list such as "mem,race" to the form that kiln_cpu_parse()
  * expects: "mem+race". */
@@ -120,122 +54,6 @@ static const char *settings(cli *c, const exec_opts *o, int *arch)
   }
   *arch = opts.arch == 0 ? 90 : opts.arch;
   return text;
-}
-
-/* Puts a path at the front of a list of paths in the environment. */
-static void put_first(cli *c, const char *name, const char *value)
-{
-  const char *old = getenv(name);
-
-  setenv(name,
-         old == NULL || *old == '\0' ? value
-                                     : kiln__cli_text(c, "%s:%s", value, old),
-         1);
-}
-
-/* Prepares the environment of the program: the search path finds Kiln's libcuda
- * first, the settings of the CPU device are set, and Kiln's own variables are
- * removed. */
-static void prepare(cli *c, const exec_opts *o, const char *dir,
-                    const char *text, const char *nvrtc, const char *report)
-{
-  put_first(c, "LD_LIBRARY_PATH", dir);
-  if (!o->no_preload)
-    put_first(c, "LD_PRELOAD", kiln__cli_text(c, "%s/libkiln_exec.so", dir));
-  setenv("KILN_CPU", text, 1);
-  setenv("KILN_CPU_REPORT", report, 1);
-  setenv("KILN_EXEC_DIR", dir, 1);
-  setenv("KILN_EXEC_NVRTC", nvrtc, 1);
-  /* Kiln's variables would affect a program that uses Kiln. */
-  unsetenv("KILN_DRIVER");
-  unsetenv("KILN_NVRTC");
-  unsetenv("KILN_DEVICE");
-}
-
-/* Path of the temporary report for the signal handler, or "" if there is no
- * temporary report. The handler may run at any time, so it reads a copy of
- * the path. */
-static char temporary[4096];
-
-/* Handles SIGTERM and SIGHUP: passes the signal on to the program, removes
- * the temporary report, and ends this process by the same signal. The
- * handler makes only async-signal-safe calls. */
-static volatile pid_t running;
-
-static void end_by_signal(int number)
-{
-  if (running > 0)
-    kill(running, number);
-  if (temporary[0] != '\0')
-    unlink(temporary);
-  signal(number, SIG_DFL);
-  raise(number);
-}
-
-typedef struct handlers {
-  struct sigaction interrupt, quit, terminate, hang_up;
-} handlers;
-
-/* Installs the signal handlers. SIGINT and SIGQUIT from the keyboard reach
- * the program as well. This process ignores them, so that it can print the
- * report. */
-static void catch_signals(handlers *old)
-{
-  const struct sigaction ignore = {.sa_handler = SIG_IGN};
-  const struct sigaction end = {.sa_handler = end_by_signal,
-                                .sa_flags = (int)SA_RESETHAND};
-
-  sigaction(SIGINT, &ignore, &old->interrupt);
-  sigaction(SIGQUIT, &ignore, &old->quit);
-  sigaction(SIGTERM, &end, &old->terminate);
-  sigaction(SIGHUP, &end, &old->hang_up);
-}
-
-static void restore_signals(const handlers *old)
-{
-  sigaction(SIGINT, &old->interrupt, NULL);
-  sigaction(SIGQUIT, &old->quit, NULL);
-  sigaction(SIGTERM, &old->terminate, NULL);
-  sigaction(SIGHUP, &old->hang_up, NULL);
-}
-
-/* Runs the program. @return the exit code of the program, 128 + signal, or
- * 127 if the program could not be started */
-static int run(cli *c, char **argv)
-{
-  sigset_t ends, before;
-  handlers old;
-  pid_t child;
-  int status = 0;
-
-  fflush(NULL);
-  /* No signal may arrive between fork() and the store of the child's process
-   * id. */
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGTERM);
-  sigaddset(&ends, SIGHUP);
-  sigprocmask(SIG_BLOCK, &ends, &before);
-  catch_signals(&old);
-  child = fork();
-  if (child == 0) {
-    restore_signals(&old);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    execvp(argv[0], argv);
-    fprintf(stderr, "kiln exec: cannot run '%s': %s\n", argv[0],
-            strerror(errno));
-    _exit(CANNOT_RUN);
-  }
-  running = child;
-  sigprocmask(SIG_SETMASK, &before, NULL);
-  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  running = 0;
-  if (child < 0) {
-    kiln__cli_message(c, NULL, "cannot start '%s': %s", argv[0],
-                      strerror(errno));
-    return CANNOT_RUN;
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /* ---- The report --------------------------------------------------------- */
@@ -385,17 +203,18 @@ static const char *report_file(cli *c, const exec_opts *o)
                         strerror(errno));
     return name;
   }
-  snprintf(temporary, sizeof temporary, "%s/kiln-exec-XXXXXX",
-           dir == NULL || *dir == '\0' ? "/tmp" : dir);
-  fd = mkstemp(temporary);
+  snprintf(kiln__cli_exec_temporary, sizeof kiln__cli_exec_temporary,
+           "%s/kiln-exec-XXXXXX", dir == NULL || *dir == '\0' ? "/tmp" : dir);
+  fd = mkstemp(kiln__cli_exec_temporary);
   if (fd < 0) {
     kiln__cli_message(c, "set TMPDIR to a folder that can be written",
-                      "cannot create '%s': %s", temporary, strerror(errno));
-    temporary[0] = '\0';
+                      "cannot create '%s': %s", kiln__cli_exec_temporary,
+                      strerror(errno));
+    kiln__cli_exec_temporary[0] = '\0';
     return NULL;
   }
   close(fd);
-  return temporary;
+  return kiln__cli_exec_temporary;
 }
 
 int kiln__cli_exec(cli *c, int argc, char **argv)
@@ -433,7 +252,7 @@ int kiln__cli_exec(cli *c, int argc, char **argv)
       .most = -1,
       .missing = "name a program after --",
       .program_follows = true};
-  const char *dir, *text, *nvrtc, *path;
+  cli_exec e = {0};
   cli_words words;
   int arch = 0, rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
 
@@ -443,19 +262,22 @@ int kiln__cli_exec(cli *c, int argc, char **argv)
     return kiln__cli_usage(c,
                            "`kiln exec` is for the CPU device; on a GPU, run "
                            "the program by itself");
-  text = settings(c, &o, &arch);
-  if (text == NULL)
+  e.no_preload = o.no_preload;
+  e.settings = settings(c, &o, &arch);
+  if (e.settings == NULL)
     return CLI_USAGE;
-  dir = find_folder(c);
-  nvrtc = dir == NULL ? NULL : nvrtc_list(c, arch);
-  path = dir == NULL ? NULL : report_file(c, &o);
-  if (path == NULL)
+  e.folder = kiln__cli_exec_folder(c);
+  if (e.folder == NULL)
     return CLI_FAILED;
-  prepare(c, &o, dir, text, nvrtc, path);
-  rc = run(c, words.at);
-  if (show(c, path) > 0 && rc == 0)
+  e.nvrtc = kiln__cli_exec_nvrtc(c, arch);
+  e.report = report_file(c, &o);
+  if (e.report == NULL)
+    return CLI_FAILED;
+  kiln__cli_exec_prepare(c, &e);
+  rc = kiln__cli_exec_run(c, words.at);
+  if (show(c, e.report) > 0 && rc == 0)
     rc = CLI_FAILED;
-  if (temporary[0] != '\0')
-    unlink(temporary);
+  if (kiln__cli_exec_temporary[0] != '\0')
+    unlink(kiln__cli_exec_temporary);
   return rc;
 }
