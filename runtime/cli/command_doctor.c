@@ -280,6 +280,10 @@ static void add_files(const doctor *d, cli_table *t)
                     ? d->disassembler
                     : "no nvdisasm, which shows machine code as text; get it: "
                       "pip install nvidia-cuda-nvdisasm");
+  kiln__cli_row(t, "CUPTI", "%s",
+                d->cupti[0] != '\0'
+                    ? d->cupti
+                    : "not found; only kiln profile on a GPU needs it");
 }
 
 /* Returns the reason why a library file was not used. The message of dlopen()
@@ -466,6 +470,7 @@ static int print_json(const doctor *d)
   cJSON_AddItemToObject(root, "cache", files_json(d));
   JSON_TEXT(root, "disassembler",
             d->disassembler != NULL ? d->disassembler : "");
+  JSON_TEXT(root, "cupti", d->cupti);
   kiln_runtime_trail(d->c->rt, add_step_json,
                      cJSON_AddArrayToObject(root, "trail"));
   problems = cJSON_AddArrayToObject(root, "problems");

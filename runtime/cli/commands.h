@@ -18,6 +18,7 @@ int kiln__cli_check(cli *c, int argc, char **argv);
 int kiln__cli_exec(cli *c, int argc, char **argv);
 int kiln__cli_occupancy(cli *c, int argc, char **argv);
 int kiln__cli_sweep(cli *c, int argc, char **argv);
+int kiln__cli_profile(cli *c, int argc, char **argv);
 
 /* ---- program_options.c -------------------------------------------------- */
 
@@ -72,6 +73,15 @@ char *kiln__cli_disassemble(cli *c, const char *tool, const kiln_image *image);
  * runtime/cli/line_report.c describes the members. Returns NULL having reported
  * why. */
 char *kiln__cli_lines_json(cli *c, const kiln_image *image);
+
+/* ---- find_cupti.c --------------------------------------------------------- */
+
+/* Returns the paths of all libcupti that fit the driver, separated by colons and
+ * best first. "" if there is none. `driver` is the CUDA version of the driver,
+ * such as 13000, or 0 if unknown. */
+const char *kiln__cli_find_cupti(cli *c, int driver);
+/* Explains how to install CUPTI. */
+extern const char kiln__cli_cupti_hint[];
 
 /* ---- command_cache.c --- */
 

@@ -61,6 +61,8 @@ typedef struct doctor {
   const char *compile_text, *compile_hint;
   kiln_cache_info cache;
   const char *disassembler;
+  /* Paths of CUPTI for `kiln profile`, best first, or "". */
+  const char *cupti;
   doctor_problem problems[DOCTOR_PROBLEMS];
   const char *verdict, *next;
   int rc;

@@ -440,6 +440,7 @@ void kiln__cli_examine(doctor *d)
   if (kiln_cache_describe(d->c->rt, &d->cache) != KILN_OK)
     d->cache = (kiln_cache_info){.reason = "its state could not be read"};
   d->disassembler = kiln__cli_disassembler(d->c);
+  d->cupti = kiln__cli_find_cupti(d->c, d->driver.version);
   diagnose_compiler(d);
   diagnose_driver(d);
   diagnose_devices(d);

@@ -32,6 +32,8 @@ static const struct {
      "print the occupancy sheet of a setting or a kernel, with graphs"},
     {"sweep", kiln__cli_sweep, CLI_DEVICE_NEEDED,
      "run a kernel over a grid of settings: time, registers, occupancy"},
+    {"profile", kiln__cli_profile, CLI_DEVICE_GIVEN,
+     "record what a CUDA program ran, when, and where the time went"},
     {"bench", kiln__cli_bench, CLI_DEVICE_GIVEN,
      "measure launches, process starts and every operation"},
     {"tune", kiln__cli_tune, CLI_DEVICE_GIVEN,

@@ -8,7 +8,7 @@ if(KILN_SAMPLES)
     set_tests_properties(sample.${name} PROPERTIES LABELS "device;checks"
       SKIP_RETURN_CODE 77 TIMEOUT 3600)
   endforeach()
-  foreach(name streams synchronise timing transfers)
+  foreach(name profile streams synchronise timing transfers)
     set_property(TEST sample.${name} PROPERTY RUN_SERIAL TRUE)
   endforeach()
   # Under the checks their largest arrays take minutes, and 12 GB of shadow.

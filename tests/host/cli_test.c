@@ -110,7 +110,7 @@ static const char *const command_names[] = {
     "run",          "check",        "exec",        "bench",       "tune",
     "bench ops",    "bench reduce", "bench calls", "bench start", "bench cpu",
     "bench launch", "bench passes", "bench nbody", "bench draw",  "occupancy",
-    "sweep"};
+    "sweep",        "profile"};
 
 enum { N_COMMANDS = sizeof command_names / sizeof command_names[0] };
 
