@@ -11,6 +11,7 @@
 int kiln__cli_doctor(cli *c, int argc, char **argv);
 int kiln__cli_devices(cli *c, int argc, char **argv);
 int kiln__cli_compile(cli *c, int argc, char **argv);
+int kiln__cli_diff(cli *c, int argc, char **argv);
 int kiln__cli_cache(cli *c, int argc, char **argv);
 int kiln__cli_pack(cli *c, int argc, char **argv);
 int kiln__cli_run(cli *c, int argc, char **argv);

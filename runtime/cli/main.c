@@ -18,6 +18,8 @@ static const struct {
      "print each GPU's properties, or the table of generations"},
     {"compile", kiln__cli_compile, CLI_DEVICE_GIVEN,
      "compile a program to PTX, CUBIN, SASS or a resource report"},
+    {"diff", kiln__cli_diff, CLI_DEVICE_GIVEN,
+     "compare the machine code of two compiles, per source line"},
     {"cache", kiln__cli_cache, CLI_DEVICE_GIVEN,
      "inspect the compile cache and limit its size"},
     {"pack", kiln__cli_pack, CLI_DEVICE_GIVEN,

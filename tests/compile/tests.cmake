@@ -29,3 +29,22 @@ target_link_options(compile_assemble PRIVATE
 add_test(NAME compile.assemble_all COMMAND compile_assemble)
 set_tests_properties(compile.assemble_all PROPERTIES LABELS "compile;thorough"
   ENVIRONMENT KILN_TEST_ALL_VARIANTS=1 SKIP_RETURN_CODE 77 TIMEOUT 7200)
+
+# The model of machine code, compared with what a Python script reads from
+# nvdisasm's output.
+if(KILN_CLI AND Python3_Interpreter_FOUND)
+  add_executable(sass_dump ${CMAKE_CURRENT_LIST_DIR}/sass_dump.c
+    ${PROJECT_SOURCE_DIR}/runtime/cli/explore/sass_parse.c
+    ${PROJECT_SOURCE_DIR}/runtime/cli/explore/sass_control.c
+    ${PROJECT_SOURCE_DIR}/runtime/cli/explore/sass_flow.c
+    ${PROJECT_SOURCE_DIR}/runtime/cli/explore/sass_slots.c
+    ${PROJECT_SOURCE_DIR}/runtime/tool/cli_text.c)
+  target_include_directories(sass_dump PRIVATE ${PROJECT_SOURCE_DIR}/runtime
+    ${KILN_CJSON_INCLUDE})
+  target_link_libraries(sass_dump PRIVATE kiln_flags kiln_static)
+  add_test(NAME compile.sass COMMAND ${Python3_EXECUTABLE}
+    ${CMAKE_CURRENT_LIST_DIR}/sass_test.py $<TARGET_FILE:kiln_cli>
+    $<TARGET_FILE:sass_dump>)
+  set_tests_properties(compile.sass PROPERTIES LABELS compile
+    SKIP_RETURN_CODE 77 TIMEOUT 3600)
+endif()
