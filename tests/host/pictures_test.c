@@ -164,7 +164,8 @@ static const char results[] =
     "{\"family\":\"map\",\"case\":\"<b>unary\",\"type\":\"i8\",\"n\":512,"
     "\"ms\":1,\"gb_per_s\":7}],"
     "\"gemm\": [{\"type\":\"f16\",\"shape\":\"8 x 8 x 8\",\"ms\":1,"
-    "\"tflops\":20,\"peer_ms\":2}]}";
+    "\"tflops\":20,\"peer_ms\":2}],"
+    "\"library\": [{\"n\":1024,\"ms\":100}, {\"n\":4096,\"ms\":200}]}";
 
 START_TEST(results_are_drawn)
 {
@@ -181,6 +182,8 @@ START_TEST(results_are_drawn)
   ck_has(text, "memory's peak");
   ck_has(text, "CUB, 1Mi: 500"); /* half of 1,000 GB/s */
   ck_has(text, "cuBLAS");
+  ck_has(text, "Kiln, 1,024: 100<");
+  ck_has(text, ">200</text>"); /* a tick of an axis that became linear */
   ck_has(text, "sum &amp; \xef\xbf\xbd&quot;x&quot; f32");
   ck_lacks(text, "<script");
   ck_lacks(text, "<b>");

@@ -117,21 +117,11 @@ static void logarithmic(plot_scale *s, const plot_axis *axis, unsigned wanted)
     add_powers(s, stride);
 }
 
-/* Returns whether an axis of base 10 would show too short a stretch: values
- * that differ little are compared from 0 on. */
-static bool is_short(const plot_axis *axis, double least, double most)
-{
-  return axis->base == 10 && axis->to <= axis->from && least > 0 &&
-         most < SHORT * least;
-}
-
 void kiln__plot_scale(plot_scale *out, const plot_axis *axis, double least,
                       double most, unsigned wanted)
 {
   const bool given = axis->to > axis->from;
-  const bool short_stretch = is_short(axis, least, most);
-
-  *out = (plot_scale){.base = short_stretch ? 0 : axis->base,
+  *out = (plot_scale){.base = axis->base,
                       .from = given ? axis->from : least,
                       .to = given ? axis->to : most};
   if (!isfinite(out->from) || !isfinite(out->to) ||
@@ -210,6 +200,18 @@ typedef struct range {
   double least, most;
 } range;
 
+/* Returns the axis to use for values of a range. If values on an axis of base 10
+ * differ little, the axis becomes linear. */
+static plot_axis suited(const plot_axis *axis, const range *r)
+{
+  plot_axis out = *axis;
+
+  if (axis->base == 10 && axis->to <= axis->from && r->least > 0 &&
+      r->most < SHORT * r->least)
+    out.base = 0;
+  return out;
+}
+
 static void widen(range *r, double value, int base)
 {
   if (!isfinite(value) || (base != 0 && value <= 0))
@@ -222,6 +224,7 @@ void kiln__plot_scales(const plot *p, plot_scale *x, plot_scale *y,
                        unsigned x_ticks, unsigned y_ticks)
 {
   range across = {INFINITY, -INFINITY}, up = across;
+  plot_axis y_axis;
 
   for (size_t i = 0; i < p->n_series; i++) {
     const plot_series *s = &p->series[i];
@@ -233,17 +236,19 @@ void kiln__plot_scales(const plot *p, plot_scale *x, plot_scale *y,
       widen(&up, s->y[k], p->y.base);
     }
   }
+  y_axis = suited(&p->y, &up);
   /* A linear axis of amounts starts at 0: half the height is half the value. */
-  if (up.least > 0 && (p->y.base == 0 || is_short(&p->y, up.least, up.most)))
+  if (y_axis.base == 0 && up.least > 0)
     up.least = 0;
   kiln__plot_scale(x, &p->x, across.least, across.most, x_ticks);
-  kiln__plot_scale(y, &p->y, up.least, up.most, y_ticks);
+  kiln__plot_scale(y, &y_axis, up.least, up.most, y_ticks);
 }
 
 void kiln__plot_values(const plot *p, plot_scale *out, unsigned ticks)
 {
   const plot_axis *axis = p->kind == PLOT_HEAT ? &p->z : &p->x;
   range r = {INFINITY, -INFINITY};
+  plot_axis scaled;
 
   if (p->kind == PLOT_HEAT) {
     for (size_t i = 0; i < p->x.n_names * p->y.n_names; i++)
@@ -255,5 +260,6 @@ void kiln__plot_values(const plot *p, plot_scale *out, unsigned ticks)
     if (axis->base == 0 && r.least > 0)
       r.least = 0;
   }
-  kiln__plot_scale(out, axis, r.least, r.most, ticks);
+  scaled = suited(axis, &r);
+  kiln__plot_scale(out, &scaled, r.least, r.most, ticks);
 }

@@ -573,13 +573,25 @@ static void draw_heat(const drawing *d, const plot *p, frame *f)
 
 /* ---- The figure --------------------------------------------------------- */
 
+/* Returns the height of a panel in a row of panels. The cells of a heat map grow
+ * to the height of their neighbours, within reason. */
+static double height_in_row(const plot_figure *f, const plot *p, double row)
+{
+  const double own = panel_height(f, p);
+
+  if (p->kind != PLOT_HEAT)
+    return own;
+  return fmax(own,
+              fmin(row, TITLE + ABOVE + BELOW + 56.0 * (double)p->y.n_names));
+}
+
 static void draw_panel(const drawing *d, const plot_figure *figure,
-                       const plot *p, double x, double y)
+                       const plot *p, double x, double y, double row)
 {
   frame f = {.left = x,
              .top = y + TITLE + ABOVE,
              .width = panel_width(figure),
-             .height = panel_height(figure, p) - TITLE - ABOVE - BELOW};
+             .height = height_in_row(figure, p, row) - TITLE - ABOVE - BELOW};
 
   if (p->title != NULL)
     put_text(d, "kp-title", x, y + 15, "start",
@@ -601,7 +613,8 @@ static void draw_panels(const drawing *d, const plot_figure *f, double top)
   for (size_t i = 0; i < f->n; i += columns) {
     for (size_t k = 0; k < columns && i + k < f->n; k++)
       draw_panel(d, f, &f->plots[i + k],
-                 GAP + (double)k * (panel_width(f) + GAP), top);
+                 GAP + (double)k * (panel_width(f) + GAP), top,
+                 row_height(f, i));
     top += row_height(f, i) + GAP / 2.0;
   }
 }

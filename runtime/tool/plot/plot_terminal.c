@@ -168,20 +168,21 @@ static void set_series(canvas *v, const plot_series *s, unsigned char letter)
                letter, s->color);
 }
 
-static void print_cell(const canvas *v, const cell *at)
+/* Prints a character. *color is the colour that the terminal has. */
+static void print_cell(const canvas *v, const cell *at, unsigned *color)
 {
-  if (at->dots == 0 && at->letter == 0) {
-    putchar(' ');
-    return;
-  }
-  set_color(v, at->color);
-  if (at->letter != 0)
-    putchar(at->letter);
+  const bool empty = at->dots == 0 && at->letter == 0;
+  const unsigned wanted = empty ? *color : at->color;
+
+  if (wanted != *color)
+    set_color(v, wanted);
+  *color = wanted;
+  if (empty || at->letter != 0)
+    putchar(empty ? ' ' : at->letter);
   else if (!v->utf8)
     putchar('*');
   else
     printf("\xe2%c%c", 0xa0 | at->dots >> 6, 0x80 | (at->dots & 63));
-  set_color(v, NO_COLOR);
 }
 
 /* Returns the label of the tick that stands in a row, or "". */
@@ -250,13 +251,16 @@ static void print_frame(const canvas *v, const plot *p, int margin)
     printf("  %*s%s\n", margin, "", p->y.label);
   for (unsigned row = 0; row < v->height; row++) {
     const char *label = tick_at(v, row);
+    unsigned color = NO_COLOR;
 
     printf("  %*s%s", margin, label,
            !v->utf8           ? "|"
            : label[0] != '\0' ? "\xe2\x94\xa4"
                               : "\xe2\x94\x82");
     for (unsigned k = 0; k < v->width; k++)
-      print_cell(v, &v->cells[row * v->width + k]);
+      print_cell(v, &v->cells[row * v->width + k], &color);
+    if (color != NO_COLOR)
+      set_color(v, NO_COLOR);
     putchar('\n');
   }
   printf("  %*s%s", margin, "", v->utf8 ? "\xe2\x94\x94" : "+");
