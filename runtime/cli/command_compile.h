@@ -23,6 +23,11 @@ typedef struct cli_unit {
 int kiln__cli_compile_units(cli *c, cli_unit *units, size_t n);
 void kiln__cli_free_units(cli_unit *units, size_t n);
 
+/* Returns the name of a kernel to show to the user: the name that the user
+ * requested with --name, or the plain name. */
+const char *kiln__cli_kernel_name(cli *c, const cli_unit *unit,
+                                  const char *lowered);
+
 /* Prints registers, spills, memory and occupancy of each kernel for each
  * target, as tables or as JSON. Units that failed are left out. */
 void kiln__cli_print_units(cli *c, const cli_unit *units, size_t n);

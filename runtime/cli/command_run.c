@@ -22,6 +22,7 @@ typedef struct request {
   bool counters, time;
   const char *json; /* file that receives the counters, or NULL */
   unsigned print;
+  cJSON *launches; /* array for the launches instead of output, or NULL */
 } request;
 
 static int take_checks(cli *c, void *to, const char *text)
@@ -225,6 +226,30 @@ kiln_status kiln__cli_run_timed(kiln_device *device, kiln_kernel *kernel,
   return st;
 }
 
+/* Appends a launch to r->launches. */
+static void record(const cli *c, const request *r, const char *name,
+                   const run_spec *spec, double ms)
+{
+  cJSON *o = kiln__cli_json_item(r->launches);
+  const int grid[] = {(int)spec->grid.x, (int)spec->grid.y, (int)spec->grid.z};
+  const int block[] = {(int)spec->block.x, (int)spec->block.y,
+                       (int)spec->block.z};
+
+  JSON_TEXT(o, "kernel", name);
+  cJSON_AddItemToObject(o, "grid", cJSON_CreateIntArray(grid, 3));
+  cJSON_AddItemToObject(o, "block", cJSON_CreateIntArray(block, 3));
+  JSON_TEXT(o, "device", c->on_cpu ? "CPU device" : "GPU");
+  JSON_NUMBER(o, "ms", ms);
+}
+
+static void print_launch(cli *c, const char *name, const run_spec *spec)
+{
+  printf("%s, grid %u,%u,%u, block %u,%u,%u", kiln__cli_plain_name(c, name),
+         spec->grid.x, spec->grid.y, spec->grid.z, spec->block.x, spec->block.y,
+         spec->block.z);
+  fflush(stdout);
+}
+
 /* Launches the kernel, and prints the time and the arrays. */
 static int run_kernel(cli *c, const request *r, run_spec *spec,
                       kiln_device *device, kiln_module *module)
@@ -243,15 +268,18 @@ static int run_kernel(cli *c, const request *r, run_spec *spec,
   rc = kiln__cli_run_prepare(c, device, spec, &info);
   if (rc != CLI_OK)
     return rc;
-  printf("%s, grid %u,%u,%u, block %u,%u,%u", kiln__cli_plain_name(c, name),
-         spec->grid.x, spec->grid.y, spec->grid.z, spec->block.x, spec->block.y,
-         spec->block.z);
-  fflush(stdout);
+  if (r->launches == NULL)
+    print_launch(c, name, spec);
   if (kiln__cli_run_timed(device, kernel, spec, 1, &ms) != KILN_OK ||
       (r->time &&
        kiln__cli_run_timed(device, kernel, spec, REPEATS, &ms) != KILN_OK)) {
-    printf("\n");
+    if (r->launches == NULL)
+      printf("\n");
     return kiln__cli_failure(c, NULL);
+  }
+  if (r->launches != NULL) {
+    record(c, r, name, spec, ms);
+    return CLI_OK;
   }
   printf(": %.4g ms%s\n", ms,
          r->time     ? ", median of 15"
@@ -318,17 +346,12 @@ static int run_spec_of(cli *c, request *r, run_spec *spec)
   return rc;
 }
 
-/* Runs every launch that the command line or the file describes. */
-static int run_file(cli *c, request *r, const char *what)
+/* Runs every launch that the command line or the opened file describes. */
+static int run_opened(cli *c, request *r)
 {
   run_spec *specs = kiln__cli_alloc(c, MOST_RUNS, sizeof *specs);
-  const size_t n_options = r->program.desc.n_options;
   int n = 1, rc = CLI_OK;
 
-  r->program.desc.source = NULL;
-  r->program.desc.builtin = NULL;
-  if (kiln__cli_program_open(&r->program, c, what) != CLI_OK)
-    return CLI_FAILED;
   specs[0] = r->spec;
   if (!settle(&specs[0]) && r->program.desc.source != NULL) {
     n = specs_of_file(c, r->program.desc.source, specs);
@@ -344,6 +367,19 @@ static int run_file(cli *c, request *r, const char *what)
 
     rc = rc == CLI_OK ? one : rc;
   }
+  return rc;
+}
+
+static int run_file(cli *c, request *r, const char *what)
+{
+  const size_t n_options = r->program.desc.n_options;
+  int rc;
+
+  r->program.desc.source = NULL;
+  r->program.desc.builtin = NULL;
+  rc = kiln__cli_program_open(&r->program, c, what);
+  if (rc == CLI_OK)
+    rc = run_opened(c, r);
   r->program.desc.n_options = n_options;
   return rc;
 }
@@ -373,6 +409,23 @@ static int configure(cli *c, request *r)
   r->program.desc.lineinfo = true;
   return kiln_cpu_configure(&c->cpu) == KILN_OK ? CLI_OK
                                                 : kiln__cli_failure(c, NULL);
+}
+
+int kiln__cli_run_recorded(cli *c, const cli_program *program,
+                           const run_spec *spec, bool counting, cJSON *launches)
+{
+  request *r = kiln__cli_alloc(c, 1, sizeof *r);
+  int rc = CLI_OK;
+
+  r->program = *program;
+  r->spec = *spec;
+  r->time = !counting;
+  r->counters = counting;
+  r->checks = counting ? KILN_CPU_CHECK_ALL : 0;
+  r->launches = launches;
+  if (counting)
+    rc = configure(c, r);
+  return rc == CLI_OK ? run_opened(c, r) : rc;
 }
 
 static int run_all(cli *c, request *r, int argc, char **argv)

@@ -81,4 +81,15 @@ kiln_status kiln__cli_run_timed(kiln_device *device, kiln_kernel *kernel,
                                 const run_spec *spec, unsigned repeats,
                                 double *ms);
 
+/* Launches what `spec` describes, or if it is empty what comments in the source
+ * describe, and prints nothing. Appends an object per launch to `launches`.
+ * The program must be open.
+ *
+ * counting: true to run on the CPU device with counters and all checks, which
+ * the caller takes; false to measure the time of the launches.
+ * @return an exit code */
+int kiln__cli_run_recorded(cli *c, const cli_program *program,
+                           const run_spec *spec, bool counting,
+                           cJSON *launches);
+
 #endif

@@ -20,6 +20,7 @@ int kiln__cli_exec(cli *c, int argc, char **argv);
 int kiln__cli_occupancy(cli *c, int argc, char **argv);
 int kiln__cli_sweep(cli *c, int argc, char **argv);
 int kiln__cli_profile(cli *c, int argc, char **argv);
+int kiln__cli_explore(cli *c, int argc, char **argv);
 
 /* ---- program_options.c -------------------------------------------------- */
 
@@ -95,6 +96,9 @@ cJSON *kiln__cli_cache_json(const kiln_cache_info *info);
 /* Prints and clears the findings of the CPU device's checks. @return the
  * number of findings */
 unsigned kiln__cli_findings(void);
+/* Makes kiln__cli_findings() report only launches from now on, after a command
+ * has taken the findings itself. */
+void kiln__cli_findings_taken(void);
 /* Prints the counters of the CPU device, per kernel and per source line.
  * Also writes the counters to the file `json` unless `json` is NULL. @return
  * an exit code */

@@ -22,9 +22,8 @@ static int occupancy(const kiln_traits *traits, const kiln_resources *r,
   return (int)(result.share * 100 + 0.5);
 }
 
-/* Returns the name of a kernel to show to the user: the name that the user
- * requested with --name, or the lowered name. */
-static const char *shown_name(cli *c, const cli_unit *unit, const char *lowered)
+const char *kiln__cli_kernel_name(cli *c, const cli_unit *unit,
+                                  const char *lowered)
 {
   for (size_t i = 0; i < unit->desc->n_names; i++) {
     const char *l = kiln_image_lowered(unit->image, unit->desc->names[i]);
@@ -58,7 +57,7 @@ static void add_kernel(cli_table *t, const cli_unit *unit,
   char text[24];
 
   kiln__cli_cell(t, "%s", made_for(unit, text));
-  kiln__cli_cell(t, "%s", shown_name(t->c, unit, r->name));
+  kiln__cli_cell(t, "%s", kiln__cli_kernel_name(t->c, unit, r->name));
   if (r->registers == 0) {
     add_unknown(t);
     return;
@@ -176,7 +175,7 @@ static void add_kernel_json(cli *c, cJSON *k, const cli_unit *unit,
   cJSON *shares;
   kiln_traits traits = {0};
 
-  JSON_TEXT(k, "name", shown_name(c, unit, r->name));
+  JSON_TEXT(k, "name", kiln__cli_kernel_name(c, unit, r->name));
   JSON_TEXT(k, "lowered", r->name);
   JSON_NUMBER(k, "registers", r->registers);
   JSON_NUMBER(k, "spill_stores", r->spill_stores);

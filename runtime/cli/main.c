@@ -20,6 +20,8 @@ static const struct {
      "compile a program to PTX, CUBIN, SASS or a resource report"},
     {"diff", kiln__cli_diff, CLI_DEVICE_GIVEN,
      "compare the machine code of two compiles, per source line"},
+    {"explore", kiln__cli_explore, CLI_DEVICE_GIVEN,
+     "write one page: source, PTX and SASS side by side"},
     {"cache", kiln__cli_cache, CLI_DEVICE_GIVEN,
      "inspect the compile cache and limit its size"},
     {"pack", kiln__cli_pack, CLI_DEVICE_GIVEN,

@@ -18,9 +18,16 @@ static void print_finding(void *user, const kiln_cpu_finding *f)
   ++*n;
 }
 
+/* Number of checked launches that have been reported. */
+static unsigned long long reported;
+
+void kiln__cli_findings_taken(void)
+{
+  reported = kiln_cpu_checked_launches();
+}
+
 unsigned kiln__cli_findings(void)
 {
-  static unsigned long long reported; /* number of launches in earlier calls */
   const unsigned long long launches = kiln_cpu_checked_launches() - reported;
   unsigned n = 0;
 

@@ -217,6 +217,11 @@ char *kiln__cli_output_of(char *const argv[], int *status);
  * the JSON object. Bytes that are not UTF-8, as in a file name, become U+FFFD.
  * @return CLI_OK, or CLI_FAILED having reported why */
 int kiln__cli_json(const cli *c, cJSON *json, const char *path);
+/* The same without blanks and line breaks, for large documents. */
+int kiln__cli_json_compact(const cli *c, cJSON *json, const char *path);
+/* Returns JSON as such text, which the caller frees, or NULL if memory is
+ * exhausted. */
+char *kiln__cli_json_text(const cJSON *json);
 /* Appends an empty object to a JSON array. @return the object */
 cJSON *kiln__cli_json_item(cJSON *array);
 /* Adds members to a JSON object. The macros have short names since reports

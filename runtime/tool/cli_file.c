@@ -215,14 +215,11 @@ static char *as_utf8(const char *text)
   return out;
 }
 
-int kiln__cli_json(const cli *c, cJSON *json, const char *path)
+/* Writes the text of a JSON object, and frees it. */
+static int write_json(const cli *c, char *text, const char *path)
 {
-  char *bytes = cJSON_Print(json);
-  char *text = bytes == NULL ? NULL : as_utf8(bytes);
   int rc = CLI_OK;
 
-  cJSON_Delete(json);
-  cJSON_free(bytes);
   if (text == NULL) {
     kiln__cli_message(c, NULL, "there is no memory to write JSON");
     return CLI_FAILED;
@@ -233,6 +230,36 @@ int kiln__cli_json(const cli *c, cJSON *json, const char *path)
     rc = kiln__cli_write(c, path, text, strlen(text));
   free(text);
   return rc;
+}
+
+/* Converts JSON text of cJSON, and frees it. */
+static char *take_utf8(char *bytes)
+{
+  char *text = bytes == NULL ? NULL : as_utf8(bytes);
+
+  cJSON_free(bytes);
+  return text;
+}
+
+int kiln__cli_json(const cli *c, cJSON *json, const char *path)
+{
+  char *text = take_utf8(cJSON_Print(json));
+
+  cJSON_Delete(json);
+  return write_json(c, text, path);
+}
+
+char *kiln__cli_json_text(const cJSON *json)
+{
+  return take_utf8(cJSON_PrintUnformatted(json));
+}
+
+int kiln__cli_json_compact(const cli *c, cJSON *json, const char *path)
+{
+  char *text = kiln__cli_json_text(json);
+
+  cJSON_Delete(json);
+  return write_json(c, text, path);
 }
 
 cJSON *kiln__cli_json_item(cJSON *array)

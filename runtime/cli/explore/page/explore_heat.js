@@ -1,0 +1,62 @@
+/* explore_heat.js -- the counters of a run beside the source: one column of
+ * values with bars, and the findings of the checks at their lines. */
+
+/* What the columns mean. Lanes are better when large, the others when small. */
+const METRICS = {
+  executions: "instructions that warps executed",
+  lanes: "active lanes per instruction, of 32",
+  divergence: "branches at which the lanes of a warp diverged",
+  sectors: "32-byte sectors per request to global memory",
+  conflicts: "extra passes per request to shared memory: bank conflicts",
+  us: "microseconds",
+};
+
+const mostHeat = heat.columns.map((_, i) =>
+  Math.max(1e-9, ...[...heat.rows.values()].map((values) => values[i] ?? 0)));
+
+function heatCell(place) {
+  const value = heat.rows.get(place)?.[state.metric];
+  if (value == null || value < 0) return span("heat");
+  const bar = element("i");
+  const share = value / mostHeat[state.metric];
+  bar.style.width = `${clamp(share * 100, 0, 100)}%`;
+  if (heatIsBad(heat.columns[state.metric], value, share)) bar.className = "high";
+  return span("heat", bar, span("number", shortCount(value)));
+}
+
+function heatIsBad(metric, value, share) {
+  if (metric === "lanes") return value < 16;
+  if (metric === "sectors") return value > 8;
+  if (metric === "conflicts" || metric === "divergence") return value > 0;
+  return share > 0.5;
+}
+
+/* 1234567 becomes "1.23 M". */
+function shortCount(value) {
+  for (const [unit, size] of [["G", 1e9], ["M", 1e6], ["k", 1e4]])
+    if (value >= size)
+      return `${(value / (size === 1e4 ? 1e3 : size)).toPrecision(3)} ${unit}`;
+  return count(value);
+}
+
+function findingMark(place) {
+  const findings = heat.findings.get(place);
+  if (!findings) return span("mark");
+  return element("span", { class: "mark finding", title: cut(findings.join("\n\n")),
+    role: "img", "aria-label": "finding" }, "▲");
+}
+
+function showMetrics() {
+  const pick = byId("metric");
+  pick.hidden = heat.columns.length === 0;
+  put(pick, heat.columns.map((name, i) =>
+    element("option", { value: i }, name === "us" ? "µs" : name)),
+    element("option", { value: -1 }, "no counters"));
+  pick.value = String(state.metric);
+  pick.addEventListener("change", () => {
+    state.metric = Number(pick.value);
+    showSource();
+    highlight();
+    writeState();
+  });
+}
