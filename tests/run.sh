@@ -78,6 +78,11 @@ if [ -z "${KILN_TEST_PTXAS:-}" ] && [[ " ${tiers[*]} " == *" compile "* ]]; then
     KILN_TEST_PTXAS=
   export KILN_TEST_PTXAS
 fi
+if [[ " ${tiers[*]} " == *" compile "* ]]; then
+  # The pages of the command are tested in a browser; without it, a skip.
+  (need_packages chromium python3-html5lib) ||
+    say "without Chromium, the tests of the pages are skipped"
+fi
 build "$folder" all "${options[@]}"
 
 # Tests never read or write the user's own cache.

@@ -1,0 +1,91 @@
+"""line_tables.py -- reads line tables without Kiln: from nvdisasm and from PTX.
+
+The browser tests compare what the page highlights with these tables. nvdisasm
+prints comments before the instructions to which they apply:
+
+    //## File "a.cuh", line 12 inlined at "a.cu", line 40
+    //## File "a.cu", line 40
+
+One block of such comments is the inline chain of the following instructions,
+innermost first. A chain is a tuple of (file, line), innermost first.
+
+nvdisasm prints a block only if the innermost place has changed. If the same
+line of a function was inlined at two places, one after the other, the second
+block is missing. The chains of instructions without a block of their own are
+therefore known for sure only in their first place.
+"""
+import re
+import subprocess
+
+CHAIN = re.compile(r'//## File "((?:[^"\\]|\\.)*)", line (\d+)( inlined at )?')
+INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?);?\s*(?:/\*.*)?$")
+SECTION = re.compile(r"^//-+ \.text\.(\S+)")
+LOC = re.compile(
+    r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:,\s*function_name\s+\S+?,\s*"
+    r"inlined_at\s+(\d+)\s+(\d+)\s+(\d+))?"
+)
+FUNCTION = re.compile(r"^\.(?:.* )?\.?(?:entry|func) ")
+STATEMENT = re.compile(r"^\s*[@A-Za-z]")
+FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"')
+
+
+def run_nvdisasm(tool, cubin, *options):
+    return subprocess.run(
+        [tool, "-c", *options, cubin], check=True, capture_output=True
+    ).stdout.decode("utf-8", "replace")
+
+
+def sass_chains(text):
+    """Returns {kernel: [(address, text, chain, sure)]} of `nvdisasm -c -g -gi`."""
+    kernels, rows, chain, block = {}, None, (), []
+    for line in text.split("\n"):
+        section = SECTION.match(line)
+        if section:
+            rows = kernels.setdefault(section.group(1), [])
+            chain, block = (), []
+            continue
+        comment = CHAIN.search(line)
+        if comment:
+            block.append((comment.group(1), int(comment.group(2))))
+            continue
+        found = INSTRUCTION.match(line)
+        if found and rows is not None:
+            sure = bool(block) or len(chain) < 2
+            if block:
+                chain, block = tuple(block), []
+            rows.append((int(found.group(1), 16), found.group(2).strip(), chain, sure))
+    return kernels
+
+
+def is_padding(rows):
+    """Whether rows are what the assembler appends: a branch to itself, NOPs."""
+    return all(re.match(r"NOP|BRA `?\(", row[1]) for row in rows)
+
+
+def ptx_chains(text):
+    """Returns the chain of each PTX line by its .loc directives; only lines with
+    an instruction have one.
+
+    `inlined_at` gives only the next place; the chain goes on where the last
+    .loc at that place went on."""
+    files, callers = {}, {}
+    lines = text.split("\n")
+    for line in lines:
+        found = FILE.match(line)
+        if found:
+            files[int(found.group(1))] = found.group(2)
+    chains, chain = [], ()
+    for line in lines:
+        found = LOC.match(line)
+        if found:
+            file, number, column, *at = found.groups()
+            place = (files.get(int(file), "?"), int(number))
+            chain = (place,)
+            if at[0]:
+                call = (files.get(int(at[0]), "?"), int(at[1]))
+                chain = (place,) + callers.get(tuple(at), (call,))
+            callers[(file, number, column)] = chain
+        elif FUNCTION.match(line):
+            chain = ()
+        chains.append(chain if STATEMENT.match(line) else ())
+    return chains
