@@ -153,10 +153,9 @@ bool kiln__inject_cpu(void)
   if (driver == NULL)
     return false;
   *(void **)&observe = dlsym(driver, "kiln_cpu_observe");
-  if (observe == NULL) {
-    dlclose(driver);
+  dlclose(driver); /* the program has it open */
+  if (observe == NULL)
     return false;
-  }
   clock_gettime(CLOCK_MONOTONIC, &now);
   if (kiln__record_open(PROFILE_CPU, 0,
                         (uint64_t)now.tv_sec * 1000000000u +

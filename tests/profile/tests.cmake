@@ -18,10 +18,16 @@ if(TARGET kiln_cpu_dropin AND TARGET kiln_profile AND Python3_FOUND)
     KILN=$<TARGET_FILE:kiln_cli> ACTIVITIES=$<TARGET_FILE:profile_activities>
     PLAYER=$<TARGET_FILE:profile_player> FAKE_CUPTI=$<TARGET_FILE:fake_cupti>
     FAKE_CUDA=$<TARGET_FILE:fake_cuda> SANITIZED=${sanitized}
-    ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/profile_test.py)
+    ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/profile_test.py)
+  add_test(NAME host.profile_page COMMAND ${CMAKE_COMMAND} -E env
+    KILN=$<TARGET_FILE:kiln_cli> ACTIVITIES=$<TARGET_FILE:profile_activities>
+    PLAYER=$<TARGET_FILE:profile_player> FAKE_CUPTI=$<TARGET_FILE:fake_cupti>
+    FAKE_CUDA=$<TARGET_FILE:fake_cuda>
+    ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/timeline_page_test.py)
   add_test(NAME host.cupti_abi COMMAND ${CMAKE_COMMAND} -E env
     CC=${CMAKE_C_COMPILER} SOURCE=${PROJECT_SOURCE_DIR}
-    ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/cupti_abi_test.py)
-  set_tests_properties(host.profile host.cupti_abi PROPERTIES LABELS host
+    ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/cupti_abi_test.py)
+  set_tests_properties(host.profile host.profile_page host.cupti_abi PROPERTIES
+    LABELS host
     SKIP_RETURN_CODE 77 TIMEOUT 3600)
 endif()

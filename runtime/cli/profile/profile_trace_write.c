@@ -151,25 +151,30 @@ static void put_arrows(const profile *p, FILE *out)
   }
 }
 
+/* Writes the whole trace, and closes the file. @return false if a write
+ * failed */
+static bool put_trace(profile *p, FILE *out)
+{
+  bool good;
+
+  fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", out);
+  put_titles(p, out);
+  for (size_t i = 0; i < p->n; i++)
+    put_span(p, out, &p->spans[i]);
+  put_arrows(p, out);
+  /* The last event has no comma after it. */
+  fputs("{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"process_labels\","
+        "\"args\":{\"labels\":\"kiln profile\"}}\n]}\n",
+        out);
+  good = ferror(out) == 0;
+  return fclose(out) == 0 && good;
+}
+
 int kiln__profile_write_trace(profile *p, const char *path)
 {
   FILE *out = fopen(path, "we");
-  bool good = out != NULL;
 
-  if (good) {
-    fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", out);
-    put_titles(p, out);
-    for (size_t i = 0; i < p->n; i++)
-      put_span(p, out, &p->spans[i]);
-    put_arrows(p, out);
-    /* The last event has no comma after it. */
-    fputs("{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"process_labels\","
-          "\"args\":{\"labels\":\"kiln profile\"}}\n]}\n",
-          out);
-    good = ferror(out) == 0;
-    good = fclose(out) == 0 && good;
-  }
-  if (good)
+  if (out != NULL && put_trace(p, out))
     return CLI_OK;
   kiln__cli_message(p->c,
                     "check the folder, its permissions and its free space",

@@ -9,7 +9,8 @@
  * Cost: O(width * log n) per lane, for any number of spans. */
 "use strict";
 
-const LABELS = 220, LANE = 18, GAP = 8, GROUP = 20, AXIS = 22;
+const LABELS = 220, GAP = 8, GROUP = 20, AXIS = 22;
+let LANE = 18; // higher if there are few
 /* Spans of at least this many pixels are drawn one by one. */
 const WIDE = 1.5;
 const HUES = { 1: 145, 2: 175, 3: 300, 4: 215, 5: 45, 6: 0, 7: 260 };
@@ -55,7 +56,10 @@ function fitCanvas(canvas) {
 
 /* Places the rows below each other, with a title above each group. */
 function placeRows() {
+  const lanes = profile.rows.reduce((n, row) => n + row.lanes.length, 0);
+  const space = byId("chart").clientHeight - AXIS - profile.rows.length * (GAP + GROUP);
   let y = AXIS, group = null;
+  LANE = clamp(Math.floor(space / Math.max(lanes, 1)), 18, 28);
   for (const row of profile.rows) {
     row.head = row.about.group !== group;
     group = row.about.group;
@@ -232,31 +236,49 @@ function drawChart() {
   drawMark(draw, height);
 }
 
-/* Draws the whole profile in a strip: how busy devices and host are per pixel,
- * and which part is visible. */
-function drawOverview() {
-  const { context, width, height } = fitCanvas(byId("overview"));
-  const perPixel = profile.length / width;
+/* Returns how busy the rows are at most within a pixel of the strip. */
+function busiest(rows, from, perPixel) {
+  let busy = 0;
+  for (const { lanes: [lane] } of rows) {
+    const i = firstAbove(lane.end, from, 0, lane.n);
+    if (i === lane.n || lane.begin[i] > from + perPixel) continue;
+    const next = firstAbove(lane.begin, from + perPixel, i, lane.n);
+    const long = lane.end[i] > from + perPixel;
+    busy = Math.max(busy, long ? 1 : (lane.sum[next] - lane.sum[i]) / perPixel);
+  }
+  return Math.min(busy, 1);
+}
+
+/* The strip without the frame, drawn once per width and theme. */
+const strip = { key: "", canvas: document.createElement("canvas") };
+
+function drawStrip(width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const key = `${width} ${height} ${ratio} ${view.dark}`;
+  if (strip.key === key) return;
+  strip.key = key;
+  strip.canvas.width = width * ratio;
+  strip.canvas.height = height * ratio;
+  const context = strip.canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
   for (const host of [true, false]) {
     const rows = profile.rows.filter((row) => row.about.host === host);
     const base = host ? height : height / 2;
     context.fillStyle = colour(0, host ? 4 : 1);
     for (let x = 0; x < width; x++) {
-      let busy = 0;
-      for (const row of rows) {
-        const lane = row.lanes[0];
-        const i = firstAbove(lane.end, x * perPixel, 0, lane.n);
-        if (i === lane.n || lane.begin[i] > (x + 1) * perPixel) continue;
-        const next = firstAbove(lane.begin, (x + 1) * perPixel, i, lane.n);
-        const long = lane.end[i] > (x + 1) * perPixel;
-        busy = Math.max(busy, long ? 1 : (lane.sum[next] - lane.sum[i]) / perPixel);
-      }
-      if (busy > 0) {
-        const size = Math.max(1, Math.min(1, busy) * (height / 2 - 3));
-        context.fillRect(x, base - size, 1, size);
-      }
+      const busy = busiest(rows, x * profile.length / width, profile.length / width);
+      const size = busy > 0 ? Math.max(1, busy * (height / 2 - 3)) : 0;
+      context.fillRect(x, base - size, 1, size);
     }
   }
+}
+
+/* Draws the whole profile in a strip: how busy devices and host are per pixel,
+ * and which part is visible. */
+function drawOverview() {
+  const { context, width, height } = fitCanvas(byId("overview"));
+  drawStrip(width, height);
+  context.drawImage(strip.canvas, 0, 0, width, height);
   const from = view.from / profile.length * width;
   const to = Math.max(view.to / profile.length * width, from + 2);
   context.strokeStyle = cssColour("--accent");

@@ -262,7 +262,10 @@ function start() {
     view.dark = isDark();
     changed();
   });
-  new ResizeObserver(changed).observe(byId("chart"));
+  new ResizeObserver(() => {
+    placeRows();
+    scrollRows(0);
+  }).observe(byId("chart"));
   showDetail();
   loadState();
 }
