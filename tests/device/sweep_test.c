@@ -179,6 +179,42 @@ START_TEST(registers_are_limited)
 }
 END_TEST
 
+/* Sums pairs of neighbours, with the block size and the elements per thread in
+ * the source. */
+static const char pairs[] =
+    "extern \"C\" __global__ void __launch_bounds__(BLOCK)\n"
+    "    pairs(unsigned *y, const unsigned *x, unsigned n)\n"
+    "{\n"
+    "  static_assert(BLOCK % 32 == 0, \"whole warps\");\n"
+    "  for (int k = 0; k < EACH; k++) {\n"
+    "    const unsigned i = (blockIdx.x * EACH + k) * BLOCK + threadIdx.x;\n"
+    "    if (i < n)\n"
+    "      y[i] = x[i] + x[(i + 1) % n];\n"
+    "  }\n"
+    "}\n";
+
+/* A block size of the launch is also a macro, and the grid follows the elements
+ * per thread: all settings compute the same. */
+START_TEST(macros_follow_the_launch)
+{
+  static const char *const grids[] = {"16", "8", "4", "4", "2", "1"};
+  cJSON *json = sweep_json(
+      "sweep %s -D BLOCK=@block -D EACH=1,4 --per-thread EACH --items 1000 "
+      "--block 64..256 --arch sm_90 --json --arg u32[1000] "
+      "--arg u32[1000]=ramp --arg 1000",
+      source("pairs.cu", pairs));
+
+  for (int i = 0; i < 6; i++) {
+    const cJSON *row = row_of(json, i);
+
+    ck_assert_ptr_null(cJSON_GetObjectItem(row, "reason"));
+    ck_assert_str_eq(cJSON_GetObjectItem(row, "grid")->valuestring, grids[i]);
+    ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(row, "same_result")));
+  }
+  cJSON_Delete(json);
+}
+END_TEST
+
 static const struct {
   const char *options;
   int settings;
@@ -208,7 +244,7 @@ static const char *const misuses[] = {
     "--maxreg 256",       "--smem big",
     "--grid 1 --items 5", "--block 4,4,4,,x",
     "--arch sm_80,sm_90", "--block 1..1024:1 --grid 1..1024:1",
-    "--block 1x2x3x4"};
+    "--block 1x2x3x4",    "--per-thread EACH --items 9"};
 
 START_TEST(misuse_is_explained)
 {
@@ -285,6 +321,7 @@ static Suite *make(void)
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_add_test(t, failures_are_rows);
   tcase_add_test(t, registers_are_limited);
+  tcase_add_test(t, macros_follow_the_launch);
   tcase_add_test(t, missing_arguments_are_reported);
   tcase_add_test(t, interrupts_keep_rows);
   tcase_add_loop_test(t, ranges_have_values, 0, N(axes));

@@ -46,6 +46,9 @@ static int parse(cli *c, request *r, int argc, char **argv, cli_words *words)
       CLI_OPTION_TEXT("grid", "LIST", &r->grid, "blocks per grid; default 1"),
       CLI_OPTION_TAKEN("items", "N", take_items, &r->s.items,
                        "instead of --grid: as many blocks as cover N threads"),
+      CLI_OPTION_TEXT("per-thread", "MACRO", &r->s.per_thread,
+                      "macro whose value is the elements per thread, so that "
+                      "--items needs fewer blocks"),
       CLI_OPTION_TEXT("maxreg", "LIST", &r->maxreg,
                       "limits of registers per thread: none,32..128"),
       CLI_OPTION_TEXT("smem", "LIST", &r->smem,
@@ -74,6 +77,7 @@ static int parse(cli *c, request *r, int argc, char **argv, cli_words *words)
       .about = "Compiles and runs a kernel for every combination of the lists, "
                "and shows registers, spills, occupancy and time side by side. "
                "A macro with several values is an axis, too: -D TILE=8,16,32. "
+               "-D BLOCK=@block tells the source the threads per block. "
                "Without a GPU, the CPU device counts instructions instead of "
                "time. Settings that fail are rows with their reason; an "
                "interrupted sweep keeps its rows.",

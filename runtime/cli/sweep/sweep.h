@@ -67,6 +67,8 @@ typedef struct sweep {
   sweep_axis axes[SWEEP_MOST_AXES];
   size_t n_axes;
   uint64_t items; /* elements that the grid covers; 0 if --grid gives it */
+  const char *per_thread;  /* macro with the elements per thread, or NULL */
+  const char *block_macro; /* macro with the threads per block, or NULL */
   unsigned repeats;
   bool only_compile;  /* nothing is launched */
   kiln_target target; /* target of the resource columns */
@@ -87,13 +89,15 @@ extern volatile sig_atomic_t kiln__sweep_interrupted;
  * and the end) or "16..64:8" (by steps of 8). @return CLI_OK or CLI_USAGE */
 int kiln__sweep_values(cli *c, const char *option, const char *text,
                        sweep_axis *out);
-/* Turns the defines of the program that have several values into axes.
- * @return CLI_OK or CLI_USAGE */
+/* Turns the defines of the program that have several values into axes, and finds
+ * the one whose value is "@block". @return CLI_OK or CLI_USAGE */
 int kiln__sweep_defines(sweep *s);
 /* Makes one row per combination of values. @return CLI_OK or CLI_USAGE */
 int kiln__sweep_rows(sweep *s);
 /* Returns the value of an axis in a row as a number, or NaN. */
 double kiln__sweep_number(const sweep *s, const sweep_row *row, size_t axis);
+/* Returns whether the compiler sees the values of an axis. */
+bool kiln__sweep_compiled(const sweep *s, size_t axis);
 /* Returns whether an axis has several values. */
 bool kiln__sweep_varies(const sweep *s, size_t axis);
 

@@ -122,6 +122,10 @@ int kiln__sweep_defines(sweep *s)
     const char *equals = strchr(text, '=');
     sweep_axis *axis = &s->axes[s->n_axes];
 
+    if (equals != NULL && strcmp(equals, "=@block") == 0) {
+      s->block_macro = kiln__cli_text(s->c, "%.*s", (int)(equals - text), text);
+      continue;
+    }
     if (equals == NULL || !is_list(equals + 1)) {
       s->program.defines[kept++] = text;
       continue;
@@ -196,18 +200,44 @@ static int bad_value(cli *c, const sweep_axis *axis, const char *value)
                                                     : "256, 16x16 or 8x8x4");
 }
 
+/* Returns the number that a macro has in a row, or 0 if it has none. */
+static uint64_t macro_in(const sweep *s, const sweep_row *row, const char *name)
+{
+  const kiln_program_desc *d = &s->program.desc;
+  const size_t n = strlen(name);
+  unsigned long long value;
+
+  for (size_t i = 0; i < s->n_axes; i++)
+    if (s->axes[i].kind == SWEEP_DEFINE && strcmp(s->axes[i].name, name) == 0 &&
+        take_number(s->axes[i].values[row->at[i]], &value) != NULL)
+      return value;
+  for (size_t i = 0; i < d->n_defines; i++)
+    if (strncmp(d->defines[i], name, n) == 0 && d->defines[i][n] == '=' &&
+        take_number(d->defines[i] + n + 1, &value) != NULL)
+      return value;
+  return 0;
+}
+
 /* Sets the grid that covers --items, if no axis gives the grid. */
-static void settle_grid(const sweep *s, sweep_row *row)
+static int settle_grid(const sweep *s, sweep_row *row)
 {
   const uint64_t threads = (uint64_t)row->block.x * row->block.y * row->block.z;
-  uint64_t blocks = 1;
+  uint64_t blocks = 1, each = 1;
 
   if (row->grid.x != 0)
-    return;
+    return CLI_OK;
+  if (s->per_thread != NULL)
+    each = macro_in(s, row, s->per_thread);
+  if (each == 0)
+    return kiln__cli_usage(s->c,
+                           "--per-thread %s: give it a number with -D %s=4",
+                           s->per_thread, s->per_thread);
   if (s->items > 0)
-    blocks = (s->items + threads - 1) / threads;
-  row->grid =
-      (kiln_dim3){blocks > INT32_MAX ? INT32_MAX : (uint32_t)blocks, 1, 1};
+    blocks = (s->items - 1) / threads / each + 1;
+  if (s->items > 0 && (s->items - 1) / threads / each >= INT32_MAX)
+    blocks = INT32_MAX;
+  row->grid = (kiln_dim3){(uint32_t)blocks, 1, 1};
+  return CLI_OK;
 }
 
 static int make_row(const sweep *s, size_t number, sweep_row *row)
@@ -221,8 +251,7 @@ static int make_row(const sweep *s, size_t number, sweep_row *row)
     if (!apply(axis, axis->values[row->at[i - 1]], row))
       return bad_value(s->c, axis, axis->values[row->at[i - 1]]);
   }
-  settle_grid(s, row);
-  return CLI_OK;
+  return settle_grid(s, row);
 }
 
 int kiln__sweep_rows(sweep *s)
@@ -261,6 +290,14 @@ double kiln__sweep_number(const sweep *s, const sweep_row *row, size_t axis)
   if (s->axes[axis].kind == SWEEP_MAXREG && rest == NULL)
     return s->traits.max_regs_per_thread;
   return rest != NULL && *rest == '\0' ? (double)value : NAN;
+}
+
+bool kiln__sweep_compiled(const sweep *s, size_t axis)
+{
+  const sweep_kind kind = s->axes[axis].kind;
+
+  return kind == SWEEP_DEFINE || kind == SWEEP_MAXREG ||
+         (kind == SWEEP_BLOCK && s->block_macro != NULL);
 }
 
 bool kiln__sweep_varies(const sweep *s, size_t axis)

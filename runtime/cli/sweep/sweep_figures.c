@@ -88,12 +88,6 @@ static bool is_numeric(const sweep *s, size_t axis)
   return true;
 }
 
-/* Returns whether the compiler sees the values of an axis. */
-static bool is_compiled(const sweep_axis *axis)
-{
-  return axis->kind == SWEEP_DEFINE || axis->kind == SWEEP_MAXREG;
-}
-
 /* Returns the first axis that varies and is not `other`: one of the given kind
  * if there is one. `compiled` admits only axes of the compiler. Returns NO_AXIS
  * if there is none. */
@@ -107,7 +101,7 @@ static size_t find_axis(const sweep *s, sweep_kind kind, size_t other,
 
     if (axis == other || !kiln__sweep_varies(s, axis) ||
         (numeric && !is_numeric(s, axis)) ||
-        (compiled && !is_compiled(&s->axes[axis])))
+        (compiled && !kiln__sweep_compiled(s, axis)))
       continue;
     if (s->axes[axis].kind == kind)
       return axis;
@@ -301,7 +295,7 @@ static size_t groups_of(const sweep *s, const quantity *q, const view *v)
 
   for (size_t i = 0; i < s->n_axes; i++)
     if (i != v->across && i != v->lines &&
-        (!q->compiled || is_compiled(&s->axes[i])))
+        (!q->compiled || kiln__sweep_compiled(s, i)))
       n *= s->axes[i].n;
   return n;
 }
@@ -313,7 +307,7 @@ static void fix_group(const sweep *s, const quantity *q, view *v, size_t number)
     const size_t axis = i - 1;
 
     if (axis == v->across || axis == v->lines || !kiln__sweep_varies(s, axis) ||
-        (q->compiled && !is_compiled(&s->axes[axis])))
+        (q->compiled && !kiln__sweep_compiled(s, axis)))
       continue;
     v->fixed[axis] = number % s->axes[axis].n;
     number /= s->axes[axis].n;

@@ -45,21 +45,14 @@ static const char *reason(cli *c)
 
 /* ---- Compiling ---------------------------------------------------------- */
 
-static bool makes_program(const sweep_axis *axis)
-{
-  return axis->kind == SWEEP_DEFINE || axis->kind == SWEEP_MAXREG;
-}
-
-/* Returns the number of a row's combination of values on the axes of the
- * compiler, or on those of macros alone. */
-static size_t combination_of(const sweep *s, const sweep_row *row,
-                             bool with_registers)
+/* Returns the number of a row's combination of values on the axes that the
+ * compiler sees, or on those of macros alone. */
+static size_t combination_of(const sweep *s, const sweep_row *row, bool all)
 {
   size_t number = 0;
 
   for (size_t i = 0; i < s->n_axes; i++)
-    if (s->axes[i].kind == SWEEP_DEFINE ||
-        (with_registers && s->axes[i].kind == SWEEP_MAXREG))
+    if (all ? kiln__sweep_compiled(s, i) : s->axes[i].kind == SWEEP_DEFINE)
       number = number * s->axes[i].n + row->at[i];
   return number;
 }
@@ -68,7 +61,7 @@ static void describe_program(sweep *s, const sweep_row *row, sweep_program *p)
 {
   const kiln_program_desc *base = &s->program.desc;
   const char **defines =
-      kiln__cli_alloc(s->c, base->n_defines + s->n_axes + 1, sizeof *defines);
+      kiln__cli_alloc(s->c, base->n_defines + s->n_axes + 2, sizeof *defines);
 
   p->desc = *base;
   p->desc.defines = defines;
@@ -78,6 +71,10 @@ static void describe_program(sweep *s, const sweep_row *row, sweep_program *p)
     if (s->axes[i].kind == SWEEP_DEFINE)
       defines[p->desc.n_defines++] = kiln__cli_text(
           s->c, "%s=%s", s->axes[i].name, s->axes[i].values[row->at[i]]);
+  if (s->block_macro != NULL)
+    defines[p->desc.n_defines++] = kiln__cli_text(
+        s->c, "%s=%llu", s->block_macro,
+        (unsigned long long)row->block.x * row->block.y * row->block.z);
   if (row->max_registers > 0)
     p->desc.max_registers = row->max_registers;
 }
@@ -86,7 +83,7 @@ static void list_programs(sweep *s)
 {
   s->n_programs = 1;
   for (size_t i = 0; i < s->n_axes; i++)
-    if (makes_program(&s->axes[i]))
+    if (kiln__sweep_compiled(s, i))
       s->n_programs *= s->axes[i].n;
   s->programs = kiln__cli_alloc(s->c, s->n_programs, sizeof *s->programs);
   for (size_t i = 0; i < s->n_rows; i++) {
