@@ -6,6 +6,7 @@ share no code with it.
 listing  text, encodings and live registers of every instruction
 control  the scheduling fields, by the dependences of real code
 flow     edges and loops, compared with nvdisasm's own control flow graph
+slots    issue slots of small mixes, computed by hand
 hostile  damaged texts are refused or read, but crash nothing
 tool     `kiln diff` with a program that only plays nvdisasm
 diff     instructions per line, compared with nvdisasm's line annotations
@@ -422,6 +423,53 @@ def test_flow(images):
     print(f"{jumps} edges and {total} loops: equal")
     assert jumps > 40 and total >= 6
 
+# ---- Issue slots -----------------------------------------------------------
+
+# Instructions, capability, and the expected slots with the pipe that limits
+# them, computed by hand from the throughput per SM: 128 / rate cycles each.
+SLOTS = [
+    ({"FFMA R0, R1, R2, R3": 64, "MUFU.RSQ R0, R1": 4}, 90, 68, "issue"),
+    ({"FFMA R0, R1, R2, R3": 64, "MUFU.RSQ R0, R1": 9}, 90, 73, "issue"),
+    ({"FFMA R0, R1, R2, R3": 4, "MUFU.RSQ R0, R1": 4}, 90, 32, "XU"),
+    ({"FFMA R0, R1, R2, R3": 64}, 75, 128, "FMA"),
+    ({"FFMA R0, R1, R2, R3": 32, "IADD3 R0, R1, R2, R3": 32}, 75, 64,
+     "issue"),
+    ({"FFMA R0, R1, R2, R3": 32, "IMAD R0, R1, R2, R3": 32}, 80, 128, "FMA"),
+    ({"FFMA R0, R1, R2, R3": 32, "IMAD R0, R1, R2, R3": 32}, 90, 64, "issue"),
+    ({"IMAD.WIDE R0, R1, R2, R4": 10}, 90, 20, "IMAD"),
+    ({"@!P0 DFMA R0, R2, R4, R6": 3}, 90, 6, "FP64"),
+    ({"DFMA R0, R2, R4, R6": 3}, 86, 192, "FP64"),
+    ({"F2F.F32.F64 R0, R2": 1}, 120, 64, "XU"),
+    ({"F2F.F16.F32 R0, R2": 1}, 120, 8, "XU"),
+    ({"IADD3 R0, R1, R2, R3": 8}, 120, 8, "issue"),
+    ({"LDS.128 R0, [R4]": 2}, 90, 8, "LSU"),
+    ({"STS.128 [R4], R0": 2}, 90, 32, "LSU"),
+    ({"LDSM.16.M88.4 R0, [R4]": 2}, 80, 32, "LSU"),
+    ({"SHFL.DOWN PT, R3, R6, 0x1, 0x1f": 5}, 90, 20, "LSU"),
+    ({"HMMA.16816.F32 R0, R4, R8, R0": 4}, 80, 32, "tensor"),
+    ({"HMMA.1688.F32.TF32 R0, R4, R8, R0": 4}, 80, 32, "tensor"),
+    ({"IMMA.16832.S8.S8 R0, R4.ROW, R8.COL, R0": 4}, 80, 32, "tensor"),
+    ({"HGMMA.64x128x16.F32 R24, gdesc[UR4], R24": 2}, 90, 128, "tensor"),
+    ({"@P0 BRA 0x0": 3}, 90, 3, "issue"),
+]
+
+
+def test_slots(_):
+    path = os.path.join(WORK, "slots.txt")
+    for mix, cc, slots, limit in SLOTS:
+        code = [t for t, n in mix.items() for _ in range(n)] + ["EXIT"]
+        with open(path, "w", encoding="utf-8") as out:
+            out.write('\t.section\t.text.f,"ax"\n')
+            for at, text in enumerate(code):
+                out.write(f"  /*{16 * at:04x}*/  {text} ;  /* 0x{0:016x} */\n"
+                          f"  /* 0x{0:016x} */\n")
+        done = run(DUMP, str(cc), path)
+        assert done.returncode == 0, done.stderr
+        # The EXIT at the end takes one slot, if the issue limits.
+        want = f"cost {slots + (limit == 'issue')} {limit}"
+        assert want in done.stdout.split("\n"), (mix, cc, want, done.stdout)
+    print(f"{len(SLOTS)} mixes: as computed by hand")
+
 
 # ---- Damaged output and other programs -------------------------------------
 
@@ -525,6 +573,40 @@ def compare_json(*words):
     return json.loads(done.stdout)
 
 
+SPILLS = r"""
+extern "C" __global__ void spills(float *out, const float *in)
+{
+  float x[48];
+#pragma unroll
+  for (int i = 0; i < 48; i++)
+    x[i] = in[i * 32 + threadIdx.x];
+  for (int k = 0; k < 48; k++) {
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < 48; i++)
+      sum += x[i] *= sum;
+    out[k * 32 + threadIdx.x] = sum;
+  }
+}
+"""
+
+
+def check_spills(kernel_source):
+    """The assembler's own numbers are the sums over the lines."""
+    source = os.path.join(os.path.dirname(kernel_source), "spills.cu")
+    with open(source, "w", encoding="utf-8") as out:
+        out.write(SPILLS)
+    kernel = compare_json(source, "--arch", "sm_90", "--against",
+                          "--maxrregcount", "24", "--all")["kernels"][0]
+    total = kernel["spill_stores"][1] + kernel["spill_loads"][1]
+    lines = {r["line"][1]: r["spills"][1] for r in kernel["lines"]
+             if r["spills"][1] > 0}
+    assert total > 100 and sum(lines.values()) == total, (total, lines)
+    assert not any(r["spills"][0] for r in kernel["lines"])
+    # The values live across the inner loop, which multiplies them.
+    assert 12 in lines, lines
+
+
 def test_diff(images):
     source = os.path.join(WORK, "branches.cu")
     out = compare_json(source, "-D", "SCALE=0.5f", "--arch", "sm_75,sm_120",
@@ -552,6 +634,8 @@ def test_diff(images):
                        "--against-nvrtc", other)
     assert out["kernels"][0]["instructions"][1] > 200, out
 
+    check_spills(source)
+
     # Equal programs differ nowhere; one changed line is the only difference.
     same = compare_json(source, "-D", "SCALE=0.5f", "--arch", "sm_90",
                         "--against", "-D", "SCALE=0.5f")
@@ -571,6 +655,7 @@ def test_diff(images):
 NVDISASM = find_nvdisasm()
 NVRTCS = [p for p in os.environ.get("KILN_TEST_NVRTC", "").split(":") if p]
 TESTS = {"listing": test_listing, "control": test_control, "flow": test_flow,
+         "slots": test_slots,
          "hostile": test_hostile, "tool": test_tool, "diff": test_diff}
 
 

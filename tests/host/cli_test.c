@@ -110,7 +110,7 @@ static const char *const command_names[] = {
     "run",          "check",        "exec",        "bench",       "tune",
     "bench ops",    "bench reduce", "bench calls", "bench start", "bench cpu",
     "bench launch", "bench passes", "bench nbody", "bench draw",  "occupancy",
-    "sweep",        "profile"};
+    "sweep",        "profile",      "diff"};
 
 enum { N_COMMANDS = sizeof command_names / sizeof command_names[0] };
 
@@ -527,6 +527,35 @@ START_TEST(spill_gate)
 }
 END_TEST
 
+START_TEST(diff_needs_two_compiles)
+{
+  const char *file = write_source("twice.cu", kernel);
+  test_run run = expect(2, NULL, NVRTC "diff");
+
+  ck_has(run.err, "name a program");
+  run = expect(2, NULL, NVRTC "diff %s --arch 90", file);
+  ck_has(run.err, "nothing to compare");
+  run = expect(2, NULL, NVRTC "diff %s --arch 75,80,90", file);
+  ck_has(run.err, "one target per side");
+  run = expect(2, NULL, NVRTC "diff %s %s --against %s", file, file, file);
+  ck_has(run.err, "not both");
+  run = expect(1, NULL, NVRTC "diff %s --arch 80,90 --kernel thrice", file);
+  ck_has(run.err, "neither program has a kernel 'thrice'");
+}
+END_TEST
+
+START_TEST(diff_without_a_tool_compares_resources)
+{
+  const char *file = write_source("twice.cu", kernel);
+  test_run run;
+
+  setenv("KILN_NVDISASM", path_of("absent"), 1);
+  run = expect(1, "registers per thread", NVRTC "diff %s --arch 80,90", file);
+  ck_has(run.err, "only resources are compared");
+  ck_has(run.err, "next: ");
+}
+END_TEST
+
 START_TEST(sass_needs_a_tool)
 {
   const char *tool = path_of("nvdisasm");
@@ -876,11 +905,13 @@ int main(void)
             compile_emits_into_a_folder, compile_error_is_mapped,
             missing_header_has_a_next_step, compile_missing_things,
             compile_options_reach_nvrtc, compile_lists_builtins, spill_gate,
-            sass_needs_a_tool, odd_files_are_refused, names_with_odd_bytes,
-            cache_life, cache_verify_finds_damage, cache_why,
-            pack_serves_without_nvrtc, pack_takes_names, pack_of_the_cache,
-            pack_failures, gpu_is_described, gpu_that_computes_nonsense,
-            gpu_decides_the_target, bench_launch_measures));
+            sass_needs_a_tool, diff_needs_two_compiles,
+            diff_without_a_tool_compares_resources, odd_files_are_refused,
+            names_with_odd_bytes, cache_life, cache_verify_finds_damage,
+            cache_why, pack_serves_without_nvrtc, pack_takes_names,
+            pack_of_the_cache, pack_failures, gpu_is_described,
+            gpu_that_computes_nonsense, gpu_decides_the_target,
+            bench_launch_measures));
 
   tcase_add_loop_test(t, help_is_there, 0, N_COMMANDS);
   tcase_add_loop_test(t, wrong_use_exits_2, 0,

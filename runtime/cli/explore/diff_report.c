@@ -95,18 +95,17 @@ static const char *short_name(const char *path)
 
 /* Returns "scan.cu:12", or "scan.cu:12, 14" if the line has another number in
  * B. A line of one side only has a dash for the other. */
-static const char *line_name(cli *c, const sass_row *r)
+static const char *line_name(cli *c, const char *file, const int32_t line[2])
 {
-  if (r->file == NULL)
+  if (file == NULL)
     return "no line";
-  if (r->line[0] == r->line[1])
-    return kiln__cli_text(c, "%s:%d", short_name(r->file), r->line[0]);
-  if (r->line[1] < 0)
-    return kiln__cli_text(c, "%s:%d, -", short_name(r->file), r->line[0]);
-  if (r->line[0] < 0)
-    return kiln__cli_text(c, "%s:-, %d", short_name(r->file), r->line[1]);
-  return kiln__cli_text(c, "%s:%d, %d", short_name(r->file), r->line[0],
-                        r->line[1]);
+  if (line[0] == line[1])
+    return kiln__cli_text(c, "%s:%d", short_name(file), line[0]);
+  if (line[1] < 0)
+    return kiln__cli_text(c, "%s:%d, -", short_name(file), line[0]);
+  if (line[0] < 0)
+    return kiln__cli_text(c, "%s:-, %d", short_name(file), line[1]);
+  return kiln__cli_text(c, "%s:%d, %d", short_name(file), line[0], line[1]);
 }
 
 /* Returns the largest changes of a row, as many as fit: "-8 LDS.128 +2 FFMA ...".
@@ -133,7 +132,7 @@ static void add_row(cli_table *t, const sass_row *r, bool live)
 {
   const long n = r->cost[0].instructions, m = r->cost[1].instructions;
 
-  kiln__cli_cell(t, "%s", line_name(t->c, r));
+  kiln__cli_cell(t, "%s", line_name(t->c, r->file, r->line));
   kiln__cli_cells(t, "%ld\t%ld", n, m);
   if (n == m)
     kiln__cli_cell(t, "-");
@@ -174,6 +173,50 @@ static void print_lines(cli *c, const diff_kernel *k, uint32_t most)
   kiln__cli_table_print(&t, 2);
 }
 
+/* Returns whether a loop exists on both sides with the same costs. */
+static bool same_loop(const sass_loop_pair *p)
+{
+  const sass_loop *a = p->loop[0], *b = p->loop[1];
+
+  return a != NULL && b != NULL &&
+         a->cost.instructions == b->cost.instructions &&
+         a->cost.slots == b->cost.slots;
+}
+
+static void add_loop_side(cli_table *t, const sass_loop *l)
+{
+  if (l == NULL)
+    kiln__cli_dashes(t, 3);
+  else
+    kiln__cli_cells(t, "%u\t%g\t%s", l->cost.instructions, l->cost.slots,
+                    l->cost.limit);
+}
+
+/* Prints the loops that differ, with the costs of one iteration. */
+static void print_loops(cli *c, const diff_kernel *k)
+{
+  static const char *const heads[] = {"loop at",  ">depth",  ">instr A",
+                                      ">slots A", "limit A", ">instr B",
+                                      ">slots B", "limit B", NULL};
+  cli_table t;
+
+  kiln__cli_table(&t, c, heads);
+  for (uint32_t i = 0; i < k->lines->n_loops; i++) {
+    const sass_loop_pair *p = &k->lines->loops[i];
+
+    if (same_loop(p))
+      continue;
+    kiln__cli_cells(&t, "%s\t%u", line_name(c, p->file, p->line),
+                    p->loop[p->loop[0] == NULL ? 1 : 0]->depth);
+    add_loop_side(&t, p->loop[0]);
+    add_loop_side(&t, p->loop[1]);
+  }
+  if (t.n == 0)
+    return;
+  puts("\n  loops that differ, per iteration without inner loops");
+  kiln__cli_table_print(&t, 2);
+}
+
 static void print_kernel(cli *c, const diff_kernel *k, uint32_t most)
 {
   printf("\nkernel %s", kiln__cli_shown(c, k->name));
@@ -183,8 +226,10 @@ static void print_kernel(cli *c, const diff_kernel *k, uint32_t most)
   }
   puts("");
   print_totals(c, k);
-  if (k->lines != NULL)
+  if (k->lines != NULL) {
+    print_loops(c, k);
     print_lines(c, k, most);
+  }
 }
 
 void kiln__diff_print(cli *c, const diff_result *r, uint32_t most)
@@ -231,6 +276,7 @@ static cJSON *row_json(const sass_row *r)
           r->cost[1].instructions);
   add_two(out, "slots", r->cost[0].slots, r->cost[1].slots);
   add_two(out, "registers", r->live[0], r->live[1]);
+  add_two(out, "spills", r->spills[0], r->spills[1]);
   JSON_NUMBER(out, "common", r->common);
   opcodes = cJSON_AddObjectToObject(out, "opcodes");
   for (uint32_t i = 0; i < r->n_changes; i++)
@@ -239,15 +285,34 @@ static cJSON *row_json(const sass_row *r)
   return out;
 }
 
+static cJSON *loop_json(const sass_loop_pair *p)
+{
+  cJSON *out = cJSON_CreateObject();
+  const sass_loop *a = p->loop[0], *b = p->loop[1];
+
+  if (p->file != NULL) {
+    JSON_TEXT(out, "file", p->file);
+    add_two(out, "line", p->line[0], p->line[1]);
+  }
+  add_two(out, "depth", a == NULL ? 0 : a->depth, b == NULL ? 0 : b->depth);
+  add_two(out, "instructions", a == NULL ? 0 : a->cost.instructions,
+          b == NULL ? 0 : b->cost.instructions);
+  add_two(out, "slots", a == NULL ? 0 : a->cost.slots,
+          b == NULL ? 0 : b->cost.slots);
+  return out;
+}
+
 static void add_lines_json(cJSON *to, const diff_kernel *k, bool all)
 {
   const sass_kernel *a = k->side[0].kernel, *b = k->side[1].kernel;
-  cJSON *rows = cJSON_AddArrayToObject(to, "lines");
+  cJSON *rows = cJSON_AddArrayToObject(to, "lines"), *loops;
   const uint32_t n = all ? k->lines->n_rows : k->lines->n_different;
 
   add_two(to, "instructions", a->cost.instructions, b->cost.instructions);
   add_two(to, "slots", a->cost.slots, b->cost.slots);
-  add_two(to, "loops", a->n_loops, b->n_loops);
+  loops = cJSON_AddArrayToObject(to, "loops");
+  for (uint32_t i = 0; i < k->lines->n_loops; i++)
+    cJSON_AddItemToArray(loops, loop_json(&k->lines->loops[i]));
   add_two(to, "live", a->most_live[SASS_GENERAL], b->most_live[SASS_GENERAL]);
   for (uint32_t i = 0; i < n; i++)
     cJSON_AddItemToArray(rows, row_json(&k->lines->rows[i]));

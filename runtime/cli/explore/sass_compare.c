@@ -11,11 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A line as side A numbers it. */
+typedef struct spot {
+  int32_t file, line; /* -1: no line */
+  bool foreign;       /* the line exists only in B: file counts B's files */
+} spot;
+
 /* The instructions of one source line. */
 typedef struct group {
-  int32_t chain;      /* outermost place, or -1 */
-  int32_t file, line; /* as in side A, where the line exists there; else of B */
-  bool foreign;    /* the line exists only in side B: file counts B's files */
+  int32_t chain; /* outermost place, or -1 */
+  spot spot;
   uint32_t *which; /* instructions, ascending */
   uint32_t n;
   uint16_t live;
@@ -60,7 +65,7 @@ static groups group_lines(cli *c, const sass_side *s)
 
     if (size[chain + 1] > 0) {
       index[chain + 1] = (int32_t)g.n;
-      g.at[g.n] = (group){.chain = chain, .file = -1, .line = -1};
+      g.at[g.n] = (group){.chain = chain};
       g.at[g.n++].which = kiln__cli_alloc(c, size[chain + 1], sizeof(uint32_t));
       size[chain + 1] = 0;
     }
@@ -164,32 +169,35 @@ static file_map *map_files(cli *c, const sass_side sides[2])
   return maps;
 }
 
-/* Sets the lines of the groups of A, and those of B as lines of A. */
+/* Returns the spot of the innermost place of a chain. `maps` is NULL for side A. */
+static spot spot_of(const sass_model *m, int32_t chain, const file_map *maps)
+{
+  const sass_chain *at;
+  const file_map *map;
+
+  if (chain < 0)
+    return (spot){-1, -1, false};
+  at = &m->chains[chain];
+  map = maps == NULL ? NULL : &maps[at->file];
+  if (map == NULL)
+    return (spot){at->file, at->line, false};
+  if (map->file >= 0 && map->line == NULL)
+    return (spot){map->file, at->line, false};
+  if (map->file >= 0 && at->line >= 1 && (uint32_t)at->line <= map->n &&
+      map->line[at->line - 1] >= 0)
+    return (spot){map->file, map->line[at->line - 1], false};
+  return (spot){at->file, at->line, true};
+}
+
+static bool same_spot(spot a, spot b)
+{
+  return a.file == b.file && a.line == b.line && a.foreign == b.foreign;
+}
+
 static void place_groups(const sass_model *m, groups *g, const file_map *maps)
 {
-  for (uint32_t i = 0; i < g->n; i++) {
-    group *at = &g->at[i];
-    const sass_chain *chain = at->chain < 0 ? NULL : &m->chains[at->chain];
-    const file_map *map =
-        chain == NULL || maps == NULL ? NULL : &maps[chain->file];
-
-    if (chain == NULL)
-      continue;
-    at->file = chain->file;
-    at->line = chain->line;
-    if (map == NULL)
-      continue;
-    if (map->file >= 0 && map->line == NULL) {
-      at->file = map->file;
-    } else if (map->file >= 0 && chain->line >= 1 &&
-               (uint32_t)chain->line <= map->n &&
-               map->line[chain->line - 1] >= 0) {
-      at->file = map->file;
-      at->line = map->line[chain->line - 1];
-    } else {
-      at->foreign = true;
-    }
-  }
+  for (uint32_t i = 0; i < g->n; i++)
+    g->at[i].spot = spot_of(m, g->at[i].chain, maps);
 }
 
 /* ---- Rows ---------------------------------------------------------------- */
@@ -258,6 +266,18 @@ static const char *file_of(const sass_model *m, int32_t chain)
   return chain < 0 ? NULL : m->files[m->chains[chain].file];
 }
 
+/* Returns the bytes that spills of an outermost line store and load. */
+static uint32_t spills_of(const sass_side *side, int32_t chain)
+{
+  const sass_kernel *k = side->kernel;
+  uint32_t bytes = 0;
+
+  for (uint32_t i = 0; i < k->n_spills; i++)
+    if (outermost(side->model, k->spills[i].chain) == chain)
+      bytes += k->spills[i].store_bytes + k->spills[i].load_bytes;
+  return bytes;
+}
+
 /* Fills the part of a row that describes one side, if the side has the line. */
 static void fill_side(cli *c, sass_row *row, int i, const sass_side *side,
                       const group *g)
@@ -270,6 +290,7 @@ static void fill_side(cli *c, sass_row *row, int i, const sass_side *side,
   if (row->file == NULL)
     row->file = file_of(side->model, g->chain);
   row->live[i] = g->live;
+  row->spills[i] = spills_of(side, g->chain);
   row->cost[i] =
       kiln__sass_cost(c, side->model->cc, side->kernel->code, g->which, g->n);
 }
@@ -320,34 +341,32 @@ static int by_size(const void *a, const void *b)
   return 0;
 }
 
-static const group *group_at(const groups *g, const group *like)
+static const group *group_at(const groups *g, spot at)
 {
   for (uint32_t i = 0; i < g->n; i++)
-    if (!like->foreign && g->at[i].file == like->file &&
-        g->at[i].line == like->line)
+    if (same_spot(g->at[i].spot, at))
       return &g->at[i];
   return NULL;
 }
 
-const sass_comparison *kiln__sass_compare(cli *c, sass_side a, sass_side b)
+static void compare_lines(cli *c, const sass_side sides[2],
+                          const file_map *maps, sass_comparison *out)
 {
-  const sass_side sides[2] = {a, b};
-  groups g[2] = {group_lines(c, &a), group_lines(c, &b)};
-  sass_comparison *out = kiln__cli_alloc(c, 1, sizeof *out);
-  sass_row *rows = kiln__cli_alloc(c, g[0].n + g[1].n, sizeof *rows);
-  bool *paired = kiln__cli_alloc(c, g[0].n, sizeof *paired);
+  groups a = group_lines(c, &sides[0]), b = group_lines(c, &sides[1]);
+  sass_row *rows = kiln__cli_alloc(c, a.n + b.n, sizeof *rows);
+  bool *paired = kiln__cli_alloc(c, a.n, sizeof *paired);
 
-  place_groups(a.model, &g[0], NULL);
-  place_groups(b.model, &g[1], map_files(c, sides));
-  for (uint32_t i = 0; i < g[1].n; i++) {
-    const group *const pair[2] = {group_at(&g[0], &g[1].at[i]), &g[1].at[i]};
+  place_groups(sides[0].model, &a, NULL);
+  place_groups(sides[1].model, &b, maps);
+  for (uint32_t i = 0; i < b.n; i++) {
+    const group *const pair[2] = {group_at(&a, b.at[i].spot), &b.at[i]};
 
     if (pair[0] != NULL)
-      paired[pair[0] - g[0].at] = true;
+      paired[pair[0] - a.at] = true;
     rows[out->n_rows++] = make_row(c, sides, pair);
   }
-  for (uint32_t i = 0; i < g[0].n; i++) {
-    const group *const pair[2] = {&g[0].at[i], NULL};
+  for (uint32_t i = 0; i < a.n; i++) {
+    const group *const pair[2] = {&a.at[i], NULL};
 
     if (!paired[i])
       rows[out->n_rows++] = make_row(c, sides, pair);
@@ -356,6 +375,76 @@ const sass_comparison *kiln__sass_compare(cli *c, sass_side a, sass_side b)
   while (out->n_different < out->n_rows && differs(&rows[out->n_different]))
     out->n_different++;
   out->rows = rows;
+}
+
+/* ---- Loops --------------------------------------------------------------- */
+
+static spot loop_spot(const sass_side *s, const sass_loop *l,
+                      const file_map *maps)
+{
+  return spot_of(s->model, l->chain, maps);
+}
+
+/* Returns the first loop of B that corresponds to a loop of A and is not taken
+ * yet, or NULL. */
+static const sass_loop *loop_like(const sass_side sides[2], const sass_loop *a,
+                                  const file_map *maps, bool *taken)
+{
+  const spot at = loop_spot(&sides[0], a, NULL);
+  const sass_kernel *k = sides[1].kernel;
+
+  for (uint32_t i = 0; i < k->n_loops; i++)
+    if (!taken[i] && k->loops[i].depth == a->depth &&
+        same_spot(loop_spot(&sides[1], &k->loops[i], maps), at)) {
+      taken[i] = true;
+      return &k->loops[i];
+    }
+  return NULL;
+}
+
+static sass_loop_pair make_pair(const sass_side sides[2], const sass_loop *a,
+                                const sass_loop *b)
+{
+  sass_loop_pair p = {.loop = {a, b}, .line = {-1, -1}};
+
+  for (int i = 0; i < 2; i++) {
+    const sass_model *m = sides[i].model;
+    const int32_t chain = p.loop[i] == NULL ? -1 : p.loop[i]->chain;
+
+    if (chain < 0)
+      continue;
+    p.line[i] = m->chains[chain].line;
+    if (p.file == NULL)
+      p.file = file_of(m, chain);
+  }
+  return p;
+}
+
+static void compare_loops(cli *c, const sass_side sides[2],
+                          const file_map *maps, sass_comparison *out)
+{
+  const sass_kernel *a = sides[0].kernel, *b = sides[1].kernel;
+  sass_loop_pair *pairs =
+      kiln__cli_alloc(c, a->n_loops + b->n_loops, sizeof *pairs);
+  bool *taken = kiln__cli_alloc(c, b->n_loops, sizeof *taken);
+
+  for (uint32_t i = 0; i < a->n_loops; i++)
+    pairs[out->n_loops++] = make_pair(
+        sides, &a->loops[i], loop_like(sides, &a->loops[i], maps, taken));
+  for (uint32_t i = 0; i < b->n_loops; i++)
+    if (!taken[i])
+      pairs[out->n_loops++] = make_pair(sides, NULL, &b->loops[i]);
+  out->loops = pairs;
+}
+
+const sass_comparison *kiln__sass_compare(cli *c, sass_side a, sass_side b)
+{
+  const sass_side sides[2] = {a, b};
+  const file_map *maps = map_files(c, sides);
+  sass_comparison *out = kiln__cli_alloc(c, 1, sizeof *out);
+
+  compare_lines(c, sides, maps, out);
+  compare_loops(c, sides, maps, out);
   return out;
 }
 

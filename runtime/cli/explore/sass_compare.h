@@ -25,17 +25,31 @@ typedef struct sass_row {
   int32_t line[2];  /* line in A and in B, or -1 */
   int32_t chain[2]; /* the line as an outermost chain of each model, or -1 */
   sass_cost cost[2];
-  uint16_t live[2]; /* most general registers live at its instructions */
+  uint16_t live[2];   /* most general registers live at its instructions */
+  uint32_t spills[2]; /* bytes per thread that spills store and load */
   /* Number of instructions of the longest common sequence of opcodes. */
   uint32_t common;
   const sass_change *changes; /* the greatest difference first */
   uint32_t n_changes;
 } sass_row;
 
+/* A loop, or two loops that correspond. */
+typedef struct sass_loop_pair {
+  /* Place of the first instruction, which may be in an inlined function. The
+   * file is NULL and the lines are -1 where it is not known. */
+  const char *file;
+  int32_t line[2];
+  const sass_loop *loop[2]; /* NULL: only the other side has the loop */
+} sass_loop_pair;
+
 typedef struct sass_comparison {
   const sass_row *rows; /* the greatest difference first */
   uint32_t n_rows;      /* includes the lines without a difference */
   uint32_t n_different; /* number of rows that differ, which come first */
+  /* Loops in the order of A. Two loops correspond if they have the same source
+   * line and depth; several such loops correspond in their order. */
+  const sass_loop_pair *loops;
+  uint32_t n_loops;
 } sass_comparison;
 
 /* Compares two compiles of a kernel. Lines of the same number of the same file

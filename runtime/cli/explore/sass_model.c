@@ -11,7 +11,9 @@
 static char *disassemble(cli *c, const kiln_image *image, bool live)
 {
   static const char *const options[] = {"-c", "-hex", "-plr", "-lrm", "count"};
-  const kiln_sass_opts opts = {.options = options, .n_options = live ? 5 : 2};
+  const kiln_sass_opts opts = {.tool = kiln__cli_disassembler(c),
+                               .options = options,
+                               .n_options = live ? 5 : 2};
   char *text = NULL;
 
   if (kiln_image_sass(&text, NULL, c->rt, image, &opts) != KILN_OK)
