@@ -209,6 +209,26 @@ START_TEST(other_documents_are_refused)
 }
 END_TEST
 
+/* With a converter, the picture is a PNG file, light and dark. */
+START_TEST(sheet_is_converted)
+{
+  static const char signature[] = "\x89PNG\r\n\x1a\n";
+  const char *path = path_of("sheet.png");
+  size_t size;
+  char *data;
+
+  if (system("command -v rsvg-convert >/dev/null") != 0)
+    return;
+  for (int dark = 0; dark < 2; dark++) {
+    expect(0, NULL, LECTURE " --png %s%s", path, dark ? " --dark" : "");
+    data = test_read_file(path, &size);
+    ck_assert_uint_gt(size, 1000);
+    ck_assert_mem_eq(data, signature, sizeof signature - 1);
+    free(data);
+  }
+}
+END_TEST
+
 /* Without a converter, the message says what to install; the sheet itself is
  * printed all the same. */
 START_TEST(converter_is_missing)
@@ -242,11 +262,11 @@ END_TEST
 int main(void)
 {
   Suite *s = suite_create("pictures");
-  TCase *c =
-      kiln_test_case(s, "pictures", 60, setup, teardown,
-                     TESTS(lecture_sheet, lecture_curves, sheet_is_drawn,
-                           results_are_drawn, other_documents_are_refused,
-                           converter_is_missing, graphs_follow_the_locale));
+  TCase *c = kiln_test_case(
+      s, "pictures", 60, setup, teardown,
+      TESTS(lecture_sheet, lecture_curves, sheet_is_drawn, results_are_drawn,
+            other_documents_are_refused, sheet_is_converted,
+            converter_is_missing, graphs_follow_the_locale));
 
   tcase_add_loop_test(c, sheets_of_settings, 0, N(sheets));
   tcase_add_loop_test(c, misuse_is_explained, 0, N(misuses));
