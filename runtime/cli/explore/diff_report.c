@@ -43,16 +43,22 @@ static void add_pair(cli_table *t, const char *label, double a, double b)
     kiln__cli_cell(t, "%+g", b - a);
 }
 
+/* Returns a label with what limits the slots on both sides. */
+static const char *slots_label(cli *c, const sass_cost *a, const sass_cost *b)
+{
+  if (strcmp(a->limit, b->limit) == 0)
+    return kiln__cli_text(c, "slots, limited by %s", a->limit);
+  return kiln__cli_text(c, "slots, limited by %s, %s", a->limit, b->limit);
+}
+
 /* Adds the numbers of the code, which exist only with a disassembler. */
 static void add_code(cli_table *t, const diff_kernel *k)
 {
   const sass_kernel *a = k->side[0].kernel, *b = k->side[1].kernel;
 
   add_pair(t, "instructions", a->cost.instructions, b->cost.instructions);
-  add_pair(t,
-           kiln__cli_text(t->c, "issue slots (%s, %s)", a->cost.limit,
-                          b->cost.limit),
-           a->cost.slots, b->cost.slots);
+  add_pair(t, slots_label(t->c, &a->cost, &b->cost), a->cost.slots,
+           b->cost.slots);
   add_pair(t, "loops", a->n_loops, b->n_loops);
   if (a->has_live && b->has_live)
     add_pair(t, "most live registers", a->most_live[SASS_GENERAL],
@@ -247,12 +253,13 @@ void kiln__diff_print(cli *c, const diff_result *r, uint32_t most)
   }
   for (size_t i = 0; i < r->n; i++) {
     print_kernel(c, &r->kernels[i], most);
-    lines |= r->kernels[i].lines != NULL;
+    lines |=
+        r->kernels[i].lines != NULL && r->kernels[i].lines->n_different > 0;
   }
   if (lines)
     puts("\ninstr: machine instructions of the line; slots: least cycles in "
-         "which a scheduler\nissues them for one warp; regs: most registers "
-         "live at them; opcodes: B - A");
+         "which a scheduler\nissues them for one warp, limited by issue or by "
+         "a pipe; regs: most registers live\nat them; opcodes: B - A");
 }
 
 /* ---- JSON ---------------------------------------------------------------- */
