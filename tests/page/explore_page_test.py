@@ -150,7 +150,7 @@ class Clicks(unittest.TestCase):
 
     def lines_to_click(self, page, arch, kernel, path, last, chooser, n):
         with_code = sorted({line for row in page.tables[arch][0][kernel]
-                            for file, line in row[2] if file == path})
+                            for file, line in row[2] if file == path and line > 0})
         return [chooser.choice(with_code) if with_code and chooser.random() < 0.7
                 else chooser.randint(1, last) for _ in range(n)]
 

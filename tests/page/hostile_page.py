@@ -16,6 +16,7 @@ except ImportError:
 
 MARKUP = b"""\
 // </script><script>window.injected=1</script> <!-- <script> --> ]]> &lt; \\u003c
+// </script a=1 </script\f <!-- <script a=1 <img src=x onerror=window.injected=1 >
 /* <!--<script> {{data}} {{script}} </style></title><img src=x onerror=window.injected=1> */
 #define TEXT "</script><svg onload=window.injected=1>"
 extern "C" __global__ void k(int *p)

@@ -12,13 +12,15 @@ innermost first. A chain is a tuple of (file, line), innermost first.
 nvdisasm prints a block only if the innermost place has changed. If the same
 line of a function was inlined at two places, one after the other, the second
 block is missing. The chains of instructions without a block of their own are
-therefore known for sure only in their first place.
+therefore known for sure only in their first place. In a section with functions
+that were not inlined, nvdisasm confuses the chains, but never the first place.
 """
 import re
 import subprocess
 
 CHAIN = re.compile(r'//## File "((?:[^"\\]|\\.)*)", line (\d+)( inlined at )?')
 INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?);?\s*(?:/\*.*)?$")
+FUNCTION_TYPE = re.compile(r"^\s*\.type\s+\S+,@function")
 SECTION = re.compile(r"^//-+ \.text\.(\S+)")
 LOC = re.compile(
     r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:,\s*function_name\s+\S+?,\s*"
@@ -37,22 +39,24 @@ def run_nvdisasm(tool, cubin, *options):
 
 def sass_chains(text):
     """Returns {kernel: [(address, text, chain, sure)]} of `nvdisasm -c -g -gi`."""
-    kernels, rows, chain, block = {}, None, (), []
+    kernels, rows, chain, block, functions = {}, None, (), [], 0
     for line in text.split("\n"):
         section = SECTION.match(line)
         if section:
             rows = kernels.setdefault(section.group(1), [])
-            chain, block = (), []
+            chain, block, functions = (), [], 0
             continue
+        functions += 1 if FUNCTION_TYPE.match(line) else 0
         comment = CHAIN.search(line)
         if comment:
             block.append((comment.group(1), int(comment.group(2))))
             continue
         found = INSTRUCTION.match(line)
         if found and rows is not None:
-            sure = bool(block) or len(chain) < 2
+            sure = bool(block)
             if block:
                 chain, block = tuple(block), []
+            sure = functions < 2 and (sure or len(chain) < 2)
             rows.append((int(found.group(1), 16), found.group(2).strip(), chain, sure))
     return kernels
 
