@@ -566,7 +566,7 @@ static void draw_heat(const drawing *d, const plot *p, frame *f)
                f->left + (double)i * cell_w, y, cell_w - 1, cell_h - 1);
   }
   if (p->y.label != NULL)
-    put_text(d, "kp-weak", f->left - 8, f->top - 9, "end", p->y.label);
+    put_text(d, "kp-weak", f->left - labels, f->top - 9, "start", p->y.label);
   put_columns(d, p, f);
   put_ramp(d, p, &z, f);
 }
