@@ -187,6 +187,33 @@ class Pages(unittest.TestCase):
             text = self.run_script("document.getElementById('detail').textContent")
             self.assertIn(name, text)
 
+    def test_spans_are_drawn_where_they_are(self):
+        """A span that takes the middle third of the time takes the middle third
+        of the pixels behind the titles."""
+        self.open(self.page)
+        same = self.run_script(
+            "(() => { const canvas = document.getElementById('chart');"
+            " const context = canvas.getContext('2d'), results = [];"
+            " profile.rows.forEach((row) => {"
+            "  const i = row.n - 1, begin = row.spans.begin[i], end = row.spans.end[i];"
+            "  const long = Math.max(end - begin, 30);"
+            "  if (end - begin < 30) return;"
+            "  setView(begin - long, begin + 2 * long); view.top = 0;"
+            "  view.wanted = profile.names.map((_, n) => n === row.spans.name[i]);"
+            "  drawChart();"
+            "  const third = (canvas.clientWidth - 220) / 3;"
+            "  const y = row.y + 4;"
+            "  const at = (x) => [...context.getImageData(x, y, 1, 1).data].join();"
+            "  const inside = at(220 + 1.5 * third), edge = 220 + third;"
+            "  results.push(at(Math.ceil(edge) + 1) === inside"
+            "   && at(Math.floor(edge) - 3) !== inside"
+            "   && at(Math.floor(edge + third) - 3) === inside"
+            "   && at(Math.ceil(edge + third) + 3) !== inside); });"
+            " return results; })()")
+        self.assertGreater(len(same), 3)
+        self.assertEqual(same, [True] * len(same))
+        self.browser.events = [] # Chromium remarks on the test's own reads
+
     def test_calls_lead_to_their_work(self):
         self.open(self.page)
         n = self.run_script(
