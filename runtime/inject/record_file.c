@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WINDOW = 4 << 20, SLOTS = 2 * PROFILE_MOST_NAMES };
+enum { WINDOW = PROFILE_LEAST_LIMIT, SLOTS = 2 * PROFILE_MOST_NAMES };
 
 static const uint64_t default_limit = (uint64_t)4 << 30;
 
@@ -41,12 +42,12 @@ typedef struct slot {
 
 static struct {
   pthread_mutex_t lock;
-  int fd; /* -1 before the file is open and after it is closed */
+  atomic_int fd; /* -1 before the file is open and after it is closed */
   pid_t pid;
   uint64_t limit, start; /* `start`: position of the window in the file */
   size_t used;           /* bytes used in the window */
   uint8_t *window;       /* NULL after a failure */
-  uint64_t lost;
+  uint64_t lost, lost_written;
   slot *slots;
   uint32_t n_names;
 } file = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
@@ -86,13 +87,21 @@ static bool make_space(size_t size)
   return true;
 }
 
+static void write_lost(void)
+{
+  file.lost_written = file.lost;
+  (void)!pwrite(file.fd, &file.lost, sizeof file.lost,
+                offsetof(profile_header, dropped));
+}
+
 /* Counts lost records. The count is in the file's header, which needs no
- * further space. */
+ * further space. It is written for the first and for every thousandth record,
+ * and when the file is closed. */
 static void lose(uint64_t n)
 {
   file.lost += n;
-  (void)!pwrite(file.fd, &file.lost, sizeof file.lost,
-                offsetof(profile_header, dropped));
+  if (file.lost_written == 0 || file.lost - file.lost_written >= 1000)
+    write_lost();
 }
 
 static void append(const profile_record *record)
@@ -325,6 +334,8 @@ void kiln__record_close(void)
   if (file.window != NULL)
     munmap(file.window, WINDOW);
   file.window = NULL;
+  if (file.lost > file.lost_written)
+    write_lost();
   (void)!pwrite(file.fd, &ended, sizeof ended, offsetof(profile_header, ended));
   (void)!ftruncate(file.fd, (off_t)(file.start + file.used));
   close(file.fd);

@@ -137,6 +137,8 @@ _Static_assert(sizeof(profile_call) == 40, "layout of the file");
 _Static_assert(sizeof(profile_object) == 24, "layout of the file");
 
 enum {
+  /* Smallest limit of a file in bytes, which is the unit in which it grows. */
+  PROFILE_LEAST_LIMIT = 4 << 20,
   /* Longest text of a name; longer names are cut. */
   PROFILE_MOST_TEXT = 8192,
   /* Largest number of names. Further names become the last one, "(others)". */

@@ -20,6 +20,8 @@ ACTIVITIES = os.environ["ACTIVITIES"]
 PLAYER = os.environ["PLAYER"]
 THOROUGH = os.environ.get("KILN_TEST_THOROUGH", "") not in ("", "0")
 SANITIZED = os.environ.get("SANITIZED") == "1"
+# A sanitizer has to be loaded first, and the program finds libcuda without help.
+PRELOAD = ["--no-preload"] if SANITIZED else []
 KERNEL = "step<float>"
 
 SECTIONS = {"kernel": "kernels", "copy": "copies", "fill": "fills",
@@ -70,8 +72,8 @@ class Profile(unittest.TestCase):
 
     def profile(self, *program, options=(), rc=0, env=None):
         """Profiles a program and checks the summary against the trace."""
-        result = run(KILN, *options, "profile", "-o", self.trace, "--json",
-                     self.json, "--keep", self.keep, "--", *program,
+        result = run(KILN, *options, "profile", *PRELOAD, "-o", self.trace,
+                     "--json", self.json, "--keep", self.keep, "--", *program,
                      env=env or {})
         self.assertEqual(result.returncode, rc, result.stderr)
         self.assertEqual(result.stdout, "")
@@ -169,7 +171,7 @@ class OnTheCpu(Profile):
                              sorted(summary[section], key=key))
 
     def test_limit_loses_and_counts(self):
-        result = run(KILN, "--device", "cpu", "profile", "--limit", "5M",
+        result = run(KILN, "--device", "cpu", "profile", *PRELOAD, "--limit", "5M",
                      "--json", "-", "--", ACTIVITIES, "many", "60000")
         self.assertEqual(result.returncode, 0, result.stderr)
         summary = json.loads(result.stdout)
@@ -179,7 +181,7 @@ class OnTheCpu(Profile):
         self.assertGreaterEqual(summary["spans"] + lost, 120009)
 
     def test_no_calls(self):
-        result = run(KILN, "--device", "cpu", "profile", "--no-calls",
+        result = run(KILN, "--device", "cpu", "profile", *PRELOAD, "--no-calls",
                      "--json", "-", "--", ACTIVITIES, "streams")
         summary = json.loads(result.stdout)
         self.assertEqual(summary["calls"], [])
@@ -280,8 +282,8 @@ class WithCupti(Profile):
 
 class Files(Profile):
     def record(self):
-        result = run(KILN, "--device", "cpu", "profile", "--keep", self.keep,
-                     "--", ACTIVITIES, "graph")
+        result = run(KILN, "--device", "cpu", "profile", *PRELOAD, "--keep",
+                     self.keep, "--", ACTIVITIES, "graph")
         self.assertEqual(result.returncode, 0, result.stderr)
         (path,) = glob.glob(self.keep + "/*.kprof")
         with open(path, "rb") as file:

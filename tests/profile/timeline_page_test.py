@@ -114,8 +114,8 @@ class Pages(unittest.TestCase):
         cls.browser = browser.Browser(browser.find_browser())
         cls.trace = cls.path("trace.json")
         cls.page = cls.path("page.html")
-        kiln("--device", "cpu", "profile", "-o", cls.trace, "--html", cls.page,
-             "--", os.environ["ACTIVITIES"], "streams")
+        kiln("--device", "cpu", "profile", "--no-preload", "-o", cls.trace, "--html",
+             cls.page, "--", os.environ["ACTIVITIES"], "streams")
         cls.spans = spans_of(cls.trace)
 
     @classmethod

@@ -118,9 +118,11 @@ static int prepare(cli *c, const profile_opts *o, const char *folder)
                       "cannot read '%s': %s", library, strerror(errno));
     return CLI_FAILED;
   }
-  if (o->limit != NULL && !kiln__cli_parse_bytes(o->limit, &limit))
-    return kiln__cli_usage(c, "--limit is a size such as 512M, not \"%s\"",
-                           o->limit);
+  if (o->limit != NULL &&
+      (!kiln__cli_parse_bytes(o->limit, &limit) || limit < PROFILE_LEAST_LIMIT))
+    return kiln__cli_usage(
+        c, "--limit is a size of at least 4M such as 512M, not \"%s\"",
+        o->limit);
   if (choose_device(c, &cpu) != CLI_OK)
     return CLI_FAILED;
   if (cpu)
@@ -184,10 +186,10 @@ static int show_records(cli *c, const profile_opts *o, const char *folder,
     return program_rc; /* the reason was printed */
   if (rc == CLI_OK && p.n_processes == 0) {
     kiln__cli_message(c,
-                      "profile a program that uses CUDA, and check that it "
-                      "does not end before its first CUDA call",
-                      "the program did not load the CUDA driver, so nothing "
-                      "was recorded");
+                      "check that the program uses CUDA and reaches its first "
+                      "CUDA call, and that it may write to TMPDIR",
+                      "nothing was recorded: the program did not start the "
+                      "CUDA driver, or could not write a record file");
     rc = CLI_FAILED;
   }
   return rc == CLI_OK ? show(&p, o) : rc;

@@ -160,7 +160,7 @@ static void print_process(const profile *p, const profile_process *one)
   printf(", recorded by %s%s\n", one->source,
          one->ended ? "" : "; it did not end by exit()");
   if (one->dropped > 0)
-    printf("  %" PRIu64
+    printf("  at least %" PRIu64
            " records were lost, so that all figures are too small\n",
            one->dropped);
 }
