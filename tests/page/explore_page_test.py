@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 import browser
 import hostile_page
@@ -177,7 +178,7 @@ class Clicks(unittest.TestCase):
         self.assertEqual(BROWSER.requests(), [page.url])
 
     def test_scan(self):
-        page = Page("builtin:scan")
+        page = Page("builtin:scan", archs=ARCHS if THOROUGH else "sm_75,sm_90")
         self.check_page(page, CLICKS)
         self.assertLess(os.path.getsize(page.path), MOST_BYTES)
 
@@ -418,6 +419,15 @@ class Hostile(unittest.TestCase):
     def test_control_bytes_and_broken_utf8(self):
         page = self.check("control", hostile_page.control_bytes())
         self.assertIn("\\ufffd", ascii(page.run("doc.files[0].text")))
+
+    def test_without_nvdisasm(self):
+        with unittest.mock.patch.dict(os.environ, KILN_NVDISASM="/nowhere/nvdisasm"):
+            page = self.check("bare", b'extern "C" __global__ void k(int *p) { *p = 1; }\n')
+        note = page.run("document.querySelector('.missing').textContent")
+        self.assertIn("nvdisasm", note)
+        self.assertIn("KILN_NVDISASM", note)
+        click_line(1)
+        self.assertGreater(len(page.run(HIGHLIGHTED)["ptx"]), 0)
 
     def test_long_names(self):
         name = "k" * 5000
