@@ -47,7 +47,7 @@ fetch_library() {
     PYTHONDONTWRITEBYTECODE=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip \
       install --quiet --disable-pip-version-check --no-cache-dir --no-compile \
       --no-deps --target "$target.part" "$package==$version" >&2 ||
-      die "could not fetch $package $version; install a CUDA toolkit or set KILN_NVRTC"
+      die "could not fetch $package $version; is the network there? a CUDA toolkit works too"
     rm -rf "$target"
     mv "$target.part" "$target"
   fi
@@ -89,6 +89,24 @@ need_nvrtc() {
     return 0
   KILN_NVRTC=$(fetch_nvrtc "$(wanted_nvrtc)") || exit 1
   export KILN_NVRTC
+}
+
+# need_nvdisasm: the disassembler, for SASS. Without it the rest still works, so a
+# failed download is reported only.
+need_nvdisasm() {
+  [ -n "${KILN_NVDISASM:-}" ] && return 0
+  command -v nvdisasm >/dev/null && return 0
+  compgen -G '/usr/local/cuda*/bin/nvdisasm' >/dev/null && return 0
+  compgen -G "${CUDA_PATH:-/nonexistent}/bin/nvdisasm" >/dev/null && return 0
+  KILN_NVDISASM=$(fetch_library nvidia-cuda-nvdisasm 13.5.37 nvdisasm) ||
+    KILN_NVDISASM=
+  if [ -n "$KILN_NVDISASM" ]; then
+    chmod +x "$KILN_NVDISASM"
+    export KILN_NVDISASM
+  else
+    unset KILN_NVDISASM
+    say "there is no nvdisasm: no SASS; everything else works"
+  fi
 }
 
 # logged LOG COMMAND...: run quietly; on failure show the end of the log.

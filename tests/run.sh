@@ -54,6 +54,7 @@ done
 
 need_packages "${build_packages[@]}"
 need_nvrtc
+need_nvdisasm
 if [ -z "${KILN_TEST_NVRTC:-}" ]; then
   # One NVRTC of each major: every GPU generation from 3.5 on is compiled for.
   KILN_TEST_NVRTC=

@@ -303,6 +303,9 @@ kiln_status kiln_image_sass(char **out, size_t *size, kiln_runtime *rt,
   if (c.tool == NULL) {
     KILN_TRY(kiln_disassembler(rt, path, sizeof path));
     c.tool = path;
+  } else if (!is_tool(c.tool)) {
+    KILN_TRY(
+        kiln__fail(KILN_ENOTFOUND, hint, "no executable file: %s", c.tool));
   }
   KILN_TRY(open_files(&c, code));
   KILN_TRY(start(&c));

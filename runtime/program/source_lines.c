@@ -22,7 +22,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUCKETS = 4096, MAX_PLACES = 1 << 18, MAX_FILES = 4096 };
+enum {
+  BUCKETS = 4096,
+  MAX_PLACES = 1 << 18,
+  MAX_FILES = 4096,
+  MAX_STEPS = 1 << 24
+};
 enum { CODE, PTX, TABLES };               /* the tables of instructions */
 enum { SYMBOL = 24, SYMBOL_SECTION = 6 }; /* in the symbol table, in bytes */
 enum { NONE = -1, ANY = -2 };             /* instead of the index of a place */
@@ -51,8 +56,9 @@ typedef struct reader {
   kiln__elf elf;
   int table; /* of the line section that is being read: CODE or PTX */
   kiln__slice relocations, symbols;
-  size_t relocation, relocation_size; /* offset of the next one; its size */
-  const char *names;                  /* copy of .debug_str */
+  size_t relocation_size;
+  size_t steps;      /* relocations that were compared */
+  const char *names; /* copy of .debug_str */
   size_t names_size;
   items files;      /* index in t->files, per file of the unit or the PTX */
   items unit_rows;  /* place, per row of the sequence, for inlined calls */
@@ -152,7 +158,8 @@ static int32_t place_of(reader *r, const kiln_place *wanted)
   uint32_t *head = list_of(r, wanted);
   kiln_place added = *wanted;
 
-  if (i != NONE || wanted->file < 0 || places->n == MAX_PLACES)
+  if (i != NONE || wanted->file < 0 || wanted->line < 0 ||
+      places->n == MAX_PLACES)
     return i;
   if (added.caller == ANY)
     added.caller = NONE;
@@ -189,23 +196,21 @@ static uint32_t kernel_of(const reader *r, unsigned section)
   return i;
 }
 
-/* Finds the kernel of a sequence by the relocation of its address. Sequences
- * and relocations are in the same order. */
+/* Finds the kernel of a sequence by the relocation of its address. The order of
+ * the relocations is arbitrary. */
 static uint32_t find_kernel(reader *r, size_t origin)
 {
   const unsigned char *data = r->relocations.data, *symbols = r->symbols.data;
+  const size_t n = r->relocations.size / r->relocation_size;
 
-  for (; r->relocations.size - r->relocation >= r->relocation_size;
-       r->relocation += r->relocation_size) {
-    const uint64_t offset = kiln__elf_number(data + r->relocation, 8);
-    const uint64_t symbol = kiln__elf_number(data + r->relocation + 12, 4);
+  for (size_t i = 0; i < n && r->steps < MAX_STEPS; i++, r->steps++) {
+    const unsigned char *entry = data + i * r->relocation_size;
+    const uint64_t symbol = kiln__elf_number(entry + 12, 4);
 
-    if (offset < origin)
-      continue;
-    if (offset > origin || symbol >= r->symbols.size / SYMBOL)
-      break;
-    return kernel_of(r, (unsigned)kiln__elf_number(
-                            symbols + symbol * SYMBOL + SYMBOL_SECTION, 2));
+    if (kiln__elf_number(entry, 8) == origin &&
+        symbol < r->symbols.size / SYMBOL)
+      return kernel_of(r, (unsigned)kiln__elf_number(
+                              symbols + symbol * SYMBOL + SYMBOL_SECTION, 2));
   }
   return (uint32_t)r->image->n;
 }
@@ -289,7 +294,6 @@ static bool read_section(reader *r, int table, const char *name)
     i = kiln__elf_find(&r->elf, ".rel", name);
   }
   r->relocations = kiln__elf_section(&r->elf, i);
-  r->relocation = 0;
   r->table = table;
   r->last = (kiln__line_state){0};
   r->kernel = (uint32_t)r->image->n;

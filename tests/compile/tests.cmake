@@ -48,3 +48,11 @@ if(KILN_CLI AND Python3_Interpreter_FOUND)
   set_tests_properties(compile.sass PROPERTIES LABELS compile
     SKIP_RETURN_CODE 77 TIMEOUT 3600)
 endif()
+
+# Kiln's line tables against the text of nvdisasm.
+if(Python3_FOUND AND TARGET kiln_cli)
+  add_test(NAME compile.line_tables COMMAND ${Python3_EXECUTABLE}
+    ${CMAKE_CURRENT_LIST_DIR}/line_tables.py $<TARGET_FILE:kiln_cli>)
+  set_tests_properties(compile.line_tables PROPERTIES LABELS compile
+    SKIP_RETURN_CODE 77 TIMEOUT 3600)
+endif()
