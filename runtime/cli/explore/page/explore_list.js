@@ -120,11 +120,12 @@ class RowList {
     const pen = this.ruler.getContext("2d");
     if (!pen || this.n === 0 || !groups) return;
     const style = getComputedStyle(document.documentElement);
+    if (this.n * this.height() <= this.box.clientHeight) return; /* all is visible */
+    const scale = height / this.n;
     for (const { rows, colour } of groups) {
       pen.fillStyle = style.getPropertyValue(colour);
       for (const row of rows)
-        pen.fillRect(1, Math.floor(row / this.n * height), width - 2,
-          Math.max(2, Math.ceil(height / this.n)));
+        pen.fillRect(1, Math.floor(row * scale), width - 2, Math.max(2, Math.ceil(scale)));
     }
   }
 }
