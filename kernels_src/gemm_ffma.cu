@@ -49,8 +49,8 @@
  * Launch: blocks of 128 + TILE_N threads, at most 256 / TILE_N per SM. m is at least
  *         128, n at least TILE_N. Dynamic shared memory: the stages of A and B with 128
  *         bytes each for barriers.
+ *         t       how tiles are numbered
  *         shared  number of tiles, the first ones, that blocks share
- *         group   rows of tiles per group, see gemm_order()
  *         parts   temporary storage: sums of one tile per block
  *         words   one tile descriptor per block
  * Result: D. The same launch gives the same bits. Without sm_90a it is an empty kernel. */
@@ -199,11 +199,13 @@ struct schedule {
   unsigned worker; /* number of the block in the order of the steps */
   unsigned step, end, tile, tiles;
 
-  __device__ __forceinline__ schedule(const kiln::gemm_args &g, unsigned shared)
+  __device__ __forceinline__ schedule(const kiln::gemm_args &g,
+                                      const kiln::gemm_tiling &t,
+                                      unsigned shared)
       : steps(static_cast<unsigned>((g.k + KILN_TILE_K - 1) / KILN_TILE_K)),
         worker(gridDim.x - 1 - blockIdx.x), step(first_step(shared, worker)),
         end(first_step(shared, worker + 1)), tile(shared + worker),
-        tiles(static_cast<unsigned>(kiln::count_tiles(g)))
+        tiles(static_cast<unsigned>(t.all))
   {
   }
 
@@ -231,13 +233,13 @@ struct schedule {
 };
 
 __device__ __forceinline__ kiln::gemm_work
-tile_of(const kiln::gemm_args &g, unsigned tile, unsigned group)
+tile_of(const kiln::gemm_args &g, const kiln::gemm_tiling &t, unsigned tile)
 {
   kiln::gemm_work w;
 
   w.tile = tile;
   w.part = 0;
-  kiln::find_tile(w, g, group);
+  kiln::find_tile(w, g, t);
   return w;
 }
 
@@ -276,11 +278,11 @@ __device__ __forceinline__ void copy_steps(copy_a &a, copy_b &b, place &p,
 }
 
 __device__ __forceinline__ void copy_all(const kiln::gemm_args &g,
-                                         unsigned first, unsigned group,
-                                         unsigned shared)
+                                         const kiln::gemm_tiling &t,
+                                         unsigned first, unsigned shared)
 {
   const unsigned head = static_cast<unsigned>((g.k - 1) % KILN_TILE_K) + 1;
-  schedule order(g, first);
+  schedule order(g, t, first);
   place p = {shared, shared, 1};
   share s;
 
@@ -291,7 +293,7 @@ __device__ __forceinline__ void copy_all(const kiln::gemm_args &g,
     copy_a a;
     copy_b b;
 
-    kiln::open_copies(a, b, g, tile_of(g, s.tile, group), k, 0);
+    kiln::open_copies(a, b, g, tile_of(g, t, s.tile), k, 0);
     if (s.from == 0) {
       copy_step<true>(a, b, p, head, 0);
       a.advance(head);
@@ -354,8 +356,8 @@ enum : unsigned { few = 40, many = KILN_TILE_N == 256 ? 232 : 216 };
 #endif
 
 extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, 256 / KILN_TILE_N)
-    gemm_ffma(const user::args in, const kiln::gemm_args g, unsigned first,
-              unsigned group, kiln::gemm_acc *parts, unsigned long long *words,
+    gemm_ffma(const user::args in, const kiln::gemm_args g,
+              const kiln::gemm_tiling t, unsigned first, kiln::gemm_acc *parts, unsigned long long *words,
               unsigned epoch)
 {
 #if KILN_HAS_WGMMA
@@ -372,7 +374,7 @@ extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, 256 / KILN_TILE_N)
   __syncthreads();
   if (threadIdx.x < KILN_HELPERS) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(+few));
-    copy_all(g, first, group, shared);
+    copy_all(g, t, first, shared);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(+many));
     const kiln::gemm_position at = kiln::my_position();
@@ -380,7 +382,7 @@ extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, 256 / KILN_TILE_N)
                    b = keep(copy_a::bytes + at.column * 4);
     const kiln::gemm_parts others = {
         parts, words, kiln::descriptor_tag(epoch, kiln::status_partial)};
-    schedule order(g, first);
+    schedule order(g, t, first);
     place p = {shared, shared, 0};
     share s;
 
@@ -394,7 +396,7 @@ extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, 256 / KILN_TILE_N)
       }
       if (s.to != order.steps)
         collect(others, order, first, s.tile, sums);
-      kiln::finish(in, g, tile_of(g, s.tile, group), kiln::my_position(), sums);
+      kiln::finish(in, g, tile_of(g, t, s.tile), kiln::my_position(), sums);
     }
   }
 #endif

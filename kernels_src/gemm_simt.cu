@@ -57,10 +57,11 @@
  * Launch: the block size is TILE_M / THREAD_M * TILE_N / THREAD_N. Blocks are numbered
  *         by x, then y: tiles of a matrix first, then matrices, then parts of the sum.
  *         Dynamic shared memory: the stages of A, then those of B.
+ *         t       how tiles are numbered
  *         splits  number of blocks that share a sum
- *         group   rows of tiles per group, see gemm_order()
  *         parts   temporary storage: sums of all tiles for each part but the last
  *         words   one tile descriptor per block whose part is not the last
+ *         A part of the sum has less than 2^31 positions.
  * Result: D. The same launch gives the same bits. */
 #include <kiln/params/gemm_simt.cuh>
 
@@ -73,10 +74,6 @@
 
 namespace
 {
-
-enum : unsigned {
-  most_depth = 1u << 30 /* positions of a sum whose tiles 32 bits count */
-};
 
 typedef kiln::gemm_copy<KILN_T, KILN_TILE_M, KILN_TILE_K, KILN_MAX_BLOCK,
                         KILN_A_K, KILN_VECTOR_A, KILN_ASYNC & 1, KILN_CLAMP & 1>
@@ -124,11 +121,12 @@ __device__ __forceinline__ void wait_for_tile()
   __syncthreads();
 }
 
-/* Computes the sums over the next `depth` positions, 1 to 2^30. `a` and `b` are the
+/* Computes the sums over the next `depth` positions, at least 1. `a` and `b` are the
  * addresses of the thread's first elements in the first stage. The first tile has the
  * positions that do not fill a tile, so that all others are complete. Tiles beyond the
  * last one are not read, but their stages are filled as if they were, which keeps
- * branches out of the loop. */
+ * branches out of the loop. One loop fills the first stages, since a copy of its body
+ * per stage takes long to compile. */
 __device__ __forceinline__ void sum_products(operands &o, unsigned a,
                                              unsigned b, unsigned depth,
                                              kiln::gemm_sums &s)
@@ -138,12 +136,12 @@ __device__ __forceinline__ void sum_products(operands &o, unsigned a,
   unsigned read = 0, written = (KILN_STAGES - 1) * stage_bytes;
   kiln::fragments f[2];
 
-  o.load<true>(0, head, true);
-  o.store(0);
-#pragma unroll
-  for (unsigned t = 1; t + 1 < KILN_STAGES; ++t, --to_load) {
-    o.load<false>(t * stage_bytes, 0, to_load > 0);
+#pragma unroll 1
+  for (unsigned t = 0; t + 1 < KILN_STAGES; ++t) {
+    o.load<true>(t * stage_bytes,
+                 t == 0 ? head : to_load > 0 ? KILN_TILE_K : 0, true);
     o.store(t * stage_bytes);
+    to_load -= t > 0;
   }
   wait_for_tile();
   kiln::load_fragments<copy_a::pitch, copy_b::pitch>(a, b, 0, f[0]);
@@ -170,15 +168,17 @@ __device__ __forceinline__ void sum_products(operands &o, unsigned a,
 /* Finds the block's tile and its part of the sum. */
 __device__ __forceinline__ bool find_work(kiln::gemm_work &w,
                                           const kiln::gemm_args &g,
-                                          unsigned splits, unsigned group)
+                                          const kiln::gemm_tiling &t,
+                                          unsigned splits)
 {
   const kiln::index block = kiln::block_number();
 
-  w.tiles = kiln::count_tiles(g);
-  w.part = KILN_SPLIT ? static_cast<unsigned>(block / w.tiles) : 0;
-  w.tile = block - w.part * w.tiles;
-  kiln::find_tile(w, g, group);
-  return w.part < splits && w.tile < w.tiles;
+  w.part = KILN_SPLIT ? static_cast<unsigned>(
+                            kiln::divide(block, t.all, t.over_all))
+                      : 0;
+  w.tile = block - w.part * t.all;
+  kiln::find_tile(w, g, t);
+  return w.part < splits && w.tile < t.all;
 }
 
 /* Computes the block's part of the sums. */
@@ -198,40 +198,45 @@ __device__ __forceinline__ void sum_part(const kiln::gemm_args &g,
       to = steps * (w.part + 1) / splits * KILN_TILE_K;
   }
   kiln::open_copies(o.a, o.b, g, w, from, shared);
-  for (; from < to; from += most_depth)
+  if (from < to)
     sum_products(o, shared + at.row * sizeof(kiln::staged),
                  shared + copy_a::bytes + at.column * sizeof(kiln::staged),
-                 kiln::least(to - from, most_depth), s);
+                 static_cast<unsigned>(to - from), s);
 }
 
 } // namespace
 
 extern "C" __global__ void __launch_bounds__(KILN_MAX_BLOCK, KILN_PER_SM)
-    gemm_simt(const user::args in, const kiln::gemm_args g, unsigned splits,
-              unsigned group, kiln::gemm_acc *parts, unsigned long long *words,
-              unsigned epoch)
+    gemm_simt(const user::args in, const kiln::gemm_args g,
+              const kiln::gemm_tiling t, unsigned splits, kiln::gemm_acc *parts,
+              unsigned long long *words, unsigned epoch)
 {
   extern __shared__ uint4 shared[];
+  __shared__ kiln::gemm_work kept;
   kiln::gemm_sums s;
   kiln::gemm_work w;
 
-  if (!find_work(w, g, splits, group))
+  if (!find_work(w, g, t, splits))
     return;
+  /* The main loop needs all registers. */
+  if (threadIdx.x == 0)
+    kept = w;
   kiln::clear(s);
   sum_part(g, w, splits, kiln::gemm_shared(shared), s);
-  find_work(w, g, splits, group);
+  __syncthreads();
+  w = kept;
 #if KILN_SPLIT
   {
     const kiln::gemm_parts others = {
         parts, words, kiln::descriptor_tag(epoch, kiln::status_partial)};
 
     if (w.part + 1 < splits) {
-      others.publish(s, w.part * w.tiles + w.tile);
+      others.publish(s, w.part * t.all + w.tile);
       return;
     }
-    others.wait(w.tile, w.tiles, splits - 1);
+    others.wait(w.tile, t.all, splits - 1);
     for (unsigned p = 0; p + 1 < splits; ++p)
-      others.add(s, p * w.tiles + w.tile);
+      others.add(s, p * t.all + w.tile);
   }
 #else
   (void)parts;

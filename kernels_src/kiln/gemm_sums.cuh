@@ -16,7 +16,9 @@
 
 #include <kiln/gemm.cuh>
 #include <kiln/gemm_stage.cuh>
+#if KILN_SPLIT
 #include <kiln/look_back.cuh>
+#endif
 
 namespace kiln
 {
@@ -96,16 +98,29 @@ __device__ __forceinline__ constexpr unsigned offset_of(unsigned i)
 
 /* ---- Products ------------------------------------------------------------ */
 
+/* Loads 16 bytes of a fragment. */
+template <class S>
+__device__ __forceinline__ void load_chunk(unsigned from, S *to)
+{
+  const uint4 w = gemm_load_shared(from);
+
+  memcpy(to, &w, sizeof w);
+}
+__device__ __forceinline__ void load_chunk(unsigned from, float *to)
+{
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+               : "r"(from)
+               : "memory");
+}
+
 /* Loads a thread's elements of one position of the sum. */
 template <unsigned n, unsigned lanes>
 __device__ __forceinline__ void load_fragment(unsigned from, staged (&to)[n])
 {
 #pragma unroll
-  for (unsigned c = 0; c < n / chunk; ++c) {
-    const uint4 w = gemm_load_shared(from + c * lanes * 16);
-
-    memcpy(to + c * chunk, &w, sizeof w);
-  }
+  for (unsigned c = 0; c < n / chunk; ++c)
+    load_chunk(from + c * lanes * 16, to + c * chunk);
 }
 
 struct fragments {
@@ -159,33 +174,71 @@ __device__ __forceinline__ void add_products(const fragments &f, gemm_sums &s)
 
 /* ---- Tiles --------------------------------------------------------------- */
 
+/* How the tiles of a call are numbered: in groups of `group` rows of tiles, column by
+ * column within a group, so that the blocks which run at the same time share rows of A
+ * and columns of B in the L2 cache. The host computes it (kiln__gemm_tiling). It has the
+ * reciprocals floor((2^32 - 1) / d) and floor((2^64 - 1) / d) of each divisor d, since a
+ * division takes many instructions, and long to compile. */
+struct gemm_tiling {
+  unsigned rows;        /* rows of tiles */
+  unsigned group, rest; /* rows per group, and in the last group */
+  unsigned group_tiles; /* tiles per group */
+  unsigned over_group, over_rest, over_group_tiles; /* reciprocals */
+  unsigned padding;
+  unsigned long long matrix, all; /* tiles of a matrix, and of the call */
+  unsigned long long over_matrix, over_all;
+};
+
+/* Returns x / d. The product with the reciprocal is the quotient, or one less. */
+__device__ __forceinline__ unsigned divide(unsigned x, unsigned d,
+                                           unsigned reciprocal)
+{
+  const unsigned q = __umulhi(x, reciprocal);
+
+  return x - q * d >= d ? q + 1 : q;
+}
+__device__ __forceinline__ unsigned long long
+divide(unsigned long long x, unsigned long long d,
+       unsigned long long reciprocal)
+{
+  const unsigned long long q = __umul64hi(x, reciprocal);
+
+  return x - q * d >= d ? q + 1 : q;
+}
+
+/* Returns the place of a matrix's tile number `tile`. */
+__device__ __forceinline__ gemm_place place_of(unsigned tile,
+                                               const gemm_tiling &t)
+{
+  const unsigned number = divide(tile, t.group_tiles, t.over_group_tiles);
+  const unsigned first = number * t.group;
+  const unsigned in_group = tile - number * t.group_tiles;
+  const bool last = t.rows - first < t.group;
+  const unsigned high = last ? t.rest : t.group;
+  const unsigned column =
+      divide(in_group, high, last ? t.over_rest : t.over_group);
+
+  return {first + in_group - column * high, column};
+}
+
 /* The tile of a block, or its part of the tile's sum. A tile that would exceed the
  * matrix starts earlier instead, unless KILN_CLAMP has the bit of its direction. */
 struct gemm_work {
   index batch;
   index row, column;         /* first element of the tile */
   index own_row, own_column; /* first element that it stores */
-  index tile, tiles;         /* number of the tile, and of tiles, in the call */
+  index tile;                /* number of the tile in the call */
   unsigned part;             /* part of the sum */
 };
 
 /* Sets the members that depend on the number of the tile. */
 __device__ __forceinline__ void find_tile(gemm_work &w, const gemm_args &g,
-                                          unsigned group)
+                                          const gemm_tiling &t)
 {
-  const unsigned rows =
-      static_cast<unsigned>((g.m + KILN_TILE_M - 1) / KILN_TILE_M);
-  const unsigned columns =
-      static_cast<unsigned>((g.n + KILN_TILE_N - 1) / KILN_TILE_N);
-  const index per_matrix = static_cast<index>(rows) * columns;
   gemm_place p;
 
-  /* Divisions take longer than a small product. */
-  w.batch = per_matrix == 1 ? w.tile : g.batch == 1 ? 0 : w.tile / per_matrix;
-  p = per_matrix == 1
-          ? gemm_place{0, 0}
-          : gemm_order(static_cast<unsigned>(w.tile - w.batch * per_matrix),
-                       rows, columns, group);
+  w.batch = divide(w.tile, t.matrix, t.over_matrix);
+  p = place_of(static_cast<unsigned>(w.tile - w.batch * t.matrix), t);
   w.own_row = static_cast<index>(p.row) * KILN_TILE_M;
   w.own_column = static_cast<index>(p.column) * KILN_TILE_N;
   w.row = w.own_row;
@@ -194,12 +247,6 @@ __device__ __forceinline__ void find_tile(gemm_work &w, const gemm_args &g,
     w.row = g.m - KILN_TILE_M;
   if (!(KILN_CLAMP & 2) && w.column + KILN_TILE_N > g.n)
     w.column = g.n - KILN_TILE_N;
-}
-
-__device__ __forceinline__ index count_tiles(const gemm_args &g)
-{
-  return (g.m + KILN_TILE_M - 1) / KILN_TILE_M *
-         ((g.n + KILN_TILE_N - 1) / KILN_TILE_N) * g.batch;
 }
 
 __device__ __forceinline__ unsigned least(index a, unsigned b)

@@ -496,6 +496,14 @@ START_TEST(test_path_of_large)
   desc.tile.split = 1;
   ck_kiln_ok(kiln_gemm_explain(stream, &desc, &choice));
   ck_assert_str_eq(choice.path, "simt");
+  ck_assert_uint_eq(choice.tile.split, 1);
+  /* A block counts less than 2^31 positions of a sum. */
+  desc.a.leading = 0;
+  desc.a.data = UINT64_C(1) << 50;
+  desc.b.data = UINT64_C(1) << 52;
+  desc.k = UINT64_C(5) << 30;
+  ck_kiln_ok(kiln_gemm_explain(stream, &desc, &choice));
+  ck_assert_uint_ge(choice.tile.split, 5);
 }
 END_TEST
 

@@ -189,10 +189,83 @@ START_TEST(test_vector_splits)
 }
 END_TEST
 
+__extension__ typedef unsigned __int128 product;
+
+/* The quotient as the kernels compute it: the product with the reciprocal is the
+ * quotient, or one less. */
+static uint64_t quotient(uint64_t x, uint64_t d, uint64_t reciprocal, bool wide)
+{
+  const uint64_t q =
+      wide ? (uint64_t)((product)x * reciprocal >> 64) : x * reciprocal >> 32;
+
+  return x - q * d >= d ? q + 1 : q;
+}
+
+static void check_quotients(uint64_t most, uint64_t d, uint64_t reciprocal,
+                            bool wide, uint64_t *state)
+{
+  for (int i = 0; i < 50; i++) {
+    const uint64_t r = test_random(state);
+    const uint64_t x = i == 0   ? most
+                       : i == 1 ? most / d * d
+                       : i == 2 ? (most / d * d) - (most >= d)
+                                : r % most;
+
+    ck_assert_msg(quotient(x, d, reciprocal, wide) == x / d, "%llu / %llu",
+                  (unsigned long long)x, (unsigned long long)d);
+  }
+}
+
+/* Returns the place of a tile as divisions give it. */
+static void check_place(const kiln__gemm_tiling *t, uint64_t columns,
+                        uint64_t tile)
+{
+  const uint64_t first = tile / (t->group * columns) * t->group;
+  const bool last = t->rows - first < t->group;
+  const uint64_t in = tile - first * columns;
+  const uint64_t high = last ? t->rows - first : t->group;
+  const uint64_t number =
+      quotient(tile, t->group_tiles, t->over_group_tiles, false);
+
+  ck_assert_uint_eq(number * t->group, first);
+  ck_assert_uint_eq(last ? t->rest : t->group, high);
+  ck_assert_uint_eq(
+      quotient(in, high, last ? t->over_rest : t->over_group, false),
+      in / high);
+}
+
+/* How kernels number tiles, for random sizes and the largest ones. */
+START_TEST(test_numbers)
+{
+  uint64_t state = 9;
+
+  for (int i = 0; i < 3000; i++) {
+    const uint64_t rows = 1 + test_random(&state) % (i % 3 == 0 ? 20 : 65000);
+    const uint64_t columns = 1 + test_random(&state) % (i % 2 == 0 ? 9 : 65000);
+    kiln__gemm call = {
+        .args = {.m = 32 * rows,
+                 .n = 64 * columns - test_random(&state) % 64,
+                 .batch = 1 + (i % 5 == 0) * (test_random(&state) >> 33)}};
+    const kiln__gemm_tiling t = kiln__gemm_number_tiles(&call, 32, 64);
+
+    ck_assert_uint_eq(t.matrix, rows * columns);
+    ck_assert_uint_eq(t.all, t.matrix * call.args.batch);
+    check_quotients(UINT64_MAX, t.matrix, t.over_matrix, true, &state);
+    check_quotients(UINT64_MAX, t.all, t.over_all, true, &state);
+    check_quotients(UINT32_MAX, t.group_tiles, t.over_group_tiles, false,
+                    &state);
+    for (int k = 0; k < 20; k++)
+      check_place(&t, columns,
+                  k == 0 ? t.matrix - 1 : test_random(&state) % t.matrix);
+  }
+}
+END_TEST
+
 int main(void)
 {
   return kiln_test_main("gemm_model", 0, NULL, NULL,
                         TESTS(test_tiles, test_waves, test_edges, test_choice,
                               test_wanted, test_dependence, test_streamed,
-                              test_range, test_small, test_vector_splits));
+                              test_range, test_small, test_vector_splits,
+                              test_numbers));
 }

@@ -448,6 +448,30 @@ kiln_launch_config kiln__gemm_grid(kiln_stream *stream, uint64_t blocks,
   return config;
 }
 
+kiln__gemm_tiling kiln__gemm_number_tiles(const kiln__gemm *call, uint64_t m,
+                                          uint64_t n)
+{
+  enum { GROUP = 8 };
+  const uint32_t rows = (uint32_t)kiln__divide_up(call->args.m, m);
+  const uint32_t columns = (uint32_t)kiln__divide_up(call->args.n, n);
+  const uint32_t group = rows < GROUP ? rows : GROUP;
+  const uint32_t rest = rows % group == 0 ? group : rows % group;
+  const uint64_t matrix = (uint64_t)rows * columns;
+  const uint64_t all = matrix * call->args.batch;
+
+  return (kiln__gemm_tiling){.rows = rows,
+                             .group = group,
+                             .rest = rest,
+                             .group_tiles = group * columns,
+                             .over_group = UINT32_MAX / group,
+                             .over_rest = UINT32_MAX / rest,
+                             .over_group_tiles = UINT32_MAX / (group * columns),
+                             .matrix = matrix,
+                             .all = all,
+                             .over_matrix = UINT64_MAX / matrix,
+                             .over_all = UINT64_MAX / all};
+}
+
 /* ---- The operation ------------------------------------------------------- */
 
 static void check_all(kiln__checker *c, const kiln_gemm_desc *desc,

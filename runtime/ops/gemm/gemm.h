@@ -124,6 +124,18 @@ uint32_t kiln__gemm_vector(const kiln__gemm *call, const kiln__gemm_operand *o,
 kiln_launch_config kiln__gemm_grid(kiln_stream *stream, uint64_t blocks,
                                    uint32_t threads);
 
+/* How a kernel numbers the tiles of a call, with reciprocals of its divisors:
+ * the same struct as kiln::gemm_tiling (kernels_src/kiln/gemm_sums.cuh). */
+typedef struct kiln__gemm_tiling {
+  uint32_t rows, group, rest, group_tiles;
+  uint32_t over_group, over_rest, over_group_tiles, padding;
+  uint64_t matrix, all, over_matrix, over_all;
+} kiln__gemm_tiling;
+
+/* Returns the numbering for tiles of m x n elements. */
+kiln__gemm_tiling kiln__gemm_number_tiles(const kiln__gemm *call, uint64_t m,
+                                          uint64_t n);
+
 /* ---- Tensor cores, gemm_operands.c --------------------------------------- */
 
 /* An operand as the kernels for tensor cores read it, in place or as a copy. */

@@ -25,7 +25,6 @@ enum {
   BARRIERS = 128, /* bytes of a stage for barriers */
   STAGES = 4,
   HELPERS = 128, /* threads that copy */
-  GROUP = 8,     /* rows of tiles per group */
   LEAST_STEPS = 16
 };
 
@@ -163,7 +162,8 @@ static kiln_status launch(kiln_stream *stream, const kiln__gemm *call,
   const kiln__gemm_tile *t = &tiles[call->plan.variant];
   const kiln__gemm_shape shape = shape_of(call);
   const shares s = share(&shape, t);
-  const uint32_t first = (uint32_t)s.shared, group = GROUP;
+  const uint32_t first = (uint32_t)s.shared;
+  const kiln__gemm_tiling tiling = kiln__gemm_number_tiles(call, t->m, t->n);
   kiln__spec spec = {0};
   kiln_launch_config config =
       kiln__grid(stream, s.blocks, (uint32_t)HELPERS + t->n);
@@ -174,7 +174,7 @@ static kiln_status launch(kiln_stream *stream, const kiln__gemm *call,
   KILN_TRY(kiln__call_open(&c, stream, &spec, workspace, call->need));
   config.smem = shared_bytes(t);
   st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
-                   KILN_ARG(call->args), KILN_ARG(first), KILN_ARG(group),
+                   KILN_ARG(call->args), KILN_ARG(tiling), KILN_ARG(first),
                    KILN_ARG(c.storage.temp), KILN_ARG(c.storage.descriptors),
                    KILN_ARG(c.epoch));
   kiln__storage_close(&c.storage);

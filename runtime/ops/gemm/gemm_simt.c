@@ -49,7 +49,7 @@ static const division rest_8[] = {TILES_8(DIVISION)};
 enum {
   N_4 = sizeof tiles_4 / sizeof tiles_4[0],
   N_8 = sizeof tiles_8 / sizeof tiles_8[0],
-  GROUP = 8 /* rows of tiles per group */
+  MOST_DEPTH = 1 << 30 /* positions of a sum per block */
 };
 
 /* Returns the tiles for sums of the call's type, and their number. */
@@ -110,6 +110,8 @@ static void plan(kiln__gemm *call)
   p->variant =
       kiln__gemm_choose(&shape, tiles, n, wanted_tile(call), &p->splits);
   t = &tiles[p->variant];
+  if (shape.k / p->splits >= MOST_DEPTH)
+    p->splits = (uint32_t)kiln__divide_up(shape.k, MOST_DEPTH);
   p->tiles = kiln__gemm_tiles(&shape, t);
   p->choice.tile = (kiln_gemm_tile){call->swapped ? t->n : t->m,
                                     call->swapped ? t->m : t->n, p->splits};
@@ -190,12 +192,15 @@ static kiln_status launch(kiln_stream *stream, const kiln__gemm *call,
                           const kiln_workspace *workspace)
 {
   kiln__spec spec = {0};
-  const uint32_t splits = call->plan.splits, group = GROUP;
+  const uint32_t splits = call->plan.splits;
+  kiln__gemm_tiling t;
   kiln_launch_config config;
   kiln_status st = KILN_OK;
   kiln__call c;
 
   specify(&spec, call);
+  t = kiln__gemm_number_tiles(call, spec.value[GEMM_SIMT_TILE_M],
+                              spec.value[GEMM_SIMT_TILE_N]);
   KILN_TRY(kiln__call_open(&c, stream, &spec, workspace, call->need));
   config = kiln__gemm_grid(
       stream, call->plan.choice.blocks,
@@ -203,7 +208,7 @@ static kiln_status launch(kiln_stream *stream, const kiln__gemm *call,
           spec.value[GEMM_SIMT_TILE_N] / spec.value[GEMM_SIMT_THREAD_N]);
   config.smem = shared_bytes(&spec, kiln__size(call->sum));
   st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
-                   KILN_ARG(call->args), KILN_ARG(splits), KILN_ARG(group),
+                   KILN_ARG(call->args), KILN_ARG(t), KILN_ARG(splits),
                    KILN_ARG(c.storage.temp), KILN_ARG(c.storage.descriptors),
                    KILN_ARG(c.epoch));
   kiln__storage_close(&c.storage);
