@@ -106,14 +106,18 @@ static inline void teardown(void)
 enum { CASE_SECONDS = 3600 };
 
 /* Returns the number of random calls: KILN_TEST_RANDOM_CALLS if it is set,
- * otherwise `few`, or a fifth of it if KILN_TEST_SHORT is set. */
-static inline unsigned long random_calls(unsigned long few)
+ * otherwise `many` in a thorough run and half of it by default. A fifth of that
+ * remains if KILN_TEST_SHORT is set. Most calls need a kernel of their own, whose
+ * compilation takes longer than the call. */
+static inline unsigned long random_calls(unsigned long many)
 {
   const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
+  const unsigned long by_default =
+      getenv("KILN_TEST_THOROUGH") != NULL ? many : many / 2;
 
   if (wanted != NULL)
     return strtoul(wanted, NULL, 10);
-  return getenv("KILN_TEST_SHORT") != NULL ? few / 5 : few;
+  return getenv("KILN_TEST_SHORT") != NULL ? by_default / 5 : by_default;
 }
 
 /* Makes a test case whose tests start with a device and a stream. */
