@@ -209,8 +209,8 @@ static void put_call(uint32_t kind, uint32_t function, uint32_t number,
 
 static void put_kernel(uint32_t number, uint64_t begin, uint64_t end)
 {
-  static const char *const names[] = {"_Z4stepIfEvPT_", "_ZN2ns4copyIfLi4EEEvPT_",
-                                      "plain"};
+  static const char *const names[] = {"_Z4stepIfEvPT_",
+                                      "_ZN2ns4copyIfLi4EEEvPT_", "plain"};
   uint8_t *r = new_record(10);
 
   if (r == NULL)

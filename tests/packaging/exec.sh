@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests that `kiln exec` finds its libraries in every tree that is built as the
+# Tests that `kiln exec` and `kiln profile` find their libraries in every tree that is built as the
 # README says: the default build and the build of samples/run.sh must make them.
 # The test only lists what the builds would make, which takes a second.
 # shellcheck source=tests/packaging/common.sh
@@ -14,8 +14,9 @@ for target in all kiln_samples; do
   # make omits targets that need generated files and continues without them.
   MAKEFLAGS=k "$CMAKE" --build "$WORK/build" --target $target -- -n \
     >"$WORK/$target.txt" 2>&1 || true
-  for library in libkiln_exec.so libnvrtc.so.11.2 libnvrtc.so.12 libnvrtc.so.13; do
-    grep -q "Linking C shared library .*$library" "$WORK/$target.txt" ||
+  for library in libkiln_exec.so libkiln_profile.so libnvrtc.so.11.2 libnvrtc.so.12 \
+    libnvrtc.so.13; do
+    grep -q "Linking C shared .*$library" "$WORK/$target.txt" ||
       fail "the build of $target does not make $library"
   done
 done

@@ -8,9 +8,9 @@
  *
  * The steps run one after the other. The interpreter already uses all cores for
  * one kernel, so parallel branches would not run faster. */
-#include "../observe.h"
 #include "graph_exec.h"
 #include "../context/api_context.h"
+#include "../observe.h"
 
 #include <string.h>
 
