@@ -22,7 +22,7 @@ cp -R "$SOURCE"/CMakeLists.txt "$SOURCE"/include "$SOURCE"/runtime \
 
 # The library allocates these structs and passes pointers to them, so they may grow
 # as well.
-printf 'kiln_%s\n' cache_item cpu_counters cpu_finding error lines span trail_step \
+printf 'kiln_%s\n' cache_item cpu_activity cpu_call cpu_counters cpu_finding error lines span trail_step \
   >passed
 
 # The sizes of all other structs are part of the ABI.
