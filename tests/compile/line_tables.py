@@ -11,7 +11,8 @@ the innermost line changes, so an instruction of the same line that was inlined
 by another call has an old chain; there only the innermost line is compared. In a
 section with a function that was not inlined it refers to the wrong rows, because
 the compiler repeats the first row of such a function without counting it; there
-the place of the call must be that of the .loc directive of the PTX line.
+the place of the call must be that of the .loc directive of the PTX line. On some
+images of NVRTC 11.8 `-gi` does not end; there it prints the innermost lines.
 
 Environment: KILN_NVDISASM or nvdisasm in PATH; KILN_TEST_NVRTC, libraries
 separated by ':'; KILN_TEST_THOROUGH for all programs, targets and libraries.
@@ -147,7 +148,7 @@ def at_address(rows, address):
     return value
 
 
-def compare(name, tables, expected, locs):
+def compare(name, tables, expected, locs, chains):
     """Returns the number of instructions, and of those with another chain."""
     count = other = 0
     for kernel, want in expected.items():
@@ -163,7 +164,7 @@ def compare(name, tables, expected, locs):
                          f"nvdisasm says {ptx}")
             if mine == chain:
                 continue
-            doubtful = not fresh or (want.functions > 0 and
+            doubtful = not chains or not fresh or (want.functions > 0 and
                                      mine[:2] == locs[line][:2])
             if not doubtful or mine[:1] != chain[:1]:
                 sys.exit(f"{name}, {kernel}, {address:#x}: {mine}, "
@@ -189,7 +190,7 @@ def compare_ptx(name, tables, locs):
 class Runner:
     def __init__(self, kiln, tool, folder):
         self.kiln, self.tool, self.folder = kiln, tool, folder
-        self.count = self.other = self.ptx = self.images = 0
+        self.count = self.other = self.ptx = self.images = self.endless = 0
 
     def check(self, program, arch, library):
         base = os.path.join(self.folder, "out", "")
@@ -204,11 +205,18 @@ class Runner:
             tables = Tables(f.read())
         with open(files[".ptx"], encoding="utf-8") as f:
             locs = read_locs(f.read())
-        text = output_of([self.tool, "-c", "-g", "-gi", "-gp", files[".cubin"]])
         name = f"{os.path.basename(program)} for {arch}"
-        count, other = compare(name, tables, read_disassembly(text), locs)
+        words = [self.tool, "-c", "-g", "-gp", files[".cubin"]]
+        try:
+            text = output_of(words + ["-gi"], timeout=60)
+            chains = True
+        except subprocess.TimeoutExpired:
+            text = output_of(words)
+            chains = False
+            self.endless += 1
+        count, other = compare(name, tables, read_disassembly(text), locs, chains)
         self.count += count
-        self.other += other
+        self.other += other if chains else 0
         self.ptx += compare_ptx(name, tables, locs)
         self.images += 1
 
@@ -241,7 +249,8 @@ def main():
                 for arch in (75, 90) if old else (75, 90, 120):
                     runner.check(program, arch, library)
     print(f"{runner.images} images, {runner.count} instructions, {runner.ptx} "
-          f"PTX lines; nvdisasm has another chain for {runner.other}")
+          f"PTX lines; nvdisasm has another chain for {runner.other}, "
+          f"and does not end on {runner.endless} images")
     return 0 if runner.count > 100 * (1 + runner.other) else "too few agree"
 
 
