@@ -246,7 +246,8 @@ static bool unit(machine *m)
   program = c->at + size;
   m->unit_bytes = (unsigned)take(c, 1);
   take(c, version == 4 ? 2 : 1); /* operations per instruction, is_stmt */
-  m->line_base = (signed char)take(c, 1);
+  m->line_base = (int)take(c, 1);
+  m->line_base -= m->line_base < 128 ? 0 : 256; /* a signed byte */
   m->line_range = (unsigned)take(c, 1);
   m->opcode_base = (unsigned)take(c, 1);
   m->operands = c->at;
