@@ -528,30 +528,25 @@ static kiln_gemm_tile measured_tile(const kiln__gemm *call, kiln_device *device)
   return tile;
 }
 
-/* Plans a call. The model chooses the tile, unless the caller gave one or one
- * was measured. Sizes are measured with square matrices. If the model predicts
- * much less for the measured tile, the call has another shape, and the model
- * decides. */
-static void plan(kiln__gemm *call, kiln_device *device)
+/* Plans a call again with the tile that was measured, if there is one. Sizes are
+ * measured with square matrices. If the model predicts much less for the measured
+ * tile than for its own, the call has another shape, and the model decides. */
+static void use_measured_tile(kiln__gemm *call, kiln_device *device)
 {
-  const bool free_tile = call->tile.m == 0 && call->tile.n == 0;
-  kiln_gemm_tile measured = {0, 0, 0};
+  const kiln_gemm_tile measured = measured_tile(call, device);
   kiln__gemm other;
 
-  call->plan.choice.path = call->path->name;
-  if (free_tile)
-    measured = measured_tile(call, device);
-  if (measured.m == 0) {
-    call->path->plan(call);
+  if (measured.m == 0)
     return;
-  }
   other = *call;
-  other.path->plan(&other);
-  call->tile.m = measured.m;
-  call->tile.n = measured.n;
-  if (call->path->can_serve(call))
-    call->path->plan(call);
-  if (call->plan.choice.efficiency < LEAST_SHARE * other.plan.choice.efficiency)
+  other.tile.m = measured.m;
+  other.tile.n = measured.n;
+  other.simt.splits = 0;
+  memset(&other.plan, 0, sizeof other.plan);
+  memset(&other.need, 0, sizeof other.need);
+  if (other.path->plan(&other) &&
+      other.plan.choice.efficiency >=
+          LEAST_SHARE * call->plan.choice.efficiency)
     *call = other;
 }
 
@@ -559,12 +554,15 @@ static kiln_status choose_path(kiln__checker *c, kiln__gemm *call,
                                kiln_device *device)
 {
   for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
-    if (call->path == NULL && paths[i]->can_serve(call))
+    if (call->path == NULL && paths[i]->plan(call))
       call->path = paths[i];
   kiln__check_that(c, call->path != NULL, "no kernel has a tile of %u x %u",
                    call->desc->tile.m, call->desc->tile.n);
-  if (call->path != NULL)
-    plan(call, device);
+  if (call->path == NULL)
+    return c->st;
+  if (call->tile.m == 0 && call->tile.n == 0)
+    use_measured_tile(call, device);
+  call->plan.choice.path = call->path->name;
   return c->st;
 }
 

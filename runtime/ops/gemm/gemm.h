@@ -3,8 +3,8 @@
  * compute it. A path is a family of kernels with its host side, such as
  * gemm_simt.c.
  *
- *     desc -> gemm.c: checks, normal form -> first path that can serve the call
- *          -> path->plan() -> path->launch() */
+ *     desc -> gemm.c: checks, normal form -> first path whose plan() accepts the
+ *          call -> path->launch() */
 #ifndef KILN_GEMM_INTERNAL_H
 #define KILN_GEMM_INTERNAL_H
 
@@ -39,8 +39,16 @@ typedef struct kiln__gemm_plan {
   uint32_t variant; /* row of the path's table of tiles */
   uint32_t splits;  /* number of blocks that share a sum, at least 1 */
   uint64_t tiles;   /* number of tiles of the whole batch */
+  uint64_t shared;  /* number of tiles that blocks share */
+  bool turned;      /* the operands are exchanged or turned first */
   kiln_gemm_choice choice;
 } kiln__gemm_plan;
+
+/* The tile of the SIMT path for a call. */
+typedef struct kiln__gemm_simt_tile {
+  uint32_t variant, splits; /* splits is 0 until the tile is chosen */
+  double efficiency;        /* predicted share of the peak; 0 without a tile */
+} kiln__gemm_simt_tile;
 
 /* A checked call in normal form: D is in row-major order. If the caller's D is
  * in column-major order, A and B, m and n are exchanged here, and `swapped` is
@@ -67,18 +75,18 @@ typedef struct kiln__gemm {
   const char *parameters; /* C++ parameters of the epilogue's function */
   char parameter_text[256];
   const kiln__gemm_path *path;
+  kiln__gemm_simt_tile simt;
   kiln__gemm_plan plan;
   kiln__need need; /* temporary storage that the plan needs */
 } kiln__gemm;
 
 struct kiln__gemm_path {
   const char *name;
-  /* Returns whether the kernels of this path can compute the call, and should.
-   * The tile that the caller requests is part of the call. */
-  bool (*can_serve)(const kiln__gemm *call);
-  /* Fills call->plan and call->need. m, n and batch are at least 1. Cannot
-   * fail. */
-  void (*plan)(kiln__gemm *call);
+  /* Fills call->plan and call->need and returns true, or returns false and
+   * changes neither if the kernels of this path cannot compute the call, or
+   * should not. m, n and batch are at least 1. The tile that the caller requests
+   * is part of the call. */
+  bool (*plan)(kiln__gemm *call);
   /* Queues the launches of a planned call. */
   kiln_status (*launch)(kiln_stream *stream, const kiln__gemm *call,
                         const kiln_workspace *workspace);
@@ -89,8 +97,9 @@ struct kiln__gemm_path {
 extern const kiln__gemm_path kiln__gemm_wgmma, kiln__gemm_mma, kiln__gemm_few,
     kiln__gemm_small, kiln__gemm_ffma, kiln__gemm_simt;
 
-/* Returns the share of the peak that the model predicts for the SIMT path. */
-double kiln__gemm_simt_efficiency(const kiln__gemm *call);
+/* Returns the tile of the SIMT path. The first request of a call chooses it, and
+ * call->simt keeps it, since the choice takes up to 1 us. */
+const kiln__gemm_simt_tile *kiln__gemm_simt_best(kiln__gemm *call);
 
 /* ---- For the paths ------------------------------------------------------- */
 

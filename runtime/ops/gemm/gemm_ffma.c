@@ -95,33 +95,40 @@ static uint32_t vector_of(const kiln__gemm *call, bool a)
                            a ? g->m : g->n, 4);
 }
 
-/* A tile that the caller requests is computed here if its sums shall not be
- * split. Otherwise the model decides. */
-static bool can_serve(const kiln__gemm *call)
+/* Returns whether the kernel can compute a call, whatever its tile. */
+static bool suits(const kiln__gemm *call)
 {
-  const kiln_gemm_tile wanted = call->tile;
-  double e;
-
-  if (call->device->traits.cc != 90 || call->type != KILN_F32 ||
-      call->precision != KILN_GEMM_IEEE || wanted.split != 0 || call->b_k ||
-      (!call->a_k && vector_of(call, true) == 1) || call->args.k == 0 ||
-      call->args.k > UINT32_MAX / 2 || choose(call, &e) == N_TILES)
-    return false;
-  return wanted.m != 0 || wanted.n != 0 || e > kiln__gemm_simt_efficiency(call);
+  return call->device->traits.cc == 90 && call->type == KILN_F32 &&
+         call->precision == KILN_GEMM_IEEE && call->tile.split == 0 &&
+         !call->b_k && (call->a_k || vector_of(call, true) > 1) &&
+         call->args.k > 0 && call->args.k <= UINT32_MAX / 2;
 }
 
-static void plan(kiln__gemm *call)
+/* A tile that the caller requests is computed here if its sums shall not be
+ * split. Otherwise the model decides. */
+static bool plan(kiln__gemm *call)
 {
+  const bool free_tile = call->tile.m == 0 && call->tile.n == 0;
   const kiln__gemm_shape shape = shape_of(call);
   kiln__gemm_plan *p = &call->plan;
   const kiln__gemm_tile *t;
+  double efficiency;
+  uint32_t row;
   shares s;
 
-  p->variant = choose(call, &p->choice.efficiency);
-  t = &tiles[p->variant];
+  if (!suits(call))
+    return false;
+  row = choose(call, &efficiency);
+  if (row == N_TILES ||
+      (free_tile && efficiency <= kiln__gemm_simt_best(call)->efficiency))
+    return false;
+  t = &tiles[row];
   s = share(&shape, t);
+  p->variant = row;
   p->splits = 1;
   p->tiles = s.tiles;
+  p->shared = s.shared;
+  p->choice.efficiency = efficiency;
   p->choice.tile = (kiln_gemm_tile){call->swapped ? t->n : t->m,
                                     call->swapped ? t->m : t->n, 1};
   p->choice.blocks = s.blocks;
@@ -130,6 +137,7 @@ static void plan(kiln__gemm *call)
     kiln__need_temp(&call->need,
                     (size_t)s.blocks * t->m * t->n * sizeof(float));
   }
+  return true;
 }
 
 static void specify(kiln__spec *spec, const kiln__gemm *call)
@@ -160,13 +168,11 @@ static kiln_status launch(kiln_stream *stream, const kiln__gemm *call,
                           const kiln_workspace *workspace)
 {
   const kiln__gemm_tile *t = &tiles[call->plan.variant];
-  const kiln__gemm_shape shape = shape_of(call);
-  const shares s = share(&shape, t);
-  const uint32_t first = (uint32_t)s.shared;
+  const uint32_t first = (uint32_t)call->plan.shared;
   const kiln__gemm_tiling tiling = kiln__gemm_number_tiles(call, t->m, t->n);
   kiln__spec spec = {0};
   kiln_launch_config config =
-      kiln__grid(stream, s.blocks, (uint32_t)HELPERS + t->n);
+      kiln__grid(stream, call->plan.choice.blocks, (uint32_t)HELPERS + t->n);
   kiln_status st = KILN_OK;
   kiln__call c;
 
@@ -183,4 +189,4 @@ done:
   return st;
 }
 
-const kiln__gemm_path kiln__gemm_ffma = {"ffma", can_serve, plan, launch};
+const kiln__gemm_path kiln__gemm_ffma = {"ffma", plan, launch};

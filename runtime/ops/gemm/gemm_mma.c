@@ -73,31 +73,35 @@ static bool fits(const kiln__gemm *call)
   return g->m < most && g->n < most && g->k < most && g->batch < most;
 }
 
-static bool can_serve(const kiln__gemm *call)
+/* Returns whether a call is one for tensor cores, whatever its tile. */
+static bool suits(const kiln__gemm *call)
 {
   const kiln__gemm_args *g = &call->args;
   const kiln_gemm_tile wanted = call->tile;
+  const bool free_tile = wanted.m == 0 && wanted.n == 0;
 
-  if (!has_type(call) || g->k == 0 || wanted.split > 1 || !fits(call) ||
-      (wanted.m == 0 && wanted.n == 0 && (g->m < LEAST || g->n < LEAST)))
-    return false;
-  return choose_tile(call) < N_TILES;
+  return has_type(call) && g->k > 0 && wanted.split <= 1 && fits(call) &&
+         !(free_tile && (g->m < LEAST || g->n < LEAST));
 }
 
-static void plan(kiln__gemm *call)
+static bool plan(kiln__gemm *call)
 {
   const kiln__gemm_shape shape = shape_of(call);
+  const uint32_t row = suits(call) ? choose_tile(call) : N_TILES;
   kiln__gemm_plan *p = &call->plan;
   const kiln__gemm_tile *t;
 
-  p->variant = choose_tile(call);
+  if (row >= N_TILES)
+    return false;
+  p->variant = row;
   p->splits = 1;
-  t = &tiles[p->variant];
+  t = &tiles[row];
   p->tiles = kiln__gemm_tiles(&shape, t);
   p->choice.tile = (kiln_gemm_tile){t->m, t->n, 1};
   p->choice.blocks = p->tiles;
   p->choice.efficiency = kiln__gemm_efficiency(&shape, t, 1);
   kiln__gemm_need_copies(&call->need, call);
+  return true;
 }
 
 /* Returns the number of stages that fit into shared memory, at least 2. */
@@ -180,4 +184,4 @@ static kiln_status launch(kiln_stream *stream, const kiln__gemm *call,
   return kiln__gemm_launch(stream, call, workspace, &spec, launch_product);
 }
 
-const kiln__gemm_path kiln__gemm_mma = {"mma", can_serve, plan, launch};
+const kiln__gemm_path kiln__gemm_mma = {"mma", plan, launch};

@@ -75,40 +75,38 @@ static kiln_gemm_tile wanted_tile(const kiln__gemm *call)
   return call->swapped ? (kiln_gemm_tile){t.n, t.m, t.split} : t;
 }
 
-static bool can_serve(const kiln__gemm *call)
+const kiln__gemm_simt_tile *kiln__gemm_simt_best(kiln__gemm *call)
 {
   const kiln__gemm_shape shape = shape_of(call);
-  const kiln_gemm_tile wanted = call->tile;
+  kiln__gemm_simt_tile *best = &call->simt;
   const kiln__gemm_tile *tiles;
-  uint32_t n, splits;
+  uint32_t n;
 
-  if (wanted.m == 0 && wanted.n == 0)
-    return true;
+  if (best->splits != 0)
+    return best;
   tiles = tiles_of(call, &n);
-  return kiln__gemm_choose(&shape, tiles, n, wanted_tile(call), &splits) < n;
+  best->variant =
+      kiln__gemm_choose(&shape, tiles, n, wanted_tile(call), &best->splits);
+  best->efficiency =
+      best->variant < n
+          ? kiln__gemm_efficiency(&shape, &tiles[best->variant], best->splits)
+          : 0;
+  return best;
 }
 
-double kiln__gemm_simt_efficiency(const kiln__gemm *call)
+static bool plan(kiln__gemm *call)
 {
   const kiln__gemm_shape shape = shape_of(call);
-  const kiln__gemm_tile *tiles;
-  uint32_t n, row, splits;
-
-  tiles = tiles_of(call, &n);
-  row = kiln__gemm_choose(&shape, tiles, n, wanted_tile(call), &splits);
-  return row < n ? kiln__gemm_efficiency(&shape, &tiles[row], splits) : 0;
-}
-
-static void plan(kiln__gemm *call)
-{
-  const kiln__gemm_shape shape = shape_of(call);
+  const kiln__gemm_simt_tile *best = kiln__gemm_simt_best(call);
   kiln__gemm_plan *p = &call->plan;
   const kiln__gemm_tile *tiles, *t;
   uint32_t n;
 
   tiles = tiles_of(call, &n);
-  p->variant =
-      kiln__gemm_choose(&shape, tiles, n, wanted_tile(call), &p->splits);
+  if (best->variant >= n)
+    return false;
+  p->variant = best->variant;
+  p->splits = best->splits;
   t = &tiles[p->variant];
   if (shape.k / p->splits >= MOST_DEPTH)
     p->splits = (uint32_t)kiln__divide_up(shape.k, MOST_DEPTH);
@@ -122,6 +120,7 @@ static void plan(kiln__gemm *call)
     kiln__need_temp(&call->need, call->need.descriptors * t->m * t->n *
                                      kiln__size(call->sum));
   }
+  return true;
 }
 
 /* Returns whether cp.async copies an operand. It copies elements as they are,
@@ -217,4 +216,4 @@ done:
   return st;
 }
 
-const kiln__gemm_path kiln__gemm_simt = {"simt", can_serve, plan, launch};
+const kiln__gemm_path kiln__gemm_simt = {"simt", plan, launch};

@@ -80,26 +80,30 @@ static kiln__gemm_shape shape_of(const kiln__gemm *call)
                             kiln__sm_count(call->device)};
 }
 
-static bool can_serve(const kiln__gemm *call)
+/* Returns whether a call has a type and a tile for these kernels. */
+static bool suits(const kiln__gemm *call)
 {
   const kiln_gemm_tile wanted = call->desc->tile;
-  const kiln__gemm_shape s = shape_of(call);
 
-  return call->device->traits.cc >= 80 && call->type == KILN_F32 && s.k > 0 &&
-         wanted.m == 0 && wanted.n == 0 && wanted.split == 0 &&
-         kiln__gemm_small_choose(&s, shares_b(&call->args, call->pointers)) <
-             N_FORMS;
+  return call->device->traits.cc >= 80 && call->type == KILN_F32 &&
+         call->args.k > 0 && wanted.m == 0 && wanted.n == 0 &&
+         wanted.split == 0;
 }
 
-static void plan(kiln__gemm *call)
+static bool plan(kiln__gemm *call)
 {
   const kiln__gemm_shape s = shape_of(call);
   kiln__gemm_plan *p = &call->plan;
   const form *f;
+  uint32_t row;
 
-  p->variant =
-      kiln__gemm_small_choose(&s, shares_b(&call->args, call->pointers));
-  f = &forms[p->variant];
+  if (!suits(call))
+    return false;
+  row = kiln__gemm_small_choose(&s, shares_b(&call->args, call->pointers));
+  if (row >= N_FORMS)
+    return false;
+  f = &forms[row];
+  p->variant = row;
   p->splits = 1;
   p->tiles = tiles_of(&s, f);
   p->choice.tile = call->swapped ? (kiln_gemm_tile){f->n, f->m, 1}
@@ -108,6 +112,7 @@ static void plan(kiln__gemm *call)
       p->tiles < s.sms * f->per_sm ? p->tiles : s.sms * f->per_sm;
   p->choice.efficiency = (double)s.m * (double)s.n * (double)s.batch /
                          ((double)p->tiles * f->m * f->n);
+  return true;
 }
 
 /* How an operand is copied. */
@@ -202,4 +207,4 @@ done:
   return st;
 }
 
-const kiln__gemm_path kiln__gemm_small = {"small", can_serve, plan, launch};
+const kiln__gemm_path kiln__gemm_small = {"small", plan, launch};

@@ -56,15 +56,15 @@ static roles roles_of(const kiln__gemm *call)
                  g->m,  false, call->a_k,    call->b_k};
 }
 
-static bool can_serve(const kiln__gemm *call)
+/* Returns whether a call has few vectors, and enough work for these kernels. */
+static bool suits(const kiln__gemm *call, const roles *r)
 {
   const kiln_gemm_tile wanted = call->desc->tile;
-  const roles r = roles_of(call);
 
   return wanted.m == 0 && wanted.n == 0 && wanted.split == 0 &&
          call->args.k > 0 &&
-         r.thin <= (r.along && !r.x_k ? MOST_STRIDED : MOST_THIN) &&
-         r.size >= LEAST_SIZE / call->args.k;
+         r->thin <= (r->along && !r->x_k ? MOST_STRIDED : MOST_THIN) &&
+         r->size >= LEAST_SIZE / call->args.k;
 }
 
 /* Returns the registers that a sum takes, compared with one of f32: sums of f64
@@ -110,13 +110,16 @@ static uint32_t tile_of(const roles *r, uint32_t vector)
   return r->along ? f->warps * f->lines : f->lanes * vector;
 }
 
-static void plan(kiln__gemm *call)
+static bool plan(kiln__gemm *call)
 {
   const roles r = roles_of(call);
-  const uint32_t vector = vector_of(call, &r);
-  const uint32_t tile = tile_of(&r, vector);
   kiln__gemm_plan *p = &call->plan;
+  uint32_t vector, tile;
 
+  if (!suits(call, &r))
+    return false;
+  vector = vector_of(call, &r);
+  tile = tile_of(&r, vector);
   p->variant = vector;
   p->tiles = kiln__divide_up(r.size, tile) * call->args.batch;
   p->splits = kiln__gemm_vector_splits(p->tiles, call->args.k,
@@ -132,6 +135,7 @@ static void plan(kiln__gemm *call)
     kiln__need_temp(&call->need, call->need.descriptors * tile * r.thin *
                                      kiln__size(call->sum));
   }
+  return true;
 }
 
 /* Returns the number of lines, or of positions of the sum, that calls leave in
@@ -200,4 +204,4 @@ done:
   return st;
 }
 
-const kiln__gemm_path kiln__gemm_few = {"vector", can_serve, plan, launch};
+const kiln__gemm_path kiln__gemm_few = {"vector", plan, launch};

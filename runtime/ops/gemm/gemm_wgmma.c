@@ -173,69 +173,92 @@ static void transpose(kiln__gemm *call)
   call->d_by_column = true;
 }
 
-/* Returns the call in the form in which the kernel computes it, in `form` if it
- * differs. For tf32, wgmma turns no matrix in shared memory, but A may be in
- * registers, in any order. So a B that has to be turned becomes A. */
-static const kiln__gemm *form_of(const kiln__gemm *call, kiln__gemm *form)
+/* Fills *form with a call of tf32 whose A is turned in registers. For tf32, wgmma
+ * turns no matrix in shared memory, but A may be in registers, in any order. So a B
+ * that has to be turned becomes A. Returns false if nothing has to be turned, or if
+ * the kernel cannot load A. */
+static bool turn(const kiln__gemm *call, kiln__gemm *form)
 {
-  uint32_t n;
-
   if (kiln__gemm_math(call) != 2 || (call->a_k && call->b_k))
-    return call;
+    return false;
   *form = *call;
   if (call->a_k)
     transpose(form);
   form->turns_a = kiln__gemm_is_aligned(form, &form->args.a, KILN__GEMM_A, 4);
-  tiles_of(form, &n);
-  return form->turns_a && choose_variant(form) < n ? form : call;
+  return form->turns_a;
 }
 
-static bool can_serve(const kiln__gemm *call)
+/* ---- The plan ------------------------------------------------------------ */
+
+/* Returns whether a call is one for these tensor cores, whatever its tile. */
+static bool suits(const kiln__gemm *call)
 {
   const kiln__gemm_args *g = &call->args;
   const kiln_gemm_tile wanted = call->tile;
-  const kiln__gemm_tile *of;
-  kiln__gemm_shape shape;
-  kiln__gemm_source a, b;
-  kiln__gemm form;
-  uint32_t n;
+  const bool free_tile = wanted.m == 0 && wanted.n == 0;
 
-  if (call->device->traits.cc != 90 ||
-      call->device->driver->tensorMapEncodeTiled == NULL ||
-      call->type == KILN_F64 ||
-      (call->type == KILN_F32 && call->precision == KILN_GEMM_IEEE) ||
-      g->k == 0 || wanted.split > 1)
-    return false;
-  if (wanted.m == 0 && wanted.n == 0 && (g->m < LEAST || g->n < LEAST))
-    return false;
-  call = form_of(call, &form);
-  shape = shape_of(call);
-  a = kiln__gemm_source_of(call, true);
-  b = kiln__gemm_source_of(call, false);
-  of = tiles_of(call, &n);
-  return fits(call, &a) && fits(call, &b) &&
-         kiln__gemm_tiles(&shape, &of[n - 1]) < UINT32_MAX / 2 &&
-         choose_variant(call) < n;
+  return call->device->traits.cc == 90 &&
+         call->device->driver->tensorMapEncodeTiled != NULL &&
+         call->type != KILN_F64 &&
+         !(call->type == KILN_F32 && call->precision == KILN_GEMM_IEEE) &&
+         g->k > 0 && wanted.split <= 1 &&
+         !(free_tile && (g->m < LEAST || g->n < LEAST));
 }
 
-static void plan(kiln__gemm *given)
+/* Returns whether the operands of a call fit the tensor maps, and its tiles 32
+ * bits. */
+static bool operands_fit(const kiln__gemm *call)
 {
-  kiln__gemm form;
-  const kiln__gemm *call = form_of(given, &form);
+  const kiln__gemm_source a = kiln__gemm_source_of(call, true);
+  const kiln__gemm_source b = kiln__gemm_source_of(call, false);
+  const kiln__gemm_shape shape = shape_of(call);
+  const kiln__gemm_tile *of;
+  uint32_t n;
+
+  of = tiles_of(call, &n);
+  return fits(call, &a) && fits(call, &b) &&
+         kiln__gemm_tiles(&shape, &of[n - 1]) < UINT32_MAX / 2;
+}
+
+static void set_plan(kiln__gemm *given, const kiln__gemm *call, uint32_t row)
+{
   const kiln__gemm_shape shape = shape_of(call);
   kiln__gemm_plan *p = &given->plan;
   const kiln__gemm_tile *t;
   uint32_t n;
 
-  p->variant = choose_variant(call);
+  t = &tiles_of(call, &n)[row];
+  p->variant = row;
   p->splits = 1;
-  t = &tiles_of(call, &n)[p->variant];
+  p->turned = call != given;
   p->tiles = kiln__gemm_tiles(&shape, t);
   p->choice.tile = (kiln_gemm_tile){call->swapped ? t->n : t->m,
                                     call->swapped ? t->m : t->n, 1};
   p->choice.blocks = p->tiles < shape.sms ? p->tiles : shape.sms;
   p->choice.efficiency = kiln__gemm_efficiency(&shape, t, 1);
   kiln__gemm_need_copies(&given->need, call);
+}
+
+/* Plans `given` in the form `call` in which the kernel computes it, if one of its
+ * tiles fits. */
+static bool plan_form(kiln__gemm *given, const kiln__gemm *call)
+{
+  uint32_t n, row;
+
+  tiles_of(call, &n);
+  row = choose_variant(call);
+  if (row >= n || !operands_fit(call))
+    return false;
+  set_plan(given, call, row);
+  return true;
+}
+
+static bool plan(kiln__gemm *call)
+{
+  kiln__gemm form;
+
+  return suits(call) && ((turn(call, &form) && plan_form(call, &form)) ||
+                         plan_form(call, call));
 }
 
 /* ---- Tensor maps --------------------------------------------------------- */
@@ -446,7 +469,8 @@ static kiln_status launch(kiln_stream *stream, const kiln__gemm *given,
                           const kiln_workspace *workspace)
 {
   kiln__gemm form;
-  const kiln__gemm *call = form_of(given, &form);
+  const kiln__gemm *call =
+      given->plan.turned && turn(given, &form) ? &form : given;
   const kiln__gemm_source a = kiln__gemm_source_of(call, true);
   const kiln__gemm_source b = kiln__gemm_source_of(call, false);
   kiln__spec spec;
@@ -455,4 +479,4 @@ static kiln_status launch(kiln_stream *stream, const kiln__gemm *given,
   return kiln__gemm_launch(stream, call, workspace, &spec, launch_product);
 }
 
-const kiln__gemm_path kiln__gemm_wgmma = {"wgmma", can_serve, plan, launch};
+const kiln__gemm_path kiln__gemm_wgmma = {"wgmma", plan, launch};
