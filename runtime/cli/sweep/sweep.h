@@ -1,7 +1,8 @@
 /* sweep.h -- `kiln sweep`: a kernel over a grid of settings.
  *
  *   axes (sweep_axis.c)  ->  settings  ->  compiled in parallel, run in turn
- *   (sweep_run.c)        ->  rows      ->  table, CSV, JSON (sweep_report.c),
+ *   (sweep_run.c; sweep_restart.c after a broken GPU context)
+ *                        ->  rows      ->  table, CSV, JSON (sweep_report.c),
  *                                          pictures (sweep_figures.c) */
 #ifndef KILN_CLI_SWEEP_H
 #define KILN_CLI_SWEEP_H
@@ -50,6 +51,7 @@ typedef struct sweep_row {
   double instructions; /* per warp, if `counted` */
   uint64_t result;     /* hash of all arrays after the first launch */
   bool differs;        /* from the first row with these macros */
+  bool restored;       /* measured before the process was restarted */
   const char *reason;  /* why the setting failed, or NULL */
 } sweep_row;
 
@@ -107,6 +109,15 @@ bool kiln__sweep_varies(const sweep *s, size_t axis);
  * or CLI_FAILED having reported why nothing could be measured */
 int kiln__sweep_run(sweep *s);
 void kiln__sweep_free(sweep *s);
+
+/* ---- sweep_restart.c ---------------------------------------------------- */
+
+/* Fills in the rows that were done before a restart, and marks them as restored.
+ */
+void kiln__sweep_restore(sweep *s);
+/* Starts the process again and continues behind the first n_done rows. Returns
+ * only if that is impossible. */
+void kiln__sweep_restart(const sweep *s);
 
 /* ---- sweep_report.c ----------------------------------------------------- */
 

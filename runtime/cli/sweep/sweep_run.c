@@ -347,7 +347,7 @@ static void compare(runner *r, sweep_row *row)
 }
 
 /* Closes the device after a kernel broke its context, and opens it again with
- * new memory. If that fails, no further setting runs. */
+ * new memory, which succeeds on the CPU device. */
 static void reopen(runner *r)
 {
   kiln__cli_run_release(r->device, &r->s->spec);
@@ -356,7 +356,20 @@ static void reopen(runner *r)
   r->module = NULL;
   r->device = NULL;
   r->prepared = false;
-  r->broken = kiln_device_open(&r->device, r->s->c->rt, 0, NULL) != KILN_OK;
+  r->broken = !r->s->c->on_cpu ||
+              kiln_device_open(&r->device, r->s->c->rt, 0, NULL) != KILN_OK;
+}
+
+/* Adds what a restored row lacks: its resources, and the comparison. */
+static void complete_row(runner *r, sweep_row *row)
+{
+  const char *kept = row->reason;
+
+  describe_row(r->s, row);
+  if (row->reason == NULL)
+    row->reason = kept;
+  if (row->ran && row->reason == NULL)
+    compare(r, row);
 }
 
 static int run_row(runner *r, sweep_row *row)
@@ -393,6 +406,12 @@ static int run_rows(runner *r)
 
     if (kiln__sweep_interrupted)
       break;
+    if (row->restored) {
+      complete_row(r, row);
+      continue;
+    }
+    if (r->broken)
+      kiln__sweep_restart(s);
     describe_row(s, row);
     if (row->reason == NULL && r->device != NULL)
       rc = run_row(r, row);
@@ -449,6 +468,7 @@ int kiln__sweep_run(sweep *s)
   int rc;
 
   catch_interrupts();
+  kiln__sweep_restore(s);
   list_programs(s);
   rc = compile(s);
   if (rc == CLI_OK)
