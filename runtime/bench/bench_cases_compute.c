@@ -114,8 +114,8 @@ static kiln_status prepare_product(bench_ops *b)
                                                               : KILN_ENOTFOUND;
 }
 
-/* Queues the product with the tile of the parameters that are set, so that also
- * a tile is measured that the model would overrule. */
+/* Queues the product. A candidate's tile is requested, so that also a tile is
+ * measured that the model would overrule. */
 static kiln_status own_product(bench_ops *b)
 {
   kiln_gemm_desc desc = product(b);
@@ -126,7 +126,7 @@ static kiln_status own_product(bench_ops *b)
   CLI_TRY(kiln_tuning_get(b->rig.device, b->tuning,
                           (unsigned)kiln_dtype_size(b->now->type), b->n, &t,
                           &measured));
-  if (measured)
+  if (measured && b->is_candidate)
     desc.tile = (kiln_gemm_tile){t.extra, t.items, 0};
   if (!b->workspace_known) {
     CLI_TRY(kiln_gemm_workspace(b->rig.stream, &desc, &bytes));

@@ -22,10 +22,11 @@ typedef struct bench_ops {
   const char *no_peers;  /* reason why the comparison libraries are missing */
   const bench_case *now; /* the case that currently runs */
   const char *tuning;    /* the family of parameters that is tuned, or NULL */
-  /* Parameters that the call uses if none were measured; all 0 stands for those
-   * of the library's table. */
+  /* Parameters that the call uses; all 0 stands for those that were measured, or
+   * else those of the library's table. */
   kiln_tuning chosen;
-  uint64_t n; /* number of elements of the current case */
+  bool is_candidate; /* the call uses the measured parameters in any case */
+  uint64_t n;        /* number of elements of the current case */
   CUdeviceptr in[BENCH_OPS_BUFFERS];
   CUdeviceptr out[BENCH_OPS_BUFFERS]; /* output buffers of Kiln */
   /* Output buffers of the comparison library. */

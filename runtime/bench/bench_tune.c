@@ -141,6 +141,19 @@ static unsigned class_of(const bench_case *c, unsigned bits)
   return kiln_dtype_size(c->type) == 8 && bits > 0 ? bits - 1 : bits;
 }
 
+/* Times the call with the parameters that have just been set. */
+static kiln_status time_candidate(bench_ops *b, double *ms)
+{
+  kiln_status st;
+
+  /* The size of the workspace depends on the tile size. */
+  b->workspace_known = false;
+  b->is_candidate = true;
+  st = kiln__bench_time_own(b, ms);
+  b->is_candidate = false;
+  return st;
+}
+
 /* Times every candidate set of parameters of the tuning family on the current
  * case b->now, whose inputs are prepared. A candidate that does not compile is
  * skipped. No candidate starts after the budget.
@@ -156,7 +169,8 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned log2_n,
   *out = (best){.ms = INFINITY};
   CLI_TRY(kiln_tuning_get(b->rig.device, family, size, b->n, &out->tuning,
                           &out->measured));
-  if (!out->measured && b->chosen.block != 0)
+  /* The model may overrule the parameters of another size class. */
+  if (b->chosen.block != 0)
     out->tuning = b->chosen;
   CLI_TRY(kiln__bench_time_own(b, &out->table_ms));
   out->ms = out->table_ms;
@@ -171,9 +185,7 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned log2_n,
       break;
     CLI_TRY(kiln_tuning_set(b->rig.device, family, size, log2_n, &t[i]));
     kiln__cli_progress(b->rig.c, b->now->label, i + 1, n);
-    /* The size of the workspace depends on the tile size. */
-    b->workspace_known = false;
-    if (kiln__bench_time_own(b, &ms) != KILN_OK) {
+    if (time_candidate(b, &ms) != KILN_OK) {
       if (kiln_last_error()->status == KILN_ESTICKY)
         return KILN_ESTICKY;
       out->failed++;
