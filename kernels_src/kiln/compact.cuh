@@ -1,6 +1,6 @@
-/* compact.cuh -- stream compaction, the common code of select, partition and run_length.
- * It loads the elements of a tile, ranks the kept elements, adds the counts of the
- * preceding tiles, and stores from shared memory with coalesced accesses.
+/* compact.cuh -- stream compaction, the common code of select, partition, run_length and
+ * reduce_by_key. It loads the elements of a tile, ranks the kept elements, adds the counts
+ * of the preceding tiles, and stores from shared memory with coalesced accesses.
  *
  * A tile has block * vectors * width elements. Each warp reads one contiguous range of
  * the tile in vectors of `width` elements. Element e of vector k of a lane has index
@@ -263,20 +263,35 @@ template <class T> struct count_pair {
 
 /* ---- Stores -------------------------------------------------------------- */
 
-/* Calls f(j) once for each j < n, and distributes the calls over the threads of the
- * block. If f(j) writes element j of `to`, each warp writes whole cache lines of 128
- * bytes. */
-template <unsigned block, class T, class F>
-__device__ __forceinline__ void along_lines(const T *to, unsigned n, F f)
+/* Calls f(j) once for each j < n, where `threads` threads share the calls and `mine` is
+ * the number of the calling thread. If f(j) writes element j of `to`, each warp writes
+ * whole cache lines of 128 bytes. */
+template <unsigned threads, class T, class F>
+__device__ __forceinline__ void share_lines(const T *to, unsigned n,
+                                            unsigned mine, F f)
 {
   const unsigned skew =
       static_cast<unsigned>(reinterpret_cast<size_t>(to) / sizeof(T)) %
       (128 / sizeof(T));
 
 #pragma unroll 4
-  for (unsigned j = thread(); j < n + skew; j += block)
+  for (unsigned j = mine; j < n + skew; j += threads)
     if (j >= skew)
       f(j - skew);
+}
+
+/* Distributes the calls f(j) over the threads of the block. */
+template <unsigned block, class T, class F>
+__device__ __forceinline__ void along_lines(const T *to, unsigned n, F f)
+{
+  share_lines<block>(to, n, thread(), f);
+}
+
+/* Distributes the calls f(j) over the lanes of the warp. */
+template <class T, class F>
+__device__ __forceinline__ void warp_along_lines(const T *to, unsigned n, F f)
+{
+  share_lines<warp_size>(to, n, lane(), f);
 }
 
 /* Copies n elements from shared memory to global memory. Elements of 1 or 2

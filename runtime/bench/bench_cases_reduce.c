@@ -1,5 +1,5 @@
 /* bench_cases_reduce.c -- the benchmark cases of reductions of whole arrays,
- * reductions per segment, and scans. */
+ * reductions per segment and by key, and scans. */
 #include "bench/bench_ops.h"
 
 #include <stdlib.h>
@@ -106,6 +106,26 @@ const bench_case kiln__bench_segmented[] = {
      {25, 0, 0, 0}, SMALL, NULL, own_16, KILN_F32, 4096, 1e-3, 0},
     {"width 512", KILN_F32, 4.01, "CUB", "kiln_peer_segmented_512_f32",
      {1.9, 0, 0, 0}, SMALL, NULL, own_512, KILN_F32, 128, 1e-3, 0},
+    {.label = NULL},
+};
+
+/* ---- Reductions by key -------------------------------------------------- */
+
+BENCH_OWN(own_by_key, reduce_by_key, kiln_reduce_by_key_desc,
+    .keys = {b->in[0], KILN_U32}, .x = {.in = {{b->in[1], KILN_U32}}}, .n = b->n,
+    .out_keys = {b->out[2], KILN_U32}, .out = {b->out[0], KILN_U32},
+    .count = {b->out[1], KILN_U32})
+
+#define BY_KEY(label, length, keys)                                            \
+    {label, KILN_U32, 8 + 8.0 / (length), "CUB", "kiln_peer_reduce_by_key_u32",\
+     {1.5, 1.3, 1.4, 0}, {keys, "i & 15"}, NULL, own_by_key, KILN_U32, 64, 0, 0}
+
+/* Only the first elements of the output are compared; the shortest input has 65
+ * runs of 1,000 elements. */
+const bench_case kiln__bench_reduce_by_key[] = {
+    BY_KEY("runs of 4", 4, "hash(i / 4)"),
+    BY_KEY("runs of 37", 37, "hash(i / 37)"),
+    BY_KEY("runs of 1000", 1000, "hash(i / 1000)"),
     {.label = NULL},
 };
 

@@ -15,6 +15,7 @@ const bench_family kiln__bench_families[] = {
     {"map", kiln__bench_map, "map"},
     {"reductions", kiln__bench_reductions, "reduce"},
     {"segmented", kiln__bench_segmented, "segmented"},
+    {"reduce_by_key", kiln__bench_reduce_by_key, "reduce_by_key"},
     {"scan", kiln__bench_scan, "scan"},
     {"select", kiln__bench_select, "select"},
     {"partition", kiln__bench_partition, "partition"},

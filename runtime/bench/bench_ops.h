@@ -111,6 +111,7 @@ typedef struct kiln_peer_call {
 extern const bench_case kiln__bench_map[];
 extern const bench_case kiln__bench_reductions[];
 extern const bench_case kiln__bench_segmented[];
+extern const bench_case kiln__bench_reduce_by_key[];
 extern const bench_case kiln__bench_scan[];
 extern const bench_case kiln__bench_select[];
 extern const bench_case kiln__bench_partition[];

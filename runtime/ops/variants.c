@@ -47,6 +47,7 @@ static const kiln_variant variants[] = {
     SPECIALISED("scan", "staged", none, "KILN_BLOCK=160", "KILN_VECTORS=16",
                 "KILN_STAGED=1"),
     SPECIALISED("scan_by_key", "by offsets", none, "KILN_HEADS=2"),
+    SPECIALISED("reduce_by_key", "leader block", none, "KILN_LEADER=1"),
     SPECIALISED("buckets", "of a gather", none, "KILN_SCATTER=0"),
     SPECIALISED("gather", "windows", none, "KILN_WINDOWS=1"),
     SPECIALISED("scatter", "windows", none, "KILN_WINDOWS=1"),

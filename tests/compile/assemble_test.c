@@ -279,6 +279,20 @@ static kiln_status call_scan_by_key(void)
   return kiln_scan_by_key(stream, &d, NULL);
 }
 
+static kiln_status call_reduce_by_key(void)
+{
+  const kiln_array keys = array_of(any_type());
+  const kiln_reduce_by_key_desc d = {.keys = keys,
+                                     .x = any_input(),
+                                     .n = any_size(),
+                                     .op = any_op(),
+                                     .out_keys = maybe(keys.type),
+                                     .out = array_of(any_type()),
+                                     .count = array_of(count_type())};
+
+  return kiln_reduce_by_key(stream, &d, NULL);
+}
+
 static kiln_status call_difference(void)
 {
   const kiln_adjacent_difference_desc d = {.x = any_input(),
@@ -466,19 +480,31 @@ static kiln_status call_scatter(void)
   return kiln_scatter(stream, &d, NULL);
 }
 
-static kiln_status (*const calls[])(void) = {
-    call_map,           call_select,
-    call_unique,        call_partition,
-    call_run_length,    call_find,
-    call_split,         call_scan,
-    call_scan_by_key,   call_difference,
-    call_reduce,        call_arg_reduce,
-    call_moments,       call_norm,
-    call_matrix,        call_segmented_reduce,
-    call_sort,          call_segmented_sort,
-    call_counting_sort, call_histogram,
-    call_merge,         call_search,
-    call_gather,        call_scatter};
+static kiln_status (*const calls[])(void) = {call_map,
+                                             call_select,
+                                             call_unique,
+                                             call_partition,
+                                             call_run_length,
+                                             call_find,
+                                             call_split,
+                                             call_scan,
+                                             call_scan_by_key,
+                                             call_difference,
+                                             call_reduce_by_key,
+                                             call_reduce,
+                                             call_arg_reduce,
+                                             call_moments,
+                                             call_norm,
+                                             call_matrix,
+                                             call_segmented_reduce,
+                                             call_sort,
+                                             call_segmented_sort,
+                                             call_counting_sort,
+                                             call_histogram,
+                                             call_merge,
+                                             call_search,
+                                             call_gather,
+                                             call_scatter};
 
 /* ---- Tests --------------------------------------------------------------- */
 

@@ -26,17 +26,18 @@ endforeach()
 # The operations: the same with fewer seeds, since there are many of them.
 set(operations all_pairs counting_sort difference find gather gemm gemm_calls
   gemm_small histogram map merge
-  operations partition reduce_matrix reduce_op run_length scan_by_key
-  scan_ladder scan search segmented_sort segmented select sort_ladder
+  operations partition reduce_by_key reduce_matrix reduce_op run_length
+  scan_by_key scan_ladder scan search segmented_sort segmented select sort_ladder
   sort split stencil)
 foreach(name IN LISTS operations)
   set_property(TEST device.${name} PROPERTY LABELS device operations checks)
 endforeach()
 
-# Again with the tiles in shared memory that large inputs get, with fewer cases
+# Again with the tiles in shared memory or the leader block that large inputs get, with fewer cases
 # unless the run is thorough.
 foreach(tuned "scan 0 64 96 64 0 16" "scan 0 64 160 256 0 16"
-    "select 0 64 128 64 0 16" "select 0 64 64 4 0 16")
+    "select 0 64 128 64 0 16" "select 0 64 64 4 0 16"
+    "reduce_by_key 0 64 96 16 0 20")
   string(REGEX REPLACE " .*" "" name ${tuned})
   string(REGEX REPLACE " 0 64 ([0-9]+) .*" "_staged_\\1" test ${tuned})
   add_test(NAME device.${test} COMMAND device_${name})
@@ -71,7 +72,7 @@ endforeach()
 # that these programs tag "brief".
 foreach(name capture cycles errors kernels launch operations runtime timeline
     all_pairs counting_sort difference find gather histogram map merge partition
-    reduce_matrix reduce_op run_length scan_by_key scan search
+    reduce_by_key reduce_matrix reduce_op run_length scan_by_key scan search
     segmented_sort segmented select sort split stencil)
   set_property(TEST device.${name} APPEND PROPERTY LABELS briefly)
 endforeach()

@@ -18,7 +18,7 @@ shift 2
 here=$(cd "$(dirname "$0")" && pwd)
 nvrtc=${NVRTC:-/usr/local/cuda/lib64/libnvrtc.so.13}
 [ $# -gt 0 ] || set -- counting_sort difference find gather histogram map merge \
-  operations ops partition reduce reduce_matrix reduce_op run_length scan \
+  operations ops partition reduce reduce_by_key reduce_matrix reduce_op run_length scan \
   scan_by_key search segmented segmented_sort select sort split tuning
 
 mkdir -p "$out/lib"
