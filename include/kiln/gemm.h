@@ -109,7 +109,10 @@ typedef struct kiln_gemm_desc {
    *   row, column position in D, unsigned 64-bit
    *   batch       number of the product, unsigned 64-bit
    *   x, y, z, w  the elements of in[0] to in[3]
-   * and the parameters of `code`. The result is converted to the type of D;
+   * and the parameters of `code`. It may call kiln::gelu(v), which returns v
+   * times the normal distribution function of v with an absolute error of at
+   * most 6e-7 for |v| up to 12, in a third of the instructions of a text with
+   * erff(). The result is converted to the type of D;
    * conversions to i8 and i32 are C casts. */
   const char *epilogue;
   kiln_gemm_input in[KILN_GEMM_MAX_INPUTS]; /**< further inputs of the epilogue;

@@ -30,6 +30,7 @@
 #ifndef KILN_USER_CUH
 #define KILN_USER_CUH
 
+#include <kiln/activation.cuh>
 #include <kiln/types.cuh>
 
 #ifndef KILN_GENERATED

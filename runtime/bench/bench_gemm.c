@@ -137,7 +137,7 @@ static kiln_gemm_desc desc_of(const bench_gemm *b)
       .data = b->d, .type = types[p->type].out, .stride = p->m * p->n};
   if (p->gelu) {
     d.in[0] = (kiln_gemm_input){.x = {b->bias, KILN_BF16}, .column_stride = 1};
-    d.epilogue = "0.5f * (acc + x) * (1 + erff((acc + x) * 0.70710678f))";
+    d.epilogue = "kiln::gelu(acc + x)";
   }
   return d;
 }

@@ -450,6 +450,48 @@ START_TEST(test_turned)
 }
 END_TEST
 
+/* kiln::gelu() keeps its bound, and infinity and NaN pass. C holds the arguments. */
+START_TEST(test_gelu)
+{
+  enum { M = 61, N = 67 };
+  uint64_t state = 61;
+  const kiln_gemm_matrix none = {0};
+  matrix x[2];
+  float *v;
+  kiln_gemm_desc desc = {.m = M,
+                         .n = N,
+                         .beta = 1,
+                         .a = none,
+                         .b = none,
+                         .epilogue = "kiln::gelu(acc)"};
+
+  x[0] = make_normal(KILN_F32, M, N, &state);
+  x[1] = make_normal(KILN_F32, M, N, &state);
+  v = x[0].host;
+  for (int i = 0; i < M * N; i++)
+    v[i] = (float)(24.0 * i / (M * N - 1) - 12);
+  v[5] = INFINITY;
+  v[9] = NAN;
+  desc.a.type = desc.b.type = KILN_F32;
+  desc.c = x[0].m;
+  desc.d = x[1].m;
+  ck_kiln_ok(kiln_copy_to_device(device, x[0].m.data, v, M * N * sizeof *v));
+  ck_kiln_ok(kiln_gemm(stream, &desc, NULL));
+  ck_kiln_ok(kiln_stream_synchronize(stream));
+  ck_kiln_ok(
+      kiln_copy_to_host(device, x[1].host, x[1].m.data, M * N * sizeof *v));
+  for (int i = 0; i < M * N; i++) {
+    const double want = 0.5 * v[i] * erfc(-v[i] / sqrt(2));
+    const float got = ((const float *)x[1].host)[i];
+
+    if (i == 5 || i == 9)
+      ck_assert(i == 5 ? isinf(got) && got > 0 : isnan(got));
+    else
+      ck_assert_double_le(fabs(got - want), 6e-7);
+  }
+}
+END_TEST
+
 /* Devices use the tensor cores for every type that these have, and for f32 only
  * on request. */
 START_TEST(test_tensor_path)
@@ -659,6 +701,7 @@ static Suite *suite(void)
   tcase_add_loop_test(brief, test_shared_tiles, 0, N_SHARED);
   tcase_add_loop_test(t, test_error_bounds, 0, N_BOUNDS);
   tcase_add_test(t, test_special_values);
+  tcase_add_test(t, test_gelu);
   tcase_add_test(t, test_workspace);
   tcase_add_test(t, test_capture);
   tcase_add_test(t, test_bad_arguments);

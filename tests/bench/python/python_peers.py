@@ -29,7 +29,7 @@ import cupyx.scipy.ndimage
 import torch
 from torch.nn import functional
 
-GELU = "0.5f * (acc + x) * (1 + erff((acc + x) * 0.70710678f))"
+GELU = "kiln::gelu(acc + x)"
 # The escape is tested at each step, as in the text for CuPy below.
 PLAIN_JULIA = """
 __device__ unsigned steps(float x, float y)
