@@ -13,7 +13,7 @@
  * The table shows each setting's resources, which of them limits the resident
  * blocks, the waves (blocks of the grid divided by the blocks that the GPU holds
  * at a time), and on a GPU the time. Each result is compared with the host. */
-#include "sample.h"
+#include "words.h"
 
 static const char source[] =
     "extern \"C\" __global__ void __launch_bounds__(BLOCK)\n"
@@ -48,29 +48,29 @@ static const unsigned items[N_ITEMS] = {1, 4, 8, 32};
 typedef struct game {
   sample *s;
   int sm_count;
-  uint32_t n;
-  uint32_t *in, *expected, *out;
-  CUdeviceptr d_in, d_out;
+  sample_words words;
   double best_ms;
   unsigned best_block, best_items;
 } game;
 
 /* One setting: its launch and what it needs. */
 typedef struct move {
+  const sample_words *words;
+  kiln_kernel *kernel;
   unsigned block, items, grid;
   bool known; /* the members below are known */
   kiln_resources needs;
   kiln_occupancy_result fits;
 } move;
 
-static uint32_t window(const game *g, uint32_t at)
+static uint32_t window(const sample_words *w, uint32_t at)
 {
   uint32_t sum = 0;
 
   for (uint32_t k = 0; k <= 2 * RADIUS; k++) {
     const uint32_t from = at + k - RADIUS; /* wraps below 0 */
 
-    sum += (from < g->n ? g->in[from] : 0) * (k + 1);
+    sum += (from < w->n ? w->in[from] : 0) * (k + 1);
   }
   return sum;
 }
@@ -78,32 +78,13 @@ static uint32_t window(const game *g, uint32_t at)
 static void set_up(game *g, sample *s)
 {
   kiln_device_info info;
-  size_t bytes;
 
   SAMPLE_TRY(kiln_device_describe(s->device, &info));
   g->s = s;
   g->sm_count = info.sm_count;
-  g->n = s->few ? 5000 : (1 << 25) + 77;
-  bytes = g->n * sizeof *g->in;
-  g->in = sample_alloc(bytes);
-  g->expected = sample_alloc(bytes);
-  g->out = sample_alloc(bytes);
-  for (uint32_t i = 0; i < g->n; i++)
-    g->in[i] = i * 2654435761u;
-  for (uint32_t i = 0; i < g->n; i++)
-    g->expected[i] = window(g, i);
-  SAMPLE_TRY(kiln_memory_alloc(&g->d_in, s->device, bytes));
-  SAMPLE_TRY(kiln_memory_alloc(&g->d_out, s->device, bytes));
-  SAMPLE_TRY(kiln_copy_to_device(s->device, g->d_in, g->in, bytes));
-}
-
-static void tear_down(game *g)
-{
-  SAMPLE_TRY(kiln_memory_free(g->s->device, g->d_in));
-  SAMPLE_TRY(kiln_memory_free(g->s->device, g->d_out));
-  free(g->in);
-  free(g->expected);
-  free(g->out);
+  sample_words_open(&g->words, s, s->few ? 5000 : (1 << 25) + 77);
+  for (uint32_t i = 0; i < g->words.n; i++)
+    g->words.expected[i] = window(&g->words, i);
 }
 
 /* Compiles machine code for the device's architecture, also if the device runs
@@ -140,54 +121,22 @@ static void print_needs(const game *g, const move *m)
                       : 0);
 }
 
-static kiln_status launch(game *g, kiln_kernel *kernel, const move *m)
+static kiln_status launch(kiln_stream *stream, const void *desc)
 {
-  const kiln_launch_config config = {.grid = {.x = m->grid},
-                                     .block = {.x = m->block}};
+  const move *m = desc;
+  const kiln_launch_config config = {
+      .grid = {.x = m->grid}, .block = {.x = m->block}, .stream = stream};
 
-  return KILN_LAUNCH(kernel, &config, KILN_ARG(g->d_out), KILN_ARG(g->d_in),
-                     KILN_ARG(g->n));
-}
-
-/* Returns the median time of a launch in milliseconds. */
-static double time_of(game *g, kiln_kernel *kernel, const move *m)
-{
-  double ms[REPEATS];
-  kiln_event *from, *to;
-  float one;
-
-  SAMPLE_TRY(kiln_event_create(&from, g->s->device, true));
-  SAMPLE_TRY(kiln_event_create(&to, g->s->device, true));
-  for (int i = 0; i < REPEATS; i++) {
-    SAMPLE_TRY(kiln_event_record(from, NULL));
-    SAMPLE_TRY(launch(g, kernel, m));
-    SAMPLE_TRY(kiln_event_record(to, NULL));
-    SAMPLE_TRY(kiln_event_synchronize(to));
-    SAMPLE_TRY(kiln_event_elapsed(&one, from, to));
-    ms[i] = (double)one;
-  }
-  kiln_event_free(from);
-  kiln_event_free(to);
-  return sample_median(ms, REPEATS);
-}
-
-static bool check(game *g, kiln_kernel *kernel, const move *m)
-{
-  const size_t bytes = g->n * sizeof *g->out;
-
-  memset(g->out, 0xee, bytes);
-  SAMPLE_TRY(kiln_copy_to_device(g->s->device, g->d_out, g->out, bytes));
-  SAMPLE_TRY(launch(g, kernel, m));
-  SAMPLE_TRY(kiln_copy_to_host(g->s->device, g->out, g->d_out, bytes));
-  return memcmp(g->out, g->expected, bytes) == 0;
+  return KILN_LAUNCH(m->kernel, &config, KILN_ARG(m->words->d_out),
+                     KILN_ARG(m->words->d_in), KILN_ARG(m->words->n));
 }
 
 /* Times a setting, and remembers the fastest. */
-static void play_for_time(game *g, kiln_kernel *kernel, const move *m)
+static void play_for_time(game *g, const move *m)
 {
-  const double ms = time_of(g, kernel, m);
+  const double ms = sample_warm_ms(g->s->device, NULL, launch, m, REPEATS);
 
-  printf("%9.1f us %6.0f GB/s", ms * 1e3, 8.0 * g->n / ms / 1e6);
+  printf("%9.1f us %6.0f GB/s", ms * 1e3, 8.0 * g->words.n / ms / 1e6);
   if (g->best_ms > 0 && ms >= g->best_ms)
     return;
   g->best_ms = ms;
@@ -206,9 +155,11 @@ static bool play(game *g, unsigned block, unsigned n_items)
                                   .defines = defines,
                                   .n_defines = 2};
   const unsigned tile = block * n_items;
-  move m = {.block = block, .items = n_items, .grid = (g->n + tile - 1) / tile};
+  move m = {.words = &g->words,
+            .block = block,
+            .items = n_items,
+            .grid = (g->words.n + tile - 1) / tile};
   kiln_module *module;
-  kiln_kernel *kernel;
   kiln_status st;
   bool right;
 
@@ -221,12 +172,12 @@ static bool play(game *g, unsigned block, unsigned n_items)
   }
   st = kiln_module_load(&module, g->s->device, &desc);
   SAMPLE_OP(st);
-  SAMPLE_TRY(kiln_module_kernel(&kernel, module, "windows"));
+  SAMPLE_TRY(kiln_module_kernel(&m.kernel, module, "windows"));
   find_needs(g, &desc, &m);
   print_needs(g, &m);
-  right = check(g, kernel, &m);
+  right = sample_words_check(&g->words, launch, &m);
   if (!g->s->on_cpu)
-    play_for_time(g, kernel, &m);
+    play_for_time(g, &m);
   puts(right ? "" : "  WRONG");
   kiln_module_free(module);
   return right;
@@ -240,7 +191,7 @@ int main(int argc, char **argv)
 
   sample_open(&s, argc, argv);
   set_up(&g, &s);
-  printf("  %u elements, windows of %d, %d SMs\n\n", g.n, 2 * RADIUS + 1,
+  printf("  %u elements, windows of %d, %d SMs\n\n", g.words.n, 2 * RADIUS + 1,
          g.sm_count);
   printf("  %5s %6s %8s%6s %8s %7s %6s %-10s%7s%s\n", "block", "items", "grid",
          "regs", "shared B", "per SM", "occ.", "limited by", "waves",
@@ -257,6 +208,6 @@ int main(int argc, char **argv)
       "\nThe fastest setting need not have the highest occupancy: warps with "
       "several items\neach have more loads in flight. kiln sweep tries any "
       "kernel's settings.\n");
-  tear_down(&g);
+  sample_words_close(&g.words);
   return sample_end(&s, good);
 }

@@ -9,7 +9,7 @@
  * Fewer registers admit more warps, which hide the time of memory accesses.
  * Spills add memory accesses. The table shows both, and on a GPU the speed. The
  * results must be the same bits for every limit. */
-#include "sample.h"
+#include "words.h"
 
 /* 64 values of each thread stay alive over the whole loop. */
 static const char source[] =
@@ -52,13 +52,17 @@ static const struct {
 
 enum { N_LIMITS = sizeof limits / sizeof limits[0] };
 
-/* The inputs and the expected results, and where they are on the device. */
 typedef struct problem {
   sample *s;
-  uint32_t n, rounds;
-  uint32_t *in, *expected, *out;
-  CUdeviceptr d_in, d_out;
+  sample_words words;
+  uint32_t rounds;
 } problem;
+
+/* One launch of the kernel. */
+typedef struct mixing {
+  const problem *p;
+  kiln_kernel *kernel;
+} mixing;
 
 /* Computes the result of one thread on the host. */
 static uint32_t mix(const problem *p, uint32_t i)
@@ -66,7 +70,7 @@ static uint32_t mix(const problem *p, uint32_t i)
   uint32_t r[VALUES];
 
   for (uint32_t k = 0; k < VALUES; k++)
-    r[k] = p->in[(i + k * 4099) % p->n];
+    r[k] = p->words.in[(i + k * 4099) % p->words.n];
   for (uint32_t round = 0; round < p->rounds; round++)
     for (int k = 0; k < VALUES; k++)
       r[k] = r[k] * r[(k * 7 + 3) % VALUES] + r[(k + 1) % VALUES];
@@ -77,73 +81,22 @@ static uint32_t mix(const problem *p, uint32_t i)
 
 static void set_up(problem *p, sample *s)
 {
-  size_t bytes;
-
   p->s = s;
-  p->n = s->few ? 1024 : 1 << 22;
   p->rounds = s->few ? 2 : 4;
-  bytes = p->n * sizeof *p->in;
-  p->in = sample_alloc(bytes);
-  p->expected = sample_alloc(bytes);
-  p->out = sample_alloc(bytes);
-  for (uint32_t i = 0; i < p->n; i++)
-    p->in[i] = i * 2654435761u + 1;
-  for (uint32_t i = 0; i < p->n; i++)
-    p->expected[i] = mix(p, i);
-  SAMPLE_TRY(kiln_memory_alloc(&p->d_in, s->device, bytes));
-  SAMPLE_TRY(kiln_memory_alloc(&p->d_out, s->device, bytes));
-  SAMPLE_TRY(kiln_copy_to_device(s->device, p->d_in, p->in, bytes));
+  sample_words_open(&p->words, s, s->few ? 1024 : 1 << 22);
+  for (uint32_t i = 0; i < p->words.n; i++)
+    p->words.expected[i] = mix(p, i);
 }
 
-static void tear_down(problem *p)
+static kiln_status launch(kiln_stream *stream, const void *desc)
 {
-  SAMPLE_TRY(kiln_memory_free(p->s->device, p->d_in));
-  SAMPLE_TRY(kiln_memory_free(p->s->device, p->d_out));
-  free(p->in);
-  free(p->expected);
-  free(p->out);
-}
+  const mixing *m = desc;
+  const sample_words *w = &m->p->words;
+  const kiln_launch_config config = {
+      .grid = {.x = w->n / BLOCK}, .block = {.x = BLOCK}, .stream = stream};
 
-static kiln_status launch(problem *p, kiln_kernel *kernel)
-{
-  const kiln_launch_config config = {.grid = {.x = p->n / BLOCK},
-                                     .block = {.x = BLOCK}};
-
-  return KILN_LAUNCH(kernel, &config, KILN_ARG(p->d_out), KILN_ARG(p->d_in),
-                     KILN_ARG(p->n), KILN_ARG(p->rounds));
-}
-
-/* Runs the kernel and compares its results. */
-static bool is_right(problem *p, kiln_kernel *kernel)
-{
-  const size_t bytes = p->n * sizeof *p->out;
-
-  SAMPLE_TRY(launch(p, kernel));
-  memset(p->out, 0xee, bytes);
-  SAMPLE_TRY(kiln_copy_to_host(p->s->device, p->out, p->d_out, bytes));
-  return memcmp(p->out, p->expected, bytes) == 0;
-}
-
-/* Returns the median time of a launch in milliseconds. */
-static double time_of(problem *p, kiln_kernel *kernel)
-{
-  double ms[REPEATS];
-  kiln_event *from, *to;
-  float one;
-
-  SAMPLE_TRY(kiln_event_create(&from, p->s->device, true));
-  SAMPLE_TRY(kiln_event_create(&to, p->s->device, true));
-  for (int i = 0; i < REPEATS; i++) {
-    SAMPLE_TRY(kiln_event_record(from, NULL));
-    SAMPLE_TRY(launch(p, kernel));
-    SAMPLE_TRY(kiln_event_record(to, NULL));
-    SAMPLE_TRY(kiln_event_synchronize(to));
-    SAMPLE_TRY(kiln_event_elapsed(&one, from, to));
-    ms[i] = (double)one;
-  }
-  kiln_event_free(from);
-  kiln_event_free(to);
-  return sample_median(ms, REPEATS);
+  return KILN_LAUNCH(m->kernel, &config, KILN_ARG(w->d_out), KILN_ARG(w->d_in),
+                     KILN_ARG(w->n), KILN_ARG(m->p->rounds));
 }
 
 /* Prints registers, spills and occupancy. The CPU device runs PTX, which has no
@@ -178,19 +131,19 @@ static bool run_limit(problem *p, int which, double *first_ms)
                                   .n_defines =
                                       limits[which].define != NULL ? 1 : 0,
                                   .max_registers = limits[which].max_registers};
+  mixing m = {.p = p};
   kiln_module *module;
-  kiln_kernel *kernel;
   bool right;
 
   SAMPLE_OP(kiln_module_load(&module, p->s->device, &desc));
-  SAMPLE_TRY(kiln_module_kernel(&kernel, module, "mix"));
+  SAMPLE_TRY(kiln_module_kernel(&m.kernel, module, "mix"));
   printf("  %-17s", limits[which].name);
   print_resources(p, &desc);
-  right = is_right(p, kernel);
+  right = sample_words_check(&p->words, launch, &m);
   if (p->s->on_cpu) {
     printf("%12s", "-");
   } else {
-    const double ms = time_of(p, kernel);
+    const double ms = sample_warm_ms(p->s->device, NULL, launch, &m, REPEATS);
 
     *first_ms = which == 0 ? ms : *first_ms;
     printf("%9.1f us  %5.2fx", ms * 1e3, *first_ms / ms);
@@ -209,7 +162,7 @@ int main(int argc, char **argv)
 
   sample_open(&s, argc, argv);
   set_up(&p, &s);
-  printf("  %u threads in blocks of %d, 64 values each\n\n", p.n, BLOCK);
+  printf("  %u threads in blocks of %d, 64 values each\n\n", p.words.n, BLOCK);
   printf("  %-17s%9s %12s %9s %11s\n", "limit", "registers", "spilled B",
          "occupancy", "time");
   for (int i = 0; i < N_LIMITS; i++)
@@ -221,6 +174,6 @@ int main(int argc, char **argv)
       "\nFewer registers admit more warps, but every spilled value is stored "
       "and loaded\nagain. The same for any kernel: kiln sweep FILE.cu --maxreg "
       "16..255\n");
-  tear_down(&p);
+  sample_words_close(&p.words);
   return sample_end(&s, good);
 }

@@ -270,24 +270,19 @@ static inline uint32_t sample_slow(kiln_device *device, kiln_kernel *slow,
 typedef kiln_status (*sample_op_fn)(kiln_stream *stream, const void *desc);
 
 /* Returns the median time of an operation in milliseconds, measured with
- * events. An untimed first call compiles the kernels. */
-static inline double sample_op_ms(kiln_stream *stream, sample_op_fn op,
-                                  const void *desc, int repeats)
+ * events. All kernels of the operation must have been compiled. */
+static inline double sample_warm_ms(kiln_device *device, kiln_stream *stream,
+                                    sample_op_fn op, const void *desc,
+                                    int repeats)
 {
-  kiln_device *device = kiln_stream_device(stream);
-  const kiln_status st = op(stream, desc);
+  const int n = repeats < 32 ? repeats : 32;
   kiln_event *from, *to;
   double ms[32];
   float one;
 
-  if (st == KILN_ENONVRTC) {
-    printf("no NVRTC: nothing to compile with; %s\n", kiln_last_error()->hint);
-    exit(SAMPLE_SKIP);
-  }
-  SAMPLE_TRY(st);
   SAMPLE_TRY(kiln_event_create(&from, device, true));
   SAMPLE_TRY(kiln_event_create(&to, device, true));
-  for (int i = 0; i < repeats && i < 32; i++) {
+  for (int i = 0; i < n; i++) {
     SAMPLE_TRY(kiln_event_record(from, stream));
     SAMPLE_TRY(op(stream, desc));
     SAMPLE_TRY(kiln_event_record(to, stream));
@@ -297,7 +292,16 @@ static inline double sample_op_ms(kiln_stream *stream, sample_op_fn op,
   }
   kiln_event_free(from);
   kiln_event_free(to);
-  return sample_median(ms, (size_t)(repeats < 32 ? repeats : 32));
+  return sample_median(ms, (size_t)n);
+}
+
+/* Like sample_warm_ms(), but calls the operation once before, untimed, which
+ * compiles the kernels. */
+static inline double sample_op_ms(kiln_stream *stream, sample_op_fn op,
+                                  const void *desc, int repeats)
+{
+  SAMPLE_OP(op(stream, desc));
+  return sample_warm_ms(kiln_stream_device(stream), stream, op, desc, repeats);
 }
 
 /* Allocates host memory, or ends the process if there is none. */

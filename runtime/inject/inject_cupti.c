@@ -92,19 +92,24 @@ static void put_kernel(const cupti_kernel *k)
   kiln__record_put(&r.head);
 }
 
+/* The members that copies and fills share. CUPTI has a struct for each, in which
+ * these members have the same names. */
+#define TRANSFER(kind, m)                                                      \
+  ((profile_copy){.head = {.type = (kind), .size = sizeof(profile_copy)},      \
+                  .begin_ns = (m)->start,                                      \
+                  .end_ns = (m)->end,                                          \
+                  .correlation = (m)->correlation,                             \
+                  .place = {(m)->device, (m)->context, (m)->stream},           \
+                  .bytes = (m)->bytes,                                         \
+                  .async = (m)->flags & 1,                                     \
+                  .in_graph = (m)->graph != 0})
+
 static void put_copy(const cupti_memcpy *m)
 {
-  const profile_copy r = {.head = {.type = PROFILE_COPY, .size = sizeof r},
-                          .begin_ns = m->start,
-                          .end_ns = m->end,
-                          .correlation = m->correlation,
-                          .place = {m->device, m->context, m->stream},
-                          .bytes = m->bytes,
-                          .from = m->from,
-                          .to = m->to,
-                          .async = m->flags & 1,
-                          .in_graph = m->graph != 0};
+  profile_copy r = TRANSFER(PROFILE_COPY, m);
 
+  r.from = m->from;
+  r.to = m->to;
   kiln__record_put(&r.head);
 }
 
@@ -112,33 +117,19 @@ static void put_peer_copy(const cupti_memcpy2 *m)
 {
   const uint32_t peer =
       m->device == m->to_device ? m->from_device : m->to_device;
-  const profile_copy r = {.head = {.type = PROFILE_COPY, .size = sizeof r},
-                          .begin_ns = m->start,
-                          .end_ns = m->end,
-                          .correlation = m->correlation,
-                          .place = {m->device, m->context, m->stream},
-                          .bytes = m->bytes,
-                          .from = m->from,
-                          .to = m->to,
-                          .async = m->flags & 1,
-                          .in_graph = m->graph != 0,
-                          .peer = peer + 1};
+  profile_copy r = TRANSFER(PROFILE_COPY, m);
 
+  r.from = m->from;
+  r.to = m->to;
+  r.peer = peer + 1;
   kiln__record_put(&r.head);
 }
 
 static void put_fill(const cupti_memset *m)
 {
-  const profile_copy r = {.head = {.type = PROFILE_FILL, .size = sizeof r},
-                          .begin_ns = m->start,
-                          .end_ns = m->end,
-                          .correlation = m->correlation,
-                          .place = {m->device, m->context, m->stream},
-                          .bytes = m->bytes,
-                          .to = (uint8_t)m->memory,
-                          .async = m->flags & 1,
-                          .in_graph = m->graph != 0};
+  profile_copy r = TRANSFER(PROFILE_FILL, m);
 
+  r.to = (uint8_t)m->memory;
   kiln__record_put(&r.head);
 }
 

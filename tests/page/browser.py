@@ -170,10 +170,12 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def colour_scheme(self, scheme):
+        """Sets the theme of the system, and waits until the page was told."""
         self.call(
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
+        self.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
 
     def screenshot(self, path):
         data = self.call("Page.captureScreenshot", format="png")["data"]

@@ -111,9 +111,10 @@ static const struct rate *rate_of(opcode o)
   return NULL;
 }
 
-/* Returns how many times a warp's access passes the load/store units at least. A
- * store moves 4 bytes per lane at a time. A load may be a broadcast, which takes
- * one pass at any width. LDSM and STSM move one to four matrices of 128 bytes. */
+/* Returns the least number of passes of a warp's access through the load/store
+ * units. A store moves 4 bytes per lane at a time. A load may be a broadcast, which
+ * takes one pass at any width. LDSM and STSM move one to four matrices of 128
+ * bytes. */
 static int passes(opcode o)
 {
   const bool matrix = o.plain == 4 && o.at[3] == 'M';

@@ -24,6 +24,22 @@ function fill(node, attributes, children) {
   return node;
 }
 
+/* ---- Light and dark ------------------------------------------------------- */
+
+const systemTheme = matchMedia("(prefers-color-scheme: dark)");
+
+/* Applies "light", "dark" or "", the theme of the system. The style knows only
+ * the attribute. On paper the page is always light. */
+function applyTheme(theme) {
+  document.documentElement.dataset.theme = theme || (systemTheme.matches ? "dark" : "light");
+}
+
+function isDark() {
+  return document.documentElement.dataset.theme === "dark";
+}
+
+/* ---- Elements -------------------------------------------------------------- */
+
 /* Makes an element. Children are nodes, texts, or arrays of both. */
 function element(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);

@@ -63,7 +63,7 @@ function showPickers() {
 }
 
 function showAll() {
-  showTheme();
+  applyTheme(state.theme);
   showImages();
   showPickers();
   const code = state.view === "code";
@@ -231,7 +231,10 @@ function start() {
     showAll();
     if (state.place >= 0) select(state.place);
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", highlight);
+  systemTheme.addEventListener("change", () => {
+    applyTheme(state.theme);
+    highlight();
+  });
 }
 
 start();

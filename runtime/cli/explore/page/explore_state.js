@@ -105,19 +105,9 @@ function firstFile() {
   return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? 0;
 }
 
-function showTheme() {
-  if (state.theme === "") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = state.theme;
-}
-
-function isDark() {
-  return state.theme === "dark" || (state.theme === "" &&
-    matchMedia("(prefers-color-scheme: dark)").matches);
-}
-
 function switchTheme() {
   state.theme = isDark() ? "light" : "dark";
-  showTheme();
+  applyTheme(state.theme);
   highlight();
   writeState();
 }

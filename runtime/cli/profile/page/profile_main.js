@@ -191,15 +191,17 @@ function listenToKeys() {
 
 /* ---- Theme and state ----------------------------------------------------------- */
 
-function isDark() {
-  const theme = document.documentElement.dataset.theme;
-  return theme === undefined ? matchMedia("(prefers-color-scheme: dark)").matches
-    : theme === "dark";
+/* "light", "dark", or "" for the theme of the system. */
+let theme = "";
+
+function showTheme() {
+  applyTheme(theme);
+  view.dark = isDark();
 }
 
 function switchTheme() {
-  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-  view.dark = isDark();
+  theme = isDark() ? "light" : "dark";
+  showTheme();
   showDetail();
   changed();
 }
@@ -244,7 +246,7 @@ function showHead() {
 
 function start() {
   profile = readProfile();
-  view.dark = isDark();
+  showTheme();
   placeRows();
   showHead();
   showAll();
@@ -258,8 +260,8 @@ function start() {
   byId("all").addEventListener("click", showAll);
   byId("theme").addEventListener("click", switchTheme);
   byId("help").addEventListener("click", () => byId("keys").showModal());
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    view.dark = isDark();
+  systemTheme.addEventListener("change", () => {
+    showTheme();
     changed();
   });
   new ResizeObserver(() => {
