@@ -10,6 +10,7 @@
  * table finds a place; places with the same hash form a list in which the place
  * that was used last is the first. A .loc directive names only file and line of
  * the call, so its caller is the place of that line that was used last.
+ * The rows of PTX lines fill gaps of the line program: see add_missing_rows().
  * Cost: proportional to the size of the tables. The numbers of places and files
  * are limited, so damaged machine code does not take much longer.
  * Source: PTX ISA, "Debugging Directives: .loc"; line_program.c. */
@@ -448,6 +449,56 @@ static bool read_ptx(reader *r)
   return good;
 }
 
+/* ---- Missing rows of machine code ---------------------------------------- */
+
+/* Returns whether two places are the same line of the same file. */
+static bool same_line(const tables *t, int32_t a, int32_t b)
+{
+  const kiln_place *places = t->places.data;
+
+  return a >= 0 && b >= 0 && places[a].file == places[b].file &&
+         places[a].line == places[b].line;
+}
+
+/* The place of a row of PTX lines, or NONE. */
+static int32_t place_of_ptx(const tables *t, const kiln_line_row *row)
+{
+  return row->at < 1 ? NONE : number_at(&t->ptx_places, (uint64_t)row->at - 1);
+}
+
+/* Adds the rows that the compiler omits. If an instruction stands on the same line
+ * as the one before it, but was inlined by another call, the compiler may write no
+ * row for it. Its PTX line has a row and a .loc directive, which names the call.
+ * Both tables are sorted, and a row of the compiler has precedence. */
+static bool add_missing_rows(reader *r)
+{
+  tables *t = r->t;
+  const kiln_line_row *code = t->rows[CODE].data, *ptx = t->rows[PTX].data;
+  const size_t n_code = t->rows[CODE].n, n_ptx = t->rows[PTX].n;
+  kiln_line_row now = {.kernel = (uint32_t)r->image->n, .at = NONE};
+  items all = {0};
+
+  for (size_t c = 0, p = 0; c < n_code || p < n_ptx;) {
+    const int order = c == n_code  ? 1
+                      : p == n_ptx ? -1
+                                   : compare_rows(&code[c], &ptx[p]);
+    const int32_t place = order > 0 ? place_of_ptx(t, &ptx[p]) : NONE;
+    const bool missing = order > 0 && ptx[p].kernel == now.kernel &&
+                         place != now.at && same_line(t, place, now.at);
+
+    p += order >= 0 ? 1 : 0;
+    if (order <= 0)
+      now = code[c++];
+    else if (missing)
+      now = (kiln_line_row){now.kernel, ptx[p - 1].address, place};
+    if ((order <= 0 || missing) && !push(r, &all, &now, sizeof now))
+      break;
+  }
+  kiln__free(t->alloc, t->rows[CODE].data);
+  t->rows[CODE] = all;
+  return !r->no_memory;
+}
+
 /* ---- The result ---------------------------------------------------------- */
 
 static void publish(tables *t)
@@ -483,7 +534,7 @@ static kiln_status read_tables(reader *r)
   r->names = kiln__arena_copy(&r->t->arena, names.data, names.size);
   r->names_size = names.size;
   good = r->names != NULL && read_section(r, CODE, code) && read_ptx(r) &&
-         read_section(r, PTX, ptx);
+         read_section(r, PTX, ptx) && add_missing_rows(r);
   if (r->no_memory || r->t->arena.failed)
     return kiln__fail_memory("line tables");
   if (!good)
