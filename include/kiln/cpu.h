@@ -249,6 +249,18 @@ typedef void (*kiln_cpu_line_fn)(void *user, const kiln_cpu_counters *line);
  * Thread-safe. Never blocks. */
 KILN_API kiln_status kiln_cpu_each_counters(kiln_cpu_line_fn kernels,
                                             kiln_cpu_line_fn lines, void *user);
+/** Reports the counters of the outermost source lines: what the code of a device
+ * function that was inlined did belongs to the line of the kernel whose call led
+ * to it, not to the line where it stands. A function that the compiler did not
+ * inline has its own outermost lines. The sum over all lines equals that of
+ * kiln_cpu_each_counters().
+ * @param lines    callback; called once per outermost line of each kernel, in the
+ *                 calling thread; may be NULL.
+ * @param user     pointer that is passed to the callback.
+ * @retval KILN_OK, KILN_ENOMEM.
+ * Thread-safe. Never blocks. */
+KILN_API kiln_status kiln_cpu_each_outer_counters(kiln_cpu_line_fn lines,
+                                                  void *user);
 /** Sets all counters to 0.
  * @retval KILN_OK, KILN_ENOMEM.
  * Thread-safe. Never blocks. */

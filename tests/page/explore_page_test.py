@@ -308,9 +308,26 @@ class Use(unittest.TestCase):
         self.assertGreater(
             BROWSER.run("document.querySelectorAll('#differences .beside tr').length"), 1)
 
+    def heat_shown(self, line):
+        """The number that the column of the run shows beside a source line."""
+        return BROWSER.run(f"panes.source.list.show({line - 1}, 'centre'); panes.source.list."
+                           f"rows.get({line - 1}).querySelector('.heat').textContent")
+
     def test_heat(self):
         values = BROWSER.run("doc.heat.rows.map(([file, line, ...v]) => [line, ...v])")
         by_line = {row[0]: row[1:] for row in values}
+        outer = {row[1]: row[2] for row in BROWSER.run("doc.heat.outer_rows")}
+        # Line 17 calls the function of line 6, which is inlined.
+        self.assertEqual(outer[17], by_line[17][0] + by_line[6][0])
+        self.assertNotIn(6, outer)
+        self.assertEqual(sum(outer.values()), sum(row[0] for row in by_line.values()))
+        self.assertEqual(self.heat_shown(17), str(outer[17]))
+        BROWSER.run("""byId('counted').value = 'inner';
+                    byId('counted').dispatchEvent(new Event('change'))""")
+        self.assertEqual([self.heat_shown(6), self.heat_shown(17)],
+                         [str(by_line[6][0]), str(by_line[17][0])])
+        BROWSER.run("writeFragment()")
+        self.assertIn("counted=inner", BROWSER.run("location.hash"))
         self.assertEqual(by_line[19][1], 16)  # y[i] = sum: every other lane
         self.assertEqual(by_line[17][4], 1)   # 8 words in 4 banks: 2 passes
         self.assertGreater(

@@ -427,12 +427,6 @@ static void add_finding(void *user, const kiln_cpu_finding *f)
   cJSON_AddItemToArray(h->findings, row);
 }
 
-static void no_kernel(void *user, const kiln_cpu_counters *k)
-{
-  (void)user;
-  (void)k;
-}
-
 void kiln__explore_add_heat(explore_document *d, cJSON *launches)
 {
   cJSON *o = cJSON_AddObjectToObject(d->root, "heat"), *names;
@@ -441,8 +435,12 @@ void kiln__explore_add_heat(explore_document *d, cJSON *launches)
   names = cJSON_CreateStringArray(columns, sizeof columns / sizeof columns[0]);
   cJSON_AddItemToObject(o, "columns", names);
   kiln__explore_numbers(d->c, &h.rows);
-  (void)kiln_cpu_each_counters(no_kernel, add_line, &h);
+  (void)kiln_cpu_each_counters(NULL, add_line, &h);
   kiln__explore_numbers_end(&h.rows, o, "rows");
+  h.any = false;
+  kiln__explore_numbers(d->c, &h.rows);
+  (void)kiln_cpu_each_outer_counters(add_line, &h);
+  kiln__explore_numbers_end(&h.rows, o, "outer_rows");
   h.findings = cJSON_AddArrayToObject(o, "findings");
   (void)kiln_cpu_take_findings(add_finding, &h);
   kiln__cli_findings_taken();

@@ -29,7 +29,7 @@ struct kiln__cpu_kept {
   kept_name *names;
   kept_finding *findings;
   size_t n_findings, findings_capacity;
-  kept_counters kernels, lines;
+  kept_counters kernels, lines, outer_lines;
   kiln_cpu_finding_fn on_finding;
   void *on_finding_user;
   char fault[8192];
@@ -326,7 +326,17 @@ static void add(kiln_cpu_counters *to, const kiln_cpu_counters *from)
   to->tensor_products += from->tensor_products;
 }
 
-static void add_counters(bool line, const kiln_cpu_counters *from)
+/* The lists of counters. */
+enum { OF_KERNELS, OF_LINES, OF_OUTER_LINES };
+
+static kept_counters *list_of(struct kiln__cpu_kept *kept, int which)
+{
+  return which == OF_KERNELS ? &kept->kernels
+         : which == OF_LINES ? &kept->lines
+                             : &kept->outer_lines;
+}
+
+static void add_counters(int which, const kiln_cpu_counters *from)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
   kiln_cpu_counters key = *from, *to = NULL;
@@ -337,7 +347,7 @@ static void add_counters(bool line, const kiln_cpu_counters *from)
     key.file = "";
   pthread_mutex_lock(&m->lock);
   if (kept_of(m) != NULL)
-    to = counters_of(m, line ? &m->kept->lines : &m->kept->kernels, &key);
+    to = counters_of(m, list_of(m->kept, which), &key);
   if (to != NULL)
     add(to, from);
   pthread_mutex_unlock(&m->lock);
@@ -346,16 +356,22 @@ static void add_counters(bool line, const kiln_cpu_counters *from)
 static void add_line(void *user, const kiln_cpu_counters *line)
 {
   (void)user;
-  add_counters(true, line);
+  add_counters(OF_LINES, line);
+}
+
+static void add_outer_line(void *user, const kiln_cpu_counters *line)
+{
+  (void)user;
+  add_counters(OF_OUTER_LINES, line);
 }
 
 void kiln__cpu_keep_counters(struct kiln__cpu_watch *watch)
 {
   kiln_cpu_counters sum = {0};
 
-  kiln__cpu_watch_counters(watch, &sum, add_line, NULL);
+  kiln__cpu_watch_counters(watch, &sum, add_line, add_outer_line, NULL);
   sum.launches = 1;
-  add_counters(false, &sum);
+  add_counters(OF_KERNELS, &sum);
 }
 
 /* Copies all counters, so that the lock is not held while callbacks run. */
@@ -371,28 +387,38 @@ static kiln_cpu_counters *copy_counters(kiln__cpu_machine *m,
   return copy;
 }
 
-kiln_status kiln_cpu_each_counters(kiln_cpu_line_fn kernels,
-                                   kiln_cpu_line_fn lines, void *user)
+/* Calls fn for each item of a list. */
+static kiln_status each(int which, kiln_cpu_line_fn fn, void *user)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
-  kiln_cpu_counters *all[2] = {NULL, NULL};
-  const kiln_cpu_line_fn fns[2] = {kernels, lines};
-  size_t n[2] = {0, 0};
+  kiln_cpu_counters *all = NULL;
+  size_t n = 0;
 
   if (m == NULL)
     return kiln__fail_memory("the CPU device");
+  if (fn == NULL)
+    return KILN_OK;
   pthread_mutex_lock(&m->lock);
-  if (m->kept != NULL) {
-    all[0] = copy_counters(m, &m->kept->kernels, &n[0]);
-    all[1] = copy_counters(m, &m->kept->lines, &n[1]);
-  }
+  if (m->kept != NULL)
+    all = copy_counters(m, list_of(m->kept, which), &n);
   pthread_mutex_unlock(&m->lock);
-  for (int k = 0; k < 2; k++) {
-    for (size_t i = 0; fns[k] != NULL && i < n[k]; i++)
-      fns[k](user, &all[k][i]);
-    kiln__free(&m->alloc, all[k]);
-  }
+  for (size_t i = 0; i < n; i++)
+    fn(user, &all[i]);
+  kiln__free(&m->alloc, all);
   return KILN_OK;
+}
+
+kiln_status kiln_cpu_each_counters(kiln_cpu_line_fn kernels,
+                                   kiln_cpu_line_fn lines, void *user)
+{
+  const kiln_status st = each(OF_KERNELS, kernels, user);
+
+  return st == KILN_OK ? each(OF_LINES, lines, user) : st;
+}
+
+kiln_status kiln_cpu_each_outer_counters(kiln_cpu_line_fn lines, void *user)
+{
+  return each(OF_OUTER_LINES, lines, user);
 }
 
 kiln_status kiln_cpu_reset_counters(void)
@@ -403,7 +429,7 @@ kiln_status kiln_cpu_reset_counters(void)
     return kiln__fail_memory("the CPU device");
   pthread_mutex_lock(&m->lock);
   if (m->kept != NULL)
-    m->kept->kernels.n = m->kept->lines.n = 0;
+    m->kept->kernels.n = m->kept->lines.n = m->kept->outer_lines.n = 0;
   pthread_mutex_unlock(&m->lock);
   return KILN_OK;
 }

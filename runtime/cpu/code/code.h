@@ -382,6 +382,7 @@ typedef struct kiln__cpu_param {
 typedef struct kiln__cpu_line {
   uint32_t ptx;        /* line number in the PTX source */
   uint32_t file, line; /* source position from .loc; file is 0 without .loc */
+  uint32_t outer_file, outer_line; /* position of the outermost inlined call */
 } kiln__cpu_line;
 
 /* The position of an instruction in the control flow graph. */

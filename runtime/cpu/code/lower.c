@@ -154,7 +154,8 @@ bool kiln__cpu_emit(kiln__cpu_lower *l, const kiln__cpu_insn *in, bool guarded)
   *to = *in;
   to->index = l->insns.n - 1;
   if (at != NULL) {
-    *line = (kiln__cpu_line){at->pos.line, at->loc.file, at->loc.line};
+    *line = (kiln__cpu_line){at->pos.line, at->loc.file, at->loc.line,
+                             at->loc.outer_file, at->loc.outer_line};
     if (guarded && at->guard != NULL) {
       to->guard = (int32_t)l->base[at->guard->u.variable->index];
       to->flags |= at->guard_negated ? KILN__GUARD_NOT : 0u;

@@ -83,6 +83,7 @@ typedef struct kiln__cpu_node {
   /* For a range of registers such as `%r<12>`: the declaration of its members.
    * A member becomes a symbol when it is first used. */
   kiln__cpu_ptx_variable *pattern;
+  uint64_t value; /* see kiln__cpu_ptx_mark_value() */
   kiln__cpu_ptx_pos pos;
   uint32_t count, number;
 } kiln__cpu_node;
@@ -276,6 +277,10 @@ bool kiln__cpu_ptx_mark(kiln__cpu_parser *p, kiln__cpu_slice name, uint64_t id,
                         bool *was);
 bool kiln__cpu_ptx_is_marked(const kiln__cpu_parser *p, kiln__cpu_slice name,
                              uint64_t id);
+/* Returns the value of a recorded name, which is 0 until the caller changes it.
+ * Returns NULL if the name is not recorded. */
+uint64_t *kiln__cpu_ptx_mark_value(const kiln__cpu_parser *p,
+                                   kiln__cpu_slice name, uint64_t id);
 /* Frees all tables of names and all scopes. */
 void kiln__cpu_ptx_names_free(kiln__cpu_parser *p);
 

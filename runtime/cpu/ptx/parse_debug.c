@@ -76,15 +76,25 @@ bool kiln__cpu_ptx_file(kiln__cpu_parser *p)
   return true;
 }
 
+static uint64_t loc_id(const kiln__cpu_ptx_loc *loc)
+{
+  return (uint64_t)loc->file << 48 ^ (uint64_t)loc->line << 16 ^ loc->column;
+}
+
 /* Records the position of a .loc directive, so that a later inlined_at may
  * refer to it. */
 static bool mark_loc(kiln__cpu_parser *p, const kiln__cpu_ptx_loc *loc,
                      bool *was)
 {
-  const uint64_t id =
-      (uint64_t)loc->file << 48 ^ (uint64_t)loc->line << 16 ^ loc->column;
+  return kiln__cpu_ptx_mark(p, (kiln__cpu_slice){"", 0}, loc_id(loc), was);
+}
 
-  return kiln__cpu_ptx_mark(p, (kiln__cpu_slice){"", 0}, id, was);
+/* Returns where the outermost call of a recorded position is kept: the file
+ * number in the upper half, and the line in the lower half. */
+static uint64_t *outer_of(const kiln__cpu_parser *p,
+                          const kiln__cpu_ptx_loc *loc)
+{
+  return kiln__cpu_ptx_mark_value(p, (kiln__cpu_slice){"", 0}, loc_id(loc));
 }
 
 /* Records that a section must declare the current token as a label. Most such
@@ -119,9 +129,10 @@ void kiln__cpu_ptx_resolve_sections(kiln__cpu_parser *p)
   }
 }
 
-/* Parses and checks `, function_name $L_info, inlined_at 1 2 3`. The values are
- * discarded, because only the innermost source position is kept. */
-static bool inlined_at(kiln__cpu_parser *p)
+/* Parses and checks `, function_name $L_info, inlined_at 1 2 3`. Of the chain of
+ * calls only the outermost one is kept, which the last .loc at the position of
+ * the call had. */
+static bool inlined_at(kiln__cpu_parser *p, uint64_t *outer)
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
   kiln__cpu_ptx_loc loc;
@@ -144,19 +155,28 @@ static bool inlined_at(kiln__cpu_parser *p)
   if (!was)
     kiln__cpu_wrong(p, pos,
                     "inlined_at refers to a position that no .loc names");
+  if (*outer_of(p, &loc) != 0)
+    *outer = *outer_of(p, &loc);
   return true;
 }
 
 bool kiln__cpu_ptx_loc_parse(kiln__cpu_parser *p)
 {
   kiln__cpu_ptx_loc loc;
+  uint64_t outer;
   bool was;
 
   if (!small_number(p, &loc.file) || !small_number(p, &loc.line) ||
       !small_number(p, &loc.column) || !mark_loc(p, &loc, &was))
     return false;
+  outer = (uint64_t)loc.file << 32 | loc.line;
+  if (kiln__cpu_ptx_accept(p, ',') && !inlined_at(p, &outer))
+    return false;
+  *outer_of(p, &loc) = outer;
+  loc.outer_file = (uint32_t)(outer >> 32);
+  loc.outer_line = (uint32_t)outer;
   p->loc = loc;
-  return !kiln__cpu_ptx_accept(p, ',') || inlined_at(p);
+  return true;
 }
 
 /* ---- Sections ------------------------------------------------------------ */

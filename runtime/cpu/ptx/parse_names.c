@@ -490,6 +490,14 @@ bool kiln__cpu_ptx_is_marked(const kiln__cpu_parser *p, kiln__cpu_slice name,
   return find(&p->marks, name, id) != NULL;
 }
 
+uint64_t *kiln__cpu_ptx_mark_value(const kiln__cpu_parser *p,
+                                   kiln__cpu_slice name, uint64_t id)
+{
+  kiln__cpu_node *node = find(&p->marks, name, id);
+
+  return node == NULL ? NULL : &node->value;
+}
+
 void kiln__cpu_ptx_names_free(kiln__cpu_parser *p)
 {
   kiln__free(p->alloc, p->names.buckets);

@@ -206,9 +206,11 @@ struct kiln__cpu_ptx_operand {
 };
 
 /* A source position from a .loc directive. `file` is a number that a .file
- * directive defines. */
+ * directive defines. The outer position is that of the outermost call which
+ * inlined the code, and equal to the position itself without inlining. */
 typedef struct kiln__cpu_ptx_loc {
   uint32_t file, line, column;
+  uint32_t outer_file, outer_line;
 } kiln__cpu_ptx_loc;
 
 typedef struct kiln__cpu_ptx_insn {

@@ -116,41 +116,55 @@ static kiln_cpu_counters *line_at(const kiln_allocator *a, lines *l,
   return &l->items[l->n++];
 }
 
-static void add_function(const kiln__cpu_watch *watch,
-                         const kiln__cpu_tallies *t, kiln_cpu_counters *out,
-                         lines *l)
+/* Adds the counts of one instruction to a line, if there is memory for it. */
+static void add_to_line(const kiln__cpu_watch *watch, lines *l, uint32_t file,
+                        uint32_t number, const kiln__cpu_insn *in,
+                        const kiln__cpu_tally *t)
 {
   const kiln__cpu_program *p = watch->program;
+  const bool known = number != 0 && file < p->n_files && p->files[file] != NULL;
+  kiln_cpu_counters *line =
+      line_at(&watch->alloc, l, watch->code->name, known ? p->files[file] : "",
+              known ? number : 0);
 
+  if (line != NULL)
+    add(line, in, t);
+}
+
+static void add_function(const kiln__cpu_watch *watch,
+                         const kiln__cpu_tallies *t, kiln_cpu_counters *out,
+                         lines *inner, lines *outer)
+{
   for (uint32_t i = 0; i < t->code->n_insns && t->tally != NULL; i++) {
     const kiln__cpu_line *at = &t->code->lines[i];
-    const bool known =
-        at->line != 0 && at->file < p->n_files && p->files[at->file] != NULL;
-    kiln_cpu_counters *line;
+    const kiln__cpu_insn *in = &t->code->insns[i];
 
     if (t->tally[i].issued == 0)
       continue;
-    add(out, &t->code->insns[i], &t->tally[i]);
-    line = l != NULL
-               ? line_at(&watch->alloc, l, watch->code->name,
-                         known ? p->files[at->file] : "", known ? at->line : 0)
-               : NULL;
-    if (line != NULL)
-      add(line, &t->code->insns[i], &t->tally[i]);
+    add(out, in, &t->tally[i]);
+    add_to_line(watch, inner, at->file, at->line, in, &t->tally[i]);
+    add_to_line(watch, outer, at->outer_file, at->outer_line, in, &t->tally[i]);
   }
 }
 
-void kiln__cpu_watch_counters(const kiln__cpu_watch *watch,
-                              kiln_cpu_counters *out, kiln_cpu_line_fn fn,
-                              void *user)
+static void report(const kiln__cpu_watch *watch, lines *l, kiln_cpu_line_fn fn,
+                   void *user)
 {
-  lines l = {0};
+  for (size_t i = 0; i < l->n; i++)
+    fn(user, &l->items[i]);
+  kiln__free(&watch->alloc, l->items);
+}
+
+void kiln__cpu_watch_counters(const kiln__cpu_watch *watch,
+                              kiln_cpu_counters *out, kiln_cpu_line_fn inner,
+                              kiln_cpu_line_fn outer, void *user)
+{
+  lines in = {0}, around = {0};
 
   *out = (kiln_cpu_counters){
       .kernel = watch->code->name, .file = "", .launches = 1};
   for (const kiln__cpu_tallies *t = watch->tallies; t != NULL; t = t->next)
-    add_function(watch, t, out, fn != NULL ? &l : NULL);
-  for (size_t i = 0; i < l.n; i++)
-    fn(user, &l.items[i]);
-  kiln__free(&watch->alloc, l.items);
+    add_function(watch, t, out, &in, &around);
+  report(watch, &in, inner, user);
+  report(watch, &around, outer, user);
 }

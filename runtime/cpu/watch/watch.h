@@ -155,10 +155,10 @@ kiln__cpu_tally *kiln__cpu_watch_tally(kiln__cpu_watch *watch, unsigned thread,
  * occurred. */
 void kiln__cpu_watch_findings(kiln__cpu_watch *watch, kiln_cpu_finding_fn fn,
                               void *user);
-/* Sums up the counters of the kernel into *out. `fn` may be NULL. Otherwise it
- * receives one record per source line. */
+/* Sums up the counters of the kernel into *out. `inner` receives one record per
+ * source line, and `outer` one per line of the outermost inlined call. */
 void kiln__cpu_watch_counters(const kiln__cpu_watch *watch,
-                              kiln_cpu_counters *out, kiln_cpu_line_fn fn,
-                              void *user);
+                              kiln_cpu_counters *out, kiln_cpu_line_fn inner,
+                              kiln_cpu_line_fn outer, void *user);
 
 #endif

@@ -147,15 +147,18 @@ function placeText(place) {
   return file ? (fileLines(file)[lineOf(place) - 1] ?? "").trim() : "";
 }
 
-/* Counters of the run: a Map from place to the row's values. */
+/* Counters of the run: Maps from place to the row's values. An instruction of an
+ * inlined function counts in `inner` where it stands, and in `outer` at the
+ * user's outermost line. */
 const heat = (() => {
   const columns = doc.heat?.columns ?? [];
-  const rows = new Map((doc.heat?.rows ?? []).map(
+  const byPlace = (rows) => new Map((rows ?? []).map(
     ([file, line, ...values]) => [placeAt(file, line), values]));
+  const inner = byPlace(doc.heat?.rows), outer = byPlace(doc.heat?.outer_rows);
   const findings = new Map();
   for (const [file, line, text] of doc.heat?.findings ?? []) {
     const place = placeAt(file, line);
     findings.set(place, [...(findings.get(place) ?? []), text]);
   }
-  return { columns, rows, findings };
+  return { columns, inner, outer, findings };
 })();

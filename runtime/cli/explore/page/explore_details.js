@@ -109,7 +109,7 @@ function linePanel() {
 }
 
 function heatList(place) {
-  const values = heat.rows.get(place);
+  const values = heatRows().get(place);
   if (!values) return null;
   return element("p", {}, span("muted", "run: "), heat.columns.map((name, i) =>
     values[i] == null || values[i] < 0 ? null : span("chip", name === "us" ? "µs" : name,

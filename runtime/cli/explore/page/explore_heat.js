@@ -11,14 +11,19 @@ const METRICS = {
   us: "microseconds",
 };
 
-const mostHeat = heat.columns.map((_, i) =>
-  Math.max(1e-9, ...[...heat.rows.values()].map((values) => values[i] ?? 0)));
+function heatRows() {
+  return state.counted === "inner" ? heat.inner : heat.outer;
+}
+
+/* The largest value of each column. */
+const mostHeat = once((rows) => heat.columns.map((_, i) =>
+  [...rows.values()].reduce((most, values) => Math.max(most, values[i] ?? 0), 1e-9)));
 
 function heatCell(place) {
-  const value = heat.rows.get(place)?.[state.metric];
+  const value = heatRows().get(place)?.[state.metric];
   if (value == null || value < 0) return span("heat");
   const bar = element("i");
-  const share = value / mostHeat[state.metric];
+  const share = value / mostHeat(heatRows())[state.metric];
   bar.style.width = `${clamp(share * 100, 0, 100)}%`;
   if (heatIsBad(heat.columns[state.metric], value, share)) bar.className = "high";
   return span("heat", bar, span("number", shortCount(value)));
@@ -46,6 +51,19 @@ function findingMark(place) {
     role: "img", "aria-label": "finding" }, "▲");
 }
 
+/* Where the counters of inlined code are shown. */
+const COUNTED = [
+  ["outer", "at the call", "inlined code counts at the line of the kernel that calls it"],
+  ["inner", "where it stands", "inlined code counts at its own line"],
+];
+
+function showCounted() {
+  const pick = byId("counted");
+  pick.hidden = heat.columns.length === 0 || state.metric < 0;
+  put(pick, COUNTED.map(([value, text, title]) => element("option", { value, title }, text)));
+  pick.value = state.counted;
+}
+
 function showMetrics() {
   const pick = byId("metric");
   pick.hidden = heat.columns.length === 0;
@@ -53,10 +71,18 @@ function showMetrics() {
     element("option", { value: i }, name === "us" ? "µs" : name)),
     element("option", { value: -1 }, "no counters"));
   pick.value = String(state.metric);
-  pick.addEventListener("change", () => {
-    state.metric = Number(pick.value);
+  showCounted();
+}
+
+function makeMetrics() {
+  const change = (name, read) => byId(name).addEventListener("change", (event) => {
+    state[name] = read(event.target.value);
+    showMetrics();
     showSource();
     highlight();
+    showDetails();
     writeState();
   });
+  change("metric", Number);
+  change("counted", String);
 }

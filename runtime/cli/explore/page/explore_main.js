@@ -60,6 +60,7 @@ function showPickers() {
     element("option", { value: i, title: cut(file.name, 300) }, cut(shortName(i), 60))));
   byId("file").value = String(state.file);
   byId("query").value = state.query;
+  showMetrics();
 }
 
 function showAll() {
@@ -206,7 +207,7 @@ function start() {
   makeSearch();
   makeSplits();
   readState();
-  showMetrics();
+  makeMetrics();
   showAll();
   activate("source");
   if (state.place >= 0) select(state.place);

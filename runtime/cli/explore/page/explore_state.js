@@ -12,6 +12,7 @@ const state = {
   chain: -1,
   innermost: false,
   metric: heat.columns.length > 0 ? 0 : -1,
+  counted: "outer",
   panel: "line",
   details: true,
   query: "",
@@ -38,6 +39,7 @@ function fragment() {
   if (state.innermost) words.set("inner", 1);
   if (state.metric > 0 || (state.metric < 0 && heat.columns.length > 0))
     words.set("metric", state.metric);
+  if (state.counted !== "outer") words.set("counted", state.counted);
   if (state.panel !== "line") words.set("panel", state.panel);
   if (!state.details) words.set("details", 0);
   if (difference.pair > 0) words.set("pair", difference.pair);
@@ -86,6 +88,7 @@ function readState() {
   state.innermost = words.get("inner") === "1";
   state.metric = words.get("metric") === "-1" ? -1
     : number("metric", heat.columns.length - 1, heat.columns.length > 0 ? 0 : -1);
+  state.counted = words.get("counted") === "inner" ? "inner" : "outer";
   state.panel = PANELS.some(([name]) => name === words.get("panel")) ? words.get("panel") : "line";
   state.details = words.get("details") !== "0";
   state.view = words.get("view") === "differences" ? "differences" : "code";
