@@ -18,7 +18,7 @@
  *                operations has its own header:
  *                map.h reduce.h scan.h select.h sort.h merge.h search.h
  *                histogram.h gather.h gemm.h all_pairs.h stencil.h
- *                random.h
+ *                permute.h random.h
  *   tune.h       tuning parameters of the operations
  *   cache.h      inspect and maintain the compile cache; write packs
  *   texture.h    CUDA arrays, textures, surfaces
@@ -201,6 +201,7 @@
 #include <kiln/memory.h>
 #include <kiln/merge.h>
 #include <kiln/ops.h>
+#include <kiln/permute.h>
 #include <kiln/program.h>
 #include <kiln/random.h>
 #include <kiln/reduce.h>
