@@ -26,6 +26,8 @@ const bench_family kiln__bench_families[] = {
     {"scatter", kiln__bench_scatter, "scatter"},
     {"merge", kiln__bench_merge, "merge"},
     {"search", kiln__bench_search, "search"},
+    {"permute", kiln__bench_permute, NULL},
+    {"random", kiln__bench_random, NULL},
     {NULL, NULL, NULL},
 };
 

@@ -1,6 +1,6 @@
 /* bench_ops.h -- the benchmarks of the operations, `kiln bench map`, `scan` and
  * so on. They time Kiln and a comparison library (CUB, Thrust or cuBLAS)
- * alternately in one process. Each table of cases, in a file bench_cases_*.c,
+ * alternately in one process. Each table of cases, in a file of cases/,
  * covers one family of operations. bench_ops.c runs the tables, bench_tune.c
  * uses the tables for tuning, and bench_passes.c times the methods of gather
  * and scatter. The tables in bench_cases_compute.c are only for tuning. */
@@ -122,6 +122,8 @@ extern const bench_case kiln__bench_gather[];
 extern const bench_case kiln__bench_scatter[];
 extern const bench_case kiln__bench_merge[];
 extern const bench_case kiln__bench_search[];
+extern const bench_case kiln__bench_permute[];
+extern const bench_case kiln__bench_random[];
 
 typedef struct bench_family {
   const char *name;

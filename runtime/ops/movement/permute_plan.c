@@ -88,7 +88,8 @@ static uint32_t unit_of(const kiln_permute_desc *desc, uint64_t run)
 
 static kiln__axis with_reciprocal(const kiln__permute_plan *p, kiln__axis a)
 {
-  a.reciprocal = (p->small ? UINT32_MAX : UINT64_MAX) / a.size;
+  if (a.size > 0)
+    a.reciprocal = (p->small ? UINT32_MAX : UINT64_MAX) / a.size;
   return a;
 }
 
