@@ -152,11 +152,12 @@ def at_address(rows, address):
     return value
 
 
-def plausible(mine, chain, loc):
+def plausible(mine, chain, loc, before):
     """Whether a chain may be right where nvdisasm printed the old one, or
-    confuses them. Line 0 of .loc is no line."""
-    if not loc or loc[0][1] == 0 or loc[0][1] != chain[0][1]:
-        return mine[:1] == chain[:1]
+    confuses them. Where .loc has another number, such as line 0, which is none,
+    the chain of the instruction before applies, or nvdisasm's."""
+    if not loc or not chain or loc[0][1] != chain[0][1]:
+        return mine == before or mine[:1] == chain[:1]
     return mine[:2] == loc[:2]
 
 
@@ -167,9 +168,10 @@ def compare(name, tables, expected, locs, chains):
         have = tables.kernels.get(kernel)
         if have is None:
             raise Different(f"{name}: no tables for the kernel {kernel}")
+        mine = []
         for address, (chain, ptx, fresh) in want.at.items():
             count += 1
-            mine = tables.chain(at_address(have["lines"], address))
+            before, mine = mine, tables.chain(at_address(have["lines"], address))
             line = at_address(have["ptx"], address)
             if line != ptx:
                 raise Different(f"{name}, {kernel}, {address:#x}: PTX line {line}, "
@@ -177,7 +179,7 @@ def compare(name, tables, expected, locs, chains):
             if mine == chain:
                 continue
             doubtful = not chains or not fresh or want.functions > 0
-            if not doubtful or not plausible(mine, chain, locs[line]):
+            if not doubtful or not plausible(mine, chain, locs[line], before):
                 raise Different(f"{name}, {kernel}, {address:#x}: {mine}, "
                                 f"nvdisasm says {chain}, .loc says {locs[line]}")
             other += 1
