@@ -45,9 +45,10 @@
  *         n       number of elements
  *         out     n elements; may be one of the inputs
  *         total   NULL, or receives the reduction over init and all elements
- *         init    the bits of an element of out
+ *         init    the bits of an element of out: one 64-bit word, or as many as the
+ *                 element needs
  *         words   tile descriptors, aligned to 16 bytes. There is one word per tile
- *                 (two words if out has 8-byte elements), and the number of tiles is
+ *                 and 4 bytes of an element of out, and the number of tiles is
  *                 rounded up to a multiple of KILN_WINDOW. With KILN_STAGED, the layout
  *                 is that of leader_prefix.cuh. No descriptor has the epoch of this
  *                 launch.
@@ -107,12 +108,45 @@ typedef staged_tile my_tile;
 typedef register_tile my_tile;
 #endif
 
+/* A value in shared memory. If its size is no multiple of 4 bytes, the bytes up to
+ * the next multiple are written as well, since the compiler may read them. */
+template <class T, bool whole = sizeof(T) % 4 == 0> struct shared_value {
+  T value;
+
+  __device__ __forceinline__ void set(T v)
+  {
+    value = v;
+  }
+  __device__ __forceinline__ T get() const
+  {
+    return value;
+  }
+};
+template <class T> struct shared_value<T, false> {
+  unsigned word[(sizeof(T) + 3) / 4];
+
+  __device__ __forceinline__ void set(T v)
+  {
+    unsigned bits[(sizeof(T) + 3) / 4] = {};
+
+    memcpy(bits, &v, sizeof v);
+    memcpy(word, bits, sizeof word);
+  }
+  __device__ __forceinline__ T get() const
+  {
+    T v;
+
+    memcpy(&v, word, sizeof v);
+    return v;
+  }
+};
+
 /* The shared memory through which the warps of a block exchange values. */
 struct shared_storage {
   /* totals of the warps; publish_total() replaces them by the warps' prefixes */
   acc warp[warps];
-  acc total;  /* total of the tile */
-  acc prefix; /* reduction over the preceding tiles */
+  shared_value<acc> total;  /* total of the tile */
+  shared_value<acc> prefix; /* reduction over the preceding tiles */
   /* The value is always 0, but the compiler cannot prove that. */
   unsigned nothing;
 };
@@ -136,7 +170,7 @@ static __device__ __forceinline__ acc publish_total(shared_storage &storage,
   if (lane == warps - 1) {
     kiln::tile_publish(words, tile, sum,
                        kiln::descriptor_tag(epoch, kiln::status_partial));
-    storage.total = sum;
+    storage.total.set(sum);
     storage.nothing = 0;
   }
   before = kiln::shuffle_up(sum, 1);
@@ -145,9 +179,11 @@ static __device__ __forceinline__ acc publish_total(shared_storage &storage,
   return kiln::warp_broadcast(sum, warps - 1);
 }
 
+typedef kiln::element_bits<KILN_T>::type initial;
+
 /* Returns the initial value of the scan. */
 static __device__ __forceinline__ acc begin(const source &s,
-                                            unsigned long long init)
+                                            const initial &init)
 {
   return KILN_INIT        ? static_cast<acc>(kiln::from_bits<KILN_T>(init))
          : KILN_EXCLUSIVE ? static_cast<acc>(user::identity(s.in))
@@ -179,7 +215,7 @@ __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
 __launch_bounds__(KILN_BLOCK)
 #endif
     scan(const user::args in, unsigned long long n, KILN_T *out, KILN_T *total,
-         unsigned long long init, unsigned long long *words, unsigned epoch)
+         initial init, unsigned long long *words, unsigned epoch)
 {
   __shared__ shared_storage storage;
   const source s(in, n);
@@ -210,19 +246,19 @@ __launch_bounds__(KILN_BLOCK)
     sum = publish_total(storage, s, words, tile, epoch);
     sum = before_tile(s, tile, sum, begin(s, init), words, epoch);
     if (kiln::lane() == 0)
-      storage.prefix = sum;
+      storage.prefix.set(sum);
   }
   __syncthreads();
   if (warp == warps)
     return;
 
-  sum = s.op(storage.prefix, storage.warp[kiln::warp()]);
+  sum = s.op(storage.prefix.get(), storage.warp[kiln::warp()]);
   /* The view is computed again instead of kept, which saves registers. */
   mine.store(s, tile_view(tile, n), sum, storage.nothing, out);
   if (tile + 1 == tiles() && threadIdx.x == 0 && total != nullptr)
     kiln::store(total, n == 0 && !KILN_INIT
                            ? static_cast<acc>(user::identity(in))
-                           : s.op(storage.prefix, storage.total));
+                           : s.op(storage.prefix.get(), storage.total.get()));
 }
 
 #include <kiln/user_texts.cuh>

@@ -20,9 +20,10 @@
  *                                 the preceding element
  *   KILN_VALUES    1              1 writes the kept elements
  *   KILN_INDEX     0              bytes per index to write, 4 or 8; 0 writes no indices
- *   KILN_PAYLOAD   0              bytes per element (1, 2, 4 or 8) of a payload array
- *                                 from which the same indices are copied; 0 if there is
- *                                 no payload
+ *   KILN_PAYLOAD   0              bytes per element (1 to 64) of a payload array from
+ *                                 which the same indices are copied; 0 if there is no
+ *                                 payload
+ *   KILN_PAYLOAD_ALIGN  1         alignment of an element of the payload in bytes
  *   KILN_COUNT     type unsigned  type of the count
  *   KILN_WIDE      0              1 if n is 2^32 or more
  * Generated code (user.cuh): the map computes the elements. predicate is a bool function
@@ -48,7 +49,7 @@ enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 typedef kiln::tile_shape<KILN_BLOCK, vectors, KILN_VECTOR> shape;
 typedef kiln::unsigned_of<KILN_INDEX == 8 ? 8 : 4>::type place_out;
 #if KILN_PAYLOAD != 0
-typedef kiln::word<KILN_PAYLOAD>::type moved;
+typedef kiln::record<KILN_PAYLOAD, KILN_PAYLOAD_ALIGN, 0> moved;
 #else
 typedef unsigned char moved;
 #endif
@@ -183,8 +184,7 @@ write(const shared_storage &r, count first, unsigned n, const outputs &to)
   moved *out_payload = to.out_payload + r.before;
 
   kiln::along_lines<KILN_BLOCK>(out_payload, n, [&](unsigned j) {
-    out_payload[j] =
-        kiln::load_word<kiln::cached::usual>(to.payload + first + r.place[j]);
+    kiln::store(out_payload + j, kiln::load(to.payload + first + r.place[j]));
   });
 #endif
 }

@@ -42,8 +42,10 @@
 extern "C" {
 #endif
 
-/** Method of a gather or scatter; the head of gather.h describes the
- * methods. */
+/** Method of a gather or scatter; the head of gather.h describes the methods.
+ * Structs support only AUTO, DIRECT and WINDOWS, unless the call moves elements
+ * of 1, 2, 4 or 8 bytes without a map and their arrays are aligned to that
+ * size. The same holds for complex numbers. */
 typedef enum kiln_index_method {
   KILN_INDEX_AUTO = 0, /**< the cost model chooses the method, or direct if no
                             temporary storage is available */

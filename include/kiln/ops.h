@@ -20,8 +20,8 @@
  *   nanoseconds. Calls on at most 2^18 elements usually use a build that
  *   compiles faster.
  * - Counts are 64-bit numbers of elements. n = 0 is always valid. Arrays must
- *   be aligned to the size of their elements; an alignment of 16 bytes is
- *   faster.
+ *   be aligned to the size of their elements, and arrays of structs to the
+ *   alignment of the struct; an alignment of 16 bytes is faster.
  * - Inputs and outputs must not overlap unless a contract allows it.
  * - A stream may be captured into a graph, even during the first call of an
  *   operation: compiling and loading do not disturb a capture.
@@ -67,7 +67,37 @@
  *                    its preamble, INFINITY, NAN and CUDA's device functions
  * User expressions see elements of type f16 and bf16 as float; results are
  * rounded when they are stored. Elements of all other types have the
- * corresponding C type: u8 is unsigned char and is promoted to int. */
+ * corresponding C type: u8 is unsigned char and is promoted to int.
+ *
+ * Elements may also be structs of the caller, of 1 to 64 bytes. KILN_STRUCT()
+ * makes their kiln_dtype, and a parameter without a value names their C++ type:
+ *
+ *   typedef struct body { float x, y, z, mass; } body;
+ *   kiln_dtype type = KILN_STRUCT(sizeof(body), _Alignof(body));
+ *   kiln_param named = {.name = "body", .type = type};
+ *   kiln_code code = {.preamble = "struct body { float x, y, z, mass; };",
+ *                     .params = &named, .n_params = 1};
+ *   kiln_reduce_desc heaviest = {
+ *       .x = {.in = {{bodies, type}}}, .n = n, .out = {out, type},
+ *       .op = {.expr = "a.mass < b.mass ? b : a", .identity = "body{}"},
+ *       .code = code};
+ *
+ * The name is a type that the preamble declares, or a type of CUDA such as
+ * float4. The type must be trivially copyable. If its size or alignment on the
+ * device differs from the kiln_dtype, the call returns KILN_ECOMPILE with both
+ * in the message. Without a name, elements are opaque: expressions can pass them
+ * on, and operations can move them, but nothing can look into them. Structs have
+ * no default operation and no default order. Kiln may evaluate an operation for
+ * two identities if the struct has padding. These operations take structs:
+ * kiln_map(), kiln_reduce(), kiln_scan(), kiln_select(), kiln_unique(),
+ * kiln_partition(), kiln_run_length_encode(), kiln_run_length_non_trivial(),
+ * kiln_gather(), kiln_scatter(), kiln_merge(), and kiln_sort() for the values.
+ * They also take complex numbers, KILN_C64 and KILN_C128, and so does
+ * kiln_norm(). Sums and products are the predefined operations on complex
+ * numbers. In user expressions a complex number z has the type complex64 or
+ * complex128, with the members z.re and z.im, the constructors complex64(re) and
+ * complex64(re, im), the operators + - * / == and !=, and the functions conj(z),
+ * abs(z) and norm(z), the square of abs(z). */
 #ifndef KILN_OPS_H
 #define KILN_OPS_H
 
@@ -92,23 +122,36 @@ typedef enum kiln_dtype {
   KILN_F16,  /**< IEEE half precision; operations compute in float */
   KILN_BF16, /**< bfloat16; operations compute in float */
   KILN_F32,
-  KILN_F64
+  KILN_F64,
+  KILN_C64,  /**< complex number of two f32, aligned to 8 bytes */
+  KILN_C128, /**< complex number of two f64, aligned to 16 bytes */
+  KILN_DTYPE_STRUCT = 0x1000000 /**< base of the values that KILN_STRUCT() and
+                                     KILN_STRUCT_OF() make; no type by itself */
 } kiln_dtype;
 
-/** Returns the size of an element in bytes: 1, 2, 4 or 8. Returns 0 for a value
- * that is not a valid type.
+/** The element type of a struct of the caller. `size` is its size in bytes, 1 to
+ * 64, and `align` its alignment: 1, 2, 4, 8 or 16. The size must be a multiple
+ * of the alignment. `number`, 0 to 15, distinguishes different structs of equal
+ * size and alignment in one call; KILN_STRUCT() is number 0. */
+#define KILN_STRUCT_OF(number, size, align)                                    \
+  ((kiln_dtype)(KILN_DTYPE_STRUCT | (int)(number) << 16 | (int)(align) << 8 |  \
+                (int)(size)))
+#define KILN_STRUCT(size, align) KILN_STRUCT_OF(0, size, align)
+
+/** Returns the size of an element in bytes: 1 to 64. Returns 0 for a value that
+ * is not a valid type.
  * Thread-safe. Never blocks. */
 KILN_API size_t kiln_dtype_size(kiln_dtype type);
-/** Returns the name of a type, such as "f32". Returns "none" for
- * KILN_DTYPE_NONE and "?" for a value that is not a valid type. The string is
- * static.
+/** Returns the name of a type, such as "f32". Returns "struct" for a struct,
+ * "none" for KILN_DTYPE_NONE and "?" for a value that is not a valid type. The
+ * string is static.
  * Thread-safe. Never blocks. */
 KILN_API const char *kiln_dtype_name(kiln_dtype type);
 
 /** An array in device memory. The size of this struct never changes. */
 typedef struct kiln_array {
   CUdeviceptr data; /**< device address of the array, aligned to the element
-                         size */
+                         size; an array of structs to their alignment */
   kiln_dtype type;  /**< element type; KILN_DTYPE_NONE means that no array is
                          given */
 } kiln_array;
@@ -167,9 +210,10 @@ typedef struct kiln_param {
    * and so on), or a name that begins with __, kiln__ or KILN_. */
   const char *name;
   kiln_dtype type;   /**< type of the parameter; f16 and bf16 appear as float in
-                          user expressions */
+                          user expressions. C128 and structs are not possible */
   const void *value; /**< address of the parameter's value in host memory; the
-                          value is copied */
+                          value is copied. NULL, only for a struct: `name` is
+                          then the C++ type of this struct, see above */
   /** The value is compiled into the kernel. The kernel is then faster, but each
    * value needs its own compilation. Otherwise the value is passed at each
    * call. */

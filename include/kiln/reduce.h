@@ -165,7 +165,8 @@ typedef struct kiln_norm_desc {
   kiln_input x; /**< input: n elements, from one array or computed by a map */
   uint64_t n;   /**< number of input elements */
   /** Receives the norm, one element of a floating-point type. The default type
-   * is the type of the input if that is floating-point, otherwise f64. */
+   * is the type of the input if that is floating-point, f32 for C64, otherwise
+   * f64. */
   kiln_array out;
   bool portable;  /**< the result has the same bits on every device; see
                        kiln_reduce() */
@@ -174,7 +175,8 @@ typedef struct kiln_norm_desc {
 } kiln_norm_desc;
 
 /**
- * Computes the Euclidean norm, in f64.
+ * Computes the Euclidean norm, in f64. The norm of an array of complex numbers is
+ * the square root of the sum of abs(x(i))^2; a map must return real numbers.
  *
  * Intermediate results neither overflow nor underflow: f64 elements whose
  * squares are out of range are scaled and summed separately. Source: Blue, A

@@ -48,7 +48,8 @@ typedef struct kiln_scan_desc {
  * Every run therefore returns the same bits, also for floating-point sums.
  *
  * The temporary storage takes 8 bytes per tile of some thousand elements, or 16
- * bytes per tile if the elements of `out` have 8 bytes. It takes twice as much
+ * bytes per tile if the elements of `out` have 8 bytes. For wider elements, tiles
+ * are smaller and take 8 bytes per 4 bytes of an element. It takes twice as much
  * if block 0 computes the prefix of every tile (leader-block prefix).
  *
  * @param stream     stream that executes the operation; must not be NULL.

@@ -56,7 +56,10 @@ typedef struct kiln_sort_desc {
  * Up to 8,192 keys need no temporary storage (the limit is lower for wide keys
  * on small GPUs). More keys need storage for n keys and n values, and 0.2 to 1
  * byte per key. If the range of bits needs only one pass, the storage for the n
- * keys is not needed.
+ * keys is not needed. Values that are structs or KILN_C128, except those of 1, 2,
+ * 4 or 8 bytes that are aligned to their size, move once, after the sort. They
+ * need storage for 4 bytes per key (8 bytes from 2^32 keys on) instead of n
+ * values, and in place for n values as well.
  *
  * Up to 8,192 keys need one launch. More keys need one launch, plus one per 8
  * bits; on GPUs of compute capability 9.0 and above these launches overlap. An

@@ -346,10 +346,31 @@ template <unsigned block> struct run_copier<block, 8> {
   }
 };
 
+template <unsigned block> struct run_copier<block, 16> {
+  template <class T>
+  static __device__ __forceinline__ void copy(T *to, const T *from, unsigned n)
+  {
+    along_lines<block>(to, n, [&](unsigned j) { to[j] = from[j]; });
+  }
+};
+
+/* The type in which copy_run() copies elements: the elements themselves if one
+ * access moves an element, otherwise words that one access moves. */
+template <class T, bool whole> struct copied_as {
+  typedef T type;
+};
+template <class T> struct copied_as<T, false> {
+  typedef typename word<element_access<T>()>::type type;
+};
+
 template <unsigned block, class T>
 __device__ __forceinline__ void copy_run(T *to, const T *from, unsigned n)
 {
-  run_copier<block, sizeof(T)>::copy(to, from, n);
+  typedef typename copied_as<T, element_access<T>() == sizeof(T)>::type part;
+
+  run_copier<block, sizeof(part)>::copy(
+      reinterpret_cast<part *>(to), reinterpret_cast<const part *>(from),
+      n * static_cast<unsigned>(sizeof(T) / sizeof(part)));
 }
 
 } // namespace kiln

@@ -72,7 +72,6 @@ __device__ __forceinline__ T block_reduce_wide(T value, Op op)
   constexpr unsigned warps = threads / warp_size;
   T *storage = block_scratch<T>();
 
-  static_assert(warps * sizeof(T) <= 32 * 16, "too many warps for the scratch");
   value = group_reduce<warp_size>(value, op);
   if (lane() == 0)
     storage[warp()] = value;

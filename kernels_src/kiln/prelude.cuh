@@ -21,7 +21,7 @@
  * Every thread of the block has to call the block_ functions. A block has a multiple
  * of 32 threads and any shape. Threads are numbered in x, then y, then z.
  *
- * Values have trivial types of at most 16 bytes. Functors are associative. They are
+ * Values have trivial types of at most 64 bytes. Functors are associative. They are
  * called as op(left, right), where the left operand comes from the lower threads, so
  * functors need not commute. Every reduction has one fixed order, so the same input
  * gives the same bits.
@@ -312,7 +312,7 @@ __device__ __forceinline__ T shuffle_any(T value, unsigned arg)
   constexpr int n = (sizeof(T) + 3) / 4;
   unsigned words[n] = {};
 
-  static_assert(sizeof(T) <= 16, "values of at most 16 bytes");
+  static_assert(sizeof(T) <= 64, "values of at most 64 bytes");
   static_assert(__is_trivially_copyable(T), "values must be trivial");
   memcpy(words, &value, sizeof(T));
 #pragma unroll
@@ -505,13 +505,20 @@ __device__ __forceinline__ T warp_scan_exclusive(T value, Op op, T identity)
 
 /* ---- Block --------------------------------------------------------------- */
 
-/* Returns shared memory that holds one value per warp. All types and all block_
- * functions use the same memory. */
+template <unsigned n> __device__ __forceinline__ uint4 *scratch_storage()
+{
+  __shared__ uint4 storage[n];
+
+  return storage;
+}
+
+/* Returns shared memory that holds one value per warp. All types of at most 16
+ * bytes and all block_ functions use the same memory. */
 template <class T> __device__ __forceinline__ T *block_scratch()
 {
-  __shared__ uint4 storage[32];
+  constexpr unsigned wide = sizeof(T) > 16 ? sizeof(T) : 16;
 
-  return reinterpret_cast<T *>(storage);
+  return reinterpret_cast<T *>(scratch_storage<2 * wide>());
 }
 
 /* Returns, in every thread, the reduction over the block. */

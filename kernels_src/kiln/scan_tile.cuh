@@ -75,9 +75,8 @@ enum : unsigned {
 struct loaded {
   enum : unsigned {
     bytes = KILN_VECTOR * sizeof(user::stored),
-    wide = !KILN_IN_ALIGNED ? sizeof(user::stored)
-           : bytes < 16     ? bytes
-                            : 16,
+    wide = KILN_IN_ALIGNED ? kiln::access_size(bytes, 16)
+                           : kiln::element_access<user::stored>(),
     accesses = bytes / wide,
     words = (bytes + 3) / 4
   };
@@ -225,6 +224,14 @@ template <> struct identity_value<kiln::sum, double> {
     return -0.0;
   }
 };
+#ifdef KILN_COMPLEX_CUH
+template <class R> struct identity_value<kiln::sum, kiln::complex<R>> {
+  static __device__ __forceinline__ kiln::complex<R> of(const user::args &)
+  {
+    return {-R(0), -R(0)};
+  }
+};
+#endif
 
 /* The input arrays of a scan, their number of elements, and the operation. */
 struct source {
@@ -313,9 +320,8 @@ hold_tile(const source &s, const tile_view &v, const loaded (&p)[KILN_VECTORS],
 struct stored_vector {
   enum : unsigned {
     bytes = KILN_VECTOR * sizeof(KILN_T),
-    wide = !KILN_ALIGNED ? sizeof(KILN_T)
-           : bytes < 16  ? bytes
-                         : 16
+    wide = KILN_ALIGNED ? kiln::access_size(bytes, 16)
+                        : kiln::element_access<KILN_T>()
   };
   unsigned word[(bytes + 3) / 4];
 

@@ -35,6 +35,15 @@ struct bf16 {
   unsigned short bits;
 };
 
+/* An element whose C++ type only the user's expressions know: `size` bytes with an
+ * alignment of `align`. The number distinguishes structs of equal layout. */
+template <unsigned size, unsigned align, unsigned number>
+struct alignas(align) record {
+  typedef typename unsigned_of<(align < 4 ? align : 4)>::type part;
+
+  part word[size / sizeof(part)];
+};
+
 template <class T> struct compute {
   typedef T type;
 };
@@ -119,6 +128,26 @@ __device__ __forceinline__ compute_t<T> from_bits(unsigned long long bits)
   return widen(v);
 }
 
+/* The kernel argument that holds the bits of an element of type T. */
+template <class T, bool fits = sizeof(T) <= 8> struct element_bits {
+  typedef unsigned long long type;
+};
+template <class T> struct element_bits<T, false> {
+  struct type {
+    unsigned long long word[(sizeof(T) + 7) / 8];
+  };
+};
+
+template <class T>
+__device__ __forceinline__ compute_t<T>
+from_bits(const typename element_bits<T, false>::type &bits)
+{
+  T v;
+
+  memcpy(&v, &bits, sizeof v);
+  return widen(v);
+}
+
 /* Returns whether two values have the same bits. */
 template <class T> __device__ __forceinline__ bool same_bits(T a, T b)
 {
@@ -133,6 +162,18 @@ __device__ __forceinline__ bool same_bits(float a, float b)
 __device__ __forceinline__ bool same_bits(double a, double b)
 {
   return __double_as_longlong(a) == __double_as_longlong(b);
+}
+
+template <unsigned size, unsigned align, unsigned number>
+__device__ __forceinline__ bool same_bits(record<size, align, number> a,
+                                          record<size, align, number> b)
+{
+  bool same = true;
+
+#pragma unroll
+  for (unsigned k = 0; k < sizeof a.word / sizeof a.word[0]; ++k)
+    same = same && a.word[k] == b.word[k];
+  return same;
 }
 
 /* ---- Words: types of 1 to 16 bytes that one load or store accesses ------- */
@@ -153,6 +194,19 @@ template <> struct word<8> {
 template <> struct word<16> {
   typedef uint4 type;
 };
+
+/* Returns the number of bytes per access: the largest power of two that divides
+ * `bytes` and is at most `most`, a power of two. */
+__device__ constexpr unsigned access_size(unsigned bytes, unsigned most)
+{
+  return bytes % most == 0 ? most : access_size(bytes, most / 2);
+}
+
+/* The number of bytes per access to a single element. */
+template <class T> __device__ constexpr unsigned element_access()
+{
+  return access_size(sizeof(T), alignof(T) < 16 ? alignof(T) : 16);
+}
 
 /* Cache policy of a load or store.
  * `usual` is the default policy of the hardware.
@@ -236,11 +290,16 @@ __device__ __forceinline__ void store_word(W *to, W w)
 template <cached how, class T>
 __device__ __forceinline__ compute_t<T> load_as(const T *from)
 {
-  typedef typename word<sizeof(T)>::type bits;
-  const bits w = load_word<how>(reinterpret_cast<const bits *>(from));
+  constexpr unsigned wide = element_access<T>();
+  typedef typename word<wide>::type bits;
   T v;
 
-  memcpy(&v, &w, sizeof v);
+#pragma unroll
+  for (unsigned k = 0; k < sizeof(T) / wide; ++k) {
+    const bits w = load_word<how>(reinterpret_cast<const bits *>(from) + k);
+
+    memcpy(reinterpret_cast<unsigned char *>(&v) + k * wide, &w, sizeof w);
+  }
   return widen(v);
 }
 
@@ -260,38 +319,47 @@ __device__ constexpr unsigned least(unsigned a, unsigned b)
 }
 
 /* Loads n consecutive elements in their storage format; n is a power of two.
- * `aligned` means that the address is a multiple of 16 bytes, or of the size of
- * the vector if that size is less. Without it, elements are loaded one by
- * one. */
+ * `aligned` means that the address is a multiple of 16 bytes, or of the largest
+ * power of two that divides the size of the vector if that is less. Without it,
+ * elements are loaded one by one. */
 template <unsigned n, bool aligned, cached how = cached::usual, class T>
 __device__ __forceinline__ void load_raw(const T *from, T (&to)[n])
 {
-  constexpr unsigned wide = aligned ? least(16, n * sizeof(T)) : sizeof(T);
-  constexpr unsigned each = wide / sizeof(T);
+  constexpr unsigned wide =
+      aligned ? access_size(n * sizeof(T), 16) : element_access<T>();
   typedef typename word<wide>::type bits;
 
 #pragma unroll
-  for (unsigned k = 0; k < n / each; ++k) {
+  for (unsigned k = 0; k < n * sizeof(T) / wide; ++k) {
     const bits w = load_word<how>(reinterpret_cast<const bits *>(from) + k);
 
-    memcpy(to + k * each, &w, sizeof w);
+    memcpy(reinterpret_cast<unsigned char *>(to) + k * wide, &w, sizeof w);
   }
 }
 
 template <unsigned n, bool aligned, cached how = cached::usual, class T>
 __device__ __forceinline__ void store_raw(T *to, const T (&from)[n])
 {
-  constexpr unsigned wide = aligned ? least(16, n * sizeof(T)) : sizeof(T);
-  constexpr unsigned each = wide / sizeof(T);
+  constexpr unsigned wide =
+      aligned ? access_size(n * sizeof(T), 16) : element_access<T>();
   typedef typename word<wide>::type bits;
 
 #pragma unroll
-  for (unsigned k = 0; k < n / each; ++k) {
+  for (unsigned k = 0; k < n * sizeof(T) / wide; ++k) {
     bits w;
 
-    memcpy(&w, from + k * each, sizeof w);
+    memcpy(&w, reinterpret_cast<const unsigned char *>(from) + k * wide,
+           sizeof w);
     store_word<how>(reinterpret_cast<bits *>(to) + k, w);
   }
+}
+
+template <unsigned size, unsigned align, unsigned number, class V>
+__device__ __forceinline__ void store(record<size, align, number> *to, V v)
+{
+  const record<size, align, number> raw[1] = {v};
+
+  store_raw<1, false>(to, raw);
 }
 
 /* Loads n consecutive elements like load_raw() and converts them to the type of

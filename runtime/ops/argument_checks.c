@@ -20,6 +20,7 @@ kiln_status kiln__check_begin(kiln__checker *c, const char *call,
 {
   c->call = call;
   c->st = KILN_OK;
+  c->allowed = 0;
   c->n = 0;
   if (stream == NULL)
     c->st = kiln__fail(KILN_EINVAL,
@@ -44,6 +45,34 @@ void kiln__check_failed(kiln__checker *c, const char *format, ...)
   c->st = kiln__fail(KILN_EINVAL, NULL, "%s: %s", c->call, text);
 }
 
+/* Checks that the operation supports a type. */
+static void check_allowed(kiln__checker *c, const char *name, kiln_dtype type)
+{
+  kiln__check_that(
+      c, (c->allowed & KILN__ALLOW_STRUCTS) != 0 || !kiln__is_record(type),
+      "%s has elements of type struct, which this operation does "
+      "not support",
+      name);
+  kiln__check_that(
+      c, (c->allowed & KILN__ALLOW_COMPLEX) != 0 || !kiln__is_complex(type),
+      "%s has elements of type %s, which this operation does not "
+      "support",
+      name, kiln_dtype_name(type));
+}
+
+void kiln__check_converts(kiln__checker *c, const char *name, kiln_dtype from,
+                          kiln_dtype to)
+{
+  const bool structs = kiln__is_record(from) || kiln__is_record(to);
+
+  kiln__check_that(c, from == to || !structs,
+                   "%s is of type %s, but the elements are of another type, %s",
+                   name, kiln_dtype_name(to), kiln_dtype_name(from));
+  kiln__check_that(c, !kiln__is_complex(from) || kiln__is_complex(to),
+                   "%s is of type %s, but the elements are %s", name,
+                   kiln_dtype_name(to), kiln_dtype_name(from));
+}
+
 static void add(kiln__checker *c, const char *name, kiln_array a, uint64_t n,
                 bool written, bool may_equal)
 {
@@ -53,11 +82,13 @@ static void add(kiln__checker *c, const char *name, kiln_array a, uint64_t n,
   kiln__check_that(c, size != 0, "the type of %s is %d, which is no kiln_dtype",
                    name, (int)a.type);
   kiln__check_that(c, n == 0 || a.data != 0, "%s is NULL", name);
+  if (c->st == KILN_OK)
+    check_allowed(c, name, a.type);
   if (c->st != KILN_OK || size == 0)
     return;
-  kiln__check_that(c, a.data % size == 0,
+  kiln__check_that(c, a.data % kiln__align(a.type) == 0,
                    "%s is not aligned to its elements of %u bytes", name,
-                   (unsigned)size);
+                   (unsigned)kiln__align(a.type));
   kiln__check_that(c, n <= (UINT64_MAX - a.data) / size,
                    "%s has more elements than the address space", name);
   kiln__check_that(c, c->n < KILN__MAX_RANGES, "too many arrays");
@@ -102,6 +133,8 @@ void kiln__check_input(kiln__checker *c, const char *name, const kiln_input *x,
       "%s: a map without arrays needs .type", name);
   for (size_t k = 0; k < arrays; k++)
     kiln__check_read(c, name, x->in[k], n);
+  if (c->st == KILN_OK)
+    check_allowed(c, name, kiln__input_type(x));
 }
 
 void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc)
@@ -119,6 +152,11 @@ void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc)
   }
   kiln__check_that(c, (unsigned)op->name <= KILN_XOR,
                    "op.name is no operation");
+  kiln__check_that(c, !kiln__is_record(acc),
+                   "elements of type struct need op.expr and op.identity");
+  kiln__check_that(c, !kiln__is_complex(acc) || op->name <= KILN_PROD,
+                   "of the predefined operations, %s has only sum and product",
+                   type->name);
   kiln__check_that(c, op->name < KILN_AND || !type->is_float,
                    "bitwise operations do not support %s", type->name);
 }

@@ -38,22 +38,21 @@ typedef struct generator {
   kiln__buf *types, *texts; /* the text of the two headers */
   const kiln__spec *spec;
   size_t n_arrays, n_params, n_texts;
+  bool structs, complexes; /* true if the call has elements of such types */
   kiln__function text[MAX_TEXTS]; /* functions whose expression is present */
 } generator;
 
-static const char *storage(kiln_dtype type)
+static kiln__type_text array_type(const generator *g, size_t k)
 {
-  return kiln__dtype_of(type)->storage;
+  return kiln__compute_text(g->spec->input->in[k].type);
 }
 
-static const char *compute(kiln_dtype type)
+/* Returns the start of the name of a variable of array k in the signature of an
+ * expression's function. A struct gets the names x0, x1, ... only after the
+ * conversion to its C++ type. */
+static const char *operand_prefix(const generator *g)
 {
-  return kiln__dtype_of(type)->compute;
-}
-
-static const char *array_type(const generator *g, size_t k)
-{
-  return compute(g->spec->input->in[k].type);
+  return g->structs ? "kiln__" : "";
 }
 
 /* Returns whether an expression can use the elements of all input arrays. Other
@@ -108,23 +107,24 @@ static void add_types(const generator *g)
   kiln__buf_text(out, "namespace user\n{\ntypedef unsigned long long index;\n");
   if (spec->input != NULL)
     kiln__buf_format(out, "typedef %s stored;\ntypedef %s value;\n",
-                     storage(kiln__input_type(spec->input)),
-                     compute(kiln__input_type(spec->input)));
+                     kiln__storage_text(kiln__input_type(spec->input)).c,
+                     kiln__compute_text(kiln__input_type(spec->input)).c);
   if (spec->acc != KILN_DTYPE_NONE)
-    kiln__buf_format(out, "typedef %s acc;\n", compute(spec->acc));
+    kiln__buf_format(out, "typedef %s acc;\n", kiln__compute_text(spec->acc).c);
   for (size_t k = 0; k < g->n_texts; k++)
     kiln__buf_format(out, "typedef %s %s_result;\n", g->text[k].result,
                      g->text[k].name);
   kiln__buf_text(out, "struct alignas(8) args {\n");
   for (size_t k = 0; k < g->n_arrays; k++, empty = false)
     kiln__buf_format(out, "  const %s *x%zu;\n",
-                     storage(spec->input->in[k].type), k);
+                     kiln__storage_text(spec->input->in[k].type).c, k);
   for (size_t k = 0; k < g->n_params; k++) {
     const kiln_param *p = &spec->code->params[k];
 
-    if (p->constant)
+    if (p->constant || kiln__names_type(p))
       continue;
-    kiln__buf_format(out, "  alignas(8) %s p_%s;\n", storage(p->type), p->name);
+    kiln__buf_format(out, "  alignas(8) %s p_%s;\n",
+                     kiln__storage_text(p->type).c, p->name);
     empty = false;
   }
   if (spec->width != 0)
@@ -142,14 +142,16 @@ static void add_param(const generator *g, const kiln_param *p)
 {
   uint64_t bits = 0;
 
+  if (kiln__names_type(p))
+    return;
   kiln__buf_format(g->types, INLINE "%s kiln__param_%s(const kiln__args &s)\n",
-                   compute(p->type), p->name);
+                   kiln__compute_text(p->type).c, p->name);
   if (p->constant) {
     memcpy(&bits, p->value, kiln__size(p->type));
     kiln__buf_format(g->types,
                      "{\n  (void)s;\n  return kiln::from_bits<%s>(0x%llxull);"
                      "\n}\n",
-                     storage(p->type), (unsigned long long)bits);
+                     kiln__storage_text(p->type).c, (unsigned long long)bits);
   } else {
     kiln__buf_format(g->types, "{\n  return kiln::widen(s.p_%s);\n}\n",
                      p->name);
@@ -190,7 +192,7 @@ static void add_readers(const generator *g)
                      INLINE "%s kiln__x%zu_at(const kiln__args &s, "
                             "kiln__index j)\n"
                             "{\n  return kiln::load(s.x%zu + j);\n}\n",
-                     array_type(g, k), k, k);
+                     array_type(g, k).c, k, k);
 }
 
 /* ---- Functions of the expressions --------------------------------------- */
@@ -205,14 +207,15 @@ static void add_signature(const generator *g, kiln__buf *out,
                    f->name, f->name);
   if (is_elementwise(f)) {
     for (size_t k = 0; k < g->n_arrays; k++)
-      kiln__buf_format(out, ", const %s x%zu", array_type(g, k), k);
+      kiln__buf_format(out, ", const %s %sx%zu", array_type(g, k).c,
+                       operand_prefix(g), k);
     kiln__buf_text(out, ", const kiln__index i");
   } else if (f->parameters != NULL) {
     kiln__buf_format(out, ", %s", f->parameters);
   } else if (f->operand[0] != '\0') {
     kiln__buf_format(out,
-                     ", const kiln__%s_operand a, const kiln__%s_operand b",
-                     f->name, f->name);
+                     ", const kiln__%s_operand %sa, const kiln__%s_operand %sb",
+                     f->name, operand_prefix(g), f->name, operand_prefix(g));
   }
   kiln__buf_text(out, ")");
 }
@@ -258,17 +261,20 @@ static void add_elements(const generator *g, const kiln__function *f)
   for (size_t k = 0; k < g->n_arrays; k++) {
     const bool has_short = k < sizeof short_names - 1;
 
+    if (g->structs)
+      kiln__buf_format(out, "  const auto x%zu = kiln__unpack(kiln__x%zu);", k,
+                       k);
     kiln__buf_format(out, "  (void)x%zu;", k);
     if (has_short)
-      kiln__buf_format(out, " const %s %c = x%zu; (void)%c;", array_type(g, k),
-                       short_names[k], k, short_names[k]);
+      kiln__buf_format(out, " const auto %c = x%zu; (void)%c;", short_names[k],
+                       k, short_names[k]);
     kiln__buf_text(out, "\n");
     if (neighbours)
       kiln__buf_format(out,
                        "  const auto x%zu_at = [&kiln__s](const kiln__index "
-                       "kiln__j) { return kiln__x%zu_at(kiln__s, kiln__j); }; "
-                       "(void)x%zu_at;\n",
-                       k, k, k);
+                       "kiln__j) { return %s(kiln__x%zu_at(kiln__s, kiln__j)); "
+                       "}; (void)x%zu_at;\n",
+                       k, g->structs ? "kiln__unpack" : "", k, k);
     if (neighbours && has_short)
       kiln__buf_format(out, "  const auto &%c_at = x%zu_at; (void)%c_at;\n",
                        short_names[k], k, short_names[k]);
@@ -280,9 +286,11 @@ void kiln__generate_params(kiln__buf *out, const kiln_code *code)
   for (size_t k = 0; code != NULL && k < code->n_params; k++) {
     const kiln_param *p = &code->params[k];
 
+    if (kiln__names_type(p))
+      continue;
     kiln__buf_format(out,
                      "  const %s %s = kiln__param_%s(kiln__s); (void)%s;\n",
-                     compute(p->type), p->name, p->name, p->name);
+                     kiln__compute_text(p->type).c, p->name, p->name, p->name);
   }
 }
 
@@ -294,16 +302,26 @@ static void add_definition(const generator *g, const kiln__function *f)
   kiln__buf_text(out, "\n{\n  (void)kiln__s;\n");
   if (is_elementwise(f))
     add_elements(g, f);
+  else if (g->structs && f->operand != NULL && f->operand[0] != '\0')
+    kiln__buf_text(out, "  const auto a = kiln__unpack(kiln__a), "
+                        "b = kiln__unpack(kiln__b);\n");
   kiln__generate_params(out, g->spec->code);
   /* The bracket that closes the cast stands on a line of its own, since the
    * expression may end in a comment. The #line directive still attributes
    * this line to the expression, so an error in this line is an error of the
    * expression. kiln__specialise() moves such a message to the end of the
    * expression. */
-  kiln__buf_format(out,
-                   "  return static_cast<kiln__%s_result>(\n#line 1 \"%s\"\n"
-                   "%s\n);\n#line 1 \"generated\"\n}\n",
-                   f->name, f->what, f->expr);
+  if (g->structs)
+    kiln__buf_format(out,
+                     "  return kiln__pack<kiln__%s_result>(static_cast<kiln__c<"
+                     "kiln__%s_result>>(\n#line 1 \"%s\"\n%s\n));\n",
+                     f->name, f->name, f->what, f->expr);
+  else
+    kiln__buf_format(out,
+                     "  return static_cast<kiln__%s_result>(\n#line 1 "
+                     "\"%s\"\n%s\n);\n",
+                     f->name, f->what, f->expr);
+  kiln__buf_text(out, "#line 1 \"generated\"\n}\n");
 }
 
 /* Adds the preamble. The #include directives of the preamble stay outside
@@ -324,6 +342,64 @@ static void add_preamble(const generator *g)
                    "namespace kiln__texts\n{\n#line %u \"the preamble\"\n%s\n"
                    "#line 1 \"generated\"\n",
                    (int)(rest - text), text, line, rest);
+}
+
+/* Adds the connection between a struct and its C++ type, which the preamble has
+ * declared. Another size or alignment is an error of the compiler, which
+ * explain_layout() in specialisation_cache.c explains. */
+static void add_struct(const generator *g, const kiln_param *p, size_t k)
+{
+  kiln__buf_format(g->texts,
+                   "#line 1 \"the struct %s\"\ntypedef %s kiln__named_%zu;\n"
+                   "} // namespace kiln__texts\n"
+                   "template <> struct kiln__layout<%zu, %u, %u> {\n  typedef "
+                   "int kiln__right;\n};\n"
+                   "typedef kiln__layout<%zu, sizeof(kiln__texts::kiln__named_"
+                   "%zu), alignof(kiln__texts::kiln__named_%zu)>::kiln__right "
+                   "kiln__right_%zu;\n#line 1 \"generated\"\n"
+                   "template <> struct kiln__named<%s> {\n  typedef "
+                   "kiln__texts::kiln__named_%zu kiln__type;\n};\n"
+                   "namespace kiln__texts\n{\n",
+                   p->name, p->name, k, k, (unsigned)kiln__size(p->type),
+                   (unsigned)kiln__align(p->type), k, k, k, k,
+                   kiln__compute_text(p->type).c, k);
+}
+
+static void add_structs(const generator *g)
+{
+  for (size_t k = 0; k < g->n_params; k++)
+    if (kiln__names_type(&g->spec->code->params[k]))
+      add_struct(g, &g->spec->code->params[k], k);
+}
+
+/* Notes an element type of the call, which may need a header. */
+static void note_type(generator *g, kiln_dtype type)
+{
+  g->structs = g->structs || kiln__is_record(type);
+  g->complexes = g->complexes || kiln__is_complex(type);
+}
+
+static void note_types(generator *g)
+{
+  const kiln__spec *spec = g->spec;
+  const char *define = spec->family->defines;
+
+  for (size_t k = 0; *define != '\0'; k++) {
+    if (*define == ':')
+      note_type(g, (kiln_dtype)spec->value[k]);
+    define += strlen(define) + 1;
+  }
+  for (size_t k = 0; k < g->n_arrays; k++)
+    note_type(g, spec->input->in[k].type);
+  for (size_t k = 0; k < g->n_params; k++)
+    note_type(g, spec->code->params[k].type);
+  if (spec->input != NULL)
+    note_type(g, kiln__input_type(spec->input));
+  note_type(g, spec->acc);
+  if (g->complexes)
+    kiln__buf_text(g->types, "#include <kiln/complex.cuh>\n");
+  if (g->structs)
+    kiln__buf_text(g->types, "#include <kiln/records.cuh>\n");
 }
 
 /* ---- Functions that the kernel calls ------------------------------------ */
@@ -359,7 +435,7 @@ static void add_vectors(const generator *g, uint32_t aligned)
 
   kiln__buf_text(out, "template <unsigned n> struct vector {\n");
   for (size_t k = 0; k < g->n_arrays; k++)
-    kiln__buf_format(out, "  %s x%zu[n];\n", array_type(g, k), k);
+    kiln__buf_format(out, "  %s x%zu[n];\n", array_type(g, k).c, k);
   kiln__buf_text(out, "};\ntemplate <unsigned n, kiln::cached how = "
                       "kiln::cached::usual>\n" INLINE
                       "void load_inputs(const args &s, index i, vector<n> &p)\n"
@@ -477,6 +553,7 @@ kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
   kiln_status st;
 
   collect_texts(&g);
+  note_types(&g);
   add_types(&g);
   add_readers(&g);
   add_rows(&g);
@@ -496,6 +573,7 @@ kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
   if (spec->pairs != NULL)
     kiln__generate_pair_types(types, spec);
   add_preamble(&g);
+  add_structs(&g);
   for (size_t k = 0; k < g.n_texts; k++)
     add_definition(&g, &g.text[k]);
   if (spec->pairs != NULL)

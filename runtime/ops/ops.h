@@ -20,14 +20,41 @@ typedef struct kiln__dtype {
   const char *name;    /* name in messages, such as "f16" */
   const char *storage; /* C++ type in memory, such as "kiln::f16" */
   const char *compute; /* C++ type in the user's expressions, such as "float" */
-  uint8_t size;        /* bytes per element */
+  uint8_t size;        /* bytes per element; 0 for structs: see kiln__size() */
   bool is_float, is_signed;
   kiln_dtype computed; /* the element type whose C++ type is `compute` */
 } kiln__dtype;
 
 /* Returns the properties of an element type, or NULL if the value is no
- * element type. */
+ * element type. All structs share one row, which has no C++ types. */
 const kiln__dtype *kiln__dtype_of(kiln_dtype type);
+
+/* A C++ type as text, such as "kiln::record<12, 4, 0>". */
+typedef struct kiln__type_text {
+  char c[32];
+} kiln__type_text;
+
+/* Returns the C++ type of an element in memory, and in the functions of the
+ * user's expressions. `type` is a valid type. */
+kiln__type_text kiln__storage_text(kiln_dtype type);
+kiln__type_text kiln__compute_text(kiln_dtype type);
+
+/* Returns whether the type is a struct of the caller. */
+static inline bool kiln__is_record(kiln_dtype type)
+{
+  return (unsigned)type > KILN_DTYPE_STRUCT;
+}
+
+/* Returns whether a parameter only names the C++ type of a struct. */
+static inline bool kiln__names_type(const kiln_param *p)
+{
+  return kiln__is_record(p->type);
+}
+
+static inline bool kiln__is_complex(kiln_dtype type)
+{
+  return type == KILN_C64 || type == KILN_C128;
+}
 
 /* Returns the result of kiln_dtype_size() without a table lookup, since one
  * call needs dozens of sizes. The constant holds one hexadecimal digit per
@@ -41,9 +68,15 @@ static inline size_t kiln__size(kiln_dtype type)
 {
   return (unsigned)type <= KILN_F64
              ? (size_t)(UINT64_C(0x8422884422110) >> 4 * (unsigned)type & 15)
-             : 0;
+             : kiln_dtype_size(type);
 }
 #endif
+
+/* Returns the alignment of an element in bytes, 1 to 16. `type` is valid. */
+static inline size_t kiln__align(kiln_dtype type)
+{
+  return kiln__is_record(type) ? (unsigned)type >> 8 & 31 : kiln__size(type);
+}
 
 static inline bool kiln__is_integer(kiln_dtype type)
 {
@@ -91,11 +124,22 @@ static inline size_t kiln__widest(const kiln_input *x, size_t least)
   return least;
 }
 
-/* Returns the number of elements per vector, so that a vector takes 16 bytes
- * of the widest array. Returns 4 for an input without arrays. */
+/* Returns the number of elements per vector for elements of `size` bytes, a
+ * power of two. A vector takes 16 bytes if the size is 1, 2, 4, 8 or 16. Other
+ * vectors take a multiple of 16 bytes if 64 bytes suffice for that. */
+unsigned kiln__vector_of(size_t size);
+
+/* Returns the size in bytes of the widest element of an input's arrays, or 4 for
+ * an input without arrays. */
+static inline size_t kiln__input_widest(const kiln_input *x)
+{
+  return kiln__widest(x, kiln__given(x->in[0]) ? 1 : 4);
+}
+
+/* Returns the number of elements per vector for the widest array of an input. */
 static inline unsigned kiln__input_vec(const kiln_input *x)
 {
-  return (unsigned)(16 / kiln__widest(x, kiln__given(x->in[0]) ? 1 : 4));
+  return kiln__vector_of(kiln__input_widest(x));
 }
 
 /* ---- Specialisations --------------------------------------------------- */
@@ -327,7 +371,7 @@ typedef struct kiln__need {
  * `width` bytes (kernels_src/kiln/leader_prefix.cuh). */
 static inline size_t kiln__leader_descriptors(uint64_t tiles, size_t width)
 {
-  return (size_t)tiles * 2 * (width == 8 ? 2 : 1);
+  return (size_t)tiles * 2 * ((width + 3) / 4);
 }
 
 typedef struct kiln__storage {
@@ -379,6 +423,7 @@ enum { KILN__MAX_RANGES = 2 * (KILN_MAX_INPUTS + KILN_MAX_OUTPUTS) };
 typedef struct kiln__checker {
   const char *call; /* name of the public function, such as "kiln_scan" */
   kiln_status st;
+  unsigned allowed; /* kiln__allowed */
   struct {
     uint64_t begin, end;
     const char *name;
@@ -387,6 +432,25 @@ typedef struct kiln__checker {
   } range[KILN__MAX_RANGES];
   size_t n;
 } kiln__checker;
+
+/* Element types that only some operations support. */
+typedef enum kiln__allowed {
+  KILN__ALLOW_STRUCTS = 1,
+  KILN__ALLOW_COMPLEX = 2,
+  KILN__ALLOW_ALL = KILN__ALLOW_STRUCTS | KILN__ALLOW_COMPLEX
+} kiln__allowed;
+
+/* Allows element types in the arrays that are added from now on. Without this
+ * call, the checks refuse structs and complex numbers. */
+static inline void kiln__check_allow(kiln__checker *c, kiln__allowed types)
+{
+  c->allowed = types;
+}
+
+/* Checks that elements of type `from` can be converted to type `to`. Structs
+ * convert only to themselves, and complex numbers only to complex numbers. */
+void kiln__check_converts(kiln__checker *c, const char *name, kiln_dtype from,
+                          kiln_dtype to);
 
 /* Starts the checks of a call. Returns KILN_EINVAL if the stream or the desc
  * is NULL. */
@@ -462,6 +526,12 @@ typedef kiln_tuning kiln__tuning;
  * the most specific row of the built-in table. */
 kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
                          unsigned size, uint64_t n);
+
+/* Returns the result of kiln__tuned() for elements of any size. The rows have
+ * sizes of 1, 2, 4 and 8 bytes. A wider element counts as several elements of 8
+ * bytes, so that a thread has about as many bytes. */
+kiln__tuning kiln__tuned_for(kiln_device *device, kiln__tuned_family family,
+                             size_t size, uint64_t n);
 
 /* Returns false if no parameters were measured on this GPU for such calls.
  * Otherwise works like kiln__tuned(). */

@@ -24,6 +24,7 @@
 #include "ops.h"
 
 #define XXH_INLINE_ALL
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -316,11 +317,12 @@ enum { DEFINE_SIZE = 64, MORE_DEFINES = 3 };
 static void write_define(char text[DEFINE_SIZE], const char *define,
                          uint32_t value)
 {
-  const kiln__dtype *type = kiln__dtype_of((kiln_dtype)value);
+  const kiln_dtype type = (kiln_dtype)value;
 
   if (*define == ':')
     kiln__format(text, DEFINE_SIZE, "KILN_%s=%s", define + 1,
-                 type == NULL ? "void" : type->storage);
+                 kiln__dtype_of(type) == NULL ? "void"
+                                              : kiln__storage_text(type).c);
   else
     kiln__format(text, DEFINE_SIZE, "KILN_%s=%u", define, value);
 }
@@ -554,6 +556,38 @@ static void point_into_texts(kiln_error *record, const kiln_allocator *alloc,
   }
 }
 
+/* Explains the error about the layout of a struct, which is a failed static
+ * assertion in records.cuh. The compiler's log contains the values of the
+ * template arguments "kiln__layout<number, size, alignment>", the properties of
+ * the C++ type. Returns whether the record is about such an error. */
+static bool explain_layout(kiln_error *record, const kiln__spec *spec)
+{
+  static const char digits[] = "0123456789";
+  const char *first = strstr(record->log, "): error: ");
+  const char *why = strstr(record->log, "a struct has another layout");
+  char *at = strstr(record->log, "kiln__layout<");
+  const kiln_param *p;
+  unsigned long number, size, align;
+
+  if (first == NULL || why == NULL || at == NULL || spec->code == NULL ||
+      why > first + strcspn(first, "\n"))
+    return false;
+  number = strtoul(at + strcspn(at, digits), &at, 10);
+  size = strtoul(at + strcspn(at, digits), &at, 10);
+  align = strtoul(at + strcspn(at, digits), &at, 10);
+  if (number >= spec->code->n_params)
+    return false;
+  p = &spec->code->params[number];
+  kiln__format(record->message, sizeof record->message,
+               "the type %s has %lu bytes and an alignment of %lu on the "
+               "device, but its kiln_dtype is KILN_STRUCT(%u, %u)",
+               p->name, size, align, (unsigned)kiln__size(p->type),
+               (unsigned)kiln__align(p->type));
+  kiln__copy_text(record->hint, sizeof record->hint,
+                  "declare the same members in the preamble as on the host");
+  return true;
+}
+
 /* Changes the error message so that it names the wrong expression instead of
  * the program around the expression. */
 static void name_the_text(const making *list, const kiln_allocator *alloc)
@@ -565,8 +599,13 @@ static void name_the_text(const making *list, const kiln_allocator *alloc)
 
   kiln__error_get(&record);
   drop_count(record.log);
-  for (const making *m = list; m != NULL; m = m->next)
+  for (const making *m = list; m != NULL; m = m->next) {
+    if (explain_layout(&record, m->spec)) {
+      kiln__error_set(&record);
+      return;
+    }
     point_into_texts(&record, alloc, m->spec);
+  }
   found = strstr(record.log, mark);
   what = (int)strcspn(record.log, "(");
   if (found == NULL || memchr(record.log, '.', (size_t)what) != NULL)
@@ -725,7 +764,7 @@ void kiln__user_args(kiln__args *out, const kiln__spec *spec)
     for (size_t i = 0; i < spec->code->n_params; i++) {
       const kiln_param *p = &spec->code->params[i];
 
-      if (p->constant)
+      if (p->constant || kiln__names_type(p))
         continue;
       out->slot[n] = 0;
       memcpy(&out->slot[n++], p->value, kiln__size(p->type));

@@ -338,6 +338,21 @@ kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
   return choose(device, family, size, n, &measured);
 }
 
+kiln__tuning kiln__tuned_for(kiln_device *device, kiln__tuned_family family,
+                             size_t size, uint64_t n)
+{
+  const unsigned nearest = size > 4 ? 8 : size == 3 ? 4 : (unsigned)size;
+  const uint64_t times = size > 8 ? (size + 7) / 8 : 1;
+  kiln__tuning t = kiln__tuned(device, family, nearest,
+                               n > UINT64_MAX / times ? n : n * times);
+
+  if (t.items > times)
+    t.items = (uint16_t)(t.items / times);
+  else
+    t.items = 1;
+  return t;
+}
+
 bool kiln__tuned_here(kiln_device *device, kiln__tuned_family family,
                       unsigned size, uint64_t n, kiln__tuning *out)
 {

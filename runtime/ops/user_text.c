@@ -365,6 +365,33 @@ static const char *name_conflict(const char *name)
   return NULL;
 }
 
+/* Checks type and value of a parameter. A parameter of a struct has no value,
+ * and no other parameter has the same type. */
+static kiln_status check_value(const kiln_code *code, size_t k)
+{
+  const kiln_param *p = &code->params[k];
+
+  if (kiln__dtype_of(p->type) == NULL ||
+      (p->value == NULL && !kiln__is_record(p->type)))
+    return kiln__fail(KILN_EINVAL, "give it a type and the address of a value",
+                      "code.params[%zu], \"%s\": no type or no value", k,
+                      p->name);
+  if (p->type == KILN_C128 || (kiln__is_record(p->type) && p->value != NULL))
+    return kiln__fail(KILN_EINVAL,
+                      "pass its members as parameters of their own",
+                      "code.params[%zu], \"%s\": values of type %s are not "
+                      "supported",
+                      k, p->name, kiln_dtype_name(p->type));
+  for (size_t i = 0; i < k && kiln__is_record(p->type); i++)
+    if (code->params[i].type == p->type)
+      return kiln__fail(KILN_EINVAL,
+                        "give them different numbers by KILN_STRUCT_OF()",
+                        "code.params[%zu] and code.params[%zu] name the same "
+                        "type, \"%s\" and \"%s\"",
+                        i, k, code->params[i].name, p->name);
+  return KILN_OK;
+}
+
 static kiln_status check_param(const kiln_code *code, size_t k)
 {
   const kiln_param *p = &code->params[k];
@@ -383,11 +410,7 @@ static kiln_status check_param(const kiln_code *code, size_t k)
                         "code.params[%zu] and code.params[%zu] are both named "
                         "\"%s\"",
                         i, k, p->name);
-  if (kiln__dtype_of(p->type) == NULL || p->value == NULL)
-    return kiln__fail(KILN_EINVAL, "give it a type and the address of a value",
-                      "code.params[%zu], \"%s\": no type or no value", k,
-                      p->name);
-  return KILN_OK;
+  return check_value(code, k);
 }
 
 kiln_status kiln__check_code(const kiln_code *code)

@@ -210,15 +210,107 @@ END_TEST
 
 START_TEST(test_types)
 {
-  static const size_t sizes[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+  static const size_t sizes[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 8, 16};
 
-  for (int t = 0; t < 13; t++)
+  for (int t = 0; t < 15; t++)
     ck_assert_uint_eq(kiln_dtype_size((kiln_dtype)t), sizes[t]);
-  ck_assert_uint_eq(kiln_dtype_size((kiln_dtype)13), 0);
+  ck_assert_uint_eq(kiln_dtype_size((kiln_dtype)15), 0);
   ck_assert_uint_eq(kiln_dtype_size((kiln_dtype)-1), 0);
   ck_assert_str_eq(kiln_dtype_name(KILN_BF16), "bf16");
   ck_assert_str_eq(kiln_dtype_name(KILN_DTYPE_NONE), "none");
   ck_assert_str_eq(kiln_dtype_name((kiln_dtype)-1), "?");
+}
+END_TEST
+
+/* The size and the alignment of a struct are valid, or the value is no type. */
+START_TEST(test_structs)
+{
+  for (unsigned size = 0; size < 130; size++)
+    for (unsigned align = 0; align < 40; align++) {
+      const bool valid = size >= 1 && size <= 64 &&
+                         (align == 1 || align == 2 || align == 4 ||
+                          align == 8 || align == 16) &&
+                         size % align == 0;
+      const kiln_dtype type = KILN_STRUCT_OF(size % 16, size, align);
+
+      ck_assert_uint_eq(kiln_dtype_size(type), valid ? size : 0);
+      ck_assert_str_eq(kiln_dtype_name(type), valid ? "struct" : "?");
+      if (valid)
+        ck_assert_uint_eq(kiln__align(type), align);
+    }
+  ck_assert_uint_eq(kiln_dtype_size(KILN_DTYPE_STRUCT), 0);
+  ck_assert_uint_eq(kiln_dtype_size(KILN_STRUCT_OF(16, 4, 4)), 0);
+}
+END_TEST
+
+/* Vectors take 16 bytes for elements that kernels have always had, otherwise a
+ * multiple of 16 bytes where 64 bytes suffice. */
+START_TEST(test_vectors)
+{
+  for (unsigned size = 1; size <= 64; size++) {
+    const unsigned n = kiln__vector_of(size);
+
+    ck_assert_uint_eq(n & (n - 1), 0);
+    ck_assert_uint_le(n, 16);
+    if (size <= 16 && (size & (size - 1)) == 0)
+      ck_assert_uint_eq(n * size, 16);
+    ck_assert(n == 1 || n * size <= 64);
+  }
+  ck_assert_uint_eq(kiln__vector_of(3), 16);
+  ck_assert_uint_eq(kiln__vector_of(12), 4);
+  ck_assert_uint_eq(kiln__vector_of(24), 2);
+  ck_assert_uint_eq(kiln__vector_of(36), 1);
+}
+END_TEST
+
+/* A parameter without a value names the type of a struct. */
+START_TEST(test_struct_names)
+{
+  static const int value = 1;
+  const kiln_dtype type = KILN_STRUCT(8, 4);
+  const kiln_param good[] = {{"item", type, NULL, false},
+                             {"other", KILN_STRUCT_OF(1, 8, 4), NULL, false}};
+  const kiln_param twice[] = {{"item", type, NULL, false},
+                              {"other", type, NULL, false}};
+  const kiln_param with_value = {"item", type, &value, false};
+  const kiln_param wide = {"z", KILN_C128, &value, false};
+
+  ck_assert_int_eq(
+      kiln__check_code(&(kiln_code){.params = good, .n_params = 2}), KILN_OK);
+  ck_assert_int_eq(
+      kiln__check_code(&(kiln_code){.params = twice, .n_params = 2}),
+      KILN_EINVAL);
+  ck_assert_int_eq(
+      kiln__check_code(&(kiln_code){.params = &with_value, .n_params = 1}),
+      KILN_EINVAL);
+  ck_assert_int_eq(
+      kiln__check_code(&(kiln_code){.params = &wide, .n_params = 1}),
+      KILN_EINVAL);
+}
+END_TEST
+
+/* Operations refuse structs and complex numbers unless they allow them. */
+START_TEST(test_allowed)
+{
+  const kiln_array structs = {256, KILN_STRUCT(12, 4)};
+  const kiln_array complexes = {1024, KILN_C64};
+  kiln__checker c;
+  int stream = 0;
+
+  for (unsigned k = 0; k < 4; k++) {
+    kiln__check_begin(&c, "kiln_test", (const kiln_stream *)(void *)&stream,
+                      "x");
+    kiln__check_allow(&c, (kiln__allowed)k);
+    kiln__check_read(&c, "x", structs, 4);
+    ck_assert_int_eq(kiln__check_end(&c) == KILN_OK,
+                     (k & KILN__ALLOW_STRUCTS) != 0);
+    kiln__check_begin(&c, "kiln_test", (const kiln_stream *)(void *)&stream,
+                      "x");
+    kiln__check_allow(&c, (kiln__allowed)k);
+    kiln__check_read(&c, "x", complexes, 4);
+    ck_assert_int_eq(kiln__check_end(&c) == KILN_OK,
+                     (k & KILN__ALLOW_COMPLEX) != 0);
+  }
 }
 END_TEST
 
@@ -267,9 +359,10 @@ END_TEST
 
 int main(void)
 {
-  return kiln_test_main("ops_checks", 0, NULL, NULL,
-                        TESTS(test_good_texts, test_bad_texts,
-                              test_random_texts, test_long_text, test_params,
-                              test_overlaps, test_in_place_of_another_size,
-                              test_types, test_unknown_type, test_tiles_fit));
+  return kiln_test_main(
+      "ops_checks", 0, NULL, NULL,
+      TESTS(test_good_texts, test_bad_texts, test_random_texts, test_long_text,
+            test_params, test_overlaps, test_in_place_of_another_size,
+            test_types, test_structs, test_vectors, test_struct_names,
+            test_allowed, test_unknown_type, test_tiles_fit));
 }

@@ -151,6 +151,8 @@ const bench_case kiln__bench_scan[] = {
      {1.25, 1.15, 1.05, 1.05}, BITS, NULL, own_scan_max, KILN_U32, 0, 0, 0},
     {"exclusive sum", KILN_F64, 16, "CUB", "kiln_peer_scan_exclusive_f64",
      {0, 0, 0, 0}, ZERO_ONE, NULL, own_exclusive, KILN_F64, 0, 1e-6, 0},
+    {"inclusive sum", KILN_C64, 16, "CUB", "kiln_peer_scan_inclusive_c64",
+     {2.5, 2, 1, 1}, ZERO_ONE, NULL, own_inclusive, KILN_F32, 0, 4096, 0},
     {"exclusive sum", KILN_U8, 2, "CUB", "kiln_peer_scan_exclusive_u8",
      {1.8, 0, 0, 0}, BITS, NULL, own_exclusive, KILN_DTYPE_NONE, 0, 0, 0},
     {"exclusive sum", KILN_U16, 4, "CUB", "kiln_peer_scan_exclusive_u16",

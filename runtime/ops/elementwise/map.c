@@ -130,6 +130,7 @@ static kiln_status prepare(request *r, const kiln_stream *stream,
   *r = (request){.desc = desc};
   if (kiln__check_begin(&c, "kiln_map", stream, desc) != KILN_OK)
     return c.st;
+  kiln__check_allow(&c, KILN__ALLOW_ALL);
   n = n_outputs(desc);
   inputs = n_inputs(desc);
   kiln__check_that(&c, n > 0, "out[0] has no type");
@@ -139,6 +140,8 @@ static kiln_status prepare(request *r, const kiln_stream *stream,
     kiln__check_in_place(&c, out[k], desc->out[k], desc->n);
     kiln__check_that(&c, desc->expr[k] != NULL || kiln__given(desc->in[0]),
                      "expr[%zu] is NULL, and there is no in[0] to copy", k);
+    if (desc->expr[k] == NULL)
+      kiln__check_converts(&c, out[k], desc->in[0].type, desc->out[k].type);
   }
   kiln__check_that(&c, desc->width == 0 || desc->n % desc->width == 0,
                    "n is %llu, which is no multiple of the width %llu",
@@ -154,8 +157,8 @@ static kiln_status prepare(request *r, const kiln_stream *stream,
   return kiln__check_end(&c);
 }
 
-/* Returns the number of elements per vector. */
-static unsigned vec_of(const kiln_map_desc *desc)
+/* Returns the size in bytes of the widest element of all arrays. */
+static size_t widest_of(const kiln_map_desc *desc)
 {
   const size_t inputs = n_inputs(desc), outputs = n_outputs(desc);
   size_t widest = 1;
@@ -166,7 +169,7 @@ static unsigned vec_of(const kiln_map_desc *desc)
   for (size_t k = 0; k < outputs; k++)
     if (kiln__size(desc->out[k].type) > widest)
       widest = kiln__size(desc->out[k].type);
-  return (unsigned)(16 / widest);
+  return widest;
 }
 
 /* Returns the number of arrays whose element `head` lies on a multiple of 16
@@ -294,9 +297,10 @@ done:
 static kiln_status run_vectors(kiln_stream *stream, const kiln_map_desc *desc,
                                kiln__spec *spec)
 {
-  const unsigned vec = vec_of(desc);
+  const size_t widest = widest_of(desc);
+  const unsigned vec = kiln__vector_of(widest);
   const kiln__tuning t =
-      kiln__tuned(stream->device, KILN__TUNED_MAP, 16 / vec, desc->n);
+      kiln__tuned_for(stream->device, KILN__TUNED_MAP, widest, desc->n);
   const kiln__kernel_set *set;
   kiln_launch_config config;
   kiln_status st = KILN_OK;

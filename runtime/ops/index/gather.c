@@ -13,6 +13,7 @@ static kiln_status prepare(kiln__indexed *r, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_gather", stream, desc) != KILN_OK)
     return c.st;
+  kiln__check_allow(&c, KILN__ALLOW_ALL);
   /* Without n_target the length of x is unknown, so only the address of element
    * 0 is checked. */
   kiln__check_input(&c, "x", &desc->x,
@@ -21,6 +22,7 @@ static kiln_status prepare(kiln__indexed *r, const kiln_stream *stream,
                                           : desc->n_target);
   kiln__check_index(&c, desc->index, desc->n);
   kiln__check_write(&c, "out", desc->out, desc->n);
+  kiln__check_converts(&c, "out", kiln__input_type(&desc->x), desc->out.type);
   kiln__check_method(&c, desc->method, desc->passes, desc->checked,
                      desc->n_target);
   kiln__check_that(&c, desc->method != KILN_INDEX_SORT,

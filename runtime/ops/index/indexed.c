@@ -33,12 +33,23 @@ kiln_dtype kiln__raw_type(unsigned size)
   }
 }
 
-bool kiln__as_bits(kiln_input *x, kiln_dtype *out)
+kiln_dtype kiln__moved_type(kiln_dtype type, CUdeviceptr addresses)
 {
-  if (x->map != NULL || x->in[0].type != *out)
+  const size_t size = kiln__size(type);
+  size_t align = kiln__align(type);
+
+  while (align < 16 && size % (2 * align) == 0 && addresses % (2 * align) == 0)
+    align *= 2;
+  return align == size && size <= 8 ? kiln__raw_type((unsigned)size)
+                                    : KILN_STRUCT(size, align);
+}
+
+bool kiln__as_bits(kiln_input *x, kiln_array *out)
+{
+  if (x->map != NULL || x->in[0].type != out->type)
     return false;
-  *out = kiln__raw_type((unsigned)kiln__size(*out));
-  x->in[0].type = *out;
+  out->type = kiln__moved_type(out->type, x->in[0].data | out->data);
+  x->in[0].type = out->type;
   x->in[1].type = KILN_DTYPE_NONE;
   return true;
 }

@@ -22,10 +22,14 @@ enum {
  * none. Indices use this type since they are never negative. Elements that
  * are only moved use this type to keep their bits. */
 kiln_dtype kiln__raw_type(unsigned size);
-/* Changes the types of an input and an output to unsigned integers of the same
- * size if the call only moves elements. Returns whether the call only moves
- * elements. */
-bool kiln__as_bits(kiln_input *x, kiln_dtype *out);
+/* Returns the type as which a call moves elements of `type` without changing
+ * them: the unsigned integer of the same size if there is one, otherwise a
+ * struct. `addresses` is the bitwise OR of the arrays' addresses. The returned
+ * type has the largest alignment that the addresses have. */
+kiln_dtype kiln__moved_type(kiln_dtype type, CUdeviceptr addresses);
+/* Changes the types of an input and an output to the same moved type if the call
+ * only moves elements. Returns whether the call only moves elements. */
+bool kiln__as_bits(kiln_input *x, kiln_array *out);
 
 /* Returns the bytes per element, summed over all arrays of the input, at
  * least 1. */

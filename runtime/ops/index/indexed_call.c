@@ -44,6 +44,35 @@ static kiln_status choose_method(kiln__indexed *r, const kiln_stream *stream,
                     : kiln_gather_plan(&stream->device->info, &shape, &r->plan);
 }
 
+/* The methods by buckets and by sorting move elements that are integers for
+ * them. Other elements take one pass if the cost model chose such a method. */
+static kiln_status check_movable(kiln__indexed *r)
+{
+  const kiln_dtype type = r->out.type;
+
+  if (r->plan.method != KILN_INDEX_PARTITION &&
+      r->plan.method != KILN_INDEX_SORT)
+    return KILN_OK;
+  if (!kiln__is_record(type) && !kiln__is_complex(type))
+    return KILN_OK;
+  if (!r->automatic)
+    return kiln__fail(
+        KILN_EINVAL, "use KILN_INDEX_DIRECT or KILN_INDEX_WINDOWS",
+        "%s: this method does not support elements of type %s",
+        r->scatter ? "kiln_scatter" : "kiln_gather", kiln_dtype_name(type));
+  r->plan.method = KILN_INDEX_DIRECT;
+  return KILN_OK;
+}
+
+/* Returns the number of elements per vector in gather.cu and scatter.cu, so that
+ * a vector of wide elements does not take many registers. */
+static uint32_t vector_of(kiln_dtype type)
+{
+  const size_t size = kiln__size(type);
+
+  return size <= 8 ? KILN__INDEX_VECTOR : size <= 16 ? 2 : 1;
+}
+
 kiln_status kiln__indexed_plan(kiln__indexed *r, const kiln_stream *stream,
                                unsigned element_size)
 {
@@ -55,7 +84,8 @@ kiln_status kiln__indexed_plan(kiln__indexed *r, const kiln_stream *stream,
   KILN_TRY(choose_method(r, stream, element_size));
   r->raw_index = (kiln_array){
       r->index.data, kiln__raw_type((unsigned)kiln__size(r->index.type))};
-  kiln__as_bits(&r->x, &r->out.type);
+  kiln__as_bits(&r->x, &r->out);
+  KILN_TRY(check_movable(r));
   if (r->plan.method == KILN_INDEX_PARTITION) {
     kiln__partition_plan(&r->by.partition, r->raw_index, r->n, r->n_target,
                          r->out, r->plan.passes, r->scatter);
@@ -97,16 +127,17 @@ typedef struct job {
 static kiln_status prepare(job *j, kiln_stream *stream, const kiln__indexed *r,
                            const move *m, uint32_t windows)
 {
-  const kiln__tuning t = kiln__tuned(
+  const kiln__tuning t = kiln__tuned_for(
       stream->device, r->scatter ? KILN__TUNED_SCATTER : KILN__TUNED_GATHER,
-      (unsigned)kiln__size(m->out.type), r->n);
-  const uint32_t items = t.items / KILN__INDEX_VECTOR;
+      kiln__size(m->out.type), r->n);
+  const uint32_t vec = vector_of(m->out.type);
+  const uint32_t items = t.items / vec;
   const bool out_aligned = !r->scatter && m->out.data % 16 == 0;
   const kiln__spec spec = {
       .family = r->scatter ? &scatter_family : &gather_family,
       .value = {[GATHER_BLOCK] = t.block,
                 [GATHER_ITEMS] = items > 0 ? items : 1,
-                [GATHER_VECTOR] = KILN__INDEX_VECTOR,
+                [GATHER_VECTOR] = vec,
                 [GATHER_INDEX] = m->index.type,
                 [GATHER_OUT] = m->out.type,
                 [GATHER_ALIGNED] =
@@ -124,8 +155,7 @@ static kiln_status prepare(job *j, kiln_stream *stream, const kiln__indexed *r,
   kiln__user_args(&j->args, &spec);
   j->window = kiln__window(m->index, r->n_target, r->n, windows);
   j->config = kiln_launch_1d(
-      kiln__divide_up(r->n, spec.value[GATHER_ITEMS] * KILN__INDEX_VECTOR),
-      t.block);
+      kiln__divide_up(r->n, (uint64_t)spec.value[GATHER_ITEMS] * vec), t.block);
   j->config.stream = stream;
 
 done:
@@ -191,7 +221,7 @@ static kiln_status run_partition(kiln_stream *stream, kiln__indexed *r,
     moved.in[0] = (kiln_array){storage.temp + p->values, r->out.type};
     m.x = &moved;
     m.code = &no_code;
-    kiln__as_bits(&moved, &m.out.type);
+    kiln__as_bits(&moved, &m.out);
   } else {
     m.out.data = storage.temp + p->values;
   }

@@ -10,6 +10,7 @@ static kiln_status prepare(kiln__indexed *r, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_scatter", stream, desc) != KILN_OK)
     return c.st;
+  kiln__check_allow(&c, KILN__ALLOW_ALL);
   kiln__check_input(&c, "x", &desc->x, desc->n);
   kiln__check_index(&c, desc->index, desc->n);
   /* Without n_target the length of out is unknown, so only the address of
@@ -18,6 +19,7 @@ static kiln_status prepare(kiln__indexed *r, const kiln_stream *stream,
                     desc->n == 0          ? 0
                     : desc->n_target == 0 ? 1
                                           : desc->n_target);
+  kiln__check_converts(&c, "out", kiln__input_type(&desc->x), desc->out.type);
   kiln__check_method(&c, desc->method, desc->passes, desc->checked,
                      desc->n_target);
   kiln__check_that(&c,

@@ -42,12 +42,14 @@ kiln_dtype kiln__op_type(kiln_dtype out)
 {
   const kiln__dtype *type = kiln__dtype_of(out);
 
-  return type == NULL ? KILN_DTYPE_NONE : type->computed;
+  if (type == NULL || kiln__is_record(out))
+    return type == NULL ? KILN_DTYPE_NONE : out;
+  return type->computed;
 }
 
 unsigned kiln__acc_words(kiln_dtype type)
 {
-  return kiln__size(kiln__op_type(type)) > 4 ? 2 : 1;
+  return (unsigned)(kiln__size(kiln__op_type(type)) + 3) / 4;
 }
 
 unsigned kiln__input_width(const kiln_input *x)
@@ -68,6 +70,8 @@ unsigned kiln__input_phase(const kiln_input *x)
   for (size_t k = 1; k < kiln__input_arrays(x); k++)
     if (kiln__size(x->in[k].type) > kiln__size(widest->type))
       widest = &x->in[k];
+  if (16 % kiln__size(widest->type) != 0)
+    return 0;
   return (unsigned)(widest->data % 16 / kiln__size(widest->type));
 }
 
@@ -100,7 +104,8 @@ void kiln__check_floating(kiln__checker *c, const char *name, kiln_array a)
 {
   const kiln__dtype *type = kiln__dtype_of(a.type);
 
-  kiln__check_that(c, type != NULL && type->is_float,
+  kiln__check_that(c,
+                   type != NULL && type->is_float && !kiln__is_complex(a.type),
                    "%s must be of a floating type", name);
 }
 
@@ -311,8 +316,10 @@ static kiln_status prepare(kiln__reduction *f, const kiln_stream *stream,
       .out = kiln__or_type(desc->out, kiln__input_type(&desc->x)),
       .portable = desc->portable,
       .code = &desc->code};
+  kiln__check_allow(&c, KILN__ALLOW_ALL);
   kiln__check_input(&c, "x", &desc->x, desc->n);
   kiln__check_write(&c, "out", f->out, 1);
+  kiln__check_converts(&c, "out", kiln__input_type(&desc->x), f->out.type);
   kiln__check_reduction_op(&c, &desc->op, f->out.type);
   if (kiln__check_workspace(&c, workspace) == KILN_OK)
     kiln__reduction_plan(f, stream);

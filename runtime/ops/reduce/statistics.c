@@ -78,6 +78,23 @@ static kiln_dtype floating(kiln_dtype type)
   return t != NULL && t->is_float ? type : KILN_F64;
 }
 
+/* Replaces an array of complex numbers by the array of their parts, which has
+ * the same norm and twice as many elements. */
+static void split_complex(kiln__checker *c, statistic *s)
+{
+  kiln_array *a = &s->x.in[0];
+
+  if (!kiln__is_complex(kiln__input_type(&s->x)))
+    return;
+  kiln__check_that(c, s->x.map == NULL,
+                   "the map returns complex numbers; let it return their "
+                   "absolute values, and set x.type");
+  a->type = a->type == KILN_C64 ? KILN_F32 : KILN_F64;
+  s->x.in[1].type = KILN_DTYPE_NONE;
+  s->x.type = KILN_DTYPE_NONE;
+  s->reduction.n *= 2;
+}
+
 static kiln_status check_norm(statistic *s, const kiln_stream *stream,
                               const kiln_norm_desc *desc,
                               const kiln_workspace *workspace)
@@ -89,9 +106,11 @@ static kiln_status check_norm(statistic *s, const kiln_stream *stream,
   start(s, KILN__REDUCTION_NORM, desc->n, desc->portable);
   s->x = desc->x;
   s->reduction.code = &desc->code;
-  s->reduction.out =
-      kiln__or_type(desc->out, floating(kiln__input_type(&desc->x)));
+  kiln__check_allow(&c, KILN__ALLOW_COMPLEX);
   kiln__check_input(&c, "x", &s->x, desc->n);
+  split_complex(&c, s);
+  s->reduction.out =
+      kiln__or_type(desc->out, floating(kiln__input_type(&s->x)));
   kiln__check_write(&c, "out", s->reduction.out, 1);
   kiln__check_floating(&c, "out", s->reduction.out);
   return finish(s, &c, stream, workspace);

@@ -29,6 +29,7 @@ static bool is_stageable(const kiln_scan_desc *desc, kiln_dtype acc,
                          size_t widest)
 {
   return desc->out.data % 16 == 0 && kiln__size(acc) == widest &&
+         kiln__vector_of(widest) * widest == 16 &&
          (desc->x.map == NULL || !kiln__is_half(acc));
 }
 
@@ -67,7 +68,7 @@ static void make_plan(plan *p, const kiln_stream *stream,
   const kiln_dtype acc = kiln__out_of(desc->out, &desc->x).type;
   const size_t widest = kiln__widest(&desc->x, kiln__size(acc));
   const kiln__tuning t =
-      kiln__tuned(stream->device, KILN__TUNED_SCAN, (unsigned)widest, desc->n);
+      kiln__tuned_for(stream->device, KILN__TUNED_SCAN, widest, desc->n);
 
   *p = (plan){.desc = desc, .spec.acc = acc};
   kiln__scan_shape_of(&p->shape, &t, widest,
@@ -85,8 +86,10 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_scan", stream, desc) != KILN_OK)
     return c.st;
+  kiln__check_allow(&c, KILN__ALLOW_ALL);
   kiln__check_input(&c, "x", &desc->x, desc->n);
   out = kiln__out_of(desc->out, &desc->x);
+  kiln__check_converts(&c, "out", kiln__input_type(&desc->x), out.type);
   kiln__check_out(&c, out, &desc->x, desc->n);
   kiln__check_op(&c, &desc->op, out.type);
   if (desc->total != 0)
@@ -100,7 +103,7 @@ static kiln_status run(kiln_stream *stream, plan *p,
                        const kiln_workspace *workspace)
 {
   const kiln_scan_desc *desc = p->desc;
-  const uint64_t init = kiln__element_bits(desc->init, p->spec.acc);
+  const kiln__element init = kiln__element_of(desc->init, p->spec.acc);
   const kiln_launch_config config =
       kiln__grid(stream, p->shape.tiles + p->shape.staged, p->shape.block);
   kiln_status st = KILN_OK;
@@ -112,7 +115,7 @@ static kiln_status run(kiln_stream *stream, plan *p,
   KILN_TRY(kiln__call_open(&c, stream, &p->spec, workspace, p->need));
   st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
                    KILN_ARG(desc->n), KILN_ARG(desc->out.data),
-                   KILN_ARG(desc->total), KILN_ARG(init),
+                   KILN_ARG(desc->total), KILN__ELEMENT_ARG(init),
                    KILN_ARG(c.storage.descriptors), KILN_ARG(c.epoch));
   kiln__storage_close(&c.storage);
 

@@ -33,20 +33,20 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
 {
   static const kiln__tuning instead = {.block = 512, .items = 16, .extra = 2};
   /* The number of elements that 16 registers of 32 bits can hold. */
-  const uint32_t held = widest == 8 ? 8 : 16;
+  const uint32_t held = widest > 4 ? (uint32_t)(64 / widest) : 16;
 
   out->staged = stageable && (t->extra & KILN__SCAN_STAGED) != 0;
   if (!out->staged && (t->extra & KILN__SCAN_STAGED) != 0)
     t = &instead;
   out->block = t->block > 64 ? t->block : 64u;
-  out->vec = (uint32_t)(16 / widest);
+  out->vec = kiln__vector_of(widest);
   out->vecs = t->items > out->vec ? t->items / out->vec : 1;
   if (out->staged)
     while (out->vecs > KILN__SCAN_STAGE / (16 * (out->block - 32)) ||
            (out->vecs & (out->vecs - 1)) != 0)
       out->vecs--;
-  else if (!plain && out->vecs * out->vec > held)
-    out->vecs = held / out->vec;
+  else if ((!plain || widest > 8) && out->vecs * out->vec > held)
+    out->vecs = held > out->vec ? held / out->vec : 1;
   /* The registers are not limited for a scan with a map, since its inputs
    * take more registers. */
   out->per_sm = plain ? t->per_sm : 0;
@@ -55,8 +55,9 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
     out->window = 1;
   while (out->window > 8 || (out->window & (out->window - 1)) != 0)
     out->window--; /* the kernel requires a power of two of at most 8 */
-  if (out->staged)
-    out->window = 1; /* staged tiles use no look-back */
+  if (out->staged || widest > 8)
+    out->window = 1; /* staged tiles use no look-back; wide totals take many
+                        registers */
   out->tiles = kiln__divide_up(n > 0 ? n : 1, (uint64_t)(out->block - 32) *
                                                   out->vec * out->vecs);
 }
@@ -111,18 +112,30 @@ static inline kiln__need kiln__scan_need(const kiln__scan_shape *shape,
   return (kiln__need){.descriptors =
                           shape->staged
                               ? kiln__leader_descriptors(shape->tiles, width)
-                              : (size_t)(whole * (width == 8 ? 2 : 1))};
+                              : (size_t)(whole * ((width + 3) / 4))};
 }
 
-/* Copies an element from host memory to the low bytes of a 64-bit kernel
- * argument, and returns the argument. */
-static inline uint64_t kiln__element_bits(const void *value, kiln_dtype type)
+/* A kernel argument that contains the bits of an element: one 64-bit word, or
+ * as many as the element needs. */
+typedef struct kiln__element {
+  uint64_t word[8];
+  size_t size; /* size of the argument in bytes */
+} kiln__element;
+
+/* Copies an element from host memory, or zeros if `value` is NULL. */
+static inline kiln__element kiln__element_of(const void *value, kiln_dtype type)
 {
-  uint64_t bits = 0;
+  kiln__element e = {.size = (kiln__size(type) + 7) / 8 * 8};
 
   if (value != NULL)
-    memcpy(&bits, value, kiln__size(type));
-  return bits;
+    memcpy(e.word, value, kiln__size(type));
+  return e;
 }
+
+/* Initialises an element of a kiln_arg array. */
+#define KILN__ELEMENT_ARG(element)                                             \
+  {                                                                            \
+    (element).word, (element).size                                             \
+  }
 
 #endif

@@ -155,7 +155,7 @@ static void specify(kiln__spec *spec, const kiln_stream *stream,
 static kiln_status run(kiln_stream *stream, const request *r,
                        const kiln_workspace *workspace)
 {
-  const uint64_t init = kiln__element_bits(r->init, r->out.type);
+  const kiln__element init = kiln__element_of(r->init, r->out.type);
   const kiln_launch_config config =
       kiln__grid(stream, r->shape.tiles, r->shape.block);
   kiln__spec spec = {.family = &family};
@@ -166,10 +166,11 @@ static kiln_status run(kiln_stream *stream, const request *r,
     return KILN_OK;
   specify(&spec, stream, r);
   KILN_TRY(kiln__call_open(&c, stream, &spec, workspace, r->need));
-  st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
-                   KILN_ARG(r->n), KILN_ARG(r->heads.data),
-                   KILN_ARG(r->n_heads), KILN_ARG(r->out.data), KILN_ARG(init),
-                   KILN_ARG(c.storage.descriptors), KILN_ARG(c.epoch));
+  st =
+      KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
+                  KILN_ARG(r->n), KILN_ARG(r->heads.data), KILN_ARG(r->n_heads),
+                  KILN_ARG(r->out.data), KILN__ELEMENT_ARG(init),
+                  KILN_ARG(c.storage.descriptors), KILN_ARG(c.epoch));
   kiln__storage_close(&c.storage);
 
 done:

@@ -67,8 +67,8 @@ static void specify(plan *p, const kiln_stream *stream,
                     const kiln_partition_desc *desc)
 {
   const unsigned vec = kiln__input_vec(&p->input);
-  kiln__tuning t =
-      kiln__tuned(stream->device, KILN__TUNED_PARTITION, 16 / vec, desc->n);
+  kiln__tuning t = kiln__tuned_for(stream->device, KILN__TUNED_PARTITION,
+                                   kiln__input_widest(&p->input), desc->n);
   uint32_t *const value = p->spec.value;
 
   value[PARTITION_VECTOR] = vec;
@@ -139,6 +139,7 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_partition", stream, desc) != KILN_OK)
     return c.st;
+  kiln__check_allow(&c, KILN__ALLOW_ALL);
   kiln__check_input(&c, "x", &desc->x, desc->n);
   kiln__check_that(&c, (desc->first != NULL) != kiln__given(desc->flags),
                    "give either the predicate first or flags");

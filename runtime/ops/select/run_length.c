@@ -22,8 +22,8 @@ static void make_plan(plan *p, const kiln_stream *stream,
                       const kiln_run_length_desc *desc, bool only_long)
 {
   const unsigned vec = kiln__input_vec(&desc->x);
-  kiln__tuning t =
-      kiln__tuned(stream->device, KILN__TUNED_RUN_LENGTH, 16 / vec, desc->n);
+  kiln__tuning t = kiln__tuned_for(stream->device, KILN__TUNED_RUN_LENGTH,
+                                   kiln__input_widest(&desc->x), desc->n);
   const char *equal = desc->equal != NULL ? desc->equal : "a == b";
   uint32_t *const value = p->spec.value;
 
@@ -68,6 +68,7 @@ static kiln_status prepare(plan *p, const char *call, bool only_long,
   if (kiln__check_begin(&c, call, stream, desc) != KILN_OK)
     return c.st;
   most = only_long ? desc->n / 2 : desc->n;
+  kiln__check_allow(&c, KILN__ALLOW_ALL);
   kiln__check_input(&c, "x", &desc->x, desc->n);
   if (kiln__given(desc->values))
     kiln__check_elements(&c, "values", desc->values, &desc->x, most);

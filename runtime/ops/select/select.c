@@ -46,6 +46,7 @@ static void check_arrays(kiln__checker *c, const request *r)
 {
   const uint64_t n = r->n;
 
+  kiln__check_allow(c, KILN__ALLOW_ALL);
   kiln__check_input(c, "x", r->x, n);
   if (kiln__given(r->out))
     kiln__check_elements(c, "out", r->out, r->x, n);
@@ -128,7 +129,8 @@ static void make_plan(request *r, const kiln_stream *stream)
                          .function = {r->function},
                          .code = r->code,
                          .quick = kiln__quick(r->n)};
-  r->tuning = kiln__tuned(stream->device, KILN__TUNED_SELECT, 16 / vec, r->n);
+  r->tuning = kiln__tuned_for(stream->device, KILN__TUNED_SELECT,
+                              kiln__input_widest(&r->input), r->n);
   if (is_staged(r, &r->tuning)) {
     plan_staged(r, stream);
     return;
@@ -152,6 +154,8 @@ static void make_plan(request *r, const kiln_stream *stream)
   value[SELECT_VALUES] = values;
   value[SELECT_INDEX] = (uint32_t)kiln__size(r->out_index.type);
   value[SELECT_PAYLOAD] = (uint32_t)kiln__size(r->payload.type);
+  value[SELECT_PAYLOAD_ALIGN] =
+      places ? (uint32_t)kiln__align(r->payload.type) : 1;
   value[SELECT_COUNT] = r->count.type;
   value[SELECT_WIDE] = r->n > UINT32_MAX;
   r->tiles = kiln__divide_up(r->n, (uint64_t)value[SELECT_BLOCK] *

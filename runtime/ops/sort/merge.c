@@ -54,12 +54,14 @@ typedef struct plan {
  * shared memory that a tile may use. */
 static uint32_t items_of(const kiln_merge_desc *desc, const kiln__tuning *t)
 {
-  enum { MOST = 46 << 10 };
+  /* Limits in bytes of a tile in shared memory and of a thread's elements. */
+  enum { MOST = 46 << 10, HELD = 128 };
   const uint32_t each = (uint32_t)kiln__size(desc->a.type) +
                         (has_values(desc) ? (uint32_t)sizeof(uint16_t) : 0);
   uint32_t items = t->items;
 
-  while (items > 1 && t->block * items * each > MOST)
+  while (items > 1 &&
+         (t->block * items * each > MOST || (each > 10 && items * each > HELD)))
     items--;
   return items;
 }
@@ -67,8 +69,8 @@ static uint32_t items_of(const kiln_merge_desc *desc, const kiln__tuning *t)
 static void make_plan(plan *p, kiln_device *device, const kiln_merge_desc *desc)
 {
   const uint64_t n = desc->n_a + desc->n_b;
-  const kiln__tuning t = kiln__tuned(device, KILN__TUNED_MERGE,
-                                     (unsigned)kiln__size(desc->a.type), n);
+  const kiln__tuning t =
+      kiln__tuned_for(device, KILN__TUNED_MERGE, kiln__size(desc->a.type), n);
   const uint32_t items = items_of(desc, &t);
 
   *p = (plan){.desc = desc,
@@ -105,6 +107,7 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_merge", stream, desc) != KILN_OK)
     return c.st;
+  kiln__check_allow(&c, KILN__ALLOW_ALL);
   kiln__check_that(&c, desc->n_a <= UINT64_MAX - desc->n_b,
                    "n_a + n_b does not fit 64 bits");
   kiln__check_that(
@@ -112,6 +115,11 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
       "a is %s, b %s, out %s; all three must be one type",
       kiln_dtype_name(desc->a.type), kiln_dtype_name(desc->b.type),
       kiln_dtype_name(desc->out.type));
+  kiln__check_that(&c,
+                   desc->less != NULL || !(kiln__is_record(desc->a.type) ||
+                                           kiln__is_complex(desc->a.type)),
+                   "elements of type %s have no default order; give less",
+                   kiln_dtype_name(desc->a.type));
   kiln__check_read(&c, "a", desc->a, desc->n_a);
   kiln__check_read(&c, "b", desc->b, desc->n_b);
   kiln__check_write(&c, "out", desc->out, desc->n_a + desc->n_b);

@@ -327,7 +327,7 @@ static kiln_status prepare(segments_plan *p, const kiln_stream *stream,
     return c.st;
   offset = desc->offsets.type;
   whole = whole_sort(desc);
-  kiln__sort_check_arrays(&c, &whole);
+  kiln__sort_check_arrays(&c, &whole, false);
   kiln__check_that(&c, desc->n_segments < UINT64_MAX, "too many segments");
   kiln__check_read(&c, "offsets", desc->offsets,
                    desc->n_segments == 0 ? 0 : desc->n_segments + 1);

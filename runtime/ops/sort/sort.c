@@ -38,7 +38,8 @@ static uint32_t flags_of(const kiln__sort_call *call)
   return (call->shape.in_place ? KILN__SORT_IN_PLACE : 0u) |
          (call->nothing_in_place ? 0u : KILN__SORT_MUST_WRITE) |
          (call->shape.argsort ? KILN__SORT_MAKE_INDEX | KILN__SORT_NO_KEYS
-                              : 0u);
+                              : 0u) |
+         (call->shape.make_index ? KILN__SORT_MAKE_INDEX : 0u);
 }
 
 kiln_launch_config kiln__sort_launch(kiln_stream *stream,
@@ -273,12 +274,7 @@ kiln_status kiln__sort_queue(kiln__storage *storage, size_t temp,
   return st;
 }
 
-/* A sort whose arguments have been checked, and its plan. */
-typedef struct request {
-  kiln__sort_call call;
-  kiln__sort_plan plan;
-  kiln__need need;
-} request;
+typedef kiln__sort_request request;
 
 static void make_plan(request *r, kiln_device *device)
 {
@@ -286,6 +282,8 @@ static void make_plan(request *r, kiln_device *device)
 
   kiln__sort_plan_make(&r->plan, &r->call.shape, &facts);
   r->need = r->plan.need;
+  if (r->gathers)
+    kiln__sort_values_need(r);
 }
 
 static kiln_status run_plan(kiln_stream *stream, const kiln__sort_call *call,
@@ -325,7 +323,9 @@ kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
 static kiln_status run(kiln_stream *stream, const request *r,
                        const kiln_workspace *workspace)
 {
-  return run_plan(stream, &r->call, &r->plan, workspace);
+  return r->gathers && r->call.shape.n > 0
+             ? kiln__sort_values_run(stream, r, workspace)
+             : run_plan(stream, &r->call, &r->plan, workspace);
 }
 
 /* ---- Checks -------------------------------------------------------------- */
@@ -352,13 +352,16 @@ void kiln__sort_check_bits(kiln__checker *c, kiln_array keys, unsigned begin,
                    end == 0 ? bits : end);
 }
 
-void kiln__sort_check_arrays(kiln__checker *c, const kiln_sort_desc *desc)
+void kiln__sort_check_arrays(kiln__checker *c, const kiln_sort_desc *desc,
+                             bool values_may_be_structs)
 {
   kiln__check_read(c, "keys_in", desc->keys_in, desc->n);
   kiln__check_in_place(c, "keys_out", desc->keys_out, desc->n);
   kiln__check_that(c, desc->keys_in.type == desc->keys_out.type,
                    "keys_in and keys_out differ in type");
   if (has_values(desc)) {
+    if (values_may_be_structs)
+      kiln__check_allow(c, KILN__ALLOW_ALL);
     kiln__check_read(c, "values_in", desc->values_in, desc->n);
     kiln__check_in_place(c, "values_out", desc->values_out, desc->n);
     kiln__check_that(c, desc->values_in.type == desc->values_out.type,
@@ -407,10 +410,11 @@ static kiln_status prepare_sort(request *r, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_sort", stream, desc) != KILN_OK)
     return c.st;
-  kiln__sort_check_arrays(&c, desc);
+  kiln__sort_check_arrays(&c, desc, true);
   if (kiln__check_workspace(&c, workspace) != KILN_OK)
     return c.st;
-  r->call = kiln__sort_call_of(desc);
+  *r = (request){.call = kiln__sort_call_of(desc)};
+  kiln__sort_values_plan(r, desc);
   make_plan(r, stream->device);
   return KILN_OK;
 }
@@ -456,7 +460,7 @@ static kiln_status prepare_argsort(request *r, const kiln_stream *stream,
   kiln__sort_check_bits(&c, desc->keys, desc->begin_bit, desc->end_bit);
   if (kiln__check_workspace(&c, workspace) != KILN_OK)
     return c.st;
-  r->call = argsort_call(desc);
+  *r = (request){.call = argsort_call(desc)};
   make_plan(r, stream->device);
   return KILN_OK;
 }

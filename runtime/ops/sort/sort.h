@@ -22,6 +22,7 @@ typedef struct kiln__sort_shape {
   unsigned begin_bit, end_bit;
   bool in_place; /* true if an output array is also an input array */
   bool argsort;  /* true if the sort reads only keys and writes only indices */
+  bool make_index; /* true if the values are the indices of the keys */
 } kiln__sort_shape;
 
 /* The properties of the device and the parameters that a plan depends on. */
@@ -131,7 +132,8 @@ void kiln__sort_check_bits(kiln__checker *c, kiln_array keys, unsigned begin,
                            unsigned end);
 
 /* Checks the arrays and the range of key bits of a sort. */
-void kiln__sort_check_arrays(kiln__checker *c, const kiln_sort_desc *desc);
+void kiln__sort_check_arrays(kiln__checker *c, const kiln_sort_desc *desc,
+                             bool values_may_be_structs);
 /* Returns the sort that a desc describes. The arguments have been checked. */
 kiln__sort_call kiln__sort_call_of(const kiln_sort_desc *desc);
 
@@ -142,6 +144,28 @@ kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
                            const kiln__sort_facts *facts);
 kiln__sort_facts kiln__sort_facts_of(kiln_device *device,
                                      const kiln__sort_shape *shape);
+
+/* A sort whose arguments have been checked, and its plan. If the kernels cannot
+ * sort the values, because they are structs, the sort computes the indices of
+ * the sorted keys, and a gather then moves the values (sort_values.c). */
+typedef struct kiln__sort_request {
+  kiln__sort_call call;
+  kiln__sort_plan plan;
+  kiln__need need;
+  bool gathers;              /* true if a gather moves the values */
+  kiln_array from, to;       /* the values that the gather moves */
+  size_t sort, index, moved; /* offsets in temporary memory */
+} kiln__sort_request;
+
+/* Replaces the values of a checked sort by indices if the kernels cannot sort
+ * them. Call this function before the plan is made. */
+void kiln__sort_values_plan(kiln__sort_request *r, const kiln_sort_desc *desc);
+/* Adds the temporary memory of the indices to the plan of the sort. */
+void kiln__sort_values_need(kiln__sort_request *r);
+/* Queues the sort and the gather. */
+kiln_status kiln__sort_values_run(kiln_stream *stream,
+                                  const kiln__sort_request *r,
+                                  const kiln_workspace *workspace);
 
 /* For a sort that is part of another call: writes the specialisations that
  * the sort needs to spec[] and returns the number of them. Of the addresses

@@ -23,6 +23,18 @@ struct greater {
   }
 };
 
+/* A complex number without alignment attributes, like cuda::std::complex. */
+struct complex64 {
+  float re, im;
+};
+
+struct complex_sum {
+  __host__ __device__ complex64 operator()(complex64 a, complex64 b) const
+  {
+    return {a.re + b.re, a.im + b.im};
+  }
+};
+
 struct scaled {
   __host__ __device__ unsigned operator()(unsigned x) const
   {
@@ -53,6 +65,13 @@ PEER(scan_exclusive_u8)
 PEER(scan_exclusive_u16)
 {
   return exclusive_sum<unsigned short>(c);
+}
+
+PEER(scan_inclusive_c64)
+{
+  return cub::DeviceScan::InclusiveScan(
+      c->temp, *c->temp_bytes, in<complex64>(c), out<complex64>(c),
+      complex_sum{}, count(c), stream(c));
 }
 
 PEER(scan_max_u32)
