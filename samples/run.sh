@@ -25,6 +25,7 @@ done
 need_packages "${build_packages[@]}"
 need_nvrtc
 need_nvdisasm
+need_cupti
 # The ladder first, on handlers for this processor alone: a verified result within
 # a minute of a fresh clone. tests/run.sh builds them for every processor.
 build build "kiln_cli sample_reduction" -DKILN_CPU_ISAS=native

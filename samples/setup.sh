@@ -64,11 +64,19 @@ fetch_nvrtc() {
   fetch_library $package "$1" 'libnvrtc.so.*'
 }
 
+# The file in which NVIDIA's driver for GPUs states its version.
+driver_file=${driver_file:-/proc/driver/nvidia/version}
+
+# The number of the driver's release, such as 580; nothing without a driver.
+driver_release() {
+  sed -n 's/^NVRM version:.*  \([0-9]*\)\.[0-9.]* .*/\1/p' "$driver_file" \
+    2>/dev/null
+}
+
 # The newest NVRTC that serves the driver and the GPU that are there.
 wanted_nvrtc() {
   local driver cc
-  driver=$(sed -n 's/^NVRM version:.*  \([0-9]*\)\.[0-9.]* .*/\1/p' \
-    /proc/driver/nvidia/version 2>/dev/null)
+  driver=$(driver_release)
   cc=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
     sort -n | head -n 1 | tr -d .)
   if [ "${driver:-999}" -lt 525 ] || [ "${cc:-999}" -lt 50 ]; then
@@ -106,6 +114,31 @@ need_nvdisasm() {
   else
     unset KILN_NVDISASM
     say "there is no nvdisasm: no SASS; everything else works"
+  fi
+}
+
+# need_cupti: the library with which kiln profile records a GPU, in a version that
+# serves the driver. Nothing is fetched without a driver, where the program runs on
+# the CPU device, or where a toolkit or a setting has one.
+need_cupti() {
+  local driver package=nvidia-cuda-cupti version=13.0.85
+  driver=$(driver_release)
+  [ -n "$driver" ] && [ -z "${KILN_CUPTI:-}" ] || return 0
+  compgen -G '/usr/local/cuda*/extras/CUPTI/lib64/libcupti.so*' >/dev/null &&
+    return 0
+  compgen -G "${CUDA_PATH:-/nonexistent}/extras/CUPTI/lib64/libcupti.so*" \
+    >/dev/null && return 0
+  if [ "$driver" -lt 525 ]; then
+    package=nvidia-cuda-cupti-cu11 version=11.8.87
+  elif [ "$driver" -lt 580 ]; then
+    package=nvidia-cuda-cupti-cu12 version=12.9.79
+  fi
+  KILN_CUPTI=$(fetch_library $package $version 'libcupti.so.*') || KILN_CUPTI=
+  if [ -n "$KILN_CUPTI" ]; then
+    export KILN_CUPTI
+  else
+    unset KILN_CUPTI
+    say "there is no CUPTI: kiln profile records no GPU; everything else works"
   fi
 }
 

@@ -63,9 +63,9 @@ typedef struct kiln_lines {
   const kiln_place *places; /**< all different places with their callers */
   size_t n_places;          /**< number of places */
   /** Which place each instruction comes from: `at` is an index in places. The
-   * compiler may omit the row of an instruction that stands on the same line as
-   * the one before it, but was inlined by another call; such rows are added
-   * from its PTX line. */
+   * compiler may omit the row of an instruction whose line has the same number
+   * as that of the one before it, but another file or caller. Such rows are
+   * added from its PTX line. */
   const kiln_line_row *code;
   size_t n_code; /**< number of rows of code */
   /** Which PTX line each instruction comes from: `at` counts from 1. */

@@ -30,7 +30,10 @@ int kiln__bench_nbody(cli *c, int argc, char **argv);
 
 /* ---- Options, one struct for all benchmarks ----------------------------- */
 
-enum { BENCH_MOST_REPEATS = 101 };
+enum {
+  BENCH_MOST_REPEATS = 101,
+  BENCH_WARM_UPS = 3 /* number of untimed runs before each timed run */
+};
 
 /* Each benchmark sets its own defaults, and lists the options that it
  * accepts in its option table. */

@@ -34,8 +34,7 @@ const bench_family kiln__bench_families[] = {
 enum {
   /* Additional bytes per buffer, since a small input may have larger
    * results. */
-  SPARE = 1 << 16,
-  WARM_UPS = 3 /* number of untimed runs before each timed run */
+  SPARE = 1 << 16
 };
 
 bool kiln__bench_ops_has(const char *family)
@@ -193,7 +192,7 @@ static kiln_status time_shots(bench_ops *b, shot *shots, size_t n)
       for (int queued = 0; queued < 2; queued++) {
         double *at = &ms[i][queued][r];
 
-        for (unsigned run = 0; run <= WARM_UPS; run++)
+        for (unsigned run = 0; run <= BENCH_WARM_UPS; run++)
           CLI_TRY(run_once(b, shots[i].is_peer, queued, at));
       }
   for (size_t i = 0; i < n; i++) {

@@ -451,13 +451,12 @@ static bool read_ptx(reader *r)
 
 /* ---- Missing rows of machine code ---------------------------------------- */
 
-/* Returns whether two places are the same line of the same file. */
-static bool same_line(const tables *t, int32_t a, int32_t b)
+/* Returns whether two places have the same number of a line, in any files. */
+static bool same_number(const tables *t, int32_t a, int32_t b)
 {
   const kiln_place *places = t->places.data;
 
-  return a >= 0 && b >= 0 && places[a].file == places[b].file &&
-         places[a].line == places[b].line;
+  return a >= 0 && b >= 0 && places[a].line == places[b].line;
 }
 
 /* The place of a row of PTX lines, or NONE. */
@@ -466,10 +465,11 @@ static int32_t place_of_ptx(const tables *t, const kiln_line_row *row)
   return row->at < 1 ? NONE : number_at(&t->ptx_places, (uint64_t)row->at - 1);
 }
 
-/* Adds the rows that the compiler omits. If an instruction stands on the same line
- * as the one before it, but was inlined by another call, the compiler may write no
- * row for it. Its PTX line has a row and a .loc directive, which names the call.
- * Both tables are sorted, and a row of the compiler has precedence. */
+/* Adds the rows that the compiler omits. If the number of an instruction's line is
+ * that of the one before it, the compiler may write no row for it, even if it was
+ * inlined by another call or is in another file. Its PTX line has a row and a .loc
+ * directive, which names file and call. Both tables are sorted, and a row of the
+ * compiler has precedence. */
 static bool add_missing_rows(reader *r)
 {
   tables *t = r->t;
@@ -484,7 +484,7 @@ static bool add_missing_rows(reader *r)
                                    : compare_rows(&code[c], &ptx[p]);
     const int32_t place = order > 0 ? place_of_ptx(t, &ptx[p]) : NONE;
     const bool missing = order > 0 && ptx[p].kernel == now.kernel &&
-                         place != now.at && same_line(t, place, now.at);
+                         place != now.at && same_number(t, place, now.at);
 
     p += order >= 0 ? 1 : 0;
     if (order <= 0)

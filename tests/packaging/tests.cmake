@@ -36,6 +36,8 @@ kiln_packaging_test(installed install.sh NM=${CMAKE_NM})
 set_tests_properties(packaging.installed PROPERTIES
   FIXTURES_REQUIRED kiln_installed)
 
+kiln_packaging_test(fetch fetch.sh)
+
 kiln_packaging_test(headers headers.sh
   CUDA=$<$<BOOL:${KILN_CUDA_INCLUDE}>:${KILN_CUDA_INCLUDE}>)
 kiln_packaging_test(abi abi.sh SHARED=$<TARGET_FILE:kiln>

@@ -115,8 +115,8 @@ class Page:
         cubin, = glob.glob(f"{folder}/*.{arch}.cubin")
         with open(ptx, encoding="utf-8", errors="replace") as file:
             chains = line_tables.ptx_chains(file.read())
-        text = line_tables.run_nvdisasm(NVDISASM, cubin, "-g", "-gi")
-        return line_tables.sass_chains(text), chains
+        text = line_tables.run_nvdisasm(NVDISASM, cubin, "-g", "-gi", "-gp")
+        return line_tables.sass_chains(text, chains), chains
 
     def open(self, fragment=""):
         BROWSER.open(self.url + fragment)
@@ -161,7 +161,7 @@ class Clicks(unittest.TestCase):
         click_line(line)
         got = BROWSER.run(HIGHLIGHTED)
         self.expect("ptx", got, [i for i, c in enumerate(ptx) if place in c])
-        # Rows whose chain nvdisasm does not print: only the first place is sure.
+        # Where nvdisasm confuses chains, only the first place is sure.
         unsure = {i for i, row in enumerate(sass) if not row[3]}
         want = {i for i, row in enumerate(sass) if i not in unsure and place in row[2]
                 or i in unsure and place == row[2][0]}

@@ -9,15 +9,17 @@ prints comments before the instructions to which they apply:
 One block of such comments is the inline chain of the following instructions,
 innermost first. A chain is a tuple of (file, line), innermost first.
 
-nvdisasm prints a block only if the innermost place has changed. If the same
-line of a function was inlined at two places, one after the other, the second
-block is missing. The chains of instructions without a block of their own are
-therefore known for sure only in their first place. In a section with functions
-that were not inlined, nvdisasm confuses the chains, but never the first place.
+nvdisasm prints a block only if the number of the innermost line has changed, and
+the compiler does the same with rows. If two lines with the same number were
+inlined one after the other, the second block is missing. The comments of `-gp`
+name the PTX line of each instruction: if its .loc directive has this number, its
+chain is taken. In a section with functions that were not inlined, nvdisasm
+confuses the chains, so only their first place is sure.
 """
 import re
 import subprocess
 
+PTX = ".nv_debug_ptx_txt"
 CHAIN = re.compile(r'//## File "((?:[^"\\]|\\.)*)", line (\d+)( inlined at )?')
 INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?);?\s*(?:/\*.*)?$")
 FUNCTION_TYPE = re.compile(r"^\s*\.type\s+\S+,@function")
@@ -37,9 +39,15 @@ def run_nvdisasm(tool, cubin, *options):
     ).stdout.decode("utf-8", "replace")
 
 
-def sass_chains(text):
-    """Returns {kernel: [(address, text, chain, sure)]} of `nvdisasm -c -g -gi`."""
+def same_number(chain, other):
+    return bool(chain and other) and chain[0][1] == other[0][1]
+
+
+def sass_chains(text, ptx):
+    """Returns {kernel: [(address, text, chain, sure)]} of `nvdisasm -c -g -gi -gp`.
+    `ptx` has the chain of each PTX line."""
     kernels, rows, chain, block, functions = {}, None, (), [], 0
+    line_of_ptx = 0
     for line in text.split("\n"):
         section = SECTION.match(line)
         if section:
@@ -48,16 +56,21 @@ def sass_chains(text):
             continue
         functions += 1 if FUNCTION_TYPE.match(line) else 0
         comment = CHAIN.search(line)
+        if comment and comment.group(1) == PTX:
+            line_of_ptx = int(comment.group(2))
+            continue
         if comment:
             block.append((comment.group(1), int(comment.group(2))))
             continue
         found = INSTRUCTION.match(line)
         if found and rows is not None:
-            sure = bool(block)
+            other = ptx[line_of_ptx - 1] if line_of_ptx > 0 else ()
             if block:
                 chain, block = tuple(block), []
-            sure = functions < 2 and (sure or len(chain) < 2)
-            rows.append((int(found.group(1), 16), found.group(2).strip(), chain, sure))
+            elif same_number(chain, other):
+                chain = other
+            rows.append((int(found.group(1), 16), found.group(2).strip(), chain,
+                         functions < 2))
     return kernels
 
 

@@ -241,6 +241,24 @@ static void add_options(cli *c, cJSON *to, const kiln_program_desc *d)
                                    c, "--maxrregcount %d", d->max_registers)));
 }
 
+/* Says in the document why no live registers are shown, if so. */
+static void explain_live(cli *c, cJSON *to, const shown *s)
+{
+  const int version = kiln_image_nvrtc(s->unit->image);
+
+  for (uint32_t i = 0; i < s->model->n_kernels; i++)
+    if (s->model->kernels[i].has_live)
+      return;
+  JSON_TEXT(to, "live_note",
+            kiln__cli_text(c,
+                           "Live registers are not shown: nvdisasm counts them "
+                           "only in code of its own major version, and this is "
+                           "code of NVRTC %d.%d. Set KILN_NVDISASM to the "
+                           "nvdisasm of a CUDA %d toolkit.",
+                           version / 1000, version % 1000 / 10,
+                           version / 1000));
+}
+
 /* Finds the machine code, or says in the document why there is none. */
 static void find_code(explore_document *d, cJSON *to, shown *s)
 {
@@ -250,6 +268,8 @@ static void find_code(explore_document *d, cJSON *to, shown *s)
   if (s->model == NULL) {
     JSON_TEXT(to, "sass_note", why != NULL ? why : "there is no SASS");
     JSON_TEXT(to, "sass_next", next != NULL ? next : "");
+  } else {
+    explain_live(d->c, to, s);
   }
 }
 

@@ -25,7 +25,7 @@ typedef struct division {
  *     lanes and warps that have different rows, stages, single) */
 /* clang-format off */
 #define TILES_4(X)                                                             \
-  X(128, 256, 1, 810,  8,  8, 16,  8, 2, 4, true)                              \
+  X(128, 256, 1, 782,  8,  8, 16,  8, 2, 4, true)                              \
   X(128, 128, 2, 760,  8,  8,  8,  8, 2, 4, true)                              \
   X(128,  64, 4, 720,  8,  8,  8,  4, 4, 3, false)                             \
   X( 64,  64, 2, 620, 16,  8,  4,  4, 2, 3, false)                             \

@@ -230,7 +230,7 @@ function showSass() {
   const sass = kernel?.sass;
   byId("pane-sass").classList.toggle("empty", !sass);
   const missing = byId("pane-sass").querySelector(".missing");
-  missing.hidden = Boolean(sass);
+  missing.hidden = Boolean(sass?.live);
   if (!sass) {
     put(panes.sass.heads);
     put(panes.sass.note, "not shown");
@@ -241,8 +241,8 @@ function showSass() {
     return;
   }
   put(panes.sass.heads, gutterHeads(kernel), span("text", "instruction"));
-  put(panes.sass.note, plural(sass.text.length, "instruction"),
-    sass.live ? null : ", no live registers: nvdisasm cannot analyse this code");
+  put(panes.sass.note, plural(sass.text.length, "instruction"));
+  put(missing, sass.live ? null : element("p", {}, image.live_note ?? ""));
   panes.sass.list.set(sass.text.length, widest(sass.text) + 40, sassRow);
 }
 
