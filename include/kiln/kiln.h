@@ -18,7 +18,7 @@
  *                operations has its own header:
  *                map.h reduce.h scan.h select.h sort.h merge.h search.h
  *                histogram.h gather.h gemm.h all_pairs.h stencil.h
- *                permute.h random.h
+ *                permute.h random.h move.h
  *   tune.h       tuning parameters of the operations
  *   cache.h      inspect and maintain the compile cache; write packs
  *   texture.h    CUDA arrays, textures, surfaces
@@ -200,6 +200,7 @@
 #include <kiln/map.h>
 #include <kiln/memory.h>
 #include <kiln/merge.h>
+#include <kiln/move.h>
 #include <kiln/ops.h>
 #include <kiln/permute.h>
 #include <kiln/program.h>

@@ -27,6 +27,7 @@ const bench_family kiln__bench_families[] = {
     {"merge", kiln__bench_merge, "merge"},
     {"search", kiln__bench_search, "search"},
     {"permute", kiln__bench_permute, NULL},
+    {"move", kiln__bench_move, NULL},
     {"random", kiln__bench_random, NULL},
     {NULL, NULL, NULL},
 };

@@ -123,6 +123,7 @@ extern const bench_case kiln__bench_scatter[];
 extern const bench_case kiln__bench_merge[];
 extern const bench_case kiln__bench_search[];
 extern const bench_case kiln__bench_permute[];
+extern const bench_case kiln__bench_move[];
 extern const bench_case kiln__bench_random[];
 
 typedef struct bench_family {

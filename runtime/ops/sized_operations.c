@@ -11,6 +11,7 @@
 #include <kiln/histogram.h>
 #include <kiln/map.h>
 #include <kiln/merge.h>
+#include <kiln/move.h>
 #include <kiln/permute.h>
 #include <kiln/random.h>
 #include <kiln/reduce.h>
@@ -46,6 +47,7 @@
 
 KILN__ALL_PAIRS_OPERATIONS(OPERATION)
 KILN__MAP_OPERATIONS(OPERATION)
+KILN__MOVE_OPERATIONS(OPERATION)
 KILN__PERMUTE_OPERATIONS(OPERATION)
 KILN__RANDOM_OPERATIONS(OPERATION)
 KILN__REDUCE_OPERATIONS(OPERATION)

@@ -25,15 +25,31 @@ static void teardown(void)
 static const struct {
   const char *builtin;
   int cc; /* lowest capability */
-} quick[] = {
-    {"gather", 75},       {"scatter", 75},        {"scan", 75},
-    {"radix_small", 75},  {"radix_pass", 75},     {"radix_histogram", 75},
-    {"select", 75},       {"partition", 75},      {"split", 75},
-    {"histogram", 75},    {"segmented_sort", 75}, {"run_length", 75},
-    {"find", 75},         {"difference", 75},     {"buckets", 75},
-    {"random", 75},       {"permute", 75},        {"permute_rows", 75},
-    {"index_check", 75},  {"counting_sort", 90},  {"scan_by_key", 90},
-    {"reduce_by_key", 90}};
+} quick[] = {{"gather", 75},
+             {"scatter", 75},
+             {"scan", 75},
+             {"radix_small", 75},
+             {"radix_pass", 75},
+             {"radix_histogram", 75},
+             {"select", 75},
+             {"partition", 75},
+             {"split", 75},
+             {"histogram", 75},
+             {"segmented_sort", 75},
+             {"run_length", 75},
+             {"find", 75},
+             {"difference", 75},
+             {"buckets", 75},
+             {"random", 75},
+             {"rotate", 75},
+             {"copy_batch", 75},
+             {"run_length_decode", 75},
+             {"permute", 75},
+             {"permute_rows", 75},
+             {"index_check", 75},
+             {"counting_sort", 90},
+             {"scan_by_key", 90},
+             {"reduce_by_key", 90}};
 
 START_TEST(no_spills)
 {

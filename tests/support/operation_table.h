@@ -15,6 +15,7 @@
   KILN__HISTOGRAM_OPERATIONS(X)                                                \
   KILN__MAP_OPERATIONS(X)                                                      \
   KILN__MERGE_OPERATIONS(X)                                                    \
+  KILN__MOVE_OPERATIONS(X)                                                     \
   KILN__PERMUTE_OPERATIONS(X)                                                  \
   KILN__RANDOM_OPERATIONS(X)                                                   \
   KILN__REDUCE_OPERATIONS(X)                                                   \

@@ -1,6 +1,6 @@
 /* bench_cases_move.c -- the benchmark cases of operations that move elements or
- * make them: permutations of axes and random numbers. The time of a permutation
- * should be that of a copy. */
+ * make them: permutations of axes, rotations, batched copies, run-length decoding
+ * and random numbers. The time of a movement should be that of a copy. */
 #include "bench/bench_ops.h"
 
 /* ---- Permutations -------------------------------------------------------- */
@@ -73,6 +73,85 @@ const bench_case kiln__bench_permute[] = {
     CASE("batch of 1024 x 64", KILN_F16, own_tall),
     CASE("rows of 64, axes 1 and 2", KILN_F16, own_heads),
     CASE("three axes reversed", KILN_F32, own_reversed),
+    {.label = NULL},
+};
+
+/* ---- Rotation, run-length decoding, batched copy ------------------------ */
+
+BENCH_OWN(own_rotate, rotate, kiln_rotate_desc,
+    .in = {b->in[0], b->now->type}, .out = {b->out[0], b->now->type},
+    .n = b->n, .shift = 12345)
+
+/* Runs of `length` values: lengths from 1 to 2 * length - 1 in turn, so that the
+ * sum of two neighbours is 2 * length. */
+#define DECODE(id, length)                                                     \
+  BENCH_OWN(id, run_length_decode, kiln_run_length_decode_desc,                \
+    .values = {b->in[0], KILN_U32}, .lengths = {b->in[1], KILN_U32},           \
+    .n = b->n / (length), .out = {b->out[0], KILN_U32},                        \
+    .capacity = b->n / (length) * (length), .count = {b->out[1], KILN_U64})
+
+DECODE(own_decode_4, 4)
+DECODE(own_decode_37, 37)
+DECODE(own_decode_1000, 1000)
+
+#define LENGTHS(l)                                                             \
+  {"i", "i % 2 == 0 ? 1 + i / 2 % (2 * " #l " - 1)"                            \
+        " : 2 * " #l " - 1 - i / 2 % (2 * " #l " - 1)"}
+
+/* in[1] contains the sizes of n / `size` copies, half of them a quarter of the
+ * others, and in[2] the addresses of their sources, then of their destinations. */
+#define COPIES(id, size_)                                                      \
+  static kiln_status prepare_##id(bench_ops *b)                                \
+  {                                                                            \
+    return prepare_copies(b, size_);                                           \
+  }                                                                            \
+  BENCH_OWN(own_##id, copy_batch, kiln_copy_batch_desc,                        \
+    .from = {b->in[2], KILN_U64},                                              \
+    .to = {b->in[2] + 8 * (b->n / (size_)), KILN_U64},                         \
+    .sizes = {b->in[1], KILN_U32}, .n = b->n / (size_))
+
+static kiln_status prepare_copies(bench_ops *b, uint64_t size)
+{
+  const uint64_t last = b->n / size - 1;
+  const kiln_param params[] = {{"last", KILN_U64, &last, 0},
+                               {"size", KILN_U64, &size, 0},
+                               {"from", KILN_U64, &b->in[0], 0},
+                               {"to", KILN_U64, &b->out[0], 0}};
+  const kiln_map_desc sizes = {
+      .out = {{b->in[1], KILN_U32}}, .n = b->n / size,
+      .expr = {"i % 2 == 0 ? size * 8 / 5 : size * 2 / 5"},
+      .code = {.params = params, .n_params = 2}};
+  const kiln_map_desc addresses = {
+      .out = {{b->in[2], KILN_U64}}, .n = 2 * (b->n / size),
+      .expr = {"(i <= last ? from : to) + (i <= last ? i : i - last - 1) / 2 *"
+               " (2 * size) + (i <= last ? i : i - last - 1) % 2 *"
+               " (size * 8 / 5)"},
+      .code = {.params = params, .n_params = 4}};
+
+  CLI_TRY(kiln_map(b->rig.stream, &sizes, NULL));
+  return kiln_map(b->rig.stream, &addresses, NULL);
+}
+
+COPIES(copies_40, 40)
+COPIES(copies_1000, 1000)
+COPIES(copies_1m, 1000000)
+
+#define DECODED(label, bytes, own, length)                                     \
+  {label, KILN_U32, bytes, "-", NULL, {0, 0, 0, 0}, LENGTHS(length), NULL, own,\
+   KILN_DTYPE_NONE, 0, 0, 0}
+#define COPIED(label, id)                                                      \
+  {label, KILN_U8, 2, "CUB", "kiln_peer_copy_batch_" #id, {0, 0, 0, 0},        \
+   {"hash(i)"}, prepare_copies_##id, own_copies_##id, KILN_DTYPE_NONE, 0, 0, 0}
+
+const bench_case kiln__bench_move[] = {
+    CASE("rotate", KILN_F32, own_rotate),
+    CASE("rotate", KILN_U8, own_rotate),
+    DECODED("run-length decode, runs of 4", 6, own_decode_4, 4),
+    DECODED("run-length decode, runs of 37", 4.2, own_decode_37, 37),
+    DECODED("run-length decode, runs of 1000", 4, own_decode_1000, 1000),
+    COPIED("copies of 16 and 64 bytes", 40),
+    COPIED("copies of 400 and 1600 bytes", 1000),
+    COPIED("copies of 0.4 and 1.6 MB", 1m),
     {.label = NULL},
 };
 
