@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "page"))
 try:
     import browser
+    import picture
 except ImportError:
     browser = None
 
@@ -265,6 +266,24 @@ class Pages(unittest.TestCase):
         self.assertAlmostEqual(self.run_script(length), whole, delta=2)
         self.browser.key("t")
         self.assertEqual(self.run_script("view.dark"), True)
+
+    def test_print_is_light(self):
+        self.browser.colour_scheme("dark")
+        self.open(self.page)
+        seen = self.run_script("(() => { const seen = [view.dark]; printing(true);"
+                               " seen.push(view.dark); printing(false);"
+                               " seen.push(view.dark); return seen; })()")
+        self.browser.colour_scheme("light")
+        self.assertEqual(seen, [True, False, True])
+
+    def test_picture_of_the_readme(self):
+        committed = os.path.join(os.path.dirname(picture.__file__), "timeline.png")
+        self.assertLess(os.path.getsize(committed), 300_000)
+        if THOROUGH:
+            path = self.path("picture.png")
+            picture.draw_timeline(KILN, [os.environ["ACTIVITIES"], "streams"], path)
+            with open(path, "rb") as file:
+                self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
 
     def test_hostile_names(self):
         trace, page = self.path("hostile.json"), self.path("hostile.html")

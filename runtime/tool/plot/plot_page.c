@@ -11,7 +11,8 @@ enum { MOST_COLUMNS = 40 };
 static const char page_css[] =
     ":root{color-scheme:light dark;--back:#fff;--text:#1f2328;--weak:#59636e;"
     "--grid:#e4e7eb}\n"
-    "@media (prefers-color-scheme:dark){:root{--back:#14181d;--text:#e6e9ed;"
+    "@media screen and "
+    "(prefers-color-scheme:dark){:root{--back:#14181d;--text:#e6e9ed;"
     "--weak:#9da7b1;--grid:#2a3138}}\n"
     "body{margin:24px auto;max-width:1280px;padding:0 16px;"
     "background:var(--back);color:var(--text);"

@@ -161,7 +161,7 @@ void kiln__plot_css(FILE *out, plot_theme theme)
         out);
   put_palette(out, &palettes[theme == PLOT_DARK ? 1 : 0]);
   if (theme == PLOT_AUTO) {
-    fputs("@media (prefers-color-scheme:dark){\n", out);
+    fputs("@media screen and (prefers-color-scheme:dark){\n", out);
     put_palette(out, &palettes[1]);
     fputs("}\n", out);
   }

@@ -21,13 +21,24 @@ const view = { from: 0, to: 1, top: 0, row: null, span: -1, mark: null,
 let profile = null;
 const colours = new Map();
 
+function hueOf(name, kind) {
+  return kind === KERNEL ? (name * 137.5 + 200) % 360 : HUES[kind];
+}
+
+/* Returns the colour of a text on a span. In the dark theme, yellow, green and
+ * cyan are too light for a light text. */
+function textColour(draw, name, kind) {
+  const hue = hueOf(name, kind);
+  return view.dark && hue > 20 && hue < 200 ? draw.back : draw.text;
+}
+
 /* Returns the colour of a span. Kernels differ by name, other kinds by kind. */
 function colour(name, kind, faint = false) {
   const key = (kind === KERNEL ? name + KINDS.length : kind) * 4 +
     (faint ? 1 : 0) + (view.dark ? 2 : 0);
   let text = colours.get(key);
   if (text === undefined) {
-    const hue = kind === KERNEL ? (name * 137.5 + 200) % 360 : HUES[kind];
+    const hue = hueOf(name, kind);
     const light = view.dark ? (faint ? 22 : 46) : (faint ? 90 : 68);
     text = `hsl(${hue} ${faint ? 12 : kind === KERNEL ? 62 : 45}% ${light}%)`;
     colours.set(key, text);
@@ -106,7 +117,9 @@ function drawAxis(draw, height) {
     context.fillStyle = draw.line;
     context.fillRect(x, 0, 1, height);
     context.fillStyle = draw.muted;
-    context.fillText(tickText(k * step, step), x + 4, AXIS / 2);
+    const text = tickText(k * step, step);
+    if (x + 4 + context.measureText(text).width <= LABELS + chartWidth())
+      context.fillText(text, x + 4, AXIS / 2);
   }
 }
 
@@ -131,7 +144,7 @@ function drawWide(draw, row, i, x, right, y) {
     context.strokeRect(left, y + 1, width - 0.5, LANE - 2);
   }
   if (width > 26) {
-    context.fillStyle = faint ? draw.muted : draw.text;
+    context.fillStyle = faint ? draw.muted : textColour(draw, name, spans.kind[i]);
     drawText(context, profile.names[name], left, y + LANE / 2 + 0.5, width);
   }
 }

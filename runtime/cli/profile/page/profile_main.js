@@ -206,6 +206,15 @@ function switchTheme() {
   changed();
 }
 
+/* Draws the chart for paper, which is light, or again for the screen. */
+function printing(on) {
+  byId("timeline").style.setProperty("--height", `${byId("timeline").offsetHeight}px`);
+  applyTheme(on ? "light" : theme);
+  view.dark = isDark();
+  drawChart();
+  drawOverview();
+}
+
 function saveState() {
   const state = new URLSearchParams();
   state.set("t", `${Math.round(view.from)},${Math.round(view.to)}`);
@@ -260,6 +269,8 @@ function start() {
   byId("all").addEventListener("click", showAll);
   byId("theme").addEventListener("click", switchTheme);
   byId("help").addEventListener("click", () => byId("keys").showModal());
+  addEventListener("beforeprint", () => printing(true));
+  addEventListener("afterprint", () => printing(false));
   systemTheme.addEventListener("change", () => {
     showTheme();
     changed();
