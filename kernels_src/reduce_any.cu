@@ -1,6 +1,7 @@
 /* reduce_any.cu -- reduce an array of any type and with any map to one value, or each
  * row of a matrix to one value, in one launch. The reduction is a binary operation, the
- * index of an extreme value, mean and variance, or the Euclidean norm.
+ * index of an extreme value, minimum and maximum, mean and variance, or the Euclidean
+ * norm.
  *
  * Idea: the algorithm is that of reduce.cu. Each thread adds elements to an accumulator
  * (accumulators.cuh). The blocks publish their results in tile descriptors. The last
@@ -12,11 +13,9 @@
  * types. So the result depends neither on the grid nor on the GPU.
  *
  * Parameters:
- *   KILN_KIND     0            kind of reduction. 0 is a binary operation, 1 the index
- *                              of the smallest value, 2 the index of the greatest
- *                              value, 3 mean and variance, and 4 the Euclidean norm
+ *   KILN_KIND     0            kind of reduction (reduction_kind.cuh)
  *   KILN_OUT      type float   type of an element of out
- *   KILN_OUT2     type double  type of an element of out2 (KILN_KIND 1 to 3)
+ *   KILN_OUT2     type double  type of an element of out2 
  *   KILN_BLOCK    512          threads per block
  *   KILN_VECTOR   4            elements per vector, a power of two: 16 bytes of the
  *                              widest array
@@ -49,17 +48,14 @@
  *         words    tile descriptors. Each row has one descriptor per block except the
  *                  last block, or with KILN_CHUNKS one descriptor per chunk
  *         extra    for KILN_KIND 3, the variance is divided by n - extra
- *         out      receives the result; for KILN_KIND 1 and 2 the value, for KILN_KIND 3
- *                  the mean. May be NULL for KILN_KIND 1 to 3
- *         out2     receives the index for KILN_KIND 1 and 2, and the variance for
- *                  KILN_KIND 3. May be NULL
+ *         out, out2   receive the results (reduction_kind.cuh), one per row. An index is
+ *                  relative to the start of its row
  * Result: the result has the same bits for the same n, specialisation and grid. */
 #include <kiln/params/reduce_any.cuh>
 
 #define KILN_FLAT_BLOCK 1
-#include <kiln/accumulators.cuh>
 #include <kiln/ordered_reduce.cuh>
-#include <kiln/user.cuh>
+#include <kiln/reduction_kind.cuh>
 
 static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK <= 1024,
               "KILN_BLOCK: a multiple of 32, at most 1024");
@@ -69,57 +65,7 @@ static_assert(KILN_ITEMS >= 1, "KILN_ITEMS: at least 1");
  * one round of loads. */
 typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
 
-#if KILN_KIND == 0
-typedef kiln::op_accumulator<user::value, user::acc, user::op, count,
-                             KILN_VECTOR>
-    accumulator;
-typedef user::op merge;
-#elif KILN_KIND == 1 || KILN_KIND == 2
-typedef kiln::extremum_accumulator<user::value, KILN_KIND == 2, count,
-                                   KILN_VECTOR>
-    accumulator;
-typedef accumulator::op merge;
-#elif KILN_KIND == 3
-typedef kiln::moments_accumulator<user::value, count, KILN_VECTOR> accumulator;
-typedef accumulator::op merge;
-#else
-typedef kiln::norm_accumulator<user::value, count, KILN_VECTOR> accumulator;
-typedef accumulator::op merge;
-#endif
-typedef accumulator::result reduced;
-
-static __device__ __forceinline__ merge make_merge(const user::args &in)
-{
-#if KILN_KIND == 0
-  return user::make_op(in);
-#else
-  (void)in;
-  return merge();
-#endif
-}
-
-/* Returns the identity of the reduction. For mean and variance, the identity
- * also contains the origin of the means, which is the first element of the
- * row. */
-static __device__ __forceinline__ reduced identity_of(const user::args &in,
-                                                      unsigned long long n,
-                                                      user::index origin)
-{
-#if KILN_KIND == 3
-  const double base = n > 0 ? static_cast<double>(user::load(in, origin)) : 0.0;
-
-  return {kiln::is_number(base) ? base : 0.0, 0.0, 0.0};
-#else
-  (void)in, (void)n, (void)origin;
-#if KILN_KIND == 0
-  return user::identity(in);
-#elif KILN_KIND == 4
-  return accumulator::identity();
-#else
-  return merge::identity();
-#endif
-#endif
-}
+typedef accumulator_of<count, KILN_VECTOR> accumulator;
 
 /* The row that a block reduces. */
 struct job {
@@ -391,31 +337,7 @@ static __device__ __forceinline__ reduced reduce_unit(const user::args &in,
 #endif
 }
 
-/* ---- Results ------------------------------------------------------------- */
-
-static __device__ __forceinline__ void write(reduced v, reduced identity,
-                                             unsigned row, KILN_OUT *out,
-                                             KILN_OUT2 *out2, double extra)
-{
-  (void)identity;
-#if KILN_KIND == 0
-  kiln::store(out + row, v);
-#elif KILN_KIND == 1 || KILN_KIND == 2
-  if (out != nullptr)
-    kiln::store(out + row, v.value);
-  if (out2 != nullptr)
-    kiln::store(out2 + row, v.at);
-#elif KILN_KIND == 3
-  const double divisor = v.n - extra > 0.0 ? v.n - extra : 0.0;
-
-  if (out != nullptr)
-    kiln::store(out + row, v.n > 0.0 ? identity.mean + v.mean : 0.0 / v.n);
-  if (out2 != nullptr)
-    kiln::store(out2 + row, v.squares / divisor);
-#else
-  kiln::store(out + row, kiln::norm_of(v));
-#endif
-}
+/* ---- The kernel ---------------------------------------------------------- */
 
 static __device__ __forceinline__ job job_of(const user::args &in,
                                              unsigned long long n,
@@ -423,7 +345,7 @@ static __device__ __forceinline__ job job_of(const user::args &in,
 {
   job j;
 
-  j.identity = identity_of(in, n, origin);
+  j.identity = identity_of(in, n > 0, origin);
   j.origin = origin;
   j.n = n;
 #if !KILN_HEAD
@@ -483,7 +405,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                                 KILN_ORDERED != 0>(slots, units, epoch, op,
                                                    j.identity);
       if (threadIdx.x == 0)
-        write(value, j.identity, row, out, out2, extra);
+        store_result(value, j.identity, row, j.origin, extra, out, out2);
       return;
     }
 
@@ -497,7 +419,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
       value = reduce_unit(in, j, unit, units - 1, size);
       if (threadIdx.x == 0) {
         if (gridDim.x == 1 && units == 1)
-          write(value, j.identity, row, out, out2, extra);
+          store_result(value, j.identity, row, j.origin, extra, out, out2);
         else
           kiln::result_publish(slots, unit, value, epoch);
       }

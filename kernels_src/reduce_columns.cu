@@ -6,7 +6,9 @@
  * (look_back.cuh), and the block of the last chunk combines these results.
  *
  * Parameters:
+ *   KILN_KIND     0           kind of reduction (reduction_kind.cuh)
  *   KILN_OUT      type float  type of an element of out
+ *   KILN_OUT2     type double  type of an element of out2
  *   KILN_BLOCK    256         threads per block, a power of two
  *   KILN_LANES    32          threads that read the same row, a power of two
  *   KILN_VECTOR   4           columns per thread, a power of two that divides all
@@ -17,26 +19,26 @@
  *                             registers through __launch_bounds__
  *   KILN_ORDERED  0           1 if operands keep the order of the rows
  *   KILN_SMALL    0           1 if the matrix spans fewer than 2^31 elements
- * Generated code (user.cuh): acc and op.
+ * Generated code (user.cuh): acc and op for KILN_KIND 0.
  * Launch: the block size is KILN_BLOCK. Each block handles KILN_LANES * KILN_VECTOR
  *         columns, and grid.x covers all columns. grid.y is the number of chunks of
  *         rows.
  *         leading  distance in elements between the starts of two rows
  *         words    grid.y * columns tile descriptors; unused if grid.y is 1
- * Result: out[c] is the reduction of column c. For the same sizes and grid, the result
- *         has the same bits. */
+ *         extra    for KILN_KIND 3, the variance is divided by rows - extra
+ * Result: out[c] and out2[c] are the results of column c (reduction_kind.cuh). An index is
+ *         the number of a row. For the same sizes and grid, the result has the same
+ *         bits. */
 #include <kiln/params/reduce_columns.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/ordered_reduce.cuh>
-#include <kiln/user.cuh>
+#include <kiln/reduction_kind.cuh>
 
 static_assert(KILN_LANES * KILN_VECTOR <= KILN_BLOCK,
               "KILN_LANES * KILN_VECTOR: at most KILN_BLOCK");
 
 typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
-
-typedef user::acc reduced;
 
 enum : unsigned {
   threads_down =
@@ -50,8 +52,8 @@ enum : unsigned {
  * the same columns. The operands keep the order of the threads. The threads
  * below `across` get the result. `storage` has one entry per thread and value. */
 template <unsigned across, unsigned n>
-static __device__ __forceinline__ void
-reduce_down(reduced (&value)[n], reduced *storage, user::op op)
+static __device__ __forceinline__ void reduce_down(reduced (&value)[n],
+                                                   reduced *storage, merge op)
 {
   const unsigned row = threadIdx.x / across;
 
@@ -76,9 +78,10 @@ reduce_down(reduced (&value)[n], reduced *storage, user::op op)
  * begin, begin + stride, begin + 2 stride, ... that are below `end`. */
 static __device__ __forceinline__ void
 reduce_part(const user::args &in, count column, count begin, count stride,
-            count end, count leading, reduced (&value)[KILN_VECTOR])
+            count end, count leading, const reduced (&identity)[KILN_VECTOR],
+            reduced (&value)[KILN_VECTOR])
 {
-  const user::op op = user::make_op(in);
+  const merge op = make_merge(in);
   const count reach = (KILN_ITEMS - 1) * stride;
   user::vector<KILN_VECTOR> p[KILN_ITEMS];
   count r = begin;
@@ -92,17 +95,19 @@ reduce_part(const user::args &in, count column, count begin, count stride,
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
 #pragma unroll
       for (unsigned e = 0; e < KILN_VECTOR; ++e)
-        value[e] = op(value[e],
-                      static_cast<reduced>(user::map_at(
-                          in, p[k], e, (r + k * stride) * leading + column)));
+        value[e] = take_value(
+            op, value[e],
+            user::map_at(in, p[k], e, (r + k * stride) * leading + column),
+            r + k * stride, identity[e]);
   }
 #pragma unroll 1
   for (; r < end; r += stride) {
     user::load_inputs(in, r * leading + column, p[0]);
 #pragma unroll
     for (unsigned e = 0; e < KILN_VECTOR; ++e)
-      value[e] = op(value[e], static_cast<reduced>(user::map_at(
-                                  in, p[0], e, r * leading + column)));
+      value[e] = take_value(op, value[e],
+                            user::map_at(in, p[0], e, r * leading + column), r,
+                            identity[e]);
   }
 }
 
@@ -111,7 +116,7 @@ reduce_part(const user::args &in, count column, count begin, count stride,
 static __device__ __forceinline__ reduced take(const unsigned long long *words,
                                                count column, count columns,
                                                unsigned begin, unsigned end,
-                                               unsigned epoch, user::op op,
+                                               unsigned epoch, merge op,
                                                reduced identity)
 {
   reduced total = identity;
@@ -151,11 +156,11 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                                              KILN_THREADS / KILN_BLOCK)
     reduce_columns(const user::args in, unsigned long long rows,
                    unsigned long long columns, unsigned long long leading,
-                   unsigned long long *words, unsigned epoch, KILN_OUT *out)
+                   unsigned long long *words, unsigned epoch, double extra,
+                   KILN_OUT *out, KILN_OUT2 *out2)
 {
   __shared__ reduced storage[KILN_BLOCK * KILN_VECTOR];
-  const user::op op = user::make_op(in);
-  const reduced identity = user::identity(in);
+  const merge op = make_merge(in);
   const unsigned chunks = gridDim.y, chunk = blockIdx.y;
   const unsigned row = threadIdx.x / KILN_LANES;
   const count left = static_cast<count>(blockIdx.x) * width;
@@ -164,21 +169,23 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   const count n_rows = static_cast<count>(rows);
   const count from = each * chunk < n_rows ? each * chunk : n_rows;
   const count to = from + each < n_rows ? from + each : n_rows;
-  reduced value[KILN_VECTOR], one[1];
+  reduced value[KILN_VECTOR], identity[KILN_VECTOR], one[1];
 
 #pragma unroll
-  for (unsigned e = 0; e < KILN_VECTOR; ++e)
-    value[e] = identity;
+  for (unsigned e = 0; e < KILN_VECTOR; ++e) {
+    identity[e] = identity_of(in, rows > 0 && column < columns, column + e);
+    value[e] = identity[e];
+  }
   if (column < columns) {
 #if KILN_ORDERED
     const count mine = (to - from + threads_down - 1) / threads_down;
     const count begin = from + mine * row < to ? from + mine * row : to;
 
     reduce_part(in, column, begin, 1, begin + mine < to ? begin + mine : to,
-                static_cast<count>(leading), value);
+                static_cast<count>(leading), identity, value);
 #else
     reduce_part(in, column, from + row, threads_down, to,
-                static_cast<count>(leading), value);
+                static_cast<count>(leading), identity, value);
 #endif
   }
   reduce_down<KILN_LANES>(value, storage, op);
@@ -187,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
 #pragma unroll
       for (unsigned e = 0; e < KILN_VECTOR; ++e)
         if (chunks == 1)
-          kiln::store(out + column + e, value[e]);
+          store_result(value[e], identity[e], column + e, 0, extra, out, out2);
         else
           kiln::tile_publish(
               words,
@@ -204,19 +211,21 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     const unsigned begin = taker * share;
     const unsigned end =
         begin + share < chunks - 1 ? begin + share : chunks - 1;
-    reduced own = identity;
+    const reduced empty =
+        identity_of(in, rows > 0 && left + c < columns, left + c);
+    reduced own = empty;
 
     __syncthreads();
     if (threadIdx.x < width)
       own = storage[c % KILN_VECTOR * KILN_BLOCK + c / KILN_VECTOR];
-    one[0] = identity;
+    one[0] = empty;
     if (left + c < columns && begin < end)
       one[0] = take(words, left + c, static_cast<count>(columns), begin, end,
-                    epoch, op, identity);
+                    epoch, op, empty);
     __syncthreads();
     reduce_down<width>(one, storage, op);
     if (threadIdx.x < width && left + c < columns)
-      kiln::store(out + left + c, op(one[0], own));
+      store_result(op(one[0], own), empty, left + c, 0, extra, out, out2);
   }
 }
 

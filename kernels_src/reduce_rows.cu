@@ -5,12 +5,15 @@
  * rows in flight. No block waits for another block. reduce_any.cu reduces long rows.
  *
  * Parameters:
+ *   KILN_KIND     0           kind of reduction (reduction_kind.cuh)
  *   KILN_OUT      type float  type of an element of out
+ *   KILN_OUT2     type double  type of an element of out2
  *   KILN_BLOCK    256         threads per block
  *   KILN_GROUP    4           lanes per row, a power of two up to 32
  *   KILN_VECTOR   4           elements per vector, a power of two
  *   KILN_ITEMS    1           vectors of a row in flight per lane
- *   KILN_DEPTH    4           rows in flight per group of lanes
+ *   KILN_DEPTH    4           rows in flight per group of lanes; 1 if a row has more
+ *                             than KILN_GROUP * KILN_ITEMS vectors
  *   KILN_THREADS  1024        minimum number of resident threads per SM, which limits
  *                             registers through __launch_bounds__
  *   KILN_EXACT    1           1 if a row has exactly KILN_GROUP * KILN_ITEMS vectors
@@ -18,7 +21,7 @@
  *                             KILN_GROUP 32, KILN_DEPTH 1 and KILN_EXACT 0
  *   KILN_ORDERED  0           1 if operands keep the order of the elements
  *   KILN_SMALL    0           1 if the matrix spans fewer than 2^31 elements
- * Generated code (user.cuh): acc and op.
+ * Generated code (user.cuh): acc and op for KILN_KIND 0.
  * Launch: the block size is KILN_BLOCK. The grid has any size, since the blocks stride
  *         over tiles of KILN_BLOCK / KILN_GROUP * KILN_DEPTH rows.
  *         n        number of elements per row, a multiple of KILN_VECTOR unless
@@ -27,13 +30,14 @@
  *         leading  distance in elements between the starts of two rows
  *         phase    with KILN_HEAD, number of elements between the last vector boundary
  *                  and element 0
- * Result: out[r] is the reduction of row r. */
+ *         extra    for KILN_KIND 3, the variance is divided by n - extra
+ * Result: out[r] and out2[r] are the results of row r (reduction_kind.cuh). An index is
+ *         relative to the start of the row. */
 #include <kiln/params/reduce_rows.cuh>
 
 #define KILN_FLAT_BLOCK 1
-#include <kiln/accumulators.cuh>
 #include <kiln/ordered_reduce.cuh>
-#include <kiln/user.cuh>
+#include <kiln/reduction_kind.cuh>
 
 static_assert(!KILN_HEAD || (KILN_GROUP == 32 && KILN_DEPTH == 1 &&
                              !KILN_EXACT && KILN_VECTOR <= 32),
@@ -41,7 +45,8 @@ static_assert(!KILN_HEAD || (KILN_GROUP == 32 && KILN_DEPTH == 1 &&
 
 typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
 
-typedef user::acc reduced;
+static_assert(KILN_KIND == 0 || !KILN_ORDERED, "KILN_ORDERED: for KILN_KIND 0");
+
 typedef user::vector<KILN_VECTOR> vector;
 
 enum : unsigned { groups = KILN_BLOCK / KILN_GROUP };
@@ -69,6 +74,50 @@ static __device__ __forceinline__ extent extent_of(count origin, count n,
 #endif
 }
 
+#if KILN_HEAD
+static __device__ __forceinline__ reduced edge_of(const user::args &in,
+                                                  count first, unsigned n,
+                                                  reduced identity)
+{
+  if (kiln::lane() >= n)
+    return identity;
+  return accumulator_of<count, KILN_VECTOR>::single(
+      user::load(in, first + kiln::lane()), first + kiln::lane(), identity);
+}
+#endif
+
+/* Finds the vectors of rows start + d * groups + g for all d < KILN_DEPTH, where g is
+ * the calling thread's group of lanes. A row beyond the last row is read as a copy of
+ * row `start`. This avoids a branch between a load and its use, so the compiler keeps
+ * the loaded elements packed in registers. */
+static __device__ __forceinline__ void find_rows(count start, count rows,
+                                                 count n, count leading,
+                                                 unsigned phase,
+                                                 extent (&x)[KILN_DEPTH])
+{
+#pragma unroll
+  for (unsigned d = 0; d < KILN_DEPTH; ++d) {
+    const count row = start + threadIdx.x / KILN_GROUP + d * groups;
+
+    x[d] = extent_of((row < rows ? row : start) * leading, n, phase);
+  }
+}
+
+static __device__ __forceinline__ void load_vectors(const user::args &in,
+                                                    const extent &x, count base,
+                                                    vector (&p)[KILN_ITEMS])
+{
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const count at = base + k * KILN_GROUP;
+
+    user::load_inputs(
+        in, x.first + (KILN_EXACT || at < x.vectors ? at : 0) * KILN_VECTOR,
+        p[k]);
+  }
+}
+
+#if KILN_KIND == 0
 static __device__ __forceinline__ reduced reduce_vector(const user::args &in,
                                                         const vector &p,
                                                         count i, user::op op)
@@ -93,41 +142,22 @@ static __device__ __forceinline__ reduced add(reduced value, reduced step,
   return op(value, step);
 }
 
-#if KILN_HEAD
-static __device__ __forceinline__ reduced edge_of(const user::args &in,
-                                                  count first, unsigned n,
-                                                  reduced identity)
-{
-  if (kiln::lane() >= n)
-    return identity;
-  return static_cast<reduced>(user::load(in, first + kiln::lane()));
-}
-#endif
-
-/* Reduces rows start + d * groups + g for all d < KILN_DEPTH, where g is the
- * calling thread's group of lanes. Every lane of the warp runs the same number
- * of iterations, also for rows beyond the last row. */
+/* Reduces the rows x. Every lane of the warp runs the same number of iterations,
+ * also for rows beyond the last row. */
 static __device__ __forceinline__ void
-reduce_tile_rows(const user::args &in, count start, count rows, count n,
-                 count leading, unsigned phase, reduced (&value)[KILN_DEPTH])
+reduce_tile_rows(const user::args &in, const extent (&x)[KILN_DEPTH], count n,
+                 const reduced (&identities)[KILN_DEPTH],
+                 reduced (&value)[KILN_DEPTH])
 {
   const user::op op = user::make_op(in);
-  const reduced identity = user::identity(in);
+  const reduced identity = identities[0];
   const unsigned lane = threadIdx.x % KILN_GROUP;
   const count most = n / KILN_VECTOR;
   vector p[KILN_DEPTH][KILN_ITEMS];
-  extent x[KILN_DEPTH];
 
 #pragma unroll
-  for (unsigned d = 0; d < KILN_DEPTH; ++d) {
-    const count row = start + threadIdx.x / KILN_GROUP + d * groups;
-
-    /* A row beyond the last row is read as a copy of row `start`. This avoids a
-     * branch between a load and its use, so the compiler keeps the loaded
-     * elements packed in registers. */
-    x[d] = extent_of((row < rows ? row : start) * leading, n, phase);
+  for (unsigned d = 0; d < KILN_DEPTH; ++d)
     value[d] = identity;
-  }
 #if KILN_HEAD
   value[0] = add(identity,
                  edge_of(in, x[0].first - x[0].head, x[0].head, identity), op);
@@ -142,16 +172,7 @@ reduce_tile_rows(const user::args &in, count start, count rows, count n,
 #endif
 #pragma unroll
     for (unsigned d = 0; d < KILN_DEPTH; ++d)
-#pragma unroll
-      for (unsigned k = 0; k < KILN_ITEMS; ++k) {
-        const count at = base + k * KILN_GROUP;
-
-        user::load_inputs(in,
-                          x[d].first +
-                              (KILN_EXACT || at < x[d].vectors ? at : 0) *
-                                  KILN_VECTOR,
-                          p[d][k]);
-      }
+      load_vectors(in, x[d], base, p[d]);
 #pragma unroll
     for (unsigned d = 0; d < KILN_DEPTH; ++d)
 #pragma unroll
@@ -177,11 +198,73 @@ reduce_tile_rows(const user::args &in, count start, count rows, count n,
 #endif
 }
 
+#else
+typedef accumulator_of<count, KILN_VECTOR> accumulator;
+
+static __device__ __forceinline__ void take_vectors(const user::args &in,
+                                                    const extent &x, count base,
+                                                    vector (&p)[KILN_ITEMS],
+                                                    accumulator &f)
+{
+  if (base < x.vectors)
+    f.look(user::map_at(in, p[0], 0, x.first + base * KILN_VECTOR));
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const count at = base + k * KILN_GROUP;
+
+    if (KILN_EXACT || at < x.vectors)
+#pragma unroll
+      for (unsigned e = 0; e < KILN_VECTOR; ++e)
+        f.take(user::map_at(in, p[k], e, x.first + at * KILN_VECTOR), e, at);
+  }
+}
+
+/* Reduces the rows x by accumulators. The first vectors of all rows are loaded
+ * before the first one is used. */
+static __device__ __forceinline__ void
+reduce_tile_rows(const user::args &in, const extent (&x)[KILN_DEPTH], count n,
+                 const reduced (&identities)[KILN_DEPTH],
+                 reduced (&value)[KILN_DEPTH])
+{
+  const unsigned lane = threadIdx.x % KILN_GROUP;
+  const count most = n / KILN_VECTOR;
+  const merge op = make_merge(in);
+  vector p[KILN_DEPTH][KILN_ITEMS];
+
+#pragma unroll
+  for (unsigned d = 0; d < KILN_DEPTH; ++d)
+    if (most > 0)
+      load_vectors(in, x[d], lane, p[d]);
+#pragma unroll
+  for (unsigned d = 0; d < KILN_DEPTH; ++d) {
+    accumulator f(op, identities[d]);
+
+    f.begin(lane, lane < x[d].vectors);
+    take_vectors(in, x[d], lane, p[d], f);
+    if (KILN_DEPTH == 1 && !KILN_EXACT)
+#pragma unroll 1
+      for (count base = lane + KILN_GROUP * KILN_ITEMS; base - lane < most;
+           base += KILN_GROUP * KILN_ITEMS) {
+        load_vectors(in, x[0], base, p[0]);
+        take_vectors(in, x[0], base, p[0], f);
+      }
+    value[d] = f.close(x[d].first);
+#if KILN_HEAD
+    value[d] = op(value[d], edge_of(in, x[d].first - x[d].head, x[d].head,
+                                    identities[d]));
+    value[d] = op(value[d], edge_of(in, x[d].first + x[d].vectors * KILN_VECTOR,
+                                    x[d].tail, identities[d]));
+#endif
+    value[d] = kiln::group_reduce<KILN_GROUP>(value[d], op);
+  }
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                                              KILN_THREADS / KILN_BLOCK)
     reduce_rows(const user::args in, unsigned long long n,
                 unsigned long long rows, unsigned long long leading,
-                unsigned phase, KILN_OUT *out)
+                unsigned phase, double extra, KILN_OUT *out, KILN_OUT2 *out2)
 {
   constexpr count tile = groups * KILN_DEPTH;
   const unsigned group = threadIdx.x / KILN_GROUP;
@@ -190,14 +273,20 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   for (count start = blockIdx.x * tile; start < rows;
        start += gridDim.x * tile) {
     const count first = start + group;
-    reduced value[KILN_DEPTH];
+    reduced value[KILN_DEPTH], identity[KILN_DEPTH];
+    extent x[KILN_DEPTH];
 
-    reduce_tile_rows(in, start, static_cast<count>(rows), static_cast<count>(n),
-                     static_cast<count>(leading), phase, value);
+    find_rows(start, static_cast<count>(rows), static_cast<count>(n),
+              static_cast<count>(leading), phase, x);
+#pragma unroll
+    for (unsigned d = 0; d < KILN_DEPTH; ++d)
+      identity[d] = identity_of(in, n > 0, x[d].first - x[d].head);
+    reduce_tile_rows(in, x, static_cast<count>(n), identity, value);
 #pragma unroll
     for (unsigned d = 0; d < KILN_DEPTH; ++d)
       if (threadIdx.x % KILN_GROUP == 0 && first + d * groups < rows)
-        kiln::store(out + (first + d * groups), value[d]);
+        store_result(value[d], identity[d], first + d * groups,
+                     x[d].first - x[d].head, extra, out, out2);
   }
 }
 

@@ -15,7 +15,9 @@
  * Cost: one read per element and offset, and one write per segment.
  *
  * Parameters:
+ *   KILN_KIND     0              kind of reduction (reduction_kind.cuh)
  *   KILN_OUT      type float     type of an element of out
+ *   KILN_OUT2     type double    type of an element of out2
  *   KILN_OFFSET   type unsigned  type of an offset
  *   KILN_INDEX    type unsigned  type of an element of index
  *   KILN_GATHER   0              1 if the array `index` lists the elements to reduce
@@ -27,24 +29,32 @@
  *   KILN_ORDERED  0              1 if operands keep the order of the elements; with 0,
  *                                their order may change inside of long segments
  *   KILN_SMALL    0              1 if there are fewer than 2^31 ends and elements
- * Generated code (user.cuh): acc and op.
+ * Generated code (user.cuh): acc and op for KILN_KIND 0.
  * Launch: the block size is KILN_BLOCK. The grid is one-dimensional and covers all ends
  *         and elements.
  *         per      number of ends and elements per block, a multiple of KILN_BLOCK *
  *                  KILN_ITEMS
  *         words    one tile descriptor per block
- * Result: out[s] is the reduction of segment s. For the same offsets, grid and
+ *         extra    for KILN_KIND 3, the variance is divided by the number of elements of
+ *                  the segment minus extra
+ * Result: out[s] and out2[s] are the results of segment s (reduction_kind.cuh). An index is
+ *         relative to the start of the segment. For the same offsets, grid and
  *         specialisation, the result has the same bits. */
 #include <kiln/params/segmented.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/ordered_reduce.cuh>
+#include <kiln/reduction_kind.cuh>
 #include <kiln/segments.cuh>
-#include <kiln/user.cuh>
 
 typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
 
-typedef user::acc reduced;
+/* The form in which a tile holds elements. */
+#if KILN_KIND == 0
+typedef reduced held;
+#else
+typedef user::value held;
+#endif
 typedef kiln::segments<KILN_OFFSET, count> segments;
 
 enum : unsigned { tile = KILN_BLOCK * KILN_ITEMS, warps = KILN_BLOCK / 32 };
@@ -58,7 +68,7 @@ struct open_end {
 };
 
 struct follow {
-  user::op op;
+  merge op;
   __device__ __forceinline__ open_end operator()(open_end a, open_end b) const
   {
     return {b.ended ? b.value : op(a.value, b.value), a.ended | b.ended};
@@ -66,7 +76,7 @@ struct follow {
 };
 
 struct shared_storage {
-  reduced value[tile];
+  held value[tile];
   /* Per segment end, the number of elements of the tile before that end. */
   unsigned end[tile + 1];
   /* State of the reduction from the start of the tile to the end of each warp. */
@@ -80,16 +90,45 @@ struct deferred {
   count segment;
 };
 
-static __device__ __forceinline__ reduced load_element(const user::args &in,
-                                                       const KILN_INDEX *index,
-                                                       count i)
+/* The arrays that receive the results of segments. */
+struct results {
+  const segments &all;
+  double extra;
+  KILN_OUT *out;
+  KILN_OUT2 *out2;
+
+  __device__ __forceinline__ void store(count s, reduced value,
+                                        reduced identity) const
+  {
+    const user::index start =
+        KILN_KIND == 1 || KILN_KIND == 2 ? all.base + all.start(s) : 0;
+
+    store_result(value, identity, s, start, extra, out, out2);
+  }
+};
+
+static __device__ __forceinline__ held load_element(const user::args &in,
+                                                    const KILN_INDEX *index,
+                                                    count i)
 {
 #if KILN_GATHER
-  return static_cast<reduced>(
+  return static_cast<held>(
       user::load(in, static_cast<user::index>(__ldg(index + i))));
 #else
   (void)index;
-  return static_cast<reduced>(user::load(in, i));
+  return static_cast<held>(user::load(in, i));
+#endif
+}
+
+/* Returns the reduction of `so_far` and of the element with index i. */
+static __device__ __forceinline__ reduced take(merge op, reduced so_far, held v,
+                                               count i, reduced identity)
+{
+#if KILN_KIND == 0
+  (void)i, (void)identity;
+  return op(so_far, v);
+#else
+  return take_value(op, so_far, v, i, identity);
 #endif
 }
 
@@ -135,14 +174,15 @@ tile_ends_before(const unsigned *end, unsigned n, unsigned p)
 }
 
 /* Reduces the segments of the tile. `open` is the state before the tile, and the
- * function returns the state after the tile. Values and segment ends are in
- * shared memory. All threads of the block call the function after a barrier. */
+ * function returns the state after the tile. `element` is the index of the first
+ * element of the tile. Values and segment ends are in shared memory. All threads of the block call the function after a barrier. */
 static __device__ __forceinline__ open_end
 reduce_tile(const user::args &in, shared_storage &r, deferred &first, count s,
-            unsigned ends, unsigned length, open_end open, KILN_OUT *out)
+            count element, unsigned ends, unsigned length, open_end open,
+            const results &to)
 {
-  const follow then = {user::make_op(in)};
-  const reduced identity = user::identity(in);
+  const follow then = {make_merge(in)};
+  const reduced identity = identity_of(in, false, 0);
   const unsigned begin = threadIdx.x * KILN_ITEMS;
   unsigned p = begin < length ? begin : length;
   const unsigned stop =
@@ -155,7 +195,7 @@ reduce_tile(const user::args &in, shared_storage &r, deferred &first, count s,
   for (; p < stop; ++p) {
     if (i < ends && r.end[i] == j) {
       if (mine.ended) {
-        kiln::store(out + (s + i), mine.value);
+        to.store(s + i, mine.value, identity);
       } else {
         head = mine.value;
         head_at = i;
@@ -164,7 +204,7 @@ reduce_tile(const user::args &in, shared_storage &r, deferred &first, count s,
       mine.ended = 1;
       ++i;
     } else {
-      mine.value = then.op(mine.value, r.value[j]);
+      mine.value = take(then.op, mine.value, r.value[j], element + j, identity);
       ++j;
     }
   }
@@ -182,7 +222,7 @@ reduce_tile(const user::args &in, shared_storage &r, deferred &first, count s,
   if (mine.ended) {
     head = then.op(before.value, head);
     if (before.ended)
-      kiln::store(out + (s + head_at), head);
+      to.store(s + head_at, head, identity);
     else
       first = {head, s + head_at};
   }
@@ -193,8 +233,7 @@ reduce_tile(const user::args &in, shared_storage &r, deferred &first, count s,
 /* Combines the threads' partial results `loose` of a long segment with the
  * state `open` of the block. All threads of the block call this function. */
 static __device__ __forceinline__ open_end gather_loose(open_end open,
-                                                        reduced loose,
-                                                        user::op op)
+                                                        reduced loose, merge op)
 {
   __syncthreads();
   loose = kiln::block_reduce_wide<KILN_BLOCK>(loose, op);
@@ -209,14 +248,15 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     segmented(const user::args in, const KILN_OFFSET *offsets,
               unsigned long long n_segments, const KILN_INDEX *index,
               unsigned long long per, unsigned long long *words, unsigned epoch,
-              KILN_OUT *out)
+              double extra, KILN_OUT *out, KILN_OUT2 *out2)
 {
   __shared__ shared_storage r;
   __shared__ deferred first;
   __shared__ count found;
-  const user::op op = user::make_op(in);
-  const reduced identity = user::identity(in);
+  const merge op = make_merge(in);
+  const reduced identity = identity_of(in, false, 0);
   const segments all(offsets, static_cast<count>(n_segments));
+  const results to = {all, extra, out, out2};
   const count total = all.length();
   count place = static_cast<count>(blockIdx.x) * static_cast<count>(per);
   const count stop = total - place < per ? total : place + per;
@@ -244,7 +284,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     const unsigned length =
         stop - place < tile ? static_cast<unsigned>(stop - place) : tile;
     const count e = place - s, left = total - all.n - e;
-    reduced value[KILN_ITEMS];
+    held value[KILN_ITEMS];
     unsigned ends;
 
     /* Some items of the tile are segment ends and not elements. So this loop
@@ -254,7 +294,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     for (unsigned k = 0; k < KILN_ITEMS; ++k) {
       const unsigned i = k * KILN_BLOCK + threadIdx.x;
 
-      value[k] = identity;
+      value[k] = held();
       if (i < length && i < left)
         value[k] = load_element(in, index, all.base + e + i);
     }
@@ -264,7 +304,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
 #pragma unroll
       for (unsigned k = 0; k < KILN_ITEMS; ++k)
         if (k * KILN_BLOCK + threadIdx.x < length)
-          loose = op(loose, value[k]);
+          loose = take(op, loose, value[k],
+                       all.base + e + k * KILN_BLOCK + threadIdx.x, identity);
       is_loose = true;
       continue;
     }
@@ -277,7 +318,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
       r.value[k * KILN_BLOCK + threadIdx.x] = value[k];
     __syncthreads();
-    open = reduce_tile(in, r, first, s, ends, length, open, out);
+    open = reduce_tile(in, r, first, s, all.base + e, ends, length, open, to);
     __syncthreads();
     s += ends;
   }
@@ -299,7 +340,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
       value = op(kiln::tile_look_back(words, blockIdx.x, epoch, op, identity),
                  value);
     if (threadIdx.x == 0)
-      kiln::store(out + first.segment, value);
+      to.store(first.segment, value, identity);
   }
 }
 

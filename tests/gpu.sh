@@ -178,7 +178,7 @@ part_operations_sanitizer() {
   done
   for tool in initcheck racecheck memcheck; do
     for s in map reduce_op reduce_matrix segmented scan scan_by_key \
-      reduce_by_key difference \
+      reduce_by_key group_statistics difference \
       gather scatter select partition split run_length find histogram \
       counting_sort sort segmented_sort merge search operations gemm all_pairs \
       stencil; do

@@ -124,6 +124,41 @@ KILN_INLINE kiln_status kiln_arg_reduce(kiln_stream *stream,
 KILN_INLINE kiln_status kiln_arg_reduce_workspace(
     kiln_stream *stream, const kiln_arg_reduce_desc *desc, size_t *bytes);
 
+/** Description of a search for the smallest and the largest input value. */
+typedef struct kiln_minmax_desc {
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
+  uint64_t n; /**< number of elements; for n = 0 the results are the identities
+                     of the minimum and the maximum */
+  kiln_array min, max; /**< receive the smallest and the largest value, one
+                            element each. Default type: the type of the input */
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
+} kiln_minmax_desc;
+
+/**
+ * Finds the minimum and the maximum in one pass. If an element is NaN, both
+ * results are NaN, as for kiln_reduce(); -0 is below +0.
+ *
+ * The temporary storage takes 32 bytes per block.
+ *
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval one of the statuses in ops.h.
+ * Thread-safe. Blocks only while a kernel compiles.
+ */
+KILN_INLINE kiln_status kiln_minmax(kiln_stream *stream,
+                                    const kiln_minmax_desc *desc,
+                                    const kiln_workspace *workspace);
+/** Computes the size of the temporary storage that kiln_minmax()
+ * needs for the given stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
+KILN_INLINE kiln_status kiln_minmax_workspace(kiln_stream *stream,
+                                              const kiln_minmax_desc *desc,
+                                              size_t *bytes);
+
 /* ---- Vector reductions and statistics ------------------------------------ */
 
 /** Description of a dot product: out[0] = sum of x[i] * y[i] for all i < n. */
@@ -357,6 +392,146 @@ KILN_INLINE kiln_status kiln_reduce_columns(kiln_stream *stream,
 KILN_INLINE kiln_status kiln_reduce_columns_workspace(
     kiln_stream *stream, const kiln_reduce_matrix_desc *desc, size_t *bytes);
 
+/** Description of a search for the smallest or largest element of each row or
+ * column of a matrix whose element (r, c) is x(r * leading + c). */
+typedef struct kiln_arg_reduce_matrix_desc {
+  kiln_input x;           /**< the matrix, as in kiln_reduce_matrix_desc */
+  uint64_t rows, columns; /**< numbers of rows and columns of the matrix */
+  uint64_t leading;       /**< distance between the starts of two rows of the
+                               matrix, in elements; 0 selects `columns` */
+  kiln_op_name op;  /**< operation, either KILN_MIN or KILN_MAX; required */
+  kiln_array value; /**< receives the smallest or largest value of each row or
+                         column; optional: no type means that the values are not
+                         wanted */
+  /** Receives the position of each value: the column in a row, or the row in a
+   * column. The type is u32, i32, u64 or i64. Optional: no type means that the
+   * positions are not wanted. */
+  kiln_array index;
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
+} kiln_arg_reduce_matrix_desc;
+
+/**
+ * Finds position and value of the minimum or maximum of each row. Equal values
+ * and NaNs are handled as by kiln_arg_reduce(). In a row without elements the
+ * value is the operation's identity, and the index has all bits set.
+ *
+ * The work is divided as by kiln_reduce_rows(). A matrix with few wide rows
+ * needs temporary storage of rows * 32 bytes per block; other matrices need
+ * none.
+ *
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval one of the statuses in ops.h.
+ * Thread-safe. Blocks only while a kernel compiles.
+ */
+KILN_INLINE kiln_status kiln_arg_reduce_rows(
+    kiln_stream *stream, const kiln_arg_reduce_matrix_desc *desc,
+    const kiln_workspace *workspace);
+/** Computes the size of the temporary storage that kiln_arg_reduce_rows()
+ * needs for the given stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
+KILN_INLINE kiln_status kiln_arg_reduce_rows_workspace(
+    kiln_stream *stream, const kiln_arg_reduce_matrix_desc *desc,
+    size_t *bytes);
+
+/**
+ * Finds position and value of the minimum or maximum of each column, as
+ * kiln_arg_reduce_rows() does for rows.
+ *
+ * The work is divided as by kiln_reduce_columns(). If there are several groups
+ * of rows, the temporary storage takes columns * 32 bytes per group.
+ *
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval one of the statuses in ops.h.
+ * Thread-safe. Blocks only while a kernel compiles.
+ */
+KILN_INLINE kiln_status kiln_arg_reduce_columns(
+    kiln_stream *stream, const kiln_arg_reduce_matrix_desc *desc,
+    const kiln_workspace *workspace);
+/** Computes the size of the temporary storage that kiln_arg_reduce_columns()
+ * needs for the given stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
+KILN_INLINE kiln_status kiln_arg_reduce_columns_workspace(
+    kiln_stream *stream, const kiln_arg_reduce_matrix_desc *desc,
+    size_t *bytes);
+
+/** Description of the means and variances of the rows or columns of a matrix
+ * whose element (r, c) is x(r * leading + c). */
+typedef struct kiln_mean_variance_matrix_desc {
+  kiln_input x;           /**< the matrix, as in kiln_reduce_matrix_desc */
+  uint64_t rows, columns; /**< numbers of rows and columns of the matrix */
+  uint64_t leading;       /**< distance between the starts of two rows of the
+                               matrix, in elements; 0 selects `columns` */
+  /** Means and variances: each receives one element per row or column, of a
+   * floating-point type; no type means that the result is not wanted. */
+  kiln_array mean, variance;
+  double correction; /**< correction of the divisor, the number of elements of a
+                          row or column: 0 for the population variance, 1 for
+                          the sample variance */
+  kiln_code code;    /**< parameters and functions that the user expressions can
+                          use */
+} kiln_mean_variance_matrix_desc;
+
+/**
+ * Computes mean and variance of each row in one pass, in f64, as
+ * kiln_mean_variance() does for an array. Without elements both are NaN.
+ *
+ * The work is divided as by kiln_reduce_rows(). A matrix with few wide rows
+ * needs temporary storage of rows * 48 bytes per block; other matrices need
+ * none.
+ *
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval one of the statuses in ops.h.
+ * Thread-safe. Blocks only while a kernel compiles.
+ */
+KILN_INLINE kiln_status kiln_mean_variance_rows(
+    kiln_stream *stream, const kiln_mean_variance_matrix_desc *desc,
+    const kiln_workspace *workspace);
+/** Computes the size of the temporary storage that kiln_mean_variance_rows()
+ * needs for the given stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
+KILN_INLINE kiln_status kiln_mean_variance_rows_workspace(
+    kiln_stream *stream, const kiln_mean_variance_matrix_desc *desc,
+    size_t *bytes);
+
+/**
+ * Computes mean and variance of each column in one pass, in f64.
+ *
+ * Values are combined one by one by the formula of Chan, Golub and LeVeque
+ * (1979), relative to the first element of the column. The work is divided as
+ * by kiln_reduce_columns(). If there are several groups of rows, the temporary
+ * storage takes columns * 48 bytes per group.
+ *
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval one of the statuses in ops.h.
+ * Thread-safe. Blocks only while a kernel compiles.
+ */
+KILN_INLINE kiln_status kiln_mean_variance_columns(
+    kiln_stream *stream, const kiln_mean_variance_matrix_desc *desc,
+    const kiln_workspace *workspace);
+/** Computes the size of the temporary storage that kiln_mean_variance_columns()
+ * needs for the given stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
+KILN_INLINE kiln_status kiln_mean_variance_columns_workspace(
+    kiln_stream *stream, const kiln_mean_variance_matrix_desc *desc,
+    size_t *bytes);
+
 /* ---- Reduction of segments ----------------------------------------------- */
 
 /** Description of a reduction of segments: out[s] = op over the elements of
@@ -433,10 +608,116 @@ KILN_INLINE kiln_status kiln_segmented_reduce(
 KILN_INLINE kiln_status kiln_segmented_reduce_workspace(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc, size_t *bytes);
 
+/** Description of a search for the smallest or largest element of each segment
+ * of an array. */
+typedef struct kiln_segmented_arg_reduce_desc {
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
+  uint64_t n;   /**< number of elements of x */
+  uint64_t n_segments; /**< number of segments */
+  /** Boundaries of the segments, as in kiln_segmented_reduce_desc. No type
+   * means that all segments have equal lengths. */
+  kiln_array offsets;
+  /** Number of elements per segment if `offsets` is not given. */
+  uint64_t length;
+  kiln_op_name op;  /**< operation, either KILN_MIN or KILN_MAX; required */
+  kiln_array value; /**< receives the smallest or largest value of each segment;
+                         optional: no type means that the values are not
+                         wanted */
+  /** Receives the position of each value, relative to the start of its segment,
+   * as u32, i32, u64 or i64. Optional: no type means that the positions are not
+   * wanted. */
+  kiln_array index;
+  kiln_code code; /**< parameters and functions that the user expressions can
+                       use */
+  bool checked;   /**< check the offsets first, as in
+                       kiln_segmented_reduce_desc */
+} kiln_segmented_arg_reduce_desc;
+
+/**
+ * Finds position and value of the minimum or maximum of each segment (like
+ * CUB's DeviceSegmentedReduce::ArgMin). Equal values and NaNs are handled as by
+ * kiln_arg_reduce(). The value of an empty segment is the operation's identity,
+ * and its index has all bits set.
+ *
+ * The work is divided as by kiln_segmented_reduce(). The temporary storage
+ * takes 32 bytes per block; in checked mode at least 256 bytes.
+ *
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also for bad
+ *         offsets in checked mode; KILN_ECAPTURE for checked mode while the
+ *         stream is being captured.
+ * Thread-safe. Blocks while a kernel compiles and, in checked mode, until the
+ * GPU has checked the offsets.
+ */
+KILN_INLINE kiln_status kiln_segmented_arg_reduce(
+    kiln_stream *stream, const kiln_segmented_arg_reduce_desc *desc,
+    const kiln_workspace *workspace);
+/** Computes the size of the temporary storage that kiln_segmented_arg_reduce()
+ * needs for the given stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
+KILN_INLINE kiln_status kiln_segmented_arg_reduce_workspace(
+    kiln_stream *stream, const kiln_segmented_arg_reduce_desc *desc,
+    size_t *bytes);
+
+/** Description of the means and variances of the segments of an array. */
+typedef struct kiln_segmented_mean_variance_desc {
+  kiln_input x; /**< input: n elements, from one array or computed by a map */
+  uint64_t n;   /**< number of elements of x */
+  uint64_t n_segments; /**< number of segments */
+  /** Boundaries of the segments, as in kiln_segmented_reduce_desc. No type
+   * means that all segments have equal lengths. */
+  kiln_array offsets;
+  /** Number of elements per segment if `offsets` is not given. */
+  uint64_t length;
+  /** Means and variances: each receives one element per segment, of a
+   * floating-point type; no type means that the result is not wanted. */
+  kiln_array mean, variance;
+  double correction; /**< correction of the divisor, the number of elements of a
+                          segment: 0 for the population variance, 1 for the
+                          sample variance */
+  kiln_code code;    /**< parameters and functions that the user expressions can
+                       use */
+  bool checked;      /**< check the offsets first, as in
+                       kiln_segmented_reduce_desc */
+} kiln_segmented_mean_variance_desc;
+
+/**
+ * Computes mean and variance of each segment in one pass, in f64. Both are NaN
+ * for an empty segment.
+ *
+ * Values are combined one by one by the formula of Chan, Golub and LeVeque
+ * (1979). The work is divided as by kiln_segmented_reduce(). The temporary
+ * storage takes 48 bytes per block; in checked mode at least 256 bytes.
+ *
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also for bad
+ *         offsets in checked mode; KILN_ECAPTURE for checked mode while the
+ *         stream is being captured.
+ * Thread-safe. Blocks while a kernel compiles and, in checked mode, until the
+ * GPU has checked the offsets.
+ */
+KILN_INLINE kiln_status kiln_segmented_mean_variance(
+    kiln_stream *stream, const kiln_segmented_mean_variance_desc *desc,
+    const kiln_workspace *workspace);
+/** Computes the size of the temporary storage that
+ * kiln_segmented_mean_variance() needs for the given stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
+KILN_INLINE kiln_status kiln_segmented_mean_variance_workspace(
+    kiln_stream *stream, const kiln_segmented_mean_variance_desc *desc,
+    size_t *bytes);
+
 /* ---- Reduction by key ---------------------------------------------------- */
 
-/** Description of a reduction of each run of equal consecutive keys: out[r] = op
- * over the elements of run r, where an element belongs to the run of its key. */
+/** Description of a reduction of each run of equal consecutive keys: out[r] =
+ * op over the elements of run r. An element belongs to the run of its key. */
 typedef struct kiln_reduce_by_key_desc {
   kiln_array keys; /**< input: n keys of any type; the key of element i is
                         keys[i] */
@@ -503,7 +784,14 @@ KILN_INLINE kiln_status kiln_reduce_by_key_workspace(
   X(kiln_reduce_rows, kiln_reduce_matrix_desc, code)                           \
   X(kiln_reduce_columns, kiln_reduce_matrix_desc, code)                        \
   X(kiln_segmented_reduce, kiln_segmented_reduce_desc, checked)                \
-  X(kiln_reduce_by_key, kiln_reduce_by_key_desc, code)
+  X(kiln_reduce_by_key, kiln_reduce_by_key_desc, code)                         \
+  X(kiln_minmax, kiln_minmax_desc, code)                                       \
+  X(kiln_arg_reduce_rows, kiln_arg_reduce_matrix_desc, code)                   \
+  X(kiln_arg_reduce_columns, kiln_arg_reduce_matrix_desc, code)                \
+  X(kiln_mean_variance_rows, kiln_mean_variance_matrix_desc, code)             \
+  X(kiln_mean_variance_columns, kiln_mean_variance_matrix_desc, code)          \
+  X(kiln_segmented_arg_reduce, kiln_segmented_arg_reduce_desc, checked)        \
+  X(kiln_segmented_mean_variance, kiln_segmented_mean_variance_desc, checked)
 KILN__REDUCE_OPERATIONS(KILN__OPERATION)
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 /* accumulators.cuh -- accumulators of the reduction kernels. An accumulator holds the
  * partial result of one thread. There are accumulators for a binary operation, for the
- * index of an extreme value, for mean and variance, and for the Euclidean norm.
+ * index of an extreme value, for minimum and maximum, for mean and variance, and for the
+ * Euclidean norm.
  *
  * An accumulator A reduces vectors of `vector` elements. A vector has an index of type C.
  *   A::result                type of the partial results of threads and blocks
@@ -162,6 +163,60 @@ struct extremum_accumulator {
   static __device__ __forceinline__ result single(V v, index i, result)
   {
     return {v, i};
+  }
+};
+
+/* ---- Minimum and maximum -------------------------------------------------
+ * The rules are those of the operations min and max: if an element is NaN, both
+ * results are NaN. */
+
+template <class V> struct extremes {
+  V least, greatest;
+};
+
+template <class V> struct extremes_merge {
+  __device__ __forceinline__ extremes<V> operator()(extremes<V> a,
+                                                    extremes<V> b) const
+  {
+    return {min()(a.least, b.least), max()(a.greatest, b.greatest)};
+  }
+  static __device__ __forceinline__ extremes<V> identity()
+  {
+    return {limits<V>::top(), limits<V>::bottom()};
+  }
+};
+
+template <class V, class C, unsigned vector> struct extremes_accumulator {
+  typedef extremes<V> result;
+  typedef extremes_merge<V> op;
+  enum : unsigned { chains = vector < 4 ? vector : 4 };
+
+  op merge;
+  result chain[chains];
+
+  __device__ __forceinline__ extremes_accumulator(op, result identity) : merge()
+  {
+#pragma unroll
+    for (unsigned k = 0; k < chains; ++k)
+      chain[k] = identity;
+  }
+  __device__ __forceinline__ void begin(C, bool)
+  {
+  }
+  __device__ __forceinline__ void look(V)
+  {
+  }
+  __device__ __forceinline__ void take(V v, unsigned e, C)
+  {
+    chain[e % chains] = merge(chain[e % chains], {v, v});
+  }
+  __device__ __forceinline__ result close(index)
+  {
+    return reduce_array(chain, merge);
+  }
+  static __device__ __forceinline__ result single(V v, index, result)
+  {
+    return {v, v};
   }
 };
 

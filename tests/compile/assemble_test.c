@@ -324,6 +324,41 @@ static kiln_status call_arg_reduce(void)
   return kiln_arg_reduce(stream, &d, NULL);
 }
 
+static kiln_status call_minmax(void)
+{
+  const kiln_minmax_desc d = {.x = any_input(),
+                              .n = any_size(),
+                              .min = array_of(any_type()),
+                              .max = array_of(any_type())};
+
+  return kiln_minmax(stream, &d, NULL);
+}
+
+static kiln_status call_arg_matrix(void)
+{
+  const kiln_arg_reduce_matrix_desc d = {.x = any_input(),
+                                         .rows = (any_size() >> 12) + 1,
+                                         .columns = 1 + pick(3000),
+                                         .op = pick(2) ? KILN_MIN : KILN_MAX,
+                                         .value = array_of(any_type()),
+                                         .index = maybe(count_type())};
+
+  return pick(2) ? kiln_arg_reduce_rows(stream, &d, NULL)
+                 : kiln_arg_reduce_columns(stream, &d, NULL);
+}
+
+static kiln_status call_moments_matrix(void)
+{
+  const kiln_mean_variance_matrix_desc d = {.x = any_input(),
+                                            .rows = (any_size() >> 12) + 1,
+                                            .columns = 1 + pick(3000),
+                                            .mean = array_of(KILN_F64),
+                                            .variance = maybe(KILN_F32)};
+
+  return pick(2) ? kiln_mean_variance_rows(stream, &d, NULL)
+                 : kiln_mean_variance_columns(stream, &d, NULL);
+}
+
 static kiln_status call_moments(void)
 {
   const kiln_mean_variance_desc d = {
@@ -480,31 +515,21 @@ static kiln_status call_scatter(void)
   return kiln_scatter(stream, &d, NULL);
 }
 
-static kiln_status (*const calls[])(void) = {call_map,
-                                             call_select,
-                                             call_unique,
-                                             call_partition,
-                                             call_run_length,
-                                             call_find,
-                                             call_split,
-                                             call_scan,
-                                             call_scan_by_key,
-                                             call_difference,
-                                             call_reduce_by_key,
-                                             call_reduce,
-                                             call_arg_reduce,
-                                             call_moments,
-                                             call_norm,
-                                             call_matrix,
-                                             call_segmented_reduce,
-                                             call_sort,
-                                             call_segmented_sort,
-                                             call_counting_sort,
-                                             call_histogram,
-                                             call_merge,
-                                             call_search,
-                                             call_gather,
-                                             call_scatter};
+static kiln_status (*const calls[])(void) = {
+    call_map,           call_select,
+    call_unique,        call_partition,
+    call_run_length,    call_find,
+    call_split,         call_scan,
+    call_scan_by_key,   call_difference,
+    call_reduce_by_key, call_reduce,
+    call_arg_reduce,    call_minmax,
+    call_arg_matrix,    call_moments_matrix,
+    call_moments,       call_norm,
+    call_matrix,        call_segmented_reduce,
+    call_sort,          call_segmented_sort,
+    call_counting_sort, call_histogram,
+    call_merge,         call_search,
+    call_gather,        call_scatter};
 
 /* ---- Tests --------------------------------------------------------------- */
 

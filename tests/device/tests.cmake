@@ -25,7 +25,7 @@ endforeach()
 
 # The operations: the same with fewer seeds, since there are many of them.
 set(operations all_pairs counting_sort difference find gather gemm gemm_calls
-  gemm_small histogram map merge
+  gemm_small group_statistics histogram map merge
   operations partition reduce_by_key reduce_matrix reduce_op run_length
   scan_by_key scan_ladder scan search segmented_sort segmented select sort_ladder
   move permute random sort split stencil)
@@ -71,7 +71,7 @@ endforeach()
 # What every run repeats with a seed, in lock-step and under all checks: the cases
 # that these programs tag "brief".
 foreach(name capture cycles errors kernels launch operations runtime timeline
-    all_pairs counting_sort difference find gather histogram map merge partition
+    all_pairs counting_sort difference find gather group_statistics histogram map merge partition
     reduce_by_key reduce_matrix reduce_op run_length scan_by_key scan search
     segmented_sort segmented select sort split stencil)
   set_property(TEST device.${name} APPEND PROPERTY LABELS briefly)

@@ -30,6 +30,18 @@ BENCH_OWN(own_dot, dot, kiln_dot_desc,
     .x = {b->in[0], KILN_F32}, .y = {b->in[1], KILN_F32}, .n = b->n,
     .out = {b->out[0], KILN_F32})
 
+BENCH_OWN(own_minmax, minmax, kiln_minmax_desc,
+    .x = {.in = {{b->in[0], KILN_F32}}}, .n = b->n,
+    .min = {b->out[0], KILN_F32}, .max = {b->out[1], KILN_F32})
+
+#define BY_1000(id, op_name, desc_type, ...)                                   \
+  BENCH_OWN(id, op_name, desc_type,                                            \
+    .x = {.in = {{b->in[0], KILN_F32}}}, .rows = b->n / 1000, .columns = 1000, \
+    __VA_ARGS__)
+
+BY_1000(own_arg_min_rows, arg_reduce_rows, kiln_arg_reduce_matrix_desc,
+    .op = KILN_MIN, .value = {b->out[0], KILN_F32}, .index = {b->out[1], KILN_U32})
+
 const bench_case kiln__bench_reductions[] = {
     {"sum", KILN_F32, 4, "CUB", "kiln_peer_reduce_sum_float", {1, 1.15, 1.4, 1.4},
      ZERO_ONE, NULL, own_sum, KILN_F32, 1, 4096, 0},
@@ -48,6 +60,10 @@ const bench_case kiln__bench_reductions[] = {
     {"squares, then sum", KILN_F32, 4, "CUB, two calls",
      "kiln_peer_map_then_reduce_f32", {1.6, 0, 0, 0},
      ZERO_ONE, NULL, own_map_reduce, KILN_F32, 1, 4096, 0},
+    {"minimum and maximum", KILN_F32, 4, "Thrust", "kiln_peer_minmax_f32",
+     {2.4, 2.4, 2.4, 0}, FLOATS, NULL, own_minmax, KILN_DTYPE_NONE, 0, 0, 0},
+    {"arg-min, rows of 1000", KILN_F32, 4, "CUB", "kiln_peer_arg_min_rows_f32",
+     {2.2, 1.5, 1, 0}, FLOATS, NULL, own_arg_min_rows, KILN_DTYPE_NONE, 0, 0, 0},
     {.label = NULL},
 };
 

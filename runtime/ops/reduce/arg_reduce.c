@@ -1,19 +1,17 @@
-/* arg_reduce.c -- kiln_arg_reduce(), which finds the least or greatest
- * element and its index by means of reduce_any.cu. */
+/* arg_reduce.c -- kiln_arg_reduce(), which finds the least or greatest element
+ * and its index, and kiln_minmax(), which finds the least and the greatest
+ * element, by means of reduce_any.cu. */
 #include "reduce.h"
 
 static kiln_status prepare(kiln__reduction *f, const kiln_stream *stream,
                            const kiln_arg_reduce_desc *desc,
                            const kiln_workspace *workspace)
 {
-  const bool value = desc != NULL && kiln__given(desc->value);
-  const bool index = desc != NULL && kiln__given(desc->index);
   kiln__checker c;
 
   if (kiln__check_begin(&c, "kiln_arg_reduce", stream, desc) != KILN_OK)
     return c.st;
-  *f = (kiln__reduction){.kind = desc->op == KILN_MIN ? KILN__REDUCTION_ARG_MIN
-                                                      : KILN__REDUCTION_ARG_MAX,
+  *f = (kiln__reduction){.kind = kiln__extremum_kind(desc->op),
                          .x = &desc->x,
                          .n = desc->n,
                          .rows = 1,
@@ -21,19 +19,7 @@ static kiln_status prepare(kiln__reduction *f, const kiln_stream *stream,
                          .out2 = desc->index,
                          .code = &desc->code};
   kiln__check_input(&c, "x", &desc->x, desc->n);
-  kiln__check_that(&c, desc->op == KILN_MIN || desc->op == KILN_MAX,
-                   "op must be KILN_MIN or KILN_MAX");
-  kiln__check_that(&c, value || index, "neither value nor index has a type");
-  if (value)
-    kiln__check_write(&c, "value", desc->value, 1);
-  else
-    f->out.data = 0;
-  if (index) {
-    kiln__check_write(&c, "index", desc->index, 1);
-    kiln__check_index_type(&c, "index", desc->index);
-  } else {
-    f->out2.data = 0;
-  }
+  kiln__check_extremum(&c, desc->op, &f->out, &f->out2, 1);
   if (kiln__check_workspace(&c, workspace) == KILN_OK)
     kiln__reduction_plan(f, stream);
   return c.st;
@@ -41,3 +27,30 @@ static kiln_status prepare(kiln__reduction *f, const kiln_stream *stream,
 
 KILN__DEFINE_OPERATION(kiln_arg_reduce, kiln_arg_reduce_desc, kiln__reduction,
                        prepare, kiln__reduction_run)
+
+static kiln_status prepare_both(kiln__reduction *f, const kiln_stream *stream,
+                                const kiln_minmax_desc *desc,
+                                const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_minmax", stream, desc) != KILN_OK)
+    return c.st;
+  *f = (kiln__reduction){
+      .kind = KILN__REDUCTION_EXTREMES,
+      .x = &desc->x,
+      .n = desc->n,
+      .rows = 1,
+      .out = kiln__or_type(desc->min, kiln__input_type(&desc->x)),
+      .out2 = kiln__or_type(desc->max, kiln__input_type(&desc->x)),
+      .code = &desc->code};
+  kiln__check_input(&c, "x", &desc->x, desc->n);
+  kiln__check_write(&c, "min", f->out, 1);
+  kiln__check_write(&c, "max", f->out2, 1);
+  if (kiln__check_workspace(&c, workspace) == KILN_OK)
+    kiln__reduction_plan(f, stream);
+  return c.st;
+}
+
+KILN__DEFINE_OPERATION(kiln_minmax, kiln_minmax_desc, kiln__reduction,
+                       prepare_both, kiln__reduction_run)

@@ -115,15 +115,52 @@ void kiln__check_index_type(kiln__checker *c, const char *name, kiln_array a)
                    "%s must be of i32, u32, i64 or u64", name);
 }
 
+static void check_optional(kiln__checker *c, const char *name, kiln_array *a,
+                           uint64_t n)
+{
+  if (kiln__given(*a))
+    kiln__check_write(c, name, *a, n);
+  else
+    a->data = 0;
+}
+
+void kiln__check_extremum(kiln__checker *c, kiln_op_name op, kiln_array *value,
+                          kiln_array *index, uint64_t n)
+{
+  kiln__check_that(c, op == KILN_MIN || op == KILN_MAX,
+                   "op must be KILN_MIN or KILN_MAX");
+  kiln__check_that(c, kiln__given(*value) || kiln__given(*index),
+                   "neither value nor index has a type");
+  check_optional(c, "value", value, n);
+  check_optional(c, "index", index, n);
+  if (kiln__given(*index))
+    kiln__check_index_type(c, "index", *index);
+}
+
+void kiln__check_moments(kiln__checker *c, kiln_array *mean,
+                         kiln_array *variance, double correction, uint64_t n)
+{
+  kiln__check_that(c, kiln__given(*mean) || kiln__given(*variance),
+                   "neither mean nor variance has a type");
+  check_optional(c, "mean", mean, n);
+  if (kiln__given(*mean))
+    kiln__check_floating(c, "mean", *mean);
+  check_optional(c, "variance", variance, n);
+  if (kiln__given(*variance))
+    kiln__check_floating(c, "variance", *variance);
+  kiln__check_that(c, correction >= 0.0, "correction is below 0");
+}
+
 /* ---- The plan of a launch ------------------------------------------------ */
 
-static unsigned result_words(const kiln__reduction *f)
+unsigned kiln__result_words(kiln__reduction_kind kind, const kiln_input *x,
+                            kiln_dtype out)
 {
-  const kiln_dtype in = kiln__op_type(kiln__input_type(f->x));
+  const kiln_dtype in = kiln__op_type(kiln__input_type(x));
 
-  switch (f->kind) {
+  switch (kind) {
   case KILN__REDUCTION_OP:
-    return kiln__acc_words(f->out.type);
+    return kiln__acc_words(out);
   case KILN__REDUCTION_MOMENTS:
     return 6;
   case KILN__REDUCTION_NORM:
@@ -272,7 +309,8 @@ void kiln__reduction_plan(kiln__reduction *f, const kiln_stream *stream)
   }
   if (value[REDUCE_ANY_RESULTS] == 0)
     value[REDUCE_ANY_RESULTS] = 1;
-  f->need.descriptors = f->slots * result_words(f);
+  f->need.descriptors =
+      f->slots * kiln__result_words(f->kind, f->x, f->out.type);
 }
 
 kiln_status kiln__reduction_run(kiln_stream *stream, const kiln__reduction *f,

@@ -9,14 +9,15 @@
 
 #include <kiln/reduce.h>
 
-/* The kind of a reduction, with the values of the macro KILN_KIND in
- * reduce_any.cu. */
+/* The kind of a reduction, with the values of the macro KILN_KIND
+ * (kernels_src/kiln/reduction_kind.cuh). */
 typedef enum kiln__reduction_kind {
   KILN__REDUCTION_OP,
   KILN__REDUCTION_ARG_MIN,
   KILN__REDUCTION_ARG_MAX,
   KILN__REDUCTION_MOMENTS,
-  KILN__REDUCTION_NORM
+  KILN__REDUCTION_NORM,
+  KILN__REDUCTION_EXTREMES
 } kiln__reduction_kind;
 
 /* One launch of reduce_any.cu. The arguments have been checked. */
@@ -52,10 +53,12 @@ kiln_status kiln__reduction_run(kiln_stream *stream, const kiln__reduction *f,
  * `leading` elements apart. The arguments have been checked. */
 typedef struct kiln__matrix {
   const char *call; /* name of the public function, for messages */
+  kiln__reduction_kind kind;
   const kiln_input *x;
   uint64_t rows, columns, leading;
-  const kiln_op *op;
-  kiln_array out;
+  const kiln_op *op;    /* the operation for the kind KILN__REDUCTION_OP */
+  kiln_array out, out2; /* outputs; an output without a type is not written */
+  double extra;         /* correction of the divisor of a variance */
   const kiln_code *code;
   /* True if several blocks reduce each row, by means of `reduction`;
    * kiln__rows_plan() sets these members. */
@@ -83,6 +86,10 @@ kiln_dtype kiln__op_type(kiln_dtype out);
 /* Returns the number of 32-bit words of an accumulator for results of this
  * type. */
 unsigned kiln__acc_words(kiln_dtype type);
+/* Returns the number of 32-bit words of a partial result of a reduction, where
+ * `out` is the type of the first output. */
+unsigned kiln__result_words(kiln__reduction_kind kind, const kiln_input *x,
+                            kiln_dtype out);
 /* Returns the bytes per element, summed over all arrays, or 4 for an input
  * without arrays. */
 unsigned kiln__input_width(const kiln_input *x);
@@ -102,5 +109,18 @@ void kiln__check_reduction_op(kiln__checker *c, const kiln_op *op,
                               kiln_dtype out);
 void kiln__check_floating(kiln__checker *c, const char *name, kiln_array a);
 void kiln__check_index_type(kiln__checker *c, const char *name, kiln_array a);
+/* Checks the operation of an arg-reduction and its outputs of n elements, at
+ * least one of which must have a type. Clears the address of an output without a
+ * type. */
+void kiln__check_extremum(kiln__checker *c, kiln_op_name op, kiln_array *value,
+                          kiln_array *index, uint64_t n);
+/* Does the same for means and variances. */
+void kiln__check_moments(kiln__checker *c, kiln_array *mean,
+                         kiln_array *variance, double correction, uint64_t n);
+/* Returns the kind of an arg-reduction. */
+static inline kiln__reduction_kind kiln__extremum_kind(kiln_op_name op)
+{
+  return op == KILN_MIN ? KILN__REDUCTION_ARG_MIN : KILN__REDUCTION_ARG_MAX;
+}
 
 #endif

@@ -10,6 +10,8 @@
 enum {
   MATRIX_BLOCK = 256,
   MATRIX_THREADS = 1024, /* target number of resident threads per SM */
+  /* The same for means and variances, which need more registers. */
+  MOMENTS_THREADS = 512,
   /* Approximate number of bytes that a thread loads at the same time. */
   FLIGHT = 64,
   /* Rows of at least this number of vectors are reduced by several blocks. */
@@ -20,40 +22,114 @@ enum {
 
 /* ---- Common functions --------------------------------------------------- */
 
+/* Checks the shape and the input of a matrix. */
+static void check_shape(kiln__checker *c, const kiln__matrix *m)
+{
+  const uint64_t rows = m->rows, columns = m->columns;
+  uint64_t n = 0;
+
+  kiln__check_that(c, m->leading >= columns,
+                   "leading is below the number of columns");
+  if (rows > 0 && columns > 0) {
+    kiln__check_that(c, rows - 1 <= (UINT64_MAX - columns) / m->leading,
+                     "more elements than 64 bits count");
+    n = (rows - 1) * m->leading + columns;
+  }
+  if (c->st == KILN_OK)
+    kiln__check_input(c, "x", m->x, n);
+}
+
+static uint64_t leading_of(uint64_t leading, uint64_t columns)
+{
+  return leading != 0 ? leading : columns;
+}
+
 static kiln_status check(kiln__matrix *m, const char *call, bool by_row,
                          const kiln_stream *stream,
                          const kiln_reduce_matrix_desc *desc,
                          const kiln_workspace *workspace)
 {
-  uint64_t rows, columns, n = 0;
   kiln__checker c;
 
   if (kiln__check_begin(&c, call, stream, desc) != KILN_OK)
     return c.st;
-  rows = desc->rows;
-  columns = desc->columns;
   *m = (kiln__matrix){.call = call,
                       .x = &desc->x,
-                      .rows = rows,
-                      .columns = columns,
-                      .leading = desc->leading != 0 ? desc->leading : columns,
+                      .rows = desc->rows,
+                      .columns = desc->columns,
+                      .leading = leading_of(desc->leading, desc->columns),
                       .op = &desc->op,
                       .out =
                           kiln__or_type(desc->out, kiln__input_type(&desc->x)),
                       .code = &desc->code};
-  kiln__check_that(&c, m->leading >= columns,
-                   "leading is below the number of columns");
-  if (rows > 0 && columns > 0) {
-    kiln__check_that(&c, rows - 1 <= (UINT64_MAX - columns) / m->leading,
-                     "more elements than 64 bits count");
-    n = (rows - 1) * m->leading + columns;
-  }
-  if (c.st != KILN_OK)
-    return c.st;
-  kiln__check_input(&c, "x", &desc->x, n);
-  kiln__check_write(&c, "out", m->out, by_row ? rows : columns);
+  check_shape(&c, m);
+  kiln__check_write(&c, "out", m->out, by_row ? desc->rows : desc->columns);
   kiln__check_reduction_op(&c, &desc->op, m->out.type);
   return kiln__check_workspace(&c, workspace);
+}
+
+static kiln_status check_extremum(kiln__matrix *m, const char *call,
+                                  bool by_row, const kiln_stream *stream,
+                                  const kiln_arg_reduce_matrix_desc *desc,
+                                  const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, call, stream, desc) != KILN_OK)
+    return c.st;
+  *m = (kiln__matrix){.call = call,
+                      .kind = kiln__extremum_kind(desc->op),
+                      .x = &desc->x,
+                      .rows = desc->rows,
+                      .columns = desc->columns,
+                      .leading = leading_of(desc->leading, desc->columns),
+                      .out = desc->value,
+                      .out2 = desc->index,
+                      .code = &desc->code};
+  check_shape(&c, m);
+  kiln__check_extremum(&c, desc->op, &m->out, &m->out2,
+                       by_row ? desc->rows : desc->columns);
+  return kiln__check_workspace(&c, workspace);
+}
+
+static kiln_status check_moments(kiln__matrix *m, const char *call, bool by_row,
+                                 const kiln_stream *stream,
+                                 const kiln_mean_variance_matrix_desc *desc,
+                                 const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, call, stream, desc) != KILN_OK)
+    return c.st;
+  *m = (kiln__matrix){.call = call,
+                      .kind = KILN__REDUCTION_MOMENTS,
+                      .x = &desc->x,
+                      .rows = desc->rows,
+                      .columns = desc->columns,
+                      .leading = leading_of(desc->leading, desc->columns),
+                      .out = desc->mean,
+                      .out2 = desc->variance,
+                      .extra = desc->correction,
+                      .code = &desc->code};
+  check_shape(&c, m);
+  kiln__check_moments(&c, &m->out, &m->out2, desc->correction,
+                      by_row ? desc->rows : desc->columns);
+  return kiln__check_workspace(&c, workspace);
+}
+
+static kiln_dtype out_type(kiln_array a)
+{
+  return kiln__given(a) ? a.type : KILN_F32;
+}
+
+static uint32_t threads_of(const kiln__matrix *m)
+{
+  return m->kind == KILN__REDUCTION_MOMENTS ? MOMENTS_THREADS : MATRIX_THREADS;
+}
+
+static bool is_ordered(const kiln__matrix *m)
+{
+  return m->kind == KILN__REDUCTION_OP && kiln__op_ordered(m->op);
 }
 
 static bool is_small(const kiln__matrix *m)
@@ -101,11 +177,13 @@ static unsigned in_flight(unsigned bytes, unsigned vec)
 
 static kiln__spec spec_of(const kiln__family *family, const kiln__matrix *m)
 {
-  return (kiln__spec){.family = family,
-                      .input = m->x,
-                      .op = m->op,
-                      .acc = kiln__op_type(m->out.type),
-                      .code = m->code};
+  kiln__spec spec = {.family = family, .input = m->x, .code = m->code};
+
+  if (m->kind == KILN__REDUCTION_OP) {
+    spec.op = m->op;
+    spec.acc = kiln__op_type(m->out.type);
+  }
+  return spec;
 }
 
 /* ---- Rows ---------------------------------------------------------------- */
@@ -139,7 +217,8 @@ static bool wants_head(const kiln__matrix *m, unsigned vec)
 static void specify_rows(kiln__spec *spec, const kiln__matrix *m,
                          uint32_t *phase)
 {
-  unsigned vec = vec_of(m, 16), items, depth, flight;
+  unsigned vec = vec_of(m, m->kind == KILN__REDUCTION_OP ? 16 : 8);
+  unsigned items, depth, flight;
   const bool head = wants_head(m, vec);
   uint32_t *value = spec->value;
   uint64_t vecs, each;
@@ -159,16 +238,18 @@ static void specify_rows(kiln__spec *spec, const kiln__matrix *m,
   if (items == 0)
     items = 1;
   depth = head ? 1 : flight / items;
-  value[REDUCE_ROWS_OUT] = m->out.type;
+  value[REDUCE_ROWS_KIND] = m->kind;
+  value[REDUCE_ROWS_OUT] = out_type(m->out);
+  value[REDUCE_ROWS_OUT2] = out_type(m->out2);
   value[REDUCE_ROWS_BLOCK] = MATRIX_BLOCK;
   value[REDUCE_ROWS_GROUP] = group;
   value[REDUCE_ROWS_VECTOR] = vec;
   value[REDUCE_ROWS_ITEMS] = items;
   value[REDUCE_ROWS_DEPTH] = depth == 0 ? 1 : depth;
-  value[REDUCE_ROWS_THREADS] = MATRIX_THREADS;
+  value[REDUCE_ROWS_THREADS] = threads_of(m);
   value[REDUCE_ROWS_EXACT] = !head && vecs == (uint64_t)group * items;
   value[REDUCE_ROWS_HEAD] = head;
-  value[REDUCE_ROWS_ORDERED] = kiln__op_ordered(m->op);
+  value[REDUCE_ROWS_ORDERED] = is_ordered(m);
   value[REDUCE_ROWS_SMALL] = is_small(m);
 }
 
@@ -190,10 +271,10 @@ static kiln_status run_rows(kiln_stream *stream, const kiln__matrix *m)
                                        spec.value[REDUCE_ROWS_DEPTH]);
   config =
       kiln__grid(stream, tiles < INT32_MAX ? tiles : INT32_MAX, MATRIX_BLOCK);
-  st =
-      KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
-                  KILN_ARG(m->columns), KILN_ARG(m->rows), KILN_ARG(m->leading),
-                  KILN_ARG(phase), KILN_ARG(m->out.data));
+  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(m->columns), KILN_ARG(m->rows),
+                   KILN_ARG(m->leading), KILN_ARG(phase), KILN_ARG(m->extra),
+                   KILN_ARG(m->out.data), KILN_ARG(m->out2.data));
 
 done:
   return st;
@@ -204,13 +285,15 @@ void kiln__rows_plan(kiln__matrix *m, const kiln_stream *stream)
   m->is_wide = is_wide(m, stream->device);
   if (!m->is_wide)
     return;
-  m->reduction = (kiln__reduction){.kind = KILN__REDUCTION_OP,
+  m->reduction = (kiln__reduction){.kind = m->kind,
                                    .x = m->x,
                                    .n = m->columns,
                                    .rows = m->rows,
                                    .leading = m->leading,
                                    .op = m->op,
                                    .out = m->out,
+                                   .out2 = m->out2,
+                                   .extra = m->extra,
                                    .code = m->code};
   kiln__reduction_plan(&m->reduction, stream);
   m->need = m->reduction.need;
@@ -225,20 +308,27 @@ kiln_status kiln__rows_run(kiln_stream *stream, const kiln__matrix *m,
                     : run_rows(stream, m);
 }
 
-static kiln_status prepare_rows(kiln__matrix *m, const kiln_stream *stream,
-                                const kiln_reduce_matrix_desc *desc,
-                                const kiln_workspace *workspace)
-{
-  const kiln_status st =
-      check(m, "kiln_reduce_rows", true, stream, desc, workspace);
+/* Defines kiln_NAME() and kiln_NAME_workspace() for the rows of a matrix. check()
+ * is one of the functions above. */
+#define ROWS_OPERATION(name, desc_type, check)                                 \
+  static kiln_status name##_prepare(                                           \
+      kiln__matrix *m, const kiln_stream *stream, const desc_type *desc,       \
+      const kiln_workspace *workspace)                                         \
+  {                                                                            \
+    const kiln_status st = check(m, #name, true, stream, desc, workspace);     \
+                                                                               \
+    if (st == KILN_OK)                                                         \
+      kiln__rows_plan(m, stream);                                              \
+    return st;                                                                 \
+  }                                                                            \
+  KILN__DEFINE_OPERATION(name, desc_type, kiln__matrix, name##_prepare,        \
+                         kiln__rows_run)
 
-  if (st == KILN_OK)
-    kiln__rows_plan(m, stream);
-  return st;
-}
-
-KILN__DEFINE_OPERATION(kiln_reduce_rows, kiln_reduce_matrix_desc, kiln__matrix,
-                       prepare_rows, kiln__rows_run)
+ROWS_OPERATION(kiln_reduce_rows, kiln_reduce_matrix_desc, check)
+ROWS_OPERATION(kiln_arg_reduce_rows, kiln_arg_reduce_matrix_desc,
+               check_extremum)
+ROWS_OPERATION(kiln_mean_variance_rows, kiln_mean_variance_matrix_desc,
+               check_moments)
 
 /* ---- Columns ------------------------------------------------------------- */
 
@@ -259,9 +349,10 @@ typedef struct column_plan {
 static void plan_columns(column_plan *p, const kiln_device *device)
 {
   const kiln__matrix *m = &p->matrix;
-  const kiln__tuning t = {MATRIX_BLOCK, 0, MATRIX_THREADS / MATRIX_BLOCK, 0};
-  const size_t acc = kiln__size(kiln__op_type(m->out.type));
-  const unsigned vec = vec_of(m, acc >= 8 ? 4 : 8);
+  const kiln__tuning t = {MATRIX_BLOCK, 0,
+                          (uint16_t)(threads_of(m) / MATRIX_BLOCK), 0};
+  const unsigned words = kiln__result_words(m->kind, m->x, m->out.type);
+  const unsigned vec = vec_of(m, words > 4 ? 2 : words > 1 ? 4 : 8);
   const unsigned lanes = power_of_two(kiln__divide_up(m->columns, vec), 32);
   const unsigned items = in_flight(vec * kiln__input_width(m->x), vec);
   const uint64_t round = (uint64_t)MATRIX_BLOCK / lanes * items;
@@ -270,13 +361,15 @@ static void plan_columns(column_plan *p, const kiln_device *device)
   uint64_t most;
 
   p->spec = spec_of(&column_family, m);
-  value[REDUCE_COLUMNS_OUT] = m->out.type;
+  value[REDUCE_COLUMNS_KIND] = m->kind;
+  value[REDUCE_COLUMNS_OUT] = out_type(m->out);
+  value[REDUCE_COLUMNS_OUT2] = out_type(m->out2);
   value[REDUCE_COLUMNS_BLOCK] = MATRIX_BLOCK;
   value[REDUCE_COLUMNS_LANES] = lanes;
   value[REDUCE_COLUMNS_VECTOR] = vec;
   value[REDUCE_COLUMNS_ITEMS] = items;
-  value[REDUCE_COLUMNS_THREADS] = MATRIX_THREADS;
-  value[REDUCE_COLUMNS_ORDERED] = kiln__op_ordered(m->op);
+  value[REDUCE_COLUMNS_THREADS] = threads_of(m);
+  value[REDUCE_COLUMNS_ORDERED] = is_ordered(m);
   value[REDUCE_COLUMNS_SMALL] = is_small(m);
   p->strips = kiln__divide_up(m->columns, (uint64_t)lanes * vec);
   p->parts = kiln__resident(device, &t) / (p->strips == 0 ? 1 : p->strips);
@@ -285,23 +378,7 @@ static void plan_columns(column_plan *p, const kiln_device *device)
     p->parts = most;
   if (p->parts == 0)
     p->parts = 1;
-  p->need.descriptors =
-      p->parts == 1 ? 0 : p->parts * m->columns * kiln__acc_words(m->out.type);
-}
-
-static kiln_status prepare_columns(column_plan *p, const kiln_stream *stream,
-                                   const kiln_reduce_matrix_desc *desc,
-                                   const kiln_workspace *workspace)
-{
-  kiln_status st = KILN_OK;
-
-  *p = (column_plan){.strips = 0};
-  KILN_TRY(
-      check(&p->matrix, "kiln_reduce_columns", false, stream, desc, workspace));
-  plan_columns(p, stream->device);
-
-done:
-  return st;
+  p->need.descriptors = p->parts == 1 ? 0 : p->parts * m->columns * words;
 }
 
 static kiln_status run_columns(kiln_stream *stream, const column_plan *p,
@@ -324,12 +401,32 @@ static kiln_status run_columns(kiln_stream *stream, const column_plan *p,
   st = KILN_LAUNCH(c.set->kernel[0], &config, KILN__USER_ARG(c.args),
                    KILN_ARG(m->rows), KILN_ARG(m->columns),
                    KILN_ARG(m->leading), KILN_ARG(c.storage.descriptors),
-                   KILN_ARG(c.epoch), KILN_ARG(m->out.data));
+                   KILN_ARG(c.epoch), KILN_ARG(m->extra), KILN_ARG(m->out.data),
+                   KILN_ARG(m->out2.data));
   kiln__storage_close(&c.storage);
 
 done:
   return st;
 }
 
-KILN__DEFINE_OPERATION(kiln_reduce_columns, kiln_reduce_matrix_desc,
-                       column_plan, prepare_columns, run_columns)
+#define COLUMNS_OPERATION(name, desc_type, check)                              \
+  static kiln_status name##_prepare(column_plan *p, const kiln_stream *stream, \
+                                    const desc_type *desc,                     \
+                                    const kiln_workspace *workspace)           \
+  {                                                                            \
+    kiln_status st;                                                            \
+                                                                               \
+    *p = (column_plan){.strips = 0};                                           \
+    st = check(&p->matrix, #name, false, stream, desc, workspace);             \
+    if (st == KILN_OK)                                                         \
+      plan_columns(p, stream->device);                                         \
+    return st;                                                                 \
+  }                                                                            \
+  KILN__DEFINE_OPERATION(name, desc_type, column_plan, name##_prepare,         \
+                         run_columns)
+
+COLUMNS_OPERATION(kiln_reduce_columns, kiln_reduce_matrix_desc, check)
+COLUMNS_OPERATION(kiln_arg_reduce_columns, kiln_arg_reduce_matrix_desc,
+                  check_extremum)
+COLUMNS_OPERATION(kiln_mean_variance_columns, kiln_mean_variance_matrix_desc,
+                  check_moments)

@@ -42,10 +42,16 @@ typedef struct plan {
   bool by_rows;
 } plan;
 
-/* A call of kiln_segmented_reduce() whose arguments have been checked. */
+/* A call of a segmented reduction whose arguments have been checked. */
 typedef struct bags {
+  const char *call; /* name of the public function, for messages */
+  kiln__reduction_kind kind;
+  /* The desc of kiln_segmented_reduce(). Descs of other functions are converted
+   * to such a desc, which is the member `own`. */
   const kiln_segmented_reduce_desc *desc;
-  kiln_array out;
+  kiln_segmented_reduce_desc own;
+  kiln_array out, out2;
+  double extra; /* correction of the divisor of a variance */
   uint64_t width, leading;
   /* Maximum number of elements (or matrix rows) in all segments. */
   uint64_t items;
@@ -100,6 +106,11 @@ static bool is_matrix(const bags *b)
   return !kiln__given(b->desc->offsets) && b->width == 1 && b->leading == 1;
 }
 
+static kiln_dtype out_type(kiln_array a)
+{
+  return kiln__given(a) ? a.type : KILN_F32;
+}
+
 static kiln_dtype or_u32(kiln_dtype type)
 {
   return type != KILN_DTYPE_NONE ? type : KILN_U32;
@@ -121,27 +132,35 @@ static const kiln__family row_family = {"segmented_rows", row_kernels,
 
 static void start(plan *p, const bags *b, const kiln__family *family)
 {
-  *p = (plan){.spec = {.family = family,
-                       .input = &b->desc->x,
-                       .op = &b->desc->op,
-                       .acc = kiln__op_type(b->out.type),
-                       .code = &b->desc->code},
-              .strips = 1};
+  *p = (plan){
+      .spec = {.family = family, .input = &b->desc->x, .code = &b->desc->code},
+      .strips = 1};
+  if (b->kind == KILN__REDUCTION_OP) {
+    p->spec.op = &b->desc->op;
+    p->spec.acc = kiln__op_type(b->out.type);
+  }
 }
 
 static void plan_elements(plan *p, kiln_device *device, const bags *b)
 {
   const kiln_segmented_reduce_desc *desc = b->desc;
   const uint64_t total = b->items + desc->n_segments;
-  kiln__tuning t = kiln__tuned(device, KILN__TUNED_SEGMENTED,
-                               (unsigned)kiln__size(b->out.type), total);
+  const unsigned words = kiln__result_words(b->kind, &desc->x, b->out.type);
+  kiln__tuning t =
+      kiln__tuned(device, KILN__TUNED_SEGMENTED,
+                  words > 1 ? 8u : (unsigned)kiln__size(b->out.type), total);
   /* cppcheck-suppress ctuuninitvar; only the address of *p is used */
   uint32_t *value = p->spec.value;
   uint64_t tile, tiles;
 
+  if (b->kind == KILN__REDUCTION_MOMENTS)
+    /* Means and variances need more registers. */
+    t.per_sm = (uint16_t)(SEGMENT_THREADS / 2 / t.block);
   start(p, b, &element_family);
   p->spec.unaligned = true;
-  value[SEGMENTED_OUT] = b->out.type;
+  value[SEGMENTED_KIND] = b->kind;
+  value[SEGMENTED_OUT] = out_type(b->out);
+  value[SEGMENTED_OUT2] = out_type(b->out2);
   value[SEGMENTED_OFFSET] = or_u32(desc->offsets.type);
   value[SEGMENTED_INDEX] = or_u32(desc->index.type);
   value[SEGMENTED_GATHER] = kiln__given(desc->index);
@@ -149,13 +168,14 @@ static void plan_elements(plan *p, kiln_device *device, const bags *b)
   value[SEGMENTED_ITEMS] = t.items;
   value[SEGMENTED_THREADS] =
       t.per_sm != 0 ? (uint32_t)t.block * t.per_sm : t.block;
-  value[SEGMENTED_ORDERED] = kiln__op_ordered(&desc->op);
+  value[SEGMENTED_ORDERED] =
+      b->kind == KILN__REDUCTION_OP && kiln__op_ordered(&desc->op);
   value[SEGMENTED_SMALL] = is_small(b);
   tile = (uint64_t)t.block * t.items;
   tiles = kiln__divide_up(total, tile);
   p->per = kiln__divide_up(tiles, kiln__resident(device, &t)) * tile;
   p->blocks = kiln__divide_up(total, p->per);
-  p->need.descriptors = p->blocks * kiln__acc_words(b->out.type);
+  p->need.descriptors = p->blocks * words;
 }
 
 static unsigned row_vec(const bags *b)
@@ -231,12 +251,15 @@ static void make_plan(bags *b, const kiln_stream *stream)
 
   b->is_matrix = is_matrix(b);
   if (b->is_matrix) {
-    b->matrix = (kiln__matrix){.x = &desc->x,
+    b->matrix = (kiln__matrix){.kind = b->kind,
+                               .x = &desc->x,
                                .rows = desc->n_segments,
                                .columns = desc->length,
                                .leading = desc->length,
                                .op = &desc->op,
                                .out = b->out,
+                               .out2 = b->out2,
+                               .extra = b->extra,
                                .code = &desc->code};
     kiln__rows_plan(&b->matrix, stream);
     b->need = b->matrix.need;
@@ -254,7 +277,8 @@ static kiln_status prepare(bags *b, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_segmented_reduce", stream, desc) != KILN_OK)
     return c.st;
-  *b = (bags){.desc = desc,
+  *b = (bags){.call = "kiln_segmented_reduce",
+              .desc = desc,
               .out = kiln__or_type(desc->out, kiln__input_type(&desc->x)),
               .width = desc->width != 0 ? desc->width : 1};
   b->leading = desc->leading != 0 ? desc->leading : b->width;
@@ -302,7 +326,8 @@ static kiln_status launch(kiln_stream *stream, const bags *b,
                      KILN_ARG(desc->offsets.data), KILN_ARG(desc->n_segments),
                      KILN_ARG(desc->index.data), KILN_ARG(p->per),
                      KILN_ARG(c.storage.descriptors), KILN_ARG(c.epoch),
-                     KILN_ARG(b->out.data));
+                     KILN_ARG(b->extra), KILN_ARG(b->out.data),
+                     KILN_ARG(b->out2.data));
   kiln__storage_close(&c.storage);
 
 done:
@@ -313,14 +338,11 @@ static kiln_status offsets_in_range(kiln_stream *stream, const bags *b,
                                     const kiln_workspace *workspace)
 {
   const kiln_segmented_reduce_desc *desc = b->desc;
-  const kiln__range offsets = {"kiln_segmented_reduce",
-                               "offsets",
-                               desc->offsets,
-                               desc->n_segments + 1,
-                               b->items + 1,
-                               true},
-                    index = {"kiln_segmented_reduce", "index", desc->index,
-                             desc->n_index,           desc->n, false};
+  const kiln__range offsets = {b->call,       "offsets",
+                               desc->offsets, desc->n_segments + 1,
+                               b->items + 1,  true},
+                    index = {b->call,       "index", desc->index,
+                             desc->n_index, desc->n, false};
   kiln_status st = KILN_OK;
 
   KILN_TRY(kiln__in_range(stream, &offsets, workspace));
@@ -350,3 +372,75 @@ done:
 
 KILN__DEFINE_OPERATION(kiln_segmented_reduce, kiln_segmented_reduce_desc, bags,
                        prepare, run)
+
+/* ---- Extremes, and means and variances ----------------------------------- */
+
+/* Ends the argument checks of a reduction of segments of single elements. */
+static kiln_status finish(bags *b, kiln__checker *c, const kiln_stream *stream,
+                          const kiln_workspace *workspace)
+{
+  b->desc = &b->own;
+  b->width = b->leading = 1;
+  check_layout(c, b);
+  kiln__check_input(c, "x", &b->own.x, b->own.n);
+  if (kiln__check_workspace(c, workspace) == KILN_OK)
+    make_plan(b, stream);
+  return c->st;
+}
+
+/* Returns the desc of kiln_segmented_reduce() for the same segments as another
+ * desc. */
+#define SEGMENTS_OF(other)                                                     \
+  (kiln_segmented_reduce_desc)                                                 \
+  {                                                                            \
+    .x = (other)->x, .n = (other)->n, .n_segments = (other)->n_segments,       \
+    .offsets = (other)->offsets, .length = (other)->length,                    \
+    .checked = (other)->checked, .code = (other)->code                         \
+  }
+
+static kiln_status prepare_extremum(bags *b, const kiln_stream *stream,
+                                    const kiln_segmented_arg_reduce_desc *desc,
+                                    const kiln_workspace *workspace)
+{
+  static const char call[] = "kiln_segmented_arg_reduce";
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, call, stream, desc) != KILN_OK)
+    return c.st;
+  *b = (bags){.call = call,
+              .kind = kiln__extremum_kind(desc->op),
+              .own = SEGMENTS_OF(desc),
+              .out = desc->value,
+              .out2 = desc->index};
+  kiln__check_extremum(&c, desc->op, &b->out, &b->out2, desc->n_segments);
+  return finish(b, &c, stream, workspace);
+}
+
+KILN__DEFINE_OPERATION(kiln_segmented_arg_reduce,
+                       kiln_segmented_arg_reduce_desc, bags, prepare_extremum,
+                       run)
+
+static kiln_status
+prepare_moments(bags *b, const kiln_stream *stream,
+                const kiln_segmented_mean_variance_desc *desc,
+                const kiln_workspace *workspace)
+{
+  static const char call[] = "kiln_segmented_mean_variance";
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, call, stream, desc) != KILN_OK)
+    return c.st;
+  *b = (bags){.call = call,
+              .kind = KILN__REDUCTION_MOMENTS,
+              .own = SEGMENTS_OF(desc),
+              .out = desc->mean,
+              .out2 = desc->variance,
+              .extra = desc->correction};
+  kiln__check_moments(&c, &b->out, &b->out2, desc->correction,
+                      desc->n_segments);
+  return finish(b, &c, stream, workspace);
+}
+
+KILN__DEFINE_OPERATION(kiln_segmented_mean_variance,
+                       kiln_segmented_mean_variance_desc, bags, prepare_moments,
+                       run)

@@ -167,16 +167,6 @@ KILN__DEFINE_OPERATION(kiln_distance, kiln_distance_desc, statistic,
 
 /* ---- Mean and variance --------------------------------------------------- */
 
-static void check_moment(kiln__checker *c, const char *name, kiln_array *a)
-{
-  if (a->type == KILN_DTYPE_NONE) {
-    a->data = 0;
-    return;
-  }
-  kiln__check_write(c, name, *a, 1);
-  kiln__check_floating(c, name, *a);
-}
-
 static kiln_status check_moments(statistic *s, const kiln_stream *stream,
                                  const kiln_mean_variance_desc *desc,
                                  const kiln_workspace *workspace)
@@ -192,11 +182,8 @@ static kiln_status check_moments(statistic *s, const kiln_stream *stream,
   s->reduction.out2 = desc->variance;
   s->reduction.extra = desc->correction;
   kiln__check_input(&c, "x", &s->x, desc->n);
-  kiln__check_that(&c, kiln__given(desc->mean) || kiln__given(desc->variance),
-                   "neither mean nor variance has a type");
-  check_moment(&c, "mean", &s->reduction.out);
-  check_moment(&c, "variance", &s->reduction.out2);
-  kiln__check_that(&c, desc->correction >= 0.0, "correction is below 0");
+  kiln__check_moments(&c, &s->reduction.out, &s->reduction.out2,
+                      desc->correction, 1);
   return finish(s, &c, stream, workspace);
 }
 
