@@ -53,13 +53,17 @@ function findingMark(place) {
 
 /* Where the counters of inlined code are shown. */
 const COUNTED = [
-  ["outer", "at the call", "inlined code counts at the line of the kernel that calls it"],
-  ["inner", "where it stands", "inlined code counts at its own line"],
+  ["outer", "at calls", "inlined code counts at the line of the kernel that calls it"],
+  ["inner", "in place", "inlined code counts at its own line"],
 ];
+
+/* Whether the run executed inlined code. Without it there is nothing to choose. */
+const ranInlined = [...heat.inner].some(
+  ([place, [executions]]) => heat.outer.get(place)?.[0] !== executions);
 
 function showCounted() {
   const pick = byId("counted");
-  pick.hidden = heat.columns.length === 0 || state.metric < 0;
+  pick.hidden = !ranInlined || state.metric < 0;
   put(pick, COUNTED.map(([value, text, title]) => element("option", { value, title }, text)));
   pick.value = state.counted;
 }
