@@ -85,6 +85,13 @@ static const struct {
      "one more block needs at most 32 registers per thread"},
     {"--arch 1.0 --threads 512", "Registers are allocated per block"},
     {"--arch 8.0 --smem 163K", "1 blocks, 8 of 64 warps"},
+    {"--arch 9.0 --threads 64 --barriers 16",
+     "  barriers              16         64       4  binds\n"},
+    {"--arch 12.0 --threads 64 --barriers 5",
+     "4 blocks, 8 of 48 warps per SM: occupancy 16.7 %, limited by barriers\n"},
+    {"--arch 8.6 --threads 64 --barriers 16", "limited by blocks\n"},
+    {"--arch 9.0 --threads 32 --regs 16 --barriers 2",
+     "limited by blocks and barriers\n"},
 };
 
 START_TEST(sheets_of_settings)

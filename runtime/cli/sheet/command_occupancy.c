@@ -9,7 +9,7 @@
 typedef struct request {
   cli_program program;
   const char *arch, *kernel, *svg, *png;
-  int threads, registers;
+  int threads, registers, barriers;
   uint64_t shared, config;
   bool dark, json;
   const char *name; /* name of the kernel that the sheet is about, or NULL */
@@ -127,6 +127,7 @@ static int settle(cli *c, request *r)
   s->threads = r->threads > 0 ? r->threads : 256;
   s->registers = r->registers > 0 ? r->registers : 32;
   s->shared = (size_t)r->shared;
+  s->barriers = r->barriers;
   if (s->threads > s->traits.max_threads_per_block)
     return kiln__cli_usage(c, "--threads %d: a block of %s has at most %d",
                            s->threads, kiln__cli_cc(c, s->traits.cc),
@@ -173,6 +174,9 @@ static void print_limits(cli *c, const occupancy_sheet *sheet)
   add_limit(&table, sheet, SHEET_SHARED,
             kiln__cli_text(c, "%s B", count(c, sheet->block_shared)),
             kiln__cli_text(c, "%s B", count(c, t->smem_per_sm)));
+  if (sheet->blocks[SHEET_BARRIERS] < SHEET_UNLIMITED)
+    add_limit(&table, sheet, SHEET_BARRIERS, count(c, sheet->of.barriers),
+              count(c, kiln__occupancy_barriers(t)));
   kiln__cli_table_print(&table, 2);
 }
 
@@ -272,6 +276,9 @@ int kiln__cli_occupancy(cli *c, int argc, char **argv)
       CLI_OPTION_TAKEN("smem-config", "BYTES", take_bytes, &r->config,
                        "shared memory that the SM is configured for; default: "
                        "the GPU's maximum"),
+      CLI_OPTION_NUMBER("barriers", &r->barriers, 0, 16,
+                        "named barriers per block (bar.sync 0 to 15), which "
+                        "limit the blocks from 9.0 on; default: at most one"),
       CLI_OPTION_TEXT("kernel", "NAME", &r->kernel,
                       "the kernel; default: the only one"),
       CLI_OPTION_TEXT("svg", "FILE", &r->svg, "draw the graphs as SVG"),

@@ -1,6 +1,7 @@
 /* occupancy_sheet.c -- computes the occupancy sheet from the library's model.
  *
- * The model returns the smallest of four limits. The sheet needs each limit
+ * The model returns the smallest of four limits. Barriers are a fifth, which
+ * this file adds as a limit of the number of blocks. The sheet needs each limit
  * alone. It therefore asks the model four times, each time for a GPU whose other
  * resources cannot bind: with 2^16 warps and blocks per SM, and with no
  * registers or no shared memory needed. The rules of allocation thus stand in
@@ -15,11 +16,47 @@ enum {
 };
 
 static const char *const limit_names[SHEET_N_LIMITS] = {
-    "warps", "blocks", "registers", "shared memory"};
+    "warps", "blocks", "registers", "shared memory", "barriers"};
 
 static int rounded(int value, int unit)
 {
   return (value + unit - 1) / unit * unit;
+}
+
+/* Source: cuda_occupancy.h of CUDA 13.0. From 9.0 on, an SM has one or two named
+ * barriers per resident block, depending on the GPU; older GPUs have enough for
+ * all blocks. */
+int kiln__occupancy_barriers(const kiln_traits *traits)
+{
+  const int cc = traits->cc;
+
+  if (cc < 90)
+    return 0;
+  return cc == 101 || cc == 110 || cc / 10 == 12
+             ? traits->max_blocks_per_sm
+             : 2 * traits->max_blocks_per_sm;
+}
+
+/* Returns the number of blocks that the barriers of an SM admit. A block with one
+ * barrier or none is limited by the number of blocks alone. */
+static int barrier_limit(const occupancy_setting *s)
+{
+  const int barriers = kiln__occupancy_barriers(&s->traits);
+
+  return barriers == 0 || s->barriers < 2 ? SHEET_UNLIMITED
+                                          : barriers / s->barriers;
+}
+
+/* Returns the traits with barriers as a further limit of the number of blocks,
+ * because the library's model knows no barriers. */
+static kiln_traits limited(const occupancy_setting *s)
+{
+  const int blocks = barrier_limit(s);
+  kiln_traits t = s->traits;
+
+  if (blocks < t.max_blocks_per_sm)
+    t.max_blocks_per_sm = blocks;
+  return t;
 }
 
 /* Returns the number of resident blocks, or 0 if there is no such launch. */
@@ -66,18 +103,19 @@ static void allocate(occupancy_sheet *out)
 kiln_status kiln__occupancy_sheet(occupancy_sheet *out,
                                   const occupancy_setting *s)
 {
-  const kiln_traits all = boundless(&s->traits);
+  const kiln_traits all = boundless(&s->traits), real = limited(s);
   kiln_traits warps = all, blocks = all;
 
   *out = (occupancy_sheet){.of = *s};
-  CLI_TRY(kiln_occupancy(&s->traits, s->threads, s->registers, s->shared,
-                         &out->now));
+  CLI_TRY(
+      kiln_occupancy(&real, s->threads, s->registers, s->shared, &out->now));
   warps.max_warps_per_sm = s->traits.max_warps_per_sm;
   blocks.max_blocks_per_sm = s->traits.max_blocks_per_sm;
   out->blocks[SHEET_WARPS] = resident(&warps, s->threads, 0, 0);
   out->blocks[SHEET_BLOCKS] = blocks.max_blocks_per_sm;
   out->blocks[SHEET_REGISTERS] = resident(&all, s->threads, s->registers, 0);
   out->blocks[SHEET_SHARED] = resident(&all, s->threads, 0, s->shared);
+  out->blocks[SHEET_BARRIERS] = barrier_limit(s);
   /* Without warps and blocks as limits, 2^16 warps are the limit that remains.
    */
   for (int i = SHEET_REGISTERS; i <= SHEET_SHARED; i++)
@@ -110,15 +148,15 @@ const char *kiln__occupancy_binding(cli *c, const occupancy_sheet *sheet)
  * interval finds the value. */
 static long admits(const occupancy_setting *s, bool registers, long most)
 {
-  const int now = resident(&s->traits, s->threads, s->registers, s->shared);
+  const kiln_traits t = limited(s);
+  const int now = resident(&t, s->threads, s->registers, s->shared);
   long low = -1, high = most; /* `low` admits more blocks, `high` does not */
 
   while (high - low > 1) {
     const long middle = low + (high - low) / 2;
     const int blocks =
-        registers
-            ? resident(&s->traits, s->threads, (int)middle, s->shared)
-            : resident(&s->traits, s->threads, s->registers, (size_t)middle);
+        registers ? resident(&t, s->threads, (int)middle, s->shared)
+                  : resident(&t, s->threads, s->registers, (size_t)middle);
 
     if (blocks > now)
       low = middle;
@@ -182,10 +220,11 @@ static double warps_at(const occupancy_setting *s, int which, long x)
   const int registers = which == CURVE_REGISTERS ? (int)x : s->registers;
   const size_t shared = which == CURVE_SHARED ? (size_t)x : s->shared;
   const int warps = (threads + s->traits.warp_size - 1) / s->traits.warp_size;
+  const kiln_traits t = limited(s);
 
   if (s->max_threads > 0 && threads > s->max_threads)
     return 0;
-  return resident(&s->traits, threads, registers, shared) * warps;
+  return resident(&t, threads, registers, shared) * warps;
 }
 
 void kiln__occupancy_curve(cli *c, const occupancy_setting *s, int which,

@@ -16,6 +16,7 @@ typedef struct occupancy_setting {
   int registers;   /* registers per thread; 0 if unknown */
   size_t shared;   /* shared memory per block in bytes, static and dynamic */
   int max_threads; /* launch bound of the kernel in threads; 0 for none */
+  int barriers;    /* named barriers per block; 0 if unknown */
 } occupancy_setting;
 
 typedef enum sheet_limit {
@@ -23,6 +24,7 @@ typedef enum sheet_limit {
   SHEET_BLOCKS,
   SHEET_REGISTERS,
   SHEET_SHARED,
+  SHEET_BARRIERS,
   SHEET_N_LIMITS
 } sheet_limit;
 
@@ -57,8 +59,10 @@ kiln_status kiln__occupancy_sheet(occupancy_sheet *out,
  * setting are kept. */
 void kiln__occupancy_curve(cli *c, const occupancy_setting *s, int which,
                            occupancy_curve *out);
+/* Returns the number of named barriers of an SM, or 0 if they limit nothing. */
+int kiln__occupancy_barriers(const kiln_traits *traits);
 /* Returns the name of a limit: "warps", "blocks", "registers", "shared
- * memory". */
+ * memory", "barriers". */
 const char *kiln__occupancy_limit_name(sheet_limit limit);
 /* Returns the names of the limits that bind, joined by "and". */
 const char *kiln__occupancy_binding(cli *c, const occupancy_sheet *sheet);
