@@ -467,6 +467,24 @@ class Hostile(unittest.TestCase):
         click_line(1)
         self.assertGreater(len(page.run(HIGHLIGHTED)["ptx"]), 0)
 
+    @unittest.skipUnless(THOROUGH, "thorough")
+    def test_code_of_older_compilers(self):
+        """What nvdisasm cannot show of older code, the page explains."""
+        older = [p for p in os.environ.get("KILN_TEST_NVRTC", "").split(":")
+                 if "libnvrtc.so.12" in p]
+        if not older:
+            self.skipTest("KILN_TEST_NVRTC lists no NVRTC 12")
+        path, page = os.path.join(WORK, "smooth.cu"), os.path.join(WORK, "older.html")
+        with unittest.mock.patch.dict(os.environ, KILN_NVRTC=older[0]):
+            kiln("explore", path, "--arch", "sm_61,sm_80", "-o", page)
+        BROWSER.open("file://" + page)
+        text = "document.querySelector('.missing').innerText"
+        self.assertIn("sm_61", BROWSER.run(text))
+        BROWSER.run("chooseImage(1)")
+        self.assertIn("Live registers are not shown", BROWSER.run(text))
+        self.assertIn("NVRTC 12", BROWSER.run(text))
+        self.assertGreater(BROWSER.run("panes.sass.list.rows.size"), 5)
+
     def test_many_lines_and_a_long_name(self):
         name = "k" * 5000
         source = b"//\n" * 100000 + f'extern "C" __global__ void {name}'.encode() \
@@ -494,7 +512,7 @@ def find_nvrtc():
 
 def main():
     global KILN, NVDISASM
-    KILN, NVDISASM = sys.argv[1], find_nvdisasm()
+    KILN, NVDISASM = os.path.abspath(sys.argv[1]), find_nvdisasm()
     if browser.find_browser() is None:
         print("skipped: there is no Chromium (apt-get install chromium)")
         return 77
