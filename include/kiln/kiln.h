@@ -18,7 +18,7 @@
  *                operations has its own header:
  *                map.h reduce.h scan.h select.h sort.h merge.h search.h
  *                histogram.h gather.h gemm.h all_pairs.h stencil.h
- *                permute.h random.h move.h
+ *                permute.h random.h move.h merge_sort.h sets.h
  *   tune.h       tuning parameters of the operations
  *   cache.h      inspect and maintain the compile cache; write packs
  *   texture.h    CUDA arrays, textures, surfaces
@@ -200,6 +200,7 @@
 #include <kiln/map.h>
 #include <kiln/memory.h>
 #include <kiln/merge.h>
+#include <kiln/merge_sort.h>
 #include <kiln/move.h>
 #include <kiln/ops.h>
 #include <kiln/permute.h>
@@ -210,6 +211,7 @@
 #include <kiln/scan.h>
 #include <kiln/search.h>
 #include <kiln/select.h>
+#include <kiln/sets.h>
 #include <kiln/sort.h>
 #include <kiln/status.h>
 #include <kiln/stencil.h>

@@ -22,6 +22,7 @@ const bench_family kiln__bench_families[] = {
     {"histogram", kiln__bench_histogram, "histogram"},
     {"sort", kiln__bench_sort, "sort"},
     {"sort_pairs", kiln__bench_sort_pairs, "sort_pairs"},
+    {"merge_sort", kiln__bench_merge_sort, "merge_sort"},
     {"gather", kiln__bench_gather, "gather"},
     {"scatter", kiln__bench_scatter, "scatter"},
     {"merge", kiln__bench_merge, "merge"},
@@ -29,6 +30,7 @@ const bench_family kiln__bench_families[] = {
     {"permute", kiln__bench_permute, NULL},
     {"move", kiln__bench_move, NULL},
     {"random", kiln__bench_random, NULL},
+    {"sets", kiln__bench_sets, "sets"},
     {NULL, NULL, NULL},
 };
 

@@ -118,6 +118,7 @@ extern const bench_case kiln__bench_partition[];
 extern const bench_case kiln__bench_histogram[];
 extern const bench_case kiln__bench_sort[];
 extern const bench_case kiln__bench_sort_pairs[];
+extern const bench_case kiln__bench_merge_sort[];
 extern const bench_case kiln__bench_gather[];
 extern const bench_case kiln__bench_scatter[];
 extern const bench_case kiln__bench_merge[];
@@ -125,6 +126,7 @@ extern const bench_case kiln__bench_search[];
 extern const bench_case kiln__bench_permute[];
 extern const bench_case kiln__bench_move[];
 extern const bench_case kiln__bench_random[];
+extern const bench_case kiln__bench_sets[];
 
 typedef struct bench_family {
   const char *name;

@@ -11,6 +11,7 @@
 #include <kiln/histogram.h>
 #include <kiln/map.h>
 #include <kiln/merge.h>
+#include <kiln/merge_sort.h>
 #include <kiln/move.h>
 #include <kiln/permute.h>
 #include <kiln/random.h>
@@ -18,6 +19,7 @@
 #include <kiln/scan.h>
 #include <kiln/search.h>
 #include <kiln/select.h>
+#include <kiln/sets.h>
 #include <kiln/sort.h>
 #include <kiln/stencil.h>
 
@@ -57,7 +59,9 @@ KILN__GATHER_OPERATIONS(OPERATION)
 KILN__GEMM_OPERATIONS(OPERATION)
 KILN__HISTOGRAM_OPERATIONS(OPERATION)
 KILN__MERGE_OPERATIONS(OPERATION)
+KILN__MERGE_SORT_OPERATIONS(OPERATION)
 KILN__SEARCH_OPERATIONS(OPERATION)
+KILN__SET_OPERATIONS(OPERATION)
 KILN__SORT_OPERATIONS(OPERATION)
 KILN__STENCIL_OPERATIONS(OPERATION)
 

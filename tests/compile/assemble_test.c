@@ -477,6 +477,36 @@ static kiln_status call_merge(void)
   return kiln_merge(stream, &d, NULL);
 }
 
+static kiln_status call_merge_sort(void)
+{
+  const kiln_dtype key = any_type(), value = any_type();
+  kiln_merge_sort_desc d = {.keys_in = array_of(key),
+                            .keys_out = array_of(key),
+                            .n = any_size(),
+                            .less = "a > b"};
+
+  if (pick(2)) {
+    d.values_in = array_of(value);
+    d.values_out = array_of(value);
+  }
+  return kiln_merge_sort(stream, &d, NULL);
+}
+
+static kiln_status call_set_operation(void)
+{
+  const kiln_dtype type = any_type();
+  const kiln_set_desc d = {.kind = (kiln_set_kind)pick(4),
+                           .a = array_of(type),
+                           .b = array_of(type),
+                           .n_a = any_size(),
+                           .n_b = any_size(),
+                           .out = array_of(type),
+                           .count = array_of(KILN_U64),
+                           .less = pick(2) ? "a > b" : NULL};
+
+  return kiln_set_operation(stream, &d, NULL);
+}
+
 static kiln_status call_search(void)
 {
   const kiln_input x = any_input();
@@ -529,6 +559,7 @@ static kiln_status (*const calls[])(void) = {
     call_sort,          call_segmented_sort,
     call_counting_sort, call_histogram,
     call_merge,         call_search,
+    call_merge_sort,    call_set_operation,
     call_gather,        call_scatter};
 
 /* ---- Tests --------------------------------------------------------------- */

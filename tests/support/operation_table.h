@@ -16,12 +16,14 @@
   KILN__MAP_OPERATIONS(X)                                                      \
   KILN__MERGE_OPERATIONS(X)                                                    \
   KILN__MOVE_OPERATIONS(X)                                                     \
+  KILN__MERGE_SORT_OPERATIONS(X)                                               \
   KILN__PERMUTE_OPERATIONS(X)                                                  \
   KILN__RANDOM_OPERATIONS(X)                                                   \
   KILN__REDUCE_OPERATIONS(X)                                                   \
   KILN__SCAN_OPERATIONS(X)                                                     \
   KILN__SEARCH_OPERATIONS(X)                                                   \
   KILN__SELECT_OPERATIONS(X)                                                   \
+  KILN__SET_OPERATIONS(X)                                                      \
   KILN__SORT_OPERATIONS(X)                                                     \
   KILN__STENCIL_OPERATIONS(X)
 

@@ -136,6 +136,29 @@ const bench_case kiln__bench_sort_pairs[] = {
     {.label = NULL},
 };
 
+/* ---- Sorts by a comparison ----------------------------------------------- */
+
+#define MERGE_SORT(id, less_, ...)                                             \
+  BENCH_OWN(id, merge_sort, kiln_merge_sort_desc,                              \
+    .keys_in = {b->in[0], b->now->type},                                       \
+    .keys_out = {b->out[0], b->now->type}, .n = b->n, .less = less_,           \
+    __VA_ARGS__)
+
+MERGE_SORT(own_merge_sort, "fabsf(a) < fabsf(b)", .code = {.preamble = NULL})
+MERGE_SORT(own_merge_sort_u64, "a < b", .code = {.preamble = NULL})
+MERGE_SORT(own_merge_sort_pairs, "fabsf(a) < fabsf(b)",
+    .values_in = {b->in[1], KILN_U32}, .values_out = {b->out[1], KILN_U32})
+
+const bench_case kiln__bench_merge_sort[] = {
+    {"fabsf(a) < fabsf(b)", KILN_F32, 8, "CUB", "kiln_peer_merge_sort_f32",
+     {1.1, 1.1, 0, 0}, FLOATS, NULL, own_merge_sort, KILN_F32, 0, 0, 0},
+    {"a < b", KILN_U64, 16, "CUB", "kiln_peer_merge_sort_u64", {0, 0, 0, 0},
+     BITS, NULL, own_merge_sort_u64, KILN_DTYPE_NONE, 0, 0, 0},
+    {"f32 with u32", KILN_F32, 16, "CUB", "kiln_peer_merge_sort_pairs_f32",
+     {0, 0, 0, 0}, FLOATS, NULL, own_merge_sort_pairs, KILN_F32, 0, 0, 0},
+    {.label = NULL},
+};
+
 /* ---- Gather and scatter ------------------------------------------------- */
 
 /* clang-format on */
@@ -208,6 +231,33 @@ BENCH_OWN(own_search, search, kiln_search_desc,
 const bench_case kiln__bench_merge[] = {
     {"two halves", KILN_U32, 8, "CUB", "kiln_peer_merge_u32", {0, 0, 0, 0},
      ASCENDING, NULL, own_merge, KILN_U32, 0, 0, 0},
+    {.label = NULL},
+};
+
+#define SETS(id, kind_)                                                        \
+  BENCH_OWN(id, set_operation, kiln_set_desc, .kind = kind_,                   \
+    .a = {b->in[0], KILN_U32}, .n_a = b->n / 2, .b = {b->in[1], KILN_U32},     \
+    .n_b = b->n / 2, .out = {b->out[0], KILN_U32},                             \
+    .count = {b->out[1], KILN_U64})
+
+SETS(own_union, KILN_SET_UNION)
+SETS(own_intersection, KILN_SET_INTERSECTION)
+SETS(own_difference, KILN_SET_DIFFERENCE)
+SETS(own_symmetric, KILN_SET_SYMMETRIC_DIFFERENCE)
+
+/* The sequences of kiln__bench_merge share about half of their elements. Only
+ * the first elements are compared. Every case writes at least an eighth of its
+ * output. */
+const bench_case kiln__bench_sets[] = {
+    {"union", KILN_U32, 7, "Thrust", "kiln_peer_set_union_u32",
+     {1.6, 0, 0, 0}, ASCENDING, NULL, own_union, KILN_U32, 1024, 0, 0},
+    {"intersection", KILN_U32, 5, "Thrust", "kiln_peer_set_intersection_u32",
+     {0, 0, 0, 0}, ASCENDING, NULL, own_intersection, KILN_U32, 1024, 0, 0},
+    {"difference", KILN_U32, 5, "Thrust", "kiln_peer_set_difference_u32",
+     {0, 0, 0, 0}, ASCENDING, NULL, own_difference, KILN_U32, 1024, 0, 0},
+    {"symmetric difference", KILN_U32, 6, "Thrust",
+     "kiln_peer_set_symmetric_difference_u32", {0, 0, 0, 0}, ASCENDING, NULL,
+     own_symmetric, KILN_U32, 1024, 0, 0},
     {.label = NULL},
 };
 
