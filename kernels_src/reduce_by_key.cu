@@ -5,7 +5,9 @@
  * Problem: a run may span many tiles, and its result goes to an index that all preceding
  * tiles decide.
  * Idea: an element whose key differs from the preceding key starts a run and closes the
- * run before it. Each warp reduces its elements in registers as scan_by_key.cu does, and
+ * run before it. A warp loads its part of the tile in rows, and exchanges the elements
+ * through shared memory so that each lane holds consecutive ones. A lane then reduces its
+ * elements one by one, and one scan over the lanes suffices (segmented_tile.cuh). The warp
  * stages the keys that start runs and the results of the runs that they close, in order,
  * in shared memory. Two prefixes over the preceding tiles follow. The number of runs
  * decides where the results go; it is an integer sum. The reduction since the last start
@@ -38,6 +40,8 @@
  *                                          and input
  *   KILN_KEY          type unsigned        type of a key in memory
  *   KILN_KEY_ALIGNED  1                    1 if the keys are aligned to 16 bytes
+ *   KILN_LATE         0                    1 loads the elements after the keys have been
+ *                                          compared, which needs fewer registers
  *   KILN_KEYS         1                    1 writes the first key of each run
  *   KILN_COUNT        type unsigned        type of the number of runs
  *   KILN_WIDE         0                    1 if n is 2^32 or more
@@ -63,9 +67,6 @@
 #include <kiln/params/reduce_by_key.cuh>
 
 #define KILN_ALIGNED 0 /* results are stored one by one */
-#define KILN_HEADS 0
-#define KILN_INIT 0
-#define KILN_EXCLUSIVE 0
 #include <kiln/scan_tile.cuh>
 
 #include <kiln/compact.cuh>
@@ -85,7 +86,16 @@ static __device__ __forceinline__ bool same(const args &, key a, key b)
 
 #include <kiln/segmented_tile.cuh>
 
-static_assert(KILN_VECTOR * KILN_VECTORS <= 32, "at most 32 elements per thread");
+enum : unsigned { items = KILN_VECTOR * KILN_VECTORS };
+
+static_assert(items <= 32, "at most 32 elements per thread");
+static_assert((KILN_VECTORS & (KILN_VECTORS - 1)) == 0,
+              "KILN_VECTORS: a power of two");
+
+/* A vector as the lanes of a warp exchange it. */
+template <class T> struct alignas(KILN_VECTOR * sizeof(T)) exchanged {
+  T element[KILN_VECTOR];
+};
 
 struct shared_storage : segment_storage {
   acc prefix;      /* reduction over the preceding tiles */
@@ -93,17 +103,20 @@ struct shared_storage : segment_storage {
   /* Number of runs that start in each warp, then in the lower warps. */
   unsigned starts[warps];
   unsigned all_starts; /* number of runs that start in the tile */
-  /* first[w] is the reduction over those elements of warp w that precede the
-   * first start of a run in the warp. */
-  acc first[warps];
-  /* The part of each warp begins at a multiple of warp_tile. Entry j belongs to
-   * start number j of the warp: its key, and the result of the run that it
-   * closes. */
-#if KILN_KEYS
-  KILN_KEY key_of[tile_size];
-#endif
-  KILN_T closed[tile_size];
+  /* The part of each warp begins at a multiple of warp_tile. First the lanes of
+   * the warp exchange their elements there. Then entry j belongs to start
+   * number j of the warp: its key, and the result of the run that it closes. */
+  alignas(KILN_VECTOR * sizeof(key)) key key_of[tile_size];
+  alignas(KILN_VECTOR * sizeof(acc)) acc closed[tile_size];
 };
+
+/* Returns the staged keys of the warp whose part of shared memory begins at index
+ * `part`. */
+static __device__ __forceinline__ KILN_KEY *staged_keys(shared_storage &storage,
+                                                        unsigned part)
+{
+  return reinterpret_cast<KILN_KEY *>(storage.key_of + part);
+}
 
 static __device__ __forceinline__ count tiles()
 {
@@ -125,18 +138,29 @@ prefetch_ahead(const source &s, const KILN_KEY *keys, count tile)
 #endif
 }
 
-/* Clears the bits of elements that do not exist. */
+/* Moves the elements of a warp from rows, where vector r of a lane is vector
+ * r * 32 + lane of the warp, to lanes, where it is vector lane * KILN_VECTORS + r.
+ * `part` is the warp's part of shared memory. The exclusive or spreads the vectors
+ * over the banks of shared memory, both for rows and for lanes. */
+template <class T>
 static __device__ __forceinline__ void
-drop_missing(const tile_view &v, unsigned (&heads)[KILN_VECTORS])
+rows_to_lanes(T (&x)[KILN_VECTORS][KILN_VECTOR], T *part)
 {
-  if (v.size == tile_size)
+  exchanged<T> *const to = reinterpret_cast<exchanged<T> *>(part);
+  const auto place = [](unsigned i) {
+    return i ^ (i / 8 & (KILN_VECTORS - 1));
+  };
+
+  if (KILN_VECTORS == 1)
     return;
 #pragma unroll
   for (unsigned r = 0; r < KILN_VECTORS; ++r)
+    memcpy(&to[place(r * 32 + kiln::lane())], x[r], sizeof x[r]);
+  __syncwarp();
 #pragma unroll
-    for (unsigned e = 0; e < KILN_VECTOR; ++e)
-      if (v.begin + r * row + e >= v.size)
-        heads[r] &= ~(1u << e);
+  for (unsigned r = 0; r < KILN_VECTORS; ++r)
+    memcpy(x[r], &to[place(kiln::lane() * KILN_VECTORS + r)], sizeof x[r]);
+  __syncwarp();
 }
 
 /* Returns the key in its storage format. A key that computations widen is loaded
@@ -149,39 +173,154 @@ static __device__ __forceinline__ KILN_KEY stored_key(const KILN_KEY *keys,
   return kiln::narrow<KILN_KEY>(k);
 }
 
-/* Stages the starts of runs of a warp. `rank` has the number of starts before
- * each vector, and `before` the reduction since the last start. */
+/* Loads the keys of a warp in rows. A whole tile needs no tests. */
 static __device__ __forceinline__ void
-stage(const source &s, const tile_view &v, const KILN_KEY *keys,
-      const key (&k)[KILN_VECTORS][KILN_VECTOR], const held (&h)[KILN_VECTORS],
-      const unsigned (&heads)[KILN_VECTORS], const acc (&before)[KILN_VECTORS],
-      const unsigned (&rank)[KILN_VECTORS], shared_storage &storage)
+load_key_rows(const KILN_KEY *keys, const tile_view &v,
+              key (&k)[KILN_VECTORS][KILN_VECTOR])
 {
-  const unsigned from = kiln::warp() * warp_tile;
-
+  if (v.size == tile_size) {
 #pragma unroll
-  for (unsigned r = 0; r < KILN_VECTORS; ++r) {
-    unsigned next = rank[r];
-    acc sum = before[r];
-
-#pragma unroll
-    for (unsigned e = 0; e < KILN_VECTOR; ++e) {
-      const bool head = (heads[r] >> e & 1u) != 0;
-      const acc value = at(h[r], e);
-
-      if (head) {
-#if KILN_KEYS
-        storage.key_of[from + next] = stored_key(keys, v.at(r) + e, k[r][e]);
-#endif
-        storage.closed[from + next] = kiln::narrow<KILN_T>(sum);
-        if (next == 0)
-          storage.first[kiln::warp()] = sum;
-        ++next;
-      }
-      sum = head ? value : s.op(sum, value);
-    }
+    for (unsigned r = 0; r < KILN_VECTORS; ++r)
+      kiln::load_vector<KILN_VECTOR, KILN_KEY_ALIGNED != 0>(keys + v.at(r),
+                                                            k[r]);
+    return;
   }
-  (void)v, (void)keys, (void)k;
+  load_keys(keys, v, k);
+}
+
+/* Loads the elements of a warp in rows. */
+static __device__ __forceinline__ void
+load_rows(const source &s, const tile_view &v, held (&h)[KILN_VECTORS])
+{
+  loaded p[KILN_VECTORS];
+
+  if (v.size == tile_size) {
+#pragma unroll
+    for (unsigned r = 0; r < KILN_VECTORS; ++r)
+      load_vector(s.in, v.at(r), p[r]);
+#pragma unroll
+    for (unsigned r = 0; r < KILN_VECTORS; ++r)
+      hold(s.in, v.at(r), true, p[r], s.identity, h[r]);
+    return;
+  }
+  load_tile(s, v, p);
+  hold_tile(s, v, p, h);
+}
+
+/* The elements that the calling lane holds: `items` consecutive elements of the
+ * tile. */
+struct lane_part {
+  count first;    /* index of the lane's first element */
+  unsigned from;  /* index of the warp's part of shared memory */
+  unsigned heads; /* mask of the elements that start a run */
+  unsigned rank;  /* number of runs that start in the lower lanes of the warp */
+  unsigned all;   /* number of runs that start in the warp */
+};
+
+/* Marks the elements that start a run, and stages their keys. */
+static __device__ __forceinline__ lane_part mark_keys(const source &s,
+                                                      const KILN_KEY *keys,
+                                                      const tile_view &v,
+                                                      shared_storage &storage)
+{
+  const unsigned place = kiln::warp() * warp_tile + kiln::lane() * items;
+  lane_part p = {v.first + place, kiln::warp() * warp_tile, 0, 0, 0};
+  key k[KILN_VECTORS][KILN_VECTOR], previous = {};
+  unsigned next;
+
+  load_key_rows(keys, v, k);
+  /* The key before the warp's part is loaded with the others. */
+  if (kiln::lane() == 0 && p.first > 0 && place < v.size)
+    previous = kiln::load(keys + p.first - 1);
+  rows_to_lanes(k, storage.key_of + p.from);
+  {
+    const key below = kiln::shuffle_up(k[KILN_VECTORS - 1][KILN_VECTOR - 1], 1);
+
+    previous = kiln::lane() == 0 ? previous : below;
+  }
+#pragma unroll
+  for (unsigned j = 0; j < items; ++j) {
+    const key mine = k[j / KILN_VECTOR][j % KILN_VECTOR];
+
+    if (!user::same(s.in, previous, mine))
+      p.heads |= 1u << j;
+    previous = mine;
+  }
+  if (p.first == 0)
+    p.heads |= 1u;
+  if (v.size < tile_size && place + items > v.size)
+    p.heads &= place < v.size ? (1u << (v.size - place)) - 1 : 0u;
+  next = static_cast<unsigned>(__popc(p.heads));
+  p.rank = kiln::warp_scan_inclusive(next, kiln::sum{});
+  p.all = kiln::warp_broadcast(p.rank, 31);
+  p.rank -= next;
+#if KILN_KEYS
+  if (p.all > 0) {
+    KILN_KEY *to = staged_keys(storage, p.from) + p.rank;
+
+#pragma unroll
+    for (unsigned j = 0; j < items; ++j)
+      if ((p.heads >> j & 1u) != 0)
+        *to++ =
+            stored_key(keys, p.first + j, k[j / KILN_VECTOR][j % KILN_VECTOR]);
+  }
+#endif
+  return p;
+}
+
+/* Reduces the elements of the calling lane since the last start of a run, and
+ * returns the result. Stages the reductions that starts close. The reduction that
+ * the lane's first start closes lacks the elements of lower lanes. */
+static __device__ __forceinline__ acc
+reduce_lane(const source &s, const acc (&x)[KILN_VECTORS][KILN_VECTOR],
+            const lane_part &p, shared_storage &storage)
+{
+  acc sum = x[0][0];
+  acc *to = storage.closed + (p.from + p.rank);
+
+  if (p.all == 0) {
+#pragma unroll
+    for (unsigned j = 1; j < items; ++j)
+      sum = s.op(sum, x[j / KILN_VECTOR][j % KILN_VECTOR]);
+    return sum;
+  }
+  if ((p.heads & 1u) != 0)
+    *to++ = s.identity;
+#pragma unroll
+  for (unsigned j = 1; j < items; ++j) {
+    const acc value = x[j / KILN_VECTOR][j % KILN_VECTOR];
+    const acc longer = s.op(sum, value);
+    const bool head = (p.heads >> j & 1u) != 0;
+
+    if (head)
+      *to++ = sum;
+    sum = head ? value : longer;
+  }
+  return sum;
+}
+
+/* Combines the reductions of the lanes. Returns the reduction of the warp since
+ * its last start of a run. The reduction that the warp's first start closes lacks
+ * the elements of lower warps. */
+static __device__ __forceinline__ acc reduce_lanes(const source &s, acc sum,
+                                                   const lane_part &p,
+                                                   shared_storage &storage)
+{
+  const unsigned begins = kiln::warp_ballot(p.heads != 0);
+  const unsigned since = segment_lane(begins);
+  acc before;
+
+#pragma unroll
+  for (unsigned step = 1; step < 32; step *= 2) {
+    before = kiln::shuffle_up(sum, step);
+    if (kiln::lane() >= step + since)
+      sum = s.op(before, sum);
+  }
+  before = kiln::shuffle_up(sum, 1);
+  if (p.heads != 0 && kiln::lane() > 0)
+    storage.closed[p.from + p.rank] =
+        s.op(before, storage.closed[p.from + p.rank]);
+  return kiln::warp_broadcast(sum, 31);
 }
 
 /* Loads and reduces the elements of a warp. Returns the number of runs that
@@ -191,30 +330,28 @@ static __device__ __forceinline__ unsigned reduce_tile(const source &s,
                                                        const tile_view &v,
                                                        shared_storage &storage)
 {
-  loaded p[KILN_VECTORS];
   held h[KILN_VECTORS];
-  key k[KILN_VECTORS][KILN_VECTOR];
-  unsigned heads[KILN_VECTORS], rank[KILN_VECTORS], cut, mask = 0, starts;
-  acc before[KILN_VECTORS], total;
-  bool begins;
+  acc x[KILN_VECTORS][KILN_VECTOR], total;
+  lane_part mine;
 
-  load_tile(s, v, p);
-  load_keys(keys, v, k);
-  mark_heads(s, keys, v, k, heads);
-  drop_missing(v, heads);
-  hold_tile(s, v, p, h);
+  if (!KILN_LATE)
+    load_rows(s, v, h);
+  mine = mark_keys(s, keys, v, storage);
+  if (KILN_LATE)
+    load_rows(s, v, h);
 #pragma unroll
   for (unsigned r = 0; r < KILN_VECTORS; ++r)
-    mask |= heads[r] << r * KILN_VECTOR;
-  starts = kiln::warp_ranks<KILN_VECTORS, KILN_VECTOR>(mask, rank);
-  total = reduce_warp(s, s.identity, h, heads, before, &cut, &begins);
-  stage(s, v, keys, k, h, heads, before, rank, storage);
+#pragma unroll
+    for (unsigned e = 0; e < KILN_VECTOR; ++e)
+      x[r][e] = at(h[r], e);
+  rows_to_lanes(x, storage.closed + mine.from);
+  total = reduce_lanes(s, reduce_lane(s, x, mine, storage), mine, storage);
   if (kiln::lane() == 31) {
     storage.warp[kiln::warp()] = total;
-    storage.cut[kiln::warp()] = begins;
-    storage.starts[kiln::warp()] = starts;
+    storage.cut[kiln::warp()] = mine.all > 0;
+    storage.starts[kiln::warp()] = mine.all;
   }
-  return starts;
+  return mine.all;
 }
 
 /* ---- The two prefixes ---------------------------------------------------- */
@@ -306,18 +443,18 @@ write_runs(const source &s, shared_storage &storage, unsigned n,
 
     if (!storage.cut[warp])
       base = s.op(storage.prefix, base);
-    storage.closed[part] =
-        kiln::narrow<KILN_T>(s.op(base, storage.first[warp]));
+    storage.closed[part] = s.op(base, storage.closed[part]);
   }
   __syncwarp();
 #if KILN_KEYS
   kiln::warp_along_lines(out_keys + from, n, [&](unsigned j) {
-    out_keys[from + j] = storage.key_of[part + j];
+    out_keys[from + j] = staged_keys(storage, part)[j];
   });
 #endif
   kiln::warp_along_lines(out + from - 1, n, [&](unsigned j) {
     if (from > 0 || j > 0)
-      out[static_cast<position>(from + j - 1)] = storage.closed[part + j];
+      out[static_cast<position>(from + j - 1)] =
+          kiln::narrow<KILN_T>(storage.closed[part + j]);
   });
   (void)out_keys;
 }

@@ -1,16 +1,14 @@
 /* segmented_tile.cuh -- common code of the kernels that reduce runs of elements of a tile
- * in registers (scan_by_key.cu and reduce_by_key.cu). A run, or segment, starts at
- * elements that a mask marks.
+ * (scan_by_key.cu and reduce_by_key.cu). A run, or segment, starts at elements that a mask
+ * marks.
  *
  * Problem: the reduction over the elements of a run crosses lanes, warps and tiles.
- * Idea: the pairs (does a segment start, value) form a semigroup. Each level (vector,
- * row of 32 vectors, warp, block) combines these pairs, and the tile publishes the last
- * one (Schwartz 1980; Blelloch, Prefix Sums and Their Applications, 1990).
+ * Idea: the pairs (does a segment start, value) form a semigroup. Each level combines
+ * these pairs, and the tile publishes the last one (Schwartz 1980; Blelloch, Prefix Sums
+ * and Their Applications, 1990).
  * Invariant: the operands keep their order.
- * Cost: per row of 32 vectors one ballot and five shuffles.
  *
- * A program includes this file after scan_tile.cuh. KILN_INIT, KILN_EXCLUSIVE and
- * KILN_HEADS are defined as in scan_by_key.cu, which also describes same(). */
+ * A program includes this file after scan_tile.cuh and defines KILN_KEY_ALIGNED. */
 #ifndef KILN_SEGMENTED_TILE_CUH
 #define KILN_SEGMENTED_TILE_CUH
 
@@ -42,39 +40,6 @@ load_keys(const Stored *from, const tile_view &v,
   }
 }
 
-#if KILN_HEADS == 0
-/* Sets bit e of heads[r] if the key of element e of vector r of the calling thread
- * differs from the key of the preceding element, and for element 0 of the array. */
-template <class Stored, class Key>
-static __device__ __forceinline__ void
-mark_heads(const source &s, const Stored *keys, const tile_view &v,
-           const Key (&k)[KILN_VECTORS][KILN_VECTOR],
-           unsigned (&heads)[KILN_VECTORS])
-{
-  /* key of the element that precedes the warp's first element */
-  Key last = {};
-
-  if (kiln::lane() == 0 && v.at(0) > 0 && v.at(0) <= s.n)
-    last = kiln::load(keys + v.at(0) - 1);
-#pragma unroll
-  for (unsigned r = 0; r < KILN_VECTORS; ++r) {
-    const Key below = kiln::shuffle_up(k[r][KILN_VECTOR - 1], 1);
-    Key previous = kiln::lane() == 0 ? last : below;
-
-    heads[r] = 0;
-#pragma unroll
-    for (unsigned e = 0; e < KILN_VECTOR; ++e) {
-      if (!user::same(s.in, previous, k[r][e]))
-        heads[r] |= 1u << e;
-      previous = k[r][e];
-    }
-    last = kiln::warp_broadcast(k[r][KILN_VECTOR - 1], 31);
-  }
-  if (v.at(0) == 0)
-    heads[0] |= 1u;
-}
-#endif
-
 /* ---- Reducing ------------------------------------------------------------ */
 
 /* Returns the mask of the lanes below the calling lane. */
@@ -90,71 +55,6 @@ static __device__ __forceinline__ unsigned segment_lane(unsigned begins)
   const unsigned mine = begins & (lanes_below() << 1 | 1u);
 
   return mine == 0 ? 0 : 31 - static_cast<unsigned>(__clz(mine));
-}
-
-/* Returns the reduction over v, the first element of a segment. The reduction
- * includes the initial value if there is one. */
-static __device__ __forceinline__ acc first_value(const source &s, acc start,
-                                                  acc v)
-{
-  return KILN_INIT || KILN_EXCLUSIVE ? s.op(start, v) : v;
-}
-
-/* Reduces the warp's elements since the last start of a segment. before[r]
- * becomes the reduction over those elements that precede vector r of the calling
- * lane. Bit r of *cut is set if a segment starts in the warp before that vector.
- * Returns the reduction over the warp. *begins is set if a segment starts in the
- * warp. */
-static __device__ __forceinline__ acc
-reduce_warp(const source &s, acc start, const held (&h)[KILN_VECTORS],
-            const unsigned (&heads)[KILN_VECTORS], acc (&before)[KILN_VECTORS],
-            unsigned *cut, bool *begins)
-{
-  unsigned lanes[KILN_VECTORS];
-  acc sum[KILN_VECTORS], chain = s.identity;
-  bool any = false;
-
-#pragma unroll
-  for (unsigned r = 0; r < KILN_VECTORS; ++r) {
-    lanes[r] = kiln::warp_ballot(heads[r] != 0);
-    sum[r] = s.identity;
-#pragma unroll
-    for (unsigned e = 0; e < KILN_VECTOR; ++e) {
-      const acc v = at(h[r], e);
-
-      sum[r] = heads[r] >> e & 1u ? first_value(s, start, v)
-               : e == 0           ? v
-                                  : s.op(sum[r], v);
-    }
-  }
-#pragma unroll
-  for (unsigned step = 1; step < 32; step *= 2) {
-#pragma unroll
-    for (unsigned r = 0; r < KILN_VECTORS; ++r)
-      before[r] = kiln::shuffle_up(sum[r], step);
-#pragma unroll
-    for (unsigned r = 0; r < KILN_VECTORS; ++r)
-      if (kiln::lane() >= step + segment_lane(lanes[r]))
-        sum[r] = s.op(before[r], sum[r]);
-  }
-  *cut = 0;
-#pragma unroll
-  for (unsigned r = 0; r < KILN_VECTORS; ++r) {
-    const acc whole = kiln::warp_broadcast(sum[r], 31);
-    const bool below = (lanes[r] & lanes_below()) != 0;
-
-    before[r] = kiln::shuffle_up(sum[r], 1);
-    if (kiln::lane() == 0)
-      before[r] = s.identity;
-    if (r > 0 && !below)
-      before[r] = s.op(chain, before[r]);
-    if (any || below)
-      *cut |= 1u << r;
-    chain = r == 0 || lanes[r] != 0 ? whole : s.op(chain, whole);
-    any = any || lanes[r] != 0;
-  }
-  *begins = any;
-  return chain;
 }
 
 /* ---- Totals of warps and tiles ------------------------------------------- */

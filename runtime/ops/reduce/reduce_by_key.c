@@ -11,9 +11,10 @@ static const char *const kernels[] = {"reduce_by_key", NULL};
 static const kiln__family family = {"reduce_by_key", kernels,
                                     kiln__reduce_by_key_params};
 
-/* Value of `extra` in a tuning row that selects the leader block. The lower bits
- * are the number of tile descriptors that a lane reads at once. */
-enum { LEADER = 16 };
+/* Values of `extra` in a tuning row that select the leader block, and that load
+ * the elements after the keys. The lower bits are the number of tile descriptors
+ * that a lane reads at once. */
+enum { LEADER = 16, LATE = 32 };
 
 typedef struct request {
   const kiln_reduce_by_key_desc *desc;
@@ -26,18 +27,24 @@ typedef struct request {
 
 /* ---- Plan ---------------------------------------------------------------- */
 
-/* Returns the number of elements per thread, a multiple of `vec`. The kernel
- * holds 16 registers of elements with a map, has a mask of 32 bits per thread,
- * and stages one key and one result per element in shared memory. */
+/* Returns the number of elements per thread: `vec` times a power of two. The
+ * kernel holds 16 registers of elements with a map, has a mask of 32 bits per
+ * thread, and stages one key and one result per element in shared memory, in the
+ * types in which it computes. */
 static uint32_t items_of(const request *r, kiln__tuning *t, unsigned vec,
                          size_t widest, bool plain)
 {
   const unsigned held = widest == 8 ? 8 : 16;
-  const size_t bytes = kiln__size(r->desc->keys.type) + kiln__size(r->out.type);
+  const size_t key = kiln__size(kiln__op_type(r->desc->keys.type));
+  const size_t result = kiln__size(kiln__op_type(r->out.type));
+  uint32_t vecs = 1, most;
 
   if (!plain && t->items > held)
     t->items = (uint16_t)held;
-  return kiln__tile_items(t, vec, bytes);
+  most = kiln__tile_items(t, vec, key + (result > 4 ? result : 4)) / vec;
+  while (2 * vecs <= most)
+    vecs *= 2;
+  return vecs * vec;
 }
 
 /* Returns the prefetch distance in tiles for the input and the keys. */
@@ -65,7 +72,8 @@ static void set_values(request *r, const kiln__tuning *t, uint32_t vec,
   value[REDUCE_BY_KEY_PLAIN] = plain;
   value[REDUCE_BY_KEY_IN_ALIGNED] = desc->x.in[0].data % 16 == 0;
   value[REDUCE_BY_KEY_WINDOW] = t->extra % LEADER;
-  value[REDUCE_BY_KEY_LEADER] = t->extra / LEADER;
+  value[REDUCE_BY_KEY_LEADER] = (t->extra & LEADER) != 0;
+  value[REDUCE_BY_KEY_LATE] = (t->extra & LATE) != 0;
   value[REDUCE_BY_KEY_KEY] = desc->keys.type;
   value[REDUCE_BY_KEY_KEY_ALIGNED] = desc->keys.data % 16 == 0;
   value[REDUCE_BY_KEY_KEYS] = kiln__given(desc->out_keys);
