@@ -125,6 +125,9 @@ const char *kiln__profile_device(profile *p, uint32_t device)
 {
   const char *name = device < p->n_devices ? p->devices[device] : NULL;
 
+  /* A trace that this command wrote names the device in full. */
+  if (name != NULL && strncmp(name, "device ", 7) == 0)
+    return name;
   return name == NULL ? kiln__cli_text(p->c, "device %u", device)
                       : kiln__cli_text(p->c, "device %u, %s", device, name);
 }
