@@ -171,7 +171,7 @@ const char *kiln__plot_number(cli *c, double value, int base)
   if (base == 0 && fabs(value) < 1e7)
     rest = 0;
   while (i < 4 && fabs(rest) >= unit * 0.9995 &&
-         fabs(value) >= (base == 2 ? 16384 : 19999)) {
+         fabs(value) >= (base == 2 ? 16384 : 9999.5)) {
     rest /= unit;
     i++;
   }
