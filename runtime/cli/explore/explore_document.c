@@ -73,7 +73,7 @@ static void add_ptx(explore_document *d, cJSON *to, const shown *s,
   if (ptx == NULL)
     return;
   (void)cJSON_AddItemToObject(to, "ptx", cJSON_CreateStringReference(ptx));
-  if (lines == NULL)
+  if (lines == NULL || s->chains == NULL)
     return;
   kiln__explore_numbers(d->c, &n);
   for (size_t i = 0; i < lines->n_ptx_lines; i++) {
