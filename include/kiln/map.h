@@ -36,6 +36,9 @@ typedef struct kiln_map_desc {
    * (unsigned 64-bit; i is row * width + column), and n is a multiple of the
    * width. */
   uint64_t width;
+  /** Views of the inputs, or NULL if all inputs are plain arrays. An input with a
+   * view cannot be an output. Borrowed for the call. */
+  const kiln_shape *shape;
 } kiln_map_desc;
 
 /**
@@ -46,6 +49,8 @@ typedef struct kiln_map_desc {
  * in accesses of 16 bytes. That also holds for arrays that are all misaligned
  * by the same number of elements: the kernel processes their first few elements
  * separately. Elements are processed in no particular order.
+ * Inputs with strides are read one element at a time; neighbouring axes that all
+ * views pass in one stride count as one axis.
  * Without inputs but with a width, each thread computes single elements, and a
  * warp computes a compact block of the image: expressions that iterate for a
  * different time per element then leave few threads idle.

@@ -65,6 +65,15 @@
  *   in an operation: a and b, of the accumulator's type
  *   everywhere:      the parameters in kiln_code by name, the declarations of
  *                    its preamble, INFINITY, NAN and CUDA's device functions
+ * An input need not be an array of its own. As the map of an input or the
+ * expression of kiln_map():
+ *   a counter:            "i", without input arrays
+ *   a constant:           "1.0f", without input arrays
+ *   a permutation:        "x_at(1000 - 1 - i)" reverses 1,000 elements, and
+ *                         "x_at(y)" takes the elements in the order of y
+ *   a table:              "x_at(y)" with KILN_VIEW_TABLE for x, where y may have
+ *                         any integer type, such as u8 or u16
+ *   rows and columns:     KILN_VIEW_STRIDED (kiln_map() and kiln_reduce())
  * User expressions see elements of type f16 and bf16 as float; results are
  * rounded when they are stored. Elements of all other types have the
  * corresponding C type: u8 is unsigned char and is promoted to int.
@@ -158,6 +167,38 @@ typedef struct kiln_array {
 
 /** The largest numbers of arrays that one operation can read and write. */
 enum { KILN_MAX_INPUTS = 8, KILN_MAX_OUTPUTS = 4 };
+
+/** The largest number of axes of an array. */
+enum { KILN_MAX_AXES = 6 };
+
+/** How an operation finds the elements of an input array. */
+typedef enum kiln_view_kind {
+  KILN_VIEW_PLAIN = 0, /**< element i of the input is element i of the array */
+  KILN_VIEW_TABLE,     /**< the array has a length of its own; expressions read
+                            it by x_at(j) only, and have no x of it */
+  KILN_VIEW_STRIDED    /**< element i is found by its coordinates and strides */
+} kiln_view_kind;
+
+/** The view of one input array. The size of this struct never changes. */
+typedef struct kiln_view {
+  kiln_view_kind kind; /**< kind of the view; default: a plain array */
+  uint64_t length;     /**< number of elements of a table */
+  /** Distance in elements of the array between neighbours along each axis, for
+   * KILN_VIEW_STRIDED. 0 repeats the same element along the axis (broadcast).
+   * With negative strides, the array's address is that of the element with the
+   * coordinates 0. */
+  int64_t stride[KILN_MAX_AXES];
+} kiln_view;
+
+/** The shape of the inputs of a call, and a view per input array. Element i has
+ * the coordinates of index i in an array with these axes, of which the last one
+ * varies fastest. Expressions read element j of the array itself by x_at(j),
+ * whatever its view is. The size of this struct never changes. */
+typedef struct kiln_shape {
+  uint32_t rank; /**< number of axes, 1 to 6; 0 if no view has strides */
+  uint64_t size[KILN_MAX_AXES];    /**< elements per axis; their product is n */
+  kiln_view view[KILN_MAX_INPUTS]; /**< view of in[k] */
+} kiln_shape;
 
 /** The input of an operation: either the elements of one array, or a user
  * expression over up to eight arrays, which is fused into the kernel. The size

@@ -15,9 +15,6 @@
 extern "C" {
 #endif
 
-/** The largest number of axes of an array. */
-enum { KILN_MAX_AXES = 6 };
-
 /** Description of a permutation of axes. Arrays are contiguous, and their last
  * axis varies fastest. */
 typedef struct kiln_permute_desc {

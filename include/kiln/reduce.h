@@ -43,6 +43,9 @@ typedef struct kiln_reduce_desc {
                        slower */
   kiln_code code; /**< parameters and functions that the user expressions can
                        use */
+  /** Views of the arrays x.in[], or NULL if all of them are plain arrays.
+   * Borrowed for the call. */
+  const kiln_shape *shape;
 } kiln_reduce_desc;
 
 /**

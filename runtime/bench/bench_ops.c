@@ -29,6 +29,7 @@ const bench_family kiln__bench_families[] = {
     {"search", kiln__bench_search, "search"},
     {"permute", kiln__bench_permute, NULL},
     {"move", kiln__bench_move, NULL},
+    {"views", kiln__bench_views, NULL},
     {"random", kiln__bench_random, NULL},
     {"sets", kiln__bench_sets, "sets"},
     {NULL, NULL, NULL},

@@ -125,6 +125,7 @@ extern const bench_case kiln__bench_merge[];
 extern const bench_case kiln__bench_search[];
 extern const bench_case kiln__bench_permute[];
 extern const bench_case kiln__bench_move[];
+extern const bench_case kiln__bench_views[];
 extern const bench_case kiln__bench_random[];
 extern const bench_case kiln__bench_sets[];
 

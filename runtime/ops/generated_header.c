@@ -98,6 +98,21 @@ static bool reads_neighbours(const generator *g)
 
 /* ---- Types and parameters ------------------------------------------------ */
 
+/* Adds the members of the kernel argument that views with strides need. */
+static void add_shape_members(const generator *g)
+{
+  const kiln_shape *shape = g->spec->shape;
+
+  if (shape == NULL || shape->rank == 0)
+    return;
+  kiln__buf_format(g->types, "  index kiln__size[%u], kiln__over[%u];\n",
+                   (unsigned)shape->rank, (unsigned)shape->rank);
+  for (size_t k = 0; k < g->n_arrays; k++)
+    if (kiln__is_strided(shape, k))
+      kiln__buf_format(g->types, "  index kiln__stride%zu[%u];\n", k,
+                       (unsigned)shape->rank);
+}
+
 static void add_types(const generator *g)
 {
   const kiln__spec *spec = g->spec;
@@ -129,6 +144,7 @@ static void add_types(const generator *g)
   }
   if (spec->width != 0)
     kiln__buf_text(out, "  index kiln__width, kiln__reciprocal;\n");
+  add_shape_members(g);
   empty = empty && spec->width == 0;
   kiln__buf_text(out, empty ? "  unsigned long long none;\n};\n" : "};\n");
   kiln__buf_text(out, "} // namespace user\ntypedef user::args kiln__args;\n"
@@ -185,7 +201,7 @@ static void add_readers(const generator *g)
 {
   for (size_t k = 0; k < g->n_params; k++)
     add_param(g, &g->spec->code->params[k]);
-  if (!reads_neighbours(g))
+  if (!reads_neighbours(g) && !kiln__has_strides(g->spec->shape, g->n_arrays))
     return;
   for (size_t k = 0; k < g->n_arrays; k++)
     kiln__buf_format(g->types,
@@ -193,6 +209,41 @@ static void add_readers(const generator *g)
                             "kiln__index j)\n"
                             "{\n  return kiln::load(s.x%zu + j);\n}\n",
                      array_type(g, k).c, k, k);
+}
+
+/* Adds the struct kiln__place, which holds the coordinates of an element, the
+ * function kiln__locate(s, i), which computes them, and the functions
+ * kiln__offset0(s, p) and so on, which return the offset of the element in the
+ * array of a view. Divisions multiply by the reciprocal, as in add_rows(). */
+static void add_places(const generator *g)
+{
+  const kiln_shape *shape = g->spec->shape;
+  const bool wide = g->spec->wide;
+
+  if (shape == NULL || shape->rank == 0)
+    return;
+  kiln__buf_format(
+      g->types,
+      "struct kiln__place {\n  kiln__index at[%u];\n};\n" INLINE
+      "kiln__place kiln__locate(const kiln__args &s, kiln__index i)\n{\n"
+      "  kiln__place p;\n#pragma unroll\n"
+      "  for (unsigned k = %u; k-- > 1;) {\n"
+      "    const kiln__index q = %s;\n"
+      "    p.at[k] = i - q * s.kiln__size[k];\n    i = q;\n  }\n"
+      "  p.at[0] = i;\n  return p;\n}\n",
+      (unsigned)shape->rank, (unsigned)shape->rank,
+      wide ? "i / s.kiln__size[k]"
+           : "static_cast<unsigned>(__umul64hi(s.kiln__over[k], i))");
+  for (size_t k = 0; k < g->n_arrays; k++)
+    if (kiln__is_strided(shape, k))
+      kiln__buf_format(
+          g->types,
+          INLINE "kiln__index kiln__offset%zu(const kiln__args &s, const "
+                 "kiln__place &p)\n{\n  kiln__index j = 0;\n"
+                 "#pragma unroll\n  for (unsigned k = 0; k < %u; ++k)\n"
+                 "    j += static_cast<%s>(p.at[k]) * "
+                 "s.kiln__stride%zu[k];\n  return j;\n}\n",
+          k, (unsigned)shape->rank, wide ? "kiln__index" : "unsigned", k);
 }
 
 /* ---- Functions of the expressions --------------------------------------- */
@@ -207,8 +258,9 @@ static void add_signature(const generator *g, kiln__buf *out,
                    f->name, f->name);
   if (is_elementwise(f)) {
     for (size_t k = 0; k < g->n_arrays; k++)
-      kiln__buf_format(out, ", const %s %sx%zu", array_type(g, k).c,
-                       operand_prefix(g), k);
+      if (!kiln__is_viewed(g->spec->shape, k))
+        kiln__buf_format(out, ", const %s %sx%zu", array_type(g, k).c,
+                         operand_prefix(g), k);
     kiln__buf_text(out, ", const kiln__index i");
   } else if (f->parameters != NULL) {
     kiln__buf_format(out, ", %s", f->parameters);
@@ -243,12 +295,60 @@ static void add_declarations(const generator *g)
   kiln__buf_text(out, "} // namespace kiln__texts\n");
 }
 
+/* The short names of the first arrays. */
+static const char short_names[] = "xyzw";
+
+static bool has_short_name(size_t k)
+{
+  return k < sizeof short_names - 1;
+}
+
+/* Adds the declaration of element x0, x1 and so on, as far as it is not a
+ * parameter of the function. The element of a view is loaded here. A table has
+ * no element. */
+static void add_element(const generator *g, size_t k)
+{
+  const kiln_shape *shape = g->spec->shape;
+  const char *unpack = g->structs ? "kiln__unpack" : "";
+  kiln__buf *out = g->texts;
+
+  if (kiln__is_viewed(shape, k) && !kiln__is_strided(shape, k))
+    return;
+  if (kiln__is_strided(shape, k))
+    kiln__buf_format(out,
+                     "  const auto x%zu = %s(kiln__x%zu_at(kiln__s, "
+                     "kiln__offset%zu(kiln__s, kiln__p)));",
+                     k, unpack, k, k);
+  else if (g->structs)
+    kiln__buf_format(out, "  const auto x%zu = kiln__unpack(kiln__x%zu);", k,
+                     k);
+  kiln__buf_format(out, "  (void)x%zu;", k);
+  if (has_short_name(k))
+    kiln__buf_format(out, " const auto %c = x%zu; (void)%c;", short_names[k], k,
+                     short_names[k]);
+  kiln__buf_text(out, "\n");
+}
+
+/* Adds the function x0_at(j), x1_at(j) and so on, and its short name. */
+static void add_reader(const generator *g, size_t k)
+{
+  kiln__buf *out = g->texts;
+
+  kiln__buf_format(out,
+                   "  const auto x%zu_at = [&kiln__s](const kiln__index "
+                   "kiln__j) { return %s(kiln__x%zu_at(kiln__s, kiln__j)); "
+                   "}; (void)x%zu_at;\n",
+                   k, g->structs ? "kiln__unpack" : "", k, k);
+  if (has_short_name(k))
+    kiln__buf_format(out, "  const auto &%c_at = x%zu_at; (void)%c_at;\n",
+                     short_names[k], k, short_names[k]);
+}
+
 /* Adds declarations of x and x_at, which are short names of x0 and x0_at, and
  * so on. The casts to void avoid warnings about names that the expression does
  * not use. */
 static void add_elements(const generator *g, const kiln__function *f)
 {
-  static const char short_names[] = "xyzw";
   const bool neighbours = kiln__reads_neighbours(f->expr);
   kiln__buf *out = g->texts;
 
@@ -258,26 +358,14 @@ static void add_elements(const generator *g, const kiln__function *f)
                    "  const kiln__index row = kiln__row(kiln__s, i), column "
                    "= kiln__column(kiln__s, i);\n  (void)row; "
                    "(void)column;\n");
+  if (kiln__has_strides(g->spec->shape, g->n_arrays))
+    kiln__buf_text(out,
+                   "  const kiln__place kiln__p = kiln__locate(kiln__s, i);"
+                   " (void)kiln__p;\n");
   for (size_t k = 0; k < g->n_arrays; k++) {
-    const bool has_short = k < sizeof short_names - 1;
-
-    if (g->structs)
-      kiln__buf_format(out, "  const auto x%zu = kiln__unpack(kiln__x%zu);", k,
-                       k);
-    kiln__buf_format(out, "  (void)x%zu;", k);
-    if (has_short)
-      kiln__buf_format(out, " const auto %c = x%zu; (void)%c;", short_names[k],
-                       k, short_names[k]);
-    kiln__buf_text(out, "\n");
+    add_element(g, k);
     if (neighbours)
-      kiln__buf_format(out,
-                       "  const auto x%zu_at = [&kiln__s](const kiln__index "
-                       "kiln__j) { return %s(kiln__x%zu_at(kiln__s, kiln__j)); "
-                       "}; (void)x%zu_at;\n",
-                       k, g->structs ? "kiln__unpack" : "", k, k);
-    if (neighbours && has_short)
-      kiln__buf_format(out, "  const auto &%c_at = x%zu_at; (void)%c_at;\n",
-                       short_names[k], k, short_names[k]);
+      add_reader(g, k);
   }
 }
 
@@ -423,7 +511,8 @@ static void add_element_wrapper(const generator *g, const char *name,
   }
   kiln__buf_format(out, "  return kiln__texts::kiln__%s(s", name);
   for (size_t k = 0; k < g->n_arrays; k++)
-    kiln__buf_format(out, ", p.x%zu[e]", k);
+    if (!kiln__is_viewed(g->spec->shape, k))
+      kiln__buf_format(out, ", p.x%zu[e]", k);
   kiln__buf_text(out, ", i + e);\n}\n");
 }
 
@@ -435,21 +524,24 @@ static void add_vectors(const generator *g, uint32_t aligned)
 
   kiln__buf_text(out, "template <unsigned n> struct vector {\n");
   for (size_t k = 0; k < g->n_arrays; k++)
-    kiln__buf_format(out, "  %s x%zu[n];\n", array_type(g, k).c, k);
+    if (!kiln__is_viewed(g->spec->shape, k))
+      kiln__buf_format(out, "  %s x%zu[n];\n", array_type(g, k).c, k);
   kiln__buf_text(out, "};\ntemplate <unsigned n, kiln::cached how = "
                       "kiln::cached::usual>\n" INLINE
                       "void load_inputs(const args &s, index i, vector<n> &p)\n"
                       "{\n  (void)s; (void)i; (void)p;\n");
   for (size_t k = 0; k < g->n_arrays; k++)
-    kiln__buf_format(out,
-                     "  kiln::load_vector<n, %s, how>(s.x%zu + i, p.x%zu);\n",
-                     aligned >> k & 1 ? "true" : "false", k, k);
+    if (!kiln__is_viewed(g->spec->shape, k))
+      kiln__buf_format(out,
+                       "  kiln::load_vector<n, %s, how>(s.x%zu + i, p.x%zu);\n",
+                       aligned >> k & 1 ? "true" : "false", k, k);
   kiln__buf_text(out,
                  "}\n" INLINE "void prefetch_inputs(const args &s, index i, "
                  "unsigned n)\n{\n  (void)s; (void)i; (void)n;\n");
   for (size_t k = 0; k < g->n_arrays; k++)
-    kiln__buf_format(out, "  kiln::prefetch(s.x%zu + i, n * %uu);\n", k,
-                     (unsigned)kiln__size(g->spec->input->in[k].type));
+    if (!kiln__is_viewed(g->spec->shape, k))
+      kiln__buf_format(out, "  kiln::prefetch(s.x%zu + i, n * %uu);\n", k,
+                       (unsigned)kiln__size(g->spec->input->in[k].type));
   kiln__buf_text(out, "}\n");
 }
 
@@ -468,8 +560,9 @@ static void add_loads(const generator *g)
                    "value load_as(const args &s, index i)\n{\n  return %s",
                    mapped ? "kiln__texts::kiln__map(s, " : "");
   for (size_t k = 0; k < (mapped ? g->n_arrays : 1); k++)
-    kiln__buf_format(out, "kiln::load_as<how>(s.x%zu + i)%s", k,
-                     mapped ? ", " : "");
+    if (!kiln__is_viewed(g->spec->shape, k))
+      kiln__buf_format(out, "kiln::load_as<how>(s.x%zu + i)%s", k,
+                       mapped ? ", " : "");
   kiln__buf_format(out,
                    "%s;\n}\n" INLINE "value load(const args &s, index i)\n{\n"
                    "  return load_as<kiln::cached::usual>(s, i);\n}\n"
@@ -557,6 +650,7 @@ kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
   add_types(&g);
   add_readers(&g);
   add_rows(&g);
+  add_places(&g);
   add_declarations(&g);
   kiln__buf_text(types, "namespace user\n{\n");
   if (spec->input != NULL)

@@ -142,6 +142,24 @@ static inline unsigned kiln__input_vec(const kiln_input *x)
   return kiln__vector_of(kiln__input_widest(x));
 }
 
+/* Returns whether array k of an input has a view other than KILN_VIEW_PLAIN, or a
+ * view with strides. The shape may be NULL. */
+static inline bool kiln__is_viewed(const kiln_shape *shape, size_t k)
+{
+  return shape != NULL && shape->view[k].kind != KILN_VIEW_PLAIN;
+}
+
+static inline bool kiln__is_strided(const kiln_shape *shape, size_t k)
+{
+  return shape != NULL && shape->view[k].kind == KILN_VIEW_STRIDED;
+}
+
+/* Returns whether one of the arrays has a view with strides. */
+bool kiln__has_strides(const kiln_shape *shape, size_t arrays);
+/* Returns a shape for the same elements with the fewest axes; rank is 0 if no
+ * view has strides. The shape has been checked. */
+kiln_shape kiln__normal_shape(const kiln_shape *shape, size_t arrays);
+
 /* ---- Specialisations --------------------------------------------------- */
 
 enum {
@@ -238,6 +256,9 @@ typedef struct kiln__spec {
   /* True if the index of an element may not fit in 32 bits, or if the width is
    * 1. */
   bool wide;
+  /* Views of the input's arrays in normal form (kiln__normal_shape()), or NULL.
+   * Only the kinds and the rank are part of the key. */
+  const kiln_shape *shape;
   /* Preamble and parameters of the user's code, or NULL. */
   const kiln_code *code;
   /* True to compile with less optimisation. Kernels that were measured to be as
@@ -297,9 +318,11 @@ kiln_status kiln__specialise_all(const kiln__kernel_set *out[],
 
 /* The kernel argument of type `user::args`. It contains the addresses of the
  * input's arrays, the parameters that are not constant, 8 bytes each, and with
- * rows their width and its reciprocal. The argument is never empty. */
+ * rows their width and its reciprocal. Sizes, reciprocals and strides follow if
+ * a view has strides. The argument is never empty. */
 typedef struct kiln__args {
-  uint64_t slot[KILN_MAX_INPUTS + KILN__MAX_PARAMS + 2];
+  uint64_t slot[KILN_MAX_INPUTS + KILN__MAX_PARAMS + 2 +
+                KILN_MAX_AXES * (2 + KILN_MAX_INPUTS)];
   size_t size; /* size of the argument in bytes */
 } kiln__args;
 
@@ -465,6 +488,12 @@ void kiln__check_write(kiln__checker *c, const char *name, kiln_array a,
  * size. */
 void kiln__check_in_place(kiln__checker *c, const char *name, kiln_array a,
                           uint64_t n);
+/* Checks rank, sizes and kinds of a shape, which may be NULL. */
+void kiln__check_shape(kiln__checker *c, const kiln_shape *shape, size_t arrays,
+                       uint64_t n);
+/* Adds the elements of input array k that the call reads through its view. */
+void kiln__check_viewed(kiln__checker *c, const char *name, kiln_array a,
+                        const kiln_shape *shape, size_t k, uint64_t n);
 /* Adds all arrays of an input. The call only reads these arrays. */
 void kiln__check_input(kiln__checker *c, const char *name, const kiln_input *x,
                        uint64_t n);

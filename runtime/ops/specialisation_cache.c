@@ -106,6 +106,16 @@ static void key_code(key *k, const kiln_code *code)
   }
 }
 
+static void key_shape(key *k, const kiln__spec *spec)
+{
+  uint32_t kinds = spec->shape->rank << 1 | spec->wide;
+
+  for (size_t i = 0; i < KILN_MAX_INPUTS; i++)
+    kinds = kinds << 2 | (uint32_t)spec->shape->view[i].kind;
+  key_text(k, "views");
+  key_add(k, &kinds, sizeof kinds);
+}
+
 /* The first part of every key. The struct has no padding, since padding
  * bytes would be undefined. */
 typedef struct key_head {
@@ -137,6 +147,8 @@ static void key_of(key *k, const kiln__spec *spec, uint32_t aligned)
   }
   if (spec->width != 0)
     key_text(k, spec->wide ? "wide rows" : "rows");
+  if (spec->shape != NULL)
+    key_shape(k, spec);
   if (spec->op != NULL) {
     key_add(k, &spec->op->name, sizeof spec->op->name);
     key_text(k, spec->op->expr);
@@ -752,6 +764,20 @@ kiln_status kiln__specialise(const kiln__kernel_set **out, kiln_device *device,
   return kiln__specialise_all(out, device, &spec, 1);
 }
 
+/* Adds the sizes of the axes, their reciprocals, and the strides of each view.
+ * Returns the number of slots. */
+static size_t add_shape(kiln__args *out, size_t n, const kiln_shape *shape)
+{
+  for (uint32_t k = 0; k < shape->rank; k++)
+    out->slot[n++] = shape->size[k];
+  for (uint32_t k = 0; k < shape->rank; k++)
+    out->slot[n++] = shape->size[k] > 1 ? UINT64_MAX / shape->size[k] + 1 : 0;
+  for (size_t v = 0; v < KILN_MAX_INPUTS; v++)
+    for (uint32_t k = 0; kiln__is_strided(shape, v) && k < shape->rank; k++)
+      out->slot[n++] = (uint64_t)shape->view[v].stride[k];
+  return n;
+}
+
 void kiln__user_args(kiln__args *out, const kiln__spec *spec)
 {
   size_t n = 0;
@@ -773,6 +799,8 @@ void kiln__user_args(kiln__args *out, const kiln__spec *spec)
     out->slot[n++] = spec->width;
     out->slot[n++] = UINT64_MAX / spec->width + 1;
   }
+  if (spec->shape != NULL && spec->shape->rank > 0)
+    n = add_shape(out, n, spec->shape);
   if (n == 0)
     out->slot[n++] = 0;
   out->size = n * sizeof out->slot[0];

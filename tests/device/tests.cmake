@@ -28,7 +28,7 @@ set(operations all_pairs counting_sort difference find gather gemm gemm_calls
   gemm_small group_statistics histogram map merge
   operations partition reduce_by_key reduce_matrix reduce_op run_length
   scan_by_key scan_ladder scan search segmented_sort segmented select sort_ladder
-  move permute random sort split stencil)
+  move views permute random sort split stencil)
 foreach(name IN LISTS operations)
   set_property(TEST device.${name} PROPERTY LABELS device operations checks)
 endforeach()

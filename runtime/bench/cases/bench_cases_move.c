@@ -51,6 +51,7 @@ BENCH_OWN(own_pixels, permute, kiln_permute_desc,
     .values = 3, .rank = 2,
     .size = {root_of(b->n / 3), b->n / 3 / root_of(b->n / 3)}, .axis = {1, 0})
 
+#define SMALL {"hash(i) >> 57", "hash(i + 12345) >> 57"}
 #define HASHED {"hash(i)"}
 #define CASE(label, type, own)                                                 \
   {label, type, 2.0 * (double)((type) == KILN_U8 ? 1 : (type) == KILN_F16 ? 2  \
@@ -73,6 +74,57 @@ const bench_case kiln__bench_permute[] = {
     CASE("batch of 1024 x 64", KILN_F16, own_tall),
     CASE("rows of 64, axes 1 and 2", KILN_F16, own_heads),
     CASE("three axes reversed", KILN_F32, own_reversed),
+    {.label = NULL},
+};
+
+/* ---- Views of inputs ----------------------------------------------------- */
+
+/* A matrix of n elements, and a row that is added to each of its rows. */
+static kiln_shape matrix_of(const bench_ops *b, int64_t down, int64_t across)
+{
+  const uint64_t rows = root_of(b->n);
+
+  return (kiln_shape){
+      .rank = 2, .size = {rows, b->n / rows},
+      .view = {{.kind = KILN_VIEW_STRIDED, .stride = {down, across}},
+               {.kind = KILN_VIEW_STRIDED, .stride = {0, 1}}}};
+}
+
+#define VIEW(id, down, across)                                                 \
+  static kiln_status id(bench_ops *b)                                          \
+  {                                                                            \
+    const kiln_shape shape = matrix_of(b, down, across);                       \
+    const kiln_map_desc desc = {                                               \
+        .in = {{b->in[0], b->now->type}, {b->in[1], b->now->type}},            \
+        .out = {{b->out[0], b->now->type}}, .expr = {"x + y"}, .n = b->n,      \
+        .shape = &shape};                                                      \
+                                                                               \
+    return kiln_map(b->rig.stream, &desc, NULL);                               \
+  }
+
+VIEW(own_rows, (int64_t)(b->n / root_of(b->n)), 1)
+VIEW(own_columns, 1, (int64_t)root_of(b->n))
+
+/* The sum of every other row. */
+static kiln_status own_sum(bench_ops *b)
+{
+  const uint64_t columns = b->n / root_of(b->n);
+  kiln_shape shape = matrix_of(b, (int64_t)(2 * columns), 1);
+  const kiln_reduce_desc desc = {
+      .x = {.in = {{b->in[0], KILN_F32}}}, .n = shape.size[0] / 2 * columns,
+      .out = {b->out[0], KILN_F32}, .shape = &shape};
+
+  shape.size[0] /= 2;
+  return kiln_reduce(b->rig.stream, &desc, NULL);
+}
+
+const bench_case kiln__bench_views[] = {
+    {"matrix and row", KILN_F32, 8, "-", NULL, {0, 0, 0, 0}, SMALL, NULL,
+     own_rows, KILN_DTYPE_NONE, 0, 0, 0},
+    {"transposed matrix and row", KILN_F32, 8, "-", NULL, {0, 0, 0, 0}, SMALL,
+     NULL, own_columns, KILN_DTYPE_NONE, 0, 0, 0},
+    {"sum of every other row", KILN_F32, 2, "-", NULL, {0, 0, 0, 0}, SMALL,
+     NULL, own_sum, KILN_DTYPE_NONE, 0, 0, 0},
     {.label = NULL},
 };
 

@@ -19,6 +19,7 @@ enum { IMAGE_BLOCK = 128 };
  * temporary storage. */
 typedef struct request {
   const kiln_map_desc *desc;
+  kiln_shape shape; /* normal form of desc->shape, if it is given */
   kiln__need need;
 } request;
 
@@ -108,6 +109,27 @@ static void check_sizes(kiln__checker *c, const kiln_map_desc *desc)
           "out[%zu] is in[%zu], but its elements have another size", k, i);
 }
 
+/* Checks that no input with a view is an output, and that a NULL expression does
+ * not copy a table. */
+static void check_views(kiln__checker *c, const kiln_map_desc *desc)
+{
+  const size_t outputs = n_outputs(desc), inputs = n_inputs(desc);
+
+  if (desc->shape == NULL)
+    return;
+  for (size_t k = 0; k < outputs; k++) {
+    for (size_t i = 0; i < inputs; i++)
+      kiln__check_that(c,
+                       !kiln__is_viewed(desc->shape, i) || desc->n == 0 ||
+                           desc->in[i].data != desc->out[k].data,
+                       "out[%zu] is in[%zu], which has a view", k, i);
+    kiln__check_that(c,
+                     desc->expr[k] != NULL ||
+                         desc->shape->view[0].kind != KILN_VIEW_TABLE,
+                     "expr[%zu] is NULL, but in[0] is a table", k);
+  }
+}
+
 static bool reads_neighbours(const kiln_map_desc *desc)
 {
   for (size_t k = 0; k < n_outputs(desc); k++)
@@ -127,15 +149,17 @@ static kiln_status prepare(request *r, const kiln_stream *stream,
   size_t n, inputs;
 
   (void)workspace;
-  *r = (request){.desc = desc};
+  r->desc = desc;
+  r->need = (kiln__need){0};
   if (kiln__check_begin(&c, "kiln_map", stream, desc) != KILN_OK)
     return c.st;
   kiln__check_allow(&c, KILN__ALLOW_ALL);
   n = n_outputs(desc);
   inputs = n_inputs(desc);
   kiln__check_that(&c, n > 0, "out[0] has no type");
+  kiln__check_shape(&c, desc->shape, inputs, desc->n);
   for (size_t k = 0; k < inputs; k++)
-    kiln__check_read(&c, in[k], desc->in[k], desc->n);
+    kiln__check_viewed(&c, in[k], desc->in[k], desc->shape, k, desc->n);
   for (size_t k = 0; k < n; k++) {
     kiln__check_in_place(&c, out[k], desc->out[k], desc->n);
     kiln__check_that(&c, desc->expr[k] != NULL || kiln__given(desc->in[0]),
@@ -150,6 +174,9 @@ static kiln_status prepare(request *r, const kiln_stream *stream,
   if (desc->width != 0)
     kiln__check_names(&c, &desc->code, " row column ");
   check_sizes(&c, desc);
+  check_views(&c, desc);
+  if (desc->shape != NULL && c.st == KILN_OK)
+    r->shape = kiln__normal_shape(desc->shape, inputs);
   kiln__check_that(
       &c, !in_place(desc) || !reads_neighbours(desc),
       "an expression reads other elements (x_at(), y_at() and so on) of "
@@ -326,17 +353,21 @@ done:
 static kiln_status run(kiln_stream *stream, const request *r,
                        const kiln_workspace *workspace)
 {
-  const kiln_map_desc desc = copy_bits(r->desc);
-  const kiln_input x = input_of(&desc);
+  const kiln_map_desc desc =
+      r->desc->shape == NULL ? copy_bits(r->desc) : *r->desc;
+  kiln_input x = input_of(&desc);
   kiln__spec spec = {.family = &family,
                      .input = &x,
                      .code = &desc.code,
                      .width = desc.width,
+                     .shape = desc.shape != NULL ? &r->shape : NULL,
                      .wide = desc.n > UINT32_MAX || desc.width == 1};
 
   (void)workspace;
   if (desc.n == 0)
     return KILN_OK;
+  if (x.map == NULL && kiln__is_strided(spec.shape, 0))
+    x.map = "x0";
   add_outputs(&spec, &desc);
   return (is_image(&desc) ? run_image : run_vectors)(stream, &desc, &spec);
 }

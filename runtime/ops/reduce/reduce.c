@@ -273,7 +273,11 @@ void kiln__reduction_plan(kiln__reduction *f, const kiln_stream *stream)
   /* cppcheck-suppress ctuuninitvar; only the address of *f is used */
   uint32_t *value = f->spec.value;
 
-  f->spec = (kiln__spec){.family = &family, .input = f->x, .code = f->code};
+  f->spec = (kiln__spec){.family = &family,
+                         .input = f->x,
+                         .shape = f->shape,
+                         .wide = f->n > UINT32_MAX,
+                         .code = f->code};
   value[REDUCE_ANY_KIND] = f->kind;
   value[REDUCE_ANY_OUT] =
       f->out.type != KILN_DTYPE_NONE ? f->out.type : KILN_F32;
@@ -337,10 +341,50 @@ done:
 
 /* ---- A whole array ------------------------------------------------------- */
 
-static kiln_status prepare(kiln__reduction *f, const kiln_stream *stream,
+/* A call of kiln_reduce(). */
+typedef struct request {
+  kiln__reduction reduction;
+  kiln__need need;
+  /* The input and the normal form of its views, if the desc has a shape. */
+  kiln_input x;
+  kiln_shape shape;
+} request;
+
+/* Checks the input arrays and their views. */
+static void check_input(kiln__checker *c, const kiln_reduce_desc *desc)
+{
+  const size_t arrays = kiln__input_arrays(&desc->x);
+
+  kiln__check_input(c, "x", &desc->x, desc->shape == NULL ? desc->n : 0);
+  if (desc->shape == NULL)
+    return;
+  kiln__check_shape(c, desc->shape, arrays, desc->n);
+  for (size_t k = 0; k < arrays; k++)
+    kiln__check_viewed(c, "x", desc->x.in[k], desc->shape, k, desc->n);
+  kiln__check_that(
+      c, desc->x.map != NULL || desc->shape->view[0].kind != KILN_VIEW_TABLE,
+      "x.map is NULL, but x.in[0] is a table");
+}
+
+/* Replaces the input by one with views. An element of a view is only known to
+ * expressions, so that a map must exist. */
+static void use_views(request *r, const kiln_reduce_desc *desc)
+{
+  r->shape = kiln__normal_shape(desc->shape, kiln__input_arrays(&desc->x));
+  r->x = desc->x;
+  if (r->x.map == NULL && kiln__is_strided(&r->shape, 0)) {
+    r->x.map = "x0";
+    r->x.type = desc->x.in[0].type;
+  }
+  r->reduction.x = &r->x;
+  r->reduction.shape = &r->shape;
+}
+
+static kiln_status prepare(request *r, const kiln_stream *stream,
                            const kiln_reduce_desc *desc,
                            const kiln_workspace *workspace)
 {
+  kiln__reduction *f = &r->reduction;
   kiln__checker c;
 
   if (kiln__check_begin(&c, "kiln_reduce", stream, desc) != KILN_OK)
@@ -355,14 +399,23 @@ static kiln_status prepare(kiln__reduction *f, const kiln_stream *stream,
       .portable = desc->portable,
       .code = &desc->code};
   kiln__check_allow(&c, KILN__ALLOW_ALL);
-  kiln__check_input(&c, "x", &desc->x, desc->n);
+  check_input(&c, desc);
   kiln__check_write(&c, "out", f->out, 1);
   kiln__check_converts(&c, "out", kiln__input_type(&desc->x), f->out.type);
   kiln__check_reduction_op(&c, &desc->op, f->out.type);
-  if (kiln__check_workspace(&c, workspace) == KILN_OK)
-    kiln__reduction_plan(f, stream);
-  return c.st;
+  if (kiln__check_workspace(&c, workspace) != KILN_OK)
+    return c.st;
+  if (desc->shape != NULL)
+    use_views(r, desc);
+  kiln__reduction_plan(f, stream);
+  r->need = f->need;
+  return KILN_OK;
 }
 
-KILN__DEFINE_OPERATION(kiln_reduce, kiln_reduce_desc, kiln__reduction, prepare,
-                       kiln__reduction_run)
+static kiln_status run(kiln_stream *stream, const request *r,
+                       const kiln_workspace *workspace)
+{
+  return kiln__reduction_run(stream, &r->reduction, workspace);
+}
+
+KILN__DEFINE_OPERATION(kiln_reduce, kiln_reduce_desc, request, prepare, run)

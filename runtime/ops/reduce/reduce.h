@@ -32,6 +32,7 @@ typedef struct kiln__reduction {
   kiln_array out, out2; /* outputs; an output without a type is not written */
   double extra;
   bool portable;
+  const kiln_shape *shape; /* views of the input in normal form, or NULL */
   /* Preamble and parameters of the user's code, or NULL. */
   const kiln_code *code;
   /* The parameters of the launch, which kiln__reduction_plan() sets. */
