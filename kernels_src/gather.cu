@@ -32,6 +32,7 @@
 #include <kiln/params/gather.cuh>
 
 #define KILN_FLAT_BLOCK 1
+#include <kiln/warp_store.cuh>
 #include <kiln/window_range.cuh>
 
 struct arrays {
@@ -73,6 +74,7 @@ get(const KILN_OUT *from, const KILN_INDEX (&at)[KILN_VECTOR], const arrays &a,
   return p;
 }
 
+template <bool whole>
 static __device__ __forceinline__ void
 put(KILN_OUT *to, vector p, const user::value (&value)[KILN_VECTOR],
     const KILN_INDEX (&at)[KILN_VECTOR], const arrays &a,
@@ -95,12 +97,17 @@ static __device__ __forceinline__ vector get(const KILN_OUT *,
   return {};
 }
 
+template <bool whole>
 static __device__ __forceinline__ void
 put(KILN_OUT *to, const vector &, const user::value (&value)[KILN_VECTOR],
     const KILN_INDEX (&)[KILN_VECTOR], const arrays &, const window_range &)
 {
-  kiln::store_vector<KILN_VECTOR, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
-      to, value);
+  constexpr bool aligned = (KILN_ALIGNED & 2) != 0;
+
+  kiln::vector_writer<
+      whole && aligned && kiln::stores_by_warp<KILN_VECTOR, KILN_OUT>(),
+      KILN_BLOCK / 32, KILN_VECTOR, aligned, kiln::cached::once>::write(to,
+                                                                        value);
 }
 #endif
 
@@ -144,7 +151,8 @@ static __device__ __forceinline__ void tile(const user::args &in, count first,
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
     if (whole || first + k * KILN_BLOCK < vectors)
-      put(out + k * KILN_BLOCK * KILN_VECTOR, p[k], value[k], at[k], a, mine);
+      put<whole>(out + k * KILN_BLOCK * KILN_VECTOR, p[k], value[k], at[k], a,
+                 mine);
 }
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)

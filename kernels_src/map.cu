@@ -32,22 +32,26 @@
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/user.cuh>
+#include <kiln/warp_store.cuh>
 
 static_assert(KILN_BLOCK >= 2 * KILN_VECTOR,
               "KILN_BLOCK: two vectors at least");
 
 typedef kiln::unsigned_of<KILN_SMALL ? 4 : 8>::type count;
 
-/* Writes one vector of one output. f(e) computes element e of the vector. */
-template <unsigned bit, class T, class F>
+/* Writes one vector of one output. f(e) computes element e of the vector. `warp`
+ * states that all lanes of the warp write adjacent vectors. */
+template <unsigned bit, bool warp, class T, class F>
 static __device__ __forceinline__ void write(T *to, F f)
 {
+  constexpr bool aligned = (KILN_ALIGNED >> bit & 1) != 0;
   kiln::compute_t<T> value[KILN_VECTOR];
 
 #pragma unroll
   for (unsigned e = 0; e < KILN_VECTOR; ++e)
     value[e] = f(e);
-  kiln::store_vector<KILN_VECTOR, (KILN_ALIGNED >> bit & 1) != 0>(to, value);
+  kiln::vector_writer<warp && aligned && kiln::stores_by_warp<KILN_VECTOR, T>(),
+                      KILN_BLOCK / 32, KILN_VECTOR, aligned>::write(to, value);
 }
 
 struct outputs {
@@ -59,19 +63,24 @@ struct outputs {
 
 /* Writes all outputs of one vector of inputs. The inputs stay in registers until
  * the last output is computed, since an output array may be an input array. */
+template <bool warp>
 static __device__ __forceinline__ void
 write_vector(const user::args &in, const user::vector<KILN_VECTOR> &p, count i,
              const outputs &to)
 {
-  write<0>(to.out0 + i, [&](unsigned e) { return user::map_at(in, p, e, i); });
+  write<0, warp>(to.out0 + i,
+                 [&](unsigned e) { return user::map_at(in, p, e, i); });
 #if KILN_OUTPUTS > 1
-  write<1>(to.out1 + i, [&](unsigned e) { return user::out1_at(in, p, e, i); });
+  write<1, warp>(to.out1 + i,
+                 [&](unsigned e) { return user::out1_at(in, p, e, i); });
 #endif
 #if KILN_OUTPUTS > 2
-  write<2>(to.out2 + i, [&](unsigned e) { return user::out2_at(in, p, e, i); });
+  write<2, warp>(to.out2 + i,
+                 [&](unsigned e) { return user::out2_at(in, p, e, i); });
 #endif
 #if KILN_OUTPUTS > 3
-  write<3>(to.out3 + i, [&](unsigned e) { return user::out3_at(in, p, e, i); });
+  write<3, warp>(to.out3 + i,
+                 [&](unsigned e) { return user::out3_at(in, p, e, i); });
 #endif
 }
 
@@ -107,7 +116,8 @@ whole_tile(const user::args &in, count first, count head, const outputs &to)
     user::load_inputs(in, head + (first + k * KILN_BLOCK) * KILN_VECTOR, p[k]);
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    write_vector(in, p[k], head + (first + k * KILN_BLOCK) * KILN_VECTOR, to);
+    write_vector<true>(in, p[k], head + (first + k * KILN_BLOCK) * KILN_VECTOR,
+                       to);
 }
 
 static __device__ __forceinline__ void partial_tile(const user::args &in,
@@ -121,7 +131,8 @@ static __device__ __forceinline__ void partial_tile(const user::args &in,
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
     if (first + k * KILN_BLOCK < vectors) {
       user::load_inputs(in, head + (first + k * KILN_BLOCK) * KILN_VECTOR, p);
-      write_vector(in, p, head + (first + k * KILN_BLOCK) * KILN_VECTOR, to);
+      write_vector<false>(in, p, head + (first + k * KILN_BLOCK) * KILN_VECTOR,
+                          to);
     }
 }
 

@@ -35,13 +35,15 @@
  *                                aligned to 16 bytes, KILN_VECTOR elements of out have
  *                                16 bytes, KILN_VECTOR elements of an input have at
  *                                most 16 bytes, and KILN_VECTORS is a power of two
+ *   KILN_LEADER      0           1 if block 0 computes the prefixes of all tiles; always
+ *                                1 with KILN_STAGED
  *   KILN_PREFETCH    0           distance, in tiles, of the prefetch of the input
  *   KILN_WINDOW      2           descriptors that a lane reads at a time in a
- *                                look-back: 1, 2, 4 or 8; unused with KILN_STAGED
+ *                                look-back: 1, 2, 4 or 8; unused with KILN_LEADER
  * Generated code (user.cuh): the input and the operation.
  * Launch: the block size is KILN_BLOCK. The grid has one block per tile of
  *         (KILN_BLOCK - 32) * KILN_VECTOR * KILN_VECTORS elements, and at least one
- *         tile. With KILN_STAGED, the leader block precedes the blocks of the tiles.
+ *         tile. With KILN_LEADER, the leader block precedes the blocks of the tiles.
  *         n       number of elements
  *         out     n elements; may be one of the inputs
  *         total   NULL, or receives the reduction over init and all elements
@@ -49,12 +51,15 @@
  *                 element needs
  *         words   tile descriptors, aligned to 16 bytes. There is one word per tile
  *                 and 4 bytes of an element of out, and the number of tiles is
- *                 rounded up to a multiple of KILN_WINDOW. With KILN_STAGED, the layout
+ *                 rounded up to a multiple of KILN_WINDOW. With KILN_LEADER, the layout
  *                 is that of leader_prefix.cuh. No descriptor has the epoch of this
  *                 launch.
  *         epoch   epoch of this launch, 1 to 2^30 - 1 */
 #ifdef KILN_ITEMS /* elements per thread */
 #define KILN_VECTORS ((KILN_ITEMS + KILN_VECTOR - 1) / KILN_VECTOR)
+#endif
+#if defined KILN_STAGED && !defined KILN_LEADER
+#define KILN_LEADER KILN_STAGED
 #endif
 #include <kiln/params/scan.cuh>
 
@@ -75,14 +80,16 @@ static __device__ __forceinline__ void results(const source &s, const H &h,
   }
 }
 
+static_assert(KILN_LEADER || !KILN_STAGED, "KILN_STAGED: needs KILN_LEADER");
+
 static __device__ __forceinline__ unsigned tiles()
 {
-  return gridDim.x - KILN_STAGED;
+  return gridDim.x - KILN_LEADER;
 }
 
 static __device__ __forceinline__ unsigned own_tile()
 {
-  return blockIdx.x - KILN_STAGED;
+  return blockIdx.x - KILN_LEADER;
 }
 
 /* Prefetches a part of the tile that is KILN_PREFETCH tiles ahead of `tile`.
@@ -99,8 +106,10 @@ static __device__ __forceinline__ void prefetch_ahead(const source &s,
 #endif
 }
 
-#if KILN_STAGED
+#if KILN_LEADER
 #include <kiln/leader_prefix.cuh>
+#endif
+#if KILN_STAGED
 #include <kiln/scan_stage.cuh>
 typedef staged_tile my_tile;
 #else
@@ -197,7 +206,7 @@ static __device__ __forceinline__ acc before_tile(const source &s, count tile,
                                                   unsigned long long *words,
                                                   unsigned epoch)
 {
-#if KILN_STAGED
+#if KILN_LEADER
   return kiln::lane() == 0 ? kiln::leader_wait<acc>(words, tiles(), tile, epoch)
                            : start;
 #else
@@ -228,7 +237,7 @@ __launch_bounds__(KILN_BLOCK)
   my_tile mine;
   acc sum;
 
-#if KILN_STAGED
+#if KILN_LEADER
   if (blockIdx.x == 0) {
     kiln::leader_publish_prefixes(words, tiles(), epoch, s.op, s.identity,
                                   begin(s, init));

@@ -32,7 +32,7 @@ namespace kiln
 template <class T, class Op> struct leader_prefix {
   /* Number of rows of 32 tiles that the leader reads per poll. These rows take
    * about four cache lines. */
-  enum : unsigned { batch = sizeof(T) > 4 ? 2 : 4 };
+  enum : unsigned { batch = sizeof(T) > 8 ? 1 : sizeof(T) > 4 ? 2 : 4 };
 
   unsigned long long *words;
   const unsigned long long tiles;

@@ -11,6 +11,7 @@
 #define KILN_READ_ONLY 0 /* the output array may be an input array */
 #include <kiln/look_back.cuh>
 #include <kiln/user.cuh>
+#include <kiln/warp_store.cuh>
 
 typedef unsigned long long count;
 
@@ -357,12 +358,32 @@ struct stored_vector {
   }
 };
 
+/* Stores vector r of all lanes of the warp. */
+template <bool by_warp> struct row_writer {
+  static __device__ __forceinline__ void write(KILN_T *, const stored_vector &)
+  {
+  }
+};
+template <> struct row_writer<true> {
+  static __device__ __forceinline__ void write(KILN_T *to,
+                                               const stored_vector &p)
+  {
+    KILN_T raw[KILN_VECTOR];
+
+    memcpy(raw, p.word, sizeof raw);
+    kiln::warp_store<warps>(to, raw);
+  }
+};
+
 /* Stores the results of a tile. f(r, result) computes the results of vector r of
  * the calling thread. */
 template <class F>
 static __device__ __forceinline__ void store_tile(KILN_T *out,
                                                   const tile_view &v, F f)
 {
+  constexpr bool by_warp =
+      KILN_ALIGNED && kiln::stores_by_warp<KILN_VECTOR, KILN_T>();
+  const unsigned begin = kiln::warp() * warp_tile;
   stored_vector tail;
 
 #pragma unroll
@@ -372,7 +393,9 @@ static __device__ __forceinline__ void store_tile(KILN_T *out,
 
     f(r, result);
     p.set(result);
-    if (v.has(r))
+    if (by_warp && begin + (r + 1) * row <= v.size)
+      row_writer<by_warp>::write(out + v.first + begin + r * row, p);
+    else if (v.has(r))
       p.store(out + v.at(r));
     else if (r == v.tail_row)
       tail = p;

@@ -480,6 +480,18 @@ START_TEST(test_structs)
 }
 END_TEST
 
+/* Structs whose vectors a warp stores together, and so many tiles that one block
+ * computes their prefixes. */
+START_TEST(test_wide)
+{
+  const user_type t = user_type_of((layout){36, 4});
+  uint64_t state = 3;
+
+  run_map(&t, 2501, 0, &state);
+  run_scan(&t, 20011, 0, &state);
+}
+END_TEST
+
 /* Every operation with every type, and arrays that are aligned to the type
  * only. */
 START_TEST(test_all_structs)
@@ -489,6 +501,11 @@ START_TEST(test_all_structs)
   uint64_t state = (uint64_t)_i;
 
   run_struct(which, type);
+  if (struct_tests[which] == run_scan) {
+    const user_type t = user_type_of(layouts[type]);
+
+    run_scan(&t, 150001, 0, &state);
+  }
   for (size_t k = 0; k < N_LENGTHS; k++) {
     const size_t mark = n_kept;
     const user_type t = user_type_of(layouts[type]);
@@ -603,33 +620,34 @@ static void *as_complex(kiln_dtype type, const double complex *v, size_t n)
 
 static const kiln_dtype complex_types[] = {KILN_C64, KILN_C128};
 
+/* The aligned arrays are so long that tiles wait in shared memory. */
 START_TEST(test_complex_scan)
 {
-  enum { N = 30011 };
   const kiln_dtype type = complex_types[_i % 2];
   const bool exclusive = _i >= 2;
+  const size_t n = exclusive ? 30011 : 140003;
   const double complex start = CMPLX(3, -2);
   uint64_t state = 17;
-  double complex *v = kept(malloc(16 * N)), *want = kept(malloc(16 * N));
-  const void *x = complex_items(type, N, v, &state);
+  double complex *v = kept(malloc(16 * n)), *want = kept(malloc(16 * n));
+  const void *x = complex_items(type, n, v, &state);
   const void *init = as_complex(type, &start, 1);
   double complex sum = exclusive ? start : 0;
-  test_array in = array_make(type, N, exclusive, x, 0);
-  test_array out = array_make(type, N, exclusive, NULL, 0x5a);
+  test_array in = array_make(type, n, exclusive, x, 0);
+  test_array out = array_make(type, n, exclusive, NULL, 0x5a);
   test_array total = array_make(type, 1, 0, NULL, 0x5a);
   operation_call c =
       CALL_OF(kiln_scan, &(kiln_scan_desc){.x = {.in = {in.array}},
-                                           .n = N,
+                                           .n = n,
                                            .out = out.array,
                                            .init = exclusive ? init : NULL,
                                            .exclusive = exclusive,
                                            .total = total.array.data});
 
-  for (size_t i = 0; i < N; i++) {
+  for (size_t i = 0; i < n; i++) {
     want[i] = exclusive ? sum : sum + v[i];
     sum += v[i];
   }
-  call_writes(&c, &out, as_complex(type, want, N));
+  call_writes(&c, &out, as_complex(type, want, n));
   call_writes(&c, &total, as_complex(type, &sum, 1));
   ck_call(c);
 }
@@ -836,6 +854,7 @@ static Suite *suite(void)
   TCase *t = device_case(s, "structs");
 
   tcase_add_loop_test(t, test_structs, 0, N_STRUCT_TESTS);
+  tcase_add_test(t, test_wide);
   tcase_add_test(t, test_two_structs);
   tcase_add_test(t, test_opaque);
   tcase_add_test(t, test_wrong_layout);

@@ -180,6 +180,21 @@ static uint64_t in_words(const kiln__reduction *f)
   return n > UINT64_MAX / bytes ? n : n * bytes / 4;
 }
 
+/* Limits the registers of a reduction of wide elements. A thread has at most 128
+ * bytes in flight, and an accumulator of more than 16 bytes gets the registers
+ * of two resident blocks. */
+static void limit_wide(kiln__tuning *t, size_t widest, unsigned vec)
+{
+  const unsigned most = 128u / (vec * (unsigned)widest);
+
+  if (widest <= 8)
+    return;
+  if (t->items > most)
+    t->items = (uint16_t)most;
+  if (widest > 16 && t->per_sm > 1)
+    t->per_sm = (uint16_t)(t->per_sm / 2);
+}
+
 static kiln__tuning tuning_of(kiln_device *device, const kiln__reduction *f)
 {
   const size_t arrays = kiln__input_arrays(f->x);
@@ -194,6 +209,8 @@ static kiln__tuning tuning_of(kiln_device *device, const kiln__reduction *f)
     t.items = (uint16_t)(t.items / arrays);
   if ((unsigned)t.items * vec > most)
     t.items = (uint16_t)(most / vec);
+  if (!f->portable)
+    limit_wide(&t, kiln__widest(f->x, kiln__size(f->out.type)), vec);
   if (t.items == 0)
     t.items = 1;
   if (t.extra == 0)

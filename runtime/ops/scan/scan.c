@@ -56,6 +56,7 @@ static void specify(plan *p, const kiln_stream *stream)
   spec->value[SCAN_EXCLUSIVE] = desc->exclusive;
   spec->value[SCAN_INIT] = desc->init != NULL;
   spec->value[SCAN_STAGED] = shape->staged;
+  spec->value[SCAN_LEADER] = shape->leader;
   spec->value[SCAN_PREFETCH] =
       kiln__prefetch_tiles(stream->device, &desc->x, desc->n, shape->tiles);
   spec->value[SCAN_WINDOW] = shape->window;
@@ -105,7 +106,7 @@ static kiln_status run(kiln_stream *stream, plan *p,
   const kiln_scan_desc *desc = p->desc;
   const kiln__element init = kiln__element_of(desc->init, p->spec.acc);
   const kiln_launch_config config =
-      kiln__grid(stream, p->shape.tiles + p->shape.staged, p->shape.block);
+      kiln__grid(stream, p->shape.tiles + p->shape.leader, p->shape.block);
   kiln_status st = KILN_OK;
   kiln__call c;
 

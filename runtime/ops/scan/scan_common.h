@@ -18,9 +18,29 @@ enum { KILN__SCAN_STAGED = 16, KILN__SCAN_STAGE = 44 << 10 };
 
 typedef struct kiln__scan_shape {
   uint32_t block, vec, vecs, per_sm, window;
-  bool staged;
+  bool staged; /* tiles wait in shared memory */
+  bool leader; /* block 0 computes the prefixes of all tiles */
   uint64_t tiles;
 } kiln__scan_shape;
+
+/* Chooses the parameters for elements that do not fill vectors of 16 bytes. A
+ * thread holds about 96 bytes. The totals of tiles are wide, so look-backs are
+ * slow, and the leader block computes the prefixes of more than a few tiles. */
+static inline void kiln__scan_wide_shape(kiln__scan_shape *out, size_t widest,
+                                         uint64_t n)
+{
+  enum { HELD = 96, FEW_TILES = 32, FEW_BYTES = 1 << 20 };
+  const uint32_t vec = kiln__vector_of(widest);
+  const uint32_t vecs = (uint32_t)(HELD / (vec * widest));
+
+  *out = (kiln__scan_shape){.block = n < FEW_BYTES / widest ? 160 : 288,
+                            .vec = vec,
+                            .vecs = vecs > 0 ? vecs : 1,
+                            .window = 1};
+  out->tiles = kiln__divide_up(n > 0 ? n : 1, (uint64_t)(out->block - 32) *
+                                                  out->vec * out->vecs);
+  out->leader = out->tiles > FEW_TILES;
+}
 
 /* Chooses the parameters of a launch. `widest` is the size in bytes of the
  * widest element that is read or written. If `plain` is true, threads hold
@@ -33,9 +53,14 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
 {
   static const kiln__tuning instead = {.block = 512, .items = 16, .extra = 2};
   /* The number of elements that 16 registers of 32 bits can hold. */
-  const uint32_t held = widest > 4 ? (uint32_t)(64 / widest) : 16;
+  const uint32_t held = widest == 8 ? 8 : 16;
 
+  if (!stageable && (widest > 8 || (widest & (widest - 1)) != 0)) {
+    kiln__scan_wide_shape(out, widest, n);
+    return;
+  }
   out->staged = stageable && (t->extra & KILN__SCAN_STAGED) != 0;
+  out->leader = out->staged;
   if (!out->staged && (t->extra & KILN__SCAN_STAGED) != 0)
     t = &instead;
   out->block = t->block > 64 ? t->block : 64u;
@@ -45,8 +70,8 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
     while (out->vecs > KILN__SCAN_STAGE / (16 * (out->block - 32)) ||
            (out->vecs & (out->vecs - 1)) != 0)
       out->vecs--;
-  else if ((!plain || widest > 8) && out->vecs * out->vec > held)
-    out->vecs = held > out->vec ? held / out->vec : 1;
+  else if (!plain && out->vecs * out->vec > held)
+    out->vecs = held / out->vec;
   /* The registers are not limited for a scan with a map, since its inputs
    * take more registers. */
   out->per_sm = plain ? t->per_sm : 0;
@@ -56,8 +81,7 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
   while (out->window > 8 || (out->window & (out->window - 1)) != 0)
     out->window--; /* the kernel requires a power of two of at most 8 */
   if (out->staged || widest > 8)
-    out->window = 1; /* staged tiles use no look-back; wide totals take many
-                        registers */
+    out->window = 1; /* staged tiles use no look-back */
   out->tiles = kiln__divide_up(n > 0 ? n : 1, (uint64_t)(out->block - 32) *
                                                   out->vec * out->vecs);
 }
@@ -110,7 +134,7 @@ static inline kiln__need kiln__scan_need(const kiln__scan_shape *shape,
   const uint64_t whole = shape->tiles / 8 * 8 + 8;
 
   return (kiln__need){.descriptors =
-                          shape->staged
+                          shape->leader
                               ? kiln__leader_descriptors(shape->tiles, width)
                               : (size_t)(whole * ((width + 3) / 4))};
 }
