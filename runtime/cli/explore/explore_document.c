@@ -249,14 +249,18 @@ static void explain_live(cli *c, cJSON *to, const shown *s)
   for (uint32_t i = 0; i < s->model->n_kernels; i++)
     if (s->model->kernels[i].has_live)
       return;
-  JSON_TEXT(to, "live_note",
-            kiln__cli_text(c,
-                           "Live registers are not shown: nvdisasm counts them "
-                           "only in code of its own major version, and this is "
-                           "code of NVRTC %d.%d. Set KILN_NVDISASM to the "
-                           "nvdisasm of a CUDA %d toolkit.",
-                           version / 1000, version % 1000 / 10,
-                           version / 1000));
+  JSON_TEXT(
+      to, "live_note",
+      version < 13000
+          ? kiln__cli_text(c,
+                           "Live registers are not shown: nvdisasm counts "
+                           "them only in code of its own major version, "
+                           "and this is code of NVRTC %d.%d. Set "
+                           "KILN_NVDISASM to the nvdisasm of a CUDA %d "
+                           "toolkit.",
+                           version / 1000, version % 1000 / 10, version / 1000)
+          : "Live registers are not shown: when nvdisasm counts them in "
+            "this code, it leaves out instructions.");
 }
 
 /* Finds the machine code, or says in the document why there is none. */

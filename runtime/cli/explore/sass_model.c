@@ -30,26 +30,41 @@ static void keep_error(cli *c, const char **why, const char **next)
   *next = e->hint[0] == '\0' ? NULL : kiln__cli_text(c, "%s", e->hint);
 }
 
-/* Reads all kernels of an image. nvdisasm refuses to count live registers in the
- * code of some older compilers, but prints the rest.
+/* Reads all kernels of an image, with or without live registers.
  * @return NULL, or the reason why there is no SASS */
-static const char *read_code(cli *c, const kiln_image *image,
+static const char *read_code(cli *c, const kiln_image *image, bool live,
                              sass_kernel **kernels, uint32_t *n,
                              const char **next)
 {
-  char *text = disassemble(c, image, true);
+  char *text = disassemble(c, image, live);
   const char *wrong = NULL;
 
   *next = NULL;
-  if (text == NULL && kiln_last_error()->status == KILN_EUNSUPPORTED &&
-      kiln_image_cubin(image, NULL) != NULL)
-    text = disassemble(c, image, false);
   if (text == NULL)
     keep_error(c, &wrong, next);
   else
     wrong = kiln__sass_parse(c, text, kernels, n);
   kiln_text_free(c->rt, text);
   return wrong;
+}
+
+/* Reads all kernels of an image. nvdisasm refuses to count live registers in the
+ * code of older compilers, and in few kernels it leaves out the texts of
+ * instructions when it counts. It prints the rest without live registers. */
+static const char *read_all(cli *c, const kiln_image *image,
+                            sass_kernel **kernels, uint32_t *n,
+                            const char **next)
+{
+  const char *wrong = read_code(c, image, true, kernels, n, next);
+  const char *again, *other;
+
+  if (wrong == NULL || kiln_image_cubin(image, NULL) == NULL)
+    return wrong;
+  again = read_code(c, image, false, kernels, n, &other);
+  if (again != NULL)
+    return wrong;
+  *next = NULL;
+  return NULL;
 }
 
 /* Returns whether the parsed instructions are the machine code of the kernel.
@@ -280,7 +295,7 @@ const sass_model *kiln__sass_model(cli *c, const kiln_image *image,
   kiln_lines *lines = NULL;
 
   m->cc = kiln_image_target(image).cc;
-  *why = read_code(c, image, &kernels, &m->n_kernels, next);
+  *why = read_all(c, image, &kernels, &m->n_kernels, next);
   if (*why != NULL || kernels == NULL)
     return NULL;
   for (size_t i = 0; *why == NULL && i < kiln_image_kernels(image); i++)
