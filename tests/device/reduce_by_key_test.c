@@ -171,6 +171,45 @@ START_TEST(test_own_texts)
 }
 END_TEST
 
+/* The last tile is partial. The operation, the logarithm of a sum of exponentials,
+ * is NaN for two identities. */
+START_TEST(test_partial_tiles)
+{
+  static const size_t lengths[] = {1, 5, 100, 512, 513, 700, 1024, 1500};
+  float x[1500], want[1500];
+  uint32_t keys[1500];
+  test_array k, in, out, count;
+  kiln_reduce_by_key_desc desc = {
+      .op = {.expr = "(a > b ? a : b) + log1pf(expf(-fabsf(a - b)))",
+             .identity = "-INFINITY"}};
+
+  for (size_t i = 0; i < 1500; i++) {
+    keys[i] = (uint32_t)(i / 30);
+    x[i] = (float)(i % 7);
+  }
+  k = array_make(KILN_U32, 1500, 0, keys, 0);
+  in = array_make(KILN_F32, 1500, 0, x, 0);
+  out = array_make(KILN_F32, 1500, 0, NULL, 0);
+  count = array_make(KILN_U32, 1, 0, NULL, 0);
+  desc.keys = k.array;
+  desc.x.in[0] = in.array;
+  desc.out = out.array;
+  desc.count = count.array;
+  for (size_t c = 0; c < sizeof lengths / sizeof lengths[0]; c++) {
+    const float *got;
+
+    desc.n = lengths[c];
+    ck_kiln_ok(kiln_reduce_by_key(stream, &desc, NULL));
+    for (size_t i = 0; i < desc.n; i++)
+      want[i / 30] = i % 30 == 0 ? x[i] : logf(expf(want[i / 30]) + expf(x[i]));
+    got = kept(array_read(&out));
+    for (size_t i = 0; i < (desc.n + 29) / 30; i++)
+      ck_assert_msg(fabsf(got[i] - want[i]) < 1e-4f, "[%zu] of %zu is %g", i,
+                    lengths[c], (double)got[i]);
+  }
+}
+END_TEST
+
 /* By default every NaN is a run by itself, -0 equals +0, and a run of -0 alone
  * sums to -0. The keys keep their bits, also those of NaNs in f16. */
 START_TEST(test_special_values)
@@ -303,6 +342,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_runs);
   tcase_add_test(t, test_views);
   tcase_add_test(t, test_own_texts);
+  tcase_add_test(t, test_partial_tiles);
   tcase_add_test(t, test_special_values);
   tcase_add_test(t, test_same_bits);
   tcase_add_test(t, test_workspace_and_capture);
