@@ -85,6 +85,61 @@ KILN_INLINE kiln_status kiln_histogram(kiln_stream *stream,
 KILN_INLINE kiln_status kiln_histogram_workspace(
     kiln_stream *stream, const kiln_histogram_desc *desc, size_t *bytes);
 
+/** One axis of a two-dimensional histogram: samples, and bins of equal width.
+ * The size of this struct never changes. */
+typedef struct kiln_histogram_axis {
+  kiln_array x;  /**< input: n samples of this axis */
+  uint32_t bins; /**< number of bins of this axis, at least 1 */
+  /** Bounds of the half-open range [lower, upper), which is divided into `bins`
+   * bins of equal width as in kiln_histogram_desc. If both are 0, the samples
+   * are the bin numbers and must be integers. For integers, the range holds at
+   * most 2^32 values. Bounds for i64 are at most 2^63, and bounds for u64 are
+   * at least 0. */
+  double lower, upper;
+} kiln_histogram_axis;
+
+/** Description of a two-dimensional histogram: sample pair k is counted in the
+ * bin of x.x[k] on the x axis and of y.x[k] on the y axis. */
+typedef struct kiln_histogram_2d_desc {
+  kiln_histogram_axis x, y; /**< the axes; there are at most KILN_MAX_BINS pairs
+                                 of bins */
+  uint64_t n;               /**< number of sample pairs */
+  /** Receives one count per pair of bins, x.bins * y.bins elements of type u32
+   * (modulo 2^32) or u64. The count of bins i and j is element i * y.bins + j,
+   * as in NumPy. */
+  kiln_array counts;
+  bool accumulate; /**< add the counts to the existing contents of `counts`
+                        instead of overwriting them */
+} kiln_histogram_2d_desc;
+
+/**
+ * Counts pairs of samples. A pair with a sample outside of its axis, or with a
+ * NaN, is not counted. The result is exact and does not depend on the order of
+ * the samples.
+ *
+ * The pair of bins is computed while the samples are loaded, and counted as by
+ * kiln_histogram(), with the same costs and the same temporary storage for
+ * x.bins * y.bins bins.
+ *
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval one of the statuses in ops.h. Returns KILN_EINVAL also for bins and
+ *         bounds that kiln_histogram_axis excludes.
+ * The operation does not work in place.
+ * Thread-safe. Blocks only while a kernel compiles.
+ */
+KILN_INLINE kiln_status kiln_histogram_2d(kiln_stream *stream,
+                                          const kiln_histogram_2d_desc *desc,
+                                          const kiln_workspace *workspace);
+/** Computes the size of the temporary storage that kiln_histogram_2d() needs
+ * for the given stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
+KILN_INLINE kiln_status kiln_histogram_2d_workspace(
+    kiln_stream *stream, const kiln_histogram_2d_desc *desc, size_t *bytes);
+
 /** Description of a counting sort: keys that have few possible values, and
  * optionally one value per key that moves with the key. */
 typedef struct kiln_counting_sort_desc {
@@ -147,6 +202,7 @@ KILN_INLINE kiln_status kiln_counting_sort_workspace(
 
 #define KILN__HISTOGRAM_OPERATIONS(X)                                          \
   X(kiln_histogram, kiln_histogram_desc, code)                                 \
+  X(kiln_histogram_2d, kiln_histogram_2d_desc, accumulate)                     \
   X(kiln_counting_sort, kiln_counting_sort_desc, offsets)
 KILN__HISTOGRAM_OPERATIONS(KILN__OPERATION)
 

@@ -539,6 +539,8 @@ void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc);
  * parallel with its own kernels. */
 kiln__spec kiln__histogram_spec(const kiln_stream *stream,
                                 const kiln_histogram_desc *desc);
+/* Checks the bounds of bins of equal width for the samples desc->x. */
+void kiln__check_bounds(kiln__checker *c, const kiln_histogram_desc *desc);
 
 /* ---- Tuning -------------------------------------------------------------- */
 

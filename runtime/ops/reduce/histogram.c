@@ -181,7 +181,7 @@ static void check_float_bounds(kiln__checker *c,
                    desc->bins, type->name);
 }
 
-static void check_even(kiln__checker *c, const kiln_histogram_desc *desc)
+void kiln__check_bounds(kiln__checker *c, const kiln_histogram_desc *desc)
 {
   const kiln__dtype *type = kiln__dtype_of(kiln__input_type(&desc->x));
   const double lower = desc->lower, upper = desc->upper;
@@ -229,7 +229,7 @@ static kiln_status check(const kiln_stream *stream,
                      kiln_dtype_name(desc->levels.type),
                      kiln_dtype_name(kiln__input_type(&desc->x)));
   } else {
-    check_even(&c, desc);
+    kiln__check_bounds(&c, desc);
   }
   kiln__check_that(
       &c, desc->counts.type == KILN_U32 || desc->counts.type == KILN_U64,
