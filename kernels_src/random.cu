@@ -137,9 +137,9 @@ static __device__ __forceinline__ void compute(const arguments &by, count i,
 }
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
-    random(count n, KILN_T *out, count seed, unsigned stream, count offset,
-           count low, count range, count threshold, double mean,
-           double deviation)
+    fill_random(count n, KILN_T *out, count seed, unsigned stream, count offset,
+                count low, count range, count threshold, double mean,
+                double deviation)
 {
   const arguments by = {{seed, stream}, low, range, threshold, mean, deviation};
   const count lead = offset % vec; /* numbers before out[0] in vector 0 */

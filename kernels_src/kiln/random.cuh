@@ -41,11 +41,13 @@ static __device__ __forceinline__ uint4 philox(uint4 counter, uint2 key)
 {
 #pragma unroll
   for (unsigned round = 0; round < 10; ++round) {
-    const unsigned a = counter.x * 0xd2511f53u, b = counter.z * 0xcd9e8d57u;
-    const unsigned high_a = __umulhi(counter.x, 0xd2511f53u);
-    const unsigned high_b = __umulhi(counter.z, 0xcd9e8d57u);
+    const unsigned long long a = 0xd2511f53ull * counter.x;
+    const unsigned long long b = 0xcd9e8d57ull * counter.z;
 
-    counter = {high_b ^ counter.y ^ key.x, b, high_a ^ counter.w ^ key.y, a};
+    counter = {static_cast<unsigned>(b >> 32) ^ counter.y ^ key.x,
+               static_cast<unsigned>(b),
+               static_cast<unsigned>(a >> 32) ^ counter.w ^ key.y,
+               static_cast<unsigned>(a)};
     key.x += 0x9e3779b9u;
     key.y += 0xbb67ae85u;
   }

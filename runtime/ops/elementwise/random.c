@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-static const char *const kernels[] = {"random", NULL};
+static const char *const kernels[] = {"fill_random", NULL};
 static const kiln__family family = {"random", kernels, kiln__random_params};
 
 enum { THREADS = 256, ITEMS = 2 };
