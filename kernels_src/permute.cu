@@ -13,6 +13,11 @@
  * Elements of 1 or 2 bytes move as words of four bytes: a thread loads a square of
  * KILN_PACK x KILN_PACK elements, turns it in registers and stores words of the other
  * direction (KILN_PACK > 1).
+ * If the rows of the output are not aligned to sectors of 32 bytes, a tile that stored
+ * the same indices of all rows would write parts of sectors. Instead it starts in each row
+ * at the first whole sector behind the tile's first index, and therefore loads KILN_SKEW
+ * more indices of run B than it stores (KILN_SKEW > 1). The first tile of a run also stores
+ * the indices before that sector.
  *
  * Invariant: each element is loaded by one thread and stored by one thread, after a
  * barrier.
@@ -31,6 +36,8 @@
  *   KILN_TB       64   indices of run B per tile
  *   KILN_AXES_A   0    1 if run A has several axes
  *   KILN_AXES_B   0    1 if run B has several axes
+ *   KILN_SKEW     1    elements per sector if rows of the output are not aligned to
+ *                      sectors, otherwise 1; KILN_TB is a multiple of it
  *   KILN_SMALL    1    1 if the array has fewer than 2^31 units
  * Launch: the block size is KILN_BLOCK. The grid has one block per tile: the tiles along
  *         run A, times those along run B, times the number of indices of the batch.
@@ -59,13 +66,18 @@ enum : unsigned {
   wide = KILN_TA * KILN_UNITS / KILN_PACK,
   high = KILN_TB * KILN_UNITS / KILN_PACK,
   pitch = (KILN_PACK > 1 ? high : wide) | 1,
-  rows = KILN_PACK > 1 ? KILN_TA : KILN_TB
+  deep =
+      KILN_TB + (KILN_SKEW > 1 ? KILN_SKEW : 0), /* indices of run B to load */
+  rows = KILN_PACK > 1 ? KILN_TA : deep
 };
+static_assert(KILN_SKEW == 1 || (KILN_UNITS == 1 && KILN_PACK == 1 &&
+                                 KILN_TB % KILN_SKEW == 0),
+              "KILN_SKEW: whole units and sectors");
 
 struct storage {
   unit tile[rows * pitch];
   count row_a[KILN_AXES_A ? KILN_TA : 1]; /* offsets in out */
-  count row_b[KILN_AXES_B ? KILN_TB : 1]; /* offsets in in */
+  count row_b[KILN_AXES_B ? deep : 1];    /* offsets in in */
 };
 
 /* The tile of a block. */
@@ -92,7 +104,7 @@ static __device__ __forceinline__ job job_of(const shape &s, count tile)
           a,
           b,
           rest_a < KILN_TA ? static_cast<unsigned>(rest_a) : KILN_TA,
-          rest_b < KILN_TB ? static_cast<unsigned>(rest_b) : KILN_TB};
+          rest_b < deep ? static_cast<unsigned>(rest_b) : deep};
 }
 
 /* Fills the tables of offsets. */
@@ -126,7 +138,7 @@ static __device__ __forceinline__ count row_b(const shape &s, const job &j,
 #if KILN_PACK == 1
 
 enum : unsigned {
-  loads = (KILN_TB * wide + KILN_BLOCK - 1) / KILN_BLOCK,
+  loads = (deep * wide + KILN_BLOCK - 1) / KILN_BLOCK,
   stores = (KILN_TA * high + KILN_BLOCK - 1) / KILN_BLOCK
 };
 
@@ -142,9 +154,9 @@ static __device__ __forceinline__ void load_tile(const unit *in, const shape &s,
   for (unsigned k = 0; k < loads; ++k) {
     const unsigned l = k * KILN_BLOCK + threadIdx.x;
     const unsigned b = l / wide, u = l % wide;
-    const bool inside =
-        whole ? (KILN_TB * wide) % KILN_BLOCK == 0 || l < KILN_TB * wide
-              : b < j.nb && u < j.na * KILN_UNITS;
+    const bool inside = whole
+                            ? (deep * wide) % KILN_BLOCK == 0 || l < deep * wide
+                            : b < j.nb && u < j.na * KILN_UNITS;
 
     if (inside)
       v[k] = __ldg(in + ((j.in + row_b(s, j, to, b) + j.a) * KILN_UNITS + u));
@@ -153,11 +165,20 @@ static __device__ __forceinline__ void load_tile(const unit *in, const shape &s,
   for (unsigned k = 0; k < loads; ++k) {
     const unsigned l = k * KILN_BLOCK + threadIdx.x;
 
-    if ((KILN_TB * wide) % KILN_BLOCK == 0 || l < KILN_TB * wide)
+    if ((deep * wide) % KILN_BLOCK == 0 || l < deep * wide)
       to.tile[l / wide * pitch + l % wide] = v[k];
   }
 }
 
+/* Returns the number of units from a place of a row to the next sector. */
+static __device__ __forceinline__ unsigned skew_of(const unit *at)
+{
+  return static_cast<unsigned>(0ull - reinterpret_cast<unsigned long long>(at) /
+                                          sizeof(unit)) %
+         KILN_SKEW;
+}
+
+/* Stores the tile along run B. */
 template <bool whole>
 static __device__ __forceinline__ void
 store_tile(unit *out, const shape &s, const job &j, const storage &from)
@@ -165,14 +186,30 @@ store_tile(unit *out, const shape &s, const job &j, const storage &from)
 #pragma unroll
   for (unsigned k = 0; k < stores; ++k) {
     const unsigned l = k * KILN_BLOCK + threadIdx.x;
-    const unsigned a = l / high, u = l % high;
-    const bool inside =
-        whole ? (KILN_TA * high) % KILN_BLOCK == 0 || l < KILN_TA * high
-              : a < j.na && u < j.nb * KILN_UNITS;
+    const unsigned a = l / high;
 
-    if (inside)
-      out[(j.out + row_a(s, j, from, a) + j.b) * KILN_UNITS + u] =
+    if (whole ? (KILN_TA * high) % KILN_BLOCK != 0 && l >= KILN_TA * high
+              : a >= j.na)
+      break;
+    unit *const row = out + (j.out + row_a(s, j, from, a) + j.b) * KILN_UNITS;
+    const unsigned u = l % high + (KILN_SKEW > 1 && j.b > 0 ? skew_of(row) : 0);
+
+    if (whole || u < j.nb * KILN_UNITS)
+      row[u] =
           from.tile[u / KILN_UNITS * pitch + a * KILN_UNITS + u % KILN_UNITS];
+  }
+}
+
+/* Stores what the first tile of a run stores in addition. */
+static __device__ __forceinline__ void
+store_rest(unit *out, const shape &s, const job &j, const storage &from)
+{
+  for (unsigned l = threadIdx.x; l < j.na * KILN_SKEW; l += KILN_BLOCK) {
+    const unsigned a = l / KILN_SKEW, u = KILN_TB + l % KILN_SKEW;
+    unit *const row = out + (j.out + row_a(s, j, from, a) + j.b);
+
+    if (u < j.nb && u - KILN_TB < skew_of(row))
+      row[u] = from.tile[u * pitch + a];
   }
 }
 
@@ -261,7 +298,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const job j = job_of(s, static_cast<count>(blockIdx.x));
 
   fill_tables(s, j, mine);
-  if (j.na == KILN_TA && j.nb == KILN_TB) {
+  if (j.na == KILN_TA && j.nb == deep) {
     load_tile<true>(in, s, j, mine);
     __syncthreads();
     store_tile<true>(out, s, j, mine);
@@ -270,4 +307,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     __syncthreads();
     store_tile<false>(out, s, j, mine);
   }
+#if KILN_SKEW > 1
+  if (j.b == 0)
+    store_rest(out, s, j, mine);
+#endif
 }

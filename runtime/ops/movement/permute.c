@@ -89,6 +89,7 @@ static void specify(kiln__spec *spec, const kiln__permute_plan *p)
   spec->value[PERMUTE_TB] = p->tb;
   spec->value[PERMUTE_AXES_A] = p->tiles.n_a > 1;
   spec->value[PERMUTE_AXES_B] = p->tiles.n_b > 1;
+  spec->value[PERMUTE_SKEW] = p->skew;
   spec->value[PERMUTE_SMALL] = p->small;
 }
 

@@ -21,7 +21,8 @@ enum {
   ROW_BLOCK = 256,
   THIN = 32,          /* a run of at most this length has a tile of its own */
   TILE_BYTES = 16384, /* bytes of a tile in shared memory */
-  MOST_PER_TILE = 1024
+  MOST_PER_TILE = 1024,
+  SECTOR = 32 /* bytes that the memory moves at least */
 };
 
 /* ---- Normal form --------------------------------------------------------- */
@@ -247,6 +248,26 @@ static void choose_tile(kiln__permute_plan *p)
     p->block = 32;
 }
 
+/* Returns the number of elements per sector if tiles should start at sectors in
+ * each row of the output, otherwise 1. A skewed tile loads so many more indices
+ * than it stores, which costs too much if they are more than a quarter. */
+static uint32_t skew_of(const kiln__permute_plan *p,
+                        const kiln_permute_desc *desc)
+{
+  const kiln__tile_shape *t = &p->tiles;
+  const uint32_t each = SECTOR / p->unit;
+  uint64_t all = desc->out.data / p->unit;
+
+  if (p->pack > 1 || p->element != p->unit || p->tb % (4 * each) != 0 ||
+      t->b <= p->tb)
+    return 1;
+  for (uint32_t k = 0; k < t->n_a; k++)
+    all |= t->of_a[k].out;
+  for (uint32_t k = 0; k < t->n_batch; k++)
+    all |= t->of_batch[k].out;
+  return all % each != 0 ? each : 1;
+}
+
 static void plan_tiles(kiln__permute_plan *p, const kiln_permute_desc *desc)
 {
   kiln__tile_shape *t = &p->tiles;
@@ -259,6 +280,7 @@ static void plan_tiles(kiln__permute_plan *p, const kiln_permute_desc *desc)
   choose_runs(p, (uint64_t)64 * full);
   p->pack = packs(p, desc, full) ? full : 1;
   choose_tile(p);
+  p->skew = skew_of(p, desc);
   t->tiles_a.size = kiln__divide_up(t->a, p->ta);
   t->tiles_b.size = kiln__divide_up(t->b, p->tb);
   t->tiles_a = with_reciprocal(p, t->tiles_a);

@@ -45,7 +45,8 @@ typedef struct kiln__permute_plan {
   uint32_t unit;    /* bytes per access */
   uint32_t pack;    /* elements per unit, or 1 */
   uint32_t ta, tb, block;
-  bool small;      /* fewer than 2^31 units */
+  uint32_t skew; /* elements per sector if rows of the output are not aligned */
+  bool small;    /* fewer than 2^31 units */
   uint64_t bytes;  /* size of the array */
   uint64_t blocks; /* blocks of the grid */
   kiln__tile_shape tiles;
