@@ -56,6 +56,25 @@ START_TEST(test_rotate)
 }
 END_TEST
 
+/* The source fills a whole allocation, so that the checks of the CPU device find
+ * reads before and behind it. */
+START_TEST(test_rotate_bounds)
+{
+  static const uint8_t x[999] = {1, 2, 3};
+  test_array out = array_make(KILN_U8, sizeof x, 5, NULL, 0);
+  kiln_rotate_desc d = {.out = out.array, .n = sizeof x};
+  CUdeviceptr in;
+
+  ck_kiln_ok(kiln_memory_alloc(&in, device, sizeof x));
+  keep_memory((kept_memory){.device = in});
+  ck_kiln_ok(kiln_copy_to_device(device, in, x, sizeof x));
+  d.in = (kiln_array){in, KILN_U8};
+  for (d.shift = 0; d.shift < 20; d.shift++)
+    ck_kiln_ok(kiln_rotate(stream, &d, NULL));
+  ck_kiln_ok(kiln_device_synchronize(device));
+}
+END_TEST
+
 /* ---- Run-length decoding ------------------------------------------------- */
 
 /* Makes n runs with lengths below `most`; one in `empty` is empty, if it is not
@@ -308,6 +327,7 @@ static Suite *suite(void)
   TCase *t = device_case(s, "move");
 
   tcase_add_test(t, test_rotate);
+  tcase_add_test(t, test_rotate_bounds);
   tcase_add_loop_test(t, test_decode, 0, sizeof decodes / sizeof decodes[0]);
   tcase_add_test(t, test_decode_edges);
   tcase_add_test(t, test_copy_batch);
