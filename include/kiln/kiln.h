@@ -18,7 +18,7 @@
  *                operations has its own header:
  *                map.h reduce.h scan.h select.h sort.h merge.h search.h
  *                histogram.h gather.h gemm.h all_pairs.h stencil.h
- *                permute.h random.h move.h merge_sort.h sets.h
+ *                permute.h random.h move.h merge_sort.h sets.h top_k.h
  *   tune.h       tuning parameters of the operations
  *   cache.h      inspect and maintain the compile cache; write packs
  *   texture.h    CUDA arrays, textures, surfaces
@@ -218,6 +218,7 @@
 #include <kiln/stream.h>
 #include <kiln/texture.h>
 #include <kiln/timeline.h>
+#include <kiln/top_k.h>
 #include <kiln/tune.h>
 #include <kiln/types.h>
 

@@ -32,6 +32,8 @@ const bench_family kiln__bench_families[] = {
     {"views", kiln__bench_views, NULL},
     {"random", kiln__bench_random, NULL},
     {"sets", kiln__bench_sets, "sets"},
+    {"top_k", kiln__bench_top_k, "top_k"},
+    {"quantile", kiln__bench_quantile, NULL},
     {NULL, NULL, NULL},
 };
 

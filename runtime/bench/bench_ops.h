@@ -128,6 +128,8 @@ extern const bench_case kiln__bench_move[];
 extern const bench_case kiln__bench_views[];
 extern const bench_case kiln__bench_random[];
 extern const bench_case kiln__bench_sets[];
+extern const bench_case kiln__bench_top_k[];
+extern const bench_case kiln__bench_quantile[];
 
 typedef struct bench_family {
   const char *name;

@@ -22,6 +22,7 @@
 #include <kiln/sets.h>
 #include <kiln/sort.h>
 #include <kiln/stencil.h>
+#include <kiln/top_k.h>
 
 #define OPERATION(name, desc_type, last)                                       \
   static const kiln__sized name##_type = KILN__SIZED_TYPE(desc_type, last);    \
@@ -64,6 +65,7 @@ KILN__SEARCH_OPERATIONS(OPERATION)
 KILN__SET_OPERATIONS(OPERATION)
 KILN__SORT_OPERATIONS(OPERATION)
 KILN__STENCIL_OPERATIONS(OPERATION)
+KILN__TOP_K_OPERATIONS(OPERATION)
 
 kiln_status kiln_gemm_explain_sized(kiln_stream *stream,
                                     const kiln_gemm_desc *desc,

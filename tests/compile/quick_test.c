@@ -49,7 +49,10 @@ static const struct {
              {"index_check", 75},
              {"counting_sort", 90},
              {"scan_by_key", 90},
-             {"reduce_by_key", 90}};
+             {"reduce_by_key", 90},
+             {"rank_select", 75},
+             {"top_k", 75},
+             {"quantile", 75}};
 
 START_TEST(no_spills)
 {

@@ -552,6 +552,40 @@ static void case_sixteen(void)
 
 /* ---- Bytes --------------------------------------------------------------- */
 
+static void case_top_k(uint64_t key, uint64_t at)
+{
+  test_array best = poisoned(dtype, 1), index = poisoned(KILN_U64, 1);
+  const kiln_top_k_desc d = {.keys = x.array,
+                             .n = n,
+                             .k = 1,
+                             .keys_out = best.array,
+                             .indices = index.array};
+
+  begin("top_k");
+  if (ran(kiln_top_k(stream, &d, NULL))) {
+    expect_equal("the key", word_of(&best, 0), key);
+    expect_equal("the index", word_of(&index, 0), at);
+  }
+  end();
+}
+
+static void case_quantile(uint64_t key)
+{
+  const double q[] = {1};
+  test_array out = poisoned(dtype, 1);
+  const kiln_quantile_desc d = {.keys = x.array,
+                                .n = n,
+                                .q = q,
+                                .n_q = 1,
+                                .out = out.array,
+                                .rule = KILN_QUANTILE_NEAREST};
+
+  begin("quantile");
+  if (ran(kiln_quantile(stream, &d, NULL)))
+    expect_equal("the greatest key", word_of(&out, 0), key);
+  end();
+}
+
 /* Finds the only element of value 255, which lies behind the first 2^32
  * elements (2^16 in a small run). */
 static void cases_of_the_one(void)
@@ -561,6 +595,8 @@ static void cases_of_the_one(void)
 
   ck_kiln_ok(kiln_copy_to_device(device, x.array.data + at, &one, 1));
   case_arg_max(one, at);
+  case_top_k(one, at);
+  case_quantile(one);
   for (int count = 0; count < 2; count++) {
     test_array y = poisoned(KILN_U64, 1);
     const kiln_find_desc d = {.x = {.in = {x.array}},

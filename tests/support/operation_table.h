@@ -25,7 +25,8 @@
   KILN__SELECT_OPERATIONS(X)                                                   \
   KILN__SET_OPERATIONS(X)                                                      \
   KILN__SORT_OPERATIONS(X)                                                     \
-  KILN__STENCIL_OPERATIONS(X)
+  KILN__STENCIL_OPERATIONS(X)                                                  \
+  KILN__TOP_K_OPERATIONS(X)
 
 /* The index of an operation in the table, such as OPERATION_kiln_scan. */
 #define OPERATION_INDEX(name, ...) OPERATION_##name,

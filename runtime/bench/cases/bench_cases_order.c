@@ -1,5 +1,5 @@
 /* bench_cases_order.c -- the benchmark cases of select, partition,
- * histograms, sorts, merge, search, gather and scatter. */
+ * histograms, sorts, merge, search, gather, scatter, top-k and quantiles. */
 #include "bench/bench_ops.h"
 
 /* clang-format off */
@@ -264,6 +264,67 @@ const bench_case kiln__bench_sets[] = {
 const bench_case kiln__bench_search[] = {
     {"random needles", KILN_U32, 8, "Thrust", "kiln_peer_lower_bound_u32",
      {0, 0, 0, 0}, NEEDLES, NULL, own_search, KILN_U32, 0, 0, 0},
+    {.label = NULL},
+};
+
+/* ---- Top-k and quantiles ------------------------------------------------ */
+
+/* Small arrays have fewer keys than a case selects. */
+#define AT_MOST(most) (b->n < (most) ? b->n : (most))
+#define TOP_K(id, k_, ...)                                                     \
+  BENCH_OWN(id, top_k, kiln_top_k_desc,                                        \
+    .keys = {b->in[0], b->now->type}, .k = AT_MOST(k_),                        \
+    .keys_out = {b->out[0], b->now->type}, .indices = {b->out[1], KILN_U32},   \
+    __VA_ARGS__)
+
+TOP_K(own_top_10, 10, .n = b->n)
+TOP_K(own_top_1000, 1000, .n = b->n)
+TOP_K(own_top_65536, 65536, .n = b->n)
+TOP_K(own_top_10_rows, 10, .n = AT_MOST(1000), .rows = b->n / 1000)
+
+#define FEW_FLOATS {"(hash(i) & 15) * 0x1p-3f"}
+
+/* The peer sorts all keys; its first results are compared. */
+const bench_case kiln__bench_top_k[] = {
+    {"top 10", KILN_F32, 4, "CUB, sort", "kiln_peer_sort_descending_f32",
+     {0, 0, 0, 0}, FLOATS, NULL, own_top_10, KILN_F32, 10, 0, 0},
+    {"top 1,000", KILN_F32, 4, "CUB, sort", "kiln_peer_sort_descending_f32",
+     {0, 0, 0, 0}, FLOATS, NULL, own_top_1000, KILN_F32, 1000, 0, 0},
+    {"top 1,000, 16 values", KILN_F32, 4, "CUB, sort",
+     "kiln_peer_sort_descending_f32",
+     {0, 0, 0, 0}, FEW_FLOATS, NULL, own_top_1000, KILN_F32, 1000, 0, 0},
+    {"top 1,000, sorted", KILN_F32, 4, "CUB, sort",
+     "kiln_peer_sort_descending_f32",
+     {0, 0, 0, 0}, SORTED, NULL, own_top_1000, KILN_F32, 1000, 0, 0},
+    {"top 65,536", KILN_F32, 4, "CUB, sort", "kiln_peer_sort_descending_f32",
+     {0, 0, 0, 0}, FLOATS, NULL, own_top_65536, KILN_F32, 65536, 0, 0},
+    {"top 1,000", KILN_U64, 8, "CUB, sort", "kiln_peer_sort_descending_u64",
+     {0, 0, 0, 0}, BITS, NULL, own_top_1000, KILN_DTYPE_NONE, 0, 0, 0},
+    {"top 1,000", KILN_U8, 1, NULL, NULL,
+     {0, 0, 0, 0}, BITS, NULL, own_top_1000, KILN_DTYPE_NONE, 0, 0, 0},
+    {"top 10 of rows of 1,000", KILN_F32, 4, NULL, NULL,
+     {0, 0, 0, 0}, FLOATS, NULL, own_top_10_rows, KILN_DTYPE_NONE, 0, 0, 0},
+    {.label = NULL},
+};
+
+static const double quartiles[] = {0.25, 0.5, 0.75};
+
+#define QUANTILE(id, ...)                                                      \
+  BENCH_OWN(id, quantile, kiln_quantile_desc,                                  \
+    .keys = {b->in[0], KILN_F32}, .n = b->n, .out = {b->out[0], KILN_F32},     \
+    __VA_ARGS__)
+
+QUANTILE(own_median, .rule = KILN_QUANTILE_LINEAR)
+QUANTILE(own_quartiles, .q = quartiles, .n_q = 3)
+
+/* The time of a sort is the peer's; its results are others. */
+const bench_case kiln__bench_quantile[] = {
+    {"median", KILN_F32, 4, "CUB, sort", "kiln_peer_sort_keys_f32",
+     {0, 0, 0, 0}, FLOATS, NULL, own_median, KILN_DTYPE_NONE, 0, 0, 0},
+    {"median, 16 values", KILN_F32, 4, "CUB, sort", "kiln_peer_sort_keys_f32",
+     {0, 0, 0, 0}, FEW_FLOATS, NULL, own_median, KILN_DTYPE_NONE, 0, 0, 0},
+    {"3 quartiles", KILN_F32, 4, "CUB, sort", "kiln_peer_sort_keys_f32",
+     {0, 0, 0, 0}, FLOATS, NULL, own_quartiles, KILN_DTYPE_NONE, 0, 0, 0},
     {.label = NULL},
 };
 /* clang-format on */

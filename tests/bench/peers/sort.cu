@@ -32,6 +32,23 @@ PEER(sort_keys_u64)
   return keys<unsigned long long>(c, 64);
 }
 
+template <class T> static int descending(const kiln_peer_call *c)
+{
+  return cub::DeviceRadixSort::SortKeysDescending(
+      c->temp, *c->temp_bytes, in<T>(c), out<T>(c), count(c), 0,
+      8 * static_cast<int>(sizeof(T)), stream(c));
+}
+
+PEER(sort_descending_f32)
+{
+  return descending<float>(c);
+}
+
+PEER(sort_descending_u64)
+{
+  return descending<unsigned long long>(c);
+}
+
 PEER(sort_pairs_u32)
 {
   return pairs(c, 32);
