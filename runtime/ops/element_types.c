@@ -70,7 +70,7 @@ const char *kiln_dtype_name(kiln_dtype type)
  * with the name `name`. */
 static kiln__type_text text_of(kiln_dtype type, const char *name)
 {
-  kiln__type_text t;
+  kiln__type_text t = {.c = ""};
 
   if (kiln__is_record(type))
     kiln__format(t.c, sizeof t.c, "%s<%u, %u, %u>", name,
