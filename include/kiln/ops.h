@@ -110,6 +110,7 @@
 #ifndef KILN_OPS_H
 #define KILN_OPS_H
 
+#include <kiln/program.h>
 #include <kiln/stream.h>
 
 #ifdef __cplusplus
@@ -283,6 +284,41 @@ typedef struct kiln_workspace {
   size_t size;      /**< size of the workspace in bytes, at least the result of
                          kiln_NAME_workspace() */
 } kiln_workspace;
+
+/** Callback that receives the compiled body of an operation's kernel. The image
+ * belongs to the callback, which frees it with kiln_image_free(). Returns
+ * KILN_OK, or a status with which the operation then fails. */
+typedef kiln_status (*kiln_body_fn)(void *user, kiln_image *image);
+
+/**
+ * Makes the operations of a device compile the bodies of their kernels instead
+ * of running them. A body is a kernel in which the functions of the user
+ * expressions are undefined. If a body is in the cache or in a pack, a first
+ * call with any other expressions of the same types compiles these expressions
+ * only and links them to the body, which takes about 30 ms.
+ *
+ * Afterwards every operation on the device checks its arguments, passes the
+ * bodies that a call needs to `fn`, and returns KILN_ECANCELED. It neither reads
+ * nor writes its arrays. `fn` is not called for programs that are compiled as a
+ * whole: without user expressions, where arithmetic is the limit, or where a
+ * linked program might have other results. Bodies do not depend on the
+ * expressions themselves, but on their number, on all types and parameters, on
+ * the alignment of arrays to 16 bytes, and on the number of elements, in the
+ * classes up to 2^18 and above. kiln_pack_write() writes the images to a pack;
+ * `kiln pack ops` does this for common calls.
+ *
+ * @param device  a device of the target's compute capability, such as the CPU
+ *   device (cpu.h). It cannot run operations any more; no other thread may use
+ *   it during this call.
+ * @param target  target of the bodies, such as sm_90; not a PTX target. Copied.
+ * @param fn      callback for each body.
+ * @param user    pointer that is passed to fn.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM.
+ * Never blocks. The operations block while they compile.
+ */
+KILN_API kiln_status kiln_ops_bodies(kiln_device *device,
+                                     const kiln_target *target, kiln_body_fn fn,
+                                     void *user);
 
 /* Declares one operation. The wrappers NAME(stream, desc, workspace) and
  * NAME_workspace(stream, desc, bytes) call NAME_sized() and

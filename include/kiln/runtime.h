@@ -12,6 +12,11 @@
  *   KILN_NVDISASM    path of nvdisasm; see kiln_disassembler()
  *   KILN_CACHE_DIR   cache folder; "off" disables the disk cache
  *   KILN_CACHE_SIZE  size limit of the cache in bytes, or with suffix K, M or G
+ *   KILN_LINK        "off": operations compile every program as a whole.
+ *                    "always": operations link user expressions to compiled
+ *                    kernels wherever the results are the same, which makes
+ *                    first calls short (30 ms) and calls on many elements up to
+ *                    2.8 times as long. Default: where no call takes longer
  *   KILN_PACKS       pack files, separated by ':'
  *   XDG_CACHE_HOME, HOME, PATH, CUDA_PATH, CUDA_HOME, VIRTUAL_ENV,
  *   CONDA_PREFIX */

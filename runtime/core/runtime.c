@@ -21,6 +21,17 @@ static const char *setting(const kiln_runtime_opts *opts, const char *given,
   return kiln__env(variable);
 }
 
+/* Returns the value of KILN_LINK. */
+static kiln__link_use link_use(void)
+{
+  const char *value = kiln__env("KILN_LINK");
+
+  if (value != NULL && strcmp(value, "off") == 0)
+    return KILN__LINK_NEVER;
+  return value != NULL && strcmp(value, "always") == 0 ? KILN__LINK_ALWAYS
+                                                       : KILN__LINK_CHEAP;
+}
+
 /* Parses a size such as "64M" and returns the number of bytes, or 0 if the text
  * is not a size. */
 static uint64_t parse_bytes(const char *text)
@@ -232,6 +243,7 @@ kiln_status kiln_runtime_create(kiln_runtime **out,
   rt->alloc = alloc;
   rt->log = (kiln__log){opts->log, opts->log_user, opts->log_level};
   rt->ignore_env = opts->ignore_env;
+  rt->link_use = opts->ignore_env ? KILN__LINK_CHEAP : link_use();
   rt->given_driver = opts->driver;
   pthread_mutex_init(&rt->lock, NULL);
   kiln__fork_guard_init(&rt->fork);

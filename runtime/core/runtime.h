@@ -9,6 +9,14 @@
 #include "../nvrtc/nvrtc.h"
 #include "compile_pool.h"
 
+/* When operations link a program instead of compiling it as a whole. Both forms
+ * have the same results. */
+typedef enum kiln__link_use {
+  KILN__LINK_CHEAP = 0, /* where a linked program is as fast */
+  KILN__LINK_NEVER,
+  KILN__LINK_ALWAYS /* wherever the results are the same */
+} kiln__link_use;
+
 struct kiln_runtime {
   kiln_allocator alloc;
   kiln__log log;
@@ -30,6 +38,7 @@ struct kiln_runtime {
   kiln__nvjitlink *link;
 
   bool ignore_env;
+  kiln__link_use link_use;          /* from KILN_LINK */
   const kiln__driver *given_driver; /* the caller's driver table, or NULL */
   /* paths of libraries that the caller supplied, or NULL */
   char *driver_path, *nvjitlink_path;

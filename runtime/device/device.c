@@ -391,6 +391,7 @@ void kiln_device_free(kiln_device *device)
     device->ops_free(device);
   if (device->tuned_free != NULL)
     device->tuned_free(device);
+  kiln__free(&device->rt->alloc, device->body_user);
   release_pool(device);
   release_context(device);
   pthread_mutex_destroy(&device->lock);

@@ -48,6 +48,13 @@ struct kiln_device {
   _Atomic(void *) tuned;
   _Atomic bool tuned_read; /* true if the tuning file was searched for */
   void (*tuned_free)(kiln_device *device);
+  /* If it is not NULL, operations run no kernels. ops/ calls this function with
+   * the two programs of each linked program, and the operation then fails with
+   * KILN_ECANCELED. The call returns KILN_OK or the status of a failure. */
+  kiln_status (*on_body)(kiln_device *device, void *user,
+                         const kiln_program_desc *body,
+                         const kiln_program_desc *texts);
+  void *body_user; /* the second argument of on_body */
 };
 
 /* The device's context is current in this thread between kiln__enter() and
@@ -176,6 +183,22 @@ typedef struct kiln__loading {
 
 kiln_status kiln__module_start(kiln__loading *out, kiln_device *device,
                                const kiln_program_desc *desc);
+/* Does what kiln__module_start() does for a program that can be linked from two
+ * objects. `linked` gives their programs; this function sets its other members.
+ * The program is compiled as a whole if the device's code cannot be linked.
+ * *linked must stay valid until the load is finished. */
+kiln_status kiln__module_start_linked(kiln__loading *out, kiln_device *device,
+                                      const kiln_program_desc *desc,
+                                      kiln__linked *linked);
+/* Loads the linker that kiln__device_link() will use for a request, if it must
+ * be loaded. Loading takes 30 ms. Without a linker nothing happens. */
+void kiln__device_prepare_link(kiln_device *device,
+                               const kiln__image_request *req);
+/* Links two objects for a device, a kiln_device: by nvJitLink, or by the driver.
+ * This is a function for kiln__linked.link. Thread-safe. */
+kiln_status kiln__device_link(void *device, const kiln__object objects[2],
+                              const kiln_target *target, int nvrtc,
+                              kiln__buf *out);
 kiln_status kiln__module_finish(kiln__loading *loading, kiln_module **out);
 
 /* The members that a launch reads come first in struct kiln_kernel and share

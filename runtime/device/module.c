@@ -235,7 +235,7 @@ done:
 }
 
 /* Waits for the module's image. While a compile thread compiles the image, this
- * thread creates the context. */
+ * thread loads the linker and creates the context. */
 static kiln_status wait_for_image(kiln__loading *l)
 {
   kiln_module *m = l->module;
@@ -244,6 +244,7 @@ static kiln_status wait_for_image(kiln__loading *l)
   kiln_error record;
 
   if (!kiln__image_ready(l->pending)) {
+    kiln__device_prepare_link(m->device, &l->req);
     made = kiln_device_context(m->device, &context);
     if (made != KILN_OK)
       kiln__error_get(&record);
@@ -280,10 +281,25 @@ static kiln_status check(kiln_module **out, kiln_device *device,
   return kiln__fork_check(&device->rt->fork);
 }
 
-/* Looks up the program in the cache. After a miss, the compile is queued for
- * the compile threads. */
 kiln_status kiln__module_start(kiln__loading *out, kiln_device *device,
                                const kiln_program_desc *desc)
+{
+  return kiln__module_start_linked(out, device, desc, NULL);
+}
+
+/* Returns whether images of this kind can be linked: the compiler must make the
+ * code for the device. */
+static bool can_link(const kiln__image_request *req)
+{
+  return req->rung == KILN_RUNG_EXACT || req->rung == KILN_RUNG_LOWER ||
+         req->rung == KILN_RUNG_PTX;
+}
+
+/* Looks up the program in the cache. After a miss, the compile is queued for
+ * the compile threads. */
+kiln_status kiln__module_start_linked(kiln__loading *out, kiln_device *device,
+                                      const kiln_program_desc *desc,
+                                      kiln__linked *linked)
 {
   kiln_status st = KILN_OK;
   kiln_module *m = NULL;
@@ -295,6 +311,11 @@ kiln_status kiln__module_start(kiln__loading *out, kiln_device *device,
                               device->driver));
   if (m->ladder.rung == KILN_RUNG_REFUSE)
     KILN_TRY(kiln__image_refuse(device->rt, &m->ladder));
+  if (linked != NULL && can_link(&out->req)) {
+    linked->link = kiln__device_link;
+    linked->user = device;
+    out->req.linked = linked;
+  }
   KILN_TRY(kiln__image_start(&out->pending, device->rt, desc, &device->traits,
                              &out->req));
   out->module = m;

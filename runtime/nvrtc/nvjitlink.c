@@ -14,6 +14,7 @@
 #define WHAT "libnvJitLink"
 
 enum {
+  INPUT_CUBIN = 1, /* values of the enumeration nvJitLinkInputType */
   INPUT_PTX = 2,
   LINK_SUCCESS = 0,
   LINK_INVALID_INPUT = 3, /* a value of the enumeration nvJitLinkResult */
@@ -312,6 +313,28 @@ static kiln_status link_rc(const kiln__nvjitlink *link, link_handle handle,
   return st;
 }
 
+/* Completes a link and appends the machine code to `cubin`. */
+static kiln_status take_code(const kiln__nvjitlink *link, link_handle handle,
+                             const char *arch, kiln__buf *cubin)
+{
+  kiln_status st = KILN_OK;
+  size_t made = 0;
+
+  KILN_TRY(
+      link_rc(link, handle, link->complete(handle), "nvJitLinkComplete", arch));
+  KILN_TRY(link_rc(link, handle, link->cubin_size(handle, &made),
+                   "nvJitLinkGetLinkedCubinSize", arch));
+  if (!kiln__buf_reserve(cubin, made))
+    KILN_TRY(kiln__fail_memory("machine code"));
+  KILN_TRY(link_rc(link, handle, link->cubin(handle, cubin->data + cubin->size),
+                   "nvJitLinkGetLinkedCubin", arch));
+  cubin->size += made;
+  cubin->data[cubin->size] = '\0';
+
+done:
+  return st;
+}
+
 kiln_status kiln__nvjitlink_assemble(kiln__nvjitlink *link, const char *ptx,
                                      size_t size, const char *arch,
                                      kiln__buf *cubin)
@@ -320,7 +343,6 @@ kiln_status kiln__nvjitlink_assemble(kiln__nvjitlink *link, const char *ptx,
   link_handle handle = NULL;
   char option[64], *text = NULL;
   const char *options[] = {option};
-  size_t made = 0;
 
   kiln__format(option, sizeof option, "-arch=%s", arch);
   /* nvJitLink reads PTX as a C string, and the PTX of a cache file may not be
@@ -334,20 +356,36 @@ kiln_status kiln__nvjitlink_assemble(kiln__nvjitlink *link, const char *ptx,
       link, handle,
       link->add_data(handle, INPUT_PTX, text, strlen(text) + 1, "kernel.ptx"),
       "nvJitLinkAddData", arch));
-  KILN_TRY(
-      link_rc(link, handle, link->complete(handle), "nvJitLinkComplete", arch));
-  KILN_TRY(link_rc(link, handle, link->cubin_size(handle, &made),
-                   "nvJitLinkGetLinkedCubinSize", arch));
-  if (!kiln__buf_reserve(cubin, made))
-    KILN_TRY(kiln__fail_memory("machine code"));
-  KILN_TRY(link_rc(link, handle, link->cubin(handle, cubin->data + cubin->size),
-                   "nvJitLinkGetLinkedCubin", arch));
-  cubin->size += made;
-  cubin->data[cubin->size] = '\0';
+  st = take_code(link, handle, arch, cubin);
 
 done:
   if (handle != NULL)
     link->destroy(&handle);
   kiln__free(link->alloc, text);
+  return st;
+}
+
+kiln_status kiln__nvjitlink_link(kiln__nvjitlink *link,
+                                 const void *const code[], const size_t size[],
+                                 size_t n, const char *arch, kiln__buf *cubin)
+{
+  kiln_status st = KILN_OK;
+  link_handle handle = NULL;
+  char option[64];
+  const char *options[] = {option};
+
+  kiln__format(option, sizeof option, "-arch=%s", arch);
+  KILN_TRY(link_rc(link, handle, link->create(&handle, 1, options),
+                   "nvJitLinkCreate", arch));
+  for (size_t i = 0; i < n; i++)
+    KILN_TRY(link_rc(
+        link, handle,
+        link->add_data(handle, INPUT_CUBIN, code[i], size[i], "object.cubin"),
+        "nvJitLinkAddData", arch));
+  st = take_code(link, handle, arch, cubin);
+
+done:
+  if (handle != NULL)
+    link->destroy(&handle);
   return st;
 }

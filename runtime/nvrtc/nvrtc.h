@@ -118,5 +118,10 @@ int kiln__nvjitlink_version(const kiln__nvjitlink *link);
 kiln_status kiln__nvjitlink_assemble(kiln__nvjitlink *link, const char *ptx,
                                      size_t size, const char *arch,
                                      kiln__buf *cubin);
+/* Links relocatable machine code to code that can be loaded. Appends the result
+ * to `cubin`. Returns the statuses of kiln__nvjitlink_assemble(). */
+kiln_status kiln__nvjitlink_link(kiln__nvjitlink *link,
+                                 const void *const code[], const size_t size[],
+                                 size_t n, const char *arch, kiln__buf *cubin);
 
 #endif

@@ -21,6 +21,11 @@
  *
  * Cost: none at run time, since every function is inlined.
  *
+ * For a linked program (link_rule.c) the expressions are a program of their
+ * own. The kernel's header then declares external functions, whose arguments
+ * are scalars, and wraps them like the others. The text of the expressions does
+ * not occur in the kernel's header, so one compiled kernel serves all of them.
+ *
  * Each expression stands on lines of its own after a #line directive with the
  * expression's name. The compiler's messages then name the expression and count
  * its lines. */
@@ -40,6 +45,7 @@ typedef struct generator {
   size_t n_arrays, n_params, n_texts;
   bool structs, complexes; /* true if the call has elements of such types */
   kiln__function text[MAX_TEXTS]; /* functions whose expression is present */
+  bool linked; /* the expressions are a program of their own */
 } generator;
 
 static kiln__type_text array_type(const generator *g, size_t k)
@@ -113,22 +119,32 @@ static void add_shape_members(const generator *g)
                        (unsigned)shape->rank);
 }
 
-static void add_types(const generator *g)
+/* Opens namespace user and adds the types of values and results. */
+static void add_value_types(const generator *g, kiln__buf *out)
 {
   const kiln__spec *spec = g->spec;
-  kiln__buf *out = g->types;
-  bool empty = true;
 
   kiln__buf_text(out, "namespace user\n{\ntypedef unsigned long long index;\n");
   if (spec->input != NULL)
-    kiln__buf_format(out, "typedef %s stored;\ntypedef %s value;\n",
-                     kiln__storage_text(kiln__input_type(spec->input)).c,
+    kiln__buf_format(out, "typedef %s value;\n",
                      kiln__compute_text(kiln__input_type(spec->input)).c);
   if (spec->acc != KILN_DTYPE_NONE)
     kiln__buf_format(out, "typedef %s acc;\n", kiln__compute_text(spec->acc).c);
   for (size_t k = 0; k < g->n_texts; k++)
     kiln__buf_format(out, "typedef %s %s_result;\n", g->text[k].result,
                      g->text[k].name);
+}
+
+static void add_types(const generator *g)
+{
+  const kiln__spec *spec = g->spec;
+  kiln__buf *out = g->types;
+  bool empty = true;
+
+  add_value_types(g, out);
+  if (spec->input != NULL)
+    kiln__buf_format(out, "typedef %s stored;\n",
+                     kiln__storage_text(kiln__input_type(spec->input)).c);
   kiln__buf_text(out, "struct alignas(8) args {\n");
   for (size_t k = 0; k < g->n_arrays; k++, empty = false)
     kiln__buf_format(out, "  const %s *x%zu;\n",
@@ -138,8 +154,13 @@ static void add_types(const generator *g)
 
     if (p->constant || kiln__names_type(p))
       continue;
-    kiln__buf_format(out, "  alignas(8) %s p_%s;\n",
-                     kiln__storage_text(p->type).c, p->name);
+    /* The body of a linked program does not depend on the names. */
+    if (g->linked)
+      kiln__buf_format(out, "  alignas(8) %s p_%zu;\n",
+                       kiln__storage_text(p->type).c, k);
+    else
+      kiln__buf_format(out, "  alignas(8) %s p_%s;\n",
+                       kiln__storage_text(p->type).c, p->name);
     empty = false;
   }
   if (spec->width != 0)
@@ -154,22 +175,24 @@ static void add_types(const generator *g)
 /* Adds the function kiln__param_NAME(s), which returns a parameter of the
  * user's code. For a constant, the function contains the bits of the value, so
  * that every value, including a NaN, arrives unchanged. */
-static void add_param(const generator *g, const kiln_param *p)
+static void add_param(const generator *g, kiln__buf *out, const kiln_param *p)
 {
   uint64_t bits = 0;
 
   if (kiln__names_type(p))
     return;
-  kiln__buf_format(g->types, INLINE "%s kiln__param_%s(const kiln__args &s)\n",
+  kiln__buf_format(out, INLINE "%s kiln__param_%s(const kiln__args &s)\n",
                    kiln__compute_text(p->type).c, p->name);
   if (p->constant) {
     memcpy(&bits, p->value, kiln__size(p->type));
-    kiln__buf_format(g->types,
+    kiln__buf_format(out,
                      "{\n  (void)s;\n  return kiln::from_bits<%s>(0x%llxull);"
                      "\n}\n",
                      kiln__storage_text(p->type).c, (unsigned long long)bits);
   } else {
-    kiln__buf_format(g->types, "{\n  return kiln::widen(s.p_%s);\n}\n",
+    kiln__buf_format(out,
+                     g->linked ? "{\n  return s.p_%s;\n}\n"
+                               : "{\n  return kiln::widen(s.p_%s);\n}\n",
                      p->name);
   }
 }
@@ -178,11 +201,11 @@ static void add_param(const generator *g, const kiln_param *p)
  * index fits in 32 bits, the row is the upper half of the product of the index and
  * the reciprocal of the width, 2^64 / width rounded up (Lemire, Kaser and Kurz,
  * Faster Remainder by Direct Computation, 2019). */
-static void add_rows(const generator *g)
+static void add_rows(const generator *g, kiln__buf *out)
 {
   if (g->spec->width == 0)
     return;
-  kiln__buf_format(g->types,
+  kiln__buf_format(out,
                    INLINE "kiln__index kiln__row(const kiln__args &s, "
                           "kiln__index i)\n{\n  return %s;\n}\n" INLINE
                           "kiln__index kiln__column(const kiln__args &s, "
@@ -197,14 +220,14 @@ static void add_rows(const generator *g)
 /* Adds the functions kiln__x0_at(s, j), kiln__x1_at(s, j) and so on, each of
  * which reads element j of one array. Only expressions that use x_at(), y_at()
  * and so on need these functions. */
-static void add_readers(const generator *g)
+static void add_readers(const generator *g, kiln__buf *out)
 {
   for (size_t k = 0; k < g->n_params; k++)
-    add_param(g, &g->spec->code->params[k]);
+    add_param(g, out, &g->spec->code->params[k]);
   if (!reads_neighbours(g) && !kiln__has_strides(g->spec->shape, g->n_arrays))
     return;
   for (size_t k = 0; k < g->n_arrays; k++)
-    kiln__buf_format(g->types,
+    kiln__buf_format(out,
                      INLINE "%s kiln__x%zu_at(const kiln__args &s, "
                             "kiln__index j)\n"
                             "{\n  return kiln::load(s.x%zu + j);\n}\n",
@@ -248,14 +271,11 @@ static void add_places(const generator *g)
 
 /* ---- Functions of the expressions --------------------------------------- */
 
-/* Adds the signature of an expression's function: "const kiln__args
- * &kiln__s, PARAMETERS)". */
-static void add_signature(const generator *g, kiln__buf *out,
-                          const kiln__function *f)
+/* Adds the parameters that an expression's function has besides kiln__args.
+ * Each parameter begins with a comma. */
+static void add_operands(const generator *g, kiln__buf *out,
+                         const kiln__function *f)
 {
-  kiln__buf_format(out,
-                   INLINE "kiln__%s_result kiln__%s(const kiln__args &kiln__s",
-                   f->name, f->name);
   if (is_elementwise(f)) {
     for (size_t k = 0; k < g->n_arrays; k++)
       if (!kiln__is_viewed(g->spec->shape, k))
@@ -269,13 +289,23 @@ static void add_signature(const generator *g, kiln__buf *out,
                      ", const kiln__%s_operand %sa, const kiln__%s_operand %sb",
                      f->name, operand_prefix(g), f->name, operand_prefix(g));
   }
+}
+
+/* Adds the signature of an expression's function: "const kiln__args
+ * &kiln__s, PARAMETERS)". */
+static void add_signature(const generator *g, kiln__buf *out,
+                          const kiln__function *f)
+{
+  kiln__buf_format(out,
+                   INLINE "kiln__%s_result kiln__%s(const kiln__args &kiln__s",
+                   f->name, f->name);
+  add_operands(g, out, f);
   kiln__buf_text(out, ")");
 }
 
-static void add_declarations(const generator *g)
+/* Adds short names of the types that the functions use. */
+static void add_function_types(const generator *g, kiln__buf *out)
 {
-  kiln__buf *out = g->types;
-
   for (size_t k = 0; k < g->n_texts; k++) {
     const kiln__function *f = &g->text[k];
 
@@ -287,6 +317,12 @@ static void add_declarations(const generator *g)
                        "typedef user::%s_operand kiln__%s_operand;\n",
                        f->operand, f->name, f->name, f->name);
   }
+}
+
+static void add_declarations(const generator *g)
+{
+  kiln__buf *out = g->types;
+
   kiln__buf_text(out, "namespace kiln__texts\n{\n");
   for (size_t k = 0; k < g->n_texts; k++) {
     add_signature(g, out, &g->text[k]);
@@ -382,12 +418,12 @@ void kiln__generate_params(kiln__buf *out, const kiln_code *code)
   }
 }
 
-static void add_definition(const generator *g, const kiln__function *f)
+/* Adds the body of an expression's function. */
+static void add_function_body(const generator *g, const kiln__function *f)
 {
   kiln__buf *out = g->texts;
 
-  add_signature(g, out, f);
-  kiln__buf_text(out, "\n{\n  (void)kiln__s;\n");
+  kiln__buf_text(out, "  (void)kiln__s;\n");
   if (is_elementwise(f))
     add_elements(g, f);
   else if (g->structs && f->operand != NULL && f->operand[0] != '\0')
@@ -410,6 +446,13 @@ static void add_definition(const generator *g, const kiln__function *f)
                      "\"%s\"\n%s\n);\n",
                      f->name, f->what, f->expr);
   kiln__buf_text(out, "#line 1 \"generated\"\n}\n");
+}
+
+static void add_definition(const generator *g, const kiln__function *f)
+{
+  add_signature(g, g->texts, f);
+  kiln__buf_text(g->texts, "\n{\n");
+  add_function_body(g, f);
 }
 
 /* Adds the preamble. The #include directives of the preamble stay outside
@@ -603,18 +646,24 @@ static void add_named_op(const generator *g)
  * then drops all three comparisons from operations such as a > b ? a : b. */
 static void add_user_op(const generator *g)
 {
-  kiln__buf_text(
-      g->types, INLINE
+  static const char guard[] =
+      "    const acc none = identity(s);\n\n"
+      "    if (kiln::same_bits(a, none) && kiln::same_bits(b, none) &&\n"
+      "        !kiln::same_bits(kiln__texts::kiln__operation(s, none, none), "
+      "none))\n      return none;\n";
+
+  /* The operation of a linked program contains the guard. */
+  kiln__buf_format(
+      g->types,
+      INLINE
       "acc identity(const args &s)\n"
       "{\n  return kiln__texts::kiln__identity(s);\n}\n"
       "struct op {\n  args s;\n"
       "  __device__ __forceinline__ acc operator()(const acc a, "
-      "const acc b) const\n  {\n    const acc none = identity(s);\n\n"
-      "    if (kiln::same_bits(a, none) && kiln::same_bits(b, none) &&\n"
-      "        !kiln::same_bits(kiln__texts::kiln__operation(s, none, none), "
-      "none))\n      return none;\n"
+      "const acc b) const\n  {\n%s"
       "    return kiln__texts::kiln__operation(s, a, b);\n  }\n};\n" INLINE
-      "op make_op(const args &s) { return {s}; }\n");
+      "op make_op(const args &s) { return {s}; }\n",
+      g->linked ? "" : guard);
 }
 
 static void add_function(const generator *g, const kiln__function *f)
@@ -634,8 +683,8 @@ static void add_function(const generator *g, const kiln__function *f)
                      f->result, f->name, f->operand, f->operand, f->name);
 }
 
-kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
-                           const kiln__spec *spec, uint32_t aligned)
+static generator generator_of(kiln__buf *types, kiln__buf *texts,
+                              const kiln__spec *spec)
 {
   generator g = {.types = types,
                  .texts = texts,
@@ -643,27 +692,50 @@ kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
                  .n_arrays =
                      spec->input == NULL ? 0 : kiln__input_arrays(spec->input),
                  .n_params = spec->code == NULL ? 0 : spec->code->n_params};
-  kiln_status st;
 
   collect_texts(&g);
-  note_types(&g);
-  add_types(&g);
-  add_readers(&g);
-  add_rows(&g);
-  add_places(&g);
-  add_declarations(&g);
-  kiln__buf_text(types, "namespace user\n{\n");
+  return g;
+}
+
+/* Adds everything that the kernel calls in namespace user. */
+static void add_user(const generator *g, uint32_t aligned)
+{
+  const kiln__spec *spec = g->spec;
+
+  kiln__buf_text(g->types, "namespace user\n{\n");
   if (spec->input != NULL)
-    add_input(&g, aligned);
+    add_input(g, aligned);
   if (spec->op != NULL && spec->op->expr == NULL)
-    add_named_op(&g);
+    add_named_op(g);
   if (spec->op != NULL && spec->op->expr != NULL)
-    add_user_op(&g);
+    add_user_op(g);
   for (size_t k = 0; k < KILN__MAX_FUNCTIONS && spec->function[k].name != NULL;
        k++)
     if (spec->function[k].expr != NULL)
-      add_function(&g, &spec->function[k]);
-  kiln__buf_text(types, "} // namespace user\n");
+      add_function(g, &spec->function[k]);
+  kiln__buf_text(g->types, "} // namespace user\n");
+}
+
+static kiln_status both_status(const generator *g)
+{
+  const kiln_status st = kiln__buf_status(g->types, "a generated header");
+
+  return st == KILN_OK ? kiln__buf_status(g->texts, "a generated header") : st;
+}
+
+kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
+                           const kiln__spec *spec, uint32_t aligned)
+{
+  generator g = generator_of(types, texts, spec);
+
+  note_types(&g);
+  add_types(&g);
+  add_readers(&g, types);
+  add_rows(&g, types);
+  add_places(&g);
+  add_function_types(&g, types);
+  add_declarations(&g);
+  add_user(&g, aligned);
   if (spec->pairs != NULL)
     kiln__generate_pair_types(types, spec);
   add_preamble(&g);
@@ -673,6 +745,226 @@ kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
   if (spec->pairs != NULL)
     kiln__generate_pair_texts(texts, spec);
   kiln__buf_text(texts, "} // namespace kiln__texts\n");
-  st = kiln__buf_status(types, "a generated header");
-  return st == KILN_OK ? kiln__buf_status(texts, "a generated header") : st;
+  return both_status(&g);
+}
+
+/* ---- Expressions in a program of their own ------------------------------- */
+
+/* A form in which the values of kiln__args occur: as parameters of an external
+ * function, as arguments of a call, or as assignments to a kiln__args. */
+typedef enum form { DECLARED, PASSED, ASSIGNED } form;
+
+/* Adds a value. `from` is the expression that the kernel passes, and the
+ * expressions' program reads the member `prefix` followed by `to`. */
+static void add_value(kiln__buf *out, form how, const char *type, size_t number,
+                      const char *from, const char *prefix, const char *to)
+{
+  if (how == DECLARED)
+    kiln__buf_format(out, ", const %s kiln__v%zu", type, number);
+  else if (how == PASSED)
+    kiln__buf_format(out, ", %s", from);
+  else
+    kiln__buf_format(out, "  kiln__s.%s%s = kiln__v%zu;\n", prefix, to, number);
+}
+
+/* Adds the values of kiln__args that an external function receives. */
+static void add_values(const generator *g, kiln__buf *out, form how,
+                       const kiln__function *f)
+{
+  char type[64], from[64];
+  size_t number = 0;
+
+  for (size_t k = 0; k < g->n_params; k++) {
+    const kiln_param *p = &g->spec->code->params[k];
+
+    if (p->constant)
+      continue;
+    kiln__format(from, sizeof from, "kiln::widen(s.p_%zu)", k);
+    add_value(out, how, kiln__compute_text(p->type).c, number++, from, "p_",
+              p->name);
+  }
+  if (!is_elementwise(f))
+    return;
+  for (size_t k = 0; k < g->n_arrays && reads_neighbours(g); k++) {
+    kiln__format(type, sizeof type, "%s *",
+                 kiln__storage_text(g->spec->input->in[k].type).c);
+    kiln__format(from, sizeof from, "s.x%zu", k);
+    add_value(out, how, type, number++, from, "", from + 2);
+  }
+  if (g->spec->width != 0) {
+    add_value(out, how, "kiln__index", number++, "s.kiln__width", "",
+              "kiln__width");
+    add_value(out, how, "kiln__index", number++, "s.kiln__reciprocal", "",
+              "kiln__reciprocal");
+  }
+}
+
+/* Removes the comma before the first item of a list that begins at `at`. */
+static void drop_comma(kiln__buf *out, size_t at)
+{
+  if (!out->failed && at < out->size && out->data[at] == ',')
+    out->data[at] = ' ';
+}
+
+static void add_external(const generator *g, kiln__buf *out,
+                         const kiln__function *f)
+{
+  size_t begin;
+
+  kiln__buf_format(out,
+                   "extern \"C\" __device__ kiln__%s_result kiln__text_%s(",
+                   f->name, f->name);
+  begin = out->size;
+  add_values(g, out, DECLARED, f);
+  add_operands(g, out, f);
+  drop_comma(out, begin);
+  kiln__buf_text(out, ")");
+}
+
+/* Adds the declaration of an external function and the function by which the
+ * kernel calls it. */
+static void add_external_call(const generator *g, const kiln__function *f)
+{
+  kiln__buf *out = g->types;
+  size_t begin;
+
+  add_external(g, out, f);
+  kiln__buf_format(out,
+                   ";\nnamespace kiln__texts\n{\ntemplate <class... V>\n" INLINE
+                   "kiln__%s_result kiln__%s(const kiln__args &s, V... v)\n"
+                   "{\n  (void)s;\n  return kiln__text_%s(",
+                   f->name, f->name, f->name);
+  begin = out->size;
+  add_values(g, out, PASSED, f);
+  kiln__buf_text(out, ", v...");
+  drop_comma(out, begin);
+  kiln__buf_text(out, ");\n}\n} // namespace kiln__texts\n");
+}
+
+/* Adds the struct kiln__args of the expressions' program. It has the values that
+ * the external functions receive. */
+static void add_linked_args(const generator *g, kiln__buf *out)
+{
+  kiln__buf_text(out, "struct args {\n");
+  for (size_t k = 0; k < g->n_arrays && reads_neighbours(g); k++)
+    kiln__buf_format(out, "  const %s *x%zu;\n",
+                     kiln__storage_text(g->spec->input->in[k].type).c, k);
+  for (size_t k = 0; k < g->n_params; k++) {
+    const kiln_param *p = &g->spec->code->params[k];
+
+    if (!p->constant)
+      kiln__buf_format(out, "  %s p_%s;\n", kiln__compute_text(p->type).c,
+                       p->name);
+  }
+  kiln__buf_text(out, "  index kiln__width, kiln__reciprocal;\n};\n"
+                      "} // namespace user\ntypedef user::args kiln__args;\n"
+                      "typedef user::index kiln__index;\n");
+}
+
+/* Returns whether an expression or the preamble uses a function of Kiln. */
+static bool uses_kiln(const generator *g)
+{
+  const kiln_code *code = g->spec->code;
+
+  for (size_t k = 0; k < g->n_texts; k++)
+    if (strstr(g->text[k].expr, "kiln::") != NULL)
+      return true;
+  return code != NULL && code->preamble != NULL &&
+         strstr(code->preamble, "kiln::") != NULL;
+}
+
+/* Adds the declarations of the expressions' program. The headers of the kernels
+ * are included only if they are used, since they take 5 ms to compile. */
+static void add_linked_types(const generator *g)
+{
+  kiln__buf *out = g->texts;
+  bool headers = reads_neighbours(g) || uses_kiln(g);
+
+  for (size_t k = 0; k < g->n_params; k++)
+    headers |= g->spec->code->params[k].constant;
+  if (headers)
+    kiln__buf_text(out, "#define KILN_READ_ONLY 0\n#include "
+                        "<kiln/types.cuh>\n#include <kiln/activation.cuh>\n");
+  kiln__buf_text(out,
+                 "#ifndef INFINITY\n#define INFINITY "
+                 "__int_as_float(0x7f800000)\n#endif\n#ifndef NAN\n#define "
+                 "NAN __int_as_float(0x7fffffff)\n#endif\n");
+  add_value_types(g, out);
+  add_linked_args(g, out);
+  add_readers(g, out);
+  add_rows(g, out);
+  add_function_types(g, out);
+}
+
+/* Adds the head of an external function's definition. */
+static void open_external(const generator *g, const kiln__function *f)
+{
+  add_external(g, g->texts, f);
+  kiln__buf_text(g->texts, "\n{\n  kiln__args kiln__s;\n  (void)kiln__s;\n");
+  add_values(g, g->texts, ASSIGNED, f);
+}
+
+static const char *bits_of(kiln_dtype type)
+{
+  switch (kiln__dtype_of(type)->computed) {
+  case KILN_F32:
+    return "__float_as_uint";
+  case KILN_F64:
+    return "__double_as_longlong";
+  default:
+    return "";
+  }
+}
+
+/* Adds the definition of the external function of an operation or of its
+ * identity. See add_user_op() about the guard. */
+static void add_external_op(const generator *g, const kiln__function *f)
+{
+  const char *const bits = bits_of(g->spec->acc);
+
+  add_definition(g, f);
+  open_external(g, f);
+  if (f->operand[0] == '\0')
+    kiln__buf_text(g->texts, "  return kiln__identity(kiln__s);\n}\n");
+  else
+    kiln__buf_format(
+        g->texts,
+        "  const kiln__operation_result kiln__none = "
+        "kiln__identity(kiln__s);\n"
+        "  if (%s(a) == %s(kiln__none) && %s(b) == %s(kiln__none) &&\n"
+        "      %s(kiln__operation(kiln__s, kiln__none, kiln__none)) != "
+        "%s(kiln__none))\n    return kiln__none;\n"
+        "  return kiln__operation(kiln__s, a, b);\n}\n",
+        bits, bits, bits, bits, bits, bits);
+}
+
+static void add_external_definition(const generator *g, const kiln__function *f)
+{
+  const kiln_op *op = g->spec->op;
+
+  if (op != NULL && (f->expr == op->expr || f->expr == op->identity)) {
+    add_external_op(g, f);
+  } else {
+    open_external(g, f);
+    add_function_body(g, f);
+  }
+}
+
+kiln_status kiln__generate_linked(kiln__buf *types, kiln__buf *source,
+                                  const kiln__spec *spec, uint32_t aligned)
+{
+  generator g = generator_of(types, source, spec);
+
+  g.linked = true;
+  add_types(&g);
+  add_function_types(&g, types);
+  for (size_t k = 0; k < g.n_texts; k++)
+    add_external_call(&g, &g.text[k]);
+  add_user(&g, aligned);
+  add_linked_types(&g);
+  add_preamble(&g);
+  for (size_t k = 0; k < g.n_texts; k++)
+    add_external_definition(&g, &g.text[k]);
+  kiln__buf_text(source, "} // namespace kiln__texts\n");
+  return both_status(&g);
 }

@@ -39,6 +39,15 @@ typedef struct kiln__type_text {
 kiln__type_text kiln__storage_text(kiln_dtype type);
 kiln__type_text kiln__compute_text(kiln_dtype type);
 
+/* Returns the C++ type that kiln__compute_text() names, as text that lives as
+ * long as the process. Structs and complex numbers have no such text: the result
+ * is `otherwise`. */
+static inline const char *kiln__compute_name(kiln_dtype type,
+                                             const char *otherwise)
+{
+  return (unsigned)type <= KILN_F64 ? kiln__dtype_of(type)->compute : otherwise;
+}
+
 /* Returns whether the type is a struct of the caller. */
 static inline bool kiln__is_record(kiln_dtype type)
 {
@@ -340,6 +349,15 @@ void kiln__user_args(kiln__args *out, const kiln__spec *spec);
  * KILN_ENOMEM. */
 kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
                            const kiln__spec *spec, uint32_t aligned);
+
+/* Writes the header <kiln/generated.cuh> and the source of the expressions'
+ * program for a linked program. The header depends on the types of a spec, but
+ * not on the text of its expressions. kiln__links() must have returned true. */
+kiln_status kiln__generate_linked(kiln__buf *types, kiln__buf *source,
+                                  const kiln__spec *spec, uint32_t aligned);
+/* Returns whether the program of a spec is linked from a kernel and its
+ * expressions. The result depends only on the arguments. */
+bool kiln__links(const kiln__spec *spec, kiln__link_use use);
 
 /* Adds the declarations of the user's parameters to the body of a function. */
 void kiln__generate_params(kiln__buf *out, const kiln_code *code);

@@ -324,7 +324,7 @@ static kiln_status insert(const kiln__kernel_set **out, kiln_device *device,
 
 /* ---- Programs ------------------------------------------------------------ */
 
-enum { DEFINE_SIZE = 64, MORE_DEFINES = 3 };
+enum { DEFINE_SIZE = 64, MORE_DEFINES = 3, N_HEADERS = 2 };
 
 static void write_define(char text[DEFINE_SIZE], const char *define,
                          uint32_t value)
@@ -340,11 +340,13 @@ static void write_define(char text[DEFINE_SIZE], const char *define,
 }
 
 /* One program that is compiled for a specialisation. The program contains all
- * kernels of the specialisation, or one of them. */
+ * kernels of the specialisation, or one of them. `body` is the same program with
+ * undefined expressions, for a link. */
 typedef struct part {
   char text[KILN__MAX_VALUES + MORE_DEFINES][DEFINE_SIZE];
   const char *define[KILN__MAX_VALUES + MORE_DEFINES];
-  kiln_program_desc desc;
+  kiln_program_desc desc, body;
+  kiln__linked linked;
   kiln__loading loading;
   bool started;
 } part;
@@ -356,7 +358,11 @@ typedef struct making {
   const kiln__kernel_set **out;
   entry *made;
   kiln__buf types, texts;
-  kiln_header generated[2];
+  kiln_header generated[N_HEADERS];
+  bool links; /* the programs are linked, and the following members are used */
+  kiln__buf body_types, source;
+  kiln_header body_generated[N_HEADERS];
+  kiln_program_desc texts_desc; /* the program of the expressions */
   size_t n;
   part part[KILN__MAX_KERNELS];
 } making;
@@ -365,6 +371,8 @@ static void making_free(making *m, const kiln_allocator *alloc)
 {
   kiln__buf_free(&m->types);
   kiln__buf_free(&m->texts);
+  kiln__buf_free(&m->body_types);
+  kiln__buf_free(&m->source);
   entry_free(alloc, m->made);
   kiln__free(alloc, m);
 }
@@ -392,7 +400,7 @@ static void add_part(making *m, const char *kernel)
 
   p->desc = (kiln_program_desc){.builtin = spec->family->builtin,
                                 .headers = m->generated,
-                                .n_headers = 2,
+                                .n_headers = N_HEADERS,
                                 .defines = p->define,
                                 .fast_math =
                                     spec->code != NULL && spec->code->fast_math,
@@ -408,14 +416,34 @@ static void add_part(making *m, const char *kernel)
     write_define(next_define(p), define, spec->value[k]);
     define += strlen(define) + 1;
   }
+  p->body = p->desc;
+  p->body.headers = m->body_generated;
+  p->linked = (kiln__linked){.body = &p->body, .texts = &m->texts_desc};
 }
 
+/* Sets the two generated headers of a program. */
+static void set_headers(kiln_header headers[N_HEADERS], const kiln__buf *types,
+                        const char *texts)
+{
+  headers[0] = (kiln_header){"kiln/generated.cuh", types->data};
+  headers[1] = (kiln_header){"kiln/generated_texts.cuh", texts};
+}
+
+/* The expressions may use at most 64 registers, since blocks have up to 1,024
+ * threads. */
 static void add_parts(making *m)
 {
   const kiln__family *family = m->spec->family;
 
-  m->generated[0] = (kiln_header){"kiln/generated.cuh", m->types.data};
-  m->generated[1] = (kiln_header){"kiln/generated_texts.cuh", m->texts.data};
+  set_headers(m->generated, &m->types, m->texts.data);
+  if (m->links)
+    set_headers(m->body_generated, &m->body_types, "");
+  m->texts_desc = (kiln_program_desc){.source = m->source.data,
+                                      .name = "texts.cu",
+                                      .fast_compile = m->spec->quick,
+                                      .suffix = m->spec->suffix,
+                                      .max_registers = 64,
+                                      .minimal = true};
   if (m->spec->kernels == 0)
     add_part(m, NULL);
   for (size_t k = 0; family->kernels[k] != NULL; k++)
@@ -428,7 +456,9 @@ static kiln_status start_parts(making *m, kiln_device *device)
   kiln_status st = KILN_OK;
 
   for (size_t i = 0; i < m->n; i++) {
-    KILN_TRY(kiln__module_start(&m->part[i].loading, device, &m->part[i].desc));
+    KILN_TRY(kiln__module_start_linked(&m->part[i].loading, device,
+                                       &m->part[i].desc,
+                                       m->links ? &m->part[i].linked : NULL));
     m->part[i].started = true;
   }
 
@@ -647,8 +677,14 @@ static kiln_status prepare(making **out, kiln_device *device,
   m->spec = spec;
   kiln__buf_init(&m->types, alloc);
   kiln__buf_init(&m->texts, alloc);
+  kiln__buf_init(&m->body_types, alloc);
+  kiln__buf_init(&m->source, alloc);
   KILN_TRY(check_texts(spec));
   KILN_TRY(kiln__generate(&m->types, &m->texts, spec, aligned));
+  m->links = kiln__links(spec, device->on_body != NULL ? KILN__LINK_ALWAYS
+                                                       : device->rt->link_use);
+  if (m->links)
+    KILN_TRY(kiln__generate_linked(&m->body_types, &m->source, spec, aligned));
   m->made = kiln__calloc(alloc, 1, sizeof *m->made + k->size);
   if (m->made == NULL) {
     st = kiln__fail_memory("an operation");
@@ -690,6 +726,22 @@ static kiln_status look_up(const kiln__kernel_set **out, making **missing,
 
 done:
   key_free(&k);
+  return st;
+}
+
+/* Reports the programs of a list instead of compiling them. */
+static kiln_status report_bodies(making *list, kiln_device *device)
+{
+  kiln_status st = KILN_OK;
+
+  for (making *m = list; m != NULL; m = m->next)
+    for (size_t i = 0; m->links && i < m->n; i++)
+      KILN_TRY(device->on_body(device, device->body_user, &m->part[i].body,
+                               &m->texts_desc));
+  st = kiln__fail(KILN_ECANCELED, "see kiln_ops_bodies()",
+                  "this device compiles the bodies of operations only");
+
+done:
   return st;
 }
 
@@ -743,7 +795,9 @@ kiln_status kiln__specialise_all(const kiln__kernel_set *out[],
       end = &(*end)->next;
     }
   }
-  if (list != NULL)
+  if (list != NULL && device->on_body != NULL)
+    st = report_bodies(list, device);
+  else if (list != NULL)
     st = make_all(list, device);
 
 done:

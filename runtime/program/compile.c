@@ -108,6 +108,8 @@ static kiln_status make_key(kiln__pending *p)
   if (p->req.rung == KILN_RUNG_LINK)
     KILN_TRY(kiln__runtime_link(p->rt, &link));
   kiln__plan_key(&p->plan, &p->key);
+  if (p->req.object)
+    kiln__key_add(&p->key, "object", "1", 1, true);
   if (id != NULL)
     KILN_TRY(kiln__plan_compiler_headers(&p->plan, id->info.path));
   kiln__local_key(&p->plan, &p->key, id, &p->traits, &p->req,
@@ -166,7 +168,7 @@ static kiln_status fetch(kiln__pending *p, bool lookup_only)
       .refresh = p->desc->refresh,
       .private_only = private_only(p),
       .lookup_only = lookup_only,
-      .make = kiln__build_make,
+      .make = p->req.linked == NULL ? kiln__build_make : kiln__linked_make,
       .user = &p->build,
   };
 
@@ -460,9 +462,9 @@ kiln_status kiln__image_finish(kiln__pending *p, kiln_image **out)
   return conclude(p, st, out);
 }
 
-kiln_status kiln_compile(kiln_image **out, kiln_runtime *rt,
-                         const kiln_program_desc *desc,
-                         const kiln_target *target)
+static kiln_status compile(kiln_image **out, kiln_runtime *rt,
+                           const kiln_program_desc *desc,
+                           const kiln_target *target, bool object)
 {
   kiln__image_request req;
   kiln_traits traits;
@@ -472,5 +474,20 @@ kiln_status kiln_compile(kiln_image **out, kiln_runtime *rt,
     return kiln__fail(KILN_EINVAL, NULL, "out is NULL");
   *out = NULL;
   st = kiln__compile_request(&req, &traits, rt, desc, target);
+  req.object = object;
   return st != KILN_OK ? st : kiln__image_make(out, rt, desc, &traits, &req);
+}
+
+kiln_status kiln_compile(kiln_image **out, kiln_runtime *rt,
+                         const kiln_program_desc *desc,
+                         const kiln_target *target)
+{
+  return compile(out, rt, desc, target, false);
+}
+
+kiln_status kiln__compile_object(kiln_image **out, kiln_runtime *rt,
+                                 const kiln_program_desc *desc,
+                                 const kiln_target *target)
+{
+  return compile(out, rt, desc, target, true);
 }

@@ -130,6 +130,8 @@ static void make_options(const kiln__build *b, kiln__arena *arena,
     add_option(arena, list, "--Ofast-compile=min");
   if ((extras & MINIMAL) != 0)
     add_option(arena, list, "--minimal");
+  if (b->req->object)
+    add_option(arena, list, "--relocatable-device-code=true");
   if (desc->debug && !plan->has_debug)
     add_option(arena, list, "--device-debug");
   if (desc->lineinfo && !plan->has_lineinfo && !desc->debug && !plan->has_debug)
@@ -503,52 +505,55 @@ done:
   return st;
 }
 
-static void write_meta(const kiln__build *b, const kiln__nvrtc *nvrtc,
-                       const output *o, kiln__buf *out)
+static kiln__slice slice(const kiln__buf *b)
 {
+  return (kiln__slice){b->data == NULL ? "" : b->data, b->size};
+}
+
+kiln_status kiln__build_entry(const kiln__build *b,
+                              const kiln__slice sections[KILN__SECTIONS],
+                              const kiln__meta *meta, kiln__entry **out)
+{
+  const kiln_allocator *a = b->plan->arena.alloc;
+  kiln__slice all[KILN__SECTIONS];
+  kiln_status st = KILN_OK;
+  kiln__buf report, text;
+
+  kiln__buf_init(&report, a);
+  kiln__buf_init(&text, a);
+  kiln__report_write(&report, sections[KILN__PTX], sections[KILN__CUBIN],
+                     sections[KILN__LOG]);
+  kiln__meta_write(&text, meta);
+  KILN_TRY(kiln__buf_status(&report, "the resource report"));
+  KILN_TRY(kiln__buf_status(&text, "an image"));
+  memcpy(all, sections, sizeof all);
+  all[KILN__REPORT] = slice(&report);
+  all[KILN__META] = slice(&text);
+  *out = kiln__entry_create(a, b->key, all);
+  if (*out == NULL)
+    st = kiln__fail_memory("an image");
+
+done:
+  kiln__buf_free(&report);
+  kiln__buf_free(&text);
+  return st;
+}
+
+static kiln_status make_entry(const kiln__build *b, const kiln__nvrtc *nvrtc,
+                              const output *o, kiln__entry **out)
+{
+  const kiln__slice sections[KILN__SECTIONS] = {
+      [KILN__PTX] = slice(&o->ptx),
+      [KILN__CUBIN] = slice(&o->cubin),
+      [KILN__NAMES] = slice(&o->names),
+      [KILN__LOG] = slice(&b->log)};
   kiln__meta meta = {.target = b->req->target,
                      .nvrtc = nvrtc->version,
                      .microseconds = o->ns / 1000};
 
   if (b->req->rung == KILN_RUNG_LINK)
     meta.target = (kiln_target){.cc = b->req->cc, .suffix = meta.target.suffix};
-  kiln__meta_write(out, &meta);
-}
-
-static kiln__slice slice(const kiln__buf *b)
-{
-  return (kiln__slice){b->data == NULL ? "" : b->data, b->size};
-}
-
-static kiln_status make_entry(const kiln__build *b, const kiln__nvrtc *nvrtc,
-                              const output *o, kiln__entry **out)
-{
-  const kiln_allocator *a = b->plan->arena.alloc;
-  kiln_status st = KILN_OK;
-  kiln__buf report, meta;
-
-  kiln__buf_init(&report, a);
-  kiln__buf_init(&meta, a);
-  kiln__report_write(&report, slice(&o->ptx), slice(&o->cubin), slice(&b->log));
-  write_meta(b, nvrtc, o, &meta);
-  KILN_TRY(kiln__buf_status(&report, "the resource report"));
-  KILN_TRY(kiln__buf_status(&meta, "an image"));
-  {
-    const kiln__slice sections[KILN__SECTIONS] = {
-        [KILN__PTX] = slice(&o->ptx),     [KILN__CUBIN] = slice(&o->cubin),
-        [KILN__NAMES] = slice(&o->names), [KILN__LOG] = slice(&b->log),
-        [KILN__REPORT] = slice(&report),  [KILN__META] = slice(&meta),
-    };
-
-    *out = kiln__entry_create(a, b->key, sections);
-  }
-  if (*out == NULL)
-    st = kiln__fail_memory("an image");
-
-done:
-  kiln__buf_free(&report);
-  kiln__buf_free(&meta);
-  return st;
+  return kiln__build_entry(b, sections, &meta, out);
 }
 
 kiln_status kiln__build_make(void *user, kiln__entry **out)

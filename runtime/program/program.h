@@ -17,6 +17,28 @@
 
 /* ---- Making images ------------------------------------------------------- */
 
+/* One input of a link: relocatable machine code, or PTX that ends in a NUL
+ * byte. */
+typedef struct kiln__object {
+  const void *data;
+  size_t size; /* bytes, without the NUL byte of PTX */
+  bool ptx;
+  const char *name; /* name in messages */
+} kiln__object;
+
+/* A program that consists of two objects. The objects are compiled as separate
+ * programs, which the cache and the packs hold, and are then linked. The
+ * program `body` has the kernels. It calls functions that `texts` defines. */
+typedef struct kiln__linked {
+  const kiln_program_desc *body, *texts;
+  /* Links the machine code of the objects for `target` and appends it to `out`.
+   * `nvrtc` is the version of the compiler that made the objects. Returns
+   * KILN_OK, or a status with an error record that has the reason. */
+  kiln_status (*link)(void *user, const kiln__object objects[2],
+                      const kiln_target *target, int nvrtc, kiln__buf *out);
+  void *user;
+} kiln__linked;
+
 /* A request for an image: the target, and the method to make the image. */
 typedef struct kiln__image_request {
   /* Rung of the compatibility ladder: EXACT, LOWER, PTX, LINK or PACK. */
@@ -29,6 +51,12 @@ typedef struct kiln__image_request {
   size_t nvrtc;
   /* flag that stops the compile once it is true, or NULL */
   const atomic_bool *cancel;
+  /* True to make relocatable code, which is not loaded but linked. */
+  bool object;
+  /* The objects from which the image is linked, or NULL to compile the program
+   * as a whole. Both methods must give code with the same results. *linked
+   * must stay valid until kiln__image_finish(). */
+  const kiln__linked *linked;
 } kiln__image_request;
 
 /* Chooses the best rung of the compatibility ladder for a GPU and a driver over
@@ -59,6 +87,11 @@ kiln_status kiln__image_make(kiln_image **out, kiln_runtime *rt,
                              const kiln_program_desc *desc,
                              const kiln_traits *traits,
                              const kiln__image_request *req);
+
+/* Does what kiln_compile() does, but makes relocatable code. */
+kiln_status kiln__compile_object(kiln_image **out, kiln_runtime *rt,
+                                 const kiln_program_desc *desc,
+                                 const kiln_target *target);
 
 /* Looks up an image in the cache only: never compiles, loads no NVRTC and
  * starts no thread. Returns KILN_ENOTFOUND, without an error record, if the

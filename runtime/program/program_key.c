@@ -113,4 +113,7 @@ void kiln__local_key(const kiln__plan *plan, kiln__key *key,
                  req->cc);
     add_text(key, "link", text, false);
   }
+  /* This field is local, since a pack may serve either form. */
+  if (req->linked != NULL)
+    add_number(key, "linked", 1, false);
 }

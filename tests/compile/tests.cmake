@@ -25,7 +25,7 @@ set_tests_properties(compile.kernels PROPERTIES TIMEOUT 3600)
 
 # The linker leads what the operations compile to the test.
 target_link_options(compile_assemble PRIVATE
-  -Wl,--wrap=kiln__module_start,--wrap=kiln__module_finish)
+  -Wl,--wrap=kiln__module_start_linked,--wrap=kiln__module_finish)
 add_test(NAME compile.assemble_all COMMAND compile_assemble)
 set_tests_properties(compile.assemble_all PROPERTIES LABELS "compile;thorough"
   ENVIRONMENT KILN_TEST_ALL_VARIANTS=1 SKIP_RETURN_CODE 77 TIMEOUT 7200)

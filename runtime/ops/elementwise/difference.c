@@ -75,13 +75,13 @@ static void specify(kiln__spec *spec, const kiln_adjacent_difference_desc *desc,
   spec->value[DIFFERENCE_ALIGNED] = p->out.data % 16 == 0;
   spec->value[DIFFERENCE_RIGHT] = desc->right;
   spec->value[DIFFERENCE_IN_PLACE] = p->in_place;
-  spec->function[0] =
-      (kiln__function){"difference",
-                       "the difference",
-                       desc->expr != NULL ? desc->expr : "a - b",
-                       "kiln::compute_t<KILN_T>",
-                       "value",
-                       NULL};
+  spec->function[0] = (kiln__function){
+      "difference",
+      "the difference",
+      desc->expr != NULL ? desc->expr : "a - b",
+      kiln__compute_name(p->out.type, "kiln::compute_t<KILN_T>"),
+      "value",
+      NULL};
 }
 
 static kiln_status run(kiln_stream *stream, const plan *p,

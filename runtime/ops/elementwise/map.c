@@ -255,6 +255,8 @@ static void add_outputs(kiln__spec *spec, const kiln_map_desc *desc)
 
   for (size_t k = 1; k < n; k++) {
     spec->function[k - 1] = others[k - 1];
+    spec->function[k - 1].result =
+        kiln__compute_name(desc->out[k].type, others[k - 1].result);
     spec->function[k - 1].expr = desc->expr[k] != NULL ? desc->expr[k] : "x0";
   }
 }

@@ -147,9 +147,13 @@ static void specify(kiln__spec *spec, const kiln_stream *stream,
   spec->value[SCAN_BY_KEY_KEY] = r->heads.type;
   spec->value[SCAN_BY_KEY_KEY_ALIGNED] = r->heads.data % 16 == 0;
   if (r->by == BY_KEYS)
-    spec->function[0] =
-        (kiln__function){"same", "the comparison of keys",    r->same,
-                         "bool", "kiln::compute_t<KILN_KEY>", NULL};
+    spec->function[0] = (kiln__function){
+        "same",
+        "the comparison of keys",
+        r->same,
+        "bool",
+        kiln__compute_name(r->heads.type, "kiln::compute_t<KILN_KEY>"),
+        NULL};
 }
 
 static kiln_status run(kiln_stream *stream, const request *r,
