@@ -21,6 +21,11 @@ typedef struct calls_data {
   CUdeviceptr out[3]; /* outputs of 8 * n bytes each */
   /* Outputs of 256 KiB each, for results of few elements. */
   CUdeviceptr one[2];
+  /* If it is not 0, the texts of the calls end in a comment with this number, so
+   * that no cache has them. */
+  unsigned unseen;
+  cli *c;            /* owns the changed texts */
+  unsigned *n_texts; /* counts the texts of a call if `unseen` is not 0 */
 } calls_data;
 
 /* Function that makes one call on the stream. If `bytes` is not NULL, the

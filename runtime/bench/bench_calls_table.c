@@ -27,6 +27,15 @@ static kiln_gemm_matrix matrix(CUdeviceptr p)
   return (kiln_gemm_matrix){.data = p, .type = KILN_F32};
 }
 
+/* Returns a user expression, or a copy that no cache has. */
+static const char *text(const calls_data *d, const char *expr)
+{
+  if (d->unseen == 0)
+    return expr;
+  ++*d->n_texts;
+  return kiln__cli_text(d->c, "%s /* %u */", expr, d->unseen);
+}
+
 static const float two_and_a_half = 2.5F;
 static const kiln_param alpha = {"alpha", KILN_F32, &two_and_a_half, false};
 
@@ -41,7 +50,7 @@ static const kiln_param alpha = {"alpha", KILN_F32, &two_and_a_half, false};
     .x = {.in = {u32(d->sorted)}}, .n = d->n, .values = u32(d->out[0]), \
     .lengths = u32(d->out[1]), .count = u32(d->one[0])
 #define LOOKED_FOR \
-    .x = keys(d), .predicate = "x == 123456789", .n = d->n, \
+    .x = keys(d), .predicate = text(d, "x == 123456789"), .n = d->n, \
     .out = u32(d->one[0])
 
 /* clang-format on */
