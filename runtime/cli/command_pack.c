@@ -2,6 +2,7 @@
  * and writes one pack file. Machines without NVRTC can load the programs
  * from this file. */
 #include "cli/command_compile.h"
+#include "cli/pack_ops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ typedef struct pack_args {
   cli *c;
   /* Options of the command line that apply to every program. */
   cli_program shared;
-  const char *arch, *output;
+  const char *arch, *types, *output;
   item *items;
   size_t n, capacity;
 } pack_args;
@@ -282,6 +283,53 @@ static int pack_cache(const pack_args *a)
   return CLI_OK;
 }
 
+/* Parses a list of element types such as "u32,f32". Returns their number, or 0
+ * having reported a name that is no type. */
+static size_t parse_types(cli *c, const char *list, kiln_dtype types[16])
+{
+  size_t n = 0;
+
+  while (*list != '\0' && n < 16) {
+    const size_t size = strcspn(list, ",");
+    kiln_dtype t = KILN_I8;
+
+    while (t <= KILN_F64 && (strlen(kiln_dtype_name(t)) != size ||
+                             strncmp(kiln_dtype_name(t), list, size) != 0))
+      t = (kiln_dtype)(t + 1);
+    if (t > KILN_F64) {
+      kiln__cli_message(c, "write types such as u32,f32",
+                        "'%.*s' is no element type", (int)size, list);
+      return 0;
+    }
+    types[n++] = t;
+    list += size + (list[size] == ',');
+  }
+  return n;
+}
+
+/* Packs the bodies of operations. */
+static int pack_ops(pack_args *a)
+{
+  cli_bodies b = {.c = a->c};
+  kiln_dtype types[16];
+  const size_t n_types =
+      parse_types(a->c, a->types != NULL ? a->types : "i32,u32,f32,f64", types);
+  cli_targets targets;
+  int rc =
+      n_types == 0 ? CLI_USAGE : kiln__cli_targets(a->c, a->arch, &targets);
+
+  for (size_t i = 0; rc == CLI_OK && i < targets.n; i++)
+    if (kiln__cli_bodies(&b, &targets.list[i], types, n_types) != KILN_OK)
+      rc = kiln__cli_failure(a->c, "ops");
+  if (rc == CLI_OK &&
+      kiln_pack_write(a->c->rt, a->output, b.image, b.n) != KILN_OK)
+    rc = kiln__cli_failure(a->c, NULL);
+  if (rc == CLI_OK)
+    print_written(a, kiln__cli_text(a->c, "%zu bodies of operations", b.n));
+  kiln__cli_free_bodies(&b);
+  return rc;
+}
+
 /* Checks the output path. A pack may replace a regular file, but nothing
  * else. */
 static int check_output(const pack_args *a)
@@ -309,6 +357,13 @@ static int pack_words(pack_args *a, const cli_words *words)
                : kiln__cli_usage(a->c,
                                  "cache stands alone, without --arch: its "
                                  "images are compiled already");
+  if (strcmp(words->at[0], "ops") == 0)
+    return words->n == 1
+               ? pack_ops(a)
+               : kiln__cli_usage(a->c, "ops stands alone, with --arch and "
+                                       "--types");
+  if (a->types != NULL)
+    return kiln__cli_usage(a->c, "--types is for `kiln pack ops`");
   for (int i = 0; i < words->n && rc == CLI_OK; i++)
     rc = add_word(a, words->at[i]);
   if (rc == CLI_OK)
@@ -328,7 +383,9 @@ int kiln__cli_pack(cli *c, int argc, char **argv)
        .help = "the file to write; always needed"},
       CLI_OPTION_JOINED("arch", "LIST", &a->arch,
                         "targets to compile for; default: all that NVRTC "
-                        "compiles for"),
+                        "compiles for, for ops this machine's GPU"),
+      CLI_OPTION_JOINED("types", "LIST", &a->types,
+                        "element types of ops; default: i32,u32,f32,f64"),
       CLI_OPTIONS_END};
   cli_syntax syntax = {
       .synopsis = "kiln pack LIST... -o FILE [options]\n",
@@ -336,7 +393,9 @@ int kiln__cli_pack(cli *c, int argc, char **argv)
           "Compiles programs for many targets and writes one read-only file "
           "for machines without NVRTC. Programs find the file through "
           "KILN_PACKS or kiln_runtime_opts.packs. LIST is \"cache\", for what "
-          "an application left in the cache folder, or any of:\n"
+          "an application left in the cache folder; or \"ops\", for kernels "
+          "of operations\nto which user expressions are linked, so that their "
+          "first calls take 30 ms; or\nany of:\n"
           "  all           every shipped variant of every embedded program\n"
           "  NAME          every shipped variant of one embedded program\n"
           "  FILE.cu       a program of yours\n"
