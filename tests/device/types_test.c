@@ -584,6 +584,16 @@ END_TEST
 
 /* ---- Complex numbers ----------------------------------------------------- */
 
+/* Returns re + im i, also where C's header lacks CMPLX(). */
+static double complex complex_of(double re, double im)
+{
+  const double parts[2] = {re, im};
+  double complex v;
+
+  memcpy(&v, parts, sizeof v);
+  return v;
+}
+
 /* Returns n complex numbers whose parts are small whole numbers, in the given
  * type. `v` receives them. */
 static void *complex_items(kiln_dtype type, size_t n, double complex *v,
@@ -596,7 +606,7 @@ static void *complex_items(kiln_dtype type, size_t n, double complex *v,
     const int re = (int)(test_random(state) % 9) - 4;
     const int im = (int)(test_random(state) % 9) - 4;
 
-    v[i] = CMPLX(re, im);
+    v[i] = complex_of(re, im);
   }
   for (size_t i = 0; i < n; i++)
     if (type == KILN_C64)
@@ -626,7 +636,7 @@ START_TEST(test_complex_scan)
   const kiln_dtype type = complex_types[_i % 2];
   const bool exclusive = _i >= 2;
   const size_t n = exclusive ? 30011 : 140003;
-  const double complex start = CMPLX(3, -2);
+  const double complex start = complex_of(3, -2);
   uint64_t state = 17;
   double complex *v = kept(malloc(16 * n)), *want = kept(malloc(16 * n));
   const void *x = complex_items(type, n, v, &state);
@@ -675,13 +685,13 @@ START_TEST(test_complex_reduce)
     static const double parts[] = {1, 0, -1, 0, 1};
     const size_t k = test_random(&state) % 4;
 
-    v[i] = CMPLX(parts[k], parts[k + 1]);
+    v[i] = complex_of(parts[k], parts[k + 1]);
     product *= v[i];
   }
   units = array_make(type, N, 0, as_complex(type, v, N), 0);
   c = CALL_OF(kiln_reduce, &(kiln_reduce_desc){.x = {.in = {units.array}},
                                                .n = N,
-                                               .op = {KILN_PROD},
+                                               .op = {.name = KILN_PROD},
                                                .out = out.array});
   /* Adding 0 turns a part of -0 into 0, which equals it. */
   product += 0;
@@ -720,7 +730,7 @@ START_TEST(test_complex_map)
               "x == -x ? 0 : norm(x) + (abs(x) - abs(-x)) + x.re - x.re"}});
 
   for (size_t i = 0; i < N; i++) {
-    want[i] = conj(v[i]) * CMPLX(0, 2) - 1 + v[i] / 2;
+    want[i] = conj(v[i]) * complex_of(0, 2) - 1 + v[i] / 2;
     size[i] = (float)(creal(v[i]) * creal(v[i]) + cimag(v[i]) * cimag(v[i]));
   }
   call_writes(&c, &norms, size);
@@ -746,7 +756,7 @@ START_TEST(test_complex_norm)
   test_array x = array_make(type, N, 1, complex_items(type, N, v, &state), 0);
   test_array out = array_make(part, 1, 0, NULL, 0x5a);
   const kiln_norm_desc desc = {
-      .x = {.in = {x.array}}, .n = N, .out = {out.array.data}};
+      .x = {.in = {x.array}}, .n = N, .out = out.array};
 
   for (size_t i = 0; i < N; i++)
     squares += creal(v[i] * conj(v[i]));
@@ -810,7 +820,7 @@ START_TEST(test_refused)
   ck_message(kiln_reduce(stream,
                          &(kiln_reduce_desc){.x = {.in = {complexes.array}},
                                              .n = 10,
-                                             .op = {KILN_MAX},
+                                             .op = {.name = KILN_MAX},
                                              .out = one.array},
                          NULL),
              KILN_EINVAL, "c64 has only sum and product");
