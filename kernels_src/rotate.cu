@@ -36,15 +36,25 @@ static __device__ __forceinline__ count source_of(const turn &t, count p)
   return p < left ? p + t.shift : p - left;
 }
 
+/* Returns whether load_unaligned() may load the source of a word of out. */
+static __device__ __forceinline__ bool is_whole(const turn &t, count word)
+{
+  if (word < t.out || word + 16 > t.out + t.bytes)
+    return false;
+  const count from = source_of(t, word - t.out);
+
+  return kiln::loads_inside(t.in + from, from, t.bytes);
+}
+
 /* Copies the part of an aligned word that belongs to out. */
 static __device__ __forceinline__ void copy_word(const turn &t, count word)
 {
-  const count begin = word > t.out ? word : t.out;
   const count most = t.out + t.bytes;
-  const count end = word + 16 < most ? word + 16 : most;
 
-  for (count to = begin; to < end; ++to)
-    kiln::copy_bytes(to, t.in + source_of(t, to - t.out), 1);
+#pragma unroll 1
+  for (count to = word; to < word + 16; ++to)
+    if (to >= t.out && to < most)
+      kiln::copy_bytes(to, t.in + source_of(t, to - t.out), 1);
 }
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
@@ -56,28 +66,23 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
                                         threadIdx.x) *
                                            16;
   uint4 v[KILN_ITEMS];
-  bool whole[KILN_ITEMS];
+  unsigned whole = 0; /* bit k is set if v[k] has been loaded */
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
     const count word = first + k * (KILN_BLOCK * 16);
 
-    whole[k] = word >= out && word + 16 <= out + bytes;
-    if (whole[k]) {
-      const count from = source_of(t, word - out);
-
-      whole[k] = kiln::loads_inside(in + from, from, bytes);
-      if (whole[k])
-        v[k] = kiln::load_unaligned(in + from);
+    if (is_whole(t, word)) {
+      v[k] = kiln::load_unaligned(in + source_of(t, word - out));
+      whole |= 1u << k;
     }
   }
 #pragma unroll
-  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
-    const count word = first + k * (KILN_BLOCK * 16);
-
-    if (whole[k])
-      *reinterpret_cast<uint4 *>(word) = v[k];
-    else if (word < out + bytes)
-      copy_word(t, word);
-  }
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if ((whole >> k & 1) != 0)
+      *reinterpret_cast<uint4 *>(first + k * (KILN_BLOCK * 16)) = v[k];
+#pragma unroll 1
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if ((whole >> k & 1) == 0)
+      copy_word(t, first + k * (KILN_BLOCK * 16));
 }

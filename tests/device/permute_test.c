@@ -74,6 +74,7 @@ static const struct {
     {"bytes in words", KILN_U8, 0, 2, {132, 260}, {1, 0}},
     {"bytes", KILN_I8, 0, 2, {131, 70}, {1, 0}},
     {"halves in words", KILN_F16, 0, 2, {134, 200}, {1, 0}},
+    {"short halves in words", KILN_F16, 0, 3, {3, 66, 36}, {0, 2, 1}},
     {"halves", KILN_BF16, 0, 2, {65, 129}, {1, 0}},
     {"8 bytes", KILN_F64, 0, 2, {70, 65}, {1, 0}},
     {"16 bytes", KILN_F64, 2, 2, {40, 35}, {1, 0}},

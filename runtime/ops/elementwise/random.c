@@ -10,7 +10,7 @@
 static const char *const kernels[] = {"fill_random", NULL};
 static const kiln__family family = {"random", kernels, kiln__random_params};
 
-enum { THREADS = 256, ITEMS = 2 };
+enum { THREADS = 256, MOST_ITEMS = 8 };
 
 /* The kinds of numbers that random.cu makes. */
 enum { KIND_BITS, KIND_FRACTIONS, KIND_NORMAL, KIND_RANGE };
@@ -98,6 +98,16 @@ static unsigned kind_of(const kiln_random_desc *desc, const kiln__dtype *type)
              : KIND_RANGE;
 }
 
+/* Returns the number of vectors per thread. Many vectors per thread save the
+ * start of blocks: 2^28 uniform f32 took 354 us with 2 and 326 us with 8 of them
+ * on an H200. */
+static uint32_t items_of(uint64_t vectors)
+{
+  return vectors <= UINT64_C(1) << 16   ? 1
+         : vectors <= UINT64_C(1) << 20 ? 2
+                                        : MOST_ITEMS;
+}
+
 static void specify(kiln__spec *spec, const kiln_random_desc *desc)
 {
   const kiln__dtype *type = kiln__dtype_of(desc->out.type);
@@ -105,7 +115,7 @@ static void specify(kiln__spec *spec, const kiln_random_desc *desc)
 
   spec->quick = kiln__quick(desc->n);
   spec->value[RANDOM_BLOCK] = THREADS;
-  spec->value[RANDOM_ITEMS] = kiln__quick(desc->n) ? 1 : ITEMS;
+  spec->value[RANDOM_ITEMS] = items_of(desc->n / vec);
   spec->value[RANDOM_KIND] = kind_of(desc, type);
   spec->value[RANDOM_T] =
       type->is_float ? desc->out.type : kiln__raw_type(type->size);

@@ -230,8 +230,9 @@ static void choose_tile(kiln__permute_plan *p)
   uint64_t units;
 
   if (p->pack > 1) {
-    p->ta = 128;
-    p->tb = p->pack == 4 ? 128 : 64;
+    /* Both runs are longer than THIN, so that a side has 64 indices at least. */
+    p->ta = power_for(p->tiles.a, 128);
+    p->tb = power_for(p->tiles.b, p->pack == 4 ? 128 : 64);
     p->unit = 4;
     p->block = 256;
     return;
@@ -250,7 +251,8 @@ static void choose_tile(kiln__permute_plan *p)
 
 /* Returns the number of elements per sector if tiles should start at sectors in
  * each row of the output, otherwise 1. A skewed tile loads so many more indices
- * than it stores, which costs too much if they are more than a quarter. */
+ * than it stores, which costs too much if they are more than a quarter, and for
+ * bytes: planes of 2^28 bytes from pixels took 388 us instead of 247 on an H200. */
 static uint32_t skew_of(const kiln__permute_plan *p,
                         const kiln_permute_desc *desc)
 {
@@ -258,8 +260,8 @@ static uint32_t skew_of(const kiln__permute_plan *p,
   const uint32_t each = SECTOR / p->unit;
   uint64_t all = desc->out.data / p->unit;
 
-  if (p->pack > 1 || p->element != p->unit || p->tb % (4 * each) != 0 ||
-      t->b <= p->tb)
+  if (p->pack > 1 || p->element != p->unit || p->unit < 4 ||
+      p->tb % (4 * each) != 0 || t->b <= p->tb)
     return 1;
   for (uint32_t k = 0; k < t->n_a; k++)
     all |= t->of_a[k].out;
