@@ -31,8 +31,8 @@
  * Generated code (user.cuh): less(s, a, b) is true if key a must precede key b.
  * Launch: a tile has (KILN_BLOCK - 1) * KILN_ITEMS elements. All kernels have KILN_BLOCK
  *         threads per block. merge_sort_tiles and merge_sort_pass have one block per tile
- *         and dynamic shared memory for KILN_BLOCK * KILN_ITEMS keys and, if places move,
- *         as many 16-bit places. merge_sort_split has 16 threads per tile.
+ *         and dynamic shared memory for KILN_BLOCK * KILN_ITEMS + 16 keys and, if places
+ *         move, as many 16-bit places. merge_sort_split has 16 threads per tile.
  *         in, out    the keys; only merge_sort_tiles works in place
  *         n          number of keys
  *         log_run    log2 of the number of tiles per sorted run
@@ -46,6 +46,7 @@
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/merge_path.cuh>
+#include <kiln/radix.cuh>
 #include <kiln/user.cuh>
 
 #if !KILN_GENERATED
@@ -60,7 +61,7 @@ static __device__ __forceinline__ bool less(const args &, acc a, acc b)
 
 static_assert((KILN_BLOCK & (KILN_BLOCK - 1)) == 0 && KILN_BLOCK >= 32,
               "KILN_BLOCK: a power of two");
-static_assert(KILN_BLOCK * KILN_ITEMS <= 65536, "places of a tile: 16 bits");
+static_assert(KILN_BLOCK * KILN_ITEMS < 65520, "places of a tile: 16 bits");
 
 #if KILN_PER_SM > 0
 #define KILN_BOUNDS __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
@@ -74,7 +75,7 @@ typedef KILN_T element;
 enum : unsigned {
   all_items = KILN_BLOCK * KILN_ITEMS,
   tile_size = (KILN_BLOCK - 1) * KILN_ITEMS,
-  spare = 2,
+  spare = 16,
   key_words = sizeof(KILN_T) / alignof(KILN_T),
   value_words = sizeof(KILN_V) / alignof(KILN_V)
 };
@@ -100,8 +101,8 @@ static __device__ __forceinline__ element *tile_keys()
   return reinterpret_cast<element *>(memory);
 }
 
-/* One place more than there are elements, since merges read one element behind
- * the last. */
+/* There are a few more places and keys than elements: windows start where they
+ * are copied by vectors, and merges read one element behind the last. */
 static __device__ __forceinline__ unsigned short *tile_places()
 {
   return reinterpret_cast<unsigned short *>(tile_keys() + all_items + spare);
@@ -173,7 +174,7 @@ static __device__ __forceinline__ void put_mine(const item (&v)[KILN_ITEMS])
   __syncthreads();
 }
 
-/* The elements of a tile in memory. Positions start[r] to end[r] - 1 of shared
+/* The elements of a tile in memory, up to four windows. Positions start[r] to end[r] - 1 of shared
  * memory hold elements of run r. The element at position i is element
  * from[r] + i of the array. */
 struct sources {
@@ -242,12 +243,9 @@ static __device__ __forceinline__ void write_keys(element *to, unsigned n)
 static __device__ __forceinline__ void finish_loads(unsigned end)
 {
   if (places_move)
-    for_words<1>(all_items, [](unsigned, unsigned, unsigned i) {
+    for (unsigned i = threadIdx.x; i < all_items + spare; i += KILN_BLOCK)
       tile_places()[i] = static_cast<unsigned short>(i);
-    });
-  if (places_move && threadIdx.x == 0)
-    tile_places()[all_items] = 0;
-  kiln::stage_zeros<KILN_BLOCK>(tile_keys(), end, all_items + 1);
+  kiln::stage_zeros<KILN_BLOCK>(tile_keys(), end, all_items + spare);
   kiln::stage_wait();
   __syncthreads();
 }
@@ -274,14 +272,16 @@ static __device__ __forceinline__ void sort_mine(item (&v)[KILN_ITEMS],
 }
 
 /* Loads the calling thread's elements from the tile, of which `valid` elements
- * exist. Missing elements become copies of the last element in order, so they
+ * exist, from position `start` on. Missing elements become copies of the last element in order, so they
  * stay behind the others. */
-static __device__ __forceinline__ void
-take_mine(item (&v)[KILN_ITEMS], unsigned mine, unsigned valid, precedes less)
+static __device__ __forceinline__ void take_mine(item (&v)[KILN_ITEMS],
+                                                 unsigned start, unsigned mine,
+                                                 unsigned valid, precedes less)
 {
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    v[k] = at_offset()((mine + k < valid ? mine + k : mine) * at_offset::unit);
+    v[k] = at_offset()((start + (mine + k < valid ? mine + k : mine)) *
+                       at_offset::unit);
   if (mine + KILN_ITEMS > valid) {
     item last = v[0];
 
@@ -319,14 +319,18 @@ extern "C" __global__ void KILN_BOUNDS merge_sort_tiles(
   const unsigned valid =
       static_cast<unsigned>(n - first < tile_size ? n - first : tile_size);
   const unsigned mine = threadIdx.x * KILN_ITEMS;
+  const unsigned start = kiln::stage_place(in + first, 0);
   const precedes less{s};
   item v[KILN_ITEMS];
 
-  kiln::stage_run<KILN_BLOCK>(tile_keys(), in + first, valid);
-  finish_loads(valid);
+  kiln::launch_next();
+  kiln::launch_wait();
+  kiln::stage_run<KILN_BLOCK>(tile_keys() + start, in + first, valid);
+  kiln::stage_zeros<KILN_BLOCK>(tile_keys(), 0, start);
+  finish_loads(start + valid);
   clear(v);
   if (mine < valid) {
-    take_mine(v, mine, valid, less);
+    take_mine(v, start, mine, valid, less);
     sort_mine(v, less);
   }
   put_mine(v);
@@ -337,7 +341,7 @@ extern "C" __global__ void KILN_BOUNDS merge_sort_tiles(
   }
 #if KILN_PAIRS
   write_values(values_in + first, values_out + first, valid,
-               [](unsigned place) { return place; });
+               [&](unsigned place) { return place - start; });
 #else
   (void)values_in;
   (void)values_out;
@@ -389,6 +393,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   kiln::sorted_runs<element> runs;
   count at[kiln::most_runs];
 
+  kiln::launch_next();
+  kiln::launch_wait();
 #pragma unroll
   for (unsigned r = 0; r < kiln::most_runs; ++r) {
     runs.from[r] = in + g.first + r * g.run;
@@ -423,27 +429,24 @@ find_window(unsigned r, count n, unsigned log_run, unsigned log_ways,
   return g.first + r * g.run + from;
 }
 
-/* Arranges the windows of the four runs in shared memory. With four runs, run 2
- * starts at the first element of a thread, so no thread belongs to both merges of
- * pairs. The first warp calls this function. */
-static __device__ __forceinline__ void arrange(sources &s, count n,
-                                               unsigned log_run,
+/* Arranges the windows of the four runs in shared memory, such that they are
+ * copied by vectors. The first warp calls this function. */
+static __device__ __forceinline__ void arrange(sources &s, const element *in,
+                                               count n, unsigned log_run,
                                                unsigned log_ways,
                                                const unsigned long long *split)
 {
   const unsigned own = kiln::lane() % kiln::most_runs;
-  unsigned mine, end = 0;
+  unsigned mine, end = 0, left = tile_size;
   const count from = find_window(own, n, log_run, log_ways, split, &mine);
 
 #pragma unroll
   for (unsigned r = 0; r < kiln::most_runs; ++r) {
-    const unsigned taken = kiln::shuffle(mine, r);
-    unsigned begin = end;
+    const unsigned taken = kiln::least(kiln::shuffle(mine, r), left);
+    const unsigned begin = kiln::stage_place(in + kiln::shuffle(from, r), end);
 
-    if (r == 2 && log_ways == 2)
-      begin = (end + KILN_ITEMS - 1) / KILN_ITEMS * KILN_ITEMS;
-    begin = kiln::least(begin, all_items);
-    end = kiln::least(begin + taken, all_items);
+    left -= taken;
+    end = begin + taken;
     if (kiln::lane() == r) {
       s.start[r] = begin;
       s.end[r] = end;
@@ -453,26 +456,35 @@ static __device__ __forceinline__ void arrange(sources &s, count n,
 }
 
 /* Merges the runs of the tile in shared memory, first in pairs if there are four,
- * and returns the number of elements of the tile. */
+ * and returns the number of elements of the tile. The outputs of the second pair
+ * start at the first element of a thread, so no thread belongs to both pairs. */
 static __device__ __forceinline__ unsigned merge_tile(const sources &from,
                                                       bool four, precedes less)
 {
   const unsigned mine = threadIdx.x * KILN_ITEMS;
-  const bool upper = mine >= from.start[2];
+  const unsigned n_low =
+      from.end[0] - from.start[0] + from.end[1] - from.start[1];
+  const unsigned n_high =
+      from.end[2] - from.start[2] + from.end[3] - from.start[3];
+  const unsigned middle = (n_low + KILN_ITEMS - 1) / KILN_ITEMS * KILN_ITEMS;
+  const bool upper = four && mine >= middle;
   kiln::path_runs p = {from.start[0], from.end[0], from.start[1], from.end[1]};
-  unsigned n = 0;
+  unsigned d = mine, n = n_low;
 
-  if (four && upper)
+  if (upper) {
     p = {from.start[2], from.end[2], from.start[3], from.end[3]};
+    d = mine - middle;
+    n = n_high;
+  }
 #pragma unroll 1
   for (unsigned level = four ? 0 : 1; level < 2; ++level) {
     item v[KILN_ITEMS];
-    unsigned d;
 
-    if (four && level == 1)
-      p = {0, from.end[1], from.start[2], from.end[3]};
-    d = mine - (level == 0 ? p.a : 0);
-    n = p.a_end - p.a + p.b_end - p.b;
+    if (four && level == 1) {
+      p = {0, n_low, middle, middle + n_high};
+      d = mine;
+      n = n_low + n_high;
+    }
     clear(v);
     if (d < n)
       kiln::path_merge(p, d, at_offset(), less, v);
@@ -506,8 +518,10 @@ extern "C" __global__ void KILN_BOUNDS merge_sort_pass(
   sources from;
   unsigned found;
 
+  kiln::launch_next();
+  kiln::launch_wait();
   if (kiln::warp() == 0)
-    arrange(shared, n, log_run, log_ways, split);
+    arrange(shared, in, n, log_run, log_ways, split);
   __syncthreads();
   from = shared;
 #pragma unroll 1
@@ -515,7 +529,10 @@ extern "C" __global__ void KILN_BOUNDS merge_sort_pass(
     kiln::stage_run<KILN_BLOCK>(tile_keys() + shared.start[r],
                                 in + shared.from[r] + shared.start[r],
                                 shared.end[r] - shared.start[r]);
-  kiln::stage_zeros<KILN_BLOCK>(tile_keys(), from.end[1], from.start[2]);
+#pragma unroll 1
+  for (unsigned r = 0; r < kiln::most_runs; ++r)
+    kiln::stage_zeros<KILN_BLOCK>(tile_keys(), r == 0 ? 0 : shared.end[r - 1],
+                                  shared.start[r]);
   finish_loads(from.end[3]);
   found = kiln::least(valid, merge_tile(from, four, precedes{s}));
 #if KILN_PAIRS

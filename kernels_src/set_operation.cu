@@ -58,7 +58,9 @@ typedef long long balance;
 typedef int balance;
 #endif
 
-enum : unsigned { tile_size = KILN_BLOCK * KILN_ITEMS };
+/* Shared memory has a few more elements than a tile, so that the elements of a
+ * and b can start where they are copied by vectors. */
+enum : unsigned { tile_size = KILN_BLOCK * KILN_ITEMS, spare = 16 };
 
 static constexpr bool keeps_all_a = KILN_SET == 0;
 static constexpr bool keeps_partners = KILN_SET == 1;
@@ -104,10 +106,11 @@ struct sequences {
 };
 
 /* The elements of a tile: n_a elements of a from element a on, and n_b elements
- * of b from element b on. Shared memory holds those of a, then those of b. */
+ * of b from element b on. In shared memory, those of a start at position at_a and
+ * those of b at position at_b. */
 struct window {
   count a, b;
-  unsigned n_a, n_b;
+  unsigned n_a, n_b, at_a, at_b;
 };
 
 /* What precedes a tile: the last element, and the balance of its run: the number
@@ -120,7 +123,7 @@ struct history {
 };
 
 struct shared_storage {
-  alignas(16) KILN_T element[tile_size + 1];
+  alignas(16) KILN_T element[tile_size + spare];
   history before;
   unsigned warp_count[KILN_BLOCK / 32];
   position kept_before;
@@ -136,11 +139,13 @@ find_window(const sequences &q, const unsigned long long *split)
   const count a_end = last ? q.m : from[2], b_end = last ? q.n : from[3];
   const count n_a = a_end > from[0] ? a_end - from[0] : 0;
   const count n_b = b_end > from[1] ? b_end - from[1] : 0;
-  window w = {from[0], from[1], 0, 0};
+  window w = {from[0], from[1], 0, 0, 0, 0};
 
   w.n_a = static_cast<unsigned>(n_a < tile_size ? n_a : tile_size);
   w.n_b =
       static_cast<unsigned>(n_b < tile_size - w.n_a ? n_b : tile_size - w.n_a);
+  w.at_a = kiln::stage_place(q.a + w.a, 0);
+  w.at_b = kiln::stage_place(q.b + w.b, w.at_a + w.n_a);
   return w;
 }
 
@@ -177,16 +182,23 @@ static __device__ __forceinline__ history find_history(const sequences &q,
                                                        precedes less)
 {
   history h = {element(), 0, w.a + w.b > 0};
+  element last_a{}, last_b{}, first_a{}, first_b{};
   bool goes_on;
 
   if (!h.any)
     return h;
-  if (w.b == 0 || (w.a > 0 && less(q.b[w.b - 1], q.a[w.a - 1])))
-    h.last = q.a[w.a - 1];
-  else
-    h.last = q.b[w.b - 1];
-  goes_on = (w.n_a > 0 && !less(h.last, q.a[w.a])) ||
-            (w.n_b > 0 && !less(h.last, q.b[w.b]));
+  /* The four loads do not depend on each other. */
+  if (w.a > 0)
+    last_a = q.a[w.a - 1];
+  if (w.b > 0)
+    last_b = q.b[w.b - 1];
+  if (w.n_a > 0)
+    first_a = q.a[w.a];
+  if (w.n_b > 0)
+    first_b = q.b[w.b];
+  h.last = w.b == 0 || (w.a > 0 && less(last_b, last_a)) ? last_a : last_b;
+  goes_on = (w.n_a > 0 && !less(h.last, first_a)) ||
+            (w.n_b > 0 && !less(h.last, first_b));
   if (goes_on)
     h.run = static_cast<balance>(count_back(q.a, w.a, h.last, less) -
                                  count_back(q.b, w.b, h.last, less));
@@ -239,8 +251,8 @@ struct walker {
   __device__ __forceinline__ balance run_before(unsigned d, unsigned i,
                                                 const element &last) const
   {
-    const balance inside =
-        trailing(0, i, last) - trailing(w.n_a, w.n_a + d - i, last);
+    const balance inside = trailing(w.at_a, w.at_a + i, last) -
+                           trailing(w.at_b, w.at_b + d - i, last);
 
     return r.before.any && !less(r.before.last, last) ? inside + r.before.run
                                                       : inside;
@@ -251,11 +263,10 @@ struct walker {
   {
     if (d == 0)
       return r.before.last;
-    if (i == d)
-      return r.element[i - 1];
-    if (i > 0 && less(r.element[w.n_a + d - i - 1], r.element[i - 1]))
-      return r.element[i - 1];
-    return r.element[w.n_a + d - i - 1];
+    if (i == d || (i > 0 && less(r.element[w.at_b + d - i - 1],
+                                 r.element[w.at_a + i - 1])))
+      return r.element[w.at_a + i - 1];
+    return r.element[w.at_b + d - i - 1];
   }
 
   /* Returns whether the element x of a at the cursor has a partner in b. `rank`
@@ -263,11 +274,11 @@ struct walker {
   __device__ __forceinline__ bool has_partner(const cursor &c,
                                               balance rank) const
   {
-    const unsigned next = (c.sum - c.i) / at_offset::unit - w.n_a;
+    const unsigned next = (c.sum - c.i) / at_offset::unit - w.at_b;
     const count at = static_cast<count>(next) + static_cast<count>(rank);
 
     if (at < w.n_b)
-      return !less(c.x, r.element[w.n_a + at]);
+      return !less(c.x, r.element[w.at_b + at]);
     return w.b + at < q.n && !less(c.x, q.b[w.b + at]);
   }
 
@@ -292,7 +303,8 @@ static __device__ __forceinline__ unsigned merge_mine(const walker &in,
                                                       element (&v)[KILN_ITEMS])
 {
   const unsigned n = in.w.n_a + in.w.n_b, d = threadIdx.x * KILN_ITEMS;
-  const kiln::path_runs p = {0, in.w.n_a, in.w.n_a, n};
+  const kiln::path_runs p = {in.w.at_a, in.w.at_a + in.w.n_a, in.w.at_b,
+                             in.w.at_b + in.w.n_b};
   const at_offset at = {in.r.element};
   unsigned mask = 0, split;
   bool fresh = !in.r.before.any && d == 0;
@@ -328,9 +340,13 @@ static __device__ __forceinline__ unsigned merge_mine(const walker &in,
 static __device__ __forceinline__ void
 load_tile(shared_storage &r, const sequences &q, const window &w, precedes less)
 {
-  kiln::stage_run<KILN_BLOCK>(r.element, q.a + w.a, w.n_a);
-  kiln::stage_run<KILN_BLOCK>(r.element + w.n_a, q.b + w.b, w.n_b);
-  kiln::stage_zeros<KILN_BLOCK>(r.element, w.n_a + w.n_b, tile_size + 1);
+  const unsigned end_a = w.at_a + w.n_a, end_b = w.at_b + w.n_b;
+
+  kiln::stage_run<KILN_BLOCK>(r.element + w.at_a, q.a + w.a, w.n_a);
+  kiln::stage_run<KILN_BLOCK>(r.element + w.at_b, q.b + w.b, w.n_b);
+  kiln::stage_zeros<KILN_BLOCK>(r.element, 0, w.at_a);
+  kiln::stage_zeros<KILN_BLOCK>(r.element, end_a, w.at_b);
+  kiln::stage_zeros<KILN_BLOCK>(r.element, end_b, tile_size + spare);
   if (kiln::warp() == 0) {
     const history h = find_history(q, w, less);
 

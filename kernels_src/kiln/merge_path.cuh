@@ -116,19 +116,52 @@ __device__ __forceinline__ void path_merge(path_runs p, unsigned d, At at,
   }
 }
 
-/* Copies n consecutive elements to shared memory by the whole block. The copies
- * are complete after stage_wait() and a barrier. */
+/* Returns the lowest position in shared memory, from `least` on, to which
+ * stage_run() copies elements from this address by vectors of 16 bytes. It is at
+ * most `least` + 3. Elements of 1 or 2 bytes are not copied by vectors. */
+template <class T>
+__device__ __forceinline__ unsigned stage_place(const T *from, unsigned least)
+{
+  constexpr unsigned size = sizeof(T);
+  constexpr unsigned per_vector = size == 4 || size == 8 ? 16 / size : 1;
+  const unsigned place =
+      static_cast<unsigned>(reinterpret_cast<size_t>(from) / sizeof(T));
+
+  return least + ((place - least) & (per_vector - 1));
+}
+
+/* Copies n consecutive elements to shared memory by the whole block, by vectors
+ * of 16 bytes if both addresses have the same remainder. The copies are complete
+ * after stage_wait() and a barrier. */
 template <unsigned block, class T>
 __device__ __forceinline__ void stage_run(T *to, const T *from, unsigned n)
 {
   typedef typename word<alignof(T)>::type bits;
-  constexpr unsigned words = sizeof(T) / sizeof(bits);
+  constexpr unsigned per_vector = 16 / sizeof(bits);
   bits *target = reinterpret_cast<bits *>(to);
   const bits *source = reinterpret_cast<const bits *>(from);
+  const unsigned words = n * (sizeof(T) / sizeof(bits));
+  const unsigned remainder =
+      static_cast<unsigned>(reinterpret_cast<size_t>(from) % 16);
+  const unsigned head =
+      least(words, (16 - remainder) % 16 / static_cast<unsigned>(sizeof(bits)));
+  const unsigned vectors = (words - head) / per_vector;
+  const unsigned tail = head + vectors * per_vector;
 
-#pragma unroll 4
-  for (unsigned w = thread(); w < n * words; w += block)
-    stage_bytes<sizeof(bits)>(target + w, source + w);
+  if (reinterpret_cast<size_t>(to) % 16 != remainder) {
+#pragma unroll 1
+    for (unsigned w = thread(); w < words; w += block)
+      stage_bytes<sizeof(bits)>(target + w, source + w);
+    return;
+  }
+  if (thread() < head)
+    stage_bytes<sizeof(bits)>(target + thread(), source + thread());
+  if (thread() < words - tail)
+    stage_bytes<sizeof(bits)>(target + tail + thread(),
+                              source + tail + thread());
+#pragma unroll 2
+  for (unsigned v = thread(); v < vectors; v += block)
+    stage_async(target + head + v * per_vector, source + head + v * per_vector);
 }
 
 /* Clears elements `begin` to end - 1 of shared memory, which merges read beyond

@@ -308,7 +308,11 @@ static kiln_status run_case(bench_ops *b, outcome *out)
 
 uint64_t kiln__bench_elements(const bench_case *c, unsigned bits)
 {
-  return UINT64_C(1) << (kiln_dtype_size(c->type) == 8 ? bits - 1 : bits);
+  uint64_t n = UINT64_C(1) << bits;
+
+  for (size_t size = 4; size < kiln_dtype_size(c->type); size *= 2)
+    n /= 2;
+  return n;
 }
 
 /* Returns the performance goal of a case at a size, or 0 if there is none. */

@@ -425,6 +425,28 @@ static void case_sort_pairs(void)
   end();
 }
 
+/* Sorts by a comparison, with the indices of the keys as values. */
+static void case_merge_sort(void)
+{
+  test_array y = poisoned(dtype, n);
+  test_array from = poisoned(KILN_U32, n), to = poisoned(KILN_U32, n);
+  const kiln_merge_sort_desc d = {.keys_in = x.array,
+                                  .keys_out = y.array,
+                                  .values_in = from.array,
+                                  .values_out = to.array,
+                                  .n = n,
+                                  .less = "a < b"};
+
+  OWN("fill_count", n, DATA(from), KILN_ARG(n));
+  begin("sort by a comparison");
+  if (ran(kiln_merge_sort(stream, &d, NULL)))
+    expect_equal(
+        "the checksum",
+        CHECK("order", "check_pairs", n, DATA(y), DATA(to), KILN_ARG(n)),
+        known.mixed_index);
+  end();
+}
+
 /* Makes `count` indices into x. They have the narrowest type that holds
  * them. */
 static test_array places(uint64_t count, int kind)
@@ -843,6 +865,7 @@ static void words(int of_type, uint64_t count)
   case_arg_max(bits_of(type, order_of(type, known.most[SHARES])),
                known.most_at[SHARES]);
   case_sort_pairs();
+  case_merge_sort();
   case_gather("gather", n, KILN_INDEX_AUTO);
   case_scatter("scatter", KILN_INDEX_AUTO);
   if (type == 1) {

@@ -260,6 +260,72 @@ START_TEST(test_no_order)
 }
 END_TEST
 
+/* ---- Structs -------------------------------------------------------------- */
+
+/* Structs whose order depends on one byte. Wide keys stay in shared memory while
+ * their places move. */
+static const struct {
+  size_t size, align;
+} structs[] = {{16, 4}, {3, 1}, {64, 16}, {1, 1},  {2, 2},  {4, 4},
+               {6, 2},  {8, 8}, {12, 4},  {24, 8}, {36, 4}, {16, 16}};
+
+enum { N_STRUCTS = sizeof structs / sizeof structs[0], DEFAULT_STRUCTS = 3 };
+
+/* Sorts n structs by their first byte. The values are structs, too. */
+static operation_call structs_call(size_t k, size_t n, bool pairs)
+{
+  static const char text[] =
+      "template <unsigned n, unsigned m> struct alignas(m) bytes {\n"
+      "  unsigned char key, rest[n - 1];\n};\n"
+      "template <> struct bytes<1, 1> { unsigned char key; };\n"
+      "typedef bytes<%zu, %zu> one;\n";
+  const size_t size = structs[k].size;
+  const kiln_dtype type = KILN_STRUCT(size, structs[k].align);
+  const kiln_dtype valued = KILN_STRUCT_OF(1, 12, 4);
+  uint64_t state = k + 1;
+  unsigned char *keys = kept(random_bits(n * size, &state));
+  unsigned char *values = kept(random_bits(n * 12, &state));
+  unsigned char *first = kept(malloc(n + 1));
+  kiln_param *params = kept(calloc(1, sizeof *params));
+  char *preamble = kept(malloc(sizeof text + 20));
+  const test_array in = array_make(type, n, 1, keys, 0);
+  const test_array out = array_make(type, n, 0, NULL, 0x5a);
+  const test_array values_in = array_make(valued, n, 0, values, 0);
+  const test_array values_out = array_make(valued, n, 1, NULL, 0x5a);
+  kiln_merge_sort_desc desc = {.keys_in = in.array,
+                               .keys_out = out.array,
+                               .n = n,
+                               .less = "a.key < b.key"};
+  const uint32_t *from;
+  operation_call c;
+
+  for (size_t i = 0; i < n; i++)
+    first[i] = keys[i * size];
+  from = sorted_indices(ASCENDING, KILN_U8, first, n);
+  snprintf(preamble, sizeof text + 20, text, size, structs[k].align);
+  *params = (kiln_param){.name = "one", .type = type};
+  desc.code =
+      (kiln_code){.preamble = preamble, .params = params, .n_params = 1};
+  if (pairs) {
+    desc.values_in = values_in.array;
+    desc.values_out = values_out.array;
+  }
+  c = CALL_OF(kiln_merge_sort, &desc);
+  call_writes(&c, &out, moved(keys, from, n, size));
+  if (pairs)
+    call_writes(&c, &values_out, moved(values, from, n, 12));
+  return c;
+}
+
+START_TEST(test_structs)
+{
+  if (_i >= DEFAULT_STRUCTS && getenv("KILN_TEST_THOROUGH") == NULL)
+    return;
+  ck_call(structs_call((size_t)_i, 1200, _i == 1));
+  ck_call(structs_call((size_t)_i, 9001, _i == 1));
+}
+END_TEST
+
 static operation_call draw(unsigned long k, uint64_t *state)
 {
   shape s = of_length(test_random(state) % 2 ? plain : paired,
@@ -314,6 +380,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_orders);
   tcase_add_test(t, test_no_order);
+  tcase_add_loop_test(t, test_structs, 0, N_STRUCTS);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   return s;

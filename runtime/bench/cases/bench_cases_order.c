@@ -149,11 +149,41 @@ MERGE_SORT(own_merge_sort_u64, "a < b", .code = {.preamble = NULL})
 MERGE_SORT(own_merge_sort_pairs, "fabsf(a) < fabsf(b)",
     .values_in = {b->in[1], KILN_U32}, .values_out = {b->out[1], KILN_U32})
 
+#define RECORD KILN_STRUCT(16, 8)
+
+/* Sorts structs of 16 bytes by a key of 64 bits. */
+static kiln_status own_merge_sort_structs(bench_ops *b)
+{
+  const kiln_param params[] = {{.name = "record", .type = RECORD}};
+  const kiln_merge_sort_desc desc = {
+      .keys_in = {b->in[0], RECORD}, .keys_out = {b->out[0], RECORD},
+      .n = b->n, .less = "a.key < b.key",
+      .code = {.preamble = "struct record { unsigned long long key, rest; };",
+               .params = params, .n_params = 1}};
+  size_t bytes = 0;
+
+  if (!b->workspace_known) {
+    CLI_TRY(kiln_merge_sort_workspace(b->rig.stream, &desc, &bytes));
+    CLI_TRY(kiln__bench_workspace(b, bytes));
+  }
+  return kiln_merge_sort(b->rig.stream, &desc,
+                         b->workspace.data != 0 ? &b->workspace : NULL);
+}
+
+static kiln_status prepare_structs(bench_ops *b)
+{
+  return kiln__bench_fill(b->rig.stream, b->in[0], KILN_U64, 2 * b->n,
+                          "hash(i)");
+}
+
 const bench_case kiln__bench_merge_sort[] = {
     {"fabsf(a) < fabsf(b)", KILN_F32, 8, "CUB", "kiln_peer_merge_sort_f32",
      {1.1, 1.1, 0, 0}, FLOATS, NULL, own_merge_sort, KILN_F32, 0, 0, 0},
     {"a < b", KILN_U64, 16, "CUB", "kiln_peer_merge_sort_u64", {0, 0, 0, 0},
      BITS, NULL, own_merge_sort_u64, KILN_DTYPE_NONE, 0, 0, 0},
+    {"structs by a key", RECORD, 32, "CUB", "kiln_peer_merge_sort_structs",
+     {1.3, 0, 0, 0}, {NULL}, prepare_structs, own_merge_sort_structs, KILN_U32,
+     0, 0, 0},
     {"f32 with u32", KILN_F32, 16, "CUB", "kiln_peer_merge_sort_pairs_f32",
      {0, 0, 0, 0}, FLOATS, NULL, own_merge_sort_pairs, KILN_F32, 0, 0, 0},
     {.label = NULL},

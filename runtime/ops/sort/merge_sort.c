@@ -5,8 +5,8 @@
  * groups of four sorted runs, or of two in the first pass if the number of
  * doublings is odd. The passes write alternately to temporary memory and to the
  * output, such that the last pass writes the output. */
-#include "../ops.h"
 #include "kernel_params.h"
+#include "sort.h"
 
 #include <kiln/merge_sort.h>
 
@@ -27,8 +27,12 @@ enum {
    * memory of an SM from compute capability 8.0 on. */
   TILE_SHARED = 46 << 10,
   WIDE_TILE_SHARED = 72 << 10,
-  /* Number of elements behind those of a tile that merges may read. */
-  SPARE = 2,
+  /* Limit in bytes of the keys that a thread holds in registers. */
+  HELD = 256,
+  /* Size for which the parameters of all wider keys are looked up. */
+  WIDEST_TUNED = 16,
+  /* Number of elements of shared memory beside those of a tile. */
+  SPARE = 16,
   /* Number of threads per tile in merge_sort_split. */
   SPLIT_THREADS = 16
 };
@@ -75,7 +79,8 @@ static void plan_tile(plan *p, const kiln_device *device,
   p->block = tuned->block;
   p->items = tuned->items;
   p->per_sm = tuned->per_sm;
-  while (p->items > 1 && (size_t)p->block * p->items * each > most)
+  while (p->items > 1 && ((size_t)p->block * p->items * each > most ||
+                          (each > MOST_MOVED + 2 && p->items * each > HELD)))
     p->items--;
   p->smem = ((size_t)p->block * p->items + SPARE) * each;
 }
@@ -84,8 +89,9 @@ static void make_plan(plan *p, kiln_device *device,
                       const kiln_merge_sort_desc *desc)
 {
   const size_t size = kiln__size(desc->keys_in.type);
-  const kiln__tuning tuned =
-      kiln__tuned(device, KILN__TUNED_MERGE_SORT, (unsigned)size, desc->n);
+  const kiln__tuning tuned = kiln__tuned(
+      device, KILN__TUNED_MERGE_SORT,
+      size > MOST_MOVED ? (unsigned)WIDEST_TUNED : (unsigned)size, desc->n);
 
   *p = (plan){.desc = desc};
   plan_tile(p, device, &tuned);
@@ -150,6 +156,7 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_merge_sort", stream, desc) != KILN_OK)
     return c.st;
+  kiln__check_allow(&c, KILN__ALLOW_ALL);
   check_arrays(&c, desc);
   kiln__check_that(&c, desc->less != NULL,
                    "less is NULL; give an expression such as \"a < b\", or "
@@ -169,10 +176,9 @@ typedef struct place {
 static kiln_status sort_tiles(const kiln__call *c, const plan *p, place to)
 {
   const kiln_merge_sort_desc *desc = p->desc;
-  const kiln_launch_config config = {.grid = {.x = (uint32_t)p->tiles},
-                                     .block = {.x = p->block},
-                                     .smem = (uint32_t)p->smem,
-                                     .stream = c->storage.stream};
+  const kiln_launch_config config =
+      kiln__sort_launch(c->storage.stream, c->set->kernel[SORT_TILES], p->tiles,
+                        p->block, p->smem);
 
   return KILN_LAUNCH(c->set->kernel[SORT_TILES], &config,
                      KILN__USER_ARG(c->args), KILN_ARG(desc->keys_in.data),
@@ -185,17 +191,18 @@ static kiln_status merge_runs(const kiln__call *c, const plan *p, place from,
                               place to, uint32_t run, uint32_t ways)
 {
   const CUdeviceptr splits = c->storage.temp + p->splits;
-  kiln_launch_config config = {.block = {.x = p->block},
-                               .stream = c->storage.stream};
+  const kiln_launch_config search = kiln__sort_launch(
+      c->storage.stream, c->set->kernel[FIND_SPLITS],
+      kiln__divide_up(p->tiles, p->block / SPLIT_THREADS), p->block, 0);
+  const kiln_launch_config config =
+      kiln__sort_launch(c->storage.stream, c->set->kernel[MERGE_RUNS], p->tiles,
+                        p->block, p->smem);
   kiln_status st = KILN_OK;
 
-  config.grid.x = (uint32_t)kiln__divide_up(p->tiles, p->block / SPLIT_THREADS);
-  KILN_TRY(KILN_LAUNCH(c->set->kernel[FIND_SPLITS], &config,
+  KILN_TRY(KILN_LAUNCH(c->set->kernel[FIND_SPLITS], &search,
                        KILN__USER_ARG(c->args), KILN_ARG(from.keys),
                        KILN_ARG(p->desc->n), KILN_ARG(run), KILN_ARG(ways),
                        KILN_ARG(splits)));
-  config.grid.x = (uint32_t)p->tiles;
-  config.smem = (uint32_t)p->smem;
   KILN_TRY(KILN_LAUNCH(c->set->kernel[MERGE_RUNS], &config,
                        KILN__USER_ARG(c->args), KILN_ARG(from.keys),
                        KILN_ARG(to.keys), KILN_ARG(from.values),
@@ -212,16 +219,16 @@ static kiln_status queue(const kiln__call *c, const plan *p)
   const place temp = {c->storage.temp, c->storage.temp + p->values};
   const unsigned passes = (p->doublings + 1) / 2;
   bool in_temp = passes % 2 != 0;
-  unsigned run = 0;
+  unsigned doubled = 0;
   kiln_status st = KILN_OK;
 
   KILN_TRY(sort_tiles(c, p, in_temp ? temp : out));
-  while (run < p->doublings) {
-    const unsigned ways = (p->doublings - run) % 2 != 0 ? 1 : 2;
+  while (doubled < p->doublings) {
+    const unsigned ways = (p->doublings - doubled) % 2 != 0 ? 1 : 2;
 
-    KILN_TRY(merge_runs(c, p, in_temp ? temp : out, in_temp ? out : temp, run,
-                        ways));
-    run += ways;
+    KILN_TRY(merge_runs(c, p, in_temp ? temp : out, in_temp ? out : temp,
+                        doubled, ways));
+    doubled += ways;
     in_temp = !in_temp;
   }
 

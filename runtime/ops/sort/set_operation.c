@@ -15,7 +15,9 @@ static const kiln__family family = {"set_operation", kernels,
 
 enum {
   SPLIT_BYTES = 2 * sizeof(uint64_t), /* an index in each sequence */
-  SPLIT_THREADS = 16                  /* threads per tile in set_split */
+  SPLIT_THREADS = 16,                 /* threads per tile in set_split */
+  SPARE = 16, /* elements of shared memory beside those of a tile */
+  HELD = 128  /* limit in bytes of a thread's wide elements in registers */
 };
 
 typedef struct plan {
@@ -45,8 +47,7 @@ static void make_plan(plan *p, kiln_device *device, const kiln_set_desc *desc)
 {
   const size_t size = kiln__size(desc->a.type);
   const uint64_t n = desc->n_a + desc->n_b;
-  const kiln__tuning t =
-      kiln__tuned(device, KILN__TUNED_SETS, (unsigned)size, n);
+  const kiln__tuning t = kiln__tuned_for(device, KILN__TUNED_SETS, size, n);
 
   *p = (plan){.desc = desc,
               .input = {.in = {desc->a}},
@@ -54,7 +55,9 @@ static void make_plan(plan *p, kiln_device *device, const kiln_set_desc *desc)
               .block = t.block,
               .items = t.items < 32 ? t.items : 31,
               .wide = n > INT32_MAX};
-  while (p->items > 1 && (p->block * p->items + 1) * size > KILN__TILE_SHARED)
+  while (p->items > 1 &&
+         ((p->block * p->items + SPARE) * size > KILN__TILE_SHARED ||
+          (size > 8 && p->items * size > HELD)))
     p->items--;
   p->tiles = kiln__divide_up(n, (uint64_t)p->block * p->items);
   (void)kiln__need_temp(&p->need, SPLIT_BYTES * (size_t)p->tiles);
@@ -89,6 +92,7 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_set_operation", stream, desc) != KILN_OK)
     return c.st;
+  kiln__check_allow(&c, KILN__ALLOW_ALL);
   kiln__check_that(&c,
                    desc->kind >= KILN_SET_UNION &&
                        desc->kind <= KILN_SET_SYMMETRIC_DIFFERENCE,
@@ -100,6 +104,11 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
       "a is %s, b %s, out %s; all three must be one type",
       kiln_dtype_name(desc->a.type), kiln_dtype_name(desc->b.type),
       kiln_dtype_name(desc->out.type));
+  kiln__check_that(&c,
+                   desc->less != NULL || !(kiln__is_record(desc->a.type) ||
+                                           kiln__is_complex(desc->a.type)),
+                   "elements of type %s have no default order; give less",
+                   kiln_dtype_name(desc->a.type));
   kiln__check_read(&c, "a", desc->a, desc->n_a);
   kiln__check_read(&c, "b", desc->b, desc->n_b);
   kiln__check_write(&c, "out", desc->out, most_results(desc));

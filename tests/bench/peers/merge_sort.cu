@@ -18,6 +18,24 @@ struct ascending {
   }
 };
 
+struct record {
+  unsigned long long key, rest;
+};
+
+struct by_key {
+  __device__ bool operator()(const record &a, const record &b) const
+  {
+    return a.key < b.key;
+  }
+};
+
+PEER(merge_sort_structs)
+{
+  return cub::DeviceMergeSort::SortKeysCopy(c->temp, *c->temp_bytes,
+                                            in<record>(c), out<record>(c),
+                                            count(c), by_key{}, stream(c));
+}
+
 PEER(merge_sort_f32)
 {
   return cub::DeviceMergeSort::SortKeysCopy(c->temp, *c->temp_bytes,
