@@ -126,6 +126,56 @@ KILN_INLINE kiln_status kiln_argsort_workspace(kiln_stream *stream,
                                                const kiln_argsort_desc *desc,
                                                size_t *bytes);
 
+/** Description of a sort by a key that is computed from each element. */
+typedef struct kiln_key_sort_desc {
+  kiln_array in;  /**< input: n elements of any type, structs included */
+  kiln_array out; /**< receives the n sorted elements, with the type of in. It
+                       may be the same array as in if the elements have 1, 2, 4
+                       or 8 bytes and are aligned to their size */
+  uint64_t n;     /**< number of elements */
+  /** User expression that returns the key of element x, an unsigned integer. It
+   * may use what the expressions of kiln_map() may use. Required. */
+  const char *key;
+  kiln_dtype
+      key_type;    /**< type of the key: u8, u16, u32 (the default) or u64 */
+  bool descending; /**< sort in descending order of the keys, in which equal
+                            keys keep the order of the input, too */
+  unsigned begin_bit, end_bit; /**< range of the keys' bits that the sort
+                                    considers; see kiln_sort_desc.begin_bit */
+  kiln_code code; /**< parameters and functions that the user expression can
+                       use */
+} kiln_key_sort_desc;
+
+/**
+ * Sorts elements by a key that is computed from each element, such as a member
+ * of a struct or the number of set bits. The sort is stable. The key is evaluated
+ * once per element. kiln_merge_sort() sorts by a comparison instead.
+ *
+ * Elements of 1, 2, 4 or 8 bytes move in every pass. Of all other elements,
+ * indices are sorted, and each element moves once; such calls do not work in
+ * place. Temporary storage holds n keys twice, or n keys and n indices, and that
+ * of kiln_sort() with values. A call takes the launches of kiln_sort(), one for
+ * the keys, and possibly one that moves the elements.
+ *
+ * @param stream     stream that executes the operation; must not be NULL.
+ * @param desc       description of the operation; borrowed for the call.
+ * @param workspace  temporary storage; NULL selects Kiln's own temporary
+ *                   storage.
+ * @retval the same statuses as kiln_sort(). Returns KILN_EINVAL also if `key` is
+ *         NULL, or if the type of the key is not valid.
+ * Thread-safe. Blocks only while a kernel compiles.
+ */
+KILN_INLINE kiln_status kiln_key_sort(kiln_stream *stream,
+                                      const kiln_key_sort_desc *desc,
+                                      const kiln_workspace *workspace);
+/** Computes the size of the temporary storage that kiln_key_sort() needs for the
+ * same stream and desc.
+ * @param[out] bytes  receives the size in bytes; 0 on failure.
+ * @retval one of the statuses in ops.h. */
+KILN_INLINE kiln_status kiln_key_sort_workspace(kiln_stream *stream,
+                                                const kiln_key_sort_desc *desc,
+                                                size_t *bytes);
+
 /** Description of a segmented sort: keys to sort within segments, and optional
  * values that move with the keys. */
 typedef struct kiln_segmented_sort_desc {
@@ -187,6 +237,7 @@ KILN_INLINE kiln_status kiln_segmented_sort_workspace(
 #define KILN__SORT_OPERATIONS(X)                                               \
   X(kiln_sort, kiln_sort_desc, end_bit)                                        \
   X(kiln_argsort, kiln_argsort_desc, end_bit)                                  \
+  X(kiln_key_sort, kiln_key_sort_desc, code)                                   \
   X(kiln_segmented_sort, kiln_segmented_sort_desc, end_bit)
 KILN__SORT_OPERATIONS(KILN__OPERATION)
 
