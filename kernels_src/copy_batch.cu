@@ -98,7 +98,9 @@ static __device__ __forceinline__ void copy_tile(const ranges &all,
   }
 }
 
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+/* The number of blocks per SM lets the compiler for 3.5 use more than 32
+ * registers. */
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 8)
     copy_batch(const count *from, const count *to, const KILN_SIZE *size,
                const count *ends, count n)
 {

@@ -57,7 +57,9 @@ static __device__ __forceinline__ void copy_word(const turn &t, count word)
       kiln::copy_bytes(to, t.in + source_of(t, to - t.out), 1);
 }
 
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+/* The number of blocks per SM lets the compiler for 3.5 use more than 32
+ * registers. */
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 4)
     rotate(count in, count out, count bytes, count shift)
 {
   const turn t = {in, out, bytes, shift};
