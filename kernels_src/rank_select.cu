@@ -33,8 +33,9 @@
  *                      next greater word if it is needed
  * Launch: blockIdx.y is the selection: selection y is for row y / targets.n and for
  *         target y % targets.n.
- *         rank_sample  one block per selection; dynamic shared memory for `samples` keys.
- *                      It also clears the state for the other kernels.
+ *         rank_sample  one block per selection; dynamic shared memory for `samples` keys,
+ *                      unless the lowest sample of each thread suffices. It also
+ *                      clears the state for the other kernels.
  *         rank_filter  any number of blocks per selection; not needed if samples is 0
  *         rank_digits  workers * (steps + 1) blocks per selection, if the cut is
  *                      needed
@@ -128,29 +129,46 @@ bound_word(kiln::rank_counters &r, const kiln::rank_args &s, const key *sample,
 #if KILN_PLACE > 0
 typedef kiln::rank_pairs<KILN_BLOCK> lowest;
 
-/* Takes the lowest sample of each thread, and sorts these. The first of them are almost
- * the lowest of all samples. They can only give a looser bound, which takes less time. */
-static __device__ __forceinline__ void take_lowest(const kiln::rank_args &s,
-                                                   lowest &p)
+/* Returns the lowest sample of the thread. */
+static __device__ __forceinline__ kiln::rank_pair
+lowest_sample(const kiln::rank_args &s)
 {
   const key *in = kiln::rank_row(s);
-  key word = static_cast<key>(~key(0));
-  unsigned long long at = s.n;
+  kiln::rank_pair least = {static_cast<key>(~key(0)),
+                           static_cast<place>(~place(0))};
 
 #pragma unroll 8
   for (unsigned j = threadIdx.x; j < s.samples; j += KILN_BLOCK) {
     const unsigned long long i = sample_place(s, j);
-    const key w = kiln::rank_word(in[i], s.order);
+    const kiln::rank_pair mine = {kiln::rank_word(in[i], s.order),
+                                  static_cast<place>(i)};
 
-    if (w < word || at == s.n) {
-      word = w;
-      at = i;
-    }
+    least = mine.before(least, false) ? mine : least;
   }
-  p.word[threadIdx.x] = word;
-  p.at[threadIdx.x] = static_cast<place>(at);
+  return least;
+}
+
+/* Takes the lowest sample of each thread, or of each 4 threads if few samples matter, and
+ * sorts these. The first of them are almost the lowest of all samples. They can only give
+ * a looser bound, which takes less time. */
+static __device__ __forceinline__ void take_lowest(const kiln::rank_args &s,
+                                                   lowest &p, unsigned bound)
+{
+  const unsigned share = bound <= KILN_BLOCK / 32 ? 4 : 1;
+  kiln::rank_pair least = lowest_sample(s);
+
+  for (unsigned step = 1; step < share; step *= 2) {
+    const kiln::rank_pair other = {kiln::shuffle_xor(least.word, step),
+                                   kiln::shuffle_xor(least.at, step)};
+
+    least = other.before(least, false) ? other : least;
+  }
+  if (threadIdx.x % share == 0) {
+    p.word[threadIdx.x / share] = least.word;
+    p.at[threadIdx.x / share] = least.at;
+  }
   __syncthreads();
-  kiln::rank_sort(p, KILN_BLOCK, false);
+  kiln::rank_sort(p, KILN_BLOCK / share, false);
 }
 #else
 struct lowest {
@@ -177,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     return;
 #if KILN_PLACE > 0
   if (bound[1] <= KILN_BLOCK / 8 && s.samples >= KILN_BLOCK) {
-    take_lowest(s, r.pairs);
+    take_lowest(s, r.pairs, bound[1]);
     if (threadIdx.x == 0) {
       state->high = r.pairs.word[bound[1] - 1];
       state->place = r.pairs.at[bound[1] - 1];

@@ -182,7 +182,7 @@ static __device__ __forceinline__ void write_row(storage &r, const Words &from,
 #endif
 
 #if KILN_MAKES(top_k_row)
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 1)
     top_k_row(const kiln::rank_args s, const outputs to)
 {
   __shared__ storage r;
@@ -231,7 +231,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 1)
 #endif
 
 #if KILN_MAKES(top_k_emit)
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 1)
     top_k_emit(const key *words, const place *places, const outputs to)
 {
   const unsigned long long i =

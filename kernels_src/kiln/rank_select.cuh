@@ -184,7 +184,7 @@ __device__ __forceinline__ unsigned rank_common(rank_counters &r, unsigned m,
 
 /* Chooses the digit of the last of the `want` lowest words, from the counts of the words
  * that match. */
-static __device__ __noinline__ void rank_choose(rank_counters &r, unsigned want)
+__device__ __forceinline__ void rank_choose(rank_counters &r, unsigned want)
 {
   unsigned total = 0, start;
 

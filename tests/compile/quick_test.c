@@ -50,8 +50,8 @@ static const struct {
              {"counting_sort", 90},
              {"scan_by_key", 90},
              {"reduce_by_key", 90},
-             {"rank_select", 75},
-             {"top_k", 75},
+             {"rank_select", 90},
+             {"top_k", 90},
              {"quantile", 75}};
 
 START_TEST(no_spills)

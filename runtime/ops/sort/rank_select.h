@@ -49,6 +49,7 @@ typedef struct kiln__rank_plan {
   kiln__rank_args args; /* all members except addresses */
   kiln__tuning tuning;
   unsigned sm_count;
+  bool quick; /* compile with less optimisation, which spills below 9.0 */
   uint64_t filter_tile; /* keys per tile of the filter */
   uint64_t chunk;       /* selections per launch */
   size_t states, words, places, chosen_words, chosen_places; /* in `temp` */

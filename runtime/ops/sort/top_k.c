@@ -95,6 +95,7 @@ static void make_plan(request *r, kiln_device *device)
   shape.own_digits = !r->large;
   if (r->direct) {
     r->rank.shape = shape;
+    r->rank.quick = device->traits.cc >= 90;
     r->rank.args = (kiln__rank_args){
         .n = desc->n, .order = kiln__rank_order(&shape), .targets = targets};
     return;
@@ -116,7 +117,7 @@ static kiln__spec own_spec(const request *r)
   const kiln_top_k_desc *desc = r->desc;
   kiln__spec spec = {.family = &family};
 
-  spec.quick = kiln__quick(desc->n);
+  spec.quick = r->rank.quick;
   spec.kernels = r->large ? 1u << EMIT : r->direct ? 1u << ROW : 1u << LIST;
   spec.value[TOP_K_BLOCK] = r->large    ? EMIT_BLOCK
                             : r->direct ? row_block(r)
