@@ -119,7 +119,7 @@ CALL(reduce_named, kiln_reduce, kiln_reduce_desc,
     .out = as(a->out[0], KILN_U32))
 CALL(reduce_log, kiln_reduce, kiln_reduce_desc,
     .x = {.in = {a->wide}}, .n = N,
-    .op = {.expr = "a == -INFINITY && b == a ? NAN : fmax(a, b)",
+    .op = {.expr = "a == -INFINITY && b == a ? NAN : a > b || a != a ? a : b",
            .identity = "-INFINITY"},
     .out = as(a->out[0], KILN_F64))
 CALL(scan_max, kiln_scan, kiln_scan_desc,

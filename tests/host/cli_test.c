@@ -181,6 +181,9 @@ static const char *const misuses[] = {
     "pack cache",
     "pack cache all -o x.kpack",
     "pack cache --arch 90 -o x.kpack",
+    "pack ops all -o x.kpack",
+    "pack ops --types u33 -o x.kpack",
+    "pack saxpy --types u32 -o x.kpack",
     "bench",
     "bench nothing",
     "tune nothing",
@@ -778,6 +781,13 @@ START_TEST(pack_takes_names)
 }
 END_TEST
 
+START_TEST(pack_of_operations)
+{
+  expect(0, "bodies of operations",
+         NVRTC "pack ops --arch 90 --types u32 -o %s", path_of("ops.kpack"));
+}
+END_TEST
+
 START_TEST(pack_of_the_cache)
 {
   test_run run = expect(1, NULL, "pack cache -o %s", path_of("app.kpack"));
@@ -910,9 +920,9 @@ int main(void)
             diff_without_a_tool_compares_resources, odd_files_are_refused,
             names_with_odd_bytes, cache_life, cache_verify_finds_damage,
             cache_why, pack_serves_without_nvrtc, pack_takes_names,
-            pack_of_the_cache, pack_failures, gpu_is_described,
-            gpu_that_computes_nonsense, gpu_decides_the_target,
-            bench_launch_measures));
+            pack_of_the_cache, pack_of_operations, pack_failures,
+            gpu_is_described, gpu_that_computes_nonsense,
+            gpu_decides_the_target, bench_launch_measures));
 
   tcase_add_loop_test(t, help_is_there, 0, N_COMMANDS);
   tcase_add_loop_test(t, wrong_use_exits_2, 0,
