@@ -100,7 +100,7 @@ static __device__ __forceinline__ void copy_tile(const ranges &all,
 
 /* The number of blocks per SM lets the compiler for 3.5 use more than 32
  * registers. */
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 8)
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 4)
     copy_batch(const count *from, const count *to, const KILN_SIZE *size,
                const count *ends, count n)
 {
