@@ -317,7 +317,7 @@ static operation_call draw(unsigned long k, uint64_t *state)
 
 START_TEST(test_random_calls)
 {
-  ck_random_calls(draw, 60, 2026);
+  ck_random_calls(draw, 24, 2026);
 }
 END_TEST
 

