@@ -2,12 +2,13 @@
  * difference) in one launch that reads each element once.
  *
  * Idea: a lane gets the neighbour of its outermost element by a shuffle. At the edge of
- * a warp, the neighbour is exchanged in shared memory. At the edge of a tile, it is
- * loaded from global memory.
- * If the kernel works in place, another block may already have overwritten that element.
- * Therefore each block publishes its edge element in a tile descriptor (look_back.cuh)
- * before it writes anything. The order of the tiles is such that a block waits only for
- * a block that starts earlier.
+ * a warp, the neighbour is loaded from global memory, where the adjacent warp has just
+ * loaded it, so the caches hold it.
+ * If the kernel works in place, another warp may already have overwritten that element.
+ * Then the neighbour is exchanged in shared memory at the edge of a warp. Each block
+ * publishes its edge element in a tile descriptor (look_back.cuh) before it writes
+ * anything. The order of the tiles is such that a block waits only for a block that
+ * starts earlier.
  *
  * Parameters:
  *   KILN_BLOCK     256         threads per block
@@ -93,71 +94,75 @@ store_tile(KILN_T *out, count first, count n,
       kiln::store(out + first + e, y[e]);
 }
 
-/* Returns element i, the neighbour of the block's own tile, which belongs to
- * tile `tile`. With KILN_IN_PLACE, waits until the block of that tile has
- * published the element. */
-static __device__ __forceinline__ value outside(const user::args &in, count i,
-                                                unsigned long long *words,
-                                                count tile, unsigned epoch)
-{
+/* Vector and element of the calling thread that the next warp needs if the
+ * thread is in lane `near_lane`. The outermost element of lane `far_lane` needs an
+ * element of the preceding warp. */
+enum : unsigned {
+  near = KILN_RIGHT ? 0 : KILN_VECTOR - 1,
+  near_row = KILN_RIGHT ? 0 : KILN_VECTORS - 1,
+  near_lane = KILN_RIGHT ? 0 : 31,
+  far_lane = 31 - near_lane
+};
+
 #if KILN_IN_PLACE
-  value v;
-
-  while (kiln::tile_peek(words, tile, epoch, &v) == 0)
-    kiln::tile_pause();
-  return v;
-#else
-  (void)words;
-  (void)tile;
-  (void)epoch;
-  return user::load(in, i);
-#endif
-}
-
 /* The edge element of each warp, which the next warp needs. It is the last
  * element of the warp, or with KILN_RIGHT the first element. */
 struct edges {
   value at[warps];
 };
 
+/* Returns the element that lane far_lane needs, which another thread has
+ * loaded. At the edge of the tile, waits until the block of the adjacent tile has
+ * published the element. */
+static __device__ __forceinline__ value
+exchange(const value (&x)[KILN_VECTORS][KILN_VECTOR], count tile, count end,
+         count n, unsigned long long *words, unsigned epoch)
+{
+  constexpr unsigned first_warp = KILN_RIGHT ? warps - 1 : 0;
+  __shared__ edges edge;
+  value beyond = {};
+
+  if (kiln::lane() == near_lane) {
+    edge.at[kiln::warp()] = x[near_row][near];
+    if (kiln::warp() == warps - 1 - first_warp && (KILN_RIGHT || end < n))
+      kiln::tile_publish(words, tile, x[near_row][near],
+                         kiln::descriptor_tag(epoch, kiln::status_partial));
+  }
+  if (kiln::warp() == first_warp && kiln::lane() == far_lane &&
+      (KILN_RIGHT ? end < n : tile > 0))
+    while (kiln::tile_peek(words, KILN_RIGHT ? tile + 1 : tile - 1, epoch,
+                           &beyond) == 0)
+      kiln::tile_pause();
+  __syncthreads();
+  if (kiln::warp() != first_warp)
+    beyond = edge.at[KILN_RIGHT ? kiln::warp() + 1 : kiln::warp() - 1];
+  return beyond;
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     difference(const user::args in, unsigned long long n, KILN_T *out,
                unsigned long long *words, unsigned epoch)
 {
-  __shared__ edges edge;
   const count tiles = (n + (tile_size - 1)) / tile_size;
   const count tile = KILN_RIGHT ? tiles - 1 - blockIdx.x : blockIdx.x;
-  const count begin = tile * tile_size, end = begin + tile_size;
-  const count first =
-      begin + kiln::warp() * warp_tile + kiln::lane() * KILN_VECTOR;
-  constexpr unsigned near = KILN_RIGHT ? 0 : KILN_VECTOR - 1;
-  constexpr unsigned near_row = KILN_RIGHT ? 0 : KILN_VECTORS - 1;
-  constexpr unsigned near_lane = KILN_RIGHT ? 0 : 31;
-  constexpr unsigned far_lane = 31 - near_lane;
-  constexpr unsigned first_warp = KILN_RIGHT ? warps - 1 : 0;
+  const count begin = tile * tile_size + kiln::warp() * warp_tile;
+  const count first = begin + kiln::lane() * KILN_VECTOR;
   value x[KILN_VECTORS][KILN_VECTOR] = {};
   /* In the lane at the far end of the warp, this is the neighbour of the lane's
    * outermost element. */
   value beyond = {};
 
   load_tile(in, first, n, x);
-  if (kiln::lane() == near_lane) {
-    edge.at[kiln::warp()] = x[near_row][near];
-    if (KILN_IN_PLACE && kiln::warp() == warps - 1 - first_warp &&
-        (KILN_RIGHT || end < n))
-      kiln::tile_publish(words, tile, x[near_row][near],
-                         kiln::descriptor_tag(epoch, kiln::status_partial));
-  }
-  if (kiln::warp() == first_warp && kiln::lane() == far_lane &&
-      (KILN_RIGHT ? end < n : tile > 0))
-    beyond = outside(in, KILN_RIGHT ? end : begin - 1, words,
-                     KILN_RIGHT ? tile + 1 : tile - 1, epoch);
-  __syncthreads();
-  if (kiln::warp() != first_warp)
-    beyond = edge.at[KILN_RIGHT ? kiln::warp() + 1 : kiln::warp() - 1];
-
-    /* The loop starts with the vector at the far end of the warp. In each
-     * iteration, `beyond` becomes the neighbour that the next vector needs. */
+#if KILN_IN_PLACE
+  beyond = exchange(x, tile, (tile + 1) * tile_size, n, words, epoch);
+#else
+  if (kiln::lane() == far_lane &&
+      (KILN_RIGHT ? begin + warp_tile < n : begin > 0 && begin < n))
+    beyond = user::load(in, KILN_RIGHT ? begin + warp_tile : begin - 1);
+#endif
+  /* The loop starts with the vector at the far end of the warp. In each
+   * iteration, `beyond` becomes the neighbour that the next vector needs. */
 #pragma unroll
   for (unsigned k = 0; k < KILN_VECTORS; ++k) {
     const unsigned r = KILN_RIGHT ? KILN_VECTORS - 1 - k : k;
