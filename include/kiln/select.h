@@ -281,7 +281,7 @@ typedef struct kiln_run_length_desc {
 
 /**
  * Finds all runs of equal elements (like CUB's DeviceRunLengthEncode::Encode).
- * There are at most n runs. The temporary storage takes 16 bytes per tile.
+ * There are at most n runs. The temporary storage takes 16 to 24 bytes per tile.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.

@@ -116,6 +116,32 @@ START_TEST(test_shapes)
 }
 END_TEST
 
+/* Large arrays are staged in shared memory. The test demands this for short
+ * arrays, so that there are several tiles of 2,048 elements. */
+START_TEST(test_staged)
+{
+  static const kiln_dtype types[] = {KILN_U32, KILN_F32, KILN_I64, KILN_F64};
+  static const uint64_t longest[] = {1, 3, 40, 3000, 200000};
+  static const size_t sizes[] = {1, 2047, 2048, 2049, 60013};
+  const kiln_tuning staged = {128, 16, 0, 16};
+  const kiln_dtype type = types[_i];
+  uint64_t state = 6;
+
+  ck_kiln_ok(kiln_tuning_set(device, "run_length",
+                             (unsigned)kiln_dtype_size(type), 40, &staged));
+  for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+    for (size_t l = 0; l < sizeof longest / sizeof longest[0]; l++) {
+      const operation_call c = runs_call(
+          type, sizes[k], 0, runs_of_length(type, sizes[k], longest[l], &state),
+          false, (k + l) % 4 != 0);
+
+      ck_call(c);
+      if (k == 4 && l == 2 && _i == 0)
+        ck_capture(c);
+    }
+}
+END_TEST
+
 /* Every NaN is a run by itself and -0 equals +0, unless the caller defines
  * equality differently. */
 START_TEST(test_equality)
@@ -213,6 +239,7 @@ static Suite *suite(void)
 
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_shapes);
+  tcase_add_loop_test(t, test_staged, 0, 4);
   tcase_add_test(t, test_equality);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_workspace_and_capture);
