@@ -38,14 +38,15 @@
  *                 bucket if index >> shift is too large.
  *   bucket_begin  The grid has one block. Replaces the counts by the starts of the
  *                 buckets.
- *   bucket_split  The grid has one block per tile. Writes `stored` in bucket order, and
+ *   bucket_split  The grid has one block per `tiles_each` tiles. Writes `stored` in bucket order, and
  *                 for a scatter also `values`. For a gather, writes slot[i], which is the
  *                 position of element i in its sorted tile. For each run of a tile,
  *                 begin[] then receives the position in the tile at which the run
  *                 starts. delta[] receives the difference between the position of the
  *                 run in `stored` and its position in the tile.
- *   bucket_join   The grid has one block per tile. Sets out[i] to the entry of `values`
- *                 at the destination of element i. */
+ *   bucket_join   The grid is that of bucket_split. Sets out[i] to the entry of `values` at the
+ *                 destination of element i.
+ *   The kernels do nothing if `skip` is not NULL and its word is not 0. */
 #include <kiln/params/buckets.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -124,11 +125,13 @@ bucket_in_tile(KILN_STORED at, unsigned shift, unsigned k, unsigned e,
 #if KILN_MAKES(bucket_count)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     bucket_count(const KILN_INDEX *index, count n, unsigned shift,
-                 count *counts)
+                 count *counts, const unsigned *skip)
 {
   __shared__ unsigned seen[KILN_BUCKETS];
   const count stride = static_cast<count>(gridDim.x) * tile_size;
 
+  if (kiln::left_out(skip))
+    return;
   for (unsigned b = threadIdx.x; b < KILN_BUCKETS; b += KILN_BLOCK)
     seen[b] = 0;
   __syncthreads();
@@ -179,11 +182,13 @@ static __device__ __forceinline__ void scan_buckets(T (&here)[buckets_each])
 
 #if KILN_MAKES(bucket_begin)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
-    bucket_begin(count *counts)
+    bucket_begin(count *counts, const unsigned *skip)
 {
   const unsigned first = threadIdx.x * buckets_each;
   count here[buckets_each];
 
+  if (kiln::left_out(skip))
+    return;
 #pragma unroll
   for (unsigned k = 0; k < buckets_each; ++k)
     here[k] = first + k < KILN_BUCKETS ? counts[first + k] : 0;
@@ -304,7 +309,7 @@ store_slots(const split_arrays &a, count first, unsigned here,
             const shared_tables &t,
             const unsigned (&slot)[KILN_ITEMS][vector_size])
 {
-  const count row = static_cast<count>(blockIdx.x) * KILN_BUCKETS;
+  const count row = first / tile_size * KILN_BUCKETS;
 
   /* The array `slot` has space for whole tiles. */
 #pragma unroll
@@ -320,13 +325,11 @@ store_slots(const split_arrays &a, count first, unsigned here,
 #endif
 
 #if KILN_MAKES(bucket_split)
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
-    bucket_split(const user::args in, const split_arrays a, count n,
-                 unsigned shift)
+/* Splits the tile whose first element is `first`. */
+static __device__ __forceinline__ void
+split_tile(const user::args &in, const split_arrays &a, sorted_tile &r,
+           shared_tables &t, count first, count n, unsigned shift)
 {
-  __shared__ sorted_tile r;
-  __shared__ shared_tables t;
-  const count first = static_cast<count>(blockIdx.x) * tile_size;
   const unsigned here =
       n - first < tile_size ? static_cast<unsigned>(n - first) : tile_size;
   KILN_STORED at[KILN_ITEMS][vector_size];
@@ -369,6 +372,24 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   store_slots(a, first, here, t, slot);
 #endif
 }
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    bucket_split(const user::args in, const split_arrays a, count n,
+                 unsigned shift, unsigned tiles_each, const unsigned *skip)
+{
+  __shared__ sorted_tile r;
+  __shared__ shared_tables t;
+  count first = static_cast<count>(blockIdx.x) * tiles_each * tile_size;
+
+  if (kiln::left_out(skip))
+    return;
+#pragma unroll 1
+  for (unsigned k = 0; k < tiles_each && first < n; ++k, first += tile_size) {
+    if (k > 0)
+      __syncthreads(); /* the tile before used the same shared memory */
+    split_tile(in, a, r, t, first, n, shift);
+  }
+}
 #endif
 
 /* ---- Kernel bucket_join -------------------------------------------------- */
@@ -404,19 +425,12 @@ fetch_runs(const KILN_VALUE *values, const unsigned short *begins,
 }
 
 #if KILN_MAKES(bucket_join)
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
-    bucket_join(const KILN_VALUE *values, const unsigned short *slot,
-                const unsigned short *begin, const KILN_DESTINATION *delta,
-                KILN_VALUE *out, count n)
+/* Writes the `here` elements of a tile in the order of the call. `slot` and `out`
+ * are those of the tile. */
+static __device__ __forceinline__ void put_back(const KILN_VALUE *sorted,
+                                                const unsigned short *slot,
+                                                KILN_VALUE *out, unsigned here)
 {
-  __shared__ KILN_VALUE sorted[tile_size];
-  const count first = static_cast<count>(blockIdx.x) * tile_size;
-  const count row = static_cast<count>(blockIdx.x) * KILN_BUCKETS;
-  const unsigned here =
-      n - first < tile_size ? static_cast<unsigned>(n - first) : tile_size;
-
-  fetch_runs(values, begin + row, delta + row, here, sorted);
-  __syncthreads();
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
     const unsigned i = element(k, 0);
@@ -424,17 +438,41 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     KILN_VALUE value[vector_size];
 
     if (i + vector_size <= here) {
-      kiln::load_vector<vector_size, true, kiln::cached::once>(slot + first + i,
-                                                               from);
+      kiln::load_vector<vector_size, true, kiln::cached::once>(slot + i, from);
 #pragma unroll
       for (unsigned e = 0; e < vector_size; ++e)
         value[e] = sorted[from[e]];
       kiln::store_vector<vector_size, (KILN_ALIGNED & 2) != 0,
-                         kiln::cached::once>(out + first + i, value);
+                         kiln::cached::once>(out + i, value);
     } else {
       for (unsigned e = 0; i + e < here; ++e)
-        out[first + i + e] = sorted[slot[first + i + e]];
+        out[i + e] = sorted[slot[i + e]];
     }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    bucket_join(const KILN_VALUE *values, const unsigned short *slot,
+                const unsigned short *begin, const KILN_DESTINATION *delta,
+                KILN_VALUE *out, count n, unsigned tiles_each,
+                const unsigned *skip)
+{
+  __shared__ KILN_VALUE sorted[tile_size];
+  count first = static_cast<count>(blockIdx.x) * tiles_each * tile_size;
+
+  if (kiln::left_out(skip))
+    return;
+#pragma unroll 1
+  for (unsigned k = 0; k < tiles_each && first < n; ++k, first += tile_size) {
+    const count row = first / tile_size * KILN_BUCKETS;
+    const unsigned here =
+        n - first < tile_size ? static_cast<unsigned>(n - first) : tile_size;
+
+    if (k > 0)
+      __syncthreads(); /* the tile before used the same shared memory */
+    fetch_runs(values, begin + row, delta + row, here, sorted);
+    __syncthreads();
+    put_back(sorted, slot + first, out + first, here);
   }
 }
 #endif

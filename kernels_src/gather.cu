@@ -22,12 +22,15 @@
  *                                from turn * window to (turn + 1) * window - 1;
  *                                the last window has no upper limit
  * Generated code (user.cuh): the input X and its map.
- * Launch: the block size is KILN_BLOCK. The grid has one block per KILN_BLOCK *
- *         KILN_ITEMS vectors, and at least one block.
+ * Launch: the block size is KILN_BLOCK. A tile has KILN_BLOCK * KILN_ITEMS vectors. The
+ *         grid has one block per `tiles_each` tiles, and at least one block.
  *         index   n elements
  *         out     n elements
  *         window  number of elements of X per window
  *         turn    index of this launch's window; `turns` is the number of windows
+ *         other   another gather of the same type. If its word is not 0, the launch
+ *                 gathers by its index to its out instead, in one window. An index of
+ *                 NULL, here or above, means that the launch does nothing.
  * Result: out is complete after the last of the `turns` launches. */
 #include <kiln/params/gather.cuh>
 
@@ -155,22 +158,37 @@ static __device__ __forceinline__ void tile(const user::args &in, count first,
                  mine);
 }
 
+/* Another gather of the launch: the launch gathers by `index` to `out` instead
+ * if `chosen` is not NULL and its word is not 0. */
+struct alternative {
+  const unsigned *chosen;
+  const KILN_INDEX *index;
+  KILN_OUT *out;
+};
+
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     gather(const user::args in, const KILN_INDEX *index, KILN_OUT *out,
            unsigned long long n, unsigned long long window, unsigned turn,
-           unsigned turns)
+           unsigned turns, unsigned tiles_each, const alternative other)
 {
-  const arrays a = {index, out, turn == 0};
-  const window_range mine = window_range_of(window, turn, turns);
+  constexpr count step = static_cast<count>(KILN_BLOCK) * KILN_ITEMS;
+  const bool changed = kiln::left_out(other.chosen);
+  const arrays a = {changed ? other.index : index, changed ? other.out : out,
+                    turn == 0};
+  const window_range mine =
+      changed ? whole_range() : window_range_of(window, turn, turns);
   const count vectors = static_cast<count>(n) / KILN_VECTOR;
   const unsigned rest = static_cast<unsigned>(n % KILN_VECTOR);
-  const count begin =
-      blockIdx.x * (static_cast<count>(KILN_BLOCK) * KILN_ITEMS);
+  count begin = blockIdx.x * (step * tiles_each);
 
-  if (begin + KILN_BLOCK * KILN_ITEMS <= vectors)
-    tile<true>(in, begin + threadIdx.x, vectors, a, mine);
-  else
-    tile<false>(in, begin + threadIdx.x, vectors, a, mine);
+  if (a.index == nullptr)
+    return;
+#pragma unroll 1
+  for (unsigned k = 0; k < tiles_each && begin < vectors; ++k, begin += step)
+    if (begin + step <= vectors)
+      tile<true>(in, begin + threadIdx.x, vectors, a, mine);
+    else
+      tile<false>(in, begin + threadIdx.x, vectors, a, mine);
   if (blockIdx.x == 0 && threadIdx.x < rest)
     one(in, static_cast<count>(n) - rest + threadIdx.x, a, mine);
 }

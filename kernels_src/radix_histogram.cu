@@ -22,7 +22,8 @@
  *         words   256 descriptors per pass and counting block
  *         base    receives 256 destinations per pass, for the first portion of keys
  *         single  receives one flag per step, which is 1 if all keys have the same
- *                 digit in that step. The flags of steps beyond KILN_PASSES are 1. */
+ *                 digit in that step. The flags of steps beyond KILN_PASSES are 1.
+ *         skip    NULL, or a word; the launch does nothing if the word is not 0 */
 #include <kiln/params/radix_histogram.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -51,6 +52,7 @@ struct histogram_args {
   unsigned steps;
   unsigned begin_bit;
   unsigned long long mask; /* mask of the key bits that determine the order */
+  const unsigned *skip;
 };
 
 extern __shared__ unsigned shared[];
@@ -198,12 +200,16 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     __syncthreads();
     kiln::launch_wait();
     kiln::launch_next();
+    if (kiln::left_out(s.skip))
+      return;
     count_keys(s, workers);
     __syncthreads();
     post_counts(s);
   } else {
     kiln::launch_wait();
     kiln::launch_next();
+    if (kiln::left_out(s.skip))
+      return;
     take_pass(s, workers, blockIdx.x - workers);
   }
 }

@@ -94,6 +94,8 @@ struct sort_args {
   unsigned step, steps;
   unsigned shift, mask; /* bit number and mask of the digit in a key */
   unsigned flags;
+  /* NULL, or a word; the launch does nothing if the word is not 0. */
+  const unsigned *skip;
 };
 
 /* What one pass does. `nothing` means that the pass is skipped, and `copy` that
@@ -428,9 +430,14 @@ sort_tile(const sort_args &s, const task &t, const span &tile, count base)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
     radix_pass(const sort_args s)
 {
-  reinterpret_cast<shared_storage *>(shared)->counters.clear();
+  if (s.skip == nullptr)
+    reinterpret_cast<shared_storage *>(shared)->counters.clear();
   kiln::launch_wait();
   kiln::launch_next();
+  if (kiln::left_out(s.skip))
+    return;
+  if (s.skip != nullptr)
+    reinterpret_cast<shared_storage *>(shared)->counters.clear();
 
   const task t = task_of(s);
   count base = 0;

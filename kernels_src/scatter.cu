@@ -19,11 +19,14 @@
  *                                y * window to (y + 1) * window - 1; the last row
  *                                has no upper limit
  * Generated code (user.cuh): the input X and its map.
- * Launch: the block size is KILN_BLOCK. grid.x is one block per KILN_BLOCK * KILN_ITEMS
- *         vectors, and at least one. grid.y is the number of windows, or 1.
+ * Launch: the block size is KILN_BLOCK. A tile has KILN_BLOCK * KILN_ITEMS vectors.
+ *         grid.x is one block per `tiles_each` tiles, and at least one. grid.y is the
+ *         number of windows, or 1.
  *         index      n elements
  *         out        the array that receives the elements
  *         window     number of elements of out per window
+ *         skip       NULL, or a word. If the word is not 0, the launch does nothing.
+ *                    With KILN_WINDOWS, row 0 then scatters all elements
  * Result: if several indices are equal, the element of out is one of their values. */
 #include <kiln/params/scatter.cuh>
 
@@ -86,18 +89,25 @@ tile(const user::args &in, count first, count vectors, const KILN_INDEX *index,
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     scatter(const user::args in, const KILN_INDEX *index, KILN_OUT *out,
-            unsigned long long n, unsigned long long window)
+            unsigned long long n, unsigned long long window,
+            unsigned tiles_each, const unsigned *skip)
 {
-  const window_range mine = window_range_of(window, blockIdx.y, gridDim.y);
+  constexpr count step = static_cast<count>(KILN_BLOCK) * KILN_ITEMS;
+  const bool skipped = kiln::left_out(skip);
+  const window_range mine =
+      skipped ? whole_range() : window_range_of(window, blockIdx.y, gridDim.y);
   const count vectors = static_cast<count>(n) / KILN_VECTOR;
   const unsigned rest = static_cast<unsigned>(n % KILN_VECTOR);
-  const count begin =
-      blockIdx.x * (static_cast<count>(KILN_BLOCK) * KILN_ITEMS);
+  count begin = blockIdx.x * (step * tiles_each);
 
-  if (begin + KILN_BLOCK * KILN_ITEMS <= vectors)
-    tile<true>(in, begin + threadIdx.x, vectors, index, out, mine);
-  else
-    tile<false>(in, begin + threadIdx.x, vectors, index, out, mine);
+  if (skipped && (!KILN_WINDOWS || blockIdx.y != 0))
+    return;
+#pragma unroll 1
+  for (unsigned k = 0; k < tiles_each && begin < vectors; ++k, begin += step)
+    if (begin + step <= vectors)
+      tile<true>(in, begin + threadIdx.x, vectors, index, out, mine);
+    else
+      tile<false>(in, begin + threadIdx.x, vectors, index, out, mine);
   if (blockIdx.x == 0 && threadIdx.x < rest)
     one(in, static_cast<count>(n) - rest + threadIdx.x, index, out, mine);
 }

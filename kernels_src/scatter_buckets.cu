@@ -28,10 +28,12 @@
  *                  arrays are aligned to 16 bytes.
  *   bucket_bounds  The grid has `buckets` + 1 threads or more. begin[b] receives the
  *                  number of pairs in buckets below b.
- *   bucket_write   The grid has one block per bucket, and at least one block per
- *                  2^(KILN_SHIFT + 1) pairs. Reads the sorted places and values, which
+ *   bucket_write   A part is a bucket and 2^(KILN_SHIFT + 1) pairs. The grid has one
+ *                  block per `parts_each` parts, as many parts as there are buckets,
+ *                  or more if the pairs need more. Reads the sorted places and values, which
  *                  are aligned to 16 bytes. Pairs with a place above `last` are stored
  *                  one by one, because `mask` assigns them to a wrong bucket.
+ *   The kernels do nothing if `skip` is not NULL and its word is not 0.
  * Result: out[places[i]] = values[i]. If several places are equal, the element is one of
  *         their values. Other elements of out are not written. */
 #include <kiln/params/scatter_buckets.cuh>
@@ -102,10 +104,12 @@ static __device__ __forceinline__ void make_values(const user::args &in,
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     bucket_pairs(const user::args in, const KILN_INDEX *index, unsigned *places,
-                 KILN_VALUE *values, count n)
+                 KILN_VALUE *values, count n, const unsigned *skip)
 {
   const count begin = static_cast<count>(blockIdx.x) * step_size;
 
+  if (kiln::left_out(skip))
+    return;
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
     const count first = begin + (k * KILN_BLOCK + threadIdx.x) *
@@ -139,12 +143,12 @@ static __device__ __forceinline__ unsigned bucket_of(unsigned place,
 #if KILN_MAKES(bucket_bounds)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     bucket_bounds(const unsigned *places, count *begin, count n,
-                  unsigned buckets, unsigned mask)
+                  unsigned buckets, unsigned mask, const unsigned *skip)
 {
   const unsigned b = blockIdx.x * KILN_BLOCK + threadIdx.x;
   count low = 0, high = n;
 
-  if (b > buckets)
+  if (b > buckets || kiln::left_out(skip))
     return;
   if (b == buckets)
     low = n;
@@ -176,7 +180,8 @@ struct arrays {
   const count *begin;
   KILN_VALUE *out;
   count n;
-  unsigned buckets, mask, last;
+  unsigned buckets, mask, last, parts_each;
+  const unsigned *skip;
 };
 
 struct run {
@@ -284,8 +289,8 @@ static __device__ __forceinline__ void write_bucket(const bucket_tile &s,
   }
 }
 
-static __device__ __forceinline__ void write_run(const arrays &a,
-                                                 bucket_tile &s, const run &r)
+static __device__ __forceinline__ void
+write_run(const arrays &a, bucket_tile &s, const run &r, count bucket)
 {
   unsigned *const words = reinterpret_cast<unsigned *>(s.named);
 
@@ -301,23 +306,24 @@ static __device__ __forceinline__ void write_run(const arrays &a,
     else
       put_rest(a, s, r, first);
   __syncthreads();
-  write_bucket(s, a.out + static_cast<count>(blockIdx.x) * bucket_size);
+  write_bucket(s, a.out + bucket * bucket_size);
 }
 
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
-    bucket_write(const arrays a)
+/* Writes bucket number `which`, and the pairs of tile number `which` if the tile
+ * starts inside of a long run. */
+static __device__ __forceinline__ void write_part(const arrays &a,
+                                                  bucket_tile &s, count which)
 {
-  __shared__ bucket_tile s;
-  const count tile = static_cast<count>(blockIdx.x) * tile_size;
+  const count tile = which * tile_size;
   const unsigned valid = tile < a.n ? kiln::load(a.places + tile) : 0;
 
-  if (blockIdx.x < a.buckets) {
-    run own = {a.begin[blockIdx.x], a.begin[blockIdx.x + 1]};
+  if (which < a.buckets) {
+    run own = {a.begin[which], a.begin[which + 1]};
 
     if (is_long(own))
       own.end = (own.begin + tile_size - 1) / tile_size * tile_size;
     if (own.begin < own.end)
-      write_run(a, s, own);
+      write_run(a, s, own, which);
   }
   if (tile < a.n) {
     const unsigned b = bucket_of(valid, a.mask);
@@ -329,6 +335,27 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #pragma unroll 4
       for (count i = tile + threadIdx.x; i < end; i += KILN_BLOCK)
         a.out[kiln::load(a.places + i)] = kiln::load(a.values + i);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    bucket_write(const arrays a)
+{
+  __shared__ bucket_tile s;
+  const count tiles = (a.n + tile_size - 1) / tile_size;
+  const count parts = tiles > a.buckets ? tiles : a.buckets;
+
+  if (kiln::left_out(a.skip))
+    return;
+#pragma unroll 1
+  for (unsigned k = 0; k < a.parts_each; ++k) {
+    const count which = static_cast<count>(blockIdx.x) * a.parts_each + k;
+
+    if (which >= parts)
+      return;
+    if (k > 0)
+      __syncthreads(); /* the part before used the same shared memory */
+    write_part(a, s, which);
   }
 }
 #endif

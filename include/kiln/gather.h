@@ -10,7 +10,11 @@
  * scatter writes it. If the target is larger than the L2 cache and the indices
  * are spread over the target, each element causes a DRAM access. Only a few
  * bytes of each access are used. Kiln has four methods. A cost model chooses
- * the method; kiln_gather_plan() shows the choice.
+ * the method for indices in random order; kiln_gather_plan() shows the choice.
+ * If that method is not `direct`, a kernel samples the indices of the call. If
+ * they are local, for example sequential or reversed, one direct pass handles
+ * all of them. The launches of the other method then leave at once, so the host
+ * does not wait, and a captured call decides again whenever its graph runs.
  *
  *   direct     uses one pass.
  *   windows    uses several passes. Each pass reads all indices, but handles
@@ -47,8 +51,9 @@ extern "C" {
  * of 1, 2, 4 or 8 bytes without a map and their arrays are aligned to that
  * size. The same holds for complex numbers. */
 typedef enum kiln_index_method {
-  KILN_INDEX_AUTO = 0, /**< the cost model chooses the method, or direct if no
-                            temporary storage is available */
+  KILN_INDEX_AUTO = 0, /**< the cost model and a sample of the indices choose
+                            the method, or direct if no temporary storage is
+                            available */
   KILN_INDEX_DIRECT,   /**< direct: one pass over all indices */
   /** Windows: `passes` passes over all indices, each for one part of the
    * target. A scatter needs one launch, a gather one launch per pass. */
@@ -93,11 +98,13 @@ typedef struct kiln_gather_desc {
 /**
  * Gathers elements: out[i] = X[index[i]].
  *
- * Only the method PARTITION and checked mode need temporary storage. PARTITION
- * needs, per element of n, an index of 4 or 8 bytes, an element of out, 2
- * bytes, and a little more. Checked mode needs 256 bytes. DIRECT needs 1
- * launch, WINDOWS `passes` launches, and PARTITION 5 launches and a fill.
- * Checked mode adds one launch and one fill.
+ * Only the method PARTITION, checked mode and a sample of the indices need
+ * temporary storage. PARTITION needs, per element of n, an index of 4 or 8
+ * bytes, an element of out, 2 bytes, and a little more. Checked mode needs 256
+ * bytes, and a sample needs 256 bytes more. DIRECT needs 1 launch, WINDOWS
+ * `passes` launches, and PARTITION 5 launches and a fill. Checked mode adds one
+ * launch and one fill. A sample, which only AUTO takes, adds one launch, and one
+ * more if the indices have 64 bits.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.
@@ -197,17 +204,19 @@ typedef struct kiln_scatter_desc {
 /**
  * Scatters elements: out[index[i]] = X[i].
  *
- * Only the methods PARTITION and SORT and checked mode need temporary storage.
+ * Only the methods PARTITION and SORT, checked mode and a sample of the indices
+ * need temporary storage.
  * PARTITION needs, per element of n, an index of 4 or 8 bytes and an element of
  * out. SORT needs, per element of n, two or three times the size of a 4-byte
  * index and an element of out, and up to one more byte. Checked mode needs 256
- * bytes.
+ * bytes, and a sample needs 256 bytes more.
  *
  * DIRECT and WINDOWS need 1 launch, and PARTITION needs 4 launches and a fill.
  * SORT needs 2 launches plus the launches of kiln_sort(). That sort covers the
  * bits of n_target except the lowest 11 to 14 bits. SORT needs 1 more launch
  * with a map, a conversion or 64-bit indices. Checked mode adds one launch and
- * one fill.
+ * one fill. A sample, which only AUTO takes, adds two launches, or one to
+ * WINDOWS.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.
@@ -232,7 +241,8 @@ KILN_INLINE kiln_status kiln_scatter_workspace(kiln_stream *stream,
 /* ---- Cost model of gather and scatter ------------------------------------ */
 
 /** Sizes of the arrays of a gather or scatter, from which the cost model
- * predicts the time. The model assumes that the indices are in random order. */
+ * predicts the time. The model assumes that the indices are in random order. For
+ * other orders, see the head of gather.h. */
 typedef struct kiln_index_shape {
   uint64_t n;        /**< number of indices of the gather or scatter */
   uint64_t n_target; /**< number of elements in the target, which the indices

@@ -503,6 +503,16 @@ __device__ __forceinline__ T warp_scan_exclusive(T value, Op op, T identity)
   return lane() == 0 ? identity : before;
 }
 
+/* ---- Alternatives -------------------------------------------------------- */
+
+/* Returns whether the calling kernel must return at once, since an earlier
+ * kernel of the stream has chosen another method (index_sample.cu). `skip` is
+ * NULL if there is no other method. */
+__device__ __forceinline__ bool left_out(const unsigned *skip)
+{
+  return skip != nullptr && *skip != 0;
+}
+
 /* ---- Block --------------------------------------------------------------- */
 
 template <unsigned n> __device__ __forceinline__ uint4 *scratch_storage()

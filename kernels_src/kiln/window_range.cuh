@@ -33,6 +33,12 @@ window_range_of(unsigned long long window, unsigned at, unsigned parts)
             static_cast<KILN_INDEX>(~static_cast<KILN_INDEX>(0) - begin)};
   return {begin, static_cast<KILN_INDEX>(window - 1)};
 }
+
+/* Returns the range of all indices. */
+static __device__ __forceinline__ window_range whole_range()
+{
+  return {0, static_cast<KILN_INDEX>(~static_cast<KILN_INDEX>(0))};
+}
 #else
 struct window_range {
   __device__ __forceinline__ bool has(KILN_INDEX) const
@@ -43,6 +49,11 @@ struct window_range {
 
 static __device__ __forceinline__ window_range
 window_range_of(unsigned long long, unsigned, unsigned)
+{
+  return {};
+}
+
+static __device__ __forceinline__ window_range whole_range()
 {
   return {};
 }

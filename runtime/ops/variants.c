@@ -54,6 +54,8 @@ static const kiln_variant variants[] = {
     SPECIALISED("scan_by_key", "by offsets", none, "KILN_HEADS=2"),
     SPECIALISED("reduce_by_key", "leader block", none, "KILN_LEADER=1"),
     SPECIALISED("buckets", "of a gather", none, "KILN_SCATTER=0"),
+    SPECIALISED("index_sample", "64 bits", none,
+                "KILN_INDEX=unsigned long long"),
     SPECIALISED("gather", "windows", none, "KILN_WINDOWS=1"),
     SPECIALISED("scatter", "windows", none, "KILN_WINDOWS=1"),
     SPECIALISED("stencil_rows", "line", none, "KILN_LINE=1", "KILN_RY=0",

@@ -59,6 +59,7 @@ typedef enum spread {
   ENDS, /* only the first and the last index; for gather */
   /* Most indices lie in a range of a few hundred indices; for scatter. */
   CROWDED,
+  NEAR, /* permuted in groups of 64; needs a target of n elements at least */
   N_SPREADS = 5 /* number of distributions for each direction */
 } spread;
 
@@ -77,6 +78,8 @@ static uint64_t one_index(size_t i, size_t n, size_t target, spread how,
     return target - 1 - i % target;
   case CONSTANT:
     return target / 2;
+  case NEAR:
+    return i / 64 * 64 + 64 <= n ? i / 64 * 64 + i * 37 % 64 : i;
   case ENDS:
     return i % 3 == 0 ? target - 1 : 0;
   case RANDOM:
@@ -123,6 +126,14 @@ static test_array make_index(kiln_dtype type, const uint64_t *at, size_t n,
 
 /* ---- One call ------------------------------------------------------------ */
 
+/* Whether the device chooses the method, and what it must choose. */
+typedef enum sampling {
+  NOT_SAMPLED,
+  LOCAL,
+  SPREAD_OUT,
+  SORTED /* the test cannot tell, since the call has tile descriptors */
+} sampling;
+
 typedef struct index_case {
   direction way;
   kiln_dtype type, index;
@@ -131,6 +142,7 @@ typedef struct index_case {
   kiln_index_method method;
   uint32_t passes;
   bool checked, know_target;
+  sampling sampled;
 } index_case;
 
 static void check_place(const index_case *c, bool right, size_t place)
@@ -203,6 +215,27 @@ static bool is_offered(const index_case *c)
          kiln_dtype_size(c->index) == 4;
 }
 
+/* Makes a call with a workspace of exactly the requested size, and checks which
+ * method the device has chosen. A call without tile descriptors has the words of
+ * index_sample.cu in the last 256 bytes of its workspace. */
+static void call_sampled(const index_case *c, const kiln_gather_desc *desc)
+{
+  kiln_workspace w;
+  test_array room;
+  uint32_t skip[2];
+
+  ck_kiln_ok(call_workspace(c->way, desc, &w.size));
+  room = array_make(KILN_U8, w.size, 0, NULL, 0xcc);
+  w.data = room.array.data;
+  ck_kiln_ok(call(c->way, desc, &w));
+  if (c->sampled == SORTED)
+    return;
+  memcpy(skip, (unsigned char *)kept(array_read(&room)) + w.size - 256,
+         sizeof skip);
+  ck_assert_uint_eq(skip[0], c->sampled == LOCAL ? 0 : 1);
+  ck_assert_uint_eq(skip[1], c->sampled == LOCAL ? 1 : 0);
+}
+
 /* Moves random bits, which must arrive unchanged. */
 static void move_once(const index_case *c, uint64_t *state)
 {
@@ -233,7 +266,10 @@ static void move_once(const index_case *c, uint64_t *state)
   if (!is_offered(c)) {
     ck_kiln_is(call(c->way, &desc, NULL), KILN_EINVAL);
   } else {
-    ck_kiln_ok(call(c->way, &desc, NULL));
+    if (c->sampled != NOT_SAMPLED)
+      call_sampled(c, &desc);
+    else
+      ck_kiln_ok(call(c->way, &desc, NULL));
     (gather ? check_gathered : check_scattered)(c, kept(array_read(&out)), x,
                                                 at);
   }
@@ -638,6 +674,62 @@ END_TEST
 
 /* ---- Memory and graphs --------------------------------------------------- */
 
+/* ---- Choice on the device ------------------------------------------------ */
+
+/* For a target larger than the L2 cache, the device chooses between the method
+ * of the cost model and one direct pass. The test makes the cache small instead
+ * of the target large. A slow memory makes the model choose windows, a partition
+ * or a sort. */
+START_TEST(test_sampled)
+{
+  enum { N = 70001 };
+  static const struct {
+    direction way;
+    kiln_dtype type, index;
+    int cache, clock;
+    kiln_index_method method;
+  } cases[] = {
+      {GATHER, KILN_F32, KILN_U32, 1 << 18, 1000000, KILN_INDEX_WINDOWS},
+      {GATHER, KILN_U16, KILN_I64, 1 << 13, 1000000, KILN_INDEX_PARTITION},
+      {GATHER, KILN_F32, KILN_I32, 1 << 13, 1000000, KILN_INDEX_PARTITION},
+      {SCATTER, KILN_F32, KILN_I32, 1 << 16, 5000, KILN_INDEX_SORT},
+      {SCATTER, KILN_U16, KILN_I32, 1 << 15, 1000000, KILN_INDEX_PARTITION},
+      {SCATTER, KILN_F64, KILN_U64, 1 << 19, 1000000, KILN_INDEX_WINDOWS}};
+  static const spread spreads[] = {PERMUTED, FORWARD, BACKWARD, NEAR};
+  const direction way = cases[_i].way;
+  const kiln_device_info before = device->info;
+  const size_t size = kiln_dtype_size(cases[_i].type);
+  const kiln_index_shape shape = {N, N, (unsigned)size,
+                                  (unsigned)kiln_dtype_size(cases[_i].index)};
+  kiln_index_plan plan = {0};
+  uint64_t state = 9;
+
+  device->info.l2_bytes = cases[_i].cache;
+  device->info.clock_khz = cases[_i].clock;
+  device->info.sm_count = 16;
+  device->info.memory_clock_khz = 100000;
+  device->info.memory_bus_bits = 64;
+  ck_kiln_ok((way == GATHER ? kiln_gather_plan
+                            : kiln_scatter_plan)(&device->info, &shape, &plan));
+  ck_assert_int_eq(plan.method, cases[_i].method);
+  for (size_t k = 0; k < sizeof spreads / sizeof spreads[0]; k++) {
+    const index_case c = {.way = way,
+                          .type = cases[_i].type,
+                          .index = cases[_i].index,
+                          .n = N,
+                          .target = N,
+                          .how = spreads[k],
+                          .know_target = true,
+                          .sampled = plan.method == KILN_INDEX_SORT ? SORTED
+                                     : spreads[k] == PERMUTED       ? SPREAD_OUT
+                                                                    : LOCAL};
+
+    move_once(&c, &state);
+  }
+  device->info = before;
+}
+END_TEST
+
 /* Gathers by partition, and scatters by partition and by sorting, directly and
  * in a graph, with a workspace of exactly the requested size and with one from
  * the pool. */
@@ -842,6 +934,7 @@ static Suite *suite(void)
   tcase_add_loop_test(brief, test_random_calls, 0, N_DIRECTIONS);
   tcase_add_loop_test(t, test_rows, 0, 2);
   tcase_add_loop_test(t, test_checked, 0, 5 * N_DIRECTIONS);
+  tcase_add_loop_test(t, test_sampled, 0, 6);
   tcase_add_loop_test(t, test_graph, 0, 6);
   tcase_add_loop_test(t, test_bad_arguments, 0, N_DIRECTIONS);
   tcase_add_test(t, test_bad_rows);

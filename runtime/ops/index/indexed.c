@@ -227,7 +227,22 @@ done:
   return st;
 }
 
+/* ---- Choice on the device ------------------------------------------------ */
+
+uint32_t kiln__tiles_each(const kiln_stream *stream, uint64_t tiles,
+                          uint32_t most, CUdeviceptr skip)
+{
+  enum { BLOCKS_PER_SM = 32 };
+  const uint64_t each =
+      skip == 0 ? 1 : tiles / (BLOCKS_PER_SM * kiln__sm_count(stream->device));
+
+  return each < 1 ? 1 : each < most ? (uint32_t)each : most;
+}
+
 /* ---- Partition ----------------------------------------------------------- */
+
+/* Maximum number of tiles per block of a partition that may be left out. */
+enum { MOST_TILES = 4 };
 
 static const char *const scatter_kernels[] = {"bucket_count", "bucket_begin",
                                               "bucket_split", NULL};
@@ -349,11 +364,14 @@ static split_arrays arrays_of(const kiln__partition *p, CUdeviceptr temp)
 }
 
 kiln_status kiln__partition_split(const kiln__partition *p,
-                                  const kiln__storage *storage)
+                                  const kiln__storage *storage,
+                                  CUdeviceptr skip)
 {
   const split_arrays a = arrays_of(p, storage->temp);
   const kiln_arg arrays = {&a, p->scatter ? 4 * sizeof(CUdeviceptr) : sizeof a};
   kiln_kernel *const *kernel = p->set->kernel;
+  const uint32_t each =
+      kiln__tiles_each(storage->stream, p->tiles, MOST_TILES, skip);
   kiln_launch_config config;
   kiln_status st = KILN_OK;
 
@@ -362,28 +380,33 @@ kiln_status kiln__partition_split(const kiln__partition *p,
   config = kiln__grid(storage->stream,
                       counting_blocks(p, storage->stream->device), p->block);
   KILN_TRY(KILN_LAUNCH(kernel[0], &config, KILN_ARG(a.index), KILN_ARG(p->n),
-                       KILN_ARG(p->shift), KILN_ARG(a.cursor)));
+                       KILN_ARG(p->shift), KILN_ARG(a.cursor), KILN_ARG(skip)));
   config = kiln__grid(storage->stream, 1, p->block);
-  KILN_TRY(KILN_LAUNCH(kernel[1], &config, KILN_ARG(a.cursor)));
-  config = kiln__grid(storage->stream, p->tiles, p->block);
+  KILN_TRY(KILN_LAUNCH(kernel[1], &config, KILN_ARG(a.cursor), KILN_ARG(skip)));
+  config =
+      kiln__grid(storage->stream, kiln__divide_up(p->tiles, each), p->block);
   KILN_TRY(KILN_LAUNCH(kernel[2], &config, KILN__USER_ARG(p->args), arrays,
-                       KILN_ARG(p->n), KILN_ARG(p->shift)));
+                       KILN_ARG(p->n), KILN_ARG(p->shift), KILN_ARG(each),
+                       KILN_ARG(skip)));
 
 done:
   return st;
 }
 
 kiln_status kiln__partition_join(const kiln__partition *p,
-                                 const kiln__storage *storage)
+                                 const kiln__storage *storage, CUdeviceptr skip)
 {
   const CUdeviceptr values = storage->temp + p->values;
   const CUdeviceptr slot = storage->temp + p->slot;
   const CUdeviceptr begin = storage->temp + p->begin;
   const CUdeviceptr delta = storage->temp + p->delta;
+  const uint32_t each =
+      kiln__tiles_each(storage->stream, p->tiles, MOST_TILES, skip);
   const kiln_launch_config config =
-      kiln__grid(storage->stream, p->tiles, p->block);
+      kiln__grid(storage->stream, kiln__divide_up(p->tiles, each), p->block);
 
   return KILN_LAUNCH(p->set->kernel[3], &config, KILN_ARG(values),
                      KILN_ARG(slot), KILN_ARG(begin), KILN_ARG(delta),
-                     KILN_ARG(p->out), KILN_ARG(p->n));
+                     KILN_ARG(p->out), KILN_ARG(p->n), KILN_ARG(each),
+                     KILN_ARG(skip));
 }

@@ -70,6 +70,33 @@ kiln__need kiln__range_need(void);
 kiln_status kiln__in_range(kiln_stream *stream, const kiln__range *r,
                            const kiln_workspace *workspace);
 
+/* ---- Choice on the device ------------------------------------------------ */
+
+/* The parameters of index_sample.cu, by which the device chooses between one
+ * direct pass and the method of the cost model. */
+typedef struct kiln__sampling {
+  uint64_t stretch;
+  uint32_t shift, limit;
+} kiln__sampling;
+
+/* Number of warps, and so of stretches, of index_sample.cu, and number of
+ * indices that a warp samples. */
+enum { KILN__SAMPLE_STRETCHES = 16, KILN__SAMPLES = 256 };
+
+/* Returns the sampling for a call for which the cost model has chosen `plan`,
+ * which is not a direct pass. If the indices of the call are random, the device
+ * keeps to the plan. This is a pure function, in scatter_model.c. */
+kiln__sampling kiln__sampling_of(const kiln_device_info *gpu,
+                                 const kiln_index_shape *shape,
+                                 const kiln_index_plan *plan, bool scatter);
+
+/* Returns the number of tiles that each block of a launch handles, at most
+ * `most`. `skip` is 0, or the address of a word by which the kernel may leave all
+ * tiles out. Many blocks that leave at once would take long to launch, so the
+ * blocks of such a launch handle several tiles each. */
+uint32_t kiln__tiles_each(const kiln_stream *stream, uint64_t tiles,
+                          uint32_t most, CUdeviceptr skip);
+
 /* ---- The partition ------------------------------------------------------- */
 
 typedef struct kiln__partition {
@@ -104,11 +131,13 @@ kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
                                     const kiln_input *x, const kiln_code *code);
 /* Queues the kernels that move the elements into the order of their buckets. */
 kiln_status kiln__partition_split(const kiln__partition *p,
-                                  const kiln__storage *storage);
+                                  const kiln__storage *storage,
+                                  CUdeviceptr skip);
 /* For a gather: queues the kernel that moves the gathered values back into
  * the order of the call. */
 kiln_status kiln__partition_join(const kiln__partition *p,
-                                 const kiln__storage *storage);
+                                 const kiln__storage *storage,
+                                 CUdeviceptr skip);
 
 /* ---- A scatter by sorting ------------------------------------------------ */
 
@@ -150,13 +179,15 @@ typedef struct kiln__sorted {
 
 /* The three stages of a scatter by sorting: kiln__sorted_plan() plans the
  * scatter, kiln__sorted_prepare() finds or compiles the kernels, and
- * kiln__sorted_run() queues the launches. */
+ * kiln__sorted_run() queues the launches. `skip` is the one of
+ * kiln__tiles_each(). */
 void kiln__sorted_plan(kiln__sorted *p, kiln_device *device,
                        const kiln_input *x, kiln_array index, uint64_t n,
                        uint64_t n_target, kiln_array out);
 kiln_status kiln__sorted_prepare(kiln__sorted *p, kiln_device *device,
                                  const kiln_code *code);
-kiln_status kiln__sorted_run(const kiln__sorted *p, kiln__storage *storage);
+kiln_status kiln__sorted_run(const kiln__sorted *p, kiln__storage *storage,
+                             CUdeviceptr skip);
 
 /* ---- Gather and scatter -------------------------------------------------- */
 
@@ -173,7 +204,10 @@ typedef struct kiln__indexed {
    * replaces values that the cost model chooses. */
   kiln_index_plan plan;
   /* kiln__indexed_plan() sets these members. */
-  bool automatic;       /* true if the cost model chose the method */
+  bool automatic; /* true if the cost model chose the method */
+  bool sampled;   /* true if the device chooses between two methods */
+  kiln__sampling sampling;
+  size_t skip; /* offset of the words of index_sample.cu in temporary memory */
   kiln_array raw_index; /* array of indices with an unsigned type */
   union {
     kiln__partition partition;

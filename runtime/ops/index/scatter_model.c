@@ -65,31 +65,32 @@ typedef struct kind {
   bool scatter;
 } kind;
 
-static const kind gather = {.share = 0.48,
-                            .miss = 101,
-                            .rate = 0.47,
-                            .window = 0.45,
-                            .windowed = 0.48,
-                            .partial = SECTOR,
-                            .count = 0.1,
-                            .split = 0.5,
-                            .join = 0.43,
-                            .scatter = false};
-static const kind scatter = {.share = 0.28,
-                             .miss = 270,
-                             .rate = 0.29,
-                             .window = 1.19,
-                             .windowed = 0.55,
-                             /* A partly written sector is read first and then
+static const kind gather_kind = {.share = 0.48,
+                                 .miss = 101,
+                                 .rate = 0.47,
+                                 .window = 0.45,
+                                 .windowed = 0.48,
+                                 .partial = SECTOR,
+                                 .count = 0.1,
+                                 .split = 0.5,
+                                 .join = 0.43,
+                                 .scatter = false};
+static const kind scatter_kind = {
+    .share = 0.28,
+    .miss = 270,
+    .rate = 0.29,
+    .window = 1.19,
+    .windowed = 0.55,
+    /* A partly written sector is read first and then
                               * written. */
-                             .partial = 2 * SECTOR,
-                             .count = 0.06,
-                             .split = 0.9,
-                             .join = 0,
-                             .sorted = 0.78,
-                             .step = 4e-3,
-                             .piece = 0.08,
-                             .scatter = true};
+    .partial = 2 * SECTOR,
+    .count = 0.06,
+    .split = 0.9,
+    .join = 0,
+    .sorted = 0.78,
+    .step = 4e-3,
+    .piece = 0.08,
+    .scatter = true};
 
 typedef struct rates {
   double bandwidth; /* streaming bandwidth in bytes per second */
@@ -418,14 +419,59 @@ kiln_status kiln_scatter_plan(const kiln_device_info *gpu,
                               const kiln_index_shape *shape,
                               kiln_index_plan *plan)
 {
-  return plan_for(&scatter, gpu, shape, plan);
+  return plan_for(&scatter_kind, gpu, shape, plan);
 }
 
 kiln_status kiln_gather_plan(const kiln_device_info *gpu,
                              const kiln_index_shape *shape,
                              kiln_index_plan *plan)
 {
-  return plan_for(&gather, gpu, shape, plan);
+  return plan_for(&gather_kind, gpu, shape, plan);
+}
+
+/* ---- Choice on the device ------------------------------------------------ */
+
+/* Returns the number of bytes of the target in use at a time up to which a
+ * direct pass is at least as fast as another method that takes `ms`. */
+static double local_bytes(const call *c, double ms)
+{
+  const double streamed = c->n * (c->index + c->element);
+  const double allowed = 1e-3 * ms * c->r.bandwidth - streamed;
+  const double missed = c->n * c->k->miss;
+  /* The cache must hold this share of the target. */
+  const double held = missed > c->touched && missed > allowed
+                          ? (missed - allowed) / (missed - c->touched)
+                          : 0;
+
+  return held > 1e-3 ? c->r.cache / held : 1e3 * c->r.cache;
+}
+
+/* Returns the expected number of distinct regions among KILN__SAMPLES random
+ * accesses to `regions` regions. */
+static double distinct(double regions)
+{
+  return regions * one_minus_exp(KILN__SAMPLES / regions);
+}
+
+kiln__sampling kiln__sampling_of(const kiln_device_info *gpu,
+                                 const kiln_index_shape *shape,
+                                 const kiln_index_plan *plan, bool scatter)
+{
+  const call c = call_of(scatter ? &scatter_kind : &gather_kind, gpu, shape);
+  kiln__sampling s = {.stretch = KILN__SAMPLES};
+  double regions;
+
+  /* Sequential indices of a stretch use at most a quarter of the cache. */
+  while (2.0 * (double)s.stretch * c.element <= c.r.cache / 4 &&
+         2 * s.stretch <= shape->n / KILN__SAMPLE_STRETCHES)
+    s.stretch *= 2;
+  while (s.shift < 31 &&
+         (double)(UINT64_C(2) << s.shift) * c.element <= c.r.cache / 16)
+    s.shift++;
+  regions = local_bytes(&c, plan->ms) /
+            ((double)(UINT64_C(1) << s.shift) * c.element);
+  s.limit = (uint32_t)(KILN__SAMPLE_STRETCHES * distinct(regions));
+  return s;
 }
 
 /* ---- A model of a small cache ------------------------------------------- */

@@ -198,7 +198,7 @@ done:
 /* ---- Launches ------------------------------------------------------------ */
 
 static kiln_status make_pairs(const kiln__sorted *p,
-                              const kiln__storage *storage)
+                              const kiln__storage *storage, CUdeviceptr skip)
 {
   const CUdeviceptr places = storage->temp + p->made_places;
   const CUdeviceptr values = storage->temp + p->made_values;
@@ -208,10 +208,12 @@ static kiln_status make_pairs(const kiln__sorted *p,
 
   return KILN_LAUNCH(p->make->kernel[MAKE_PAIRS], &config,
                      KILN__USER_ARG(p->args), KILN_ARG(p->index.data),
-                     KILN_ARG(places), KILN_ARG(values), KILN_ARG(p->n));
+                     KILN_ARG(places), KILN_ARG(values), KILN_ARG(p->n),
+                     KILN_ARG(skip));
 }
 
-static kiln_status sort_pairs(const kiln__sorted *p, kiln__storage *storage)
+static kiln_status sort_pairs(const kiln__sorted *p, kiln__storage *storage,
+                              CUdeviceptr skip)
 {
   kiln__sort_call call = sort_of(p);
 
@@ -221,6 +223,7 @@ static kiln_status sort_pairs(const kiln__sorted *p, kiln__storage *storage)
                                             : p->x->in[0].data;
   call.out = storage->temp + p->places;
   call.values_out = storage->temp + p->values;
+  call.skip = skip;
   return kiln__sort_queue(storage, p->sorting, p->sort_kernels, &call,
                           &p->sort);
 }
@@ -230,22 +233,30 @@ static kiln_status sort_pairs(const kiln__sorted *p, kiln__storage *storage)
 typedef struct write_arrays {
   CUdeviceptr places, values, begin, out;
   uint64_t n;
-  uint32_t buckets, mask, last, reserved;
+  uint32_t buckets, mask, last, parts_each;
+  CUdeviceptr skip;
 } write_arrays;
 
 static kiln_status write_buckets(const kiln__sorted *p,
-                                 const kiln__storage *storage)
+                                 const kiln__storage *storage, CUdeviceptr skip)
 {
+  enum {
+    MOST_PARTS = 4
+  }; /* parts per block of a launch that may be left out */
   const uint64_t tiles = kiln__divide_up(p->n, UINT64_C(2) << p->bits.shift);
+  const uint64_t parts = tiles > p->buckets ? tiles : p->buckets;
   const uint32_t threads = block_of(p);
-  const write_arrays a = {.places = storage->temp + p->places,
-                          .values = storage->temp + p->values,
-                          .begin = storage->temp + p->begin,
-                          .out = p->out.data,
-                          .n = p->n,
-                          .buckets = p->buckets,
-                          .mask = p->mask,
-                          .last = p->last};
+  const write_arrays a = {
+      .places = storage->temp + p->places,
+      .values = storage->temp + p->values,
+      .begin = storage->temp + p->begin,
+      .out = p->out.data,
+      .n = p->n,
+      .buckets = p->buckets,
+      .mask = p->mask,
+      .last = p->last,
+      .parts_each = kiln__tiles_each(storage->stream, parts, MOST_PARTS, skip),
+      .skip = skip};
   kiln_launch_config config =
       kiln__grid(storage->stream,
                  kiln__divide_up((uint64_t)p->buckets + 1, threads), threads);
@@ -253,8 +264,9 @@ static kiln_status write_buckets(const kiln__sorted *p,
 
   KILN_TRY(KILN_LAUNCH(p->write->kernel[FIND_BOUNDS], &config,
                        KILN_ARG(a.places), KILN_ARG(a.begin), KILN_ARG(p->n),
-                       KILN_ARG(p->buckets), KILN_ARG(p->mask)));
-  config = kiln__grid(storage->stream, tiles > p->buckets ? tiles : p->buckets,
+                       KILN_ARG(p->buckets), KILN_ARG(p->mask),
+                       KILN_ARG(skip)));
+  config = kiln__grid(storage->stream, kiln__divide_up(parts, a.parts_each),
                       threads);
   st = KILN_LAUNCH(p->write->kernel[WRITE], &config, KILN_ARG(a));
 
@@ -262,14 +274,15 @@ done:
   return st;
 }
 
-kiln_status kiln__sorted_run(const kiln__sorted *p, kiln__storage *storage)
+kiln_status kiln__sorted_run(const kiln__sorted *p, kiln__storage *storage,
+                             CUdeviceptr skip)
 {
   kiln_status st = KILN_OK;
 
   if (p->pairs != 0)
-    KILN_TRY(make_pairs(p, storage));
-  KILN_TRY(sort_pairs(p, storage));
-  st = write_buckets(p, storage);
+    KILN_TRY(make_pairs(p, storage, skip));
+  KILN_TRY(sort_pairs(p, storage, skip));
+  st = write_buckets(p, storage, skip);
 
 done:
   return st;

@@ -31,6 +31,7 @@ typedef struct count_args {
   kiln__sort_order order;
   uint32_t epoch, steps, begin_bit;
   uint64_t mask;
+  CUdeviceptr skip;
 } count_args;
 
 static uint32_t flags_of(const kiln__sort_call *call)
@@ -147,6 +148,7 @@ static kiln_status launch_count(kiln__storage *storage,
       .steps = plan->steps,
       .begin_bit = call->shape.begin_bit,
       .mask = ~UINT64_C(0) >> (64 - bits),
+      .skip = call->skip,
   };
   const kiln_launch_config config =
       kiln__sort_launch(storage->stream, set->kernel[0],
@@ -210,6 +212,7 @@ static kiln_status launch_passes(kiln__storage *storage,
       .order = call->order,
       .steps = plan->steps,
       .flags = flags_of(call),
+      .skip = call->skip,
   };
 
   for (unsigned step = 0; step < plan->steps; step++) {

@@ -95,6 +95,9 @@ typedef struct kiln__sort_call {
   bool nothing_in_place;
   kiln__sort_order order;
   CUdeviceptr in, out, values_in, values_out;
+  /* 0, or the address of a word. If the word is not 0, the kernels of a sort of
+   * more than one block do nothing. */
+  CUdeviceptr skip;
 } kiln__sort_call;
 
 /* The argument of radix_pass.cu, with the members that the kernel declares. */
@@ -105,6 +108,7 @@ typedef struct kiln__sort_pass_args {
   uint64_t n, first;
   kiln__sort_order order;
   uint32_t epoch, step, steps, shift, mask, flags;
+  CUdeviceptr skip;
 } kiln__sort_pass_args;
 
 /* Bits of the `flags` parameter of radix_pass.cu and radix_small.cu. */

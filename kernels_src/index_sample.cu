@@ -1,0 +1,89 @@
+/* index_sample.cu -- decide whether the indices of a gather or scatter are local, so that
+ * one direct pass over the indices is the fastest method.
+ *
+ * Problem: the fastest method depends on the order of the indices. If an index is close
+ * to its neighbours, the cache serves most accesses of a direct pass. Random indices
+ * need a method with more streaming traffic. The host cannot wait for the indices.
+ * Idea: a stretch is a range of consecutive indices that the GPU handles at about the
+ * same time. A region is a range of the target of about a sixteenth of the cache. The
+ * kernel samples indices of several stretches and counts the distinct regions to which
+ * the samples of a stretch refer. The launches of both methods follow, and each of them
+ * reads a word that this kernel writes. The launches of the method that was not chosen
+ * return at once.
+ * Invariant: exactly one of the two words is 0. The words depend on the indices alone.
+ * Cost: 256 loads per stretch by one block, which are in flight together.
+ *
+ * Parameters:
+ *   KILN_BLOCK  512            threads per block, one warp per stretch, at least 64
+ *   KILN_INDEX  type unsigned  type of an index, unsigned or unsigned long long
+ * Launch: the block size is KILN_BLOCK. The grid has one block.
+ *         index    n elements
+ *         stretch  number of indices per stretch, a power of two, at least 256 and at
+ *                  most n
+ *         shift    log2 of the number of elements of the target per region
+ *         limit    the indices are local if the stretches have at most this number of
+ *                  distinct regions, summed over all stretches
+ *         skip     receives two words: skip[0] is 0 if the indices are local, and
+ *                  skip[1] is 0 if they are not */
+#include <kiln/params/index_sample.cuh>
+
+#define KILN_FLAT_BLOCK 1
+#include <kiln/types.cuh>
+
+typedef unsigned long long count;
+
+enum : unsigned {
+  stretches = KILN_BLOCK / 32,
+  loads = 8, /* samples per lane */
+  samples = loads * 32,
+  /* Number of regions that a stretch distinguishes. Regions of larger targets
+   * share a bit. */
+  regions = 1024
+};
+
+static_assert(KILN_BLOCK % 32 == 0 && stretches >= 2,
+              "KILN_BLOCK: at least two warps");
+
+/* Returns a pseudo-random number below `part`, a power of two. It keeps samples
+ * of strided indices from falling into few regions. */
+static __device__ __forceinline__ count jitter(unsigned sample, count part)
+{
+  unsigned v = (kiln::warp() * samples + sample) * 2654435761u;
+
+  v = (v ^ v >> 15) * 2246822519u;
+  return (v ^ v >> 13) & (part - 1);
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    index_sample(const KILN_INDEX *index, count n, count stretch,
+                 unsigned shift, unsigned limit, unsigned *skip)
+{
+  __shared__ unsigned seen[stretches][regions / 32];
+  const count part = stretch / samples;
+  const KILN_INDEX *from =
+      index + (n - stretch) / (stretches - 1) * kiln::warp();
+  KILN_INDEX at[loads];
+  unsigned fresh = 0;
+
+#pragma unroll
+  for (unsigned k = 0; k < loads; ++k) {
+    const unsigned sample = k * 32 + kiln::lane();
+
+    at[k] = kiln::load(from + (sample * part + jitter(sample, part)));
+  }
+  seen[kiln::warp()][kiln::lane()] = 0;
+  __syncthreads();
+#pragma unroll
+  for (unsigned k = 0; k < loads; ++k) {
+    const unsigned region = static_cast<unsigned>(at[k] >> shift) % regions;
+    const unsigned bit = 1u << region % 32;
+
+    if ((atomicOr(&seen[kiln::warp()][region / 32], bit) & bit) == 0)
+      ++fresh;
+  }
+  fresh = kiln::block_reduce(fresh, kiln::sum());
+  if (threadIdx.x == 0) {
+    skip[0] = fresh > limit ? 1 : 0;
+    skip[1] = fresh > limit ? 0 : 1;
+  }
+}
