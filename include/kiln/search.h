@@ -44,7 +44,9 @@ typedef struct kiln_search_desc {
  *
  * Each needle takes log2(m) + 1 probes. For many needles, the upper levels of
  * the search are probed in shared memory. Needles in ascending order share
- * cache lines. The search needs one launch and no temporary storage.
+ * cache lines. The search needs one launch and no temporary storage. For very
+ * many needles in a long sequence, one more launch copies every 32nd element of
+ * 4 bytes, every 16th of 8 bytes, or fewer, to temporary storage.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.

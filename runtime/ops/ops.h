@@ -622,6 +622,11 @@ static inline kiln_launch_config kiln__grid(kiln_stream *on, uint64_t blocks,
   return config;
 }
 
+/* Returns the number of blocks of a kernel that can be resident on the device at
+ * the same time, at least 1. The kernel must use no dynamic shared memory. */
+uint64_t kiln__resident_blocks(const kiln_stream *stream,
+                               const kiln_kernel *kernel, uint32_t threads);
+
 /* The data for the launch of a kernel that uses temporary storage and the
  * user's expressions. */
 typedef struct kiln__call {

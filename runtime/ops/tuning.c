@@ -330,6 +330,20 @@ static kiln_tuning choose(kiln_device *device, unsigned family, unsigned size,
   return best != NULL ? best->tuning : (kiln_tuning){256, 4, 0, 0};
 }
 
+uint64_t kiln__resident_blocks(const kiln_stream *stream,
+                               const kiln_kernel *kernel, uint32_t threads)
+{
+  const kiln_device *device = stream->device;
+  kiln_occupancy_result o = {0};
+  kiln_kernel_info info = {0};
+
+  kiln_kernel_describe(kernel, &info);
+  kiln_occupancy(&device->traits, (int)threads, info.registers,
+                 (size_t)info.shared_static, &o);
+  return kiln__sm_count(device) *
+         (o.blocks_per_sm > 0 ? (uint64_t)o.blocks_per_sm : 1);
+}
+
 kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
                          unsigned size, uint64_t n)
 {

@@ -56,6 +56,7 @@ static const kiln_variant variants[] = {
     SPECIALISED("buckets", "of a gather", none, "KILN_SCATTER=0"),
     SPECIALISED("index_sample", "64 bits", none,
                 "KILN_INDEX=unsigned long long"),
+    SPECIALISED("search", "with a table", none, "KILN_TABLE=1"),
     SPECIALISED("gather", "windows", none, "KILN_WINDOWS=1"),
     SPECIALISED("scatter", "windows", none, "KILN_WINDOWS=1"),
     SPECIALISED("stencil_rows", "line", none, "KILN_LINE=1", "KILN_RY=0",

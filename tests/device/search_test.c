@@ -72,6 +72,32 @@ START_TEST(test_types)
 }
 END_TEST
 
+/* Many needles in a sequence that is long for the L2 cache are searched by means
+ * of a table. The test makes the cache small instead of the sequence long. */
+START_TEST(test_table)
+{
+  static const struct {
+    kiln_dtype type;
+    size_t m;
+    int64_t few;
+    bool upper;
+  } cases[] = {{KILN_U32, 300001, 200000, false},
+               {KILN_F32, 262144, 1000, true},
+               {KILN_F64, 262143, 200000, true},
+               {KILN_U8, 1000003, 200, false}};
+  const int cache = device->info.l2_bytes;
+  uint64_t state = 31;
+  operation_call c;
+
+  device->info.l2_bytes = 1 << 18;
+  c = random_call(cases[_i].type, cases[_i].m, 63001, 0, cases[_i].few,
+                  cases[_i].upper, KILN_U32, &state);
+  ck_assert_uint_gt(ck_workspace(c), cases[_i].m / 1000);
+  ck_capture(c);
+  device->info.l2_bytes = cache;
+}
+END_TEST
+
 START_TEST(test_lengths)
 {
   static const size_t lengths[] = {0,    1,    2,    3,    31,   32,   33,
@@ -216,6 +242,7 @@ static Suite *suite(void)
   TCase *t = device_case(s, "search");
 
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
+  tcase_add_loop_test(t, test_table, 0, 4);
   tcase_add_test(t, test_lengths);
   tcase_add_loop_test(t, test_samples, 0, 2);
   tcase_add_test(t, test_special_floats);

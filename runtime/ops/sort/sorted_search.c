@@ -1,29 +1,61 @@
 /* sorted_search.c -- kiln_search(), the host side of search.cu, which does a
  * binary search per needle. For many needles, blocks keep samples of the
  * array, at a constant stride, in shared memory for the upper levels of the
- * search. */
+ * search. For very many needles, a table in temporary memory holds the elements
+ * that the middle levels probe. */
 #include "../ops.h"
 #include "kernel_params.h"
 
 #include <kiln/search.h>
 
-static const char *const kernels[] = {"search", NULL};
+/* Indices of the kernels in the array `kernels`. */
+enum { SEARCH, MAKE_TABLE };
+
+static const char *const kernels[] = {"search", "search_table", NULL};
 static const kiln__family family = {"search", kernels, kiln__search_params};
 
 enum {
   SAMPLE_BYTES = 16 << 10, /* bytes of shared memory for the samples */
-  /* Samples are used if there are at least this many needles per sample. */
-  NEEDLES_A_SAMPLE = 2
+  /* A block takes at most this number of samples per needle, and no samples if
+   * they would be fewer than LEAST_SAMPLES. */
+  SAMPLES_A_NEEDLE = 2,
+  LEAST_SAMPLES = 64,
+  LINE = 128 /* bytes of a cache line */
 };
 
 typedef struct plan {
   const kiln_search_desc *desc;
-  kiln__need need; /* always empty */
-  uint32_t block, items, samples, grid;
-  uint64_t stride;
+  kiln__need need;
+  uint32_t block, items, samples;
+  uint64_t tiles, stride;
+  uint64_t pitch; /* 0 if there is no table */
 } plan;
 
-/* Plans a launch. Each block searches several tiles of needles, so that the
+/* Plans the table. A group of the sequence fills a cache line, or more so that
+ * the table takes at most a quarter of the L2 cache. The table is not worth its
+ * launch for a short sequence or few needles: on an H200, for less than 4 MB or
+ * 2^20 needles. */
+static void plan_table(plan *p, const kiln_device *device)
+{
+  const kiln_search_desc *desc = p->desc;
+  const uint64_t size = kiln__size(desc->sorted.type);
+  const uint64_t cache = device->info.l2_bytes > 0
+                             ? (uint64_t)device->info.l2_bytes
+                             : UINT64_C(4) << 20;
+
+  if (desc->n < cache / 64 || desc->m < cache / 16 / size ||
+      desc->n < desc->m / 16)
+    return;
+  p->pitch = LINE / size;
+  while (desc->m / p->pitch * size > cache / 4)
+    p->pitch *= 2;
+  if (p->pitch >= p->stride)
+    p->pitch = 0;
+  else
+    kiln__need_temp(&p->need, (size_t)(desc->m / p->pitch * size));
+}
+
+/* Plans the launches. Each block searches several tiles of needles, so that the
  * block loads its samples only once. */
 static void make_plan(plan *p, kiln_device *device,
                       const kiln_search_desc *desc)
@@ -31,22 +63,25 @@ static void make_plan(plan *p, kiln_device *device,
   const unsigned size = (unsigned)kiln__size(desc->sorted.type);
   const kiln__tuning t = kiln__tuned(device, KILN__TUNED_SEARCH, size, desc->n);
   const uint64_t tiles = kiln__divide_up(desc->n, (uint64_t)t.block * t.items);
-  const uint64_t resident = (uint64_t)device->info.sm_count *
+  const uint64_t resident = kiln__sm_count(device) *
                             (uint64_t)device->traits.max_threads_per_sm /
                             t.block;
-  const uint64_t grid = tiles < resident ? tiles : resident;
+  const uint64_t blocks = tiles < resident ? tiles : resident;
+  /* the number of needles per block */
+  const uint64_t each = desc->n / (blocks > 0 ? blocks : 1);
 
   *p = (plan){.desc = desc,
               .block = t.block,
               .items = t.items,
-              .grid = (uint32_t)grid,
+              .tiles = tiles,
               .samples = SAMPLE_BYTES / (size < 4 ? 4 : size),
               .stride = 1};
-  while (desc->m / p->stride > p->samples)
+  while (desc->m / p->stride > p->samples ||
+         desc->m / p->stride > SAMPLES_A_NEEDLE * each)
     p->stride *= 2;
-  if (desc->m == 0 || desc->n / (grid == 0 ? 1 : grid) <
-                          NEEDLES_A_SAMPLE * (desc->m / p->stride))
+  if (desc->m / p->stride < LEAST_SAMPLES)
     p->samples = 0;
+  plan_table(p, device);
 }
 
 static kiln_status prepare(plan *p, const kiln_stream *stream,
@@ -55,7 +90,6 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
 {
   kiln__checker c;
 
-  (void)workspace;
   if (kiln__check_begin(&c, "kiln_search", stream, desc) != KILN_OK)
     return c.st;
   kiln__check_read(&c, "sorted", desc->sorted, desc->m);
@@ -71,7 +105,7 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
                    "places up to m = %llu do not fit u32",
                    (unsigned long long)desc->m);
   kiln__check_write(&c, "out", desc->out, desc->n);
-  if (kiln__check_end(&c) == KILN_OK)
+  if (kiln__check_workspace(&c, workspace) == KILN_OK)
     make_plan(p, stream->device, desc);
   return c.st;
 }
@@ -79,6 +113,7 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
 static void specify(kiln__spec *spec, const kiln_search_desc *desc,
                     const plan *p)
 {
+  spec->kernels = 1u << SEARCH | (p->pitch != 0 ? 1u << MAKE_TABLE : 0);
   spec->input = &desc->needles;
   /* The kernel reads needles one by one, so one program can handle any
    * alignment. */
@@ -88,6 +123,7 @@ static void specify(kiln__spec *spec, const kiln_search_desc *desc,
   spec->value[SEARCH_BLOCK] = p->block;
   spec->value[SEARCH_ITEMS] = p->items;
   spec->value[SEARCH_SAMPLES] = p->samples;
+  spec->value[SEARCH_TABLE] = p->pitch != 0;
   spec->value[SEARCH_UPPER] = desc->upper;
   spec->value[SEARCH_LESS] = desc->less != NULL;
   spec->value[SEARCH_WIDE] = desc->m >= UINT64_C(1) << 31;
@@ -97,29 +133,56 @@ static void specify(kiln__spec *spec, const kiln_search_desc *desc,
         "less", "the comparison", desc->less, "bool", "acc", NULL};
 }
 
+/* Returns the grid of the search. Its blocks are resident at the same time, and
+ * all of them search about the same number of tiles. */
+static kiln_launch_config grid_of(kiln_stream *stream, const plan *p,
+                                  const kiln_kernel *kernel)
+{
+  const uint64_t resident = kiln__resident_blocks(stream, kernel, p->block);
+  const uint64_t rounds = kiln__divide_up(p->tiles, resident);
+
+  return kiln__grid(stream, kiln__divide_up(p->tiles, rounds), p->block);
+}
+
+static kiln_status make_table(kiln_stream *stream, const plan *p,
+                              const kiln__call *c)
+{
+  const kiln_search_desc *desc = p->desc;
+  const kiln_launch_config config = kiln__grid(
+      stream, kiln__divide_up(desc->m / p->pitch, UINT64_C(4) * p->block),
+      p->block);
+
+  return KILN_LAUNCH(c->set->kernel[MAKE_TABLE], &config,
+                     KILN_ARG(desc->sorted.data), KILN_ARG(desc->m),
+                     KILN_ARG(p->pitch), KILN_ARG(c->storage.temp));
+}
+
 static kiln_status run(kiln_stream *stream, const plan *p,
                        const kiln_workspace *workspace)
 {
   const kiln_search_desc *desc = p->desc;
-  const kiln_launch_config config = {
-      .grid = {p->grid, 1, 1}, .block = {p->block, 1, 1}, .stream = stream};
   kiln__spec spec = {.family = &family};
-  const kiln__kernel_set *set;
+  kiln_launch_config config;
   kiln_status st = KILN_OK;
-  kiln__args args;
+  kiln__call c;
 
-  (void)workspace;
   if (desc->n == 0)
     return KILN_OK;
   specify(&spec, desc, p);
-  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
-  kiln__user_args(&args, &spec);
-  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
+  st = kiln__call_open(&c, stream, &spec, workspace, p->need);
+  if (st != KILN_OK)
+    return st;
+  if (p->pitch != 0)
+    KILN_TRY(make_table(stream, p, &c));
+  config = grid_of(stream, p, c.set->kernel[SEARCH]);
+  st = KILN_LAUNCH(c.set->kernel[SEARCH], &config, KILN__USER_ARG(c.args),
                    KILN_ARG(desc->sorted.data), KILN_ARG(desc->m),
                    KILN_ARG(p->stride), KILN_ARG(desc->n),
-                   KILN_ARG(desc->out.data));
+                   KILN_ARG(desc->out.data), KILN_ARG(c.storage.temp),
+                   KILN_ARG(p->pitch));
 
 done:
+  kiln__storage_close(&c.storage);
   return st;
 }
 
