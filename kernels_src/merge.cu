@@ -12,6 +12,8 @@
  *   KILN_BLOCK  256         threads per block, at least 64
  *   KILN_ITEMS  15          outputs per thread; an odd number avoids bank conflicts
  *                           of 4-byte keys
+ *   KILN_PER_SM  0          minimum number of resident blocks per SM, which limits
+ *                           registers through __launch_bounds__; 0 sets no limit
  *   KILN_T      type float  type of a key
  *   KILN_PAIRS  0           1 if keys have values
  *   KILN_V      type float  type of a value
@@ -29,13 +31,15 @@
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/order.cuh>
+#include <kiln/stage.cuh>
 #include <kiln/user.cuh>
 
 static_assert(KILN_BLOCK >= 64, "KILN_BLOCK: a warp for each end of the tile");
 static_assert(KILN_BLOCK * KILN_ITEMS <= 65536, "places of a tile: 16 bits");
 
 typedef unsigned long long count;
-typedef kiln::compute_t<KILN_T> key;
+typedef KILN_T stored;
+typedef kiln::compute_t<stored> key;
 
 enum : unsigned { tile_size = KILN_BLOCK * KILN_ITEMS };
 
@@ -137,30 +141,63 @@ static __device__ __forceinline__ chunk find_chunk(const user::args &s,
           static_cast<unsigned>(end - first - (to - from))};
 }
 
-__shared__ KILN_T keys[tile_size];
+/* The entry after the last element is read when all elements of b are merged, but
+ * its value has no effect. */
+__shared__ KILN_T keys[tile_size + 1];
 #if KILN_PAIRS
 /* places[k] is the position of merged key k in the tile before the merge. */
 __shared__ unsigned short places[tile_size];
 #endif
 
+/* Size of a key if cp.async can copy it, or 0. */
+enum : unsigned {
+  copied = sizeof(stored) >= 4 && sizeof(stored) <= 16 &&
+                   sizeof(stored) == alignof(stored)
+               ? sizeof(stored)
+               : 0
+};
+
+/* Copies the elements of the tile to shared memory. `whole` states that the tile
+ * has tile_size elements. */
+template <bool whole>
 static __device__ __forceinline__ void
 load_tile(const KILN_T *a, const KILN_T *b, const chunk &p)
 {
   const unsigned n = p.of_a + p.of_b;
+  const KILN_T *const from_a = a + p.a, *const from_b = b + p.b - p.of_a;
+
+  if (threadIdx.x == 0)
+    keys[n] = stored();
+
+#if KILN_ARCH >= 80
+  if (copied > 0) {
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+      const unsigned i = k * KILN_BLOCK + threadIdx.x;
+
+      if (whole || i < n)
+        kiln::stage_bytes<copied == 0 ? 4 : copied>(
+            keys + i, (i < p.of_a ? from_a : from_b) + i);
+    }
+    kiln::stage_wait();
+    __syncthreads();
+    return;
+  }
+#endif
   KILN_T loaded[KILN_ITEMS];
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
     const unsigned i = k * KILN_BLOCK + threadIdx.x;
 
-    if (i < n)
-      loaded[k] = i < p.of_a ? a[p.a + i] : b[p.b + (i - p.of_a)];
+    if (whole || i < n)
+      loaded[k] = (i < p.of_a ? from_a : from_b)[i];
   }
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
     const unsigned i = k * KILN_BLOCK + threadIdx.x;
 
-    if (i < n)
+    if (whole || i < n)
       keys[i] = loaded[k];
   }
   __syncthreads();
@@ -186,46 +223,85 @@ split_tile(const user::args &s, const chunk &p, unsigned d)
   return low;
 }
 
+/* Returns the key at an offset in bytes in shared memory. With offsets, a load
+ * needs no multiplication. */
+static __device__ __forceinline__ KILN_T key_at(unsigned offset)
+{
+  return *reinterpret_cast<const KILN_T *>(
+      reinterpret_cast<const unsigned char *>(keys) + offset);
+}
+
 /* Computes the outputs d to d + KILN_ITEMS - 1 of the tile in registers. from[k]
- * is the position in the tile of output k before the merge. */
+ * is the position in the tile of output k before the merge. Outputs beyond the
+ * last element have no meaning. */
+template <bool whole>
 static __device__ __forceinline__ void
 merge_mine(const user::args &s, const chunk &p, unsigned d,
            KILN_T (&merged)[KILN_ITEMS], unsigned short (&from)[KILN_ITEMS])
 {
-  const unsigned n = p.of_a + p.of_b;
-  unsigned i = split_tile(s, p, d < n ? d : n);
-  unsigned j = p.of_a + (d < n ? d : n) - i;
-  KILN_T x = keys[i < n ? i : 0], y = keys[j < n ? j : 0];
+  constexpr unsigned size = sizeof(KILN_T);
+  const unsigned n = p.of_a + p.of_b, begin = whole || d < n ? d : n;
+  const unsigned first = split_tile(s, p, begin);
+  const unsigned end_a = p.of_a * size, end = n * size;
+  /* Offsets in bytes of the next element of a and of b. */
+  unsigned i = first * size, j = (p.of_a + begin - first) * size;
+  KILN_T x = key_at(i), y = key_at(j);
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
-    const bool first =
-        j >= n || (i < p.of_a && !precedes(s, kiln::widen(y), kiln::widen(x)));
+    const bool of_a =
+        j >= end || (i < end_a && !precedes(s, kiln::widen(y), kiln::widen(x)));
+    KILN_T next;
 
-    merged[k] = first ? x : y;
-    from[k] = static_cast<unsigned short>(first ? i : j);
-    if (first)
-      x = keys[++i < n ? i : 0];
-    else
-      y = keys[++j < n ? j : 0];
+    merged[k] = of_a ? x : y;
+    from[k] = static_cast<unsigned short>((of_a ? i : j) / size);
+    i = of_a ? i + size : i;
+    j = of_a ? j : j + size;
+    /* In a whole tile, no offset is beyond the additional entry. */
+    next = key_at(of_a ? (whole || i < end ? i : 0) : j);
+    x = of_a ? next : x;
+    y = of_a ? y : next;
   }
 }
 
-#if KILN_MAKES(merge)
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
-    merge(const user::args s, const KILN_T *a, unsigned long long m,
-          const KILN_T *b, unsigned long long n, KILN_T *out,
-          const KILN_V *a_values, const KILN_V *b_values, KILN_V *out_values,
-          const unsigned long long *split)
+struct outputs {
+  KILN_T *keys;
+  const KILN_V *a_values, *b_values;
+  KILN_V *values;
+};
+
+template <bool whole>
+static __device__ __forceinline__ void store_tile(const chunk &p,
+                                                  const outputs &to)
 {
-  const chunk p = find_chunk(s, a, m, b, n, split);
-  const count first = static_cast<count>(blockIdx.x) * tile_size;
-  const unsigned here = p.of_a + p.of_b, mine = threadIdx.x * KILN_ITEMS;
+  const unsigned n = p.of_a + p.of_b;
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const unsigned i = k * KILN_BLOCK + threadIdx.x;
+
+    if (whole || i < n) {
+      to.keys[i] = keys[i];
+#if KILN_PAIRS
+      to.values[i] = places[i] < p.of_a
+                         ? to.a_values[p.a + places[i]]
+                         : to.b_values[p.b + (places[i] - p.of_a)];
+#endif
+    }
+  }
+}
+
+template <bool whole>
+static __device__ __forceinline__ void
+merge_tile(const user::args &s, const KILN_T *a, const KILN_T *b,
+           const chunk &p, const outputs &to)
+{
+  const unsigned mine = threadIdx.x * KILN_ITEMS;
   KILN_T merged[KILN_ITEMS];
   unsigned short from[KILN_ITEMS];
 
-  load_tile(a, b, p);
-  merge_mine(s, p, mine, merged, from);
+  load_tile<whole>(a, b, p);
+  merge_mine<whole>(s, p, mine, merged, from);
   __syncthreads();
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
@@ -235,19 +311,24 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #endif
   }
   __syncthreads();
-#pragma unroll
-  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
-    const unsigned i = k * KILN_BLOCK + threadIdx.x;
+  store_tile<whole>(p, to);
+}
 
-    if (i < here) {
-      out[first + i] = keys[i];
-#if KILN_PAIRS
-      out_values[first + i] = places[i] < p.of_a
-                                  ? a_values[p.a + places[i]]
-                                  : b_values[p.b + (places[i] - p.of_a)];
-#endif
-    }
-  }
+#if KILN_MAKES(merge)
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
+    merge(const user::args s, const KILN_T *a, unsigned long long m,
+          const KILN_T *b, unsigned long long n, KILN_T *out,
+          const KILN_V *a_values, const KILN_V *b_values, KILN_V *out_values,
+          const unsigned long long *split)
+{
+  const chunk p = find_chunk(s, a, m, b, n, split);
+  const count first = static_cast<count>(blockIdx.x) * tile_size;
+  const outputs to = {out + first, a_values, b_values, out_values + first};
+
+  if (p.of_a + p.of_b == tile_size)
+    merge_tile<true>(s, a, b, p, to);
+  else
+    merge_tile<false>(s, a, b, p, to);
 }
 #endif
 

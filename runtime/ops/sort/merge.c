@@ -44,7 +44,7 @@ static void check_values(kiln__checker *c, const kiln_merge_desc *desc)
 
 typedef struct plan {
   const kiln_merge_desc *desc;
-  uint32_t block, items;
+  uint32_t block, items, per_sm;
   uint64_t tiles;
   bool split;
   kiln__need need;
@@ -76,6 +76,7 @@ static void make_plan(plan *p, kiln_device *device, const kiln_merge_desc *desc)
   *p = (plan){.desc = desc,
               .block = t.block,
               .items = items,
+              .per_sm = has_values(desc) ? 0 : t.per_sm,
               .tiles = kiln__divide_up(n, (uint64_t)t.block * items),
               .split = n > most_unsplit};
   p->need.temp = p->split ? 8 * (size_t)(p->tiles + 1) : 0;
@@ -89,6 +90,7 @@ static void specify(kiln__spec *spec, const kiln_merge_desc *desc,
   spec->acc = desc->a.type;
   spec->value[MERGE_BLOCK] = p->block;
   spec->value[MERGE_ITEMS] = p->items;
+  spec->value[MERGE_PER_SM] = p->per_sm;
   spec->value[MERGE_PAIRS] = has_values(desc);
   spec->value[MERGE_LESS] = desc->less != NULL;
   spec->value[MERGE_SPLIT] = p->split;
