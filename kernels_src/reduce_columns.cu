@@ -45,7 +45,10 @@ enum : unsigned {
       KILN_BLOCK / KILN_LANES,      /* number of threads that share columns */
   width = KILN_LANES * KILN_VECTOR, /* columns per block */
   takers = KILN_BLOCK / width, /* number of threads that combine one column */
-  at_once = 4 /* number of results that a thread polls at the same time */
+  at_once =
+      sizeof(reduced) > 8
+          ? 4
+          : 16 /* number of results that a thread polls at the same time */
 };
 
 /* Reduces the values of threads t, t + across, t + 2 across, ..., which belong to
@@ -100,15 +103,21 @@ reduce_part(const user::args &in, count column, count begin, count stride,
             user::map_at(in, p[k], e, (r + k * stride) * leading + column),
             r + k * stride, identity[e]);
   }
-#pragma unroll 1
-  for (; r < end; r += stride) {
-    user::load_inputs(in, r * leading + column, p[0]);
+  if (r >= end)
+    return;
 #pragma unroll
-    for (unsigned e = 0; e < KILN_VECTOR; ++e)
-      value[e] = take_value(op, value[e],
-                            user::map_at(in, p[0], e, r * leading + column), r,
-                            identity[e]);
-  }
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if (r + k * stride < end)
+      user::load_inputs(in, (r + k * stride) * leading + column, p[k]);
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if (r + k * stride < end)
+#pragma unroll
+      for (unsigned e = 0; e < KILN_VECTOR; ++e)
+        value[e] = take_value(
+            op, value[e],
+            user::map_at(in, p[k], e, (r + k * stride) * leading + column),
+            r + k * stride, identity[e]);
 }
 
 /* Waits for the results that chunks `begin` to end - 1 publish for a column, and

@@ -343,19 +343,31 @@ typedef struct column_plan {
   kiln__need need;
 } column_plan;
 
+/* Returns the number of threads per block. One large block per SM leaves few
+ * results per column to combine at the end. Its results must fit into shared
+ * memory. */
+static unsigned column_block(const kiln__matrix *m, unsigned words)
+{
+  enum { LARGE_BLOCK = 1024 };
+
+  return words <= 2 && threads_of(m) >= LARGE_BLOCK ? LARGE_BLOCK
+                                                    : MATRIX_BLOCK;
+}
+
 /* Plans a reduction of columns. The rows are divided into ranges, one per
- * block. There are enough ranges to fill the device, but each range takes
- * several rounds of loads. */
+ * block. There are enough ranges to fill the device, but each range takes at
+ * least one round of loads. */
 static void plan_columns(column_plan *p, const kiln_device *device)
 {
   const kiln__matrix *m = &p->matrix;
-  const kiln__tuning t = {MATRIX_BLOCK, 0,
-                          (uint16_t)(threads_of(m) / MATRIX_BLOCK), 0};
   const unsigned words = kiln__result_words(m->kind, m->x, m->out.type);
+  const unsigned block = column_block(m, words);
+  const kiln__tuning t = {(uint16_t)block, 0, (uint16_t)(threads_of(m) / block),
+                          0};
   const unsigned vec = vec_of(m, words > 4 ? 2 : words > 1 ? 4 : 8);
   const unsigned lanes = power_of_two(kiln__divide_up(m->columns, vec), 32);
   const unsigned items = in_flight(vec * kiln__input_width(m->x), vec);
-  const uint64_t round = (uint64_t)MATRIX_BLOCK / lanes * items;
+  const uint64_t round = (uint64_t)block / lanes * items;
   /* cppcheck-suppress ctuuninitvar; only the address of *p is used */
   uint32_t *value = p->spec.value;
   uint64_t most;
@@ -364,7 +376,7 @@ static void plan_columns(column_plan *p, const kiln_device *device)
   value[REDUCE_COLUMNS_KIND] = m->kind;
   value[REDUCE_COLUMNS_OUT] = out_type(m->out);
   value[REDUCE_COLUMNS_OUT2] = out_type(m->out2);
-  value[REDUCE_COLUMNS_BLOCK] = MATRIX_BLOCK;
+  value[REDUCE_COLUMNS_BLOCK] = block;
   value[REDUCE_COLUMNS_LANES] = lanes;
   value[REDUCE_COLUMNS_VECTOR] = vec;
   value[REDUCE_COLUMNS_ITEMS] = items;
@@ -373,7 +385,7 @@ static void plan_columns(column_plan *p, const kiln_device *device)
   value[REDUCE_COLUMNS_SMALL] = is_small(m);
   p->strips = kiln__divide_up(m->columns, (uint64_t)lanes * vec);
   p->parts = kiln__resident(device, &t) / (p->strips == 0 ? 1 : p->strips);
-  most = m->rows / (2 * round);
+  most = m->rows / round;
   if (p->parts > most)
     p->parts = most;
   if (p->parts == 0)
@@ -387,7 +399,7 @@ static kiln_status run_columns(kiln_stream *stream, const column_plan *p,
   const kiln__matrix *m = &p->matrix;
   const kiln_launch_config config = {
       .grid = {(uint32_t)p->strips, (uint32_t)p->parts, 1},
-      .block.x = MATRIX_BLOCK,
+      .block.x = p->spec.value[REDUCE_COLUMNS_BLOCK],
       .stream = stream};
   kiln_status st = KILN_OK;
   kiln__call c;
