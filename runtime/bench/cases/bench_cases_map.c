@@ -1,4 +1,5 @@
-/* bench_cases_map.c -- the benchmark cases of kiln_map(). */
+/* bench_cases_map.c -- the benchmark cases of kiln_map() and
+ * kiln_adjacent_difference(). */
 #include "bench/bench_ops.h"
 
 /* clang-format off */
@@ -20,6 +21,10 @@ BENCH_OWN(own_saxpy, map, kiln_map_desc,
     .out = {{b->in[1], KILN_F32}}, .expr = {"alpha * x + y"}, .n = b->n,
     .code = {.params = &alpha, .n_params = 1})
 
+BENCH_OWN(own_difference, adjacent_difference, kiln_adjacent_difference_desc,
+    .x = {.in = {{b->in[0], KILN_U32}}}, .n = b->n,
+    .out = {b->out[0], KILN_U32})
+
 #define SMALL {"hash(i) >> 57", "hash(i + 12345) >> 57"}
 
 const bench_case kiln__bench_map[] = {
@@ -37,6 +42,8 @@ const bench_case kiln__bench_map[] = {
      SMALL, NULL, own_unary, KILN_DTYPE_NONE, 0, 0, 0},
     {"binary", KILN_I16, 6, "CUB", "kiln_peer_map_binary_i16", {1.1, 0, 0, 0},
      SMALL, NULL, own_binary, KILN_DTYPE_NONE, 0, 0, 0},
+    {"adjacent difference", KILN_U32, 8, "CUB", "kiln_peer_difference_u32",
+     {1, 1, 1, 1}, {"hash(i)"}, NULL, own_difference, KILN_U32, 0, 0, 0},
     {.label = NULL},
 };
 /* clang-format on */

@@ -31,17 +31,29 @@ BENCH_OWN(own_run_length, run_length_encode, kiln_run_length_desc,
     .values = {b->out[0], KILN_U32}, .lengths = {b->out[2], KILN_U32},
     .count = {b->out[1], KILN_U32})
 
-#define RUNS_OF_4 {"hash(i / 4)"}
+BENCH_OWN(own_count, count, kiln_find_desc,
+    .x = {.in = {{b->in[0], KILN_U32}}}, .n = b->n,
+    .predicate = "x % 2 == 1", .out = {b->out[0], KILN_U32})
 
-/* Only the first elements of the output are compared. Every case writes at
- * least a quarter of its output. */
+#define RUNS_OF_4 {"hash(i / 4)"}
+#define RUNS_OF_37 {"hash(i / 37)"}
+#define RUNS_OF_1000 {"hash(i / 1000)"}
+
+/* Only the first elements of the output are compared, of which every case writes
+ * at least as many. */
 const bench_case kiln__bench_select[] = {
     {"select odd", KILN_U32, 6, "CUB", "kiln_peer_select_if_u32",
      {1.3, 1.2, 1.05, 1.05}, BITS, NULL, own_select, KILN_U32, 1024, 0, 0},
     {"unique, runs of 4", KILN_U32, 5, "CUB", "kiln_peer_unique_u32",
      {0, 0, 0, 0}, RUNS_OF_4, NULL, own_unique, KILN_U32, 1024, 0, 0},
     {"run lengths, runs of 4", KILN_U32, 6, "CUB", "kiln_peer_run_length_u32",
-     {0, 0, 0, 0}, RUNS_OF_4, NULL, own_run_length, KILN_U32, 1024, 0, 0},
+     {1.15, 1.15, 0, 0}, RUNS_OF_4, NULL, own_run_length, KILN_U32, 1024, 0, 0},
+    {"run lengths, runs of 37", KILN_U32, 4.22, "CUB", "kiln_peer_run_length_u32",
+     {1.15, 1.15, 0, 0}, RUNS_OF_37, NULL, own_run_length, KILN_U32, 1024, 0, 0},
+    {"run lengths, runs of 1000", KILN_U32, 4.01, "CUB", "kiln_peer_run_length_u32",
+     {1.15, 1.15, 0, 0}, RUNS_OF_1000, NULL, own_run_length, KILN_U32, 64, 0, 0},
+    {"count odd", KILN_U32, 4, "CUB", "kiln_peer_count_if_u32",
+     {1.02, 1.02, 0, 0}, BITS, NULL, own_count, KILN_U32, 1, 0, 0},
     {.label = NULL},
 };
 
@@ -106,6 +118,17 @@ SORT_KEYS(own_keys_16, 16)
 SORT_PAIRS(own_pairs, 0)
 SORT_PAIRS(own_pairs_16, 16)
 
+/* Pairs with 8-byte keys or values. Their type is u64, so that the buffers hold
+ * half as many elements. */
+#define SORT_WIDE(id, key, value)                                              \
+  BENCH_OWN(id, sort, kiln_sort_desc,                                          \
+    .keys_in = {b->in[0], key}, .keys_out = {b->out[0], key}, .n = b->n,       \
+    .values_in = {b->in[1], value}, .values_out = {b->out[1], value})
+
+SORT_WIDE(own_u32_u64, KILN_U32, KILN_U64)
+SORT_WIDE(own_u64_u32, KILN_U64, KILN_U32)
+SORT_WIDE(own_u64_u64, KILN_U64, KILN_U64)
+
 #define FLOATS {"(int)(hash(i) >> 32) * 0x1p-20f"}
 #define FEW_KEYS {"(hash(i) & 15) * 0x01234567u"}
 #define SORTED {"i"}
@@ -133,6 +156,12 @@ const bench_case kiln__bench_sort_pairs[] = {
      {1, 1, 1.1, 1.3}, BITS, NULL, own_pairs, KILN_U32, 0, 0, 0},
     {"u32 with u32, 16 bits", KILN_U32, 16, "CUB", "kiln_peer_sort_pairs_16_u32",
      {1, 1, 1.1, 1.3}, BITS, NULL, own_pairs_16, KILN_U32, 0, 0, 0},
+    {"u32 with u64", KILN_U64, 24, "CUB", "kiln_peer_sort_pairs_u32_u64",
+     {1.05, 1.05, 0, 0}, BITS, NULL, own_u32_u64, KILN_U32, 0, 0, 0},
+    {"u64 with u32", KILN_U64, 24, "CUB", "kiln_peer_sort_pairs_u64_u32",
+     {1.05, 1.05, 0, 0}, BITS, NULL, own_u64_u32, KILN_DTYPE_NONE, 0, 0, 0},
+    {"u64 with u64", KILN_U64, 32, "CUB", "kiln_peer_sort_pairs_u64_u64",
+     {1.05, 1.05, 0, 0}, BITS, NULL, own_u64_u64, KILN_DTYPE_NONE, 0, 0, 0},
     {.label = NULL},
 };
 
@@ -220,6 +249,34 @@ static kiln_status prepare_permutation(bench_ops *b)
   return kiln_map(b->rig.stream, &desc, NULL);
 }
 
+static kiln_status fill_indices(bench_ops *b, const char *expr)
+{
+  return kiln__bench_fill(b->rig.stream, b->in[1], KILN_U32, b->n, expr);
+}
+
+static kiln_status prepare_sequence(bench_ops *b)
+{
+  return fill_indices(b, "i");
+}
+
+static kiln_status prepare_reversed(bench_ops *b)
+{
+  return fill_indices(b, "n - 1 - i");
+}
+
+/* Indices within 4,096 elements of their own position. */
+static kiln_status prepare_local(bench_ops *b)
+{
+  return fill_indices(b, "min(n - 1, i + (hash(i) & 4095))");
+}
+
+/* A permutation within each group of 4,096 elements. A scatter then writes each
+ * element once. */
+static kiln_status prepare_groups(bench_ops *b)
+{
+  return fill_indices(b, "min(n - 1, i / 4096 * 4096 + (i * 1237 & 4095))");
+}
+
 /* clang-format off */
 
 #define INDEXED(id, op, desc_type)                                             \
@@ -234,20 +291,36 @@ INDEXED(own_scatter, scatter, kiln_scatter_desc)
 const bench_case kiln__bench_gather[] = {
     {"random", KILN_F32, 12, "Thrust", "kiln_peer_gather_f32", {1.25, 1.1, 1, 0},
      {"hash(i) & 1023"}, prepare_permutation, own_gather, KILN_F32, 0, 0, 0},
+    {"local within 4,096", KILN_F32, 12, "Thrust", "kiln_peer_gather_f32", {1, 1, 1, 0},
+     {"hash(i) & 1023"}, prepare_local, own_gather, KILN_F32, 0, 0, 0},
+    {"sequential", KILN_F32, 12, "Thrust", "kiln_peer_gather_f32", {1, 1, 1, 0},
+     {"hash(i) & 1023"}, prepare_sequence, own_gather, KILN_F32, 0, 0, 0},
+    {"reversed", KILN_F32, 12, "Thrust", "kiln_peer_gather_f32", {1, 1, 1, 0},
+     {"hash(i) & 1023"}, prepare_reversed, own_gather, KILN_F32, 0, 0, 0},
     {.label = NULL},
 };
 
 const bench_case kiln__bench_scatter[] = {
     {"random", KILN_F32, 12, "Thrust", "kiln_peer_scatter_f32", {3, 1.3, 1, 0},
      {"hash(i) & 1023"}, prepare_permutation, own_scatter, KILN_F32, 0, 0, 0},
+    {"permuted within 4,096", KILN_F32, 12, "Thrust", "kiln_peer_scatter_f32", {1, 1, 1, 0},
+     {"hash(i) & 1023"}, prepare_groups, own_scatter, KILN_F32, 0, 0, 0},
+    {"sequential", KILN_F32, 12, "Thrust", "kiln_peer_scatter_f32", {1, 1, 1, 0},
+     {"hash(i) & 1023"}, prepare_sequence, own_scatter, KILN_F32, 0, 0, 0},
+    {"reversed", KILN_F32, 12, "Thrust", "kiln_peer_scatter_f32", {1, 1, 1, 0},
+     {"hash(i) & 1023"}, prepare_reversed, own_scatter, KILN_F32, 0, 0, 0},
     {.label = NULL},
 };
 
 /* ---- Merge and search --------------------------------------------------- */
 
-BENCH_OWN(own_merge, merge, kiln_merge_desc,
-    .a = {b->in[0], KILN_U32}, .n_a = b->n / 2, .b = {b->in[1], KILN_U32},
-    .n_b = b->n / 2, .out = {b->out[0], KILN_U32})
+#define MERGE(id, n_a_)                                                        \
+  BENCH_OWN(id, merge, kiln_merge_desc,                                        \
+    .a = {b->in[0], KILN_U32}, .n_a = n_a_, .b = {b->in[1], KILN_U32},         \
+    .n_b = b->n - n_a_, .out = {b->out[0], KILN_U32})
+
+MERGE(own_merge, (b->n / 2))
+MERGE(own_merge_3_2, (b->n / 5 * 3))
 
 BENCH_OWN(own_search, search, kiln_search_desc,
     .sorted = {b->in[0], KILN_U32}, .m = b->n,
@@ -256,11 +329,14 @@ BENCH_OWN(own_search, search, kiln_search_desc,
 
 /* Two non-decreasing sequences, for merges. */
 #define ASCENDING {"i * 3 + (hash(i) & 1)", "i * 3 + (hash(i + 5) & 1)"}
+#define ASCENDING_3_2 {"i * 2 + (hash(i) & 1)", "i * 3 + (hash(i + 5) & 1)"}
 #define NEEDLES {"i * 3", "hash(i) >> 34"}
 
 const bench_case kiln__bench_merge[] = {
-    {"two halves", KILN_U32, 8, "CUB", "kiln_peer_merge_u32", {0, 0, 0, 0},
+    {"two halves", KILN_U32, 8, "CUB", "kiln_peer_merge_u32", {1.05, 1.05, 0, 0},
      ASCENDING, NULL, own_merge, KILN_U32, 0, 0, 0},
+    {"3:2", KILN_U32, 8, "CUB", "kiln_peer_merge_3_2_u32", {1.05, 1.05, 0, 0},
+     ASCENDING_3_2, NULL, own_merge_3_2, KILN_U32, 0, 0, 0},
     {.label = NULL},
 };
 
@@ -293,7 +369,7 @@ const bench_case kiln__bench_sets[] = {
 
 const bench_case kiln__bench_search[] = {
     {"random needles", KILN_U32, 8, "Thrust", "kiln_peer_lower_bound_u32",
-     {0, 0, 0, 0}, NEEDLES, NULL, own_search, KILN_U32, 0, 0, 0},
+     {1.1, 1.1, 1.1, 1.1}, NEEDLES, NULL, own_search, KILN_U32, 0, 0, 0},
     {.label = NULL},
 };
 

@@ -41,6 +41,8 @@ BENCH_OWN(own_minmax, minmax, kiln_minmax_desc,
 
 BY_1000(own_arg_min_rows, arg_reduce_rows, kiln_arg_reduce_matrix_desc,
     .op = KILN_MIN, .value = {b->out[0], KILN_F32}, .index = {b->out[1], KILN_U32})
+BY_1000(own_columns, reduce_columns, kiln_reduce_matrix_desc,
+    .out = {b->out[0], KILN_F32})
 
 const bench_case kiln__bench_reductions[] = {
     {"sum", KILN_F32, 4, "CUB", "kiln_peer_reduce_sum_float", {1, 1.15, 1.4, 1.4},
@@ -64,6 +66,9 @@ const bench_case kiln__bench_reductions[] = {
      {2.4, 2.4, 2.4, 0}, FLOATS, NULL, own_minmax, KILN_DTYPE_NONE, 0, 0, 0},
     {"arg-min, rows of 1000", KILN_F32, 4, "CUB", "kiln_peer_arg_min_rows_f32",
      {2.2, 1.5, 1, 0}, FLOATS, NULL, own_arg_min_rows, KILN_DTYPE_NONE, 0, 0, 0},
+    {"column sums, 1,000 columns", KILN_F32, 4, "CUB, one sum",
+     "kiln_peer_reduce_sum_float", {0.97, 0.97, 0, 0},
+     ZERO_ONE, NULL, own_columns, KILN_DTYPE_NONE, 0, 0, 0},
     {.label = NULL},
 };
 

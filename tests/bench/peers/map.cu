@@ -1,7 +1,8 @@
-/* map.cu -- CUB's transformations and cuBLAS's saxpy, with which `kiln bench` compares
- * Kiln. */
+/* map.cu -- CUB's transformations and adjacent difference, and cuBLAS's saxpy, with which
+ * `kiln bench` compares Kiln. */
 #include "peer.h"
 
+#include <cub/device/device_adjacent_difference.cuh>
 #include <cub/device/device_transform.cuh>
 #include <cublas_v2.h>
 #include <cuda/std/tuple>
@@ -73,4 +74,11 @@ PEER(saxpy_f32)
     return 0;
   return cublasSaxpy_64(handle(c), static_cast<int64_t>(c->n), &a, in<float>(c),
                         1, const_cast<float *>(in<float>(c, 1)), 1);
+}
+
+PEER(difference_u32)
+{
+  return cub::DeviceAdjacentDifference::SubtractLeftCopy(
+      c->temp, *c->temp_bytes, in<unsigned>(c), out<unsigned>(c), count(c),
+      cuda::std::minus<unsigned>{}, stream(c));
 }

@@ -16,6 +16,17 @@ PEER(merge_u32)
       half, out<unsigned>(c), cuda::std::less<unsigned>{}, stream(c));
 }
 
+/* Merges three fifths of the n keys, in in[0], with the other two fifths. */
+PEER(merge_3_2_u32)
+{
+  const long long first = count(c) / 5 * 3;
+
+  return cub::DeviceMerge::MergeKeys(
+      c->temp, *c->temp_bytes, in<unsigned>(c, 0), first, in<unsigned>(c, 1),
+      count(c) - first, out<unsigned>(c), cuda::std::less<unsigned>{},
+      stream(c));
+}
+
 /* Searches for the n values of in[1] in the n sorted elements of in[0]. */
 PEER(lower_bound_u32)
 {

@@ -137,3 +137,18 @@ PEER(segmented_512_f32)
 {
   return fixed_width(c, 512);
 }
+
+struct is_odd {
+  __host__ __device__ unsigned operator()(unsigned x) const
+  {
+    return x % 2;
+  }
+};
+
+/* Counts the odd elements. */
+PEER(count_if_u32)
+{
+  return cub::DeviceReduce::TransformReduce(
+      c->temp, *c->temp_bytes, in<unsigned>(c), out<unsigned>(c), count(c),
+      cuda::std::plus<unsigned>{}, is_odd{}, 0u, stream(c));
+}

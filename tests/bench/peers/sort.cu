@@ -10,11 +10,11 @@ template <class T> static int keys(const kiln_peer_call *c, int bits)
                                         stream(c));
 }
 
-static int pairs(const kiln_peer_call *c, int bits)
+template <class K, class V> static int pairs(const kiln_peer_call *c, int bits)
 {
   return cub::DeviceRadixSort::SortPairs(
-      c->temp, *c->temp_bytes, in<unsigned>(c, 0), out<unsigned>(c, 0),
-      in<unsigned>(c, 1), out<unsigned>(c, 1), count(c), 0, bits, stream(c));
+      c->temp, *c->temp_bytes, in<K>(c, 0), out<K>(c, 0), in<V>(c, 1),
+      out<V>(c, 1), count(c), 0, bits, stream(c));
 }
 
 PEER(sort_keys_u32)
@@ -51,7 +51,7 @@ PEER(sort_descending_u64)
 
 PEER(sort_pairs_u32)
 {
-  return pairs(c, 32);
+  return pairs<unsigned, unsigned>(c, 32);
 }
 
 PEER(sort_keys_16_u32)
@@ -61,5 +61,20 @@ PEER(sort_keys_16_u32)
 
 PEER(sort_pairs_16_u32)
 {
-  return pairs(c, 16);
+  return pairs<unsigned, unsigned>(c, 16);
+}
+
+PEER(sort_pairs_u32_u64)
+{
+  return pairs<unsigned, unsigned long long>(c, 32);
+}
+
+PEER(sort_pairs_u64_u32)
+{
+  return pairs<unsigned long long, unsigned>(c, 64);
+}
+
+PEER(sort_pairs_u64_u64)
+{
+  return pairs<unsigned long long, unsigned long long>(c, 64);
 }
