@@ -184,21 +184,12 @@ typedef struct kiln__loading {
 kiln_status kiln__module_start(kiln__loading *out, kiln_device *device,
                                const kiln_program_desc *desc);
 /* Does what kiln__module_start() does for a program that can be linked from two
- * objects. `linked` gives their programs; this function sets its other members.
+ * objects, which *linked describes.
  * The program is compiled as a whole if the device's code cannot be linked.
  * *linked must stay valid until the load is finished. */
 kiln_status kiln__module_start_linked(kiln__loading *out, kiln_device *device,
                                       const kiln_program_desc *desc,
-                                      kiln__linked *linked);
-/* Loads the linker that kiln__device_link() will use for a request, if it must
- * be loaded. Loading takes 30 ms. Without a linker nothing happens. */
-void kiln__device_prepare_link(kiln_device *device,
-                               const kiln__image_request *req);
-/* Links two objects for a device, a kiln_device: by nvJitLink, or by the driver.
- * This is a function for kiln__linked.link. Thread-safe. */
-kiln_status kiln__device_link(void *device, const kiln__object objects[2],
-                              const kiln_target *target, int nvrtc,
-                              kiln__buf *out);
+                                      const kiln__linked *linked);
 kiln_status kiln__module_finish(kiln__loading *loading, kiln_module **out);
 
 /* The members that a launch reads come first in struct kiln_kernel and share

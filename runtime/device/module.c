@@ -244,7 +244,8 @@ static kiln_status wait_for_image(kiln__loading *l)
   kiln_error record;
 
   if (!kiln__image_ready(l->pending)) {
-    kiln__device_prepare_link(m->device, &l->req);
+    if (l->req.linked != NULL)
+      l->req.linked->prepare(l->req.linked->user, &l->req);
     made = kiln_device_context(m->device, &context);
     if (made != KILN_OK)
       kiln__error_get(&record);
@@ -299,7 +300,7 @@ static bool can_link(const kiln__image_request *req)
  * the compile threads. */
 kiln_status kiln__module_start_linked(kiln__loading *out, kiln_device *device,
                                       const kiln_program_desc *desc,
-                                      kiln__linked *linked)
+                                      const kiln__linked *linked)
 {
   kiln_status st = KILN_OK;
   kiln_module *m = NULL;
@@ -311,11 +312,8 @@ kiln_status kiln__module_start_linked(kiln__loading *out, kiln_device *device,
                               device->driver));
   if (m->ladder.rung == KILN_RUNG_REFUSE)
     KILN_TRY(kiln__image_refuse(device->rt, &m->ladder));
-  if (linked != NULL && can_link(&out->req)) {
-    linked->link = kiln__device_link;
-    linked->user = device;
+  if (linked != NULL && can_link(&out->req))
     out->req.linked = linked;
-  }
   KILN_TRY(kiln__image_start(&out->pending, device->rt, desc, &device->traits,
                              &out->req));
   out->module = m;

@@ -21,7 +21,7 @@
  *
  * Cost: one hash (XXH3) and one comparison of a few hundred bytes, about 100 ns
  * per call. */
-#include "ops.h"
+#include "link/link.h"
 
 #define XXH_INLINE_ALL
 #include <stdlib.h>
@@ -359,6 +359,7 @@ typedef struct making {
   entry *made;
   kiln__buf types, texts;
   kiln_header generated[N_HEADERS];
+  kiln_device *device;
   bool links; /* the programs are linked, and the following members are used */
   kiln__buf body_types, source;
   kiln_header body_generated[N_HEADERS];
@@ -418,7 +419,12 @@ static void add_part(making *m, const char *kernel)
   }
   p->body = p->desc;
   p->body.headers = m->body_generated;
-  p->linked = (kiln__linked){.body = &p->body, .texts = &m->texts_desc};
+  p->linked = (kiln__linked){.make = kiln__linked_make,
+                             .prepare = kiln__device_prepare_link,
+                             .body = &p->body,
+                             .texts = &m->texts_desc,
+                             .link = kiln__device_link,
+                             .user = m->device};
 }
 
 /* Sets the two generated headers of a program. */
@@ -675,6 +681,7 @@ static kiln_status prepare(making **out, kiln_device *device,
   if (m == NULL)
     return kiln__fail_memory("an operation");
   m->spec = spec;
+  m->device = device;
   kiln__buf_init(&m->types, alloc);
   kiln__buf_init(&m->texts, alloc);
   kiln__buf_init(&m->body_types, alloc);

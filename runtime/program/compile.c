@@ -168,7 +168,7 @@ static kiln_status fetch(kiln__pending *p, bool lookup_only)
       .refresh = p->desc->refresh,
       .private_only = private_only(p),
       .lookup_only = lookup_only,
-      .make = p->req.linked == NULL ? kiln__build_make : kiln__linked_make,
+      .make = p->req.linked == NULL ? kiln__build_make : p->req.linked->make,
       .user = &p->build,
   };
 

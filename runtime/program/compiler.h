@@ -65,9 +65,6 @@ typedef struct kiln__build {
  * `user` points to a kiln__build. Returns the statuses of kiln_compile(). */
 kiln_status kiln__build_make(void *user, kiln__entry **out);
 
-/* Does what kiln__build_make() does for a request with objects (linked.c). */
-kiln_status kiln__linked_make(void *user, kiln__entry **out);
-
 /* Makes a cache entry for the key of a build. Creates the resource report from
  * the sections PTX, CUBIN and LOG. */
 kiln_status kiln__build_entry(const kiln__build *b,

@@ -33,11 +33,6 @@ kiln_status kiln__request_key(kiln__key *key, kiln_image **cached,
                               const kiln_traits *traits,
                               const kiln__image_request *req);
 
-/* Appends one PTX source with the kernels of `body` and the functions of
- * `texts` that they call (join_ptx.c). Returns KILN_OK, KILN_EUNSUPPORTED if the
- * sources cannot be joined, or KILN_ENOMEM. */
-kiln_status kiln__join_ptx(kiln__buf *out, const char *body, const char *texts);
-
 /* Returns KILN_OK, or KILN_ESPILL with a record that names the first kernel or
  * function that spills registers. */
 kiln_status kiln__image_check_spill(const kiln_image *image, const char *name);

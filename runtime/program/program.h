@@ -17,27 +17,7 @@
 
 /* ---- Making images ------------------------------------------------------- */
 
-/* One input of a link: relocatable machine code, or PTX that ends in a NUL
- * byte. */
-typedef struct kiln__object {
-  const void *data;
-  size_t size; /* bytes, without the NUL byte of PTX */
-  bool ptx;
-  const char *name; /* name in messages */
-} kiln__object;
-
-/* A program that consists of two objects. The objects are compiled as separate
- * programs, which the cache and the packs hold, and are then linked. The
- * program `body` has the kernels. It calls functions that `texts` defines. */
-typedef struct kiln__linked {
-  const kiln_program_desc *body, *texts;
-  /* Links the machine code of the objects for `target` and appends it to `out`.
-   * `nvrtc` is the version of the compiler that made the objects. Returns
-   * KILN_OK, or a status with an error record that has the reason. */
-  kiln_status (*link)(void *user, const kiln__object objects[2],
-                      const kiln_target *target, int nvrtc, kiln__buf *out);
-  void *user;
-} kiln__linked;
+typedef struct kiln__linked kiln__linked;
 
 /* A request for an image: the target, and the method to make the image. */
 typedef struct kiln__image_request {
@@ -58,6 +38,32 @@ typedef struct kiln__image_request {
    * must stay valid until kiln__image_finish(). */
   const kiln__linked *linked;
 } kiln__image_request;
+
+/* One input of a link: relocatable machine code, or PTX that ends in a NUL
+ * byte. */
+typedef struct kiln__object {
+  const void *data;
+  size_t size; /* bytes, without the NUL byte of PTX */
+  bool ptx;
+  const char *name; /* name in messages */
+} kiln__object;
+
+/* A program that consists of two objects. The objects are compiled as separate
+ * programs, which the cache and the packs hold, and are then linked. The
+ * program `body` has the kernels. It calls functions that `texts` defines. */
+struct kiln__linked {
+  /* Makes the entry: a kiln__make_fn whose first argument is a kiln__build. */
+  kiln_status (*make)(void *build, kiln__entry **out);
+  /* Loads the linker, if the request needs one that must be loaded. */
+  void (*prepare)(void *user, const kiln__image_request *req);
+  const kiln_program_desc *body, *texts;
+  /* Links the machine code of the objects for `target` and appends it to `out`.
+   * `nvrtc` is the version of the compiler that made the objects. Returns
+   * KILN_OK, or a status with an error record that has the reason. */
+  kiln_status (*link)(void *user, const kiln__object objects[2],
+                      const kiln_target *target, int nvrtc, kiln__buf *out);
+  void *user;
+};
 
 /* Chooses the best rung of the compatibility ladder for a GPU and a driver over
  * all NVRTC libraries; among equal rungs the newest NVRTC wins. Loads no NVRTC

@@ -31,7 +31,7 @@ static unsigned n_programs, n_spills;
 
 kiln_status __wrap_kiln__module_start_linked(kiln__loading *out, kiln_device *d,
                                              const kiln_program_desc *desc,
-                                             kiln__linked *linked);
+                                             const kiln__linked *linked);
 
 /* The status that an operation returns after its program was compiled. */
 static const kiln_status compiled = KILN_ECANCELED;
@@ -57,7 +57,7 @@ static const char *defines_of(const kiln_program_desc *desc)
 
 kiln_status __wrap_kiln__module_start_linked(kiln__loading *out, kiln_device *d,
                                              const kiln_program_desc *desc,
-                                             kiln__linked *linked)
+                                             const kiln__linked *linked)
 {
   const kiln_target target = {.cc = cc};
   kiln_image *image = NULL;

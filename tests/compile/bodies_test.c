@@ -3,7 +3,7 @@
  * device, which only chooses the kernels' parameters. */
 #include "each_nvrtc.h"
 
-#include "device/device.h"
+#include "ops/link/link.h"
 
 #include <kiln/cpu.h>
 #include <kiln/kiln.h>

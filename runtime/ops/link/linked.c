@@ -18,7 +18,7 @@
  * results.
  *
  * Cost: the compile of the texts, about 24 ms, and the link, 0.2 ms. */
-#include "../image.h"
+#include "link.h"
 
 #include <string.h>
 

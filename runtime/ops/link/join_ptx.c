@@ -14,7 +14,7 @@
  * .visible) must not meet. If both modules have such names, the join fails.
  *
  * Cost: one pass over both sources. */
-#include "../image.h"
+#include "link.h"
 
 #include <string.h>
 

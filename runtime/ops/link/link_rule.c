@@ -22,7 +22,7 @@
  *      compute the product once and not contract it.
  *
  * Cost: one pass over the expressions, only before a compilation. */
-#include "ops.h"
+#include "../ops.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -13,7 +13,7 @@
  * depend on the number of SMs, so the device gets that of a typical GPU.
  *
  * Cost: the compile of each body, 50 to 300 ms. */
-#include "ops.h"
+#include "../ops.h"
 
 /* The numbers of SMs of typical GPUs, by compute capability. */
 static const struct {

@@ -4,7 +4,7 @@
  * it needs no context and its first link is fast. Otherwise the driver links,
  * which also serves PTX and the CPU device. The first link of a driver loads
  * its JIT library, which takes about 30 ms. */
-#include "device.h"
+#include "link.h"
 
 #include <string.h>
 
@@ -21,13 +21,13 @@ static kiln__nvjitlink *usable_linker(kiln_runtime *rt, int nvrtc)
   return version / 1000 == nvrtc / 1000 && version >= nvrtc ? link : NULL;
 }
 
-void kiln__device_prepare_link(kiln_device *device,
-                               const kiln__image_request *req)
+void kiln__device_prepare_link(void *device, const kiln__image_request *req)
 {
+  const kiln_device *const d = device;
   kiln__nvjitlink *link;
 
-  if (req->linked != NULL && !req->target.ptx && !device->driver->ptx_only)
-    (void)kiln__runtime_link(device->rt, &link);
+  if (!req->target.ptx && !d->driver->ptx_only)
+    (void)kiln__runtime_link(d->rt, &link);
 }
 
 static kiln_status fail_link(kiln_device *device, CUresult rc, const char *call,
