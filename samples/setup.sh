@@ -70,7 +70,7 @@ driver_file=${driver_file:-/proc/driver/nvidia/version}
 # The number of the driver's release, such as 580; nothing without a driver.
 driver_release() {
   sed -n 's/^NVRM version:.*  \([0-9]*\)\.[0-9.]* .*/\1/p' "$driver_file" \
-    2>/dev/null
+    2>/dev/null || true
 }
 
 # The newest NVRTC that serves the driver and the GPU that are there.

@@ -35,7 +35,7 @@ static kiln_input one(const call *c, const char *map)
 #define OUT at(4, c->type)
 #define ROWS                                                                   \
   .x = one(c, "x > 0 ? x : 0"), .rows = c->n / 64, .columns = 64,              \
-  .op = {KILN_MAX}, .out = OUT
+  .op = {.name = KILN_MAX}, .out = OUT
 
 /* Calls X(operation, type of its descriptor, members of the descriptor). */
 #define CALLS(X)                                                               \

@@ -182,7 +182,7 @@ START_TEST(operations_are_measured)
   ck_assert(file_has("map.html", "<td>saxpy</td>"));
   json = read_json("map.json");
   cases = cJSON_GetObjectItem(json, "cases");
-  ck_assert_int_eq(cJSON_GetArraySize(cases), 2 * 7);
+  ck_assert_int_eq(cJSON_GetArraySize(cases), 2 * 8);
   cJSON_ArrayForEach(one, cases)
   {
     ck_assert_double_gt(cJSON_GetObjectItem(one, "ms")->valuedouble, 0);

@@ -24,12 +24,27 @@ static void count(void *user, kiln_log_level level, const char *message)
   }
 }
 
+/* A cache of this run's own: an image of an earlier run would be found there, and
+ * nothing would be linked. All cases share it. */
+static char cache[256];
+
+static void make_cache(void)
+{
+  test_dir_make(cache);
+}
+
+static void remove_cache(void)
+{
+  test_dir_remove(cache);
+}
+
 static kiln_device *whole_device;
 static kiln_stream *whole_stream;
 
 static void set_up(void)
 {
-  const kiln_runtime_opts opts = {.log = count, .log_level = KILN_LOG_INFO};
+  const kiln_runtime_opts opts = {
+      .log = count, .log_level = KILN_LOG_INFO, .cache_dir = cache};
 
   unsetenv("KILN_LINK");
   atomic_store(&n_linked, 0);
@@ -138,7 +153,7 @@ CALL(rows, kiln_reduce_rows, kiln_reduce_matrix_desc,
     .op = {.expr = "a | b", .identity = "0"}, .out = as(a->out[0], KILN_U32))
 CALL(columns, kiln_reduce_columns, kiln_reduce_matrix_desc,
     .x = {.in = {a->f}, .map = "-x"}, .rows = 50, .columns = 100,
-    .op = {KILN_MAX}, .out = as(a->out[0], KILN_F32))
+    .op = {.name = KILN_MAX}, .out = as(a->out[0], KILN_F32))
 CALL(segments, kiln_segmented_reduce, kiln_segmented_reduce_desc,
     .x = {.in = {a->u}}, .n = N / RUN * RUN, .n_segments = N / RUN,
     .length = RUN, .op = {.expr = "a ^ b", .identity = "0"},
@@ -356,6 +371,7 @@ static Suite *suite(void)
   Suite *s = suite_create("linked");
   TCase *t = tcase_create("linked");
 
+  tcase_add_unchecked_fixture(t, make_cache, remove_cache);
   tcase_add_checked_fixture(t, set_up, tear_down);
   tcase_set_timeout(t, CASE_SECONDS);
   tcase_add_loop_test(t, both_forms_give_the_same_bits, 0, N_CASES);

@@ -171,11 +171,20 @@ class Browser:
 
     def colour_scheme(self, scheme):
         """Sets the theme of the system, and waits until the page was told."""
+        # The page's own listener was added earlier, so it is told earlier.
+        self.run(
+            """globalThis.themeTold = ((query) =>
+                query.matches === (%s) || new Promise((done) => query.addEventListener(
+                    "change", () => setTimeout(done, 0, true), { once: true })))(
+                (globalThis.themeQuery = matchMedia("(prefers-color-scheme: dark)")));
+            true"""
+            % ("true" if scheme == "dark" else "false")
+        )
         self.call(
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
-        self.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+        self.run("globalThis.themeTold")
 
     def screenshot(self, path):
         data = self.call("Page.captureScreenshot", format="png")["data"]
