@@ -105,7 +105,7 @@ typedef struct kiln_arg_reduce_desc {
  * Finds the position and the value of the minimum or maximum, like NumPy's
  * argmin and argmax. If several elements have this value, the result is the
  * first of them; -0 equals +0. If an element is NaN, the result is the first
- * NaN.
+ * NaN; the value is then a NaN, but not always one with the bits of the element.
  *
  * The temporary storage takes 32 bytes per block.
  *
