@@ -353,6 +353,15 @@ typedef void (*kiln_cpu_call_fn)(void *user, const kiln_cpu_call *call);
 KILN_API kiln_status kiln_cpu_observe(kiln_cpu_activity_fn work,
                                       kiln_cpu_call_fn call, void *user);
 
+/** Records that the program called a function that a library on top of the
+ * driver does not implement, such as a function of the CUDA runtime. The report
+ * of `kiln exec` has one line per name, with the number of calls.
+ * @param name    name of the function, NUL-terminated; copied. NULL is ignored.
+ * @param advice  what the user can do, as a sentence without its full stop;
+ *                copied. NULL means that there is no advice.
+ * Thread-safe. Never blocks. */
+KILN_API void kiln_cpu_note_missing(const char *name, const char *advice);
+
 /** Writes the readable form of a kernel's linkage name: "ns::copy<float, 4>"
  * for "_ZN2ns4copyIfLi4EEEvPT_". Parameter types are left out. Other names, and
  * names that use unsupported parts of the grammar, are copied unchanged.

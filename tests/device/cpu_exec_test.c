@@ -124,6 +124,20 @@ START_TEST(unsupported_functions_are_named)
 }
 END_TEST
 
+START_TEST(missing_tables_and_notes_have_one_line_each)
+{
+  const test_run run = test_kiln("exec %s -- %s tables", plain, DRIVER);
+
+  ck_run_rc(run, 0);
+  ck_has(run.err, "cuGetExportTable (table 11223344-..., asked for by ");
+  ck_has(run.err, "exec_driver)");
+  ck_has(run.err, "-cudart shared");
+  ck_has(run.err, "CMAKE_CUDA_RUNTIME_LIBRARY=Shared");
+  ck_has(run.err, "does not implement cudaSomething; the program called it 2 "
+                  "times. Call cudaOther instead\n");
+}
+END_TEST
+
 START_TEST(counters_are_shown)
 {
   const test_run run = test_kiln("exec %s --counters -- %s add", plain, DRIVER);
@@ -244,6 +258,7 @@ static Suite *make_suite(void)
   tcase_add_test(t, findings_are_reported);
   tcase_add_test(t, a_clean_run_says_what_was_checked);
   tcase_add_test(t, unsupported_functions_are_named);
+  tcase_add_test(t, missing_tables_and_notes_have_one_line_each);
   tcase_add_test(t, counters_are_shown);
   tcase_add_test(t, wrong_use_is_told);
   tcase_add_test(t, programs_that_open_libraries_run);

@@ -6,8 +6,12 @@
  *   race    all threads of a block write one word; prints "done"
  *   print   runs a kernel that calls printf
  *   beyond  calls a function that the CPU device does not implement, twice
+ *   tables  asks for a private table of the driver, and reports a function as
+ *           missing, as a library on top of the driver does
  *   exit N  exits with N without using the driver */
 #include "cuda_driver.h"
+
+#include <dlfcn.h>
 
 enum { N = 1000 };
 
@@ -132,16 +136,29 @@ static int beyond(void)
   return 0;
 }
 
+static int tables(void)
+{
+  const CUuuid id = {{0x11, 0x22, 0x33, 0x44}};
+  const void *table = &id;
+  void (*note)(const char *name, const char *advice);
+
+  if (cuGetExportTable(&table, &id) == CUDA_SUCCESS || table != NULL)
+    return 1;
+  *(void **)&note = dlsym(RTLD_DEFAULT, "kiln_cpu_note_missing");
+  if (note == NULL)
+    return 1;
+  note("cudaSomething", "Call cudaOther instead");
+  note("cudaSomething", "Call cudaOther instead");
+  return 0;
+}
+
 int main(int argc, char **argv)
 {
   static const struct {
     const char *name;
     int (*run)(void);
-  } jobs[] = {{"add", add},
-              {"bad", bad},
-              {"race", race},
-              {"print", print},
-              {"beyond", beyond}};
+  } jobs[] = {{"add", add},     {"bad", bad},       {"race", race},
+              {"print", print}, {"beyond", beyond}, {"tables", tables}};
   CUcontext context;
   int rc = 2;
 

@@ -68,6 +68,9 @@ typedef struct kiln__cpu_machine {
   /* Storage for findings, counters and the last fault. keep.c allocates it at
    * first use. */
   struct kiln__cpu_kept *kept;
+  /* list of what libraries reported as missing, guarded by `lock`; see
+   * missing.c */
+  struct kiln__cpu_note *notes;
   /* Members of the set of live handles; see live.c. */
   pthread_mutex_t live_lock;
   struct kiln__cpu_live_slot *live;

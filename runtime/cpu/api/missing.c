@@ -1,12 +1,17 @@
-/* missing.c -- implements stubs for the driver functions that the CPU device
- * lacks.
+/* missing.c -- records what a program asked for and the CPU device lacks.
  *
- * Each of these functions has a stub in this file, so that the drop-in library
- * can report which functions a program called. The table entry_points.def lists
- * the functions. */
+ * Each driver function that the CPU device lacks has a stub in this file, so
+ * that the drop-in library can report which functions a program called. The
+ * table entry_points.def lists the functions. Libraries on top of the driver
+ * add notes for functions of their own by kiln_cpu_note_missing(), and
+ * cuGetExportTable adds one per library that asked for a private table. */
 #include "missing.h"
 
 #include "machine.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
 
 enum {
 #define KILN__MISSING_FN(symbol, since) MISSING_##symbol,
@@ -37,10 +42,86 @@ static CUresult refuse(unsigned which)
   }
 #include "entry_points.def"
 
+/* ---- Notes of other libraries --------------------------------------------- */
+
+/* One thing that is missing. `advice` points behind the NUL of `name`. */
+struct kiln__cpu_note {
+  struct kiln__cpu_note *next;
+  unsigned calls;
+  const char *advice;
+  char name[];
+};
+
+static struct kiln__cpu_note *note_locked(kiln__cpu_machine *m,
+                                          const char *name, const char *advice)
+{
+  const size_t size = strlen(name) + 1, advice_size = strlen(advice) + 1;
+  struct kiln__cpu_note **link = &m->notes, *note;
+
+  while (*link != NULL && strcmp((*link)->name, name) != 0)
+    link = &(*link)->next;
+  if (*link != NULL)
+    return *link;
+  note = kiln__calloc(&m->alloc, 1, sizeof *note + size + advice_size);
+  if (note == NULL)
+    return NULL;
+  memcpy(note->name, name, size);
+  memcpy(note->name + size, advice, advice_size);
+  note->advice = note->name + size;
+  *link = note;
+  return note;
+}
+
+void kiln_cpu_note_missing(const char *name, const char *advice)
+{
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  struct kiln__cpu_note *note;
+
+  if (m == NULL || name == NULL)
+    return;
+  pthread_mutex_lock(&m->lock);
+  note = note_locked(m, name, advice == NULL ? "" : advice);
+  if (note != NULL)
+    note->calls++;
+  pthread_mutex_unlock(&m->lock);
+}
+
+void kiln__cpu_note_table(const CUuuid *id, const void *caller)
+{
+  char name[512];
+  const unsigned char *b = (const unsigned char *)id->bytes;
+  Dl_info info = {0};
+
+  if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
+    info.dli_fname = "the program";
+  snprintf(name, sizeof name,
+           "cuGetExportTable (table %02x%02x%02x%02x-..., asked for by %s)",
+           b[0], b[1], b[2], b[3], info.dli_fname);
+  kiln_cpu_note_missing(
+      name, "NVIDIA's runtime uses private tables of its driver. Link the "
+            "shared runtime, which `kiln exec` replaces: nvcc -cudart shared, "
+            "or CMAKE_CUDA_RUNTIME_LIBRARY=Shared with CMake");
+}
+
+/* ---- Reading ---------------------------------------------------------------- */
+
+static void each_note(kiln__cpu_missing_fn each, void *user)
+{
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+
+  if (m == NULL)
+    return;
+  pthread_mutex_lock(&m->lock);
+  for (const struct kiln__cpu_note *n = m->notes; n != NULL; n = n->next)
+    each(user, n->name, n->advice, n->calls);
+  pthread_mutex_unlock(&m->lock);
+}
+
 void kiln__cpu_each_missing(kiln__cpu_missing_fn each, void *user)
 {
   for (unsigned i = 0; i < N_MISSING; i++) {
     if (calls[i] > 0)
-      each(user, names[i], calls[i]);
+      each(user, names[i], "", calls[i]);
   }
+  each_note(each, user);
 }

@@ -6,6 +6,7 @@
  * own stream. The result is the newest symbol with that base name that is not
  * newer than the version: cuMemAlloc_v2 for 3020 and later. A name with _vN
  * selects exactly that symbol. */
+#include "missing.h"
 #include "observe.h"
 
 #include <string.h>
@@ -129,10 +130,11 @@ CUresult kiln__cpu_getProcAddress(const char *symbol, void **fn, int version,
 }
 
 /* NVIDIA's own libraries request undocumented function tables. The CPU device
- * provides no such tables. */
+ * provides no such tables. The report names the library that asked. */
 CUresult kiln__cpu_getExportTable(const void **out, const CUuuid *id)
 {
   CU_TRY(valid(out != NULL && id != NULL));
   *out = NULL;
+  kiln__cpu_note_table(id, __builtin_return_address(0));
   return CUDA_ERROR_NOT_FOUND;
 }

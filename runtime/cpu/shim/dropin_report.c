@@ -130,18 +130,21 @@ static void message(FILE *out, const char *type, const char *what)
   fputs("}\n", out);
 }
 
-/* Writes one JSON line for an unimplemented function that was called. */
-static void missing(void *user, const char *symbol, unsigned calls)
+/* Writes one JSON line for something that was called and is missing. */
+static void missing(void *user, const char *name, const char *advice,
+                    unsigned calls)
 {
   FILE *out = user;
-  char line[160];
+  char line[1024];
 
   snprintf(line, sizeof line,
            "the CPU device does not implement %s; the program called it %u "
-           "time%s and got CUDA_ERROR_NOT_SUPPORTED",
-           symbol, calls, calls == 1 ? "" : "s");
+           "time%s%s%s",
+           name, calls, calls == 1 ? "" : "s",
+           *advice == '\0' ? " and got CUDA_ERROR_NOT_SUPPORTED" : ". ",
+           advice);
   fputs("{\"type\":\"unsupported\"", out);
-  text(out, "entry", symbol);
+  text(out, "entry", name);
   number(out, "count", calls);
   text(out, "text", line);
   fputs("}\n", out);
@@ -170,11 +173,21 @@ __attribute__((constructor)) static void begin(void)
   fclose(out);
 }
 
-/* Writes the report at the end of the process. Writes nothing if the process
- * did not use the driver, or if it is a forked child. */
+/* Returns whether this process has something to report. A process that never
+ * called cuInit may have asked for something that is missing. A child that was
+ * forked after cuInit reports nothing. */
+static bool has_report(void)
+{
+  const kiln__cpu_machine *m = kiln__cpu_the_machine();
+
+  return kiln__cpu_ready() == CUDA_SUCCESS ||
+         (m != NULL && !m->initialised && m->notes != NULL);
+}
+
+/* Writes the report at the end of the process. */
 __attribute__((destructor)) static void end(void)
 {
-  FILE *out = kiln__cpu_ready() == CUDA_SUCCESS ? open_report() : NULL;
+  FILE *out = has_report() ? open_report() : NULL;
   char fault[8192];
 
   if (out == NULL)
