@@ -101,6 +101,10 @@ extern const abi_row cpu_abi_own[], cpu_abi_nvidia[];
   ABI_AT(CUDA_MEM_ALLOC_NODE_PARAMS, dptr) \
   ABI_SIZE(CUDA_BATCH_MEM_OP_NODE_PARAMS) \
   ABI_AT(CUDA_BATCH_MEM_OP_NODE_PARAMS, paramArray) \
+  ABI_SIZE(CUDA_CONDITIONAL_NODE_PARAMS) \
+  ABI_AT(CUDA_CONDITIONAL_NODE_PARAMS, size) \
+  ABI_AT(CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out) \
+  ABI_AT(CUDA_CONDITIONAL_NODE_PARAMS, ctx) \
   ABI_SIZE(CUgraphNodeParams) \
   ABI_AT(CUgraphNodeParams, kernel) \
   ABI_AT(CUgraphNodeParams, memcpy) \

@@ -167,6 +167,8 @@ typedef int CUgraphExecUpdateResult;
 typedef int CUgraphInstantiateResult;
 typedef int CUgraphMem_attribute;
 typedef int CUgraphChildGraphNodeOwnership;
+typedef int CUgraphConditionalNodeType;
+typedef uint64_t CUgraphConditionalHandle;
 typedef struct CUuserObject_st *CUuserObject;
 
 typedef struct CUgraphEdgeData {
@@ -228,6 +230,14 @@ typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS {
   unsigned int flags;
 } CUDA_BATCH_MEM_OP_NODE_PARAMS;
 
+typedef struct CUDA_CONDITIONAL_NODE_PARAMS {
+  CUgraphConditionalHandle handle;
+  CUgraphConditionalNodeType type;
+  unsigned int size;
+  CUgraph *phGraph_out;
+  CUcontext ctx;
+} CUDA_CONDITIONAL_NODE_PARAMS;
+
 typedef struct CUgraphNodeParams {
   CUgraphNodeType type;
   int reserved0[3];
@@ -246,6 +256,7 @@ typedef struct CUgraphNodeParams {
       CUdeviceptr dptr;
     } free;
     CUDA_BATCH_MEM_OP_NODE_PARAMS memOp;
+    CUDA_CONDITIONAL_NODE_PARAMS conditional;
   };
   long long reserved2;
 } CUgraphNodeParams;

@@ -123,8 +123,13 @@ static bool indirect(kiln__cpu_lower *l, call *c, kiln__cpu_insn *in)
  * not define it. run/system_calls.c finds these functions by name. */
 static bool is_system(kiln__cpu_slice name)
 {
-  static const char *const known[] = {"vprintf",      "malloc", "free",
-                                      "__assertfail", "memcpy", "memset"};
+  static const char *const known[] = {"vprintf",
+                                      "malloc",
+                                      "free",
+                                      "__assertfail",
+                                      "memcpy",
+                                      "memset",
+                                      "cudaGraphSetConditional"};
 
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     if (kiln__cpu_slice_is(name, known[i]))

@@ -123,7 +123,8 @@ typedef enum kiln__cpu_system {
   KILN__SYSTEM_FREE,
   KILN__SYSTEM_ASSERT,
   KILN__SYSTEM_MEMCPY,
-  KILN__SYSTEM_MEMSET
+  KILN__SYSTEM_MEMSET,
+  KILN__SYSTEM_SET_CONDITION
 } kiln__cpu_system;
 
 struct kiln__cpu_job {

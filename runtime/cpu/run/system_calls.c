@@ -1,5 +1,6 @@
 /* system_calls.c -- implements the functions that the device itself provides to
- * kernels: vprintf, malloc, free, __assertfail, memcpy and memset.
+ * kernels: vprintf, malloc, free, __assertfail, memcpy, memset and
+ * cudaGraphSetConditional.
  *
  * PTX modules declare these functions but do not define them. A call is
  * executed lane by lane. */
@@ -12,10 +13,13 @@ kiln__cpu_system kiln__cpu_system_named(const char *name)
   static const struct {
     const char *name;
     kiln__cpu_system which;
-  } all[] = {
-      {"vprintf", KILN__SYSTEM_VPRINTF}, {"malloc", KILN__SYSTEM_MALLOC},
-      {"free", KILN__SYSTEM_FREE},       {"__assertfail", KILN__SYSTEM_ASSERT},
-      {"memcpy", KILN__SYSTEM_MEMCPY},   {"memset", KILN__SYSTEM_MEMSET}};
+  } all[] = {{"vprintf", KILN__SYSTEM_VPRINTF},
+             {"malloc", KILN__SYSTEM_MALLOC},
+             {"free", KILN__SYSTEM_FREE},
+             {"__assertfail", KILN__SYSTEM_ASSERT},
+             {"memcpy", KILN__SYSTEM_MEMCPY},
+             {"memset", KILN__SYSTEM_MEMSET},
+             {"cudaGraphSetConditional", KILN__SYSTEM_SET_CONDITION}};
 
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     if (strcmp(all[i].name, name) == 0)
@@ -194,6 +198,23 @@ static bool move_bytes(kiln__cpu_warp *w, const kiln__cpu_frame *f,
   return true;
 }
 
+/* Stores the value of a conditional handle; api/graph/graph_condition.c makes
+ * the handles. */
+static bool set_condition(kiln__cpu_warp *w, const kiln__cpu_insn *in, int lane,
+                          uint64_t handle, uint32_t value)
+{
+  kiln__cpu_range range;
+
+  if (!kiln__cpu_memory_find(w->grid->memory, handle, &range) ||
+      range.kind != KILN__RANGE_INTERNAL || range.first != handle ||
+      range.last - range.first != sizeof value) {
+    kiln__cpu_fault(w, in, KILN__FAULT_ADDRESS, lane, handle, sizeof value);
+    return false;
+  }
+  __atomic_store_n((uint32_t *)(void *)range.host, value, __ATOMIC_SEQ_CST);
+  return true;
+}
+
 static bool call_lane(kiln__cpu_warp *w, const kiln__cpu_frame *f,
                       const kiln__cpu_insn *in, kiln__cpu_system which,
                       int lane)
@@ -221,6 +242,9 @@ static bool call_lane(kiln__cpu_warp *w, const kiln__cpu_frame *f,
   case KILN__SYSTEM_MEMCPY:
   case KILN__SYSTEM_MEMSET:
     return move_bytes(w, f, in, lane, which == KILN__SYSTEM_MEMSET);
+  case KILN__SYSTEM_SET_CONDITION:
+    return set_condition(w, in, lane, first,
+                         (uint32_t)argument(w, f, call, 1, lane));
   default:
     return false;
   }

@@ -549,7 +549,7 @@ START_TEST(what_is_no_graph_is_refused)
   is(cu(graphAddHostNode)(&b, g, NULL, 0, &p), bad);
   is(cu(graphAddHostNode)(&b, g, NULL, 0, NULL), bad);
   is(cu(graphAddNode)(&b, g, NULL, NULL, 0, &any), bad);
-  any.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  any.type = CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT;
   is(cu(graphAddNode)(&b, g, NULL, NULL, 0, &any), CUDA_ERROR_NOT_SUPPORTED);
   is(cu(graphAddChildGraphNode)(&b, g, NULL, 0, (CUgraph)(void *)context), bad);
   is(cu(graphInstantiateWithFlags)(&x, g, 16), bad);

@@ -64,6 +64,7 @@ static void release(CUgraphNode node)
   kiln__cpu_graph_memory_drop(node->memory);
   if (node->child != NULL)
     kiln__cpu_graph_free(node->child);
+  kiln__cpu_branches_free(node->branches);
   kiln__free(&machine()->alloc, node->after);
   kiln__free(&machine()->alloc, node);
 }
@@ -81,6 +82,7 @@ void kiln__cpu_graph_free(CUgraph graph)
   if (!graph->is_exec)
     kiln__cpu_live_remove(graph);
   kiln__cpu_held_drop_all(graph);
+  kiln__cpu_conditions_drop_all(graph);
   kiln__free(&machine()->alloc, graph);
 }
 
@@ -210,6 +212,11 @@ static CUgraphNode copy_node(CUgraph to, const struct CUgraphNode_st *from)
       return NULL;
     node->child->parent = to;
   }
+  if (from->branches != NULL) {
+    node->branches = kiln__cpu_branches_copy(from->branches, to, to->is_exec);
+    if (node->branches == NULL)
+      return NULL;
+  }
   return node;
 }
 
@@ -238,7 +245,8 @@ CUgraph kiln__cpu_graph_copy(CUgraph graph, bool is_exec)
         goto failed;
     }
   }
-  if (!kiln__cpu_held_copy(copy, graph))
+  if (!kiln__cpu_held_copy(copy, graph) ||
+      !kiln__cpu_conditions_copy(copy, graph))
     goto failed;
   copy->numbers = graph->numbers;
   copy->cloned_from = graph->id;

@@ -45,6 +45,7 @@ struct CUgraphNode_st {
   /* event of an event-record or event-wait node */
   CUevent event;
   struct kiln__cpu_graph_memory *memory; /* memory of an alloc or free node */
+  struct kiln__cpu_branches *branches;   /* bodies of a conditional node */
   bool enabled;
   CUgraphNode *after; /* array of nodes that this node depends on */
   size_t n_after, capacity;
@@ -64,6 +65,8 @@ struct CUgraph_st {
    * live handles */
   bool is_exec;
   struct kiln__cpu_held *held; /* user objects that the graph keeps alive */
+  /* conditional handles that were created for this graph */
+  struct kiln__cpu_condition_list *conditions;
 };
 
 /* Wraps `work` in a kiln__cpu_shared, which then owns the work and has one

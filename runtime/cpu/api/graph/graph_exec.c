@@ -38,6 +38,11 @@ static CUresult check_shape(CUgraph graph)
        n = n->next) {
     if (n->child != NULL)
       rc = check_shape(n->child);
+    if (n->branches != NULL && rc == CUDA_SUCCESS)
+      rc = kiln__cpu_branches_check(n->branches);
+    for (unsigned i = 0;
+         n->branches != NULL && i < n->branches->n && rc == CUDA_SUCCESS; i++)
+      rc = check_shape(n->branches->graphs[i]);
   }
   return rc;
 }
@@ -128,29 +133,55 @@ CUresult kiln__cpu_graphExecGetFlags(CUgraphExec exec, uint64_t *flags)
 
 /* ---- Launches ------------------------------------------------------------ */
 
-typedef struct step {
+typedef struct step step;
+
+typedef struct steps {
+  step *items;
+  size_t n, capacity;
+} steps;
+
+/* The bodies of a conditional node as lists of steps. */
+typedef struct choice {
+  CUgraphConditionalNodeType type;
+  unsigned n;
+  steps bodies[]; /* n lists */
+} choice;
+
+struct step {
   kiln__cpu_shared *shared;
   /* queue entry of the event record that this step performs or waits for */
   kiln__cpu_mark *mark;
   bool record;
   /* memory of an alloc or free node; this step holds a reference */
   kiln__cpu_graph_memory *memory;
-} step;
+  /* condition that this step initialises, or reads if `choice` is set; this
+   * step holds a reference */
+  kiln__cpu_condition *condition;
+  choice *choice; /* bodies of a conditional node, owned by this step */
+};
 
 typedef struct launch_work {
   kiln__cpu_work base;
-  step *steps;
-  size_t n, capacity;
+  steps steps;
 } launch_work;
 
 /* Appends a step to the list of a launch. Returns false if there is no
  * memory. */
-static bool put_step(launch_work *l, step s)
+static bool put_step(steps *l, step s)
 {
-  if (!kiln__grow(&machine()->alloc, &l->steps, l->n, &l->capacity, sizeof s))
+  if (!kiln__grow(&machine()->alloc, &l->items, l->n, &l->capacity, sizeof s))
     return false;
-  l->steps[l->n++] = s;
+  l->items[l->n++] = s;
   return true;
+}
+
+static void step_drop(step *s);
+
+static void steps_drop(steps *l)
+{
+  for (size_t i = 0; i < l->n; i++)
+    step_drop(&l->items[i]);
+  kiln__free(&machine()->alloc, l->items);
 }
 
 /* Releases the references that a step of a graph launch holds. An event record
@@ -163,12 +194,16 @@ static void step_drop(step *s)
     kiln__cpu_mark_reach(s->mark);
   kiln__cpu_mark_drop(s->mark);
   kiln__cpu_graph_memory_drop(s->memory);
+  kiln__cpu_condition_drop(s->condition);
+  for (unsigned i = 0; s->choice != NULL && i < s->choice->n; i++)
+    steps_drop(&s->choice->bodies[i]);
+  kiln__free(&machine()->alloc, s->choice);
 }
 
-static CUresult collect(launch_work *l, CUgraph graph, CUgraphNode *order,
+static CUresult collect(steps *l, CUgraph graph, CUgraphNode *order,
                         uint64_t flags);
 
-static CUresult collect_child(launch_work *l, CUgraph child, uint64_t flags)
+static CUresult collect_child(steps *l, CUgraph child, uint64_t flags)
 {
   CUgraphNode *order;
   CUresult rc = kiln__cpu_graph_order(child, &order) ? CUDA_SUCCESS
@@ -177,6 +212,25 @@ static CUresult collect_child(launch_work *l, CUgraph child, uint64_t flags)
   if (rc == CUDA_SUCCESS)
     rc = collect(l, child, order, flags);
   kiln__free(&machine()->alloc, order);
+  return rc;
+}
+
+/* Stores the bodies of a conditional node in *s. On failure the caller still
+ * drops the step. */
+static CUresult step_of_branches(const kiln__cpu_branches *b, step *s,
+                                 uint64_t flags)
+{
+  CUresult rc = CUDA_SUCCESS;
+
+  s->condition = kiln__cpu_condition_hold(b->condition);
+  s->choice =
+      kiln__calloc(&machine()->alloc, 1,
+                   sizeof *s->choice + b->n * sizeof s->choice->bodies[0]);
+  CU_TRY(allocated(s->choice));
+  s->choice->type = b->type;
+  s->choice->n = b->n;
+  for (unsigned i = 0; i < b->n && rc == CUDA_SUCCESS; i++)
+    rc = collect_child(&s->choice->bodies[i], b->graphs[i], flags);
   return rc;
 }
 
@@ -205,16 +259,33 @@ static CUresult step_of(CUgraphNode node, step *s, uint64_t flags)
     if (node->memory != NULL)
       atomic_store(&node->memory->allocated, false);
     return CUDA_SUCCESS;
+  case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+    return step_of_branches(node->branches, s, flags);
   default:
     s->shared = kiln__cpu_share_hold(node->shared);
     return CUDA_SUCCESS;
   }
 }
 
-static CUresult collect(launch_work *l, CUgraph graph, CUgraphNode *order,
+/* Appends the steps that store the initial values of the graph's conditions. */
+static CUresult collect_conditions(steps *l, CUgraph graph)
+{
+  for (kiln__cpu_condition_list *c = graph->conditions; c != NULL;
+       c = c->next) {
+    step s = {.condition = kiln__cpu_condition_hold(c->condition)};
+
+    if (!put_step(l, s)) {
+      step_drop(&s);
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+static CUresult collect(steps *l, CUgraph graph, CUgraphNode *order,
                         uint64_t flags)
 {
-  CUresult rc = CUDA_SUCCESS;
+  CUresult rc = collect_conditions(l, graph);
 
   for (size_t i = 0; i < graph->n && rc == CUDA_SUCCESS; i++) {
     CUgraphNode node = order[i];
@@ -227,46 +298,79 @@ static CUresult collect(launch_work *l, CUgraph graph, CUgraphNode *order,
       continue;
     }
     rc = step_of(node, &s, flags);
-    if (rc == CUDA_SUCCESS && !put_step(l, s)) {
+    if (rc != CUDA_SUCCESS) {
+      step_drop(&s);
+    } else if (!put_step(l, s)) {
       step_drop(&s);
       rc = CUDA_ERROR_OUT_OF_MEMORY;
-    } else if (rc == CUDA_SUCCESS && s.record &&
-               kiln__cpu_live(node->event, KILN__HANDLE_EVENT)) {
+    } else if (s.record && kiln__cpu_live(node->event, KILN__HANDLE_EVENT)) {
       kiln__cpu_event_put(node->event, kiln__cpu_mark_hold(s.mark));
     }
   }
   return rc;
 }
 
+static CUresult run_steps(const steps *l, CUstream stream, uint64_t call);
+
+/* Runs the bodies of a conditional node as often as its condition demands. */
+static CUresult run_choice(const step *s, CUstream stream, uint64_t call)
+{
+  const choice *c = s->choice;
+  CUresult rc = CUDA_SUCCESS;
+
+  for (unsigned long long done = 0; rc == CUDA_SUCCESS; done++) {
+    const int body = kiln__cpu_branches_next(s->condition, c->type, c->n, done);
+
+    if (body < 0)
+      break;
+    rc = run_steps(&c->bodies[body], stream, call);
+    if (rc == CUDA_SUCCESS && atomic_load(&stream->context->dying))
+      break;
+  }
+  return rc;
+}
+
+static CUresult run_step(const step *s, CUstream stream, uint64_t call)
+{
+  if (s->record)
+    kiln__cpu_mark_reach(s->mark);
+  else if (s->mark != NULL)
+    kiln__cpu_mark_wait(s->mark);
+  if (s->shared != NULL)
+    return kiln__cpu_run_work(s->shared->work, stream, call, true);
+  if (s->choice != NULL)
+    return run_choice(s, stream, call);
+  if (s->condition != NULL && s->condition->assigns)
+    atomic_store(&s->condition->value, s->condition->initial);
+  return CUDA_SUCCESS;
+}
+
 /* Runs the steps of a graph launch in order, and stops at the first step that
  * fails. */
-static CUresult run_launch(kiln__cpu_work *work, CUstream stream)
+static CUresult run_steps(const steps *l, CUstream stream, uint64_t call)
 {
-  const launch_work *l = (const launch_work *)(void *)work;
   CUresult rc = CUDA_SUCCESS;
 
   for (size_t i = 0; i < l->n && rc == CUDA_SUCCESS; i++) {
-    const step *s = &l->steps[i];
-
-    if (s->record)
-      kiln__cpu_mark_reach(s->mark);
-    else if (s->mark != NULL)
-      kiln__cpu_mark_wait(s->mark);
-    if (s->shared != NULL)
-      rc = kiln__cpu_run_work(s->shared->work, stream, work->call, true);
+    rc = run_step(&l->items[i], stream, call);
     if (rc == CUDA_SUCCESS)
       rc = atomic_load(&stream->context->sticky);
   }
   return rc;
 }
 
+static CUresult run_launch(kiln__cpu_work *work, CUstream stream)
+{
+  const launch_work *l = (const launch_work *)(void *)work;
+
+  return run_steps(&l->steps, stream, work->call);
+}
+
 static void free_launch(kiln__cpu_work *work)
 {
   launch_work *l = (launch_work *)(void *)work;
 
-  for (size_t i = 0; i < l->n; i++)
-    step_drop(&l->steps[i]);
-  kiln__free(&machine()->alloc, l->steps);
+  steps_drop(&l->steps);
   kiln__free(&machine()->alloc, l);
 }
 
@@ -282,7 +386,7 @@ static CUresult launch_make(CUgraphExec exec, kiln__cpu_work **out)
   l->base.free = free_launch;
   l->base.kind = KILN__WORK_EMPTY;
   lock_graphs();
-  rc = collect(l, exec->graph, exec->order, exec->flags);
+  rc = collect(&l->steps, exec->graph, exec->order, exec->flags);
   unlock_graphs();
   if (rc != CUDA_SUCCESS) {
     free_launch(&l->base);
@@ -355,6 +459,9 @@ static CUgraph copy_of(CUgraph graph, uint64_t id)
   for (CUgraphNode n = graph->first; n != NULL && found == NULL; n = n->next) {
     if (n->child != NULL)
       found = copy_of(n->child, id);
+    for (unsigned i = 0;
+         n->branches != NULL && i < n->branches->n && found == NULL; i++)
+      found = copy_of(n->branches->graphs[i], id);
   }
   return found;
 }
@@ -439,6 +546,27 @@ static bool same_edges(CUgraphNode a, CUgraphNode b)
   return true;
 }
 
+static difference compare(CUgraph old, CUgraph now);
+
+/* Compares the child graphs, or the bodies, of two paired nodes. */
+static difference compare_inner(CUgraphNode a, CUgraphNode b)
+{
+  difference d = {CU_GRAPH_EXEC_UPDATE_SUCCESS, NULL};
+
+  if (a->child != NULL)
+    d = compare(a->child, b->child);
+  if (a->branches != NULL &&
+      (a->branches->type != b->branches->type ||
+       a->branches->n != b->branches->n ||
+       a->branches->condition->assigns != b->branches->condition->assigns))
+    return (difference){CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, b};
+  for (unsigned i = 0; a->branches != NULL && i < a->branches->n &&
+                       d.result == CU_GRAPH_EXEC_UPDATE_SUCCESS;
+       i++)
+    d = compare(a->branches->graphs[i], b->branches->graphs[i]);
+  return d;
+}
+
 /* Pairs the nodes of the new graph and of the executable graph in the order of
  * their creation. Returns the first difference that an update cannot apply. */
 static difference compare(CUgraph old, CUgraph now)
@@ -459,22 +587,38 @@ static difference compare(CUgraph old, CUgraph now)
       return (difference){CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, b};
   }
   for (a = old->first, b = now->first; a != NULL; a = a->next, b = b->next) {
-    if (a->child != NULL) {
-      const difference d = compare(a->child, b->child);
+    const difference d = compare_inner(a, b);
 
-      if (d.result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
-        return d;
-    }
+    if (d.result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
+      return d;
   }
   return (difference){CU_GRAPH_EXEC_UPDATE_SUCCESS, NULL};
 }
 
+static bool update(CUgraph old, CUgraph now);
+
+static bool update_branches(kiln__cpu_branches *a, const kiln__cpu_branches *b)
+{
+  kiln__cpu_condition *condition = a->condition;
+  bool ok = true;
+
+  a->condition = kiln__cpu_condition_hold(b->condition);
+  kiln__cpu_condition_drop(condition);
+  for (unsigned i = 0; i < a->n; i++)
+    ok = update(a->graphs[i], b->graphs[i]) && ok;
+  return ok;
+}
+
 /* Applies the work of the new graph to the executable graph, node by node. The
- * caller has checked with compare() that no difference forbids the update. */
-static void update(CUgraph old, CUgraph now)
+ * caller has checked with compare() that no difference forbids the update.
+ * Returns false if there is no memory for the list of conditions. */
+static bool update(CUgraph old, CUgraph now)
 {
   CUgraphNode b = now->first;
+  bool ok;
 
+  kiln__cpu_conditions_drop_all(old);
+  ok = kiln__cpu_conditions_copy(old, now);
   for (CUgraphNode a = old->first; a != NULL; a = a->next, b = b->next) {
     kiln__cpu_shared *shared = a->shared;
 
@@ -483,13 +627,17 @@ static void update(CUgraph old, CUgraph now)
     a->context = b->context;
     a->event = b->event;
     if (a->child != NULL)
-      update(a->child, b->child);
+      ok = update(a->child, b->child) && ok;
+    if (a->branches != NULL)
+      ok = update_branches(a->branches, b->branches) && ok;
   }
+  return ok;
 }
 
 CUresult kiln__cpu_graphExecUpdate(CUgraphExec exec, CUgraph graph,
                                    CUgraphExecUpdateResultInfo *result)
 {
+  bool ok = true;
   difference d;
 
   CU_TRY(kiln__cpu_ready_with(exec, KILN__HANDLE_GRAPH_EXEC));
@@ -497,8 +645,10 @@ CUresult kiln__cpu_graphExecUpdate(CUgraphExec exec, CUgraph graph,
   lock_graphs();
   d = compare(exec->graph, graph);
   if (d.result == CU_GRAPH_EXEC_UPDATE_SUCCESS)
-    update(exec->graph, graph);
+    ok = update(exec->graph, graph);
   unlock_graphs();
+  if (!ok)
+    return CUDA_ERROR_OUT_OF_MEMORY;
   *result =
       (CUgraphExecUpdateResultInfo){.result = d.result, .errorNode = d.node};
   return d.result == CU_GRAPH_EXEC_UPDATE_SUCCESS

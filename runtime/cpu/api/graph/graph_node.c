@@ -86,7 +86,7 @@ static CUresult memory_to_free(kiln__cpu_node_parts *out, CUdeviceptr address)
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__cpu_node_parts_make(kiln__cpu_node_parts *out,
+CUresult kiln__cpu_node_parts_make(kiln__cpu_node_parts *out, CUgraph graph,
                                    CUgraphNodeParams *params)
 {
   kiln__cpu_work *work = NULL;
@@ -106,9 +106,11 @@ CUresult kiln__cpu_node_parts_make(kiln__cpu_node_parts *out,
     return alloc_memory(out, &params->alloc);
   case CU_GRAPH_NODE_TYPE_MEM_FREE:
     return memory_to_free(out, params->free.dptr);
+  case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+    out->context = params->conditional.ctx;
+    return kiln__cpu_branches_make(&out->branches, graph, &params->conditional);
   case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
   case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-  case CU_GRAPH_NODE_TYPE_CONDITIONAL:
     return CUDA_ERROR_NOT_SUPPORTED;
   default:
     break;
@@ -126,9 +128,10 @@ void kiln__cpu_node_parts_drop(kiln__cpu_node_parts *parts)
 {
   kiln__cpu_share_drop(parts->shared);
   kiln__cpu_graph_memory_drop(parts->memory);
-  if (parts->child != NULL) {
+  if (parts->child != NULL || parts->branches != NULL) {
     lock_graphs();
     kiln__cpu_graph_free(parts->child);
+    kiln__cpu_branches_free(parts->branches);
     unlock_graphs();
   }
   *parts = (kiln__cpu_node_parts){0};
@@ -141,13 +144,16 @@ void kiln__cpu_node_parts_swap(CUgraphNode node, kiln__cpu_node_parts *parts)
                                     .shared = node->shared,
                                     .child = node->child,
                                     .event = node->event,
-                                    .memory = node->memory};
+                                    .memory = node->memory,
+                                    .branches = node->branches};
 
   node->context = parts->context;
   node->shared = parts->shared;
   node->child = parts->child;
   node->event = parts->event;
   node->memory = parts->memory;
+  node->branches = parts->branches;
+  kiln__cpu_branches_adopt(node->branches, node->graph);
   if (node->child != NULL)
     node->child->parent = node->graph;
   *parts = old;
@@ -182,7 +188,7 @@ CUresult kiln__cpu_graphAddNodeV1(CUgraphNode *node, CUgraph graph,
 
   CU_TRY(check_after(graph, after, n));
   CU_TRY(valid(node != NULL && params != NULL));
-  rc = kiln__cpu_node_parts_make(&parts, params);
+  rc = kiln__cpu_node_parts_make(&parts, graph, params);
   if (rc == CUDA_SUCCESS) {
     lock_graphs();
     made = kiln__cpu_node_new(graph, params->type, after, n);
@@ -221,7 +227,7 @@ static CUresult change(CUgraphExec exec, CUgraphNode node,
                node->type == params->type && can_change(params->type)));
   if (params->type == CU_GRAPH_NODE_TYPE_GRAPH && exec == NULL)
     return CUDA_ERROR_NOT_SUPPORTED;
-  rc = kiln__cpu_node_parts_make(&parts, params);
+  rc = kiln__cpu_node_parts_make(&parts, NULL, params);
   if (rc == CUDA_SUCCESS) {
     lock_graphs();
     if (exec != NULL)

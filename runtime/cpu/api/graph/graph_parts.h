@@ -29,6 +29,67 @@ void kiln__cpu_graph_memory_drop(kiln__cpu_graph_memory *memory);
 bool kiln__cpu_held_copy(CUgraph to, CUgraph from);
 void kiln__cpu_held_drop_all(CUgraph graph);
 
+/* ---- Conditional nodes --------------------------------------------------- */
+
+/* The value behind a conditional handle. The handle is the address of this
+ * struct, and of an address range over `value` that kernels write through
+ * cudaGraphSetConditional(). Copies of a graph share the value. */
+typedef struct kiln__cpu_condition {
+  _Atomic uint32_t value;
+  atomic_uint refs;
+  uint64_t address;  /* handle, which is a device address of `value` */
+  uint32_t initial;  /* value at the start of each launch of the graph */
+  bool assigns;      /* true if launches store `initial` */
+  bool used;         /* true if a node has this condition */
+  CUcontext context; /* context of the handle */
+} kiln__cpu_condition;
+
+typedef struct kiln__cpu_condition_list {
+  kiln__cpu_condition *condition;
+  struct kiln__cpu_condition_list *next;
+} kiln__cpu_condition_list;
+
+/* The bodies of a conditional node, which the node owns. */
+typedef struct kiln__cpu_branches {
+  kiln__cpu_condition *condition;
+  CUgraphConditionalNodeType type;
+  unsigned n;
+  CUgraph graphs[]; /* n graphs */
+} kiln__cpu_branches;
+
+/* These functions are defined in graph_condition.c. Unless stated otherwise,
+ * the caller holds machine.graph_lock.
+ *
+ * The first function checks the parameters of a conditional node, makes its
+ * empty body graphs and stores their array in params->phGraph_out. Without
+ * `graph`, which is the graph that will contain the node, it returns
+ * CUDA_ERROR_NOT_SUPPORTED. It locks machine.graph_lock itself. */
+CUresult kiln__cpu_branches_make(kiln__cpu_branches **out, CUgraph graph,
+                                 CUDA_CONDITIONAL_NODE_PARAMS *params);
+/* Copies the bodies. Returns NULL if there is no memory. */
+kiln__cpu_branches *kiln__cpu_branches_copy(const kiln__cpu_branches *from,
+                                            CUgraph parent, bool is_exec);
+/* Frees the bodies. `branches` may be NULL. */
+void kiln__cpu_branches_free(kiln__cpu_branches *branches);
+/* Makes `parent` the graph that contains the bodies. */
+void kiln__cpu_branches_adopt(kiln__cpu_branches *branches, CUgraph parent);
+/* Checks that the bodies contain only types of nodes that may run more than
+ * once. Returns CUDA_SUCCESS or CUDA_ERROR_NOT_SUPPORTED. */
+CUresult kiln__cpu_branches_check(const kiln__cpu_branches *branches);
+/* Returns the body that runs next, given the number of bodies that have run
+ * already. Returns -1 after the last one. Needs no lock. */
+int kiln__cpu_branches_next(const kiln__cpu_condition *condition,
+                            CUgraphConditionalNodeType type, unsigned n,
+                            unsigned long long done);
+/* Functions on the reference count of a condition, which may be NULL. They need
+ * no lock. */
+kiln__cpu_condition *kiln__cpu_condition_hold(kiln__cpu_condition *condition);
+void kiln__cpu_condition_drop(kiln__cpu_condition *condition);
+/* Copy and free the list of a graph's conditions. The first function returns
+ * false if there is no memory. */
+bool kiln__cpu_conditions_copy(CUgraph to, CUgraph from);
+void kiln__cpu_conditions_drop_all(CUgraph graph);
+
 /* The parameters of a node after they were checked and copied. Defined in
  * graph_node.c. */
 typedef struct kiln__cpu_node_parts {
@@ -38,13 +99,15 @@ typedef struct kiln__cpu_node_parts {
   CUgraph child; /* copy of the child graph that the program passed */
   CUevent event;
   kiln__cpu_graph_memory *memory;
+  kiln__cpu_branches *branches;
 } kiln__cpu_node_parts;
-/* Checks and copies the parameters of a node of any type. On success the caller
+/* Checks and copies the parameters of a node of any type. `graph` is the graph
+ * that gets a new node, or NULL if a node is changed. On success the caller
  * owns the copies, and either swaps them into a node or frees them with
  * kiln__cpu_node_parts_drop(). The caller must not hold machine.graph_lock,
  * neither for this call nor for the free. Returns the result codes of
  * cuGraphAddNode. */
-CUresult kiln__cpu_node_parts_make(kiln__cpu_node_parts *out,
+CUresult kiln__cpu_node_parts_make(kiln__cpu_node_parts *out, CUgraph graph,
                                    CUgraphNodeParams *params);
 void kiln__cpu_node_parts_drop(kiln__cpu_node_parts *parts);
 /* Exchanges the parameters of the node with those in *parts, so that the caller

@@ -301,6 +301,8 @@ static void draw(kiln__buf *b, CUgraph graph)
           (unsigned long long)graph->id, (unsigned long long)o->number);
     if (o->child != NULL)
       draw(b, o->child);
+    for (unsigned i = 0; o->branches != NULL && i < o->branches->n; i++)
+      draw(b, o->branches->graphs[i]);
   }
 }
 
