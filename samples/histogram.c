@@ -1,6 +1,7 @@
 /* histogram.c -- counts how often each value occurs. The first part draws the
- * sums of three dice as a bar chart. The second part compares kiln_histogram()
- * with three kernels: atomics in global memory, counters in shared memory, and
+ * sums of three dice as a bar chart, with the mean of the first die for each sum
+ * from a histogram with weights. The second part compares kiln_histogram() with
+ * three kernels: atomics in global memory, counters in shared memory, and
  * 32 counters per bin in shared memory (the counting step of rows B12 and B13
  * of the lectures). All counts are compared with counts by the host. */
 #include "sample.h"
@@ -20,27 +21,35 @@ static uint32_t next_random(uint32_t *state)
 static bool chart(sample *s, kiln_stream *stream, CUdeviceptr x,
                   CUdeviceptr counts, uint32_t *host)
 {
-  const kiln_histogram_desc desc = {.x = {.in = {{x, KILN_U32}},
-                                          .map = "x % 6 + x / 6 % 6 + "
-                                                 "x / 36 % 6 + 3"},
-                                    .n = N,
-                                    .bins = DICE,
-                                    .counts = {counts, KILN_U32}};
-  uint32_t got[DICE], expected[DICE] = {0};
+  kiln_histogram_desc desc = {.x = {.in = {{x, KILN_U32}},
+                                    .map = "x % 6 + x / 6 % 6 + "
+                                           "x / 36 % 6 + 3"},
+                              .n = N,
+                              .bins = DICE,
+                              .counts = {counts, KILN_U32}};
+  uint32_t got[DICE], points[DICE], expected[DICE] = {0}, first[DICE] = {0};
   bool good = true;
 
-  for (uint32_t i = 0; i < N; i++)
-    expected[host[i] % 6 + host[i] / 6 % 6 + host[i] / 36 % 6 + 3]++;
+  for (uint32_t i = 0; i < N; i++) {
+    const uint32_t sum = host[i] % 6 + host[i] / 6 % 6 + host[i] / 36 % 6 + 3;
+
+    expected[sum]++;
+    first[sum] += host[i] % 6 + 1;
+  }
   SAMPLE_TRY(kiln_histogram(stream, &desc, NULL));
   SAMPLE_TRY(kiln_stream_synchronize(stream));
   SAMPLE_TRY(kiln_copy_to_host(s->device, got, counts, sizeof got));
-  printf("sums of three dice, %d throws\n", N);
+  desc.weight = "x % 6 + 1";
+  SAMPLE_TRY(kiln_histogram(stream, &desc, NULL));
+  SAMPLE_TRY(kiln_stream_synchronize(stream));
+  SAMPLE_TRY(kiln_copy_to_host(s->device, points, counts, sizeof points));
+  printf("sums of three dice, %d throws, and the mean of the first die\n", N);
   for (int k = 3; k < DICE; k++) {
-    printf("  %2d %7u ", k, got[k]);
+    printf("  %2d %7u %5.2f ", k, got[k], (double)points[k] / got[k]);
     for (uint32_t bar = 0; bar < got[k] / (N / 400); bar++)
       putchar('#');
     putchar('\n');
-    good = good && got[k] == expected[k];
+    good = good && got[k] == expected[k] && points[k] == first[k];
   }
   return good;
 }

@@ -1,4 +1,4 @@
-/* histogram.h -- histograms, and counting sort.
+/* histogram.h -- histograms of counts and of weights, and counting sort.
  *
  *   kiln_histogram_desc h = {.x = {.in = {{x, KILN_F32}}}, .n = n,
  *                            .bins = 100, .lower = -1, .upper = 1,
@@ -42,16 +42,25 @@ typedef struct kiln_histogram_desc {
   kiln_array levels; /**< optional: boundaries of the bins, an array of bins + 1
                           ascending values of the samples' type */
   kiln_array counts; /**< receives one count per bin as u32 (modulo 2^32) or
-                          u64 */
+                          u64; with a weight, one sum per bin as u32, u64, i64,
+                          f32 or f64 */
   bool accumulate;   /**< add the counts to the existing contents of `counts`
                           instead of overwriting them */
   kiln_code code;    /**< parameters and functions that the user expressions can
                           use */
+  /** Optional: user expression for the weight of sample i. It can use the same
+   * names as the map, and is converted to the type of `counts` as by a C cast.
+   * Element b of `counts` then receives the sum of the weights of the samples in
+   * bin b. With samples x and weights in an array of their own:
+   * `.x = {.in = {samples, weights}}, .weight = "y"`. */
+  const char *weight;
 } kiln_histogram_desc;
 
 /**
- * Counts the samples of each bin. The result is exact and does not depend on
- * the order of the samples.
+ * Counts the samples of each bin, or adds their weights. Counts and sums of
+ * integers are exact (modulo 2^32 or 2^64), and do not depend on the order of the
+ * samples. Sums of floats have the same bits in every call on the same GPU with
+ * the same number of samples; their order is unspecified.
  *
  * Every input array is read once. If there are more than about 50,000 bins, the
  * bins are divided into slices of that size, and the input is read once per
@@ -63,6 +72,13 @@ typedef struct kiln_histogram_desc {
  * Source: Podlozhnyuk, Histogram calculation in CUDA, 2007; Gomez-Luna et al.,
  * An optimized approach to histogram computation on GPU, 2013.
  *
+ * With weights, the warps of a block have copies of the sums in shared memory.
+ * Lanes of a warp with equal bins first combine their weights. With more sums
+ * than fit there (about 50,000 of 4 bytes), the input is read once per slice.
+ * The temporary storage takes one sum per bin and block, at most 64 MiB. Such
+ * calls need two launches. Source: Westphal, Voting and Shuffling to Optimize
+ * Atomic Operations, 2015.
+ *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.
  * @param workspace  temporary storage; NULL selects Kiln's own temporary
@@ -70,8 +86,8 @@ typedef struct kiln_histogram_desc {
  * @retval one of the statuses in ops.h. Returns KILN_EINVAL also if `bins` is 0
  *         or too large; if the bounds are not finite, or not ascending in the
  *         samples' type, or not whole numbers for integer samples; if the
- *         levels have another type than the samples; and if the counts are
- *         neither u32 nor u64.
+ *         levels have another type than the samples; and if the counts have
+ *         another type than those above.
  * The operation does not work in place.
  * Thread-safe. Blocks only while a kernel compiles.
  */
@@ -110,12 +126,15 @@ typedef struct kiln_histogram_2d_desc {
   kiln_array counts;
   bool accumulate; /**< add the counts to the existing contents of `counts`
                         instead of overwriting them */
+  /** Optional input: n weights of any type. The counts are then sums of weights,
+   * of type u32, u64, i64, f32 or f64, to which the weights are converted. */
+  kiln_array weights;
 } kiln_histogram_2d_desc;
 
 /**
- * Counts pairs of samples. A pair with a sample outside of its axis, or with a
- * NaN, is not counted. The result is exact and does not depend on the order of
- * the samples.
+ * Counts pairs of samples, or adds their weights. A pair with a sample outside of
+ * its axis, or with a NaN sample, is not counted. Exactness and order are those of
+ * kiln_histogram().
  *
  * The pair of bins is computed while the samples are loaded, and counted as by
  * kiln_histogram(), with the same costs and the same temporary storage for

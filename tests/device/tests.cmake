@@ -25,7 +25,7 @@ endforeach()
 
 # The operations: the same with fewer seeds, since there are many of them.
 set(operations all_pairs counting_sort difference find gather gemm gemm_calls
-  gemm_small group_statistics histogram histogram_2d map merge
+  gemm_small group_statistics histogram histogram_2d map merge weighted_histogram
   operations partition reduce_by_key reduce_matrix reduce_op run_length
   scan_by_key scan_ladder scan search segmented_sort segmented select sort_ladder
   move views permute random sort split stencil)

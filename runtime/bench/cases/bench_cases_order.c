@@ -76,6 +76,12 @@ const bench_case kiln__bench_partition[] = {
 HISTOGRAM(own_256, 256)
 HISTOGRAM(own_4096, 4096)
 
+/* Sums of weights, which are whole numbers in f32. */
+BENCH_OWN(own_weights, histogram, kiln_histogram_desc,
+    .x = {.in = {{b->in[0], KILN_U32}, {b->in[1], KILN_U32}}}, .n = b->n,
+    .bins = 256, .lower = 0, .upper = 256, .counts = {b->out[0], KILN_F32},
+    .weight = "y")
+
 #define BELOW_256 {"hash(i) & 255"}
 #define BELOW_4096 {"hash(i) & 4095"}
 #define RISING {"i & 255"}
@@ -98,6 +104,13 @@ const bench_case kiln__bench_histogram[] = {
      {4, 0, 0, 0}, BELOW_4096, NULL, own_4096, KILN_U32, 4096, 0, 0},
     {"4,096 bins, constant", KILN_U32, 4, "CUB", "kiln_peer_histogram_4096_u32",
      {0, 0, 0, 0}, CONSTANT, NULL, own_4096, KILN_U32, 4096, 0, 0},
+    {"256 bins, weights, uniform", KILN_U32, 8, "atomics",
+     "kiln_peer_weights_256_f32", {0, 0, 0, 0},
+     {"hash(i) & 255", "hash(i) >> 20 & 1023"}, NULL, own_weights, KILN_F32,
+     256, 1e6, 0},
+    {"256 bins, weights, constant", KILN_U32, 8, "atomics",
+     "kiln_peer_weights_256_f32", {0, 0, 0, 0},
+     {"7", "hash(i) >> 20 & 1023"}, NULL, own_weights, KILN_F32, 256, 1e9, 0},
     {.label = NULL},
 };
 

@@ -1,12 +1,13 @@
 /* histogram_2d.c -- kiln_histogram_2d(). A map computes the number of the pair of
- * bins from both samples, and kiln_histogram() counts these numbers.
+ * bins from both samples, and kiln_histogram() counts these numbers or adds their
+ * weights.
  *
  * Integer samples: the bin is floor(d * bins / range), where d is the sample
  * minus the lower bound. With at most 2^20 bins and 2^32 values, the product is
  * exact in f64. The quotient is rounded, but it never reaches an integer that the
  * exact quotient is below: the distance to that integer is at least 1 / range,
  * which is at least 2^-32, and more than the rounding error of 2^-34. */
-#include "../ops.h"
+#include "histogram_bins.h"
 
 static const char preamble[] =
     "template <class V>\n"
@@ -113,9 +114,9 @@ static kiln_status check(const char *call, const kiln_stream *stream,
   kiln__check_that(&c, pairs <= KILN_MAX_BINS,
                    "%u times %u bins are more than %d", desc->x.bins,
                    desc->y.bins, KILN_MAX_BINS);
-  kiln__check_that(
-      &c, desc->counts.type == KILN_U32 || desc->counts.type == KILN_U64,
-      "counts are %s, must be u32 or u64", kiln_dtype_name(desc->counts.type));
+  if (kiln__given(desc->weights))
+    kiln__check_read(&c, "weights", desc->weights, desc->n);
+  kiln__check_counts(&c, desc->counts.type, kiln__given(desc->weights));
   kiln__check_write(&c, "counts", desc->counts, pairs);
   return kiln__check_workspace(&c, workspace);
 }
@@ -167,14 +168,15 @@ static kiln_status prepare(request *r, const char *call,
   KILN_TRY(check(call, stream, desc, workspace));
   x_float = kiln__dtype_of(desc->x.x.type)->is_float;
   y_float = kiln__dtype_of(desc->y.x.type)->is_float;
-  *r = (request){.desc = {.x = {.in = {desc->x.x, desc->y.x},
+  *r = (request){.desc = {.x = {.in = {desc->x.x, desc->y.x, desc->weights},
                                 .map = maps[x_float][y_float],
                                 .type = KILN_U32},
                           .n = desc->n,
                           .bins = desc->x.bins * desc->y.bins,
                           .counts = desc->counts,
                           .accumulate = desc->accumulate,
-                          .code = {.preamble = preamble}}};
+                          .code = {.preamble = preamble},
+                          .weight = kiln__given(desc->weights) ? "z" : NULL}};
   r->desc.code.params = r->params;
   set_axis(r, 0, &desc->x);
   set_axis(r, 1, &desc->y);
