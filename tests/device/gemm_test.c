@@ -64,6 +64,8 @@ START_TEST(test_tiles)
     for (unsigned layout = 0; layout < 2; layout++) {
       product p = usual(tiles[i].m + 12 * layout, tiles[i].n + 8, 40);
 
+      if (layout != i % 2 && !test_thoroughly())
+        continue;
       p.layout = layout == 0 ? 0 : 5;
       p.tile = tiles[i];
       p.in_place = true;
@@ -381,7 +383,10 @@ START_TEST(test_tensor_tiles)
   p.batch = tensor_calls[_i].batch;
   p.layout = (unsigned)(_i * 4) % 16;
   p.line = 16;
-  check_product(&p, &state);
+  if (_i % 2 == 0 || test_thoroughly())
+    check_product(&p, &state);
+  if (_i % 4 == 0 && !test_thoroughly())
+    return;
   p.n -= 3;
   p.line = 0;
   p.gap = 1;

@@ -105,6 +105,13 @@ static inline void teardown(void)
  * machine. */
 enum { CASE_SECONDS = 3600 };
 
+/* Returns whether every combination is tested. The default run of the tests leaves some
+ * of the combinations out, because each costs a compile. */
+static inline bool test_thoroughly(void)
+{
+  return getenv("KILN_TEST_THOROUGH") != NULL;
+}
+
 /* Returns the number of random calls: KILN_TEST_RANDOM_CALLS if it is set,
  * otherwise `many` in a thorough run and half of it by default. A fifth of that
  * remains if KILN_TEST_SHORT is set. Most calls need a kernel of their own, whose
@@ -112,8 +119,7 @@ enum { CASE_SECONDS = 3600 };
 static inline unsigned long random_calls(unsigned long many)
 {
   const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
-  const unsigned long by_default =
-      getenv("KILN_TEST_THOROUGH") != NULL ? many : many / 2;
+  const unsigned long by_default = test_thoroughly() ? many : many / 2;
 
   if (wanted != NULL)
     return strtoul(wanted, NULL, 10);

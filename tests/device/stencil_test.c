@@ -240,6 +240,8 @@ START_TEST(test_borders)
     for (unsigned how = 0; how < 3; how++) {
       kiln_stencil_desc d = shape(dims, KILN_F32);
 
+      if ((dims + how + (unsigned)_i) % 2 != 0 && !test_thoroughly())
+        continue;
       d.border = (kiln_border)_i;
       d.outside = 2.5;
       d.separable = how == 1;
@@ -254,7 +256,8 @@ START_TEST(test_types)
   uint64_t state = (uint64_t)_i;
   kiln_stencil_desc d = shape(2, all_types[_i]);
 
-  ck_call(stencil_call(d, false, 0, &state));
+  if (_i % 2 == 0 || test_thoroughly())
+    ck_call(stencil_call(d, false, 0, &state));
   ck_call(stencil_call(d, false, 1, &state));
   d = shape(1, all_types[_i]);
   d.border = KILN_MIRROR;
