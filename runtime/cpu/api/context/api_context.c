@@ -129,6 +129,9 @@ CUresult kiln__cpu_context_begin(CUcontext context)
   kiln__cpu_machine *m = machine();
   CUresult rc;
 
+  /* A context that begins again after a reset gets another id, since libraries
+   * recognise the modules of a context by its id. */
+  context->id = kiln__cpu_next_id();
   default_limits(context);
   context->peers = 0;
   context->cache_config = context->shared_config = 0;
@@ -197,7 +200,6 @@ CUresult kiln__cpu_context_make(CUcontext *out, int device, unsigned flags,
   c->flags = flags;
   c->is_primary = primary;
   c->retained = 1;
-  c->id = kiln__cpu_next_id();
   rc = begin_live(c);
   if (rc != CUDA_SUCCESS) {
     kiln__cpu_context_free(c);
