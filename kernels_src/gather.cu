@@ -13,7 +13,7 @@
  *   KILN_BLOCK    256            threads per block
  *   KILN_ITEMS    2              vectors in flight per thread
  *   KILN_VECTOR   4              elements per vector, a power of two, at most 16
- *   KILN_INDEX    type unsigned  type of an index, unsigned or unsigned long long
+ *   KILN_INDEX    type unsigned  type of an index: an unsigned type of 1 to 8 bytes
  *   KILN_OUT      type float     type of an element of out
  *   KILN_ALIGNED  3              bit 0 is set if index is aligned to 16 bytes, bit 1
  *                                if out is aligned to 16 bytes

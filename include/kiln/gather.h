@@ -28,7 +28,7 @@
  *              in shared memory and writes it as a whole. It needs twice the
  *              temporary storage of partition.
  *
- * Indices have type i32, u32, i64 or u64. A valid index satisfies 0 <= index <
+ * Indices have type u8, u16, i32, u32, i64 or u64. A valid index satisfies 0 <= index <
  * n_target. In checked mode an invalid index causes KILN_EINVAL, and nothing is
  * written. Checked mode needs an additional pass over the indices, and the call
  * waits for the GPU. It therefore returns KILN_ECAPTURE while the stream is
@@ -47,6 +47,7 @@ extern "C" {
 #endif
 
 /** Method of a gather or scatter; the head of gather.h describes the methods.
+ * Indices of type u8 and u16 support only AUTO, which is then DIRECT, and DIRECT.
  * Structs support only AUTO, DIRECT and WINDOWS, unless the call moves elements
  * of 1, 2, 4 or 8 bytes without a map and their arrays are aligned to that
  * size. The same holds for complex numbers. */
@@ -74,7 +75,8 @@ typedef struct kiln_gather_desc {
   /** Input: the n_target elements to gather from, from one array or computed
    * by a map. In the map, the variable i has the value index[i]. */
   kiln_input x;
-  kiln_array index; /**< array of n indices of type i32, u32, i64 or u64 */
+  kiln_array index; /**< array of n indices of type u8, u16, i32, u32, i64
+                         or u64 */
   /** Array that receives n elements. The elements of x, after the map, are
    * converted to the type of this array. Without a map, elements of the same
    * type are copied bit by bit. */
@@ -131,12 +133,13 @@ KILN_INLINE kiln_status kiln_gather_workspace(kiln_stream *stream,
 /** Description of a gather of rows: row r of out becomes row index[r] of in,
  * for r < n. Rows are copied bit by bit. */
 typedef struct kiln_gather_rows_desc {
-  kiln_array in;    /**< input matrix, with rows of `width` elements */
-  kiln_array index; /**< array of n row indices of type i32, u32, i64 or u64 */
-  kiln_array out;   /**< receives n rows of `width` elements, which have the
+  kiln_array in;       /**< input matrix, with rows of `width` elements */
+  kiln_array index;    /**< array of n row indices of type u8, u16, i32, u32,
+                         i64 or u64 */
+  kiln_array out;      /**< receives n rows of `width` elements, which have the
                          type of `in` */
-  uint64_t n;       /**< number of rows of out */
-  uint64_t width;   /**< number of elements per row */
+  uint64_t n;          /**< number of rows of out */
+  uint64_t width;      /**< number of elements per row */
   uint64_t in_stride;  /**< distance between the starts of two rows of in, in
                             elements; 0 selects `width` */
   uint64_t out_stride; /**< distance between the starts of two rows of out, in
@@ -179,7 +182,7 @@ KILN_INLINE kiln_status kiln_gather_rows_workspace(
  * refers are not modified. */
 typedef struct kiln_scatter_desc {
   kiln_input x; /**< input: n elements, from one array or computed by a map */
-  /** Array of n indices of type i32, u32, i64 or u64. If several indices are
+  /** Array of n indices of type u8, u16, i32, u32, i64 or u64. If several indices are
    * equal, exactly one of the values is stored at this index. Which one is
    * unspecified and may differ between runs. */
   kiln_array index;

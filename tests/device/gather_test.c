@@ -116,12 +116,7 @@ static uint64_t *make_places(size_t n, size_t target, spread how,
 static test_array make_index(kiln_dtype type, const uint64_t *at, size_t n,
                              size_t shift)
 {
-  uint32_t *narrow = kept(malloc(n * sizeof *narrow + 1));
-
-  for (size_t i = 0; i < n; i++)
-    narrow[i] = (uint32_t)at[i];
-  return array_make(type, n, shift,
-                    kiln_dtype_size(type) == 4 ? (const void *)narrow : at, 0);
+  return array_of_indices(type, at, n, shift);
 }
 
 /* ---- One call ------------------------------------------------------------ */
@@ -302,6 +297,35 @@ END_TEST
 /* Sizes near the tile of a partition, which has 4,096 or 2,048 elements. All
  * calls share three numbers of passes because each number needs a kernel of its
  * own. */
+/* Indices of 8 and 16 bits, into targets as long as they reach, and shorter ones.
+ * A call of many elements must not be sampled either. */
+START_TEST(test_narrow)
+{
+  static const struct {
+    size_t n, target;
+  } sizes[] = {{1, 1}, {31, 200}, {1027, 256}, {1000, 40}, {70001, 256}};
+  const direction way = (direction)(_i % N_DIRECTIONS);
+  const bool bytes = _i / N_DIRECTIONS == 0;
+  uint64_t state = 12;
+
+  for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+    const index_case c = {.way = way,
+                          .type = bytes ? KILN_F32 : KILN_U16,
+                          .index = bytes ? KILN_U8 : KILN_U16,
+                          .n = sizes[k].n,
+                          .target = sizes[k].target * (bytes ? 1 : 256),
+                          .shift = k % 3,
+                          .how = RANDOM,
+                          .method =
+                              k % 2 == 0 ? KILN_INDEX_AUTO : KILN_INDEX_DIRECT,
+                          .checked = k == 2,
+                          .know_target = k != 1};
+
+    move_once(&c, &state);
+  }
+}
+END_TEST
+
 START_TEST(test_methods)
 {
   static const size_t lengths[] = {1, 33, 2047, 4095, 4096, 4097, 20011};
@@ -601,7 +625,8 @@ START_TEST(test_rows)
 
   for (size_t k = 0; k < sizeof widths / sizeof widths[0]; k++) {
     const rows_case c = {.type = all_types[(5 * k + (size_t)_i) % N_ALL_TYPES],
-                         .index = index_types[k % N_INDEX_TYPES],
+                         .index =
+                             k == 3 ? KILN_U8 : index_types[k % N_INDEX_TYPES],
                          .n = widths[k] > 500 ? 7 : 133 + 8 * (size_t)_i,
                          .rows = widths[k] > 500 ? 5 : 77,
                          .width = widths[k],
@@ -624,7 +649,8 @@ START_TEST(test_checked)
     kiln_dtype type;
     uint64_t bad;
     const char *message;
-  } cases[] = {{KILN_I32, (uint32_t)-1, "index[700] is -1"},
+  } cases[] = {{KILN_U16, TARGET, "index[700] is 2000, and there are 2000"},
+               {KILN_I32, (uint32_t)-1, "index[700] is -1"},
                {KILN_U32, TARGET, "index[700] is 2000, and there are 2000"},
                {KILN_I64, (uint64_t)-5, "index[700] is -5"},
                {KILN_U64, UINT64_C(1) << 32, "index[700] is 4294967296"},
@@ -653,7 +679,7 @@ START_TEST(test_checked)
     at[i] = cases[which].bad;
   index = make_index(cases[which].type, at, N, 0);
   desc.index = rows.index = index.array;
-  for (int method = 0; method < n_methods[way]; method++) {
+  for (int method = 0; method < (which == 0 ? 2 : n_methods[way]); method++) {
     desc.method = (kiln_index_method)method;
     ck_kiln_is(call(way, &desc, NULL), KILN_EINVAL);
     ck_assert_msg(strstr(kiln_last_error()->message, cases[which].message) !=
@@ -820,8 +846,12 @@ START_TEST(test_bad_arguments)
        "index is not aligned",
        {MEMBER_OF(index, {at.data + 2, KILN_U32})}},
       {KILN_EINVAL,
-       "index has type u16",
-       {MEMBER_OF(index, {at.data, KILN_U16})}},
+       "index has type i16",
+       {MEMBER_OF(index, {at.data, KILN_I16})}},
+      {KILN_EINVAL,
+       "indices of type u16 need",
+       {MEMBER_OF(index, {at.data, KILN_U16}),
+        MEMBER_OF(method, KILN_INDEX_WINDOWS)}},
       {KILN_EINVAL,
        "index has type f32",
        {MEMBER_OF(index, {at.data, KILN_F32})}},
@@ -886,8 +916,8 @@ START_TEST(test_bad_rows)
       {KILN_EINVAL, "none and f32", {ROWS_MEMBER(in, {0})}},
       {KILN_EINVAL, "f32 and u32", {ROWS_MEMBER(out, at)}},
       {KILN_EINVAL,
-       "index has type u16",
-       {ROWS_MEMBER(index, {at.data, KILN_U16})}},
+       "index has type i8",
+       {ROWS_MEMBER(index, {at.data, KILN_I8})}},
       {KILN_EINVAL, "in_stride is below", {ROWS_MEMBER(in_stride, 1)}},
       {KILN_EINVAL, "out_stride is below", {ROWS_MEMBER(out_stride, 1)}},
       {KILN_EINVAL, "in and out overlap", {ROWS_MEMBER(out, in)}},
@@ -928,6 +958,7 @@ static Suite *suite(void)
   TCase *t = device_case(s, "gather"), *brief = brief_case(s);
 
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES * N_DIRECTIONS);
+  tcase_add_loop_test(t, test_narrow, 0, 2 * N_DIRECTIONS);
   tcase_add_loop_test(t, test_methods, 0, N_INDEX_TYPES * N_DIRECTIONS);
   tcase_add_loop_test(t, test_sort, 0, 4);
   tcase_add_loop_test(t, test_sort_makes, 0, 24);
@@ -936,7 +967,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_conversion, 0, N_DIRECTIONS);
   tcase_add_loop_test(brief, test_random_calls, 0, N_DIRECTIONS);
   tcase_add_loop_test(t, test_rows, 0, 2);
-  tcase_add_loop_test(t, test_checked, 0, 5 * N_DIRECTIONS);
+  tcase_add_loop_test(t, test_checked, 0, 6 * N_DIRECTIONS);
   tcase_add_loop_test(t, test_sampled, 0, 6);
   tcase_add_loop_test(t, test_graph, 0, 6);
   tcase_add_loop_test(t, test_bad_arguments, 0, N_DIRECTIONS);

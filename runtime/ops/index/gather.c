@@ -23,8 +23,8 @@ static kiln_status prepare(kiln__indexed *r, const kiln_stream *stream,
   kiln__check_index(&c, desc->index, desc->n);
   kiln__check_write(&c, "out", desc->out, desc->n);
   kiln__check_converts(&c, "out", kiln__input_type(&desc->x), desc->out.type);
-  kiln__check_method(&c, desc->method, desc->passes, desc->checked,
-                     desc->n_target);
+  kiln__check_method(&c, desc->index.type, desc->method, desc->passes,
+                     desc->checked, desc->n_target);
   kiln__check_that(&c, desc->method != KILN_INDEX_SORT,
                    "KILN_INDEX_SORT is a method of kiln_scatter() alone");
   if (kiln__check_workspace(&c, workspace) != KILN_OK)
@@ -120,7 +120,8 @@ static kiln_status prepare_rows(row_plan *p, const kiln_stream *stream,
   kiln__check_write(&c, "out", desc->out,
                     kiln__extent(desc->n, desc->width,
                                  or_width(desc->out_stride, desc->width)));
-  kiln__check_method(&c, KILN_INDEX_DIRECT, 0, desc->checked, desc->n_target);
+  kiln__check_method(&c, desc->index.type, KILN_INDEX_DIRECT, 0, desc->checked,
+                     desc->n_target);
   if (kiln__check_workspace(&c, workspace) == KILN_OK)
     plan_rows(p, desc);
   return c.st;

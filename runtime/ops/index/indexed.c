@@ -87,17 +87,23 @@ uint64_t kiln__extent(uint64_t rows, uint64_t width, uint64_t stride)
 
 void kiln__check_index(kiln__checker *c, kiln_array index, uint64_t n)
 {
-  kiln__check_that(c, kiln__is_index(index.type),
-                   "index has type %s; it must be i32, u32, i64 or u64",
+  kiln__check_that(c, kiln__is_index(index.type) || kiln__is_narrow(index.type),
+                   "index has type %s; it must be u8, u16, i32, u32, i64 or "
+                   "u64",
                    kiln_dtype_name(index.type));
   kiln__check_read(c, "index", index, n);
 }
 
-void kiln__check_method(kiln__checker *c, kiln_index_method method,
-                        uint32_t passes, bool checked, uint64_t n_target)
+void kiln__check_method(kiln__checker *c, kiln_dtype index,
+                        kiln_index_method method, uint32_t passes, bool checked,
+                        uint64_t n_target)
 {
   kiln__check_that(c, (unsigned)method <= KILN_INDEX_SORT,
                    "method %d is no kiln_index_method", (int)method);
+  kiln__check_that(c, !kiln__is_narrow(index) || method <= KILN_INDEX_DIRECT,
+                   "indices of type %s need the method KILN_INDEX_AUTO or "
+                   "KILN_INDEX_DIRECT",
+                   kiln_dtype_name(index));
   kiln__check_that(c, method != KILN_INDEX_WINDOWS || passes <= 65535,
                    "%u passes; the maximum is 65,535", passes);
   kiln__check_that(
@@ -131,10 +137,10 @@ static kiln_status element_at(int64_t *out, kiln_stream *stream,
   uint64_t wide = 0;
   kiln_status st = KILN_OK;
 
-  KILN_TRY(kiln_copy_to_host_async(stream, size == 4 ? (void *)&narrow : &wide,
+  KILN_TRY(kiln_copy_to_host_async(stream, size <= 4 ? (void *)&narrow : &wide,
                                    index.data + i * size, size));
   KILN_TRY(kiln_stream_synchronize(stream));
-  if (size == 4)
+  if (size <= 4)
     wide = index.type == KILN_I32 ? (uint64_t)(int64_t)(int32_t)narrow : narrow;
   *out = (int64_t)wide;
 

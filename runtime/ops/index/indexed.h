@@ -44,12 +44,20 @@ uint64_t kiln__window(kiln_array index, uint64_t n_target, uint64_t n,
  * number is too large. */
 uint64_t kiln__extent(uint64_t rows, uint64_t width, uint64_t stride);
 
+/* Returns whether the type has indices below 2^16 only. Their target fits in
+ * every cache, so such calls take one direct pass. */
+static inline bool kiln__is_narrow(kiln_dtype index)
+{
+  return index == KILN_U8 || index == KILN_U16;
+}
+
 /* Checks the array of n indices of a call. */
 void kiln__check_index(kiln__checker *c, kiln_array index, uint64_t n);
 /* Checks that the members method, passes, checked and n_target of a gather or
- * scatter do not contradict each other. */
-void kiln__check_method(kiln__checker *c, kiln_index_method method,
-                        uint32_t passes, bool checked, uint64_t n_target);
+ * scatter do not contradict each other. `index` is the type of the indices. */
+void kiln__check_method(kiln__checker *c, kiln_dtype index,
+                        kiln_index_method method, uint32_t passes, bool checked,
+                        uint64_t n_target);
 
 /* Describes a range check of n indices. Each index must be below `end`. If the
  * indices are offsets of segments, they must be non-decreasing. */

@@ -107,6 +107,8 @@ kiln_status kiln__indexed_plan(kiln__indexed *r, const kiln_stream *stream,
   if (r->n == 0)
     return KILN_OK;
   r->automatic = r->plan.method == KILN_INDEX_AUTO;
+  if (kiln__is_narrow(r->index.type))
+    r->plan.method = KILN_INDEX_DIRECT;
   KILN_TRY(choose_method(r, stream, &shape));
   r->raw_index = (kiln_array){
       r->index.data, kiln__raw_type((unsigned)kiln__size(r->index.type))};

@@ -20,8 +20,8 @@ static kiln_status prepare(kiln__indexed *r, const kiln_stream *stream,
                     : desc->n_target == 0 ? 1
                                           : desc->n_target);
   kiln__check_converts(&c, "out", kiln__input_type(&desc->x), desc->out.type);
-  kiln__check_method(&c, desc->method, desc->passes, desc->checked,
-                     desc->n_target);
+  kiln__check_method(&c, desc->index.type, desc->method, desc->passes,
+                     desc->checked, desc->n_target);
   kiln__check_that(&c,
                    desc->method != KILN_INDEX_SORT ||
                        kiln__sort_fits((unsigned)kiln__size(desc->out.type),

@@ -140,7 +140,7 @@ kiln_status kiln__run_weighted(kiln_stream *stream,
       kiln__grid(stream, kiln__divide_up(desc->bins, 32), p->block);
   kiln__bins bins = kiln__lay_out_bins(desc);
   kiln_status st = KILN_OK;
-  kiln__spec spec;
+  kiln__spec spec = {.family = &family};
   kiln__call c;
 
   bins.to.slice = p->slice;
