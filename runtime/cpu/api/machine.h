@@ -63,6 +63,8 @@ typedef struct kiln__cpu_machine {
   struct CUctx_st *primary[KILN__MAX_DEVICES];
   unsigned primary_flags[KILN__MAX_DEVICES];
   uint64_t next_id; /* last number that kiln__cpu_next_id() returned */
+  /* code_offset of the next program that is loaded; see code/code.h */
+  atomic_uint_fast64_t next_code;
   /* number of live contexts; settings are fixed while it is above 0 */
   unsigned n_contexts;
   /* Storage for findings, counters and the last fault. keep.c allocates it at

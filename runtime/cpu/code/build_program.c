@@ -62,10 +62,37 @@ static void set_registers_at_start(kiln__cpu_code *code,
 
 /* ---- Making a program ---------------------------------------------------- */
 
+/* Joins the tables of source files of all linked PTX modules. Each module
+ * numbers its own files. */
+static kiln_status join_files(kiln__cpu_build *b)
+{
+  kiln__cpu_program *p = b->program;
+  uint32_t n = 0;
+
+  b->file_base = kiln__cpu_ptx_alloc(b->arena, p->n_parts * sizeof(uint32_t));
+  if (b->file_base == NULL)
+    return kiln__fail_memory("source files");
+  for (uint32_t i = 0; i < p->n_parts; i++) {
+    b->file_base[i] = n;
+    n += p->parts[i]->n_files;
+  }
+  p->files = kiln__cpu_ptx_alloc(b->arena, (n + 1u) * sizeof *p->files);
+  if (p->files == NULL)
+    return kiln__fail_memory("source files");
+  for (uint32_t i = 0; i < p->n_parts; i++) {
+    if (p->parts[i]->n_files > 0)
+      memcpy(p->files + b->file_base[i], p->parts[i]->files,
+             p->parts[i]->n_files * sizeof *p->files);
+  }
+  p->n_files = n;
+  return KILN_OK;
+}
+
 static kiln_status build(kiln__cpu_build *b)
 {
   kiln_status st = KILN_OK;
 
+  KILN_TRY(join_files(b));
   KILN_TRY(kiln__cpu_matcher_init(&b->matcher, b->arena));
   KILN_TRY(kiln__cpu_link_symbols(b));
   KILN_TRY(kiln__cpu_scan_uses(b));
@@ -100,8 +127,6 @@ static void describe(kiln__cpu_program *p)
   p->target = first->target;
   p->target_suffix = first->target_suffix;
   p->debug = first->debug;
-  p->files = first->files;
-  p->n_files = first->n_files;
   for (uint32_t i = 1; i < p->n_parts; i++) {
     if (p->parts[i]->target > p->target) {
       p->target = p->parts[i]->target;

@@ -418,10 +418,25 @@ static inline bool kiln__cpu_is_wgmma(unsigned op)
   return op >= KILN__OP_wgmma_f16 && op <= KILN__OP_wgmma_sp_s8;
 }
 
+/* The functions that the device itself provides to kernels; see
+ * system_functions.def. */
+typedef enum kiln__cpu_system {
+  KILN__SYSTEM_NONE = 0,
+#define KILN__SYSTEM_FN(name, id) KILN__SYSTEM_##id,
+#include "system_functions.def"
+  KILN__N_SYSTEM_FUNCTIONS
+} kiln__cpu_system;
+
+/* Returns the system function with this name, or KILN__SYSTEM_NONE. */
+kiln__cpu_system kiln__cpu_system_named(kiln__cpu_slice name);
+
 /* The code of one function. */
 struct kiln__cpu_code {
   const char *name;
+  const struct kiln__cpu_program *program; /* program that owns the function */
   uint32_t number; /* index in the program's functions */
+  /* the system function that a function without definition refers to */
+  kiln__cpu_system system;
   bool entry;
   /* False for a function that is only declared. A call of such a function is a
    * system call or an error. */
@@ -530,8 +545,15 @@ typedef struct kiln__cpu_program {
   uint32_t ptx_version, target;
   char target_suffix;
   bool debug;
+  /* Names of the source files of all linked PTX modules, one table after the
+   * other. */
   const char **files;
   uint32_t n_files;
+  /* Set when the program is loaded: the address of function i is
+   * KILN__WINDOW_CODE + code_offset + 16 * i, and `addresses` holds the address
+   * of each variable. */
+  uint64_t code_offset;
+  const uint64_t *addresses;
   /* The parsed PTX modules that the program was made from. The program owns
    * them. */
   kiln__cpu_ptx_module **parts;

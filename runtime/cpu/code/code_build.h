@@ -249,6 +249,8 @@ typedef struct kiln__cpu_build {
   kiln__cpu_ptx_function **functions;
   /* For each function: index of the linked PTX module that contains it. */
   uint32_t *part_of;
+  /* index in program->files of each part's file number 0 */
+  uint32_t *file_base;
   /* The functions and shared variables that each function refers to, indexed by
    * function number. See code_layout.c. */
   struct kiln__cpu_uses *uses;
@@ -310,6 +312,7 @@ enum { KILN__IS_CONST = 1 << 30 };
 typedef struct kiln__cpu_lower {
   kiln__cpu_build *b;
   kiln__cpu_ptx_module *part;
+  uint32_t file_base; /* see kiln__cpu_build */
   kiln__cpu_ptx_messages *messages;
   kiln__cpu_ptx_function *fn;
   kiln__cpu_code *code;

@@ -372,9 +372,12 @@ static kiln_status name_functions(kiln__cpu_build *b)
     kiln__cpu_code *code = &b->program->functions[i];
 
     code->name = keep_text(b, b->functions[i]->name);
+    code->program = b->program;
     code->number = i;
     code->entry = b->functions[i]->entry;
     code->defined = b->functions[i]->defined;
+    if (!code->defined)
+      code->system = kiln__cpu_system_named(b->functions[i]->name);
     if (code->name == NULL)
       return kiln__fail_memory("functions");
   }

@@ -142,6 +142,13 @@ int32_t kiln__cpu_constant(kiln__cpu_lower *l, uint8_t bytes,
   return (int32_t)(*number - 1) | KILN__IS_CONST;
 }
 
+/* Returns the index of a file of the function's PTX module in the program's
+ * table of source files. Number 0 stands for an unknown file. */
+static uint32_t file_of(const kiln__cpu_lower *l, uint32_t file)
+{
+  return file == 0 ? 0 : l->file_base + file;
+}
+
 bool kiln__cpu_emit(kiln__cpu_lower *l, const kiln__cpu_insn *in, bool guarded)
 {
   kiln__cpu_insn *to = kiln__cpu_array_add(&l->insns, l->b->a, 1, sizeof *to);
@@ -154,8 +161,9 @@ bool kiln__cpu_emit(kiln__cpu_lower *l, const kiln__cpu_insn *in, bool guarded)
   *to = *in;
   to->index = l->insns.n - 1;
   if (at != NULL) {
-    *line = (kiln__cpu_line){at->pos.line, at->loc.file, at->loc.line,
-                             at->loc.outer_file, at->loc.outer_line};
+    *line =
+        (kiln__cpu_line){at->pos.line, file_of(l, at->loc.file), at->loc.line,
+                         file_of(l, at->loc.outer_file), at->loc.outer_line};
     if (guarded && at->guard != NULL) {
       to->guard = (int32_t)l->base[at->guard->u.variable->index];
       to->flags |= at->guard_negated ? KILN__GUARD_NOT : 0u;
@@ -687,6 +695,7 @@ static kiln_status lower_function(kiln__cpu_build *b, uint32_t number)
   const uint32_t part = b->part_of[number];
   kiln__cpu_lower l = {.b = b,
                        .part = b->parts[part],
+                       .file_base = b->file_base[part],
                        .messages = &b->messages[part],
                        .fn = b->functions[number],
                        .code = &b->program->functions[number]};

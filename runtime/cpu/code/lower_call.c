@@ -119,25 +119,6 @@ static bool indirect(kiln__cpu_lower *l, call *c, kiln__cpu_insn *in)
   return true;
 }
 
-/* Returns true if the CPU device implements the function, so that the PTX need
- * not define it. run/system_calls.c finds these functions by name. */
-static bool is_system(kiln__cpu_slice name)
-{
-  static const char *const known[] = {"vprintf",
-                                      "malloc",
-                                      "free",
-                                      "__assertfail",
-                                      "memcpy",
-                                      "memset",
-                                      "cudaGraphSetConditional"};
-
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    if (kiln__cpu_slice_is(name, known[i]))
-      return true;
-  }
-  return false;
-}
-
 static bool direct(kiln__cpu_lower *l, call *c, kiln__cpu_call *site)
 {
   const kiln__cpu_ptx_function *fn = c->callee->symbol->u.function;
@@ -148,7 +129,7 @@ static bool direct(kiln__cpu_lower *l, call *c, kiln__cpu_call *site)
   if (c->proto != NULL)
     return kiln__cpu_complain(l, c->proto->pos,
                               "a direct call cannot have a prototype");
-  if (!body->defined && !is_system(fn->name))
+  if (!body->defined && kiln__cpu_system_named(fn->name) == KILN__SYSTEM_NONE)
     return kiln__cpu_complain(l, c->callee->pos, "undefined function '%.*s'",
                               KILN__SHOWN(fn->name));
   c->formals = fn;

@@ -503,16 +503,16 @@ static void do_call(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   kiln__cpu_group *g = &s->group[s->current];
   kiln__cpu_frame *callee = NULL;
   uint32_t same = g->mask;
-  const uint32_t number = kiln__cpu_callee(w, in, &same);
+  const kiln__cpu_code *const code = kiln__cpu_callee(w, g->frame, in, &same);
 
-  if (number == UINT32_MAX)
+  if (code == NULL)
     return;
   if (same != g->mask) {
     add_group(s, g->frame, g->pc, g->mask & ~same);
     g->mask = same;
     KILN__SET_MASK(w, same);
   }
-  if (!kiln__cpu_call_enter(w, g->frame, in, number, g->mask, &callee))
+  if (!kiln__cpu_call_enter(w, g->frame, in, code, g->mask, &callee))
     return;
   if (callee == NULL) {
     g->pc++;

@@ -124,16 +124,17 @@ static void do_call(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                     const kiln__cpu_insn *in, uint32_t mask)
 {
   kiln__cpu_frame *const f = top_of(s)->frame, *callee = NULL;
-  uint32_t number, same = mask;
+  const kiln__cpu_code *code;
+  uint32_t same = mask;
 
   if (!kiln__cpu_stack_room(w, in))
     return;
-  number = kiln__cpu_callee(w, in, &same);
-  if (number == UINT32_MAX)
+  code = kiln__cpu_callee(w, f, in, &same);
+  if (code == NULL)
     return;
   if (same != w->mask)
     KILN__SET_MASK(w, same);
-  if (!kiln__cpu_call_enter(w, f, in, number, same, &callee))
+  if (!kiln__cpu_call_enter(w, f, in, code, same, &callee))
     return;
   top_of(s)->pc = in->index + 1;
   /* The lanes that call another function execute the call afterwards. */

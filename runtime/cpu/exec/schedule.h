@@ -82,6 +82,7 @@ struct kiln__cpu_frame {
   const kiln__cpu_call *call;
   uint32_t resume; /* pc in the caller's frame to return to */
   uint32_t lanes;  /* mask of the lanes that have neither returned nor exited */
+  uint32_t slot;   /* index in the worker's lists of free frames */
   uint32_t depth;
   uint32_t local_at; /* offset of the first stack byte of this frame */
   /* offset of the end of this frame's stack, which alloca moves */
@@ -266,14 +267,16 @@ static inline uint32_t kiln__cpu_same_target(const kiln__cpu_warp *w,
  * the frame of the callee, or NULL if a system function was executed instead.
  * Returns false if the call faulted. */
 bool kiln__cpu_call_enter(kiln__cpu_warp *w, kiln__cpu_frame *from,
-                          const kiln__cpu_insn *in, uint32_t callee,
-                          uint32_t mask, kiln__cpu_frame **out);
+                          const kiln__cpu_insn *in,
+                          const kiln__cpu_code *callee, uint32_t mask,
+                          kiln__cpu_frame **out);
 /* Copies the results of the lanes that return, and removes these lanes from
  * `f`. A frame without lanes is freed for reuse. */
 void kiln__cpu_call_leave(kiln__cpu_warp *w, kiln__cpu_frame *f, uint32_t mask);
-/* Returns the number of the function at an address, or UINT32_MAX if there is
- * no function at this address. */
-uint32_t kiln__cpu_call_number(const kiln__cpu_warp *w, uint64_t address);
+/* Returns the function at an address, which may belong to another loaded
+ * module. Returns NULL if there is no function at this address. */
+const kiln__cpu_code *kiln__cpu_call_target(kiln__cpu_warp *w,
+                                            uint64_t address);
 /* Handles the exit of lanes: removes them from `f` and all its callers, from
  * the block and from the barriers of the block. */
 void kiln__cpu_lanes_exit(kiln__cpu_warp *w, kiln__cpu_frame *f, uint32_t mask);
@@ -295,19 +298,22 @@ bool kiln__cpu_stack_room(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 void kiln__cpu_warp_synced(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            uint32_t mask, uint32_t wanted);
 
-/* Returns the number of the function that the lowest lane of *mask calls,
- * directly or through its address. *mask receives the lanes that call the same
- * function. Returns UINT32_MAX if the address is not a function; the launch has
- * then faulted. */
-static inline uint32_t
-kiln__cpu_callee(kiln__cpu_warp *w, const kiln__cpu_insn *in, uint32_t *mask)
+/* Returns the function that the lowest lane of *mask calls, directly or through
+ * its address. `f` is the frame of the caller. *mask receives the lanes that
+ * call the same function. Returns NULL if the address is not a function; the
+ * launch has then faulted. */
+static inline const kiln__cpu_code *kiln__cpu_callee(kiln__cpu_warp *w,
+                                                     const kiln__cpu_frame *f,
+                                                     const kiln__cpu_insn *in,
+                                                     uint32_t *mask)
 {
-  uint32_t same = 0, number;
+  const kiln__cpu_code *code;
   const uint64_t *a;
+  uint32_t same = 0;
   uint64_t first;
 
   if (in->a < 0)
-    return in->target;
+    return &f->code->program->functions[in->target];
   a = KILN__SLOT(const uint64_t, in->a);
   first = a[__builtin_ctz(*mask)];
   for (uint32_t m = *mask; m != 0; m &= m - 1) {
@@ -316,10 +322,10 @@ kiln__cpu_callee(kiln__cpu_warp *w, const kiln__cpu_insn *in, uint32_t *mask)
     same |= (a[lane] == first ? 1u : 0u) << lane;
   }
   *mask = same;
-  number = kiln__cpu_call_number(w, first);
-  if (number == UINT32_MAX)
+  code = kiln__cpu_call_target(w, first);
+  if (code == NULL)
     kiln__cpu_fault(w, in, KILN__FAULT_PC, -1, first, 0);
-  return number;
+  return code;
 }
 
 /* Defines the entry point of a scheduler. Each call of run_loop() has constant

@@ -18,7 +18,7 @@
 #define KILN__WINDOW_LOCAL UINT64_C(0x120000000000)
 #define KILN__WINDOW_PARAM UINT64_C(0x130000000000)
 /* window of function addresses; the function with index i has the address
- * KILN__WINDOW_CODE + 16 * i */
+ * KILN__WINDOW_CODE + code_offset of its program + 16 * i */
 #define KILN__WINDOW_CODE UINT64_C(0x140000000000)
 #define KILN__WINDOW_BYTES (UINT64_C(1) << 32)
 #define KILN__DEVICE_BASE UINT64_C(0x200000000000)

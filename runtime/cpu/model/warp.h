@@ -147,9 +147,6 @@ struct kiln__cpu_grid {
   bool cooperative;
   uint64_t seed;
   const uint64_t *globals; /* address of each variable of the program */
-  /* address of each function; if NULL, the address of function i is
-   * KILN__WINDOW_CODE + 16 * i */
-  const uint64_t *functions;
   /* high and low half of the address of the workspace for grid-wide
    * synchronisation */
   uint64_t envreg[2];

@@ -96,10 +96,10 @@ static void add(listing *l, const char *format, ...)
 
 /* Writes the source position, such as "file.cu:12 (PTX line 40)". Without a
  * .loc directive, the position is "PTX line 40". */
-static void place_of(const kiln__cpu_program *program,
-                     const kiln__cpu_code *code, uint32_t insn, char *buf,
+static void place_of(const kiln__cpu_code *code, uint32_t insn, char *buf,
                      size_t size)
 {
+  const kiln__cpu_program *const program = code->program;
   const kiln__cpu_line *line;
   const char *file = NULL;
 
@@ -120,7 +120,6 @@ static void list_lanes(listing *l, const kiln__cpu_warp *w,
                        const kiln__cpu_frame *f, uint32_t pc, uint32_t mask,
                        kiln__cpu_wait wait, uint32_t wants, const char *below)
 {
-  const kiln__cpu_program *const program = l->job->grid.program;
   const kiln__cpu_insn *const in = &f->code->insns[pc];
   const uint32_t *const b = w->block->ctaid;
   kiln__cpu_fault_info *const fault = &l->job->grid.fault;
@@ -138,7 +137,7 @@ static void list_lanes(listing *l, const kiln__cpu_warp *w,
     l->left_out++;
     return;
   }
-  place_of(program, f->code, pc, place, sizeof place);
+  place_of(f->code, pc, place, sizeof place);
   thread_index(w, __builtin_ctz(mask), thread);
   add(l,
       "\n  block (%u,%u,%u) warp %u lanes 0x%08x (thread (%u,%u,%u)%s) at "
@@ -357,8 +356,8 @@ static void add_place(const kiln__cpu_launch_desc *launch,
 
   if (fault->code == NULL || fault->insn >= fault->code->n_insns)
     return;
-  place_of(launch->program, fault->code, fault->insn, place, sizeof place);
-  kiln__cpu_insn_text(launch->program, fault->code, fault->insn, insn,
+  place_of(fault->code, fault->insn, place, sizeof place);
+  kiln__cpu_insn_text(fault->code->program, fault->code, fault->insn, insn,
                       sizeof insn);
   kiln__buf_format(out, "\n  at %s", place);
   if (fault->code != launch->code)

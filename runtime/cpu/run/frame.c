@@ -118,8 +118,18 @@ static bool by_lane(const kiln__cpu_const *c)
            c->value <= KILN__SPECIAL_LANEMASK_GT));
 }
 
-static uint64_t value_of(const kiln__cpu_warp *w, const kiln__cpu_const *c,
-                         uint32_t lane)
+/* Returns the address of a variable. The addresses of the kernel's own program
+ * are those of the launch. */
+static uint64_t variable_of(const kiln__cpu_grid *g, const kiln__cpu_program *p,
+                            uint64_t number)
+{
+  const uint64_t *const at = p == g->program ? g->globals : p->addresses;
+
+  return at != NULL ? at[number] : 0;
+}
+
+static uint64_t value_of(const kiln__cpu_warp *w, const kiln__cpu_program *p,
+                         const kiln__cpu_const *c, uint32_t lane)
 {
   const kiln__cpu_grid *const g = w->grid;
 
@@ -127,12 +137,9 @@ static uint64_t value_of(const kiln__cpu_warp *w, const kiln__cpu_const *c,
   case KILN__CONST_SPECIAL:
     return special_of(w, (kiln__cpu_special_register)c->value, lane);
   case KILN__CONST_ADDRESS:
-    return (g->globals != NULL ? g->globals[c->value] : 0) +
-           (uint64_t)c->addend;
+    return variable_of(g, p, c->value) + (uint64_t)c->addend;
   case KILN__CONST_FUNCTION:
-    return g->functions != NULL ? g->functions[c->value]
-                                : KILN__WINDOW_CODE + c->value * UINT64_C(16) +
-                                      (uint64_t)c->addend;
+    return kiln__cpu_address_of(&p->functions[c->value]) + (uint64_t)c->addend;
   case KILN__CONST_DYNAMIC:
     return g->shared_size - g->dynamic_shared + (uint64_t)c->addend;
   default:
@@ -140,28 +147,28 @@ static uint64_t value_of(const kiln__cpu_warp *w, const kiln__cpu_const *c,
   }
 }
 
-static void fill_lanes(const kiln__cpu_warp *w, uint8_t *regs,
+static void fill_lanes(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
                        const kiln__cpu_const *c)
 {
   for (uint32_t i = 0; i < KILN__WARP; i++) {
-    const uint64_t value = value_of(w, c, i);
+    const uint64_t value = value_of(w, f->code->program, c, i);
 
     if (c->bytes == 8)
-      ((uint64_t *)(void *)(regs + c->slot))[i] = value;
+      ((uint64_t *)(void *)(f->regs + c->slot))[i] = value;
     else
-      ((uint32_t *)(void *)(regs + c->slot))[i] = (uint32_t)value;
+      ((uint32_t *)(void *)(f->regs + c->slot))[i] = (uint32_t)value;
   }
 }
 
-static void fill(const kiln__cpu_warp *w, uint8_t *regs,
+static void fill(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
                  const kiln__cpu_const *c)
 {
-  const uint64_t value = value_of(w, c, 0);
-  uint64_t *const wide = __builtin_assume_aligned(regs + c->slot, ALIGN);
-  uint32_t *const narrow = __builtin_assume_aligned(regs + c->slot, ALIGN);
+  const uint64_t value = value_of(w, f->code->program, c, 0);
+  uint64_t *const wide = __builtin_assume_aligned(f->regs + c->slot, ALIGN);
+  uint32_t *const narrow = __builtin_assume_aligned(f->regs + c->slot, ALIGN);
 
   if (by_lane(c)) {
-    fill_lanes(w, regs, c);
+    fill_lanes(w, f, c);
   } else if (c->bytes == 8) {
     for (uint32_t i = 0; i < KILN__WARP; i++)
       wide[i] = value;
@@ -177,7 +184,7 @@ static void fill_from(kiln__cpu_warp *w, kiln__cpu_frame *f, when least)
 
   for (uint32_t i = 0; i < code->n_consts; i++) {
     if (changes(&code->consts[i]) >= least)
-      fill(w, f->regs, &code->consts[i]);
+      fill(w, f, &code->consts[i]);
   }
 }
 
@@ -193,7 +200,7 @@ void kiln__cpu_frame_fill(kiln__cpu_warp *w, kiln__cpu_frame *f)
     fill_from(w, f, BY_BLOCK);
   else if (f->filled_block != block)
     for (uint32_t i = 0; i < f->n_changing; i++)
-      fill(w, f->regs, &f->code->consts[f->changing[i]]);
+      fill(w, f, &f->code->consts[f->changing[i]]);
   f->filled_block = block;
   f->filled_warp = w->index;
 }
@@ -209,7 +216,44 @@ static void find_changing(kiln__cpu_frame *f)
   }
 }
 
-static kiln__cpu_frame *make(kiln__cpu_warp *w, const kiln__cpu_code *code)
+/* Finds the index of a function of another module in the worker's lists. The
+ * functions of the kernel's own program have the first indices, and the
+ * functions of other programs follow in the order in which the worker called
+ * them. Returns false if memory is exhausted. */
+static bool slot_of(kiln__cpu_worker *worker, const kiln__cpu_code *code,
+                    uint32_t *slot)
+{
+  const kiln_allocator *const a = &worker->job->alloc;
+  const uint32_t own = worker->job->grid.program->n_functions;
+  const size_t n = own + worker->n_guests + 1u;
+  kiln__cpu_frame **free;
+  kiln__cpu_tally **tallies;
+  const kiln__cpu_code **guests;
+
+  for (uint32_t i = 0; i < worker->n_guests; i++) {
+    if (worker->guests[i] == code) {
+      *slot = own + i;
+      return true;
+    }
+  }
+  free = kiln__resize(a, worker->free, n * sizeof *free);
+  worker->free = free != NULL ? free : worker->free;
+  tallies = kiln__resize(a, worker->tallies, n * sizeof *tallies);
+  worker->tallies = tallies != NULL ? tallies : worker->tallies;
+  guests =
+      kiln__resize(a, worker->guests, (worker->n_guests + 1u) * sizeof *guests);
+  worker->guests = guests != NULL ? guests : worker->guests;
+  if (free == NULL || tallies == NULL || guests == NULL)
+    return false;
+  *slot = own + worker->n_guests;
+  free[*slot] = NULL;
+  tallies[*slot] = NULL;
+  guests[worker->n_guests++] = code;
+  return true;
+}
+
+static kiln__cpu_frame *make(kiln__cpu_warp *w, const kiln__cpu_code *code,
+                             uint32_t slot)
 {
   kiln__cpu_worker *const worker = kiln__cpu_own(w->block)->worker;
   const size_t head =
@@ -221,13 +265,14 @@ static kiln__cpu_frame *make(kiln__cpu_warp *w, const kiln__cpu_code *code)
   if (memory == NULL)
     return NULL;
   f->code = code;
+  f->slot = slot;
   f->regs = memory + head;
   f->regs += -(uintptr_t)f->regs & (ALIGN - 1);
   f->made = worker->made;
   worker->made = f;
   find_changing(f);
   if (worker->job->launch->watch != NULL) {
-    kiln__cpu_tally **const tally = &worker->tallies[code->number];
+    kiln__cpu_tally **const tally = &worker->tallies[slot];
 
     if (*tally == NULL)
       *tally = kiln__cpu_watch_tally(worker->job->launch->watch, worker->index,
@@ -241,12 +286,16 @@ kiln__cpu_frame *kiln__cpu_frame_take(kiln__cpu_warp *w,
                                       const kiln__cpu_code *code)
 {
   kiln__cpu_worker *const worker = kiln__cpu_own(w->block)->worker;
-  kiln__cpu_frame *f = worker->free[code->number];
+  uint32_t slot = code->number;
+  kiln__cpu_frame *f;
 
+  if (code->program != w->grid->program && !slot_of(worker, code, &slot))
+    return NULL;
+  f = worker->free[slot];
   if (f != NULL)
-    worker->free[code->number] = f->next;
+    worker->free[slot] = f->next;
   else
-    f = make(w, code);
+    f = make(w, code, slot);
   if (f == NULL)
     return NULL;
   f->next = NULL;
@@ -262,8 +311,8 @@ void kiln__cpu_frame_give(kiln__cpu_warp *w, kiln__cpu_frame *f)
 {
   kiln__cpu_worker *const worker = kiln__cpu_own(w->block)->worker;
 
-  f->next = worker->free[f->code->number];
-  worker->free[f->code->number] = f;
+  f->next = worker->free[f->slot];
+  worker->free[f->slot] = f;
 }
 
 void kiln__cpu_frames_free(kiln__cpu_worker *worker)

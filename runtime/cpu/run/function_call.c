@@ -29,22 +29,26 @@ static void copy_lanes(const kiln__cpu_warp *w, uint32_t mask, uint32_t to,
   }
 }
 
-uint32_t kiln__cpu_call_number(const kiln__cpu_warp *w, uint64_t address)
+/* Returns the function of a program at an address, or NULL. */
+static const kiln__cpu_code *function_at(const kiln__cpu_program *p,
+                                         uint64_t address)
 {
-  const kiln__cpu_grid *const g = w->grid;
-  const uint64_t at = address - KILN__WINDOW_CODE;
+  const uint64_t at = address - KILN__WINDOW_CODE - p->code_offset;
 
-  if (g->functions != NULL) {
-    for (uint32_t i = 0; i < g->program->n_functions; i++) {
-      if (g->functions[i] == address)
-        return i;
-    }
-    return UINT32_MAX;
-  }
-  if (address < KILN__WINDOW_CODE || at % 16 != 0 ||
-      at / 16 >= g->program->n_functions)
-    return UINT32_MAX;
-  return (uint32_t)(at / 16);
+  return at % 16 == 0 && at / 16 < p->n_functions ? &p->functions[at / 16]
+                                                  : NULL;
+}
+
+const kiln__cpu_code *kiln__cpu_call_target(kiln__cpu_warp *w, uint64_t address)
+{
+  const kiln__cpu_services *const s = kiln__cpu_job_of(w)->launch->services;
+  const kiln__cpu_code *code = function_at(w->grid->program, address);
+  const kiln__cpu_program *p;
+
+  if (code != NULL || s == NULL || !kiln__cpu_is_code(address))
+    return code;
+  p = s->program_at(s->user, address);
+  return p != NULL ? function_at(p, address) : NULL;
 }
 
 static bool fits(const kiln__cpu_warp *w, uint32_t at, uint32_t offset,
@@ -91,31 +95,15 @@ static kiln__cpu_frame *enter(kiln__cpu_warp *w, kiln__cpu_frame *from,
 }
 
 bool kiln__cpu_call_enter(kiln__cpu_warp *w, kiln__cpu_frame *from,
-                          const kiln__cpu_insn *in, uint32_t callee,
+                          const kiln__cpu_insn *in, const kiln__cpu_code *code,
                           uint32_t mask, kiln__cpu_frame **out)
 {
-  const kiln__cpu_job *const job = kiln__cpu_job_of(w);
-  const kiln__cpu_code *code;
-
   *out = NULL;
-  if (callee >= job->grid.program->n_functions) {
-    kiln__cpu_fault(w, in, KILN__FAULT_PC, -1, callee, 0);
-    return false;
-  }
-  code = &job->grid.program->functions[callee];
-  if (!code->defined) {
-    const kiln__cpu_system which = (kiln__cpu_system)job->system[callee];
-
-    if (which != KILN__SYSTEM_NONE)
-      return kiln__cpu_system_call(w, from, in, code, which, mask);
-    kiln__cpu_fault(w, in, KILN__FAULT_PC, -1, KILN__WINDOW_CODE + callee * 16,
-                    0);
-    return false;
-  }
-  if (code->entry ||
+  if (!code->defined && code->system != KILN__SYSTEM_NONE)
+    return kiln__cpu_system_call(w, from, in, code->system, mask);
+  if (!code->defined || code->entry ||
       (in->a >= 0 && from->code->calls[in->imm].n_params != code->n_params)) {
-    kiln__cpu_fault(w, in, KILN__FAULT_PC, -1,
-                    KILN__WINDOW_CODE + callee * UINT64_C(16), 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_PC, -1, kiln__cpu_address_of(code), 0);
     return false;
   }
   *out = enter(w, from, in, code, mask);

@@ -84,10 +84,14 @@ struct kiln__cpu_worker {
   kiln__cpu_job *job;
   unsigned index;
   pthread_t thread;
-  /* lists of free register frames, indexed by function number */
+  /* lists of free register frames, indexed by frame->slot: the number of a
+   * function of the kernel's program, or an index that follows these numbers */
   kiln__cpu_frame **free;
-  /* instruction counts, indexed by function number */
+  /* instruction counts, with the same indices */
   kiln__cpu_tally **tallies;
+  /* functions of other modules that the worker called */
+  const kiln__cpu_code **guests;
+  uint32_t n_guests;
   kiln__cpu_frame *made;
   kiln__cpu_gang *resident, **last, *spare;
   uint32_t n_resident;
@@ -114,19 +118,6 @@ struct kiln__cpu_worker {
   char apart[KILN__APART];
 };
 
-/* The functions that the device itself provides to kernels, such as printf and
- * malloc. */
-typedef enum kiln__cpu_system {
-  KILN__SYSTEM_NONE = 0,
-  KILN__SYSTEM_VPRINTF,
-  KILN__SYSTEM_MALLOC,
-  KILN__SYSTEM_FREE,
-  KILN__SYSTEM_ASSERT,
-  KILN__SYSTEM_MEMCPY,
-  KILN__SYSTEM_MEMSET,
-  KILN__SYSTEM_SET_CONDITION
-} kiln__cpu_system;
-
 struct kiln__cpu_job {
   /* `grid` is the first member, so a pointer to the grid is also a pointer to
    * this struct. */
@@ -135,8 +126,6 @@ struct kiln__cpu_job {
   kiln_allocator alloc;
   kiln__cpu_worker *workers;
   unsigned n_workers;
-  /* array of kiln__cpu_system values, indexed by function number */
-  uint8_t *system;
   uint64_t n_gangs;
   char before[KILN__APART];
   atomic_uint_fast64_t next_gang, charged;
@@ -159,6 +148,17 @@ struct kiln__cpu_job {
 static inline kiln__cpu_job *kiln__cpu_job_of(const kiln__cpu_warp *w)
 {
   return (kiln__cpu_job *)(void *)w->grid;
+}
+
+static inline bool kiln__cpu_is_code(uint64_t address)
+{
+  return address - KILN__WINDOW_CODE < KILN__WINDOW_BYTES;
+}
+
+static inline uint64_t kiln__cpu_address_of(const kiln__cpu_code *code)
+{
+  return KILN__WINDOW_CODE + code->program->code_offset +
+         code->number * UINT64_C(16);
 }
 
 static inline kiln__cpu_block_own *kiln__cpu_own(const kiln__cpu_block *block)
@@ -229,14 +229,10 @@ void kiln__cpu_fault_grid(kiln__cpu_job *job, kiln__cpu_fault_kind kind,
 
 /* ---- system_calls.c ------------------------------------------------------ */
 
-/* Returns the system function with a given name, or KILN__SYSTEM_NONE if the
- * name is not a system function. */
-kiln__cpu_system kiln__cpu_system_named(const char *name);
 /* Executes a call of a system function for the lanes in `mask`. Returns false
  * if the call faulted. */
 bool kiln__cpu_system_call(kiln__cpu_warp *w, kiln__cpu_frame *f,
-                           const kiln__cpu_insn *in,
-                           const kiln__cpu_code *callee, kiln__cpu_system which,
+                           const kiln__cpu_insn *in, kiln__cpu_system which,
                            uint32_t mask);
 /* Returns the host address of `size` bytes at a generic address of one lane.
  * Returns NULL unless all of these bytes exist. */

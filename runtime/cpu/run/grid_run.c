@@ -218,6 +218,7 @@ static void worker_free(kiln__cpu_worker *worker)
   kiln__cpu_frames_free(worker);
   kiln__free(&worker->job->alloc, worker->free);
   kiln__free(&worker->job->alloc, worker->tallies);
+  kiln__free(&worker->job->alloc, worker->guests);
 }
 
 /* ---- Jobs ---------------------------------------------------------------- */
@@ -340,23 +341,16 @@ static void fill_grid(kiln__cpu_job *job)
 static kiln_status job_init(kiln__cpu_job *job, const kiln__cpu_launch_desc *l,
                             const kiln_allocator *a)
 {
-  const size_t n = l->program->n_functions;
   kiln_status st = KILN_OK;
 
   job->launch = l;
   job->alloc = *a;
   fill_grid(job);
-  job->system = kiln__calloc(a, n, 1);
   job->workers = kiln__calloc(a, job->n_workers, sizeof *job->workers);
   for (unsigned i = 0; job->workers != NULL && i < job->n_workers; i++)
     job->workers[i].job = job;
-  if (job->system == NULL || job->workers == NULL)
+  if (job->workers == NULL)
     KILN_TRY(kiln__fail_memory("a launch"));
-  for (size_t i = 0; i < n; i++) {
-    if (!l->program->functions[i].defined)
-      job->system[i] =
-          (uint8_t)kiln__cpu_system_named(l->program->functions[i].name);
-  }
   for (unsigned i = 0; i < job->n_workers; i++)
     KILN_TRY(worker_init(&job->workers[i], job, i));
   KILN_TRY(make_workspace(job));
@@ -392,7 +386,6 @@ static void job_free(kiln__cpu_job *job)
   if (job->workspace != 0)
     kiln__cpu_memory_remove(job->grid.memory, job->workspace);
   kiln__free(&job->alloc, job->workers);
-  kiln__free(&job->alloc, job->system);
   pthread_mutex_destroy(&job->grid.lock);
   pthread_mutex_destroy(&job->livelock_lock);
 }

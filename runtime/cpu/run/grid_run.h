@@ -19,6 +19,15 @@
 
 #include "../exec/isa.h"
 
+/* What a running launch asks of the driver API. */
+typedef struct kiln__cpu_services {
+  void *user;
+  /* Returns the program of the context that contains the function at an
+   * address, or NULL. The program stays loaded until the launch ends. Any
+   * worker thread may call this function. */
+  const kiln__cpu_program *(*program_at)(void *user, uint64_t address);
+} kiln__cpu_services;
+
 /* The description of one launch. All pointers must stay valid until
  * kiln__cpu_grid_run() returns. */
 typedef struct kiln__cpu_launch_desc {
@@ -53,6 +62,8 @@ typedef struct kiln__cpu_launch_desc {
   struct kiln__cpu_textures *textures;
   struct kiln__cpu_watch *watch;
   struct kiln__cpu_out *out;
+  /* NULL if functions of other modules cannot be called */
+  const kiln__cpu_services *services;
   /* flag that another thread sets to stop the launch; may be NULL */
   const atomic_bool *cancel;
 } kiln__cpu_launch_desc;

@@ -8,26 +8,6 @@
 
 #include <string.h>
 
-kiln__cpu_system kiln__cpu_system_named(const char *name)
-{
-  static const struct {
-    const char *name;
-    kiln__cpu_system which;
-  } all[] = {{"vprintf", KILN__SYSTEM_VPRINTF},
-             {"malloc", KILN__SYSTEM_MALLOC},
-             {"free", KILN__SYSTEM_FREE},
-             {"__assertfail", KILN__SYSTEM_ASSERT},
-             {"memcpy", KILN__SYSTEM_MEMCPY},
-             {"memset", KILN__SYSTEM_MEMSET},
-             {"cudaGraphSetConditional", KILN__SYSTEM_SET_CONDITION}};
-
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    if (strcmp(all[i].name, name) == 0)
-      return all[i].which;
-  }
-  return KILN__SYSTEM_NONE;
-}
-
 /* ---- Memory access by one lane ------------------------------------------- */
 
 static uint8_t *within(uint8_t *first, uint64_t bytes, uint64_t offset,
@@ -251,13 +231,11 @@ static bool call_lane(kiln__cpu_warp *w, const kiln__cpu_frame *f,
 }
 
 bool kiln__cpu_system_call(kiln__cpu_warp *w, kiln__cpu_frame *f,
-                           const kiln__cpu_insn *in,
-                           const kiln__cpu_code *callee, kiln__cpu_system which,
+                           const kiln__cpu_insn *in, kiln__cpu_system which,
                            uint32_t mask)
 {
   kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
-  (void)callee;
   s->changed = true;
   for (; mask != 0; mask &= mask - 1) {
     if (!call_lane(w, f, in, which, __builtin_ctz(mask)))

@@ -16,47 +16,56 @@ static const char *const space_text[] = {"generic",  "register",  "global",
                                          "constant", "shared",    "shared",
                                          "local",    "parameter", "texture"};
 
-/* Returns the function that contains an instruction. */
+static bool contains(const kiln__cpu_code *code, const kiln__cpu_insn *in)
+{
+  return code->n_insns > 0 && in >= code->insns &&
+         in < code->insns + code->n_insns;
+}
+
+/* Returns the function that contains an instruction. A function of another
+ * module is found among the functions that were counted. */
 static const kiln__cpu_code *code_of(const kiln__cpu_watch *watch,
                                      const kiln__cpu_insn *in)
 {
   for (uint32_t i = 0; in != NULL && i < watch->program->n_functions; i++) {
-    const kiln__cpu_code *code = &watch->program->functions[i];
-
-    if (code->n_insns > 0 && in >= code->insns &&
-        in < code->insns + code->n_insns)
-      return code;
+    if (contains(&watch->program->functions[i], in))
+      return &watch->program->functions[i];
+  }
+  for (const kiln__cpu_tallies *t = watch->tallies; in != NULL && t != NULL;
+       t = t->next) {
+    if (contains(t->code, in))
+      return t->code;
   }
   return watch->code;
 }
 
-static const kiln__cpu_line *line_of(const kiln__cpu_watch *watch,
+static const kiln__cpu_line *line_of(const kiln__cpu_code *code,
                                      const kiln__cpu_insn *in)
 {
   static const kiln__cpu_line none;
-  const kiln__cpu_code *code = code_of(watch, in);
 
   return in != NULL && in->index < code->n_insns && code->lines != NULL
              ? &code->lines[in->index]
              : &none;
 }
 
-static const char *file_of(const kiln__cpu_watch *watch,
+static const char *file_of(const kiln__cpu_code *code,
                            const kiln__cpu_line *line)
 {
-  return line->file < watch->program->n_files &&
-                 watch->program->files[line->file] != NULL
-             ? watch->program->files[line->file]
+  return line->file < code->program->n_files &&
+                 code->program->files[line->file] != NULL
+             ? code->program->files[line->file]
              : "";
 }
 
 void kiln__cpu_watch_line(const kiln__cpu_watch *watch,
                           const kiln__cpu_insn *in, char *buf, size_t size)
 {
-  const kiln__cpu_line *line = line_of(watch, in);
+  const kiln__cpu_code *code = code_of(watch, in);
+  const kiln__cpu_line *line = line_of(code, in);
 
   if (line->line != 0)
-    kiln__format(buf, size, "line %u of %s", line->line, file_of(watch, line));
+    kiln__format(buf, size, "line %u of %s", line->line, file_of(code, line));
   else
     kiln__format(buf, size, "line %u of the PTX", line->ptx);
 }
@@ -166,7 +175,8 @@ static record *add(kiln__cpu_watch *watch, const kiln__cpu_insn *in,
                    const char *function, const char *other,
                    kiln_cpu_finding finding)
 {
-  const kiln__cpu_line *line = line_of(watch, in);
+  const kiln__cpu_code *code = code_of(watch, in);
+  const kiln__cpu_line *line = line_of(code, in);
   record *r;
 
   if (watch->n_found >= MOST_FINDINGS)
@@ -177,7 +187,7 @@ static record *add(kiln__cpu_watch *watch, const kiln__cpu_insn *in,
   kiln__copy_text(r->other, sizeof r->other, other);
   finding.kernel = watch->code->name;
   finding.function = function;
-  finding.file = file_of(watch, line);
+  finding.file = file_of(code, line);
   finding.line = line->line;
   finding.ptx_line = line->ptx;
   finding.insn = kiln__cpu_op_name[in->op];

@@ -117,11 +117,11 @@ static kiln_cpu_counters *line_at(const kiln_allocator *a, lines *l,
 }
 
 /* Adds the counts of one instruction to a line, if there is memory for it. */
-static void add_to_line(const kiln__cpu_watch *watch, lines *l, uint32_t file,
+static void add_to_line(const kiln__cpu_watch *watch,
+                        const kiln__cpu_program *p, lines *l, uint32_t file,
                         uint32_t number, const kiln__cpu_insn *in,
                         const kiln__cpu_tally *t)
 {
-  const kiln__cpu_program *p = watch->program;
   const bool known = number != 0 && file < p->n_files && p->files[file] != NULL;
   kiln_cpu_counters *line =
       line_at(&watch->alloc, l, watch->code->name, known ? p->files[file] : "",
@@ -135,6 +135,8 @@ static void add_function(const kiln__cpu_watch *watch,
                          const kiln__cpu_tallies *t, kiln_cpu_counters *out,
                          lines *inner, lines *outer)
 {
+  const kiln__cpu_program *const p = t->code->program;
+
   for (uint32_t i = 0; i < t->code->n_insns && t->tally != NULL; i++) {
     const kiln__cpu_line *at = &t->code->lines[i];
     const kiln__cpu_insn *in = &t->code->insns[i];
@@ -142,8 +144,9 @@ static void add_function(const kiln__cpu_watch *watch,
     if (t->tally[i].issued == 0)
       continue;
     add(out, in, &t->tally[i]);
-    add_to_line(watch, inner, at->file, at->line, in, &t->tally[i]);
-    add_to_line(watch, outer, at->outer_file, at->outer_line, in, &t->tally[i]);
+    add_to_line(watch, p, inner, at->file, at->line, in, &t->tally[i]);
+    add_to_line(watch, p, outer, at->outer_file, at->outer_line, in,
+                &t->tally[i]);
   }
 }
 

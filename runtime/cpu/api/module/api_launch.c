@@ -137,6 +137,7 @@ static CUresult run(kiln__cpu_work *work, CUstream stream)
   const launch_work *w = (const launch_work *)work;
   kiln__cpu_machine *m = machine();
   kiln__cpu_fault_info fault = {0};
+  kiln__cpu_launch_services services;
   kiln__cpu_launch_desc launch;
   kiln_cpu_opts opts;
   kiln_status st = KILN_OK;
@@ -152,6 +153,8 @@ static CUresult run(kiln__cpu_work *work, CUstream stream)
                                 opts.counters, launch.program, launch.code);
   if (st != KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
+  kiln__cpu_services_begin(&services, w->context);
+  launch.services = &services.base;
   kiln__cpu_memory_enter(m->memory);
   st = kiln__cpu_grid_run(&launch, &m->alloc, &fault);
   if (st == KILN_EDRIVER)
@@ -165,6 +168,7 @@ static CUresult run(kiln__cpu_work *work, CUstream stream)
       kiln__cpu_keep_counters(launch.watch);
     kiln__cpu_watch_free(launch.watch);
   }
+  kiln__cpu_services_end(&services);
   return st == KILN_OK        ? CUDA_SUCCESS
          : st == KILN_EDRIVER ? result_of(fault.kind)
                               : CUDA_ERROR_OUT_OF_MEMORY;

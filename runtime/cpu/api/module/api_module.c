@@ -130,9 +130,10 @@ static void patch(CUmodule module, uint32_t number)
 
   for (uint32_t i = 0; i < g->n_patches; i++) {
     const struct kiln__cpu_patch *p = &g->patches[i];
-    const uint64_t base = p->function
-                              ? KILN__WINDOW_CODE + (uint64_t)p->number * 16
-                              : module->globals[p->number];
+    const uint64_t base = p->function ? KILN__WINDOW_CODE +
+                                            module->program->code_offset +
+                                            (uint64_t)p->number * 16
+                                      : module->globals[p->number];
     const uint64_t value = (base + (uint64_t)p->addend) >> p->shift;
     uint8_t *at = kiln__cpu_memory_host(
         m->memory, module->globals[number] + p->offset, p->size);
@@ -148,6 +149,20 @@ static void patch(CUmodule module, uint32_t number)
   }
 }
 
+/* Assigns addresses to the functions of a module. No two modules of the process
+ * share an address, so that kernels of one module can call functions of another
+ * one. Addresses are not reused. */
+static CUresult place_code(CUmodule module)
+{
+  const uint64_t size = module->program->n_functions * UINT64_C(16);
+  const uint64_t at = atomic_fetch_add(&machine()->next_code, size);
+
+  module->program->code_offset = at;
+  return size <= KILN__WINDOW_BYTES && at <= KILN__WINDOW_BYTES - size
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 static CUresult place_all(CUmodule module, kiln__buf *log)
 {
   const uint32_t n = module->program->n_globals;
@@ -155,6 +170,8 @@ static CUresult place_all(CUmodule module, kiln__buf *log)
   module->globals =
       kiln__calloc(&machine()->alloc, n == 0 ? 1 : n, sizeof *module->globals);
   CU_TRY(allocated(module->globals));
+  module->program->addresses = module->globals;
+  CU_TRY(place_code(module));
   for (uint32_t i = 0; i < n; i++)
     CU_TRY(place(module, i, log));
   for (uint32_t i = 0; i < n; i++)

@@ -161,6 +161,23 @@ int kiln__cpu_resident_blocks(const kiln__cpu_limits *limits,
                               const kiln__cpu_code *code, uint64_t threads,
                               uint64_t dynamic_shared);
 
+/* ---- What a running launch asks of the driver API ------------------------ */
+
+/* The services for one launch. `held` lists the modules whose functions the
+ * launch used, with a reference each. */
+typedef struct kiln__cpu_launch_services {
+  kiln__cpu_services base;
+  CUcontext context;
+  pthread_mutex_t lock; /* guards the members below */
+  CUmodule *held;
+  size_t n_held, capacity;
+} kiln__cpu_launch_services;
+
+/* The first function prepares the services for a launch in `context`. The
+ * second releases the modules that the launch used. */
+void kiln__cpu_services_begin(kiln__cpu_launch_services *s, CUcontext context);
+void kiln__cpu_services_end(kiln__cpu_launch_services *s);
+
 /* ---- Data that keep.c stores for reports --------------------------------- */
 
 /* Returns a copy of a name. The copy is never freed, since messages also name
