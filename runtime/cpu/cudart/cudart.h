@@ -9,6 +9,7 @@
 #define KILN_CPU_CUDART_H
 
 #include "driver_calls.h"
+#include "array_abi.h"
 #include "runtime_abi.h"
 
 #include <stdbool.h>
