@@ -92,7 +92,7 @@ START_TEST(findings_are_reported)
   ck_run_rc(run, 1);
   ck_assert_str_eq(run.out, "done\n");
   ck_has(run.err, "race in race<unsigned int>"); /* not _Z4raceIjEvPT_ */
-  ck_has(run.err, "1 finding in 1 launch\n");
+  ck_has(run.err, "1 finding in 1 launch of 1 kernel\n");
   report = test_read_file(path, &size);
   ck_has(report, "\"type\":\"finding\"");
   ck_has(report, "\"kind\":\"race\"");
@@ -106,7 +106,7 @@ START_TEST(a_clean_run_says_what_was_checked)
 
   ck_run_rc(run, 0);
   ck_assert_str_eq(run.out, "right\n");
-  ck_assert_str_eq(run.err, "\n0 findings in 1 launch\n");
+  ck_assert_str_eq(run.err, "\n0 findings in 1 launch of 1 kernel\n");
 }
 END_TEST
 

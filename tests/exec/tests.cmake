@@ -1,7 +1,7 @@
 # Programs for `kiln exec`: built like anybody's, linked to libcuda.so.1 or
 # opening it, and with no trace of where Kiln's lies.
 if(TARGET kiln_cpu_dropin AND KILN_CLI)
-  foreach(name driver opens)
+  foreach(name driver opens processes)
     add_executable(exec_${name} exec/${name}.c)
     target_include_directories(exec_${name} PRIVATE ../runtime ../include)
     target_link_libraries(exec_${name} PRIVATE kiln_flags ${CMAKE_DL_LIBS})
@@ -9,8 +9,12 @@ if(TARGET kiln_cpu_dropin AND KILN_CLI)
     set_target_properties(exec_${name} PROPERTIES SKIP_BUILD_RPATH ON)
   endforeach()
   target_link_libraries(exec_driver PRIVATE kiln_cpu_dropin)
+  target_link_libraries(exec_processes PRIVATE kiln_cpu_dropin
+    Threads::Threads)
   add_dependencies(device_cpu_exec kiln_cli kiln_exec_libraries exec_driver
     exec_opens)
+  add_dependencies(device_exec_reports kiln_cli kiln_exec_libraries
+    exec_processes)
   target_compile_definitions(device_cpu_exec PRIVATE KILN_TEST_CLI)
 endif()
 # One against NVIDIA's own header, where that is.
@@ -29,8 +33,9 @@ if(TARGET device_cpu_exec)
   if(KILN_SANITIZE)
     set(sanitized 1)
   endif()
-  target_compile_definitions(device_cpu_exec PRIVATE
-    KILN_TEST_SANITIZED=${sanitized})
+  foreach(test device_cpu_exec device_exec_reports)
+    target_compile_definitions(${test} PRIVATE KILN_TEST_SANITIZED=${sanitized})
+  endforeach()
 endif()
 
 # The drop-in exports what NVIDIA's does, where there is one to compare with.

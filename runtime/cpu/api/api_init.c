@@ -10,8 +10,11 @@ CUresult kiln__cpu_init(unsigned int flags)
   bool first = false;
 
   CU_TRY(allocated(m));
-  if (m->initialised && kiln__forked(&m->fork_guard))
+  if (m->initialised && kiln__forked(&m->fork_guard)) {
+    if (kiln__cpu_report_to != NULL)
+      kiln__cpu_report_to->forked();
     return CUDA_ERROR_NOT_INITIALIZED;
+  }
   CU_TRY(valid(flags == 0));
   pthread_mutex_lock(&m->lock);
   if (!m->initialised) {

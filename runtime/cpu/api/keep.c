@@ -2,6 +2,7 @@
  * fault and names. machine.lock guards all of this data. The lock is released
  * while callbacks run. */
 #include "module/api_module.h"
+#include "observe.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -87,6 +88,8 @@ void kiln__cpu_keep_fault(const char *text, size_t size)
   k = kept_of(m);
   if (k != NULL)
     kiln__format(k->fault, sizeof k->fault, "%.*s", (int)(size & 0xffff), text);
+  if (k != NULL && kiln__cpu_report_to != NULL)
+    kiln__cpu_report_to->faulted(k->fault);
   pthread_mutex_unlock(&m->lock);
 }
 
@@ -165,24 +168,24 @@ static bool same_place(const kiln_cpu_finding *a, const kept_finding *b)
 
 /* Stores a finding, or increments the count of an equal finding. Drops the
  * finding if the maximum number of findings is reached or there is no
- * memory. */
-static void keep_locked(kiln__cpu_machine *m, const kiln_cpu_finding *finding)
+ * memory. Returns whether a new finding was stored. */
+static bool keep_locked(kiln__cpu_machine *m, const kiln_cpu_finding *finding)
 {
   struct kiln__cpu_kept *k = m->kept;
 
   for (size_t i = 0; i < k->n_findings; i++) {
     if (same_place(finding, &k->findings[i])) {
       k->findings[i].f.count += finding->count;
-      return;
+      return false;
     }
   }
-  if (k->n_findings == MAX_FINDINGS)
-    return;
-  if (!kiln__grow(&m->alloc, &k->findings, k->n_findings, &k->findings_capacity,
-                  sizeof *k->findings))
-    return;
-  if (copy_finding(&m->alloc, &k->findings[k->n_findings], finding))
-    k->n_findings++;
+  if (k->n_findings == MAX_FINDINGS ||
+      !kiln__grow(&m->alloc, &k->findings, k->n_findings, &k->findings_capacity,
+                  sizeof *k->findings) ||
+      !copy_finding(&m->alloc, &k->findings[k->n_findings], finding))
+    return false;
+  k->n_findings++;
+  return true;
 }
 
 static _Atomic uint64_t checked_launches;
@@ -202,6 +205,7 @@ void kiln__cpu_keep_finding(void *user, const kiln_cpu_finding *finding)
   kiln__cpu_machine *m = kiln__cpu_the_machine();
   kiln_cpu_finding_fn fn = NULL;
   void *fn_user = NULL;
+  bool is_new = false;
 
   (void)user;
   pthread_mutex_lock(&m->lock);
@@ -209,11 +213,13 @@ void kiln__cpu_keep_finding(void *user, const kiln_cpu_finding *finding)
     fn = m->kept->on_finding;
     fn_user = m->kept->on_finding_user;
     if (fn == NULL)
-      keep_locked(m, finding);
+      is_new = keep_locked(m, finding);
   }
   pthread_mutex_unlock(&m->lock);
   if (fn != NULL)
     fn(fn_user, finding);
+  if (is_new && kiln__cpu_report_to != NULL)
+    kiln__cpu_report_to->found(finding);
 }
 
 kiln_status kiln_cpu_on_finding(kiln_cpu_finding_fn fn, void *user)

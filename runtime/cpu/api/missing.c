@@ -7,7 +7,7 @@
  * cuGetExportTable adds one per library that asked for a private table. */
 #include "missing.h"
 
-#include "machine.h"
+#include "observe.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -31,7 +31,8 @@ static atomic_uint calls[N_MISSING];
 static CUresult refuse(unsigned which)
 {
   CU_TRY(kiln__cpu_ready());
-  calls[which]++;
+  if (calls[which]++ == 0 && kiln__cpu_report_to != NULL)
+    kiln__cpu_report_to->missed();
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -76,14 +77,17 @@ void kiln_cpu_note_missing(const char *name, const char *advice)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
   struct kiln__cpu_note *note;
+  bool is_new = false;
 
   if (m == NULL || name == NULL)
     return;
   pthread_mutex_lock(&m->lock);
   note = note_locked(m, name, advice == NULL ? "" : advice);
   if (note != NULL)
-    note->calls++;
+    is_new = note->calls++ == 0;
   pthread_mutex_unlock(&m->lock);
+  if (is_new && kiln__cpu_report_to != NULL)
+    kiln__cpu_report_to->missed();
 }
 
 void kiln__cpu_note_table(const CUuuid *id, const void *caller)

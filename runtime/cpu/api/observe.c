@@ -12,6 +12,7 @@
 
 atomic_bool kiln__cpu_calls_observed;
 void (*kiln__cpu_after_init)(void);
+const kiln__cpu_reporter *kiln__cpu_report_to;
 void (*(*kiln__cpu_exported)(const char *symbol))(void);
 
 static _Atomic(kiln_cpu_activity_fn) on_work;

@@ -408,6 +408,8 @@ kiln_status kiln__cpu_grid_run(const kiln__cpu_launch_desc *launch,
   kiln__cpu_memory_enter(launch->memory);
   KILN_TRY(job_init(job, launch, a));
   run_workers(job);
+  for (unsigned i = 0; launch->issued != NULL && i < job->n_workers; i++)
+    *launch->issued += job->workers[i].clock;
   *fault = job->grid.fault;
   if (fault->kind == KILN__FAULT_MEMORY)
     st = kiln__fail_memory("blocks of a launch");

@@ -66,6 +66,8 @@ typedef struct kiln__cpu_launch_desc {
   const kiln__cpu_services *services;
   /* flag that another thread sets to stop the launch; may be NULL */
   const atomic_bool *cancel;
+  /* receives the number of executed warp instructions; may be NULL */
+  uint64_t *issued;
 } kiln__cpu_launch_desc;
 
 /* Runs a launch to its end, in the calling thread and launch->threads - 1

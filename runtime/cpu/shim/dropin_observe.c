@@ -18,6 +18,7 @@
  *
  * Cost: two readings of the clock and about fifty instructions per call. */
 #include "../api/observe.h"
+#include "dropin.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -101,7 +102,7 @@ static void (*exported(const char *symbol))(void)
 
 /* Loads the injection library and starts it. A library that cannot be loaded is
  * ignored, as NVIDIA's driver does. */
-static void inject(void)
+void kiln__dropin_inject(void)
 {
   const char *path = kiln__env("CUDA_INJECTION64_PATH");
   void *library = path == NULL ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -118,7 +119,6 @@ __attribute__((constructor)) static void begin(void)
 {
   if (kiln__env("CUDA_INJECTION64_PATH") == NULL)
     return;
-  kiln__cpu_after_init = inject;
 #if defined(__x86_64__)
   kiln__cpu_exported = exported;
 #endif

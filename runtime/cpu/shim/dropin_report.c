@@ -1,21 +1,24 @@
-/* dropin_report.c -- settings and report of the drop-in libcuda.so.1.
+/* dropin_report.c -- writes the report of the drop-in libcuda.so.1: JSON objects,
+ * one per line. dropin_process.c says when.
  *
- * The program that loads this library need not know Kiln. Therefore `kiln exec`
- * communicates with the library through two environment variables:
+ * Every object has a member `type` and a member `run`, which identifies the
+ * process. A later object replaces an earlier one of the same run that is about
+ * the same thing, since findings and missing functions are written when they
+ * first occur, and with their final counts at the end of the process:
  *
- * KILN_CPU         settings in the syntax of kiln_cpu_parse()
- * KILN_CPU_REPORT  path of the report file. At the end of the process, the
- *                  library appends JSON objects to the file, one per line:
- *                  functions that are not implemented, findings of checks, the
- *                  last fault, and counters. Several processes may append to
- *                  one file. */
-#include "../api/machine.h"
+ *   process      the process uses the driver
+ *   finding      a finding of a check: the members of kiln_cpu_finding
+ *   unsupported  a function that is missing: entry, advice, count, text
+ *   fault        the description of the last failed launch
+ *   time         the sums of one kernel: launches, warp_insns, ns, threads
+ *   loaded       the number of modules, and the time to read and translate them
+ *   checked      the number of launches with checks
+ *   kernel, line  counters
+ *   end          the process has written all of its report */
 #include "../api/missing.h"
-
-#include "../../base/os.h"
+#include "dropin.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 /* Writes a JSON member with a string value. */
 static void text(FILE *out, const char *key, const char *value)
@@ -42,14 +45,24 @@ static void triple(FILE *out, const char *key, const unsigned value[3])
   fprintf(out, ",\"%s\":[%u,%u,%u]", key, value[0], value[1], value[2]);
 }
 
-static void finding(void *user, const kiln_cpu_finding *f)
+/* Begins an object of the report. */
+static void begin(FILE *out, const char *type)
 {
+  fprintf(out, "{\"type\":\"%s\"", type);
+  text(out, "run", kiln__dropin_run());
+}
+
+void kiln__dropin_finding(void *user, const kiln_cpu_finding *f)
+{
+  char readable[512];
   FILE *out = user;
 
-  fputs("{\"type\":\"finding\"", out);
+  begin(out, "finding");
   number(out, "check", f->check);
   text(out, "kind", f->kind);
   text(out, "kernel", f->kernel);
+  text(out, "name",
+       kiln_cpu_readable_name(f->kernel, readable, sizeof readable));
   text(out, "function", f->function);
   text(out, "file", f->file);
   number(out, "line", f->line);
@@ -81,7 +94,7 @@ static void classes(FILE *out, const char *key, const uint64_t *values)
 
 static void counters(FILE *out, const char *type, const kiln_cpu_counters *c)
 {
-  fprintf(out, "{\"type\":\"%s\"", type);
+  begin(out, type);
   text(out, "kernel", c->kernel);
   text(out, "file", c->file);
   number(out, "line", c->line);
@@ -122,10 +135,9 @@ static void line(void *user, const kiln_cpu_counters *c)
   counters(user, "line", c);
 }
 
-/* Writes a JSON object with a type and a message. */
-static void message(FILE *out, const char *type, const char *what)
+void kiln__dropin_message(FILE *out, const char *type, const char *what)
 {
-  fprintf(out, "{\"type\":\"%s\"", type);
+  begin(out, type);
   text(out, "text", what);
   fputs("}\n", out);
 }
@@ -143,64 +155,55 @@ static void missing(void *user, const char *name, const char *advice,
            name, calls, calls == 1 ? "" : "s",
            *advice == '\0' ? " and got CUDA_ERROR_NOT_SUPPORTED" : ". ",
            advice);
-  fputs("{\"type\":\"unsupported\"", out);
+  begin(out, "unsupported");
   text(out, "entry", name);
+  text(out, "advice", advice);
   number(out, "count", calls);
   text(out, "text", line);
   fputs("}\n", out);
 }
 
-static FILE *open_report(void)
+void kiln__dropin_missing(FILE *out)
 {
-  const char *path = kiln__env("KILN_CPU_REPORT");
-
-  return path == NULL ? NULL : fopen(path, "ae");
-}
-
-__attribute__((constructor)) static void begin(void)
-{
-  const char *settings = kiln__env("KILN_CPU");
-  kiln_cpu_opts opts;
-  FILE *out;
-
-  if (settings == NULL || (kiln_cpu_parse(&opts, settings) == KILN_OK &&
-                           kiln_cpu_configure(&opts) == KILN_OK))
-    return;
-  out = open_report();
-  if (out == NULL)
-    return;
-  message(out, "error", kiln_cpu_last_error()->message);
-  fclose(out);
-}
-
-/* Returns whether this process has something to report. A process that never
- * called cuInit may have asked for something that is missing. A child that was
- * forked after cuInit reports nothing. */
-static bool has_report(void)
-{
-  const kiln__cpu_machine *m = kiln__cpu_the_machine();
-
-  return kiln__cpu_ready() == CUDA_SUCCESS ||
-         (m != NULL && !m->initialised && m->notes != NULL);
-}
-
-/* Writes the report at the end of the process. */
-__attribute__((destructor)) static void end(void)
-{
-  FILE *out = has_report() ? open_report() : NULL;
-  char fault[8192];
-
-  if (out == NULL)
-    return;
   kiln__cpu_each_missing(missing, out);
-  kiln_cpu_take_findings(finding, out);
-  if (kiln__cpu_the_machine()->opts.checks != 0) {
-    fputs("{\"type\":\"checked\"", out);
-    number(out, "launches", kiln_cpu_checked_launches());
-    fputs("}\n", out);
-  }
-  if (kiln_cpu_last_fault(fault, sizeof fault) == KILN_OK && fault[0] != '\0')
-    message(out, "fault", fault);
+}
+
+static void total(void *user, const kiln__dropin_total *t)
+{
+  char readable[512];
+  FILE *out = user;
+
+  begin(out, "time");
+  text(out, "kernel", t->kernel);
+  text(out, "name",
+       kiln_cpu_readable_name(t->kernel, readable, sizeof readable));
+  number(out, "launches", t->launches);
+  number(out, "checked", t->checked);
+  number(out, "warp_insns", t->warp_insns);
+  number(out, "ns", t->ns);
+  number(out, "threads", t->threads);
+  fputs("}\n", out);
+}
+
+static void checked(FILE *out)
+{
+  begin(out, "checked");
+  number(out, "launches", kiln_cpu_checked_launches());
+  fputs("}\n", out);
+}
+
+void kiln__dropin_totals(FILE *out, unsigned modules, uint64_t loading_ns,
+                         bool checks)
+{
+  kiln__dropin_missing(out);
+  kiln_cpu_take_findings(kiln__dropin_finding, out);
+  if (checks)
+    checked(out);
   kiln_cpu_each_counters(kernel, line, out);
-  fclose(out);
+  kiln__dropin_each_total(total, out);
+  begin(out, "loaded");
+  number(out, "modules", modules);
+  number(out, "ns", loading_ns);
+  fputs("}\n", out);
+  kiln__dropin_message(out, "end", "");
 }

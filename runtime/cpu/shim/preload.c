@@ -1,6 +1,7 @@
 /* preload.c -- replaces dlopen for programs under `kiln exec` that open libcuda
  * or NVRTC by an explicit path. Such programs receive the libraries in
- * KILN_EXEC_DIR instead.
+ * KILN_EXEC_DIR instead. It also replaces _exit, before which the drop-in
+ * libcuda.so.1 completes its report.
  *
  * Every other call jumps to the real dlopen, which then sees the original
  * caller and searches the caller's RUNPATH. The shims themselves call dlmopen,
@@ -93,4 +94,42 @@ void *dlopen(const char *path, int flags)
     path = ours;
   /* With -O2 this tail call is a jump, so dlopen sees the original caller. */
   return next(path, flags);
+}
+
+/* ---- The end of the process ------------------------------------------------ */
+
+static void (*_Atomic before_exit)(void);
+
+/* Sets the function that the process calls before it ends by _exit. The function
+ * must not do anything in a child of vfork, which shares the memory. */
+__attribute__((visibility("default"))) void
+kiln_exec_before_exit(void (*fn)(void));
+void kiln_exec_before_exit(void (*fn)(void))
+{
+  before_exit = fn;
+}
+
+static _Noreturn void leave(int status)
+{
+  void (*const fn)(void) = before_exit;
+  void (*next)(int status);
+
+  if (fn != NULL)
+    fn();
+  *(void **)&next = dlsym(RTLD_NEXT, "_exit");
+  next(status);
+  for (;;) { /* the real _exit does not return */
+  }
+}
+
+__attribute__((visibility("default"))) _Noreturn void _exit(int status);
+void _exit(int status)
+{
+  leave(status);
+}
+
+__attribute__((visibility("default"))) _Noreturn void _Exit(int status);
+void _Exit(int status)
+{
+  leave(status);
 }

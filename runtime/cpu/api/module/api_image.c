@@ -6,6 +6,7 @@
  * around a fat binary in programs, a result of cuLinkComplete, or machine code.
  * Machine code cannot run here. After the format is known, the length fields in
  * its headers bound every access. */
+#include "../observe.h"
 #include "api_module.h"
 
 #include "../../../base/os.h"
@@ -294,11 +295,15 @@ CUresult kiln__cpu_image_open(kiln__cpu_image *out, const char *path,
 {
   const kiln_allocator *a = &machine()->alloc;
   const int arch = machine()->opts.arch;
+  const uint64_t begin = kiln__clock_ns();
   kiln__buf file;
   CUresult rc;
 
-  if (path == NULL)
-    return kiln__cpu_image_read(out, a, bytes, size, arch, log);
+  if (path == NULL) {
+    rc = kiln__cpu_image_read(out, a, bytes, size, arch, log);
+    kiln__cpu_report_load(0, begin);
+    return rc;
+  }
   *out = (kiln__cpu_image){.alloc = a};
   kiln__buf_init(&file, a);
   switch (kiln__read_file(&file, path, IMAGE_LIMIT)) {
@@ -314,5 +319,6 @@ CUresult kiln__cpu_image_open(kiln__cpu_image *out, const char *path,
     rc = CUDA_ERROR_FILE_NOT_FOUND;
   }
   kiln__buf_free(&file);
+  kiln__cpu_report_load(0, begin);
   return rc;
 }

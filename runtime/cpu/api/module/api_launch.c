@@ -5,6 +5,7 @@
  * call, so that the program may change or free them at once. The work holds a
  * reference to the module. A module may therefore be unloaded while launches
  * are in flight. */
+#include "../observe.h"
 #include "../stream/streams.h"
 #include "api_module.h"
 
@@ -129,6 +130,15 @@ static void read_limits(kiln__cpu_launch_desc *out, CUcontext context)
   out->heap_limit = heap;
 }
 
+/* Tells the drop-in library about a launch that has ended. */
+static void report_launch(const kiln__cpu_launch_desc *launch, uint64_t issued,
+                          uint64_t begin_ns, bool checked)
+{
+  if (kiln__cpu_report_to != NULL)
+    kiln__cpu_report_to->launched(launch->code->name, launch->threads, checked,
+                                  issued, kiln__clock_ns() - begin_ns);
+}
+
 /* Runs one launch in the stream's thread. If checks or counters are enabled,
  * the launch has its own kiln__cpu_watch, whose results are added to the totals
  * of the process. */
@@ -141,6 +151,7 @@ static CUresult run(kiln__cpu_work *work, CUstream stream)
   kiln__cpu_launch_desc launch;
   kiln_cpu_opts opts;
   kiln_status st = KILN_OK;
+  uint64_t issued = 0, begin;
 
   (void)stream;
   pthread_mutex_lock(&m->lock);
@@ -155,8 +166,11 @@ static CUresult run(kiln__cpu_work *work, CUstream stream)
     return CUDA_ERROR_OUT_OF_MEMORY;
   kiln__cpu_services_begin(&services, w->context);
   launch.services = &services.base;
+  launch.issued = &issued;
   kiln__cpu_memory_enter(m->memory);
+  begin = kiln__clock_ns();
   st = kiln__cpu_grid_run(&launch, &m->alloc, &fault);
+  report_launch(&launch, issued, begin, opts.checks != 0);
   if (st == KILN_EDRIVER)
     keep_fault(&launch, &fault);
   kiln__cpu_memory_leave(m->memory);

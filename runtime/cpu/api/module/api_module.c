@@ -6,6 +6,7 @@
  * it lists the kernels and binds the program to the handlers of the instruction
  * set. Launches in flight hold references to the module. Unloading therefore
  * takes effect when the last launch is done. */
+#include "../observe.h"
 #include "api_module.h"
 #include "../memory/api_memory.h"
 
@@ -338,6 +339,7 @@ static CUresult fill(CUmodule module, const kiln__cpu_image *image,
 CUresult kiln__cpu_module_link(CUmodule *out, CUcontext context,
                                const kiln__cpu_image *image, kiln__buf *log)
 {
+  const uint64_t begin = kiln__clock_ns();
   CUmodule module = kiln__calloc(&machine()->alloc, 1, sizeof *module);
   CUresult rc;
 
@@ -347,6 +349,7 @@ CUresult kiln__cpu_module_link(CUmodule *out, CUcontext context,
   module->device = context->device;
   module->refs = 1;
   rc = fill(module, image, log);
+  kiln__cpu_report_load(1, begin);
   if (rc != CUDA_SUCCESS) {
     forget(module);
     return rc;
