@@ -39,6 +39,7 @@ typedef struct kiln__rt_call {
 typedef struct kiln__rt_thread {
   cudaError_t last; /* last error, for cudaGetLastError() */
   int device;       /* device chosen by cudaSetDevice(), or -1 if none was */
+  int preferred;    /* device if none was chosen, see cudaSetValidDevices() */
   bool per_thread;  /* stream NULL means the calling thread's stream */
   cudaError_t stub; /* status of the last failed __cudaGetKernel() */
   /* stack of launches whose arguments are being evaluated */
@@ -92,6 +93,9 @@ cudaError_t kiln__rt_primary(CUcontext *out, int device);
  * context. */
 cudaError_t kiln__rt_kernel(CUkernel *out, const void *host);
 
+/* Finds the kernel of a host function in the current context. */
+cudaError_t kiln__rt_function(CUfunction *out, const void *host);
+
 /* Finds the device variable that belongs to the address of a host variable, in the
  * current context. Either output may be NULL. Returns cudaErrorInvalidSymbol if the
  * address belongs to no variable. */
@@ -101,6 +105,10 @@ cudaError_t kiln__rt_variable(CUdeviceptr *address, size_t *size,
 /* Checks a grid and block against the limits of the current context's device. Returns
  * cudaErrorInvalidConfiguration if a size is 0 or too large. */
 cudaError_t kiln__rt_check_shape(dim3 grid, dim3 block);
+
+/* Converts a launch configuration to the driver's. */
+cudaError_t kiln__rt_config(CUlaunchConfig *out,
+                            const cudaLaunchConfig_t *config);
 
 /* ---- Implementations ------------------------------------------------------- */
 

@@ -115,7 +115,7 @@ static bool was_reset(const runtime *r, CUcontext context)
 
 static int device_of(const kiln__rt_thread *self)
 {
-  return self->device < 0 ? 0 : self->device;
+  return self->device < 0 ? self->preferred : self->device;
 }
 
 static cudaError_t use_primary(int device)

@@ -49,7 +49,16 @@ enum {
   cudaMemcpyHostToDevice,
   cudaMemcpyDeviceToHost,
   cudaMemcpyDeviceToDevice,
-  cudaMemcpyDefault
+  cudaMemcpyDefault,
+  cudaMemoryTypeUnregistered = 0,
+  cudaMemoryTypeHost,
+  cudaMemoryTypeDevice,
+  cudaMemoryTypeManaged,
+  cudaInvalidDeviceId = -2,
+  cudaDeviceMask = 0xff,
+  cudaInitDeviceFlagsAreValid = 1,
+  cudaCooperativeLaunchMultiDeviceNoPreSync = 1,
+  cudaCooperativeLaunchMultiDeviceNoPostSync = 2
 };
 
 #define cudaStreamLegacy CU_STREAM_LEGACY
@@ -60,6 +69,54 @@ enum {
 typedef struct dim3 {
   unsigned int x, y, z;
 } dim3;
+
+typedef struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute *attrs;
+  unsigned int numAttrs;
+} cudaLaunchConfig_t;
+
+/* One launch of cudaLaunchCooperativeKernelMultiDevice(). */
+typedef struct cudaLaunchParams {
+  void *func;
+  dim3 gridDim, blockDim;
+  void **args;
+  size_t sharedMem;
+  cudaStream_t stream;
+} cudaLaunchParams;
+
+#define KILN__RT_FUNC_ATTRIBUTES                                               \
+  size_t sharedSizeBytes, constSizeBytes, localSizeBytes;                      \
+  int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA;     \
+  int maxDynamicSharedSizeBytes, preferredShmemCarveout;
+
+typedef struct cudaFuncAttributes_11 {
+  KILN__RT_FUNC_ATTRIBUTES
+} cudaFuncAttributes_11;
+
+typedef struct cudaFuncAttributes_12 {
+  KILN__RT_FUNC_ATTRIBUTES
+  int clusterDimMustBeSet, requiredClusterWidth, requiredClusterHeight;
+  int requiredClusterDepth, clusterSchedulingPolicyPreference;
+  int nonPortableClusterSizeAllowed, reserved[16];
+} cudaFuncAttributes_12;
+
+/* ---- Memory -------------------------------------------------------------- */
+
+typedef struct cudaPointerAttributes_11 {
+  cudaMemoryType type;
+  int device;
+  void *devicePointer, *hostPointer;
+} cudaPointerAttributes_11;
+
+typedef struct cudaPointerAttributes_13 {
+  cudaMemoryType type;
+  int device;
+  void *devicePointer, *hostPointer;
+  long reserved[8];
+} cudaPointerAttributes_13;
 
 /* ---- Device properties --------------------------------------------------- */
 

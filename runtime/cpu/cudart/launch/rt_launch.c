@@ -66,6 +66,26 @@ cudaError_t kiln__rt_check_shape(dim3 grid, dim3 block)
   return cudaSuccess;
 }
 
+cudaError_t kiln__rt_config(CUlaunchConfig *out,
+                            const cudaLaunchConfig_t *config)
+{
+  if (config == NULL || config->dynamicSmemBytes > UINT32_MAX)
+    return cudaErrorInvalidValue;
+  *out = (CUlaunchConfig){
+      .gridDimX = config->gridDim.x,
+      .gridDimY = config->gridDim.y,
+      .gridDimZ = config->gridDim.z,
+      .blockDimX = config->blockDim.x,
+      .blockDimY = config->blockDim.y,
+      .blockDimZ = config->blockDim.z,
+      .sharedMemBytes = (unsigned)config->dynamicSmemBytes,
+      .hStream = kiln__rt_stream(config->stream),
+      .attrs = config->attrs,
+      .numAttrs = config->numAttrs,
+  };
+  return cudaSuccess;
+}
+
 static cudaError_t launch(CUkernel kernel, dim3 grid, dim3 block,
                           void **arguments, size_t shared, cudaStream_t stream)
 {
@@ -86,6 +106,72 @@ cudaError_t kiln__rt_launchKernel(const void *host, dim3 grid, dim3 block,
 
   KILN__RT_TRY(kiln__rt_kernel(&kernel, host));
   return launch(kernel, grid, block, arguments, shared, stream);
+}
+
+cudaError_t kiln__rt_launchKernelEx(const cudaLaunchConfig_t *config,
+                                    const void *host, void **arguments)
+{
+  CUlaunchConfig c;
+  CUfunction function;
+
+  if (config == NULL)
+    return cudaErrorInvalidValue;
+  KILN__RT_TRY(kiln__rt_function(&function, host));
+  KILN__RT_TRY(kiln__rt_check_shape(config->gridDim, config->blockDim));
+  KILN__RT_TRY(kiln__rt_config(&c, config));
+  return cuLaunchKernelEx(&c, function, arguments, NULL);
+}
+
+cudaError_t kiln__rt_launchCooperative(const void *host, dim3 grid, dim3 block,
+                                       void **arguments, size_t shared,
+                                       cudaStream_t stream)
+{
+  CUfunction function;
+
+  KILN__RT_TRY(kiln__rt_function(&function, host));
+  KILN__RT_TRY(kiln__rt_check_shape(grid, block));
+  if (shared > UINT32_MAX)
+    return cudaErrorInvalidValue;
+  return cuLaunchCooperativeKernel(function, grid.x, grid.y, grid.z, block.x,
+                                   block.y, block.z, (unsigned)shared,
+                                   kiln__rt_stream(stream), arguments);
+}
+
+/* Launches in the context of a stream, which may belong to another device than the
+ * current one. */
+static cudaError_t launch_there(const cudaLaunchParams *p)
+{
+  CUcontext here, there;
+  cudaError_t rc;
+
+  KILN__RT_TRY(cuCtxGetCurrent(&here));
+  KILN__RT_TRY(cuStreamGetCtx(p->stream, &there));
+  KILN__RT_TRY(cuCtxSetCurrent(there));
+  rc = kiln__rt_launchCooperative(p->func, p->gridDim, p->blockDim, p->args,
+                                  p->sharedMem, p->stream);
+  cuCtxSetCurrent(here);
+  return rc;
+}
+
+/* The kernels of one call must have the same shape, as on a GPU. Each kernel waits for
+ * its own stream only: kernels that synchronise across devices were removed from CUDA
+ * together with this function. */
+cudaError_t kiln__rt_launchCooperativeMultiDevice(cudaLaunchParams *launches,
+                                                  unsigned n, unsigned flags)
+{
+  const unsigned known = cudaCooperativeLaunchMultiDeviceNoPreSync |
+                         cudaCooperativeLaunchMultiDeviceNoPostSync;
+
+  KILN__RT_TRY(kiln__rt_context());
+  if (launches == NULL || n == 0 || (flags & ~known) != 0)
+    return cudaErrorInvalidValue;
+  for (unsigned i = 0; i < n; i++) {
+    if (launches[i].stream == NULL || launches[i].func != launches[0].func)
+      return cudaErrorInvalidValue;
+  }
+  for (unsigned i = 0; i < n; i++)
+    KILN__RT_TRY(launch_there(&launches[i]));
+  return cudaSuccess;
 }
 
 /* ---- Launches by handle, as the host code of CUDA 12 and 13 does them ------- */

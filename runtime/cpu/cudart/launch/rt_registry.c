@@ -190,6 +190,17 @@ void kiln__rt_registerManagedVar(void **image, void **host, char *device,
           .host = host, .name = name, .size = size, .kind = KILN__RT_MANAGED});
 }
 
+void kiln__rt_registerHostVar(void **image, const char *name, char *host,
+                              size_t size)
+{
+  (void)image, (void)name, (void)host, (void)size;
+}
+
+void kiln__rt_registerUnifiedTable(void **image, void *table)
+{
+  (void)image, (void)table;
+}
+
 /* ---- Loading --------------------------------------------------------------- */
 
 /* Makes a library of the image at first use. Remembers a failure, so that a program
@@ -246,8 +257,30 @@ cudaError_t kiln__rt_kernel(CUkernel *out, const void *host)
   return rc;
 }
 
-/* Managed variables are found by the address of the host's pointer, and by the value
- * of this pointer. */
+cudaError_t kiln__rt_function(CUfunction *out, const void *host)
+{
+  CUkernel kernel;
+
+  KILN__RT_TRY(kiln__rt_context());
+  KILN__RT_TRY(kiln__rt_kernel(&kernel, host));
+  return cuKernelGetFunction(out, kernel);
+}
+
+/* Finds a variable. A managed variable is found by the address of the host's pointer,
+ * and by the value of this pointer: host code passes the value, since it reads the
+ * variable through the pointer. */
+static kiln__rt_symbol *find_variable(const registry *r, const void *host)
+{
+  kiln__rt_symbol *symbol = find(r, host);
+
+  for (size_t i = 0; symbol == NULL && i < r->n_slots; i++) {
+    if (r->slots[i] != NULL && r->slots[i]->kind == KILN__RT_MANAGED &&
+        *(void *const *)r->slots[i]->host == host)
+      symbol = r->slots[i];
+  }
+  return symbol == NULL || symbol->kind == KILN__RT_KERNEL ? NULL : symbol;
+}
+
 cudaError_t kiln__rt_variable(CUdeviceptr *address, size_t *size,
                               const void *host)
 {
@@ -259,8 +292,8 @@ cudaError_t kiln__rt_variable(CUdeviceptr *address, size_t *size,
     return rc;
   KILN__RT_TRY(kiln__rt_context());
   pthread_mutex_lock(&r->lock);
-  symbol = find(r, host);
-  if (symbol != NULL && symbol->kind != KILN__RT_KERNEL) {
+  symbol = find_variable(r, host);
+  if (symbol != NULL) {
     rc = load_locked(symbol->image);
     if (rc == cudaSuccess && symbol->kind == KILN__RT_MANAGED)
       rc = cuLibraryGetManaged(address, size, symbol->image->library,

@@ -89,3 +89,112 @@ cudaError_t kiln__rt_memsetAsync(void *to, int value, size_t size,
   return cuMemsetD8Async(device(to), (unsigned char)value, size,
                          kiln__rt_stream(stream));
 }
+
+/* ---- Copies between devices ------------------------------------------------ */
+
+cudaError_t kiln__rt_memcpyPeerAsync(void *to, int to_device, const void *from,
+                                     int from_device, size_t size,
+                                     cudaStream_t stream)
+{
+  CUcontext there, here;
+
+  KILN__RT_TRY(kiln__rt_context());
+  KILN__RT_TRY(kiln__rt_primary(&there, to_device));
+  KILN__RT_TRY(kiln__rt_primary(&here, from_device));
+  return size == 0 ? cudaSuccess
+                   : cuMemcpyPeerAsync(device(to), there, device(from), here,
+                                       size, kiln__rt_stream(stream));
+}
+
+cudaError_t kiln__rt_memcpyPeer(void *to, int to_device, const void *from,
+                                int from_device, size_t size)
+{
+  CUcontext there, here;
+
+  KILN__RT_TRY(kiln__rt_context());
+  KILN__RT_TRY(kiln__rt_primary(&there, to_device));
+  KILN__RT_TRY(kiln__rt_primary(&here, from_device));
+  return size == 0 ? cudaSuccess
+                   : cuMemcpyPeer(device(to), there, device(from), here, size);
+}
+
+/* ---- Copies to and from variables ------------------------------------------ */
+
+cudaError_t kiln__rt_getSymbolAddress(void **address, const void *host)
+{
+  CUdeviceptr found = 0;
+
+  if (address == NULL)
+    return cudaErrorInvalidValue;
+  KILN__RT_TRY(kiln__rt_variable(&found, NULL, host));
+  *address = (void *)(uintptr_t)found;
+  return cudaSuccess;
+}
+
+cudaError_t kiln__rt_getSymbolSize(size_t *size, const void *host)
+{
+  return size == NULL ? cudaErrorInvalidValue
+                      : kiln__rt_variable(NULL, size, host);
+}
+
+/* Stores the address of `size` bytes of a variable, from `offset` on. `excluded` is the
+ * direction that a copy from or to a variable cannot have. */
+static cudaError_t part_of(void **out, const void *host, size_t size,
+                           size_t offset, cudaMemcpyKind kind,
+                           cudaMemcpyKind excluded)
+{
+  CUdeviceptr address = 0;
+  size_t whole = 0;
+
+  KILN__RT_TRY(kiln__rt_variable(&address, &whole, host));
+  KILN__RT_TRY(check_kind(kind));
+  if (kind == excluded || kind == cudaMemcpyHostToHost)
+    return cudaErrorInvalidMemcpyDirection;
+  if (offset > whole || size > whole - offset)
+    return cudaErrorInvalidValue;
+  *out = (void *)(uintptr_t)(address + offset);
+  return cudaSuccess;
+}
+
+cudaError_t kiln__rt_memcpyToSymbol(const void *host, const void *from,
+                                    size_t size, size_t offset,
+                                    cudaMemcpyKind kind)
+{
+  void *to;
+
+  KILN__RT_TRY(part_of(&to, host, size, offset, kind, cudaMemcpyDeviceToHost));
+  return kiln__rt_memcpy(to, from, size, kind);
+}
+
+cudaError_t kiln__rt_memcpyFromSymbol(void *to, const void *host, size_t size,
+                                      size_t offset, cudaMemcpyKind kind)
+{
+  void *from;
+
+  KILN__RT_TRY(
+      part_of(&from, host, size, offset, kind, cudaMemcpyHostToDevice));
+  return kiln__rt_memcpy(to, from, size, kind);
+}
+
+cudaError_t kiln__rt_memcpyToSymbolAsync(const void *host, const void *from,
+                                         size_t size, size_t offset,
+                                         cudaMemcpyKind kind,
+                                         cudaStream_t stream)
+{
+  void *to;
+
+  KILN__RT_TRY(part_of(&to, host, size, offset, kind, cudaMemcpyDeviceToHost));
+  return kiln__rt_memcpyAsync(to, from, size, kind, stream);
+}
+
+cudaError_t kiln__rt_memcpyFromSymbolAsync(void *to, const void *host,
+                                           size_t size, size_t offset,
+                                           cudaMemcpyKind kind,
+                                           cudaStream_t stream)
+{
+  void *from;
+
+  KILN__RT_TRY(
+      part_of(&from, host, size, offset, kind, cudaMemcpyHostToDevice));
+  return kiln__rt_memcpyAsync(to, from, size, kind, stream);
+}
