@@ -211,17 +211,24 @@ cudaError_t kiln__rt_occupancyMaxClusters(int *clusters, const void *host,
 
 /* ---- Entry points of the driver -------------------------------------------- */
 
-/* A program of the per-thread form gets the driver's per-thread form by default. */
+/* A program of the per-thread form gets the driver's per-thread form by default. If the
+ * program asks for the status of the search, an unknown symbol is no error. */
 cudaError_t kiln__rt_getDriverEntryPointByVersion(const char *symbol,
                                                   void **function,
                                                   unsigned version,
                                                   unsigned long long flags,
                                                   int *status)
 {
+  cudaError_t rc;
+
+  if (function == NULL || symbol == NULL)
+    return cudaErrorInvalidValue;
   KILN__RT_TRY(kiln__rt_ready());
   if (flags == 0 && kiln__rt_self()->per_thread)
     flags = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-  return cuGetProcAddress_v2(symbol, function, (int)version, flags, status);
+  *function = NULL;
+  rc = cuGetProcAddress_v2(symbol, function, (int)version, flags, status);
+  return rc == CUDA_ERROR_NOT_FOUND && status != NULL ? cudaSuccess : rc;
 }
 
 cudaError_t kiln__rt_getDriverEntryPoint(const char *symbol, void **function,

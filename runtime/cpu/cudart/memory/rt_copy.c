@@ -90,34 +90,6 @@ cudaError_t kiln__rt_memsetAsync(void *to, int value, size_t size,
                          kiln__rt_stream(stream));
 }
 
-/* ---- Copies between devices ------------------------------------------------ */
-
-cudaError_t kiln__rt_memcpyPeerAsync(void *to, int to_device, const void *from,
-                                     int from_device, size_t size,
-                                     cudaStream_t stream)
-{
-  CUcontext there, here;
-
-  KILN__RT_TRY(kiln__rt_context());
-  KILN__RT_TRY(kiln__rt_primary(&there, to_device));
-  KILN__RT_TRY(kiln__rt_primary(&here, from_device));
-  return size == 0 ? cudaSuccess
-                   : cuMemcpyPeerAsync(device(to), there, device(from), here,
-                                       size, kiln__rt_stream(stream));
-}
-
-cudaError_t kiln__rt_memcpyPeer(void *to, int to_device, const void *from,
-                                int from_device, size_t size)
-{
-  CUcontext there, here;
-
-  KILN__RT_TRY(kiln__rt_context());
-  KILN__RT_TRY(kiln__rt_primary(&there, to_device));
-  KILN__RT_TRY(kiln__rt_primary(&here, from_device));
-  return size == 0 ? cudaSuccess
-                   : cuMemcpyPeer(device(to), there, device(from), here, size);
-}
-
 /* ---- Copies to and from variables ------------------------------------------ */
 
 cudaError_t kiln__rt_getSymbolAddress(void **address, const void *host)
