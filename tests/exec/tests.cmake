@@ -1,7 +1,7 @@
 # Programs for `kiln exec`: built like anybody's, linked to libcuda.so.1 or
 # opening it, and with no trace of where Kiln's lies.
 if(TARGET kiln_cpu_dropin AND KILN_CLI)
-  foreach(name driver opens processes)
+  foreach(name driver opens processes shims)
     add_executable(exec_${name} exec/${name}.c)
     target_include_directories(exec_${name} PRIVATE ../runtime ../include)
     target_link_libraries(exec_${name} PRIVATE kiln_flags ${CMAKE_DL_LIBS})
@@ -9,6 +9,7 @@ if(TARGET kiln_cpu_dropin AND KILN_CLI)
     set_target_properties(exec_${name} PROPERTIES SKIP_BUILD_RPATH ON)
   endforeach()
   target_link_libraries(exec_driver PRIVATE kiln_cpu_dropin)
+  target_link_libraries(exec_shims PRIVATE kiln_cpu_dropin)
   target_link_libraries(exec_processes PRIVATE kiln_cpu_dropin
     Threads::Threads)
   add_dependencies(device_cpu_exec kiln_cli kiln_exec_libraries exec_driver
@@ -36,6 +37,14 @@ if(TARGET device_cpu_exec)
   foreach(test device_cpu_exec device_exec_reports)
     target_compile_definitions(${test} PRIVATE KILN_TEST_SANITIZED=${sanitized})
   endforeach()
+endif()
+
+# The shims of nvJitLink and NVML. A sanitizer's runtime must be loaded before the
+# preload library, so these tests are not for sanitizers.
+if(TARGET exec_shims AND NOT KILN_SANITIZE)
+  add_dependencies(exec_shims kiln_cli kiln_exec_libraries)
+  add_test(NAME host.exec_shims COMMAND kiln_cli exec -- $<TARGET_FILE:exec_shims>)
+  set_tests_properties(host.exec_shims PROPERTIES LABELS host)
 endif()
 
 # The drop-in exports what NVIDIA's does, where there is one to compare with.

@@ -90,6 +90,22 @@ void kiln_cpu_note_missing(const char *name, const char *advice)
     kiln__cpu_report_to->missed();
 }
 
+/* Returns whether the library is one of NVIDIA's compilers. They contain the
+ * runtime too, but work without the tables. */
+static bool is_compiler(const char *path)
+{
+  static const char *const compilers[] = {"libnvrtc.so", "libnvJitLink.so",
+                                          "libnvvm.so"};
+  const char *slash = strrchr(path, '/');
+  const char *name = slash == NULL ? path : slash + 1;
+
+  for (size_t i = 0; i < sizeof compilers / sizeof compilers[0]; i++) {
+    if (strncmp(name, compilers[i], strlen(compilers[i])) == 0)
+      return true;
+  }
+  return false;
+}
+
 void kiln__cpu_note_table(const CUuuid *id, const void *caller)
 {
   char name[512];
@@ -98,6 +114,8 @@ void kiln__cpu_note_table(const CUuuid *id, const void *caller)
 
   if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
     info.dli_fname = "the program";
+  if (is_compiler(info.dli_fname))
+    return;
   snprintf(name, sizeof name,
            "cuGetExportTable (table %02x%02x%02x%02x-..., asked for by %s)",
            b[0], b[1], b[2], b[3], info.dli_fname);

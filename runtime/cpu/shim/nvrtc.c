@@ -2,12 +2,14 @@
  * A program that requests machine code receives the PTX instead, which NVRTC
  * also keeps for real targets. All other calls go to the real library.
  *
- * KILN_EXEC_NVRTC  paths of real libraries, separated by ':'. The shim opens
- *                  the library with the name that the shim was loaded by, or
- *                  else the first library. */
+ * LTO-IR, which the options -dlto and --dlink-time-opt ask for, comes from the
+ * real library as well; the shim of nvJitLink (nvjitlink_shim.c) compiles it to PTX. */
+#include "../model/linked_image.h"
+#include "real_library.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
 enum { INVALID_INPUT = 3, INTERNAL_ERROR = 11 };
@@ -24,58 +26,12 @@ static struct real {
 
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
 
-static void *open_path(const char *path, size_t n)
-{
-  char copy[4096];
-  int flags = RTLD_NOW | RTLD_LOCAL;
-
-  if (n == 0 || n >= sizeof copy)
-    return NULL;
-  memcpy(copy, path, n);
-  copy[n] = '\0';
-#if !defined(__SANITIZE_ADDRESS__) && defined(RTLD_DEEPBIND)
-  /* The real library must call its own functions, not those of this shim. */
-  flags |= RTLD_DEEPBIND;
-#endif
-  /* dlopen() would call the replacement in preload.c. */
-  return dlmopen(LM_ID_BASE, copy, flags);
-}
-
-/* Returns whether the path ends with the file name of this shim. */
-static int has_own_name(const char *path, size_t n)
-{
-  static const char own[] = "/" KILN__NVRTC_NAME;
-
-  return n >= sizeof own - 1 &&
-         memcmp(path + n - (sizeof own - 1), own, sizeof own - 1) == 0;
-}
-
-/* Opens the first library in the list that can be opened. If `own_name` is set,
- * only libraries with the file name of this shim are tried. */
-static void *open_listed(const char *list, int own_name)
-{
-  while (*list != '\0') {
-    const size_t n = strcspn(list, ":");
-    void *library = NULL;
-
-    if (!own_name || has_own_name(list, n))
-      library = open_path(list, n);
-    if (library != NULL)
-      return library;
-    list += n + (list[n] == ':');
-  }
-  return NULL;
-}
-
 /* Opens the real NVRTC library. If this fails, every function of the shim
  * reports an error. */
 static void open_real(void)
 {
-  const char *list = getenv("KILN_EXEC_NVRTC");
-  void *library = list == NULL ? NULL : open_listed(list, 1);
+  void *library = kiln__real_library(KILN__NVRTC_NAME);
 
-  if (library == NULL && list != NULL)
-    library = open_listed(list, 0);
   if (library == NULL)
     return;
 #define KILN__NVRTC_FN(name, params, args)                                     \
@@ -108,14 +64,37 @@ const char *nvrtcGetErrorString(int result)
              : real.nvrtcGetErrorString(result);
 }
 
+/* The CUBIN of a program is a linked image that holds its PTX. A driver accepts
+ * machine code of every version of NVRTC, so the PTX alone would not do. */
+typedef struct cubin {
+  kiln__linked_head head;
+  uint64_t text_size; /* without the NUL */
+  char text[];
+} cubin;
+
 EXPORT int nvrtcGetCUBINSize(void *program, size_t *size);
 int nvrtcGetCUBINSize(void *program, size_t *size)
 {
-  return nvrtcGetPTXSize(program, size);
+  const int rc = nvrtcGetPTXSize(program, size);
+
+  if (rc == 0 && *size > 0)
+    *size += offsetof(cubin, text);
+  return rc;
 }
 
-EXPORT int nvrtcGetCUBIN(void *program, char *cubin);
-int nvrtcGetCUBIN(void *program, char *cubin)
+EXPORT int nvrtcGetCUBIN(void *program, char *bytes);
+int nvrtcGetCUBIN(void *program, char *bytes)
 {
-  return cubin == NULL ? INVALID_INPUT : nvrtcGetPTX(program, cubin);
+  cubin c = {.head = {.magic = KILN__LINKED_MAGIC, .n = 1}};
+  size_t size = 0;
+  int rc = bytes == NULL ? INVALID_INPUT : nvrtcGetCUBINSize(program, &size);
+
+  if (rc != 0 || size == 0)
+    return rc;
+  c.head.size = size;
+  c.text_size = size - offsetof(cubin, text) - 1;
+  rc = nvrtcGetPTX(program, bytes + offsetof(cubin, text));
+  if (rc == 0)
+    memcpy(bytes, &c, offsetof(cubin, text));
+  return rc;
 }

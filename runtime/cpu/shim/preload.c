@@ -1,5 +1,5 @@
-/* preload.c -- replaces dlopen for programs under `kiln exec` that open libcuda
- * or NVRTC by an explicit path. Such programs receive the libraries in
+/* preload.c -- replaces dlopen for programs under `kiln exec` that open CUDA's
+ * libraries by an explicit path. Such programs receive the libraries in
  * KILN_EXEC_DIR instead. It also replaces _exit, before which the drop-in
  * libcuda.so.1 completes its report.
  *
@@ -8,6 +8,7 @@
  * which this file does not replace. */
 #include <dlfcn.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,54 +32,97 @@ static const char *last_part(const char *path)
   return slash == NULL ? path : slash + 1;
 }
 
-/* Finds the shim for a file name by dropping components of the version. For
- * example, the shim of libnvrtc.so.13.0.88 is libnvrtc.so.13. */
-static int with_version(const char *name, const char *dir, char *path,
-                        size_t size)
-{
-  const size_t bare = strlen(dir) + sizeof "/libnvrtc.so" - 1;
+/* The shims, the newest first in each family. A family has one name up to
+ * ".so". `any_version` is set if the newest shim may replace an unknown version,
+ * since all versions have the same functions. */
+static struct shim {
+  const char *name;
+  int any_version;
+  char *_Atomic asked; /* first path that the program asked for, or NULL */
+} shims[] = {{"libcuda.so.1", 1, NULL},       {"libnvrtc.so.13", 1, NULL},
+             {"libnvrtc.so.12", 1, NULL},     {"libnvrtc.so.11.2", 1, NULL},
+             {"libnvJitLink.so.13", 1, NULL}, {"libnvJitLink.so.12", 1, NULL},
+             {"libnvidia-ml.so.1", 1, NULL},  {"libcudart.so.13", 0, NULL},
+             {"libcudart.so.12", 0, NULL},    {"libcudart.so.11.0", 0, NULL}};
+enum { N_SHIMS = sizeof shims / sizeof shims[0] };
 
-  if (snprintf(path, size, "%s/%s", dir, name) >= (int)size)
-    return 0;
-  while (access(path, R_OK) != 0) {
-    if (strlen(path) <= bare)
-      return 0;
-    *strrchr(path, '.') = '\0';
+/* Returns the shim for a file name with its version, or NULL. */
+static struct shim *with_version(const char *name)
+{
+  for (size_t i = 0; i < N_SHIMS; i++) {
+    if (names(name, shims[i].name))
+      return &shims[i];
   }
-  return 1;
+  return NULL;
 }
 
-/* Finds the NVRTC shim for a path. Tries the file name first, then the
- * versioned name that a symbolic link points to, then the newest shim. */
-static int nvrtc_shim(const char *asked, const char *dir, char *path,
-                      size_t size)
+/* Returns the newest shim of the family of a file name, or NULL. */
+static struct shim *newest(const char *name)
 {
-  static const char *const newest[] = {"libnvrtc.so.13", "libnvrtc.so.12",
-                                       "libnvrtc.so.11.2"};
-  char whole[PATH_MAX];
+  for (size_t i = 0; i < N_SHIMS; i++) {
+    const size_t stem =
+        (size_t)(strstr(shims[i].name, ".so") + 3 - shims[i].name);
 
-  if (with_version(last_part(asked), dir, path, size))
-    return 1;
-  if (strchr(asked, '/') != NULL && realpath(asked, whole) != NULL &&
-      names(last_part(whole), "libnvrtc.so") &&
-      with_version(last_part(whole), dir, path, size))
-    return 1;
-  for (size_t i = 0; i < sizeof newest / sizeof newest[0]; i++) {
-    if (with_version(newest[i], dir, path, size))
-      return 1;
+    if (strncmp(name, shims[i].name, stem) == 0 &&
+        (name[stem] == '\0' || (name[stem] == '.' && shims[i].any_version)))
+      return &shims[i];
   }
-  return 0;
+  return NULL;
+}
+
+/* Finds the shim for a path: by the file name, by the versioned name that a
+ * symbolic link points to, or else the newest shim of the family. */
+static struct shim *find(const char *asked)
+{
+  char whole[PATH_MAX];
+  struct shim *found = with_version(last_part(asked));
+
+  if (found == NULL && newest(last_part(asked)) == NULL)
+    return NULL;
+  if (found == NULL && strchr(asked, '/') != NULL &&
+      realpath(asked, whole) != NULL)
+    found = with_version(last_part(whole));
+  return found == NULL ? newest(last_part(asked)) : found;
+}
+
+/* Records the path of NVIDIA's library, which the shim may need. */
+static void record(struct shim *shim, const char *asked)
+{
+  char *none = NULL, *copy;
+
+  if (shim->asked != NULL || strchr(asked, '/') == NULL ||
+      access(asked, R_OK) != 0)
+    return;
+  copy = strdup(asked);
+  if (copy != NULL &&
+      !atomic_compare_exchange_strong(&shim->asked, &none, copy))
+    free(copy);
+}
+
+__attribute__((visibility("default"))) const char *
+kiln_exec_asked(const char *own);
+const char *kiln_exec_asked(const char *own)
+{
+  for (size_t i = 0; i < N_SHIMS; i++) {
+    if (strcmp(own, shims[i].name) == 0)
+      return shims[i].asked;
+  }
+  return NULL;
 }
 
 /* Stores the path of the shim for the library that the program requests.
  * Returns 0 if the program requests another library, or if there is no shim. */
 static int is_ours(const char *asked, const char *dir, char *path, size_t size)
 {
-  if (names(last_part(asked), "libnvrtc.so"))
-    return nvrtc_shim(asked, dir, path, size);
-  return names(last_part(asked), "libcuda.so") &&
-         snprintf(path, size, "%s/libcuda.so.1", dir) < (int)size &&
-         access(path, R_OK) == 0;
+  struct shim *shim = find(asked);
+
+  if (shim == NULL ||
+      snprintf(path, size, "%s/%s", dir, shim->name) >= (int)size ||
+      access(path, R_OK) != 0)
+    return 0;
+  if (strcmp(asked, path) != 0)
+    record(shim, asked);
+  return 1;
 }
 
 __attribute__((visibility("default"))) void *dlopen(const char *path,

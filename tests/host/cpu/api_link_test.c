@@ -219,9 +219,9 @@ START_TEST(links_report_what_is_wrong)
 }
 END_TEST
 
-/* Adds a library of object files by file name and from memory. The expected
+/* Adds a damaged library of object files by file name and from memory. The expected
  * result codes were recorded on an H200. */
-START_TEST(libraries_are_refused_as_input)
+START_TEST(damaged_libraries_are_refused)
 {
   static const char archive[] = "!<arch>\nand nothing that is a member of it";
   char log[1024] = "", dir[256], path[300];
@@ -310,7 +310,7 @@ int main(void)
   kiln_test_case(s, "link", 60, setup, teardown,
                  TESTS(libraries_load_into_each_context, libraries_have_globals,
                        parts_are_linked, links_report_what_is_wrong,
-                       libraries_are_refused_as_input,
+                       damaged_libraries_are_refused,
                        relocatable_code_is_linked,
                        relocatable_machine_code_is_named));
   return kiln_test_run(s);

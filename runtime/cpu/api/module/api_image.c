@@ -4,26 +4,17 @@
  * The driver receives a pointer without a size. The first bytes determine the
  * format. An image is PTX source, a fat binary, the wrapper that nvcc puts
  * around a fat binary in programs, a result of cuLinkComplete, or machine code.
+ * Inputs of a link, whose size is known, may also be object files of the host and
+ * archives of them; see host_objects.c.
  * Machine code cannot run here. After the format is known, the length fields in
  * its headers bound every access. */
 #include "../observe.h"
 #include "api_module.h"
 
 #include "../../../base/os.h"
+#include "../../model/linked_image.h"
 
 #include <string.h>
-
-/* The first bytes of the container of linked PTX that cuLinkComplete
- * returns. */
-static const char linked_magic[16] = "\177KILN PTX LINK\n";
-
-typedef struct linked_head {
-  char magic[16];
-  uint64_t size; /* size of the container in bytes, including this struct */
-  /* number of PTX sources; each consists of its length as a uint64_t, its bytes
-   * and a NUL */
-  uint64_t n;
-} linked_head;
 
 enum { IMAGE_LIMIT = 1 << 30 };
 
@@ -55,9 +46,9 @@ void kiln__cpu_image_free(kiln__cpu_image *image)
 
 void kiln__cpu_image_write(const kiln__cpu_image *image, kiln__buf *out)
 {
-  linked_head head = {.size = sizeof head, .n = image->n};
+  kiln__linked_head head = {.size = sizeof head, .n = image->n};
 
-  memcpy(head.magic, linked_magic, sizeof head.magic);
+  memcpy(head.magic, KILN__LINKED_MAGIC, sizeof head.magic);
   for (size_t i = 0; i < image->n; i++)
     head.size += sizeof(uint64_t) + image->texts[i].size + 1;
   kiln__buf_add(out, &head, sizeof head);
@@ -149,10 +140,10 @@ bool kiln__cpu_ptx_fits(const kiln__cpu_ptx_head *head, int arch)
 
 /* Checks .version and .target before the PTX is parsed. If these directives
  * cannot be read, the parser reports the error with a line number. */
-static CUresult check_head(const kiln__cpu_ptx_head *head, int arch,
-                           kiln__buf *log)
+static CUresult check_head(const kiln__cpu_ptx_head *head, bool any_version,
+                           int arch, kiln__buf *log)
 {
-  if (head->version > KILN__PTX_VERSION) {
+  if (head->version > KILN__PTX_VERSION && !any_version) {
     kiln__buf_format(log,
                      "PTX .version %d.%d is newer than %d.%d, which the CPU "
                      "device supports\n",
@@ -177,7 +168,7 @@ static CUresult read_text(kiln__cpu_image *out, const char *text, size_t size,
 {
   const kiln__cpu_ptx_head head = kiln__cpu_ptx_head_of(text, size);
 
-  CU_TRY(check_head(&head, arch, log));
+  CU_TRY(check_head(&head, out->any_version, arch, log));
   return kiln__cpu_image_add(out, text, size) ? CUDA_SUCCESS
                                               : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -187,13 +178,14 @@ static CUresult read_text(kiln__cpu_image *out, const char *text, size_t size,
 static CUresult read_linked(kiln__cpu_image *out, const uint8_t *bytes,
                             size_t size, int arch, kiln__buf *log)
 {
-  linked_head head;
+  kiln__linked_head head;
   size_t at = sizeof head;
 
   memcpy(&head, bytes, sizeof head);
   if (head.size < sizeof head || head.size > IMAGE_LIMIT ||
       (size != 0 && head.size > size))
     return CUDA_ERROR_INVALID_IMAGE;
+  out->any_version = true;
   for (uint64_t i = 0; i < head.n; i++) {
     uint64_t length;
 
@@ -250,26 +242,23 @@ static CUresult read_any(kiln__cpu_image *out, const uint8_t *bytes,
   /* If the size is unknown, the bytes may be a string shorter than a magic
    * number. strncmp stops at the NUL of the string and does not read
    * further. */
-  const bool some = size == 0 || size >= sizeof(linked_head);
+  const bool some = size == 0 || size >= sizeof(kiln__linked_head);
 
+  if (size != 0 && kiln__cpu_is_objects(bytes, size))
+    return kiln__cpu_objects_read(out, bytes, size, arch, log);
   if (some && strncmp((const char *)bytes, "\177ELF", 4) == 0) {
     kiln__buf_text(log, "machine code alone: the CPU device runs PTX; compile "
                         "for compute_XX, or load the PTX itself\n");
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
-  if (some &&
-      strncmp((const char *)bytes, linked_magic, sizeof linked_magic - 1) == 0)
+  if (some && strncmp((const char *)bytes, KILN__LINKED_MAGIC,
+                      KILN__LINKED_MAGIC_SIZE) == 0)
     return read_linked(out, bytes, size, arch, log);
   if (some && strncmp((const char *)bytes, (const char *)fatbin, 4) == 0)
     return kiln__cpu_fatbin_read(out, bytes, size, arch, log);
   /* A wrapper contains pointers, so it is never accepted from a file. */
   if (size == 0 && strncmp((const char *)bytes, (const char *)wrapper, 4) == 0)
     return read_wrapper(out, bytes, arch, log);
-  if (some && strncmp((const char *)bytes, "!<arch>\n", 8) == 0) {
-    kiln__buf_text(log, "a library of object files: the CPU device links PTX "
-                        "and fat binaries that hold PTX; add those instead\n");
-    return CUDA_ERROR_INVALID_IMAGE;
-  }
   if (is_text((const char *)bytes, size))
     return read_text(out, (const char *)bytes,
                      size == 0 ? strlen((const char *)bytes) : size, arch, log);
@@ -281,10 +270,15 @@ CUresult kiln__cpu_image_read(kiln__cpu_image *out, const kiln_allocator *a,
                               const void *bytes, size_t size, int arch,
                               kiln__buf *log)
 {
-  CUresult rc;
-
   *out = (kiln__cpu_image){.alloc = a};
-  rc = read_any(out, bytes, size, arch, log);
+  return kiln__cpu_image_append(out, bytes, size, arch, log);
+}
+
+CUresult kiln__cpu_image_append(kiln__cpu_image *out, const void *bytes,
+                                size_t size, int arch, kiln__buf *log)
+{
+  CUresult rc = read_any(out, bytes, size, arch, log);
+
   if (rc != CUDA_SUCCESS)
     kiln__cpu_image_free(out);
   return rc;

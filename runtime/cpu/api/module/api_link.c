@@ -51,23 +51,20 @@ static CUresult append(CUlinkState s, const kiln__cpu_image *image)
   return CUDA_SUCCESS;
 }
 
-/* Parses a link input to produce its diagnostics. Each diagnostic begins with
- * the name of the input. */
-static CUresult check_text(CUlinkState s, const kiln__cpu_image *image,
-                           const char *name)
+CUresult kiln__cpu_link_check(const kiln__cpu_image *image, const char *name,
+                              kiln__buf *log)
 {
-  const kiln_allocator *a = s->texts.alloc;
   CUresult rc = CUDA_SUCCESS;
 
   for (size_t i = 0; i < image->n && rc == CUDA_SUCCESS; i++) {
     kiln__cpu_ptx_module *ptx = NULL;
 
-    if (kiln__cpu_ptx_parse(&ptx, a, image->texts[i].data,
+    if (kiln__cpu_ptx_parse(&ptx, image->alloc, image->texts[i].data,
                             image->texts[i].size) == KILN_OK) {
       kiln__cpu_ptx_free(ptx);
       continue;
     }
-    kiln__buf_format(&s->log, "%s: %s\n", name == NULL ? "input" : name,
+    kiln__buf_format(log, "%s: %s\n", name == NULL ? "input" : name,
                      kiln_last_error()->log);
     rc = CUDA_ERROR_INVALID_PTX;
   }
@@ -88,7 +85,7 @@ static CUresult add(CUlinkState s, CUjitInputType type, const void *data,
    * fat binary is valid under every type. */
   rc = kiln__cpu_image_open(&image, path, data, size, &s->log);
   if (rc == CUDA_SUCCESS) {
-    rc = check_text(s, &image, name);
+    rc = kiln__cpu_link_check(&image, name, &s->log);
     if (rc == CUDA_SUCCESS)
       rc = append(s, &image);
     kiln__cpu_image_free(&image);

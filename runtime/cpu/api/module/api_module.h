@@ -18,6 +18,9 @@ typedef struct kiln__cpu_image {
   const kiln_allocator *alloc;
   kiln__cpu_ptx_text *texts;
   size_t n;
+  /* Accept every .version. Linked images and the inputs of nvJitLink stand for
+   * machine code, which a driver loads whatever version its PTX had. */
+  bool any_version;
 } kiln__cpu_image;
 
 /* newest supported .version, where 90 means PTX 9.0 */
@@ -40,6 +43,10 @@ enum { KILN__PTX_VERSION = 90 };
 CUresult kiln__cpu_image_read(kiln__cpu_image *out, const kiln_allocator *a,
                               const void *bytes, size_t size, int arch,
                               kiln__buf *log);
+/* Does the same as kiln__cpu_image_read() for an image that the caller has
+ * initialised, and appends to it. On failure, frees all of `out`. */
+CUresult kiln__cpu_image_append(kiln__cpu_image *out, const void *bytes,
+                                size_t size, int arch, kiln__buf *log);
 /* Does the same as kiln__cpu_image_read(), with the allocator and the
  * architecture of the CPU device. If `path` is not NULL, reads the image from
  * this file; the function then may also return CUDA_ERROR_FILE_NOT_FOUND. */
@@ -66,6 +73,9 @@ kiln__cpu_ptx_head kiln__cpu_ptx_head_of(const char *text, size_t size);
  * major version. */
 bool kiln__cpu_ptx_fits(const kiln__cpu_ptx_head *head, int arch);
 
+/* the first four bytes of a fat binary */
+#define KILN__FATBIN_MAGIC UINT32_C(0xba55ed50)
+
 /* Stores the best PTX of a fat binary. The arguments and result codes are those
  * of kiln__cpu_image_read(). Defined in fatbin.c. */
 CUresult kiln__cpu_fatbin_read(kiln__cpu_image *out, const uint8_t *bytes,
@@ -77,6 +87,24 @@ CUresult kiln__cpu_fatbin_read(kiln__cpu_image *out, const uint8_t *bytes,
  * that was already added stays in `out`. */
 CUresult kiln__cpu_fatbin_link(kiln__cpu_image *out, const void *const *parts,
                                int arch, kiln__buf *log);
+
+/* Returns whether the bytes are an object file of the host or an archive
+ * (`ar`). An object file with machine code of a GPU is not one. Defined in
+ * host_objects.c. */
+bool kiln__cpu_is_objects(const uint8_t *bytes, size_t size);
+/* Adds the best PTX of every fat binary in an object file of the host, or in
+ * the members of an archive. Members without PTX for this device are skipped, so
+ * that a link with libcudadevrt.a works. Returns CUDA_SUCCESS,
+ * CUDA_ERROR_INVALID_IMAGE if the file is damaged, and
+ * CUDA_ERROR_NO_BINARY_FOR_GPU if an object file alone has no PTX. */
+CUresult kiln__cpu_objects_read(kiln__cpu_image *out, const uint8_t *bytes,
+                                size_t size, int arch, kiln__buf *log);
+
+/* Parses the PTX sources of a link input to produce its diagnostics. Each
+ * diagnostic begins with `name`, or with "input" if that is NULL. Defined in
+ * api_link.c. Returns CUDA_SUCCESS or CUDA_ERROR_INVALID_PTX. */
+CUresult kiln__cpu_link_check(const kiln__cpu_image *image, const char *name,
+                              kiln__buf *log);
 
 /* ---- JIT options --------------------------------------------------------- */
 

@@ -47,6 +47,7 @@ typedef struct best {
   kiln__cpu_ptx_text text;
   kiln__cpu_ptx_head head;
   bool ptx, machine_code; /* true if the fat binary has entries of this kind */
+  bool any_version;       /* true if every .version is accepted */
   int newest_version;     /* newest .version that is not supported, or 0 */
 } best;
 
@@ -171,7 +172,7 @@ static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
   b->ptx = true;
   CU_TRY(text_of(&text, a, e, payload, log));
   head = kiln__cpu_ptx_head_of(text.data, text.size);
-  if (head.version > KILN__PTX_VERSION) {
+  if (head.version > KILN__PTX_VERSION && !b->any_version) {
     b->newest_version = head.version;
   } else if (better(&head, b, arch)) {
     kiln__free(a, b->text.data);
@@ -240,7 +241,7 @@ static CUresult refuse(const best *b, int arch, kiln__buf *log)
 CUresult kiln__cpu_fatbin_read(kiln__cpu_image *out, const uint8_t *bytes,
                                size_t size, int arch, kiln__buf *log)
 {
-  best b = {0};
+  best b = {.any_version = out->any_version};
   CUresult rc = walk(&b, out->alloc, bytes, size, arch, log);
 
   if (rc == CUDA_SUCCESS && b.text.data == NULL)
@@ -254,7 +255,7 @@ CUresult kiln__cpu_fatbin_read(kiln__cpu_image *out, const uint8_t *bytes,
 CUresult kiln__cpu_fatbin_link(kiln__cpu_image *out, const void *const *parts,
                                int arch, kiln__buf *log)
 {
-  best b = {0};
+  best b = {.any_version = out->any_version};
 
   for (; *parts != NULL; parts++) {
     CUresult rc = walk(&b, out->alloc, *parts, 0, arch, log);
