@@ -133,6 +133,39 @@ START_TEST(test_calls)
 }
 END_TEST
 
+/* Bins and bounds of floats are powers of two and their multiples. */
+static axis drawn_axis(uint64_t *state)
+{
+  static const kiln_dtype types[] = {KILN_F32, KILN_U8,  KILN_F64,
+                                     KILN_I32, KILN_I64, KILN_U64};
+  const uint64_t r = test_random(state);
+  axis a = {.type = types[r % 6], .bins = 1 + (uint32_t)(r >> 8) % 60};
+
+  if (is_float(a.type)) {
+    a.bins = 1u << (r >> 8) % 7;
+    a.lower = (double)((r >> 16) % 9) - 4;
+    a.upper = a.lower + ldexp(1, (int)((r >> 20) % 6) - 1);
+  } else if (r >> 32 & 1) {
+    a.lower = (double)((r >> 16) % 50) -
+              (a.type == KILN_I32 || a.type == KILN_I64 ? 25 : 0);
+    a.upper = a.lower + 1 + (double)((r >> 24) % 200);
+  }
+  return a;
+}
+
+static operation_call draw(unsigned long k, uint64_t *state)
+{
+  const axis a = drawn_axis(state), b = drawn_axis(state);
+
+  return drawn_call(&a, &b, test_random(state) % 4000, k % 3 == 0, state);
+}
+
+START_TEST(test_random_calls)
+{
+  ck_random_calls(draw, 4, 2026);
+}
+END_TEST
+
 #define MEMBER_OF(member, ...)                                                 \
   MEMBER(kiln_histogram_2d_desc, member, __VA_ARGS__)
 
@@ -165,6 +198,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_axes, 0, 4);
   tcase_add_test(t, test_nans);
   tcase_add_test(t, test_calls);
+  tcase_add_test(t, test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   return s;
 }

@@ -95,6 +95,27 @@ START_TEST(test_elements)
 }
 END_TEST
 
+static operation_call draw(unsigned long k, uint64_t *state)
+{
+  static const shape shapes[] = {{4, 4, 0, KILN_U16, false, true, 0},
+                                 {12, 4, 0, KILN_U32, true, false, 0},
+                                 {1, 1, 0, KILN_U8, false, false, 8},
+                                 {8, 8, 0, KILN_U64, true, true, 10},
+                                 {64, 8, 0, KILN_U32, false, false, 5}};
+  const uint64_t r = test_random(state);
+  shape s = shapes[k % 5];
+
+  s.n = (r >> 8) % (r % 4 == 0 ? 12000 : 1500);
+  s.down ^= r >> 4 & 1;
+  return key_call(s);
+}
+
+START_TEST(test_random_calls)
+{
+  ck_random_calls(draw, 2, 2026);
+}
+END_TEST
+
 #define MEMBER_OF(member, ...) MEMBER(kiln_key_sort_desc, member, __VA_ARGS__)
 
 START_TEST(test_bad_arguments)
@@ -121,6 +142,7 @@ static Suite *suite(void)
   TCase *t = device_case(s, "key_sort");
 
   tcase_add_loop_test(t, test_elements, 0, 8);
+  tcase_add_test(t, test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   return s;
 }

@@ -201,6 +201,36 @@ START_TEST(test_workspace)
 }
 END_TEST
 
+/* Rules that interpolate need results of a float type. */
+static operation_call draw(unsigned long number, uint64_t *state)
+{
+  const uint64_t r = test_random(state);
+  const kiln_dtype key = all_types[r % N_ALL_TYPES];
+  const kiln_quantile_rule rule = (kiln_quantile_rule)((r >> 8) % 5);
+  const bool between =
+      rule == KILN_QUANTILE_LINEAR || rule == KILN_QUANTILE_MIDPOINT;
+  test_case c = {.key = key,
+                 .out = between || (r >> 16 & 1) ? KILN_F64 : key,
+                 .kind = KEYS_FEW,
+                 .rows = 1 + (r >> 20) % 3,
+                 .n_q = 1 + (r >> 24) % 20,
+                 .rule = rule,
+                 .median = (r >> 32 & 7) == 0,
+                 .shift = r >> 40 & 3};
+
+  if (r >> 44 & 1)
+    c.kind = random_of(key);
+  c.n = number % 4 == 0 ? 32000 + (r >> 48) % 20000
+                        : 1 + (r >> 48) % (r >> 45 & 1 ? 50 : 3000);
+  return quantile_call(&c, state);
+}
+
+START_TEST(test_random_calls)
+{
+  ck_random_calls(draw, 4, 2026);
+}
+END_TEST
+
 /* ---- Arguments ----------------------------------------------------------- */
 
 START_TEST(test_bad_arguments)
@@ -243,6 +273,7 @@ static Suite *suite(void)
   tcase_add_test(rows, test_bad_arguments);
   tcase_add_test(arrays, test_long);
   tcase_add_test(arrays, test_long_types);
+  tcase_add_test(arrays, test_random_calls);
   tcase_add_test(brief_case(s), test_workspace);
   return s;
 }
