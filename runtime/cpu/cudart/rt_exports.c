@@ -2,31 +2,9 @@
  * version, with KILN__RT_MAJOR and KILN__RT_VERSION defined. The table
  * runtime_functions.def lists the symbols. */
 #include "cudart.h"
+#include "rt_majors.h"
 
 const int kiln__rt_version = KILN__RT_VERSION;
-
-/* KILN__RT_IN(majors, text) expands to `text` if the column `majors` of a row includes
- * this library's major version. */
-#define KILN__RT_IN_ALL(text) text
-#if KILN__RT_MAJOR == 11
-#define KILN__RT_IN_11(text) text
-#define KILN__RT_IN_12(text)
-#define KILN__RT_IN_13(text)
-#define KILN__RT_IN_11_12(text) text
-#define KILN__RT_IN_12_13(text)
-#elif KILN__RT_MAJOR == 12
-#define KILN__RT_IN_11(text)
-#define KILN__RT_IN_12(text) text
-#define KILN__RT_IN_13(text)
-#define KILN__RT_IN_11_12(text) text
-#define KILN__RT_IN_12_13(text) text
-#else
-#define KILN__RT_IN_11(text)
-#define KILN__RT_IN_12(text)
-#define KILN__RT_IN_13(text) text
-#define KILN__RT_IN_11_12(text)
-#define KILN__RT_IN_12_13(text) text
-#endif
 
 #define KILN__RT_EXPORT __attribute__((visibility("default")))
 
