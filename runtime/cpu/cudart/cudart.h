@@ -8,8 +8,8 @@
 #ifndef KILN_CPU_CUDART_H
 #define KILN_CPU_CUDART_H
 
-#include "array_abi.h"
 #include "driver_calls.h"
+#include "graph_abi.h"
 #include "runtime_abi.h"
 
 #include <stdbool.h>

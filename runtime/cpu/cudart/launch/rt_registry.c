@@ -266,6 +266,21 @@ cudaError_t kiln__rt_function(CUfunction *out, const void *host)
   return cuKernelGetFunction(out, kernel);
 }
 
+/* Searches the whole table, since graphs rarely ask for the host address. */
+const void *kiln__rt_host_of(CUkernel kernel)
+{
+  registry *r = the_registry();
+  const void *host = NULL;
+
+  pthread_mutex_lock(&r->lock);
+  for (size_t i = 0; i < r->n_slots && host == NULL; i++) {
+    if (r->slots[i] != NULL && r->slots[i]->kernel == kernel)
+      host = r->slots[i]->host;
+  }
+  pthread_mutex_unlock(&r->lock);
+  return host;
+}
+
 /* Finds a variable. A managed variable is found by the address of the host's pointer,
  * and by the value of this pointer: host code passes the value, since it reads the
  * variable through the pointer. */

@@ -28,4 +28,8 @@ typedef struct kiln__rt_image {
   kiln__rt_symbol *symbols;
 } kiln__rt_image;
 
+/* Returns the host address of a kernel, or NULL if no fat binary of the program has the
+ * kernel. */
+const void *kiln__rt_host_of(CUkernel kernel);
+
 #endif
