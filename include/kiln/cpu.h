@@ -54,6 +54,16 @@ enum {
   KILN_CPU_CHECK_ALL = 15
 };
 
+/** Value of kiln_cpu_opts.threads that chooses the number per launch. All
+ * processors of the process are used if the grid has at least 8,192 threads,
+ * there are no checks, no seed and no budget, and the kernel contains none of the
+ * following: atomic operations outside shared memory whose results are used or
+ * that do not commute (floating-point sums, exch, cas, inc, dec); volatile,
+ * relaxed or acquire loads outside shared memory; reductions by bulk copies;
+ * clocks; printf, malloc and free; indirect calls; grid-wide synchronisation.
+ * Results then depend on the order of blocks only in programs with data races. */
+enum { KILN_CPU_THREADS_AUTO = 0x7fffffff };
+
 /** Options of the CPU device. Initialise the struct with {0}; zero means
  * "default" in each member. */
 typedef struct kiln_cpu_opts {
@@ -63,8 +73,10 @@ typedef struct kiln_cpu_opts {
   int devices; /**< number of simulated devices; default 1, at most 16 */
   kiln_cpu_schedule schedule; /**< how lanes are scheduled; default: as GPUs of
                                    this compute capability do */
-  unsigned threads; /**< number of host threads that run blocks; default 1,
-                         which makes all runs identical */
+  /** Number of host threads that run blocks. Default 1, which makes all runs
+   * identical. KILN_CPU_THREADS_AUTO uses all processors for kernels whose
+   * results cannot depend on the order of their blocks, and otherwise one. */
+  unsigned threads;
   /** Seed for random scheduling: a value other than 0 randomises the
    * order of resident blocks, warps, groups of lanes and atomics. */
   uint64_t seed;

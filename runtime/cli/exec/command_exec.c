@@ -49,6 +49,8 @@ static const char *settings(cli *c, const exec_opts *o, int *arch)
     text = kiln__cli_text(c, "%s,seed=%s", text, o->seed);
   if (o->threads != NULL)
     text = kiln__cli_text(c, "%s,threads=%s", text, o->threads);
+  if (kiln_cpu_parse(&opts, text) == KILN_OK && opts.threads == 0)
+    text = kiln__cli_text(c, "%s,threads=auto", text);
   if (kiln_cpu_parse(&opts, text) != KILN_OK ||
       kiln_cpu_configure(&opts) != KILN_OK) {
     kiln__cli_failure(c, NULL);
@@ -206,7 +208,9 @@ int kiln__cli_exec(cli *c, int argc, char **argv)
       CLI_OPTION_TEXT("seed", "N", &o.seed,
                       "seed for another order of blocks, warps and atomics"),
       CLI_OPTION_TEXT("threads", "N", &o.threads,
-                      "host threads that run blocks; default 1"),
+                      "host threads that run blocks; default auto: all "
+                      "processors for kernels whose results cannot depend on "
+                      "the order of blocks, otherwise 1"),
       CLI_OPTION_FLAG("time", &o.time,
                       "show launches, instructions and seconds per kernel"),
       CLI_OPTION_JOINED("report", "FILE", &o.reports,

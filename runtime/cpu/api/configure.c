@@ -248,6 +248,10 @@ static bool setting(kiln_cpu_opts *o, piece key, piece value)
     return number(value, true, UINT64_MAX, &o->budget);
   if (is(key, "memory"))
     return number(value, true, UINT64_MAX, &o->memory_bytes);
+  if (is(key, "threads") && is(value, "auto")) {
+    o->threads = KILN_CPU_THREADS_AUTO;
+    return true;
+  }
   if (is(key, "threads") && number(value, false, 1024, &n)) {
     o->threads = (unsigned)n;
     return true;

@@ -198,11 +198,12 @@ enum {
   KILN__WIDE_B = 1 << 17, /* the second address is 64-bit */
   /* modifier .satfinite: infinity becomes the largest finite value */
   KILN__SATFINITE = 1 << 18,
-  KILN__TO = 1 << 19,        /* modifier .to of cvta */
-  KILN__MULTICAST = 1 << 20, /* modifier .multicast::cluster */
-  KILN__HINTED = 1 << 21,    /* modifier .L2::cache_hint */
-  KILN__WIDE_C = 1 << 22,    /* the address of the mbarrier is 64-bit */
-  KILN__IGNORE_OOB = 1 << 23 /* modifier .ignore_oob */
+  KILN__TO = 1 << 19,         /* modifier .to of cvta */
+  KILN__MULTICAST = 1 << 20,  /* modifier .multicast::cluster */
+  KILN__HINTED = 1 << 21,     /* modifier .L2::cache_hint */
+  KILN__WIDE_C = 1 << 22,     /* the address of the mbarrier is 64-bit */
+  KILN__IGNORE_OOB = 1 << 23, /* modifier .ignore_oob */
+  KILN__UNUSED = 1 << 24      /* no instruction reads the result of an atom */
 };
 
 /* Values of in->sub2 for tensor copies: the mode of the copy. The values differ
@@ -483,6 +484,8 @@ struct kiln__cpu_code {
   uint32_t registers_at_start;
   uint32_t barriers; /* highest barrier number + 1 */
   bool uses_barrier, uses_grid_sync;
+  /* True if the results may depend on the order of blocks; see block_order.c. */
+  bool ordered;
   /* Maximum number of threads per block from .maxntid or .reqntid; 1024 by
    * default. */
   uint32_t max_threads;

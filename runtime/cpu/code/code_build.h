@@ -482,4 +482,10 @@ kiln_status kiln__cpu_slots_assign(const kiln_allocator *a,
                                    kiln__cpu_const *consts, uint32_t n_consts,
                                    uint32_t *frame_bytes, uint32_t *pressure);
 
+/* ---- block_order.c ------------------------------------------------------- */
+
+/* Returns whether this function, without those that it calls, can observe the
+ * order in which blocks run. The slots of its registers are assigned. */
+bool kiln__cpu_observes_order(const kiln__cpu_code *code);
+
 #endif

@@ -624,6 +624,7 @@ static void sum_entry(kiln__cpu_build *b, reach *r, const depth *d,
     if (other->registers > code->registers)
       code->registers = other->registers;
     code->uses_grid_sync |= b->uses[r->list[i]].grid_sync;
+    code->ordered |= kiln__cpu_observes_order(other);
     if (other->n_insns > 0)
       barriers_of(code, other);
   }

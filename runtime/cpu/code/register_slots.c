@@ -431,6 +431,16 @@ static uint32_t place_consts(kiln__cpu_const *consts, uint32_t n, uint32_t at)
   return at;
 }
 
+/* Marks an atom whose result no instruction reads. The live range of such a
+ * result ends where it begins. */
+static void mark_unused(const slots *s, kiln__cpu_insn *in, uint32_t i)
+{
+  if (in->klass == KILN__CLASS_ATOMIC &&
+      (!is_register(in->d) || s->lives[in->d].last <= 2 * i + 1) &&
+      in->n_vec == 0)
+    in->flags |= KILN__UNUSED;
+}
+
 static kiln_status rewrite(slots *s, const pool pools[2],
                            const uint32_t *slot_of,
                            const kiln__cpu_const *consts)
@@ -440,6 +450,7 @@ static kiln_status rewrite(slots *s, const pool pools[2],
   for (uint32_t i = 0; i < s->b->first[s->b->n]; i++) {
     kiln__cpu_insn *in = &s->insns[i];
 
+    mark_unused(s, in, i);
     KILN_TRY(kiln__cpu_touch(&s->touched, s->a, &s->rows[in->op], in));
     for (uint32_t k = 0; k < s->touched.n; k++) {
       int32_t *id = s->touched.at[k];

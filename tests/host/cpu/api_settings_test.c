@@ -54,6 +54,7 @@ static const struct {
     {"cpu,seed=", false, {0}},
     {"cpu,seed=18446744073709551616", false, {0}},
     {"cpu,seed=1x", false, {0}},
+    {"cpu,threads=auto", true, {.threads = KILN_CPU_THREADS_AUTO}},
     {"cpu,threads=-1", false, {0}},
     {"cpu,threads=100000", false, {0}},
     {"cpu,devices=17", false, {0}},
@@ -457,10 +458,12 @@ END_TEST
 
 static unsigned n_missing;
 
-static void note_missing(void *user, const char *symbol, unsigned calls)
+static void note_missing(void *user, const char *symbol, const char *advice,
+                         unsigned calls)
 {
   (void)user;
   ck_assert_str_eq(symbol, "cuStreamGetGreenCtx");
+  ck_assert_str_eq(advice, "");
   n_missing += calls;
 }
 

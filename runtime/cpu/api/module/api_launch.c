@@ -78,6 +78,27 @@ static void keep_fault(const kiln__cpu_launch_desc *launch,
   kiln__buf_free(&text);
 }
 
+/* Smallest number of threads of a grid for which several host threads are
+ * started. Starting one takes about as long as 1,000 warp instructions. */
+enum { MANY_THREADS = 8192 };
+
+/* Returns the number of host threads for a launch; see KILN_CPU_THREADS_AUTO. */
+static unsigned threads_of(const launch_work *w, const kiln_cpu_opts *opts)
+{
+  uint64_t blocks = 1, threads = 1;
+
+  if (opts->threads != (unsigned)KILN_CPU_THREADS_AUTO)
+    return opts->threads;
+  for (int i = 0; i < 3; i++) {
+    blocks *= w->shape.grid[i];
+    threads *= w->shape.block[i];
+  }
+  if (w->function->code->ordered || w->shape.cooperative || opts->checks != 0 ||
+      opts->seed != 0 || opts->budget != 0 || blocks * threads < MANY_THREADS)
+    return 1;
+  return blocks < kiln__cores() ? (unsigned)blocks : kiln__cores();
+}
+
 static void describe(kiln__cpu_launch_desc *out, const launch_work *w,
                      const kiln_cpu_opts *opts)
 {
@@ -100,7 +121,7 @@ static void describe(kiln__cpu_launch_desc *out, const launch_work *w,
                        ? opts->arch < 70
                        : opts->schedule == KILN_CPU_LOCK_STEP,
       .cooperative = w->shape.cooperative,
-      .threads = opts->threads,
+      .threads = threads_of(w, opts),
       .seed = opts->seed,
       .budget = opts->budget,
       .globals = module->globals,
