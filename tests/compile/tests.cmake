@@ -19,6 +19,21 @@ if(kiln_cuda_version GREATER_EQUAL 13000)
   target_compile_definitions(compile_cpu_abi PRIVATE KILN_TEST_CUDA_H
     KILN_TEST_CUDA_STUB="${KILN_CUDA_H}/../lib64/stubs/libcuda.so")
 endif()
+# The runtime library has the layouts of CUDA 11 to 13.
+if(TARGET compile_cudart_abi)
+  set(kiln_cudart_version 13000)
+  if(kiln_cuda_version GREATER_EQUAL 11080 AND kiln_cuda_version LESS 14000
+      AND EXISTS ${KILN_CUDA_H}/cuda_runtime_api.h)
+    set(kiln_cudart_version ${kiln_cuda_version})
+    target_sources(compile_cudart_abi PRIVATE compile/cudart_abi_nvidia.c)
+    target_include_directories(compile_cudart_abi SYSTEM PRIVATE ${KILN_CUDA_H})
+    target_compile_definitions(compile_cudart_abi PRIVATE
+      KILN_TEST_CUDA_H="${KILN_CUDA_H}")
+  endif()
+  math(EXPR kiln_cudart_major "${kiln_cudart_version} / 1000")
+  target_compile_definitions(compile_cudart_abi PRIVATE
+    KILN__RT_VERSION=${kiln_cudart_version} KILN__RT_MAJOR=${kiln_cudart_major})
+endif()
 
 # With KILN_TEST_THOROUGH=1 it compiles thousands of programs.
 set_tests_properties(compile.kernels PROPERTIES TIMEOUT 3600)
