@@ -33,8 +33,7 @@ int main()
   size_t size = 0;
   CALL(cudaMalloc(&y, n * sizeof(float)));
   CALL(cudaMemcpyToSymbol(weight, w, 4 * sizeof(float)));
-  CALL(cudaMemcpyToSymbol(weight, w + 4, 5 * sizeof(float),
-                          4 * sizeof(float)));
+  CALL(cudaMemcpyToSymbol(weight, w + 4, 5 * sizeof(float), 4 * sizeof(float)));
   CALL(cudaMemcpyFromSymbol(back, weight, sizeof back));
   CHECK(std::memcmp(w, back, sizeof w) == 0);
   filter<<<(n + 255) / 256, 256>>>(y, x, n);

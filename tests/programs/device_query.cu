@@ -22,8 +22,8 @@ int main()
     size_t room = 0, total = 0;
     CALL(cudaSetDevice(i));
     CALL(cudaGetDeviceProperties(&p, i));
-    std::printf("%d: %s, %d.%d, %d SMs, %zu MiB\n", i, p.name, p.major,
-                p.minor, p.multiProcessorCount, p.totalGlobalMem >> 20);
+    std::printf("%d: %s, %d.%d, %d SMs, %zu MiB\n", i, p.name, p.major, p.minor,
+                p.multiProcessorCount, p.totalGlobalMem >> 20);
     CHECK(p.warpSize == 32 && p.maxThreadsPerBlock == 1024);
     CHECK(p.major == attribute(cudaDevAttrComputeCapabilityMajor, i));
     CHECK(p.minor == attribute(cudaDevAttrComputeCapabilityMinor, i));

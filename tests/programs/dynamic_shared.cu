@@ -22,9 +22,8 @@ int main()
   reverse<<<1, 256, bytes>>>(x);
   FAILS(cudaGetLastError(), cudaErrorInvalidValue);
   FAILS(cudaGetLastError(), cudaSuccess);
-  CALL(cudaFuncSetAttribute(reverse,
-                            cudaFuncAttributeMaxDynamicSharedMemorySize,
-                            bytes));
+  CALL(cudaFuncSetAttribute(
+      reverse, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   cudaFuncAttributes a;
   CALL(cudaFuncGetAttributes(&a, reverse));
   CHECK(a.maxDynamicSharedSizeBytes == bytes && a.maxThreadsPerBlock > 0);

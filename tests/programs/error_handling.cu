@@ -1,4 +1,6 @@
-/* error_handling.cu -- errors of calls, of launches, and of a kernel (sticky). */
+/* error_handling.cu -- errors of calls, of launches, and of a kernel (sticky).
+// finds: stores to address 0 and a wrong launch, which the program makes on purpose
+ */
 #include "program.cuh"
 
 __global__ void store(int *p)

@@ -21,8 +21,7 @@ int main()
   CALL(cudaMemcpy(x, &start, sizeof(int), cudaMemcpyHostToDevice));
   CALL(cudaMemset(turns, 0, sizeof(int)));
   CALL(cudaGraphCreate(&g, 0));
-  CALL(cudaGraphConditionalHandleCreate(&h, g, 1,
-                                        cudaGraphCondAssignDefault));
+  CALL(cudaGraphConditionalHandleCreate(&h, g, 1, cudaGraphCondAssignDefault));
   cudaGraphNodeParams p = {};
   p.type = cudaGraphNodeTypeConditional;
   p.conditional.handle = h;

@@ -24,8 +24,8 @@ int main()
 
   CALL(cudaMalloc(&x, n * sizeof *x));
   CALL(cudaGraphCreate(&g, 0));
-  CALL(cudaGraphAddMemcpyNode1D(&up, g, nullptr, 0, x, in.data(),
-                                n * sizeof *x, cudaMemcpyHostToDevice));
+  CALL(cudaGraphAddMemcpyNode1D(&up, g, nullptr, 0, x, in.data(), n * sizeof *x,
+                                cudaMemcpyHostToDevice));
   void *args[] = {&x, &n, &f};
   cudaKernelNodeParams k = {};
   k.func = (void *)scale;

@@ -30,8 +30,8 @@ int main()
   int *out, five = 50;
   void *bias;
   size_t size;
-  CALL(cudaLibraryLoadData(&lib, ptx, nullptr, nullptr, 0, nullptr, nullptr,
-                           0));
+  CALL(
+      cudaLibraryLoadData(&lib, ptx, nullptr, nullptr, 0, nullptr, nullptr, 0));
   CALL(cudaLibraryGetKernel(&k, lib, "plus"));
   CALL(cudaLibraryGetKernelCount(&n, lib));
   CHECK(n == 1);

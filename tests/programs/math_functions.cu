@@ -36,12 +36,10 @@ int main()
   const std::vector<float> s = to_host(f, n);
   for (int i = 0; i < n; i++) {
     const double v = x[i];
-    const double want[12] = {std::sin(v),      std::exp(v),
-                             std::log(v),      std::pow(v, 1.7),
-                             std::cbrt(v),     std::erf(v),
-                             std::tgamma(v),   j0(v),
-                             std::atan2(v, 2), std::fmod(v, 0.3),
-                             std::hypot(v, 3), std::rint(v)};
+    const double want[12] = {
+        std::sin(v),      std::exp(v),       std::log(v),      std::pow(v, 1.7),
+        std::cbrt(v),     std::erf(v),       std::tgamma(v),   j0(v),
+        std::atan2(v, 2), std::fmod(v, 0.3), std::hypot(v, 3), std::rint(v)};
     for (int k = 0; k < 12; k++)
       CHECK(std::fabs(g[i * 12 + k] - want[k]) <=
             1e-13 * std::fmax(1, std::fabs(want[k])));

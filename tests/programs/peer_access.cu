@@ -1,5 +1,5 @@
 /* peer_access.cu -- two devices copy to each other, and one reads the other's memory.
-// exec: --device cpu:devices=2
+// exec: --device cpu:9.0,devices=2
  */
 #include "program.cuh"
 

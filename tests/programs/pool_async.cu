@@ -32,8 +32,8 @@ int main()
   CALL(cudaMallocFromPoolAsync(&y, n * sizeof(int), own, s));
   fill<<<(n + 255) / 256, 256, 0, s>>>(y, n, 5);
   std::vector<int> h(n);
-  CALL(cudaMemcpyAsync(h.data(), y, n * sizeof(int), cudaMemcpyDeviceToHost,
-                       s));
+  CALL(
+      cudaMemcpyAsync(h.data(), y, n * sizeof(int), cudaMemcpyDeviceToHost, s));
   CALL(cudaFreeAsync(y, s));
   CALL(cudaStreamSynchronize(s));
   CHECK(h[7] == 12);

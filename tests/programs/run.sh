@@ -2,10 +2,11 @@
 # run.sh -- compiles the programs of this folder by nvcc with the shared runtime
 # library, runs each under `kiln exec`, and prints a table of verdicts and seconds.
 #
-# usage: run.sh [--build DIR] [--out DIR] [--check] [NAME ...]
+# usage: run.sh [--build DIR] [--out DIR] [--check] [--thorough] [NAME ...]
 #   --build DIR  build folder of Kiln; default: build
 #   --out DIR    folder for the programs; default: DIR/programs
 #   --check      run under all checks as well
+#   --thorough   do nothing unless KILN_TEST_THOROUGH is set
 #   NAME         programs to run, without .cu; default: all
 #
 # A line of a program that starts with "// nvcc:" contains further options of nvcc,
@@ -19,6 +20,9 @@ while [ $# -gt 0 ]; do
   --build) build=$2; shift ;;
   --out) out=$2; shift ;;
   --check) check=1 ;;
+  --thorough)
+    [ -n "${KILN_TEST_THOROUGH:-}" ] || { echo "run.sh: needs KILN_TEST_THOROUGH=1"; exit 77; }
+    ;;
   *) names+=("$1") ;;
   esac
   shift

@@ -20,11 +20,11 @@ static void work(int k, int *bad)
     h[i] = (double)i * i;
   double *x;
   CALL(cudaMalloc(&x, n * sizeof(double)));
-  CALL(cudaMemcpyAsync(x, h.data(), n * sizeof(double),
-                       cudaMemcpyHostToDevice, 0));
+  CALL(cudaMemcpyAsync(x, h.data(), n * sizeof(double), cudaMemcpyHostToDevice,
+                       0));
   polynomial<<<2, 64>>>(x, n, k);
-  CALL(cudaMemcpyAsync(h.data(), x, n * sizeof(double),
-                       cudaMemcpyDeviceToHost, 0));
+  CALL(cudaMemcpyAsync(h.data(), x, n * sizeof(double), cudaMemcpyDeviceToHost,
+                       0));
   CALL(cudaStreamSynchronize(0));
   for (int i = 0; i < n; i++)
     *bad += h[i] != (double)k * i + 1;

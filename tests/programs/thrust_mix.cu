@@ -1,4 +1,7 @@
-/* thrust_mix.cu -- Thrust: sort, scan, reduce, transform, unique, copy_if. */
+/* thrust_mix.cu -- Thrust: sort, scan, reduce, transform, unique, copy_if.
+// finds: races: unique in place orders the reads of a tile before later writes by
+//   relaxed stores alone
+ */
 #include "program.cuh"
 
 #include <thrust/copy.h>
