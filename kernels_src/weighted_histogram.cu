@@ -56,6 +56,9 @@ enum : unsigned {
 };
 
 static_assert(warps % KILN_COPIES == 0, "KILN_COPIES divides the warps");
+static_assert(KILN_ITEMS * KILN_VECTOR <= 8 ||
+                  KILN_ITEMS * KILN_VECTOR % 8 == 0,
+              "KILN_ITEMS * KILN_VECTOR: at most 8, or a multiple of 8");
 
 #if !KILN_GENERATED
 namespace user
@@ -148,16 +151,18 @@ find(const slice &t, const user::args &in, const user::vector<n> &p, unsigned e,
   weight = user::weight_at(in, p, e, i);
 }
 
-/* Adds one tile, which begins at vector `begin`. All threads call it. */
+/* Adds one tile, which begins at vector `begin`. All threads call it. All loads are
+ * issued first. Then at most 8 samples per thread are added at a time, so that their
+ * bins and weights take few registers. */
 static __device__ __forceinline__ void add_tile(const slice &t,
                                                 const user::args &in,
                                                 count begin, count vectors,
                                                 const bounds &to)
 {
   typedef unsigned long long index;
+  enum : unsigned { all = KILN_ITEMS * KILN_VECTOR, rows = all < 8 ? all : 8 };
   const count i = begin + threadIdx.x;
   user::vector<KILN_VECTOR> p[KILN_ITEMS];
-  samples<KILN_ITEMS * KILN_VECTOR> s;
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
@@ -165,10 +170,13 @@ static __device__ __forceinline__ void add_tile(const slice &t,
       user::load_inputs(
           in, static_cast<index>(i + k * KILN_BLOCK) * KILN_VECTOR, p[k]);
 #pragma unroll
-  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+  for (unsigned done = 0; done < all; done += rows) {
+    samples<rows> s;
+
 #pragma unroll
-    for (unsigned e = 0; e < KILN_VECTOR; ++e) {
-      const unsigned row = k * KILN_VECTOR + e;
+    for (unsigned row = 0; row < rows; ++row) {
+      const unsigned k = (done + row) / KILN_VECTOR;
+      const unsigned e = (done + row) % KILN_VECTOR;
 
       s.bin[row] = nowhere;
       s.weight[row] = 0;
@@ -177,7 +185,8 @@ static __device__ __forceinline__ void add_tile(const slice &t,
              static_cast<index>(i + k * KILN_BLOCK) * KILN_VECTOR, to,
              s.bin[row], s.weight[row]);
     }
-  settle(t, s);
+    settle(t, s);
+  }
 }
 
 /* Adds the last elements, which fill no vector. All threads of block 0 call it. */
@@ -255,7 +264,9 @@ deliver(const slice &t, unsigned bins, KILN_COUNT *counts, sum_type *partial)
   }
 }
 
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+/* With a minimum of one block per SM, the compiler spills no registers for the sake of
+ * more resident blocks. */
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 1)
     weighted_histogram(const user::args in, unsigned long long n,
                        const bounds to, const user::stored *levels,
                        KILN_COUNT *counts, KILN_COUNT *partial)
