@@ -16,7 +16,9 @@
  * radix sorts, first by place and then by word. Afterwards top_k_emit writes them.
  *
  * Parameters:
- *   KILN_BLOCK    1024           threads per block, a multiple of 32, at least 256
+ *   KILN_BLOCK    (KILN_ARCH == 53 ? 512 : KILN_ARCH == 62 ? 512 : 1024)  threads per
+ *                                block, a multiple of 32, at least 256; a block of compute
+ *                                capability 5.3 or 6.2 has half as many registers
  *   KILN_ITEMS    2              vectors of 16 bytes in flight per thread in top_k_list
  *   KILN_KEY      4              bytes per key: 1, 2, 4 or 8
  *   KILN_FLOAT    0              1 if keys are floats

@@ -21,6 +21,11 @@
 enum { SAMPLE, FILTER, DIGITS };
 enum {
   SAMPLE_BLOCK = 1024,
+  /* Threads per block for radix selections. A block of compute capability 5.3 or
+   * 6.2 has half as many registers as others. */
+  THREADS = 1024,
+  FEW_THREADS = 512,
+  FULL_REGISTERS = 65536,
   /* Samples of short and of long rows. */
   FEW_SAMPLES = 8192,
   MANY_SAMPLES = 32768,
@@ -209,6 +214,8 @@ void kiln__rank_plan_make(kiln__rank_plan *p, kiln__need *need,
   *p = (kiln__rank_plan){
       .shape = *shape,
       .sm_count = (unsigned)kiln__sm_count(device),
+      .block = device->traits.regs_per_block < FULL_REGISTERS ? FEW_THREADS
+                                                              : THREADS,
       .quick = kiln__quick(shape->n) && device->traits.cc >= 90,
       .tuning = kiln__tuned(device, KILN__TUNED_TOP_K, size, shape->n)};
   p->args = (kiln__rank_args){.n = shape->n,
@@ -237,7 +244,7 @@ static kiln__spec spec_of(const kiln__rank_plan *p)
   kiln__spec spec = {.family = &family};
 
   spec.quick = p->quick;
-  spec.value[RANK_SELECT_BLOCK] = KILN__RANK_BLOCK;
+  spec.value[RANK_SELECT_BLOCK] = p->block;
   spec.value[RANK_SELECT_ITEMS] = kiln__rank_digit_items(p);
   spec.value[RANK_SELECT_KEY] = key_size(p);
   spec.value[RANK_SELECT_FLOAT] = kiln__dtype_of(p->shape.keys.type)->is_float;
@@ -303,7 +310,7 @@ kiln_status kiln__rank_queue(kiln__rank_args *args,
                     p->tuning.block, 0, selections, args));
   if (!p->shape.own_digits)
     st = launch(storage, (*set)->kernel[DIGITS], kiln__rank_blocks(args),
-                KILN__RANK_BLOCK, 0, selections, args);
+                p->block, 0, selections, args);
 
 done:
   return st;

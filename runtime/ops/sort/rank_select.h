@@ -49,7 +49,8 @@ typedef struct kiln__rank_plan {
   kiln__rank_args args; /* all members except addresses */
   kiln__tuning tuning;
   unsigned sm_count;
-  bool quick; /* compile with less optimisation, which spills below 9.0 */
+  uint32_t block; /* threads per block of kernels that call rank_by_digits() */
+  bool quick;     /* compile with less optimisation, which spills below 9.0 */
   uint64_t filter_tile; /* keys per tile of the filter */
   uint64_t chunk;       /* selections per launch */
   size_t states, words, places, chosen_words, chosen_places; /* in `temp` */
@@ -67,11 +68,11 @@ void kiln__rank_plan_make(kiln__rank_plan *p, kiln__need *need,
 /* Writes the specialisations that the launches need, and returns their
  * number. */
 size_t kiln__rank_specs(kiln__spec spec[3], const kiln__rank_plan *p);
-/* The parameters ITEMS and ALIGNED, and the number of threads per block, of
- * kernels that call rank_by_digits() of kiln/rank_digits.cuh. */
+/* The parameters ITEMS and ALIGNED of kernels that call rank_by_digits() of
+ * kiln/rank_digits.cuh. Their number of threads per block is the plan's
+ * `block`. */
 unsigned kiln__rank_digit_items(const kiln__rank_plan *p);
 bool kiln__rank_aligned(const kiln__rank_shape *shape);
-enum { KILN__RANK_BLOCK = 1024 };
 /* Returns the number of blocks per selection of such a kernel. */
 static inline uint64_t kiln__rank_blocks(const kiln__rank_args *args)
 {

@@ -121,7 +121,7 @@ static kiln__spec own_spec(const request *r)
   spec.kernels = r->large ? 1u << EMIT : r->direct ? 1u << ROW : 1u << LIST;
   spec.value[TOP_K_BLOCK] = r->large    ? EMIT_BLOCK
                             : r->direct ? row_block(r)
-                                        : KILN__RANK_BLOCK;
+                                        : r->rank.block;
   spec.value[TOP_K_ITEMS] = kiln__rank_digit_items(&r->rank);
   spec.value[TOP_K_ALIGNED] =
       !r->direct && !r->large && kiln__rank_aligned(&r->rank.shape);
@@ -180,7 +180,7 @@ static kiln_status launch_lists(const call *c, const kiln__rank_args *args,
   const kiln_kernel *kernel = c->own->kernel[LIST];
   const outputs to = outputs_of(c->r, row);
   kiln_launch_config config = kiln__sort_launch(
-      c->storage.stream, kernel, kiln__rank_blocks(args), KILN__RANK_BLOCK, 0);
+      c->storage.stream, kernel, kiln__rank_blocks(args), c->r->rank.block, 0);
 
   config.grid.y = (uint32_t)rows;
   return KILN_LAUNCH(c->own->kernel[LIST], &config, KILN_ARG(*args),
