@@ -151,6 +151,9 @@ part_operations() {
 part_large() {
   KILN_TEST_LARGE=1 patience=300 record large "$folder/tests/device_large"
   cat "$out/large.log"
+  KILN_TEST_LARGE=1 patience=300 record large_more \
+    "$folder/tests/device_large_more"
+  cat "$out/large_more.log"
   KILN_TEST_LARGE=1 CK_RUN_CASE=large patience=300 record gemm_large \
     "$folder/tests/device_gemm_calls"
   KILN_TEST_RANDOM_CALLS=5000 CK_RUN_CASE=many patience=300 record gemm_random \

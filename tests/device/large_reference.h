@@ -417,7 +417,7 @@ static inline uint64_t walk_amount(const walk *k, uint64_t i, int64_t w)
   return (uint64_t)w;
 }
 
-static void walk_sum(void *user, unsigned share)
+static inline void walk_sum(void *user, unsigned share)
 {
   walk *k = user;
   const uint64_t end = share_start(k->n, share + 1);
@@ -453,7 +453,7 @@ static inline bool walk_good(const walk *k, uint64_t i, int64_t w, uint64_t sum,
          (k->lengths == NULL || at + 1 < all || k->lengths[at] == k->n - i);
 }
 
-static void walk_compare(void *user, unsigned share)
+static inline void walk_compare(void *user, unsigned share)
 {
   walk *k = user;
   const uint64_t end = share_start(k->n, share + 1);
@@ -477,7 +477,7 @@ static void walk_compare(void *user, unsigned share)
 }
 
 /* Computes the running sums. before[SHARES] is the total. */
-static void walk_begin(walk *k)
+static inline void walk_begin(walk *k)
 {
   k->first = UINT64_MAX;
   k->before[0] = 0;
