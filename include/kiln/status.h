@@ -39,7 +39,8 @@ extern "C" {
   X(ESPILL, 19, "the kernel spills registers and the caller forbade that")     \
   X(EDEVMEM, 20, "device memory ran out")                                      \
   X(ESTICKY, 21, "an earlier kernel failed and took the context with it")      \
-  X(EINTERNAL, 22, "a defect in Kiln; please report it")
+  X(EINTERNAL, 22, "a defect in Kiln; please report it")                       \
+  X(ECOMM, 23, "communication with another rank failed")
 
 typedef enum kiln_status {
 #define KILN_STATUS_ENUM(name, value, text) KILN_##name = (value),
@@ -90,6 +91,20 @@ typedef struct kiln_error {
  * Thread-safe, because each thread has its own record. Never blocks.
  */
 KILN_API const kiln_error *kiln_last_error(void);
+
+/**
+ * Writes the error record of the calling thread. Libraries that build on Kiln
+ * (comm.h) use it, so that kiln_last_error() describes their failures too.
+ *
+ * @param status   status of the failure; returned unchanged.
+ * @param hint     the next step for the user, or NULL. Copied.
+ * @param message  one sentence that says what failed. Copied. Both texts may be
+ *                 parts of the current record.
+ * @retval the value of `status`.
+ * Thread-safe. Never blocks.
+ */
+KILN_API kiln_status kiln_error_write(kiln_status status, const char *hint,
+                                      const char *message);
 
 /** Returns the name of a status, such as "KILN_EINVAL", or "KILN_?" for a value
  * that this library does not define. The string is static.

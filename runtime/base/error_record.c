@@ -120,6 +120,12 @@ kiln_status kiln__fail(kiln_status status, const char *hint, const char *format,
   return status;
 }
 
+kiln_status kiln_error_write(kiln_status status, const char *hint,
+                             const char *message)
+{
+  return kiln__fail(status, hint, "%s", message != NULL ? message : "");
+}
+
 kiln_status kiln__fail_native(kiln_status status, kiln_error_source source,
                               int native, const char *call, const char *hint,
                               const char *format, ...)

@@ -34,6 +34,7 @@ comm -23 types growable | comm -23 - enums | comm -23 - passed >fixed
   echo '#include <stdio.h>'
   echo '#include <kiln/kiln.h>'
   echo '#include <kiln/cpu.h>'
+  echo '#include <kiln/comm.h>'
   echo 'int main(void) {'
   sed 's/.*/printf("& %zu\\n", sizeof(&));/' fixed
   echo '}'

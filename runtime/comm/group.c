@@ -1,0 +1,234 @@
+/* group.c -- creates and frees ranks, and runs the ranks of one process. */
+#include "group.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_TIMEOUT_MS = 60000 };
+
+static kiln_status check_opts(const kiln_comm_opts *opts)
+{
+  static const kiln_comm_opts zero;
+
+  if (opts == NULL)
+    return KILN_OK;
+  if (opts->reserved_0 != 0 ||
+      memcmp(opts->reserved, zero.reserved, sizeof zero.reserved) != 0)
+    return kiln__comm_fail(KILN_EINVAL, "initialise kiln_comm_opts with {0}",
+                           "a reserved member of kiln_comm_opts is not 0");
+  return KILN_OK;
+}
+
+/* Frees a rank whose wire may not be open. */
+static void destroy(kiln_comm *comm)
+{
+  if (comm == NULL)
+    return;
+  if (comm->wire != NULL) {
+    kiln__comm_drop_pieces(comm);
+    kiln__comm_drop_calls(comm);
+    comm->api->close(comm->wire, comm->failed >= 0);
+  }
+  if (!comm->staging_busy)
+    free(comm->staging);
+  if (!comm->peers_busy)
+    free(comm->peers);
+  free(comm);
+}
+
+/* Joins the group `parent` through a wire. */
+static kiln_status join(kiln_comm **out, const kiln__wire_api *api,
+                        const void *parent, kiln_device *device,
+                        const kiln_comm_opts *opts)
+{
+  kiln_comm *comm = calloc(1, sizeof *comm);
+  char why[KILN__WHY_SIZE] = "";
+  kiln_status st = KILN_OK;
+
+  if (comm == NULL)
+    return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory for a rank");
+  comm->api = api;
+  comm->device = device;
+  comm->failed = -1;
+  comm->timeout_ms = opts != NULL && opts->timeout_ms != 0 ? opts->timeout_ms
+                                                           : DEFAULT_TIMEOUT_MS;
+  comm->wire = api->open(parent, &comm->rank, &comm->ranks, why);
+  if (comm->wire == NULL)
+    COMM_TRY(kiln__comm_fail(KILN_ECOMM, NULL, "cannot join a group: %s", why));
+  comm->peers = calloc((size_t)comm->ranks, sizeof *comm->peers);
+  if (comm->peers == NULL) {
+    comm->ranks = 0; /* for destroy() */
+    COMM_TRY(
+        kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory for ranks"));
+  }
+  if (comm->ranks > KILN__MAX_RANKS)
+    COMM_TRY(kiln__comm_fail(KILN_EINVAL, NULL,
+                             "the group has %d ranks, and at most %d are "
+                             "supported",
+                             comm->ranks, KILN__MAX_RANKS));
+  COMM_TRY(kiln__comm_listen(comm));
+  *out = comm;
+  comm = NULL;
+
+done:
+  destroy(comm);
+  return st;
+}
+
+kiln_status kiln_comm_create_all(kiln_comm **out, kiln_device *const *devices,
+                                 int n, const kiln_comm_opts *opts)
+{
+  kiln_status st = KILN_OK;
+  kiln__hub *hub;
+  int made = 0;
+
+  if (out == NULL || devices == NULL || n < 1 || n > KILN__MAX_RANKS)
+    return kiln__comm_fail(KILN_EINVAL, NULL,
+                           "out or devices is NULL, or n is not 1 to %d",
+                           KILN__MAX_RANKS);
+  memset(out, 0, (size_t)n * sizeof *out);
+  st = check_opts(opts);
+  if (st != KILN_OK)
+    return st;
+  for (int i = 0; i < n; i++) {
+    if (devices[i] == NULL)
+      return kiln__comm_fail(KILN_EINVAL, NULL, "devices[%d] is NULL", i);
+  }
+  hub = kiln__hub_create(n);
+  if (hub == NULL)
+    return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory for a group");
+  for (; made < n && st == KILN_OK; made++)
+    st = join(&out[made], &kiln__local_wire, hub, devices[made], opts);
+  if (st == KILN_OK)
+    return KILN_OK;
+  if (made == 1) /* no rank owns the hub */
+    kiln__hub_free(hub);
+  for (int i = 0; i < n; i++) {
+    kiln_comm_free(out[i]);
+    out[i] = NULL;
+  }
+  return st;
+}
+
+kiln_status kiln_comm_create_mpi(kiln_comm **out, kiln_device *device,
+                                 const void *mpi_comm,
+                                 const kiln_comm_opts *opts)
+{
+  const kiln__wire_api *api;
+  kiln_status st;
+
+  if (out == NULL)
+    return kiln__comm_fail(KILN_EINVAL, NULL, "out is NULL");
+  *out = NULL;
+  if (device == NULL)
+    return kiln__comm_fail(KILN_EINVAL, NULL, "device is NULL");
+  st = check_opts(opts);
+  if (st == KILN_OK)
+    st = kiln__find_mpi(&api, opts != NULL ? opts->mpi_plugin : NULL);
+  if (st == KILN_OK)
+    st = join(out, api, mpi_comm, device, opts);
+  return st;
+}
+
+void kiln_comm_free(kiln_comm *comm)
+{
+  destroy(comm);
+}
+
+int kiln_comm_rank(const kiln_comm *comm)
+{
+  return comm != NULL ? comm->rank : -1;
+}
+
+int kiln_comm_size(const kiln_comm *comm)
+{
+  return comm != NULL ? comm->ranks : 0;
+}
+
+kiln_device *kiln_comm_device(const kiln_comm *comm)
+{
+  return comm != NULL ? comm->device : NULL;
+}
+
+const char *kiln_comm_engine(const kiln_comm *comm)
+{
+  return comm != NULL ? comm->api->name : "";
+}
+
+/* ---- The ranks of one process -------------------------------------------- */
+
+typedef struct rank_thread {
+  pthread_t thread;
+  kiln_comm *comm;
+  kiln_comm_fn fn;
+  void *user;
+  kiln_status status;
+  char message[KILN_ERROR_MESSAGE_SIZE], hint[KILN_ERROR_HINT_SIZE];
+} rank_thread;
+
+static void *run_rank(void *argument)
+{
+  rank_thread *const t = argument;
+  const kiln_error *const e = kiln_last_error();
+
+  t->status = t->fn(t->comm, t->user);
+  if (t->status == KILN_OK)
+    return NULL;
+  memcpy(t->message, e->message, sizeof t->message);
+  memcpy(t->hint, e->hint, sizeof t->hint);
+  (void)kiln__comm_leave(t->comm, t->status);
+  return NULL;
+}
+
+/* Returns the failure of the first rank that did not fail because of another. */
+static kiln_status first_failure(const rank_thread *threads, int n)
+{
+  const rank_thread *first = NULL;
+
+  for (int i = 0; i < n; i++) {
+    const kiln_status st = threads[i].status;
+
+    if (st != KILN_OK &&
+        (first == NULL || (first->status == KILN_ECOMM && st != KILN_ECOMM)))
+      first = &threads[i];
+  }
+  if (first == NULL)
+    return KILN_OK;
+  return kiln_error_write(first->status, first->hint, first->message);
+}
+
+kiln_status kiln_comm_run(kiln_comm *const *comms, int n, kiln_comm_fn fn,
+                          void *user)
+{
+  rank_thread *threads;
+  kiln_status st;
+  int started = 0;
+
+  if (comms == NULL || n < 1 || fn == NULL)
+    return kiln__comm_fail(KILN_EINVAL, NULL,
+                           "comms or fn is NULL, or n is less than 1");
+  threads = calloc((size_t)n, sizeof *threads);
+  if (threads == NULL)
+    return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory for threads");
+  for (; started < n; started++) {
+    rank_thread *const t = &threads[started];
+
+    t->comm = comms[started];
+    t->fn = fn;
+    t->user = user;
+    if (pthread_create(&t->thread, NULL, run_rank, t) != 0)
+      break;
+  }
+  for (int i = started; i < n; i++) /* the others would wait for them */
+    (void)kiln_comm_abort(comms[i], "its thread cannot be started");
+  for (int i = 0; i < started; i++)
+    (void)pthread_join(threads[i].thread, NULL);
+  if (started < n)
+    st = kiln__comm_fail(KILN_ENOMEM, "allow more threads (ulimit -u)",
+                         "cannot start a thread for rank %d", started);
+  else
+    st = first_failure(threads, n);
+  free(threads);
+  return st;
+}

@@ -1,0 +1,160 @@
+/* group.h -- the rank of a group, and the functions that the files of runtime/comm
+ * share. */
+#ifndef KILN_COMM_GROUP_H
+#define KILN_COMM_GROUP_H
+
+#include "wire.h"
+
+#include <kiln/comm.h>
+#include <kiln/kiln.h>
+
+/* For functions with `kiln_status st = KILN_OK;` and a label `done`. */
+#define COMM_TRY(expression)                                                   \
+  do {                                                                         \
+    st = (expression);                                                         \
+    if (st != KILN_OK)                                                         \
+      goto done;                                                               \
+  } while (0)
+
+enum { KILN__MAX_RANKS = 1024, KILN__CAUSE_SIZE = 256 };
+
+/* The calls that ranks announce to each other, with their names in messages. */
+#define KILN__COMM_CALLS(X)                                                    \
+  X(FAILED, "a failure")                                                       \
+  X(ALL_REDUCE, "all-reduce")                                                  \
+  X(REDUCE, "reduce")                                                          \
+  X(BROADCAST, "broadcast")                                                    \
+  X(ALL_GATHER, "all-gather")                                                  \
+  X(REDUCE_SCATTER, "reduce-scatter")                                          \
+  X(ALL_TO_ALL, "all-to-all")                                                  \
+  X(BARRIER, "barrier")                                                        \
+  X(SHARE, "share")                                                            \
+  X(PAIR, "send")
+typedef enum kiln__call_kind {
+#define KILN__CALL_ENUM(name, text) KILN__CALL_##name,
+  KILN__COMM_CALLS(KILN__CALL_ENUM)
+#undef KILN__CALL_ENUM
+      KILN__CALLS
+} kiln__call_kind;
+
+/* An announcement: what a rank is about to do, or why it failed. The ranks of a
+ * group run the same build of Kiln on machines of the same byte order, so the
+ * struct travels as it is. */
+typedef struct kiln__call {
+  uint64_t number; /* number of the collective in this group, from 0 */
+  uint32_t kind;   /* kiln__call_kind */
+  uint32_t type, op;
+  int32_t root;
+  uint64_t n;        /* elements, the same on all ranks */
+  uint64_t sends;    /* bytes for the receiver of this announcement */
+  uint64_t receives; /* bytes that it is expected to send; ANY_SIZE: any */
+  int32_t failed;    /* FAILED: the rank that failed */
+  uint32_t reserved;
+  char cause[KILN__CAUSE_SIZE]; /* FAILED: why */
+} kiln__call;
+
+#define KILN__ANY_SIZE UINT64_MAX
+
+/* One message that is under way. `request` is NULL if there is none. */
+typedef struct kiln__message {
+  void *request;
+} kiln__message;
+
+/* What a rank exchanges with one other rank: a piece in each direction. */
+typedef struct kiln__piece {
+  const void *out;
+  void *in;
+  size_t out_size, in_size; /* in bytes; 0: no message */
+} kiln__piece;
+
+typedef struct kiln__peer {
+  kiln__call sent, got; /* announcements of the present call */
+  kiln__call next;      /* receives the peer's next announcement */
+  kiln__call farewell;  /* tells the peer that this rank leaves */
+  /* of sent, next, farewell, and of pieces */
+  kiln__message sending, listening, leaving, out, in;
+  bool has_next; /* `next` has arrived */
+} kiln__peer;
+
+struct kiln_comm {
+  const kiln__wire_api *api;
+  void *wire;
+  kiln_device *device;
+  int rank, ranks;
+  unsigned timeout_ms;
+  uint64_t number;   /* of the next collective */
+  char *staging;     /* 2 * ranks blocks of KILN_COMM_STAGING bytes, or NULL */
+  bool staging_busy; /* a dropped message may still read `staging` */
+  bool peers_busy;   /* a dropped message may still read `peers` */
+  kiln__peer *peers; /* one per rank */
+  int failed;        /* rank that failed, or -1 */
+  char cause[KILN__CAUSE_SIZE];
+};
+
+/* ---- failure.c ----------------------------------------------------------- */
+
+/* Formats a message, writes the error record and returns `status`. */
+kiln_status kiln__comm_fail(kiln_status status, const char *hint,
+                            const char *format, ...)
+    __attribute__((__format__(__printf__, 3, 4)));
+
+/* Breaks the group because of the rank `culprit`: tells all ranks that still
+ * listen, gives up all messages, writes the error record, returns KILN_ECOMM. */
+kiln_status kiln__comm_break(kiln_comm *comm, int culprit, const char *format,
+                             ...) __attribute__((__format__(__printf__, 3, 4)));
+
+/* Breaks the group because this rank fails with `status`, whose error record is
+ * kept. Does nothing for KILN_OK and for a broken group. Returns `status`. */
+kiln_status kiln__comm_leave(kiln_comm *comm, kiln_status status);
+
+/* Returns KILN_OK, or KILN_ECOMM with an error record if the group is broken. */
+kiln_status kiln__comm_whole(const kiln_comm *comm);
+
+/* Give up all messages of pieces, and all of announcements. */
+void kiln__comm_drop_pieces(kiln_comm *comm);
+void kiln__comm_drop_calls(kiln_comm *comm);
+
+/* ---- wait.c -------------------------------------------------------------- */
+
+/* Announces a call to all ranks and receives their announcements. `sends` and
+ * `receives` are bytes per rank, or NULL for none. Fails if another rank
+ * announces something else. The results are in comm->peers[].got. */
+kiln_status kiln__comm_announce(kiln_comm *comm, const kiln__call *call,
+                                const uint64_t *sends,
+                                const uint64_t *receives);
+
+/* Exchanges one piece with each rank; pieces[comm->rank] is ignored. */
+kiln_status kiln__comm_exchange(kiln_comm *comm, const kiln__piece *pieces);
+
+/* Sends to or receives from one rank on the channel of pairs. */
+kiln_status kiln__comm_pair(kiln_comm *comm, bool receive, int peer, void *data,
+                            size_t size);
+
+/* Receives announcements in advance. Called once when the group is created. */
+kiln_status kiln__comm_listen(kiln_comm *comm);
+
+/* ---- fold.c -------------------------------------------------------------- */
+
+/* Returns whether a reduction has this type and operation. */
+bool kiln__comm_foldable(kiln_dtype type, kiln_op_name op);
+/* acc[i] = acc[i] op x[i] for n elements in host memory. The type of an
+ * accumulator is that of the elements, except float for f16 and bf16. */
+void kiln__comm_fold(kiln_dtype type, kiln_op_name op, void *acc, const void *x,
+                     size_t n);
+/* Begin and end such a sum: copy elements to the accumulators and back. */
+void kiln__comm_widen(kiln_dtype type, void *acc, const void *x, size_t n);
+void kiln__comm_narrow(kiln_dtype type, void *x, const void *acc, size_t n);
+
+/* ---- local_wire.c, find_mpi.c, group.c ----------------------------------- */
+
+extern const kiln__wire_api kiln__local_wire;
+typedef struct kiln__hub kiln__hub;
+/* Creates the mailboxes of a group of threads. Each open() takes the next rank;
+ * the last close() frees the hub. Returns NULL if memory ran out. */
+kiln__hub *kiln__hub_create(int ranks);
+void kiln__hub_free(kiln__hub *hub);
+
+/* Loads the MPI plug-in. */
+kiln_status kiln__find_mpi(const kiln__wire_api **out, const char *path);
+
+#endif

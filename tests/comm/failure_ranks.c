@@ -1,0 +1,277 @@
+/* failure_ranks.c -- groups that break: a wrong count, an invalid argument, a rank
+ * that stays away, an abort. Every other rank must get KILN_ECOMM with the rank
+ * and the cause, in time. A new group must work afterwards.
+ *
+ *   comm_failure kill SEED   one of the processes that MPI has started kills
+ *                            itself at a random moment; the others must notice */
+#include "rank_main.h"
+
+#include <signal.h>
+#include <time.h>
+
+enum { TIMEOUT_MS = 1500, CULPRIT = 1, N = 100 };
+
+/* Only the scenes in which a rank does not answer have a short timeout, so that a
+ * slow machine fails no test. */
+static const kiln_comm_opts impatient = {.timeout_ms = TIMEOUT_MS};
+
+/* Time after the timeout within which a rank must return. */
+static uint64_t slack_ms(void)
+{
+  return thorough() ? 2000 : 20000;
+}
+
+static uint64_t now_ms(void)
+{
+  struct timespec t;
+
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void sleep_ms(unsigned ms)
+{
+  const struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+
+  (void)nanosleep(&t, NULL);
+}
+
+/* The arrays of a rank. */
+typedef struct arrays {
+  kiln_stream *stream;
+  kiln_array in, out;
+} arrays;
+
+static arrays make_arrays(kiln_comm *comm)
+{
+  arrays a = {.in = {0, KILN_I32}, .out = {0, KILN_I32}};
+
+  CHECK_OK(kiln_stream_create(&a.stream, kiln_comm_device(comm), NULL));
+  a.in.data = device_bytes(comm, N * sizeof(int32_t));
+  a.out.data = device_bytes(comm, N * sizeof(int32_t));
+  CHECK_OK(kiln_fill(kiln_comm_device(comm), a.in.data, 1, 4, N));
+  return a;
+}
+
+static void free_arrays(kiln_comm *comm, const arrays *a)
+{
+  release(comm, a->in.data);
+  release(comm, a->out.data);
+  kiln_stream_free(a->stream);
+}
+
+static kiln_status all_reduce(kiln_comm *comm, const arrays *a, uint64_t n)
+{
+  return kiln_comm_all_reduce(comm, a->stream, a->in, a->out, n, KILN_SUM);
+}
+
+/* The group must be broken because of CULPRIT, with this text in the cause. */
+static void check_broken(kiln_comm *comm, const arrays *a, kiln_status st,
+                         const char *text)
+{
+  int rank = -1;
+  const char *cause = kiln_comm_failure(comm, &rank);
+
+  if (st == KILN_OK) /* at the latest the next call reports it */
+    st = all_reduce(comm, a, N);
+  cause = kiln_comm_failure(comm, &rank);
+  if (st != KILN_ECOMM || rank != CULPRIT || strstr(cause, text) == NULL)
+    printf("%s, rank %d: %s\n", kiln_status_name(st), rank, cause);
+  CHECK(st == KILN_ECOMM && rank == CULPRIT);
+  CHECK(strstr(cause, text) != NULL);
+  CHECK(strstr(kiln_last_error()->message, cause) != NULL);
+  CHECK(all_reduce(comm, a, N) == KILN_ECOMM);
+  CHECK(kiln_comm_barrier(comm) == KILN_ECOMM);
+}
+
+static kiln_status wrong_count(kiln_comm *comm, void *user)
+{
+  const arrays a = make_arrays(comm);
+  const bool culprit = kiln_comm_rank(comm) == CULPRIT;
+
+  (void)user;
+  check_broken(comm, &a, all_reduce(comm, &a, culprit ? N - 1 : N),
+               "all-reduce of 99 elements of type i32");
+  free_arrays(comm, &a);
+  return KILN_OK;
+}
+
+static kiln_status other_call(kiln_comm *comm, void *user)
+{
+  const arrays a = make_arrays(comm);
+  const bool culprit = kiln_comm_rank(comm) == CULPRIT;
+
+  (void)user;
+  check_broken(comm, &a,
+               culprit ? kiln_comm_barrier(comm) : all_reduce(comm, &a, N),
+               "barrier");
+  free_arrays(comm, &a);
+  return KILN_OK;
+}
+
+static kiln_status invalid_argument(kiln_comm *comm, void *user)
+{
+  const arrays a = make_arrays(comm);
+  kiln_status st;
+
+  (void)user;
+  if (kiln_comm_rank(comm) == CULPRIT) {
+    st = kiln_comm_all_reduce(comm, a.stream, a.in, a.out, N, (kiln_op_name)99);
+    CHECK(st == KILN_EINVAL);
+    CHECK(all_reduce(comm, &a, N) == KILN_ECOMM);
+  } else {
+    check_broken(comm, &a, all_reduce(comm, &a, N),
+                 "rank 1 failed: KILN_EINVAL");
+  }
+  free_arrays(comm, &a);
+  return KILN_OK;
+}
+
+static kiln_status stays_away(kiln_comm *comm, void *user)
+{
+  const arrays a = make_arrays(comm);
+  const uint64_t before = now_ms();
+
+  (void)user;
+  if (kiln_comm_rank(comm) == CULPRIT)
+    sleep_ms(2 * TIMEOUT_MS);
+  check_broken(comm, &a, all_reduce(comm, &a, N), "rank 1 did not answer");
+  CHECK(kiln_comm_rank(comm) == CULPRIT ||
+        now_ms() - before < TIMEOUT_MS + slack_ms());
+  free_arrays(comm, &a);
+  return KILN_OK;
+}
+
+static kiln_status aborts(kiln_comm *comm, void *user)
+{
+  const arrays a = make_arrays(comm);
+
+  (void)user;
+  if (kiln_comm_rank(comm) == CULPRIT)
+    CHECK_OK(kiln_comm_abort(comm, "the input is empty"));
+  check_broken(comm, &a, all_reduce(comm, &a, N), "the input is empty");
+  free_arrays(comm, &a);
+  return KILN_OK;
+}
+
+/* One rank's output is too small for what it receives. */
+static kiln_status small_output(kiln_comm *comm, void *user)
+{
+  const arrays a = make_arrays(comm);
+  const uint64_t sends[MOST_RANKS] = {1, 1, 1, 1, 1, 1, 1, 1};
+  const bool culprit = kiln_comm_rank(comm) == CULPRIT;
+  kiln_status st;
+
+  (void)user;
+  st = kiln_comm_all_to_all(comm, a.stream, a.in, sends, a.out, NULL,
+                            culprit ? 1 : N, NULL);
+  if (culprit)
+    CHECK(st == KILN_EINVAL);
+  else
+    check_broken(comm, &a, st, "has space for");
+  free_arrays(comm, &a);
+  return KILN_OK;
+}
+
+/* A wrong size of a pair: the receiver finds it. */
+static kiln_status wrong_pair(kiln_comm *comm, void *user)
+{
+  const arrays a = make_arrays(comm);
+  kiln_status st = KILN_OK;
+
+  (void)user;
+  if (kiln_comm_rank(comm) == CULPRIT)
+    st = kiln_comm_send(comm, a.stream, a.in, N - 1, 0);
+  else if (kiln_comm_rank(comm) == 0)
+    st = kiln_comm_receive(comm, a.stream, a.in, N, CULPRIT);
+  check_broken(comm, &a, st, "sends 396 bytes to rank 0, which expects 400");
+  free_arrays(comm, &a);
+  return KILN_OK;
+}
+
+static kiln_status works(kiln_comm *comm, void *user)
+{
+  const arrays a = make_arrays(comm);
+  int32_t sums[N];
+
+  (void)user;
+  CHECK_OK(all_reduce(comm, &a, N));
+  download(comm, sums, a.out.data, sizeof sums);
+  for (int i = 0; i < N; i++)
+    CHECK(sums[i] == kiln_comm_size(comm));
+  CHECK(kiln_comm_failure(comm, NULL)[0] == '\0');
+  free_arrays(comm, &a);
+  return KILN_OK;
+}
+
+typedef struct scene {
+  kiln_comm_fn fn;
+  const kiln_comm_opts *opts;
+} scene;
+
+static const scene scenes[] = {{wrong_count, NULL},
+                               {works, NULL},
+                               {other_call, NULL},
+                               {invalid_argument, NULL},
+                               {stays_away, &impatient},
+                               {aborts, NULL},
+                               {small_output, NULL},
+                               {wrong_pair, NULL},
+                               {works, NULL}};
+enum { SCENES = sizeof scenes / sizeof *scenes };
+
+/* ---- A rank that dies ---------------------------------------------------- */
+
+/* Each process makes all-reduces until the group breaks. One process kills
+ * itself after a random number of microseconds. */
+static int kill_one(uint64_t seed)
+{
+  kiln_comm *comm = NULL;
+  uint64_t last;
+  arrays a;
+  int victim, rank = -1;
+  kiln_status st = KILN_OK;
+
+  need(kiln_comm_create_mpi(&comm, open_device(0), NULL, &impatient));
+  a = make_arrays(comm);
+  CHECK_OK(all_reduce(comm, &a, N));
+  victim = (int)(mixed(seed, 1, 2) % (uint64_t)kiln_comm_size(comm));
+  if (kiln_comm_rank(comm) == victim) {
+    const struct itimerspec when = {
+        .it_value.tv_nsec = 1 + (long)(mixed(seed, 3, 4) % 50000000)};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL,
+                             .sigev_signo = SIGKILL};
+    timer_t timer;
+
+    CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    CHECK(timer_settime(timer, 0, &when, NULL) == 0);
+  }
+  do {
+    last = now_ms();
+    st = all_reduce(comm, &a, N);
+  } while (st == KILN_OK);
+  (void)kiln_comm_failure(comm, &rank);
+  printf("rank %d: %s after %llu ms: %s\n", kiln_comm_rank(comm),
+         kiln_status_name(st), (unsigned long long)(now_ms() - last),
+         kiln_last_error()->message);
+  CHECK(st == KILN_ECOMM && rank == victim);
+  CHECK(now_ms() - last < TIMEOUT_MS + slack_ms());
+  free_arrays(comm, &a);
+  kiln_comm_free(comm);
+  printf("survivor of seed %llu\n", (unsigned long long)seed);
+  fflush(stdout);
+  _exit(0);
+}
+
+int main(int argc, char **argv)
+{
+  int result = 0;
+
+  if (argc == 3 && strcmp(argv[1], "kill") == 0)
+    return kill_one(strtoull(argv[2], NULL, 10));
+  for (int i = 0; i < SCENES && result == 0; i++) {
+    result = rank_main(argc, argv, scenes[i].fn, scenes[i].opts);
+    rank_runtime = NULL;
+  }
+  return result;
+}

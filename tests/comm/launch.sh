@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# launch.sh local|openmpi|mpich PROGRAM [RANKS] -- runs a test of groups as 4 ranks,
+# and in a thorough run as 1, 4 and 7 ranks. BUILD is the build folder. Exits with 77
+# if the MPI is not installed.
+set -eu
+how=$1
+program=$2
+counts=${3:-4}
+[ -n "${3:-}" ] || [ -z "${KILN_TEST_THOROUGH:-}" ] || counts="1 4 7"
+
+# The plug-in is found by the loader, as that of an installed library.
+export LD_LIBRARY_PATH="${BUILD:?}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+# Ranks share two cores in CI, and containers run as root.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+export OMPI_MCA_btl_vader_single_copy_mechanism=none
+export OMPI_MCA_plm_rsh_agent=/bin/false
+unset OMPI_MCA_btl 2>/dev/null || true
+
+case $how in
+local) launcher= ;;
+openmpi) launcher=$(command -v mpirun.openmpi || true) ;;
+mpich) launcher=$(command -v mpirun.mpich || true) ;;
+*) exit 2 ;;
+esac
+if [ "$how" != local ] && { [ -z "$launcher" ] || [ ! -e "$BUILD/libkiln_mpi_$how.so" ]; }; then
+  echo "skipped: $how is not installed, or was not when Kiln was built"
+  exit 77
+fi
+# A group of one cannot break.
+[ "$(basename "$program")" != comm_failure ] || counts=${counts#1 }
+for ranks in $counts; do
+  if [ "$how" = local ]; then
+    "$program" local "$ranks"
+  else
+    "$launcher" -n "$ranks" "$program" mpi
+  fi
+done
+
+# kill_runs N: in each of N runs one process of four kills itself, and the launcher
+# lets the others live. All three must notice.
+kill_runs() {
+  local seed survivors options
+  case $how in
+  openmpi) options=(--enable-recovery) ;;
+  *) options=(-disable-auto-cleanup) ;;
+  esac
+  for seed in $(seq "$1"); do
+    # MPICH's launcher ends all processes if one of them fails, so a shell reports
+    # success for the one that dies.
+    # shellcheck disable=SC2016 # the inner shell expands it
+    timeout 60 "$launcher" "${options[@]}" -n 4 \
+      bash -c 'trap "" USR1 TERM; "$@" || true' _ "$program" kill "$seed" \
+      >"$work/kill.txt" 2>&1 || true
+    survivors=$(grep -c '^survivor of seed' "$work/kill.txt" || true)
+    if [ "$survivors" -ne 3 ]; then
+      cat "$work/kill.txt"
+      echo "run $seed: $survivors of 3 ranks returned in time"
+      exit 1
+    fi
+  done
+  echo "$1 runs with a rank that died: all others returned"
+}
+if [ "$(basename "$program")" = comm_failure ] && [ "$how" != local ]; then
+  work=$(mktemp -d)
+  kills=1
+  [ -z "${KILN_TEST_THOROUGH:-}" ] || kills=200
+  trap 'rm -rf "$work"' EXIT
+  kill_runs "$kills"
+fi

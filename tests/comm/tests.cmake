@@ -1,0 +1,22 @@
+# Groups of ranks: each program NAME_ranks.c runs as four threads of one process, and as
+# four processes under every MPI that is installed. A thorough run repeats it with
+# seven ranks. No program is linked with MPI.
+file(GLOB comm_programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_ranks.c)
+set(comm_folder ${CMAKE_CURRENT_LIST_DIR})
+foreach(source IN LISTS comm_programs)
+  get_filename_component(name ${source} NAME_WE)
+  string(REGEX REPLACE "_ranks$" "" name ${name})
+  add_executable(comm_${name} ${source})
+  target_link_libraries(comm_${name} PRIVATE kiln_flags kiln_cpu_static
+    kiln_comm_static kiln_static Threads::Threads m)
+  target_compile_options(comm_${name} PRIVATE -std=gnu11 -Wno-pedantic
+    $<$<CONFIG:RelWithDebInfo>:-O1>)
+  add_dependencies(comm_${name} kiln_mpi)
+  foreach(how IN ITEMS local openmpi mpich)
+    add_test(NAME comm.${name}_${how} COMMAND ${CMAKE_COMMAND} -E env
+      BUILD=${PROJECT_BINARY_DIR} bash ${comm_folder}/launch.sh ${how}
+      $<TARGET_FILE:comm_${name}>)
+    set_tests_properties(comm.${name}_${how} PROPERTIES LABELS "device"
+      SKIP_RETURN_CODE 77 TIMEOUT 3600)
+  endforeach()
+endforeach()
