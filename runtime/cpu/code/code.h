@@ -424,6 +424,7 @@ static inline bool kiln__cpu_is_wgmma(unsigned op)
 typedef enum kiln__cpu_system {
   KILN__SYSTEM_NONE = 0,
 #define KILN__SYSTEM_FN(name, id) KILN__SYSTEM_##id,
+#define KILN__DEVICE_FN(name, id) KILN__SYSTEM_##id,
 #include "system_functions.def"
   KILN__N_SYSTEM_FUNCTIONS
 } kiln__cpu_system;

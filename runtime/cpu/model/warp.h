@@ -123,6 +123,9 @@ typedef struct kiln__cpu_fault_info {
   uint32_t thread[3], block[3];
   uint64_t address; /* address that the faulting instruction computed */
   uint32_t bytes;
+  /* The fault happened in a launch that a kernel made, which has already
+   * reported it. */
+  bool of_child;
   kiln__cpu_space space; /* state space of the faulting access */
   bool write;
   /* message of a failed assertion, or list of the waiting threads of a

@@ -134,6 +134,9 @@ struct kiln__cpu_job {
   uint32_t local_stride, shared_stride;
   /* maximum number of block groups that are resident in one worker */
   uint32_t max_gangs;
+  /* what the kernel submitted to the device runtime; NULL until the first
+   * call */
+  struct kiln__cpu_submitted *submitted;
   /* device address of the workspace for grid-wide synchronisation; 0 if there
    * is none */
   uint64_t workspace;
@@ -234,9 +237,28 @@ void kiln__cpu_fault_grid(kiln__cpu_job *job, kiln__cpu_fault_kind kind,
 bool kiln__cpu_system_call(kiln__cpu_warp *w, kiln__cpu_frame *f,
                            const kiln__cpu_insn *in, kiln__cpu_system which,
                            uint32_t mask);
+/* Return an argument of a call, or 0 if the call has fewer arguments, and store
+ * the result of a call. Values have 4 or 8 bytes. */
+uint64_t kiln__cpu_argument(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
+                            const kiln__cpu_call *call, uint32_t i, int lane);
+void kiln__cpu_result(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
+                      const kiln__cpu_call *call, int lane, uint64_t value);
+/* Allocate and free memory of the heap of kernels. The first function returns 0
+ * if the heap is full, the second returns false if the address is not one that
+ * the first returned. An address of 0 is allowed. */
+uint64_t kiln__cpu_heap_alloc(kiln__cpu_warp *w, uint64_t size);
+bool kiln__cpu_heap_free(kiln__cpu_warp *w, uint64_t address);
 /* Returns the host address of `size` bytes at a generic address of one lane.
  * Returns NULL unless all of these bytes exist. */
 uint8_t *kiln__cpu_lane_bytes(kiln__cpu_warp *w, int lane, uint64_t address,
                               uint64_t size);
+
+/* ---- device_runtime.c ---------------------------------------------------- */
+
+/* Executes a call of the device runtime for one lane. Returns false if the call
+ * faulted. */
+bool kiln__cpu_device_call(kiln__cpu_warp *w, const kiln__cpu_frame *f,
+                           const kiln__cpu_insn *in, kiln__cpu_system which,
+                           int lane);
 
 #endif

@@ -5,7 +5,7 @@
  * worker takes block groups from a shared counter and starts them in this
  * order. The worker runs its resident block groups in rounds, oldest first.
  * grid_run.h explains the idea and its invariant. */
-#include "grid_job.h"
+#include "device_launch.h"
 
 #include <string.h>
 
@@ -383,6 +383,7 @@ static void job_free(kiln__cpu_job *job)
 {
   for (unsigned i = 0; job->workers != NULL && i < job->n_workers; i++)
     worker_free(&job->workers[i]);
+  kiln__cpu_submitted_free(job);
   if (job->workspace != 0)
     kiln__cpu_memory_remove(job->grid.memory, job->workspace);
   kiln__free(&job->alloc, job->workers);
@@ -410,13 +411,16 @@ kiln_status kiln__cpu_grid_run(const kiln__cpu_launch_desc *launch,
   run_workers(job);
   for (unsigned i = 0; launch->issued != NULL && i < job->n_workers; i++)
     *launch->issued += job->workers[i].clock;
+  if (job->grid.fault.kind == KILN__FAULT_NONE)
+    kiln__cpu_submitted_run(job);
   *fault = job->grid.fault;
   if (fault->kind == KILN__FAULT_MEMORY)
     st = kiln__fail_memory("blocks of a launch");
   else if (fault->kind != KILN__FAULT_NONE)
     st = kiln__fail(KILN_EDRIVER, NULL, "kernel `%s` failed",
                     launch->code->name);
-  if (fault->kind != KILN__FAULT_NONE && launch->watch != NULL)
+  if (fault->kind != KILN__FAULT_NONE && !fault->of_child &&
+      launch->watch != NULL)
     kiln__cpu_watch_fault(launch->watch, &job->grid);
 done:
   kiln__cpu_memory_leave(launch->memory);

@@ -19,6 +19,9 @@
 
 #include "../exec/isa.h"
 
+struct kiln__cpu_launch_desc;
+struct kiln__cpu_answer;
+
 /* What a running launch asks of the driver API. */
 typedef struct kiln__cpu_services {
   void *user;
@@ -26,7 +29,33 @@ typedef struct kiln__cpu_services {
    * address, or NULL. The program stays loaded until the launch ends. Any
    * worker thread may call this function. */
   const kiln__cpu_program *(*program_at)(void *user, uint64_t address);
+  /* Checks the shape of a launch that a kernel makes, and fills in the members
+   * of `child` that depend on the shape. Returns 0 or an error code of the CUDA
+   * runtime. */
+  int (*check_child)(void *user, struct kiln__cpu_launch_desc *child);
+  /* Runs a launch that a kernel made, and returns the status of
+   * kiln__cpu_grid_run(). */
+  kiln_status (*run_child)(void *user, struct kiln__cpu_launch_desc *child,
+                           kiln__cpu_fault_info *fault);
+  /* Answers a question that a kernel asks the device runtime. The meaning of
+   * the arguments depends on the function. Returns 0 or an error code of the
+   * CUDA runtime. */
+  int (*query)(void *user, const struct kiln__cpu_launch_desc *launch,
+               kiln__cpu_system function, const uint64_t args[3],
+               struct kiln__cpu_answer *answer);
 } kiln__cpu_services;
+
+/* The answer to a question of a kernel. */
+typedef struct kiln__cpu_answer {
+  uint8_t bytes[512];
+  size_t size; /* number of bytes that are valid */
+} kiln__cpu_answer;
+
+/* Launches and copies that kernels submitted, in the order in which they
+ * run. */
+typedef struct kiln__cpu_children {
+  struct kiln__cpu_child *first, **last;
+} kiln__cpu_children;
 
 /* The description of one launch. All pointers must stay valid until
  * kiln__cpu_grid_run() returns. */
@@ -62,15 +91,25 @@ typedef struct kiln__cpu_launch_desc {
   struct kiln__cpu_textures *textures;
   struct kiln__cpu_watch *watch;
   struct kiln__cpu_out *out;
-  /* NULL if functions of other modules cannot be called */
+  /* NULL if functions of other modules cannot be called, and kernels cannot be
+   * launched by kernels */
   const kiln__cpu_services *services;
+  /* number of launches between the host and this launch; 0 for a launch of the
+   * host */
+  uint32_t depth;
+  /* CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH and
+   * CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT */
+  uint32_t sync_depth, max_pending;
+  /* For a launch of a kernel: receives the launches that this launch makes. For
+   * a launch of the host, NULL: kiln__cpu_grid_run() runs them. */
+  kiln__cpu_children *collect;
   /* flag that another thread sets to stop the launch; may be NULL */
   const atomic_bool *cancel;
   /* receives the number of executed warp instructions; may be NULL */
   uint64_t *issued;
 } kiln__cpu_launch_desc;
 
-/* Runs a launch to its end, in the calling thread and launch->threads - 1
+/* Runs a launch and all launches that its kernels make to their end, in the calling thread and launch->threads - 1
  * additional threads. Blocks until the grid has finished, faulted or been
  * cancelled.
  *

@@ -33,8 +33,8 @@ uint8_t *kiln__cpu_lane_bytes(kiln__cpu_warp *w, int lane, uint64_t address,
 
 /* ---- Arguments and results ----------------------------------------------- */
 
-static uint64_t argument(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
-                         const kiln__cpu_call *call, uint32_t i, int lane)
+uint64_t kiln__cpu_argument(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
+                            const kiln__cpu_call *call, uint32_t i, int lane)
 {
   const uint8_t *const mine = kiln__cpu_schedule_of(w)->stack + f->local_at +
                               (size_t)lane * w->local_stride;
@@ -52,8 +52,8 @@ static uint64_t argument(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
   return value;
 }
 
-static void result(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
-                   const kiln__cpu_call *call, int lane, uint64_t value)
+void kiln__cpu_result(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
+                      const kiln__cpu_call *call, int lane, uint64_t value)
 {
   uint8_t *const mine = kiln__cpu_schedule_of(w)->stack + f->local_at +
                         (size_t)lane * w->local_stride;
@@ -69,7 +69,7 @@ static void result(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
 
 /* ---- The functions ------------------------------------------------------- */
 
-static uint64_t heap_alloc(kiln__cpu_warp *w, uint64_t size)
+uint64_t kiln__cpu_heap_alloc(kiln__cpu_warp *w, uint64_t size)
 {
   kiln__cpu_grid *const g = w->grid;
   kiln__cpu_range range = {.kind = KILN__RANGE_HEAP, .device = g->device};
@@ -87,7 +87,7 @@ static uint64_t heap_alloc(kiln__cpu_warp *w, uint64_t size)
   return address;
 }
 
-static bool heap_free(kiln__cpu_warp *w, uint64_t address)
+bool kiln__cpu_heap_free(kiln__cpu_warp *w, uint64_t address)
 {
   kiln__cpu_grid *const g = w->grid;
   kiln__cpu_range range;
@@ -134,15 +134,17 @@ static void assert_failed(kiln__cpu_warp *w, const kiln__cpu_frame *f,
   const uint32_t *const b = w->block->ctaid;
   char message[256], file[256], function[256], text[1024];
 
-  text_at(w, lane, argument(w, f, call, 0, lane), message, sizeof message);
-  text_at(w, lane, argument(w, f, call, 1, lane), file, sizeof file);
-  text_at(w, lane, argument(w, f, call, 3, lane), function, sizeof function);
+  text_at(w, lane, kiln__cpu_argument(w, f, call, 0, lane), message,
+          sizeof message);
+  text_at(w, lane, kiln__cpu_argument(w, f, call, 1, lane), file, sizeof file);
+  text_at(w, lane, kiln__cpu_argument(w, f, call, 3, lane), function,
+          sizeof function);
   kiln__format(text, sizeof text,
                "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion "
                "`%s` failed.",
-               file, (uint32_t)argument(w, f, call, 2, lane), function, b[0],
-               b[1], b[2], t % dim[0], t / dim[0] % dim[1], t / dim[0] / dim[1],
-               message);
+               file, (uint32_t)kiln__cpu_argument(w, f, call, 2, lane),
+               function, b[0], b[1], b[2], t % dim[0], t / dim[0] % dim[1],
+               t / dim[0] / dim[1], message);
   if (w->grid->out != NULL) {
     kiln__cpu_out_add(w->grid->out, text, strlen(text));
     kiln__cpu_out_add(w->grid->out, "\n", 1);
@@ -159,9 +161,9 @@ static bool move_bytes(kiln__cpu_warp *w, const kiln__cpu_frame *f,
                        const kiln__cpu_insn *in, int lane, bool set)
 {
   const kiln__cpu_call *const call = &f->code->calls[in->imm];
-  const uint64_t to = argument(w, f, call, 0, lane);
-  const uint64_t from = argument(w, f, call, 1, lane);
-  const uint64_t size = argument(w, f, call, 2, lane);
+  const uint64_t to = kiln__cpu_argument(w, f, call, 0, lane);
+  const uint64_t from = kiln__cpu_argument(w, f, call, 1, lane);
+  const uint64_t size = kiln__cpu_argument(w, f, call, 2, lane);
   uint8_t *const d = kiln__cpu_lane_bytes(w, lane, to, size);
   const uint8_t *const s = set ? d : kiln__cpu_lane_bytes(w, lane, from, size);
 
@@ -174,7 +176,7 @@ static bool move_bytes(kiln__cpu_warp *w, const kiln__cpu_frame *f,
     memset(d, (int)(from & 0xff), size);
   else if (size != 0)
     memmove(d, s, size);
-  result(w, f, call, lane, to);
+  kiln__cpu_result(w, f, call, lane, to);
   return true;
 }
 
@@ -200,19 +202,20 @@ static bool call_lane(kiln__cpu_warp *w, const kiln__cpu_frame *f,
                       int lane)
 {
   const kiln__cpu_call *const call = &f->code->calls[in->imm];
-  const uint64_t first = argument(w, f, call, 0, lane);
+  const uint64_t first = kiln__cpu_argument(w, f, call, 0, lane);
 
   switch (which) {
   case KILN__SYSTEM_VPRINTF:
-    result(w, f, call, lane,
-           (uint64_t)(int64_t)kiln__cpu_out_printf(
-               w->grid->out, w, lane, first, argument(w, f, call, 1, lane)));
+    kiln__cpu_result(w, f, call, lane,
+                     (uint64_t)(int64_t)kiln__cpu_out_printf(
+                         w->grid->out, w, lane, first,
+                         kiln__cpu_argument(w, f, call, 1, lane)));
     return true;
   case KILN__SYSTEM_MALLOC:
-    result(w, f, call, lane, heap_alloc(w, first));
+    kiln__cpu_result(w, f, call, lane, kiln__cpu_heap_alloc(w, first));
     return true;
   case KILN__SYSTEM_FREE:
-    if (!heap_free(w, first))
+    if (!kiln__cpu_heap_free(w, first))
       kiln__cpu_fault(w, in, KILN__FAULT_ADDRESS, lane, first, 0);
     return !w->fault;
   case KILN__SYSTEM_ASSERT:
@@ -224,9 +227,9 @@ static bool call_lane(kiln__cpu_warp *w, const kiln__cpu_frame *f,
     return move_bytes(w, f, in, lane, which == KILN__SYSTEM_MEMSET);
   case KILN__SYSTEM_SET_CONDITION:
     return set_condition(w, in, lane, first,
-                         (uint32_t)argument(w, f, call, 1, lane));
+                         (uint32_t)kiln__cpu_argument(w, f, call, 1, lane));
   default:
-    return false;
+    return kiln__cpu_device_call(w, f, in, which, lane);
   }
 }
 

@@ -135,34 +135,59 @@ static void describe(kiln__cpu_launch_desc *out, const launch_work *w,
   }
 }
 
-/* Reads the limits of the context when the kernel starts. The program may
- * change the limits until then, as with the driver. */
-static void read_limits(kiln__cpu_launch_desc *out, CUcontext context)
-{
-  size_t stack, heap;
-
-  pthread_mutex_lock(&context->lock);
-  stack = context->limit[CU_LIMIT_STACK_SIZE];
-  heap = context->limit[CU_LIMIT_MALLOC_HEAP_SIZE];
-  pthread_mutex_unlock(&context->lock);
-  out->local_limit = stack > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)stack;
-  if (out->local_limit < out->code->reach_local)
-    out->local_limit = out->code->reach_local;
-  out->heap_limit = heap;
-}
-
-/* Tells the drop-in library about a launch that has ended. */
+/* Tells the drop-in library about a launch that has ended. `ns` is its duration
+ * in nanoseconds without the launches that its kernels made. */
 static void report_launch(const kiln__cpu_launch_desc *launch, uint64_t issued,
-                          uint64_t begin_ns, bool checked)
+                          uint64_t ns, bool checked)
 {
   if (kiln__cpu_report_to != NULL)
     kiln__cpu_report_to->launched(launch->code->name, launch->threads, checked,
-                                  issued, kiln__clock_ns() - begin_ns);
+                                  issued, ns);
 }
 
-/* Runs one launch in the stream's thread. If checks or counters are enabled,
- * the launch has its own kiln__cpu_watch, whose results are added to the totals
- * of the process. */
+/* Runs a launch that has been described. If checks or counters are enabled, the
+ * launch has its own kiln__cpu_watch, whose results are added to the totals of
+ * the process. */
+kiln_status kiln__cpu_launch_run(kiln__cpu_launch_desc *launch,
+                                 kiln__cpu_fault_info *fault)
+{
+  kiln__cpu_machine *m = machine();
+  kiln_cpu_opts opts;
+  kiln_status st = KILN_OK;
+  uint64_t issued = 0, begin, before;
+
+  pthread_mutex_lock(&m->lock);
+  opts = m->opts;
+  pthread_mutex_unlock(&m->lock);
+  if (opts.checks != 0 || opts.counters)
+    st = kiln__cpu_watch_create(&launch->watch, &m->alloc, opts.checks,
+                                opts.counters, launch->program, launch->code);
+  if (st != KILN_OK)
+    return st;
+  launch->issued = &issued;
+  kiln__cpu_memory_enter(m->memory);
+  before = kiln__cpu_services_spent(launch);
+  begin = kiln__clock_ns();
+  st = kiln__cpu_grid_run(launch, &m->alloc, fault);
+  report_launch(
+      launch, issued,
+      kiln__cpu_services_spend(launch, before, kiln__clock_ns() - begin),
+      opts.checks != 0);
+  if (st == KILN_EDRIVER && !fault->of_child)
+    keep_fault(launch, fault);
+  kiln__cpu_memory_leave(m->memory);
+  if (opts.checks != 0)
+    kiln__cpu_keep_checked();
+  if (launch->watch != NULL) {
+    kiln__cpu_watch_findings(launch->watch, kiln__cpu_keep_finding, NULL);
+    if (opts.counters)
+      kiln__cpu_keep_counters(launch->watch);
+    kiln__cpu_watch_free(launch->watch);
+  }
+  return st;
+}
+
+/* Runs one launch in the stream's thread. */
 static CUresult run(kiln__cpu_work *work, CUstream stream)
 {
   const launch_work *w = (const launch_work *)work;
@@ -171,38 +196,17 @@ static CUresult run(kiln__cpu_work *work, CUstream stream)
   kiln__cpu_launch_services services;
   kiln__cpu_launch_desc launch;
   kiln_cpu_opts opts;
-  kiln_status st = KILN_OK;
-  uint64_t issued = 0, begin;
+  kiln_status st;
 
   (void)stream;
   pthread_mutex_lock(&m->lock);
   opts = m->opts;
   pthread_mutex_unlock(&m->lock);
   describe(&launch, w, &opts);
-  read_limits(&launch, w->context);
-  if (opts.checks != 0 || opts.counters)
-    st = kiln__cpu_watch_create(&launch.watch, &m->alloc, opts.checks,
-                                opts.counters, launch.program, launch.code);
-  if (st != KILN_OK)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  kiln__cpu_launch_limits(&launch, w->context);
   kiln__cpu_services_begin(&services, w->context);
   launch.services = &services.base;
-  launch.issued = &issued;
-  kiln__cpu_memory_enter(m->memory);
-  begin = kiln__clock_ns();
-  st = kiln__cpu_grid_run(&launch, &m->alloc, &fault);
-  report_launch(&launch, issued, begin, opts.checks != 0);
-  if (st == KILN_EDRIVER)
-    keep_fault(&launch, &fault);
-  kiln__cpu_memory_leave(m->memory);
-  if (opts.checks != 0)
-    kiln__cpu_keep_checked();
-  if (launch.watch != NULL) {
-    kiln__cpu_watch_findings(launch.watch, kiln__cpu_keep_finding, NULL);
-    if (opts.counters)
-      kiln__cpu_keep_counters(launch.watch);
-    kiln__cpu_watch_free(launch.watch);
-  }
+  st = kiln__cpu_launch_run(&launch, &fault);
   kiln__cpu_services_end(&services);
   return st == KILN_OK        ? CUDA_SUCCESS
          : st == KILN_EDRIVER ? result_of(fault.kind)
@@ -315,6 +319,17 @@ static CUresult check_shape(CUfunction f, shape *s, uint32_t *max_resident)
   if (s->cooperative && product(s->grid) > resident)
     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   *max_resident = (uint32_t)resident;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_launch_check(CUfunction f, kiln__cpu_launch_desc *launch)
+{
+  shape s = {.dynamic_shared = launch->dynamic_shared};
+
+  memcpy(s.grid, launch->grid_dim, sizeof s.grid);
+  memcpy(s.block, launch->block_dim, sizeof s.block);
+  CU_TRY(check_shape(f, &s, &launch->max_resident));
+  memcpy(launch->cluster_dim, s.cluster, sizeof s.cluster);
   return CUDA_SUCCESS;
 }
 

@@ -6,9 +6,9 @@
  * it lists the kernels and binds the program to the handlers of the instruction
  * set. Launches in flight hold references to the module. Unloading therefore
  * takes effect when the last launch is done. */
-#include "../observe.h"
 #include "api_module.h"
 #include "../memory/api_memory.h"
+#include "../observe.h"
 
 #include <string.h>
 
@@ -229,6 +229,26 @@ static CUresult check_functions(CUmodule module, kiln__buf *log)
   return CUDA_SUCCESS;
 }
 
+/* Rejects kernels that wait for the kernels that they launched. Devices of
+ * compute capability 9.0 and later cannot do this, and do not load such code. */
+static CUresult check_waits(const struct CUmod_st *module, kiln__buf *log)
+{
+  const int arch = machine()->opts.arch;
+
+  for (uint32_t i = 0; arch >= 90 && i < module->program->n_functions; i++) {
+    if (module->program->functions[i].system != KILN__SYSTEM_SYNCHRONIZE)
+      continue;
+    kiln__buf_format(log,
+                     "a kernel calls cudaDeviceSynchronize(), which does not "
+                     "exist on capability %d.%d; launch what follows into "
+                     "cudaStreamTailLaunch, or choose a CPU device of "
+                     "capability 8.9 or less\n",
+                     arch / 10, arch % 10);
+    return CUDA_ERROR_CDP_NOT_SUPPORTED;
+  }
+  return CUDA_SUCCESS;
+}
+
 /* ---- Creation and destruction -------------------------------------------- */
 
 static void destroy(CUmodule module)
@@ -329,6 +349,8 @@ static CUresult fill(CUmodule module, const kiln__cpu_image *image,
     rc = list_functions(module);
   if (rc == CUDA_SUCCESS)
     rc = check_functions(module, log);
+  if (rc == CUDA_SUCCESS)
+    rc = check_waits(module, log);
   if (rc == CUDA_SUCCESS)
     kiln__cpu_program_bind(module->program, m->isa->handlers);
   if (rc == CUDA_SUCCESS && !kiln__cpu_live_add(module, KILN__HANDLE_MODULE))

@@ -199,11 +199,30 @@ typedef struct kiln__cpu_launch_services {
   pthread_mutex_t lock; /* guards the members below */
   CUmodule *held;
   size_t n_held, capacity;
+  uint64_t spent_ns; /* duration of the launches of kernels that have ended */
 } kiln__cpu_launch_services;
+
+/* Checks the shape of a launch of `f` and completes it. Returns the result codes
+ * of cuLaunchKernel. Defined in api_launch.c, as the next function. */
+CUresult kiln__cpu_launch_check(CUfunction f, kiln__cpu_launch_desc *launch);
+/* Runs a launch and keeps its fault, its findings and its counters. Returns the
+ * status of kiln__cpu_grid_run(). */
+kiln_status kiln__cpu_launch_run(kiln__cpu_launch_desc *launch,
+                                 kiln__cpu_fault_info *fault);
+/* Reads the limits of the context when a kernel starts. The program may change
+ * the limits until then, as with the driver. */
+void kiln__cpu_launch_limits(kiln__cpu_launch_desc *out, CUcontext context);
 
 /* The first function prepares the services for a launch in `context`. The
  * second releases the modules that the launch used. */
 void kiln__cpu_services_begin(kiln__cpu_launch_services *s, CUcontext context);
+/* The first function returns the nanoseconds that launches of kernels have taken
+ * so far. The second records a launch that took `ns` nanoseconds, where `before`
+ * is what the first returned when it began. It returns the part of them that the
+ * launches of its own kernels did not take. */
+uint64_t kiln__cpu_services_spent(const kiln__cpu_launch_desc *launch);
+uint64_t kiln__cpu_services_spend(const kiln__cpu_launch_desc *launch,
+                                  uint64_t before, uint64_t ns);
 void kiln__cpu_services_end(kiln__cpu_launch_services *s);
 
 /* ---- Data that keep.c stores for reports --------------------------------- */
