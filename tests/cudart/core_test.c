@@ -451,37 +451,35 @@ END_TEST
 
 /* ---- Default streams ------------------------------------------------------- */
 
-static int status_of_stream(cudaStream_t stream)
-{
-  return cudaStreamQuery(stream);
-}
-
 static void hold(void *gate)
 {
   pthread_mutex_lock(gate);
   pthread_mutex_unlock(gate);
 }
 
-/* Work of the per-thread stream is queued while the host holds it. The stream with
- * handle 2 is the same stream; a stream that does not block is not. */
+/* The host holds a stream that blocks. The legacy stream would wait for it, the
+ * thread's stream does not. */
 START_TEST(null_is_the_threads_stream_in_the_per_thread_form)
 {
   pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-  cudaStream_t own;
+  cudaStream_t held;
   unsigned *to = zeroed(), n = 2;
   void *arguments[] = {&to, &n};
 
-  must(cudaStreamCreateWithFlags(&own, 1));
+  must(cudaStreamCreate(&held));
   pthread_mutex_lock(&gate);
-  must(cudaLaunchHostFunc_ptsz(NULL, hold, &gate));
+  must(cudaLaunchHostFunc(held, hold, &gate));
   must(cudaLaunchKernel_ptsz(&add, one, one, arguments, 0, NULL));
-  ck_assert_int_eq(status_of_stream(cudaStreamPerThread), cudaErrorNotReady);
-  ck_assert_int_eq(cudaStreamQuery_ptsz(NULL), cudaErrorNotReady);
-  ck_assert_int_eq(status_of_stream(own), cudaSuccess);
-  pthread_mutex_unlock(&gate);
+  must(cudaStreamSynchronize_ptsz(NULL));
+  must(cudaStreamQuery(cudaStreamPerThread));
+  must(cudaMemcpyAsync_ptsz(to, &n, 4, cudaMemcpyHostToDevice, NULL));
   must(cudaMemcpy_ptds(&n, to, 4, cudaMemcpyDeviceToHost));
   ck_assert_uint_eq(n, 2);
-  must(cudaStreamDestroy(own));
+  must(launch_add(to, 1));
+  ck_assert_int_eq(cudaStreamQuery(NULL), cudaErrorNotReady);
+  pthread_mutex_unlock(&gate);
+  ck_assert_uint_eq(read_word(to), 3);
+  must(cudaStreamDestroy(held));
 }
 END_TEST
 
