@@ -3,8 +3,8 @@
  * the declarations of this project, and registers its kernels as nvcc's code does. */
 #include "host_code.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -580,6 +580,45 @@ START_TEST(children_fail_after_the_parent_started)
 }
 END_TEST
 
+/* Loads images all the time, which takes the lock of the registry. */
+static void *load_until(void *stop)
+{
+  static char host;
+
+  while (!atomic_load((atomic_bool *)stop)) {
+    void **more = __cudaRegisterFatBinary(&binary);
+
+    register_kernel(more, &host, "add");
+    cudaLaunchKernel(&host, one, one, NULL, 0, NULL);
+    __cudaUnregisterFatBinary(more);
+  }
+  return NULL;
+}
+
+/* A child that exits while a thread of its parent used the registry does not hang. */
+START_TEST(children_exit_while_the_parent_launches)
+{
+  atomic_bool stop = false;
+  pthread_t thread;
+
+  must(cudaFree(NULL));
+  pthread_create(&thread, NULL, load_until, &stop);
+  for (int i = 0; i < 20; i++) {
+    const pid_t child = fork();
+    int status = -1;
+
+    if (child == 0) {
+      __cudaUnregisterFatBinary(image);
+      _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+  }
+  atomic_store(&stop, true);
+  pthread_join(thread, NULL);
+}
+END_TEST
+
 /* The driver reads KILN_CPU when it is loaded, so the program starts again with the
  * variable set. */
 static void want_two_devices(char **argv)
@@ -626,6 +665,7 @@ int main(int argc, char **argv)
   tcase_add_test(all, threads_start_and_launch_at_the_same_time);
   tcase_add_test(all, threads_may_make_the_first_calls);
   tcase_add_test(all, children_fail_after_the_parent_started);
+  tcase_add_test(all, children_exit_while_the_parent_launches);
   suite_add_tcase(suite, all);
   srunner_run_all(runner, CK_ENV);
   failed = srunner_ntests_failed(runner);

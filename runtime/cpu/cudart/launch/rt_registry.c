@@ -36,6 +36,25 @@ static registry *the_registry(void)
   return &it;
 }
 
+/* ---- Fork ------------------------------------------------------------------ */
+
+static void lock_registry(void)
+{
+  pthread_mutex_lock(&the_registry()->lock);
+}
+
+static void unlock_registry(void)
+{
+  pthread_mutex_unlock(&the_registry()->lock);
+}
+
+/* A child unregisters its images when it exits. It would wait forever for a lock that
+ * another thread of the parent held, so fork() takes the lock first. */
+static void watch_forks(void)
+{
+  pthread_atfork(lock_registry, unlock_registry, unlock_registry);
+}
+
 /* ---- The hash table -------------------------------------------------------- */
 
 static size_t first_slot(const registry *r, const void *host)
@@ -118,10 +137,12 @@ static void add(kiln__rt_image *image, kiln__rt_symbol wanted)
 /* Without memory, the result is NULL, and nothing can be registered for it. */
 void **kiln__rt_registerFatBinary(void *wrapper)
 {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
   kiln__rt_image *image = calloc(1, sizeof *image);
 
   if (image == NULL)
     return NULL;
+  pthread_once(&once, watch_forks);
   image->wrapper = wrapper;
   return (void **)image;
 }
