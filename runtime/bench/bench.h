@@ -48,6 +48,8 @@ typedef struct bench_options {
   const char *only;
   cli_sizes sizes;
   unsigned repeats; /* number of repeats, 1 to BENCH_MOST_REPEATS */
+  unsigned random;  /* number of sizes and inputs to draw per case, or 0 */
+  unsigned seed;    /* seed of these draws */
   int device;       /* ordinal of the device to measure */
 } bench_options;
 
@@ -121,11 +123,45 @@ kiln_status kiln__bench_rig_time(bench_rig *rig, bench_fire_fn fire, void *user,
 /* Source text of a kernel saxpy(a, x, y, n). */
 extern const char kiln__bench_saxpy[];
 
+/* The kinds of inputs that `kiln bench ops --random` draws: name, and the
+ * function of bench_inputs.c that computes element v. */
+#define BENCH_INPUTS(X)                                                        \
+  X(UNIFORM, "uniform", "mixed")                                               \
+  X(ZIPF, "Zipf", "zipf_of")                                                   \
+  X(FEW, "few values", "few_of")                                               \
+  X(NEARLY_SORTED, "nearly sorted", "near_of")
+
+typedef enum bench_input_kind {
+#define BENCH_INPUT_KIND(id, name, function) BENCH_##id,
+  BENCH_INPUTS(BENCH_INPUT_KIND)
+#undef BENCH_INPUT_KIND
+      BENCH_INPUT_KINDS
+} bench_input_kind;
+
+/* What hash() returns in the expressions of kiln__bench_fill(). {0} means 64 well
+ * mixed bits of the index. */
+typedef struct bench_input {
+  bench_input_kind kind;
+  uint64_t seed;
+} bench_input;
+
+const char *kiln__bench_input_name(bench_input_kind kind);
+
 /* Fills n elements by a kiln_map() whose expression `expr` is a function of the
- * index i and of n. The expression may call hash(i), which returns 64 well
- * mixed bits. */
-kiln_status kiln__bench_fill(kiln_stream *stream, CUdeviceptr to,
-                             kiln_dtype type, uint64_t n, const char *expr);
+ * index i and of n. The expression may call these functions of an index:
+ *   hash(i)  a number of the given input; NULL means 64 well mixed bits
+ *   zipf(i)  a number that occurs as often as Zipf's law says: the k-th frequent
+ *            number occurs 1/k times as often as the most frequent one
+ *   near(i)  i plus a number below 64: nearly sorted */
+kiln_status kiln__bench_fill_input(kiln_stream *stream, CUdeviceptr to,
+                                   kiln_dtype type, uint64_t n,
+                                   const char *expr, const bench_input *input);
+static inline kiln_status kiln__bench_fill(kiln_stream *stream, CUdeviceptr to,
+                                           kiln_dtype type, uint64_t n,
+                                           const char *expr)
+{
+  return kiln__bench_fill_input(stream, to, type, n, expr, NULL);
+}
 
 /* The resources of a compiled program's first kernel, and the occupancy of an
  * SM with blocks of that kernel. */

@@ -7,9 +7,11 @@
  * and after a busy kernel, where it does not count. */
 #include "bench/bench_ops.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 const bench_family kiln__bench_families[] = {
     {"map", kiln__bench_map, "map"},
@@ -34,6 +36,9 @@ const bench_family kiln__bench_families[] = {
     {"sets", kiln__bench_sets, "sets"},
     {"top_k", kiln__bench_top_k, "top_k"},
     {"quantile", kiln__bench_quantile, NULL},
+    {"statistics", kiln__bench_statistics, NULL},
+    {"groups", kiln__bench_groups, NULL},
+    {"orders", kiln__bench_orders, NULL},
     {NULL, NULL, NULL},
 };
 
@@ -99,8 +104,8 @@ kiln_status kiln__bench_prepare(bench_ops *b)
     CLI_TRY(b->now->prepare(b));
   for (int k = 0; k < 2; k++)
     if (b->now->fill[k] != NULL)
-      CLI_TRY(kiln__bench_fill(b->rig.stream, b->in[k], b->now->type, b->n,
-                               b->now->fill[k]));
+      CLI_TRY(kiln__bench_ops_fill(b, b->in[k], b->now->type, b->n,
+                                   b->now->fill[k]));
   return KILN_OK;
 }
 
@@ -345,7 +350,12 @@ static void print_outcome(cli_table *t, const bench_ops *b, const outcome *o)
     else
       kiln__cli_dashes(t, 1);
   }
-  kiln__cli_cell(t, "%s", !o->compared ? "-" : o->same ? "yes" : "NO");
+  kiln__cli_cells(t, "%s\t%s",
+                  !o->compared ? "-"
+                  : o->same    ? "yes"
+                               : "NO",
+                  b->input.seed == 0 ? "-"
+                                     : kiln__bench_input_name(b->input.kind));
 }
 
 static cJSON *outcome_json(const bench_ops *b, const char *family,
@@ -357,6 +367,7 @@ static cJSON *outcome_json(const bench_ops *b, const char *family,
   JSON_TEXT(j, "case", b->now->label);
   JSON_TEXT(j, "type", kiln_dtype_name(b->now->type));
   JSON_NUMBER(j, "n", b->n);
+  JSON_TEXT(j, "input", kiln__bench_input_name(b->input.kind));
   JSON_NUMBER(j, "ms", o->own.idle_ms);
   JSON_NUMBER(j, "queued_ms", o->own.queued_ms);
   JSON_NUMBER(j, "gb_per_s",
@@ -377,25 +388,54 @@ static cJSON *outcome_json(const bench_ops *b, const char *family,
 /* Totals over all cases that were compared with another library. */
 typedef struct tally {
   unsigned wanted, held, wrong;
+  bench_rows rows;
+  uint64_t random; /* state of the draws */
 } tally;
 
-static void count(tally *t, const outcome *o)
+static kiln_status count(tally *t, const bench_ops *b, const outcome *o)
 {
   if (!o->has_peer)
-    return;
+    return KILN_OK;
   t->wrong += !o->same;
   if (o->wanted > 0) {
     t->wanted++;
     t->held += o->peer.idle_ms / o->own.idle_ms >= o->wanted;
   }
+  return kiln__bench_note(&t->rows, b, o->peer.idle_ms / o->own.idle_ms)
+             ? KILN_OK
+             : KILN_ENOMEM;
 }
 
 /* Returns the number of sizes that a case runs at. */
 static size_t sizes_of(const bench_case *c, const bench_options *o)
 {
   if (c->own_size == 0)
-    return o->sizes.n;
+    return o->random > 0 ? o->random : o->sizes.n;
   return o->sizes.bits[0] >= c->own_size ? 1 : 0;
+}
+
+/* Returns whether the inputs of a case depend on what hash() means. */
+static bool takes_inputs(const bench_case *c)
+{
+  return c->prepare != NULL ||
+         (c->fill[0] != NULL && strstr(c->fill[0], "hash(") != NULL) ||
+         (c->fill[1] != NULL && strstr(c->fill[1], "hash(") != NULL);
+}
+
+/* Sets the case, its size and its input. Returns the goal of the cell. */
+static double start_cell(bench_ops *b, const bench_case *c,
+                         const bench_options *o, size_t i, tally *sum)
+{
+  b->now = c;
+  b->input = (bench_input){BENCH_UNIFORM, 0};
+  if (o->random > 0 && c->own_size == 0) {
+    kiln__bench_draw_cell(b, &o->sizes, &sum->random);
+    if (!takes_inputs(c))
+      b->input = (bench_input){BENCH_UNIFORM, 0};
+    return 0;
+  }
+  b->n = kiln__bench_elements(c, o->sizes.bits[i]);
+  return wanted_at(c, c->own_size ? 28 : o->sizes.bits[i]);
 }
 
 static kiln_status run_family(bench_ops *b, const bench_family *family,
@@ -403,7 +443,7 @@ static kiln_status run_family(bench_ops *b, const bench_family *family,
 {
   static const char *const heads[] = {"operation", "type",  ">n",     ">time",
                                       ">GB/s",     ">peer", ">ratio", ">queued",
-                                      ">wanted",   "same",  NULL};
+                                      ">wanted",   "same",  "input",  NULL};
   cli_table table;
 
   kiln__cli_table(&table, b->rig.c, heads);
@@ -411,13 +451,10 @@ static kiln_status run_family(bench_ops *b, const bench_family *family,
     if (!kiln__bench_chosen(o, c->label))
       continue;
     for (size_t i = 0; i < sizes_of(c, o); i++) {
-      outcome out = {.wanted =
-                         wanted_at(c, c->own_size ? 28 : o->sizes.bits[i])};
+      outcome out = {.wanted = start_cell(b, c, o, i, sum)};
 
-      b->now = c;
-      b->n = kiln__bench_elements(c, o->sizes.bits[i]);
       CLI_TRY(run_case(b, &out));
-      count(sum, &out);
+      CLI_TRY(count(sum, b, &out));
       print_outcome(&table, b, &out);
       cJSON_AddItemToArray(list, outcome_json(b, family->name, &out));
     }
@@ -444,15 +481,22 @@ static int run_all(bench_ops *b, const char *family, const bench_options *o,
                    cJSON *json)
 {
   cJSON *list = cJSON_AddArrayToObject(json, "cases");
-  tally sum = {0};
+  tally sum = {.random = o->seed};
 
   describe(b, json);
+  if (o->random > 0) {
+    printf("sizes and inputs drawn at random, seed %u\n", o->seed);
+    JSON_NUMBER(json, "seed", o->seed);
+  }
   for (const bench_family *f = kiln__bench_families; f->name != NULL; f++)
     if (strcmp(family, "ops") == 0 || strcmp(family, f->name) == 0)
       if (run_family(b, f, o, list, &sum) != KILN_OK) {
         fflush(stdout);
+        free(sum.rows.row);
         return kiln__cli_failure(b->rig.c, b->now->label);
       }
+  kiln__bench_print_rows(&sum.rows, b->rig.c, json);
+  free(sum.rows.row);
   if (sum.wanted > 0)
     printf("\n%u of %u wanted ratios hold\n", sum.held, sum.wanted);
   if (sum.wrong > 0)
@@ -463,13 +507,21 @@ static int run_all(bench_ops *b, const char *family, const bench_options *o,
 int kiln__bench_ops(cli *c, int argc, char **argv)
 {
   const char *family = strrchr(argv[0], ' ') + 1;
-  bench_options o = {.sizes = {{28, 24, 20, 16}, 4}, .repeats = 15};
+  bench_options o = {.sizes = {{28, 24, 20, 16}, 4},
+                     .repeats = 15,
+                     .seed = (unsigned)(time(NULL) % INT_MAX) + 1};
   const cli_option options[] = {
       CLI_OPTION_SIZES(&o.sizes, 0, 32,
                        "log2 of the elements of 4 bytes (of 8 bytes: half as "
                        "many); default 28,24,20,16"),
       CLI_OPTION_NUMBER("repeats", &o.repeats, 1, BENCH_MOST_REPEATS,
                         "timed runs of each; default 15"),
+      CLI_OPTION_NUMBER("random", &o.random, 1, 1000,
+                        "run each case N times with a size between the least "
+                        "and the largest of --sizes, and an input, that are "
+                        "drawn at random; the seed is printed"),
+      CLI_OPTION_NUMBER("seed", &o.seed, 1, INT_MAX,
+                        "seed of --random; default: the time"),
       BENCH_OPTION_ONLY(&o, "cases with a label"),
       BENCH_OPTION_DEVICE(&o),
       BENCH_OPTION_PEERS(&o),
@@ -478,7 +530,8 @@ int kiln__bench_ops(cli *c, int argc, char **argv)
   const cli_syntax syntax = {
       .synopsis = "kiln bench ops|FAMILY [options]\n",
       .about = "Measures operations beside their peers in CUB, Thrust and "
-               "cuBLAS, in turns in one process, and compares the results.",
+               "cuBLAS, in turns in one process, and compares the results. The "
+               "last table has the worst cell of each case.",
       .options = options,
       .example = "kiln bench scan --sizes 28 --json scan.json",
       .exit_codes = "0 success, 1 an operation failed or a result differs from "

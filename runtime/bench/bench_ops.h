@@ -39,6 +39,7 @@ typedef struct bench_ops {
   /* True if the workspace size was determined for this case and size. */
   bool workspace_known;
   unsigned repeats;
+  bench_input input; /* what hash() means in the expressions of the inputs */
   /* Method of gathers and scatters; {0} means that the cost model chooses. */
   kiln_index_plan plan;
 } bench_ops;
@@ -130,6 +131,9 @@ extern const bench_case kiln__bench_random[];
 extern const bench_case kiln__bench_sets[];
 extern const bench_case kiln__bench_top_k[];
 extern const bench_case kiln__bench_quantile[];
+extern const bench_case kiln__bench_statistics[];
+extern const bench_case kiln__bench_groups[];
+extern const bench_case kiln__bench_orders[];
 
 typedef struct bench_family {
   const char *name;
@@ -143,6 +147,41 @@ typedef struct bench_family {
 extern const bench_family kiln__bench_families[];
 /* The families that are tuned here but have benchmarks of their own. */
 extern const bench_family kiln__bench_compute[];
+
+/* ---- bench_inputs.c: inputs, draws, the worst cells ---------------------- */
+
+/* Fills an array with b->input by an expression; see kiln__bench_fill_input(). */
+kiln_status kiln__bench_ops_fill(const bench_ops *b, CUdeviceptr to,
+                                 kiln_dtype type, uint64_t n, const char *expr);
+/* Draws b->n between the least and the largest size, and b->input. b->now must be
+ * set. */
+void kiln__bench_draw_cell(bench_ops *b, const cli_sizes *sizes,
+                           uint64_t *state);
+
+/* A ratio below this one counts as a loss. */
+#define BENCH_LEAST_RATIO 0.97
+
+/* The ratios of one case over all sizes and inputs. */
+typedef struct bench_row {
+  const bench_case *of;
+  unsigned cells;
+  double log_sum; /* sum of the logarithms of the ratios */
+  double worst;   /* least ratio, with its size and input */
+  uint64_t n;
+  bench_input_kind input;
+} bench_row;
+
+typedef struct bench_rows {
+  bench_row *row; /* the owner frees it with free() */
+  size_t n;
+  unsigned cells, below; /* numbers of all cells, and of those that lose */
+  double log_sum;
+} bench_rows;
+
+/* Adds the ratio of the present cell. Returns false if memory ran out. */
+bool kiln__bench_note(bench_rows *rows, const bench_ops *b, double ratio);
+/* Prints one row per case, and adds them to a document. */
+void kiln__bench_print_rows(const bench_rows *rows, cli *c, cJSON *json);
 
 /* ---- Running cases, for `bench`, `tune` and `bench passes` -------------- */
 

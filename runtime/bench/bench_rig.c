@@ -100,27 +100,6 @@ const char kiln__bench_saxpy[] =
     "    y[i] = a * x[i] + y[i];\n"
     "}\n";
 
-kiln_status kiln__bench_fill(kiln_stream *stream, CUdeviceptr to,
-                             kiln_dtype type, uint64_t n, const char *expr)
-{
-  const kiln_param size = {"n", KILN_U64, &n, false};
-  const kiln_map_desc desc = {
-      .out = {{to, type}},
-      .expr = {expr},
-      .n = n,
-      .code = {.preamble =
-                   "__device__ unsigned long long hash(unsigned long long v)\n"
-                   "{\n"
-                   "  v = (v ^ v >> 33) * 0xff51afd7ed558ccdull;\n"
-                   "  v = (v ^ v >> 33) * 0xc4ceb9fe1a85ec53ull;\n"
-                   "  return v ^ v >> 33;\n"
-                   "}\n",
-               .params = &size,
-               .n_params = 1}};
-
-  return kiln_map(stream, &desc, NULL);
-}
-
 kiln_status kiln__bench_resources(bench_resources *out, const cli *c,
                                   const kiln_program_desc *desc,
                                   const kiln_target *target, unsigned block)

@@ -98,6 +98,8 @@ const bench_case kiln__bench_histogram[] = {
      {1.8, 0, 0, 0}, FEW, NULL, own_256, KILN_U32, 256, 0, 0},
     {"256 bins, 0 1 2 ...", KILN_U32, 4, "CUB", "kiln_peer_histogram_256_u32",
      {0, 0, 0, 0}, RISING, NULL, own_256, KILN_U32, 256, 0, 0},
+    {"256 bins, skewed (Zipf)", KILN_U32, 4, "CUB", "kiln_peer_histogram_256_u32",
+     {0, 0, 0, 0}, {"zipf(i) & 255"}, NULL, own_256, KILN_U32, 256, 0, 0},
     {"256 bins, uniform", KILN_U8, 1, "CUB", "kiln_peer_histogram_256_u8",
      {1.4, 0, 0, 0}, BELOW_256, NULL, own_256, KILN_U32, 256, 0, 0},
     {"4,096 bins, uniform", KILN_U32, 4, "CUB", "kiln_peer_histogram_4096_u32",
@@ -161,6 +163,10 @@ const bench_case kiln__bench_sort[] = {
      {0, 0, 0, 0}, FEW_KEYS, NULL, own_keys, KILN_U32, 0, 0, 0},
     {"keys, sorted", KILN_U32, 8, "CUB", "kiln_peer_sort_keys_u32",
      {0, 0, 0, 0}, SORTED, NULL, own_keys, KILN_U32, 0, 0, 0},
+    {"keys, nearly sorted", KILN_U32, 8, "CUB", "kiln_peer_sort_keys_u32",
+     {0, 0, 0, 0}, {"near(i)"}, NULL, own_keys, KILN_U32, 0, 0, 0},
+    {"keys, skewed (Zipf)", KILN_U32, 8, "CUB", "kiln_peer_sort_keys_u32",
+     {0, 0, 0, 0}, {"zipf(i)"}, NULL, own_keys, KILN_U32, 0, 0, 0},
     {.label = NULL},
 };
 
@@ -214,8 +220,7 @@ static kiln_status own_merge_sort_structs(bench_ops *b)
 
 static kiln_status prepare_structs(bench_ops *b)
 {
-  return kiln__bench_fill(b->rig.stream, b->in[0], KILN_U64, 2 * b->n,
-                          "hash(i)");
+  return kiln__bench_ops_fill(b, b->in[0], KILN_U64, 2 * b->n, "hash(i)");
 }
 
 const bench_case kiln__bench_merge_sort[] = {
@@ -235,15 +240,17 @@ const bench_case kiln__bench_merge_sort[] = {
 
 /* clang-format on */
 
-/* Fills in[1] with a permutation of the indices below a power of two. Each
- * operation of the expression is invertible, so the result is a permutation. */
+/* Fills in[1] with a permutation of the indices. Each operation of mix() is
+ * invertible, so it permutes the numbers below a power of two. It is applied until
+ * the number is an index, which permutes the indices. */
 static kiln_status prepare_permutation(bench_ops *b)
 {
-  const uint64_t last = b->n - 1;
-  const kiln_param params[] = {{"last", KILN_U64, &last, 0}};
+  uint64_t last = 1;
+  const kiln_param params[] = {{"last", KILN_U64, &last, 0},
+                               {"n", KILN_U64, &b->n, 0}};
   const kiln_map_desc desc = {
       .out = {{b->in[1], KILN_U32}},
-      .expr = {"mix(mix(i, last), last)"},
+      .expr = {"place(i, last, n)"},
       .n = b->n,
       .code = {
           .preamble =
@@ -255,21 +262,38 @@ static kiln_status prepare_permutation(bench_ops *b)
               "  v ^= v >> half;\n"
               "  v = v * 0xd6e8feb86659fd93ull & last;\n"
               "  return v ^ v >> half;\n"
+              "}\n"
+              "__device__ unsigned long long place(unsigned long long v,\n"
+              "                                    unsigned long long last,\n"
+              "                                    unsigned long long n)\n"
+              "{\n"
+              "  do\n"
+              "    v = mix(mix(v, last), last);\n"
+              "  while (v >= n);\n"
+              "  return v;\n"
               "}\n",
           .params = params,
-          .n_params = 1}};
+          .n_params = 2}};
 
+  while (last < b->n - 1)
+    last = 2 * last + 1;
   return kiln_map(b->rig.stream, &desc, NULL);
 }
 
 static kiln_status fill_indices(bench_ops *b, const char *expr)
 {
-  return kiln__bench_fill(b->rig.stream, b->in[1], KILN_U32, b->n, expr);
+  return kiln__bench_ops_fill(b, b->in[1], KILN_U32, b->n, expr);
 }
 
 static kiln_status prepare_sequence(bench_ops *b)
 {
   return fill_indices(b, "i");
+}
+
+/* Some indices occur very often. */
+static kiln_status prepare_skewed(bench_ops *b)
+{
+  return fill_indices(b, "zipf(i) % n");
 }
 
 static kiln_status prepare_reversed(bench_ops *b)
@@ -310,6 +334,8 @@ const bench_case kiln__bench_gather[] = {
      {"hash(i) & 1023"}, prepare_sequence, own_gather, KILN_F32, 0, 0, 0},
     {"reversed", KILN_F32, 12, "Thrust", "kiln_peer_gather_f32", {1, 1, 1, 0},
      {"hash(i) & 1023"}, prepare_reversed, own_gather, KILN_F32, 0, 0, 0},
+    {"skewed (Zipf)", KILN_F32, 12, "Thrust", "kiln_peer_gather_f32", {0, 0, 0, 0},
+     {"hash(i) & 1023"}, prepare_skewed, own_gather, KILN_F32, 0, 0, 0},
     {.label = NULL},
 };
 
