@@ -165,6 +165,10 @@ typedef struct kiln_cpu_finding {
                          instruction */
   const char *text; /**< human-readable description of the finding, with
                          advice */
+  /** The line of the kernel or function whose chain of inlined calls leads to
+   * `file` and `line`; the same as these if the instruction was not inlined. */
+  const char *outer_file;
+  unsigned outer_line;
 } kiln_cpu_finding;
 
 /** Callback that receives one finding of the CPU device's checks. The finding

@@ -47,6 +47,25 @@ if(TARGET exec_shims AND NOT KILN_SANITIZE)
   set_tests_properties(host.exec_shims PROPERTIES LABELS host)
 endif()
 
+# A program of the runtime API, where nvcc can compile it.
+find_program(KILN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME
+  PATHS /usr/local/cuda PATH_SUFFIXES bin)
+if(TARGET device_exec_bugs AND TARGET exec_driver AND KILN_NVCC AND
+    NOT KILN_SANITIZE)
+  set(program ${CMAKE_CURRENT_BINARY_DIR}/exec_runtime_bugs)
+  add_custom_command(OUTPUT ${program}
+    # An nvcc that cannot link leaves an empty file, and the test is skipped.
+    COMMAND ${KILN_NVCC} -lineinfo -cudart shared -arch=compute_75 -o ${program}
+      ${CMAKE_CURRENT_LIST_DIR}/runtime_bugs.cu || ${CMAKE_COMMAND} -E touch
+      ${program}
+    DEPENDS ${CMAKE_CURRENT_LIST_DIR}/runtime_bugs.cu
+    COMMENT "Compiling the planted bugs with nvcc" VERBATIM)
+  add_custom_target(exec_runtime_bugs DEPENDS ${program})
+  add_dependencies(device_exec_bugs exec_runtime_bugs kiln_cli
+    kiln_exec_libraries)
+  target_compile_definitions(device_exec_bugs PRIVATE KILN_TEST_NVCC)
+endif()
+
 # The drop-in exports what NVIDIA's does, where there is one to compare with.
 if(TARGET kiln_cpu_dropin AND NOT KILN_SANITIZE)
   add_test(NAME host.cpu_symbols COMMAND ${CMAKE_COMMAND} -E env

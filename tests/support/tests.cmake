@@ -1,7 +1,8 @@
 # The tests of the `kiln` command run it as a child process and parse its JSON
 # output.
 foreach(target host_cli host_pictures compile_cli device_cli device_sweep
-    device_bugs device_exec_reports)
+    device_bugs device_exec_reports
+    device_exec_bugs)
   if(TARGET ${target} AND KILN_CLI)
     target_include_directories(${target} PRIVATE ${KILN_CJSON_INCLUDE})
     target_link_libraries(${target} PRIVATE ${KILN_CJSON_LIBRARY})

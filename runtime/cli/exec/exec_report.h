@@ -67,6 +67,17 @@ void kiln__exec_read(exec_report *r, const char *path);
 void kiln__exec_free(exec_report *r);
 exec_sums kiln__exec_sums(const exec_report *r);
 
+/* A line of the source. */
+typedef struct exec_place {
+  const char *file; /* "" if unknown */
+  double line;      /* 0 if unknown */
+} exec_place;
+
+/* Returns the line at which a finding is shown: where its instruction stands, or
+ * where the kernel calls it, if it stands in a header outside the current
+ * folder. */
+exec_place kiln__exec_place(const cJSON *finding);
+
 /* ---- suppress.c ---------------------------------------------------------- */
 
 /* One line of a suppression file. A pattern that is NULL matches everything. */

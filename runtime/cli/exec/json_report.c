@@ -14,8 +14,13 @@ static void add_list(cJSON *root, const char *name, const exec_list *list,
 
     cJSON_DeleteItemFromObjectCaseSensitive(copy, "type");
     cJSON_DeleteItemFromObjectCaseSensitive(copy, "run");
-    if (findings)
+    if (findings) {
+      const exec_place place = kiln__exec_place(copy);
+
       JSON_FLAG(copy, "suppressed", s != NULL);
+      JSON_TEXT(copy, "shown_file", place.file);
+      JSON_NUMBER(copy, "shown_line", place.line);
+    }
     if (s != NULL)
       JSON_TEXT(copy, "reason", s->reason);
     cJSON_AddItemToArray(array, copy);

@@ -73,14 +73,15 @@ static void put_failed(const exec_report *r, FILE *out, const char *name,
 /* Returns "KIND in KERNEL at FILE:LINE", as far as these are known. */
 static const char *title(const exec_report *r, const cJSON *f)
 {
-  const char *kernel = exec_text(f, "name"), *file = exec_text(f, "file");
+  const exec_place place = kiln__exec_place(f);
+  const char *kernel = exec_text(f, "name");
   const char *in = *kernel == '\0' ? "" : " in ";
 
-  if (*file == '\0')
+  if (*place.file == '\0')
     return kiln__cli_text(r->c, "%s%s%s at PTX line %.0f", exec_text(f, "kind"),
                           in, kernel, exec_number(f, "ptx_line"));
   return kiln__cli_text(r->c, "%s%s%s at %s:%.0f", exec_text(f, "kind"), in,
-                        kernel, file, exec_number(f, "line"));
+                        kernel, place.file, place.line);
 }
 
 static void put_finding(const exec_report *r, FILE *out, const exec_item *item)

@@ -15,6 +15,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* How the objects of one type are merged. The lists end with NULL. */
 typedef struct merging {
@@ -190,4 +191,28 @@ exec_sums kiln__exec_sums(const exec_report *r)
   for (size_t i = 0; i < r->checked.n; i++)
     sums.launches += exec_number(r->checked.items[i].json, "launches");
   return sums;
+}
+
+/* Returns whether a file is in a folder `include` that is not below the current
+ * folder, such as a header of the CUDA toolkit. */
+static bool foreign_header(const char *file)
+{
+  char folder[4096];
+  const size_t n = getcwd(folder, sizeof folder) == NULL ? 0 : strlen(folder);
+
+  return file[0] == '/' && strstr(file, "/include/") != NULL &&
+         (strncmp(file, folder, n) != 0 || file[n] != '/');
+}
+
+exec_place kiln__exec_place(const cJSON *finding)
+{
+  const exec_place inner = {exec_text(finding, "file"),
+                            exec_number(finding, "line")};
+  const exec_place outer = {exec_text(finding, "outer_file"),
+                            exec_number(finding, "outer_line")};
+
+  return outer.line > 0 && *outer.file != '\0' && foreign_header(inner.file) &&
+                 !foreign_header(outer.file)
+             ? outer
+             : inner;
 }

@@ -104,13 +104,13 @@ static void add_location(const exec_report *r, cJSON *result, const cJSON *f)
   cJSON *location =
       kiln__cli_json_item(cJSON_AddArrayToObject(result, "locations"));
   cJSON *physical = add_object(location, "physicalLocation"), *function;
-  const char *file = exec_text(f, "file");
-  const bool known = *file != '\0' && exec_number(f, "line") > 0;
+  const exec_place place = kiln__exec_place(f);
+  const bool known = *place.file != '\0' && place.line > 0;
 
   JSON_TEXT(add_object(physical, "artifactLocation"), "uri",
-            uri_of(r->c, known ? file : r->program[0]));
+            uri_of(r->c, known ? place.file : r->program[0]));
   JSON_NUMBER(add_object(physical, "region"), "startLine",
-              known ? exec_number(f, "line") : 1);
+              known ? place.line : 1);
   if (exec_text(f, "kernel")[0] == '\0')
     return;
   function =

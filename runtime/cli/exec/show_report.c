@@ -28,10 +28,13 @@ static void show_findings(const exec_report *r, FILE *out)
 {
   for (size_t i = 0; i < r->findings.n; i++) {
     const cJSON *f = r->findings.items[i].json;
+    const exec_place place = kiln__exec_place(f);
 
     if (r->findings.items[i].suppression != NULL)
       continue;
     fprintf(out, "\n%s\n", exec_text(f, "text"));
+    if (place.line != exec_number(f, "line"))
+      fprintf(out, "  called at line %.0f of %s\n", place.line, place.file);
     if (exec_number(f, "count") > 1)
       fprintf(out, "  seen %.0f times\n", exec_number(f, "count"));
   }

@@ -138,16 +138,23 @@ static bool fits(const char *pattern, const char *text)
   return pattern == NULL || fnmatch(pattern, text, 0) == 0;
 }
 
+static bool matches_place(const exec_suppression *s, exec_place place)
+{
+  const char *slash = strrchr(place.file, '/');
+
+  return (fits(s->file, place.file) ||
+          (slash != NULL && fits(s->file, slash + 1))) &&
+         place.line >= s->least && place.line <= s->most;
+}
+
 static bool matches(const exec_suppression *s, const cJSON *f)
 {
-  const char *file = exec_text(f, "file"), *slash = strrchr(file, '/');
-  const double line = exec_number(f, "line");
+  const exec_place inner = {exec_text(f, "file"), exec_number(f, "line")};
 
   return fits(s->kind, exec_text(f, "kind")) &&
          (fits(s->kernel, exec_text(f, "name")) ||
           fits(s->kernel, exec_text(f, "kernel"))) &&
-         (fits(s->file, file) || (slash != NULL && fits(s->file, slash + 1))) &&
-         line >= s->least && line <= s->most;
+         (matches_place(s, inner) || matches_place(s, kiln__exec_place(f)));
 }
 
 void kiln__exec_suppress(exec_report *r, exec_suppressions *s)

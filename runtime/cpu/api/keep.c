@@ -113,7 +113,9 @@ kiln_status kiln_cpu_last_fault(char *buf, size_t size)
 
 /* Lists the string members of a finding, so that the same code copies all of
  * them. */
-static void finding_texts(kiln_cpu_finding *f, const char **at[8])
+enum { N_TEXTS = 9 };
+
+static void finding_texts(kiln_cpu_finding *f, const char **at[N_TEXTS])
 {
   at[0] = &f->kind;
   at[1] = &f->kernel;
@@ -123,6 +125,7 @@ static void finding_texts(kiln_cpu_finding *f, const char **at[8])
   at[5] = &f->space;
   at[6] = &f->other;
   at[7] = &f->text;
+  at[8] = &f->outer_file;
 }
 
 /* Copies a finding together with its strings. Returns false if there is no
@@ -130,13 +133,13 @@ static void finding_texts(kiln_cpu_finding *f, const char **at[8])
 static bool copy_finding(const kiln_allocator *a, kept_finding *out,
                          const kiln_cpu_finding *finding)
 {
-  const char **at[8];
+  const char **at[N_TEXTS];
   size_t size = 0;
   char *p;
 
   out->f = *finding;
   finding_texts(&out->f, at);
-  for (int i = 0; i < 8; i++) {
+  for (int i = 0; i < N_TEXTS; i++) {
     if (*at[i] == NULL)
       *at[i] = "";
     size += strlen(*at[i]) + 1;
@@ -144,7 +147,7 @@ static bool copy_finding(const kiln_allocator *a, kept_finding *out,
   p = out->texts = kiln__alloc(a, size);
   if (p == NULL)
     return false;
-  for (int i = 0; i < 8; i++) {
+  for (int i = 0; i < N_TEXTS; i++) {
     const size_t n = strlen(*at[i]) + 1;
 
     memcpy(p, *at[i], n);

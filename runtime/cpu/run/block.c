@@ -384,9 +384,20 @@ static bool sweep(kiln__cpu_gang *gang, bool all, uint32_t *ran, bool *busy,
   return true;
 }
 
+/* Returns the time slice of a block group in warp instructions. It ends early
+ * when the worker is about to search for a livelock, and during the search. */
+static uint64_t gang_share(const kiln__cpu_worker *worker)
+{
+  uint64_t rest = 0;
+
+  if (!worker->recording && worker->quiet <= worker->patience)
+    rest = worker->patience - worker->quiet + 1;
+  return rest < KILN__GANG_SHARE ? rest : KILN__GANG_SHARE;
+}
+
 kiln__cpu_gang_state kiln__cpu_gang_run(kiln__cpu_gang *gang)
 {
-  const uint64_t share = gang->worker->recording ? 0 : KILN__GANG_SHARE;
+  const uint64_t share = gang_share(gang->worker);
   uint64_t used = 0;
   uint32_t ran;
   bool busy;

@@ -20,7 +20,7 @@
  * which every warp only polled.
  *
  * Cost: there is no cost until a worker has run 2^20 warp instructions without
- * progress. During a search, stores are traced. Each warp is hashed in rounds 1
+ * progress, or 2^16 with checks. During a search, stores are traced. Each warp is hashed in rounds 1
  * to 64, and in every 16th round after that. */
 #include "grid_job.h"
 

@@ -66,6 +66,8 @@ void kiln__dropin_finding(void *user, const kiln_cpu_finding *f)
   text(out, "function", f->function);
   text(out, "file", f->file);
   number(out, "line", f->line);
+  text(out, "outer_file", f->outer_file);
+  number(out, "outer_line", f->outer_line);
   number(out, "ptx_line", f->ptx_line);
   text(out, "insn", f->insn);
   triple(out, "block", f->block);

@@ -49,12 +49,10 @@ static const kiln__cpu_line *line_of(const kiln__cpu_code *code,
              : &none;
 }
 
-static const char *file_of(const kiln__cpu_code *code,
-                           const kiln__cpu_line *line)
+static const char *file_of(const kiln__cpu_code *code, uint32_t file)
 {
-  return line->file < code->program->n_files &&
-                 code->program->files[line->file] != NULL
-             ? code->program->files[line->file]
+  return file < code->program->n_files && code->program->files[file] != NULL
+             ? code->program->files[file]
              : "";
 }
 
@@ -65,7 +63,8 @@ void kiln__cpu_watch_line(const kiln__cpu_watch *watch,
   const kiln__cpu_line *line = line_of(code, in);
 
   if (line->line != 0)
-    kiln__format(buf, size, "line %u of %s", line->line, file_of(code, line));
+    kiln__format(buf, size, "line %u of %s", line->line,
+                 file_of(code, line->file));
   else
     kiln__format(buf, size, "line %u of the PTX", line->ptx);
 }
@@ -187,8 +186,10 @@ static record *add(kiln__cpu_watch *watch, const kiln__cpu_insn *in,
   kiln__copy_text(r->other, sizeof r->other, other);
   finding.kernel = watch->code->name;
   finding.function = function;
-  finding.file = file_of(code, line);
+  finding.file = file_of(code, line->file);
   finding.line = line->line;
+  finding.outer_file = file_of(code, line->outer_file);
+  finding.outer_line = line->outer_line;
   finding.ptx_line = line->ptx;
   finding.insn = kiln__cpu_op_name[in->op];
   finding.other = r->other;
