@@ -2,7 +2,7 @@
 # once per major version.
 if(TARGET kiln_cudart_12)
   foreach(major 11 12 13)
-    foreach(name core)
+    foreach(name core arrays graphs)
       set(target cudart_${name}_${major})
       add_executable(${target} cudart/${name}_test.c)
       target_include_directories(${target} PRIVATE ../runtime ../include)
@@ -11,6 +11,8 @@ if(TARGET kiln_cudart_12)
         kiln_cpu_dropin PkgConfig::CHECK Threads::Threads)
       target_compile_options(${target} PRIVATE -std=gnu11 -Wno-pedantic
         -Wno-missing-prototypes -O1)
+      # The runtime finds libcuda.so.1 only if the program names it, too.
+      target_link_options(${target} PRIVATE -Wl,--no-as-needed)
       add_test(NAME host.${target} COMMAND ${target})
       set_tests_properties(host.${target} PROPERTIES LABELS host
         SKIP_RETURN_CODE 77 TIMEOUT 600)

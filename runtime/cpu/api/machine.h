@@ -300,6 +300,16 @@ CUresult kiln__cpu_kernel_work(CUcontext context,
                                kiln__cpu_work **out);
 CUresult kiln__cpu_kernel_work_params(const kiln__cpu_work *work,
                                       CUDA_KERNEL_NODE_PARAMS *out);
+/* Change and read the attributes of a launch that decide how the kernel runs:
+ * CU_LAUNCH_ATTRIBUTE_COOPERATIVE and CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION. The
+ * first function checks the launch again, and only accepts work that no other
+ * thread knows yet. The second stores nothing for other attributes. */
+CUresult kiln__cpu_kernel_work_set(kiln__cpu_work *work,
+                                   CUlaunchAttributeID attribute,
+                                   const CUlaunchAttributeValue *value);
+void kiln__cpu_kernel_work_get(const kiln__cpu_work *work,
+                               CUlaunchAttributeID attribute,
+                               CUlaunchAttributeValue *value);
 /* Waits for all work of the context, then writes the buffered output of device
  * printf. Returns the context's sticky error, or CUDA_SUCCESS. */
 CUresult kiln__cpu_wait_context(CUcontext context);

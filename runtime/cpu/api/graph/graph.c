@@ -65,6 +65,7 @@ static void release(CUgraphNode node)
   if (node->child != NULL)
     kiln__cpu_graph_free(node->child);
   kiln__cpu_branches_free(node->branches);
+  kiln__cpu_hints_drop(node);
   kiln__free(&machine()->alloc, node->after);
   kiln__free(&machine()->alloc, node);
 }
@@ -206,6 +207,8 @@ static CUgraphNode copy_node(CUgraph to, const struct CUgraphNode_st *from)
   node->event = from->event;
   node->memory = kiln__cpu_graph_memory_hold(from->memory);
   node->enabled = from->enabled;
+  if (!kiln__cpu_hints_copy(node, from))
+    return NULL;
   if (from->child != NULL) {
     node->child = kiln__cpu_graph_copy(from->child, to->is_exec);
     if (node->child == NULL)

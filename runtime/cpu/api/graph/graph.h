@@ -46,6 +46,7 @@ struct CUgraphNode_st {
   CUevent event;
   struct kiln__cpu_graph_memory *memory; /* memory of an alloc or free node */
   struct kiln__cpu_branches *branches;   /* bodies of a conditional node */
+  struct kiln__cpu_hint *hints; /* attributes that a kernel node only stores */
   bool enabled;
   CUgraphNode *after; /* array of nodes that this node depends on */
   size_t n_after, capacity;

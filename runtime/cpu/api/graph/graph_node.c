@@ -228,6 +228,8 @@ static CUresult change(CUgraphExec exec, CUgraphNode node,
   if (params->type == CU_GRAPH_NODE_TYPE_GRAPH && exec == NULL)
     return CUDA_ERROR_NOT_SUPPORTED;
   rc = kiln__cpu_node_parts_make(&parts, NULL, params);
+  if (rc == CUDA_SUCCESS && params->type == CU_GRAPH_NODE_TYPE_KERNEL)
+    rc = kiln__cpu_launch_like(parts.shared->work, node->shared->work);
   if (rc == CUDA_SUCCESS) {
     lock_graphs();
     if (exec != NULL)

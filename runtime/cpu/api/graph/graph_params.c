@@ -252,62 +252,6 @@ kiln__cpu_graphKernelNodeGetParamsV1(CUgraphNode node,
   return CUDA_SUCCESS;
 }
 
-/* Checks that a handle is a kernel node. Only captured launches have attributes
- * other than the defaults. Their work applies these attributes, but the getter
- * reports the defaults. */
-static CUresult kernel_node(CUgraphNode node)
-{
-  CU_TRY(kiln__cpu_ready());
-  return valid(kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE) &&
-               node->type == CU_GRAPH_NODE_TYPE_KERNEL);
-}
-
-CUresult kiln__cpu_graphKernelNodeCopyAttributes(CUgraphNode to,
-                                                 CUgraphNode from)
-{
-  CU_TRY(kernel_node(to));
-  return kernel_node(from);
-}
-
-CUresult kiln__cpu_graphKernelNodeGetAttribute(CUgraphNode node,
-                                               CUkernelNodeAttrID attribute,
-                                               CUkernelNodeAttrValue *value)
-{
-  CU_TRY(kernel_node(node));
-  CU_TRY(
-      valid(value != NULL && attribute > CU_LAUNCH_ATTRIBUTE_IGNORE &&
-            attribute <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING));
-  *value = (CUkernelNodeAttrValue){{0}};
-  return CUDA_SUCCESS;
-}
-
-CUresult
-kiln__cpu_graphKernelNodeSetAttribute(CUgraphNode node,
-                                      CUkernelNodeAttrID attribute,
-                                      const CUkernelNodeAttrValue *value)
-{
-  CU_TRY(kernel_node(node));
-  CU_TRY(valid(value != NULL));
-  switch (attribute) {
-  case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-  case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-  case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    /* These launch attributes are hints and have no effect on the CPU
-     * device. */
-    return CUDA_SUCCESS;
-  case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-    return value->cooperative == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-  case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-    return value->clusterDim.x * value->clusterDim.y * value->clusterDim.z <= 1
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_NOT_SUPPORTED;
-  default:
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-}
-
 /* ---- Memory -------------------------------------------------------------- */
 
 CUresult kiln__cpu_graphAddMemAllocNode(CUgraphNode *node, CUgraph graph,

@@ -90,6 +90,23 @@ void kiln__cpu_condition_drop(kiln__cpu_condition *condition);
 bool kiln__cpu_conditions_copy(CUgraph to, CUgraph from);
 void kiln__cpu_conditions_drop_all(CUgraph graph);
 
+/* ---- Attributes of kernel nodes ------------------------------------------ */
+
+/* An attribute that has no effect on the CPU device, such as the priority. */
+typedef struct kiln__cpu_hint {
+  CUlaunchAttribute attribute;
+  struct kiln__cpu_hint *next;
+} kiln__cpu_hint;
+
+/* These functions are defined in graph_attributes.c. The caller holds
+ * machine.graph_lock. The first function copies the hints of a node and returns
+ * false if there is no memory. The third makes a new launch cooperative, and
+ * gives it the cluster dimensions, as the other launch. */
+bool kiln__cpu_hints_copy(CUgraphNode to, const struct CUgraphNode_st *from);
+void kiln__cpu_hints_drop(CUgraphNode node);
+CUresult kiln__cpu_launch_like(kiln__cpu_work *work,
+                               const kiln__cpu_work *other);
+
 /* The parameters of a node after they were checked and copied. Defined in
  * graph_node.c. */
 typedef struct kiln__cpu_node_parts {

@@ -455,6 +455,40 @@ CUresult kiln__cpu_kernel_work_params(const kiln__cpu_work *work,
   return CUDA_SUCCESS;
 }
 
+CUresult kiln__cpu_kernel_work_set(kiln__cpu_work *work,
+                                   CUlaunchAttributeID attribute,
+                                   const CUlaunchAttributeValue *value)
+{
+  launch_work *w = (launch_work *)work;
+  shape s = w->shape;
+
+  if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+    s.cooperative = value->cooperative != 0;
+  if (attribute == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+    s.cluster[0] = value->clusterDim.x;
+    s.cluster[1] = value->clusterDim.y;
+    s.cluster[2] = value->clusterDim.z;
+  }
+  CU_TRY(check_shape(w->function, &s, &w->max_resident));
+  w->shape = s;
+  return CUDA_SUCCESS;
+}
+
+void kiln__cpu_kernel_work_get(const kiln__cpu_work *work,
+                               CUlaunchAttributeID attribute,
+                               CUlaunchAttributeValue *value)
+{
+  const shape *s = &((const launch_work *)work)->shape;
+
+  if (attribute == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+    value->cooperative = s->cooperative;
+  if (attribute == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+    value->clusterDim.x = s->cluster[0];
+    value->clusterDim.y = s->cluster[1];
+    value->clusterDim.z = s->cluster[2];
+  }
+}
+
 /* ---- The driver's functions ---------------------------------------------- */
 
 static CUresult launch(CUfunction function, const shape *s, CUstream stream,
