@@ -57,6 +57,7 @@ static void set_registers_at_start(kiln__cpu_code *code,
   if (fn->max_nreg != 0 && (fit == 0 || fn->max_nreg < fit))
     fit = fn->max_nreg;
   fit = fit > 255 ? 255 : fit;
+  code->most_registers = fit;
   code->registers_at_start = most < fit ? most : fit;
 }
 

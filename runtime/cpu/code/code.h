@@ -480,6 +480,9 @@ struct kiln__cpu_code {
   bool recursive;
   /* Maximum number of live 32-bit registers, for occupancy. */
   uint32_t registers;
+  /* Upper bound of the registers per thread from .maxnreg, the launch bounds or
+   * the option for the maximum; 0 means that there is none. */
+  uint32_t most_registers;
   /* Registers per thread at the start of a kernel with setmaxnreg. 0 means that
    * setmaxnreg has no effect. */
   uint32_t registers_at_start;

@@ -13,9 +13,10 @@
 enum { KILN__LINKED_MAGIC_SIZE = sizeof KILN__LINKED_MAGIC - 1 };
 
 typedef struct kiln__linked_head {
-  char magic[16]; /* KILN__LINKED_MAGIC, with its NUL */
-  uint64_t size;  /* bytes of the container, including this struct */
-  uint64_t n;     /* number of PTX sources */
+  char magic[16];         /* KILN__LINKED_MAGIC, with its NUL */
+  uint64_t size;          /* bytes of the container, including this struct */
+  uint64_t n;             /* number of PTX sources */
+  uint64_t max_registers; /* per thread; 0 means that there is no maximum */
 } kiln__linked_head;
 
 #endif

@@ -11,16 +11,16 @@
 
 #include "../../driver/abi_tensor.h"
 
-/* Returns the host address of the 128 bytes of a tensor map, or NULL after a
- * fault. `at` is an address in the state space `space`. */
+/* Returns the host address of the first `size` bytes of a tensor map, or NULL
+ * after a fault. `at` is an address in the state space `space`. */
 static uint8_t *map_bytes(kiln__cpu_warp *w, const kiln__cpu_insn *in, int lane,
-                          kiln__cpu_space space, uint64_t at)
+                          kiln__cpu_space space, uint64_t at, uint64_t size)
 {
   uint8_t *bytes;
 
   if (space == KILN__SPACE_SHARED)
     at += KILN__WINDOW_SHARED;
-  bytes = kiln__cpu_lane_bytes(w, lane, at, KILN__TENSOR_MAP_BYTES);
+  bytes = size == 0 ? NULL : kiln__cpu_lane_bytes(w, lane, at, size);
   if (at % 64 != 0)
     kiln__cpu_fault(w, in, KILN__FAULT_MISALIGNED, lane, at, 64);
   else if (bytes == NULL)
@@ -84,6 +84,18 @@ static void change(kiln__cpu_tensor_map *map, kiln__cpu_map_field field,
   }
 }
 
+/* Returns how many of the 128 bytes of a map in shared memory exist. A GPU
+ * allocates shared memory in larger units than programs ask for, so it changes a
+ * field of a map that is not whole without a fault. */
+static uint64_t present(kiln__cpu_warp *w, int lane, uint64_t at)
+{
+  uint64_t n = KILN__TENSOR_MAP_BYTES;
+
+  while (n > 0 && kiln__cpu_lane_bytes(w, lane, at, n) == NULL)
+    n--;
+  return n;
+}
+
 /* Returns the new value of a field: an immediate for the enumerations, which
  * the instruction holds in imm2, otherwise a register. */
 static uint64_t value_of(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
@@ -112,17 +124,20 @@ void kiln__cpu_map_replace(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     const int lane = __builtin_ctz(m);
     const uint64_t at =
         address_of(w, in->a, (in->flags & KILN__WIDE_A) != 0, in->imm, lane);
-    uint8_t *const bytes =
-        map_bytes(w, in, lane, (kiln__cpu_space)in->space, at);
-    kiln__cpu_tensor_map map;
+    uint64_t size = KILN__TENSOR_MAP_BYTES;
+    kiln__cpu_tensor_map map = {0};
+    uint8_t *bytes;
 
+    if (in->space == KILN__SPACE_SHARED)
+      size = present(w, lane, at + KILN__WINDOW_SHARED);
+    bytes = map_bytes(w, in, lane, (kiln__cpu_space)in->space, at, size);
     if (bytes == NULL)
       return;
-    memcpy(&map, bytes, sizeof map);
+    memcpy(&map, bytes, size);
     change(&map, field, (uint32_t)in->imm2 % KILN__TENSOR_RANK,
            value_of(w, in, lane, field));
     kiln__cpu_tensor_map_seal(&map);
-    memcpy(bytes, &map, sizeof map);
+    memcpy(bytes, &map, size);
   }
 }
 
@@ -131,13 +146,15 @@ void kiln__cpu_map_copy(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   const int lane = __builtin_ctz(w->mask);
   uint8_t *const to = map_bytes(
       w, in, lane, KILN__SPACE_GLOBAL,
-      address_of(w, in->a, (in->flags & KILN__WIDE_A) != 0, in->imm, lane));
+      address_of(w, in->a, (in->flags & KILN__WIDE_A) != 0, in->imm, lane),
+      KILN__TENSOR_MAP_BYTES);
   const uint8_t *const from =
       to == NULL
           ? NULL
           : map_bytes(w, in, lane, KILN__SPACE_SHARED,
                       address_of(w, in->b, (in->flags & KILN__WIDE_B) != 0,
-                                 in->imm2, lane));
+                                 in->imm2, lane),
+                      KILN__TENSOR_MAP_BYTES);
 
   if (from != NULL)
     memcpy(to, from, KILN__TENSOR_MAP_BYTES);

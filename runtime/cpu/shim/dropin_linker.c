@@ -14,7 +14,8 @@ struct kiln_cpu_linker {
   kiln__buf image; /* result of the link; freed together with the linker */
 };
 
-EXPORT int kiln_cpu_linker_create(kiln_cpu_linker **out, int arch)
+EXPORT int kiln_cpu_linker_create(kiln_cpu_linker **out, int arch,
+                                  unsigned max_registers)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
   kiln_cpu_linker *l;
@@ -23,7 +24,8 @@ EXPORT int kiln_cpu_linker_create(kiln_cpu_linker **out, int arch)
   l = kiln__calloc(&m->alloc, 1, sizeof *l);
   CU_TRY(allocated(l));
   l->arch = arch;
-  l->texts = (kiln__cpu_image){.alloc = &m->alloc, .any_version = true};
+  l->texts = (kiln__cpu_image){
+      .alloc = &m->alloc, .any_version = true, .max_registers = max_registers};
   kiln__buf_init(&l->log, &m->alloc);
   kiln__buf_init(&l->image, &m->alloc);
   *out = l;

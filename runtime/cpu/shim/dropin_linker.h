@@ -13,8 +13,11 @@ typedef struct kiln_cpu_linker kiln_cpu_linker;
 
 /* Creates a linker for devices of compute capability `arch`, which is 10 *
  * major + minor. All functions that return int return a CUresult. The caller
- * frees the linker. A linker may be used by one thread at a time. */
-int kiln_cpu_linker_create(kiln_cpu_linker **out, int arch);
+ * frees the linker. A linker may be used by one thread at a time.
+ * `max_registers` limits the registers per thread of kernels; 0 means that there
+ * is no limit. */
+int kiln_cpu_linker_create(kiln_cpu_linker **out, int arch,
+                           unsigned max_registers);
 /* Adds an input: PTX, a fat binary, a linked image, an object file of the host
  * or an archive. The bytes are copied. `name` may be NULL; messages about this
  * input begin with it. */

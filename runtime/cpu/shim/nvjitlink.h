@@ -46,7 +46,8 @@ typedef struct nvjitlink_text {
 } nvjitlink_text;
 
 typedef struct nvjitlink {
-  int arch; /* 90 for sm_90a and for compute_90 */
+  int arch;               /* 90 for sm_90a and for compute_90 */
+  unsigned max_registers; /* 0 if the option is absent */
   bool lto, ptx;
   bool completed, other_inputs; /* inputs other than LTO-IR were added */
   unsigned n_options;

@@ -97,6 +97,8 @@ static int read_option(nvjitlink *l, char *text)
     }
     l->lto |= is_on(o, "-lto") || is_on(o, "-dlto");
     l->ptx |= strcmp(o, "-ptx") == 0;
+    if (strncmp(o, "-maxrregcount=", 14) == 0)
+      l->max_registers = (unsigned)strtoul(o + 14, NULL, 10);
     if (strncmp(o, "-arch=", 6) == 0)
       rc = read_arch(l, o + 6);
   }

@@ -5,8 +5,8 @@
  * loads a CUBIN. nvjitlink_lto.c handles LTO-IR.
  *
  * KILN__NVJITLINK_MAJOR  the major version that the file name has. */
-#include "nvjitlink.h"
 #include "jump.h"
+#include "nvjitlink.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -83,7 +83,8 @@ int kiln__nvjitlinkCreate(nvjitlink **out, uint32_t n, const char **options)
   if (l == NULL)
     return NVJITLINK_INTERNAL;
   rc = kiln__nvjitlink_options(l, n, options);
-  if (rc == NVJITLINK_OK && kiln_cpu_linker_create(&l->linker, l->arch) != 0)
+  if (rc == NVJITLINK_OK &&
+      kiln_cpu_linker_create(&l->linker, l->arch, l->max_registers) != 0)
     rc = NVJITLINK_INTERNAL;
   if (rc != NVJITLINK_OK)
     kiln__nvjitlinkDestroy(&l);

@@ -303,6 +303,97 @@ START_TEST(relocatable_machine_code_is_named)
 }
 END_TEST
 
+/* Writes a kernel with 40 registers that are live at once into `text`. The
+ * directives follow the parameters. */
+static const char *wide_kernel(char *text, size_t size, const char *directives)
+{
+  size_t n;
+
+  kiln__format(text, size,
+               ".version 9.1\n.target sm_70\n.address_size 64\n"
+               ".visible .entry wide(.param .u64 p)\n%s\n{\n"
+               ".local .align 8 .b8 l[8];\n.reg .b64 %%d;\n"
+               ".reg .b32 %%r<41>;\nld.param.u64 %%d, [p];\n"
+               "ld.volatile.local.u32 %%r40, [l];\n"
+               "st.volatile.local.u32 [l], %%r40;\n",
+               directives);
+  for (int i = 0; i < 40; i++) {
+    n = strlen(text);
+    kiln__format(text + n, size - n, "ld.global.u32 %%r%d, [%%d+%d];\n", i,
+                 4 * i);
+  }
+  for (int i = 0; i < 40; i++) {
+    n = strlen(text);
+    kiln__format(text + n, size - n, "st.global.u32 [%%d+%d], %%r%d;\n",
+                 400 - 4 * i, i);
+  }
+  n = strlen(text);
+  kiln__format(text + n, size - n, "ret;\n}\n");
+  return text;
+}
+
+/* Links a kernel with the option CU_JIT_MAX_REGISTERS, and returns its
+ * attribute. The link accepts .version 9.1 in a linked image only. */
+static int registers_with(unsigned option, const char *directives)
+{
+  static char text[16384];
+  char *old;
+  CUjit_option max = CU_JIT_MAX_REGISTERS;
+  void *value = (void *)(uintptr_t)option, *image;
+  CUlinkState state;
+  CUfunction f;
+  CUmodule m;
+  size_t size;
+  int n;
+
+  wide_kernel(text, sizeof text, directives);
+  while ((old = strstr(text, ".volatile")) != NULL) /* new in .version 9.1 */
+    memmove(old, old + 9, strlen(old + 9) + 1);
+  memcpy(text, ".version 9.0", 12);
+  ok(kiln__cpu_linkCreate(option == 0 ? 0 : 1, &max, &value, &state));
+  ok(add_text(state, text));
+  ok(kiln__cpu_linkComplete(state, &image, &size));
+  ok(kiln__cpu_moduleLoadData(&m, image));
+  ok(kiln__cpu_moduleGetFunction(&f, m, "wide"));
+  n = attribute(f, CU_FUNC_ATTRIBUTE_NUM_REGS);
+  ok(kiln__cpu_moduleUnload(m));
+  ok(kiln__cpu_linkDestroy(state));
+  return n;
+}
+
+/* The limits of the option, of .maxnreg and of the launch bounds appear in the
+ * attribute. A kernel's own limit precedes the option's. */
+START_TEST(registers_are_limited)
+{
+  ck_assert_int_ge(registers_with(0, ""), 40);
+  ck_assert_int_eq(registers_with(24, ""), 24);
+  ck_assert_int_eq(registers_with(0, ".maxnreg 32"), 32);
+  ck_assert_int_eq(registers_with(24, ".maxnreg 32"), 32);
+  ck_assert_int_eq(registers_with(0, ".maxntid 1024\n.minnctapersm 2"), 32);
+}
+END_TEST
+
+/* PTX 9.1 has volatile accesses to local memory. Only a linked image may be
+ * newer than the driver. */
+START_TEST(linked_images_may_be_newer)
+{
+  static char text[16384];
+  kiln__cpu_image image = {.alloc = &kiln__cpu_the_machine()->alloc};
+  kiln__buf bytes;
+  CUmodule m;
+
+  wide_kernel(text, sizeof text, "");
+  is(kiln__cpu_moduleLoadData(&m, text), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  kiln__buf_init(&bytes, image.alloc);
+  ck_assert(kiln__cpu_image_add(&image, text, strlen(text)));
+  kiln__cpu_image_write(&image, &bytes);
+  ok(kiln__cpu_moduleLoadData(&m, bytes.data));
+  ok(kiln__cpu_moduleUnload(m));
+  kiln__buf_free(&bytes);
+  kiln__cpu_image_free(&image);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("cpu_api_link");
@@ -310,8 +401,8 @@ int main(void)
   kiln_test_case(s, "link", 60, setup, teardown,
                  TESTS(libraries_load_into_each_context, libraries_have_globals,
                        parts_are_linked, links_report_what_is_wrong,
-                       damaged_libraries_are_refused,
-                       relocatable_code_is_linked,
+                       damaged_libraries_are_refused, registers_are_limited,
+                       linked_images_may_be_newer, relocatable_code_is_linked,
                        relocatable_machine_code_is_named));
   return kiln_test_run(s);
 }

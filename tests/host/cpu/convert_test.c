@@ -95,13 +95,17 @@ static void check_values(const char *opcode, const cpu_lane *lanes, size_t n)
 }
 
 static const char *const from_16[] = {
-    "cvt.f32.f16",      "cvt.f64.f16",      "cvt.rni.s32.f16",
-    "cvt.rzi.u8.f16",   "cvt.rpi.s16.f16",  "cvt.rmi.u64.f16",
-    "cvt.rni.f16.f16",  "cvt.sat.f16.f16",  "cvt.f32.bf16",
-    "cvt.ftz.f32.bf16", "cvt.rzi.s32.bf16", "cvt.rz.f16.bf16",
-    "cvt.rp.bf16.f16",  "cvt.f64.bf16",     "cvt.rpi.bf16.bf16",
-    "cvt.rn.bf16.f16",  "cvt.rn.f16.bf16",  "cvt.rn.f16x2.e5m2x2",
-    "cvt.rn.f16.s16",   "cvt.rm.bf16.u16",  "cvt.rn.relu.f16x2.e4m3x2"};
+    "cvt.f32.f16",         "cvt.f64.f16",
+    "cvt.rni.s32.f16",     "cvt.rzi.u8.f16",
+    "cvt.rzi.s8.bf16",     "cvt.rpi.s16.f16",
+    "cvt.rmi.u64.f16",     "cvt.rni.f16.f16",
+    "cvt.sat.f16.f16",     "cvt.f32.bf16",
+    "cvt.ftz.f32.bf16",    "cvt.rzi.s32.bf16",
+    "cvt.rz.f16.bf16",     "cvt.rp.bf16.f16",
+    "cvt.f64.bf16",        "cvt.rpi.bf16.bf16",
+    "cvt.rn.bf16.f16",     "cvt.rn.f16.bf16",
+    "cvt.rn.f16x2.e5m2x2", "cvt.rn.f16.s16",
+    "cvt.rm.bf16.u16",     "cvt.rn.relu.f16x2.e4m3x2"};
 
 START_TEST(all_values_of_16_bits)
 {

@@ -4,8 +4,9 @@
 
 /* Estimates the number of registers per thread that ptxas would allocate. The
  * estimate is the largest number of registers that are live at once. Its upper
- * bounds are the maximum number of registers per thread, and the size of the
- * register file divided by the maximum number of threads per block. */
+ * bounds are the maximum number of registers per thread, the size of the
+ * register file divided by the maximum number of threads per block, and the
+ * bound that the kernel or the program sets. */
 int kiln__cpu_function_registers(const kiln__cpu_code *code,
                                  const kiln__cpu_limits *l)
 {
@@ -20,6 +21,8 @@ int kiln__cpu_function_registers(const kiln__cpu_code *code,
 
   if (n > fitting)
     n = fitting;
+  if (code->most_registers != 0 && n > (int)code->most_registers)
+    n = (int)code->most_registers;
   return n < fewest ? fewest : n;
 }
 

@@ -44,9 +44,17 @@ void kiln__cpu_image_free(kiln__cpu_image *image)
   image->n = 0;
 }
 
+void kiln__cpu_image_limit(kiln__cpu_image *image, uint32_t max_registers)
+{
+  if (image->max_registers == 0)
+    image->max_registers = max_registers;
+}
+
 void kiln__cpu_image_write(const kiln__cpu_image *image, kiln__buf *out)
 {
-  kiln__linked_head head = {.size = sizeof head, .n = image->n};
+  kiln__linked_head head = {.size = sizeof head,
+                            .n = image->n,
+                            .max_registers = image->max_registers};
 
   memcpy(head.magic, KILN__LINKED_MAGIC, sizeof head.magic);
   for (size_t i = 0; i < image->n; i++)
@@ -181,11 +189,14 @@ static CUresult read_linked(kiln__cpu_image *out, const uint8_t *bytes,
   kiln__linked_head head;
   size_t at = sizeof head;
 
+  if (size != 0 && size < sizeof head)
+    return CUDA_ERROR_INVALID_IMAGE;
   memcpy(&head, bytes, sizeof head);
   if (head.size < sizeof head || head.size > IMAGE_LIMIT ||
       (size != 0 && head.size > size))
     return CUDA_ERROR_INVALID_IMAGE;
   out->any_version = true;
+  out->max_registers = (uint32_t)head.max_registers;
   for (uint64_t i = 0; i < head.n; i++) {
     uint64_t length;
 
@@ -242,7 +253,7 @@ static CUresult read_any(kiln__cpu_image *out, const uint8_t *bytes,
   /* If the size is unknown, the bytes may be a string shorter than a magic
    * number. strncmp stops at the NUL of the string and does not read
    * further. */
-  const bool some = size == 0 || size >= sizeof(kiln__linked_head);
+  const bool some = size == 0 || size >= 32;
 
   if (size != 0 && kiln__cpu_is_objects(bytes, size))
     return kiln__cpu_objects_read(out, bytes, size, arch, log);

@@ -94,7 +94,7 @@ static void free_library(CUlibrary library)
 
 /* Makes a library from a file, or from memory if `path` is NULL. */
 static CUresult make(CUlibrary *out, const void *bytes, const char *path,
-                     kiln__buf *log)
+                     const kiln__cpu_jit *jit, kiln__buf *log)
 {
   kiln__cpu_machine *m = machine();
   CUlibrary library = kiln__calloc(&m->alloc, 1, sizeof *library);
@@ -105,6 +105,7 @@ static CUresult make(CUlibrary *out, const void *bytes, const char *path,
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   rc = kiln__cpu_image_open(&library->image, path, bytes, 0, log);
+  kiln__cpu_image_limit(&library->image, jit->max_registers);
   if (rc == CUDA_SUCCESS)
     rc = parse(library, log);
   if (rc == CUDA_SUCCESS && !kiln__cpu_live_add(library, KILN__HANDLE_LIBRARY))
@@ -127,7 +128,7 @@ static CUresult load(CUlibrary *out, const void *bytes, const char *path,
   CU_TRY(valid(out != NULL && (bytes != NULL || path != NULL)));
   CU_TRY(kiln__cpu_jit_read(&jit, n, options, values));
   kiln__buf_init(&log, &machine()->alloc);
-  rc = make(out, bytes, path, &log);
+  rc = make(out, bytes, path, &jit, &log);
   kiln__cpu_jit_write(&jit, rc, log.data == NULL ? "" : log.data);
   kiln__buf_free(&log);
   return rc;

@@ -46,6 +46,15 @@ static CUresult parse_all(kiln__cpu_ptx_module **parts, const kiln_allocator *a,
   return CUDA_SUCCESS;
 }
 
+/* Limits the registers of all kernels that set no limit of their own. */
+static void limit_registers(kiln__cpu_program *program, uint32_t most)
+{
+  for (uint32_t i = 0; i < program->n_functions; i++) {
+    if (program->functions[i].most_registers == 0)
+      program->functions[i].most_registers = most;
+  }
+}
+
 CUresult kiln__cpu_module_program(kiln__cpu_program **out,
                                   const kiln_allocator *a,
                                   const kiln__cpu_image *image, kiln__buf *log)
@@ -63,6 +72,8 @@ CUresult kiln__cpu_module_program(kiln__cpu_program **out,
                        ? kiln__cpu_program_make(out, a, parts[0])
                        : kiln__cpu_program_link(out, a, parts, image->n),
                    log);
+  if (rc == CUDA_SUCCESS)
+    limit_registers(*out, image->max_registers);
   kiln__free(a, parts);
   return rc;
 }
@@ -414,6 +425,7 @@ static CUresult load(CUmodule *out, const void *bytes, const char *path,
   kiln__buf_init(&log, &machine()->alloc);
   rc = kiln__cpu_image_open(&image, path, bytes, 0, &log);
   if (rc == CUDA_SUCCESS) {
+    kiln__cpu_image_limit(&image, jit.max_registers);
     rc = kiln__cpu_module_link(out, context, &image, &log);
     kiln__cpu_image_free(&image);
   }

@@ -21,6 +21,9 @@ typedef struct kiln__cpu_image {
   /* Accept every .version. Linked images and the inputs of nvJitLink stand for
    * machine code, which a driver loads whatever version its PTX had. */
   bool any_version;
+  /* maximum number of registers per thread, for kernels that set none of their
+   * own; 0 means that there is none */
+  uint32_t max_registers;
 } kiln__cpu_image;
 
 /* newest supported .version, where 90 means PTX 9.0 */
@@ -56,6 +59,8 @@ void kiln__cpu_image_free(kiln__cpu_image *image);
 /* Appends a copy of a PTX source to the image. Returns false if there is no
  * memory. */
 bool kiln__cpu_image_add(kiln__cpu_image *image, const char *data, size_t size);
+/* Sets the maximum number of registers per thread, unless the image has one. */
+void kiln__cpu_image_limit(kiln__cpu_image *image, uint32_t max_registers);
 /* Appends to `out` a linked image of all PTX sources, in the format that
  * kiln__cpu_image_read() accepts. */
 void kiln__cpu_image_write(const kiln__cpu_image *image, kiln__buf *out);
@@ -115,6 +120,7 @@ typedef struct kiln__cpu_jit {
   size_t info_size, error_size;
   /* addresses to which option values are written back */
   void **info_out, **error_out, **time_out;
+  uint32_t max_registers; /* 0 if the option is absent */
   uint64_t started;
 } kiln__cpu_jit;
 

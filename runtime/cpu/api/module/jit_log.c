@@ -34,6 +34,9 @@ CUresult kiln__cpu_jit_read(kiln__cpu_jit *jit, unsigned n,
       jit->error_size = size_value(values[i]);
       jit->error_out = &values[i];
       break;
+    case CU_JIT_MAX_REGISTERS:
+      jit->max_registers = (uint32_t)(uintptr_t)values[i];
+      break;
     case CU_JIT_WALL_TIME:
       jit->time_out = &values[i];
       break;
