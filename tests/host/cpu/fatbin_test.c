@@ -226,6 +226,7 @@ START_TEST(damage_is_survived)
     size_t size;
   } all[] = {{DATA(speed)}, {DATA(size)}, {DATA(none)}};
   const size_t size = all[_i].size;
+  const int rounds = getenv("KILN_TEST_THOROUGH") != NULL ? 20000 : 2000;
   unsigned char *copy = malloc(size);
   uint64_t state = 12345;
   unsigned refused = 0;
@@ -237,7 +238,7 @@ START_TEST(damage_is_survived)
 
     ck_assert_msg(rc != CUDA_SUCCESS, "cut to %zu", n);
   }
-  for (int round = 0; round < 2000; round++) {
+  for (int round = 0; round < rounds; round++) {
     memcpy(copy, all[_i].bytes, size);
     for (int k = 0; k < 1 + round % 3; k++)
       copy[test_random(&state) % (round % 2 == 0 ? 100 : size)] =

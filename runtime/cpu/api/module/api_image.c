@@ -295,8 +295,22 @@ CUresult kiln__cpu_image_append(kiln__cpu_image *out, const void *bytes,
   return rc;
 }
 
-CUresult kiln__cpu_image_open(kiln__cpu_image *out, const char *path,
-                              const void *bytes, size_t size, kiln__buf *log)
+/* Tells the user of `kiln exec` why an image cannot run. Programs often ignore
+ * the log of the loader. */
+static void note_refused(CUresult rc, const kiln__buf *log)
+{
+  char advice[512];
+
+  if (rc != CUDA_ERROR_NO_BINARY_FOR_GPU &&
+      rc != CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+    return;
+  kiln__copy_text(advice, sizeof advice, log->data == NULL ? "" : log->data);
+  advice[strcspn(advice, "\n")] = '\0';
+  kiln_cpu_note_missing("kernels without PTX", advice);
+}
+
+static CUresult open_image(kiln__cpu_image *out, const char *path,
+                           const void *bytes, size_t size, kiln__buf *log)
 {
   const kiln_allocator *a = &machine()->alloc;
   const int arch = machine()->opts.arch;
@@ -325,5 +339,14 @@ CUresult kiln__cpu_image_open(kiln__cpu_image *out, const char *path,
   }
   kiln__buf_free(&file);
   kiln__cpu_report_load(0, begin);
+  return rc;
+}
+
+CUresult kiln__cpu_image_open(kiln__cpu_image *out, const char *path,
+                              const void *bytes, size_t size, kiln__buf *log)
+{
+  const CUresult rc = open_image(out, path, bytes, size, log);
+
+  note_refused(rc, log);
   return rc;
 }

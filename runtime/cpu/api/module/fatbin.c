@@ -39,16 +39,22 @@ typedef struct entry_head {
   uint64_t unpacked_size;
 } entry_head;
 
-enum { KIND_PTX = 1, KIND_ELF = 2 };
+enum { KIND_PTX = 1, KIND_ELF = 2, KIND_LTO = 8 };
 enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
 enum { TEXT_LIMIT = 1 << 30 };
 
+/* What fat binaries contained, for messages. */
+typedef struct fatbins {
+  bool ptx, machine_code, lto; /* true if there are entries of this kind */
+  int newest_version;          /* a .version that is not supported, or 0 */
+} fatbins;
+
+/* The best PTX of one fat binary. */
 typedef struct best {
   kiln__cpu_ptx_text text;
   kiln__cpu_ptx_head head;
-  bool ptx, machine_code; /* true if the fat binary has entries of this kind */
-  bool any_version;       /* true if every .version is accepted */
-  int newest_version;     /* newest .version that is not supported, or 0 */
+  bool any_version; /* true if every .version is accepted */
+  fatbins *found;
 } best;
 
 #if defined(KILN__HAVE_LZ4)
@@ -158,6 +164,15 @@ static bool better(const kiln__cpu_ptx_head *head, const best *b, int arch)
   return head->suffix != 0 && b->head.suffix == 0;
 }
 
+/* Returns whether the PTX is that of libcudadevrt, whose functions the CPU device
+ * implements itself. The library defines this function, and programs call it. */
+static bool is_device_runtime(const char *text)
+{
+  const char *at = strstr(text, "cudaGetParameterBufferV2(");
+
+  return at != NULL && strstr(text, "__CNPRT_VERSION_NUMBER__") != NULL;
+}
+
 /* Examines one entry of a fat binary, and stores its PTX if this PTX is the
  * best so far. */
 static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
@@ -166,14 +181,19 @@ static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
   kiln__cpu_ptx_text text = {0};
   kiln__cpu_ptx_head head;
 
-  b->machine_code |= e->kind == KIND_ELF;
+  b->found->machine_code |= e->kind == KIND_ELF;
+  b->found->lto |= e->kind == KIND_LTO;
   if (e->kind != KIND_PTX)
     return CUDA_SUCCESS;
-  b->ptx = true;
   CU_TRY(text_of(&text, a, e, payload, log));
   head = kiln__cpu_ptx_head_of(text.data, text.size);
+  if (is_device_runtime(text.data)) {
+    kiln__free(a, text.data);
+    return CUDA_SUCCESS;
+  }
+  b->found->ptx = true;
   if (head.version > KILN__PTX_VERSION && !b->any_version) {
-    b->newest_version = head.version;
+    b->found->newest_version = head.version;
   } else if (better(&head, b, arch)) {
     kiln__free(a, b->text.data);
     b->text = text;
@@ -196,7 +216,7 @@ static CUresult walk(best *b, const kiln_allocator *a, const uint8_t *bytes,
   if (size != 0 && size < sizeof head)
     return CUDA_ERROR_INVALID_IMAGE;
   memcpy(&head, bytes, sizeof head);
-  if (head.head_size < sizeof head ||
+  if (head.magic != KILN__FATBIN_MAGIC || head.head_size < sizeof head ||
       (size != 0 &&
        (head.head_size > size || head.size > size - head.head_size)))
     return CUDA_ERROR_INVALID_IMAGE;
@@ -215,60 +235,66 @@ static CUresult walk(best *b, const kiln_allocator *a, const uint8_t *bytes,
   return CUDA_SUCCESS;
 }
 
-/* Reports why the fat binary contains no PTX for this device. */
-static CUresult refuse(const best *b, int arch, kiln__buf *log)
+/* Adds the best PTX of one fat binary, if there is any for this device. */
+static CUresult add_best(kiln__cpu_image *out, fatbins *found,
+                         const uint8_t *bytes, size_t size, int arch,
+                         kiln__buf *log)
 {
-  if (b->newest_version != 0) {
+  best b = {.any_version = out->any_version, .found = found};
+  CUresult rc = walk(&b, out->alloc, bytes, size, arch, log);
+
+  if (rc == CUDA_SUCCESS && b.text.data != NULL &&
+      !kiln__cpu_image_add(out, b.text.data, b.text.size))
+    rc = CUDA_ERROR_OUT_OF_MEMORY;
+  kiln__free(out->alloc, b.text.data);
+  return rc;
+}
+
+/* Reports why fat binaries contain no PTX for this device, and what to do. */
+static CUresult refuse(const fatbins *found, int arch, kiln__buf *log)
+{
+  if (found->newest_version != 0) {
     kiln__buf_format(log, "PTX .version %d.%d is newer than %d.%d\n",
-                     b->newest_version / 10, b->newest_version % 10,
+                     found->newest_version / 10, found->newest_version % 10,
                      KILN__PTX_VERSION / 10, KILN__PTX_VERSION % 10);
     return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
   }
-  if (b->ptx)
+  if (found->ptx)
     kiln__buf_format(log,
                      "the fat binary's PTX is for devices later than "
-                     "capability %d.%d\n",
-                     arch / 10, arch % 10);
+                     "capability %d.%d; compile with -gencode "
+                     "arch=compute_%d,code=compute_%d\n",
+                     arch / 10, arch % 10, arch, arch);
   else
     kiln__buf_format(log,
                      "the fat binary holds %s; the CPU device runs PTX: "
                      "compile with -gencode arch=compute_%d,code=compute_%d\n",
-                     b->machine_code ? "machine code alone" : "no PTX", arch,
-                     arch);
+                     found->machine_code ? "machine code alone"
+                     : found->lto        ? "LTO-IR alone"
+                                         : "no PTX",
+                     arch, arch);
   return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
 CUresult kiln__cpu_fatbin_read(kiln__cpu_image *out, const uint8_t *bytes,
                                size_t size, int arch, kiln__buf *log)
 {
-  best b = {.any_version = out->any_version};
-  CUresult rc = walk(&b, out->alloc, bytes, size, arch, log);
+  const size_t before = out->n;
+  fatbins found = {0};
 
-  if (rc == CUDA_SUCCESS && b.text.data == NULL)
-    rc = refuse(&b, arch, log);
-  if (rc == CUDA_SUCCESS && !kiln__cpu_image_add(out, b.text.data, b.text.size))
-    rc = CUDA_ERROR_OUT_OF_MEMORY;
-  kiln__free(out->alloc, b.text.data);
-  return rc;
+  CU_TRY(add_best(out, &found, bytes, size, arch, log));
+  return out->n > before ? CUDA_SUCCESS : refuse(&found, arch, log);
 }
 
 CUresult kiln__cpu_fatbin_link(kiln__cpu_image *out, const void *const *parts,
                                int arch, kiln__buf *log)
 {
-  best b = {.any_version = out->any_version};
+  fatbins found = {0};
 
-  for (; *parts != NULL; parts++) {
-    CUresult rc = walk(&b, out->alloc, *parts, 0, arch, log);
-
-    if (rc == CUDA_SUCCESS && b.text.data != NULL &&
-        !kiln__cpu_image_add(out, b.text.data, b.text.size))
-      rc = CUDA_ERROR_OUT_OF_MEMORY;
-    kiln__free(out->alloc, b.text.data);
-    b.text.data = NULL;
-    CU_TRY(rc);
-  }
+  for (; *parts != NULL; parts++)
+    CU_TRY(add_best(out, &found, *parts, 0, arch, log));
   if (out->n > 0)
     return CUDA_SUCCESS;
   kiln__buf_text(log, "relocatable device code (-rdc=true): ");
-  return refuse(&b, arch, log);
+  return refuse(&found, arch, log);
 }
