@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { GRACE_MS = 1000 };
+
 static uint64_t now_ms(void)
 {
   struct timespec t;
@@ -31,16 +33,23 @@ static const char *call_name(uint32_t kind)
   return "an unknown call";
 }
 
+/* What one round of looks found. */
+typedef struct waiting {
+  int pending;  /* messages that are not done */
+  int rank;     /* the first rank with such a message, or -1 */
+  bool several; /* other ranks have such messages, too */
+} waiting;
+
+static const waiting nothing = {0, -1, false};
+
 /* A wait in progress. */
 typedef struct wait_clock {
   uint64_t since; /* time of the last progress in ms */
   int pending;    /* messages that were pending then */
 } wait_clock;
 
-/* Tests a message. *pending counts it if it is not done; then `waiting_for`
- * becomes its rank. */
-static kiln_status look(kiln_comm *comm, kiln__message *m, int p, int *pending,
-                        int *waiting_for)
+/* Tests a message from or to rank p, and adds it to `w` if it is pending. */
+static kiln_status look(kiln_comm *comm, kiln__message *m, int p, waiting *w)
 {
   char why[KILN__WHY_SIZE] = "";
   int result;
@@ -49,9 +58,11 @@ static kiln_status look(kiln_comm *comm, kiln__message *m, int p, int *pending,
     return KILN_OK;
   result = comm->api->test(comm->wire, m->request, why);
   if (result == 0) {
-    ++*pending;
-    if (*waiting_for < 0)
-      *waiting_for = p;
+    w->pending++;
+    if (w->rank < 0)
+      w->rank = p;
+    else if (w->rank != p)
+      w->several = true;
     return KILN_OK;
   }
   m->request = NULL;
@@ -61,20 +72,25 @@ static kiln_status look(kiln_comm *comm, kiln__message *m, int p, int *pending,
   return KILN_OK;
 }
 
-/* Rests between two rounds of looks. Fails if nothing was done for too long. */
-static kiln_status rest(kiln_comm *comm, wait_clock *clock, int pending,
-                        int waiting_for, const char *what)
+/* Rests between two rounds of looks. Fails if nothing was done for too long. A
+ * rank that waits for several others does not know which of them is dead: they
+ * may wait for the dead one themselves. It waits a little longer, for the
+ * farewell of a rank that waits for the dead one only. Such a rank exists: the
+ * one that is furthest behind. */
+static kiln_status rest(kiln_comm *comm, wait_clock *clock, const waiting *w,
+                        const char *what)
 {
   const uint64_t now = now_ms();
+  const uint64_t limit = comm->timeout_ms + (w->several ? GRACE_MS : 0);
 
-  if (pending != clock->pending) {
-    clock->pending = pending;
+  if (w->pending != clock->pending) {
+    clock->pending = w->pending;
     clock->since = now;
-  } else if (now - clock->since > comm->timeout_ms) {
-    return kiln__comm_break(comm, waiting_for,
+  } else if (now - clock->since > limit) {
+    return kiln__comm_break(comm, w->rank,
                             "rank %d did not answer within %u ms in %s number "
                             "%llu",
-                            waiting_for, comm->timeout_ms, what,
+                            w->rank, comm->timeout_ms, what,
                             (unsigned long long)comm->number);
   }
   comm->api->rest(comm->wire);
@@ -96,14 +112,14 @@ static kiln_status post(kiln_comm *comm, kiln__message *m, bool receive, int p,
 
 /* Looks whether rank p has announced its next call. A farewell breaks the group
  * here, too. */
-static kiln_status listen_to(kiln_comm *comm, int p, int *pending, int *waiting)
+static kiln_status listen_to(kiln_comm *comm, int p, waiting *w)
 {
   kiln__peer *const peer = &comm->peers[p];
   kiln_status st;
 
   if (peer->has_next)
     return KILN_OK;
-  st = look(comm, &peer->listening, p, pending, waiting);
+  st = look(comm, &peer->listening, p, w);
   if (st != KILN_OK || peer->listening.request != NULL)
     return st;
   peer->has_next = true;
@@ -119,10 +135,10 @@ static kiln_status listen_to_all(kiln_comm *comm)
   kiln_status st = KILN_OK;
 
   for (int p = 0; p < comm->ranks && st == KILN_OK; p++) {
-    int ignored = 0;
+    waiting ignored = nothing;
 
     if (p != comm->rank)
-      st = listen_to(comm, p, &ignored, &ignored);
+      st = listen_to(comm, p, &ignored);
   }
   return st;
 }
@@ -175,18 +191,18 @@ static kiln_status receive_calls(kiln_comm *comm, const char *what)
   wait_clock clock = {now_ms(), -1};
 
   for (;;) {
-    int pending = 0, waiting_for = -1;
+    waiting w = nothing;
     kiln_status st = KILN_OK;
 
     for (int p = 0; p < comm->ranks && st == KILN_OK; p++) {
       if (p != comm->rank)
-        st = listen_to(comm, p, &pending, &waiting_for);
+        st = listen_to(comm, p, &w);
       if (st == KILN_OK)
-        st = look(comm, &comm->peers[p].sending, p, &pending, &waiting_for);
+        st = look(comm, &comm->peers[p].sending, p, &w);
     }
-    if (st != KILN_OK || pending == 0)
+    if (st != KILN_OK || w.pending == 0)
       return st;
-    st = rest(comm, &clock, pending, waiting_for, what);
+    st = rest(comm, &clock, &w, what);
     if (st != KILN_OK)
       return st;
   }
@@ -286,19 +302,19 @@ static kiln_status finish_pieces(kiln_comm *comm)
   wait_clock clock = {now_ms(), -1};
 
   for (;;) {
-    int pending = 0, waiting_for = -1;
+    waiting w = nothing;
     kiln_status st = KILN_OK;
 
     for (int p = 0; p < comm->ranks && st == KILN_OK; p++) {
-      st = look(comm, &comm->peers[p].in, p, &pending, &waiting_for);
+      st = look(comm, &comm->peers[p].in, p, &w);
       if (st == KILN_OK)
-        st = look(comm, &comm->peers[p].out, p, &pending, &waiting_for);
+        st = look(comm, &comm->peers[p].out, p, &w);
     }
-    if (st != KILN_OK || pending == 0)
+    if (st != KILN_OK || w.pending == 0)
       return st;
     st = listen_to_all(comm);
     if (st == KILN_OK)
-      st = rest(comm, &clock, pending, waiting_for, "the data of call");
+      st = rest(comm, &clock, &w, "the data of call");
     if (st != KILN_OK)
       return st;
   }

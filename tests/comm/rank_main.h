@@ -59,6 +59,15 @@ static inline bool thorough(void)
   return text != NULL && text[0] == '1';
 }
 
+/* A finding of the CPU device's checks fails the test. */
+static inline void fail_on_finding(void *user, const kiln_cpu_finding *finding)
+{
+  (void)user;
+  printf("%s\n", finding->text);
+  fflush(stdout);
+  _exit(1);
+}
+
 /* Opens the CPU device, or GPU `ordinal` if KILN_DEVICE is "gpu". */
 static inline kiln_device *open_device(int ordinal)
 {
@@ -75,6 +84,8 @@ static inline kiln_device *open_device(int ordinal)
       need(kiln_cpu_parse(&cpu,
                           which != NULL && which[0] != '\0' ? which : "cpu"));
       need(kiln_cpu_configure(&cpu));
+      if (cpu.checks != 0)
+        need(kiln_cpu_on_finding(fail_on_finding, NULL));
       opts.driver = kiln_cpu_driver();
     }
     need(kiln_runtime_create(&rank_runtime, &opts));

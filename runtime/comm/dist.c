@@ -1,0 +1,133 @@
+/* dist.c -- what the distributed operations share: begin, end, small copies. */
+#include "dist.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies a desc that was made by the header of another version: missing members
+ * are 0, and members that this library does not know must be 0. */
+static kiln_status adopt(const void *desc, size_t size, void *own,
+                         size_t own_size)
+{
+  const unsigned char *const bytes = desc;
+
+  memset(own, 0, own_size);
+  memcpy(own, desc, size < own_size ? size : own_size);
+  for (size_t i = own_size; i < size; i++) {
+    if (bytes[i] != 0)
+      return kiln__comm_fail(KILN_EINVAL, "use a newer library kiln_comm",
+                             "the desc has a member that this version of Kiln "
+                             "does not know");
+  }
+  return KILN_OK;
+}
+
+kiln_status kiln__dist_begin(kiln__dist *d, kiln_comm *comm,
+                             kiln_stream *stream, const void *desc, size_t size,
+                             void *own, size_t own_size)
+{
+  kiln_status st;
+
+  *d = (kiln__dist){comm, stream, 0};
+  if (comm == NULL)
+    return kiln__comm_fail(KILN_EINVAL, NULL, "comm is NULL");
+  st = kiln__comm_whole(comm);
+  if (st != KILN_OK)
+    return st;
+  if (stream == NULL || kiln_stream_device(stream) != comm->device)
+    st = kiln__comm_fail(KILN_EINVAL, "pass a stream of kiln_comm_device()",
+                         "stream is NULL or belongs to another device");
+  else if (desc == NULL)
+    st = kiln__comm_fail(KILN_EINVAL, NULL, "desc is NULL");
+  else
+    st = adopt(desc, size, own, own_size);
+  return kiln__comm_leave(comm, st);
+}
+
+kiln_status kiln__dist_scratch(kiln__dist *d, size_t size)
+{
+  return kiln_memory_alloc_async(&d->scratch, d->stream, size);
+}
+
+kiln_status kiln__dist_end(kiln__dist *d, kiln_status st)
+{
+  char message[KILN_ERROR_MESSAGE_SIZE], hint[KILN_ERROR_HINT_SIZE];
+  kiln_status freed;
+
+  if (d->comm == NULL || d->scratch == 0)
+    return d->comm == NULL ? st : kiln__comm_leave(d->comm, st);
+  if (st == KILN_OK)
+    return kiln__comm_leave(d->comm,
+                            kiln_memory_free_async(d->stream, d->scratch));
+  memcpy(message, kiln_last_error()->message, sizeof message);
+  memcpy(hint, kiln_last_error()->hint, sizeof hint);
+  freed = kiln_memory_free_async(d->stream, d->scratch);
+  if (freed != KILN_OK) /* the first failure counts */
+    (void)kiln_error_write(st, hint, message);
+  return kiln__comm_leave(d->comm, st);
+}
+
+kiln_status kiln__dist_get(kiln__dist *d, void *out, CUdeviceptr p, size_t size)
+{
+  const kiln_status st = kiln_copy_to_host_async(d->stream, out, p, size);
+
+  return st == KILN_OK ? kiln_stream_synchronize(d->stream) : st;
+}
+
+kiln_status kiln__dist_put(kiln__dist *d, CUdeviceptr p, const void *data,
+                           size_t size)
+{
+  const kiln_status st = kiln_copy_to_device_async(d->stream, p, data, size);
+
+  return st == KILN_OK ? kiln_stream_synchronize(d->stream) : st;
+}
+
+kiln_dtype kiln__dist_type(kiln_array out, const kiln_input *x)
+{
+  if (out.type != KILN_DTYPE_NONE)
+    return out.type;
+  return x->type != KILN_DTYPE_NONE ? x->type : x->in[0].type;
+}
+
+kiln_status kiln__dist_gather(kiln__dist *d, kiln_array element,
+                              kiln_array gathered, bool has, uint64_t *m)
+{
+  const uint64_t mine = has ? 1 : 0;
+  uint64_t *const counts = calloc((size_t)d->comm->ranks, sizeof *counts);
+  kiln_status st;
+
+  if (counts == NULL)
+    return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory for counts");
+  st = kiln_comm_share(d->comm, &mine, sizeof mine, counts);
+  if (st == KILN_OK)
+    st = kiln_comm_all_gather(d->comm, d->stream, element, gathered, counts);
+  *m = 0;
+  for (int p = 0; p < d->comm->ranks; p++)
+    *m += counts[p];
+  free(counts);
+  return st;
+}
+
+kiln_status kiln_dist_blocks(kiln_comm *comm, uint64_t n, uint64_t *first,
+                             uint64_t *total)
+{
+  uint64_t *all, sum = 0;
+  kiln_status st;
+
+  if (comm == NULL)
+    return kiln__comm_fail(KILN_EINVAL, NULL, "comm is NULL");
+  all = calloc((size_t)comm->ranks, sizeof *all);
+  if (all == NULL)
+    return kiln__comm_leave(
+        comm, kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory"));
+  st = kiln_comm_share(comm, &n, sizeof n, all);
+  for (int p = 0; p < comm->ranks; p++) {
+    if (p == comm->rank && first != NULL)
+      *first = sum;
+    sum += all[p];
+  }
+  if (total != NULL)
+    *total = sum;
+  free(all);
+  return st;
+}

@@ -1,0 +1,42 @@
+/* dist.h -- what the distributed operations share. */
+#ifndef KILN_COMM_DIST_H
+#define KILN_COMM_DIST_H
+
+#include "group.h"
+
+#include <kiln/distributed.h>
+
+/* The desc of this call in this library's size. See "Versions" in kiln.h. */
+typedef struct kiln__dist {
+  kiln_comm *comm;
+  kiln_stream *stream;
+  CUdeviceptr scratch; /* temporary device memory */
+} kiln__dist;
+
+/* Begins an operation: checks comm and stream, and copies the caller's desc of
+ * `size` bytes to `own`, of `own_size` bytes. */
+kiln_status kiln__dist_begin(kiln__dist *d, kiln_comm *comm,
+                             kiln_stream *stream, const void *desc, size_t size,
+                             void *own, size_t own_size);
+/* Allocates the temporary memory of the operation. */
+kiln_status kiln__dist_scratch(kiln__dist *d, size_t size);
+/* Ends an operation: frees its temporary memory and, after a failure, breaks the
+ * group. Returns `st`. */
+kiln_status kiln__dist_end(kiln__dist *d, kiln_status st);
+
+/* Copies device memory to the host behind the work of the stream, and back. */
+kiln_status kiln__dist_get(kiln__dist *d, void *out, CUdeviceptr p,
+                           size_t size);
+kiln_status kiln__dist_put(kiln__dist *d, CUdeviceptr p, const void *data,
+                           size_t size);
+
+/* Returns the type of an operation's elements: that of the array `out`, of the
+ * map, or of the first input. */
+kiln_dtype kiln__dist_type(kiln_array out, const kiln_input *x);
+
+/* Starting at data, gathers one element from each rank with a non-empty block, in
+ * the order of the ranks. Sets *m to their number. */
+kiln_status kiln__dist_gather(kiln__dist *d, kiln_array element,
+                              kiln_array gathered, bool has, uint64_t *m);
+
+#endif
