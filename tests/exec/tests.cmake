@@ -66,6 +66,15 @@ if(TARGET device_exec_bugs AND TARGET exec_driver AND KILN_NVCC AND
   target_compile_definitions(device_exec_bugs PRIVATE KILN_TEST_NVCC)
 endif()
 
+# The examples of the page on CI.
+if(TARGET exec_driver AND NOT KILN_SANITIZE)
+  add_test(NAME device.ci_examples COMMAND
+    bash ${CMAKE_CURRENT_LIST_DIR}/ci_examples.sh $<TARGET_FILE:kiln_cli>
+    ${PROJECT_SOURCE_DIR}/samples/ci)
+  set_tests_properties(device.ci_examples PROPERTIES LABELS device
+    SKIP_RETURN_CODE 77 TIMEOUT 600)
+endif()
+
 # The drop-in exports what NVIDIA's does, where there is one to compare with.
 if(TARGET kiln_cpu_dropin AND NOT KILN_SANITIZE)
   add_test(NAME host.cpu_symbols COMMAND ${CMAKE_COMMAND} -E env

@@ -72,20 +72,37 @@ static bool keep(reader *r, size_t from)
 static bool type(reader *r);
 static bool name(reader *r);
 
-/* Parses the grammar rule <source-name>: a decimal length, followed by that
- * number of characters. */
-static bool source_name(reader *r)
+/* Reads a decimal length and skips that number of characters. Returns the
+ * number, or 0 if the name is not valid. */
+static size_t counted(reader *r)
 {
   size_t n = 0;
 
   while (*r->at >= '0' && *r->at <= '9' && n < MAX_NAME)
     n = n * 10 + (size_t)(*r->at++ - '0');
   if (n == 0 || strnlen(r->at, n) < n)
-    return false;
+    return 0;
   r->at += n;
-  if (n >= 10 && memcmp(r->at - n, "_GLOBAL__N", 10) == 0)
+  return n;
+}
+
+/* Parses the grammar rule <source-name>: a decimal length, followed by that
+ * number of characters. ABI tags may follow; they are left out. Numba writes
+ * tags that are longer than names. */
+static bool source_name(reader *r)
+{
+  const size_t n = counted(r);
+  const char *text = r->at - n;
+
+  if (n == 0)
+    return false;
+  while (take(r, 'B')) {
+    if (counted(r) == 0)
+      return false;
+  }
+  if (n >= 10 && memcmp(text, "_GLOBAL__N", 10) == 0)
     return put_text(r, "(anonymous namespace)");
-  return put(r, r->at - n, n);
+  return put(r, text, n);
 }
 
 /* Parses the grammar rule <substitution>: S_, S0_, S1_, ... (numbers in base

@@ -27,6 +27,9 @@ static const struct {
     {"_Z3devIN2ns1PIJEEEEvT_", "dev<ns::P<>>"},
     {"_Z3devISt6vectorIiSaIiEEEvT_",
      "dev<std::vector<int, std::allocator<int>>>"},
+    /* ABI tags, as Numba writes them, are left out. */
+    {"_ZN3mod3sumB2v1B5cw51cE5ArrayIiLi1E1CE", "mod::sum"},
+    {"_ZN3mod3sumB2v1B9cw51cE", "_ZN3mod3sumB2v1B9cw51cE"},
     /* This template argument is not a valid literal. */
     {"_Z5applyILZ3incfEEvv", "_Z5applyILZ3incfEEvv"},
     {"_Z5applyIL_Z3incfEEvv", "apply<inc>"},
