@@ -182,4 +182,19 @@ typedef struct cudaMemcpy3DBatchOp {
   unsigned int flags;
 } cudaMemcpy3DBatchOp;
 
+/* ---- Texture references of CUDA 11 ------------------------------------------- */
+
+typedef struct textureReference {
+  int normalized; /* coordinates from 0 to 1 */
+  cudaFilterMode filterMode;
+  cudaAddressMode addressMode[3];
+  cudaChannelFormatDesc channelDesc;
+  int sRGB;
+  unsigned int maxAnisotropy;
+  cudaFilterMode mipmapFilterMode;
+  float mipmapLevelBias, minMipmapLevelClamp, maxMipmapLevelClamp;
+  int disableTrilinearOptimization;
+  int reserved[14];
+} textureReference;
+
 #endif

@@ -103,11 +103,10 @@ static bool rebuild(registry *r, size_t n, const kiln__rt_image *without)
   return true;
 }
 
-/* Adds a symbol to the table and to its image. A later registration of the same host
- * address replaces the earlier one. */
-static void add(kiln__rt_image *image, kiln__rt_symbol wanted)
+void kiln__rt_register(void **handle, kiln__rt_symbol wanted)
 {
   registry *r = the_registry();
+  kiln__rt_image *image = (kiln__rt_image *)handle;
   kiln__rt_symbol *made;
 
   if (image == NULL)
@@ -185,7 +184,8 @@ void kiln__rt_registerFunction(void **image, const void *host, char *device,
 {
   (void)device, (void)thread_limit, (void)tid, (void)bid, (void)block;
   (void)grid, (void)warp_size;
-  add((kiln__rt_image *)image,
+  kiln__rt_register(
+      image,
       (kiln__rt_symbol){.host = host, .name = name, .kind = KILN__RT_KERNEL});
 }
 
@@ -194,9 +194,10 @@ void kiln__rt_registerVar(void **image, const void *host, char *device,
                           int constant, int global)
 {
   (void)device, (void)external, (void)constant, (void)global;
-  add((kiln__rt_image *)image,
-      (kiln__rt_symbol){
-          .host = host, .name = name, .size = size, .kind = KILN__RT_VARIABLE});
+  kiln__rt_register(image, (kiln__rt_symbol){.host = host,
+                                             .name = name,
+                                             .size = size,
+                                             .kind = KILN__RT_VARIABLE});
 }
 
 /* `host` is the address of a pointer. The host code reads the variable through this
@@ -206,9 +207,10 @@ void kiln__rt_registerManagedVar(void **image, void **host, char *device,
                                  int constant, int global)
 {
   (void)device, (void)external, (void)constant, (void)global;
-  add((kiln__rt_image *)image,
-      (kiln__rt_symbol){
-          .host = host, .name = name, .size = size, .kind = KILN__RT_MANAGED});
+  kiln__rt_register(image, (kiln__rt_symbol){.host = host,
+                                             .name = name,
+                                             .size = size,
+                                             .kind = KILN__RT_MANAGED});
 }
 
 void kiln__rt_registerHostVar(void **image, const char *name, char *host,
@@ -302,6 +304,11 @@ const void *kiln__rt_host_of(CUkernel kernel)
   return host;
 }
 
+static bool is_variable(const kiln__rt_symbol *symbol)
+{
+  return symbol->kind == KILN__RT_VARIABLE || symbol->kind == KILN__RT_MANAGED;
+}
+
 /* Finds a variable. A managed variable is found by the address of the host's pointer,
  * and by the value of this pointer: host code passes the value, since it reads the
  * variable through the pointer. */
@@ -314,7 +321,7 @@ static kiln__rt_symbol *find_variable(const registry *r, const void *host)
         *(void *const *)r->slots[i]->host == host)
       symbol = r->slots[i];
   }
-  return symbol == NULL || symbol->kind == KILN__RT_KERNEL ? NULL : symbol;
+  return symbol != NULL && is_variable(symbol) ? symbol : NULL;
 }
 
 cudaError_t kiln__rt_variable(CUdeviceptr *address, size_t *size,
@@ -339,6 +346,27 @@ cudaError_t kiln__rt_variable(CUdeviceptr *address, size_t *size,
                               symbol->name);
     if (rc == CUDA_ERROR_NOT_FOUND)
       rc = cudaErrorInvalidSymbol;
+  }
+  pthread_mutex_unlock(&r->lock);
+  return rc;
+}
+
+cudaError_t kiln__rt_module_of(CUmodule *out, kiln__rt_symbol *symbol,
+                               const void *host, kiln__rt_kind kind)
+{
+  registry *r = the_registry();
+  cudaError_t rc = kind == KILN__RT_TEXTURE ? cudaErrorInvalidTexture
+                                            : cudaErrorInvalidSurface;
+  kiln__rt_symbol *found;
+
+  KILN__RT_TRY(kiln__rt_context());
+  pthread_mutex_lock(&r->lock);
+  found = find(r, host);
+  if (found != NULL && found->kind == kind) {
+    *symbol = *found;
+    rc = load_locked(found->image);
+    if (rc == cudaSuccess)
+      rc = cuLibraryGetModule(out, found->image->library);
   }
   pthread_mutex_unlock(&r->lock);
   return rc;

@@ -7,7 +7,9 @@
 typedef enum kiln__rt_kind {
   KILN__RT_KERNEL,
   KILN__RT_VARIABLE,
-  KILN__RT_MANAGED
+  KILN__RT_MANAGED,
+  KILN__RT_TEXTURE,
+  KILN__RT_SURFACE
 } kiln__rt_kind;
 
 typedef struct kiln__rt_symbol {
@@ -18,6 +20,7 @@ typedef struct kiln__rt_symbol {
   struct kiln__rt_image *image;
   struct kiln__rt_symbol *next; /* in the same image */
   kiln__rt_kind kind;
+  bool normalized; /* kernels read the integers of a texture as fractions */
 } kiln__rt_symbol;
 
 /* A registered fat binary. */
@@ -31,5 +34,14 @@ typedef struct kiln__rt_image {
 /* Returns the host address of a kernel, or NULL if no fat binary of the program has the
  * kernel. */
 const void *kiln__rt_host_of(CUkernel kernel);
+
+/* Adds a symbol to the table and to its image. A later registration of the same host
+ * address replaces the earlier one. Does nothing without an image. */
+void kiln__rt_register(void **image, kiln__rt_symbol wanted);
+
+/* Finds a symbol of one kind, and the module of its image in the current context.
+ * Returns cudaErrorInvalidTexture or cudaErrorInvalidSurface if there is none. */
+cudaError_t kiln__rt_module_of(CUmodule *out, kiln__rt_symbol *symbol,
+                               const void *host, kiln__rt_kind kind);
 
 #endif
