@@ -15,6 +15,7 @@
  * therefore reused late. The bytes of a removed range are freed only when no
  * launch runs, since a warp may still hold a copy of the range. */
 #include "address_space.h"
+#include "range_share.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -438,6 +439,40 @@ bool kiln__cpu_memory_remove(kiln__cpu_memory *memory, uint64_t first)
   if (r != NULL)
     region_free(m, r);
   return true;
+}
+
+bool kiln__cpu_memory_share(kiln__cpu_memory *memory, uint64_t first,
+                            void *mapping, size_t bytes)
+{
+  map *m = map_of(memory);
+  region *old = kiln__calloc(&m->alloc, 1, sizeof *old);
+  bool found = false;
+  size_t at;
+
+  if (old == NULL)
+    return false;
+  pthread_rwlock_wrlock(&m->lock);
+  at = position(m, first);
+  if (at < m->n && m->regions[at]->range.first == first) {
+    region *r = m->regions[at];
+
+    old->base = r->base;
+    old->base_bytes = r->base_bytes;
+    r->base = mapping;
+    r->base_bytes = bytes;
+    r->range.host = mapping;
+    atomic_fetch_add(&m->head.epoch, 1);
+    found = true;
+  }
+  if (found && atomic_load(&m->running) != 0) {
+    old->next = m->dead;
+    m->dead = old;
+    old = NULL;
+  }
+  pthread_rwlock_unlock(&m->lock);
+  if (old != NULL)
+    region_free(m, old);
+  return found;
 }
 
 void kiln__cpu_memory_enter(kiln__cpu_memory *memory)

@@ -7,6 +7,7 @@
  * use of each device, so that allocations fail when the simulated device has no
  * memory left. */
 #include "api_memory.h"
+#include "memory_ipc.h"
 #include "../context/api_context.h"
 #include "../module/api_module.h"
 
@@ -436,7 +437,7 @@ CUresult kiln__cpu_memFree(CUdeviceptr address)
   if (rc != CUDA_SUCCESS || address == 0)
     return rc;
   CU_TRY(valid(kiln__cpu_block_at(address, &info) &&
-               info.kind != KILN__RANGE_HOST));
+               info.kind != KILN__RANGE_HOST && !kiln__cpu_is_opened(&info)));
   CU_TRY(kiln__cpu_current_unsafe(&context));
   CU_TRY(valid(kiln__cpu_block_claim(address, &info)));
   owner = info.context != NULL ? info.context : context;

@@ -109,31 +109,3 @@ CUresult kiln__cpu_memHostGetFlags(unsigned int *flags, void *p)
   CU_TRY(pinned(p, &info));
   return CU_STORE(flags, info.flags);
 }
-
-/* ---- Sharing with other processes, which is not supported ---------------- */
-
-CUresult kiln__cpu_ipcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
-{
-  kiln__cpu_block_info info;
-
-  CU_TRY(kiln__cpu_check_current());
-  return handle == NULL || !kiln__cpu_block_of(address, &info)
-             ? CUDA_ERROR_INVALID_VALUE
-             : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult kiln__cpu_ipcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle,
-                                    unsigned int flags)
-{
-  (void)handle;
-  (void)flags;
-  CU_TRY(kiln__cpu_check_current());
-  return address == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult kiln__cpu_ipcCloseMemHandle(CUdeviceptr address)
-{
-  (void)address;
-  CU_TRY(kiln__cpu_check_current());
-  return CUDA_ERROR_INVALID_VALUE;
-}
