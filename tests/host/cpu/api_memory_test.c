@@ -831,8 +831,11 @@ START_TEST(a_free_waits_in_its_stream)
   is(cu(memAllocAsync)(&p, 0, s), CUDA_ERROR_INVALID_VALUE);
   is(cu(memAllocAsync)(NULL, 4, s), CUDA_ERROR_INVALID_VALUE);
   is(cu(memAllocAsync)(&p, 4, (CUstream)(void *)&g), CUDA_ERROR_INVALID_HANDLE);
+  /* Memory of cuMemAlloc is freed after the work of the stream. */
   ok(cu(memAlloc)(&p, 16));
-  is(cu(memFreeAsync)(p, s), CUDA_ERROR_INVALID_VALUE);
+  is(cu(memFreeAsync)(p + 8, s), CUDA_ERROR_INVALID_VALUE);
+  ok(cu(memFreeAsync)(p, s));
+  is(cu(memFree)(p), CUDA_ERROR_INVALID_VALUE);
 }
 END_TEST
 

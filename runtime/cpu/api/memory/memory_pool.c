@@ -522,9 +522,14 @@ CUresult kiln__cpu_memFreeAsync(CUdeviceptr address, CUstream stream)
   if (rc != CUDA_SUCCESS || address == 0)
     return rc;
   CU_TRY(kiln__cpu_stream_of(context, stream, &s));
-  CU_TRY(valid(kiln__cpu_block_at(address, &info) &&
-               info.kind == KILN__RANGE_POOL));
+  CU_TRY(valid(kiln__cpu_block_at(address, &info)));
   CU_TRY(valid(!kiln__cpu_is_capturing(context, stream) || info.graph != NULL));
+  if (info.kind == KILN__RANGE_DEVICE) {
+    /* The stream's work may use memory of cuMemAlloc, which has no pool. */
+    CU_TRY(kiln__cpu_streamSynchronize(stream));
+    return kiln__cpu_memFree(address);
+  }
+  CU_TRY(valid(info.kind == KILN__RANGE_POOL));
   rc = capture_free(s, &info, &taken);
   if (rc != CUDA_SUCCESS || taken)
     return rc;
