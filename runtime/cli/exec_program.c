@@ -83,12 +83,30 @@ static void put_first(cli *c, const char *name, const char *value)
          1);
 }
 
+/* Returns the libraries to preload, separated by colons. A program may find NVIDIA's
+ * runtime by a run path, which precedes LD_LIBRARY_PATH, or as a copy with another name,
+ * as in Python wheels. The loader binds the symbols of both to a preloaded library,
+ * because the versions of the symbols agree. */
+static const char *preloads(cli *c, const cli_exec *e)
+{
+  static const char *const runtimes[] = {"libcudart.so.13", "libcudart.so.12",
+                                         "libcudart.so.11.0"};
+  const char *list = kiln__cli_text(c, "%s/libkiln_exec.so", e->folder);
+
+  for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++) {
+    const char *path = kiln__cli_text(c, "%s/%s", e->folder, runtimes[i]);
+
+    if (access(path, R_OK) == 0)
+      list = kiln__cli_text(c, "%s:%s", list, path);
+  }
+  return list;
+}
+
 void kiln__cli_exec_prepare(cli *c, const cli_exec *e)
 {
   put_first(c, "LD_LIBRARY_PATH", e->folder);
   if (!e->no_preload)
-    put_first(c, "LD_PRELOAD",
-              kiln__cli_text(c, "%s/libkiln_exec.so", e->folder));
+    put_first(c, "LD_PRELOAD", preloads(c, e));
   setenv("KILN_CPU", e->settings, 1);
   setenv("KILN_CPU_REPORT", e->report, 1);
   setenv("KILN_EXEC_DIR", e->folder, 1);
