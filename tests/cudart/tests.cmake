@@ -20,8 +20,22 @@ function(kiln_cudart_test name)
 endfunction()
 
 if(TARGET kiln_cudart_12)
-  foreach(name core arguments arrays graphs)
+  foreach(name core arrays graphs)
     kiln_cudart_test(${name} 11 12 13)
   endforeach()
   kiln_cudart_test(reference 11)
+endif()
+
+# Small programs that run with this library, and with NVIDIA's where there is a GPU.
+if(TARGET kiln_cudart_13 AND NOT KILN_SANITIZE)
+  file(GLOB cases CONFIGURE_DEPENDS cudart/differential/*.c)
+  add_executable(runtime_cases ${cases})
+  target_include_directories(runtime_cases PRIVATE ../runtime ../include)
+  target_link_libraries(runtime_cases PRIVATE kiln_flags ${CMAKE_DL_LIBS})
+  target_compile_options(runtime_cases PRIVATE -std=gnu11 -Wno-pedantic
+    -Wno-missing-prototypes)
+  add_test(NAME host.runtime_cases COMMAND ${CMAKE_COMMAND} -E env
+    LD_LIBRARY_PATH=$<TARGET_FILE_DIR:kiln_cpu_dropin> KILN_CPU=9.0
+    $<TARGET_FILE:runtime_cases> $<TARGET_FILE:kiln_cudart_13>)
+  set_tests_properties(host.runtime_cases PROPERTIES LABELS host TIMEOUT 600)
 endif()

@@ -61,7 +61,6 @@ static void child_free(kiln__cpu_job *job, kiln__cpu_child *child)
 {
   if (child->buffer != 0)
     kiln__cpu_memory_remove(job->grid.memory, child->buffer);
-  kiln__cpu_origin_free(child->origin);
   kiln__free(&job->alloc, child);
 }
 
@@ -106,11 +105,10 @@ static void run_queue(kiln__cpu_job *job, kiln__cpu_children *queue,
 
   fault->kind = KILN__FAULT_NONE;
   while (fault->kind == KILN__FAULT_NONE && (child = pop(queue)) != NULL) {
-    kiln__cpu_collector inner = {.origin = child->origin};
+    kiln__cpu_children inner = {0};
 
-    child->origin = NULL;
     if (child->kind == KILN__CHILD_KERNEL) {
-      child->launch.collect = &inner.list;
+      child->launch.collect = &inner;
       if (services->run_child(services->user, &child->launch, fault) !=
               KILN_OK &&
           fault->kind == KILN__FAULT_NONE)
@@ -118,10 +116,9 @@ static void run_queue(kiln__cpu_job *job, kiln__cpu_children *queue,
     } else {
       run_area(job->grid.memory, child);
     }
-    kiln__cpu_origin_free(inner.origin);
     child_free(job, child);
-    join(&inner.list, queue);
-    *queue = inner.list;
+    join(&inner, queue);
+    *queue = inner;
   }
   free_all(job, queue);
 }
@@ -136,16 +133,6 @@ static void inherit(kiln__cpu_job *job, const kiln__cpu_fault_info *fault)
   }
   pthread_mutex_unlock(&job->grid.lock);
   atomic_store(&job->grid.stopped, true);
-}
-
-void kiln__cpu_submitted_begin(const kiln__cpu_launch_desc *launch)
-{
-  kiln__cpu_collector *const c = (kiln__cpu_collector *)(void *)launch->collect;
-
-  if (c == NULL)
-    return;
-  kiln__cpu_watch_launched_by(launch->watch, c->origin);
-  c->origin = NULL;
 }
 
 void kiln__cpu_submitted_run(kiln__cpu_job *job)
@@ -387,7 +374,7 @@ static uint32_t depth_in(const kiln__cpu_warp *w, uint64_t stream)
   return kiln__cpu_job_of(w)->launch->depth + (stream != KILN__STREAM_TAIL);
 }
 
-int kiln__cpu_child_launch(kiln__cpu_warp *w, int lane,
+int kiln__cpu_child_launch(kiln__cpu_warp *w,
                            const kiln__cpu_child_shape *shape, uint64_t buffer,
                            uint64_t stream)
 {
@@ -418,9 +405,6 @@ int kiln__cpu_child_launch(kiln__cpu_warp *w, int lane,
     return error;
   }
   child->launch.depth = depth_in(w, stream);
-  /* A launch in the tail stream follows all accesses of its grid. */
-  if (stream != KILN__STREAM_TAIL)
-    child->origin = kiln__cpu_origin_make(w, lane);
   return submit(w, s, child, stream);
 }
 

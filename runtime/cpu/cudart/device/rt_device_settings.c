@@ -172,10 +172,13 @@ cudaError_t kiln__rt_deviceCanAccessPeer(int *can, int device, int peer)
 cudaError_t kiln__rt_deviceEnablePeerAccess(int peer, unsigned flags)
 {
   CUcontext context;
+  cudaError_t rc;
 
   KILN__RT_TRY(kiln__rt_context());
   KILN__RT_TRY(kiln__rt_primary(&context, peer));
-  return cuCtxEnablePeerAccess(context, flags);
+  rc = cuCtxEnablePeerAccess(context, flags);
+  /* The driver's error for a context that is its own peer */
+  return rc == cudaErrorDeviceUninitialized ? cudaErrorInvalidDevice : rc;
 }
 
 cudaError_t kiln__rt_deviceDisablePeerAccess(int peer)

@@ -1,0 +1,73 @@
+/* cases.h -- small programs that call a CUDA runtime library and print what it returns.
+ * The same binary runs with this library and with NVIDIA's, and its output is compared
+ * line by line. A case prints nothing that depends on the machine: no addresses, times
+ * or sizes of devices.
+ *
+ *   CASE(name) { T(cudaErrorInvalidValue, cudaMalloc(NULL, 1)); }
+ *
+ * T() also compares the result with the documented one; ANY stands for a result that the
+ * documentation does not specify. A case with STICKY() breaks the context, so it runs in
+ * a process of its own. */
+#ifndef KILN_TEST_RUNTIME_CASES_H
+#define KILN_TEST_RUNTIME_CASES_H
+
+#define KILN__RT_MAJOR 13
+#include "cpu/cudart/cudart.h"
+#include "cpu/cudart/rt_majors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A pointer for each function of the library, so that a case calls it by its name. */
+#define KILN__RT(name, symbol, majors, since, params, args)                    \
+  KILN__RT_IN_##majors(extern cudaError_t(*symbol) params;)
+#define KILN__RT_PLAIN(result, name, symbol, majors, since, params, args)      \
+  KILN__RT_IN_##majors(extern result(*symbol) params;)
+#define KILN__RT_VOID(name, symbol, majors, since, params, args)               \
+  KILN__RT_IN_##majors(extern void(*symbol) params;)
+#include "cpu/cudart/runtime_functions.def"
+
+#define ANY (-1)
+
+/* Prints a call and its result, and compares the result. */
+void check_call(const char *text, int want, cudaError_t got);
+
+/* Prints a value. */
+void check_value(const char *text, long long want, long long got);
+
+#define T(want, call) check_call(#call, want, call)
+#define V(want, value) check_value(#value, want, (long long)(value))
+#define OK(call) T(cudaSuccess, call)
+#define BAD(call) T(cudaErrorInvalidValue, call)
+
+/* Adds a case to the list. */
+void add_case(const char *name, void (*run)(void), int sticky);
+
+#define ADD_CASE(name, sticky)                                                 \
+  static void name(void);                                                      \
+  __attribute__((constructor)) static void add_##name(void)                    \
+  {                                                                            \
+    add_case(#name, name, sticky);                                             \
+  }                                                                            \
+  static void name(void)
+#define CASE(name) ADD_CASE(name, 0)
+#define STICKY(name) ADD_CASE(name, 1)
+
+/* Host addresses of registered kernels and variables:
+ *   k_fill(int *p, int v)   p[global thread] = v
+ *   k_store(int *p)         *p = 1, for bad addresses
+ *   k_trap()                executes trap
+ *   k_spin()                does nothing
+ *   k_table(int *p)         p[thread] = v_table[thread]
+ *   v_table                 int[8] in global memory, v_const int[4] in constant memory */
+extern char k_fill, k_store, k_trap, k_spin, k_table, v_table, v_const;
+
+/* Launches a kernel on one block. */
+cudaError_t launch(const void *kernel, unsigned threads, void **args,
+                   cudaStream_t stream);
+
+/* Launches k_fill with a grid, a block and a stream. */
+cudaError_t fill(int *p, int v, dim3 grid, dim3 block, cudaStream_t stream);
+
+#endif
