@@ -77,21 +77,28 @@ const char *kiln__rt_getErrorName(cudaError_t error)
 #define KILN__RT_ERROR(name, code, text)                                       \
   case code:                                                                   \
     return #name;
+#define KILN__RT_ERROR_12(name, code, text)                                    \
+  case code:                                                                   \
+    return kiln__rt_version < 12000 ? unknown : #name;
 #include "runtime_errors.def"
-#undef KILN__RT_ERROR
   default:
     return unknown;
   }
 }
 
+/* CUDA 11 has another text for one code. */
 const char *kiln__rt_getErrorString(cudaError_t error)
 {
+  if (error == cudaErrorInvalidNormSetting && kiln__rt_version < 12000)
+    return "read as normalized float not supported for 32-bit non float type";
   switch (error) {
 #define KILN__RT_ERROR(name, code, text)                                       \
   case code:                                                                   \
     return text;
+#define KILN__RT_ERROR_12(name, code, text)                                    \
+  case code:                                                                   \
+    return kiln__rt_version < 12000 ? unknown : (text);
 #include "runtime_errors.def"
-#undef KILN__RT_ERROR
   default:
     return unknown;
   }

@@ -44,7 +44,6 @@ typedef CUmemLocation cudaMemLocation;
 enum {
 #define KILN__RT_ERROR(name, code, text) name = (code),
 #include "runtime_errors.def"
-#undef KILN__RT_ERROR
   cudaMemcpyHostToHost = 0,
   cudaMemcpyHostToDevice,
   cudaMemcpyDeviceToHost,
