@@ -285,15 +285,21 @@ struct walker {
   /* Returns whether the operation keeps the element at the cursor. `run` is the
    * balance of the equal elements before it. All equal elements of a precede
    * those of b, so it is the number of those of a at an element of a. At an
-   * element of b, it is positive as long as elements of a have no partner. */
+   * element of b, it is positive as long as elements of a have no partner. The
+   * partner of the first of equal elements of a is y, the next element of b. That
+   * comparison needs no load and no branch, and most inputs have few elements
+   * that need another one. */
   __device__ __forceinline__ bool keeps(const cursor &c, bool from_a,
                                         balance run) const
   {
+    bool partner;
+
     if (keeps_all_a)
       return from_a || run <= 0;
-    if (from_a)
-      return has_partner(c, run) == keeps_partners;
-    return keeps_b && run <= 0;
+    partner = !less(c.x, c.y);
+    if (from_a && (run != 0 || c.sum - c.i >= c.b_end))
+      partner = has_partner(c, run);
+    return from_a ? partner == keeps_partners : keeps_b && run <= 0;
   }
 };
 

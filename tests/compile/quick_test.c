@@ -35,6 +35,7 @@ static const struct {
              {"partition", 75},
              {"split", 75},
              {"histogram", 75},
+             {"weighted_histogram", 75},
              {"segmented_sort", 75},
              {"run_length", 75},
              {"find", 75},

@@ -20,7 +20,7 @@ function(kiln_cudart_test name)
 endfunction()
 
 if(TARGET kiln_cudart_12)
-  foreach(name core arrays graphs)
+  foreach(name core arguments arrays graphs)
     kiln_cudart_test(${name} 11 12 13)
   endforeach()
   kiln_cudart_test(reference 11)

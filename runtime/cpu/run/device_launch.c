@@ -61,6 +61,7 @@ static void child_free(kiln__cpu_job *job, kiln__cpu_child *child)
 {
   if (child->buffer != 0)
     kiln__cpu_memory_remove(job->grid.memory, child->buffer);
+  kiln__cpu_origin_free(child->origin);
   kiln__free(&job->alloc, child);
 }
 
@@ -105,10 +106,11 @@ static void run_queue(kiln__cpu_job *job, kiln__cpu_children *queue,
 
   fault->kind = KILN__FAULT_NONE;
   while (fault->kind == KILN__FAULT_NONE && (child = pop(queue)) != NULL) {
-    kiln__cpu_children inner = {0};
+    kiln__cpu_collector inner = {.origin = child->origin};
 
+    child->origin = NULL;
     if (child->kind == KILN__CHILD_KERNEL) {
-      child->launch.collect = &inner;
+      child->launch.collect = &inner.list;
       if (services->run_child(services->user, &child->launch, fault) !=
               KILN_OK &&
           fault->kind == KILN__FAULT_NONE)
@@ -116,9 +118,10 @@ static void run_queue(kiln__cpu_job *job, kiln__cpu_children *queue,
     } else {
       run_area(job->grid.memory, child);
     }
+    kiln__cpu_origin_free(inner.origin);
     child_free(job, child);
-    join(&inner, queue);
-    *queue = inner;
+    join(&inner.list, queue);
+    *queue = inner.list;
   }
   free_all(job, queue);
 }
@@ -133,6 +136,16 @@ static void inherit(kiln__cpu_job *job, const kiln__cpu_fault_info *fault)
   }
   pthread_mutex_unlock(&job->grid.lock);
   atomic_store(&job->grid.stopped, true);
+}
+
+void kiln__cpu_submitted_begin(const kiln__cpu_launch_desc *launch)
+{
+  kiln__cpu_collector *const c = (kiln__cpu_collector *)(void *)launch->collect;
+
+  if (c == NULL)
+    return;
+  kiln__cpu_watch_launched_by(launch->watch, c->origin);
+  c->origin = NULL;
 }
 
 void kiln__cpu_submitted_run(kiln__cpu_job *job)
@@ -374,7 +387,7 @@ static uint32_t depth_in(const kiln__cpu_warp *w, uint64_t stream)
   return kiln__cpu_job_of(w)->launch->depth + (stream != KILN__STREAM_TAIL);
 }
 
-int kiln__cpu_child_launch(kiln__cpu_warp *w,
+int kiln__cpu_child_launch(kiln__cpu_warp *w, int lane,
                            const kiln__cpu_child_shape *shape, uint64_t buffer,
                            uint64_t stream)
 {
@@ -405,6 +418,9 @@ int kiln__cpu_child_launch(kiln__cpu_warp *w,
     return error;
   }
   child->launch.depth = depth_in(w, stream);
+  /* A launch in the tail stream follows all accesses of its grid. */
+  if (stream != KILN__STREAM_TAIL)
+    child->origin = kiln__cpu_origin_make(w, lane);
   return submit(w, s, child, stream);
 }
 

@@ -4,6 +4,7 @@
 #ifndef KILN_CPU_DEVICE_LAUNCH_H
 #define KILN_CPU_DEVICE_LAUNCH_H
 
+#include "../watch/launch_check.h"
 #include "grid_job.h"
 
 /* Error codes of the CUDA runtime that device functions return. */
@@ -41,7 +42,15 @@ typedef struct kiln__cpu_child {
   uint64_t buffer;
   kiln__cpu_launch_desc launch; /* for kernels */
   kiln__cpu_area area;          /* for copies and fills */
+  kiln__cpu_origin *origin;     /* for the race check; NULL if it is off */
 } kiln__cpu_child;
+
+/* What launch->collect of a child points into: the list is its first member. The
+ * child takes the origin when it starts. */
+typedef struct kiln__cpu_collector {
+  kiln__cpu_children list;
+  kiln__cpu_origin *origin;
+} kiln__cpu_collector;
 
 /* What the threads of one grid submitted. `lock` guards all other members. */
 typedef struct kiln__cpu_submitted {
@@ -64,6 +73,8 @@ typedef struct kiln__cpu_submitted {
 /* Returns what the grid submitted, and makes it at the first call. Returns NULL
  * if memory is exhausted. */
 kiln__cpu_submitted *kiln__cpu_submitted_of(kiln__cpu_job *job);
+/* Connects the checks of a child that starts with those of its parent. */
+void kiln__cpu_submitted_begin(const kiln__cpu_launch_desc *launch);
 /* Runs the launches of a grid that has ended, or passes them to the launch of
  * the host. A fault of a child becomes the fault of the grid. */
 void kiln__cpu_submitted_run(kiln__cpu_job *job);
@@ -84,9 +95,9 @@ typedef struct kiln__cpu_child_shape {
 int kiln__cpu_child_prepare(kiln__cpu_warp *w,
                             const kiln__cpu_child_shape *shape,
                             uint64_t *address);
-/* Submits the launch of a parameter buffer. A `shape` of NULL means the shape
- * that the buffer was made for. */
-int kiln__cpu_child_launch(kiln__cpu_warp *w,
+/* Submits the launch of a parameter buffer by one lane. A `shape` of NULL means
+ * the shape that the buffer was made for. */
+int kiln__cpu_child_launch(kiln__cpu_warp *w, int lane,
                            const kiln__cpu_child_shape *shape, uint64_t buffer,
                            uint64_t stream);
 /* Submits a copy, or a fill if `fill` is true. */

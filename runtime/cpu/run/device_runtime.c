@@ -164,9 +164,9 @@ static int launch(const device_call *c)
   kiln__cpu_child_shape shape;
 
   if (c->which == KILN__SYSTEM_LAUNCH_V2)
-    return kiln__cpu_child_launch(c->w, NULL, arg(c, 0), arg(c, 1));
+    return kiln__cpu_child_launch(c->w, c->lane, NULL, arg(c, 0), arg(c, 1));
   read_shape(c, 0, 2, &shape);
-  return kiln__cpu_child_launch(c->w, &shape, arg(c, 1), arg(c, 5));
+  return kiln__cpu_child_launch(c->w, c->lane, &shape, arg(c, 1), arg(c, 5));
 }
 
 static int synchronise(const device_call *c)

@@ -408,6 +408,7 @@ kiln_status kiln__cpu_grid_run(const kiln__cpu_launch_desc *launch,
   pthread_mutex_init(&job->grid.lock, NULL);
   pthread_mutex_init(&job->livelock_lock, NULL);
   kiln__cpu_memory_enter(launch->memory);
+  kiln__cpu_submitted_begin(launch);
   KILN_TRY(job_init(job, launch, a));
   run_workers(job);
   for (unsigned i = 0; launch->issued != NULL && i < job->n_workers; i++)

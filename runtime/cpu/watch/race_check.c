@@ -78,6 +78,18 @@ static kiln__cpu_cell *global_cell(kiln__cpu_watch *watch, uint64_t address)
   return &page->cells[address % KILN__PAGE_BYTES / 4];
 }
 
+const kiln__cpu_cell *kiln__cpu_race_find(const kiln__cpu_watch *watch,
+                                          uint64_t address)
+{
+  const uint64_t number = address / KILN__PAGE_BYTES;
+  const kiln__cpu_page *page =
+      watch->pages[(number ^ (number >> 12)) % KILN__N_BUCKETS];
+
+  while (page != NULL && page->number != number)
+    page = page->next;
+  return page == NULL ? NULL : &page->cells[address % KILN__PAGE_BYTES / 4];
+}
+
 kiln__cpu_cell *kiln__cpu_race_cell(kiln__cpu_watch *watch,
                                     const kiln__cpu_block_state *state,
                                     kiln__cpu_space space, uint64_t address)
@@ -337,8 +349,13 @@ typedef struct touch {
 static void check_word(const touch *t, uint32_t lane, uint64_t address,
                        uint8_t which, kiln__cpu_cell *cell)
 {
+  const kiln__cpu_where where = {t->w,     t->in,   (int)lane,
+                                 t->space, address, t->bytes};
   const kiln__cpu_block_state *state = t->w->block->watch;
   const kiln__cpu_stamp *writer = &cell->writer;
+
+  if (t->watch->origin != NULL && t->space == KILN__SPACE_GLOBAL)
+    kiln__cpu_ancestor_check(&where, address, which, t->strong, t->write);
 
   if (writer->in != NULL && (writer->bytes & which) != 0 &&
       !(t->strong && writer->strong) &&

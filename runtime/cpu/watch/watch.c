@@ -4,6 +4,7 @@
  * The shadow state of a block is large: clocks of 32 warps, and one shadow cell
  * per 32-bit word of shared memory. It is allocated when the first block starts
  * and reused by later blocks. */
+#include "launch_check.h"
 #include "watch_state.h"
 
 #include <string.h>
@@ -20,6 +21,7 @@ kiln_status kiln__cpu_watch_create(kiln__cpu_watch **out,
   if (watch == NULL)
     return kiln__fail_memory("the checks of a launch");
   watch->alloc = *a;
+  atomic_init(&watch->refs, 1);
   watch->checks = checks;
   watch->counters = counters;
   watch->program = program;
@@ -44,9 +46,10 @@ void kiln__cpu_watch_free(kiln__cpu_watch *watch)
 {
   kiln_allocator a;
 
-  if (watch == NULL)
+  if (watch == NULL || atomic_fetch_sub(&watch->refs, 1) != 1)
     return;
   a = watch->alloc;
+  kiln__cpu_origin_free(watch->origin);
   kiln__cpu_race_free(watch);
   kiln__free(&a, watch->async);
   while (watch->spare != NULL) {

@@ -156,6 +156,10 @@ typedef struct kiln__cpu_tallies {
 
 struct kiln__cpu_watch {
   kiln_allocator alloc;
+  /* references: one for the launch, and one for each launch that its kernels
+   * made and that has not ended */
+  atomic_uint refs;
+  struct kiln__cpu_origin *origin; /* see launch_check.h; NULL if none */
   unsigned checks;
   bool counters;
   const kiln__cpu_program *program;
@@ -198,6 +202,10 @@ void kiln__cpu_race_free(kiln__cpu_watch *watch);
 kiln__cpu_cell *kiln__cpu_race_cell(kiln__cpu_watch *watch,
                                     const kiln__cpu_block_state *state,
                                     kiln__cpu_space space, uint64_t address);
+/* Returns the shadow cell of an address of global memory, or NULL if it was never
+ * accessed. The caller holds the lock of the watch object. */
+const kiln__cpu_cell *kiln__cpu_race_find(const kiln__cpu_watch *watch,
+                                          uint64_t address);
 /* Returns true if an access of `lane` is ordered after the stamp. */
 bool kiln__cpu_race_ordered(const kiln__cpu_block_state *state,
                             const kiln__cpu_warp *w, uint32_t lane,
@@ -243,6 +251,12 @@ typedef struct kiln__cpu_where {
   uint64_t address;
   uint32_t bytes;
 } kiln__cpu_where;
+
+/* Checks an access of one lane to the bytes `which` of the 32-bit word of global
+ * memory at `word` against the accesses of the grids that launched this one.
+ * Defined in launch_check.c. */
+void kiln__cpu_ancestor_check(const kiln__cpu_where *where, uint64_t word,
+                              uint8_t which, bool strong, bool write);
 
 /* Records a finding, or one more occurrence of a recorded finding. `other`
  * describes the other access of a race. `what` completes the sentence "thread

@@ -124,6 +124,27 @@ static const char *const programs[] = {
     BEGIN("breaks") "mov.u64 %rd1, 0;\n" LAUNCH("child", "1", "0") END,
     NULL};
 
+/* Kernels that read `count`, which the child changes. */
+static const char *const reading[] = {
+    RUNTIME("__cudaCDP2"),
+    BEGIN("reads_before") "ld.global.u32 %r1, [%rd1];\n"
+    LAUNCH("child", "32", "0") END
+    BEGIN("reads_after") LAUNCH("child", "32", "0")
+    "ld.global.u32 %r1, [%rd1];\n" END
+    /* A child of the child changes `count`. */
+    BEGIN("passes_on") LAUNCH("child", "1", "0") END
+    BEGIN("reads_later") LAUNCH("passes_on", "1", "0")
+    "ld.global.u32 %r1, [%rd1];\n" END
+    BEGIN("reads_beside") "ld.global.u32 %r1, [%rd1];\nmov.u32 %r2, %tid.x;\n"
+    "setp.ne.u32 %p, %r2, 0;\n@%p bra end;\n"
+    LAUNCH("child", "1", "0") "end: " END,
+    BEGIN("reads_first") "ld.global.u32 %r1, [%rd1];\nbar.sync 0;\n"
+    "mov.u32 %r2, %tid.x;\nsetp.ne.u32 %p, %r2, 0;\n@%p bra end;\n"
+    LAUNCH("child", "1", "0") "end: " END
+    BEGIN("reads_in_tail") LAUNCH("child", "1", "3")
+    "ld.global.u32 %r1, [%rd1];\n" END,
+    NULL};
+
 /* Names of CUDA 11. */
 static const char *const waiting[] = {
     RUNTIME("cuda"),
@@ -269,9 +290,47 @@ START_TEST(new_devices_refuse_to_wait)
 }
 END_TEST
 
+/* ---- Races between parent and child -------------------------------------- */
+
+static void setup_races(void)
+{
+  const kiln_cpu_opts opts = {.checks = KILN_CPU_CHECK_RACE};
+
+  ck_kiln_ok(kiln_cpu_configure(&opts));
+  setup();
+}
+
+static void count_finding(void *user, const kiln_cpu_finding *finding)
+{
+  ck_assert_uint_eq(finding->check, KILN_CPU_CHECK_RACE);
+  ck_assert_str_eq(finding->kernel, "child");
+  ck_assert_ptr_nonnull(strstr(finding->other, "of the grid that launched it"));
+  ++*(unsigned *)user;
+}
+
+static const struct {
+  const char *kernel;
+  unsigned threads, findings;
+} races[] = {{"reads_before", 1, 0}, {"reads_after", 1, 1},
+             {"reads_later", 1, 1},  {"reads_beside", 64, 1},
+             {"reads_first", 64, 0}, {"reads_in_tail", 1, 0}};
+
+START_TEST(races_with_children_are_found)
+{
+  unsigned found = 0;
+
+  run(reading, races[_i].kernel, races[_i].threads, 0, CUDA_SUCCESS);
+  ck_kiln_ok(kiln_cpu_take_findings(count_finding, &found));
+  ck_assert_msg(found == races[_i].findings, "%s: %u findings",
+                races[_i].kernel, found);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("cpu_api_device_launch");
+  TCase *t = kiln_test_case(s, "races", 60, setup_races, teardown,
+                            (const TTest *const[]){NULL});
 
   kiln_test_case(
       s, "launches", 60, setup, teardown,
@@ -282,5 +341,6 @@ int main(void)
             new_devices_refuse_to_wait));
   kiln_test_case(s, "waiting", 60, setup_waiting, teardown,
                  TESTS(kernels_wait_for_children));
+  kiln_test_loops(t, ROWS(races), TESTS(races_with_children_are_found));
   return kiln_test_run(s);
 }
