@@ -1,4 +1,4 @@
-/* api_ipc_test.c -- tests device memory that two processes share. The test forks before
+/* api_ipc_test.c -- tests device memory and events that two processes share. The test forks before
  * either process calls cuInit, as CUDA requires. */
 #include "api_fixture.h"
 #include "support.h"
@@ -109,6 +109,78 @@ START_TEST(two_processes_share_device_memory)
 }
 END_TEST
 
+/* ---- Events -------------------------------------------------------------- */
+
+/* Waits in a stream for the parent's event, then records an event of its own. */
+static void event_child(int from, int to)
+{
+  CUipcEventHandle handle;
+  CUcontext c;
+  CUstream s;
+  CUevent e;
+
+  EXPECT(cu(init)(0) == CUDA_SUCCESS);
+  EXPECT(cu(ctxCreate)(&c, 0, 0) == CUDA_SUCCESS);
+  EXPECT(cu(streamCreate)(&s, 0) == CUDA_SUCCESS);
+  EXPECT(read(from, &handle, sizeof handle) == (ssize_t)sizeof handle);
+  EXPECT(cu(ipcOpenEventHandle)(&e, handle) == CUDA_SUCCESS);
+  EXPECT(cu(eventQuery)(e) == CUDA_ERROR_NOT_READY);
+  EXPECT(cu(streamWaitEvent)(s, e, 0) == CUDA_SUCCESS);
+  EXPECT(cu(streamQuery)(s) == CUDA_ERROR_NOT_READY);
+  EXPECT(write(to, "w", 1) == 1);
+  EXPECT(cu(streamSynchronize)(s) == CUDA_SUCCESS);
+  EXPECT(cu(eventQuery)(e) == CUDA_SUCCESS);
+  EXPECT(cu(eventRecord)(e, s) == CUDA_SUCCESS);
+  EXPECT(cu(eventSynchronize)(e) == CUDA_SUCCESS);
+  EXPECT(cu(eventDestroy)(e) == CUDA_SUCCESS);
+  handle.reserved[16] ^= 1;
+  EXPECT(cu(ipcOpenEventHandle)(&e, handle) == CUDA_ERROR_INVALID_HANDLE);
+  _exit(0);
+}
+
+START_TEST(a_stream_waits_for_an_event_of_another_process)
+{
+  int down[2], up[2], status;
+  CUipcEventHandle handle;
+  gate g = {false, false};
+  CUcontext c;
+  CUstream s;
+  CUevent e, local;
+  char byte;
+  pid_t pid;
+
+  ck_assert_int_eq(pipe(down) | pipe(up), 0);
+  pid = fork();
+  ck_assert_int_ge(pid, 0);
+  if (pid == 0) {
+    close(down[1]);
+    event_child(down[0], up[1]);
+  }
+  close(up[1]);
+  ok(cu(init)(0));
+  ok(cu(ctxCreate)(&c, 0, 0));
+  ok(cu(streamCreate)(&s, 0));
+  is(cu(eventCreate)(&e, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
+  ok(cu(eventCreate)(&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+  ok(cu(eventCreate)(&local, 0));
+  is(cu(ipcGetEventHandle)(&handle, local), CUDA_ERROR_INVALID_HANDLE);
+  ok(cu(eventQuery)(e));
+  ok(cu(launchHostFunc)(s, gate_fn, &g));
+  ok(cu(eventRecord)(e, s));
+  is(cu(eventQuery)(e), CUDA_ERROR_NOT_READY);
+  ok(cu(ipcGetEventHandle)(&handle, e));
+  transfer(down[1], &handle, sizeof handle, true);
+  transfer(up[0], &byte, 1, false);
+  atomic_store(&g.open, true);
+  ok(cu(eventSynchronize)(e));
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child: %d",
+                status);
+  ok(cu(eventQuery)(e));
+  ok(cu(ctxDestroy)(c));
+}
+END_TEST
+
 static void nothing(void)
 {
 }
@@ -118,6 +190,7 @@ int main(void)
   Suite *s = suite_create("cpu_api_ipc");
 
   kiln_test_case(s, "ipc", 60, nothing, nothing,
-                 TESTS(two_processes_share_device_memory));
+                 TESTS(two_processes_share_device_memory,
+                       a_stream_waits_for_an_event_of_another_process));
   return kiln_test_run(s);
 }

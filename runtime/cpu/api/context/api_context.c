@@ -330,6 +330,7 @@ CUresult kiln__cpu_devicePrimaryCtxRelease(CUdevice device)
 CUresult kiln__cpu_devicePrimaryCtxReset(CUdevice device)
 {
   kiln__cpu_machine *m = machine();
+  bool current;
   CUcontext c;
 
   CU_TRY(kiln__cpu_ready());
@@ -341,8 +342,11 @@ CUresult kiln__cpu_devicePrimaryCtxReset(CUdevice device)
   pthread_mutex_unlock(&m->lock);
   if (c == NULL)
     return CUDA_SUCCESS;
+  current = kiln__cpu_current_or_null() == c;
   kiln__cpu_context_end(c);
-  return kiln__cpu_context_begin(c);
+  CU_TRY(kiln__cpu_context_begin(c));
+  /* The context stays current in this thread, with its new id. */
+  return current ? kiln__cpu_ctxSetCurrent(c) : CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_devicePrimaryCtxGetState(CUdevice device,

@@ -306,6 +306,7 @@ static int common(CUdevice_attribute attribute, int device)
   case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
   case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
   case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+  case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
     return 1;
   default:
     return 0;

@@ -86,6 +86,7 @@ static CUresult attribute_of(const subject *s, CUpointer_attribute attribute,
   case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
     return put_int(data, s->info.device);
   case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    return put_bool(data, s->range.kind == KILN__RANGE_DEVICE);
   case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
   case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
     return put_bool(data, false);

@@ -3,6 +3,8 @@
 #include "../context/api_context.h"
 #include "../graph/graph.h"
 
+#include <unistd.h>
+
 kiln__cpu_mark *kiln__cpu_event_mark(CUevent event)
 {
   kiln__cpu_machine *m = machine();
@@ -60,6 +62,7 @@ static void free_event(CUevent e)
   kiln__cpu_live_remove(e);
   unlink_event(e);
   kiln__cpu_mark_drop(e->mark);
+  kiln__cpu_event_page_free(e);
   kiln__free(&m->alloc, e->tips);
   kiln__free(&m->alloc, e);
 }
@@ -70,18 +73,14 @@ void kiln__cpu_end_events(CUcontext context)
     free_event(context->events);
 }
 
-CUresult kiln__cpu_eventCreate(CUevent *event, unsigned int flags)
+/* Makes an event in the current context. */
+static CUresult make_event(CUevent *event, unsigned flags)
 {
   kiln__cpu_machine *m = machine();
   CUcontext context;
   CUevent e;
 
   CU_TRY(kiln__cpu_current(&context));
-  CU_TRY(valid(event != NULL && (flags & ~7u) == 0 &&
-               ((flags & CU_EVENT_INTERPROCESS) == 0 ||
-                (flags & CU_EVENT_DISABLE_TIMING) != 0)));
-  if ((flags & CU_EVENT_INTERPROCESS) != 0)
-    return CUDA_ERROR_NOT_SUPPORTED;
   e = kiln__calloc(&m->alloc, 1, sizeof *e);
   if (e == NULL || !kiln__cpu_live_add(e, KILN__HANDLE_EVENT)) {
     kiln__free(&m->alloc, e);
@@ -97,6 +96,25 @@ CUresult kiln__cpu_eventCreate(CUevent *event, unsigned int flags)
   pthread_mutex_unlock(&m->queue_lock);
   *event = e;
   return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_eventCreate(CUevent *event, unsigned int flags)
+{
+  CUresult rc;
+  CUevent e;
+
+  CU_TRY(kiln__cpu_check_current());
+  CU_TRY(valid(event != NULL && (flags & ~7u) == 0 &&
+               ((flags & CU_EVENT_INTERPROCESS) == 0 ||
+                (flags & CU_EVENT_DISABLE_TIMING) != 0)));
+  CU_TRY(make_event(&e, flags));
+  rc = (flags & CU_EVENT_INTERPROCESS) != 0 ? kiln__cpu_event_page_make(e)
+                                            : CUDA_SUCCESS;
+  if (rc == CUDA_SUCCESS)
+    *event = e;
+  else
+    free_event(e);
+  return rc;
 }
 
 CUresult kiln__cpu_eventDestroy(CUevent event)
@@ -124,6 +142,8 @@ static CUresult record(CUevent event, CUstream handle, unsigned flags)
     return CUDA_SUCCESS;
   /* External event records are allowed only during a capture. */
   CU_TRY(valid(flags == 0));
+  if (event->page != NULL)
+    CU_TRY(kiln__cpu_event_page_record(event, s));
   CU_TRY(kiln__cpu_queue_add(s, NULL, KILN__LATER, NULL, 0, &mark));
   kiln__cpu_event_set(event, mark);
   return CUDA_SUCCESS;
@@ -155,6 +175,8 @@ CUresult kiln__cpu_streamWaitEvent(CUstream stream, CUevent event,
   if (rc != CUDA_SUCCESS || taken)
     return rc;
   CU_TRY(valid(flags == 0));
+  if (event->page != NULL)
+    return kiln__cpu_event_page_wait(event, s);
   mark = kiln__cpu_event_mark(event);
   if (mark == NULL)
     return CUDA_SUCCESS;
@@ -188,8 +210,13 @@ CUresult kiln__cpu_eventQuery(CUevent event)
   kiln__cpu_mark *mark;
   CUresult rc = ask(event, &mark);
 
-  if (mark == NULL)
+  if (rc == CUDA_SUCCESS && event->page != NULL &&
+      !kiln__cpu_event_page_done(event))
+    rc = CUDA_ERROR_NOT_READY;
+  if (mark == NULL || rc != CUDA_SUCCESS) {
+    kiln__cpu_mark_drop(mark);
     return rc;
+  }
   rc = kiln__cpu_mark_done(mark) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   kiln__cpu_mark_drop(mark);
   if (atomic_load(&event->context->sticky) != CUDA_SUCCESS)
@@ -203,6 +230,10 @@ CUresult kiln__cpu_eventSynchronize(CUevent event)
   CUcontext context;
   CUresult rc = ask(event, &mark);
 
+  if (rc == CUDA_SUCCESS && event->page != NULL) {
+    while (!kiln__cpu_event_page_done(event))
+      usleep(50);
+  }
   if (mark == NULL)
     return rc;
   context = event->context;
@@ -306,19 +337,20 @@ CUresult kiln__cpu_ctxWaitEvent(CUcontext context, CUevent event)
   return rc;
 }
 
-/* ---- Sharing with other processes, which is not supported ---------------- */
-
-CUresult kiln__cpu_ipcGetEventHandle(CUipcEventHandle *handle, CUevent event)
-{
-  CU_TRY(kiln__cpu_ready());
-  CU_TRY(valid(handle != NULL));
-  return kiln__cpu_live(event, KILN__HANDLE_EVENT) ? CUDA_ERROR_NOT_SUPPORTED
-                                                   : CUDA_ERROR_INVALID_HANDLE;
-}
+/* ---- Sharing with other processes ---------------------------------------- */
 
 CUresult kiln__cpu_ipcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
 {
-  (void)handle;
-  CU_TRY(kiln__cpu_ready());
-  return event == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+  CUresult rc;
+  CUevent e;
+
+  CU_TRY(kiln__cpu_check_current());
+  CU_TRY(valid(event != NULL));
+  CU_TRY(make_event(&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+  rc = kiln__cpu_event_page_open(e, &handle);
+  if (rc == CUDA_SUCCESS)
+    *event = e;
+  else
+    free_event(e);
+  return rc;
 }

@@ -186,6 +186,8 @@ struct CUevent_st {
   uint64_t capture_id;
   CUgraphNode *tips;
   size_t n_tips;
+  /* state that other processes see, for interprocess events; else NULL */
+  struct kiln__cpu_event_page *page;
 };
 
 /* Makes the queue entry `mark` the event's last record. The event takes over
@@ -198,5 +200,16 @@ void kiln__cpu_event_put(CUevent event, kiln__cpu_mark *mark);
  * the event was never recorded. */
 kiln__cpu_mark *kiln__cpu_event_mark(CUevent event);
 void kiln__cpu_end_events(CUcontext context);
+
+/* Functions on interprocess events, defined in event_ipc.c. They make, open and free
+ * event->page, add to the stream what records the event, and make the stream wait. */
+CUresult kiln__cpu_event_page_make(CUevent event);
+CUresult kiln__cpu_event_page_open(CUevent event,
+                                   const CUipcEventHandle *handle);
+void kiln__cpu_event_page_free(CUevent event);
+CUresult kiln__cpu_event_page_record(CUevent event, CUstream stream);
+CUresult kiln__cpu_event_page_wait(CUevent event, CUstream stream);
+/* Returns whether the last record of the event, in any process, is done. */
+bool kiln__cpu_event_page_done(const struct CUevent_st *event);
 
 #endif
