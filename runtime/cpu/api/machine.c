@@ -46,6 +46,7 @@ static void make(void)
            pthread_mutex_init(&m->graph_lock, NULL) == 0 &&
            pthread_mutex_init(&m->queue_lock, NULL) == 0 &&
            pthread_cond_init(&m->queue_done, NULL) == 0 &&
+           kiln__cpu_store_init(&m->store) &&
            pthread_key_create(&thread_key, thread_gone) == 0 &&
            kiln__cpu_memory_create(&m->memory, &m->alloc) == KILN_OK &&
            kiln__cpu_ledger_make(m) &&

@@ -20,6 +20,7 @@
 #include "../../driver/driver.h"
 #include "../exec/isa.h"
 #include "../memory/address_space.h"
+#include "../memory/launch_store.h"
 #include "../memory/texture_handles.h"
 #include "../run/grid_run.h"
 #include "../watch/watch.h"
@@ -55,7 +56,8 @@ typedef struct kiln__cpu_machine {
   const kiln__cpu_isa *isa;
   kiln__cpu_memory *memory;
   kiln__cpu_textures *textures;
-  kiln_allocator alloc; /* host allocator, based on malloc */
+  kiln_allocator alloc;  /* host allocator, based on malloc */
+  kiln__cpu_store store; /* host memory that launches use one after another */
   int n_devices;
   /* Bytes in use per device, at most opts.memory_bytes. Allocations and the
    * variables of modules count. The lock of `blocks` guards this array. */

@@ -73,7 +73,7 @@ static struct kiln__cpu_note *note_locked(kiln__cpu_machine *m,
   return note;
 }
 
-void kiln_cpu_note_missing(const char *name, const char *advice)
+void kiln__cpu_note(const char *name, const char *advice)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
   struct kiln__cpu_note *note;
@@ -106,6 +106,11 @@ static bool is_compiler(const char *path)
   return false;
 }
 
+void kiln_cpu_note_missing(const char *name, const char *advice)
+{
+  kiln__cpu_note(name, advice);
+}
+
 void kiln__cpu_note_table(const CUuuid *id, const void *caller)
 {
   char name[512];
@@ -119,7 +124,7 @@ void kiln__cpu_note_table(const CUuuid *id, const void *caller)
   snprintf(name, sizeof name,
            "cuGetExportTable (table %02x%02x%02x%02x-..., asked for by %s)",
            b[0], b[1], b[2], b[3], info.dli_fname);
-  kiln_cpu_note_missing(
+  kiln__cpu_note(
       name, "NVIDIA's runtime uses private tables of its driver. Link the "
             "shared runtime, which `kiln exec` replaces: nvcc -cudart shared, "
             "or CMAKE_CUDA_RUNTIME_LIBRARY=Shared with CMake");

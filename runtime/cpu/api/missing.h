@@ -17,6 +17,11 @@ typedef void (*kiln__cpu_missing_fn)(void *user, const char *name,
  * that other threads make at the same time may or may not be counted. */
 void kiln__cpu_each_missing(kiln__cpu_missing_fn each, void *user);
 
+/* Does the same as kiln_cpu_note_missing(), for callers inside the library: a
+ * reference to the public function from a file that is not exported would hide
+ * the function. */
+void kiln__cpu_note(const char *name, const char *advice);
+
 /* Adds a note that the code at the address `caller` asked for a private table of
  * the driver. */
 void kiln__cpu_note_table(const CUuuid *id, const void *caller);

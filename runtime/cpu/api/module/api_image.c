@@ -8,6 +8,7 @@
  * archives of them; see host_objects.c.
  * Machine code cannot run here. After the format is known, the length fields in
  * its headers bound every access. */
+#include "../missing.h"
 #include "../observe.h"
 #include "api_module.h"
 
@@ -306,7 +307,7 @@ static void note_refused(CUresult rc, const kiln__buf *log)
     return;
   kiln__copy_text(advice, sizeof advice, log->data == NULL ? "" : log->data);
   advice[strcspn(advice, "\n")] = '\0';
-  kiln_cpu_note_missing("kernels without PTX", advice);
+  kiln__cpu_note("kernels without PTX", advice);
 }
 
 static CUresult open_image(kiln__cpu_image *out, const char *path,

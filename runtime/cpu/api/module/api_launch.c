@@ -154,6 +154,7 @@ kiln_status kiln__cpu_launch_run(kiln__cpu_launch_desc *launch,
   kiln__cpu_machine *m = machine();
   kiln_cpu_opts opts;
   kiln_status st = KILN_OK;
+  const kiln_allocator store = kiln__cpu_store_allocator(&m->store);
   uint64_t issued = 0, begin, before;
 
   pthread_mutex_lock(&m->lock);
@@ -168,7 +169,7 @@ kiln_status kiln__cpu_launch_run(kiln__cpu_launch_desc *launch,
   kiln__cpu_memory_enter(m->memory);
   before = kiln__cpu_services_spent(launch);
   begin = kiln__clock_ns();
-  st = kiln__cpu_grid_run(launch, &m->alloc, fault);
+  st = kiln__cpu_grid_run(launch, &store, fault);
   report_launch(
       launch, issued,
       kiln__cpu_services_spend(launch, before, kiln__clock_ns() - begin),
