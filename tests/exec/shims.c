@@ -1,5 +1,6 @@
 /* shims.c -- a program for `kiln exec` that links two PTX sources by nvJitLink
- * and runs the result. It also checks the result codes and logs of nvJitLink.
+ * and runs the result. It also checks the result codes and logs of nvJitLink,
+ * and lists the devices by NVML.
  * Exits with 0 if everything is as documented. */
 #include "cuda_driver.h"
 
@@ -144,6 +145,50 @@ static void result_runs(void)
   free(image);
 }
 
+/* NVML lists the same devices as the driver, and works before cuInit. */
+static void devices_are_listed(void)
+{
+  int (*init)(void), (*shutdown)(void), (*count)(unsigned *n);
+  int (*by_index)(unsigned i, void **device);
+  int (*name)(const void *device, char *to, unsigned size);
+  int (*uuid)(const void *device, char *to, unsigned size);
+  int (*by_uuid)(const char *uuid, void **device);
+  int (*memory)(const void *device, unsigned long long *info);
+  int (*power)(const void *device, unsigned *watts);
+  unsigned long long info[3] = {0}; /* total, free, used */
+  void *device = NULL, *same = NULL;
+  char text[96] = "";
+  unsigned n = 0;
+
+  library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  require(library != NULL, "dlopen of NVML");
+  find("nvmlInit_v2", &init);
+  find("nvmlShutdown", &shutdown);
+  find("nvmlDeviceGetCount_v2", &count);
+  find("nvmlDeviceGetHandleByIndex_v2", &by_index);
+  find("nvmlDeviceGetHandleByUUID", &by_uuid);
+  find("nvmlDeviceGetName", &name);
+  find("nvmlDeviceGetUUID", &uuid);
+  find("nvmlDeviceGetMemoryInfo", &memory);
+  find("nvmlDeviceGetPowerUsage", &power);
+  require(count(&n) == 1, "NVML before nvmlInit");
+  require(init() == 0 && count(&n) == 0 && n == 1, "one device");
+  require(by_index(n, &device) == 2, "a device that does not exist");
+  require(by_index(0, &device) == 0, "the device");
+  require(name(device, text, 4) == 7, "a short buffer");
+  require(name(device, text, sizeof text) == 0 && strstr(text, "CPU") != NULL,
+          "the name");
+  require(uuid(device, text, sizeof text) == 0 && by_uuid(text, &same) == 0 &&
+              same == device,
+          "the UUID");
+  require(memory(device, info) == 0 && info[0] == info[1] + info[2] &&
+              info[0] > 0,
+          "the memory");
+  require(memory(text, info) == 2, "a handle that is none");
+  require(power(device, &n) == 3, "the power");
+  require(shutdown() == 0 && shutdown() == 1, "nvmlShutdown");
+}
+
 int main(int argc, char **argv)
 {
   /* A path that does not exist: the name alone decides. */
@@ -160,6 +205,7 @@ int main(int argc, char **argv)
   find("nvJitLinkGetErrorLog", &get_log);
   options_are_checked();
   inputs_are_checked();
+  devices_are_listed();
   result_runs();
   puts("linked");
   return 0;

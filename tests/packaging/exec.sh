@@ -16,7 +16,7 @@ for target in all kiln_samples; do
     >"$WORK/$target.txt" 2>&1 || true
   for library in libkiln_exec.so libkiln_profile.so libnvrtc.so.11.2 libnvrtc.so.12 \
     libnvrtc.so.13 libnvJitLink.so.12 libnvJitLink.so.13 libcudart.so.11.0 libcudart.so.12 \
-    libcudart.so.13; do
+    libcudart.so.13 libnvidia-ml.so.1; do
     grep -q "Linking C shared .*$library" "$WORK/$target.txt" ||
       fail "the build of $target does not make $library"
   done

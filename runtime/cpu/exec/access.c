@@ -89,9 +89,7 @@ static uint8_t *shared_of(const kiln__cpu_warp *w, uint64_t offset, uint32_t n,
       return NULL;
     *exited = *exited || b->exited;
   }
-  return within < b->shared_size && n <= b->shared_size - within
-             ? b->shared + within
-             : NULL;
+  return kiln__cpu_in_shared(b, within, n) ? b->shared + within : NULL;
 }
 
 static uint32_t reach_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,

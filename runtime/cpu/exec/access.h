@@ -188,6 +188,17 @@ KILN__INLINE bool kiln__cpu_in_space(uint64_t address, uint64_t window)
   return address - window < KILN__WINDOW_BYTES;
 }
 
+/* Returns whether n bytes at an offset are in the shared memory of a block. An
+ * aligned vector of 16 bytes needs to begin inside only: compilers widen
+ * loads up to the alignment of an array, and a GPU allocates shared memory in
+ * larger units than that. The host memory has these bytes as well. */
+KILN__INLINE bool kiln__cpu_in_shared(const kiln__cpu_block *b, uint64_t offset,
+                                      uint64_t n)
+{
+  return offset < b->shared_size &&
+         (n <= b->shared_size - offset || (n == 16 && offset % n == 0));
+}
+
 /* Returns the host address of n bytes at an offset in the shared memory of the
  * warp's block. Returns NULL if the bytes are out of bounds. */
 KILN__INLINE uint8_t *kiln__cpu_shared(const kiln__cpu_warp *w, uint64_t offset,
@@ -195,9 +206,7 @@ KILN__INLINE uint8_t *kiln__cpu_shared(const kiln__cpu_warp *w, uint64_t offset,
 {
   const kiln__cpu_block *b = w->block;
 
-  return offset < b->shared_size && n <= b->shared_size - offset
-             ? b->shared + offset
-             : NULL;
+  return kiln__cpu_in_shared(b, offset, n) ? b->shared + offset : NULL;
 }
 
 /* Returns the host address of n consecutive bytes of global memory. If a

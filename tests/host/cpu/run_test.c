@@ -469,6 +469,36 @@ START_TEST(heaps)
 }
 END_TEST
 
+/* Compilers load {s[4], s[5], s[6]} of 28 bytes as one vector of 16 bytes. A
+ * vector that begins past the end is out of bounds, and so is a word. */
+START_TEST(vectors_may_cross_the_end)
+{
+#define TAIL(name, load)                                                       \
+  ".visible .entry " name "(.param .u64 out)\n{\n\t.reg .b64 %d;\n"            \
+  "\t.reg .b32 %r<4>;\n\tld.param.u64 %d, [out];\n"                            \
+  "\tst.shared.u32 [s+24], 7;\n\t" load                                        \
+  "\n\tst.global.u32 [%d], %r2;\n\tret;\n}\n"
+  static const char text[] =
+      ".version 7.0\n.target sm_70\n.address_size 64\n"
+      ".extern .shared .align 16 .b8 s[];\n" TAIL(
+          "tail", "ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [s+16];")
+          TAIL("past", "ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [s+32];")
+              TAIL("word", "ld.shared.u32 %r2, [s+28];");
+#undef TAIL
+  uint64_t out;
+
+  cpu_ptx_load(&p, text);
+  use_way(_i);
+  out = cpu_ptx_buffer(&p, NULL, 4);
+  sizes(1, 1);
+  p.launch.dynamic_shared = 28;
+  cpu_ptx_ok(&p, "tail", (uint64_t[]){out});
+  ck_assert_uint_eq(word(out), 7);
+  cpu_ptx_fails(&p, "past", (uint64_t[]){out}, KILN__FAULT_ADDRESS, NULL);
+  cpu_ptx_fails(&p, "word", (uint64_t[]){out}, KILN__FAULT_ADDRESS, NULL);
+}
+END_TEST
+
 START_TEST(assertions)
 {
   static const char line[] = "hello:12: hello: block: [0,0,0], thread: "
@@ -689,7 +719,8 @@ int main(void)
                         clusters_meet, grids_synchronise));
   t = kiln_test_case(s, "calls", 0, NULL, unload, TESTS(NULL));
   kiln_test_loops(t, N_WAYS,
-                  TESTS(calls_recurse_under_divergence, calls_by_address,
+                  TESTS(vectors_may_cross_the_end,
+                        calls_recurse_under_divergence, calls_by_address,
                         calls_that_go_wrong));
   t = kiln_test_case(s, "system", 0, NULL, unload, TESTS(printf_formats));
   kiln_test_loops(t, N_WAYS, TESTS(heaps, assertions));

@@ -241,11 +241,13 @@ static inline uint8_t *world_byte(world *w, kiln__cpu_space space,
 {
   switch (world_space(space, &address)) {
   case KILN__SPACE_SHARED:
-    if (address < WORLD_SHARED)
+    if (address < sizeof w->shared_model)
       return w->shared_model + address;
-    if (address >> 24 == 1 && (address & 0xffffff) < WORLD_SHARED)
+    if ((address & 0xffffff) >= sizeof w->shared_model)
+      return NULL;
+    if (address >> 24 == 1)
       return w->shared_model + (address & 0xffffff);
-    if (!w->alone && address >> 24 == 2 && (address & 0xffffff) < WORLD_SHARED)
+    if (!w->alone && address >> 24 == 2)
       return w->other_model + (address & 0xffffff);
     return NULL;
   case KILN__SPACE_LOCAL:
@@ -281,11 +283,20 @@ static inline void world_set(world *w, kiln__cpu_space space, unsigned lane,
     *world_byte(w, space, lane, address + k) = (uint8_t)(x >> (8 * k));
 }
 
+/* Returns whether a byte is behind the end of shared memory. The model has some
+ * of these bytes, since a vector of 16 bytes needs to begin inside only. */
+static inline bool world_past_shared(kiln__cpu_space space, uint64_t address)
+{
+  return world_space(space, &address) == KILN__SPACE_SHARED &&
+         (address & 0xffffff) >= WORLD_SHARED;
+}
+
 static inline bool world_holds(world *w, kiln__cpu_space space, unsigned lane,
                                uint64_t address, unsigned bytes)
 {
   for (unsigned k = 0; k < bytes; k++) {
-    if (world_byte(w, space, lane, address + k) == NULL)
+    if (world_byte(w, space, lane, address + k) == NULL ||
+        ((bytes != 16 || k == 0) && world_past_shared(space, address + k)))
       return false;
   }
   return true;

@@ -32,4 +32,14 @@ bool kiln__cpu_context_flags_ok(unsigned flags);
 CUresult kiln__cpu_push(CUcontext context);
 void kiln__cpu_pop(void);
 
+/* What a device is called. Available before cuInit. */
+typedef struct kiln__cpu_identity {
+  char name[96];
+  unsigned char uuid[16];
+  unsigned bus; /* PCI bus; domain and device are 0 */
+} kiln__cpu_identity;
+
+/* Stores the names of a device that exists. Defined in api_device.c. */
+void kiln__cpu_device_identity(int device, kiln__cpu_identity *out);
+
 #endif

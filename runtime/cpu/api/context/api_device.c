@@ -39,12 +39,25 @@ CUresult kiln__cpu_deviceGetCount(int *n)
   return CU_STORE(n, machine()->n_devices);
 }
 
+void kiln__cpu_device_identity(int device, kiln__cpu_identity *out)
+{
+  const int arch = kiln__cpu_the_machine()->opts.arch;
+
+  *out = (kiln__cpu_identity){.bus = PCI_BUS + (unsigned)device};
+  kiln__format(out->name, sizeof out->name, "Kiln CPU device, compute %d.%d",
+               arch / 10, arch % 10);
+  memcpy(out->uuid, "kiln-cpu-device", 15);
+  out->uuid[15] = (unsigned char)device;
+}
+
 CUresult kiln__cpu_deviceGetName(char *name, int size, CUdevice device)
 {
+  kiln__cpu_identity identity;
+
   CU_TRY(check(name, device));
   CU_TRY(valid(size > 0));
-  kiln__format(name, (size_t)size, "Kiln CPU device, compute %d.%d",
-               machine()->opts.arch / 10, machine()->opts.arch % 10);
+  kiln__cpu_device_identity(device, &identity);
+  kiln__copy_text(name, (size_t)size, identity.name);
   return CUDA_SUCCESS;
 }
 
@@ -52,9 +65,11 @@ CUresult kiln__cpu_deviceGetName(char *name, int size, CUdevice device)
  * compare UUIDs. */
 CUresult kiln__cpu_deviceGetUuid(CUuuid *uuid, CUdevice device)
 {
+  kiln__cpu_identity identity;
+
   CU_TRY(check(uuid, device));
-  memcpy(uuid->bytes, "kiln-cpu-device", 15);
-  uuid->bytes[15] = (char)device;
+  kiln__cpu_device_identity(device, &identity);
+  memcpy(uuid->bytes, identity.uuid, sizeof identity.uuid);
   return CUDA_SUCCESS;
 }
 
