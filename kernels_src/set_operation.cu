@@ -378,7 +378,10 @@ before_tile(unsigned long long *words, unsigned epoch, position mine)
   return before;
 }
 
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+/* From compute capability 10.0 on, the compiler would spill a register for one more
+ * resident block, unless a least number of blocks is given. */
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
+                                             KILN_ARCH >= 100 ? 3 : 0)
     set_operation(const user::args s, const element *a, unsigned long long m,
                   const element *b, unsigned long long n,
                   const unsigned long long *split, element *out,
