@@ -66,6 +66,15 @@ if(TARGET device_exec_bugs AND TARGET exec_driver AND KILN_NVCC AND
   target_compile_definitions(device_exec_bugs PRIVATE KILN_TEST_NVCC)
 endif()
 
+# A program of two files with relocatable device code.
+if(TARGET exec_driver AND KILN_NVCC AND NOT KILN_SANITIZE)
+  add_test(NAME device.exec_relocatable COMMAND
+    bash ${CMAKE_CURRENT_LIST_DIR}/relocatable/relocatable.sh
+    $<TARGET_FILE:kiln_cli> ${KILN_NVCC})
+  set_tests_properties(device.exec_relocatable PROPERTIES LABELS device
+    SKIP_RETURN_CODE 77 TIMEOUT 1200)
+endif()
+
 # The examples of the page on CI.
 if(TARGET exec_driver AND NOT KILN_SANITIZE)
   add_test(NAME device.ci_examples COMMAND
