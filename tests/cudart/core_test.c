@@ -377,6 +377,41 @@ START_TEST(devices_have_their_own_variables)
 }
 END_TEST
 
+static void hold_shortly(void *none)
+{
+  (void)none;
+  usleep(20000);
+}
+
+/* A blocking copy between devices waits for earlier work of both, and later work waits
+ * for the copy. */
+START_TEST(copies_between_devices_are_ordered)
+{
+  unsigned *there, *here = zeroed();
+  void *host = NULL;
+
+  must(cudaSetDevice(1));
+  there = zeroed();
+  must(cudaLaunchHostFunc(NULL, hold_shortly, host));
+  must(launch_add(there, 9));
+  must(cudaSetDevice(0));
+  must(cudaMemcpyPeer(here, 0, there, 1, 4));
+  ck_assert_uint_eq(read_word(here), 9);
+  must(cudaSetDevice(1));
+  must(cudaLaunchHostFunc(NULL, hold_shortly, host));
+  must(launch_add(there, 1));
+  must(cudaMemcpyPeer(here, 0, there, 1, 4));
+  must(cudaSetDevice(0));
+  ck_assert_uint_eq(read_word(here), 10);
+  must(cudaDeviceEnablePeerAccess(1, 0));
+  fails(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
+  fails(cudaDeviceEnablePeerAccess(0, 0), cudaErrorInvalidDevice);
+  must(launch_add(there, 1));
+  must(cudaDeviceDisablePeerAccess(1));
+  fails(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
+}
+END_TEST
+
 START_TEST(properties_agree_with_attributes)
 {
 #if KILN__RT_MAJOR == 13
@@ -657,6 +692,7 @@ int main(int argc, char **argv)
   tcase_add_test(all, a_fault_lasts_until_the_reset);
   tcase_add_test(all, the_current_context_of_the_driver_is_used);
   tcase_add_test(all, devices_have_their_own_variables);
+  tcase_add_test(all, copies_between_devices_are_ordered);
   tcase_add_test(all, properties_agree_with_attributes);
   tcase_add_test(all, flags_and_lists_of_devices_are_checked);
   tcase_add_test(all, memory_is_described);

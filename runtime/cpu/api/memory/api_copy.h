@@ -11,4 +11,11 @@
 CUresult kiln__cpu_issue_copy(CUstream stream, const CUDA_MEMCPY3D *params,
                               bool async);
 
+/* A blocking copy between contexts is ordered with all earlier and later work of the
+ * source's, the destination's and the current context. `before` waits for the two
+ * contexts, `after` for the copy. Both do nothing within the current context. A context
+ * is NULL for memory of the host. */
+CUresult kiln__cpu_before_peer_copy(CUcontext to, CUcontext from);
+CUresult kiln__cpu_after_peer_copy(CUcontext to, CUcontext from);
+
 #endif

@@ -7,9 +7,9 @@
  * use of each device, so that allocations fail when the simulated device has no
  * memory left. */
 #include "api_memory.h"
-#include "memory_ipc.h"
 #include "../context/api_context.h"
 #include "../module/api_module.h"
+#include "memory_ipc.h"
 
 #include <string.h>
 

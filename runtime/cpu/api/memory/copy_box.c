@@ -60,6 +60,7 @@ _Static_assert(sizeof(CUDA_MEMCPY3D_PEER) == sizeof(CUDA_MEMCPY3D),
 static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *c, CUstream stream,
                           bool async)
 {
+  CUcontext to, from;
   CUDA_MEMCPY3D p;
 
   CU_TRY(valid(c != NULL));
@@ -71,7 +72,13 @@ static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *c, CUstream stream,
   /* The two structs differ only in the members that CUDA_MEMCPY3D reserves. */
   memcpy(&p, c, sizeof p);
   p.reserved0 = p.reserved1 = NULL;
-  return kiln__cpu_issue_copy(stream, &p, async);
+  if (async)
+    return kiln__cpu_issue_copy(stream, &p, true);
+  to = c->dstMemoryType == CU_MEMORYTYPE_DEVICE ? c->dstContext : NULL;
+  from = c->srcMemoryType == CU_MEMORYTYPE_DEVICE ? c->srcContext : NULL;
+  CU_TRY(kiln__cpu_before_peer_copy(to, from));
+  CU_TRY(kiln__cpu_issue_copy(stream, &p, false));
+  return kiln__cpu_after_peer_copy(to, from);
 }
 
 CUresult kiln__cpu_memcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy)

@@ -96,6 +96,31 @@ COPY(memcpyAtoA, row(to, to_offset), row(from, from_offset), CUarray to,
 
 /* ---- Copies between devices ---------------------------------------------- */
 
+static CUresult wait_elsewhere(CUcontext context)
+{
+  CUcontext here;
+
+  CU_TRY(kiln__cpu_current(&here));
+  return context == NULL || context == here ? CUDA_SUCCESS
+                                            : kiln__cpu_wait_context(context);
+}
+
+CUresult kiln__cpu_before_peer_copy(CUcontext to, CUcontext from)
+{
+  CU_TRY(wait_elsewhere(to));
+  return wait_elsewhere(from);
+}
+
+CUresult kiln__cpu_after_peer_copy(CUcontext to, CUcontext from)
+{
+  CUcontext here;
+
+  CU_TRY(kiln__cpu_current(&here));
+  if ((to == NULL || to == here) && (from == NULL || from == here))
+    return CUDA_SUCCESS;
+  return kiln__cpu_wait_context(here);
+}
+
 static CUresult peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                      CUcontext from_context, size_t bytes, CUstream stream,
                      bool async)
@@ -104,7 +129,11 @@ static CUresult peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
   if (!kiln__cpu_live(to_context, KILN__HANDLE_CONTEXT) ||
       !kiln__cpu_live(from_context, KILN__HANDLE_CONTEXT))
     return CUDA_ERROR_INVALID_CONTEXT;
-  return copy(device(to), device(from), bytes, stream, async);
+  if (async)
+    return copy(device(to), device(from), bytes, stream, true);
+  CU_TRY(kiln__cpu_before_peer_copy(to_context, from_context));
+  CU_TRY(copy(device(to), device(from), bytes, stream, false));
+  return kiln__cpu_after_peer_copy(to_context, from_context);
 }
 
 CUresult kiln__cpu_memcpyPeer(CUdeviceptr to, CUcontext to_context,
