@@ -81,34 +81,6 @@ static void share(uint32_t n, int to, int from)
   free(bytes);
 }
 
-START_TEST(two_processes_share_device_memory)
-{
-  int down[2], up[2], status;
-  uint32_t end = 0;
-  CUcontext c;
-  pid_t pid;
-
-  ck_assert_int_eq(pipe(down) | pipe(up), 0);
-  pid = fork();
-  ck_assert_int_ge(pid, 0);
-  if (pid == 0) {
-    close(down[1]);
-    child(down[0], up[1]);
-  }
-  close(up[1]);
-  ok(cu(init)(0));
-  ok(cu(ctxCreate)(&c, 0, 0));
-  share(SMALL, down[1], up[0]);
-  share(LARGE, down[1], up[0]);
-  share(SMALL, down[1], up[0]);
-  transfer(down[1], &end, sizeof end, true);
-  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child: %d",
-                status);
-  ok(cu(ctxDestroy)(c));
-}
-END_TEST
-
 /* ---- Events -------------------------------------------------------------- */
 
 /* Waits in a stream for the parent's event, then records an event of its own. */
@@ -138,27 +110,51 @@ static void event_child(int from, int to)
   _exit(0);
 }
 
-START_TEST(a_stream_waits_for_an_event_of_another_process)
+/* A child process and the pipes to and from it. */
+typedef struct helper {
+  pid_t pid;
+  int to, from;
+} helper;
+
+static helper start(void (*run)(int from, int to))
 {
-  int down[2], up[2], status;
+  int down[2], up[2];
+  helper h;
+
+  ck_assert_int_eq(pipe(down) | pipe(up), 0);
+  h.pid = fork();
+  ck_assert_int_ge(h.pid, 0);
+  if (h.pid == 0) {
+    close(down[1]);
+    run(down[0], up[1]);
+  }
+  close(down[0]);
+  close(up[1]);
+  h.to = down[1];
+  h.from = up[0];
+  return h;
+}
+
+static void finish(const helper *h)
+{
+  int status;
+
+  ck_assert_int_eq(waitpid(h->pid, &status, 0), h->pid);
+  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+                "child: status %d", status);
+  close(h->to);
+  close(h->from);
+}
+
+/* The child waits for an event that this process records behind a gate. */
+static void wait_for_each_other(const helper *h)
+{
   CUipcEventHandle handle;
   gate g = {false, false};
-  CUcontext c;
   CUstream s;
   CUevent e, local;
   char byte;
-  pid_t pid;
 
-  ck_assert_int_eq(pipe(down) | pipe(up), 0);
-  pid = fork();
-  ck_assert_int_ge(pid, 0);
-  if (pid == 0) {
-    close(down[1]);
-    event_child(down[0], up[1]);
-  }
-  close(up[1]);
-  ok(cu(init)(0));
-  ok(cu(ctxCreate)(&c, 0, 0));
   ok(cu(streamCreate)(&s, 0));
   is(cu(eventCreate)(&e, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
   ok(cu(eventCreate)(&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
@@ -169,14 +165,29 @@ START_TEST(a_stream_waits_for_an_event_of_another_process)
   ok(cu(eventRecord)(e, s));
   is(cu(eventQuery)(e), CUDA_ERROR_NOT_READY);
   ok(cu(ipcGetEventHandle)(&handle, e));
-  transfer(down[1], &handle, sizeof handle, true);
-  transfer(up[0], &byte, 1, false);
+  transfer(h->to, &handle, sizeof handle, true);
+  transfer(h->from, &byte, 1, false);
   atomic_store(&g.open, true);
   ok(cu(eventSynchronize)(e));
-  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child: %d",
-                status);
+  finish(h);
   ok(cu(eventQuery)(e));
+}
+
+/* One test, since no process may be forked after cuInit. */
+START_TEST(processes_share_memory_and_events)
+{
+  const helper memory = start(child), events = start(event_child);
+  uint32_t end = 0;
+  CUcontext c;
+
+  ok(cu(init)(0));
+  ok(cu(ctxCreate)(&c, 0, 0));
+  share(SMALL, memory.to, memory.from);
+  share(LARGE, memory.to, memory.from);
+  share(SMALL, memory.to, memory.from);
+  transfer(memory.to, &end, sizeof end, true);
+  finish(&memory);
+  wait_for_each_other(&events);
   ok(cu(ctxDestroy)(c));
 }
 END_TEST
@@ -190,7 +201,6 @@ int main(void)
   Suite *s = suite_create("cpu_api_ipc");
 
   kiln_test_case(s, "ipc", 60, nothing, nothing,
-                 TESTS(two_processes_share_device_memory,
-                       a_stream_waits_for_an_event_of_another_process));
+                 TESTS(processes_share_memory_and_events));
   return kiln_test_run(s);
 }
