@@ -6,11 +6,35 @@
  * constant element size and vector length. access.h describes the paths. */
 #include "access.h"
 
-#if defined(__SSE2__)
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#elif defined(__SSE2__)
 #include <emmintrin.h>
 #endif
 
 /* ---- Moving elements into registers -------------------------------------- */
+
+/* Loads one word per lane from scattered addresses, if the instruction set has a
+ * fast way to do this. Returns false if it has none. */
+KILN__INLINE bool gather_words(const uintptr_t *from, unsigned offset, void *to)
+{
+#if defined(__AVX512F__)
+  const __m512i more = _mm512_set1_epi64(offset);
+
+  for (unsigned i = 0; i < KILN__WARP; i += 8) {
+    const __m512i at = _mm512_add_epi64(_mm512_loadu_si512(from + i), more);
+    const __m256i words = _mm512_i64gather_epi32(at, NULL, 1);
+
+    _mm256_storeu_si256((__m256i *)(void *)((uint32_t *)to + i), words);
+  }
+  return true;
+#else
+  (void)from;
+  (void)offset;
+  (void)to;
+  return false;
+#endif
+}
 
 KILN__INLINE bool is_signed(const kiln__cpu_insn *in)
 {
@@ -94,6 +118,8 @@ static void extend(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             unsigned offset, TD *to)                           \
   {                                                                            \
     if (__builtin_expect(w->full, 1)) {                                        \
+      if (sizeof(T) == 4 && gather_words(from, offset, to))                    \
+        return;                                                                \
       for (unsigned i = 0; i < KILN__WARP; i++) {                              \
         T x;                                                                   \
         memcpy(&x, (const void *)(from[i] + offset), sizeof x);                \
