@@ -90,6 +90,11 @@ if [[ " ${tiers[*]} " == *" compile "* ]]; then
   (need_packages chromium python3-html5lib) ||
     say "without Chromium, the tests of the pages are skipped"
 fi
+if [[ " ${tiers[*]} " == *" device "* ]]; then
+  # Groups of ranks are tested with both; without them, skips.
+  (need_packages openmpi-bin libopenmpi-dev mpich libmpich-dev) ||
+    say "without MPI, groups of processes are not tested"
+fi
 build "$folder" all "-DKILN_CPU_ISAS=$isas" ${options[@]+"${options[@]}"}
 
 # Tests never read or write the user's own cache.
