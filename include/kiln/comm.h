@@ -14,7 +14,10 @@
  * Engines
  *   local  ranks are threads of one process. Data pass through host memory
  *   mpi    ranks are processes. Data pass through host memory and MPI
- * Both engines work for CPU devices and GPUs. They copy at most
+ *   nccl   either of the two, and NCCL moves the data of collectives between the
+ *          devices, if kiln_comm_opts.engine asks for it. Announcements, pairs
+ *          and kiln_comm_share() stay with the engine below
+ * local and mpi work for CPU devices and GPUs. They copy at most
  * KILN_COMM_STAGING bytes per pair of ranks and direction at a time, so their
  * host memory is bounded by twice that size times the number of ranks.
  *
@@ -29,7 +32,9 @@
  *   their counts differ, all ranks get KILN_ECOMM. Outputs are undefined after
  *   a failure.
  * - Reductions combine the elements of the ranks in the order of the ranks.
- *   Results are therefore the same bits on all ranks and in every run.
+ *   Results are therefore the same bits on all ranks and in every run. With the
+ *   engine nccl the order is that of NCCL, for the types and operations that
+ *   NCCL has; the others pass through host memory.
  *   Reductions have the predefined operations of ops.h, for all types that
  *   kiln_reduce() allows. Elements of f16 and bf16 are combined in float and
  *   rounded once.
@@ -61,6 +66,13 @@ extern "C" {
 /** One rank of a group. Opaque. */
 typedef struct kiln_comm kiln_comm;
 
+/** What moves the data of collectives. */
+typedef enum kiln_comm_data {
+  KILN_COMM_HOST = 0, /**< copies through host memory; the default */
+  KILN_COMM_NCCL      /**< NCCL 2.18 or later; it is an error if it cannot be
+                           loaded or joined. Needs one GPU per rank */
+} kiln_comm_data;
+
 /** Options of a group. Initialise the struct with {0}; zero means "default" in
  * each member. All ranks of a group pass the same options. The size of this
  * struct never changes. */
@@ -69,12 +81,16 @@ typedef struct kiln_comm_opts {
    * up and returns KILN_ECOMM. It includes the time that slower ranks spend in
    * their own work before they make the call. Default: 60,000. */
   unsigned timeout_ms;
-  unsigned reserved_0; /**< 0 */
+  kiln_comm_data data; /**< what moves the data of collectives */
   /** Path of the MPI plug-in. Default: the environment variable KILN_MPI, else
    * the plug-in for the MPI that the process has loaded or was started by, from
    * the folder of the library kiln_comm. */
   const char *mpi_plugin;
-  uint64_t reserved[6]; /**< 0 */
+  /** Path of libnccl. Default: the environment variable KILN_NCCL, else a NCCL
+   * that the process has loaded, the loader, NVIDIA's Python wheels in
+   * VIRTUAL_ENV and conda's folder in CONDA_PREFIX. */
+  const char *nccl;
+  uint64_t reserved[5]; /**< 0 */
 } kiln_comm_opts;
 
 /* ---- Groups -------------------------------------------------------------- */
@@ -88,8 +104,9 @@ typedef struct kiln_comm_opts {
  *                  given several times.
  * @param n         number of ranks, 1 to 1,024.
  * @param opts      options; NULL selects all defaults. Borrowed for the call.
- * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM.
- * Thread-safe. Never blocks.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM, KILN_ENOTFOUND (no NCCL can be
+ *         loaded; the record lists the paths), KILN_ECOMM (NCCL failed).
+ * Thread-safe. Blocks only while NCCL starts.
  */
 KILN_API kiln_status kiln_comm_create_all(kiln_comm **out,
                                           kiln_device *const *devices, int n,

@@ -206,7 +206,11 @@ static kiln_status move(kiln_comm *comm, kiln_stream *stream, const blocks *out,
 
   if (pieces == NULL)
     return kiln__comm_leave(comm, no_numbers());
-  for (uint64_t round = 0; round < rounds; round++) {
+  if (comm->nccl != NULL) {
+    COMM_TRY(kiln__nccl_move(comm, stream, out->data, out->at, out->size,
+                             in->data, in->at, in->size));
+  }
+  for (uint64_t round = 0; round < rounds && comm->nccl == NULL; round++) {
     COMM_TRY(stage_out(comm, stream, out, round, chunk, pieces));
     for (int p = 0; p < comm->ranks; p++) {
       pieces[p].in = receive_chunk(comm, p);
@@ -463,10 +467,15 @@ static kiln_status reduce_blocks(kiln_comm *comm, kiln_stream *stream,
                                  reduction *r)
 {
   const size_t width = kiln_dtype_size(r->in.type);
-  kiln__piece *const pieces = calloc((size_t)comm->ranks, sizeof *pieces);
+  kiln__piece *pieces;
   kiln_status st = KILN_OK;
   uint64_t rounds;
 
+  if (kiln__nccl_reduces(comm, r->in.type, r->op))
+    return kiln__comm_leave(comm, kiln__nccl_reduce_blocks(comm, stream, r->in,
+                                                           r->out, r->at,
+                                                           r->size, r->op));
+  pieces = calloc((size_t)comm->ranks, sizeof *pieces);
   r->chunk = KILN_COMM_STAGING / 2 / width * width;
   r->sums = malloc(KILN_COMM_STAGING);
   rounds = rounds_of(comm, r->size, r->size, r->chunk);
@@ -561,6 +570,11 @@ kiln_status kiln_comm_all_reduce(kiln_comm *comm, kiln_stream *stream,
   r.size = size;
   r.out = out.data + at[comm->rank];
   st = announce_reduction(comm, &call, in, op, size);
+  if (st == KILN_OK && kiln__nccl_reduces(comm, in.type, op)) {
+    free(at);
+    return kiln__comm_leave(
+        comm, kiln__nccl_all_reduce(comm, stream, in, out.data, n, op));
+  }
   if (st == KILN_OK)
     st = reduce_blocks(comm, stream, &r);
   if (st == KILN_OK)

@@ -13,8 +13,11 @@ static kiln_status check_opts(const kiln_comm_opts *opts)
 
   if (opts == NULL)
     return KILN_OK;
-  if (opts->reserved_0 != 0 ||
-      memcmp(opts->reserved, zero.reserved, sizeof zero.reserved) != 0)
+  if (opts->data != KILN_COMM_HOST && opts->data != KILN_COMM_NCCL)
+    return kiln__comm_fail(KILN_EINVAL, NULL,
+                           "kiln_comm_opts.data has the value %d",
+                           (int)opts->data);
+  if (memcmp(opts->reserved, zero.reserved, sizeof zero.reserved) != 0)
     return kiln__comm_fail(KILN_EINVAL, "initialise kiln_comm_opts with {0}",
                            "a reserved member of kiln_comm_opts is not 0");
   return KILN_OK;
@@ -26,6 +29,7 @@ static void destroy(kiln_comm *comm)
   if (comm == NULL)
     return;
   if (comm->wire != NULL) {
+    kiln__nccl_leave(comm);
     kiln__comm_drop_pieces(comm);
     kiln__comm_drop_calls(comm);
     comm->api->close(comm->wire, comm->failed >= 0);
@@ -100,9 +104,11 @@ kiln_status kiln_comm_create_all(kiln_comm **out, kiln_device *const *devices,
     return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory for a group");
   for (; made < n && st == KILN_OK; made++)
     st = join(&out[made], &kiln__local_wire, hub, devices[made], opts);
+  if (st == KILN_OK && opts != NULL && opts->data == KILN_COMM_NCCL)
+    st = kiln__nccl_join(out, n, opts->nccl);
   if (st == KILN_OK)
     return KILN_OK;
-  if (made == 1) /* no rank owns the hub */
+  if (out[0] == NULL) /* no rank owns the hub */
     kiln__hub_free(hub);
   for (int i = 0; i < n; i++) {
     kiln_comm_free(out[i]);
@@ -128,6 +134,13 @@ kiln_status kiln_comm_create_mpi(kiln_comm **out, kiln_device *device,
     st = kiln__find_mpi(&api, opts != NULL ? opts->mpi_plugin : NULL);
   if (st == KILN_OK)
     st = join(out, api, mpi_comm, device, opts);
+  if (st == KILN_OK && opts != NULL && opts->data == KILN_COMM_NCCL) {
+    st = kiln__nccl_join(out, 1, opts->nccl);
+    if (st != KILN_OK) {
+      kiln_comm_free(*out);
+      *out = NULL;
+    }
+  }
   return st;
 }
 
@@ -153,7 +166,9 @@ kiln_device *kiln_comm_device(const kiln_comm *comm)
 
 const char *kiln_comm_engine(const kiln_comm *comm)
 {
-  return comm != NULL ? comm->api->name : "";
+  if (comm == NULL)
+    return "";
+  return comm->nccl != NULL ? "nccl" : comm->api->name;
 }
 
 /* ---- The ranks of one process -------------------------------------------- */

@@ -29,7 +29,8 @@ enum { KILN__MAX_RANKS = 1024, KILN__CAUSE_SIZE = 256 };
   X(ALL_TO_ALL, "all-to-all")                                                  \
   X(BARRIER, "barrier")                                                        \
   X(SHARE, "share")                                                            \
-  X(PAIR, "send")
+  X(PAIR, "send")                                                              \
+  X(ROLL_CALL, "a roll call")
 typedef enum kiln__call_kind {
 #define KILN__CALL_ENUM(name, text) KILN__CALL_##name,
   KILN__COMM_CALLS(KILN__CALL_ENUM)
@@ -76,7 +77,10 @@ typedef struct kiln__peer {
   bool has_next; /* `next` has arrived */
 } kiln__peer;
 
+typedef struct kiln__nccl kiln__nccl;
+
 struct kiln_comm {
+  kiln__nccl *nccl; /* moves the data of collectives, or NULL */
   const kiln__wire_api *api;
   void *wire;
   kiln_device *device;
@@ -132,6 +136,40 @@ kiln_status kiln__comm_pair(kiln_comm *comm, bool receive, int peer, void *data,
 
 /* Receives announcements in advance. Called once when the group is created. */
 kiln_status kiln__comm_listen(kiln_comm *comm);
+
+/* Looks once whether a rank has sent a farewell. Fails then. */
+kiln_status kiln__comm_attend(kiln_comm *comm);
+
+/* Breaks the group after `what` did not finish in time: because of a rank that
+ * does not answer any more, if there is one. */
+kiln_status kiln__comm_roll_call(kiln_comm *comm, const char *what);
+
+/* Returns a clock in milliseconds. */
+uint64_t kiln__comm_now(void);
+
+/* ---- nccl.c, find_nccl.c ------------------------------------------------- */
+
+/* Joins a NCCL communicator with n ranks of this process: one, or all. */
+kiln_status kiln__nccl_join(kiln_comm *const *comms, int n, const char *path);
+/* Leaves it. If the group is broken, NCCL's work is aborted. */
+void kiln__nccl_leave(kiln_comm *comm);
+/* Sends blocks of bytes to all ranks and receives theirs, then waits. at[] and
+ * size[] have one number per rank. */
+kiln_status kiln__nccl_move(kiln_comm *comm, kiln_stream *stream,
+                            CUdeviceptr out, const uint64_t *out_at,
+                            const uint64_t *out_size, CUdeviceptr in,
+                            const uint64_t *in_at, const uint64_t *in_size);
+/* Returns whether NCCL has a reduction. */
+bool kiln__nccl_reduces(const kiln_comm *comm, kiln_dtype type,
+                        kiln_op_name op);
+/* Combines n elements on all ranks, or blocks of them, block p on rank p. */
+kiln_status kiln__nccl_all_reduce(kiln_comm *comm, kiln_stream *stream,
+                                  kiln_array in, CUdeviceptr out, uint64_t n,
+                                  kiln_op_name op);
+kiln_status kiln__nccl_reduce_blocks(kiln_comm *comm, kiln_stream *stream,
+                                     kiln_array in, CUdeviceptr out,
+                                     const uint64_t *at, const uint64_t *size,
+                                     kiln_op_name op);
 
 /* ---- fold.c -------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 
 enum { GRACE_MS = 1000 };
 
-static uint64_t now_ms(void)
+uint64_t kiln__comm_now(void)
 {
   struct timespec t;
 
@@ -80,7 +80,7 @@ static kiln_status look(kiln_comm *comm, kiln__message *m, int p, waiting *w)
 static kiln_status rest(kiln_comm *comm, wait_clock *clock, const waiting *w,
                         const char *what)
 {
-  const uint64_t now = now_ms();
+  const uint64_t now = kiln__comm_now();
   const uint64_t limit = comm->timeout_ms + (w->several ? GRACE_MS : 0);
 
   if (w->pending != clock->pending) {
@@ -188,7 +188,7 @@ static kiln_status send_calls(kiln_comm *comm, const kiln__call *call,
 
 static kiln_status receive_calls(kiln_comm *comm, const char *what)
 {
-  wait_clock clock = {now_ms(), -1};
+  wait_clock clock = {kiln__comm_now(), -1};
 
   for (;;) {
     waiting w = nothing;
@@ -294,12 +294,34 @@ kiln_status kiln__comm_announce(kiln_comm *comm, const kiln__call *call,
   return st;
 }
 
+kiln_status kiln__comm_attend(kiln_comm *comm)
+{
+  return listen_to_all(comm);
+}
+
+kiln_status kiln__comm_roll_call(kiln_comm *comm, const char *what)
+{
+  const kiln__call call = {.kind = KILN__CALL_ROLL_CALL};
+  const unsigned timeout_ms = comm->timeout_ms;
+  kiln_status st;
+
+  comm->timeout_ms = GRACE_MS;
+  st = kiln__comm_announce(comm, &call, NULL, NULL);
+  comm->timeout_ms = timeout_ms;
+  if (st != KILN_OK)
+    return st;
+  return kiln__comm_break(comm, comm->rank,
+                          "%s did not finish within %u ms, although all ranks "
+                          "answer",
+                          what, timeout_ms);
+}
+
 /* ---- Pieces -------------------------------------------------------------- */
 
 /* Waits until all posted pieces have arrived. */
 static kiln_status finish_pieces(kiln_comm *comm)
 {
-  wait_clock clock = {now_ms(), -1};
+  wait_clock clock = {kiln__comm_now(), -1};
 
   for (;;) {
     waiting w = nothing;

@@ -209,15 +209,31 @@ typedef struct scene {
   const kiln_comm_opts *opts;
 } scene;
 
-static const scene scenes[] = {{wrong_count, NULL},
-                               {works, NULL},
-                               {other_call, NULL},
-                               {invalid_argument, NULL},
-                               {stays_away, &impatient},
-                               {aborts, NULL},
-                               {small_output, NULL},
-                               {wrong_pair, NULL},
-                               {works, NULL}};
+/* With the fake NCCL, rank 1 fails in its third exchange. */
+static kiln_status nccl_fails(kiln_comm *comm, void *user)
+{
+  const arrays a = make_arrays(comm);
+  kiln_status st = KILN_OK;
+  int calls = 0;
+
+  (void)user;
+  if (strcmp(kiln_comm_engine(comm), "nccl") == 0) {
+    while (st == KILN_OK && calls++ < 10)
+      st = all_reduce(comm, &a, N);
+    CHECK(st == KILN_ECOMM && calls == 3);
+    CHECK(strstr(kiln_comm_failure(comm, NULL), "ncclAllReduce") != NULL);
+    CHECK(all_reduce(comm, &a, N) == KILN_ECOMM);
+  }
+  free_arrays(comm, &a);
+  return KILN_OK;
+}
+
+static const scene scenes[] = {
+    {wrong_count, NULL},      {works, NULL},
+    {other_call, NULL},       {invalid_argument, NULL},
+    {stays_away, &impatient}, {aborts, NULL},
+    {small_output, NULL},     {wrong_pair, NULL},
+    {nccl_fails, NULL},       {works, NULL}};
 enum { SCENES = sizeof scenes / sizeof *scenes };
 
 /* ---- A rank that dies ---------------------------------------------------- */
@@ -272,6 +288,10 @@ int main(int argc, char **argv)
   if (argc == 3 && strcmp(argv[1], "kill") == 0)
     return kill_one(strtoull(argv[2], NULL, 10));
   for (int i = 0; i < SCENES && result == 0; i++) {
+    if (scenes[i].fn == nccl_fails)
+      setenv("FAKE_NCCL_FAIL", "3", 1);
+    else
+      unsetenv("FAKE_NCCL_FAIL");
     result = rank_main(argc, argv, scenes[i].fn, scenes[i].opts);
     rank_runtime = NULL;
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# launch.sh local|openmpi|mpich PROGRAM [RANKS] -- runs a test of groups as 4 ranks,
+# launch.sh local|nccl|openmpi|mpich PROGRAM [RANKS] -- runs a test of groups as 4 ranks,
 # and in a thorough run as 1, 4 and 7 ranks. BUILD is the build folder. Exits with 77
 # if the MPI is not installed.
 set -eu
@@ -9,6 +9,7 @@ counts=${3:-4}
 [ -n "${3:-}" ] || [ -z "${KILN_TEST_THOROUGH:-}" ] || counts="1 4 7"
 
 # The plug-in is found by the loader, as that of an installed library.
+export KILN_NCCL=${KILN_NCCL:-${BUILD:?}/tests/fakes/fake_nccl.so} # for "nccl"
 export LD_LIBRARY_PATH="${BUILD:?}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # Ranks share two cores in CI, and containers run as root.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -18,20 +19,20 @@ export OMPI_MCA_plm_rsh_agent=/bin/false
 unset OMPI_MCA_btl 2>/dev/null || true
 
 case $how in
-local) launcher= ;;
+local | nccl) launcher= ;;
 openmpi) launcher=$(command -v mpirun.openmpi || true) ;;
 mpich) launcher=$(command -v mpirun.mpich || true) ;;
 *) exit 2 ;;
 esac
-if [ "$how" != local ] && { [ -z "$launcher" ] || [ ! -e "$BUILD/libkiln_mpi_$how.so" ]; }; then
+if [ "$how" != local ] && [ "$how" != nccl ] && { [ -z "$launcher" ] || [ ! -e "$BUILD/libkiln_mpi_$how.so" ]; }; then
   echo "skipped: $how is not installed, or was not when Kiln was built"
   exit 77
 fi
 # A group of one cannot break.
 [ "$(basename "$program")" != comm_failure ] || counts=${counts#1 }
 for ranks in $counts; do
-  if [ "$how" = local ]; then
-    "$program" local "$ranks"
+  if [ "$how" = local ] || [ "$how" = nccl ]; then
+    "$program" "$how" "$ranks"
   else
     "$launcher" -n "$ranks" "$program" mpi
   fi
@@ -65,7 +66,7 @@ kill_runs() {
   echo "$1 runs with a rank that died: all others returned, $named times with its number"
   [ "$named" -ge $(($1 * 9 / 10)) ]
 }
-if [ "$(basename "$program")" = comm_failure ] && [ "$how" != local ]; then
+if [ "$(basename "$program")" = comm_failure ] && [ -n "$launcher" ]; then
   work=$(mktemp -d)
   kills=1
   [ -z "${KILN_TEST_THOROUGH:-}" ] || kills=200

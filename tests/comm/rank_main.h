@@ -1,6 +1,7 @@
 /* rank_main.h -- main() of the tests of groups.
  *
  *   comm_X local 4       four threads of this process
+ *   comm_X nccl 4        the same, and NCCL moves the data (KILN_NCCL)
  *   mpirun -n 4 comm_X mpi   processes that MPI has started
  *
  * Each rank runs the same function. A check that fails prints the rank and the
@@ -20,6 +21,9 @@
 enum { MOST_RANKS = 16 };
 
 static kiln_runtime *rank_runtime;
+
+/* Arrays in managed memory, for the fake NCCL. */
+static bool managed;
 
 #define CHECK(condition)                                                       \
   do {                                                                         \
@@ -111,7 +115,7 @@ static inline int run_local(int n, kiln_comm_fn fn, const kiln_comm_opts *opts)
   for (int i = 0; i < n; i++)
     kiln_device_free(devices[i]);
   kiln_runtime_free(rank_runtime);
-  printf("%d ranks, local: ok\n", n);
+  printf("%d ranks, %s: ok\n", n, managed ? "nccl" : "local");
   return 0;
 }
 
@@ -136,9 +140,18 @@ static inline int rank_main(int argc, char **argv, kiln_comm_fn fn,
 {
   if (argc == 3 && strcmp(argv[1], "local") == 0)
     return run_local(atoi(argv[2]), fn, opts);
+  if (argc == 3 && strcmp(argv[1], "nccl") == 0) {
+    kiln_comm_opts with_nccl = {.timeout_ms = 0};
+
+    if (opts != NULL)
+      with_nccl = *opts;
+    with_nccl.data = KILN_COMM_NCCL;
+    managed = true;
+    return run_local(atoi(argv[2]), fn, &with_nccl);
+  }
   if (argc == 2 && strcmp(argv[1], "mpi") == 0)
     return run_mpi(fn, opts);
-  fprintf(stderr, "usage: %s local RANKS | %s mpi\n", argv[0], argv[0]);
+  fprintf(stderr, "usage: %s local|nccl RANKS | %s mpi\n", argv[0], argv[0]);
   return 2;
 }
 
@@ -148,7 +161,10 @@ static inline CUdeviceptr device_bytes(kiln_comm *comm, size_t size)
 {
   CUdeviceptr p = 0;
 
-  CHECK_OK(kiln_memory_alloc(&p, kiln_comm_device(comm), size + 1));
+  if (managed)
+    CHECK_OK(kiln_memory_alloc_managed(&p, kiln_comm_device(comm), size + 1));
+  else
+    CHECK_OK(kiln_memory_alloc(&p, kiln_comm_device(comm), size + 1));
   return p;
 }
 

@@ -11,8 +11,12 @@ foreach(source IN LISTS comm_programs)
     kiln_comm_static kiln_static Threads::Threads m)
   target_compile_options(comm_${name} PRIVATE -std=gnu11 -Wno-pedantic
     $<$<CONFIG:RelWithDebInfo>:-O1>)
-  add_dependencies(comm_${name} kiln_mpi)
-  foreach(how IN ITEMS local openmpi mpich)
+  add_dependencies(comm_${name} kiln_mpi fake_nccl)
+  set(hows local openmpi mpich)
+  if(NOT name STREQUAL "distributed") # its memory is not the host's
+    list(APPEND hows nccl)
+  endif()
+  foreach(how IN LISTS hows)
     add_test(NAME comm.${name}_${how} COMMAND ${CMAKE_COMMAND} -E env
       BUILD=${PROJECT_BINARY_DIR} bash ${comm_folder}/launch.sh ${how}
       $<TARGET_FILE:comm_${name}>)
@@ -20,3 +24,12 @@ foreach(source IN LISTS comm_programs)
       SKIP_RETURN_CODE 77 TIMEOUT 3600)
   endforeach()
 endforeach()
+
+# The declarations of NCCL are compared with NVIDIA's header where it is installed, for
+# example by -DKILN_NCCL_INCLUDE= and the folder of a Python wheel.
+find_path(KILN_NCCL_INCLUDE nccl.h)
+if(KILN_NCCL_INCLUDE AND KILN_CUDA_INCLUDE)
+  add_library(comm_nccl_abi OBJECT ${comm_folder}/nccl_abi.c)
+  target_include_directories(comm_nccl_abi SYSTEM PRIVATE ${KILN_NCCL_INCLUDE}
+    ${KILN_CUDA_INCLUDE})
+endif()

@@ -1,0 +1,352 @@
+/* fake_nccl.c -- a NCCL for the threads of one process and memory that the host
+ * can access. Calls are collected until ncclGroupEnd(), which then sends all
+ * messages and waits for those of the others. With FAKE_NCCL_FAIL=N the N-th
+ * group of rank 1 fails with ncclSystemError. */
+#include <math.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { OK = 0, SYSTEM_ERROR = 2, REMOTE_ERROR = 6, MOST_RANKS = 16 };
+
+typedef struct id {
+  char bytes[128];
+} id;
+
+typedef struct message {
+  struct message *next;
+  size_t size;
+  char data[];
+} message;
+
+typedef struct group {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  int ranks, left, failed;
+  message *boxes[MOST_RANKS][MOST_RANKS]; /* [to][from], in order */
+} group;
+
+typedef struct comm {
+  group *group;
+  int rank, groups;
+} comm;
+
+typedef enum kind { SEND, RECEIVE, REDUCE } kind;
+
+/* A call that waits for the end of the group. */
+typedef struct call {
+  kind kind;
+  const void *in;
+  void *out;
+  size_t n;
+  int type, op, peer; /* peer: the other rank, or the root; -1: all ranks */
+  comm *comm;
+} call;
+
+static _Thread_local call calls[4 * MOST_RANKS];
+static _Thread_local int n_calls, depth;
+
+static size_t size_of(int type)
+{
+  static const size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+
+  return sizes[type];
+}
+
+int ncclGetVersion(int *version)
+{
+  *version = 22703;
+  return OK;
+}
+
+const char *ncclGetErrorString(int result)
+{
+  return result == SYSTEM_ERROR ? "unhandled system error" : "remote error";
+}
+
+int ncclGetUniqueId(id *out)
+{
+  group *g = calloc(1, sizeof *g);
+
+  if (g == NULL)
+    return SYSTEM_ERROR;
+  (void)pthread_mutex_init(&g->lock, NULL);
+  (void)pthread_cond_init(&g->changed, NULL);
+  memset(out, 0, sizeof *out);
+  memcpy(out, &g, sizeof g);
+  return OK;
+}
+
+int ncclCommInitRank(comm **out, int ranks, id from, int rank)
+{
+  comm *c = calloc(1, sizeof *c);
+
+  if (c == NULL || ranks > MOST_RANKS)
+    return SYSTEM_ERROR;
+  memcpy(&c->group, &from, sizeof c->group);
+  c->rank = rank;
+  c->group->ranks = ranks;
+  *out = c;
+  return OK;
+}
+
+int ncclCommAbort(comm *c)
+{
+  group *const g = c->group;
+  int last;
+
+  (void)pthread_mutex_lock(&g->lock);
+  last = ++g->left == g->ranks;
+  (void)pthread_mutex_unlock(&g->lock);
+  free(c);
+  if (!last)
+    return OK;
+  for (int i = 0; i < MOST_RANKS * MOST_RANKS; i++) {
+    for (message *m = g->boxes[i / MOST_RANKS][i % MOST_RANKS], *next;
+         m != NULL; m = next) {
+      next = m->next;
+      free(m);
+    }
+  }
+  free(g);
+  return OK;
+}
+
+int ncclCommDestroy(comm *c)
+{
+  return ncclCommAbort(c);
+}
+
+int ncclCommGetAsyncError(comm *c, int *result)
+{
+  *result = c->group->failed ? REMOTE_ERROR : OK;
+  return OK;
+}
+
+/* ---- Messages ------------------------------------------------------------ */
+
+static void put(comm *c, int to, const void *data, size_t size)
+{
+  message *m = calloc(1, sizeof *m + size), **end;
+
+  if (m == NULL)
+    abort();
+  m->size = size;
+  memcpy(m->data, data, size);
+  (void)pthread_mutex_lock(&c->group->lock);
+  for (end = &c->group->boxes[to][c->rank]; *end != NULL; end = &(*end)->next)
+    ;
+  *end = m;
+  (void)pthread_cond_broadcast(&c->group->changed);
+  (void)pthread_mutex_unlock(&c->group->lock);
+}
+
+/* Waits for a message, for at most three seconds, as the real NCCL does not wait
+ * here.
+ * Returns NULL if a rank has failed. */
+static message *take(comm *c, int from)
+{
+  group *const g = c->group;
+  message **const box = &g->boxes[c->rank][from];
+  struct timespec until;
+  int waited = 0;
+  message *m;
+
+  (void)clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += 3;
+  (void)pthread_mutex_lock(&g->lock);
+  while (*box == NULL && !g->failed && waited == 0)
+    waited = pthread_cond_timedwait(&g->changed, &g->lock, &until);
+  m = *box;
+  if (m != NULL)
+    *box = m->next;
+  (void)pthread_mutex_unlock(&g->lock);
+  return m;
+}
+
+/* ---- Reductions ---------------------------------------------------------- */
+
+static double float_of(int type, uint16_t h)
+{
+  const int exponent = h >> 10 & 31, fraction = h & 1023;
+  const uint32_t bits = (uint32_t)h << 16;
+  float f;
+  double d;
+
+  memcpy(&f, &bits, sizeof f);
+  if (type == 9) /* bf16 */
+    return (double)f;
+  d = exponent == 0 ? ldexp(fraction, -24)
+                    : ldexp(fraction + 1024, exponent - 25);
+  return (h & 0x8000) != 0 ? -d : d;
+}
+
+/* Exact for the small integers of the tests. */
+static uint16_t half_of(int type, double d)
+{
+  const float f = (float)d;
+  uint32_t bits;
+  int exponent;
+  double fraction;
+
+  memcpy(&bits, &f, sizeof bits);
+  if (type == 9)
+    return (uint16_t)(bits >> 16);
+  if (d == 0)
+    return 0;
+  fraction = frexp(fabs(d), &exponent);
+  return (uint16_t)((d < 0 ? 0x8000 : 0) | (exponent + 14) << 10 |
+                    ((int)(fraction * 2048) & 1023));
+}
+
+#define APPLY(a, b)                                                            \
+  (op == 0   ? (a) + (b)                                                       \
+   : op == 1 ? (a) * (b)                                                       \
+   : op == 2 ? ((a) > (b) ? (a) : (b))                                         \
+             : ((a) < (b) ? (a) : (b)))
+#define FOLD(type, T)                                                          \
+  case type:                                                                   \
+    for (size_t i = 0; i < n; i++)                                             \
+      ((T *)acc)[i] = (T)APPLY(((T *)acc)[i], ((const T *)x)[i]);              \
+    break;
+
+static void fold(int type, int op, void *acc, const void *x, size_t n)
+{
+  uint16_t *const a = acc;
+  const uint16_t *const b = x;
+
+  switch (type) {
+    FOLD(0, int8_t)
+    FOLD(1, uint8_t)
+    FOLD(2, int32_t)
+    FOLD(3, uint32_t)
+    FOLD(4, int64_t)
+    FOLD(5, uint64_t)
+    FOLD(7, float)
+    FOLD(8, double)
+  default:
+    for (size_t i = 0; i < n; i++)
+      a[i] = half_of(type, APPLY(float_of(type, a[i]), float_of(type, b[i])));
+  }
+}
+
+/* Combines the messages of all ranks, in their order. */
+static int combine(const call *c)
+{
+  for (int p = 0; p < c->comm->group->ranks; p++) {
+    message *const m = take(c->comm, p);
+
+    if (m == NULL)
+      return REMOTE_ERROR;
+    if (p == 0)
+      memcpy(c->out, m->data, m->size);
+    else
+      fold(c->type, c->op, c->out, m->data, c->n);
+    free(m);
+  }
+  return OK;
+}
+
+/* ---- Groups -------------------------------------------------------------- */
+
+static void begin(const call *c)
+{
+  const size_t size = c->n * size_of(c->type);
+
+  if (c->kind == SEND)
+    put(c->comm, c->peer, c->in, size);
+  for (int p = 0; c->kind == REDUCE && p < c->comm->group->ranks; p++) {
+    if (c->peer < 0 || c->peer == p)
+      put(c->comm, p, c->in, size);
+  }
+}
+
+static int end(const call *c)
+{
+  message *m;
+
+  if (c->kind == REDUCE && (c->peer < 0 || c->peer == c->comm->rank))
+    return combine(c);
+  if (c->kind != RECEIVE)
+    return OK;
+  m = take(c->comm, c->peer);
+  if (m == NULL)
+    return REMOTE_ERROR;
+  if (m->size != c->n * size_of(c->type)) {
+    free(m);
+    return SYSTEM_ERROR;
+  }
+  memcpy(c->out, m->data, m->size);
+  free(m);
+  return OK;
+}
+
+/* Whether this group of the rank is the one that fails. */
+static int fails(comm *c)
+{
+  const char *text = getenv("FAKE_NCCL_FAIL");
+
+  if (text == NULL || c->rank != 1 || ++c->groups != atoi(text))
+    return 0;
+  (void)pthread_mutex_lock(&c->group->lock);
+  c->group->failed = 1;
+  (void)pthread_cond_broadcast(&c->group->changed);
+  (void)pthread_mutex_unlock(&c->group->lock);
+  return 1;
+}
+
+int ncclGroupStart(void)
+{
+  if (depth++ == 0)
+    n_calls = 0;
+  return OK;
+}
+
+int ncclGroupEnd(void)
+{
+  int result = OK;
+
+  if (--depth > 0 || n_calls == 0)
+    return OK;
+  if (fails(calls[0].comm))
+    return SYSTEM_ERROR;
+  for (int i = 0; i < n_calls; i++)
+    begin(&calls[i]);
+  for (int i = 0; i < n_calls && result == OK; i++)
+    result = end(&calls[i]);
+  return result;
+}
+
+static int queue(call c)
+{
+  calls[n_calls++] = c;
+  return OK;
+}
+
+int ncclSend(const void *in, size_t n, int type, int peer, comm *c, void *s)
+{
+  (void)s;
+  return queue((call){SEND, in, NULL, n, type, 0, peer, c});
+}
+
+int ncclRecv(void *out, size_t n, int type, int peer, comm *c, void *s)
+{
+  (void)s;
+  return queue((call){RECEIVE, NULL, out, n, type, 0, peer, c});
+}
+
+int ncclAllReduce(const void *in, void *out, size_t n, int type, int op,
+                  comm *c, void *s)
+{
+  (void)s;
+  return queue((call){REDUCE, in, out, n, type, op, -1, c});
+}
+
+int ncclReduce(const void *in, void *out, size_t n, int type, int op, int root,
+               comm *c, void *s)
+{
+  (void)s;
+  return queue((call){REDUCE, in, out, n, type, op, root, c});
+}
