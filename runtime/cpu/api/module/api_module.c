@@ -7,12 +7,38 @@
  * set. Launches in flight hold references to the module. Unloading therefore
  * takes effect when the last launch is done. */
 #include "api_module.h"
+#include "../../model/demangle.h"
 #include "../memory/api_memory.h"
 #include "../observe.h"
 
 #include <string.h>
 
 /* ---- From PTX source to a program ---------------------------------------- */
+
+/* Tells the user of `kiln exec` which device function is undefined. This happens
+ * if a fat binary with the function was left out because it has no PTX. */
+static void note_undefined(const kiln__buf *log)
+{
+  static const char found[] = "undefined function '";
+  const char *at = log->data == NULL ? NULL : strstr(log->data, found);
+  char name[512], readable[KILN__READABLE], text[KILN__READABLE + 32];
+  size_t n;
+
+  if (at == NULL)
+    return;
+  at += sizeof found - 1;
+  n = strcspn(at, "'");
+  if (n >= sizeof name)
+    return;
+  memcpy(name, at, n);
+  name[n] = '\0';
+  kiln__format(text, sizeof text, "the device function %s",
+               kiln__cpu_demangle(name, readable, sizeof readable));
+  kiln_cpu_note_missing(text,
+                        "If a library of the program defines it, compile that "
+                        "library for a virtual architecture as well, such as "
+                        "-gencode arch=compute_75,code=compute_75");
+}
 
 /* Maps the status of the PTX parser to a result code of the driver, and appends
  * the parser's messages to the log. */
@@ -25,6 +51,7 @@ static CUresult result_of(kiln_status st, kiln__buf *log)
   kiln__buf_text(log, kiln_last_error()->log[0] != '\0'
                           ? kiln_last_error()->log
                           : kiln_last_error()->message);
+  note_undefined(log);
   return CUDA_ERROR_INVALID_PTX;
 }
 
