@@ -107,7 +107,7 @@ static void inputs_are_checked(void)
   destroy(&link);
   link = new_link(0, "-arch=sm_90", NULL);
   require(add(link, PTX, caller, sizeof caller, "a") == 0, "the caller");
-  refused(link, complete(link), 9, "seven");
+  refused(link, complete(link), 6, "seven");
   destroy(&link);
 }
 

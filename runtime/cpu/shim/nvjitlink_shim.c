@@ -256,7 +256,7 @@ int kiln__nvjitlinkComplete(nvjitlink *l)
     rc = add_lto_ptx(l);
   if (rc == NVJITLINK_OK && !l->ptx &&
       kiln_cpu_linker_complete(l->linker, &l->image, &l->image_size) != 0)
-    rc = NVJITLINK_FINALIZE;
+    rc = NVJITLINK_INTERNAL; /* as the real one for undefined references */
   copy_log(l);
   l->completed = rc == NVJITLINK_OK;
   return rc;

@@ -394,6 +394,58 @@ START_TEST(linked_images_may_be_newer)
 }
 END_TEST
 
+/* Each block adds 1 to a counter, waits for the grid, and stores the counter;
+ * then it does so again. */
+static const char grid_ptx[] =
+    HEAD ".extern .func (.param .b64 h) cudaCGGetIntrinsicHandle"
+         "(.param .b32 scope);\n"
+         ".extern .func (.param .b32 r) cudaCGSynchronize"
+         "(.param .b64 h, .param .b32 flags);\n"
+         ".visible .entry meet(.param .u64 out)\n{\n"
+         "\t.reg .pred %p;\n\t.reg .b32 %r<8>;\n\t.reg .b64 %rd<6>;\n"
+         "\tld.param.u64 %rd1, [out];\n\tmov.u32 %r1, %tid.x;\n"
+         "\tmov.u32 %r2, %ctaid.x;\n\tmov.u32 %r3, 0;\n"
+         "\tmul.wide.u32 %rd2, %r2, 4;\n\tadd.u64 %rd2, %rd2, %rd1;\n"
+         "more:\n\tsetp.eq.u32 %p, %r1, 63;\n"
+         "\t@%p red.global.add.u32 [%rd1], 1;\n"
+         "\t{\n\t.param .b32 scope;\n\t.param .b64 h;\n"
+         "\tst.param.b32 [scope], 1;\n"
+         "\tcall.uni (h), cudaCGGetIntrinsicHandle, (scope);\n"
+         "\tld.param.b64 %rd3, [h];\n\t}\n"
+         "\t{\n\t.param .b64 h;\n\t.param .b32 flags;\n\t.param .b32 r;\n"
+         "\tst.param.b64 [h], %rd3;\n\tst.param.b32 [flags], 0;\n"
+         "\tcall.uni (r), cudaCGSynchronize, (h, flags);\n\t}\n"
+         "\tld.volatile.global.u32 %r4, [%rd1];\n"
+         "\tst.global.u32 [%rd2+4], %r4;\n"
+         "\t{\n\t.param .b64 h;\n\t.param .b32 flags;\n\t.param .b32 r;\n"
+         "\tst.param.b64 [h], %rd3;\n\tst.param.b32 [flags], 0;\n"
+         "\tcall.uni (r), cudaCGSynchronize, (h, flags);\n\t}\n"
+         "\tadd.u32 %r3, %r3, 1;\n\tadd.u64 %rd2, %rd2, 32;\n"
+         "\tsetp.lt.u32 %p, %r3, 2;\n\t@%p bra more;\n\tret;\n}\n";
+
+START_TEST(grids_meet_without_the_header)
+{
+  enum { BLOCKS = 5 };
+  CUdeviceptr out = memory_of(80);
+  void *args[] = {&out};
+  uint32_t got[20];
+  CUfunction f;
+  CUmodule m;
+
+  ok(kiln__cpu_moduleLoadData(&m, grid_ptx));
+  ok(kiln__cpu_moduleGetFunction(&f, m, "meet"));
+  ok(kiln__cpu_launchCooperativeKernel(f, BLOCKS, 1, 1, 64, 1, 1, 0, NULL,
+                                       args));
+  ok(kiln__cpu_memcpyDtoH(got, out, sizeof got));
+  for (int i = 0; i < BLOCKS; i++) {
+    ck_assert_uint_eq(got[1 + i], BLOCKS);
+    ck_assert_uint_eq(got[9 + i], 2 * BLOCKS);
+  }
+  ok(kiln__cpu_memFree(out));
+  ok(kiln__cpu_moduleUnload(m));
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("cpu_api_link");
@@ -402,6 +454,7 @@ int main(void)
                  TESTS(libraries_load_into_each_context, libraries_have_globals,
                        parts_are_linked, links_report_what_is_wrong,
                        damaged_libraries_are_refused, registers_are_limited,
+                       grids_meet_without_the_header,
                        linked_images_may_be_newer, relocatable_code_is_linked,
                        relocatable_machine_code_is_named));
   return kiln_test_run(s);

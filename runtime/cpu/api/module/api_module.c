@@ -55,14 +55,16 @@ static CUresult result_of(kiln_status st, kiln__buf *log)
   return CUDA_ERROR_INVALID_PTX;
 }
 
-/* Parses all PTX sources. On failure it frees the sources that were already
- * parsed. */
+/* Parses all PTX sources of an image, and then `more` unless it is NULL. On
+ * failure it frees the sources that were already parsed. */
 static CUresult parse_all(kiln__cpu_ptx_module **parts, const kiln_allocator *a,
-                          const kiln__cpu_image *image, kiln__buf *log)
+                          const kiln__cpu_image *image, const char *more,
+                          kiln__buf *log)
 {
-  for (size_t i = 0; i < image->n; i++) {
+  for (size_t i = 0; i < image->n + (more != NULL); i++) {
+    const char *text = i < image->n ? image->texts[i].data : more;
     const kiln_status st = kiln__cpu_ptx_parse(
-        &parts[i], a, image->texts[i].data, image->texts[i].size);
+        &parts[i], a, text, i < image->n ? image->texts[i].size : strlen(text));
 
     if (st == KILN_OK)
       continue;
@@ -86,18 +88,19 @@ CUresult kiln__cpu_module_program(kiln__cpu_program **out,
                                   const kiln_allocator *a,
                                   const kiln__cpu_image *image, kiln__buf *log)
 {
+  const char *more = kiln__cpu_grid_sync_ptx(image);
+  const size_t n = image->n + (more != NULL);
   kiln__cpu_ptx_module **parts =
-      kiln__calloc(a, image->n, sizeof(kiln__cpu_ptx_module *));
+      kiln__calloc(a, n, sizeof(kiln__cpu_ptx_module *));
   CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
 
   *out = NULL;
   if (parts == NULL)
     return rc;
-  rc = parse_all(parts, a, image, log);
+  rc = parse_all(parts, a, image, more, log);
   if (rc == CUDA_SUCCESS)
-    rc = result_of(image->n == 1
-                       ? kiln__cpu_program_make(out, a, parts[0])
-                       : kiln__cpu_program_link(out, a, parts, image->n),
+    rc = result_of(n == 1 ? kiln__cpu_program_make(out, a, parts[0])
+                          : kiln__cpu_program_link(out, a, parts, n),
                    log);
   if (rc == CUDA_SUCCESS)
     limit_registers(*out, image->max_registers);

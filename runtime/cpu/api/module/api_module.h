@@ -105,6 +105,10 @@ bool kiln__cpu_is_objects(const uint8_t *bytes, size_t size);
 CUresult kiln__cpu_objects_read(kiln__cpu_image *out, const uint8_t *bytes,
                                 size_t size, int arch, kiln__buf *log);
 
+/* Returns the PTX of the functions for grid-wide synchronisation if a source of
+ * the image names one of them, or else NULL. Defined in grid_sync_ptx.c. */
+const char *kiln__cpu_grid_sync_ptx(const kiln__cpu_image *image);
+
 /* Parses the PTX sources of a link input to produce its diagnostics. Each
  * diagnostic begins with `name`, or with "input" if that is NULL. Defined in
  * api_link.c. Returns CUDA_SUCCESS or CUDA_ERROR_INVALID_PTX. */
