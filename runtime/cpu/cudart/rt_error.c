@@ -6,9 +6,6 @@
  * from the driver with every later call, so they need no state here. */
 #include "cudart.h"
 
-#include <dlfcn.h>
-#include <string.h>
-
 kiln__rt_thread *kiln__rt_self(void)
 {
   static _Thread_local kiln__rt_thread self = {.device = -1};
@@ -41,15 +38,17 @@ CUstream kiln__rt_stream(cudaStream_t stream)
                                                        : stream;
 }
 
+/* A function of Kiln's driver. The address is NULL over another driver. A weak symbol is
+ * also found if the program opened this library without RTLD_GLOBAL, where dlsym() would
+ * not find it. */
+extern void kiln_cpu_note_missing(const char *name, const char *advice)
+    __attribute__((weak));
+
 cudaError_t kiln__rt_refuse(const char *symbol, cudaError_t error,
                             const char *advice)
 {
-  void (*note)(const char *, const char *);
-  void *found = dlsym(RTLD_DEFAULT, "kiln_cpu_note_missing");
-
-  memcpy(&note, &found, sizeof note);
-  if (note != NULL)
-    note(symbol, advice);
+  if (kiln_cpu_note_missing != NULL)
+    kiln_cpu_note_missing(symbol, advice);
   return error;
 }
 
