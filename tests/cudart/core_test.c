@@ -654,6 +654,44 @@ START_TEST(children_exit_while_the_parent_launches)
 }
 END_TEST
 
+/* The program of a child: leaves an allocation to the reset. */
+static int leak(void)
+{
+  void *to;
+
+  return cudaMalloc(&to, 12) == cudaSuccess && cudaDeviceReset() == cudaSuccess
+             ? 0
+             : 1;
+}
+
+static void run_leak(const char *report)
+{
+  setenv("KILN_CPU", "cpu:9.0,check=mem", 1);
+  setenv("KILN_CPU_REPORT", report, 1);
+  execl("/proc/self/exe", "cudart_core", "leak", (char *)NULL);
+  _exit(1);
+}
+
+START_TEST(leaks_are_reported_at_the_reset)
+{
+  char path[] = "/tmp/kiln-cudart-XXXXXX", text[4096] = "";
+  const int file = mkstemp(path);
+  int status = -1;
+  pid_t child;
+
+  ck_assert_int_ge(file, 0);
+  child = fork();
+  if (child == 0)
+    run_leak(path);
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_ge(read(file, text, sizeof text - 1), 0);
+  close(file);
+  unlink(path);
+  ck_assert_int_eq(status, 0);
+  ck_assert_ptr_nonnull(strstr(text, "leak: 12 bytes"));
+}
+END_TEST
+
 /* The driver reads KILN_CPU when it is loaded, so the program starts again with the
  * variable set. */
 static void want_two_devices(char **argv)
@@ -672,7 +710,8 @@ int main(int argc, char **argv)
   SRunner *runner = srunner_create(suite);
   int failed;
 
-  (void)argc;
+  if (argc == 2 && strcmp(argv[1], "leak") == 0)
+    return leak();
   want_two_devices(argv);
   tcase_add_checked_fixture(all, setup, teardown);
   tcase_set_timeout(all, 60);
@@ -702,6 +741,7 @@ int main(int argc, char **argv)
   tcase_add_test(all, threads_may_make_the_first_calls);
   tcase_add_test(all, children_fail_after_the_parent_started);
   tcase_add_test(all, children_exit_while_the_parent_launches);
+  tcase_add_test(all, leaks_are_reported_at_the_reset);
   suite_add_tcase(suite, all);
   srunner_run_all(runner, CK_ENV);
   failed = srunner_ntests_failed(runner);

@@ -261,6 +261,7 @@ static void report_leak(const kiln__cpu_block_info *info)
                         .kernel = "",
                         .function = "",
                         .file = "",
+                        .outer_file = "",
                         .insn = "",
                         .space = "global",
                         .other = "",
