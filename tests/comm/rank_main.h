@@ -63,6 +63,13 @@ static inline bool thorough(void)
   return text != NULL && text[0] == '1';
 }
 
+static inline bool on_gpu(void)
+{
+  const char *which = getenv("KILN_DEVICE");
+
+  return which != NULL && strcmp(which, "gpu") == 0;
+}
+
 /* A finding of the CPU device's checks fails the test. */
 static inline void fail_on_finding(void *user, const kiln_cpu_finding *finding)
 {
@@ -76,13 +83,12 @@ static inline void fail_on_finding(void *user, const kiln_cpu_finding *finding)
 static inline kiln_device *open_device(int ordinal)
 {
   const char *which = getenv("KILN_DEVICE");
-  const bool gpu = which != NULL && strcmp(which, "gpu") == 0;
   kiln_runtime_opts opts = {.driver = NULL};
   kiln_device *device = NULL;
   int count = 1;
 
   if (rank_runtime == NULL) {
-    if (!gpu) {
+    if (!on_gpu()) {
       kiln_cpu_opts cpu;
 
       need(kiln_cpu_parse(&cpu,
@@ -110,12 +116,12 @@ static inline int run_local(int n, kiln_comm_fn fn, const kiln_comm_opts *opts)
     devices[i] = open_device(i);
   need(kiln_comm_create_all(comms, devices, n, opts));
   need(kiln_comm_run(comms, n, fn, NULL));
+  printf("%d ranks, %s: ok\n", n, kiln_comm_engine(comms[0]));
   for (int i = 0; i < n; i++)
     kiln_comm_free(comms[i]);
   for (int i = 0; i < n; i++)
     kiln_device_free(devices[i]);
   kiln_runtime_free(rank_runtime);
-  printf("%d ranks, %s: ok\n", n, managed ? "nccl" : "local");
   return 0;
 }
 
@@ -146,7 +152,7 @@ static inline int rank_main(int argc, char **argv, kiln_comm_fn fn,
     if (opts != NULL)
       with_nccl = *opts;
     with_nccl.data = KILN_COMM_NCCL;
-    managed = true;
+    managed = !on_gpu();
     return run_local(atoi(argv[2]), fn, &with_nccl);
   }
   if (argc == 2 && strcmp(argv[1], "mpi") == 0)
