@@ -20,11 +20,12 @@
 
 #include <inttypes.h>
 
-/* Writes a JSON member with a string value. */
+/* Writes a JSON member with a string value. NULL is written as "". */
 static void text(FILE *out, const char *key, const char *value)
 {
   fprintf(out, ",\"%s\":\"", key);
-  for (const unsigned char *p = (const unsigned char *)value; *p != 0; p++) {
+  for (const unsigned char *p = (const unsigned char *)value;
+       p != NULL && *p != 0; p++) {
     if (*p == '"' || *p == '\\')
       fprintf(out, "\\%c", *p);
     else if (*p < 0x20)
@@ -61,8 +62,11 @@ void kiln__dropin_finding(void *user, const kiln_cpu_finding *f)
   number(out, "check", f->check);
   text(out, "kind", f->kind);
   text(out, "kernel", f->kernel);
+  /* The finding of a leak has no kernel. */
   text(out, "name",
-       kiln_cpu_readable_name(f->kernel, readable, sizeof readable));
+       f->kernel == NULL
+           ? NULL
+           : kiln_cpu_readable_name(f->kernel, readable, sizeof readable));
   text(out, "function", f->function);
   text(out, "file", f->file);
   number(out, "line", f->line);
