@@ -703,16 +703,13 @@ static void want_two_devices(char **argv)
   abort();
 }
 
-int main(int argc, char **argv)
+static int run_all(void)
 {
   Suite *suite = suite_create("cudart core");
   TCase *all = tcase_create("core");
   SRunner *runner = srunner_create(suite);
   int failed;
 
-  if (argc == 2 && strcmp(argv[1], "leak") == 0)
-    return leak();
-  want_two_devices(argv);
   tcase_add_checked_fixture(all, setup, teardown);
   tcase_set_timeout(all, 60);
   tcase_add_test(all, configurations_are_a_stack);
@@ -747,4 +744,12 @@ int main(int argc, char **argv)
   failed = srunner_ntests_failed(runner);
   srunner_free(runner);
   return failed == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+  if (argc == 2 && strcmp(argv[1], "leak") == 0)
+    return leak();
+  want_two_devices(argv);
+  return run_all();
 }
