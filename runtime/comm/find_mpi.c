@@ -57,6 +57,7 @@ static const kiln__wire_api *load(const char *path, char *tried, size_t size)
   }
   symbol = dlsym(library, KILN__WIRE_ENTRY);
   memcpy(&entry, &symbol, sizeof entry);
+  (void)dlclose(library); /* RTLD_NODELETE keeps it loaded */
   if (entry != NULL && entry()->version == KILN__WIRE_VERSION)
     return entry();
   (void)snprintf(tried + used, size - used,

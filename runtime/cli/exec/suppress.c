@@ -114,8 +114,9 @@ int kiln__exec_suppressions(exec_suppressions *s, cli *c, const char *path)
     return CLI_OK;
   text = kiln__cli_read(c, path, CLI_MOST_TEXT, &size);
   for (; text != NULL && *text != '\0'; text = next) {
-    exec_suppression one = {.at = ++at, .reason = "", .most = UINT_MAX};
+    exec_suppression one = {.reason = "", .most = UINT_MAX};
 
+    one.at = ++at;
     next = text + strcspn(text, "\r\n");
     if (next[0] == '\r' && next[1] == '\n')
       *next++ = '\0';

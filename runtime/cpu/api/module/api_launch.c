@@ -165,11 +165,13 @@ kiln_status kiln__cpu_launch_run(kiln__cpu_launch_desc *launch,
                                 opts.counters, launch->program, launch->code);
   if (st != KILN_OK)
     return st;
+  /* cppcheck-suppress autoVariables; reset below */
   launch->issued = &issued;
   kiln__cpu_memory_enter(m->memory);
   before = kiln__cpu_services_spent(launch);
   begin = kiln__clock_ns();
   st = kiln__cpu_grid_run(launch, &store, fault);
+  launch->issued = NULL;
   report_launch(
       launch, issued,
       kiln__cpu_services_spend(launch, before, kiln__clock_ns() - begin),
