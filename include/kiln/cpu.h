@@ -379,8 +379,9 @@ KILN_API kiln_status kiln_cpu_observe(kiln_cpu_activity_fn work,
 KILN_API void kiln_cpu_note_missing(const char *name, const char *advice);
 
 /** Writes the readable form of a kernel's linkage name: "ns::copy<float, 4>"
- * for "_ZN2ns4copyIfLi4EEEvPT_". Parameter types are left out. Other names, and
- * names that use unsupported parts of the grammar, are copied unchanged.
+ * for "_ZN2ns4copyIfLi4EEEvPT_". Parameter types are left out. Template arguments
+ * that use unsupported parts of the grammar become "...". Other names, and names
+ * that use such parts elsewhere, are copied unchanged.
  * @param name  name to convert, NUL-terminated.
  * @param buf   receives the name, NUL-terminated and cut to size.
  * @param size  size of buf in bytes; at least 1.

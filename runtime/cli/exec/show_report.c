@@ -187,6 +187,22 @@ static void time_row(cli_table *t, const char *name, double launches,
                   ns > 0 ? insns / ns * 1e3 : 0);
 }
 
+/* Returns a name of at most 64 columns: without template arguments, and without
+ * its beginning, if it is longer. */
+static const char *short_name(cli *c, const char *name)
+{
+  enum { MOST = 64 };
+  const char *arguments = strchr(name, '<');
+
+  if (strlen(name) <= MOST)
+    return name;
+  if (arguments != NULL)
+    name = kiln__cli_text(c, "%.*s<...>", (int)(arguments - name), name);
+  return strlen(name) <= MOST
+             ? name
+             : kiln__cli_text(c, "...%s", name + strlen(name) - (MOST - 3));
+}
+
 static void time_rows(const exec_report *r, cli_table *t)
 {
   double launches = 0, insns = 0, ns = 0;
@@ -196,8 +212,9 @@ static void time_rows(const exec_report *r, cli_table *t)
   for (size_t i = 0; i < r->kernels.n; i++) {
     const cJSON *k = r->kernels.items[i].json;
 
-    time_row(t, exec_text(k, "name"), exec_number(k, "launches"),
-             exec_number(k, "warp_insns"), exec_number(k, "ns"), ns);
+    time_row(t, short_name(r->c, exec_text(k, "name")),
+             exec_number(k, "launches"), exec_number(k, "warp_insns"),
+             exec_number(k, "ns"), ns);
     kiln__cli_cell(t, "%.0f", exec_number(k, "threads"));
     launches += exec_number(k, "launches");
     insns += exec_number(k, "warp_insns");

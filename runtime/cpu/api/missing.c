@@ -111,10 +111,9 @@ void kiln_cpu_note_missing(const char *name, const char *advice)
   kiln__cpu_note(name, advice);
 }
 
-void kiln__cpu_note_table(const CUuuid *id, const void *caller)
+void kiln__cpu_note_table(const void *caller)
 {
   char name[512];
-  const unsigned char *b = (const unsigned char *)id->bytes;
   Dl_info info = {0};
 
   if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
@@ -122,8 +121,8 @@ void kiln__cpu_note_table(const CUuuid *id, const void *caller)
   if (is_compiler(info.dli_fname))
     return;
   snprintf(name, sizeof name,
-           "cuGetExportTable (table %02x%02x%02x%02x-..., asked for by %s)",
-           b[0], b[1], b[2], b[3], info.dli_fname);
+           "cuGetExportTable (private tables, asked for by %s)",
+           info.dli_fname);
   kiln__cpu_note(
       name, "NVIDIA's runtime uses private tables of its driver. Link the "
             "shared runtime, which `kiln exec` replaces: nvcc -cudart shared, "

@@ -4,8 +4,6 @@
 #ifndef KILN_CPU_MISSING_H
 #define KILN_CPU_MISSING_H
 
-#include "../../driver/driver.h"
-
 /* Type of a callback that receives the name of what is missing, what the user
  * can do ("" for an unimplemented driver function), and the number of calls. */
 typedef void (*kiln__cpu_missing_fn)(void *user, const char *name,
@@ -24,6 +22,6 @@ void kiln__cpu_note(const char *name, const char *advice);
 
 /* Adds a note that the code at the address `caller` asked for a private table of
  * the driver. */
-void kiln__cpu_note_table(const CUuuid *id, const void *caller);
+void kiln__cpu_note_table(const void *caller);
 
 #endif

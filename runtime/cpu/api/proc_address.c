@@ -135,6 +135,6 @@ CUresult kiln__cpu_getExportTable(const void **out, const CUuuid *id)
 {
   CU_TRY(valid(out != NULL && id != NULL));
   *out = NULL;
-  kiln__cpu_note_table(id, __builtin_return_address(0));
+  kiln__cpu_note_table(__builtin_return_address(0));
   return CUDA_ERROR_NOT_FOUND;
 }

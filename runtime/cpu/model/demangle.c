@@ -30,6 +30,9 @@ typedef struct reader {
   char out[MAX_NAME];
   size_t used;
   unsigned depth, n_kept;
+  /* length of `out` before the last template arguments of the name itself; 0 if
+   * there were none */
+  size_t before_arguments;
   /* texts of the candidates for substitution (S_, S0_, ...) */
   char kept[MAX_KEPT][MAX_PART];
 } reader;
@@ -184,6 +187,8 @@ static bool arguments(reader *r, bool pack)
 {
   bool first = true;
 
+  if (r->depth == 1 && !pack)
+    r->before_arguments = r->used;
   if (!pack && !put_text(r, "<"))
     return false;
   while (!take(r, 'E')) {
@@ -326,11 +331,17 @@ static bool name(reader *r)
 
 const char *kiln__cpu_demangle(const char *linkage, char *buf, size_t size)
 {
+  const bool mangled = strncmp(linkage, "_Z", 2) == 0;
   reader r;
 
   r.at = linkage + 2;
   r.used = r.depth = r.n_kept = 0;
-  kiln__copy_text(buf, size,
-                  strncmp(linkage, "_Z", 2) == 0 && name(&r) ? r.out : linkage);
+  r.before_arguments = 0;
+  if (mangled && name(&r))
+    kiln__copy_text(buf, size, r.out);
+  else if (mangled && r.before_arguments > 0)
+    kiln__format(buf, size, "%.*s<...>", (int)r.before_arguments, r.out);
+  else
+    kiln__copy_text(buf, size, linkage);
   return buf;
 }

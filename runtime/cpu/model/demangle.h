@@ -10,8 +10,10 @@ enum { KILN__READABLE = 200 };
 
 /* Writes the readable form of a linkage name to `buf`, truncated to `size`
  * bytes including the NUL. For example, "_ZN2ns4copyIfLi4EEEvPT_" becomes
- * "ns::copy<float, 4>". Parameter types are left out. A name that is not
- * mangled, or that uses unsupported parts of the grammar, is copied unchanged.
+ * "ns::copy<float, 4>". Parameter types are left out. Template arguments that
+ * use unsupported parts of the grammar, such as lambda functions, become "...".
+ * A name that is not mangled, or that uses such parts elsewhere, is copied
+ * unchanged.
  * Returns buf.
  *
  * Reads only `name` and allocates nothing. Thread-safe. */

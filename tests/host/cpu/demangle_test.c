@@ -31,13 +31,14 @@ static const struct {
     {"_ZN3mod3sumB2v1B5cw51cE5ArrayIiLi1E1CE", "mod::sum"},
     {"_ZN3mod3sumB2v1B9cw51cE", "_ZN3mod3sumB2v1B9cw51cE"},
     /* This template argument is not a valid literal. */
-    {"_Z5applyILZ3incfEEvv", "_Z5applyILZ3incfEEvv"},
+    {"_Z5applyILZ3incfEEvv", "apply<...>"},
     {"_Z5applyIL_Z3incfEEvv", "apply<inc>"},
-    /* A name with unsupported parts is returned unchanged. */
-    {"_Z5withfIXadL_Z2fniEEEvv", "_Z5withfIXadL_Z2fniEEEvv"},
+    /* Unsupported template arguments are left out. */
+    {"_Z5withfIXadL_Z2fniEEEvv", "withf<...>"},
+    {"_ZN3cub6KernelIiZ4mainEUljE_EEvT_T0_", "cub::Kernel<...>"},
     {"_Z", "_Z"},
     {"_Z9shorter", "_Z9shorter"},
-    {"_Z3devIS9_EvT_", "_Z3devIS9_EvT_"},
+    {"_Z3devIS9_EvT_", "dev<...>"},
 };
 
 START_TEST(names_are_readable)
@@ -87,7 +88,7 @@ START_TEST(deep_names_are_refused)
     kiln__cpu_demangle(name, buf, sizeof buf);
     memset(name + 5, nested[k], N - 5);
     kiln__cpu_demangle(name, buf, sizeof buf);
-    ck_assert_int_eq(strncmp(buf, "_Z1aI", 5), 0);
+    ck_assert_str_eq(buf, "a<...>");
   }
   free(name);
 }
