@@ -9,6 +9,7 @@
 #include "api_module.h"
 #include "../../model/demangle.h"
 #include "../memory/api_memory.h"
+#include "../missing.h"
 #include "../observe.h"
 
 #include <string.h>
@@ -34,10 +35,9 @@ static void note_undefined(const kiln__buf *log)
   name[n] = '\0';
   kiln__format(text, sizeof text, "the device function %s",
                kiln__cpu_demangle(name, readable, sizeof readable));
-  kiln_cpu_note_missing(text,
-                        "If a library of the program defines it, compile that "
-                        "library for a virtual architecture as well, such as "
-                        "-gencode arch=compute_75,code=compute_75");
+  kiln__cpu_note(text, "If a library of the program defines it, compile that "
+                       "library for a virtual architecture as well, such as "
+                       "-gencode arch=compute_75,code=compute_75");
 }
 
 /* Maps the status of the PTX parser to a result code of the driver, and appends
