@@ -188,7 +188,7 @@ static CUresult enqueue(CUevent event, CUstream stream, uint64_t count,
   w->page = event->page;
   w->count = count;
   atomic_fetch_add(&event->page->refs, 1);
-  return kiln__cpu_enqueue(stream->context, stream, &w->base);
+  return kiln__cpu_queue_add(stream, &w->base, KILN__LATER, NULL, 0, NULL);
 }
 
 CUresult kiln__cpu_event_page_record(CUevent event, CUstream stream)
