@@ -16,28 +16,52 @@
 
 /* ---- From PTX source to a program ---------------------------------------- */
 
+/* Copies the text between `before`, which ends with a quote, and the next quote of
+ * the log. Returns false if the log has no such text, or if it is too long. */
+static bool quoted(char *out, size_t size, const kiln__buf *log,
+                   const char *before)
+{
+  const char *at = log->data == NULL ? NULL : strstr(log->data, before);
+  size_t n;
+
+  if (at == NULL)
+    return false;
+  at += strlen(before);
+  n = strcspn(at, "'");
+  if (n >= size)
+    return false;
+  memcpy(out, at, n);
+  out[n] = '\0';
+  return true;
+}
+
 /* Tells the user of `kiln exec` which device function is undefined. This happens
  * if a fat binary with the function was left out because it has no PTX. */
 static void note_undefined(const kiln__buf *log)
 {
-  static const char found[] = "undefined function '";
-  const char *at = log->data == NULL ? NULL : strstr(log->data, found);
   char name[512], readable[KILN__READABLE], text[KILN__READABLE + 32];
-  size_t n;
 
-  if (at == NULL)
+  if (!quoted(name, sizeof name, log, "undefined function '"))
     return;
-  at += sizeof found - 1;
-  n = strcspn(at, "'");
-  if (n >= sizeof name)
-    return;
-  memcpy(name, at, n);
-  name[n] = '\0';
   kiln__format(text, sizeof text, "the device function %s",
                kiln__cpu_demangle(name, readable, sizeof readable));
   kiln__cpu_note(text, "If a library of the program defines it, compile that "
                        "library for a virtual architecture as well, such as "
                        "-gencode arch=compute_75,code=compute_75");
+}
+
+/* Tells the user of `kiln exec` which instruction is unknown. Programs often check no
+ * launch, so nothing else says why a kernel did not run. */
+static void note_instruction(const kiln__buf *log)
+{
+  char name[128], text[160];
+
+  if (!quoted(name, sizeof name, log, "unknown instruction '") &&
+      !quoted(name, sizeof name, log, "matrix and tensor instructions: '"))
+    return;
+  kiln__format(text, sizeof text, "the PTX instruction %s", name);
+  kiln__cpu_note(text, "No kernel of its module runs; their launches "
+                       "fail with CUDA_ERROR_INVALID_PTX");
 }
 
 /* Maps the status of the PTX parser to a result code of the driver, and appends
@@ -52,6 +76,7 @@ static CUresult result_of(kiln_status st, kiln__buf *log)
                           ? kiln_last_error()->log
                           : kiln_last_error()->message);
   note_undefined(log);
+  note_instruction(log);
   return CUDA_ERROR_INVALID_PTX;
 }
 
