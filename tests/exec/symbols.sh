@@ -24,8 +24,13 @@ more=$(comm -13 "$work/dropin" "$work/listed")
 [ -z "$more" ] || fail "listed but not exported: $more"
 more=$(comm -23 "$work/dropin" "$work/listed" | grep -v '^kiln_cpu_' || true)
 [ -z "$more" ] || fail "exported but not listed: $more"
+# A reference from a file that is not exported would hide a public function.
+grep -o '^KILN_API .*kiln_cpu_[a-z_]*(' "$HEADER" | grep -o 'kiln_cpu_[a-z_]*' |
+  cat - <(echo kiln_cpu_configure_sized) | sort -u >"$work/public"
+[ "$(wc -l <"$work/public")" -ge 12 ] || fail "few functions are public"
 for file in dropin shared; do
-  grep -q '^kiln_cpu_configure_sized$' "$work/$file" || fail "$file: no kiln_cpu_configure_sized"
+  more=$(comm -13 "$work/$file" "$work/public")
+  [ -z "$more" ] || fail "$file: public but not exported: $more"
 done
 more=$(grep -v '^kiln_cpu_' "$work/shared" || true)
 [ -z "$more" ] || fail "the shared library exports $more"

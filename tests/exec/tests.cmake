@@ -90,6 +90,7 @@ if(TARGET kiln_cpu_dropin AND NOT KILN_SANITIZE)
     NM=${CMAKE_NM} DROPIN=$<TARGET_FILE:kiln_cpu_dropin>
     SHARED=$<TARGET_FILE:kiln_cpu>
     DEF=${PROJECT_SOURCE_DIR}/runtime/cpu/api/entry_points.def
+    HEADER=${PROJECT_SOURCE_DIR}/include/kiln/cpu.h
     CC=${CMAKE_C_COMPILER}
     CUDA=$<$<BOOL:${KILN_CUDA_INCLUDE}>:${KILN_CUDA_INCLUDE}>
     bash ${CMAKE_CURRENT_LIST_DIR}/symbols.sh)
