@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SAMPLES = 256 };
+enum { MOST_SAMPLES = 256, MOST_KEY_BYTES = 8 };
 
 /* ---- Keys ---------------------------------------------------------------- */
 
@@ -299,7 +299,7 @@ kiln_status kiln__cut_blocks(kiln__dist *d, const kiln__key_order *order,
   c.before = calloc(n, sizeof *c.before);
   c.mine = calloc(n * c.most, sizeof *c.mine);
   c.all = calloc(ranks * n * c.most, sizeof *c.all);
-  c.raw = calloc(c.most, sizeof(uint64_t));
+  c.raw = calloc(c.most, MOST_KEY_BYTES);
   if (c.ranges == NULL || next == NULL || c.before == NULL || c.mine == NULL ||
       c.all == NULL || c.raw == NULL)
     COMM_TRY(kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory"));
