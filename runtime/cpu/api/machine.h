@@ -189,6 +189,9 @@ CUresult kiln__cpu_current_with(const void *handle, kiln__cpu_handle kind);
 struct CUctx_st {
   int device;
   unsigned flags;
+  /* The number of this object. A primary context keeps it when it is reset, and
+   * so stays current in threads. Its id changes with each reset. */
+  uint64_t object;
   uint64_t id;
   bool is_primary;
   unsigned retained; /* number of retains minus releases of a primary context */

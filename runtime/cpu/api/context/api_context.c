@@ -20,7 +20,7 @@ CUresult kiln__cpu_push(CUcontext context)
   if (!kiln__grow(&m->alloc, &t->stack, t->n, &t->capacity, sizeof *t->stack))
     return CUDA_ERROR_OUT_OF_MEMORY;
   t->stack[t->n].context = context;
-  t->stack[t->n++].id = context->id;
+  t->stack[t->n++].object = context->object;
   return CUDA_SUCCESS;
 }
 
@@ -31,9 +31,10 @@ void kiln__cpu_pop(void)
 
 /* Returns CUDA_SUCCESS if the stack entry's context is still the context that
  * was pushed, else CUDA_ERROR_CONTEXT_IS_DESTROYED. */
-static CUresult check(CUcontext context, uint64_t id)
+static CUresult check(CUcontext context, uint64_t object)
 {
-  if (!kiln__cpu_live(context, KILN__HANDLE_CONTEXT) || context->id != id)
+  if (!kiln__cpu_live(context, KILN__HANDLE_CONTEXT) ||
+      context->object != object)
     return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   return CUDA_SUCCESS;
 }
@@ -50,7 +51,7 @@ static CUresult top(CUcontext *out)
   if (t->n == 0)
     return CUDA_ERROR_INVALID_CONTEXT;
   *out = t->stack[t->n - 1].context;
-  return check(*out, t->stack[t->n - 1].id);
+  return check(*out, t->stack[t->n - 1].object);
 }
 
 CUcontext kiln__cpu_current_or_null(void)
@@ -200,6 +201,7 @@ CUresult kiln__cpu_context_make(CUcontext *out, int device, unsigned flags,
   c->flags = flags;
   c->is_primary = primary;
   c->retained = 1;
+  c->object = kiln__cpu_next_id();
   rc = begin_live(c);
   if (rc != CUDA_SUCCESS) {
     kiln__cpu_context_free(c);
@@ -330,7 +332,6 @@ CUresult kiln__cpu_devicePrimaryCtxRelease(CUdevice device)
 CUresult kiln__cpu_devicePrimaryCtxReset(CUdevice device)
 {
   kiln__cpu_machine *m = machine();
-  bool current;
   CUcontext c;
 
   CU_TRY(kiln__cpu_ready());
@@ -342,11 +343,8 @@ CUresult kiln__cpu_devicePrimaryCtxReset(CUdevice device)
   pthread_mutex_unlock(&m->lock);
   if (c == NULL)
     return CUDA_SUCCESS;
-  current = kiln__cpu_current_or_null() == c;
   kiln__cpu_context_end(c);
-  CU_TRY(kiln__cpu_context_begin(c));
-  /* The context stays current in this thread, with its new id. */
-  return current ? kiln__cpu_ctxSetCurrent(c) : CUDA_SUCCESS;
+  return kiln__cpu_context_begin(c);
 }
 
 CUresult kiln__cpu_devicePrimaryCtxGetState(CUdevice device,

@@ -47,7 +47,7 @@ CUresult kiln__cpu_ctxSetCurrent(CUcontext context)
   if (t->n == 0)
     return kiln__cpu_push(context);
   t->stack[t->n - 1].context = context;
-  t->stack[t->n - 1].id = context->id;
+  t->stack[t->n - 1].object = context->object;
   return CUDA_SUCCESS;
 }
 

@@ -17,8 +17,8 @@ typedef struct kiln__cpu_thread {
   uint64_t id; /* id of the thread, unique in the process and never reused */
   struct kiln__cpu_pushed {
     CUcontext context;
-    /* id of the context; detects a later context at the same address */
-    uint64_t id;
+    /* the context's number; detects a later context at the same address */
+    uint64_t object;
   } * stack;
   size_t n, capacity;
   /* number of active _ptsz or _ptds calls of this thread; if it is above 0,
