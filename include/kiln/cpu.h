@@ -113,7 +113,8 @@ KILN_INLINE kiln_status kiln_cpu_configure(const kiln_cpu_opts *opts);
  * Thread-safe. Never blocks. */
 KILN_API const kiln_error *kiln_cpu_last_error(void);
 
-/** Parses options of the CPU device from a string such as "cpu", "cpu:9.0" or
+/** Parses options of the CPU device from a string such as "cpu", "cpu:9.0",
+ * "cpu:devices=2" or
  * "cpu:6.1,threads=2,seed=7,
  * check=mem+race,counters,budget=1000000,schedule=lock-step,devices=2".
  * @param[out] out  the options; filled on success.

@@ -276,6 +276,18 @@ static kiln_status not_understood(piece p, const char *text)
                     (int)(p.n < INT_MAX ? p.n : INT_MAX), p.at, text);
 }
 
+/* Takes a setting such as "devices=2". Returns whether it is understood. */
+static bool key_and_value(kiln_cpu_opts *out, piece part)
+{
+  const piece key = cut(&part, "=");
+
+  if (part.n > 0) {
+    part.at++;
+    part.n--;
+  }
+  return setting(out, key, part);
+}
+
 kiln_status kiln_cpu_parse(kiln_cpu_opts *out, const char *text)
 {
   piece rest, part;
@@ -286,23 +298,20 @@ kiln_status kiln_cpu_parse(kiln_cpu_opts *out, const char *text)
   rest = (piece){text, strlen(text)};
   part = cut(&rest, ",");
   if (part.n < 3 || memcmp(part.at, "cpu", 3) != 0 ||
-      (part.n > 3 && part.at[3] != ':') ||
-      (part.n > 3 && !arch((piece){part.at + 4, part.n - 4}, &out->arch)))
+      (part.n > 3 && part.at[3] != ':'))
     return not_understood(part, text);
+  /* The architecture may be left out: cpu:devices=2. */
+  if (part.n > 3) {
+    part = (piece){part.at + 4, part.n - 4};
+    if (!arch(part, &out->arch) && !key_and_value(out, part))
+      return not_understood(part, text);
+  }
   while (rest.n > 0) {
-    piece key;
-
     rest.at++;
     rest.n--;
     part = cut(&rest, ",");
-    key = cut(&part, "=");
-    if (part.n > 0) {
-      part.at++;
-      part.n--;
-    }
-    if (!setting(out, key, part))
-      return not_understood((piece){key.at, key.n + part.n + (part.n > 0)},
-                            text);
+    if (!key_and_value(out, part))
+      return not_understood(part, text);
   }
   return KILN_OK;
 }
