@@ -135,6 +135,26 @@ KILN_API kiln_status kiln_comm_create_mpi(kiln_comm **out, kiln_device *device,
                                           const void *mpi_comm,
                                           const kiln_comm_opts *opts);
 
+/**
+ * Divides a group: the ranks that pass the same colour form a new group. The
+ * group `comm` stays as it is. All ranks of `comm` must call this function, like
+ * a collective. A row and a column of a grid of ranks are made by two calls.
+ *
+ * The new group uses the connections of `comm`: the engine, the device and the
+ * timeout are the same. Its calls never meet those of other groups. Groups that
+ * were split from another may be freed before or after it.
+ *
+ * @param[out] out  receives this rank of the new group; the caller frees it by
+ *                  kiln_comm_free(). NULL on failure, and if colour is negative.
+ * @param comm      the group to divide.
+ * @param colour    selects the new group; negative: this rank joins none.
+ * @param key       determines the order of the ranks in the new group. Ranks
+ *                  with the same key keep the order of `comm`.
+ * @retval the statuses at the top of this header. Blocks.
+ */
+KILN_API kiln_status kiln_comm_split(kiln_comm **out, kiln_comm *comm,
+                                     int colour, int key);
+
 /** Frees a rank; NULL is allowed. The other ranks keep theirs, but must not call
  * collectives any more. In a group of the engine mpi that is not broken, all
  * ranks must make this call, since MPI_Comm_free() is collective.

@@ -23,6 +23,26 @@ static kiln_status check_opts(const kiln_comm_opts *opts)
   return KILN_OK;
 }
 
+static unsigned timeout_of(const kiln_comm_opts *opts)
+{
+  return opts != NULL && opts->timeout_ms != 0 ? opts->timeout_ms
+                                               : DEFAULT_TIMEOUT_MS;
+}
+
+/* Ends this rank's use of the wire of its root. */
+static void release_root(kiln__root *root, bool broken)
+{
+  if (root == NULL)
+    return;
+  if (broken)
+    atomic_store(&root->broken, true);
+  if (atomic_fetch_sub(&root->users, 1) > 1)
+    return;
+  if (root->wire != NULL)
+    root->api->close(root->wire, atomic_load(&root->broken));
+  free(root);
+}
+
 /* Frees a rank whose wire may not be open. */
 static void destroy(kiln_comm *comm)
 {
@@ -32,8 +52,10 @@ static void destroy(kiln_comm *comm)
     kiln__nccl_leave(comm);
     kiln__comm_drop_pieces(comm);
     kiln__comm_drop_calls(comm);
-    comm->api->close(comm->wire, comm->failed >= 0);
+    if (comm->wire != comm->root->wire)
+      comm->api->close(comm->wire, comm->failed >= 0);
   }
+  release_root(comm->root, comm->failed >= 0);
   if (!comm->staging_busy)
     free(comm->staging);
   if (!comm->peers_busy)
@@ -41,13 +63,38 @@ static void destroy(kiln_comm *comm)
   free(comm);
 }
 
-/* Joins the group `parent` through a wire. */
-static kiln_status join(kiln_comm **out, const kiln__wire_api *api,
-                        const void *parent, kiln_device *device,
-                        const kiln_comm_opts *opts)
+/* Opens the wire of a rank, which shares `root` or gets a new one. */
+static kiln_status open_wire(kiln_comm *comm, const void *parent,
+                             kiln__root *root)
+{
+  char why[KILN__WHY_SIZE] = "";
+
+  comm->wire = comm->api->open(parent, &comm->rank, &comm->ranks, why);
+  if (root == NULL) {
+    root = calloc(1, sizeof *root);
+    if (root == NULL && comm->wire != NULL)
+      comm->api->close(comm->wire, 1);
+    if (root == NULL) {
+      comm->wire = NULL;
+      return kiln__comm_fail(KILN_ENOMEM, NULL,
+                             "out of host memory for a rank");
+    }
+    root->api = comm->api;
+    root->wire = comm->wire;
+    atomic_store(&root->contexts, 1);
+  }
+  comm->root = root;
+  atomic_fetch_add(&root->users, 1);
+  if (comm->wire == NULL)
+    return kiln__comm_fail(KILN_ECOMM, NULL, "cannot join a group: %s", why);
+  return KILN_OK;
+}
+
+kiln_status kiln__comm_join(kiln_comm **out, const kiln__wire_api *api,
+                            const void *parent, kiln__root *root,
+                            kiln_device *device, unsigned timeout_ms)
 {
   kiln_comm *comm = calloc(1, sizeof *comm);
-  char why[KILN__WHY_SIZE] = "";
   kiln_status st = KILN_OK;
 
   if (comm == NULL)
@@ -55,11 +102,8 @@ static kiln_status join(kiln_comm **out, const kiln__wire_api *api,
   comm->api = api;
   comm->device = device;
   comm->failed = -1;
-  comm->timeout_ms = opts != NULL && opts->timeout_ms != 0 ? opts->timeout_ms
-                                                           : DEFAULT_TIMEOUT_MS;
-  comm->wire = api->open(parent, &comm->rank, &comm->ranks, why);
-  if (comm->wire == NULL)
-    COMM_TRY(kiln__comm_fail(KILN_ECOMM, NULL, "cannot join a group: %s", why));
+  comm->timeout_ms = timeout_ms;
+  COMM_TRY(open_wire(comm, parent, root));
   comm->peers = calloc((size_t)comm->ranks, sizeof *comm->peers);
   if (comm->peers == NULL) {
     comm->ranks = 0; /* for destroy() */
@@ -103,13 +147,13 @@ kiln_status kiln_comm_create_all(kiln_comm **out, kiln_device *const *devices,
   if (hub == NULL)
     return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory for a group");
   for (; made < n && st == KILN_OK; made++)
-    st = join(&out[made], &kiln__local_wire, hub, devices[made], opts);
+    st = kiln__comm_join(&out[made], &kiln__local_wire, hub, NULL,
+                         devices[made], timeout_of(opts));
+  kiln__hub_release(hub);
   if (st == KILN_OK && opts != NULL && opts->data == KILN_COMM_NCCL)
     st = kiln__nccl_join(out, n, opts->nccl);
   if (st == KILN_OK)
     return KILN_OK;
-  if (out[0] == NULL) /* no rank owns the hub */
-    kiln__hub_free(hub);
   for (int i = 0; i < n; i++) {
     kiln_comm_free(out[i]);
     out[i] = NULL;
@@ -133,7 +177,7 @@ kiln_status kiln_comm_create_mpi(kiln_comm **out, kiln_device *device,
   if (st == KILN_OK)
     st = kiln__find_mpi(&api, opts != NULL ? opts->mpi_plugin : NULL);
   if (st == KILN_OK)
-    st = join(out, api, mpi_comm, device, opts);
+    st = kiln__comm_join(out, api, mpi_comm, NULL, device, timeout_of(opts));
   if (st == KILN_OK && opts != NULL && opts->data == KILN_COMM_NCCL) {
     st = kiln__nccl_join(out, 1, opts->nccl);
     if (st != KILN_OK) {
@@ -168,7 +212,7 @@ const char *kiln_comm_engine(const kiln_comm *comm)
 {
   if (comm == NULL)
     return "";
-  return comm->nccl != NULL ? "nccl" : comm->api->name;
+  return comm->nccl != NULL ? "nccl" : comm->root->api->name;
 }
 
 /* ---- The ranks of one process -------------------------------------------- */

@@ -8,6 +8,8 @@
 #include <kiln/comm.h>
 #include <kiln/kiln.h>
 
+#include <stdatomic.h>
+
 /* For functions with `kiln_status st = KILN_OK;` and a label `done`. */
 #define COMM_TRY(expression)                                                   \
   do {                                                                         \
@@ -79,7 +81,18 @@ typedef struct kiln__peer {
 
 typedef struct kiln__nccl kiln__nccl;
 
+/* The wire of a group that no other group was split into. The groups that were
+ * split from it use it, too; the last one closes it. */
+typedef struct kiln__root {
+  const kiln__wire_api *api;
+  void *wire;
+  atomic_int users;    /* ranks of this process that use the wire */
+  atomic_int contexts; /* number of the next context; 0 is the group itself */
+  atomic_bool broken;  /* one of the groups broke */
+} kiln__root;
+
 struct kiln_comm {
+  kiln__root *root;
   kiln__nccl *nccl; /* moves the data of collectives, or NULL */
   const kiln__wire_api *api;
   void *wire;
@@ -160,6 +173,8 @@ uint64_t kiln__comm_now(void);
 
 /* Joins a NCCL communicator with n ranks of this process: one, or all. */
 kiln_status kiln__nccl_join(kiln_comm *const *comms, int n, const char *path);
+/* Joins one of a group that was split from `parent`, with the same library. */
+kiln_status kiln__nccl_join_split(kiln_comm *comm, const kiln_comm *parent);
 /* Leaves it. If the group is broken, NCCL's work is aborted. */
 void kiln__nccl_leave(kiln_comm *comm);
 /* Sends blocks of bytes to all ranks and receives theirs, then waits. at[] and
@@ -192,14 +207,23 @@ void kiln__comm_fold(kiln_dtype type, kiln_op_name op, void *acc, const void *x,
 void kiln__comm_widen(kiln_dtype type, void *acc, const void *x, size_t n);
 void kiln__comm_narrow(kiln_dtype type, void *x, const void *acc, size_t n);
 
-/* ---- local_wire.c, find_mpi.c, group.c ----------------------------------- */
+/* ---- group.c, split.c ---------------------------------------------------- */
+
+/* Joins the group `parent` through a wire. The rank shares `root`, or gets a new
+ * one if it is NULL. */
+kiln_status kiln__comm_join(kiln_comm **out, const kiln__wire_api *api,
+                            const void *parent, kiln__root *root,
+                            kiln_device *device, unsigned timeout_ms);
+
+/* ---- local_wire.c, find_mpi.c -------------------------------------------- */
 
 extern const kiln__wire_api kiln__local_wire;
 typedef struct kiln__hub kiln__hub;
-/* Creates the mailboxes of a group of threads. Each open() takes the next rank;
- * the last close() frees the hub. Returns NULL if memory ran out. */
+/* Creates the mailboxes of a group of threads. Each open() takes the next rank.
+ * Freed when the caller has released it and all ranks have closed their wires.
+ * Returns NULL if memory ran out. */
 kiln__hub *kiln__hub_create(int ranks);
-void kiln__hub_free(kiln__hub *hub);
+void kiln__hub_release(kiln__hub *hub);
 
 /* Loads the MPI plug-in. */
 kiln_status kiln__find_mpi(const kiln__wire_api **out, const char *path);

@@ -1,8 +1,9 @@
 /* local_wire.c -- messages between threads of one process.
  *
- * A hub has a mailbox per pair of ranks and channel: a list of messages in order
- * of arrival. A sender copies its message into the box, so its request is done
- * at once. A receiver takes the first message when it tests its request.
+ * A hub has some mailboxes per rank: lists of messages in order of arrival. The
+ * sender and the channel select the box. A sender copies its message into the box,
+ * so its request is done at once. A receiver takes the first message with its
+ * sender and channel when it tests its request.
  *
  * One lock protects the hub. Ranks that rest wait for a condition that every
  * sender signals, so a message wakes them without delay. */
@@ -14,12 +15,15 @@
 #include <string.h>
 #include <time.h>
 
+enum { BOXES = 64 }; /* per rank */
+
 typedef struct letter_box {
   struct message *first, *last;
 } letter_box;
 
 typedef struct message {
   struct message *next;
+  int from, channel;
   size_t size;
   char data[];
 } message;
@@ -28,7 +32,7 @@ struct kiln__hub {
   pthread_mutex_t lock;
   pthread_cond_t arrived;
   int ranks, opened, open;
-  letter_box *boxes; /* [(to * ranks + from) * KILN__CHANNELS + channel] */
+  letter_box *boxes; /* BOXES per receiver */
 };
 
 typedef struct local_wire {
@@ -38,6 +42,7 @@ typedef struct local_wire {
 
 typedef struct local_request {
   letter_box *box; /* NULL: a message that was sent */
+  int from, channel;
   void *data;
   size_t size;
 } local_request;
@@ -50,8 +55,8 @@ kiln__hub *kiln__hub_create(int ranks)
   if (hub == NULL)
     return NULL;
   hub->ranks = ranks;
-  hub->boxes = calloc((size_t)ranks * (size_t)ranks * KILN__CHANNELS,
-                      sizeof *hub->boxes);
+  hub->open = 1; /* for the caller */
+  hub->boxes = calloc((size_t)ranks * BOXES, sizeof *hub->boxes);
   if (hub->boxes == NULL) {
     free(hub);
     return NULL;
@@ -64,21 +69,18 @@ kiln__hub *kiln__hub_create(int ranks)
   return hub;
 }
 
-static letter_box *box_of(kiln__hub *hub, int to, int from,
-                          kiln__channel channel)
+static letter_box *box_of(kiln__hub *hub, int to, int from, int channel)
 {
-  const size_t pair = (size_t)to * (size_t)hub->ranks + (size_t)from;
+  const unsigned mixed = (unsigned)from * KILN__CHANNELS + (unsigned)channel;
 
-  return &hub->boxes[pair * KILN__CHANNELS + (size_t)channel];
+  return &hub->boxes[(size_t)to * BOXES + mixed % BOXES];
 }
 
-void kiln__hub_free(kiln__hub *hub)
+static void free_hub(kiln__hub *hub)
 {
-  const size_t n = hub == NULL ? 0 : (size_t)hub->ranks * (size_t)hub->ranks;
+  const size_t n = (size_t)hub->ranks * BOXES;
 
-  if (hub == NULL)
-    return;
-  for (size_t i = 0; i < n * KILN__CHANNELS; i++) {
+  for (size_t i = 0; i < n; i++) {
     for (message *m = hub->boxes[i].first, *next; m != NULL; m = next) {
       next = m->next;
       free(m);
@@ -88,6 +90,17 @@ void kiln__hub_free(kiln__hub *hub)
   (void)pthread_mutex_destroy(&hub->lock);
   free(hub->boxes);
   free(hub);
+}
+
+void kiln__hub_release(kiln__hub *hub)
+{
+  int left;
+
+  (void)pthread_mutex_lock(&hub->lock);
+  left = --hub->open;
+  (void)pthread_mutex_unlock(&hub->lock);
+  if (left == 0)
+    free_hub(hub);
 }
 
 static void *local_open(const void *parent, int *rank, int *ranks,
@@ -111,23 +124,21 @@ static void *local_open(const void *parent, int *rank, int *ranks,
 static void local_close(void *opened, int broken)
 {
   local_wire *const wire = opened;
-  int left;
 
   (void)broken;
-  (void)pthread_mutex_lock(&wire->hub->lock);
-  left = --wire->hub->open;
-  (void)pthread_mutex_unlock(&wire->hub->lock);
-  if (left == 0)
-    kiln__hub_free(wire->hub);
+  kiln__hub_release(wire->hub);
   free(wire);
 }
 
-static message *copy_message(const void *data, size_t size)
+static message *copy_message(int from, int channel, const void *data,
+                             size_t size)
 {
   message *m = malloc(sizeof *m + size);
 
   if (m != NULL) {
     m->next = NULL;
+    m->from = from;
+    m->channel = channel;
     m->size = size;
     memcpy(m->data, data, size);
   }
@@ -146,16 +157,15 @@ static void put(kiln__hub *hub, letter_box *box, message *m)
   (void)pthread_mutex_unlock(&hub->lock);
 }
 
-static void *local_post(void *opened, int receive, int peer,
-                        kiln__channel channel, void *data, size_t size,
-                        char why[KILN__WHY_SIZE])
+static void *local_post(void *opened, int receive, int peer, int channel,
+                        void *data, size_t size, char why[KILN__WHY_SIZE])
 {
   local_wire *const wire = opened;
   local_request *const request = calloc(1, sizeof *request);
   message *m = NULL;
 
   if (request != NULL && !receive)
-    m = copy_message(data, size);
+    m = copy_message(wire->rank, channel, data, size);
   if (request == NULL || (!receive && m == NULL)) {
     (void)snprintf(why, KILN__WHY_SIZE, "out of host memory for a message");
     free(request);
@@ -165,20 +175,32 @@ static void *local_post(void *opened, int receive, int peer,
     put(wire->hub, box_of(wire->hub, peer, wire->rank, channel), m);
   } else {
     request->box = box_of(wire->hub, wire->rank, peer, channel);
+    request->from = peer;
+    request->channel = channel;
     request->data = data;
     request->size = size;
   }
   return request;
 }
 
-static message *take(kiln__hub *hub, letter_box *box)
+/* Removes the first message with the request's sender and channel from its box,
+ * and returns it; NULL if there is none. */
+static message *take(kiln__hub *hub, const local_request *request)
 {
-  message *m;
+  letter_box *const box = request->box;
+  message *m, *before = NULL;
 
   (void)pthread_mutex_lock(&hub->lock);
-  m = box->first;
-  if (m != NULL)
+  for (m = box->first; m != NULL; before = m, m = m->next) {
+    if (m->from == request->from && m->channel == request->channel)
+      break;
+  }
+  if (m != NULL && before == NULL)
     box->first = m->next;
+  else if (m != NULL)
+    before->next = m->next;
+  if (m != NULL && box->last == m)
+    box->last = before;
   (void)pthread_mutex_unlock(&hub->lock);
   return m;
 }
@@ -190,7 +212,7 @@ static int local_test(void *opened, void *posted, char why[KILN__WHY_SIZE])
   int result = 1;
 
   if (request->box != NULL) {
-    message *const m = take(wire->hub, request->box);
+    message *const m = take(wire->hub, request);
 
     if (m == NULL)
       return 0;

@@ -130,6 +130,22 @@ kiln_status kiln__nccl_join(kiln_comm *const *comms, int n, const char *path)
   return kiln__comm_leave(comms[0], st);
 }
 
+kiln_status kiln__nccl_join_split(kiln_comm *comm, const kiln_comm *parent)
+{
+  kiln__nccl_id id;
+  kiln_status st;
+
+  comm->nccl = calloc(1, sizeof *comm->nccl);
+  if (comm->nccl == NULL)
+    return kiln__comm_leave(
+        comm, kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory"));
+  comm->nccl->api = parent->nccl->api;
+  st = share_id(comm, &id);
+  if (st == KILN_OK)
+    st = init_ranks(&comm, 1, &id);
+  return kiln__comm_leave(comm, st);
+}
+
 void kiln__nccl_leave(kiln_comm *comm)
 {
   kiln__nccl *const nccl = comm->nccl;

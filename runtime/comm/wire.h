@@ -14,7 +14,7 @@
 
 /* Incremented when the table or its contracts change. A plug-in with another
  * number is not used. */
-enum { KILN__WIRE_VERSION = 1 };
+enum { KILN__WIRE_VERSION = 2 };
 
 /* Messages of different channels never meet. Messages of one channel between two
  * ranks arrive in order. */
@@ -22,7 +22,8 @@ typedef enum kiln__channel {
   KILN__CHANNEL_CALL = 0, /* announcements of collectives, and failures */
   KILN__CHANNEL_DATA,     /* contents of collectives */
   KILN__CHANNEL_PAIR,     /* kiln_comm_send(): announcements and contents */
-  KILN__CHANNELS
+  KILN__CHANNELS /* a group that was split off has its own: context c uses the
+                    channels c * KILN__CHANNELS + channel */
 } kiln__channel;
 
 enum { KILN__WHY_SIZE = 160 };
@@ -41,8 +42,8 @@ typedef struct kiln__wire_api {
   /* Starts to send `size` bytes to a rank, or to receive exactly `size` bytes
    * from it. The memory must stay valid until the request is done or dropped.
    * Returns NULL on failure and writes the reason. */
-  void *(*post)(void *wire, int receive, int peer, kiln__channel channel,
-                void *data, size_t size, char why[KILN__WHY_SIZE]);
+  void *(*post)(void *wire, int receive, int peer, int channel, void *data,
+                size_t size, char why[KILN__WHY_SIZE]);
   /* Returns 1 if the request is done, and frees it. Returns 0 if it is pending,
    * and -1 if it failed, which frees it and writes the reason. */
   int (*test)(void *wire, void *request, char why[KILN__WHY_SIZE]);

@@ -23,7 +23,8 @@ typedef struct mpi_request {
 } mpi_request;
 
 /* Whether a group of this process broke, and no group of all processes was made
- * since. MPI_Finalize() might then wait for a dead rank. Only the thread that calls MPI uses the variable. */
+ * since. MPI_Finalize() might then wait for a dead rank. Only the thread that calls
+ * MPI uses the variable. */
 static int broke;
 
 static void finalize_at_exit(void)
@@ -112,9 +113,8 @@ static void mpi_close(void *opened, int broken)
   free(wire);
 }
 
-static void *mpi_post(void *opened, int receive, int peer,
-                      kiln__channel channel, void *data, size_t size,
-                      char why[KILN__WHY_SIZE])
+static void *mpi_post(void *opened, int receive, int peer, int channel,
+                      void *data, size_t size, char why[KILN__WHY_SIZE])
 {
   mpi_wire *const wire = opened;
   mpi_request *const posted = calloc(1, sizeof *posted);
@@ -126,10 +126,10 @@ static void *mpi_post(void *opened, int receive, int peer,
   }
   posted->receive = receive;
   if (receive)
-    code = MPI_Irecv(data, (int)size, MPI_BYTE, peer, (int)channel, wire->comm,
+    code = MPI_Irecv(data, (int)size, MPI_BYTE, peer, channel, wire->comm,
                      &posted->request);
   else
-    code = MPI_Isend(data, (int)size, MPI_BYTE, peer, (int)channel, wire->comm,
+    code = MPI_Isend(data, (int)size, MPI_BYTE, peer, channel, wire->comm,
                      &posted->request);
   if (code == MPI_SUCCESS)
     return posted;
