@@ -102,18 +102,25 @@ static void grid(kiln_comm *comm)
   kiln_comm_free(alone);
 }
 
-/* Halves a group until each rank is alone. The larger groups are freed first. */
+/* Splits a half of the group again, in the opposite order. The larger group is
+ * freed first. */
 static void halves(kiln_comm *comm)
 {
   const int n = kiln_comm_size(comm), me = kiln_comm_rank(comm);
-  kiln_comm *half = NULL, *quarter = NULL;
+  const bool low = me < (n + 1) / 2;
+  const int size = low ? (n + 1) / 2 : n / 2, last = low ? size - 1 : n - 1;
+  kiln_comm *half = NULL, *flipped = NULL;
+  int members[MOST_RANKS];
 
-  CHECK_OK(kiln_comm_split(&half, comm, me < (n + 1) / 2, -me));
-  CHECK_OK(kiln_comm_split(&quarter, half, kiln_comm_rank(half) % 2, 0));
+  CHECK_OK(kiln_comm_split(&half, comm, low, 0));
+  CHECK_OK(kiln_comm_split(&flipped, half, 0, -me));
   kiln_comm_free(half);
-  CHECK(sum_over(quarter, 1) == kiln_comm_size(quarter));
+  CHECK_OK(kiln_comm_share(flipped, &me, sizeof me, members));
+  for (int i = 0; i < size; i++)
+    CHECK(members[i] == last - i);
+  CHECK(sum_over(flipped, 1) == size);
   CHECK(sum_over(comm, me) == n * (n - 1) / 2);
-  kiln_comm_free(quarter);
+  kiln_comm_free(flipped);
 }
 
 /* A group that breaks leaves the others as they are. */
