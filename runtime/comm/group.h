@@ -207,7 +207,7 @@ void kiln__comm_fold(kiln_dtype type, kiln_op_name op, void *acc, const void *x,
 void kiln__comm_widen(kiln_dtype type, void *acc, const void *x, size_t n);
 void kiln__comm_narrow(kiln_dtype type, void *x, const void *acc, size_t n);
 
-/* ---- group.c, split.c ---------------------------------------------------- */
+/* ---- group.c, divide.c --------------------------------------------------- */
 
 /* Joins the group `parent` through a wire. The rank shares `root`, or gets a new
  * one if it is NULL. */

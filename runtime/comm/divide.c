@@ -1,4 +1,4 @@
-/* split.c -- divides a group into smaller ones.
+/* divide.c -- divides a group into smaller ones.
  *
  * Problem: a call of MPI that creates a communicator can hang when a rank dies,
  * and threads of one process have no such call.
