@@ -28,6 +28,7 @@
 
 #include <kiln/comm.h>
 #include <kiln/histogram.h>
+#include <kiln/map.h>
 #include <kiln/reduce.h>
 #include <kiln/scan.h>
 #include <kiln/select.h>
@@ -132,6 +133,80 @@ KILN_INLINE kiln_status kiln_dist_split(kiln_comm *comm, kiln_stream *stream,
                                         const kiln_split_desc *desc,
                                         uint64_t capacity, uint64_t *received);
 
+/** Sends all elements with equal keys to the same rank, for example before each
+ * rank groups or joins its own elements. The key is any integer; the rank is
+ * kiln_dist_shuffle_rank(key, ranks), which spreads different keys evenly. A rank
+ * receives its elements in the order of the whole array. The desc, capacity,
+ * results and temporary memory are those of kiln_dist_split(). The key sees the
+ * input arrays before the map. Keys and values in two arrays therefore move by
+ * two calls with the inputs {keys, values} and the same key, one with the map
+ * "x" and one with the map "y".
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status kiln_dist_shuffle(kiln_comm *comm, kiln_stream *stream,
+                                          const kiln_split_desc *desc,
+                                          uint64_t capacity,
+                                          uint64_t *received);
+/** Returns the rank that kiln_dist_shuffle() sends a key to, in a group of `ranks`
+ * ranks; -1 if there are none. A pure function.
+ * Thread-safe. Never blocks. */
+KILN_API int kiln_dist_shuffle_rank(uint64_t key, int ranks);
+
+/** Computes outputs from inputs like kiln_map(). The expressions may also use the
+ * parameters `first`, the index of the block's first element within the whole
+ * array, and `total`, the number of elements of all blocks; both are unsigned
+ * 64-bit. `first + i` is thus the index within the whole array. x_at(j) reads
+ * element j of the block. The caller may pass at most 14 parameters, with other
+ * names.
+ * Temporary memory: none.
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status kiln_dist_map(kiln_comm *comm, kiln_stream *stream,
+                                      const kiln_map_desc *desc);
+
+/** Keeps the first element of each run of equal elements of the whole array, like
+ * kiln_unique(). A run may cross any number of blocks; its first element stays on
+ * the rank where the run begins. Each rank stores the kept elements of its own
+ * block, and `count` is their number. Indices are indices within the block.
+ * Temporary memory: that of kiln_unique(), 64 bytes per rank and at most 1 MiB.
+ * @param[out] first  receives the index of this rank's first kept element in the
+ *                    whole result; may be NULL.
+ * @param[out] total  receives the number of kept elements of all ranks; may be
+ *                    NULL.
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status kiln_dist_unique(kiln_comm *comm, kiln_stream *stream,
+                                         const kiln_unique_desc *desc,
+                                         uint64_t *first, uint64_t *total);
+/** Computes the size of the temporary device memory of kiln_dist_unique() for the
+ * same arguments. All ranks make this call.
+ * @param[out] bytes  receives the size for this rank in bytes; 0 on failure.
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status kiln_dist_unique_workspace(kiln_comm *comm,
+                                                   kiln_stream *stream,
+                                                   const kiln_unique_desc *desc,
+                                                   size_t *bytes);
+
+/** Reduces each run of equal consecutive keys of the whole array to one value,
+ * like kiln_reduce_by_key(). A run may cross any number of blocks; its result is
+ * stored by the rank where the run begins. Each rank stores the results of the
+ * runs that begin in its block, and `count` is their number. Elements of a run
+ * are combined in their order: first those of each block, then the results of the
+ * blocks.
+ * Temporary memory: that of kiln_reduce_by_key(), 64 bytes per rank and at most
+ * 1 MiB.
+ * @param[out] first  receives the index of this rank's first result in the whole
+ *                    result; may be NULL.
+ * @param[out] total  receives the number of runs of the whole array; may be NULL.
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status kiln_dist_reduce_by_key(
+    kiln_comm *comm, kiln_stream *stream, const kiln_reduce_by_key_desc *desc,
+    uint64_t *first, uint64_t *total);
+/** Computes the size of the temporary device memory of kiln_dist_reduce_by_key()
+ * for the same arguments. All ranks make this call.
+ * @param[out] bytes  receives the size for this rank in bytes; 0 on failure.
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status kiln_dist_reduce_by_key_workspace(
+    kiln_comm *comm, kiln_stream *stream, const kiln_reduce_by_key_desc *desc,
+    size_t *bytes);
+
 /** Sorts the whole array like kiln_sort(), with the same order of all keys. Each
  * rank receives a block of the length of its input block. Equal keys keep the
  * order of the whole array. All members of the desc have the same rules, also in
@@ -162,16 +237,37 @@ KILN__DIST(kiln_dist_histogram, kiln_histogram_desc)
 KILN__DIST(kiln_dist_count, kiln_find_desc)
 KILN__DIST(kiln_dist_scan, kiln_scan_desc)
 KILN__DIST(kiln_dist_sort, kiln_sort_desc)
-KILN__SIZED(kiln_dist_select,
-            (kiln_comm * comm, kiln_stream *stream,
-             const kiln_select_desc *desc, uint64_t *first, uint64_t *total),
-            (size_t desc_size),
-            (comm, stream, desc, first, total, sizeof *desc))
-KILN__SIZED(kiln_dist_split,
-            (kiln_comm * comm, kiln_stream *stream, const kiln_split_desc *desc,
-             uint64_t capacity, uint64_t *received),
-            (size_t desc_size),
-            (comm, stream, desc, capacity, received, sizeof *desc))
+KILN__DIST(kiln_dist_map, kiln_map_desc)
+
+/* Operations whose results are a part of the whole result. */
+#define KILN__DIST_PART(name, desc_type)                                       \
+  KILN__SIZED(name,                                                            \
+              (kiln_comm * comm, kiln_stream * stream, const desc_type *desc,  \
+               uint64_t *first, uint64_t *total),                              \
+              (size_t desc_size),                                              \
+              (comm, stream, desc, first, total, sizeof *desc))
+KILN__DIST_PART(kiln_dist_select, kiln_select_desc)
+KILN__DIST_PART(kiln_dist_unique, kiln_unique_desc)
+KILN__DIST_PART(kiln_dist_reduce_by_key, kiln_reduce_by_key_desc)
+
+/* Operations that receive a number of elements that depends on the data. */
+#define KILN__DIST_SPLIT(name)                                                 \
+  KILN__SIZED(name,                                                            \
+              (kiln_comm * comm, kiln_stream * stream,                         \
+               const kiln_split_desc *desc, uint64_t capacity,                 \
+               uint64_t *received),                                            \
+              (size_t desc_size),                                              \
+              (comm, stream, desc, capacity, received, sizeof *desc))
+KILN__DIST_SPLIT(kiln_dist_split)
+KILN__DIST_SPLIT(kiln_dist_shuffle)
+
+#define KILN__DIST_WORKSPACE(name, desc_type)                                  \
+  KILN__SIZED(name##_workspace,                                                \
+              (kiln_comm * comm, kiln_stream * stream, const desc_type *desc,  \
+               size_t *bytes),                                                 \
+              (size_t desc_size), (comm, stream, desc, bytes, sizeof *desc))
+KILN__DIST_WORKSPACE(kiln_dist_unique, kiln_unique_desc)
+KILN__DIST_WORKSPACE(kiln_dist_reduce_by_key, kiln_reduce_by_key_desc)
 
 #ifdef __cplusplus
 }

@@ -409,6 +409,22 @@ done:
   return st;
 }
 
+kiln_status kiln__comm_trade(kiln_comm *comm, kiln_stream *stream,
+                             const uint64_t *from, const uint64_t *sizes,
+                             const uint64_t *to, const uint64_t *to_sizes)
+{
+  const kiln__call call = {.kind = KILN__CALL_TRADE};
+  const kiln_array bytes = {0, KILN_U8};
+  kiln_status st = enter(comm, stream, bytes, 0);
+
+  if (st == KILN_OK)
+    st = kiln__comm_announce(comm, &call, sizes, to_sizes);
+  if (st != KILN_OK)
+    return st;
+  return move(comm, stream, &(blocks){0, from, sizes},
+              &(blocks){0, to, to_sizes});
+}
+
 /* ---- Reductions ---------------------------------------------------------- */
 
 /* A reduction of blocks: rank p receives the combined block p. */

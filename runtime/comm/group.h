@@ -29,6 +29,7 @@ enum { KILN__MAX_RANKS = 1024, KILN__CAUSE_SIZE = 256 };
   X(ALL_GATHER, "all-gather")                                                  \
   X(REDUCE_SCATTER, "reduce-scatter")                                          \
   X(ALL_TO_ALL, "all-to-all")                                                  \
+  X(TRADE, "an exchange of blocks")                                            \
   X(BARRIER, "barrier")                                                        \
   X(SHARE, "share")                                                            \
   X(PAIR, "send")                                                              \
@@ -139,6 +140,17 @@ kiln_status kiln__comm_whole(const kiln_comm *comm);
 /* Give up all messages of pieces, and all of announcements. */
 void kiln__comm_drop_pieces(kiln_comm *comm);
 void kiln__comm_drop_calls(kiln_comm *comm);
+
+/* ---- collectives.c ------------------------------------------------------- */
+
+/* Sends sizes[p] bytes of device memory at from[p] to rank p, and receives
+ * to_sizes[p] bytes at to[p] from it. Blocks that are sent may be the same or
+ * overlap; blocks that are received must not overlap any other. This rank's own
+ * block is copied if its to_size is not 0. A collective; it waits for the work in
+ * the stream, and returns when the blocks have arrived. */
+kiln_status kiln__comm_trade(kiln_comm *comm, kiln_stream *stream,
+                             const uint64_t *from, const uint64_t *sizes,
+                             const uint64_t *to, const uint64_t *to_sizes);
 
 /* ---- wait.c -------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@ foreach(source IN LISTS comm_programs)
     $<$<CONFIG:RelWithDebInfo>:-O1>)
   add_dependencies(comm_${name} kiln_mpi fake_nccl)
   set(hows local openmpi mpich)
-  if(NOT name STREQUAL "distributed") # its memory is not the host's
+  if(NOT name MATCHES "distributed|operations") # their memory is not the host's
     list(APPEND hows nccl)
   endif()
   foreach(how IN LISTS hows)

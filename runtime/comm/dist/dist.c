@@ -44,9 +44,32 @@ kiln_status kiln__dist_begin(kiln__dist *d, kiln_comm *comm,
   return kiln__comm_leave(comm, st);
 }
 
+kiln_status kiln__dist_size_begin(kiln__dist *d, kiln_comm *comm,
+                                  kiln_stream *stream, const void *desc,
+                                  size_t size, void *own, size_t own_size,
+                                  size_t *bytes)
+{
+  if (bytes == NULL)
+    return kiln__comm_fail(KILN_EINVAL, NULL, "bytes is NULL");
+  *bytes = 0;
+  return kiln__dist_begin(d, comm, stream, desc, size, own, own_size);
+}
+
 kiln_status kiln__dist_scratch(kiln__dist *d, size_t size)
 {
   return kiln_memory_alloc_async(&d->scratch, d->stream, size);
+}
+
+size_t kiln__dist_place(size_t *total, uint64_t n, size_t size)
+{
+  const size_t most = SIZE_MAX - 511;
+  const size_t at = *total <= most ? (*total + 255) / 256 * 256 : 0;
+
+  if (*total > most || (size > 0 && n > (most - at) / size))
+    *total = SIZE_MAX;
+  else
+    *total = at + (size_t)n * size;
+  return at;
 }
 
 kiln_status kiln__dist_end(kiln__dist *d, kiln_status st)

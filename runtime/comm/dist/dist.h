@@ -2,7 +2,7 @@
 #ifndef KILN_COMM_DIST_H
 #define KILN_COMM_DIST_H
 
-#include "group.h"
+#include "../group.h"
 
 #include <kiln/distributed.h>
 
@@ -18,11 +18,22 @@ typedef struct kiln__dist {
 kiln_status kiln__dist_begin(kiln__dist *d, kiln_comm *comm,
                              kiln_stream *stream, const void *desc, size_t size,
                              void *own, size_t own_size);
+/* The same for a function that states the size of the temporary memory. Sets
+ * *bytes to 0. A failure breaks the group as well. */
+kiln_status kiln__dist_size_begin(kiln__dist *d, kiln_comm *comm,
+                                  kiln_stream *stream, const void *desc,
+                                  size_t size, void *own, size_t own_size,
+                                  size_t *bytes);
 /* Allocates the temporary memory of the operation. */
 kiln_status kiln__dist_scratch(kiln__dist *d, size_t size);
 /* Ends an operation: frees its temporary memory and, after a failure, breaks the
  * group. Returns `st`. */
 kiln_status kiln__dist_end(kiln__dist *d, kiln_status st);
+
+/* Adds n elements of `size` bytes to a layout of `*total` bytes, and returns their
+ * offset, a multiple of 256. If the total exceeds what a size_t can represent, it
+ * becomes SIZE_MAX, which no allocation provides. */
+size_t kiln__dist_place(size_t *total, uint64_t n, size_t size);
 
 /* Copies device memory to the host behind the work of the stream, and back. */
 kiln_status kiln__dist_get(kiln__dist *d, void *out, CUdeviceptr p,

@@ -1,0 +1,287 @@
+/* operations_ranks.c -- random calls of the operations of distributed.h that move
+ * elements between ranks, against the same operation of one device on the whole
+ * array, which every rank runs. Twenty calls per operation, in a thorough run
+ * 1,000; KILN_TEST_RANDOM_CALLS sets another number. */
+#include "block_arrays.h"
+
+#include <kiln/gather.h>
+
+/* One random call. */
+typedef struct trial {
+  kiln_comm *comm;
+  kiln_stream *stream;
+  whole w;
+  uint64_t seed;
+} trial;
+
+/* Multiplies the lengths of all blocks. */
+static void enlarge(whole *w, uint64_t factor)
+{
+  for (int r = 0; r < kiln_comm_size(w->comm); r++)
+    w->sizes[r] *= factor;
+  w->first *= factor;
+  w->n *= factor;
+  w->total *= factor;
+}
+
+static uint64_t drawn(const trial *t, uint64_t what, uint64_t n)
+{
+  return mixed(t->seed, what, 1) % n;
+}
+
+/* Compares n elements of this rank with those of one device from `first` on. */
+static void compare(const trial *t, CUdeviceptr got, CUdeviceptr wanted,
+                    uint64_t first, uint64_t n, size_t size)
+{
+  kiln_comm *const comm = t->comm;
+  char *a = host_bytes(n * size), *b = host_bytes(n * size);
+
+  download(comm, a, got, n * size);
+  download(comm, b, wanted + first * size, n * size);
+  for (uint64_t i = 0; i < n; i++) {
+    if (memcmp(a + i * size, b + i * size, size) != 0)
+      printf("seed %llu: element %llu of %llu differs\n",
+             (unsigned long long)t->seed, (unsigned long long)i,
+             (unsigned long long)n);
+    CHECK(memcmp(a + i * size, b + i * size, size) == 0);
+  }
+  free(a);
+  free(b);
+}
+
+static uint64_t download_u64(const trial *t, CUdeviceptr p)
+{
+  kiln_comm *const comm = t->comm;
+  uint64_t x = 0;
+
+  download(comm, &x, p, sizeof x);
+  return x;
+}
+
+/* Keys with runs of very different lengths: also one run across all ranks. */
+static uint32_t *run_keys(const trial *t)
+{
+  static const uint64_t lengths[] = {1, 2, 40, 1500, 5000, 1 << 20};
+  uint32_t *const keys = host_bytes(t->w.total * 4);
+  const uint64_t length = lengths[drawn(t, 20, 6)];
+  uint32_t key = 0;
+
+  for (uint64_t i = 0; i < t->w.total; i++) {
+    key += mixed(t->seed, 21, i) % length == 0;
+    keys[i] = key;
+  }
+  return keys;
+}
+
+/* Results that a rank stores are part of those of one device. */
+static void check_part(const trial *t, uint64_t count, uint64_t first,
+                       uint64_t total, uint64_t wanted)
+{
+  kiln_comm *const comm = t->comm;
+  uint64_t firsts[MOST_RANKS], counts[MOST_RANKS], sum = 0;
+
+  CHECK(total == wanted);
+  CHECK_OK(kiln_comm_share(comm, &first, sizeof first, firsts));
+  CHECK_OK(kiln_comm_share(comm, &count, sizeof count, counts));
+  for (int r = 0; r < kiln_comm_size(comm); r++) {
+    CHECK(firsts[r] == sum);
+    sum += counts[r];
+  }
+  CHECK(sum == total);
+}
+
+/* ---- Unique, reduction by key -------------------------------------------- */
+
+static void try_unique(const trial *t)
+{
+  kiln_comm *const comm = t->comm;
+  const whole *const w = &t->w;
+  uint32_t *keys = run_keys(t);
+  CUdeviceptr all = upload(comm, keys, w->total * 4);
+  CUdeviceptr mine = upload_block(w, keys, 4);
+  CUdeviceptr want = device_bytes(comm, w->total * 8 + 8);
+  CUdeviceptr got = device_bytes(comm, w->n * 8 + 8);
+  const bool mapped = drawn(t, 22, 4) == 0;
+  const kiln_input map = {.map = "(x ^ 5) * 3"};
+  kiln_unique_desc one = {.x = map,
+                          .n = w->total,
+                          .out = {want + 8, KILN_U32},
+                          .payload = {all, KILN_U32},
+                          .out_payload = {want + 8 + w->total * 4, KILN_U32},
+                          .count = {want, KILN_U64}};
+  kiln_unique_desc own = one;
+  uint64_t first = 99, total = 99, count;
+
+  if (!mapped)
+    one.x = (kiln_input){.map = NULL};
+  own.x = one.x;
+  one.x.in[0] = (kiln_array){all, KILN_U32};
+  own.x.in[0] = own.payload = (kiln_array){mine, KILN_U32};
+  own.n = w->n;
+  own.out.data = got + 8;
+  own.out_payload.data = got + 8 + w->n * 4;
+  own.count.data = got;
+  CHECK_OK(kiln_unique(t->stream, &one, NULL));
+  CHECK_OK(kiln_dist_unique(comm, t->stream, &own, &first, &total));
+  count = download_u64(t, got);
+  check_part(t, count, first, total, download_u64(t, want));
+  compare(t, own.out.data, one.out.data, first, count, 4);
+  compare(t, own.out_payload.data, one.out_payload.data, first, count, 4);
+  release(comm, all);
+  release(comm, mine);
+  release(comm, want);
+  release(comm, got);
+  free(keys);
+}
+
+/* Composition of two maps modulo 2^32: not commutative. */
+static const char composition[] =
+    "((a >> 32) * (b & 0xffffffff) + (b >> 32)) << 32 | (a * b & 0xffffffff)";
+
+static void try_reduce_by_key(const trial *t)
+{
+  kiln_comm *const comm = t->comm;
+  const whole *const w = &t->w;
+  uint32_t *keys = run_keys(t);
+  uint64_t *x = host_bytes(w->total * 8);
+  CUdeviceptr all_keys, all_x, keys_block, x_block, want, got;
+  kiln_reduce_by_key_desc one, own;
+  uint64_t first = 99, total = 99, count;
+
+  for (uint64_t i = 0; i < w->total; i++)
+    x[i] = mixed(t->seed, 23, i) | 1;
+  all_keys = upload(comm, keys, w->total * 4);
+  all_x = upload(comm, x, w->total * 8);
+  keys_block = upload_block(w, keys, 4);
+  x_block = upload_block(w, x, 8);
+  want = device_bytes(comm, w->total * 12 + 8);
+  got = device_bytes(comm, w->n * 12 + 8);
+  one =
+      (kiln_reduce_by_key_desc){.keys = {all_keys, KILN_U32},
+                                .x = {.in = {{all_x, KILN_U64}}},
+                                .n = w->total,
+                                .out = {want + 8, KILN_U64},
+                                .out_keys = {want + 8 + w->total * 8, KILN_U32},
+                                .count = {want, KILN_U64}};
+  if (drawn(t, 24, 2) == 0)
+    one.op = (kiln_op){.expr = composition, .identity = "1"};
+  own = one;
+  own.keys.data = keys_block;
+  own.x.in[0].data = x_block;
+  own.n = w->n;
+  own.out.data = got + 8;
+  own.out_keys.data = got + 8 + w->n * 8;
+  own.count.data = got;
+  CHECK_OK(kiln_reduce_by_key(t->stream, &one, NULL));
+  CHECK_OK(kiln_dist_reduce_by_key(comm, t->stream, &own, &first, &total));
+  count = download_u64(t, got);
+  check_part(t, count, first, total, download_u64(t, want));
+  compare(t, own.out.data, one.out.data, first, count, 8);
+  compare(t, own.out_keys.data, one.out_keys.data, first, count, 4);
+  release(comm, all_keys);
+  release(comm, all_x);
+  release(comm, keys_block);
+  release(comm, x_block);
+  release(comm, want);
+  release(comm, got);
+  free(keys);
+  free(x);
+}
+
+/* ---- Map and shuffle ----------------------------------------------------- */
+
+static void try_map(const trial *t)
+{
+  kiln_comm *const comm = t->comm;
+  const whole *const w = &t->w;
+  const uint64_t factor = mixed(t->seed, 25, 0);
+  const kiln_param param = {"factor", KILN_U64, &factor, false};
+  const CUdeviceptr out = device_bytes(comm, w->n * 8);
+  uint64_t *got = host_bytes(w->n * 8);
+
+  CHECK_OK(kiln_dist_map(
+      comm, t->stream,
+      &(kiln_map_desc){.out = {{out, KILN_U64}},
+                       .expr = {"factor * (first + i) + total"},
+                       .n = w->n,
+                       .code = {.params = &param, .n_params = 1}}));
+  download(comm, got, out, w->n * 8);
+  for (uint64_t i = 0; i < w->n; i++)
+    CHECK(got[i] == factor * (w->first + i) + w->total);
+  release(comm, out);
+  free(got);
+}
+
+static void try_shuffle(const trial *t)
+{
+  kiln_comm *const comm = t->comm;
+  const whole *const w = &t->w;
+  const int ranks = kiln_comm_size(comm);
+  uint32_t *x = host_bytes(w->total * 4), *got = host_bytes(w->total * 4);
+  CUdeviceptr mine, out = device_bytes(comm, w->total * 4);
+  const uint64_t values = 1 + drawn(t, 26, 100);
+  uint64_t received = 99, n = 0;
+
+  for (uint64_t i = 0; i < w->total; i++)
+    x[i] = (uint32_t)(mixed(t->seed, 27, i) % values * 64);
+  mine = upload_block(w, x, 4);
+  CHECK_OK(kiln_dist_shuffle(comm, t->stream,
+                             &(kiln_split_desc){.x = {.in = {{mine, KILN_U32}}},
+                                                .key = "x / 64",
+                                                .n = w->n,
+                                                .out = {out, KILN_U32}},
+                             w->total, &received));
+  CHECK(received <= w->total);
+  download(comm, got, out, received * 4);
+  for (uint64_t i = 0; i < w->total; i++) {
+    if (kiln_dist_shuffle_rank(x[i] / 64, ranks) != kiln_comm_rank(comm))
+      continue;
+    CHECK(n < received && got[n] == x[i]);
+    n++;
+  }
+  CHECK(n == received);
+  release(comm, mine);
+  release(comm, out);
+  free(x);
+  free(got);
+}
+
+/* ---- All calls ----------------------------------------------------------- */
+
+static void (*const operations[])(const trial *) = {
+    try_unique, try_reduce_by_key, try_map, try_shuffle};
+
+static uint64_t calls(void)
+{
+  const char *const text = getenv("KILN_TEST_RANDOM_CALLS");
+
+  if (text != NULL && atoi(text) > 0)
+    return (uint64_t)atoi(text);
+  return thorough() ? 1000 : 20;
+}
+
+static kiln_status ranks_run(kiln_comm *comm, void *user)
+{
+  kiln_stream *stream = NULL;
+
+  (void)user;
+  CHECK_OK(kiln_stream_create(&stream, kiln_comm_device(comm), NULL));
+  for (uint64_t call = 0; call < calls(); call++) {
+    for (size_t k = 0; k < sizeof operations / sizeof *operations; k++) {
+      const uint64_t seed = mixed(call, 28, k);
+      trial t = {comm, stream, blocks(comm, stream, seed), seed};
+
+      if (thorough() && call % 20 == 19)
+        enlarge(&t.w, 20);
+
+      operations[k](&t);
+    }
+  }
+  kiln_stream_free(stream);
+  return KILN_OK;
+}
+
+int main(int argc, char **argv)
+{
+  return rank_main(argc, argv, ranks_run, NULL);
+}
