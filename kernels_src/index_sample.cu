@@ -1,5 +1,5 @@
-/* index_sample.cu -- decide whether the indices of a gather or scatter are local, so that
- * one direct pass over the indices is the fastest method.
+/* index_sample.cu -- decide whether the indices of a gather or scatter are local or
+ * skewed, so that one direct pass over the indices is the fastest method.
  *
  * Problem: the fastest method depends on the order of the indices. If an index is close
  * to its neighbours, the cache serves most accesses of a direct pass. Random indices
@@ -7,9 +7,10 @@
  * Idea: a stretch is a range of consecutive indices that the GPU handles at about the
  * same time. A region is a range of the target of about a sixteenth of the cache. The
  * kernel samples indices of several stretches and counts the distinct regions to which
- * the samples of a stretch refer. The launches of both methods follow, and each of them
- * reads a word that this kernel writes. The launches of the method that was not chosen
- * return at once.
+ * the samples of a stretch refer. It also counts the samples whose sector of the target
+ * another sample has used: if these are many, few sectors get most accesses, and stay
+ * in the cache. The launches of both methods follow, and each of them reads a word that
+ * this kernel writes. The launches of the method that was not chosen return at once.
  * Invariant: exactly one of the two words is 0. The words depend on the indices alone.
  * Cost: 256 loads per stretch by one block, which are in flight together.
  *
@@ -23,8 +24,10 @@
  *         shift    log2 of the number of elements of the target per region
  *         limit    the indices are local if the stretches have at most this number of
  *                  distinct regions, summed over all stretches
- *         skip     receives two words: skip[0] is 0 if the indices are local, and
- *                  skip[1] is 0 if they are not */
+ *         skewed   the indices are skewed if at least this number of samples is in a
+ *                  sector of another sample
+ *         skip     receives two words: skip[0] is 0 if one direct pass is to run, and
+ *                  skip[1] is 0 if the other method is */
 #include <kiln/params/index_sample.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -38,7 +41,11 @@ enum : unsigned {
   samples = loads * 32,
   /* Number of regions that a stretch distinguishes. Regions of larger targets
    * share a bit. */
-  regions = 1024
+  regions = 1024,
+  /* log2 of the elements per sector, and of the sectors that are distinguished.
+   * Of random indices, about 3 % share a bit by chance. */
+  sector_bits = 3,
+  sectors_log2 = 16
 };
 
 static_assert(KILN_BLOCK % 32 == 0 && stretches >= 2,
@@ -54,16 +61,28 @@ static __device__ __forceinline__ count jitter(unsigned sample, count part)
   return (v ^ v >> 13) & (part - 1);
 }
 
+/* Marks the sector of an index, and returns 1 if it was marked before. */
+static __device__ __forceinline__ unsigned repeats_sector(count at, unsigned *used)
+{
+  const unsigned sector =
+      static_cast<unsigned>(at >> sector_bits) * 2654435761u >> (32 - sectors_log2);
+  const unsigned bit = 1u << sector % 32;
+
+  return (atomicOr(&used[sector / 32], bit) & bit) != 0;
+}
+
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     index_sample(const KILN_INDEX *index, count n, count stretch,
-                 unsigned shift, unsigned limit, unsigned *skip)
+                 unsigned shift, unsigned limit, unsigned skewed,
+                 unsigned *skip)
 {
   __shared__ unsigned seen[stretches][regions / 32];
+  __shared__ unsigned used[(1 << sectors_log2) / 32];
   const count part = stretch / samples;
   const KILN_INDEX *from =
       index + (n - stretch) / (stretches - 1) * kiln::warp();
   KILN_INDEX at[loads];
-  unsigned fresh = 0;
+  unsigned fresh = 0, repeats = 0;
 
 #pragma unroll
   for (unsigned k = 0; k < loads; ++k) {
@@ -72,6 +91,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     at[k] = kiln::load(from + (sample * part + jitter(sample, part)));
   }
   seen[kiln::warp()][kiln::lane()] = 0;
+  for (unsigned i = threadIdx.x; i < (1 << sectors_log2) / 32; i += KILN_BLOCK)
+    used[i] = 0;
   __syncthreads();
 #pragma unroll
   for (unsigned k = 0; k < loads; ++k) {
@@ -80,10 +101,15 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 
     if ((atomicOr(&seen[kiln::warp()][region / 32], bit) & bit) == 0)
       ++fresh;
+    repeats += repeats_sector(at[k], used);
   }
-  fresh = kiln::block_reduce(fresh, kiln::sum());
+  /* Both counts fit into 16 bits. */
+  fresh = kiln::block_reduce(fresh | repeats << 16, kiln::sum());
   if (threadIdx.x == 0) {
-    skip[0] = fresh > limit ? 1 : 0;
-    skip[1] = fresh > limit ? 0 : 1;
+    const bool direct = (fresh & 0xffff) <= limit ||
+                        fresh >> 16 >= skewed;
+
+    skip[0] = direct ? 0 : 1;
+    skip[1] = direct ? 1 : 0;
   }
 }

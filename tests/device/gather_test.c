@@ -59,7 +59,8 @@ typedef enum spread {
   ENDS, /* only the first and the last index; for gather */
   /* Most indices lie in a range of a few hundred indices; for scatter. */
   CROWDED,
-  NEAR, /* permuted in groups of 64; needs a target of n elements at least */
+  NEAR,   /* permuted in groups of 64; needs a target of n elements at least */
+  SKEWED, /* most indices are among 16 that are far from each other */
   N_SPREADS = 5 /* number of distributions for each direction */
 } spread;
 
@@ -80,6 +81,10 @@ static uint64_t one_index(size_t i, size_t n, size_t target, spread how,
     return target / 2;
   case NEAR:
     return i / 64 * 64 + 64 <= n ? i / 64 * 64 + i * 37 % 64 : i;
+  case SKEWED:
+    return (i % 512 == 0 ? test_random(state)
+                         : test_random(state) % 16 * 4219) %
+           target;
   case ENDS:
     return i % 3 == 0 ? target - 1 : 0;
   case RANDOM:
@@ -198,8 +203,9 @@ static bool reports_races(void)
 /* Tells whether several values are scattered to one element. */
 static bool is_race(const index_case *c)
 {
-  return c->way == SCATTER && (c->how == RANDOM || c->how == CONSTANT ||
-                               c->how == CROWDED || c->n > c->target);
+  return c->way == SCATTER &&
+         (c->how == RANDOM || c->how == CONSTANT || c->how == CROWDED ||
+          c->how == SKEWED || c->n > c->target);
 }
 
 /* Scatter by sorting needs the length of the target if the indices have 64
@@ -724,7 +730,7 @@ START_TEST(test_sampled)
       {SCATTER, KILN_F32, KILN_I32, 1 << 16, 5000, KILN_INDEX_SORT},
       {SCATTER, KILN_U16, KILN_I32, 1 << 15, 1000000, KILN_INDEX_PARTITION},
       {SCATTER, KILN_F64, KILN_U64, 1 << 19, 1000000, KILN_INDEX_WINDOWS}};
-  static const spread spreads[] = {PERMUTED, FORWARD, BACKWARD, NEAR};
+  static const spread spreads[] = {PERMUTED, FORWARD, BACKWARD, NEAR, SKEWED};
   const direction way = cases[_i].way;
   const kiln_device_info before = device->info;
   const size_t size = kiln_dtype_size(cases[_i].type);

@@ -96,7 +96,8 @@ static kiln_shape matrix_of(const bench_ops *b, int64_t down, int64_t across)
     const kiln_shape shape = matrix_of(b, down, across);                       \
     const kiln_map_desc desc = {                                               \
         .in = {{b->in[0], b->now->type}, {b->in[1], b->now->type}},            \
-        .out = {{b->out[0], b->now->type}}, .expr = {"x + y"}, .n = b->n,      \
+        .out = {{b->out[0], b->now->type}}, .expr = {"x + y"},                 \
+        .n = shape.size[0] * shape.size[1],                                    \
         .shape = &shape};                                                      \
                                                                                \
     return kiln_map(b->rig.stream, &desc, NULL);                               \

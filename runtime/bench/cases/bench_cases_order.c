@@ -307,11 +307,13 @@ static kiln_status prepare_local(bench_ops *b)
   return fill_indices(b, "min(n - 1, i + (hash(i) & 4095))");
 }
 
-/* A permutation within each group of 4,096 elements. A scatter then writes each
- * element once. */
+/* A permutation within each whole group of 4,096 elements; the rest is in
+ * order. A scatter then writes each element once. */
 static kiln_status prepare_groups(bench_ops *b)
 {
-  return fill_indices(b, "min(n - 1, i / 4096 * 4096 + (i * 1237 & 4095))");
+  return fill_indices(
+      b, "i / 4096 < n / 4096 ? i / 4096 * 4096 + (i * 1237 & 4095)"
+         " : i");
 }
 
 /* clang-format off */
@@ -346,6 +348,8 @@ const bench_case kiln__bench_scatter[] = {
      {"hash(i) & 1023"}, prepare_groups, own_scatter, KILN_F32, 0, 0, 0},
     {"sequential", KILN_F32, 12, "Thrust", "kiln_peer_scatter_f32", {1, 1, 1, 0},
      {"hash(i) & 1023"}, prepare_sequence, own_scatter, KILN_F32, 0, 0, 0},
+    {"skewed (Zipf)", KILN_F32, 12, "Thrust", "kiln_peer_scatter_f32", {0, 0, 0, 0},
+     {"hash(i) & 1023"}, prepare_skewed, own_scatter, KILN_DTYPE_NONE, 0, 0, 0},
     {"reversed", KILN_F32, 12, "Thrust", "kiln_peer_scatter_f32", {1, 1, 1, 0},
      {"hash(i) & 1023"}, prepare_reversed, own_scatter, KILN_F32, 0, 0, 0},
     {.label = NULL},

@@ -84,7 +84,7 @@ kiln_status kiln__in_range(kiln_stream *stream, const kiln__range *r,
  * direct pass and the method of the cost model. */
 typedef struct kiln__sampling {
   uint64_t stretch;
-  uint32_t shift, limit;
+  uint32_t shift, limit, skewed;
 } kiln__sampling;
 
 /* Number of warps, and so of stretches, of index_sample.cu, and number of

@@ -383,7 +383,7 @@ static kiln_status run_sample(kiln__storage *storage, const kiln__indexed *r)
   KILN_TRY(kiln__specialise(&set, storage->stream->device, &spec));
   st = KILN_LAUNCH(set->kernel[0], &config, KILN_ARG(r->index.data),
                    KILN_ARG(r->n), KILN_ARG(s->stretch), KILN_ARG(s->shift),
-                   KILN_ARG(s->limit), KILN_ARG(skip));
+                   KILN_ARG(s->limit), KILN_ARG(s->skewed), KILN_ARG(skip));
 
 done:
   return st;

@@ -446,11 +446,24 @@ static double local_bytes(const call *c, double ms)
   return held > 1e-3 ? c->r.cache / held : 1e3 * c->r.cache;
 }
 
-/* Returns the expected number of distinct regions among KILN__SAMPLES random
+/* Returns the expected number of distinct regions among `samples` random
  * accesses to `regions` regions. */
-static double distinct(double regions)
+static double distinct(double samples, double regions)
 {
-  return regions * one_minus_exp(KILN__SAMPLES / regions);
+  return regions * one_minus_exp(samples / regions);
+}
+
+/* Returns the number of repeated sectors from which on the indices are skewed:
+ * at least one in six samples, and more than random indices into a quarter of
+ * the cache repeat. Of indices with the frequencies 1, 1/2, 1/3, ... of a million
+ * elements, one in four repeats, and the cache serves nearly all accesses. */
+static uint32_t skewed_from(const call *c)
+{
+  const double samples = (double)KILN__SAMPLE_STRETCHES * KILN__SAMPLES;
+  const double sectors = c->r.cache / (4 * 8 * c->element);
+  const double repeats = samples - distinct(samples, sectors);
+
+  return (uint32_t)(repeats > samples / 6 ? repeats : samples / 6);
 }
 
 kiln__sampling kiln__sampling_of(const kiln_device_info *gpu,
@@ -470,7 +483,9 @@ kiln__sampling kiln__sampling_of(const kiln_device_info *gpu,
     s.shift++;
   regions = local_bytes(&c, plan->ms) /
             ((double)(UINT64_C(1) << s.shift) * c.element);
-  s.limit = (uint32_t)(KILN__SAMPLE_STRETCHES * distinct(regions));
+  s.limit =
+      (uint32_t)(KILN__SAMPLE_STRETCHES * distinct(KILN__SAMPLES, regions));
+  s.skewed = skewed_from(&c);
   return s;
 }
 
