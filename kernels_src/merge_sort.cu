@@ -16,8 +16,12 @@
  * at these places when the tile is sorted.
  * Invariant: an element of a lower run, or before it in its run, precedes equal ones. So
  * the sort is stable.
+ * Few elements are in the second-level cache, and the latency of the searches decides.
+ * Then merge_sort_join merges two runs per pass, and two warps of each block find the
+ * block's elements, so a pass is one launch.
  * Cost: 1 + log4(n / tile) passes, each with one read and one write per key and value.
- * If log2(n / tile), rounded up, is odd, one pass merges two runs.
+ * If log2(n / tile), rounded up, is odd, one pass merges two runs. Few elements take
+ * 1 + log2(n / tile) passes.
  * Source: Green, McColl and Bader, GPU Merge Path, 2012; Odeh et al. as in merge_path.cuh.
  *
  * Parameters:
@@ -30,8 +34,8 @@
  *   KILN_V        type float  type of a value
  * Generated code (user.cuh): less(s, a, b) is true if key a must precede key b.
  * Launch: a tile has (KILN_BLOCK - 1) * KILN_ITEMS elements. All kernels have KILN_BLOCK
- *         threads per block. merge_sort_tiles and merge_sort_pass have one block per tile
- *         and dynamic shared memory for KILN_BLOCK * KILN_ITEMS + 16 keys and, if places
+ *         threads per block. merge_sort_tiles, merge_sort_pass and merge_sort_join have one
+ *         block per tile and dynamic shared memory for KILN_BLOCK * KILN_ITEMS + 16 keys and, if places
  *         move, as many 16-bit places. merge_sort_split has 16 threads per tile.
  *         in, out    the keys; only merge_sort_tiles works in place
  *         n          number of keys
@@ -407,10 +411,103 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
+#if KILN_MAKES(merge_sort_pass) || KILN_MAKES(merge_sort_join)
+/* Merges the runs of the tile in shared memory, first in pairs if there are four,
+ * and returns the number of elements of the tile. The outputs of the second pair
+ * start at the first element of a thread, so no thread belongs to both pairs. */
+static __device__ __forceinline__ unsigned merge_tile(const sources &from,
+                                                      bool four, precedes less)
+{
+  const unsigned mine = threadIdx.x * KILN_ITEMS;
+  const unsigned n_low =
+      from.end[0] - from.start[0] + from.end[1] - from.start[1];
+  const unsigned n_high =
+      from.end[2] - from.start[2] + from.end[3] - from.start[3];
+  const unsigned middle = (n_low + KILN_ITEMS - 1) / KILN_ITEMS * KILN_ITEMS;
+  const bool upper = four && mine >= middle;
+  kiln::path_runs p = {from.start[0], from.end[0], from.start[1], from.end[1]};
+  unsigned d = mine, n = n_low;
+
+  if (upper) {
+    p = {from.start[2], from.end[2], from.start[3], from.end[3]};
+    d = mine - middle;
+    n = n_high;
+  }
+#pragma unroll 1
+  for (unsigned level = four ? 0 : 1; level < 2; ++level) {
+    item v[KILN_ITEMS];
+
+    if (four && level == 1) {
+      p = {0, n_low, middle, middle + n_high};
+      d = mine;
+      n = n_low + n_high;
+    }
+    clear(v);
+    if (d < n)
+      kiln::path_merge(p, d, at_offset(), less, v);
+    put_mine(v);
+  }
+  return n;
+}
+
+/* The arrays between which a pass moves elements. */
+struct arrays {
+  const element *in;
+  element *out;
+  const KILN_V *values_in;
+  KILN_V *values_out;
+  count n;
+};
+
+/* Copies elements `begin` to end - 1 of the arrays. */
+static __device__ __forceinline__ void copy_elements(const arrays &a,
+                                                     count begin, count end)
+{
+  for (count i = begin + threadIdx.x; i < end; i += KILN_BLOCK) {
+    a.out[i] = a.in[i];
+    if (KILN_PAIRS)
+      a.values_out[i] = a.values_in[i];
+  }
+}
+
+/* Loads the windows of the tile, merges them, and writes the tile. `shared` is
+ * in shared memory. All threads call this function after a barrier. */
+static __device__ __forceinline__ void merge_windows(const user::args &s,
+                                                     const arrays &a,
+                                                     const sources &shared,
+                                                     unsigned runs, bool four)
+{
+  const count first = static_cast<count>(blockIdx.x) * tile_size;
+  const unsigned valid =
+      static_cast<unsigned>(a.n - first < tile_size ? a.n - first : tile_size);
+  const sources from = shared;
+  unsigned found;
+
+#pragma unroll 1
+  for (unsigned r = 0; r < runs; ++r)
+    kiln::stage_run<KILN_BLOCK>(tile_keys() + shared.start[r],
+                                a.in + shared.from[r] + shared.start[r],
+                                shared.end[r] - shared.start[r]);
+#pragma unroll 1
+  for (unsigned r = 0; r < runs; ++r)
+    kiln::stage_zeros<KILN_BLOCK>(tile_keys(), r == 0 ? 0 : shared.end[r - 1],
+                                  shared.start[r]);
+  finish_loads(from.end[runs - 1]);
+  found = kiln::least(valid, merge_tile(from, four, precedes{s}));
+#if KILN_PAIRS
+  write_values(a.values_in, a.values_out + first, found,
+               [&](unsigned place) { return source_of(from, place); });
+#endif
+  write_keys(a.out + first, found);
+  if (found < valid) /* only if the order contradicts itself */
+    copy_elements(a, first + found, first + valid);
+}
+#endif
+
 #if KILN_MAKES(merge_sort_pass)
-/* Returns what the block's tile takes from run r of its group, and sets *n to the
- * number of these elements. Splits that contradict each other, which requires an
- * invalid order, give fewer elements. */
+/* Returns the index of the first element that the block's tile takes from run r of
+ * its group, and sets *taken to the number of these elements. Splits that contradict
+ * each other, which requires an invalid order, give fewer elements. */
 static __device__ __forceinline__ count
 find_window(unsigned r, count n, unsigned log_run, unsigned log_ways,
             const unsigned long long *split, unsigned *taken)
@@ -455,96 +552,80 @@ static __device__ __forceinline__ void arrange(sources &s, const element *in,
   }
 }
 
-/* Merges the runs of the tile in shared memory, first in pairs if there are four,
- * and returns the number of elements of the tile. The outputs of the second pair
- * start at the first element of a thread, so no thread belongs to both pairs. */
-static __device__ __forceinline__ unsigned merge_tile(const sources &from,
-                                                      bool four, precedes less)
-{
-  const unsigned mine = threadIdx.x * KILN_ITEMS;
-  const unsigned n_low =
-      from.end[0] - from.start[0] + from.end[1] - from.start[1];
-  const unsigned n_high =
-      from.end[2] - from.start[2] + from.end[3] - from.start[3];
-  const unsigned middle = (n_low + KILN_ITEMS - 1) / KILN_ITEMS * KILN_ITEMS;
-  const bool upper = four && mine >= middle;
-  kiln::path_runs p = {from.start[0], from.end[0], from.start[1], from.end[1]};
-  unsigned d = mine, n = n_low;
-
-  if (upper) {
-    p = {from.start[2], from.end[2], from.start[3], from.end[3]};
-    d = mine - middle;
-    n = n_high;
-  }
-#pragma unroll 1
-  for (unsigned level = four ? 0 : 1; level < 2; ++level) {
-    item v[KILN_ITEMS];
-
-    if (four && level == 1) {
-      p = {0, n_low, middle, middle + n_high};
-      d = mine;
-      n = n_low + n_high;
-    }
-    clear(v);
-    if (d < n)
-      kiln::path_merge(p, d, at_offset(), less, v);
-    put_mine(v);
-  }
-  return n;
-}
-
-/* Copies elements `begin` to end - 1 of the arrays. */
-static __device__ __forceinline__ void
-copy_elements(const element *in, element *out, const KILN_V *values_in,
-              KILN_V *values_out, count begin, count end)
-{
-  for (count i = begin + threadIdx.x; i < end; i += KILN_BLOCK) {
-    out[i] = in[i];
-    if (KILN_PAIRS)
-      values_out[i] = values_in[i];
-  }
-}
-
 extern "C" __global__ void KILN_BOUNDS merge_sort_pass(
     const user::args s, const element *in, element *out,
     const KILN_V *values_in, KILN_V *values_out, unsigned long long n,
     unsigned log_run, unsigned log_ways, const unsigned long long *split)
 {
   __shared__ sources shared;
-  const count first = static_cast<count>(blockIdx.x) * tile_size;
-  const unsigned valid =
-      static_cast<unsigned>(n - first < tile_size ? n - first : tile_size);
-  const bool four = log_ways == 2;
-  sources from;
-  unsigned found;
 
   kiln::launch_next();
   kiln::launch_wait();
   if (kiln::warp() == 0)
     arrange(shared, in, n, log_run, log_ways, split);
   __syncthreads();
-  from = shared;
-#pragma unroll 1
-  for (unsigned r = 0; r < kiln::most_runs; ++r)
-    kiln::stage_run<KILN_BLOCK>(tile_keys() + shared.start[r],
-                                in + shared.from[r] + shared.start[r],
-                                shared.end[r] - shared.start[r]);
-#pragma unroll 1
-  for (unsigned r = 0; r < kiln::most_runs; ++r)
-    kiln::stage_zeros<KILN_BLOCK>(tile_keys(), r == 0 ? 0 : shared.end[r - 1],
-                                  shared.start[r]);
-  finish_loads(from.end[3]);
-  found = kiln::least(valid, merge_tile(from, four, precedes{s}));
-#if KILN_PAIRS
-  write_values(values_in, values_out + first, found,
-               [&](unsigned place) { return source_of(from, place); });
-#else
-  (void)values_in;
-  (void)values_out;
+  merge_windows(s, {in, out, values_in, values_out, n}, shared, kiln::most_runs,
+                log_ways == 2);
+}
 #endif
-  write_keys(out + first, found);
-  if (found < valid) /* only if the order contradicts itself */
-    copy_elements(in, out, values_in, values_out, first + found, first + valid);
+
+#if KILN_MAKES(merge_sort_join)
+/* Arranges the windows of the two runs of group g in shared memory. cut[0] and
+ * cut[1] are the numbers of elements of run 0 before the tile and up to its end,
+ * and d the number of elements of both runs up to its end. Cuts that contradict
+ * each other, which requires an invalid order, give fewer elements. */
+static __device__ __forceinline__ void arrange_two(sources &s,
+                                                   const element *in,
+                                                   const group &g, count d,
+                                                   const count (&cut)[2])
+{
+  const count low[2] = {cut[0], g.d - cut[0]};
+  const count high[2] = {cut[1], d - cut[1]};
+  unsigned end = 0, left = static_cast<unsigned>(d - g.d);
+
+#pragma unroll
+  for (unsigned r = 0; r < 2; ++r) {
+    const count from = g.first + r * g.run + low[r];
+    const count most = high[r] > low[r] ? high[r] - low[r] : 0;
+    const unsigned taken = most < left ? static_cast<unsigned>(most) : left;
+    const unsigned begin = kiln::stage_place(in + from, end);
+
+    left -= taken;
+    end = begin + taken;
+    s.start[r] = begin;
+    s.end[r] = end;
+    s.from[r] = from - begin;
+    s.start[r + 2] = s.end[r + 2] = all_items + spare;
+    s.from[r + 2] = 0;
+  }
+}
+
+extern "C" __global__ void KILN_BOUNDS
+merge_sort_join(const user::args s, const element *in, element *out,
+                const KILN_V *values_in, KILN_V *values_out,
+                unsigned long long n, unsigned log_run)
+{
+  __shared__ sources shared;
+  __shared__ count cut[2];
+  const group g = group_of(blockIdx.x, log_run, 1);
+  const count n_a = run_length(g, 0, 1, n), n_b = run_length(g, 1, 1, n);
+  const count end = n_a + n_b - g.d < tile_size ? n_a + n_b : g.d + tile_size;
+
+  kiln::launch_next();
+  kiln::launch_wait();
+  for (unsigned k = kiln::warp(); k < 2; k += KILN_BLOCK / kiln::warp_size) {
+    const count at =
+        kiln::path_split_warp(in + g.first, n_a, in + g.first + g.run, n_b,
+                              k == 0 ? g.d : end, precedes{s});
+
+    if (kiln::lane() == 0)
+      cut[k] = at;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0)
+    arrange_two(shared, in, g, end, cut);
+  __syncthreads();
+  merge_windows(s, {in, out, values_in, values_out, n}, shared, 2, false);
 }
 #endif
 

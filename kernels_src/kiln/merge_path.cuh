@@ -4,6 +4,7 @@
  * each run r. Find these numbers without merging.
  * Idea for two runs in shared memory: one thread bisects along diagonal d (merge path:
  * Odeh, Green, Mwassi, Shmueli and Birk, Merge Path - Parallel Merging Made Simple, 2012).
+ * Idea for two runs in memory: a warp compares at 32 places of the diagonal at a time.
  * Idea for up to four runs in memory: half a warp selects among samples (multisequence
  * selection: Varman, Scheufler, Iyer and Ricard, Merging Multiple Lists on
  * Hierarchical-Memory Multiprocessors, 1991). The samples of stride s are the last
@@ -172,6 +173,35 @@ __device__ __forceinline__ void stage_zeros(T *to, unsigned begin, unsigned end)
 #pragma unroll 1
   for (unsigned i = begin + thread(); i < end; i += block)
     to[i] = T();
+}
+
+/* ---- Two runs in memory -------------------------------------------------- */
+
+/* Returns how many of the first d outputs of the merge of runs a and b come from
+ * run a. d is at most the number of elements of both runs. All lanes of a warp
+ * call this function with the same arguments. Each step compares at 32 places of
+ * the range that is left, so 2^20 elements take four steps. */
+template <class T, class Less>
+__device__ __forceinline__ index path_split_warp(const T *a, index n_a,
+                                                 const T *b, index n_b, index d,
+                                                 Less less)
+{
+  index low = d > n_b ? d - n_b : 0;
+  index high = d < n_a ? d : n_a;
+
+  while (low < high) {
+    const index step = (high - low + warp_size - 1) / warp_size;
+    const index at = low + (lane() + 1) * step - 1;
+    const bool above = at >= high || less(b[d - 1 - at], a[at]);
+    const unsigned votes = warp_ballot(above);
+    const unsigned below =
+        votes == 0 ? warp_size : static_cast<unsigned>(__ffs(votes)) - 1;
+    const index end = low + (below + 1) * step - 1;
+
+    low += below * step;
+    high = end < high ? end : high;
+  }
+  return low;
 }
 
 /* ---- Up to four runs in memory ------------------------------------------ */

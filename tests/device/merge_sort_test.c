@@ -4,6 +4,7 @@
 #include "sorted_values.h"
 
 #include <kiln/merge_sort.h>
+#include <kiln/tune.h>
 
 /* ---- Reference ----------------------------------------------------------- */
 
@@ -153,6 +154,17 @@ static shape of_length(shape s, size_t n)
   return s;
 }
 
+/* Selects small tiles, whose passes merge two runs or four. */
+static void use_ways(int ways)
+{
+  static const unsigned sizes[] = {1, 2, 4, 8};
+  const kiln_tuning tuning = {
+      .block = 256, .items = 5, .extra = ways == 2 ? 1 : 0};
+
+  for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+    ck_kiln_ok(kiln_tuning_set(device, "merge_sort", sizes[k], 17, &tuning));
+}
+
 /* One tile has up to 255 * 5 elements. The lengths are those of parts of a tile,
  * of two, three and four runs, and of several passes. */
 static void check_lengths(void)
@@ -192,6 +204,7 @@ START_TEST(test_keys_and_values)
   uint64_t state = 4;
   shape in_place = of_length(paired, 14000);
 
+  use_ways(_i);
   check_lengths();
   check_patterns();
   ck_assert_uint_gt(
@@ -217,6 +230,7 @@ START_TEST(test_types)
   if (getenv("KILN_TEST_THOROUGH") == NULL && type != KILN_U8 &&
       type != KILN_F16 && type != KILN_F64)
     return;
+  use_ways(type == KILN_U8 ? 4 : 2);
   ck_call(wholes_call((shape){DESCENDING, type,
                               type == KILN_F16 ? KILN_DTYPE_NONE : valued, 7001,
                               (size_t)_i, type == KILN_U8},
@@ -251,6 +265,7 @@ START_TEST(test_no_order)
   kiln_merge_sort_desc desc = *(kiln_merge_sort_desc *)c.desc;
   const uint32_t *values;
 
+  use_ways(_i);
   desc.less = "(a * 40503 + b * 9973 & 64) != 0";
   ck_kiln_ok(kiln_merge_sort(stream, &desc, NULL));
   free(array_read(&c.result[1].array));
@@ -376,10 +391,12 @@ static Suite *suite(void)
   Suite *s = suite_create("merge_sort");
   TCase *t = device_case(s, "merge_sort");
 
-  tcase_add_test(t, test_keys_and_values);
+  for (int ways = 2; ways <= 4; ways += 2) {
+    tcase_add_loop_test(t, test_keys_and_values, ways, ways + 1);
+    tcase_add_loop_test(t, test_no_order, ways, ways + 1);
+  }
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_orders);
-  tcase_add_test(t, test_no_order);
   tcase_add_loop_test(t, test_structs, 0, N_STRUCTS);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);

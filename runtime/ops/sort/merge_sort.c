@@ -3,7 +3,8 @@
  *
  * One launch sorts tiles in shared memory. Each of the following passes merges
  * groups of four sorted runs, or of two in the first pass if the number of
- * doublings is odd. The passes write alternately to temporary memory and to the
+ * doublings is odd. For few elements, passes merge two runs and find the tiles'
+ * elements themselves, which saves a launch per pass. The passes write alternately to temporary memory and to the
  * output, such that the last pass writes the output. */
 #include "kernel_params.h"
 #include "sort.h"
@@ -11,10 +12,11 @@
 #include <kiln/merge_sort.h>
 
 /* Indices of the kernels in the array `kernels`. */
-enum { SORT_TILES, FIND_SPLITS, MERGE_RUNS };
+enum { SORT_TILES, FIND_SPLITS, MERGE_RUNS, JOIN_RUNS };
 
 static const char *const kernels[] = {"merge_sort_tiles", "merge_sort_split",
-                                      "merge_sort_pass", NULL};
+                                      "merge_sort_pass", "merge_sort_join",
+                                      NULL};
 static const kiln__family family = {"merge_sort", kernels,
                                     kiln__merge_sort_params};
 
@@ -34,12 +36,15 @@ enum {
   /* Number of elements of shared memory beside those of a tile. */
   SPARE = 16,
   /* Number of threads per tile in merge_sort_split. */
-  SPLIT_THREADS = 16
+  SPLIT_THREADS = 16,
+  /* Value of `extra` in a tuning row: passes merge two runs each. */
+  PAIRWISE = 1
 };
 
 typedef struct plan {
   const kiln_merge_sort_desc *desc;
   uint32_t block, items, per_sm;
+  bool pairwise; /* passes merge two runs, without a launch that splits them */
   uint64_t tiles;
   unsigned doublings; /* log2 of the number of tiles, rounded up */
   size_t smem;        /* shared memory per tile in bytes */
@@ -79,6 +84,7 @@ static void plan_tile(plan *p, const kiln_device *device,
   p->block = tuned->block;
   p->items = tuned->items;
   p->per_sm = tuned->per_sm;
+  p->pairwise = tuned->extra == PAIRWISE;
   while (p->items > 1 && ((size_t)p->block * p->items * each > most ||
                           (each > MOST_MOVED + 2 && p->items * each > HELD)))
     p->items--;
@@ -104,7 +110,8 @@ static void make_plan(plan *p, kiln_device *device,
   if (has_values(desc))
     p->values =
         kiln__need_temp(&p->need, kiln__size(desc->values_in.type) * desc->n);
-  p->splits = kiln__need_temp(&p->need, SPLIT_BYTES * p->tiles);
+  if (!p->pairwise)
+    p->splits = kiln__need_temp(&p->need, SPLIT_BYTES * p->tiles);
 }
 
 static void specify(kiln__spec *spec, const plan *p)
@@ -113,7 +120,8 @@ static void specify(kiln__spec *spec, const plan *p)
 
   spec->kernels = 1u << SORT_TILES;
   if (p->tiles > 1)
-    spec->kernels |= 1u << FIND_SPLITS | 1u << MERGE_RUNS;
+    spec->kernels |=
+        p->pairwise ? 1u << JOIN_RUNS : 1u << FIND_SPLITS | 1u << MERGE_RUNS;
   spec->code = &desc->code;
   spec->acc = desc->keys_in.type;
   spec->value[MERGE_SORT_BLOCK] = p->block;
@@ -213,21 +221,37 @@ done:
   return st;
 }
 
+/* Queues a pass that merges pairs of runs of 2^run tiles. */
+static kiln_status join_runs(const kiln__call *c, const plan *p, place from,
+                             place to, uint32_t run)
+{
+  const kiln_launch_config config =
+      kiln__sort_launch(c->storage.stream, c->set->kernel[JOIN_RUNS], p->tiles,
+                        p->block, p->smem);
+
+  return KILN_LAUNCH(c->set->kernel[JOIN_RUNS], &config,
+                     KILN__USER_ARG(c->args), KILN_ARG(from.keys),
+                     KILN_ARG(to.keys), KILN_ARG(from.values),
+                     KILN_ARG(to.values), KILN_ARG(p->desc->n), KILN_ARG(run));
+}
+
 static kiln_status queue(const kiln__call *c, const plan *p)
 {
   const place out = {p->desc->keys_out.data, p->desc->values_out.data};
   const place temp = {c->storage.temp, c->storage.temp + p->values};
-  const unsigned passes = (p->doublings + 1) / 2;
+  const unsigned passes = p->pairwise ? p->doublings : (p->doublings + 1) / 2;
   bool in_temp = passes % 2 != 0;
   unsigned doubled = 0;
   kiln_status st = KILN_OK;
 
   KILN_TRY(sort_tiles(c, p, in_temp ? temp : out));
   while (doubled < p->doublings) {
-    const unsigned ways = (p->doublings - doubled) % 2 != 0 ? 1 : 2;
+    const bool two = p->pairwise || (p->doublings - doubled) % 2 != 0;
+    const unsigned ways = two ? 1 : 2;
+    const place from = in_temp ? temp : out, to = in_temp ? out : temp;
 
-    KILN_TRY(merge_runs(c, p, in_temp ? temp : out, in_temp ? out : temp,
-                        doubled, ways));
+    KILN_TRY(p->pairwise ? join_runs(c, p, from, to, doubled)
+                         : merge_runs(c, p, from, to, doubled, ways));
     doubled += ways;
     in_temp = !in_temp;
   }
