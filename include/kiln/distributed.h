@@ -27,6 +27,7 @@
 #define KILN_DISTRIBUTED_H
 
 #include <kiln/comm.h>
+#include <kiln/gather.h>
 #include <kiln/histogram.h>
 #include <kiln/map.h>
 #include <kiln/reduce.h>
@@ -207,6 +208,51 @@ KILN_INLINE kiln_status kiln_dist_reduce_by_key_workspace(
     kiln_comm *comm, kiln_stream *stream, const kiln_reduce_by_key_desc *desc,
     size_t *bytes);
 
+/** Gathers elements by index like kiln_gather(): out[i] = X[index[i]], where X is
+ * the whole array, and an index is one within the whole array. Each rank passes
+ * its own n indices and receives n elements; n may differ between ranks. desc->x
+ * is this rank's block of X, and desc->n_target its length, also 0. A map of x
+ * runs on the rank that holds the element; its variable i is the index within the
+ * block. An index that is not below the number of elements of all blocks is
+ * always found: its rank gets KILN_EINVAL, the others KILN_ECOMM, and nothing has
+ * moved. `method`, `passes` and `checked` have no effect.
+ *
+ * Each rank splits its indices by the rank that holds the element. If most
+ * indices refer to few ranks, they travel in several rounds, so that no rank
+ * needs more temporary memory than with spread indices.
+ * Temporary memory: kiln_dist_gather_workspace(). It is at most n indices of 4 or
+ * 8 bytes twice, n elements, the workspaces of kiln_split() and kiln_gather(), and
+ * 1.125 times as many indices and elements as the longest n.
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status kiln_dist_gather(kiln_comm *comm, kiln_stream *stream,
+                                         const kiln_gather_desc *desc);
+/** Computes the size of the temporary device memory of kiln_dist_gather() for the
+ * same arguments. All ranks make this call.
+ * @param[out] bytes  receives the size for this rank in bytes; 0 on failure.
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status kiln_dist_gather_workspace(kiln_comm *comm,
+                                                   kiln_stream *stream,
+                                                   const kiln_gather_desc *desc,
+                                                   size_t *bytes);
+
+/** Scatters elements by index like kiln_scatter(): OUT[index[i]] = X[i], where OUT
+ * is the whole array, and an index is one within the whole array. Each rank passes
+ * its own n elements and indices. desc->out is this rank's block of OUT, and
+ * desc->n_target its length, also 0. If several indices are equal, on one rank or
+ * on several, exactly one of their elements is stored; which one is unspecified.
+ * Indices out of range, `method`, `passes`, `checked` and the temporary memory
+ * have the rules of kiln_dist_gather().
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status kiln_dist_scatter(kiln_comm *comm, kiln_stream *stream,
+                                          const kiln_scatter_desc *desc);
+/** Computes the size of the temporary device memory of kiln_dist_scatter() for the
+ * same arguments. All ranks make this call.
+ * @param[out] bytes  receives the size for this rank in bytes; 0 on failure.
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status
+kiln_dist_scatter_workspace(kiln_comm *comm, kiln_stream *stream,
+                            const kiln_scatter_desc *desc, size_t *bytes);
+
 /** Sorts the whole array like kiln_sort(), with the same order of all keys. Each
  * rank receives a block of the length of its input block. Equal keys keep the
  * order of the whole array. All members of the desc have the same rules, also in
@@ -238,6 +284,8 @@ KILN__DIST(kiln_dist_count, kiln_find_desc)
 KILN__DIST(kiln_dist_scan, kiln_scan_desc)
 KILN__DIST(kiln_dist_sort, kiln_sort_desc)
 KILN__DIST(kiln_dist_map, kiln_map_desc)
+KILN__DIST(kiln_dist_gather, kiln_gather_desc)
+KILN__DIST(kiln_dist_scatter, kiln_scatter_desc)
 
 /* Operations whose results are a part of the whole result. */
 #define KILN__DIST_PART(name, desc_type)                                       \
@@ -267,6 +315,8 @@ KILN__DIST_SPLIT(kiln_dist_shuffle)
                size_t *bytes),                                                 \
               (size_t desc_size), (comm, stream, desc, bytes, sizeof *desc))
 KILN__DIST_WORKSPACE(kiln_dist_unique, kiln_unique_desc)
+KILN__DIST_WORKSPACE(kiln_dist_gather, kiln_gather_desc)
+KILN__DIST_WORKSPACE(kiln_dist_scatter, kiln_scatter_desc)
 KILN__DIST_WORKSPACE(kiln_dist_reduce_by_key, kiln_reduce_by_key_desc)
 
 #ifdef __cplusplus

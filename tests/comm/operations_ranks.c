@@ -246,10 +246,178 @@ static void try_shuffle(const trial *t)
   free(got);
 }
 
+/* ---- Gather and scatter -------------------------------------------------- */
+
+/* An index of a distribution: spread, all for one rank, local, or few values. */
+static uint64_t drawn_index(const trial *t, uint64_t i)
+{
+  const whole *const w = &t->w;
+  const uint64_t z = mixed(t->seed, 30, i + w->first);
+
+  switch (drawn(t, 31, 4)) {
+  case 0:
+    return w->total - 1 - z % (w->total / 8 + 1);
+  case 1:
+    return (w->first + i) % w->total;
+  case 2:
+    return z % 3 * (w->total / 3);
+  default:
+    return z % w->total;
+  }
+}
+
+static void try_gather(const trial *t)
+{
+  kiln_comm *const comm = t->comm;
+  const whole *const w = &t->w;
+  const uint64_t n = w->total == 0 ? 0 : drawn(t, 32, 3) * w->n + w->n / 2;
+  const bool wide = drawn(t, 33, 2) == 0, mapped = drawn(t, 34, 3) == 0;
+  uint64_t *x = host_bytes(w->total * 8), *got = host_bytes(n * 8);
+  uint64_t *index = host_bytes(n * 8);
+  uint32_t *narrow = host_bytes(n * 4);
+  CUdeviceptr block, places, out = device_bytes(comm, n * 8);
+  size_t bytes = 0;
+  kiln_gather_desc desc;
+
+  for (uint64_t i = 0; i < w->total; i++)
+    x[i] = mixed(t->seed, 35, i);
+  for (uint64_t i = 0; i < n; i++)
+    narrow[i] = (uint32_t)(index[i] = drawn_index(t, i));
+  block = upload_block(w, x, 8);
+  places = wide ? upload(comm, index, n * 8) : upload(comm, narrow, n * 4);
+  desc = (kiln_gather_desc){.x = {.in = {{block, KILN_U64}}},
+                            .index = {places, wide ? KILN_U64 : KILN_U32},
+                            .out = {out, KILN_U64},
+                            .n = n,
+                            .n_target = w->n};
+  if (mapped)
+    desc.x.map = "x * 3 + 1";
+  CHECK_OK(kiln_dist_gather_workspace(comm, t->stream, &desc, &bytes));
+  CHECK(bytes >= n * 12);
+  CHECK_OK(kiln_dist_gather(comm, t->stream, &desc));
+  download(comm, got, out, n * 8);
+  for (uint64_t i = 0; i < n; i++)
+    CHECK(got[i] == (mapped ? x[index[i]] * 3 + 1 : x[index[i]]));
+  release(comm, block);
+  release(comm, places);
+  release(comm, out);
+  free(x);
+  free(got);
+  free(index);
+  free(narrow);
+}
+
+/* Each value names its index, so of equal indices one of the values must be there
+ * as a whole. Elements without an index keep their value. */
+static void try_scatter(const trial *t)
+{
+  kiln_comm *const comm = t->comm;
+  const whole *const w = &t->w;
+  const uint64_t n = w->total == 0 ? 0 : w->n / 2 + drawn(t, 36, 2) * w->n;
+  uint64_t *got = host_bytes(w->n * 8), *values = host_bytes(n * 8);
+  uint32_t *index = host_bytes(n * 4), *seen = host_bytes(w->total * 4);
+  CUdeviceptr block, places, x, sums;
+
+  for (uint64_t i = 0; i < n; i++) {
+    index[i] = (uint32_t)drawn_index(t, i);
+    values[i] = (uint64_t)index[i] << 32 | (w->first * 2 + i + 1);
+    seen[index[i]] = 1;
+  }
+  x = upload(comm, values, n * 8);
+  places = upload(comm, index, n * 4);
+  sums = upload(comm, seen, w->total * 4);
+  block = upload(comm, got, w->n * 8);
+  CHECK_OK(kiln_comm_all_reduce(comm, t->stream, (kiln_array){sums, KILN_U32},
+                                (kiln_array){sums, KILN_U32}, w->total,
+                                KILN_MAX));
+  CHECK_OK(kiln_dist_scatter(comm, t->stream,
+                             &(kiln_scatter_desc){.x = {.in = {{x, KILN_U64}}},
+                                                  .index = {places, KILN_U32},
+                                                  .out = {block, KILN_U64},
+                                                  .n = n,
+                                                  .n_target = w->n}));
+  download(comm, got, block, w->n * 8);
+  download(comm, seen, sums, w->total * 4);
+  for (uint64_t i = 0; i < w->n; i++) {
+    CHECK((got[i] != 0) == (seen[w->first + i] != 0));
+    CHECK(got[i] == 0 || got[i] >> 32 == w->first + i);
+  }
+  release(comm, block);
+  release(comm, places);
+  release(comm, x);
+  release(comm, sums);
+  free(got);
+  free(values);
+  free(index);
+  free(seen);
+}
+
+/* ---- Refusals ------------------------------------------------------------ */
+
+/* The last rank passes an index out of range. It gets the reason, the others get
+ * KILN_ECOMM, and no rank writes its output. */
+static void refuse(kiln_comm *comm, kiln_stream *stream, bool huge)
+{
+  const bool culprit = kiln_comm_rank(comm) + 1 == kiln_comm_size(comm);
+  const uint64_t index = culprit && !huge ? UINT64_MAX : 0;
+  uint64_t mark = 77;
+  const CUdeviceptr x = upload(comm, &mark, 8);
+  const CUdeviceptr places = upload(comm, &index, 8);
+  const CUdeviceptr out = upload(comm, &mark, 8);
+  const kiln_gather_desc desc = {.x = {.in = {{x, KILN_U64}}},
+                                 .index = {places, KILN_U64},
+                                 .out = {out, KILN_U64},
+                                 .n = huge && culprit ? (uint64_t)1 << 40 : 1,
+                                 .n_target = 1};
+  const kiln_status st = kiln_dist_gather(comm, stream, &desc);
+
+  if (huge) /* the owners of so many elements need memory, too */
+    CHECK(st == KILN_EDEVMEM || st == KILN_ECOMM);
+  else
+    CHECK(st == (culprit ? KILN_EINVAL : KILN_ECOMM));
+  download(comm, &mark, out, 8);
+  CHECK(mark == 77);
+  release(comm, x);
+  release(comm, places);
+  release(comm, out);
+}
+
+/* `user` selects what is refused: an index, or if it is not NULL more elements than
+ * any memory holds. */
+static kiln_status refusal_run(kiln_comm *comm, void *user)
+{
+  kiln_stream *stream = NULL;
+
+  CHECK_OK(kiln_stream_create(&stream, kiln_comm_device(comm), NULL));
+  refuse(comm, stream, user != NULL);
+  kiln_stream_free(stream);
+  return KILN_OK;
+}
+
+/* Runs the refusals in groups of their own, which they break. */
+static void try_refusals(void)
+{
+  kiln_device *const device = open_device(0);
+  kiln_device *const devices[] = {device, device, device};
+  kiln_comm *comms[3];
+  int any;
+
+  for (int huge = 0; huge < 2; huge++) {
+    need(kiln_comm_create_all(comms, devices, 3, NULL));
+    need(kiln_comm_run(comms, 3, refusal_run, huge ? &any : NULL));
+    for (int r = 0; r < 3; r++)
+      kiln_comm_free(comms[r]);
+  }
+  kiln_device_free(device);
+  kiln_runtime_free(rank_runtime);
+  rank_runtime = NULL;
+}
+
 /* ---- All calls ----------------------------------------------------------- */
 
 static void (*const operations[])(const trial *) = {
-    try_unique, try_reduce_by_key, try_map, try_shuffle};
+    try_unique,  try_reduce_by_key, try_map,
+    try_shuffle, try_gather,        try_scatter};
 
 static uint64_t calls(void)
 {
@@ -283,5 +451,7 @@ static kiln_status ranks_run(kiln_comm *comm, void *user)
 
 int main(int argc, char **argv)
 {
+  if (argc > 1 && strcmp(argv[1], "local") == 0)
+    try_refusals();
   return rank_main(argc, argv, ranks_run, NULL);
 }
