@@ -133,8 +133,8 @@ KILN_API const kiln_driver *kiln_cpu_driver(void);
 typedef struct kiln_cpu_finding {
   unsigned check; /**< the check that found the problem, one of
                        KILN_CPU_CHECK_* */
-  /** Kind of problem: "out of bounds", "misaligned", "use after free", "leak",
-   * "race", "uninitialised read", "divergent barrier", "wrong mask" or
+  /** Kind of problem: "out of bounds", "misaligned", "use after free", "no access",
+   * "leak", "race", "uninitialised read", "divergent barrier", "wrong mask" or
    * "deadlock". */
   const char *kind;
   const char *kernel; /**< name of the kernel in which the problem occurred; ""

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define DRIVER KILN_TEST_BUILD "/tests/exec_driver"
+#define MAPPED KILN_TEST_BUILD "/tests/exec_mapped"
 #define OPENS KILN_TEST_BUILD "/tests/exec_opens"
 
 static char dir[256];
@@ -107,6 +108,40 @@ START_TEST(a_clean_run_says_what_was_checked)
   ck_run_rc(run, 0);
   ck_assert_str_eq(run.out, "right\n");
   ck_assert_str_eq(run.err, "\n0 findings in 1 launch of 1 kernel\n");
+}
+END_TEST
+
+START_TEST(mapped_memory_is_used)
+{
+  test_run run = test_kiln("exec %s --check all -- %s grow", plain, MAPPED);
+
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.out, "right\n");
+  ck_has(run.err, "\n0 findings in 4 launches of 1 kernel\n");
+  run = test_kiln("exec %s -- %s share", plain, MAPPED);
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.out, "right\n");
+}
+END_TEST
+
+/* The memory is mapped without access, unmapped, too small, or never written. */
+START_TEST(mistakes_with_mapped_memory_are_found)
+{
+  static const struct {
+    const char *job, *result, *text;
+  } rows[] = {
+      {"denied", "CUDA_ERROR_ILLEGAL_ADDRESS\n", "no access in add"},
+      {"unmapped", "CUDA_ERROR_ILLEGAL_ADDRESS\n", "cuMemUnmap has removed"},
+      {"past", "CUDA_ERROR_ILLEGAL_ADDRESS\n", "to which no memory is mapped"},
+      {"unwritten", "CUDA_SUCCESS\n", "uninitialised read"}};
+  const int i = _i;
+  const test_run run = test_kiln("exec %s --check mem,init -- %s %s", plain,
+                                 MAPPED, rows[i].job);
+
+  ck_assert_int_ne(run.rc, 0);
+  ck_assert_str_eq(run.out, rows[i].result);
+  ck_has(run.err, rows[i].text);
+  ck_has(run.err, "in add, line 5 of add.cu");
 }
 END_TEST
 
@@ -257,6 +292,8 @@ static Suite *make_suite(void)
   tcase_add_test(t, faults_are_explained);
   tcase_add_test(t, findings_are_reported);
   tcase_add_test(t, a_clean_run_says_what_was_checked);
+  tcase_add_test(t, mapped_memory_is_used);
+  tcase_add_loop_test(t, mistakes_with_mapped_memory_are_found, 0, 4);
   tcase_add_test(t, unsupported_functions_are_named);
   tcase_add_test(t, missing_tables_and_notes_have_one_line_each);
   tcase_add_test(t, counters_are_shown);

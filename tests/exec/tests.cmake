@@ -1,7 +1,7 @@
 # Programs for `kiln exec`: built like anybody's, linked to libcuda.so.1 or
 # opening it, and with no trace of where Kiln's lies.
 if(TARGET kiln_cpu_dropin AND KILN_CLI)
-  foreach(name driver opens processes shims)
+  foreach(name driver mapped opens processes shims)
     add_executable(exec_${name} exec/${name}.c)
     target_include_directories(exec_${name} PRIVATE ../runtime ../include)
     target_link_libraries(exec_${name} PRIVATE kiln_flags ${CMAKE_DL_LIBS})
@@ -10,10 +10,11 @@ if(TARGET kiln_cpu_dropin AND KILN_CLI)
   endforeach()
   target_link_libraries(exec_driver PRIVATE kiln_cpu_dropin)
   target_link_libraries(exec_shims PRIVATE kiln_cpu_dropin)
+  target_link_libraries(exec_mapped PRIVATE kiln_cpu_dropin)
   target_link_libraries(exec_processes PRIVATE kiln_cpu_dropin
     Threads::Threads)
   add_dependencies(device_cpu_exec kiln_cli kiln_exec_libraries exec_driver
-    exec_opens)
+    exec_mapped exec_opens)
   add_dependencies(device_exec_reports kiln_cli kiln_exec_libraries
     exec_processes)
   target_compile_definitions(device_cpu_exec PRIVATE KILN_TEST_CLI)

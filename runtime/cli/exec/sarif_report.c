@@ -19,6 +19,7 @@ static const struct kind {
     {"out of bounds", "A kernel accesses memory that is not its own."},
     {"misaligned", "A kernel uses an address that its access cannot have."},
     {"use after free", "A kernel accesses memory that was freed."},
+    {"no access", "A kernel accesses mapped memory without cuMemSetAccess."},
     {"leak", "A context is destroyed while memory is allocated."},
     {"race", "Two threads access memory without an order, and one writes."},
     {"uninitialised read", "A kernel reads memory that was never written."},

@@ -130,6 +130,21 @@ typedef struct CUmemAccessDesc {
   CUmemAccess_flags flags;
 } CUmemAccessDesc;
 
+typedef unsigned long long CUmemGenericAllocationHandle;
+typedef int CUmemAllocationGranularity_flags;
+
+typedef struct CUmemAllocationProp {
+  CUmemAllocationType type;
+  CUmemAllocationHandleType requestedHandleTypes;
+  CUmemLocation location;
+  void *win32HandleMetaData;
+  struct {
+    unsigned char compressionType, gpuDirectRDMACapable;
+    unsigned short usage;
+    unsigned char reserved[4];
+  } allocFlags;
+} CUmemAllocationProp;
+
 typedef struct CUmemPoolPtrExportData {
   unsigned char reserved[64];
 } CUmemPoolPtrExportData;

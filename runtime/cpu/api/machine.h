@@ -163,7 +163,8 @@ typedef enum kiln__cpu_handle {
   KILN__HANDLE_LIBRARY,
   KILN__HANDLE_KERNEL,
   KILN__HANDLE_TEXREF,
-  KILN__HANDLE_USER_OBJECT
+  KILN__HANDLE_USER_OBJECT,
+  KILN__HANDLE_PHYSICAL /* memory of cuMemCreate */
 } kiln__cpu_handle;
 
 /* Functions on the set of live handles. Look-ups accept any pointer, including

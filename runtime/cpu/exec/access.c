@@ -22,7 +22,7 @@ const kiln__cpu_range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w,
     w->cached_epoch = epoch;
   }
   if (!kiln__cpu_memory_find(memory, address, &found) ||
-      n > found.last - address)
+      n > found.last - address || kiln__cpu_range_denies(&found, w->grid))
     return NULL;
   r = &w->cached[w->cached_next++ % KILN__N_CACHED];
   *r = found;

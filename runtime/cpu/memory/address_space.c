@@ -14,52 +14,26 @@
  * of the device's terabyte, then again from the bottom. A freed address is
  * therefore reused late. The bytes of a removed range are freed only when no
  * launch runs, since a warp may still hold a copy of the range. */
-#include "address_space.h"
+#include "address_map.h"
 #include "range_share.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
 enum {
-  GUARD = 256,      /* size in bytes of the unused gap between two ranges */
   HOST_PAGE = 4096, /* alignment of every mapping in bytes */
   /* size in bytes from which ranges are mapped, not allocated */
   MAPPED = 64 * 1024,
   HOST_ALIGN = 64, /* alignment in bytes of a range's host memory */
-  N_FREED = 1024,  /* number of removed ranges that messages can still name */
-  N_DEVICES = 16,  /* number of devices, each with an address space */
   DEVICE_BITS = 40 /* log2 of the size of a device's address space in bytes */
 };
 
-typedef struct region {
-  kiln__cpu_range range;
-  /* host pointer to the range's memory; NULL if the caller owns it */
-  void *base;
-  /* size of the mmap() mapping in bytes; 0 if `base` comes from the
-   * allocator */
-  size_t base_bytes;
-  struct region *next; /* next region in the list of removed ranges */
-} region;
-
-typedef struct map {
-  kiln__cpu_memory head;
-  kiln_allocator alloc;
-  pthread_rwlock_t lock;
-  region **regions; /* array of ranges, sorted by address */
-  size_t n, capacity;
-  region *dead;
-  atomic_uint running; /* number of running launches */
-  bool keep_valid;
-  uint64_t numbers;
-  /* per device: address at which the next search for free addresses starts */
-  uint64_t next[N_DEVICES];
-  kiln__cpu_range freed[N_FREED]; /* ring buffer of removed ranges */
-  uint64_t n_freed;               /* number of ranges removed so far */
-} map;
+typedef kiln__cpu_region region;
+typedef kiln__cpu_map map;
 
 static map *map_of(kiln__cpu_memory *memory)
 {
-  return (map *)(void *)memory;
+  return kiln__cpu_map_of(memory);
 }
 
 /* ---- Host memory of ranges ----------------------------------------------- */
@@ -89,10 +63,11 @@ static bool bytes_make(map *m, region *r, uint64_t size, uint64_t align)
   }
   /* A range whose device address equals its host address also needs guard bytes
    * in host memory. */
-  r->base = kiln__calloc(&m->alloc, 1, (size_t)size + HOST_ALIGN + 2 * GUARD);
+  r->base =
+      kiln__calloc(&m->alloc, 1, (size_t)size + HOST_ALIGN + 2 * KILN__GUARD);
   if (r->base == NULL)
     return false;
-  at = (uintptr_t)r->base + GUARD;
+  at = (uintptr_t)r->base + KILN__GUARD;
   at = (at + HOST_ALIGN - 1) & ~(uintptr_t)(HOST_ALIGN - 1);
   r->range.host = (uint8_t *)r->base + (at - (uintptr_t)r->base);
   return true;
@@ -104,14 +79,14 @@ static void region_free(map *m, region *r)
     munmap(r->base, r->base_bytes);
   else
     kiln__free(&m->alloc, r->base);
-  kiln__free(&m->alloc, r->range.valid);
+  if (r->reserved == NULL)
+    kiln__free(&m->alloc, r->range.valid);
   kiln__free(&m->alloc, r);
 }
 
 /* ---- The sorted array of ranges ------------------------------------------ */
 
-/* Returns the index of the first range that ends above `address`. */
-static size_t position(const map *m, uint64_t address)
+size_t kiln__cpu_map_position(const map *m, uint64_t address)
 {
   size_t low = 0, high = m->n;
 
@@ -128,15 +103,15 @@ static size_t position(const map *m, uint64_t address)
 
 static region *holder(const map *m, uint64_t address)
 {
-  const size_t at = position(m, address);
+  const size_t at = kiln__cpu_map_position(m, address);
 
   return at < m->n && m->regions[at]->range.first <= address ? m->regions[at]
                                                              : NULL;
 }
 
-static bool insert(map *m, region *r)
+bool kiln__cpu_map_insert(map *m, region *r)
 {
-  const size_t at = position(m, r->range.first);
+  const size_t at = kiln__cpu_map_position(m, r->range.first);
 
   if (!kiln__grow(&m->alloc, &m->regions, m->n, &m->capacity, sizeof(region *)))
     return false;
@@ -144,7 +119,24 @@ static bool insert(map *m, region *r)
           (m->n - at) * sizeof *m->regions);
   m->regions[at] = r;
   m->n++;
+  r->range.number = ++m->numbers;
+  atomic_fetch_add(&m->head.epoch, 1);
   return true;
+}
+
+kiln__cpu_range kiln__cpu_map_view(const region *r)
+{
+  kiln__cpu_range range = r->range;
+  const uint64_t below = r->range.first - r->view_first;
+
+  if (r->reserved == NULL)
+    return range;
+  range.first = r->view_first;
+  range.last = r->view_last;
+  range.host -= below;
+  if (range.valid != NULL)
+    range.valid -= below / 8;
+  return range;
 }
 
 /* Returns the lowest address in [low, high) at which `size` bytes are free, or
@@ -152,7 +144,7 @@ static bool insert(map *m, region *r)
 static uint64_t gap(const map *m, uint64_t low, uint64_t high, uint64_t size,
                     uint64_t align)
 {
-  size_t at = position(m, low);
+  size_t at = kiln__cpu_map_position(m, low);
   uint64_t first = low;
 
   for (;;) {
@@ -161,27 +153,29 @@ static uint64_t gap(const map *m, uint64_t low, uint64_t high, uint64_t size,
     first = (first + align - 1) & ~(align - 1);
     if (end > high)
       end = high;
-    if (first < end && end - first >= GUARD && size <= end - first - GUARD)
+    if (first < end && end - first >= KILN__GUARD &&
+        size <= end - first - KILN__GUARD)
       return first;
     if (end == high)
       return 0;
-    first = m->regions[at]->range.last + GUARD;
+    first = m->regions[at]->range.last + KILN__GUARD;
     at++;
   }
 }
 
 static uint64_t place(map *m, int device, uint64_t size, uint64_t align)
 {
-  const unsigned d = device < 0 || device >= N_DEVICES ? 0 : (unsigned)device;
+  const unsigned d =
+      device < 0 || device >= KILN__ADDRESS_DEVICES ? 0 : (unsigned)device;
   const uint64_t low = KILN__DEVICE_BASE + ((uint64_t)d << DEVICE_BITS);
   const uint64_t high = low + (UINT64_C(1) << DEVICE_BITS);
-  uint64_t from = m->next[d] == 0 ? low + GUARD : m->next[d];
+  uint64_t from = m->next[d] == 0 ? low + KILN__GUARD : m->next[d];
   uint64_t first = gap(m, from, high, size, align);
 
   if (first == 0)
-    first = gap(m, low + GUARD, high, size, align);
+    first = gap(m, low + KILN__GUARD, high, size, align);
   if (first != 0)
-    m->next[d] = first + size + GUARD;
+    m->next[d] = first + size + KILN__GUARD;
   return first;
 }
 
@@ -293,6 +287,11 @@ void kiln__cpu_memory_free(kiln__cpu_memory *memory)
   for (size_t i = 0; i < m->n; i++)
     region_free(m, m->regions[i]);
   dead_free(m, m->dead);
+  for (kiln__cpu_reserved *r = m->reserved, *next; r != NULL; r = next) {
+    next = r->next;
+    munmap(r->host, r->host_bytes);
+    kiln__free(&m->alloc, r);
+  }
   kiln__free(&m->alloc, m->regions);
   pthread_rwlock_destroy(&m->lock);
   kiln__free(&m->alloc, m);
@@ -311,7 +310,9 @@ kiln_status kiln__cpu_memory_keep_valid(kiln__cpu_memory *memory, bool keep)
     if (r->valid != NULL && !m->keep_valid)
       memset(r->valid, 0xff, (r->last - r->first + 7) / 8);
     if (r->valid == NULL)
-      r->valid = bits_make(m, r, true);
+      r->valid = m->regions[i]->reserved == NULL
+                     ? bits_make(m, r, true)
+                     : kiln__cpu_map_bits(m->regions[i], true);
     if (r->valid == NULL)
       st = kiln__fail_memory("initialisation bitmap");
   }
@@ -343,7 +344,7 @@ static kiln_status settle(map *m, region *r, uint64_t size, uint64_t align)
                       (unsigned long long)size);
   range->last = range->first + size;
   if (keeps_address(range->kind)) {
-    const size_t at = position(m, range->first);
+    const size_t at = kiln__cpu_map_position(m, range->first);
 
     if (at < m->n && m->regions[at]->range.first < range->last)
       return kiln__fail(
@@ -356,11 +357,8 @@ static kiln_status settle(map *m, region *r, uint64_t size, uint64_t align)
     if (range->valid == NULL)
       return kiln__fail_memory("initialisation bitmap");
   }
-  if (!insert(m, r))
-    return kiln__fail_memory("address map");
-  range->number = ++m->numbers;
-  atomic_fetch_add(&m->head.epoch, 1);
-  return KILN_OK;
+  return kiln__cpu_map_insert(m, r) ? KILN_OK
+                                    : kiln__fail_memory("address map");
 }
 
 kiln_status kiln__cpu_memory_add(kiln__cpu_memory *memory,
@@ -402,12 +400,36 @@ kiln_status kiln__cpu_memory_add(kiln__cpu_memory *memory,
  * still name the range. */
 static void remember_freed(map *m, const kiln__cpu_range *range)
 {
-  kiln__cpu_range *freed = &m->freed[m->n_freed++ % N_FREED];
+  kiln__cpu_range *freed = &m->freed[m->n_freed++ % KILN__N_FREED];
 
   *freed = *range;
   freed->host = freed->valid = NULL;
   freed->shadow = freed->owner = NULL;
   freed->name = NULL;
+}
+
+kiln__cpu_region *kiln__cpu_map_take(map *m, size_t at)
+{
+  region *r = m->regions[at];
+
+  memmove(m->regions + at, m->regions + at + 1,
+          (m->n - at - 1) * sizeof *m->regions);
+  m->n--;
+  remember_freed(m, &r->range);
+  atomic_fetch_add(&m->head.epoch, 1);
+  return r;
+}
+
+void kiln__cpu_map_drop(map *m, region *r)
+{
+  if (r != NULL && atomic_load(&m->running) != 0) {
+    r->next = m->dead;
+    m->dead = r;
+    r = NULL;
+  }
+  pthread_rwlock_unlock(&m->lock);
+  if (r != NULL)
+    region_free(m, r);
 }
 
 bool kiln__cpu_memory_remove(kiln__cpu_memory *memory, uint64_t first)
@@ -417,28 +439,12 @@ bool kiln__cpu_memory_remove(kiln__cpu_memory *memory, uint64_t first)
   size_t at;
 
   pthread_rwlock_wrlock(&m->lock);
-  at = position(m, first);
-  if (at < m->n && m->regions[at]->range.first == first) {
-    r = m->regions[at];
-    memmove(m->regions + at, m->regions + at + 1,
-            (m->n - at - 1) * sizeof *m->regions);
-    m->n--;
-    remember_freed(m, &r->range);
-    atomic_fetch_add(&m->head.epoch, 1);
-  }
-  if (r == NULL) {
-    pthread_rwlock_unlock(&m->lock);
-    return false;
-  }
-  if (atomic_load(&m->running) != 0) {
-    r->next = m->dead;
-    m->dead = r;
-    r = NULL;
-  }
-  pthread_rwlock_unlock(&m->lock);
-  if (r != NULL)
-    region_free(m, r);
-  return true;
+  at = kiln__cpu_map_position(m, first);
+  if (at < m->n && m->regions[at]->range.first == first &&
+      m->regions[at]->reserved == NULL)
+    r = kiln__cpu_map_take(m, at);
+  kiln__cpu_map_drop(m, r);
+  return r != NULL;
 }
 
 bool kiln__cpu_memory_share(kiln__cpu_memory *memory, uint64_t first,
@@ -452,7 +458,7 @@ bool kiln__cpu_memory_share(kiln__cpu_memory *memory, uint64_t first,
   if (old == NULL)
     return false;
   pthread_rwlock_wrlock(&m->lock);
-  at = position(m, first);
+  at = kiln__cpu_map_position(m, first);
   if (at < m->n && m->regions[at]->range.first == first) {
     region *r = m->regions[at];
 
@@ -464,14 +470,7 @@ bool kiln__cpu_memory_share(kiln__cpu_memory *memory, uint64_t first,
     atomic_fetch_add(&m->head.epoch, 1);
     found = true;
   }
-  if (found && atomic_load(&m->running) != 0) {
-    old->next = m->dead;
-    m->dead = old;
-    old = NULL;
-  }
-  pthread_rwlock_unlock(&m->lock);
-  if (old != NULL)
-    region_free(m, old);
+  kiln__cpu_map_drop(m, old);
   return found;
 }
 
@@ -509,7 +508,7 @@ bool kiln__cpu_memory_find(kiln__cpu_memory *memory, uint64_t address,
   pthread_rwlock_rdlock(&m->lock);
   r = holder(m, address);
   if (r != NULL)
-    *out = r->range;
+    *out = kiln__cpu_map_view(r);
   pthread_rwlock_unlock(&m->lock);
   return r != NULL;
 }
@@ -518,25 +517,29 @@ void kiln__cpu_memory_near(kiln__cpu_memory *memory, uint64_t address,
                            kiln__cpu_nearby *out)
 {
   map *m = map_of(memory);
+  bool within;
   size_t at;
 
   memset(out, 0, sizeof *out);
   pthread_rwlock_rdlock(&m->lock);
-  at = position(m, address);
+  at = kiln__cpu_map_position(m, address);
   if (at > 0) {
     out->has_below = true;
-    out->below = m->regions[at - 1]->range;
+    out->below = kiln__cpu_map_view(m->regions[at - 1]);
   }
   if (at < m->n && m->regions[at]->range.first <= address) {
     out->has_below = true;
-    out->below = m->regions[at++]->range;
+    out->below = kiln__cpu_map_view(m->regions[at++]);
   }
+  within = out->has_below && address < out->below.last;
   if (at < m->n) {
     out->has_above = true;
-    out->above = m->regions[at]->range;
+    out->above = kiln__cpu_map_view(m->regions[at]);
   }
-  for (uint64_t i = m->n_freed; i-- > 0 && m->n_freed - i <= N_FREED;) {
-    const kiln__cpu_range *freed = &m->freed[i % N_FREED];
+  /* Reserved addresses may be mapped again after their memory was unmapped. */
+  for (uint64_t i = within ? 0 : m->n_freed;
+       i-- > 0 && m->n_freed - i <= KILN__N_FREED;) {
+    const kiln__cpu_range *freed = &m->freed[i % KILN__N_FREED];
 
     if (freed->first <= address && address < freed->last) {
       out->was_freed = true;
@@ -544,6 +547,8 @@ void kiln__cpu_memory_near(kiln__cpu_memory *memory, uint64_t address,
       break;
     }
   }
+  for (const kiln__cpu_reserved *r = m->reserved; r != NULL; r = r->next)
+    out->in_reserved |= r->first <= address && address < r->last;
   pthread_rwlock_unlock(&m->lock);
 }
 
@@ -557,21 +562,34 @@ uint8_t *kiln__cpu_memory_host(kiln__cpu_memory *memory, uint64_t address,
 {
   kiln__cpu_range r;
 
-  if (!kiln__cpu_memory_find(memory, address, &r) || !holds(&r, address, size))
+  if (!kiln__cpu_memory_find(memory, address, &r) ||
+      !holds(&r, address, size) || r.denied == UINT32_MAX)
     return NULL;
   return r.host + (address - r.first);
+}
+
+/* Stores the range that contains all bytes, if it has a bitmap. Returns false
+ * otherwise. The caller holds the lock of the map. */
+static bool with_bits(const map *m, uint64_t address, uint64_t size,
+                      kiln__cpu_range *out)
+{
+  const region *r = holder(m, address);
+
+  if (r == NULL || r->range.valid == NULL)
+    return false;
+  *out = kiln__cpu_map_view(r);
+  return holds(out, address, size);
 }
 
 void kiln__cpu_memory_written(kiln__cpu_memory *memory, uint64_t address,
                               uint64_t size)
 {
   map *m = map_of(memory);
-  const region *r;
+  kiln__cpu_range r;
 
   pthread_rwlock_rdlock(&m->lock);
-  r = holder(m, address);
-  if (r != NULL && r->range.valid != NULL && holds(&r->range, address, size))
-    bits_set(r->range.valid, address - r->range.first, size);
+  if (with_bits(m, address, size, &r))
+    bits_set(r.valid, address - r.first, size);
   pthread_rwlock_unlock(&m->lock);
 }
 
@@ -602,18 +620,14 @@ void kiln__cpu_memory_copied(kiln__cpu_memory *memory, uint64_t to,
                              uint64_t from, uint64_t size)
 {
   map *m = map_of(memory);
-  const region *d, *s;
+  kiln__cpu_range d, s;
 
   pthread_rwlock_rdlock(&m->lock);
-  d = holder(m, to);
-  s = holder(m, from);
-  if (d != NULL && d->range.valid != NULL && holds(&d->range, to, size)) {
-    const uint64_t at = to - d->range.first;
-
-    if (s != NULL && s->range.valid != NULL && holds(&s->range, from, size))
-      bits_copy(&d->range, at, &s->range, from - s->range.first, size);
+  if (with_bits(m, to, size, &d)) {
+    if (with_bits(m, from, size, &s))
+      bits_copy(&d, to - d.first, &s, from - s.first, size);
     else
-      bits_set(d->range.valid, at, size);
+      bits_set(d.valid, to - d.first, size);
   }
   pthread_rwlock_unlock(&m->lock);
 }
@@ -650,7 +664,7 @@ void kiln__cpu_memory_each(kiln__cpu_memory *memory,
     size_t at;
 
     pthread_rwlock_rdlock(&m->lock);
-    at = position(m, from);
+    at = kiln__cpu_map_position(m, from);
     more = at < m->n;
     if (more)
       range = m->regions[at]->range;

@@ -54,6 +54,7 @@ bool kiln__cpu_memory_find(kiln__cpu_memory *memory, uint64_t address,
  * it. The address space remembers the last 1,024 freed ranges. */
 typedef struct kiln__cpu_nearby {
   bool has_below, has_above, was_freed;
+  bool in_reserved; /* true if the address is reserved, mapped or not */
   kiln__cpu_range below, above, freed;
 } kiln__cpu_nearby;
 void kiln__cpu_memory_near(kiln__cpu_memory *memory, uint64_t address,

@@ -22,6 +22,9 @@
 #define KILN__WINDOW_CODE UINT64_C(0x140000000000)
 #define KILN__WINDOW_BYTES (UINT64_C(1) << 32)
 #define KILN__DEVICE_BASE UINT64_C(0x200000000000)
+/* addresses of cuMemAddressReserve */
+#define KILN__RESERVED_BASE UINT64_C(0x300000000000)
+#define KILN__RESERVED_END UINT64_C(0x500000000000)
 /* Format of a shared-memory address that mapa returns for another block of the
  * cluster: (rank + 1) << KILN__CLUSTER_SHIFT | offset. */
 enum { KILN__CLUSTER_SHIFT = 24 };
@@ -54,6 +57,10 @@ typedef struct kiln__cpu_range {
   uint64_t number;
   kiln__cpu_range_kind kind;
   int device; /* device ordinal; -1 for host memory */
+  /* bit d is set if kernels of device d have no access: memory of cuMemMap before
+   * cuMemSetAccess */
+  uint32_t denied;
+  bool mapped; /* true for memory of cuMemMap */
 } kiln__cpu_range;
 
 /* The part of the address map that is read without a lock. The other members of

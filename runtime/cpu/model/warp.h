@@ -168,6 +168,13 @@ struct kiln__cpu_grid {
   uint64_t heap_bytes, heap_limit;
 };
 
+/* Returns whether the grid's device has no access to a range. */
+static inline bool kiln__cpu_range_denies(const kiln__cpu_range *range,
+                                          const kiln__cpu_grid *grid)
+{
+  return (range->denied >> grid->device & 1) != 0;
+}
+
 /* Records a fault of instruction `in` and stops the grid. If the grid already
  * has a fault, only the warp stops. `lane` is the lane that faulted; -1 means
  * the lowest active lane. `address` and `bytes` describe the faulting access

@@ -131,7 +131,8 @@ static uint8_t *global_bytes(copy *c, uint64_t address, uint32_t bytes)
   if (address < c->range.first || address >= c->range.last ||
       bytes > c->range.last - address) {
     if (!kiln__cpu_memory_find(c->w->grid->memory, address, &c->range) ||
-        bytes > c->range.last - address) {
+        bytes > c->range.last - address ||
+        kiln__cpu_range_denies(&c->range, c->w->grid)) {
       (void)fail(c, KILN__FAULT_ADDRESS, address, bytes);
       return NULL;
     }

@@ -280,6 +280,23 @@ static void add_range(kiln__buf *out, const char *how, uint64_t distance,
                    r->first);
 }
 
+/* Adds why mapped or reserved addresses cannot be accessed. */
+static void add_mapping(kiln__buf *out, const kiln__cpu_nearby *near,
+                        uint64_t address)
+{
+  if (near->has_below && address < near->below.last) {
+    if (near->below.denied != 0)
+      kiln__buf_text(out, "\n  cuMemMap mapped this memory, but the device has "
+                          "no access; call cuMemSetAccess");
+  } else if (near->in_reserved) {
+    kiln__buf_text(out, near->was_freed && near->freed.mapped
+                            ? "\n  cuMemUnmap removed the memory that was "
+                              "mapped to this address"
+                            : "\n  the address is reserved, but no memory is "
+                              "mapped to it; call cuMemMap");
+  }
+}
+
 static void add_nearby(kiln__buf *out, kiln__cpu_memory *memory,
                        uint64_t address)
 {
@@ -291,6 +308,7 @@ static void add_nearby(kiln__buf *out, kiln__cpu_memory *memory,
   if (near.was_freed) {
     add_range(out, "into a freed range,", address - near.freed.first,
               &near.freed);
+    add_mapping(out, &near, address);
     return;
   }
   below = near.has_below ? address - near.below.last : UINT64_MAX;
@@ -304,6 +322,7 @@ static void add_nearby(kiln__buf *out, kiln__cpu_memory *memory,
   else
     kiln__buf_text(out, address < 4096 ? "\n  a null pointer"
                                        : "\n  no allocation is near");
+  add_mapping(out, &near, address);
 }
 
 static const char *space_text(kiln__cpu_space space)

@@ -311,34 +311,55 @@ static const fault_words words[] = {
      "the recursion's end, or CU_LIMIT_STACK_SIZE"},
 };
 
-static const fault_words *words_of(kiln__cpu_fault_kind kind)
+/* Returns the words for an access to an invalid global address. The driver has one result
+ * code for all of them, so only findings name the reason. */
+static const fault_words *words_of_address(const kiln__cpu_grid *grid,
+                                           uint64_t address)
 {
-  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-    if (words[i].fault == kind)
-      return &words[i];
-  }
-  return NULL;
-}
-
-/* Returns whether the faulting address belongs to freed memory. The driver has
- * one result code for all invalid addresses, so only findings report a use
- * after free. */
-static bool was_freed(const kiln__cpu_grid *grid,
-                      const kiln__cpu_fault_info *fault)
-{
+  static const fault_words denied = {
+      KILN__FAULT_ADDRESS, "no access",
+      "touches mapped memory to which the device has no access",
+      "cuMemSetAccess: it must follow each cuMemMap"};
+  static const fault_words unmapped = {
+      KILN__FAULT_ADDRESS, "use after free",
+      "touches memory that cuMemUnmap has removed",
+      "the order of cuMemUnmap and this launch"};
+  static const fault_words reserved = {
+      KILN__FAULT_ADDRESS, "out of bounds",
+      "touches a reserved address to which no memory is mapped",
+      "the size that cuMemMap has mapped, and the index"};
+  static const fault_words freed = {KILN__FAULT_ADDRESS, "use after free",
+                                    "touches memory that was freed",
+                                    "the order of the free and this launch"};
   kiln__cpu_nearby near;
 
-  if (fault->kind != KILN__FAULT_ADDRESS || fault->bytes == 0 ||
-      strcmp(space_text[fault->space], "shared") == 0)
-    return false;
-  kiln__cpu_memory_near(grid->memory, fault->address, &near);
-  return near.was_freed;
+  kiln__cpu_memory_near(grid->memory, address, &near);
+  if (near.has_below && address < near.below.last)
+    return kiln__cpu_range_denies(&near.below, grid) ? &denied : NULL;
+  if (near.was_freed)
+    return near.freed.mapped ? &unmapped : &freed;
+  return near.in_reserved ? &reserved : NULL;
+}
+
+static const fault_words *words_of(const kiln__cpu_grid *grid)
+{
+  const kiln__cpu_fault_info *fault = &grid->fault;
+  const fault_words *found = NULL;
+
+  if (fault->kind == KILN__FAULT_ADDRESS && fault->bytes != 0 &&
+      strcmp(space_text[fault->space], "shared") != 0)
+    found = words_of_address(grid, fault->address);
+  for (size_t i = 0; found == NULL && i < sizeof words / sizeof words[0]; i++) {
+    if (words[i].fault == fault->kind)
+      found = &words[i];
+  }
+  return found;
 }
 
 void kiln__cpu_watch_fault(kiln__cpu_watch *watch, const kiln__cpu_grid *grid)
 {
   const kiln__cpu_fault_info *fault = &grid->fault;
-  const fault_words *word = words_of(fault->kind);
+  const fault_words *word = words_of(grid);
   const kiln__cpu_insn *in =
       fault->code != NULL && fault->insn < fault->code->n_insns
           ? &fault->code->insns[fault->insn]
@@ -353,8 +374,7 @@ void kiln__cpu_watch_fault(kiln__cpu_watch *watch, const kiln__cpu_grid *grid)
   pthread_mutex_lock(&watch->lock);
   r = add(watch, in, fault->code->name, fault->text,
           (kiln_cpu_finding){.check = check,
-                             .kind = was_freed(grid, fault) ? "use after free"
-                                                            : word->kind,
+                             .kind = word->kind,
                              .space = space_text[fault->space],
                              .address = fault->address,
                              .bytes = fault->bytes});

@@ -339,7 +339,8 @@ static bool is_device_address(CUdeviceptr address)
   return (address >= KILN__WINDOW_SHARED &&
           address < KILN__WINDOW_CODE + KILN__WINDOW_BYTES) ||
          (address >= KILN__DEVICE_BASE &&
-          address < KILN__DEVICE_BASE + ((uint64_t)KILN__MAX_DEVICES << 40));
+          address < KILN__DEVICE_BASE + ((uint64_t)KILN__MAX_DEVICES << 40)) ||
+         (address >= KILN__RESERVED_BASE && address < KILN__RESERVED_END);
 }
 
 kiln_cpu_place kiln__cpu_place_of(CUdeviceptr address)

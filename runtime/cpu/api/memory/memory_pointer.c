@@ -23,7 +23,8 @@ static subject subject_of(CUdeviceptr address)
   s.known = kiln__cpu_memory_find(machine()->memory, address, &s.range);
   if (s.known && !kiln__cpu_block_at(s.range.first, &s.info))
     s.info = (kiln__cpu_block_info){.device = s.range.device,
-                                    .context = s.range.owner};
+                                    .context =
+                                        s.range.mapped ? NULL : s.range.owner};
   return s;
 }
 
