@@ -112,7 +112,6 @@ CASE(launch_ex)
   memset(&c, 0, sizeof c);
   c.gridDim = c.blockDim = (dim3){1, 1, 1};
   OK(cudaLaunchKernelExC(&c, &k_spin, NULL));
-  BAD(cudaLaunchKernelExC(NULL, &k_spin, NULL));
   c.gridDim.x = 0;
   T(cudaErrorInvalidConfiguration, cudaLaunchKernelExC(&c, &k_spin, NULL));
   OK(cudaDeviceSynchronize());

@@ -124,7 +124,7 @@ static void *fat_binary(void)
     uint16_t kind, kind_version;
     uint32_t entry_head;
     uint64_t entry_size;
-    uint32_t unused;
+    uint32_t packed_size, options;
     uint16_t minor, major;
     uint32_t architecture, object_name, object_size;
     uint64_t flags, zero[2];

@@ -391,7 +391,7 @@ START_TEST(modes_of_capture)
   CUstream s = make_stream(1);
   CUdeviceptr p;
   CUgraph g;
-  int mode = 7;
+  int mode;
 
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     intruder other = {.context = context, .mode = rows[i].thread, .stream = s};
@@ -406,7 +406,7 @@ START_TEST(modes_of_capture)
     if (rows[i].own == CUDA_SUCCESS)
       ok(cu(graphDestroy)(g));
   }
-  is(cu(threadExchangeStreamCaptureMode)(&mode), CUDA_ERROR_INVALID_VALUE);
+  is(cu(threadExchangeStreamCaptureMode)(NULL), CUDA_ERROR_INVALID_VALUE);
   /* Relaxed mode must also apply to captures that this thread begins. */
   mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   ok(cu(threadExchangeStreamCaptureMode)(&mode));

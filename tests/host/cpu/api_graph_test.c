@@ -397,12 +397,14 @@ START_TEST(memory_of_graphs)
   ok(cu(graphAddMemFreeNode)(&d, g, &b, 1, p.dptr));
   ok(cu(graphMemFreeNodeGetParams)(d, &address));
   ck_assert_uint_eq(address, p.dptr);
+  /* A graph with memory nodes has one executable graph at a time. */
+  is(cu(graphInstantiateWithFlags)(&y, g, 0), CUDA_ERROR_NOT_SUPPORTED);
+  ok(cu(graphExecDestroy)(x));
   y = instance(g);
   ok(cu(graphLaunch)(y, s));
   run_graph(y, s);
   is(cu(graphClone)(&clone, g), CUDA_ERROR_NOT_SUPPORTED);
   is(cu(graphAddMemFreeNode)(&d, g, NULL, 0, 1234), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(graphExecDestroy)(x));
   ok(cu(graphExecDestroy)(y));
   ok(cu(graphDestroy)(g));
   ok(cu(deviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,

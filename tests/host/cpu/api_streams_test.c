@@ -255,7 +255,7 @@ START_TEST(events_measure_the_time_between_them)
   ok(cu(eventDestroy)(untimed));
   is(cu(eventRecordWithFlags)(a, s, 2), CUDA_ERROR_INVALID_VALUE);
   is(cu(eventRecordWithFlags)(a, s, CU_EVENT_RECORD_EXTERNAL),
-     CUDA_ERROR_INVALID_VALUE);
+     CUDA_ERROR_ILLEGAL_STATE);
   is(cu(streamWaitEvent)(s, a, 2), CUDA_ERROR_INVALID_VALUE);
   ok(cu(eventDestroy)(a));
   is(cu(eventDestroy)(a), CUDA_ERROR_INVALID_HANDLE);

@@ -65,6 +65,9 @@ struct CUgraph_st {
   /* true if the graph belongs to an executable graph; its nodes are then not
    * live handles */
   bool is_exec;
+  /* the executable graph that was made of this graph, if it has memory nodes; a
+   * second one cannot be made before this one is destroyed */
+  CUgraphExec instance;
   struct kiln__cpu_held *held; /* user objects that the graph keeps alive */
   /* conditional handles that were created for this graph */
   struct kiln__cpu_condition_list *conditions;

@@ -18,6 +18,10 @@
 
 static void exec_free(CUgraphExec exec)
 {
+  if (exec->source != NULL &&
+      kiln__cpu_live(exec->source, KILN__HANDLE_GRAPH) &&
+      exec->source->instance == exec)
+    exec->source->instance = NULL;
   kiln__cpu_graph_free(exec->graph);
   kiln__free(&machine()->alloc, exec->order);
   kiln__cpu_mark_drop(exec->last);
@@ -47,12 +51,23 @@ static CUresult check_shape(CUgraph graph)
   return rc;
 }
 
+static bool has_memory_nodes(CUgraph graph)
+{
+  for (CUgraphNode n = graph->first; n != NULL; n = n->next)
+    if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+        n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+      return true;
+  return false;
+}
+
 static CUresult exec_make(CUgraphExec *out, CUgraph graph, uint64_t flags)
 {
   CUgraphExec exec = kiln__calloc(&machine()->alloc, 1, sizeof *exec);
   CUresult rc = exec != NULL ? check_shape(graph) : CUDA_ERROR_OUT_OF_MEMORY;
 
   *out = NULL;
+  if (rc == CUDA_SUCCESS && graph->instance != NULL)
+    rc = CUDA_ERROR_NOT_SUPPORTED;
   if (rc != CUDA_SUCCESS) {
     kiln__free(&machine()->alloc, exec);
     return rc;
@@ -64,6 +79,10 @@ static CUresult exec_make(CUgraphExec *out, CUgraph graph, uint64_t flags)
       !kiln__cpu_live_add(exec, KILN__HANDLE_GRAPH_EXEC)) {
     exec_free(exec);
     return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (has_memory_nodes(graph)) {
+    exec->source = graph;
+    graph->instance = exec;
   }
   *out = exec;
   return CUDA_SUCCESS;

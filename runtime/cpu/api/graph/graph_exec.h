@@ -7,6 +7,7 @@
 
 struct CUgraphExec_st {
   CUgraph graph;      /* copy of the graph; its nodes have the same numbers */
+  CUgraph source;     /* graph with memory nodes that it was made of, or NULL */
   CUgraphNode *order; /* nodes of `graph` in topological order */
   uint64_t flags;
   /* queue entry of the last launch; the next launch waits for it */

@@ -72,8 +72,9 @@ CUresult kiln__cpu_memHostUnregister(void *p)
 
   CU_TRY(kiln__cpu_current(&context));
   CU_TRY(valid(p != NULL));
-  if (!kiln__cpu_block_at(first, &info) || !info.registered)
+  if (!kiln__cpu_block_of(first, &info))
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  CU_TRY(valid(kiln__cpu_block_at(first, &info) && info.registered));
   CU_TRY(kiln__cpu_current_unsafe(&context));
   if (!kiln__cpu_block_claim(first, &info))
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

@@ -326,6 +326,13 @@ CUresult kiln__cpu_memRangeGetAttributes(void **data, size_t *sizes,
   return CUDA_SUCCESS;
 }
 
+/* Returns whether the program made the stream. */
+static bool is_made(CUstream stream)
+{
+  return stream != NULL && stream != CU_STREAM_LEGACY &&
+         stream != CU_STREAM_PER_THREAD;
+}
+
 CUresult kiln__cpu_streamAttachMemAsync(CUstream stream, CUdeviceptr address,
                                         size_t length, unsigned int flags)
 {
@@ -336,6 +343,7 @@ CUresult kiln__cpu_streamAttachMemAsync(CUstream stream, CUdeviceptr address,
   CU_TRY(valid(kiln__cpu_block_at(address, &info) &&
                info.kind == KILN__RANGE_MANAGED &&
                (length == 0 || length == info.size) &&
+               (flags != CU_MEM_ATTACH_SINGLE || is_made(stream)) &&
                (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST ||
                 flags == CU_MEM_ATTACH_SINGLE)));
   return CUDA_SUCCESS;

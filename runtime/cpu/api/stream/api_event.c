@@ -141,7 +141,8 @@ static CUresult record(CUevent event, CUstream handle, unsigned flags)
   if (taken)
     return CUDA_SUCCESS;
   /* External event records are allowed only during a capture. */
-  CU_TRY(valid(flags == 0));
+  if (flags != 0)
+    return CUDA_ERROR_ILLEGAL_STATE;
   if (event->page != NULL)
     CU_TRY(kiln__cpu_event_page_record(event, s));
   CU_TRY(kiln__cpu_queue_add(s, NULL, KILN__LATER, NULL, 0, &mark));

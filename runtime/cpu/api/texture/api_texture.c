@@ -215,7 +215,6 @@ CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
 {
   CU_TRY(valid(r->resType == CU_RESOURCE_TYPE_ARRAY && r->flags == 0));
   CU_TRY(kiln__cpu_known(r->res.array.hArray, KILN__HANDLE_ARRAY));
-  CU_TRY(valid((r->res.array.hArray->flags & CUDA_ARRAY3D_SURFACE_LDST) != 0));
   out->texels = r->res.array.hArray->texels;
   return CUDA_SUCCESS;
 }

@@ -301,6 +301,8 @@ CUresult kiln__cpu_surfRefSetArray(CUsurfref surfref, CUarray array,
 {
   CU_TRY(check(surfref, true));
   CU_TRY(valid(flags == 0));
+  CU_TRY(kiln__cpu_known(array, KILN__HANDLE_ARRAY));
+  CU_TRY(valid((array->flags & CUDA_ARRAY3D_SURFACE_LDST) != 0));
   return bind_to((CUtexref)(void *)surfref,
                  &(CUDA_RESOURCE_DESC){.resType = CU_RESOURCE_TYPE_ARRAY,
                                        .res.array.hArray = array});

@@ -6,10 +6,12 @@ cudaError_t kiln__rt_malloc3DArray(cudaArray_t *array,
                                    const cudaChannelFormatDesc *desc,
                                    cudaExtent extent, unsigned int flags)
 {
+  /* Layered, surface, cubemap, gather, colour, sparse, deferred mapping */
+  const unsigned known_flags = 0xef;
   kiln__rt_texel texel;
 
   KILN__RT_TRY(kiln__rt_context());
-  if (array == NULL || desc == NULL)
+  if (array == NULL || desc == NULL || (flags & ~known_flags) != 0)
     return cudaErrorInvalidValue;
   KILN__RT_TRY(kiln__rt_texel_of(&texel, desc));
   return cuArray3DCreate_v2(

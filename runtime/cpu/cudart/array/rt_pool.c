@@ -122,10 +122,18 @@ cudaError_t kiln__rt_memPoolImportPointer(void **address, cudaMemPool_t pool,
     return call;                                                               \
   }
 
+/* Unlike the others, this function calls an unknown device an invalid value. */
+cudaError_t kiln__rt_deviceGetMemPool(cudaMemPool_t *pool, int device)
+{
+  CUdevice handle;
+
+  if (kiln__rt_device(&handle, device) != cudaSuccess)
+    return cudaErrorInvalidValue;
+  return cuDeviceGetMemPool(pool, handle);
+}
+
 FORWARD_DEVICE(deviceGetDefaultMemPool, (cudaMemPool_t * pool, int device),
                cuDeviceGetDefaultMemPool(pool, handle))
-FORWARD_DEVICE(deviceGetMemPool, (cudaMemPool_t * pool, int device),
-               cuDeviceGetMemPool(pool, handle))
 FORWARD_DEVICE(deviceSetMemPool, (int device, cudaMemPool_t pool),
                cuDeviceSetMemPool(handle, pool))
 FORWARD_DEVICE(deviceGraphMemTrim, (int device), cuDeviceGraphMemTrim(handle))

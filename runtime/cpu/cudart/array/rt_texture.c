@@ -150,7 +150,7 @@ static cudaTextureDesc_12 texture_to_runtime(const CUDA_TEXTURE_DESC *d)
   return out;
 }
 
-/* Checks that the read and filter modes suit the texels: 32-bit integers cannot be
+/* Checks that the read and filter modes suit the texels: 32-bit texels cannot be
  * read as fractions, and integers cannot be interpolated. */
 static cudaError_t check_modes(const CUDA_RESOURCE_DESC *resource,
                                const cudaTextureDesc_11 *d)
@@ -163,7 +163,7 @@ static cudaError_t check_modes(const CUDA_RESOURCE_DESC *resource,
   c = kiln__rt_channels_of(texel);
   integer = c.f == cudaChannelFormatKindSigned ||
             c.f == cudaChannelFormatKindUnsigned;
-  if (integer && c.x == 32 && d->readMode == cudaReadModeNormalizedFloat)
+  if (c.x == 32 && d->readMode == cudaReadModeNormalizedFloat)
     return cudaErrorInvalidNormSetting;
   if (integer && d->readMode == cudaReadModeElementType &&
       d->filterMode == CU_TR_FILTER_MODE_LINEAR)
@@ -181,8 +181,10 @@ cudaError_t kiln__rt_createTextureObject(cudaTextureObject_t *texture,
   CUDA_TEXTURE_DESC t;
 
   KILN__RT_TRY(kiln__rt_context());
-  if (texture == NULL || resource == NULL || desc == NULL)
+  if (texture == NULL || resource == NULL)
     return cudaErrorInvalidValue;
+  if (desc == NULL)
+    return cudaErrorInvalidResourceHandle; /* as NVIDIA's library answers */
   KILN__RT_TRY(resource_to_driver(&r, resource));
   KILN__RT_TRY(check_modes(&r, &desc->known));
   t = texture_to_driver(desc);
@@ -303,9 +305,9 @@ cudaError_t kiln__rt_createSurfaceObject(cudaSurfaceObject_t *surface,
   KILN__RT_TRY(kiln__rt_context());
   if (surface == NULL || resource == NULL)
     return cudaErrorInvalidValue;
+  KILN__RT_TRY(resource_to_driver(&r, resource));
   if (resource->resType != cudaResourceTypeArray)
     return cudaErrorInvalidValue;
-  KILN__RT_TRY(resource_to_driver(&r, resource));
   return cuSurfObjectCreate(surface, &r);
 }
 

@@ -178,14 +178,18 @@ cudaError_t kiln__rt_deviceEnablePeerAccess(int peer, unsigned flags)
   KILN__RT_TRY(kiln__rt_primary(&context, peer));
   rc = cuCtxEnablePeerAccess(context, flags);
   /* The driver's error for a context that is its own peer */
-  return rc == cudaErrorDeviceUninitialized ? cudaErrorInvalidDevice : rc;
+  return rc == cudaErrorDeviceUninitialized ? cudaErrorPeerAccessUnsupported
+                                            : rc;
 }
 
 cudaError_t kiln__rt_deviceDisablePeerAccess(int peer)
 {
   CUcontext context;
+  cudaError_t rc;
 
   KILN__RT_TRY(kiln__rt_context());
   KILN__RT_TRY(kiln__rt_primary(&context, peer));
-  return cuCtxDisablePeerAccess(context);
+  rc = cuCtxDisablePeerAccess(context);
+  return rc == cudaErrorDeviceUninitialized ? cudaErrorPeerAccessNotEnabled
+                                            : rc;
 }

@@ -20,6 +20,25 @@ cudaError_t kiln__rt_malloc(void **out, size_t size)
   return rc;
 }
 
+/* A managed allocation of no bytes succeeds as well. */
+cudaError_t kiln__rt_mallocManaged(void **out, size_t size, unsigned int flags)
+{
+  CUdeviceptr address = 0;
+  cudaError_t rc;
+
+  KILN__RT_TRY(kiln__rt_context());
+  if (out == NULL)
+    return cudaErrorInvalidValue;
+  rc = cuMemAllocManaged(&address, size > 0 ? size : 1, flags);
+  if (rc == cudaSuccess && size == 0) {
+    rc = cuMemFree_v2(address);
+    address = 0;
+  }
+  if (rc == cudaSuccess)
+    *out = (void *)(uintptr_t)address;
+  return rc;
+}
+
 /* cudaFree(NULL) only makes sure that there is a context. Many programs use it for
  * this purpose. */
 cudaError_t kiln__rt_free(void *address)
@@ -84,7 +103,7 @@ cudaError_t kiln__rt_pointerGetAttributes(cudaPointerAttributes_11 *out,
 {
   known k;
 
-  if (out == NULL || address == NULL)
+  if (out == NULL)
     return cudaErrorInvalidValue;
   KILN__RT_TRY(kiln__rt_context());
   KILN__RT_TRY(ask(&k, address));
