@@ -6,18 +6,23 @@
  *
  * A kiln_comm is one rank of a group. The ranks of a group are threads of one
  * process (kiln_comm_create_all(), kiln_comm_run()), processes that MPI has
- * started on any number of machines (kiln_comm_create_mpi()), or both at once on
- * different groups. This header belongs to the library kiln_comm, which stands
+ * started on any number of machines (kiln_comm_create_mpi()), processes of any
+ * other launcher (kiln_comm_create_id()), or all of them at once on different
+ * groups. This header belongs to the library kiln_comm, which stands
  * above kiln. Neither of the two links MPI: the plug-in libkiln_mpi_*.so does,
  * and is loaded by kiln_comm_create_mpi().
  *
  * Engines
  *   local  ranks are threads of one process. Data pass through host memory
+ *   shared memory
+ *          ranks are processes of one machine (kiln_comm_create_id()). Data pass
+ *          through host memory
  *   mpi    ranks are processes. Data pass through host memory and MPI
- *   nccl   either of the two, and NCCL moves the data of collectives between the
- *          devices, if kiln_comm_opts.engine asks for it. Announcements, pairs
- *          and kiln_comm_share() stay with the engine below
- * local and mpi work for CPU devices and GPUs. They copy at most
+ *   nccl   one of these, and NCCL moves the data of collectives and pairs between
+ *          the devices, if kiln_comm_opts.data asks for it. Announcements and
+ *          kiln_comm_share() stay with the engine below. Or NCCL alone, from an id
+ *          of NCCL or the caller's communicator
+ * All but nccl work for CPU devices and GPUs. They copy at most
  * KILN_COMM_STAGING bytes per pair of ranks and direction at a time, so their
  * host memory is bounded by twice that size times the number of ranks.
  *
@@ -86,9 +91,7 @@ typedef struct kiln_comm_opts {
    * the plug-in for the MPI that the process has loaded or was started by, from
    * the folder of the library kiln_comm. */
   const char *mpi_plugin;
-  /** Path of libnccl. Default: the environment variable KILN_NCCL, else a NCCL
-   * that the process has loaded, the loader, NVIDIA's Python wheels in
-   * VIRTUAL_ENV and conda's folder in CONDA_PREFIX. */
+  /** Path of libnccl. Default: see kiln_comm_nccl(). */
   const char *nccl;
   uint64_t reserved[5]; /**< 0 */
 } kiln_comm_opts;
@@ -134,6 +137,100 @@ KILN_API kiln_status kiln_comm_create_all(kiln_comm **out,
 KILN_API kiln_status kiln_comm_create_mpi(kiln_comm **out, kiln_device *device,
                                           const void *mpi_comm,
                                           const kiln_comm_opts *opts);
+
+/** Names a group that is about to be created. One process makes it and gives its
+ * bytes to all others, by any means of its launcher: a file, a socket, an
+ * environment variable. */
+typedef struct kiln_comm_id {
+  char bytes[192];
+} kiln_comm_id;
+
+/**
+ * Makes the id of a group for kiln_comm_create_id(). Each id serves one group.
+ *
+ * @param[out] out  receives the id.
+ * @param opts      NULL or data = KILN_COMM_HOST: the ranks are at most 64
+ *                  processes or threads of one machine, which share memory of the
+ *                  operating system (/dev/shm). data = KILN_COMM_NCCL: an id of
+ *                  NCCL; the ranks are on any machines, each with a GPU of its
+ *                  own, and NCCL connects them.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND (no NCCL can be loaded), KILN_ECOMM
+ *         (NCCL failed).
+ * Thread-safe. Never blocks.
+ */
+KILN_API kiln_status kiln_comm_unique_id(kiln_comm_id *out,
+                                         const kiln_comm_opts *opts);
+
+/**
+ * Creates a group of the ranks that pass the same id.
+ *
+ * With an id of shared memory all rules of this header hold. If opts->data is
+ * KILN_COMM_NCCL then, NCCL moves the data of collectives.
+ *
+ * With an id of NCCL the group has only NCCL, and nothing is announced. Small calls
+ * take no longer than NCCL's own. In return a wrong call or count is not named:
+ * the ranks get KILN_ECOMM after the timeout, as for a rank that is dead, and with
+ * the own rank as the failed one. kiln_comm_all_to_all() needs `receives` on all
+ * ranks or on none. kiln_comm_abort() does not reach the other ranks.
+ *
+ * @param[out] out  this rank; the caller frees it by kiln_comm_free(). NULL on
+ *                  failure.
+ * @param device    the device of this rank; must outlive the rank.
+ * @param id        the id from kiln_comm_unique_id().
+ * @param ranks     number of ranks of the group.
+ * @param rank      number of this rank, from 0; each one once.
+ * @param opts      options; NULL selects all defaults.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM, KILN_ENOTFOUND, KILN_ECOMM (another
+ *         rank did not join within the timeout, or passed another number of
+ *         ranks; or NCCL failed).
+ * Thread-safe. Blocks until all ranks have called. With an id of NCCL the timeout
+ * does not apply to this call.
+ */
+KILN_API kiln_status kiln_comm_create_id(kiln_comm **out, kiln_device *device,
+                                         const kiln_comm_id *id, int ranks,
+                                         int rank, const kiln_comm_opts *opts);
+
+/**
+ * Creates a rank on a communicator of NCCL that the caller has made. The group has
+ * only NCCL: what kiln_comm_create_id() says about ids of NCCL holds. All ranks of
+ * the communicator must call.
+ *
+ * @param[out] out    this rank; the caller frees it by kiln_comm_free(). NULL on
+ *                    failure.
+ * @param device      the device that the communicator was made for; must outlive
+ *                    the rank.
+ * @param nccl_comm   the ncclComm_t. It stays the caller's, who destroys it after
+ *                    kiln_comm_free(). Kiln never aborts it: after KILN_ECOMM the
+ *                    caller calls ncclCommAbort(), which ends work that still
+ *                    waits in streams.
+ * @param opts        options; opts->nccl must name the libnccl that made the
+ *                    communicator if the process has loaded several. NULL selects
+ *                    all defaults.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM, KILN_ENOTFOUND (no NCCL can be
+ *         loaded), KILN_ECOMM (NCCL does not accept the communicator).
+ * Thread-safe. Never blocks.
+ */
+KILN_API kiln_status kiln_comm_from_nccl(kiln_comm **out, kiln_device *device,
+                                         void *nccl_comm,
+                                         const kiln_comm_opts *opts);
+
+/** NCCL as this process would load it. */
+typedef struct kiln_nccl_info {
+  int version;      /**< such as 22703 for 2.27.3; 0 if none was found */
+  char path[512];   /**< path of the library; "" if none was found */
+  char tried[1024]; /**< what was tried without success, and why; may be "" */
+} kiln_nccl_info;
+
+/** Finds NCCL. Places, in order: `path`, the environment variable KILN_NCCL (if one
+ * is given, no other is tried), a NCCL that the process has loaded, the system's
+ * loader, the folders of CUDA toolkits (CUDA_HOME, CUDA_PATH, /usr/local/cuda),
+ * NVIDIA's Python wheels in VIRTUAL_ENV, in CONDA_PREFIX and of the user, and
+ * conda's folder.
+ * @param[out] out  receives what was found.
+ * @param path      path of libnccl, or NULL.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND (out->tried lists the places).
+ * Thread-safe. May read files. */
+KILN_API kiln_status kiln_comm_nccl(kiln_nccl_info *out, const char *path);
 
 /**
  * Divides a group: the ranks that pass the same colour form a new group. The

@@ -256,6 +256,19 @@ static void print_no_gpu_ladder(const doctor *d)
   print_ladder(d->c, result, 2);
 }
 
+/* NCCL writes version 2.27.3 as 22703. */
+static const char *nccl_line(const doctor *d)
+{
+  const int version = d->nccl.version;
+
+  if (version == 0)
+    return "not found (2.18 or later, KILN_NCCL); only groups of ranks on "
+           "several "
+           "GPUs need it";
+  return kiln__cli_text(d->c, "%d.%d.%d, %s", version / 10000,
+                        version / 100 % 100, version % 100, d->nccl.path);
+}
+
 static void add_files(const doctor *d, cli_table *t)
 {
   cli *c = d->c;
@@ -284,6 +297,7 @@ static void add_files(const doctor *d, cli_table *t)
                 d->cupti[0] != '\0'
                     ? d->cupti
                     : "not found; only kiln profile on a GPU needs it");
+  kiln__cli_row(t, "NCCL", "%s", nccl_line(d));
 }
 
 /* Returns the reason why a library file was not used. The message of dlopen()
@@ -311,6 +325,26 @@ static void add_step(void *user, const kiln_trail_step *step)
   kiln__cli_cell(t, "%s", why_not(step));
 }
 
+/* Adds the places at which NCCL was not found: a list of "place: reason". */
+static void add_nccl_steps(const doctor *d, cli_table *t)
+{
+  char *rest = kiln__cli_text(d->c, "%s", d->nccl.tried), *step;
+
+  while ((step = kiln__cli_word(&rest, ";")) != NULL) {
+    char *const colon = strstr(step, ": ");
+
+    if (colon == NULL)
+      continue;
+    *colon = '\0';
+    step += strspn(step, " ");
+    kiln__cli_cell(t, "libnccl");
+    kiln__cli_cell(t, "no");
+    kiln__cli_cell(t, "%s", step[0] == '/' ? "place" : "loader");
+    kiln__cli_cell(t, "%s", step);
+    kiln__cli_cell(t, "%s", colon + 2);
+  }
+}
+
 static void print_trail(const doctor *d)
 {
   static const char *const heads[] = {"library", "found",   "by",
@@ -318,7 +352,10 @@ static void print_trail(const doctor *d)
   cli_table t;
 
   kiln__cli_table(&t, d->c, heads);
-  if (kiln_runtime_trail(d->c->rt, add_step, &t) != KILN_OK || t.n == 0)
+  if (kiln_runtime_trail(d->c->rt, add_step, &t) != KILN_OK)
+    return;
+  add_nccl_steps(d, &t);
+  if (t.n == 0)
     return;
   puts("\nPlaces tried, in order");
   kiln__cli_table_print(&t, 2);
@@ -451,7 +488,7 @@ static int print_json(const doctor *d)
 {
   cJSON *root = cJSON_CreateObject();
   cJSON *driver = cJSON_AddObjectToObject(root, "driver");
-  cJSON *compile, *problems;
+  cJSON *compile, *problems, *nccl;
   char target[24];
 
   JSON_TEXT(root, "kiln", KILN_VERSION_TEXT);
@@ -471,6 +508,10 @@ static int print_json(const doctor *d)
   JSON_TEXT(root, "disassembler",
             d->disassembler != NULL ? d->disassembler : "");
   JSON_TEXT(root, "cupti", d->cupti);
+  nccl = cJSON_AddObjectToObject(root, "nccl");
+  JSON_NUMBER(nccl, "version", d->nccl.version);
+  JSON_TEXT(nccl, "path", d->nccl.path);
+  JSON_TEXT(nccl, "tried", d->nccl.tried);
   kiln_runtime_trail(d->c->rt, add_step_json,
                      cJSON_AddArrayToObject(root, "trail"));
   problems = cJSON_AddArrayToObject(root, "problems");

@@ -6,6 +6,8 @@
 
 #include "cli/commands.h"
 
+#include <kiln/comm.h>
+
 enum { DOCTOR_NVRTC = 16, DOCTOR_DEVICES = 64, DOCTOR_PROBLEMS = 32 };
 
 /* One NVRTC library and its builtins library. */
@@ -63,6 +65,7 @@ typedef struct doctor {
   const char *disassembler;
   /* Paths of CUPTI for `kiln profile`, best first, or "". */
   const char *cupti;
+  kiln_nccl_info nccl; /* NCCL for groups of several GPUs */
   doctor_problem problems[DOCTOR_PROBLEMS];
   const char *verdict, *next;
   int rc;

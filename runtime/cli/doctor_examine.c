@@ -441,6 +441,7 @@ void kiln__cli_examine(doctor *d)
     d->cache = (kiln_cache_info){.reason = "its state could not be read"};
   d->disassembler = kiln__cli_disassembler(d->c);
   d->cupti = kiln__cli_find_cupti(d->c, d->driver.version);
+  (void)kiln_comm_nccl(&d->nccl, NULL);
   diagnose_compiler(d);
   diagnose_driver(d);
   diagnose_devices(d);

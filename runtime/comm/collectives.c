@@ -101,7 +101,7 @@ static kiln_status enter(kiln_comm *comm, kiln_stream *stream, kiln_array x,
     st = kiln__comm_fail(KILN_EINVAL, NULL, "the array has no valid type");
   else if (n > 0 && x.data == 0)
     st = kiln__comm_fail(KILN_EINVAL, NULL, "the array's address is 0");
-  else
+  else if (!kiln__comm_silent(comm)) /* NCCL's work is queued in the stream */
     st = kiln_stream_synchronize(stream);
   if (st == KILN_OK)
     st = need_staging(comm);
@@ -664,7 +664,13 @@ static kiln_status pair(kiln_comm *comm, kiln_stream *stream, kiln_array x,
   if (peer == comm->rank)
     return kiln__comm_leave(
         comm, kiln__comm_fail(KILN_EINVAL, NULL, "peer is this rank itself"));
-  st = agree(comm, receive, peer, size);
+  if (!kiln__comm_silent(comm))
+    st = agree(comm, receive, peer, size);
+  if (comm->nccl != NULL) {
+    if (st == KILN_OK && size > 0)
+      st = kiln__nccl_pair(comm, stream, receive, peer, x.data, size);
+    return kiln__comm_leave(comm, st);
+  }
   for (uint64_t at = 0; at < size && st == KILN_OK; at += KILN_COMM_STAGING) {
     const size_t part =
         chunk_of(size, at / KILN_COMM_STAGING, KILN_COMM_STAGING);

@@ -182,12 +182,6 @@ static kiln_status join_split(kiln_comm **out, kiln_comm *comm,
   st = kiln__comm_join(out, &view_wire, v, comm->root, comm->device,
                        comm->timeout_ms);
   free(v);
-  if (st == KILN_OK && comm->nccl != NULL)
-    st = kiln__nccl_join_split(*out, comm);
-  if (st != KILN_OK) {
-    kiln_comm_free(*out);
-    *out = NULL;
-  }
   return st;
 }
 
@@ -213,8 +207,14 @@ kiln_status kiln_comm_split(kiln_comm **out, kiln_comm *comm, int colour,
   context = agree_context(comm, all);
   if (colour >= 0)
     COMM_TRY(join_split(out, comm, all, context));
+  if (comm->nccl != NULL)
+    COMM_TRY(kiln__nccl_split(*out, comm, colour, key));
 
 done:
   free(all);
+  if (st != KILN_OK && out != NULL) {
+    kiln_comm_free(*out);
+    *out = NULL;
+  }
   return kiln__comm_leave(comm, st);
 }

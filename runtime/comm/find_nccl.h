@@ -5,7 +5,7 @@
 #include "group.h"
 #include "nccl.h"
 
-enum { KILN__TRIED_SIZE = 640 };
+enum { KILN__TRIED_SIZE = 1024 };
 
 /* Fills the table from `path`, or from the first NCCL that is found if it is
  * NULL. Returns KILN_OK, or KILN_ENOTFOUND with the paths in the record. */

@@ -7,7 +7,7 @@
 
 enum { DEFAULT_TIMEOUT_MS = 60000 };
 
-static kiln_status check_opts(const kiln_comm_opts *opts)
+kiln_status kiln__comm_check_opts(const kiln_comm_opts *opts)
 {
   static const kiln_comm_opts zero;
 
@@ -23,7 +23,7 @@ static kiln_status check_opts(const kiln_comm_opts *opts)
   return KILN_OK;
 }
 
-static unsigned timeout_of(const kiln_comm_opts *opts)
+unsigned kiln__comm_timeout(const kiln_comm_opts *opts)
 {
   return opts != NULL && opts->timeout_ms != 0 ? opts->timeout_ms
                                                : DEFAULT_TIMEOUT_MS;
@@ -56,6 +56,10 @@ static void destroy(kiln_comm *comm)
       comm->api->close(comm->wire, comm->failed >= 0);
   }
   release_root(comm->root, comm->failed >= 0);
+  if (comm->stream != NULL) {
+    (void)kiln_memory_free(comm->device, comm->bounce);
+    kiln_stream_free(comm->stream);
+  }
   if (!comm->staging_busy)
     free(comm->staging);
   if (!comm->peers_busy)
@@ -136,7 +140,7 @@ kiln_status kiln_comm_create_all(kiln_comm **out, kiln_device *const *devices,
                            "out or devices is NULL, or n is not 1 to %d",
                            KILN__MAX_RANKS);
   memset(out, 0, (size_t)n * sizeof *out);
-  st = check_opts(opts);
+  st = kiln__comm_check_opts(opts);
   if (st != KILN_OK)
     return st;
   for (int i = 0; i < n; i++) {
@@ -148,7 +152,7 @@ kiln_status kiln_comm_create_all(kiln_comm **out, kiln_device *const *devices,
     return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory for a group");
   for (; made < n && st == KILN_OK; made++)
     st = kiln__comm_join(&out[made], &kiln__local_wire, hub, NULL,
-                         devices[made], timeout_of(opts));
+                         devices[made], kiln__comm_timeout(opts));
   kiln__hub_release(hub);
   if (st == KILN_OK && opts != NULL && opts->data == KILN_COMM_NCCL)
     st = kiln__nccl_join(out, n, opts->nccl);
@@ -173,11 +177,12 @@ kiln_status kiln_comm_create_mpi(kiln_comm **out, kiln_device *device,
   *out = NULL;
   if (device == NULL)
     return kiln__comm_fail(KILN_EINVAL, NULL, "device is NULL");
-  st = check_opts(opts);
+  st = kiln__comm_check_opts(opts);
   if (st == KILN_OK)
     st = kiln__find_mpi(&api, opts != NULL ? opts->mpi_plugin : NULL);
   if (st == KILN_OK)
-    st = kiln__comm_join(out, api, mpi_comm, NULL, device, timeout_of(opts));
+    st = kiln__comm_join(out, api, mpi_comm, NULL, device,
+                         kiln__comm_timeout(opts));
   if (st == KILN_OK && opts != NULL && opts->data == KILN_COMM_NCCL) {
     st = kiln__nccl_join(out, 1, opts->nccl);
     if (st != KILN_OK) {

@@ -81,6 +81,7 @@ typedef struct kiln__peer {
 } kiln__peer;
 
 typedef struct kiln__nccl kiln__nccl;
+typedef struct kiln__nccl_id kiln__nccl_id;
 
 /* The wire of a group that no other group was split into. The groups that were
  * split from it use it, too; the last one closes it. */
@@ -100,12 +101,15 @@ struct kiln_comm {
   kiln_device *device;
   int rank, ranks;
   unsigned timeout_ms;
-  uint64_t number;   /* of the next collective */
-  char *staging;     /* 2 * ranks blocks of KILN_COMM_STAGING bytes, or NULL */
-  bool staging_busy; /* a dropped message may still read `staging` */
-  bool peers_busy;   /* a dropped message may still read `peers` */
-  kiln__peer *peers; /* one per rank */
-  int failed;        /* rank that failed, or -1 */
+  uint64_t number; /* of the next collective */
+  kiln_stream
+      *stream;        /* of a group that has only NCCL: copies of host memory */
+  CUdeviceptr bounce; /* of such a group: 2 * ranks * KILN_COMM_STAGING bytes */
+  char *staging;      /* 2 * ranks blocks of KILN_COMM_STAGING bytes, or NULL */
+  bool staging_busy;  /* a dropped message may still read `staging` */
+  bool peers_busy;    /* a dropped message may still read `peers` */
+  kiln__peer *peers;  /* one per rank */
+  int failed;         /* rank that failed, or -1 */
   char cause[KILN__CAUSE_SIZE];
 };
 
@@ -185,8 +189,14 @@ uint64_t kiln__comm_now(void);
 
 /* Joins a NCCL communicator with n ranks of this process: one, or all. */
 kiln_status kiln__nccl_join(kiln_comm *const *comms, int n, const char *path);
-/* Joins one of a group that was split from `parent`, with the same library. */
-kiln_status kiln__nccl_join_split(kiln_comm *comm, const kiln_comm *parent);
+/* Joins the communicator that `id` names, or takes the caller's if `handle` is not
+ * NULL: the group `comm` has no other engine. */
+kiln_status kiln__nccl_join_alone(kiln_comm *comm, const kiln__nccl_id *id,
+                                  void *handle, const char *path);
+/* Divides the communicator of `parent`, a collective of all its ranks. `comm` is
+ * this rank of the new group, or NULL if it joins none. */
+kiln_status kiln__nccl_split(kiln_comm *comm, kiln_comm *parent, int colour,
+                             int key);
 /* Leaves it. If the group is broken, NCCL's work is aborted. */
 void kiln__nccl_leave(kiln_comm *comm);
 /* Sends blocks of bytes to all ranks and receives theirs, then waits. at[] and
@@ -195,6 +205,9 @@ kiln_status kiln__nccl_move(kiln_comm *comm, kiln_stream *stream,
                             CUdeviceptr out, const uint64_t *out_at,
                             const uint64_t *out_size, CUdeviceptr in,
                             const uint64_t *in_at, const uint64_t *in_size);
+/* Sends bytes of device memory to one rank or receives them, and waits. */
+kiln_status kiln__nccl_pair(kiln_comm *comm, kiln_stream *stream, bool receive,
+                            int peer, CUdeviceptr data, uint64_t size);
 /* Returns whether NCCL has a reduction. */
 bool kiln__nccl_reduces(const kiln_comm *comm, kiln_dtype type,
                         kiln_op_name op);
@@ -206,6 +219,24 @@ kiln_status kiln__nccl_reduce_blocks(kiln_comm *comm, kiln_stream *stream,
                                      kiln_array in, CUdeviceptr out,
                                      const uint64_t *at, const uint64_t *size,
                                      kiln_op_name op);
+
+/* ---- nccl_only.c --------------------------------------------------------- */
+
+/* The wire of groups that have only NCCL: it moves nothing. */
+extern const kiln__wire_api kiln__silent_wire;
+/* Returns whether a group has only NCCL, and thus no announcements. */
+bool kiln__comm_silent(const kiln_comm *comm);
+/* Does what kiln__comm_announce() does in such a group: receives the sizes that
+ * this rank does not know. */
+kiln_status kiln__silent_announce(kiln_comm *comm, const kiln__call *call,
+                                  const uint64_t *sends,
+                                  const uint64_t *receives);
+/* kiln__comm_exchange() in such a group, through device memory. */
+kiln_status kiln__silent_exchange(kiln_comm *comm, const kiln__piece *pieces);
+/* Joins the group of the kiln__nccl_id `id`. */
+kiln_status kiln__comm_join_nccl_id(kiln_comm **out, kiln_device *device,
+                                    const void *id, int ranks, int rank,
+                                    const char *path, unsigned timeout_ms);
 
 /* ---- fold.c -------------------------------------------------------------- */
 
@@ -219,7 +250,11 @@ void kiln__comm_fold(kiln_dtype type, kiln_op_name op, void *acc, const void *x,
 void kiln__comm_widen(kiln_dtype type, void *acc, const void *x, size_t n);
 void kiln__comm_narrow(kiln_dtype type, void *x, const void *acc, size_t n);
 
-/* ---- group.c, divide.c --------------------------------------------------- */
+/* ---- group.c ------------------------------------------------------------- */
+
+kiln_status kiln__comm_check_opts(const kiln_comm_opts *opts);
+/* Returns the timeout that the options choose. */
+unsigned kiln__comm_timeout(const kiln_comm_opts *opts);
 
 /* Joins the group `parent` through a wire. The rank shares `root`, or gets a new
  * one if it is NULL. */
@@ -227,10 +262,20 @@ kiln_status kiln__comm_join(kiln_comm **out, const kiln__wire_api *api,
                             const void *parent, kiln__root *root,
                             kiln_device *device, unsigned timeout_ms);
 
-/* ---- local_wire.c, find_mpi.c -------------------------------------------- */
+/* ---- local_wire.c, shared_wire.c, find_mpi.c ----------------------------- */
 
 extern const kiln__wire_api kiln__local_wire;
 typedef struct kiln__hub kiln__hub;
+/* Shared memory: the ranks are processes of one machine. */
+extern const kiln__wire_api kiln__shared_wire;
+/* The group that kiln__shared_wire.open() joins. */
+typedef struct kiln__shared_group {
+  const char *name; /* of the segment: a slash and letters */
+  int ranks, rank;
+  unsigned timeout_ms; /* how long this rank waits for the others to join */
+} kiln__shared_group;
+enum { KILN__SHARED_MOST = 64 }; /* ranks */
+
 /* Creates the mailboxes of a group of threads. Each open() takes the next rank.
  * Freed when the caller has released it and all ranks have closed their wires.
  * Returns NULL if memory ran out. */

@@ -19,7 +19,10 @@
 struct kiln__nccl {
   kiln__nccl_api api;
   void *comm;
+  bool borrowed; /* the caller's: it is never destroyed or aborted */
 };
+
+enum { SPIN_MS = 1 };
 
 /* Breaks the group if NCCL has failed. If another rank has sent a farewell, its
  * cause is the first one, and NCCL's error is a consequence. */
@@ -130,20 +133,42 @@ kiln_status kiln__nccl_join(kiln_comm *const *comms, int n, const char *path)
   return kiln__comm_leave(comms[0], st);
 }
 
-kiln_status kiln__nccl_join_split(kiln_comm *comm, const kiln_comm *parent)
+kiln_status kiln__nccl_join_alone(kiln_comm *comm, const kiln__nccl_id *id,
+                                  void *handle, const char *path)
 {
-  kiln__nccl_id id;
   kiln_status st;
 
   comm->nccl = calloc(1, sizeof *comm->nccl);
   if (comm->nccl == NULL)
-    return kiln__comm_leave(
-        comm, kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory"));
-  comm->nccl->api = parent->nccl->api;
-  st = share_id(comm, &id);
-  if (st == KILN_OK)
-    st = init_ranks(&comm, 1, &id);
-  return kiln__comm_leave(comm, st);
+    return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory");
+  st = kiln__find_nccl(&comm->nccl->api, path);
+  if (st != KILN_OK)
+    return st;
+  comm->nccl->comm = handle;
+  comm->nccl->borrowed = handle != NULL;
+  return handle != NULL ? KILN_OK : init_rank(comm, id);
+}
+
+kiln_status kiln__nccl_split(kiln_comm *comm, kiln_comm *parent, int colour,
+                             int key)
+{
+  void *made = NULL;
+  kiln_status st;
+
+  if (comm != NULL) {
+    comm->nccl = calloc(1, sizeof *comm->nccl);
+    if (comm->nccl == NULL)
+      return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory");
+    comm->nccl->api = parent->nccl->api;
+  }
+  st =
+      check(parent,
+            parent->nccl->api.CommSplit(
+                parent->nccl->comm, colour < 0 ? -1 : colour, key, &made, NULL),
+            "ncclCommSplit");
+  if (comm != NULL)
+    comm->nccl->comm = made;
+  return st;
 }
 
 void kiln__nccl_leave(kiln_comm *comm)
@@ -152,7 +177,7 @@ void kiln__nccl_leave(kiln_comm *comm)
 
   if (nccl == NULL)
     return;
-  if (nccl->comm != NULL) {
+  if (nccl->comm != NULL && !nccl->borrowed) {
     if (comm->failed >= 0)
       (void)nccl->api.CommAbort(nccl->comm);
     else
@@ -164,16 +189,18 @@ void kiln__nccl_leave(kiln_comm *comm)
 
 /* ---- Waiting ------------------------------------------------------------- */
 
-/* Aborts NCCL's work, so that the stream can end. */
+/* Aborts NCCL's work, so that the stream can end. The caller's communicator is left
+ * to the caller. */
 static kiln_status stop(kiln_comm *comm, kiln_status st)
 {
-  if (comm->nccl->comm != NULL)
+  if (comm->nccl->comm != NULL && !comm->nccl->borrowed)
     (void)comm->nccl->api.CommAbort(comm->nccl->comm);
   comm->nccl->comm = NULL;
   return st;
 }
 
-/* Waits for the stream, NCCL's errors, farewells and the timeout. */
+/* Waits for the stream, NCCL's errors, farewells and the timeout. It sleeps only
+ * after a millisecond, since small calls take some microseconds. */
 static kiln_status finish(kiln_comm *comm, kiln_stream *stream)
 {
   const struct timespec pause = {0, 20000};
@@ -183,6 +210,10 @@ static kiln_status finish(kiln_comm *comm, kiln_stream *stream)
   while (st == KILN_ENOTREADY) {
     int result = KILN__NCCL_SUCCESS;
 
+    if (kiln__comm_now() - start <= SPIN_MS) {
+      st = kiln_stream_query(stream);
+      continue;
+    }
     (void)comm->nccl->api.CommGetAsyncError(comm->nccl->comm, &result);
     st = check(comm, result, "NCCL");
     if (st == KILN_OK)
@@ -249,6 +280,23 @@ kiln_status kiln__nccl_move(kiln_comm *comm, kiln_stream *stream,
                               nccl->comm, handle);
   }
   return end_group(comm, stream, result, "an exchange by NCCL");
+}
+
+kiln_status kiln__nccl_pair(kiln_comm *comm, kiln_stream *stream, bool receive,
+                            int peer, CUdeviceptr data, uint64_t size)
+{
+  const kiln__nccl *const nccl = comm->nccl;
+  CUstream handle = kiln_stream_handle(stream);
+  const kiln_status st = start_group(comm);
+  int result;
+
+  if (st != KILN_OK)
+    return st;
+  if (receive)
+    result = nccl->api.Recv(pointer(data), size, 1, peer, nccl->comm, handle);
+  else
+    result = nccl->api.Send(pointer(data), size, 1, peer, nccl->comm, handle);
+  return end_group(comm, stream, result, receive ? "ncclRecv" : "ncclSend");
 }
 
 static int nccl_type(kiln_dtype type)

@@ -38,6 +38,9 @@ enum {
   X(GetVersion, (int *version))                                                \
   X(GetUniqueId, (kiln__nccl_id * id))                                         \
   X(CommInitRank, (void **comm, int ranks, kiln__nccl_id id, int rank))        \
+  X(CommSplit, (void *comm, int colour, int key, void **out, void *config))    \
+  X(CommCount, (const void *comm, int *ranks))                                 \
+  X(CommUserRank, (const void *comm, int *rank))                               \
   X(CommDestroy, (void *comm))                                                 \
   X(CommAbort, (void *comm))                                                   \
   X(CommGetAsyncError, (void *comm, int *result))                              \

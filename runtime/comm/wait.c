@@ -156,7 +156,8 @@ kiln_status kiln__comm_listen(kiln_comm *comm)
 {
   kiln_status st = KILN_OK;
 
-  for (int p = 0; p < comm->ranks && st == KILN_OK; p++) {
+  for (int p = 0; p < comm->ranks && st == KILN_OK && !kiln__comm_silent(comm);
+       p++) {
     if (p != comm->rank)
       st = listen_again(comm, p);
   }
@@ -275,6 +276,8 @@ kiln_status kiln__comm_announce(kiln_comm *comm, const kiln__call *call,
 {
   kiln_status st = kiln__comm_whole(comm);
 
+  if (st == KILN_OK && kiln__comm_silent(comm))
+    return kiln__silent_announce(comm, call, sends, receives);
   if (st == KILN_OK)
     st = send_calls(comm, call, sends, receives);
   if (st == KILN_OK)
@@ -296,7 +299,7 @@ kiln_status kiln__comm_announce(kiln_comm *comm, const kiln__call *call,
 
 kiln_status kiln__comm_attend(kiln_comm *comm)
 {
-  return listen_to_all(comm);
+  return kiln__comm_silent(comm) ? KILN_OK : listen_to_all(comm);
 }
 
 kiln_status kiln__comm_roll_call(kiln_comm *comm, const char *what)
@@ -305,6 +308,10 @@ kiln_status kiln__comm_roll_call(kiln_comm *comm, const char *what)
   const unsigned timeout_ms = comm->timeout_ms;
   kiln_status st;
 
+  if (kiln__comm_silent(comm))
+    return kiln__comm_break(comm, comm->rank,
+                            "rank %d: %s did not finish within %u ms",
+                            comm->rank, what, timeout_ms);
   comm->timeout_ms = GRACE_MS;
   st = kiln__comm_announce(comm, &call, NULL, NULL);
   comm->timeout_ms = timeout_ms;
@@ -346,6 +353,8 @@ kiln_status kiln__comm_exchange(kiln_comm *comm, const kiln__piece *pieces)
 {
   kiln_status st = KILN_OK;
 
+  if (kiln__comm_silent(comm))
+    return kiln__silent_exchange(comm, pieces);
   for (int p = 0; p < comm->ranks && st == KILN_OK; p++) {
     kiln__peer *const peer = &comm->peers[p];
 

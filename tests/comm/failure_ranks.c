@@ -3,7 +3,8 @@
  * and the cause, in time. A new group must work afterwards.
  *
  *   comm_failure kill SEED   one of the processes that MPI has started kills
- *                            itself at a random moment; the others must notice */
+ *                            itself at a random moment; the others must notice
+ *   comm_failure kills N     the same with N groups of processes that share memory */
 #include "rank_main.h"
 
 #include <signal.h>
@@ -228,6 +229,26 @@ static kiln_status nccl_fails(kiln_comm *comm, void *user)
   return KILN_OK;
 }
 
+/* With NCCL alone, a rank that stays away is not named. */
+static kiln_status stays_away_alone(kiln_comm *comm, void *user)
+{
+  const arrays a = make_arrays(comm);
+  kiln_status st;
+
+  (void)user;
+  if (kiln_comm_rank(comm) == CULPRIT)
+    sleep_ms(5000); /* the fake NCCL gives up after three seconds */
+  st = all_reduce(comm, &a, N);
+  CHECK(kiln_comm_rank(comm) == CULPRIT || st == KILN_ECOMM);
+  CHECK(kiln_comm_rank(comm) == CULPRIT ||
+        kiln_comm_failure(comm, NULL)[0] != '\0');
+  free_arrays(comm, &a);
+  return KILN_OK;
+}
+
+static const scene scenes_alone[] = {
+    {works, NULL}, {stays_away_alone, NULL}, {nccl_fails, NULL}, {works, NULL}};
+
 static const scene scenes[] = {
     {wrong_count, NULL},      {works, NULL},
     {other_call, NULL},       {invalid_argument, NULL},
@@ -240,16 +261,13 @@ enum { SCENES = sizeof scenes / sizeof *scenes };
 
 /* Each process makes all-reduces until the group breaks. One process kills
  * itself after a random number of microseconds. */
-static int kill_one(uint64_t seed)
+static kiln_status die_or_survive(kiln_comm *comm, uint64_t seed)
 {
-  kiln_comm *comm = NULL;
+  const arrays a = make_arrays(comm);
   uint64_t last;
-  arrays a;
   int victim, rank = -1;
   kiln_status st = KILN_OK;
 
-  need(kiln_comm_create_mpi(&comm, open_device(0), NULL, &impatient));
-  a = make_arrays(comm);
   CHECK_OK(all_reduce(comm, &a, N));
   victim = (int)(mixed(seed, 1, 2) % (uint64_t)kiln_comm_size(comm));
   if (kiln_comm_rank(comm) == victim) {
@@ -275,25 +293,61 @@ static int kill_one(uint64_t seed)
   if (rank == victim)
     printf("named of seed %llu\n", (unsigned long long)seed);
   free_arrays(comm, &a);
-  kiln_comm_free(comm);
   printf("survivor of seed %llu\n", (unsigned long long)seed);
   fflush(stdout);
+  return KILN_OK;
+}
+
+static int kill_one(uint64_t seed)
+{
+  kiln_comm *comm = NULL;
+
+  need(kiln_comm_create_mpi(&comm, open_device(0), NULL, &impatient));
+  need(die_or_survive(comm, seed));
+  kiln_comm_free(comm);
   _exit(0);
+}
+
+static uint64_t kill_seed;
+
+static kiln_status kill_scene(kiln_comm *comm, void *user)
+{
+  (void)user;
+  return die_or_survive(comm, kill_seed);
+}
+
+/* run_shared() fails because of the process that was killed; the others print that
+ * they survived, which launch.sh counts. */
+static int kill_many(uint64_t groups)
+{
+  for (kill_seed = 1; kill_seed <= groups; kill_seed++)
+    (void)run_shared(4, kill_scene, &impatient);
+  return 0;
+}
+
+static int run_scenes(int argc, char **argv, const scene *list, int n)
+{
+  int result = 0;
+
+  for (int i = 0; i < n && result == 0; i++) {
+    if (list[i].fn == nccl_fails)
+      setenv("FAKE_NCCL_FAIL", "3", 1);
+    else
+      unsetenv("FAKE_NCCL_FAIL");
+    result = rank_main(argc, argv, list[i].fn, list[i].opts);
+    rank_runtime = NULL;
+  }
+  return result;
 }
 
 int main(int argc, char **argv)
 {
-  int result = 0;
-
   if (argc == 3 && strcmp(argv[1], "kill") == 0)
     return kill_one(strtoull(argv[2], NULL, 10));
-  for (int i = 0; i < SCENES && result == 0; i++) {
-    if (scenes[i].fn == nccl_fails)
-      setenv("FAKE_NCCL_FAIL", "3", 1);
-    else
-      unsetenv("FAKE_NCCL_FAIL");
-    result = rank_main(argc, argv, scenes[i].fn, scenes[i].opts);
-    rank_runtime = NULL;
-  }
-  return result;
+  if (argc == 3 && strcmp(argv[1], "kills") == 0)
+    return kill_many(strtoull(argv[2], NULL, 10));
+  if (argc == 3 && strcmp(argv[1], "alone") == 0)
+    return run_scenes(argc, argv, scenes_alone,
+                      sizeof scenes_alone / sizeof *scenes_alone);
+  return run_scenes(argc, argv, scenes, SCENES);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# launch.sh local|nccl|openmpi|mpich PROGRAM [RANKS] -- runs a test of groups as 4 ranks,
+# launch.sh local|nccl|alone|shared|openmpi|mpich PROGRAM [RANKS] -- runs a test of groups as 4 ranks,
 # and in a thorough run as 1, 4 and 7 ranks. BUILD is the build folder. Exits with 77
 # if the MPI is not installed.
 set -eu
@@ -19,19 +19,21 @@ export OMPI_MCA_plm_rsh_agent=/bin/false
 unset OMPI_MCA_btl 2>/dev/null || true
 
 case $how in
-local | nccl) launcher= ;;
+local | nccl | alone | shared) launcher= ;;
 openmpi) launcher=$(command -v mpirun.openmpi || true) ;;
 mpich) launcher=$(command -v mpirun.mpich || true) ;;
 *) exit 2 ;;
 esac
-if [ "$how" != local ] && [ "$how" != nccl ] && { [ -z "$launcher" ] || [ ! -e "$BUILD/libkiln_mpi_$how.so" ]; }; then
+mpi=
+case $how in openmpi | mpich) mpi=1 ;; esac
+if [ -n "$mpi" ] && { [ -z "$launcher" ] || [ ! -e "$BUILD/libkiln_mpi_$how.so" ]; }; then
   echo "skipped: $how is not installed, or was not when Kiln was built"
   exit 77
 fi
 # A group of one cannot break.
 [ "$(basename "$program")" != comm_failure ] || counts=${counts#1 }
 for ranks in $counts; do
-  if [ "$how" = local ] || [ "$how" = nccl ]; then
+  if [ -z "$mpi" ]; then
     "$program" "$how" "$ranks"
   else
     "$launcher" -n "$ranks" "$program" mpi
@@ -72,4 +74,11 @@ if [ "$(basename "$program")" = comm_failure ] && [ -n "$launcher" ]; then
   [ -z "${KILN_TEST_THOROUGH:-}" ] || kills=200
   trap 'rm -rf "$work"' EXIT
   kill_runs "$kills"
+fi
+if [ "$(basename "$program")" = comm_failure ] && [ "$how" = shared ]; then
+  kills=2
+  [ -z "${KILN_TEST_THOROUGH:-}" ] || kills=200
+  survivors=$("$program" kills "$kills" | grep -c '^named of seed' || true)
+  echo "$kills groups with a rank that died: $survivors of $((3 * kills)) others returned in time with its number"
+  [ "$survivors" -eq $((3 * kills)) ]
 fi

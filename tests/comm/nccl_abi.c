@@ -29,9 +29,12 @@ static int uses(void *comm, void *stream, const void *in, void *out,
                  "enums and handles");
   return (int)ncclGetVersion(&number) + (int)ncclGetUniqueId(&id) +
          (int)ncclCommInitRank((ncclComm_t *)&comm, 1, id, 0) +
-         (int)ncclCommDestroy(comm) + (int)ncclCommAbort(comm) +
-         (int)ncclCommGetAsyncError(comm, &result) + (int)ncclGroupStart() +
-         (int)ncclGroupEnd() + (int)ncclSend(in, 1, type, 0, comm, stream) +
+         (int)ncclCommSplit(comm, -1, 0, (ncclComm_t *)&comm, NULL) +
+         (int)ncclCommCount(comm, &number) +
+         (int)ncclCommUserRank(comm, &number) + (int)ncclCommDestroy(comm) +
+         (int)ncclCommAbort(comm) + (int)ncclCommGetAsyncError(comm, &result) +
+         (int)ncclGroupStart() + (int)ncclGroupEnd() +
+         (int)ncclSend(in, 1, type, 0, comm, stream) +
          (int)ncclRecv(out, 1, type, 0, comm, stream) +
          (int)ncclAllReduce(in, out, 1, type, op, comm, stream) +
          (int)ncclReduce(in, out, 1, type, op, 0, comm, stream);

@@ -2,6 +2,8 @@
  *
  *   comm_X local 4       four threads of this process
  *   comm_X nccl 4        the same, and NCCL moves the data (KILN_NCCL)
+ *   comm_X alone 4       four threads that have only NCCL
+ *   comm_X shared 4      four processes that share memory
  *   mpirun -n 4 comm_X mpi   processes that MPI has started
  *
  * Each rank runs the same function. A check that fails prints the rank and the
@@ -13,17 +15,16 @@
 #include <kiln/cpu.h>
 #include <kiln/kiln.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { MOST_RANKS = 16 };
 
 static kiln_runtime *rank_runtime;
-
-/* Arrays in managed memory, for the fake NCCL. */
-static bool managed;
 
 #define CHECK(condition)                                                       \
   do {                                                                         \
@@ -141,6 +142,119 @@ static inline int run_mpi(kiln_comm_fn fn, const kiln_comm_opts *opts)
   return 0;
 }
 
+/* ---- Ids ----------------------------------------------------------------- */
+
+/* How the fake NCCL accesses the memory of the CPU device. NCCL's work begins after
+ * what is queued in its stream. */
+static inline void copy_memory(void *to, const void *from, size_t size,
+                               int to_device)
+{
+  kiln_device *const device = open_device(0);
+
+  need(kiln_device_synchronize(device));
+  if (to_device)
+    need(kiln_copy_to_device(device, (CUdeviceptr)(uintptr_t)to, from, size));
+  else
+    need(kiln_copy_to_host(device, to, (CUdeviceptr)(uintptr_t)from, size));
+  kiln_device_free(device);
+}
+
+static inline void let_nccl_copy(void)
+{
+  void (*const function)(void *, const void *, size_t, int) = copy_memory;
+  uintptr_t address;
+  char text[32];
+
+  memcpy(&address, &function, sizeof address);
+  (void)snprintf(text, sizeof text, "%lx", (unsigned long)address);
+  if (!on_gpu())
+    (void)setenv("FAKE_NCCL_COPY", text, 1);
+}
+
+typedef struct id_rank {
+  pthread_t thread;
+  kiln_comm_id id;
+  kiln_device *device;
+  int rank, ranks;
+  kiln_comm_fn fn;
+  const kiln_comm_opts *opts;
+} id_rank;
+
+static inline void *run_id_rank(void *argument)
+{
+  const id_rank *const r = argument;
+  kiln_comm *comm = NULL;
+
+  need(kiln_comm_create_id(&comm, r->device, &r->id, r->ranks, r->rank,
+                           r->opts));
+  need(r->fn(comm, NULL));
+  if (r->rank == 0)
+    printf("%d ranks, %s: ok\n", r->ranks, kiln_comm_engine(comm));
+  kiln_comm_free(comm);
+  return NULL;
+}
+
+/* Whether the group has only NCCL. */
+static bool nccl_only;
+
+/* Runs the ranks of an id of NCCL as threads. */
+static inline int run_alone(int n, kiln_comm_fn fn, const kiln_comm_opts *opts)
+{
+  const kiln_comm_opts nccl = {.data = KILN_COMM_NCCL};
+  static id_rank ranks[MOST_RANKS];
+
+  if (n < 1 || n > MOST_RANKS)
+    return 2;
+  nccl_only = true;
+  let_nccl_copy();
+  need(kiln_comm_unique_id(&ranks[0].id, &nccl));
+  for (int i = 0; i < n; i++)
+    ranks[i] = (id_rank){.id = ranks[0].id,
+                         .device = open_device(i),
+                         .rank = i,
+                         .ranks = n,
+                         .fn = fn,
+                         .opts = opts};
+  for (int i = 0; i < n; i++) {
+    if (pthread_create(&ranks[i].thread, NULL, run_id_rank, &ranks[i]) != 0)
+      return 1;
+  }
+  for (int i = 0; i < n; i++)
+    (void)pthread_join(ranks[i].thread, NULL);
+  for (int i = 0; i < n; i++)
+    kiln_device_free(ranks[i].device);
+  kiln_runtime_free(rank_runtime);
+  return 0;
+}
+
+/* Runs the ranks of an id of shared memory as processes. */
+static inline int run_shared(int n, kiln_comm_fn fn, const kiln_comm_opts *opts)
+{
+  id_rank r = {.ranks = n, .fn = fn, .opts = opts};
+  int failed = 0, status;
+
+  need(kiln_comm_unique_id(&r.id, NULL));
+  fflush(stdout);
+  for (int i = 0; i < n; i++) {
+    if (fork() != 0)
+      continue;
+    r.rank = i;
+    r.device = open_device(i);
+    (void)run_id_rank(&r);
+    fflush(stdout);
+    kiln_device_free(r.device);
+    kiln_runtime_free(rank_runtime);
+    _exit(0);
+  }
+  while (wait(&status) > 0) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+      failed = 77;
+    else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+      failed = 1;
+  }
+  return failed;
+}
+
 static inline int rank_main(int argc, char **argv, kiln_comm_fn fn,
                             const kiln_comm_opts *opts)
 {
@@ -152,12 +266,17 @@ static inline int rank_main(int argc, char **argv, kiln_comm_fn fn,
     if (opts != NULL)
       with_nccl = *opts;
     with_nccl.data = KILN_COMM_NCCL;
-    managed = !on_gpu();
+    let_nccl_copy();
     return run_local(atoi(argv[2]), fn, &with_nccl);
   }
+  if (argc == 3 && strcmp(argv[1], "alone") == 0)
+    return run_alone(atoi(argv[2]), fn, opts);
+  if (argc == 3 && strcmp(argv[1], "shared") == 0)
+    return run_shared(atoi(argv[2]), fn, opts);
   if (argc == 2 && strcmp(argv[1], "mpi") == 0)
     return run_mpi(fn, opts);
-  fprintf(stderr, "usage: %s local|nccl RANKS | %s mpi\n", argv[0], argv[0]);
+  fprintf(stderr, "usage: %s local|nccl|alone|shared RANKS | %s mpi\n", argv[0],
+          argv[0]);
   return 2;
 }
 
@@ -167,10 +286,7 @@ static inline CUdeviceptr device_bytes(kiln_comm *comm, size_t size)
 {
   CUdeviceptr p = 0;
 
-  if (managed)
-    CHECK_OK(kiln_memory_alloc_managed(&p, kiln_comm_device(comm), size + 1));
-  else
-    CHECK_OK(kiln_memory_alloc(&p, kiln_comm_device(comm), size + 1));
+  CHECK_OK(kiln_memory_alloc(&p, kiln_comm_device(comm), size + 1));
   return p;
 }
 

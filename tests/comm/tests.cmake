@@ -1,5 +1,5 @@
-# Groups of ranks: each program NAME_ranks.c runs as four threads of one process, and as
-# four processes under every MPI that is installed. A thorough run repeats it with
+# Groups of ranks: each program NAME_ranks.c runs as four threads of one process, as four
+# processes that share memory, and as four processes under every MPI that is installed. A thorough run repeats it with
 # seven ranks. No program is linked with MPI.
 file(GLOB comm_programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_ranks.c)
 set(comm_folder ${CMAKE_CURRENT_LIST_DIR})
@@ -13,8 +13,8 @@ foreach(source IN LISTS comm_programs)
     $<$<CONFIG:RelWithDebInfo>:-O1>)
   add_dependencies(comm_${name} kiln_mpi fake_nccl)
   set(hows local openmpi mpich)
-  if(NOT name MATCHES "distributed|operations") # their memory is not the host's
-    list(APPEND hows nccl)
+  if(NOT name MATCHES "distributed|operations") # the collectives below are the same
+    list(APPEND hows shared nccl alone)
   endif()
   foreach(how IN LISTS hows)
     add_test(NAME comm.${name}_${how} COMMAND ${CMAKE_COMMAND} -E env

@@ -1,10 +1,12 @@
-/* fake_nccl.c -- a NCCL for the threads of one process and memory that the host
- * can access. Calls are collected until ncclGroupEnd(), which then sends all
+/* fake_nccl.c -- a NCCL for the threads of one process. FAKE_NCCL_COPY is the address
+ * of a function copy_memory() that accesses the memory of the device, in hexadecimal;
+ * without it, the host can access the memory. Calls are collected until ncclGroupEnd(), which then sends all
  * messages and waits for those of the others. With FAKE_NCCL_FAIL=N the N-th
  * group of rank 1 fails with ncclSystemError. */
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -55,9 +57,32 @@ static size_t size_of(int type)
   return sizes[type];
 }
 
+typedef void (*copy_memory)(void *to, const void *from, size_t size,
+                            int to_device);
+
+static void copy(void *to, const void *from, size_t size, int to_device)
+{
+  const char *const text = getenv("FAKE_NCCL_COPY");
+  uintptr_t address = 0;
+  copy_memory function;
+
+  if (size == 0)
+    return;
+  if (text == NULL) {
+    memcpy(to, from, size);
+    return;
+  }
+  if (sscanf(text, "%lx", &address) != 1)
+    abort();
+  memcpy(&function, &address, sizeof function);
+  function(to, from, size, to_device);
+}
+
 int ncclGetVersion(int *version)
 {
-  *version = 22703;
+  const char *const text = getenv("FAKE_NCCL_VERSION");
+
+  *version = text != NULL ? atoi(text) : 22703;
   return OK;
 }
 
@@ -75,7 +100,8 @@ int ncclGetUniqueId(id *out)
   (void)pthread_mutex_init(&g->lock, NULL);
   (void)pthread_cond_init(&g->changed, NULL);
   memset(out, 0, sizeof *out);
-  memcpy(out, &g, sizeof g);
+  memcpy(out->bytes + 1, &g, sizeof g);
+  out->bytes[0] = 1;
   return OK;
 }
 
@@ -85,7 +111,7 @@ int ncclCommInitRank(comm **out, int ranks, id from, int rank)
 
   if (c == NULL || ranks > MOST_RANKS)
     return SYSTEM_ERROR;
-  memcpy(&c->group, &from, sizeof c->group);
+  memcpy(&c->group, from.bytes + 1, sizeof c->group);
   c->rank = rank;
   c->group->ranks = ranks;
   *out = c;
@@ -114,6 +140,18 @@ int ncclCommAbort(comm *c)
   return OK;
 }
 
+int ncclCommCount(const comm *c, int *ranks)
+{
+  *ranks = c->group->ranks;
+  return OK;
+}
+
+int ncclCommUserRank(const comm *c, int *rank)
+{
+  *rank = c->rank;
+  return OK;
+}
+
 int ncclCommDestroy(comm *c)
 {
   return ncclCommAbort(c);
@@ -127,14 +165,20 @@ int ncclCommGetAsyncError(comm *c, int *result)
 
 /* ---- Messages ------------------------------------------------------------ */
 
-static void put(comm *c, int to, const void *data, size_t size)
+static message *new_message(size_t size)
 {
-  message *m = calloc(1, sizeof *m + size), **end;
+  message *const m = calloc(1, sizeof *m + size);
 
   if (m == NULL)
     abort();
   m->size = size;
-  memcpy(m->data, data, size);
+  return m;
+}
+
+static void put(comm *c, int to, message *m)
+{
+  message **end;
+
   (void)pthread_mutex_lock(&c->group->lock);
   for (end = &c->group->boxes[to][c->rank]; *end != NULL; end = &(*end)->next)
     ;
@@ -235,31 +279,117 @@ static void fold(int type, int op, void *acc, const void *x, size_t n)
 /* Combines the messages of all ranks, in their order. */
 static int combine(const call *c)
 {
+  message *sum = NULL;
+
   for (int p = 0; p < c->comm->group->ranks; p++) {
     message *const m = take(c->comm, p);
 
+    if (m == NULL) {
+      free(sum);
+      return REMOTE_ERROR;
+    }
+    if (p == 0) {
+      sum = m;
+      continue;
+    }
+    fold(c->type, c->op, sum->data, m->data, c->n);
+    free(m);
+  }
+  if (sum != NULL)
+    copy(c->out, sum->data, sum->size, 1);
+  free(sum);
+  return OK;
+}
+
+/* ---- Division ------------------------------------------------------------ */
+
+typedef struct part {
+  int colour, key;
+} part;
+
+/* Fills parts[] with what all ranks want. */
+static int tell_parts(comm *c, part mine, part *parts)
+{
+  for (int p = 0; p < c->group->ranks; p++) {
+    message *const m = new_message(sizeof mine);
+
+    memcpy(m->data, &mine, sizeof mine);
+    put(c, p, m);
+  }
+  for (int p = 0; p < c->group->ranks; p++) {
+    message *const m = take(c, p);
+
     if (m == NULL)
       return REMOTE_ERROR;
-    if (p == 0)
-      memcpy(c->out, m->data, m->size);
-    else
-      fold(c->type, c->op, c->out, m->data, c->n);
+    memcpy(&parts[p], m->data, sizeof parts[p]);
     free(m);
   }
   return OK;
 }
 
+/* The rank that all ranks of a part expect to create the group sends it. */
+static int get_group(comm *c, const part *parts, int first, id *made)
+{
+  const part mine = parts[c->rank];
+  message *m;
+
+  for (int p = 0; c->rank == first && p < c->group->ranks; p++) {
+    if (parts[p].colour != mine.colour)
+      continue;
+    if (made->bytes[0] == 0 && ncclGetUniqueId(made) != OK)
+      return SYSTEM_ERROR;
+    m = new_message(sizeof *made);
+    memcpy(m->data, made, sizeof *made);
+    put(c, p, m);
+  }
+  m = take(c, first);
+  if (m == NULL)
+    return REMOTE_ERROR;
+  memcpy(made, m->data, sizeof *made);
+  free(m);
+  return OK;
+}
+
+int ncclCommSplit(comm *c, int colour, int key, comm **out, void *config)
+{
+  part parts[MOST_RANKS];
+  int first = -1, rank = 0, ranks = 0;
+  int result = tell_parts(c, (part){colour, key}, parts);
+  id made;
+
+  (void)config;
+  *out = NULL;
+  if (result != OK || colour < 0)
+    return result;
+  for (int p = 0; p < c->group->ranks; p++) {
+    if (parts[p].colour != colour)
+      continue;
+    first = first < 0 ? p : first;
+    ranks++;
+    rank += parts[p].key < key || (parts[p].key == key && p < c->rank);
+  }
+  memset(&made, 0, sizeof made);
+  result = get_group(c, parts, first, &made);
+  return result == OK ? ncclCommInitRank(out, ranks, made, rank) : result;
+}
+
 /* ---- Groups -------------------------------------------------------------- */
+
+static void put_input(const call *c, int to)
+{
+  message *const m = new_message(c->n * size_of(c->type));
+
+  copy(m->data, c->in, m->size, 0);
+  put(c->comm, to, m);
+}
 
 static void begin(const call *c)
 {
-  const size_t size = c->n * size_of(c->type);
-
   if (c->kind == SEND)
-    put(c->comm, c->peer, c->in, size);
+    put_input(c, c->peer);
   for (int p = 0; c->kind == REDUCE && p < c->comm->group->ranks; p++) {
     if (c->peer < 0 || c->peer == p)
-      put(c->comm, p, c->in, size);
+      put_input(c, p);
   }
 }
 
@@ -278,7 +408,7 @@ static int end(const call *c)
     free(m);
     return SYSTEM_ERROR;
   }
-  memcpy(c->out, m->data, m->size);
+  copy(c->out, m->data, m->size, 1);
   free(m);
   return OK;
 }

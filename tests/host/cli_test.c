@@ -296,6 +296,25 @@ START_TEST(doctor_names_a_bad_pack)
 }
 END_TEST
 
+START_TEST(doctor_finds_nccl)
+{
+  const cJSON *nccl;
+  test_run run;
+
+  setenv("KILN_NCCL", KILN_TEST_FAKES "/fake_nccl.so", 1);
+  expect(0, "2.27.3, " KILN_TEST_FAKES "/fake_nccl.so", NVRTC "doctor");
+  nccl = cJSON_GetObjectItem(expect_json(0, NVRTC "doctor --json"), "nccl");
+  ck_assert_int_eq((int)number(nccl, "version"), 22703);
+  ck_assert_str_eq(text_of(nccl, "tried"), "");
+  setenv("FAKE_NCCL_VERSION", "21703", 1);
+  run = expect(0, "NCCL       not found", NVRTC "doctor");
+  ck_has(run.out, "it is older than NCCL 2.18");
+  setenv("KILN_NCCL", path_of("no-nccl.so"), 1);
+  run = expect(0, "NCCL       not found", NVRTC "doctor");
+  ck_has(run.out, path_of("no-nccl.so"));
+}
+END_TEST
+
 static const struct {
   const char *question, *rung, *target;
 } ladders[] = {
@@ -911,9 +930,9 @@ int main(void)
       TESTS(version, global_options_stand_anywhere, doctor_with_nothing,
             doctor_without_gpu, doctor_names_the_cpu_device,
             doctor_names_a_bad_cache, doctor_names_a_bad_pack,
-            devices_without_gpu, devices_table, compile_report,
-            compile_takes_the_newest_without_gpu, compile_all, compile_emits,
-            compile_emits_into_a_folder, compile_error_is_mapped,
+            doctor_finds_nccl, devices_without_gpu, devices_table,
+            compile_report, compile_takes_the_newest_without_gpu, compile_all,
+            compile_emits, compile_emits_into_a_folder, compile_error_is_mapped,
             missing_header_has_a_next_step, compile_missing_things,
             compile_options_reach_nvrtc, compile_lists_builtins, spill_gate,
             sass_needs_a_tool, diff_needs_two_compiles,
