@@ -120,7 +120,7 @@ CASE(stream_attributes)
 
   memset(&v, 0, sizeof v);
   OK(cudaStreamGetAttribute(a, 3, &v));
-  V(1, v.priority); /* policies share the place of priorities */
+  V(-1, v.priority); /* policies share the place of priorities */
   v.priority = 2;
   OK(cudaStreamSetAttribute(a, 3, &v));
   OK(cudaStreamCopyAttributes(b, a));

@@ -127,7 +127,7 @@ static void *fat_binary(void)
     uint32_t packed_size, options;
     uint16_t minor, major;
     uint32_t architecture, object_name, object_size;
-    uint64_t flags, zero[2];
+    uint64_t flags, zero[2], options_text, no_options;
     char text[(sizeof ptx + 7) / 8 * 8];
   } image = {.magic = 0xba55ed50,
              .version = 1,
@@ -135,11 +135,13 @@ static void *fat_binary(void)
              .size = sizeof image - 16,
              .kind = 1,
              .kind_version = 0x0101,
-             .entry_head = 64,
+             .entry_head = 80,
              .entry_size = sizeof image.text,
+             .options = 64,
              .major = 7,
              .architecture = 52,
-             .flags = 0x11};
+             .flags = 0x11,
+             .options_text = 72};
 
   memcpy(image.text, ptx, sizeof ptx);
   wrapper.data = &image;

@@ -687,6 +687,9 @@ CUresult kiln__cpu_capture_event(CUevent event)
   if (event->capture_id != 0) {
     rc = CUDA_ERROR_CAPTURED_EVENT;
     c = find(event->capture_id);
+    /* This is what NVIDIA's driver returns after the capture was invalidated. */
+    if (c != NULL && c->invalid)
+      rc = CUDA_ERROR_INVALID_VALUE;
     if (c != NULL)
       c->invalid = true;
   }

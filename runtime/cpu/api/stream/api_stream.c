@@ -338,6 +338,9 @@ CUresult kiln__cpu_streamSetAttribute(CUstream stream, CUstreamAttrID attribute,
   CU_TRY(kiln__cpu_current_stream(stream, &s));
   CU_TRY(valid(value != NULL));
   CU_TRY(attribute_of(s, attribute, &member));
+  CU_TRY(valid(member != &s->policy ||
+               (value->priority >= CU_SYNC_POLICY_AUTO &&
+                value->priority <= CU_SYNC_POLICY_BLOCKING_SYNC)));
   if (member != NULL)
     *member = value->priority;
   return CUDA_SUCCESS;

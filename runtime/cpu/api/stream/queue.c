@@ -463,6 +463,8 @@ CUresult kiln__cpu_stream_make(CUstream *out, CUcontext context, unsigned flags,
   s->id = kiln__cpu_next_id();
   s->flags = flags;
   s->priority = priority;
+  s->policy =
+      -1; /* none was chosen; the getter returns this on a GPU as well */
   s->blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
   pthread_mutex_lock(&m->queue_lock);
   s->next = context->streams;
