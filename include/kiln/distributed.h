@@ -26,8 +26,10 @@
 #ifndef KILN_DISTRIBUTED_H
 #define KILN_DISTRIBUTED_H
 
+#include <kiln/all_pairs.h>
 #include <kiln/comm.h>
 #include <kiln/gather.h>
+#include <kiln/gemm.h>
 #include <kiln/histogram.h>
 #include <kiln/map.h>
 #include <kiln/reduce.h>
@@ -253,6 +255,85 @@ KILN_INLINE kiln_status
 kiln_dist_scatter_workspace(kiln_comm *comm, kiln_stream *stream,
                             const kiln_scatter_desc *desc, size_t *bytes);
 
+/** Divides n elements into `parts` parts of nearly equal lengths: part p begins at
+ * n * p / parts, rounded down.
+ * @param part          number of the part, below `parts`.
+ * @param[out] length   receives the number of elements of the part; may be NULL.
+ * @return the index of the part's first element; n if there is no such part.
+ * A pure function.
+ * Thread-safe. Never blocks. */
+KILN_API uint64_t kiln_dist_part(uint64_t n, uint32_t parts, uint32_t part,
+                                 uint64_t *length);
+
+/** Computes a matrix product like kiln_gemm(), of matrices in blocks on a grid of
+ * ranks. The grid has `rows` rows and C = ranks / rows columns. Rank r * C + c is in
+ * row r and column c, and holds these blocks:
+ *   C, D   m rows and n columns. All ranks of a grid row pass the same m, and all of
+ *          a grid column pass the same n; both may be 0
+ *   op(A)  m rows, and of the k columns those of kiln_dist_part(k, C, c)
+ *   op(B)  of the k rows those of kiln_dist_part(k, rows, r), and n columns
+ * desc->m and desc->n are sizes of the rank's block. desc->k is that of the whole
+ * product, the same on all ranks, like the types and orders of A and B. The row and
+ * the column that the epilogue sees are those within the block. The product has
+ * no batch.
+ *
+ * The sums have the type of kiln_gemm(): they stay in f32, f64 or i32 until the
+ * last part of k is added. Results of i8, and of floats whose sums do not round,
+ * are those of one device. Other sums may differ in the last bits, since their
+ * order depends on the grid; the same call has the same bits in every run.
+ *
+ * Parts of at most 1,024 columns of A and rows of B travel along the rows and
+ * columns of the grid while the device multiplies the part before.
+ * Temporary memory: 2 (m + n) elements for each column of A in a part; m * n sums
+ * if D has another type or there is an epilogue; the workspace of kiln_gemm().
+ * @param rows  number of rows of the grid, a divisor of the number of ranks.
+ * @retval the statuses in comm.h and one of the statuses in ops.h. All ranks get
+ *         KILN_ECOMM if their sizes, types or orders do not fit together. Blocks. */
+KILN_INLINE kiln_status kiln_dist_gemm(kiln_comm *comm, kiln_stream *stream,
+                                       const kiln_gemm_desc *desc,
+                                       uint32_t rows);
+/** Computes the size of the temporary device memory of kiln_dist_gemm() for the
+ * same arguments. All ranks make this call.
+ * @param[out] bytes  receives the size for this rank in bytes; 0 on failure.
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status kiln_dist_gemm_workspace(kiln_comm *comm,
+                                                 kiln_stream *stream,
+                                                 const kiln_gemm_desc *desc,
+                                                 uint32_t rows, size_t *bytes);
+
+/** Computes expressions over all pairs like kiln_all_pairs(): each rank receives
+ * the results of its own n targets, over the sources of all ranks. A rank passes m
+ * sources, or none: its sources are then its targets, on all ranks. m and n may
+ * differ between ranks, and may be 0.
+ *
+ * The indices i and j are those within the blocks. The parameters `first_i` and
+ * `first_j` (unsigned 64-bit) are the indices of the first target and the first
+ * source of these blocks within the whole arrays. `first_i + i == first_j + j` is
+ * thus true for a pair of an element with itself. The caller may pass at most 14
+ * parameters, with other names. `symmetry` is used for pairs within a block. The
+ * member `index` must have no type, and `accumulate` is not possible with an
+ * epilogue or with outputs of another type than `type`. With an epilogue, the
+ * fields of the targets and the outputs are at most 8 arrays.
+ *
+ * The blocks of sources travel around the ring of the ranks, while the device
+ * computes the pairs with the block before. A rank begins with its own block, so
+ * the order in which values are combined differs between ranks, but not between
+ * runs.
+ * Temporary memory: twice the longest block of sources; one result per target and
+ * output if there is an epilogue or another type; the workspace of
+ * kiln_all_pairs().
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status kiln_dist_all_pairs(kiln_comm *comm,
+                                            kiln_stream *stream,
+                                            const kiln_all_pairs_desc *desc);
+/** Computes the size of the temporary device memory of kiln_dist_all_pairs() for
+ * the same arguments. All ranks make this call.
+ * @param[out] bytes  receives the size for this rank in bytes; 0 on failure.
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status
+kiln_dist_all_pairs_workspace(kiln_comm *comm, kiln_stream *stream,
+                              const kiln_all_pairs_desc *desc, size_t *bytes);
+
 /** Sorts the whole array like kiln_sort(), with the same order of all keys. Each
  * rank receives a block of the length of its input block. Equal keys keep the
  * order of the whole array. All members of the desc have the same rules, also in
@@ -284,6 +365,7 @@ KILN__DIST(kiln_dist_count, kiln_find_desc)
 KILN__DIST(kiln_dist_scan, kiln_scan_desc)
 KILN__DIST(kiln_dist_sort, kiln_sort_desc)
 KILN__DIST(kiln_dist_map, kiln_map_desc)
+KILN__DIST(kiln_dist_all_pairs, kiln_all_pairs_desc)
 KILN__DIST(kiln_dist_gather, kiln_gather_desc)
 KILN__DIST(kiln_dist_scatter, kiln_scatter_desc)
 
@@ -315,9 +397,19 @@ KILN__DIST_SPLIT(kiln_dist_shuffle)
                size_t *bytes),                                                 \
               (size_t desc_size), (comm, stream, desc, bytes, sizeof *desc))
 KILN__DIST_WORKSPACE(kiln_dist_unique, kiln_unique_desc)
+KILN__DIST_WORKSPACE(kiln_dist_all_pairs, kiln_all_pairs_desc)
 KILN__DIST_WORKSPACE(kiln_dist_gather, kiln_gather_desc)
 KILN__DIST_WORKSPACE(kiln_dist_scatter, kiln_scatter_desc)
 KILN__DIST_WORKSPACE(kiln_dist_reduce_by_key, kiln_reduce_by_key_desc)
+
+KILN__SIZED(kiln_dist_gemm,
+            (kiln_comm * comm, kiln_stream *stream, const kiln_gemm_desc *desc,
+             uint32_t rows),
+            (size_t desc_size), (comm, stream, desc, rows, sizeof *desc))
+KILN__SIZED(kiln_dist_gemm_workspace,
+            (kiln_comm * comm, kiln_stream *stream, const kiln_gemm_desc *desc,
+             uint32_t rows, size_t *bytes),
+            (size_t desc_size), (comm, stream, desc, rows, bytes, sizeof *desc))
 
 #ifdef __cplusplus
 }

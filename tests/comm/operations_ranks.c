@@ -352,6 +352,223 @@ static void try_scatter(const trial *t)
   free(seen);
 }
 
+/* ---- Matrix products ----------------------------------------------------- */
+
+/* A small integer, so that all sums are exact. */
+static int entry(const trial *t, uint64_t matrix, uint64_t row, uint64_t column)
+{
+  return (int)(mixed(t->seed, 40 + matrix, row << 32 | column) % 7) - 3;
+}
+
+static void put(char *to, kiln_dtype type, uint64_t at, int value)
+{
+  if (type == KILN_I8)
+    to[at] = (char)value;
+  else if (type == KILN_F64)
+    ((double *)(void *)to)[at] = value;
+  else
+    ((float *)(void *)to)[at] = (float)value;
+}
+
+/* Uploads a block of rows x columns elements of a matrix, which begins at (row,
+ * column), in a random order in memory and with a random leading dimension. The
+ * order depends on `shape` only, which is the same on all ranks. */
+static kiln_gemm_matrix upload_matrix(const trial *t, uint64_t matrix,
+                                      kiln_dtype type, uint64_t row,
+                                      uint64_t column, uint64_t rows,
+                                      uint64_t columns)
+{
+  kiln_comm *const comm = t->comm;
+  const uint64_t shape = thorough() ? drawn(t, 45 + matrix, 4) : 0;
+  const bool by_columns = (shape & 1) != 0;
+  const bool transposed = (shape & 2) != 0 && matrix < 2;
+  const bool along = by_columns == transposed; /* rows are consecutive */
+  const uint64_t leading = (along ? columns : rows) + drawn(t, 50, 2) * 32;
+  const size_t size = kiln_dtype_size(type);
+  const uint64_t n = leading * (along ? rows : columns);
+  char *x = host_bytes(n * size);
+  kiln_gemm_matrix m = {.type = type,
+                        .order =
+                            by_columns ? KILN_COLUMN_MAJOR : KILN_ROW_MAJOR,
+                        .transposed = transposed,
+                        .leading = leading};
+
+  for (uint64_t i = 0; i < rows; i++) {
+    for (uint64_t j = 0; j < columns; j++)
+      put(x, type, along ? i * leading + j : j * leading + i,
+          entry(t, matrix, row + i, column + j));
+  }
+  m.data = upload(comm, x, n * size);
+  free(x);
+  return m;
+}
+
+static double element(const char *x, kiln_dtype type, uint64_t i)
+{
+  if (type == KILN_I32)
+    return ((const int32_t *)(const void *)x)[i];
+  if (type == KILN_F64)
+    return ((const double *)(const void *)x)[i];
+  return (double)((const float *)(const void *)x)[i];
+}
+
+/* Compares a block of D with 2 A B + 3 C, and with an epilogue plus the row. */
+static void check_product(const trial *t, const kiln_gemm_desc *desc,
+                          uint64_t row, uint64_t column)
+{
+  kiln_comm *const comm = t->comm;
+  const size_t size = kiln_dtype_size(desc->d.type);
+  char *const got = host_bytes(desc->m * desc->n * size);
+
+  download(comm, got, desc->d.data, desc->m * desc->n * size);
+  for (uint64_t i = 0; i < desc->m; i++) {
+    for (uint64_t j = 0; j < desc->n; j++) {
+      int sum = 0, want;
+
+      for (uint64_t l = 0; l < desc->k; l++)
+        sum += entry(t, 0, row + i, l) * entry(t, 1, l, column + j);
+      want = 2 * sum + 3 * entry(t, 2, row + i, column + j);
+      if (desc->epilogue != NULL)
+        want += (int)i;
+      CHECK(element(got, desc->d.type, i * desc->n + j) == (double)want);
+    }
+  }
+  free(got);
+}
+
+static void try_gemm(const trial *t)
+{
+  static const uint64_t sizes[] = {0, 64, 32, 16, 1, 5, 33, 17};
+  static const uint64_t lengths[] = {0, 64, 16, 1, 3, 100, 37, 2};
+  /* few shapes, because kernels depend on the alignment of rows */
+  const uint64_t most = thorough() ? 8 : 3;
+  static const kiln_dtype types[] = {KILN_F32, KILN_I8, KILN_F64};
+  kiln_comm *const comm = t->comm;
+  const uint32_t ranks = (uint32_t)kiln_comm_size(comm);
+  const uint32_t me = (uint32_t)kiln_comm_rank(comm);
+  const kiln_dtype type = types[thorough() ? drawn(t, 51, 3) : 0];
+  const bool epilogue = thorough() && drawn(t, 52, 2) == 0;
+  uint32_t rows = 1 + (uint32_t)drawn(t, 53, ranks), columns;
+  uint64_t row = 0, column = 0, a_length, b_length, a_first, b_first;
+  size_t bytes = 0;
+  kiln_gemm_desc desc = {.alpha = 2, .beta = 3};
+
+  while (ranks % rows != 0)
+    rows--;
+  columns = ranks / rows;
+  desc.k = lengths[drawn(t, 54, most)];
+  if (thorough() && drawn(t, 55, 20) == 0)
+    desc.k = 2500;
+  for (uint32_t r = 0; r <= me / columns; r++) {
+    row += desc.m;
+    desc.m = sizes[mixed(t->seed, 56, r) % most];
+  }
+  for (uint32_t c = 0; c <= me % columns; c++) {
+    column += desc.n;
+    desc.n = sizes[mixed(t->seed, 57, c) % most];
+  }
+  a_first = kiln_dist_part(desc.k, columns, me % columns, &a_length);
+  b_first = kiln_dist_part(desc.k, rows, me / columns, &b_length);
+  desc.a = upload_matrix(t, 0, type, row, a_first, desc.m, a_length);
+  desc.b = upload_matrix(t, 1, type, b_first, column, b_length, desc.n);
+  desc.c = upload_matrix(t, 2, type == KILN_I8 ? KILN_F32 : type, row, column,
+                         desc.m, desc.n);
+  desc.d.type = type == KILN_I8 ? KILN_I32 : type;
+  desc.d.data =
+      device_bytes(comm, desc.m * desc.n * kiln_dtype_size(desc.d.type));
+  desc.epilogue = epilogue ? "acc + row" : NULL;
+  CHECK_OK(kiln_dist_gemm_workspace(comm, t->stream, &desc, rows, &bytes));
+  CHECK_OK(kiln_dist_gemm(comm, t->stream, &desc, rows));
+  check_product(t, &desc, row, column);
+  release(comm, desc.a.data);
+  release(comm, desc.b.data);
+  release(comm, desc.c.data);
+  release(comm, desc.d.data);
+}
+
+/* ---- All pairs ----------------------------------------------------------- */
+
+/* Lengths below `most`. */
+static whole shrunk(const whole *w, uint64_t most)
+{
+  whole s = *w;
+
+  s.total = 0;
+  for (int r = 0; r < kiln_comm_size(w->comm); r++) {
+    s.sizes[r] %= most;
+    if (r == kiln_comm_rank(w->comm))
+      s.first = s.total;
+    s.total += s.sizes[r];
+  }
+  s.n = s.sizes[kiln_comm_rank(w->comm)];
+  return s;
+}
+
+/* The value of a pair of the element a with index i and b with index j. */
+static uint32_t pair_value(uint32_t a, uint32_t b, uint64_t i, uint64_t j)
+{
+  return i == j ? 1000000 : (a ^ b) + (uint32_t)(2 * i + j);
+}
+
+static void try_pairs(const trial *t)
+{
+  kiln_comm *const comm = t->comm;
+  const whole targets = shrunk(&t->w, 150);
+  const bool apart = drawn(t, 60, 2) == 0; /* other sources than the targets */
+  const bool epilogue = thorough() ? drawn(t, 61, 2) == 0 : apart;
+  whole sources = targets;
+  uint32_t *x = host_bytes(targets.total * 4), *y = x, *got;
+  CUdeviceptr tx, sx = 0, out;
+  size_t bytes = 0;
+  kiln_all_pairs_desc desc = {
+      .common = "const unsigned v = first_i + i == first_j + j ? 1000000 : "
+                "(t.x ^ s.x) + unsigned(2 * (first_i + i) + first_j + j);",
+      .expr = {"v"},
+      .n = targets.n};
+
+  for (uint64_t i = 0; i < targets.total; i++)
+    x[i] = (uint32_t)mixed(t->seed, 62, i);
+  tx = upload_block(&targets, x, 4);
+  if (apart) {
+    const whole other = blocks(comm, t->stream, mixed(t->seed, 63, 0));
+
+    sources = shrunk(&other, 90);
+    y = host_bytes(sources.total * 4);
+    for (uint64_t j = 0; j < sources.total; j++)
+      y[j] = (uint32_t)mixed(t->seed, 64, j);
+    sx = upload_block(&sources, y, 4);
+    desc.source[0] = (kiln_array){sx, KILN_U32};
+    desc.m = sources.n;
+  }
+  got = host_bytes(targets.n * 4);
+  out = upload(comm, got, targets.n * 4);
+  desc.target[0] = (kiln_array){tx, KILN_U32};
+  desc.out[0] = (kiln_array){out, KILN_U32};
+  desc.epilogue[0] = epilogue ? "r0 * 3 + t.x + unsigned(first_i + i)" : NULL;
+  desc.accumulate = !epilogue && (!thorough() || drawn(t, 65, 2) == 0);
+  CHECK_OK(kiln_dist_all_pairs_workspace(comm, t->stream, &desc, &bytes));
+  CHECK_OK(kiln_dist_all_pairs(comm, t->stream, &desc));
+  download(comm, got, out, targets.n * 4);
+  for (uint64_t i = 0; i < targets.n; i++) {
+    const uint64_t whole_i = targets.first + i;
+    uint32_t want = 0;
+
+    for (uint64_t j = 0; j < sources.total; j++)
+      want += pair_value(x[whole_i], y[j], whole_i, j);
+    if (epilogue)
+      want = want * 3 + x[whole_i] + (uint32_t)whole_i;
+    CHECK(got[i] == want);
+  }
+  release(comm, tx);
+  if (apart) {
+    release(comm, sx);
+    free(y);
+  }
+  release(comm, out);
+  free(x);
+  free(got);
+}
+
 /* ---- Refusals ------------------------------------------------------------ */
 
 /* The last rank passes an index out of range. It gets the reason, the others get
@@ -416,8 +633,8 @@ static void try_refusals(void)
 /* ---- All calls ----------------------------------------------------------- */
 
 static void (*const operations[])(const trial *) = {
-    try_unique,  try_reduce_by_key, try_map,
-    try_shuffle, try_gather,        try_scatter};
+    try_unique, try_reduce_by_key, try_map,  try_shuffle,
+    try_gather, try_scatter,       try_gemm, try_pairs};
 
 static uint64_t calls(void)
 {

@@ -105,6 +105,26 @@ kiln_status kiln__dist_put(kiln__dist *d, CUdeviceptr p, const void *data,
   return st == KILN_OK ? kiln_stream_synchronize(d->stream) : st;
 }
 
+kiln_status kiln__dist_extend(kiln__dist_code *c, const kiln_code *user,
+                              const kiln_param *added, size_t n)
+{
+  const size_t most = sizeof c->params / sizeof *c->params;
+
+  c->all = *user;
+  if (user->n_params + n > most || (user->n_params > 0 && user->params == NULL))
+    return kiln__comm_fail(KILN_EINVAL, "pass fewer parameters",
+                           "%zu parameters are given, and at most %zu are "
+                           "possible in this call",
+                           user->n_params, most - n);
+  for (size_t i = 0; i < user->n_params; i++)
+    c->params[i] = user->params[i];
+  for (size_t i = 0; i < n; i++)
+    c->params[user->n_params + i] = added[i];
+  c->all.params = c->params;
+  c->all.n_params = user->n_params + n;
+  return KILN_OK;
+}
+
 kiln_dtype kiln__dist_type(kiln_array out, const kiln_input *x)
 {
   if (out.type != KILN_DTYPE_NONE)

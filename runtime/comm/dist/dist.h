@@ -41,6 +41,17 @@ kiln_status kiln__dist_get(kiln__dist *d, void *out, CUdeviceptr p,
 kiln_status kiln__dist_put(kiln__dist *d, CUdeviceptr p, const void *data,
                            size_t size);
 
+/* The parameters of a call and of this library together. The struct must not
+ * move: `all` points into it. */
+typedef struct kiln__dist_code {
+  kiln_param params[16];
+  kiln_code all;
+} kiln__dist_code;
+
+/* Adds n parameters to those of the caller. */
+kiln_status kiln__dist_extend(kiln__dist_code *c, const kiln_code *user,
+                              const kiln_param *added, size_t n);
+
 /* Returns the type of an operation's elements: that of the array `out`, of the
  * map, or of the first input. */
 kiln_dtype kiln__dist_type(kiln_array out, const kiln_input *x);

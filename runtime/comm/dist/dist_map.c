@@ -13,34 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PARAMS = 16 };
-
-/* The parameters and declarations of a call, with those of this library. */
-typedef struct code {
-  kiln_param params[MOST_PARAMS];
-  kiln_code all;
-} code;
-
-/* Adds n parameters to those of the caller. */
-static kiln_status extend(code *c, const kiln_code *user,
-                          const kiln_param *added, size_t n)
-{
-  c->all = *user;
-  if (user->n_params + n > MOST_PARAMS ||
-      (user->n_params > 0 && user->params == NULL))
-    return kiln__comm_fail(KILN_EINVAL, "pass fewer parameters",
-                           "%zu parameters are given, and at most %zu are "
-                           "possible in this call",
-                           user->n_params, MOST_PARAMS - n);
-  for (size_t i = 0; i < user->n_params; i++)
-    c->params[i] = user->params[i];
-  for (size_t i = 0; i < n; i++)
-    c->params[user->n_params + i] = added[i];
-  c->all.params = c->params;
-  c->all.n_params = user->n_params + n;
-  return KILN_OK;
-}
-
 kiln_status kiln_dist_map_sized(kiln_comm *comm, kiln_stream *stream,
                                 const kiln_map_desc *desc, size_t desc_size)
 {
@@ -49,13 +21,13 @@ kiln_status kiln_dist_map_sized(kiln_comm *comm, kiln_stream *stream,
                               {"total", KILN_U64, &total, false}};
   kiln_map_desc own;
   kiln__dist d;
-  code c;
+  kiln__dist_code c;
   kiln_status st =
       kiln__dist_begin(&d, comm, stream, desc, desc_size, &own, sizeof own);
 
   if (st != KILN_OK)
     return st;
-  st = extend(&c, &own.code, added, 2);
+  st = kiln__dist_extend(&c, &own.code, added, 2);
   own.code = c.all;
   if (st == KILN_OK)
     st = kiln_dist_blocks(comm, own.n, &first, &total);
@@ -113,13 +85,13 @@ kiln_status kiln_dist_shuffle_sized(kiln_comm *comm, kiln_stream *stream,
   char *key = NULL, *preamble = NULL;
   kiln_split_desc own;
   kiln__dist d;
-  code c;
+  kiln__dist_code c;
   kiln_status st =
       kiln__dist_begin(&d, comm, stream, desc, desc_size, &own, sizeof own);
 
   if (st != KILN_OK)
     return st;
-  COMM_TRY(extend(&c, &own.code, &added, 1));
+  COMM_TRY(kiln__dist_extend(&c, &own.code, &added, 1));
   if (own.key == NULL)
     COMM_TRY(kiln__comm_fail(KILN_EINVAL, "pass an expression over x",
                              "a shuffle has no key"));
