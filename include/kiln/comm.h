@@ -13,7 +13,9 @@
  * and is loaded by kiln_comm_create_mpi().
  *
  * Engines
- *   local  ranks are threads of one process. Data pass through host memory
+ *   local  ranks are threads of one process. Blocks are copied from device to
+ *          device (cuMemcpyPeerAsync()), after peer access was enabled between
+ *          devices that have it. Reductions pass through host memory
  *   shared memory
  *          ranks are processes of one machine (kiln_comm_create_id()). Data pass
  *          through host memory

@@ -200,8 +200,8 @@ static kiln_status move(kiln_comm *comm, kiln_stream *stream, const blocks *out,
                         const blocks *in)
 {
   const size_t chunk = KILN_COMM_STAGING;
-  const uint64_t rounds = rounds_of(comm, out->size, in->size, chunk);
   kiln__piece *const pieces = calloc((size_t)comm->ranks, sizeof *pieces);
+  uint64_t rounds = 0; /* of copies through host memory */
   kiln_status st = KILN_OK;
 
   if (pieces == NULL)
@@ -209,8 +209,15 @@ static kiln_status move(kiln_comm *comm, kiln_stream *stream, const blocks *out,
   if (comm->nccl != NULL) {
     COMM_TRY(kiln__nccl_move(comm, stream, out->data, out->at, out->size,
                              in->data, in->at, in->size));
+  } else if (kiln__comm_peers(comm)) {
+    COMM_TRY(
+        kiln__peer_move(comm, stream,
+                        &(kiln__peer_blocks){out->data, in->data, out->at,
+                                             out->size, in->at, in->size}));
+  } else {
+    rounds = rounds_of(comm, out->size, in->size, chunk);
   }
-  for (uint64_t round = 0; round < rounds && comm->nccl == NULL; round++) {
+  for (uint64_t round = 0; round < rounds; round++) {
     COMM_TRY(stage_out(comm, stream, out, round, chunk, pieces));
     for (int p = 0; p < comm->ranks; p++) {
       pieces[p].in = receive_chunk(comm, p);
@@ -669,6 +676,11 @@ static kiln_status pair(kiln_comm *comm, kiln_stream *stream, kiln_array x,
   if (comm->nccl != NULL) {
     if (st == KILN_OK && size > 0)
       st = kiln__nccl_pair(comm, stream, receive, peer, x.data, size);
+    return kiln__comm_leave(comm, st);
+  }
+  if (kiln__comm_peers(comm)) {
+    if (st == KILN_OK && size > 0)
+      st = kiln__peer_pair(comm, stream, receive, peer, x.data, size);
     return kiln__comm_leave(comm, st);
   }
   for (uint64_t at = 0; at < size && st == KILN_OK; at += KILN_COMM_STAGING) {

@@ -154,6 +154,8 @@ kiln_status kiln_comm_create_all(kiln_comm **out, kiln_device *const *devices,
     st = kiln__comm_join(&out[made], &kiln__local_wire, hub, NULL,
                          devices[made], kiln__comm_timeout(opts));
   kiln__hub_release(hub);
+  if (st == KILN_OK)
+    kiln__peers_enable(out, n);
   if (st == KILN_OK && opts != NULL && opts->data == KILN_COMM_NCCL)
     st = kiln__nccl_join(out, n, opts->nccl);
   if (st == KILN_OK)

@@ -220,6 +220,25 @@ kiln_status kiln__nccl_reduce_blocks(kiln_comm *comm, kiln_stream *stream,
                                      const uint64_t *at, const uint64_t *size,
                                      kiln_op_name op);
 
+/* ---- peer_copy.c --------------------------------------------------------- */
+
+/* Blocks of device memory for each rank and from each one, in bytes. */
+typedef struct kiln__peer_blocks {
+  CUdeviceptr out, in;
+  const uint64_t *out_at, *out_size, *in_at, *in_size;
+} kiln__peer_blocks;
+
+/* Returns whether the ranks see each other's device memory. */
+bool kiln__comm_peers(const kiln_comm *comm);
+/* Lets the devices of this process access each other where they can. */
+void kiln__peers_enable(kiln_comm *const *comms, int n);
+/* Copies blocks from the memory of the other ranks. The ranks' streams have
+ * finished their earlier work. */
+kiln_status kiln__peer_move(kiln_comm *comm, kiln_stream *stream,
+                            const kiln__peer_blocks *b);
+kiln_status kiln__peer_pair(kiln_comm *comm, kiln_stream *stream, bool receive,
+                            int peer, CUdeviceptr data, uint64_t size);
+
 /* ---- nccl_only.c --------------------------------------------------------- */
 
 /* The wire of groups that have only NCCL: it moves nothing. */
