@@ -394,28 +394,57 @@ KILN__INLINE bool kiln__cpu_all_within(const kiln__cpu_warp *w, uint32_t n,
   return stray == 0;
 }
 
-/* Returns true if a single range of global memory contains the accesses of all
- * active lanes. In this case, the function also stores the host address of each
- * lane in *r and counts the access. */
+/* Returns true if the shared memory of the warp's block contains the accesses in
+ * r->address of all active lanes. `window` is the address of the first byte of
+ * this memory. Computes the host address of each lane. */
+KILN__INLINE bool kiln__cpu_all_own(const kiln__cpu_warp *w, uint32_t n,
+                                    uint64_t window, kiln__cpu_reach *r)
+{
+  const kiln__cpu_block *b = w->block;
+
+  return b->shared_size >= n &&
+         kiln__cpu_all_within(w, n, window, b->shared_size,
+                              (uintptr_t)b->shared, r);
+}
+
+/* Returns true if the accesses in r->address of all active lanes lie in a single
+ * range of global memory, or if they are generic and lie in the shared memory of
+ * the warp's block. Computes the host address of each lane. *shared receives
+ * which of the two is the case. */
+KILN__INLINE bool kiln__cpu_all_near(kiln__cpu_warp *w,
+                                     const kiln__cpu_insn *in, uint32_t n,
+                                     bool *shared, kiln__cpu_reach *r)
+{
+  const uint64_t first = r->address[__builtin_ctz(w->mask)];
+  const kiln__cpu_range *range;
+
+  *shared = in->space == KILN__SPACE_GENERIC && kiln__cpu_in_window(first);
+  if (*shared)
+    return kiln__cpu_in_space(first, KILN__WINDOW_SHARED) &&
+           kiln__cpu_all_own(w, n, KILN__WINDOW_SHARED, r);
+  range = kiln__cpu_range_of(w, first, n);
+  return range != NULL &&
+         kiln__cpu_all_within(w, n, range->first, range->last - range->first,
+                              (uintptr_t)range->host, r);
+}
+
+/* Does what kiln__cpu_all_near() does for the addresses of the first address
+ * operand, and counts the access. */
 KILN__INLINE bool kiln__cpu_all_global(kiln__cpu_warp *w,
                                        const kiln__cpu_insn *in, uint32_t n,
                                        kiln__cpu_reach *r)
 {
-  const kiln__cpu_range *range;
-  uint64_t first;
+  bool shared;
 
   kiln__cpu_addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0,
                       (uint64_t)in->imm, r->address);
-  first = r->address[__builtin_ctz(w->mask)];
-  if (in->space == KILN__SPACE_GENERIC && kiln__cpu_in_window(first))
-    return false;
-  range = kiln__cpu_range_of(w, first, n);
-  if (range == NULL ||
-      !kiln__cpu_all_within(w, n, range->first, range->last - range->first,
-                            (uintptr_t)range->host, r))
+  if (!kiln__cpu_all_near(w, in, n, &shared, r))
     return false;
   if (w->counted)
-    kiln__cpu_tally_add(w, in, KILN__ISA_NAME(sectors)(r->address, w->mask, n));
+    kiln__cpu_tally_add(w, in,
+                        shared
+                            ? KILN__ISA_NAME(passes)(r->address, w->mask, n)
+                            : KILN__ISA_NAME(sectors)(r->address, w->mask, n));
   return true;
 }
 
@@ -426,16 +455,77 @@ KILN__INLINE bool kiln__cpu_all_shared(kiln__cpu_warp *w,
                                        const kiln__cpu_insn *in, uint32_t n,
                                        kiln__cpu_reach *r)
 {
-  const kiln__cpu_block *b = w->block;
-
   kiln__cpu_addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0,
                       (uint64_t)in->imm, r->address);
-  if (b->shared_size < n ||
-      !kiln__cpu_all_within(w, n, 0, b->shared_size, (uintptr_t)b->shared, r))
+  if (!kiln__cpu_all_own(w, n, 0, r))
     return false;
   if (w->counted)
     kiln__cpu_tally_add(w, in, KILN__ISA_NAME(passes)(r->address, w->mask, n));
   return true;
+}
+
+/* Computes the address of the first address operand in one lane. */
+KILN__INLINE uint64_t kiln__cpu_address_of(const kiln__cpu_warp *w,
+                                           const kiln__cpu_insn *in, int lane)
+{
+  const uint64_t offset = (uint64_t)in->imm;
+
+  if (in->a < 0)
+    return offset;
+  if ((in->flags & KILN__WIDE_A) != 0)
+    return KILN__SLOT(const uint64_t, in->a)[lane] + offset;
+  return (uint32_t)(KILN__SLOT(const uint32_t, in->a)[lane] + (uint32_t)offset);
+}
+
+/* Finds the words of n bytes, a power of two, that the active lanes access
+ * through the first address operand. Counts nothing, and computes addresses of
+ * inactive lanes only if several lanes are active. Returns false if the general
+ * path has to handle the access: if the words lie in different places, if the
+ * access is checked, or if it is invalid. *shared receives whether the words are
+ * in the shared memory of the warp's block. */
+KILN__INLINE bool kiln__cpu_reach_near(kiln__cpu_warp *w,
+                                       const kiln__cpu_insn *in, uint32_t n,
+                                       bool *shared, kiln__cpu_reach *r)
+{
+  const bool own = in->space == KILN__SPACE_SHARED ||
+                   in->space == KILN__SPACE_SHARED_CLUSTER;
+  const int lane = __builtin_ctz(w->mask);
+  uint8_t *host;
+
+  if (w->watched)
+    return false;
+  if ((w->mask & (w->mask - 1)) == 0) {
+    const uint64_t at = r->address[lane] = kiln__cpu_address_of(w, in, lane);
+
+    *shared = own;
+    host = (at & (n - 1)) != 0 ? NULL
+           : own               ? kiln__cpu_shared(w, at, n)
+                 : kiln__cpu_span(w, (kiln__cpu_space)in->space, at, n, shared);
+    r->host[lane] = (uintptr_t)host;
+    return host != NULL;
+  }
+  kiln__cpu_addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0,
+                      (uint64_t)in->imm, r->address);
+  if (!own)
+    return kiln__cpu_all_near(w, in, n, shared, r);
+  *shared = true;
+  return kiln__cpu_all_own(w, n, 0, r);
+}
+
+/* Returns the active lanes as positions in the given lane order: bit k stands
+ * for lane (k ^ order). See kiln__cpu_lane_order(). */
+KILN__INLINE uint32_t kiln__cpu_positions(const kiln__cpu_warp *w,
+                                          unsigned order)
+{
+  uint32_t m = w->mask;
+
+  if (__builtin_expect(order == 0, 1))
+    return m;
+  m = (order & 1) != 0 ? (m & 0x55555555) << 1 | (m >> 1 & 0x55555555) : m;
+  m = (order & 2) != 0 ? (m & 0x33333333) << 2 | (m >> 2 & 0x33333333) : m;
+  m = (order & 4) != 0 ? (m & 0x0f0f0f0f) << 4 | (m >> 4 & 0x0f0f0f0f) : m;
+  m = (order & 8) != 0 ? (m & 0x00ff00ff) << 8 | (m >> 8 & 0x00ff00ff) : m;
+  return (order & 16) != 0 ? m << 16 | m >> 16 : m;
 }
 
 /* ---- Memory accesses that are single atomic operations ------------------- */

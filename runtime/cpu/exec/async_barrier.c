@@ -33,10 +33,35 @@ static bool reach_for(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return true;
 }
 
-static bool reach(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+/* Does so for an access that changes or reads the words. *own receives true if
+ * only this host thread can access them. */
+static bool reach(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool *own,
                   kiln__cpu_reach *r)
 {
-  return reach_for(w, in, KILN__ACCESS_ATOMIC, r);
+  bool shared;
+
+  *own = false;
+  if (!kiln__cpu_reach_near(w, in, 8, &shared, r) || !shared)
+    return reach_for(w, in, KILN__ACCESS_ATOMIC, r);
+  if (w->counted) /* a single lane shares its word with no other lane */
+    kiln__cpu_tally_add(w, in,
+                        (w->mask & (w->mask - 1)) == 0
+                            ? 0
+                            : KILN__ISA_NAME(crowded)(r->address, w->mask, 8));
+  *own = w->block->cluster == NULL;
+  return true;
+}
+
+/* Applies a change to an mbarrier. If `own` is true, no other host thread can
+ * access the word. Returns the previous word. */
+static uint64_t update(uintptr_t at, const change *c, bool own)
+{
+  uint64_t *const word = (uint64_t *)at, old = *word;
+
+  if (!own)
+    return kiln__cpu_mbarrier_update(at, c);
+  *word = kiln__cpu_mbarrier_changed(old, c);
+  return old;
 }
 
 static uint32_t count_of(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
@@ -58,23 +83,21 @@ static void report_overflow(kiln__cpu_warp *w, const kiln__cpu_insn *in,
       "the count that mbarrier.init states, and the bytes per phase");
 }
 
-static void change_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                        change (*of)(uint32_t count), bool returns)
+static inline __attribute__((always_inline)) void
+change_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+            change (*of)(uint32_t count), bool returns)
 {
   const unsigned order = kiln__cpu_lane_order(w, in);
   kiln__cpu_reach r;
+  bool own;
 
-  if (!reach(w, in, &r))
+  if (!reach(w, in, &own, &r))
     return;
-  for (unsigned j = 0; j < KILN__WARP; j++) {
-    const unsigned i = j ^ order;
-    change c;
-    uint64_t old;
+  for (uint32_t m = kiln__cpu_positions(w, order); m != 0; m &= m - 1) {
+    const unsigned i = (unsigned)__builtin_ctz(m) ^ order;
+    const change c = of(count_of(w, in, i));
+    const uint64_t old = update(r.host[i], &c, own);
 
-    if ((w->mask >> i & 1) == 0)
-      continue;
-    c = of(count_of(w, in, i));
-    old = kiln__cpu_mbarrier_update(r.host[i], &c);
     if (__builtin_expect(kiln__cpu_mbarrier_overflows(old, &c), 0))
       report_overflow(w, in, (int)i, &c);
     if (returns && in->d >= 0)
@@ -104,8 +127,9 @@ KILN__HANDLER(mbarrier_init)
 KILN__HANDLER(mbarrier_inval)
 {
   kiln__cpu_reach r;
+  bool own;
 
-  (void)reach(w, in, &r);
+  (void)reach(w, in, &own, &r);
 }
 
 /* ---- Arriving ------------------------------------------------------------ */
@@ -155,12 +179,13 @@ KILN__CALLS(mbarrier_arrive_drop_expect_tx, change_each, arrive_drop_expect,
 KILN__HANDLER(cp_async_arrive)
 {
   kiln__cpu_reach r;
+  bool own;
 
   KILN__ISA_NAME(copies_wait)(w, 0, true);
   if ((in->flags & KILN__NOINC) != 0)
     change_each(w, in, arrive, false);
   else
-    (void)reach(w, in, &r);
+    (void)reach(w, in, &own, &r);
 }
 
 /* ---- Waiting ------------------------------------------------------------- */
@@ -168,8 +193,9 @@ KILN__HANDLER(cp_async_arrive)
 static void test(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool parity)
 {
   kiln__cpu_reach r;
+  bool own;
 
-  if (!reach(w, in, &r) || in->d < 0)
+  if (!reach(w, in, &own, &r) || in->d < 0)
     return;
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const int i = __builtin_ctz(m);

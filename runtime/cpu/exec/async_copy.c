@@ -90,14 +90,54 @@ static bool reach_source(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return ok;
 }
 
+/* Finds source and destination of a copy of whole elements in which all sources
+ * lie in one range of global memory, which is the common case. Returns false if
+ * the general path has to handle the copy. */
+static bool reach_whole(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                        kiln__cpu_async_copy *c, kiln__cpu_reach *to)
+{
+  kiln__cpu_insn source = *in;
+  kiln__cpu_reach from;
+  bool shared;
+
+  if (in->c >= 0 || w->watched)
+    return false;
+  kiln__cpu_addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0,
+                      (uint64_t)in->imm, to->address);
+  if (!kiln__cpu_all_own(w, in->bytes, 0, to))
+    return false;
+  kiln__cpu_addresses(w, in->b, (in->flags & KILN__WIDE_B) != 0,
+                      (uint64_t)in->imm2, from.address);
+  source.space = KILN__SPACE_GLOBAL;
+  if (!kiln__cpu_all_near(w, &source, in->bytes, &shared, &from))
+    return false;
+  if (w->counted)
+    kiln__cpu_tally_add(
+        w, in, KILN__ISA_NAME(sectors)(from.address, w->mask, in->bytes));
+  memset(c->size, (int)in->bytes, sizeof c->size);
+  for (int i = 0; i < KILN__WARP; i++)
+    c->from[i] = (const uint8_t *)from.host[i];
+  return true;
+}
+
+/* Finds source and destination of any copy. Returns false if it faulted. */
+static bool reach_any(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool ignores,
+                      kiln__cpu_async_copy *c, kiln__cpu_reach *to)
+{
+  for (int i = 0; i < KILN__WARP; i++)
+    c->size[i] = (uint8_t)bytes_read(w, in, ignores, i);
+  return reach_destination(w, in, to) && reach_source(w, in, c);
+}
+
 static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool ignores)
 {
-  kiln__cpu_async_copy c = {.mask = w->mask, .bytes = in->bytes, .insn = in};
+  kiln__cpu_async_copy c;
   kiln__cpu_reach to;
 
-  for (int i = 0; i < KILN__WARP; i++)
-    c.size[i] = (uint8_t)bytes_read(w, in, ignores, i);
-  if (!reach_destination(w, in, &to) || !reach_source(w, in, &c))
+  c.mask = w->mask;
+  c.bytes = in->bytes;
+  c.insn = in;
+  if (!reach_whole(w, in, &c, &to) && !reach_any(w, in, ignores, &c, &to))
     return;
   for (int i = 0; i < KILN__WARP; i++) {
     c.to[i] = (uint8_t *)to.host[i];

@@ -8,7 +8,9 @@
  * reductions. The operations are then applied one after the other in registers,
  * and one compare-and-swap writes the result. Otherwise each lane performs its
  * own atomic operation. Shared memory that no other block can access belongs to
- * one host thread and needs no atomic operations.
+ * one host thread and needs no atomic operations. The usual operations on words
+ * of 4 and 8 bytes have loops of their own (ATOMIC_LOOPS). All others share one
+ * loop, which selects the operation for each lane.
  *
  * Order: lanes are processed in ascending order, or in an order that depends on
  * the seed of the launch. */
@@ -193,34 +195,13 @@ static void result(const operands *o, unsigned i, uint64_t x)
     memcpy(o->d + 4 * (size_t)i, &narrow, 4);
 }
 
-/* Executes a 32-bit integer addition that the host processor performs with one
- * instruction. Returns false for all other operations. */
-static bool add_directly(const kiln__cpu_insn *in, const operands *o,
-                         uintptr_t at, unsigned i)
-{
-  const uint64_t b = operand(o->b, o->step, i);
-
-  if (in->sub != ADD || in->boolop != KILN__BOOL_NONE ||
-      (in->type != KILN__U32 && in->type != KILN__S32 && in->type != KILN__U64))
-    return false;
-  if (o->bytes == 4)
-    result(o, i,
-           __atomic_fetch_add((uint32_t *)at, (uint32_t)b, __ATOMIC_SEQ_CST));
-  else
-    result(o, i, __atomic_fetch_add((uint64_t *)at, b, __ATOMIC_SEQ_CST));
-  return true;
-}
-
 static void one_lane(const kiln__cpu_insn *in, const operands *o, uintptr_t at,
                      unsigned i, bool alone)
 {
   const uint64_t b = operand(o->b, o->step, i);
   const uint64_t c = operand(o->c, o->step, i);
-  uint64_t old;
+  uint64_t old = word(at, o->bytes);
 
-  if (!alone && add_directly(in, o, at, i))
-    return;
-  old = word(at, o->bytes);
   if (alone) {
     kiln__cpu_atomic_store(at, o->bytes, apply(in, old, b, c, o->flush),
                            __ATOMIC_RELAXED);
@@ -230,6 +211,163 @@ static void one_lane(const kiln__cpu_insn *in, const operands *o, uintptr_t at,
   }
   result(o, i, old);
 }
+
+/* ---- Loops of one operation ---------------------------------------------- */
+
+/* The loops of one operation. */
+typedef struct loops {
+  /* Performs one atomic operation per active lane, each on its own word. If
+   * `alone` is true, no other host thread can access the words. */
+  void (*apart)(const kiln__cpu_warp *w, const operands *o,
+                const uintptr_t *host, unsigned order, bool alone);
+  /* Applies the operations of all active lanes to one word, like in_turn(). */
+  uint64_t (*in_turn)(const kiln__cpu_warp *w, const operands *o, uint64_t now,
+                      unsigned order, uint64_t seen[KILN__WARP]);
+} loops;
+
+#define ADD_DIRECTLY old = __atomic_fetch_add(at, b, __ATOMIC_SEQ_CST)
+#define EXCH_DIRECTLY old = __atomic_exchange_n(at, b, __ATOMIC_SEQ_CST)
+#define CAS_DIRECTLY                                                           \
+  old = b;                                                                     \
+  __atomic_compare_exchange_n(at, &old, c, false, __ATOMIC_SEQ_CST,            \
+                              __ATOMIC_SEQ_CST)
+#define BY_SWAPS(expression)                                                   \
+  old = __atomic_load_n(at, __ATOMIC_RELAXED);                                 \
+  while (!__atomic_compare_exchange_n(at, &old, expression, false,             \
+                                      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {   \
+  }
+
+/* Name of the operation, type of the word, the new value as an expression of the
+ * old value and the operands b and c, and a statement that performs the atomic
+ * operation on the word `at` and sets `old`. */
+#define ATOMIC_LOOPS(X)                                                        \
+  X(add_32, uint32_t, old + b, ADD_DIRECTLY)                                   \
+  X(add_64, uint64_t, old + b, ADD_DIRECTLY)                                   \
+  X(exch_32, uint32_t, b, EXCH_DIRECTLY)                                       \
+  X(exch_64, uint64_t, b, EXCH_DIRECTLY)                                       \
+  X(cas_32, uint32_t, old == b ? c : old, CAS_DIRECTLY)                        \
+  X(cas_64, uint64_t, old == b ? c : old, CAS_DIRECTLY)                        \
+  ATOMIC_SWAPS(X, and_32, uint32_t, old &b)                                    \
+  ATOMIC_SWAPS(X, or_32, uint32_t, old | b)                                    \
+  ATOMIC_SWAPS(X, xor_32, uint32_t, old ^ b)                                   \
+  ATOMIC_SWAPS(X, and_64, uint64_t, old &b)                                    \
+  ATOMIC_SWAPS(X, or_64, uint64_t, old | b)                                    \
+  ATOMIC_SWAPS(X, xor_64, uint64_t, old ^ b)                                   \
+  ATOMIC_SWAPS(X, min_u32, uint32_t, b < old ? b : old)                        \
+  ATOMIC_SWAPS(X, max_u32, uint32_t, b > old ? b : old)                        \
+  ATOMIC_SWAPS(X, min_s32, uint32_t, (int32_t)b < (int32_t)old ? b : old)      \
+  ATOMIC_SWAPS(X, max_s32, uint32_t, (int32_t)b > (int32_t)old ? b : old)      \
+  ATOMIC_SWAPS(X, add_f32, uint32_t, add_f32(old, b, false))                   \
+  ATOMIC_SWAPS(X, add_flushed, uint32_t, add_f32(old, b, true))                \
+  ATOMIC_SWAPS(X, add_f64, uint64_t, add_f64(old, b))
+#define ATOMIC_SWAPS(X, name, T, expression)                                   \
+  X(name, T, expression, BY_SWAPS(expression))
+
+#define DEFINE_LOOPS(name, T, expression, directly)                            \
+  static void apart_##name(const kiln__cpu_warp *w, const operands *o,         \
+                           const uintptr_t *host, unsigned order, bool alone)  \
+  {                                                                            \
+    const T *const bs = (const T *)(const void *)o->b;                         \
+    const T *const cs = o->c != NULL ? (const T *)(const void *)o->c : bs;     \
+    T *const d = (T *)(void *)o->d;                                            \
+                                                                               \
+    for (uint32_t m = kiln__cpu_positions(w, order); m != 0; m &= m - 1) {     \
+      const unsigned i = (unsigned)__builtin_ctz(m) ^ order;                   \
+      T *const at = (T *)host[i], b = bs[i], c = cs[i], old;                   \
+                                                                               \
+      (void)c;                                                                 \
+      if (alone) {                                                             \
+        old = *at;                                                             \
+        *at = expression;                                                      \
+      } else {                                                                 \
+        directly;                                                              \
+      }                                                                        \
+      if (d != NULL)                                                           \
+        d[i] = old;                                                            \
+    }                                                                          \
+  }                                                                            \
+                                                                               \
+  static uint64_t in_turn_##name(const kiln__cpu_warp *w, const operands *o,   \
+                                 uint64_t now, unsigned order,                 \
+                                 uint64_t seen[KILN__WARP])                    \
+  {                                                                            \
+    const T *const bs = (const T *)(const void *)o->b;                         \
+    const T *const cs = o->c != NULL ? (const T *)(const void *)o->c : bs;     \
+    T old = (T)now;                                                            \
+                                                                               \
+    for (uint32_t m = kiln__cpu_positions(w, order); m != 0; m &= m - 1) {     \
+      const unsigned i = (unsigned)__builtin_ctz(m) ^ order;                   \
+      const T b = bs[i], c = cs[i];                                            \
+                                                                               \
+      (void)c;                                                                 \
+      seen[i] = old;                                                           \
+      old = expression;                                                        \
+    }                                                                          \
+    return old;                                                                \
+  }
+
+ATOMIC_LOOPS(DEFINE_LOOPS)
+
+/* Indices of the rows of `table`. */
+#define NUMBER(name, T, expression, directly) LOOPS_##name,
+enum { ATOMIC_LOOPS(NUMBER) N_LOOPS };
+#define ROW(name, T, expression, directly) {apart_##name, in_turn_##name},
+static const loops table[N_LOOPS] = {ATOMIC_LOOPS(ROW)};
+
+/* Returns the row of an operation that is an addition. */
+static int loops_of_add(const kiln__cpu_insn *in, bool flush)
+{
+  switch ((kiln__cpu_ptx_type)in->type) {
+  case KILN__F32:
+    return flush ? LOOPS_add_flushed : LOOPS_add_f32;
+  case KILN__F64:
+    return LOOPS_add_f64;
+  case KILN__U32:
+  case KILN__S32:
+    return LOOPS_add_32;
+  case KILN__U64:
+  case KILN__S64:
+    return LOOPS_add_64;
+  default:
+    return -1;
+  }
+}
+
+/* Returns the row of an operation in `table`, or -1 if it has no loops of its
+ * own. */
+static int row_of(const kiln__cpu_insn *in, unsigned bytes, bool flush)
+{
+  const bool s32 = in->type == KILN__S32, wide = bytes == 8;
+
+  if (bytes < 4)
+    return -1;
+  switch (in->boolop) {
+  case KILN__BOOL_AND:
+    return wide ? LOOPS_and_64 : LOOPS_and_32;
+  case KILN__BOOL_OR:
+    return wide ? LOOPS_or_64 : LOOPS_or_32;
+  case KILN__BOOL_XOR:
+    return wide ? LOOPS_xor_64 : LOOPS_xor_32;
+  default:
+    break;
+  }
+  switch (in->sub) {
+  case ADD:
+    return loops_of_add(in, flush);
+  case EXCH:
+    return wide ? LOOPS_exch_64 : LOOPS_exch_32;
+  case CAS:
+    return wide ? LOOPS_cas_64 : LOOPS_cas_32;
+  case MIN:
+    return wide ? -1 : s32 ? LOOPS_min_s32 : LOOPS_min_u32;
+  case MAX:
+    return wide ? -1 : s32 ? LOOPS_max_s32 : LOOPS_max_u32;
+  default:
+    return -1;
+  }
+}
+
+/* ---- One word for all lanes ---------------------------------------------- */
 
 /* Applies the operations of all active lanes to one word in order. The word has
  * the value `now` at the start. seen[i] receives the value of the word before
@@ -312,16 +450,17 @@ static uint64_t sum_in_turn(const kiln__cpu_warp *w, const operands *o,
  * are written to `d` only after the swap, because d and b may be the same
  * register. */
 static void together(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                     const operands *o, uintptr_t at, unsigned order)
+                     const operands *o, int row, uintptr_t at, unsigned order)
 {
-  const bool adds = in->sub == ADD && in->boolop == KILN__BOOL_NONE;
   uint64_t first = word(at, o->bytes), now, seen[KILN__WARP];
 
   do {
-    if (adds && (in->type == KILN__U32 || in->type == KILN__S32))
+    if (row == LOOPS_add_32)
       now = add_in_turn(w, o, first, order, seen);
-    else if (adds && in->type == KILN__F32 && o->flush)
+    else if (row == LOOPS_add_flushed)
       now = sum_in_turn(w, o, first, order, seen);
+    else if (row >= 0)
+      now = table[row].in_turn(w, o, first, order, seen);
     else
       now = in_turn(w, in, o, first, order, seen);
   } while (!swap(at, o->bytes, &first, now));
@@ -349,41 +488,57 @@ static bool is_shared(const kiln__cpu_insn *in, uint64_t address)
           kiln__cpu_in_space(address, KILN__WINDOW_SHARED));
 }
 
+/* Performs one operation per active lane, each on its own word. */
+static void apart(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                  operands *o, const kiln__cpu_reach *r, unsigned order,
+                  bool alone)
+{
+  for (uint32_t m = kiln__cpu_positions(w, order); m != 0; m &= m - 1) {
+    const unsigned i = (unsigned)__builtin_ctz(m) ^ order;
+
+    o->flush = !is_shared(in, r->address[i]);
+    one_lane(in, o, r->host[i], i, alone);
+  }
+}
+
 static void atomic(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool returns)
 {
   const unsigned order = kiln__cpu_lane_order(w, in);
   const unsigned bytes = kiln__cpu_ptx_type_bytes[in->type];
   operands o = {.bytes = bytes, .step = bytes == 8 ? 8 : 4};
-  const bool alone =
-      in->space == KILN__SPACE_SHARED && w->block->cluster == NULL;
+  const bool several = (w->mask & (w->mask - 1)) != 0;
   kiln__cpu_reach r;
+  bool shared = false, near = kiln__cpu_reach_near(w, in, bytes, &shared, &r);
+  bool alone;
+  int row;
 
-  if (!kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, bytes,
-                         KILN__ACCESS_ATOMIC, KILN__COUNT_NONE, &r))
+  if (!near && !kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, bytes,
+                                  KILN__ACCESS_ATOMIC, KILN__COUNT_NONE, &r))
     return;
   o.b = w->regs + in->b;
   o.c = in->c >= 0 ? w->regs + in->c : NULL;
   o.d = returns && in->d >= 0 ? w->regs + in->d : NULL;
-  if ((w->mask & (w->mask - 1)) != 0 && all_at_one(w, &r)) {
+  if (several && all_at_one(w, &r)) {
     const int lane = __builtin_ctz(w->mask);
 
     if (w->counted)
       kiln__cpu_tally_add(w, in, (uint32_t)__builtin_popcount(w->mask));
     o.flush = !is_shared(in, r.address[lane]);
-    together(w, in, &o, r.host[lane], order);
+    together(w, in, &o, row_of(in, bytes, o.flush), r.host[lane], order);
     return;
   }
   if (w->counted)
-    kiln__cpu_tally_add(w, in,
-                        KILN__ISA_NAME(crowded)(r.address, w->mask, bytes));
-  for (unsigned j = 0; j < KILN__WARP; j++) {
-    const unsigned i = j ^ order;
-
-    if ((w->mask >> i & 1) == 0)
-      continue;
-    o.flush = !is_shared(in, r.address[i]);
-    one_lane(in, &o, r.host[i], i, alone);
-  }
+    kiln__cpu_tally_add(
+        w, in,
+        several ? KILN__ISA_NAME(crowded)(r.address, w->mask, bytes) : 0);
+  alone = (near ? shared : in->space == KILN__SPACE_SHARED) &&
+          w->block->cluster == NULL;
+  /* Lanes that are not near may be in different state spaces. */
+  row = near ? row_of(in, bytes, !shared) : -1;
+  if (row >= 0)
+    table[row].apart(w, &o, r.host, order, alone);
+  else
+    apart(w, in, &o, &r, order, alone);
 }
 
 /* Executes a vector atomic: each element is a separate atomic operation. */

@@ -56,18 +56,24 @@ static void extend(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
 {
   const unsigned up = is_signed(in) ? 32 - 8 * bytes : 0;
   const uint32_t keep = in->reg_bytes == 2 ? 0xffff : UINT32_MAX;
+  const uint64_t high = is_signed(in) ? ~UINT64_C(0) : UINT32_MAX;
+  uint64_t *const wide = KILN__SLOT(uint64_t, slot);
+  uint32_t *const narrow = KILN__SLOT(uint32_t, slot);
 
+  if (in->reg_bytes > 4) {
+    KILN__VECTOR_LOOP
+    for (int i = 0; i < KILN__WARP; i++) {
+      const int64_t x = (int32_t)(raw[i] << up) >> up;
+
+      wide[i] = w->lane[i] != 0 ? (uint64_t)x & high : wide[i];
+    }
+    return;
+  }
+  KILN__VECTOR_LOOP
   for (int i = 0; i < KILN__WARP; i++) {
-    const int32_t narrow =
-        is_signed(in) ? (int32_t)(raw[i] << up) >> up : (int32_t)raw[i];
-    const uint64_t wide = is_signed(in) ? (uint64_t)(int64_t)narrow : raw[i];
+    const int32_t x = (int32_t)(raw[i] << up) >> up;
 
-    if (w->lane[i] == 0)
-      continue;
-    if (in->reg_bytes > 4)
-      KILN__SLOT(uint64_t, slot)[i] = wide;
-    else
-      KILN__SLOT(uint32_t, slot)[i] = (uint32_t)wide & keep;
+    narrow[i] = w->lane[i] != 0 ? (uint32_t)x & keep : narrow[i];
   }
 }
 
@@ -332,36 +338,87 @@ KILN__HANDLER(ld_cv_local)
 
 /* ---- Strong loads -------------------------------------------------------- */
 
+/* Finds the elements of a strong load. *one receives true if all lanes load from
+ * one address, whose host address is then r->host[0]. Returns false if the
+ * access faulted. */
+static bool reach_strong(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                         uint32_t bytes, bool *one, kiln__cpu_reach *r)
+{
+  const bool own = in->space == KILN__SPACE_SHARED;
+  const bool wide = own || in->space == KILN__SPACE_GLOBAL ||
+                    in->space == KILN__SPACE_GENERIC;
+  uint64_t first;
+  bool shared = own;
+
+  *one = false;
+  if (wide && !w->watched &&
+      kiln__cpu_survey(w, in, bytes, &first) == KILN__AT_ONE &&
+      (first & (bytes - 1)) == 0) {
+    const uint8_t *const host =
+        own ? kiln__cpu_shared(w, first, bytes)
+            : kiln__cpu_span(w, (kiln__cpu_space)in->space, first, bytes,
+                             &shared);
+
+    if (host != NULL) {
+      kiln__cpu_count_pattern(w, in, KILN__AT_ONE, first, bytes, shared);
+      *one = true;
+      r->host[0] = (uintptr_t)host;
+      return true;
+    }
+  }
+  if (wide && !w->watched &&
+      (own ? kiln__cpu_all_shared(w, in, bytes, r)
+           : kiln__cpu_all_global(w, in, bytes, r)))
+    return true;
+  return kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, bytes,
+                           KILN__ACCESS_READ, KILN__COUNT_MEMORY, r);
+}
+
+/* Loads one element per lane with single accesses, which are ordered with the
+ * atomics of other host threads. */
+static void load_strong(const kiln__cpu_warp *w, const kiln__cpu_reach *r,
+                        bool one, unsigned offset, unsigned bytes,
+                        uint64_t raw[KILN__WARP])
+{
+  if (one) {
+    const uint64_t x =
+        kiln__cpu_atomic_load(r->host[0] + offset, bytes, __ATOMIC_ACQUIRE);
+
+    for (int i = 0; i < KILN__WARP; i++)
+      raw[i] = x;
+    return;
+  }
+  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
+    const int i = __builtin_ctz(m);
+
+    raw[i] =
+        kiln__cpu_atomic_load(r->host[i] + offset, bytes, __ATOMIC_ACQUIRE);
+  }
+}
+
 KILN__HANDLER(ld_volatile)
 {
   const unsigned n = in->n_vec > 1 ? in->n_vec : 1, bytes = in->bytes;
   kiln__cpu_reach r;
+  bool one;
 
-  if (!kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
-                         KILN__ACCESS_READ, KILN__COUNT_MEMORY, &r))
+  if (!reach_strong(w, in, bytes * n, &one, &r))
     return;
   for (unsigned k = 0; k < n; k++) {
     const int32_t slot = n == 1 ? in->d : in->vec[k];
     uint64_t raw[KILN__WARP] = {0};
+    uint32_t narrow[KILN__WARP];
 
     if (slot < 0)
       continue;
-    for (uint32_t m = w->mask; m != 0; m &= m - 1) {
-      const int i = __builtin_ctz(m);
-
-      /* The element is loaded with a single access, which is ordered with the
-       * atomics of other host threads. */
-      raw[i] = kiln__cpu_atomic_load(r.host[i] + (uintptr_t)k * bytes, bytes,
-                                     __ATOMIC_ACQUIRE);
-    }
+    load_strong(w, &r, one, k * bytes, bytes, raw);
     if (bytes == 8) {
-      for (int i = 0; i < KILN__WARP; i++) {
-        if (w->lane[i] != 0)
-          KILN__SLOT(uint64_t, slot)[i] = raw[i];
-      }
-    } else {
-      uint32_t narrow[KILN__WARP];
+      uint64_t *const d = KILN__SLOT(uint64_t, slot);
 
+      KILN__VECTOR_LOOP
+      for (int i = 0; i < KILN__WARP; i++)
+        d[i] = w->lane[i] != 0 ? raw[i] : d[i];
+    } else {
       for (int i = 0; i < KILN__WARP; i++)
         narrow[i] = (uint32_t)raw[i];
       extend(w, in, slot, bytes, narrow);

@@ -196,19 +196,36 @@ KILN__HANDLER(st_wt_local)
 
 /* ---- Strong stores ------------------------------------------------------- */
 
+/* Finds the elements of a strong store. Returns false if the access faulted. */
+static bool reach_strong(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                         uint32_t bytes, kiln__cpu_reach *r)
+{
+  const bool own = in->space == KILN__SPACE_SHARED;
+  bool near = own || in->space == KILN__SPACE_GLOBAL ||
+              in->space == KILN__SPACE_GENERIC;
+  bool shared;
+
+  if (near && w->counted)
+    near = !w->watched && (own ? kiln__cpu_all_shared(w, in, bytes, r)
+                               : kiln__cpu_all_global(w, in, bytes, r));
+  else
+    near = near && kiln__cpu_reach_near(w, in, bytes, &shared, r);
+  return near || kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, bytes,
+                                   KILN__ACCESS_WRITE, KILN__COUNT_MEMORY, r);
+}
+
 KILN__HANDLER(st_volatile)
 {
   const unsigned n = in->n_vec > 1 ? in->n_vec : 1, bytes = in->bytes;
   const unsigned order = kiln__cpu_lane_order(w, in);
   kiln__cpu_reach r;
 
-  if (!kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
-                         KILN__ACCESS_WRITE, KILN__COUNT_MEMORY, &r))
+  if (!reach_strong(w, in, bytes * n, &r))
     return;
-  for (unsigned j = 0; j < KILN__WARP; j++) {
-    const unsigned i = j ^ order;
+  for (uint32_t m = kiln__cpu_positions(w, order); m != 0; m &= m - 1) {
+    const unsigned i = (unsigned)__builtin_ctz(m) ^ order;
 
-    for (unsigned k = 0; k < n && (w->mask >> i & 1) != 0; k++) {
+    for (unsigned k = 0; k < n; k++) {
       const int32_t slot = n == 1 ? in->b : in->vec[k];
 
       /* The element is stored with a single access, which follows all earlier

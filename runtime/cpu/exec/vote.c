@@ -55,22 +55,54 @@ static uint64_t value64(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
               : KILN__SLOT(const uint32_t, in->a)[lane];
 }
 
+/* Sets same[i] to `found` for each lane whose value equals that of the lane
+ * `first`, where `found` is the set of these lanes among `rest`. Returns
+ * `found`. */
+static uint32_t match_narrow(const uint32_t *value, unsigned first,
+                             uint32_t rest, uint32_t same[KILN__WARP])
+{
+  const uint32_t wanted = value[first];
+  _Alignas(64) uint32_t equal[KILN__WARP];
+  uint32_t found;
+
+  KILN__VECTOR_LOOP
+  for (int i = 0; i < KILN__WARP; i++)
+    equal[i] = value[i] == wanted ? UINT32_MAX : 0;
+  found = kiln__cpu_predicate_bits(equal) & rest;
+  KILN__VECTOR_LOOP
+  for (int i = 0; i < KILN__WARP; i++)
+    same[i] |= equal[i] & found;
+  return found;
+}
+
+/* Does the same for 64-bit values. */
+static uint32_t match_wide(const uint64_t *value, unsigned first, uint32_t rest,
+                           uint32_t same[KILN__WARP])
+{
+  const uint64_t wanted = value[first];
+  uint32_t found = 0;
+
+  for (uint32_t m = rest; m != 0; m &= m - 1) {
+    const unsigned lane = (unsigned)__builtin_ctz(m);
+
+    found |= (uint32_t)(value[lane] == wanted) << lane;
+  }
+  for (uint32_t m = found; m != 0; m &= m - 1)
+    same[__builtin_ctz(m)] = found;
+  return found;
+}
+
 static void match_any(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
 {
   _Alignas(64) uint32_t same[KILN__WARP] = {0};
 
   for (uint32_t rest = w->mask; rest != 0;) {
-    const uint64_t wanted = value64(w, in, __builtin_ctz(rest), wide);
-    uint32_t found = 0;
+    const unsigned first = (unsigned)__builtin_ctz(rest);
 
-    for (uint32_t m = rest; m != 0; m &= m - 1) {
-      const int lane = __builtin_ctz(m);
-
-      found |= (uint32_t)(value64(w, in, lane, wide) == wanted) << lane;
-    }
-    for (uint32_t m = found; m != 0; m &= m - 1)
-      same[__builtin_ctz(m)] = found;
-    rest &= ~found;
+    rest &= ~(
+        wide ? match_wide(KILN__SLOT(const uint64_t, in->a), first, rest, same)
+             : match_narrow(KILN__SLOT(const uint32_t, in->a), first, rest,
+                            same));
   }
   KILN__LANES(uint32_t, same[i]);
 }
@@ -101,12 +133,14 @@ static void redux_integer(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   KILN__SOURCES_1(uint32_t);
   uint32_t sum = 0, least = UINT32_MAX, most = 0;
 
-  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
-    const uint32_t v = A[__builtin_ctz(m)];
+  KILN__VECTOR_LOOP
+  for (int i = 0; i < KILN__WARP; i++) {
+    const uint32_t on = w->lane[i], v = A[i];
+    const uint32_t low = (v ^ flip) | ~on, high = (v ^ flip) & on;
 
-    sum += v;
-    least = (v ^ flip) < least ? v ^ flip : least;
-    most = (v ^ flip) > most ? v ^ flip : most;
+    sum += v & on;
+    least = low < least ? low : least;
+    most = high > most ? high : most;
   }
   give(w, in->d,
        in->sub == MIN   ? least ^ flip
@@ -122,12 +156,13 @@ KILN__HANDLER(redux_b32)
   const uint32_t *const a = KILN__SLOT(const uint32_t, in->a);
   uint32_t all = UINT32_MAX, any = 0, odd = 0;
 
-  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
-    const uint32_t v = a[__builtin_ctz(m)];
+  KILN__VECTOR_LOOP
+  for (int i = 0; i < KILN__WARP; i++) {
+    const uint32_t on = w->lane[i];
 
-    all &= v;
-    any |= v;
-    odd ^= v;
+    all &= a[i] | ~on;
+    any |= a[i] & on;
+    odd ^= a[i] & on;
   }
   give(w, in->d,
        in->boolop == KILN__BOOL_AND  ? all

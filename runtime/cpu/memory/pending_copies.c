@@ -89,10 +89,12 @@ static uint32_t due(const kiln__cpu_copies *c, const pending *p, uint32_t mask,
 {
   uint32_t lanes = 0;
 
+  if (all)
+    return mask & p->copy.mask;
   for (uint32_t m = mask & p->copy.mask; m != 0; m &= m - 1) {
     const int i = __builtin_ctz(m);
     const bool is_due =
-        all || (p->group[i] < c->group[i] && c->group[i] - p->group[i] > keep);
+        p->group[i] < c->group[i] && c->group[i] - p->group[i] > keep;
 
     lanes |= (uint32_t)is_due << i;
   }
@@ -105,6 +107,10 @@ static void perform(const kiln__cpu_async_copy *copy, uint32_t lanes)
     const int i = __builtin_ctz(lanes);
     const uint32_t size = copy->size[i];
 
+    if (size == 16 && copy->bytes == 16) {
+      memcpy(copy->to[i], copy->from[i], 16);
+      continue;
+    }
     if (size != 0) /* `from` may be NULL if `size` is 0. */
       memcpy(copy->to[i], copy->from[i], size);
     memset(copy->to[i] + size, 0, copy->bytes - size);
