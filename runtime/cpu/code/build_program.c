@@ -97,6 +97,8 @@ static kiln_status build(kiln__cpu_build *b)
   KILN_TRY(kiln__cpu_matcher_init(&b->matcher, b->arena));
   KILN_TRY(kiln__cpu_link_symbols(b));
   KILN_TRY(kiln__cpu_scan_uses(b));
+  if (b->linked)
+    KILN_TRY(kiln__cpu_drop_unreached(b));
   KILN_TRY(kiln__cpu_place_shared(b));
   for (uint32_t i = 0; i < b->program->n_functions; i++) {
     KILN_TRY(kiln__cpu_place_locals(b, i));
@@ -171,12 +173,12 @@ own_parts(const kiln_allocator *a, kiln__cpu_ptx_module *const *parts, size_t n)
   return p;
 }
 
-kiln_status kiln__cpu_program_link(kiln__cpu_program **out,
-                                   const kiln_allocator *a,
-                                   kiln__cpu_ptx_module *const *parts, size_t n)
+static kiln_status make(kiln__cpu_program **out, const kiln_allocator *a,
+                        kiln__cpu_ptx_module *const *parts, size_t n,
+                        bool linked)
 {
   kiln__cpu_program *p;
-  kiln__cpu_build b = {.a = a, .n_parts = (uint32_t)n};
+  kiln__cpu_build b = {.a = a, .n_parts = (uint32_t)n, .linked = linked};
   kiln_status st = KILN_OK;
 
   *out = NULL;
@@ -203,13 +205,20 @@ done:
   return st;
 }
 
+kiln_status kiln__cpu_program_link(kiln__cpu_program **out,
+                                   const kiln_allocator *a,
+                                   kiln__cpu_ptx_module *const *parts, size_t n)
+{
+  return make(out, a, parts, n, true);
+}
+
 kiln_status kiln__cpu_program_make(kiln__cpu_program **out,
                                    const kiln_allocator *a,
                                    kiln__cpu_ptx_module *ptx)
 {
   kiln__cpu_ptx_module *const parts[] = {ptx};
 
-  return kiln__cpu_program_link(out, a, parts, 1);
+  return make(out, a, parts, 1, false);
 }
 
 void kiln__cpu_program_free(kiln__cpu_program *program)

@@ -588,7 +588,8 @@ kiln_status kiln__cpu_program_make(kiln__cpu_program **out,
  * be NULL. */
 void kiln__cpu_program_free(kiln__cpu_program *program);
 
-/* Links several parsed PTX modules into one program, as cuLink does. The
+/* Links parsed PTX modules into one program, as cuLink does. Functions that no kernel
+ * reaches are removed, so they may call functions that are not defined. The
  * function takes ownership of all modules, also on failure. */
 kiln_status kiln__cpu_program_link(kiln__cpu_program **out,
                                    const kiln_allocator *a,

@@ -242,6 +242,7 @@ typedef struct kiln__cpu_build {
   kiln__cpu_ptx_module *arena;
   kiln__cpu_ptx_module **parts;
   uint32_t n_parts;
+  bool linked; /* true for linked modules, see kiln__cpu_drop_unreached() */
   /* Error messages, one element per linked PTX module. */
   kiln__cpu_ptx_messages *messages;
   kiln__cpu_matcher matcher;
@@ -287,6 +288,10 @@ typedef struct kiln__cpu_uses {
 
 /* Fills b->uses with the references of every function. */
 kiln_status kiln__cpu_scan_uses(kiln__cpu_build *b);
+/* Removes the bodies of functions that neither kernels nor variables refer to, if they call
+ * functions that are not defined. NVIDIA's linker removes all unreferenced functions, so
+ * such a call is no mistake. */
+kiln_status kiln__cpu_drop_unreached(kiln__cpu_build *b);
 /* Assigns offsets to shared variables. Sets static_shared and dynamic_align of
  * every entry. */
 kiln_status kiln__cpu_place_shared(kiln__cpu_build *b);

@@ -411,6 +411,84 @@ static void reach_free(reach *r)
   kiln__free(r->b->a, r->seen);
 }
 
+/* ---- Functions that no kernel reaches ------------------------------------ */
+
+static void keep_reached(reach *r, uint32_t from, bool *kept)
+{
+  reach_from(r, from);
+  for (uint32_t i = 0; i < r->n; i++)
+    kept[r->list[i]] = true;
+}
+
+/* Keeps what kernels reach, and what the addresses in variables refer to. */
+static void keep_all(reach *r, bool *kept)
+{
+  const kiln__cpu_build *b = r->b;
+
+  for (uint32_t i = 0; i < b->program->n_functions; i++) {
+    if (b->functions[i]->entry)
+      keep_reached(r, i, kept);
+  }
+  for (uint32_t p = 0; p < b->n_parts; p++) {
+    for (uint32_t v = 0; v < b->parts[p]->n_variables; v++) {
+      const kiln__cpu_ptx_variable *g = b->parts[p]->variables[v]->u.variable;
+
+      for (uint32_t i = 0; i < g->n_relocs; i++) {
+        if (g->relocs[i].symbol->kind == KILN__SYMBOL_FUNCTION)
+          keep_reached(r, g->relocs[i].symbol->u.function->number, kept);
+      }
+    }
+  }
+}
+
+/* Returns whether a function refers to a function that has no body. */
+static bool lacks_one(const kiln__cpu_build *b, const kiln__cpu_uses *u)
+{
+  for (uint32_t i = 0; i < u->n_calls; i++) {
+    const kiln__cpu_ptx_function *fn = b->functions[u->calls[i]];
+
+    if (!fn->defined && kiln__cpu_system_named(fn->name) == KILN__SYSTEM_NONE)
+      return true;
+  }
+  return false;
+}
+
+/* Removes the bodies of functions that cannot be complete. Returns whether there were
+ * any; then functions that refer to them are to be removed as well. */
+static bool drop_incomplete(kiln__cpu_build *b, const bool *kept)
+{
+  bool dropped = false;
+
+  for (uint32_t i = 0; i < b->program->n_functions; i++) {
+    if (kept[i] || !b->functions[i]->defined || !lacks_one(b, &b->uses[i]))
+      continue;
+    b->functions[i]->defined = b->program->functions[i].defined = false;
+    b->uses[i] = (kiln__cpu_uses){.n_calls = 0};
+    dropped = true;
+  }
+  return dropped;
+}
+
+kiln_status kiln__cpu_drop_unreached(kiln__cpu_build *b)
+{
+  const uint32_t n = b->program->n_functions;
+  bool *kept = kiln__calloc(b->a, n + 1u, sizeof *kept);
+  reach r;
+  kiln_status st = reach_init(&r, b);
+
+  if (st != KILN_OK)
+    goto done;
+  if (kept == NULL)
+    KILN_TRY(kiln__fail_memory("the call graph"));
+  keep_all(&r, kept);
+  while (drop_incomplete(b, kept))
+    ;
+done:
+  reach_free(&r);
+  kiln__free(b->a, kept);
+  return st;
+}
+
 /* ---- Shared memory ------------------------------------------------------- */
 
 /* A pair of a shared variable and a kernel that reaches the variable. */

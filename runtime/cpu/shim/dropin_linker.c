@@ -24,8 +24,10 @@ EXPORT int kiln_cpu_linker_create(kiln_cpu_linker **out, int arch,
   l = kiln__calloc(&m->alloc, 1, sizeof *l);
   CU_TRY(allocated(l));
   l->arch = arch;
-  l->texts = (kiln__cpu_image){
-      .alloc = &m->alloc, .any_version = true, .max_registers = max_registers};
+  l->texts = (kiln__cpu_image){.alloc = &m->alloc,
+                               .any_version = true,
+                               .linked = true,
+                               .max_registers = max_registers};
   kiln__buf_init(&l->log, &m->alloc);
   kiln__buf_init(&l->image, &m->alloc);
   *out = l;

@@ -422,6 +422,31 @@ static kiln_status link_two(const char *x, const char *y)
   return kiln__cpu_program_link(&program, &memory.alloc, parts, 2);
 }
 
+/* As NVIDIA's linker, which removes functions that no kernel reaches first. ptxas, which
+ * compiles single modules, reports their undefined functions as well. */
+START_TEST(only_reached_functions_must_be_complete)
+{
+#define LOST                                                                   \
+  ".extern .func missing(); .visible .func lost() { call missing; ret; }\n"
+#define TABLE ".visible .global .align 8 .u64 t[1] = { lost };\n"
+  static const char *const other = HEAD_90 ".entry other() { ret; }";
+
+  refused(load(HEAD_90 LOST ".entry k() { ret; }"), "missing");
+  ck_kiln_ok(link_two(HEAD_90 LOST ".func more() { call lost; ret; }"
+                                   ".entry k() { ret; }",
+                      other));
+  ck_assert(!function("lost")->defined);
+  ck_assert(function("k")->defined);
+  refused(link_two(HEAD_90 LOST ".entry k() { call lost; ret; }", other),
+          "missing");
+  refused(link_two(HEAD_90 LOST ".entry k() { .reg .u64 d; mov.u64 d, lost; "
+                                "ret; }",
+                   other),
+          "missing");
+  refused(link_two(HEAD_90 LOST TABLE ".entry k() { ret; }", other), "missing");
+}
+END_TEST
+
 START_TEST(parts_find_each_other)
 {
   const kiln__cpu_code *k;
@@ -573,18 +598,18 @@ int main(void)
   Suite *s = suite_create("cpu_lowering");
   TCase *t = kiln_test_case(
       s, "lowering", 120, setup, teardown,
-      TESTS(operands_become_slots_and_fields,
-            addresses_become_slots_and_offsets, moves_of_addresses_and_clocks,
-            constants_are_shared, branches_have_targets_and_joins,
-            parameters_are_laid_out, shared_memory_is_by_kernel,
-            calls_copy_arguments_and_results,
-            indirect_calls_copy_to_the_same_places,
-            recursion_and_indirect_calls_are_seen,
-            formal_parameters_are_no_arguments,
-            system_functions_and_missing_ones, parts_find_each_other,
-            weak_common_and_double_definitions, constants_of_parts_add_up,
-            clocks_are_taken_apart, instructions_as_text,
-            memory_may_run_out_anywhere, large_modules_load_quickly));
+      TESTS(
+          operands_become_slots_and_fields, addresses_become_slots_and_offsets,
+          moves_of_addresses_and_clocks, constants_are_shared,
+          branches_have_targets_and_joins, parameters_are_laid_out,
+          shared_memory_is_by_kernel, calls_copy_arguments_and_results,
+          indirect_calls_copy_to_the_same_places,
+          recursion_and_indirect_calls_are_seen,
+          formal_parameters_are_no_arguments, system_functions_and_missing_ones,
+          only_reached_functions_must_be_complete, parts_find_each_other,
+          weak_common_and_double_definitions, constants_of_parts_add_up,
+          clocks_are_taken_apart, instructions_as_text,
+          memory_may_run_out_anywhere, large_modules_load_quickly));
 
   tcase_add_loop_test(t, limits_of_ptxas_hold, 0, ROWS(limits));
   return kiln_test_run(s);

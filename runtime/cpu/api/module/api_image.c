@@ -196,7 +196,7 @@ static CUresult read_linked(kiln__cpu_image *out, const uint8_t *bytes,
   if (head.size < sizeof head || head.size > IMAGE_LIMIT ||
       (size != 0 && head.size > size))
     return CUDA_ERROR_INVALID_IMAGE;
-  out->any_version = true;
+  out->any_version = out->linked = true;
   out->max_registers = (uint32_t)head.max_registers;
   for (uint64_t i = 0; i < head.n; i++) {
     uint64_t length;
@@ -239,7 +239,8 @@ static CUresult read_wrapper(kiln__cpu_image *out, const uint8_t *bytes,
   } w;
 
   memcpy(&w, bytes, sizeof w);
-  if (w.version == 2 && w.parts != NULL)
+  out->linked = w.version == 2 && w.parts != NULL;
+  if (out->linked)
     return kiln__cpu_fatbin_link(out, w.parts, arch, log);
   if (w.data == NULL || memcmp(w.data, fatbin, sizeof fatbin) != 0)
     return CUDA_ERROR_INVALID_IMAGE;

@@ -34,6 +34,7 @@ CUresult kiln__cpu_linkCreate(unsigned int n, CUjit_option *options,
   }
   s->jit = jit;
   s->texts.alloc = &m->alloc;
+  s->texts.linked = true;
   s->texts.max_registers = jit.max_registers;
   kiln__buf_init(&s->log, &m->alloc);
   kiln__buf_init(&s->image, &m->alloc);

@@ -124,8 +124,9 @@ CUresult kiln__cpu_module_program(kiln__cpu_program **out,
     return rc;
   rc = parse_all(parts, a, image, more, log);
   if (rc == CUDA_SUCCESS)
-    rc = result_of(n == 1 ? kiln__cpu_program_make(out, a, parts[0])
-                          : kiln__cpu_program_link(out, a, parts, n),
+    rc = result_of(n == 1 && !image->linked
+                       ? kiln__cpu_program_make(out, a, parts[0])
+                       : kiln__cpu_program_link(out, a, parts, n),
                    log);
   if (rc == CUDA_SUCCESS)
     limit_registers(*out, image->max_registers);

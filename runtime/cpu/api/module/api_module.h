@@ -21,6 +21,9 @@ typedef struct kiln__cpu_image {
   /* Accept every .version. Linked images and the inputs of nvJitLink stand for
    * machine code, which a driver loads whatever version its PTX had. */
   bool any_version;
+  /* The sources are linked, so functions that no kernel reaches may call functions that
+   * are not defined. Otherwise ptxas rejects them. */
+  bool linked;
   /* maximum number of registers per thread, for kernels that set none of their
    * own; 0 means that there is none */
   uint32_t max_registers;
