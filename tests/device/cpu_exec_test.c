@@ -131,6 +131,8 @@ START_TEST(mistakes_with_mapped_memory_are_found)
     const char *job, *result, *text;
   } rows[] = {
       {"denied", "CUDA_ERROR_ILLEGAL_ADDRESS\n", "no access in add"},
+      {"read", "CUDA_ERROR_ILLEGAL_ADDRESS\n",
+       "writes to mapped memory that the device may only read"},
       {"unmapped", "CUDA_ERROR_ILLEGAL_ADDRESS\n", "cuMemUnmap has removed"},
       {"past", "CUDA_ERROR_ILLEGAL_ADDRESS\n", "to which no memory is mapped"},
       {"unwritten", "CUDA_SUCCESS\n", "uninitialised read"}};
@@ -293,7 +295,7 @@ static Suite *make_suite(void)
   tcase_add_test(t, findings_are_reported);
   tcase_add_test(t, a_clean_run_says_what_was_checked);
   tcase_add_test(t, mapped_memory_is_used);
-  tcase_add_loop_test(t, mistakes_with_mapped_memory_are_found, 0, 4);
+  tcase_add_loop_test(t, mistakes_with_mapped_memory_are_found, 0, 5);
   tcase_add_test(t, unsupported_functions_are_named);
   tcase_add_test(t, missing_tables_and_notes_have_one_line_each);
   tcase_add_test(t, counters_are_shown);

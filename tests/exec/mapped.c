@@ -1,7 +1,7 @@
 /* mapped.c -- a program of virtual memory management, for `kiln exec`: a vector that grows
  * in place, memory that two processes share, and mistakes that the checks find.
  *
- * usage: mapped grow|share|denied|unmapped|past|unwritten */
+ * usage: mapped grow|share|denied|read|unmapped|past|unwritten */
 #include "cuda_driver.h"
 
 #include <sys/socket.h>
@@ -40,6 +40,10 @@ static const CUmemAllocationProp on_device = {
 static const CUmemAccessDesc read_write = {
     .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+static const CUmemAccessDesc only_read = {
+    .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+    .flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
 
 static CUfunction add;
 static size_t grain;
@@ -193,6 +197,8 @@ static int mistake(const char *which)
     OK(cuMemSetAccess(p, grain, &read_write, 1));
     if (strcmp(which, "unwritten") != 0)
       OK(cuMemsetD32_v2(p, 0, each));
+    if (strcmp(which, "read") == 0)
+      OK(cuMemSetAccess(p, grain, &only_read, 1));
   }
   if (strcmp(which, "unmapped") == 0)
     OK(cuMemUnmap(p, grain));

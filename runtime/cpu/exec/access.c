@@ -22,11 +22,24 @@ const kiln__cpu_range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w,
     w->cached_epoch = epoch;
   }
   if (!kiln__cpu_memory_find(memory, address, &found) ||
-      n > found.last - address || kiln__cpu_range_denies(&found, w->grid))
+      n > found.last - address || kiln__cpu_range_denies(&found, w->grid) ||
+      kiln__cpu_range_is_read_only(&found, w->grid))
     return NULL;
   r = &w->cached[w->cached_next++ % KILN__N_CACHED];
   *r = found;
   return r;
+}
+
+const kiln__cpu_range *KILN__ISA_NAME(read_only_range_of)(kiln__cpu_warp *w,
+                                                          uint64_t address,
+                                                          uint64_t n,
+                                                          kiln__cpu_range *copy)
+{
+  return kiln__cpu_memory_find(w->grid->memory, address, copy) &&
+                 n <= copy->last - address &&
+                 !kiln__cpu_range_denies(copy, w->grid)
+             ? copy
+             : NULL;
 }
 
 /* Returns the lanes of `mask` whose accesses lie within `range`, and sets the
@@ -53,14 +66,17 @@ static uint32_t in_range(const kiln__cpu_range *range, uint32_t n,
  * bounds. */
 
 static uint32_t reach_global(kiln__cpu_warp *w, uint32_t mask, uint32_t n,
-                             kiln__cpu_reach *r)
+                             kiln__cpu_access access, kiln__cpu_reach *r)
 {
+  kiln__cpu_range copy;
   uint32_t bad = 0;
 
   while (mask != 0) {
     const int lane = __builtin_ctz(mask);
     const kiln__cpu_range *range = kiln__cpu_range_of(w, r->address[lane], n);
 
+    if (range == NULL && access == KILN__ACCESS_READ)
+      range = KILN__ISA_NAME(read_only_range_of)(w, r->address[lane], n, &copy);
     if (range != NULL) {
       mask &= ~in_range(range, n, mask, r);
     } else {
@@ -345,7 +361,7 @@ bool KILN__ISA_NAME(reach_listed)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   if (access == KILN__ACCESS_ATOMIC && (s.local | s.param) != 0)
     return fail(w, in, KILN__FAULT_SPACE, r, s.local | s.param, n);
   memset(r->host, 0, sizeof r->host);
-  bad = reach_global(w, s.global, n, r);
+  bad = reach_global(w, s.global, n, access, r);
   bad |= reach_shared(w, in, generic ? KILN__WINDOW_SHARED : 0, s.shared, n, r);
   bad |= reach_local(w, generic ? KILN__WINDOW_LOCAL : 0, s.local, n, r);
   bad |= reach_params(w, s.param, n, r);

@@ -156,9 +156,14 @@ KILN__INLINE uint64_t kiln__cpu_extent(const kiln__cpu_warp *w,
 /* ---- Bytes --------------------------------------------------------------- */
 
 /* Finds the allocated memory range that contains [address, address + n) and
- * caches it in the warp. Returns NULL if no range contains all n bytes. */
+ * caches it in the warp. Returns NULL if no range contains all n bytes. The grid may read
+ * and write the range. The second function finds ranges that it may only read. It stores
+ * a copy in *copy and returns `copy`. */
 const kiln__cpu_range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w,
                                                 uint64_t address, uint64_t n);
+const kiln__cpu_range *
+    KILN__ISA_NAME(read_only_range_of)(kiln__cpu_warp *w, uint64_t address,
+                                       uint64_t n, kiln__cpu_range *copy);
 
 KILN__INLINE const kiln__cpu_range *
 kiln__cpu_range_of(kiln__cpu_warp *w, uint64_t address, uint64_t n)

@@ -78,7 +78,10 @@ static bool reach_source(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     const int i = __builtin_ctz(part);
     const uint64_t at = from.address[i];
     const kiln__cpu_range *r = kiln__cpu_range_of(w, at, c->size[i]);
+    kiln__cpu_range copy;
 
+    if (r == NULL)
+      r = KILN__ISA_NAME(read_only_range_of)(w, at, c->size[i], &copy);
     ok = r != NULL && at % in->bytes == 0;
     if (ok)
       c->from[i] = r->host + (at - r->first);

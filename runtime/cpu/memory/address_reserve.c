@@ -32,6 +32,7 @@ static bool joined(const region *a, const region *b)
 {
   return a->range.last == b->range.first && a->reserved == b->reserved &&
          a->range.denied == b->range.denied &&
+         a->range.read_only == b->range.read_only &&
          a->range.device == b->range.device;
 }
 
@@ -174,7 +175,7 @@ uint8_t *kiln__cpu_map_bits(const region *r, bool valid)
 }
 
 static kiln_status map_locked(map *m, region *r, uint64_t first, uint64_t size,
-                              int fd, off_t offset, bool written)
+                              int fd, bool written)
 {
   const reserved *v = reserved_of(m, first, size);
   const size_t at = kiln__cpu_map_position(m, first);
@@ -191,7 +192,7 @@ static kiln_status map_locked(map *m, region *r, uint64_t first, uint64_t size,
   if (m->keep_valid)
     r->range.valid = kiln__cpu_map_bits(r, written);
   if (mmap(host, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-           fd, offset) == MAP_FAILED)
+           fd, 0) == MAP_FAILED)
     return kiln__fail_memory("mapping");
   if (!kiln__cpu_map_insert(m, r))
     return kiln__fail_memory("address map");
@@ -202,7 +203,7 @@ static kiln_status map_locked(map *m, region *r, uint64_t first, uint64_t size,
 kiln_status kiln__cpu_memory_map_file(kiln__cpu_memory *memory,
                                       const kiln__cpu_range *wanted,
                                       uint64_t first, uint64_t size, int fd,
-                                      off_t offset, bool written)
+                                      bool written)
 {
   map *m = kiln__cpu_map_of(memory);
   region *r = kiln__calloc(&m->alloc, 1, sizeof *r);
@@ -216,12 +217,45 @@ kiln_status kiln__cpu_memory_map_file(kiln__cpu_memory *memory,
   r->range.denied = UINT32_MAX;
   r->range.mapped = true;
   pthread_rwlock_wrlock(&m->lock);
-  st = map_locked(m, r, first, size, fd, offset, written);
+  st = map_locked(m, r, first, size, fd, written);
   pthread_rwlock_unlock(&m->lock);
   if (st != KILN_OK)
     kiln__free(&m->alloc, r);
   return st;
 }
+
+/* Replaces the file behind a range by zero pages. If this fails, the file stays until
+ * something else is mapped to these addresses. */
+static void unmap(const region *r)
+{
+  (void)mmap(r->range.host, (size_t)(r->range.last - r->range.first),
+             PROT_READ | PROT_WRITE,
+             // cppcheck-suppress invalidFunctionArg // -1: anonymous
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+bool kiln__cpu_memory_unmap_file(kiln__cpu_memory *memory, uint64_t first,
+                                 kiln__cpu_range *out)
+{
+  map *m = kiln__cpu_map_of(memory);
+  region *r = NULL;
+  size_t at;
+
+  pthread_rwlock_wrlock(&m->lock);
+  at = kiln__cpu_map_position(m, first);
+  if (at < m->n && m->regions[at]->range.first == first &&
+      m->regions[at]->reserved != NULL) {
+    r = kiln__cpu_map_take(m, at);
+    *out = r->range;
+    unmap(r);
+    refresh(m, r->reserved);
+  }
+  pthread_rwlock_unlock(&m->lock);
+  kiln__free(&m->alloc, r);
+  return r != NULL;
+}
+
+/* ---- Access -------------------------------------------------------------- */
 
 /* Returns whether regions of one reservation cover [first, first + size) exactly. Stores
  * the index of the first region. */
@@ -242,43 +276,9 @@ static bool covered(const map *m, uint64_t first, uint64_t size, size_t *from)
   return next == first + size;
 }
 
-/* Replaces the file behind a range by zero pages. If this fails, the file stays until
- * something else is mapped to these addresses. */
-static void unmap(const region *r)
-{
-  (void)mmap(r->range.host, (size_t)(r->range.last - r->range.first),
-             PROT_READ | PROT_WRITE,
-             // cppcheck-suppress invalidFunctionArg // -1: anonymous
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-}
-
-bool kiln__cpu_memory_unmap_file(kiln__cpu_memory *memory, uint64_t first,
-                                 uint64_t size)
-{
-  map *m = kiln__cpu_map_of(memory);
-  const reserved *v;
-  size_t at;
-  bool ok;
-
-  pthread_rwlock_wrlock(&m->lock);
-  v = reserved_of(m, first, size);
-  ok = covered(m, first, size, &at);
-  while (ok && at < m->n && m->regions[at]->range.first < first + size) {
-    region *r = kiln__cpu_map_take(m, at);
-
-    unmap(r);
-    kiln__free(&m->alloc, r);
-  }
-  if (ok)
-    refresh(m, v);
-  pthread_rwlock_unlock(&m->lock);
-  return ok;
-}
-
-/* ---- Access -------------------------------------------------------------- */
-
-bool kiln__cpu_memory_set_denied(kiln__cpu_memory *memory, uint64_t first,
-                                 uint64_t size, uint32_t devices, bool denied)
+bool kiln__cpu_memory_set_access(kiln__cpu_memory *memory, uint64_t first,
+                                 uint64_t size, uint32_t devices, bool read,
+                                 bool write)
 {
   map *m = kiln__cpu_map_of(memory);
   size_t at;
@@ -287,9 +287,11 @@ bool kiln__cpu_memory_set_denied(kiln__cpu_memory *memory, uint64_t first,
   pthread_rwlock_wrlock(&m->lock);
   ok = covered(m, first, size, &at);
   for (; ok && at < m->n && m->regions[at]->range.first < first + size; at++) {
-    uint32_t *mask = &m->regions[at]->range.denied;
+    kiln__cpu_range *r = &m->regions[at]->range;
 
-    *mask = denied ? *mask | devices : *mask & ~devices;
+    r->denied = read ? r->denied & ~devices : r->denied | devices;
+    r->read_only =
+        read && !write ? r->read_only | devices : r->read_only & ~devices;
   }
   if (ok)
     refresh(m, reserved_of(m, first, size));
@@ -313,4 +315,20 @@ bool kiln__cpu_memory_mapped_at(kiln__cpu_memory *memory, uint64_t address,
     *out = r->range;
   pthread_rwlock_unlock(&m->lock);
   return r != NULL;
+}
+
+bool kiln__cpu_memory_reserved_at(kiln__cpu_memory *memory, uint64_t address,
+                                  uint64_t *first, uint64_t *size)
+{
+  map *m = kiln__cpu_map_of(memory);
+  const reserved *v;
+
+  pthread_rwlock_rdlock(&m->lock);
+  v = reserved_of(m, address, 1);
+  if (v != NULL) {
+    *first = v->first;
+    *size = v->last - v->first;
+  }
+  pthread_rwlock_unlock(&m->lock);
+  return v != NULL;
 }

@@ -6,8 +6,6 @@
 
 #include "address_space.h"
 
-#include <sys/types.h>
-
 /* Reserves `size` bytes of addresses, a multiple of the page size. `align` is a power of
  * two of at least one page. If the addresses at *address are free and aligned, they are
  * taken; otherwise others are. Stores the first address. Returns KILN_OK or
@@ -20,26 +18,32 @@ kiln_status kiln__cpu_memory_reserve(kiln__cpu_memory *memory,
 bool kiln__cpu_memory_unreserve(kiln__cpu_memory *memory, uint64_t first,
                                 uint64_t size);
 
-/* Maps `size` bytes of a file, from `offset` on, to reserved addresses. Reads device and
- * owner of *wanted. No device has access at first. `written` is true if the
- * initialisation check counts the bytes as written. Returns KILN_OK, KILN_EINVAL if the
- * addresses are not reserved or partly mapped, or KILN_ENOMEM. */
+/* Maps the first `size` bytes of a file to reserved addresses. Reads device and owner of
+ * *wanted. No device has access at first. `written` is true if the initialisation check
+ * counts the bytes as written. Returns KILN_OK, KILN_EINVAL if the addresses are not
+ * reserved or partly mapped, or KILN_ENOMEM. */
 kiln_status kiln__cpu_memory_map_file(kiln__cpu_memory *memory,
                                       const kiln__cpu_range *wanted,
                                       uint64_t first, uint64_t size, int fd,
-                                      off_t offset, bool written);
-/* Removes the ranges in [first, first + size). Returns false, and changes nothing, if the
- * bytes are not all mapped or a range lies only partly in them. */
+                                      bool written);
+/* Removes the range that starts at `first`, and stores it. Returns false if no mapping
+ * starts there. */
 bool kiln__cpu_memory_unmap_file(kiln__cpu_memory *memory, uint64_t first,
-                                 uint64_t size);
+                                 kiln__cpu_range *out);
 
-/* Grants or denies access to the ranges in [first, first + size) to the devices of a bit
- * mask. Returns false under the same conditions as the function above. */
-bool kiln__cpu_memory_set_denied(kiln__cpu_memory *memory, uint64_t first,
-                                 uint64_t size, uint32_t devices, bool denied);
+/* Sets what the devices of a bit mask may do with the ranges in [first, first + size).
+ * Returns false, and changes nothing, if the bytes are not all mapped or a range lies only
+ * partly in them. */
+bool kiln__cpu_memory_set_access(kiln__cpu_memory *memory, uint64_t first,
+                                 uint64_t size, uint32_t devices, bool read,
+                                 bool write);
 /* Stores the range that one call of kiln__cpu_memory_map_file() made and that contains
  * the address. Returns false if there is none. */
 bool kiln__cpu_memory_mapped_at(kiln__cpu_memory *memory, uint64_t address,
                                 kiln__cpu_range *out);
+/* Stores begin and size of the reservation that contains the address. Returns false if the
+ * address is not reserved. */
+bool kiln__cpu_memory_reserved_at(kiln__cpu_memory *memory, uint64_t address,
+                                  uint64_t *first, uint64_t *size);
 
 #endif

@@ -60,7 +60,8 @@ typedef struct kiln__cpu_range {
   /* bit d is set if kernels of device d have no access: memory of cuMemMap before
    * cuMemSetAccess */
   uint32_t denied;
-  bool mapped; /* true for memory of cuMemMap */
+  uint32_t read_only; /* bit d is set if kernels of device d may only read */
+  bool mapped;        /* true for memory of cuMemMap */
 } kiln__cpu_range;
 
 /* The part of the address map that is read without a lock. The other members of

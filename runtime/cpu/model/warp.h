@@ -175,6 +175,13 @@ static inline bool kiln__cpu_range_denies(const kiln__cpu_range *range,
   return (range->denied >> grid->device & 1) != 0;
 }
 
+/* Returns whether the grid's device may only read a range. */
+static inline bool kiln__cpu_range_is_read_only(const kiln__cpu_range *range,
+                                                const kiln__cpu_grid *grid)
+{
+  return (range->read_only >> grid->device & 1) != 0;
+}
+
 /* Records a fault of instruction `in` and stops the grid. If the grid already
  * has a fault, only the warp stops. `lane` is the lane that faulted; -1 means
  * the lowest active lane. `address` and `bytes` describe the faulting access

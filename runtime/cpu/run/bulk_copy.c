@@ -126,7 +126,8 @@ static bool find_barrier(copy *c)
                      &c->bar);
 }
 
-static uint8_t *global_bytes(copy *c, uint64_t address, uint32_t bytes)
+static uint8_t *global_bytes(copy *c, uint64_t address, uint32_t bytes,
+                             bool write)
 {
   if (address < c->range.first || address >= c->range.last ||
       bytes > c->range.last - address) {
@@ -136,6 +137,10 @@ static uint8_t *global_bytes(copy *c, uint64_t address, uint32_t bytes)
       (void)fail(c, KILN__FAULT_ADDRESS, address, bytes);
       return NULL;
     }
+  }
+  if (write && kiln__cpu_range_is_read_only(&c->range, c->w->grid)) {
+    (void)fail(c, KILN__FAULT_ADDRESS, address, bytes);
+    return NULL;
   }
   return c->range.host + (address - c->range.first);
 }
@@ -306,7 +311,7 @@ static bool load(copy *c)
       !find_barrier(c) || !read_ends(c, &s))
     return false;
   n = s.n - s.left - s.right;
-  s.bytes = n == 0 ? NULL : global_bytes(c, from + s.left, n);
+  s.bytes = n == 0 ? NULL : global_bytes(c, from + s.left, n, false);
   if (n != 0 && s.bytes == NULL)
     return false;
   count(c, n);
@@ -345,7 +350,7 @@ static bool store(copy *c)
     return false;
   if (n == 0)
     return true;
-  host = global_bytes(c, to, n);
+  host = global_bytes(c, to, n, true);
   if (host == NULL)
     return false;
   count(c, n);
@@ -384,7 +389,7 @@ static bool read_map(copy *c, uint64_t address, kiln__cpu_tensor_map *map)
       return fail(c, KILN__FAULT_ADDRESS, address, sizeof *map);
     bytes = g->params + at;
   } else {
-    bytes = global_bytes(c, address, sizeof *map);
+    bytes = global_bytes(c, address, sizeof *map, false);
   }
   if (bytes == NULL)
     return false;
@@ -441,7 +446,7 @@ typedef struct tensor_copy {
 /* Reads n bytes of global memory. */
 static bool read_global(copy *c, uint8_t *to, uint64_t address, uint32_t n)
 {
-  const uint8_t *const from = global_bytes(c, address, n);
+  const uint8_t *const from = global_bytes(c, address, n, false);
 
   if (from == NULL)
     return false;
@@ -504,7 +509,7 @@ static bool load_tensor(copy *c)
 static bool write_global(copy *c, const uint8_t *from, uint64_t address,
                          uint32_t n, uint32_t least)
 {
-  uint8_t *const to = global_bytes(c, address, least);
+  uint8_t *const to = global_bytes(c, address, least, true);
 
   if (to == NULL)
     return false;

@@ -288,6 +288,9 @@ static void add_mapping(kiln__buf *out, const kiln__cpu_nearby *near,
     if (near->below.denied != 0)
       kiln__buf_text(out, "\n  cuMemMap mapped this memory, but the device has "
                           "no access; call cuMemSetAccess");
+    else if (near->below.read_only != 0)
+      kiln__buf_text(out, "\n  cuMemSetAccess allows the device only to read "
+                          "this memory");
   } else if (near->in_reserved) {
     kiln__buf_text(out, near->was_freed && near->freed.mapped
                             ? "\n  cuMemUnmap removed the memory that was "

@@ -320,6 +320,10 @@ static const fault_words *words_of_address(const kiln__cpu_grid *grid,
       KILN__FAULT_ADDRESS, "no access",
       "touches mapped memory to which the device has no access",
       "cuMemSetAccess: it must follow each cuMemMap"};
+  static const fault_words read_only = {
+      KILN__FAULT_ADDRESS, "no access",
+      "writes to mapped memory that the device may only read",
+      "the flags of cuMemSetAccess"};
   static const fault_words unmapped = {
       KILN__FAULT_ADDRESS, "use after free",
       "touches memory that cuMemUnmap has removed",
@@ -335,7 +339,9 @@ static const fault_words *words_of_address(const kiln__cpu_grid *grid,
 
   kiln__cpu_memory_near(grid->memory, address, &near);
   if (near.has_below && address < near.below.last)
-    return kiln__cpu_range_denies(&near.below, grid) ? &denied : NULL;
+    return kiln__cpu_range_denies(&near.below, grid)         ? &denied
+           : kiln__cpu_range_is_read_only(&near.below, grid) ? &read_only
+                                                             : NULL;
   if (near.was_freed)
     return near.freed.mapped ? &unmapped : &freed;
   return near.in_reserved ? &reserved : NULL;

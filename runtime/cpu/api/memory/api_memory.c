@@ -477,7 +477,9 @@ CUresult kiln__cpu_memGetAddressRange(CUdeviceptr *base, size_t *bytes,
 
   CU_TRY(kiln__cpu_check_current());
   CU_TRY(valid(base != NULL || bytes != NULL));
-  if (!kiln__cpu_memory_find(machine()->memory, address, &range))
+  /* As with NVIDIA's driver, mapped memory is no allocation. */
+  if (!kiln__cpu_memory_find(machine()->memory, address, &range) ||
+      range.mapped)
     return CUDA_ERROR_NOT_FOUND;
   if (base != NULL)
     *base = range.first;

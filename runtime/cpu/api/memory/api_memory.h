@@ -76,6 +76,9 @@ bool kiln__cpu_is_pageable(CUdeviceptr address);
 /* Returns the kind of memory at an address, for reports. */
 kiln_cpu_place kiln__cpu_place_of(CUdeviceptr address);
 
+/* Returns the handle types of the memory behind a mapped range. Defined in memory_map.c. */
+int kiln__cpu_mapped_types(const kiln__cpu_range *range);
+
 /* Stores the current memory pool of a device. Returns CUDA_SUCCESS or
  * CUDA_ERROR_OUT_OF_MEMORY. Defined in memory_pool.c. */
 CUresult kiln__cpu_pool_of_device(int device, CUmemoryPool *out);

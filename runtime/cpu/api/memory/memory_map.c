@@ -59,27 +59,36 @@ static bool whole(uint64_t bytes)
 
 /* ---- Memory -------------------------------------------------------------- */
 
+/* Returns whether a property is zero where the driver requires it. */
+static bool plain(const CUmemAllocationProp *prop)
+{
+  static const unsigned char zeros[sizeof prop->allocFlags.reserved];
+
+  return prop->win32HandleMetaData == NULL &&
+         memcmp(prop->allocFlags.reserved, zeros, sizeof zeros) == 0;
+}
+
 static CUresult check_prop(const CUmemAllocationProp *prop)
 {
   const int types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
   CU_TRY(valid(prop != NULL && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
-               (prop->requestedHandleTypes & ~types) == 0 &&
+               (prop->requestedHandleTypes & ~types) == 0 && plain(prop) &&
                prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE));
   return kiln__cpu_device_exists(prop->location.id) ? CUDA_SUCCESS
                                                     : CUDA_ERROR_INVALID_DEVICE;
 }
 
+/* As NVIDIA's driver, this function does not check the properties. */
 CUresult
 kiln__cpu_memGetAllocationGranularity(size_t *granularity,
                                       const CUmemAllocationProp *prop,
                                       CUmemAllocationGranularity_flags option)
 {
   CU_TRY(kiln__cpu_ready());
-  CU_TRY(valid(granularity != NULL &&
+  CU_TRY(valid(granularity != NULL && prop != NULL &&
                (option == CU_MEM_ALLOC_GRANULARITY_MINIMUM ||
                 option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)));
-  CU_TRY(check_prop(prop));
   *granularity = GRAIN;
   return CUDA_SUCCESS;
 }
@@ -220,7 +229,7 @@ CUresult kiln__cpu_memAddressReserve(CUdeviceptr *address, size_t size,
 
   CU_TRY(kiln__cpu_ready());
   CU_TRY(valid(address != NULL && whole(size) && flags == 0 &&
-               (align & (align - 1)) == 0));
+               (align & (align - 1)) == 0 && wanted % GRAIN == 0));
   if (kiln__cpu_memory_reserve(machine()->memory, &first, size,
                                align < GRAIN ? GRAIN : align) != KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -236,6 +245,7 @@ CUresult kiln__cpu_memAddressFree(CUdeviceptr address, size_t size)
 
 /* ---- Mappings ------------------------------------------------------------ */
 
+/* As with NVIDIA's driver, a mapping shows all bytes of its memory. */
 static CUresult map_locked(physical *p, CUdeviceptr address, size_t size,
                            size_t offset)
 {
@@ -243,13 +253,14 @@ static CUresult map_locked(physical *p, CUdeviceptr address, size_t size,
   kiln__cpu_memory *memory = machine()->memory;
   kiln_status st;
 
-  CU_TRY(valid(offset <= p->size && size <= p->size - offset));
+  if (offset != 0 || size != p->size)
+    return CUDA_ERROR_NOT_SUPPORTED;
   if (p->mappings > 0) {
     kiln__cpu_memory_written(memory, p->shown, p->size);
     p->written = true;
   }
   st = kiln__cpu_memory_map_file(memory, &wanted, address, size, p->fd,
-                                 (off_t)offset, p->written);
+                                 p->written);
   if (st != KILN_OK)
     return st == KILN_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
                              : CUDA_ERROR_INVALID_VALUE;
@@ -265,8 +276,7 @@ CUresult kiln__cpu_memMap(CUdeviceptr address, size_t size, size_t offset,
   CUresult rc;
 
   CU_TRY(kiln__cpu_ready());
-  CU_TRY(valid(whole(size) && address % GRAIN == 0 && offset % GRAIN == 0 &&
-               flags == 0));
+  CU_TRY(valid(whole(size) && address % GRAIN == 0 && flags == 0));
   pthread_mutex_lock(&machine()->lock);
   rc = known(handle);
   if (rc == CUDA_SUCCESS)
@@ -275,21 +285,18 @@ CUresult kiln__cpu_memMap(CUdeviceptr address, size_t size, size_t offset,
   return rc;
 }
 
-/* Subtracts one mapping of the memory at the address. Returns the end of the mapping, or
- * 0 if there is none. */
-static CUdeviceptr forget_mapping(CUdeviceptr address)
+/* Removes the mapping at the address. Returns its end, or the next page if there is
+ * none. */
+static CUdeviceptr unmap_one(CUdeviceptr address)
 {
   kiln__cpu_machine *m = machine();
   kiln__cpu_range range;
   physical *p;
 
   pthread_mutex_lock(&m->lock);
-  if (!kiln__cpu_memory_mapped_at(m->memory, address, &range) ||
-      range.first != address ||
-      !kiln__cpu_memory_unmap_file(m->memory, address,
-                                   range.last - range.first)) {
+  if (!kiln__cpu_memory_unmap_file(m->memory, address, &range)) {
     pthread_mutex_unlock(&m->lock);
-    return 0;
+    return address + GRAIN;
   }
   p = range.owner;
   p->mappings--;
@@ -298,32 +305,41 @@ static CUdeviceptr forget_mapping(CUdeviceptr address)
   return range.last;
 }
 
+/* Addresses to which nothing is mapped are skipped, as NVIDIA's driver does. */
 CUresult kiln__cpu_memUnmap(CUdeviceptr address, size_t size)
 {
-  CUcontext context = kiln__cpu_current_or_null();
   const CUdeviceptr end = address + size;
   kiln__cpu_memory *memory = machine()->memory;
+  kiln__cpu_range range;
+  CUcontext context;
 
   CU_TRY(kiln__cpu_ready());
-  /* A grant to no device checks the bounds and changes nothing. */
-  CU_TRY(valid(whole(size) &&
-               kiln__cpu_memory_set_denied(memory, address, size, 0, false)));
+  CU_TRY(valid(whole(size) && address % GRAIN == 0 && end > address &&
+               address >= KILN__RESERVED_BASE && end <= KILN__RESERVED_END));
+  /* A mapping is removed whole, or not at all. */
+  CU_TRY(valid((!kiln__cpu_memory_mapped_at(memory, address, &range) ||
+                range.first == address) &&
+               (!kiln__cpu_memory_mapped_at(memory, end - 1, &range) ||
+                range.last == end)));
+  context = kiln__cpu_current_or_null();
   if (context != NULL)
-    CU_TRY(kiln__cpu_wait_context(context));
-  while (address != 0 && address < end)
-    address = forget_mapping(address);
-  return valid(address == end);
+    (void)kiln__cpu_wait_context(context);
+  while (address < end)
+    address = unmap_one(address);
+  return CUDA_SUCCESS;
 }
 
 /* ---- Access -------------------------------------------------------------- */
 
-static bool can_access(const CUmemAccessDesc *access)
+static CUresult check_access(const CUmemAccessDesc *access)
 {
-  return access->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-         kiln__cpu_device_exists(access->location.id) &&
-         (access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
-          access->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
-          access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  if (access->location.type == CU_MEM_LOCATION_TYPE_HOST)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return valid(access->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+               kiln__cpu_device_exists(access->location.id) &&
+               (access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
+                access->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+                access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
 }
 
 CUresult kiln__cpu_memSetAccess(CUdeviceptr address, size_t size,
@@ -334,11 +350,12 @@ CUresult kiln__cpu_memSetAccess(CUdeviceptr address, size_t size,
   CU_TRY(kiln__cpu_ready());
   CU_TRY(valid(access != NULL && n != 0 && whole(size)));
   for (size_t i = 0; i < n; i++)
-    CU_TRY(valid(can_access(&access[i])));
+    CU_TRY(check_access(&access[i]));
   for (size_t i = 0; i < n; i++)
-    CU_TRY(valid(kiln__cpu_memory_set_denied(
+    CU_TRY(valid(kiln__cpu_memory_set_access(
         memory, address, size, 1u << access[i].location.id,
-        access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)));
+        (access[i].flags & CU_MEM_ACCESS_FLAGS_PROT_READ) != 0,
+        access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)));
   return CUDA_SUCCESS;
 }
 
@@ -350,13 +367,21 @@ CUresult kiln__cpu_memGetAccess(unsigned long long *flags,
 
   CU_TRY(kiln__cpu_ready());
   CU_TRY(valid(flags != NULL && location != NULL &&
-               location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
-               kiln__cpu_device_exists(location->id) &&
-               kiln__cpu_memory_mapped_at(machine()->memory, address, &range)));
-  *flags = (range.denied >> location->id & 1) != 0
-               ? CU_MEM_ACCESS_FLAGS_PROT_NONE
-               : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+               location->type == CU_MEM_LOCATION_TYPE_DEVICE));
+  if (!kiln__cpu_device_exists(location->id))
+    return CUDA_ERROR_INVALID_DEVICE;
+  *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  CU_TRY(valid(kiln__cpu_memory_mapped_at(machine()->memory, address, &range)));
+  if ((range.denied >> location->id & 1) == 0)
+    *flags = (range.read_only >> location->id & 1) != 0
+                 ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                 : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   return CUDA_SUCCESS;
+}
+
+int kiln__cpu_mapped_types(const kiln__cpu_range *range)
+{
+  return ((const physical *)range->owner)->prop.requestedHandleTypes;
 }
 
 /* ---- Other processes ----------------------------------------------------- */
@@ -411,15 +436,16 @@ kiln__cpu_memImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
   physical *p;
 
   CU_TRY(kiln__cpu_ready());
-  CU_TRY(valid(handle != NULL &&
-               type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-  if (!describe(fd, &about))
-    return CUDA_ERROR_INVALID_VALUE;
+  CU_TRY(valid(handle != NULL));
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  if (fcntl(fd, F_GETFD) < 0)
+    return CUDA_ERROR_UNKNOWN;
+  CU_TRY(valid(describe(fd, &about)));
   p = kiln__calloc(&machine()->alloc, 1, sizeof *p);
   CU_TRY(allocated(p));
   p->prop = (CUmemAllocationProp){
       .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-      .requestedHandleTypes = type,
       .location = {CU_MEM_LOCATION_TYPE_DEVICE, about.device}};
   p->size = about.size;
   p->handles = 1;

@@ -1,5 +1,6 @@
 /* memory_pointer.c -- implements attributes of addresses, advice and
  * prefetches. Advice and prefetches are checked but have no effect. */
+#include "../../memory/address_reserve.h"
 #include "../context/api_context.h"
 #include "api_memory.h"
 
@@ -59,12 +60,57 @@ static CUresult put_bool(void *data, bool value)
   return put(data, &b, sizeof b);
 }
 
+/* Stores the attributes in which mapped memory differs from other memory, as measured on
+ * an H200. Returns CUDA_ERROR_NOT_FOUND for other attributes. */
+static CUresult mapped_attribute(const subject *s,
+                                 CUpointer_attribute attribute, void *data)
+{
+  const CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, s->info.device};
+  unsigned long long access = 0;
+  uint64_t first = 0, size = 0;
+  kiln__cpu_range own = s->range;
+
+  (void)kiln__cpu_memory_mapped_at(machine()->memory, s->address, &own);
+  (void)kiln__cpu_memory_reserved_at(machine()->memory, s->address, &first,
+                                     &size);
+  (void)kiln__cpu_memGetAccess(&access, &here, s->address);
+  switch (attribute) {
+  case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    return access != 0 ? put_u64(data, s->address) : CUDA_ERROR_INVALID_VALUE;
+  case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    return put_bool(data, false);
+  case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    return put_u64(data, first);
+  case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    return put_u64(data, size);
+  case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+    return put_u64(data, own.first);
+  case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+    return put_u64(data, own.last - own.first);
+  case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+    return put_int(data, (int)access);
+  case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    return put_u64(data, (uint64_t)kiln__cpu_mapped_types(&own));
+  case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+  case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+    return put_u64(data, own.number);
+  default:
+    return CUDA_ERROR_NOT_FOUND;
+  }
+}
+
 static CUresult attribute_of(const subject *s, CUpointer_attribute attribute,
                              void *data)
 {
   void *host = s->range.host + (s->address - s->range.first);
   CUcontext context = s->info.context;
 
+  if (s->range.mapped) {
+    const CUresult rc = mapped_attribute(s, attribute, data);
+
+    if (rc != CUDA_ERROR_NOT_FOUND)
+      return rc;
+  }
   switch (attribute) {
   case CU_POINTER_ATTRIBUTE_CONTEXT:
     return put(data, &context, sizeof context);

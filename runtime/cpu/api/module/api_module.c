@@ -153,6 +153,10 @@ static uint64_t size_of(const kiln__cpu_global *g)
   return g->size == 0 ? 1 : g->size;
 }
 
+/* Alignment of variables in bytes, measured on an H200. Programs rely on it, since they
+ * access arrays by vectors. */
+enum { ALIGN = 256 };
+
 /* Allocates the memory of a variable. The memory is charged to the device
  * before the memory is touched, since a variable may be larger than the
  * device's memory. */
@@ -178,7 +182,7 @@ static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (kiln__cpu_memory_add(m->memory, &range, size,
-                           g->align < 8 ? 8 : g->align) != KILN_OK) {
+                           g->align < ALIGN ? ALIGN : g->align) != KILN_OK) {
     kiln__cpu_uncharge(module->device, size);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
