@@ -339,14 +339,26 @@ kiln_dist_all_pairs_workspace(kiln_comm *comm, kiln_stream *stream,
  * order of the whole array. All members of the desc have the same rules, also in
  * place.
  *
- * Each rank sorts its block. The boundaries between the blocks of the result are
- * then found exactly, by samples of the sorted blocks. One all-to-all moves the
- * data, and each rank sorts what it received. The result is balanced for every
- * distribution of the keys, also if all keys are equal.
- * Temporary memory: n keys and n values, and that of kiln_sort().
+ * The result is balanced for every distribution of the keys, also if all keys are
+ * equal: an exact histogram of the top 12 bits of the keys finds the bins between
+ * the blocks of the result, and the keys in these bins are sorted to find the
+ * exact boundaries. A stable split and one all-to-all move the data, and each rank
+ * sorts what it received. Blocks of at most 32,768 keys are sorted before the
+ * exchange instead.
+ * Temporary memory: kiln_dist_sort_workspace(). It is n keys and n values, about
+ * 64 KiB, for values that are structs n positions, and the largest workspace of
+ * kiln_sort() and kiln_split().
  * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
 KILN_INLINE kiln_status kiln_dist_sort(kiln_comm *comm, kiln_stream *stream,
                                        const kiln_sort_desc *desc);
+/** Computes the size of the temporary device memory of kiln_dist_sort() for the
+ * same arguments. All ranks make this call.
+ * @param[out] bytes  receives the size for this rank in bytes; 0 on failure.
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status kiln_dist_sort_workspace(kiln_comm *comm,
+                                                 kiln_stream *stream,
+                                                 const kiln_sort_desc *desc,
+                                                 size_t *bytes);
 
 /* The exported functions that the inline wrappers of this header call with the
  * size of the caller's struct. See "Versions" in kiln.h. */
@@ -396,6 +408,7 @@ KILN__DIST_SPLIT(kiln_dist_shuffle)
               (kiln_comm * comm, kiln_stream * stream, const desc_type *desc,  \
                size_t *bytes),                                                 \
               (size_t desc_size), (comm, stream, desc, bytes, sizeof *desc))
+KILN__DIST_WORKSPACE(kiln_dist_sort, kiln_sort_desc)
 KILN__DIST_WORKSPACE(kiln_dist_unique, kiln_unique_desc)
 KILN__DIST_WORKSPACE(kiln_dist_all_pairs, kiln_all_pairs_desc)
 KILN__DIST_WORKSPACE(kiln_dist_gather, kiln_gather_desc)

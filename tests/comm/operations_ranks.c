@@ -11,7 +11,7 @@ typedef struct trial {
   kiln_comm *comm;
   kiln_stream *stream;
   whole w;
-  uint64_t seed;
+  uint64_t seed, number; /* of the call */
 } trial;
 
 /* Multiplies the lengths of all blocks. */
@@ -352,6 +352,100 @@ static void try_scatter(const trial *t)
   free(seen);
 }
 
+/* ---- Sorts --------------------------------------------------------------- */
+
+/* A key: random, one of few, skewed, ordered, or all equal. */
+static uint64_t sort_key(const trial *t, uint64_t i)
+{
+  const uint64_t z = mixed(t->seed, 70, i);
+
+  switch (drawn(t, 71, 6)) {
+  case 0:
+    return 42;
+  case 1:
+    return z % 10 != 0 ? 7 : z;
+  case 2:
+    return z % 5 << 29;
+  case 3:
+    return ~i;
+  default:
+    return z;
+  }
+}
+
+/* The types of keys and values, and the options of a call. Blocks above the limit
+ * for short ones are sorted by the exchange by top bits. */
+static kiln_sort_desc drawn_sort(const trial *t)
+{
+  static const kiln_dtype keys[] = {KILN_U32,  KILN_F32, KILN_I64, KILN_F64,
+                                    KILN_BF16, KILN_I8,  KILN_U16, KILN_F16,
+                                    KILN_U64,  KILN_I32, KILN_U8,  KILN_I16};
+  const kiln_dtype values[] = {KILN_U32, KILN_DTYPE_NONE, KILN_STRUCT(12, 4),
+                               KILN_F16, KILN_C128};
+  kiln_sort_desc d = {.keys_in = {0, KILN_U32}, .values_in = {0, KILN_U32}};
+  unsigned bits;
+
+  if (!thorough())
+    return d;
+  d.keys_in.type = keys[drawn(t, 72, 12)];
+  d.values_in.type = values[drawn(t, 73, 5)];
+  d.descending = drawn(t, 74, 2) == 0;
+  bits = 8 * (unsigned)kiln_dtype_size(d.keys_in.type);
+  if (drawn(t, 75, 4) == 0) {
+    d.begin_bit = (unsigned)drawn(t, 76, bits);
+    d.end_bit = d.begin_bit + 1 + (unsigned)drawn(t, 77, bits - d.begin_bit);
+  }
+  return d;
+}
+
+static void try_sort(const trial *small)
+{
+  trial copy = *small;
+  const trial *const t = &copy;
+  whole *const w = &copy.w;
+  kiln_comm *const comm = t->comm;
+  kiln_sort_desc one = drawn_sort(t), own = one;
+  const size_t key = kiln_dtype_size(one.keys_in.type);
+  const size_t value = kiln_dtype_size(one.values_in.type);
+  size_t bytes = 0;
+  char *keys, *values;
+
+  if (!thorough() && t->number % 10 != 3)
+    return; /* long arrays; the other test of distributed operations sorts short blocks */
+  if (w->total < 12000)
+    enlarge(w, 20);
+  keys = host_bytes(w->total * key);
+  values = host_bytes(w->total * value);
+  for (uint64_t i = 0; i < w->total; i++) {
+    const uint64_t k = sort_key(t, i);
+
+    memcpy(keys + i * key, &k, key);
+    memcpy(values + i * value, &i, value < 8 ? value : 8);
+  }
+  one.n = w->total;
+  one.keys_in.data = upload(comm, keys, w->total * key);
+  one.values_in.data = upload(comm, values, w->total * value);
+  own.n = w->n;
+  own.keys_in.data = upload_block(w, keys, key);
+  own.values_in.data = upload_block(w, values, value);
+  one.keys_out = one.keys_in;
+  one.values_out = one.values_in;
+  own.keys_out = own.keys_in;
+  own.values_out = own.values_in;
+  CHECK_OK(kiln_sort(t->stream, &one, NULL));
+  CHECK_OK(kiln_dist_sort_workspace(comm, t->stream, &own, &bytes));
+  CHECK_OK(kiln_dist_sort(comm, t->stream, &own));
+  compare(t, own.keys_out.data, one.keys_out.data, w->first, w->n, key);
+  if (value > 0)
+    compare(t, own.values_out.data, one.values_out.data, w->first, w->n, value);
+  release(comm, one.keys_in.data);
+  release(comm, one.values_in.data);
+  release(comm, own.keys_in.data);
+  release(comm, own.values_in.data);
+  free(keys);
+  free(values);
+}
+
 /* ---- Matrix products ----------------------------------------------------- */
 
 /* A small integer, so that all sums are exact. */
@@ -633,8 +727,8 @@ static void try_refusals(void)
 /* ---- All calls ----------------------------------------------------------- */
 
 static void (*const operations[])(const trial *) = {
-    try_unique, try_reduce_by_key, try_map,  try_shuffle,
-    try_gather, try_scatter,       try_gemm, try_pairs};
+    try_unique,  try_reduce_by_key, try_map,   try_shuffle, try_gather,
+    try_scatter, try_gemm,          try_pairs, try_sort};
 
 static uint64_t calls(void)
 {
@@ -654,7 +748,7 @@ static kiln_status ranks_run(kiln_comm *comm, void *user)
   for (uint64_t call = 0; call < calls(); call++) {
     for (size_t k = 0; k < sizeof operations / sizeof *operations; k++) {
       const uint64_t seed = mixed(call, 28, k);
-      trial t = {comm, stream, blocks(comm, stream, seed), seed};
+      trial t = {comm, stream, blocks(comm, stream, seed), seed, call};
 
       if (thorough() && call % 20 == 19)
         enlarge(&t.w, 20);
