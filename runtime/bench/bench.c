@@ -28,6 +28,9 @@ static const struct {
      "pictures of a Julia set beside a straightforward kernel"},
     {"nbody", kiln__bench_nbody,
      "forces between all pairs of bodies beside the kernel of GPU Gems 3"},
+    {"comm", kiln__bench_comm,
+     "collectives of groups of ranks beside NCCL, and the scaling of "
+     "distributed operations"},
     {"draw", kiln__bench_draw, "pictures of results that --json wrote"},
     {"ops", kiln__bench_ops, "every operation beside CUB, Thrust and cuBLAS"},
 };
@@ -46,7 +49,7 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
           kiln__cli_text(c,
                          "name a benchmark: reduce, calls, launch, start, "
                          "cpu, passes, gemm, stencil, julia, nbody, "
-                         "draw, ops, %s",
+                         "comm, draw, ops, %s",
                          list),
       .program_follows = true};
   cli_words words;
@@ -58,7 +61,7 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
   syntax.about = kiln__cli_text(
       c,
       "%sEach has --help; a family of operations may stand for ops. All but "
-      "cpu are meant for a GPU.\n\nFamilies of "
+      "cpu and comm are meant for a GPU.\n\nFamilies of "
       "operations: %s.",
       about, list);
   rc = kiln__cli_parse(c, &syntax, argc, argv, &words);

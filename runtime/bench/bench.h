@@ -27,6 +27,7 @@ int kiln__bench_gemm(cli *c, int argc, char **argv);
 int kiln__bench_stencil(cli *c, int argc, char **argv);
 int kiln__bench_julia(cli *c, int argc, char **argv);
 int kiln__bench_nbody(cli *c, int argc, char **argv);
+int kiln__bench_comm(cli *c, int argc, char **argv);
 
 /* ---- Options, one struct for all benchmarks ----------------------------- */
 

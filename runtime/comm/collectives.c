@@ -252,6 +252,15 @@ static void scaled(const kiln_comm *comm, uint64_t *out, const uint64_t *counts,
     out[p] = counts[p] * size;
 }
 
+static bool same_counts(const kiln_comm *comm, const uint64_t *counts)
+{
+  for (int p = 1; p < comm->ranks; p++) {
+    if (counts[p] != counts[0])
+      return false;
+  }
+  return true;
+}
+
 static uint64_t sum_of(const kiln_comm *comm, const uint64_t *counts)
 {
   uint64_t sum = 0;
@@ -300,7 +309,11 @@ kiln_status kiln_comm_broadcast(kiln_comm *comm, kiln_stream *stream,
   if (comm->rank != root)
     counts[2 * comm->ranks + root] = n * kiln_dtype_size(x.type);
   st = kiln__comm_announce(comm, &call, out.size, in.size);
-  if (st == KILN_OK)
+  if (st == KILN_OK && comm->nccl != NULL)
+    st = kiln__comm_leave(
+        comm, kiln__nccl_broadcast(comm, stream, x.data,
+                                   n * kiln_dtype_size(x.type), root));
+  else if (st == KILN_OK)
     st = move(comm, stream, &out, &in);
   free(counts);
   return st;
@@ -352,7 +365,10 @@ kiln_status kiln_comm_all_gather(kiln_comm *comm, kiln_stream *stream,
   for (int p = 0; p < comm->ranks; p++)
     own[p] = size[comm->rank];
   st = kiln__comm_announce(comm, &call, own, size);
-  if (st == KILN_OK)
+  if (st == KILN_OK && comm->nccl != NULL && same_counts(comm, counts))
+    st = kiln__comm_leave(
+        comm, kiln__nccl_all_gather(comm, stream, in.data, out.data, size[0]));
+  else if (st == KILN_OK)
     st = gather(comm, stream, in.data, out.data, at, size);
   free(at);
   return st;

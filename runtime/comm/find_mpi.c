@@ -66,20 +66,23 @@ static const kiln__wire_api *load(const char *path, char *tried, size_t size)
   return NULL;
 }
 
-/* Writes the path of a plug-in in the folder of this library. */
+/* Writes the path of a plug-in in the folder of this library, or of the program that
+ * contains it. */
 static bool beside(char path[PATH_MAX], const char *plugin)
 {
-  Dl_info info;
+  char own[PATH_MAX];
   const char *slash;
+  Dl_info info;
   int n;
 
   if (dladdr(&kinds, &info) == 0 || info.dli_fname == NULL)
     return false;
-  slash = strrchr(info.dli_fname, '/');
-  if (slash == NULL || info.dli_fname[0] != '/')
+  /* The name of a program is what its caller wrote. */
+  if (realpath(info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe",
+               own) == NULL)
     return false;
-  n = snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - info.dli_fname),
-               info.dli_fname, plugin);
+  slash = strrchr(own, '/');
+  n = snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - own), own, plugin);
   return n > 0 && n < PATH_MAX;
 }
 

@@ -211,6 +211,12 @@ kiln_status kiln__nccl_pair(kiln_comm *comm, kiln_stream *stream, bool receive,
 /* Returns whether NCCL has a reduction. */
 bool kiln__nccl_reduces(const kiln_comm *comm, kiln_dtype type,
                         kiln_op_name op);
+/* Joins blocks of the same size, and copies bytes of the root to all ranks. */
+kiln_status kiln__nccl_all_gather(kiln_comm *comm, kiln_stream *stream,
+                                  CUdeviceptr in, CUdeviceptr out,
+                                  uint64_t size);
+kiln_status kiln__nccl_broadcast(kiln_comm *comm, kiln_stream *stream,
+                                 CUdeviceptr x, uint64_t size, int root);
 /* Combines n elements on all ranks, or blocks of them, block p on rank p. */
 kiln_status kiln__nccl_all_reduce(kiln_comm *comm, kiln_stream *stream,
                                   kiln_array in, CUdeviceptr out, uint64_t n,

@@ -349,10 +349,9 @@ kiln_status kiln__nccl_all_reduce(kiln_comm *comm, kiln_stream *stream,
   return end_group(comm, stream, result, "ncclAllReduce");
 }
 
-kiln_status kiln__nccl_reduce_blocks(kiln_comm *comm, kiln_stream *stream,
-                                     kiln_array in, CUdeviceptr out,
-                                     const uint64_t *at, const uint64_t *size,
-                                     kiln_op_name op)
+kiln_status kiln__nccl_all_gather(kiln_comm *comm, kiln_stream *stream,
+                                  CUdeviceptr in, CUdeviceptr out,
+                                  uint64_t size)
 {
   const kiln__nccl *const nccl = comm->nccl;
   const kiln_status st = start_group(comm);
@@ -360,7 +359,57 @@ kiln_status kiln__nccl_reduce_blocks(kiln_comm *comm, kiln_stream *stream,
 
   if (st != KILN_OK)
     return st;
-  for (int p = 0; p < comm->ranks && result == KILN__NCCL_SUCCESS; p++) {
+  if (size > 0)
+    result = nccl->api.AllGather(pointer(in), pointer(out), size, 1, nccl->comm,
+                                 kiln_stream_handle(stream));
+  return end_group(comm, stream, result, "ncclAllGather");
+}
+
+kiln_status kiln__nccl_broadcast(kiln_comm *comm, kiln_stream *stream,
+                                 CUdeviceptr x, uint64_t size, int root)
+{
+  const kiln__nccl *const nccl = comm->nccl;
+  const kiln_status st = start_group(comm);
+  int result = KILN__NCCL_SUCCESS;
+
+  if (st != KILN_OK)
+    return st;
+  if (size > 0)
+    result = nccl->api.Broadcast(pointer(x), pointer(x), size, 1, root,
+                                 nccl->comm, kiln_stream_handle(stream));
+  return end_group(comm, stream, result, "ncclBroadcast");
+}
+
+/* Returns whether all blocks have the same size and follow each other. */
+static bool even_blocks(const kiln_comm *comm, const uint64_t *at,
+                        const uint64_t *size)
+{
+  for (int p = 0; p < comm->ranks; p++) {
+    if (size[p] != size[0] || at[p] != (uint64_t)p * size[0])
+      return false;
+  }
+  return true;
+}
+
+kiln_status kiln__nccl_reduce_blocks(kiln_comm *comm, kiln_stream *stream,
+                                     kiln_array in, CUdeviceptr out,
+                                     const uint64_t *at, const uint64_t *size,
+                                     kiln_op_name op)
+{
+  const kiln__nccl *const nccl = comm->nccl;
+  const kiln_status st = start_group(comm);
+  const bool even = even_blocks(comm, at, size);
+  int result = KILN__NCCL_SUCCESS;
+
+  if (st != KILN_OK)
+    return st;
+  if (even && size[0] > 0)
+    result = nccl->api.ReduceScatter(pointer(in.data), pointer(out),
+                                     size[0] / kiln_dtype_size(in.type),
+                                     nccl_type(in.type), nccl_op(op),
+                                     nccl->comm, kiln_stream_handle(stream));
+  for (int p = 0; p < comm->ranks && !even && result == KILN__NCCL_SUCCESS;
+       p++) {
     if (size[p] > 0)
       result = nccl->api.Reduce(
           pointer(in.data + at[p]), p == comm->rank ? pointer(out) : NULL,

@@ -52,6 +52,12 @@ enum {
     (void *data, size_t n, int type, int peer, void *comm, void *stream))      \
   X(AllReduce, (const void *in, void *out, size_t n, int type, int op,         \
                 void *comm, void *stream))                                     \
+  X(AllGather,                                                                 \
+    (const void *in, void *out, size_t n, int type, void *comm, void *stream)) \
+  X(ReduceScatter, (const void *in, void *out, size_t n, int type, int op,     \
+                    void *comm, void *stream))                                 \
+  X(Broadcast, (const void *in, void *out, size_t n, int type, int root,       \
+                void *comm, void *stream))                                     \
   X(Reduce, (const void *in, void *out, size_t n, int type, int op, int root,  \
              void *comm, void *stream))
 

@@ -126,7 +126,9 @@ static void begin(kiln_comm *comm, trial *t, uint64_t seed)
   t->root = (int)(mixed(seed, 78, 0) % (uint64_t)kiln_comm_size(comm));
   t->n = 0;
   for (int r = 0; r < kiln_comm_size(comm); r++) {
-    t->counts[r] = sizes[mixed(seed, 79, (uint64_t)r) % n_sizes];
+    const uint64_t block = seed % 3 == 0 ? 0 : (uint64_t)r; /* or all equal */
+
+    t->counts[r] = sizes[mixed(seed, 79, block) % n_sizes];
     t->n += t->counts[r];
   }
   t->host = host_bytes(t->n * kiln_dtype_size(t->type));

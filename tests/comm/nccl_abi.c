@@ -37,6 +37,9 @@ static int uses(void *comm, void *stream, const void *in, void *out,
          (int)ncclSend(in, 1, type, 0, comm, stream) +
          (int)ncclRecv(out, 1, type, 0, comm, stream) +
          (int)ncclAllReduce(in, out, 1, type, op, comm, stream) +
+         (int)ncclAllGather(in, out, 1, type, comm, stream) +
+         (int)ncclReduceScatter(in, out, 1, type, op, comm, stream) +
+         (int)ncclBroadcast(in, out, 1, type, 0, comm, stream) +
          (int)ncclReduce(in, out, 1, type, op, 0, comm, stream);
 }
 

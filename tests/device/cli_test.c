@@ -210,6 +210,38 @@ START_TEST(bodies_are_measured)
 }
 END_TEST
 
+/* Every collective and size must be measured, and an operation on 1 and 2 ranks. */
+START_TEST(ranks_are_measured)
+{
+  const cJSON *rows, *one;
+  cJSON *json;
+
+  expect(0, "all-to-all",
+         "bench comm --ranks 2 --sizes 3,8 --repeats 3 "
+         "--only all- --json %s/c.json",
+         dir);
+  json = read_json("c.json");
+  rows = cJSON_GetObjectItem(json, "collectives");
+  ck_assert_int_eq(cJSON_GetArraySize(rows), 3 * 2);
+  cJSON_ArrayForEach(one, rows)
+  {
+    ck_assert_double_gt(cJSON_GetObjectItem(one, "ms")->valuedouble, 0);
+  }
+  cJSON_Delete(json);
+  expect(0, "speed-up",
+         "bench comm --ranks 2 --elements 8 --repeats 3 "
+         "--only dot --json %s/s.json",
+         dir);
+  json = read_json("s.json");
+  rows = cJSON_GetObjectItem(json, "scaling");
+  ck_assert_int_eq(cJSON_GetArraySize(rows), 2);
+  ck_assert_double_eq(
+      cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "speedup")->valuedouble,
+      1);
+  cJSON_Delete(json);
+}
+END_TEST
+
 /* The tuner must store its results beside the cache, but not with --dry-run. */
 START_TEST(parameters_are_tuned)
 {
@@ -326,6 +358,7 @@ static Suite *make(void)
   tcase_add_test(t, bench_start);
   tcase_add_test(t, bench_calls);
   tcase_add_test(t, bodies_are_measured);
+  tcase_add_test(t, ranks_are_measured);
   tcase_add_test(t, operations_are_measured);
   tcase_add_test(t, parameters_are_tuned);
   tcase_add_test(t, compute_is_tuned);

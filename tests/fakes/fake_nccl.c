@@ -480,3 +480,34 @@ int ncclReduce(const void *in, void *out, size_t n, int type, int op, int root,
   (void)s;
   return queue((call){REDUCE, in, out, n, type, op, root, c});
 }
+
+int ncclAllGather(const void *in, void *out, size_t n, int type, comm *c,
+                  void *s)
+{
+  const size_t size = n * size_of(type);
+
+  for (int p = 0; p < c->group->ranks; p++) {
+    (void)ncclSend(in, n, type, p, c, s);
+    (void)ncclRecv((char *)out + (size_t)p * size, n, type, p, c, s);
+  }
+  return OK;
+}
+
+int ncclReduceScatter(const void *in, void *out, size_t n, int type, int op,
+                      comm *c, void *s)
+{
+  const size_t size = n * size_of(type);
+
+  for (int p = 0; p < c->group->ranks; p++)
+    (void)ncclReduce((const char *)in + (size_t)p * size, out, n, type, op, p,
+                     c, s);
+  return OK;
+}
+
+int ncclBroadcast(const void *in, void *out, size_t n, int type, int root,
+                  comm *c, void *s)
+{
+  for (int p = 0; p < c->group->ranks && c->rank == root; p++)
+    (void)ncclSend(in, n, type, p, c, s);
+  return ncclRecv(out, n, type, root, c, s);
+}

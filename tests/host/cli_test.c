@@ -109,8 +109,8 @@ static const char *const command_names[] = {
     "doctor",       "devices",      "compile",     "cache",       "pack",
     "run",          "check",        "exec",        "bench",       "tune",
     "bench ops",    "bench reduce", "bench calls", "bench start", "bench cpu",
-    "bench launch", "bench passes", "bench nbody", "bench draw",  "occupancy",
-    "sweep",        "profile",      "diff"};
+    "bench launch", "bench passes", "bench nbody", "bench comm",  "bench draw",
+    "occupancy",    "sweep",        "profile",     "diff"};
 
 enum { N_COMMANDS = sizeof command_names / sizeof command_names[0] };
 
