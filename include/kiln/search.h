@@ -45,8 +45,10 @@ typedef struct kiln_search_desc {
  * Each needle takes log2(m) + 1 probes. For many needles, the upper levels of
  * the search are probed in shared memory. Needles in ascending order share
  * cache lines. The search needs one launch and no temporary storage. For very
- * many needles in a long sequence, one more launch copies every 32nd element of
- * 4 bytes, every 16th of 8 bytes, or fewer, to temporary storage.
+ * many needles in a long sequence of elements of 1 to 8 bytes, one more launch
+ * copies m / 7 elements to temporary storage, as a tree whose nodes have 8
+ * elements. A needle then reads one node per level (k-ary search: Schlegel,
+ * Gemulla and Lehner, k-Ary Search on Modern Processors, 2009).
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.

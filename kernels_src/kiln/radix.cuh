@@ -10,20 +10,16 @@
  *   KILN_RADIX_MATCH  0 finds lanes with an equal digit by one vote per bit of the digit;
  *                     1 uses the match instruction if the device has it (compute
  *                     capability 7.0)
- *   KILN_BLOCK        threads per block, a multiple of 32 and at least 256
- *   KILN_PDL          1 lets launches overlap by programmatic dependent launch (compute
- *                     capability 9.0) */
+ *   KILN_BLOCK        threads per block, a multiple of 32 and at least 256 */
 #ifndef KILN_RADIX_CUH
 #define KILN_RADIX_CUH
 
 #include <kiln/look_back.cuh>
+#include <kiln/overlap.cuh>
 #include <kiln/types.cuh>
 
 #ifndef KILN_RADIX_MATCH
 #define KILN_RADIX_MATCH 0
-#endif
-#ifndef KILN_PDL
-#define KILN_PDL (KILN_ARCH >= 90)
 #endif
 
 namespace kiln
@@ -332,26 +328,6 @@ radix_look_back(const unsigned long long *words, unsigned tile, unsigned epoch)
     end -= taken;
   }
   return before;
-}
-
-/* ---- Overlapping launches ------------------------------------------------ */
-
-/* Waits for earlier launches of the stream. Before this call, the kernel must
- * not read memory that those launches write, and must not write memory that
- * those launches read. */
-__device__ __forceinline__ void launch_wait()
-{
-#if KILN_PDL
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-/* Lets the next launch start as soon as all blocks have called launch_next(). */
-__device__ __forceinline__ void launch_next()
-{
-#if KILN_PDL
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
 }
 
 } // namespace kiln
