@@ -5,9 +5,14 @@
  * holds the partitions of a tile one after the other.
  * If the partitions share one array (KILN_LAYOUT 0), the start of the second partition
  * depends on the size of the first partition, and so on every tile. Therefore the first
- * blocks of the launch, the counting blocks, only count. The last counting block
- * publishes the totals (look_back.cuh). Counting starts at the last tile, so that the
- * first tiles are still in the L2 cache when their elements are moved.
+ * blocks of the launch, the counting blocks, only count. Each of them counts a chunk of
+ * consecutive tiles, from the last tile to the first, and publishes for each tile the
+ * sum from that tile to the end of the chunk. The last counting block publishes the sum
+ * over all chunks up to the end of each chunk. The difference of these two sums is what
+ * precedes a tile, so no tile waits for another tile. The tiles are moved in the reverse
+ * order of the counting, so that the first of them are still in the L2 cache.
+ * With the other layouts, a tile learns what precedes it by decoupled look-back
+ * (look_back.cuh).
  * Cost: one read and one write per element, and with KILN_LAYOUT 0 a second read.
  *
  * Parameters:
@@ -38,7 +43,7 @@
  *         out, out_second, out_rest   arrays that receive the partitions
  *         counts     receives the number of elements of the first partition and, with
  *                    three partitions, of the second partition
- *         words      tiles + counters + 1 tile descriptors of one word each. Three
+ *         words      tiles + counters tile descriptors of one word each. Three
  *                    partitions double the number of words, and so does KILN_WIDE.
  * Result: the result is the same on every device. */
 #include <kiln/params/partition.cuh>
@@ -168,45 +173,113 @@ static __device__ __forceinline__ unsigned elements_of(count tile, count n)
 
 /* ---- Counting blocks ----------------------------------------------------- */
 
+/* The counts of the tiles. The descriptors of the chunks follow those of the
+ * tiles. */
+struct counted {
+  unsigned long long *words;
+  count n, tiles;
+  unsigned counters, epoch;
+
+  /* Returns the first tile of a chunk. Chunks differ by one tile at most, and
+   * the longer chunks come first. */
+  __device__ __forceinline__ count chunk_begin(unsigned chunk) const
+  {
+    const unsigned longer = static_cast<unsigned>(tiles % counters);
+
+    return chunk * (tiles / counters) + (chunk < longer ? chunk : longer);
+  }
+  __device__ __forceinline__ unsigned tag(unsigned status) const
+  {
+    return kiln::descriptor_tag(epoch, status);
+  }
+};
+
 #if KILN_LAYOUT == 0
-static __device__ __forceinline__ totals add(const totals &a, const totals &b)
+struct count_storage {
+  /* The counts of the warps. Consecutive tiles alternate between the rows, so
+   * that one barrier per tile suffices. */
+  unsigned warp_count[2][shape::warps];
+};
+
+/* Returns the counts of this tile, in all lanes of warp 0. */
+static __device__ __forceinline__ totals
+count_tile(const user::args &in, const counted &c, count which,
+           unsigned (&warp_count)[shape::warps])
 {
-  return a + b;
+  unsigned sum;
+  tile t;
+
+  load<false>(in, which * shape::size, elements_of(which, c.n), t);
+  sum = kiln::warp_reduce(static_cast<unsigned>(__popc(t.first)) |
+                              static_cast<unsigned>(__popc(t.second))
+                                  << second_shift,
+                          kiln::sum{});
+  if (kiln::lane() == 0)
+    warp_count[kiln::warp()] = sum;
+  __syncthreads();
+  if (kiln::warp() != 0)
+    return totals{};
+  sum = kiln::lane() < shape::warps ? warp_count[kiln::lane()] : 0;
+  return totals_of(kiln::warp_reduce(sum, kiln::sum{}));
 }
 
-/* Counts the elements of the partitions, from the last tile to the first. So
- * the L2 cache still holds the first tiles when the other blocks load them. The
- * last counting block publishes the totals. */
-static __device__ __forceinline__ void
-count_tiles(const user::args &in, count n, count tiles, unsigned counters,
-            unsigned long long *words, unsigned epoch)
+/* Replaces the sum of each chunk by the sum over all chunks up to the end of this
+ * chunk. All threads of the block call this function. */
+static __device__ __forceinline__ void scan_chunks(const counted &c)
 {
-  totals mine{};
+  totals before{};
 
 #pragma unroll 1
-  for (count k = blockIdx.x; k < tiles; k += counters) {
-    const count which = tiles - 1 - k;
-    tile t;
+  for (unsigned first = 0; first < c.counters; first += KILN_BLOCK) {
+    const unsigned chunk = first + threadIdx.x;
+    totals own{};
 
-    load<false>(in, which * shape::size, elements_of(which, n), t);
-    mine = add(mine, totals_of(static_cast<unsigned>(__popc(t.first)) |
-                               static_cast<unsigned>(__popc(t.second))
-                                   << second_shift));
-  }
-  mine = kiln::block_reduce_first<KILN_BLOCK>(mine, kiln::sum{});
-  if (threadIdx.x == 0)
-    kiln::tile_publish(words, tiles + blockIdx.x, mine,
-                       kiln::descriptor_tag(epoch, kiln::status_partial));
-  if (blockIdx.x == counters - 1 && kiln::warp() == 0) {
-    const totals all = kiln::count_gather(words, tiles, counters, epoch,
-                                          kiln::sum{}, totals{});
-
-    if (kiln::lane() == 0)
-      kiln::tile_publish(words, tiles + counters, all,
-                         kiln::descriptor_tag(epoch, kiln::status_prefix));
+    while (chunk < c.counters &&
+           kiln::tile_peek(c.words, c.tiles + chunk, c.epoch, &own) == 0)
+      kiln::tile_pause();
+    own = before + kiln::block_scan_inclusive(own, kiln::sum{});
+    if (chunk < c.counters)
+      kiln::tile_publish(c.words, c.tiles + chunk, own,
+                         c.tag(kiln::status_prefix));
+    before = kiln::block_broadcast(own, KILN_BLOCK - 1);
   }
 }
+
+static __device__ __forceinline__ void count_chunk(const user::args &in,
+                                                   const counted &c)
+{
+  __shared__ count_storage r;
+  const count begin = c.chunk_begin(blockIdx.x);
+  totals sum{};
+
+#pragma unroll 1
+  for (count which = c.chunk_begin(blockIdx.x + 1); which-- > begin;) {
+    sum = sum + count_tile(in, c, which, r.warp_count[which % 2]);
+    if (threadIdx.x == 0)
+      kiln::tile_publish(c.words, which, sum, c.tag(kiln::status_partial));
+  }
+  if (threadIdx.x == 0)
+    kiln::tile_publish(c.words, c.tiles + blockIdx.x, sum,
+                       c.tag(kiln::status_partial));
+  if (blockIdx.x == c.counters - 1)
+    scan_chunks(c);
+}
 #endif
+
+/* A tile that a block moves. With KILN_LAYOUT 0 and counting blocks, `chunk` is
+ * the chunk of the tile. */
+struct turn {
+  count tile;
+  unsigned chunk;
+};
+
+/* Returns the tile that block number `b` of those that move elements handles. */
+static __device__ __forceinline__ turn turn_of(const counted &c, unsigned b)
+{
+  if (KILN_LAYOUT != 0 || c.counters == 0)
+    return {b, 0};
+  return {c.chunk_begin(b % c.counters) + b / c.counters, b % c.counters};
+}
 
 /* ---- Blocks that move elements ------------------------------------------- */
 
@@ -244,36 +317,59 @@ static __device__ __forceinline__ void arrange(shared_storage &r, const tile &t,
   }
 }
 
-/* Returns the sum of the counts of all preceding tiles, and publishes the
- * prefix of tile `which`. Warp 0 calls this function. */
-static __device__ __forceinline__ totals before_tile(unsigned long long *words,
-                                                     count which, count tiles,
-                                                     unsigned epoch,
-                                                     const totals &mine)
-{
-  const totals before =
-      kiln::count_look_back<KILN_WINDOW, totals>(words, which, epoch);
+#if KILN_LAYOUT == 0
+/* The descriptors from which the start of a tile follows. */
+struct start_words {
+  kiln::tile_descriptor<totals> chunk, tile, last;
+};
 
-  if (kiln::lane() == 0 && which + 1 < tiles)
-    kiln::tile_publish(words, which, static_cast<totals>(before + mine),
-                       kiln::descriptor_tag(epoch, kiln::status_prefix));
-  return before;
+/* Loads the descriptors, which need not be published yet. */
+static __device__ __forceinline__ start_words peek_start(const counted &c,
+                                                         const turn &w)
+{
+  return {kiln::descriptor_load<totals>(c.words, c.tiles + w.chunk),
+          kiln::descriptor_load<totals>(c.words, w.tile),
+          kiln::descriptor_load<totals>(c.words, c.tiles + c.counters - 1)};
 }
 
-/* With KILN_LAYOUT 0, returns the sum of the counts of all tiles. Other layouts
- * do not need this sum, and the function returns 0. Warp 0 calls this function. */
-static __device__ __forceinline__ totals
-in_all_tiles(const unsigned long long *words, count tiles, unsigned counters,
-             unsigned epoch, const totals &mine)
+/* Waits until the counting blocks have published the descriptors. The tile of
+ * a chunk is published before the chunk. */
+static __device__ __forceinline__ void
+find_start(shared_storage &r, const counted &c, const turn &w, start_words seen)
 {
-  if (KILN_LAYOUT != 0)
-    return totals{};
-  /* Without counting blocks, the input has a single tile. */
-  if (counters == 0)
-    return mine;
-  return kiln::count_gather(words, tiles + counters, 1, epoch, kiln::sum{},
-                            totals{});
+  totals end, rest;
+
+  while (kiln::descriptor_read(seen.chunk, c.epoch, &end) !=
+             kiln::status_prefix ||
+         kiln::descriptor_read(seen.tile, c.epoch, &rest) == 0 ||
+         kiln::descriptor_read(seen.last, c.epoch, &r.all) !=
+             kiln::status_prefix) {
+    kiln::tile_pause();
+    seen = peek_start(c, w);
+  }
+  r.before = end - rest;
 }
+#else
+/* Finds the sum of the counts of all preceding tiles by a look-back, and
+ * publishes the prefix of this tile. Warp 0 calls this function. */
+static __device__ __forceinline__ void look_back(shared_storage &r,
+                                                 const counted &c,
+                                                 const turn &w,
+                                                 const totals &mine)
+{
+  totals before{};
+
+  if (w.tile > 0)
+    before =
+        kiln::count_look_back<KILN_WINDOW, totals>(c.words, w.tile, c.epoch);
+  if (kiln::lane() == 0) {
+    if (w.tile > 0 && w.tile + 1 < c.tiles)
+      kiln::tile_publish(c.words, w.tile, static_cast<totals>(before + mine),
+                         c.tag(kiln::status_prefix));
+    r.before = before;
+  }
+}
+#endif
 
 static __device__ __forceinline__ void
 write(const shared_storage &r, count first, unsigned valid, const totals &mine,
@@ -308,26 +404,40 @@ write(const shared_storage &r, count first, unsigned valid, const totals &mine,
 #endif
 }
 
+static __device__ __forceinline__ void put_counts(KILN_COUNT *counts,
+                                                  const totals &all)
+{
+  counts[0] = static_cast<KILN_COUNT>(first_of(all));
+#if KILN_PARTITIONS == 3
+  counts[1] = static_cast<KILN_COUNT>(second_of(all));
+#endif
+}
+
 static __device__ __forceinline__ void
-move_tile(const user::args &in, count n, count which, count tiles,
+move_tile(const user::args &in, const counted &c, const turn &w,
           user::stored *out, user::stored *out_second, user::stored *out_rest,
-          KILN_COUNT *counts, unsigned long long *words, unsigned counters,
-          unsigned epoch)
+          KILN_COUNT *counts)
 {
   __shared__ shared_storage r;
-  const unsigned valid = elements_of(which, n);
+  const unsigned valid = elements_of(w.tile, c.n);
   unsigned rank1[vectors], rank2[vectors], from, both;
   totals mine;
   tile t;
 
+#if KILN_LAYOUT == 0
+  start_words seen;
+
+  if (threadIdx.x == 0 && c.counters > 0)
+    seen = peek_start(c, w);
+#endif
 #if KILN_PREFETCH > 0
-  if (which + KILN_PREFETCH + 1 < tiles)
+  if (w.tile + KILN_PREFETCH + 1 < c.tiles)
     user::prefetch_inputs(in,
-                          (which + KILN_PREFETCH) * shape::size +
+                          (w.tile + KILN_PREFETCH) * shape::size +
                               kiln::warp() * (shape::size / shape::warps),
                           shape::size / shape::warps);
 #endif
-  load<true>(in, which * shape::size, valid, t);
+  load<true>(in, w.tile * shape::size, valid, t);
   from = kiln::warp_ranks<vectors, KILN_VECTOR>(t.first, rank1);
 #if KILN_PARTITIONS == 3
   from |= kiln::warp_ranks<vectors, KILN_VECTOR>(t.second, rank2)
@@ -335,31 +445,29 @@ move_tile(const user::args &in, count n, count which, count tiles,
 #endif
   from = kiln::warps_before(from, r.warp_count, both);
   mine = totals_of(both);
-  if (threadIdx.x == 0 && tiles > 1)
-    kiln::tile_publish(words, which, mine,
-                       kiln::descriptor_tag(epoch, which == 0
-                                                       ? kiln::status_prefix
-                                                       : kiln::status_partial));
+#if KILN_LAYOUT == 0
   arrange(r, t, rank1, rank2, from, both);
-  if (kiln::warp() == 0) {
-    const totals before =
-        which == 0 ? totals{} : before_tile(words, which, tiles, epoch, mine);
-    const totals all = in_all_tiles(words, tiles, counters, epoch, mine);
-
-    if (kiln::lane() == 0) {
-      r.before = before;
-      r.all = all;
-      if (which == tiles - 1) {
-        counts[0] = static_cast<KILN_COUNT>(first_of(before) + first_of(mine));
-#if KILN_PARTITIONS == 3
-        counts[1] =
-            static_cast<KILN_COUNT>(second_of(before) + second_of(mine));
-#endif
-      }
-    }
+  if (threadIdx.x == 0) {
+    r.before = totals{};
+    r.all = mine; /* of a single tile */
+    if (c.counters > 0)
+      find_start(r, c, w, seen);
+    if (w.tile == 0)
+      put_counts(counts, r.all);
   }
+#else
+  if (threadIdx.x == 0 && c.tiles > 1)
+    kiln::tile_publish(
+        c.words, w.tile, mine,
+        c.tag(w.tile == 0 ? kiln::status_prefix : kiln::status_partial));
+  arrange(r, t, rank1, rank2, from, both);
+  if (kiln::warp() == 0)
+    look_back(r, c, w, mine);
+  if (threadIdx.x == 0 && w.tile == c.tiles - 1)
+    put_counts(counts, static_cast<totals>(r.before + mine));
+#endif
   __syncthreads();
-  write(r, which * shape::size, valid, mine, n, out, out_second, out_rest);
+  write(r, w.tile * shape::size, valid, mine, c.n, out, out_second, out_rest);
 }
 
 extern "C" __global__ void KILN_BOUNDS
@@ -367,16 +475,16 @@ partition(const user::args in, unsigned long long n, user::stored *out,
           user::stored *out_second, user::stored *out_rest, KILN_COUNT *counts,
           unsigned long long *words, unsigned counters, unsigned epoch)
 {
-  const count tiles = gridDim.x - counters;
+  const counted c = {words, n, gridDim.x - counters, counters, epoch};
 
 #if KILN_LAYOUT == 0
   if (blockIdx.x < counters) {
-    count_tiles(in, n, tiles, counters, words, epoch);
+    count_chunk(in, c);
     return;
   }
 #endif
-  move_tile(in, n, blockIdx.x - counters, tiles, out, out_second, out_rest,
-            counts, words, counters, epoch);
+  move_tile(in, c, turn_of(c, blockIdx.x - counters), out, out_second, out_rest,
+            counts);
 }
 
 #include <kiln/user_texts.cuh>

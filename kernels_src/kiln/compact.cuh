@@ -251,13 +251,17 @@ __device__ __forceinline__ T count_gather(const unsigned long long *words,
   return warp_reduce(total, op);
 }
 
-/* A pair of counts. The operator + adds the pairs member by member. */
+/* A pair of counts. The operators work member by member. */
 template <class T> struct count_pair {
   T first, second;
 
   __device__ __forceinline__ count_pair operator+(const count_pair &b) const
   {
     return {static_cast<T>(first + b.first), static_cast<T>(second + b.second)};
+  }
+  __device__ __forceinline__ count_pair operator-(const count_pair &b) const
+  {
+    return {static_cast<T>(first - b.first), static_cast<T>(second - b.second)};
   }
 };
 

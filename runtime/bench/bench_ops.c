@@ -21,6 +21,7 @@ const bench_family kiln__bench_families[] = {
     {"scan", kiln__bench_scan, "scan"},
     {"select", kiln__bench_select, "select"},
     {"partition", kiln__bench_partition, "partition"},
+    {"partition_joined", kiln__bench_partition_joined, "partition_joined"},
     {"histogram", kiln__bench_histogram, "histogram"},
     {"sort", kiln__bench_sort, "sort"},
     {"sort_pairs", kiln__bench_sort_pairs, "sort_pairs"},

@@ -116,6 +116,7 @@ extern const bench_case kiln__bench_reduce_by_key[];
 extern const bench_case kiln__bench_scan[];
 extern const bench_case kiln__bench_select[];
 extern const bench_case kiln__bench_partition[];
+extern const bench_case kiln__bench_partition_joined[];
 extern const bench_case kiln__bench_histogram[];
 extern const bench_case kiln__bench_sort[];
 extern const bench_case kiln__bench_sort_pairs[];

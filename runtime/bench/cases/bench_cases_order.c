@@ -60,6 +60,10 @@ const bench_case kiln__bench_select[] = {
 const bench_case kiln__bench_partition[] = {
     {"odd first, rest reversed", KILN_U32, 8, "CUB", "kiln_peer_partition_if_u32",
      {1.3, 1.2, 1.05, 1.05}, BITS, NULL, own_partition, KILN_U32, 0, 0, 0},
+    {.label = NULL},
+};
+
+const bench_case kiln__bench_partition_joined[] = {
     {"odd first, stable", KILN_U32, 8, "CUB, rest reversed",
      "kiln_peer_partition_if_u32", {0, 0, 0, 0},
      BITS, NULL, own_partition_stable, KILN_U32, 1024, 0, 0},

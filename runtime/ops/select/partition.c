@@ -1,7 +1,8 @@
 /* partition.c -- the host side of partition.cu: a stable partition into two
  * or three parts by predicates, in one launch. If the parts are consecutive
  * in one output, their sizes must be known first. In this case, additional
- * blocks count the elements of each part before the other blocks write. */
+ * blocks count the elements of each part in each tile before the other blocks
+ * write. */
 #include "compact.h"
 #include "kernel_params.h"
 
@@ -10,6 +11,9 @@
 /* Layouts of the partitions in the output: one after the other in one array, in
  * separate arrays, or in one array with the second part stored backwards. */
 enum { JOINED, APART, REVERSED };
+
+/* Number of threads per SM that count. */
+enum { COUNTING_THREADS = 1024 };
 
 static const char *const kernels[] = {"partition", NULL};
 static const kiln__family family = {"partition", kernels,
@@ -67,8 +71,11 @@ static void specify(plan *p, const kiln_stream *stream,
                     const kiln_partition_desc *desc)
 {
   const unsigned vec = kiln__input_vec(&p->input);
-  kiln__tuning t = kiln__tuned_for(stream->device, KILN__TUNED_PARTITION,
-                                   kiln__input_widest(&p->input), desc->n);
+  const unsigned layout = layout_of(desc);
+  kiln__tuning t = kiln__tuned_for(
+      stream->device,
+      layout == JOINED ? KILN__TUNED_PARTITION_JOINED : KILN__TUNED_PARTITION,
+      kiln__input_widest(&p->input), desc->n);
   uint32_t *const value = p->spec.value;
 
   value[PARTITION_VECTOR] = vec;
@@ -79,23 +86,21 @@ static void specify(plan *p, const kiln_stream *stream,
   value[PARTITION_PARTITIONS] = desc->second != NULL ? 3 : 2;
   value[PARTITION_PER_SM] = limited_blocks(&t, value[PARTITION_PARTITIONS]);
   value[PARTITION_WINDOW] = t.extra > 0 ? t.extra : 1;
-  value[PARTITION_LAYOUT] = layout_of(desc);
+  value[PARTITION_LAYOUT] = layout;
   value[PARTITION_COUNT] = desc->count.type;
   value[PARTITION_WIDE] = desc->n > UINT32_MAX;
 }
 
-/* Returns the number of counting blocks: as many as can be resident at the
- * same time, at most one per tile. */
+/* Returns the number of counting blocks: as many as keep the memory busy, at
+ * most one per tile. */
 static uint32_t counters_for(const kiln_stream *stream, const plan *p)
 {
-  const uint64_t resident =
-      kiln__sm_count(stream->device) * (p->spec.value[PARTITION_PER_SM] > 0
-                                            ? p->spec.value[PARTITION_PER_SM]
-                                            : 2);
+  const uint64_t most = kiln__sm_count(stream->device) * COUNTING_THREADS /
+                        p->spec.value[PARTITION_BLOCK];
 
   if (p->spec.value[PARTITION_LAYOUT] != JOINED || p->tiles < 2)
     return 0;
-  return (uint32_t)(p->tiles < resident ? p->tiles : resident);
+  return (uint32_t)(p->tiles < most ? p->tiles : most);
 }
 
 static void make_plan(plan *p, const kiln_stream *stream,
@@ -120,12 +125,13 @@ static void make_plan(plan *p, const kiln_stream *stream,
   specify(p, stream, desc);
   p->tiles = kiln__divide_up(desc->n, (uint64_t)p->spec.value[PARTITION_BLOCK] *
                                           p->spec.value[PARTITION_ITEMS]);
-  p->spec.value[PARTITION_PREFETCH] =
-      kiln__prefetch_tiles(stream->device, &p->input, desc->n, p->tiles);
+  if (p->spec.value[PARTITION_LAYOUT] != JOINED)
+    p->spec.value[PARTITION_PREFETCH] =
+        kiln__prefetch_tiles(stream->device, &p->input, desc->n, p->tiles);
   p->counters = counters_for(stream, p);
   if (p->tiles > 1)
     p->need.descriptors =
-        (p->tiles + p->counters + 1)
+        (p->tiles + p->counters)
         << (p->spec.value[PARTITION_WIDE] + (desc->second != NULL));
 }
 
