@@ -31,6 +31,7 @@
 #include <kiln/params/index_sample.cuh>
 
 #define KILN_FLAT_BLOCK 1
+#include <kiln/overlap.cuh>
 #include <kiln/types.cuh>
 
 typedef unsigned long long count;
@@ -84,6 +85,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   KILN_INDEX at[loads];
   unsigned fresh = 0, repeats = 0;
 
+  kiln::launch_next();
 #pragma unroll
   for (unsigned k = 0; k < loads; ++k) {
     const unsigned sample = k * 32 + kiln::lane();

@@ -23,6 +23,7 @@
  *         base    receives 256 destinations per pass, for the first portion of keys
  *         single  receives one flag per step, which is 1 if all keys have the same
  *                 digit in that step. The flags of steps beyond KILN_PASSES are 1.
+ *         ticket  `tickets` words, which the launch sets to 0
  *         skip    NULL, or a word; the launch does nothing if the word is not 0 */
 #include <kiln/params/radix_histogram.cuh>
 
@@ -53,6 +54,8 @@ struct histogram_args {
   unsigned begin_bit;
   unsigned long long mask; /* mask of the key bits that determine the order */
   const unsigned *skip;
+  unsigned *ticket;
+  unsigned tickets;
 };
 
 extern __shared__ unsigned shared[];
@@ -186,6 +189,9 @@ take_pass(const histogram_args &s, unsigned workers, unsigned pass)
     s.single[pass] = single ? 1 : 0;
   if (pass == 0 && threadIdx.x >= KILN_PASSES && threadIdx.x < s.steps)
     s.single[threadIdx.x] = 1;
+  if (pass == 0)
+    for (unsigned i = threadIdx.x; i < s.tickets; i += KILN_BLOCK)
+      s.ticket[i] = 0;
 }
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)

@@ -24,6 +24,9 @@
  *   KILN_WINDOW     4    descriptors that a thread reads at a time in a look-back
  *   KILN_SEGMENTED  0    1 sorts each segment of a list of segments; a table contains
  *                        the segment of each tile (segmented_sort.cu)
+ *   KILN_TICKETS    0    1 takes the number of each tile from a counter in memory, so that
+ *                        a block sorts several tiles and the grid has any size. A launch
+ *                        that does nothing then has few blocks to start
  * Launch: the block size is KILN_BLOCK. A launch handles a portion of at most 2^31 keys,
  *         with one block per tile of KILN_BLOCK * KILN_ITEMS keys. Dynamic shared memory
  *         contains struct shared_storage and then the tile. */
@@ -96,6 +99,8 @@ struct sort_args {
   unsigned flags;
   /* NULL, or a word; the launch does nothing if the word is not 0. */
   const unsigned *skip;
+  unsigned *ticket; /* with KILN_TICKETS, the counter, which is 0 at first */
+  count tiles;      /* number of tiles of this portion */
 };
 
 /* What one pass does. `nothing` means that the pass is skipped, and `copy` that
@@ -144,9 +149,10 @@ template <class T> static __device__ __forceinline__ T *tile_storage()
 /* The keys of the tile that a block sorts. */
 struct span {
   count begin;
-  unsigned n;     /* number of keys */
-  unsigned index; /* index of the tile in the portion or the segment */
-  count end;      /* index after the last key of the portion or segment */
+  unsigned n;      /* number of keys */
+  unsigned index;  /* index of the tile in the portion or the segment */
+  count end;       /* index after the last key of the portion or segment */
+  unsigned number; /* index of the tile in the launch */
 };
 
 /* Returns whether a destination is inside of the segment. Without segments, the
@@ -158,13 +164,14 @@ static __device__ __forceinline__ bool inside(place to, const span &tile)
 }
 
 #if !KILN_SEGMENTED
-static __device__ __forceinline__ span tile_of(const sort_args &s)
+static __device__ __forceinline__ span tile_of(const sort_args &s,
+                                               unsigned number)
 {
-  const count begin = s.first + static_cast<count>(blockIdx.x) * tile_size;
+  const count begin = s.first + static_cast<count>(number) * tile_size;
   const count rest = s.n - begin;
 
   return {begin, rest < tile_size ? static_cast<unsigned>(rest) : tile_size,
-          blockIdx.x, s.n};
+          number, s.n, number};
 }
 #else
 static __device__ __forceinline__ span tile_of(const segments &g)
@@ -174,7 +181,8 @@ static __device__ __forceinline__ span tile_of(const segments &g)
   const unsigned rest = own.n - index * tile_size;
 
   return {own.begin + static_cast<count>(index) * tile_size,
-          rest < tile_size ? rest : tile_size, index, own.begin + own.n};
+          rest < tile_size ? rest : tile_size, index, own.begin + own.n,
+          blockIdx.x};
 }
 #endif
 
@@ -290,7 +298,7 @@ find_places(const sort_args &s, shared_storage &r, const span &tile,
 
   if (tile.index > 0) {
     count *own =
-        s.words + static_cast<count>(blockIdx.x) * kiln::radix_digits + d;
+        s.words + static_cast<count>(tile.number) * kiln::radix_digits + d;
 
     before = kiln::radix_look_back<KILN_WINDOW>(
         own - static_cast<count>(tile.index) * kiln::radix_digits, tile.index,
@@ -302,7 +310,8 @@ find_places(const sort_args &s, shared_storage &r, const span &tile,
             (before + total));
   }
   r.to[d] = static_cast<place>(base + before - start);
-  if (blockIdx.x == gridDim.x - 1 && s.next_base != nullptr)
+  if (s.next_base != nullptr &&
+      tile.number == (KILN_TICKETS ? s.tiles : gridDim.x) - 1)
     s.next_base[d] = base + before + total;
 }
 
@@ -370,7 +379,17 @@ store_values(const sort_args &s, const task &t, const shared_storage &r,
 }
 #endif
 
-static __device__ __forceinline__ void
+/* Takes the number of the next tile. Only the result in thread 0 matters. The
+ * tiles are started in the order of their numbers, so a look-back waits only for
+ * blocks that run. */
+static __device__ __forceinline__ unsigned take_ticket(const sort_args &s)
+{
+  return KILN_TICKETS && threadIdx.x == 0 ? atomicAdd(s.ticket, 1u) : 0u;
+}
+
+/* Returns the ticket for the next tile, which is taken as soon as the
+ * destinations of this tile are known. */
+static __device__ __forceinline__ unsigned
 sort_tile(const sort_args &s, const task &t, const span &tile, count base)
 {
   shared_storage &r = *reinterpret_cast<shared_storage *>(shared);
@@ -393,7 +412,7 @@ sort_tile(const sort_args &s, const task &t, const span &tile, count base)
         tile.index == 0 ? kiln::status_prefix : kiln::status_partial;
 
     kiln::word_store(
-        s.words + static_cast<count>(blockIdx.x) * kiln::radix_digits +
+        s.words + static_cast<count>(tile.number) * kiln::radix_digits +
             kiln::thread(),
         static_cast<count>(kiln::descriptor_tag(s.epoch, state)) << 32 | own);
   });
@@ -415,6 +434,9 @@ sort_tile(const sort_args &s, const task &t, const span &tile, count base)
   if (kiln::thread() < kiln::radix_digits)
     find_places(s, r, tile, start, total, base);
   __syncthreads();
+
+  const unsigned next = take_ticket(s);
+
   store_keys(s, t, r, tile, digits);
 #if PAIRS
   __syncthreads();
@@ -424,20 +446,55 @@ sort_tile(const sort_args &s, const task &t, const span &tile, count base)
   __syncthreads();
   store_values(s, t, r, tile, digits);
 #endif
+  return next;
 }
 
-#if !KILN_SEGMENTED
+#if KILN_TICKETS
+/* Sorts tiles until all of them are taken. */
+static __device__ __forceinline__ void sort_tiles(const sort_args &s)
+{
+  __shared__ unsigned number;
+  const task t = task_of(s);
+  unsigned next = take_ticket(s);
+  count base = 0;
+
+  if (t.nothing)
+    return;
+  if (kiln::thread() < kiln::radix_digits)
+    base = s.base[kiln::thread()];
+#pragma unroll 1
+  for (;;) {
+    if (threadIdx.x == 0)
+      number = next;
+    reinterpret_cast<shared_storage *>(shared)->counters.clear();
+    __syncthreads();
+    if (number >= s.tiles)
+      return;
+    if (t.copy) {
+      copy_tile(s, t, tile_of(s, number));
+      next = take_ticket(s);
+    } else {
+      next = sort_tile(s, t, tile_of(s, number), base);
+    }
+    __syncthreads();
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
     radix_pass(const sort_args s)
 {
-  if (s.skip == nullptr)
-    reinterpret_cast<shared_storage *>(shared)->counters.clear();
   kiln::launch_wait();
   kiln::launch_next();
-  if (kiln::left_out(s.skip))
-    return;
-  if (s.skip != nullptr)
-    reinterpret_cast<shared_storage *>(shared)->counters.clear();
+  if (!kiln::left_out(s.skip))
+    sort_tiles(s);
+}
+#elif !KILN_SEGMENTED
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
+    radix_pass(const sort_args s)
+{
+  reinterpret_cast<shared_storage *>(shared)->counters.clear();
+  kiln::launch_wait();
+  kiln::launch_next();
 
   const task t = task_of(s);
   count base = 0;
@@ -445,13 +502,13 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
   if (t.nothing)
     return;
   if (t.copy) {
-    copy_tile(s, t, tile_of(s));
+    copy_tile(s, t, tile_of(s, blockIdx.x));
     return;
   }
   /* The load is early, which hides its latency. */
   if (kiln::thread() < kiln::radix_digits)
     base = s.base[kiln::thread()];
-  sort_tile(s, t, tile_of(s), base);
+  sort_tile(s, t, tile_of(s, blockIdx.x), base);
 }
 #else
 /* Returns the destination of the segment's first key whose digit is thread(). */

@@ -2,6 +2,7 @@
  *
  * Every thread issues all its loads before its first store. Indices and values are
  * loaded with an evict-first cache policy, so that the caches hold elements of out.
+ * If the indices of a warp are runs, one store writes a vector; see store_runs().
  * If out is larger than the cache, the kernel can scatter window by window. The rows of
  * the grid start one after the other, and row y stores only elements of window y
  * (multi-pass scatter: He et al., Efficient Gather and Scatter Operations on Graphics
@@ -13,7 +14,8 @@
  *   KILN_VECTOR   4              elements per vector, a power of two, at most 16
  *   KILN_INDEX    type unsigned  type of an index: an unsigned type of 1 to 8 bytes
  *   KILN_OUT      type float     type of an element of out
- *   KILN_ALIGNED  1              bit 0 is set if index is aligned to 16 bytes
+ *   KILN_ALIGNED  3              bit 0 is set if index is aligned to 16 bytes, bit 1
+ *                                if out is
  *   KILN_SMALL    0              1 if n is below 2^31
  *   KILN_WINDOWS  0              1 if row y of the grid stores only to indices from
  *                                y * window to (y + 1) * window - 1; the last row
@@ -31,6 +33,7 @@
 #include <kiln/params/scatter.cuh>
 
 #define KILN_FLAT_BLOCK 1
+#include <kiln/overlap.cuh>
 #include <kiln/window_range.cuh>
 
 static __device__ __forceinline__ void one(const user::args &in, count i,
@@ -56,6 +59,126 @@ any_of(const KILN_INDEX (&at)[KILN_VECTOR], const window_range &mine)
   return any;
 }
 
+/* ---- Runs ---------------------------------------------------------------- */
+
+/* Stores of a warp to an ascending or descending sequence of indices are fast
+ * only if each store instruction fills whole sectors. Lanes hold vectors of
+ * consecutive elements, so single stores would write every KILN_VECTOR-th
+ * element. There are three cases:
+ * - The indices of each vector are a run that fills an aligned vector of out.
+ *   One access stores the vector.
+ * - The indices of a vector are consecutive, but not so aligned. The warp
+ *   exchanges its elements through shared memory, after which the lanes hold
+ *   consecutive elements.
+ * - Otherwise each lane stores its own elements. */
+
+enum : unsigned {
+  vector_bytes = KILN_VECTOR * sizeof(KILN_OUT),
+  /* True if one access can store a vector. */
+  has_runs = KILN_VECTOR > 1 && KILN_WINDOWS == 0 && (KILN_ALIGNED & 2) != 0 &&
+             vector_bytes <= 16 && (vector_bytes & (vector_bytes - 1)) == 0
+};
+
+/* Returns whether the indices ascend (step 1) or descend (step -1) by one. */
+template <int step>
+static __device__ __forceinline__ bool
+is_run(const KILN_INDEX (&at)[KILN_VECTOR])
+{
+  bool run = true;
+
+#pragma unroll
+  for (unsigned e = 1; e < KILN_VECTOR; ++e)
+    run = run &&
+          at[e] ==
+              static_cast<KILN_INDEX>(
+                  at[0] + static_cast<KILN_INDEX>(step * static_cast<int>(e)));
+  return run;
+}
+
+/* Stores vectors whose indices are runs. Returns false, and stores nothing, if
+ * the warp contains any other vector. `exists` is false for lanes without a
+ * vector. */
+static __device__ __forceinline__ bool
+store_runs(bool exists, const KILN_INDEX (&at)[KILN_VECTOR],
+           const user::value (&value)[KILN_VECTOR], KILN_OUT *out)
+{
+  const bool up = is_run<1>(at) && at[0] % KILN_VECTOR == 0;
+  const bool down = is_run<-1>(at) && at[KILN_VECTOR - 1] % KILN_VECTOR == 0;
+  user::value turned[KILN_VECTOR];
+
+  if (!kiln::warp_all(!exists || up || down))
+    return false;
+#pragma unroll
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
+    turned[e] = up ? value[e] : value[KILN_VECTOR - 1 - e];
+  if (exists)
+    kiln::store_vector<KILN_VECTOR, true>(
+        out + (up ? at[0] : at[KILN_VECTOR - 1]), turned);
+  return true;
+}
+
+/* The elements of one vector per lane of the warps. */
+struct exchange {
+  alignas(16) KILN_INDEX at[KILN_BLOCK * KILN_VECTOR];
+  alignas(16) user::value value[KILN_BLOCK * KILN_VECTOR];
+};
+
+/* Stores the elements of whole vectors such that consecutive lanes store
+ * consecutive elements. */
+static __device__ __forceinline__ void
+store_exchanged(const KILN_INDEX (&at)[KILN_VECTOR],
+                const user::value (&value)[KILN_VECTOR], KILN_OUT *out)
+{
+  __shared__ exchange all;
+  const unsigned own = (threadIdx.x - kiln::lane()) * KILN_VECTOR;
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_VECTOR; ++e) {
+    all.at[own + kiln::lane() * KILN_VECTOR + e] = at[e];
+    all.value[own + kiln::lane() * KILN_VECTOR + e] = value[e];
+  }
+  kiln::warp_sync();
+#pragma unroll
+  for (unsigned e = 0; e < KILN_VECTOR; ++e) {
+    const unsigned i = own + e * kiln::warp_size + kiln::lane();
+
+    kiln::store(out + all.at[i], all.value[i]);
+  }
+  kiln::warp_sync();
+}
+
+static __device__ __forceinline__ void
+store_each(const KILN_INDEX (&at)[KILN_VECTOR],
+           const user::value (&value)[KILN_VECTOR], KILN_OUT *out,
+           const window_range &mine)
+{
+#pragma unroll
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
+    if (mine.has(at[e]))
+      kiln::store(out + at[e], value[e]);
+}
+
+/* Stores one vector per lane. All lanes of a warp call this function. */
+template <bool whole>
+static __device__ __forceinline__ void
+store_vectors(bool exists, const KILN_INDEX (&at)[KILN_VECTOR],
+              const user::value (&value)[KILN_VECTOR], KILN_OUT *out,
+              const window_range &mine)
+{
+  if (has_runs) {
+    if (store_runs(exists, at, value, out))
+      return;
+    if (whole && kiln::warp_any(is_run<1>(at) || is_run<-1>(at))) {
+      store_exchanged(at, value, out);
+      return;
+    }
+  }
+  if (exists)
+    store_each(at, value, out, mine);
+}
+
+/* ---- Tiles --------------------------------------------------------------- */
+
 /* Scatters KILN_ITEMS vectors per thread. All loads of a thread are issued
  * before its first store. `vectors` is the number of vectors of the array, and
  * `whole` states that all vectors of the tile exist. */
@@ -80,11 +203,8 @@ tile(const user::args &in, count first, count vectors, const KILN_INDEX *index,
           in, (first + k * KILN_BLOCK) * KILN_VECTOR, value[k]);
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (whole || first + k * KILN_BLOCK < vectors)
-#pragma unroll
-      for (unsigned e = 0; e < KILN_VECTOR; ++e)
-        if (mine.has(at[k][e]))
-          kiln::store(out + at[k][e], value[k][e]);
+    store_vectors<whole>(whole || first + k * KILN_BLOCK < vectors, at[k],
+                         value[k], out, mine);
 }
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
@@ -93,6 +213,9 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
             unsigned tiles_each, const unsigned *skip)
 {
   constexpr count step = static_cast<count>(KILN_BLOCK) * KILN_ITEMS;
+  kiln::launch_wait();
+  kiln::launch_next();
+
   const bool skipped = kiln::left_out(skip);
   const window_range mine =
       skipped ? whole_range() : window_range_of(window, blockIdx.y, gridDim.y);

@@ -39,6 +39,7 @@
 #include <kiln/params/scatter_buckets.cuh>
 
 #define KILN_FLAT_BLOCK 1
+#include <kiln/overlap.cuh>
 #include <kiln/user.cuh>
 
 typedef unsigned long long count;
@@ -148,6 +149,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const unsigned b = blockIdx.x * KILN_BLOCK + threadIdx.x;
   count low = 0, high = n;
 
+  kiln::launch_wait();
+  kiln::launch_next();
   if (b > buckets || kiln::left_out(skip))
     return;
   if (b == buckets)
@@ -345,6 +348,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const count tiles = (a.n + tile_size - 1) / tile_size;
   const count parts = tiles > a.buckets ? tiles : a.buckets;
 
+  kiln::launch_wait();
   if (kiln::left_out(a.skip))
     return;
 #pragma unroll 1

@@ -170,7 +170,8 @@ typedef struct kiln__sorted {
   /* The value of the macro KILN_PAIRS. Its bits select the arrays of pairs that
    * a kernel writes before the sort. */
   uint32_t pairs;
-  bool in_place; /* true if the written pairs are sorted in place */
+  bool in_place;  /* true if the written pairs are sorted in place */
+  bool skippable; /* true if the device may leave the launches out */
   uint64_t n;
   /* Input of the call. The pointer is valid until the launches are queued. */
   const kiln_input *x;

@@ -94,6 +94,18 @@ static uint32_t vector_of(kiln_dtype type)
   return size <= 8 ? KILN__INDEX_VECTOR : size <= 16 ? 2 : 1;
 }
 
+/* Returns the number of elements per vector of a scatter in one pass. If the
+ * indices are runs, one access stores a vector. Where that is impossible, the
+ * lanes handle consecutive elements, so that their stores fill whole sectors. */
+static uint32_t run_vector(kiln_array out)
+{
+  const size_t size = kiln__size(out.type);
+
+  if (size > 8 || (size & (size - 1)) != 0 || out.data % 16 != 0)
+    return 1;
+  return size == 8 ? 2 : KILN__INDEX_VECTOR;
+}
+
 kiln_status kiln__indexed_plan(kiln__indexed *r, const kiln_stream *stream,
                                unsigned element_size)
 {
@@ -157,6 +169,8 @@ typedef struct move {
   CUdeviceptr skip;    /* 0, or the word that leaves the move out */
   uint32_t most_tiles; /* maximum number of tiles per block */
   uint32_t vector;     /* elements per vector */
+  bool
+      overlaps; /* true if the launch may start before the preceding one ends */
 } move;
 
 /* A gather or scatter that is ready to launch. The user's expressions have been
@@ -186,7 +200,7 @@ static kiln_status prepare(job *j, kiln_stream *stream, const kiln__indexed *r,
       stream->device, r->scatter ? KILN__TUNED_SCATTER : KILN__TUNED_GATHER,
       kiln__size(m->out.type), r->n);
   const uint32_t items = t.items / m->vector;
-  const bool out_aligned = !r->scatter && aligned(m->out.data, m->other_out);
+  const bool out_aligned = aligned(m->out.data, m->other_out);
   const kiln__spec spec = {
       .family = r->scatter ? &scatter_family : &gather_family,
       .value = {[GATHER_BLOCK] = t.block,
@@ -214,6 +228,10 @@ static kiln_status prepare(job *j, kiln_stream *stream, const kiln__indexed *r,
   j->tiles_each = kiln__tiles_each(stream, tiles, m->most_tiles, m->skip);
   j->config =
       kiln__grid(stream, kiln__divide_up(tiles, j->tiles_each), t.block);
+  if (m->overlaps)
+    j->config =
+        kiln__sort_launch(stream, j->set->kernel[0],
+                          kiln__divide_up(tiles, j->tiles_each), t.block, 0);
 
 done:
   return st;
@@ -281,6 +299,8 @@ static kiln_status run_windows(kiln_stream *stream, const kiln__indexed *r,
 {
   move m = move_of(r, skip);
 
+  if (r->scatter && r->plan.passes <= 1)
+    m.vector = run_vector(m.out);
   if (skip != 0) {
     m.other_index = m.index.data;
     m.other_out = m.out.data;
@@ -291,9 +311,7 @@ static kiln_status run_windows(kiln_stream *stream, const kiln__indexed *r,
 /* ---- The other methods --------------------------------------------------- */
 
 /* Queues the direct pass of a call whose other launches are left out if the word
- * `skip` is not 0. The word before it is the one of the direct pass. Lanes of a
- * scatter handle consecutive elements, so that stores to sequential indices fill
- * whole sectors. */
+ * `skip` is not 0. The word before it is the one of the direct pass. */
 static kiln_status run_direct(kiln_stream *stream, const kiln__indexed *r,
                               CUdeviceptr skip)
 {
@@ -304,7 +322,8 @@ static kiln_status run_direct(kiln_stream *stream, const kiln__indexed *r,
     m.other_out = m.out.data;
     m.index.data = 0;
   } else {
-    m.vector = 1;
+    m.vector = run_vector(m.out);
+    m.overlaps = true;
   }
   return run_move(stream, r, &m, 1);
 }
@@ -358,6 +377,8 @@ static kiln_status run_sort(kiln__storage *storage, kiln__indexed *r,
 {
   kiln__sorted *p = &r->by.sort;
   kiln_status st = KILN_OK;
+
+  p->skippable = skip != 0;
 
   KILN_TRY(kiln__sorted_prepare(p, storage->stream->device, r->code));
   st = kiln__sorted_run(p, storage, skip);

@@ -73,6 +73,7 @@ static kiln__sort_call sort_of(const kiln__sorted *p)
                 .end_bit = p->bits.end,
                 .in_place = in_place},
       .nothing_in_place = in_place && p->pairs == (PLACES | VALUES),
+      .skippable = p->skippable,
       .order = kiln__sort_order_of(KILN_U32, false, false)};
 }
 
@@ -241,7 +242,7 @@ static kiln_status write_buckets(const kiln__sorted *p,
                                  const kiln__storage *storage, CUdeviceptr skip)
 {
   enum {
-    MOST_PARTS = 4
+    MOST_PARTS = 16
   }; /* parts per block of a launch that may be left out */
   const uint64_t tiles = kiln__divide_up(p->n, UINT64_C(2) << p->bits.shift);
   const uint64_t parts = tiles > p->buckets ? tiles : p->buckets;
@@ -257,17 +258,17 @@ static kiln_status write_buckets(const kiln__sorted *p,
       .last = p->last,
       .parts_each = kiln__tiles_each(storage->stream, parts, MOST_PARTS, skip),
       .skip = skip};
-  kiln_launch_config config =
-      kiln__grid(storage->stream,
-                 kiln__divide_up((uint64_t)p->buckets + 1, threads), threads);
+  kiln_launch_config config = kiln__sort_launch(
+      storage->stream, p->write->kernel[FIND_BOUNDS],
+      kiln__divide_up((uint64_t)p->buckets + 1, threads), threads, 0);
   kiln_status st = KILN_OK;
 
   KILN_TRY(KILN_LAUNCH(p->write->kernel[FIND_BOUNDS], &config,
                        KILN_ARG(a.places), KILN_ARG(a.begin), KILN_ARG(p->n),
                        KILN_ARG(p->buckets), KILN_ARG(p->mask),
                        KILN_ARG(skip)));
-  config = kiln__grid(storage->stream, kiln__divide_up(parts, a.parts_each),
-                      threads);
+  config = kiln__sort_launch(storage->stream, p->write->kernel[WRITE],
+                             kiln__divide_up(parts, a.parts_each), threads, 0);
   st = KILN_LAUNCH(p->write->kernel[WRITE], &config, KILN_ARG(a));
 
 done:

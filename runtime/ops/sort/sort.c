@@ -31,7 +31,8 @@ typedef struct count_args {
   kiln__sort_order order;
   uint32_t epoch, steps, begin_bit;
   uint64_t mask;
-  CUdeviceptr skip;
+  CUdeviceptr skip, ticket;
+  uint32_t tickets;
 } count_args;
 
 static uint32_t flags_of(const kiln__sort_call *call)
@@ -128,6 +129,7 @@ static kiln__spec pass_spec(const kiln__sort_call *call,
   spec.value[RADIX_PASS_FLOAT] = call->is_float;
   spec.value[RADIX_PASS_WIDE] = plan->wide;
   spec.value[RADIX_PASS_WINDOW] = plan->window;
+  spec.value[RADIX_PASS_TICKETS] = call->skippable;
   return spec;
 }
 
@@ -149,6 +151,8 @@ static kiln_status launch_count(kiln__storage *storage,
       .begin_bit = call->shape.begin_bit,
       .mask = ~UINT64_C(0) >> (64 - bits),
       .skip = call->skip,
+      .ticket = storage->temp + plan->ticket,
+      .tickets = call->skippable ? plan->steps * plan->portions : 0,
   };
   const kiln_launch_config config =
       kiln__sort_launch(storage->stream, set->kernel[0],
@@ -169,18 +173,35 @@ static CUdeviceptr base_of(const kiln__storage *storage,
              ((uint64_t)portion * plan->passes + pass);
 }
 
+/* Returns the number of blocks of a pass. */
+static uint64_t blocks_of(const kiln_stream *stream,
+                          const kiln__sort_plan *plan, uint64_t tiles,
+                          bool skippable)
+{
+  const uint64_t resident = kiln__sm_count(stream->device) *
+                            (uint64_t)(plan->per_sm > 0 ? plan->per_sm : 4);
+
+  return skippable && tiles > resident ? resident : tiles;
+}
+
 static kiln_status launch_pass(kiln__storage *storage,
                                const kiln__kernel_set *set,
+                               const kiln__sort_call *call,
                                const kiln__sort_plan *plan,
                                kiln__sort_pass_args *args, unsigned portion)
 {
   const uint64_t tile = (uint64_t)plan->block * plan->items;
   const uint64_t rest = args->n - portion * plan->portion;
   const uint64_t keys = rest < plan->portion ? rest : plan->portion;
-  const kiln_launch_config config =
-      kiln__sort_launch(storage->stream, set->kernel[0],
-                        kiln__divide_up(keys, tile), plan->block, plan->smem);
+  const uint64_t tiles = kiln__divide_up(keys, tile);
+  const kiln_launch_config config = kiln__sort_launch(
+      storage->stream, set->kernel[0],
+      blocks_of(storage->stream, plan, tiles, call->skippable), plan->block,
+      plan->smem);
 
+  args->tiles = tiles;
+  args->ticket = storage->temp + plan->ticket +
+                 4 * (args->step * plan->portions + portion);
   args->first = portion * plan->portion;
   args->epoch = kiln__storage_epoch(storage);
   if (args->step < plan->passes) {
@@ -222,7 +243,7 @@ static kiln_status launch_passes(kiln__storage *storage,
       args.mask = (1u << kiln__sort_width(shape, step)) - 1;
     }
     for (unsigned portion = 0; portion < plan->portions; portion++)
-      KILN_TRY(launch_pass(storage, set, plan, &args, portion));
+      KILN_TRY(launch_pass(storage, set, call, plan, &args, portion));
   }
 
 done:

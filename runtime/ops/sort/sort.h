@@ -63,6 +63,7 @@ typedef struct kiln__sort_plan {
    * [portion][pass][digit]. */
   size_t base;
   size_t single; /* one flag per step of the sort */
+  size_t ticket; /* one counter of tiles per step and portion */
   size_t keys, more_keys, values;
   kiln__need need;
 } kiln__sort_plan;
@@ -95,6 +96,9 @@ typedef struct kiln__sort_call {
   bool nothing_in_place;
   kiln__sort_order order;
   CUdeviceptr in, out, values_in, values_out;
+  /* True if `skip` may be given. The blocks of a pass then sort several tiles, so
+   * that a launch that does nothing has few blocks. */
+  bool skippable;
   /* 0, or the address of a word. If the word is not 0, the kernels of a sort of
    * more than one block do nothing. */
   CUdeviceptr skip;
@@ -108,7 +112,8 @@ typedef struct kiln__sort_pass_args {
   uint64_t n, first;
   kiln__sort_order order;
   uint32_t epoch, step, steps, shift, mask, flags;
-  CUdeviceptr skip;
+  CUdeviceptr skip, ticket;
+  uint64_t tiles;
 } kiln__sort_pass_args;
 
 /* Bits of the `flags` parameter of radix_pass.cu and radix_small.cu. */

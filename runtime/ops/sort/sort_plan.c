@@ -165,6 +165,8 @@ static void plan_memory(kiln__sort_plan *plan, const kiln__sort_shape *shape)
       kiln__need_temp(&plan->need, (size_t)plan->portions * plan->passes *
                                        KILN__RADIX_DIGITS * 8);
   plan->single = kiln__need_temp(&plan->need, KILN__SORT_MAX_STEPS * 4);
+  plan->ticket =
+      kiln__need_temp(&plan->need, 4 * (size_t)plan->steps * plan->portions);
   plan->need.descriptors =
       (size_t)(tiles > counts ? tiles : counts) * KILN__RADIX_DIGITS;
   if (plan->steps == 1)
