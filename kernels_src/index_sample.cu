@@ -63,10 +63,12 @@ static __device__ __forceinline__ count jitter(unsigned sample, count part)
 }
 
 /* Marks the sector of an index, and returns 1 if it was marked before. */
-static __device__ __forceinline__ unsigned repeats_sector(count at, unsigned *used)
+static __device__ __forceinline__ unsigned repeats_sector(count at,
+                                                          unsigned *used)
 {
   const unsigned sector =
-      static_cast<unsigned>(at >> sector_bits) * 2654435761u >> (32 - sectors_log2);
+      static_cast<unsigned>(at >> sector_bits) * 2654435761u >>
+      (32 - sectors_log2);
   const unsigned bit = 1u << sector % 32;
 
   return (atomicOr(&used[sector / 32], bit) & bit) != 0;
@@ -108,8 +110,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   /* Both counts fit into 16 bits. */
   fresh = kiln::block_reduce(fresh | repeats << 16, kiln::sum());
   if (threadIdx.x == 0) {
-    const bool direct = (fresh & 0xffff) <= limit ||
-                        fresh >> 16 >= skewed;
+    const bool direct = (fresh & 0xffff) <= limit || fresh >> 16 >= skewed;
 
     skip[0] = direct ? 0 : 1;
     skip[1] = direct ? 1 : 0;
