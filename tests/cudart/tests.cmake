@@ -29,13 +29,21 @@ endif()
 # Small programs that run with this library, and with NVIDIA's where there is a GPU.
 if(TARGET kiln_cudart_13 AND NOT KILN_SANITIZE)
   file(GLOB cases CONFIGURE_DEPENDS cudart/differential/*.c)
-  add_executable(runtime_cases ${cases})
-  target_include_directories(runtime_cases PRIVATE ../runtime ../include)
-  target_link_libraries(runtime_cases PRIVATE kiln_flags ${CMAKE_DL_LIBS})
-  target_compile_options(runtime_cases PRIVATE -std=gnu11 -Wno-pedantic
-    -Wno-missing-prototypes)
-  add_test(NAME host.runtime_cases COMMAND ${CMAKE_COMMAND} -E env
-    LD_LIBRARY_PATH=$<TARGET_FILE_DIR:kiln_cpu_dropin> KILN_CPU=9.0
-    $<TARGET_FILE:runtime_cases> $<TARGET_FILE:kiln_cudart_13>)
-  set_tests_properties(host.runtime_cases PROPERTIES LABELS host TIMEOUT 600)
+  foreach(major 12 13)
+    add_executable(runtime_cases_${major} ${cases})
+    target_include_directories(runtime_cases_${major} PRIVATE ../runtime
+      ../include)
+    target_link_libraries(runtime_cases_${major} PRIVATE kiln_flags
+      ${CMAKE_DL_LIBS})
+    target_compile_definitions(runtime_cases_${major} PRIVATE
+      KILN__RT_MAJOR=${major})
+    target_compile_options(runtime_cases_${major} PRIVATE -std=gnu11
+      -Wno-pedantic -Wno-missing-prototypes)
+    add_test(NAME host.runtime_cases_${major} COMMAND ${CMAKE_COMMAND} -E env
+      LD_LIBRARY_PATH=$<TARGET_FILE_DIR:kiln_cpu_dropin> KILN_CPU=9.0
+      $<TARGET_FILE:runtime_cases_${major}>
+      $<TARGET_FILE:kiln_cudart_${major}>)
+    set_tests_properties(host.runtime_cases_${major} PROPERTIES LABELS host
+      TIMEOUT 600)
+  endforeach()
 endif()

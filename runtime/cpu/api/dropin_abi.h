@@ -155,6 +155,47 @@ typedef struct CUmemcpyAttributes {
   unsigned int flags;
 } CUmemcpyAttributes;
 
+typedef struct CUextent3D {
+  size_t width, height, depth;
+} CUextent3D;
+
+typedef struct CUoffset3D {
+  size_t x, y, z;
+} CUoffset3D;
+
+/* One side of a copy in a batch. Lengths and offsets are in elements. */
+typedef struct CUmemcpy3DOperand {
+  int type; /* CU_MEMCPY_OPERAND_TYPE_* */
+  union {
+    struct {
+      CUdeviceptr ptr;
+      size_t rowLength, layerHeight; /* 0 means the extent of the copy */
+      CUmemLocation locHint;
+    } ptr;
+    struct {
+      CUarray array;
+      CUoffset3D offset;
+    } array;
+  } op;
+} CUmemcpy3DOperand;
+
+typedef struct CUDA_MEMCPY3D_BATCH_OP {
+  CUmemcpy3DOperand src, dst;
+  CUextent3D extent;
+  CUmemcpySrcAccessOrder srcAccessOrder;
+  unsigned int flags;
+} CUDA_MEMCPY3D_BATCH_OP;
+
+/* One launch of cuLaunchCooperativeKernelMultiDevice(). */
+typedef struct CUDA_LAUNCH_PARAMS {
+  CUfunction function;
+  unsigned int gridDimX, gridDimY, gridDimZ;
+  unsigned int blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  CUstream hStream;
+  void **kernelParams;
+} CUDA_LAUNCH_PARAMS;
+
 /* CUDA_MEMCPY3D_PEER has context members where CUDA_MEMCPY3D has reserved
  * members. */
 typedef struct CUDA_MEMCPY3D_PEER {

@@ -1,6 +1,6 @@
 /* cases.h -- small programs that call a CUDA runtime library and print what it returns.
  * The same binary runs with this library and with NVIDIA's, and its output is compared
- * line by line. A case prints nothing that depends on the machine: no addresses, times
+ * line by line. It is built once per major version of the library. A case prints nothing that depends on the machine: no addresses, times
  * or sizes of devices.
  *
  *   CASE(name) { T(cudaErrorInvalidValue, cudaMalloc(NULL, 1)); }
@@ -11,7 +11,6 @@
 #ifndef KILN_TEST_RUNTIME_CASES_H
 #define KILN_TEST_RUNTIME_CASES_H
 
-#define KILN__RT_MAJOR 13
 #include "cpu/cudart/cudart.h"
 #include "cpu/cudart/rt_majors.h"
 
@@ -27,6 +26,35 @@
 #define KILN__RT_VOID(name, symbol, majors, since, params, args)               \
   KILN__RT_IN_##majors(extern void(*symbol) params;)
 #include "cpu/cudart/runtime_functions.def"
+
+/* The calls of CUDA 13 that have another name in CUDA 12. T() prints the name of 13. */
+#if KILN__RT_MAJOR == 12 && !defined(RUNTIME_CASES_LOADER)
+#define cudaGetDeviceProperties cudaGetDeviceProperties_v2
+#define cudaGraphAddDependencies cudaGraphAddDependencies_v2
+#define cudaGraphGetEdges cudaGraphGetEdges_v2
+#define cudaGraphNodeGetDependencies cudaGraphNodeGetDependencies_v2
+#define cudaGraphNodeGetDependentNodes cudaGraphNodeGetDependentNodes_v2
+#define cudaGraphRemoveDependencies cudaGraphRemoveDependencies_v2
+#define cudaMemAdvise cudaMemAdvise_v2
+#define cudaMemPrefetchAsync cudaMemPrefetchAsync_v2
+#define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v3
+#define cudaStreamUpdateCaptureDependencies                                    \
+  cudaStreamUpdateCaptureDependencies_v2
+#endif
+
+/* Structs whose layout depends on the version. KNOWN() is the part of a resource that all
+ * versions have. */
+#if KILN__RT_MAJOR == 12
+typedef cudaResourceDesc_11 resource_desc;
+typedef cudaDeviceProp_12 device_prop;
+typedef cudaPointerAttributes_11 pointer_attributes;
+#define KNOWN(resource) (resource)
+#else
+typedef cudaResourceDesc_13 resource_desc;
+typedef cudaDeviceProp_13 device_prop;
+typedef cudaPointerAttributes_13 pointer_attributes;
+#define KNOWN(resource) ((resource).known)
+#endif
 
 #define ANY (-1)
 

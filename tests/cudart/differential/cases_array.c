@@ -12,12 +12,12 @@ static cudaArray_t array(size_t w, size_t h, unsigned flags)
   return a;
 }
 
-static cudaResourceDesc_13 of_array(cudaArray_t a)
+static resource_desc of_array(cudaArray_t a)
 {
-  cudaResourceDesc_13 r;
+  resource_desc r;
 
   memset(&r, 0, sizeof r);
-  r.known.res.array.array = a;
+  KNOWN(r).res.array.array = a;
   return r;
 }
 
@@ -230,7 +230,7 @@ CASE(mipmap)
 CASE(texture_life)
 {
   cudaArray_t a = array(4, 4, 0);
-  cudaResourceDesc_13 r = of_array(a), back;
+  resource_desc r = of_array(a), back;
   cudaTextureDesc_12 d, seen;
   cudaTextureObject_t t = 0;
 
@@ -239,7 +239,7 @@ CASE(texture_life)
   d.known.addressMode[0] = 1;
   OK(cudaCreateTextureObject(&t, &r, &d, NULL));
   OK(cudaGetTextureObjectResourceDesc(&back, t));
-  V(1, back.known.res.array.array == a);
+  V(1, KNOWN(back).res.array.array == a);
   OK(cudaGetTextureObjectTextureDesc(&seen, t));
   V(1, seen.known.addressMode[0]);
   V(1, seen.known.normalizedCoords);
@@ -249,7 +249,7 @@ CASE(texture_life)
 CASE(texture_null)
 {
   cudaArray_t a = array(4, 4, 0);
-  cudaResourceDesc_13 r = of_array(a);
+  resource_desc r = of_array(a);
   cudaTextureDesc_12 d;
   cudaTextureObject_t t;
 
@@ -263,7 +263,7 @@ CASE(texture_null)
 CASE(texture_bad_modes)
 {
   cudaArray_t a = array(4, 4, 0);
-  cudaResourceDesc_13 r = of_array(a);
+  resource_desc r = of_array(a);
   cudaTextureDesc_12 d;
   cudaTextureObject_t t;
 
@@ -276,14 +276,14 @@ CASE(texture_bad_modes)
   memset(&d, 0, sizeof d);
   d.known.readMode = 1;
   T(ANY, cudaCreateTextureObject(&t, &r, &d, NULL));
-  r.known.resType = 9;
+  KNOWN(r).resType = 9;
   memset(&d, 0, sizeof d);
   T(ANY, cudaCreateTextureObject(&t, &r, &d, NULL));
   OK(cudaFreeArray(a));
 }
 CASE(texture_linear)
 {
-  cudaResourceDesc_13 r;
+  resource_desc r;
   cudaTextureDesc_12 d;
   cudaTextureObject_t t;
   char *p;
@@ -291,21 +291,21 @@ CASE(texture_linear)
   OK(cudaMalloc((void **)&p, 1024));
   memset(&r, 0, sizeof r);
   memset(&d, 0, sizeof d);
-  r.known.resType = cudaResourceTypeLinear;
-  r.known.res.linear.devPtr = p;
-  r.known.res.linear.desc = u8x4;
-  r.known.res.linear.sizeInBytes = 1024;
+  KNOWN(r).resType = cudaResourceTypeLinear;
+  KNOWN(r).res.linear.devPtr = p;
+  KNOWN(r).res.linear.desc = u8x4;
+  KNOWN(r).res.linear.sizeInBytes = 1024;
   OK(cudaCreateTextureObject(&t, &r, &d, NULL));
   OK(cudaDestroyTextureObject(t));
-  r.known.res.linear.devPtr = p + 1;
+  KNOWN(r).res.linear.devPtr = p + 1;
   T(ANY, cudaCreateTextureObject(&t, &r, &d, NULL));
-  r.known.res.linear.devPtr = NULL;
+  KNOWN(r).res.linear.devPtr = NULL;
   BAD(cudaCreateTextureObject(&t, &r, &d, NULL));
   OK(cudaFree(p));
 }
 CASE(texture_pitched)
 {
-  cudaResourceDesc_13 r;
+  resource_desc r;
   cudaTextureDesc_12 d;
   cudaTextureObject_t t;
   void *p;
@@ -314,46 +314,46 @@ CASE(texture_pitched)
   OK(cudaMallocPitch(&p, &pitch, 64, 4));
   memset(&r, 0, sizeof r);
   memset(&d, 0, sizeof d);
-  r.known.resType = cudaResourceTypePitch2D;
-  r.known.res.pitch2D.devPtr = p;
-  r.known.res.pitch2D.desc = f32;
-  r.known.res.pitch2D.width = 16;
-  r.known.res.pitch2D.height = 4;
-  r.known.res.pitch2D.pitchInBytes = pitch;
+  KNOWN(r).resType = cudaResourceTypePitch2D;
+  KNOWN(r).res.pitch2D.devPtr = p;
+  KNOWN(r).res.pitch2D.desc = f32;
+  KNOWN(r).res.pitch2D.width = 16;
+  KNOWN(r).res.pitch2D.height = 4;
+  KNOWN(r).res.pitch2D.pitchInBytes = pitch;
   OK(cudaCreateTextureObject(&t, &r, &d, NULL));
   OK(cudaDestroyTextureObject(t));
-  r.known.res.pitch2D.pitchInBytes = 33;
+  KNOWN(r).res.pitch2D.pitchInBytes = 33;
   T(ANY, cudaCreateTextureObject(&t, &r, &d, NULL));
   OK(cudaFree(p));
 }
 CASE(surface_life)
 {
   cudaArray_t a = array(4, 4, 2);
-  cudaResourceDesc_13 r = of_array(a), back;
+  resource_desc r = of_array(a), back;
   cudaSurfaceObject_t s = 0;
 
-  OK(cudaCreateSurfaceObject(&s, &r.known));
+  OK(cudaCreateSurfaceObject(&s, &KNOWN(r)));
   OK(cudaGetSurfaceObjectResourceDesc(&back, s));
-  V(1, back.known.res.array.array == a);
+  V(1, KNOWN(back).res.array.array == a);
   OK(cudaDestroySurfaceObject(s));
   OK(cudaFreeArray(a));
 }
 CASE(surface_of_plain_array)
 {
   cudaArray_t a = array(4, 4, 0);
-  cudaResourceDesc_13 r = of_array(a);
+  resource_desc r = of_array(a);
   cudaSurfaceObject_t s;
 
-  OK(cudaCreateSurfaceObject(&s, &r.known));
-  BAD(cudaCreateSurfaceObject(NULL, &r.known));
+  OK(cudaCreateSurfaceObject(&s, &KNOWN(r)));
+  BAD(cudaCreateSurfaceObject(NULL, &KNOWN(r)));
   OK(cudaFreeArray(a));
 }
 CASE(surface_of_linear_memory)
 {
-  cudaResourceDesc_13 r;
+  resource_desc r;
   cudaSurfaceObject_t s;
 
   memset(&r, 0, sizeof r);
-  r.known.resType = cudaResourceTypeLinear;
-  T(ANY, cudaCreateSurfaceObject(&s, &r.known));
+  KNOWN(r).resType = cudaResourceTypeLinear;
+  T(ANY, cudaCreateSurfaceObject(&s, &KNOWN(r)));
 }

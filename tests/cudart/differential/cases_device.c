@@ -42,7 +42,7 @@ CASE(versions)
   int v = 0;
 
   OK(cudaRuntimeGetVersion(&v));
-  V(13, v / 1000);
+  V(KILN__RT_MAJOR, v / 1000);
   OK(cudaDriverGetVersion(&v));
   V(1, v >= 13000);
   BAD(cudaRuntimeGetVersion(NULL));
@@ -89,7 +89,7 @@ CASE(attributes_that_exist)
 }
 CASE(properties_fixed)
 {
-  static cudaDeviceProp_13 p;
+  static device_prop p;
 
   OK(cudaGetDeviceProperties(&p, 0));
   V(32, p.warpSize);
@@ -104,7 +104,7 @@ CASE(properties_fixed)
 }
 CASE(properties_bad_device)
 {
-  static cudaDeviceProp_13 p;
+  static device_prop p;
 
   T(cudaErrorInvalidDevice, cudaGetDeviceProperties(&p, 99));
   T(cudaErrorInvalidDevice, cudaGetDeviceProperties(&p, -1));
@@ -115,7 +115,7 @@ CASE(properties_null_out)
 }
 CASE(choose_device)
 {
-  static cudaDeviceProp_13 p;
+  static device_prop p;
   int d = -1;
 
   OK(cudaChooseDevice(&d, &p));

@@ -473,7 +473,7 @@ CASE(memory_info)
 }
 CASE(pointer_of_device)
 {
-  cudaPointerAttributes_13 a;
+  pointer_attributes a;
   char *p = device(64);
 
   OK(cudaPointerGetAttributes(&a, p + 5));
@@ -485,7 +485,7 @@ CASE(pointer_of_device)
 }
 CASE(pointer_of_pinned)
 {
-  cudaPointerAttributes_13 a;
+  pointer_attributes a;
   void *p;
 
   OK(cudaMallocHost(&p, 64));
@@ -497,7 +497,7 @@ CASE(pointer_of_pinned)
 }
 CASE(pointer_of_managed)
 {
-  cudaPointerAttributes_13 a;
+  pointer_attributes a;
   void *p;
 
   OK(cudaMallocManaged(&p, 64, 1));
@@ -509,7 +509,7 @@ CASE(pointer_of_managed)
 }
 CASE(pointer_of_stack)
 {
-  cudaPointerAttributes_13 a;
+  pointer_attributes a;
   int x = 0;
 
   OK(cudaPointerGetAttributes(&a, &x));
@@ -519,7 +519,7 @@ CASE(pointer_of_stack)
 }
 CASE(pointer_null)
 {
-  cudaPointerAttributes_13 a;
+  pointer_attributes a;
   char *p = device(64);
 
   BAD(cudaPointerGetAttributes(NULL, p));

@@ -250,7 +250,7 @@ CASE(misuse_default_stream_after_work)
 }
 CASE(misuse_pointer_after_free)
 {
-  cudaPointerAttributes_13 a;
+  pointer_attributes a;
   void *p;
 
   OK(cudaMalloc(&p, 64));

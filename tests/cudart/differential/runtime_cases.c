@@ -6,6 +6,7 @@
  * The parent does not touch CUDA. A child runs the cases in order, and each sticky case
  * runs in a child of its own. If a child dies, the parent reports the case and continues
  * after it. Exits with 1 if a result differs from the documented one. */
+#define RUNTIME_CASES_LOADER
 #include "cases.h"
 
 #include <dlfcn.h>

@@ -60,6 +60,44 @@ static bool has_memory_nodes(CUgraph graph)
   return false;
 }
 
+/* Returns the node that keeps a graph from being launched by kernels, or NULL. Such a graph
+ * consists of kernels, copies and fills of one context. */
+static CUgraphNode undeployable(CUgraph graph, CUcontext *context)
+{
+  for (CUgraphNode n = graph->first; n != NULL; n = n->next) {
+    CUgraphNode inner = NULL;
+
+    switch (n->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      if (*context == NULL)
+        *context = n->context;
+      if (n->context != NULL && n->context != *context)
+        inner = n;
+      break;
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      inner = undeployable(n->child, context);
+      break;
+    default:
+      inner = n;
+    }
+    if (inner != NULL)
+      return inner;
+  }
+  return NULL;
+}
+
+/* Checks a graph that the program wants to launch from kernels. The host may launch it as
+ * well. Modules whose kernels launch graphs are refused when they are loaded. */
+static CUresult check_device_launch(CUgraph graph, uint64_t flags)
+{
+  CUcontext context = NULL;
+
+  return valid((flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0 &&
+               graph->first != NULL && undeployable(graph, &context) == NULL);
+}
+
 static CUresult exec_make(CUgraphExec *out, CUgraph graph, uint64_t flags)
 {
   CUgraphExec exec = kiln__calloc(&machine()->alloc, 1, sizeof *exec);
@@ -88,8 +126,8 @@ static CUresult exec_make(CUgraphExec *out, CUgraph graph, uint64_t flags)
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__cpu_graphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
-                                             unsigned long long flags)
+static CUresult instantiate(CUgraphExec *exec, CUgraph graph,
+                            unsigned long long flags)
 {
   CUresult rc;
   CUgraphExec made;
@@ -97,14 +135,25 @@ CUresult kiln__cpu_graphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
   CU_TRY(kiln__cpu_ready());
   CU_TRY(valid(exec != NULL && kiln__cpu_live(graph, KILN__HANDLE_GRAPH) &&
                flags <= 15));
-  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
-    return CUDA_ERROR_NOT_SUPPORTED;
   lock_graphs();
-  rc = exec_make(&made, graph, flags);
+  rc = (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0
+           ? check_device_launch(graph, flags)
+           : CUDA_SUCCESS;
+  if (rc == CUDA_SUCCESS)
+    rc = exec_make(&made, graph, flags);
   unlock_graphs();
   if (rc == CUDA_SUCCESS)
     *exec = made;
   return rc;
+}
+
+/* Only cuGraphInstantiateWithParams has a stream for the upload. */
+CUresult kiln__cpu_graphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
+                                             unsigned long long flags)
+{
+  CU_TRY(kiln__cpu_ready());
+  CU_TRY(valid((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0));
+  return instantiate(exec, graph, flags);
 }
 
 CUresult kiln__cpu_graphInstantiate(CUgraphExec *exec, CUgraph graph,
@@ -118,6 +167,19 @@ CUresult kiln__cpu_graphInstantiate(CUgraphExec *exec, CUgraph graph,
   return kiln__cpu_graphInstantiateWithFlags(exec, graph, 0);
 }
 
+/* Stores why a graph cannot be launched by kernels. */
+static void blame(CUDA_GRAPH_INSTANTIATE_PARAMS *params, CUgraph graph)
+{
+  CUcontext context = NULL;
+
+  lock_graphs();
+  params->hErrNode_out = undeployable(graph, &context);
+  unlock_graphs();
+  params->result_out = params->hErrNode_out != NULL
+                           ? CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED
+                           : CUDA_GRAPH_INSTANTIATE_ERROR;
+}
+
 CUresult
 kiln__cpu_graphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
                                      CUDA_GRAPH_INSTANTIATE_PARAMS *params)
@@ -125,12 +187,16 @@ kiln__cpu_graphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
   CUresult rc;
 
   CU_TRY(valid(params != NULL));
-  rc = kiln__cpu_graphInstantiateWithFlags(exec, graph, params->flags);
   params->hErrNode_out = NULL;
+  rc = instantiate(exec, graph, params->flags);
   params->result_out = rc == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
                        : rc == CUDA_ERROR_INVALID_VALUE
                            ? CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
                            : CUDA_GRAPH_INSTANTIATE_ERROR;
+  if (rc == CUDA_ERROR_INVALID_VALUE &&
+      (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0 &&
+      kiln__cpu_live(graph, KILN__HANDLE_GRAPH))
+    blame(params, graph);
   return rc;
 }
 

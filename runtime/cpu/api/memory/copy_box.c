@@ -57,6 +57,19 @@ CUresult kiln__cpu_memcpy3DAsync(const CUDA_MEMCPY3D *copy, CUstream stream)
 _Static_assert(sizeof(CUDA_MEMCPY3D_PEER) == sizeof(CUDA_MEMCPY3D),
                "copy_peer() copies one struct into the other");
 
+/* Stores the context of one side of a copy, which is NULL for memory of the host. NULL
+ * stands for the current context, as an H200's driver takes it. */
+static CUresult peer(CUmemorytype type, CUcontext context, CUcontext *out)
+{
+  *out = NULL;
+  if (type != CU_MEMORYTYPE_DEVICE)
+    return CUDA_SUCCESS;
+  if (context == NULL)
+    return kiln__cpu_current(out);
+  *out = context;
+  return kiln__cpu_known(context, KILN__HANDLE_CONTEXT);
+}
+
 static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *c, CUstream stream,
                           bool async)
 {
@@ -64,18 +77,13 @@ static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *c, CUstream stream,
   CUDA_MEMCPY3D p;
 
   CU_TRY(valid(c != NULL));
-  if ((c->srcMemoryType == CU_MEMORYTYPE_DEVICE &&
-       !kiln__cpu_live(c->srcContext, KILN__HANDLE_CONTEXT)) ||
-      (c->dstMemoryType == CU_MEMORYTYPE_DEVICE &&
-       !kiln__cpu_live(c->dstContext, KILN__HANDLE_CONTEXT)))
-    return CUDA_ERROR_INVALID_CONTEXT;
+  CU_TRY(peer(c->srcMemoryType, c->srcContext, &from));
+  CU_TRY(peer(c->dstMemoryType, c->dstContext, &to));
   /* The two structs differ only in the members that CUDA_MEMCPY3D reserves. */
   memcpy(&p, c, sizeof p);
   p.reserved0 = p.reserved1 = NULL;
   if (async)
     return kiln__cpu_issue_copy(stream, &p, true);
-  to = c->dstMemoryType == CU_MEMORYTYPE_DEVICE ? c->dstContext : NULL;
-  from = c->srcMemoryType == CU_MEMORYTYPE_DEVICE ? c->srcContext : NULL;
   CU_TRY(kiln__cpu_before_peer_copy(to, from));
   CU_TRY(kiln__cpu_issue_copy(stream, &p, false));
   return kiln__cpu_after_peer_copy(to, from);

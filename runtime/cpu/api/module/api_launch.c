@@ -531,6 +531,46 @@ CUresult kiln__cpu_launchCooperativeKernel(
   return launch(function, &s, stream, args, NULL);
 }
 
+/* Launches a kernel in the context of its module. */
+static CUresult launch_there(const CUDA_LAUNCH_PARAMS *p)
+{
+  CUcontext ignored;
+  CUresult rc;
+
+  CU_TRY(kiln__cpu_ctxPushCurrent(p->function->module->context));
+  rc = kiln__cpu_launchCooperativeKernel(
+      p->function, p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX,
+      p->blockDimY, p->blockDimZ, p->sharedMemBytes, p->hStream,
+      p->kernelParams);
+  (void)kiln__cpu_ctxPopCurrent(&ignored);
+  return rc;
+}
+
+/* Each kernel waits for its own stream only. Kernels that synchronise across devices were
+ * removed from CUDA 13, which has kept this function. */
+CUresult kiln__cpu_launchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list,
+                                                      unsigned int n,
+                                                      unsigned int flags)
+{
+  const unsigned known =
+      CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |
+      CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC;
+
+  CU_TRY(kiln__cpu_ready());
+  CU_TRY(valid(list != NULL && n != 0 && n <= (unsigned)machine()->n_devices &&
+               (flags & ~known) == 0));
+  for (unsigned i = 0; i < n; i++) {
+    CU_TRY(valid(list[i].hStream != NULL));
+    CU_TRY(kiln__cpu_known(list[i].function, KILN__HANDLE_FUNCTION));
+    for (unsigned k = 0; k < i; k++)
+      CU_TRY(valid(list[i].function->module->device !=
+                   list[k].function->module->device));
+  }
+  for (unsigned i = 0; i < n; i++)
+    CU_TRY(launch_there(&list[i]));
+  return CUDA_SUCCESS;
+}
+
 CUresult kiln__cpu_launchKernelEx(const CUlaunchConfig *config,
                                   CUfunction function, void **args,
                                   void **extra)
