@@ -83,26 +83,82 @@ static void report_overflow(kiln__cpu_warp *w, const kiln__cpu_insn *in,
       "the count that mbarrier.init states, and the bytes per phase");
 }
 
+/* Returns true if all active lanes address the same word. */
+static bool at_one_word(const kiln__cpu_warp *w, const kiln__cpu_reach *r)
+{
+  const uintptr_t word = r->host[__builtin_ctz(w->mask)];
+  uint64_t apart = 0;
+
+  for (int i = 0; i < KILN__WARP; i++)
+    apart |= w->lane[i] != 0 ? r->host[i] ^ word : 0;
+  return apart == 0;
+}
+
+/* Returns the number of arrivals that each active lane counts, or 0 if the lanes
+ * count different numbers. */
+static uint32_t same_count(const kiln__cpu_warp *w, const kiln__cpu_insn *in)
+{
+  const uint32_t first = count_of(w, in, (unsigned)__builtin_ctz(w->mask));
+  uint32_t differ = 0;
+
+  for (int i = 0; i < KILN__WARP && in->b >= 0; i++)
+    differ |= (KILN__SLOT(const uint32_t, in->b)[i] ^ first) & w->lane[i];
+  return differ == 0 ? first : 0;
+}
+
+/* Counts `each` arrivals per active lane at one word, if all lanes address the
+ * same word and the phase does not end before the last of these arrivals. old[i]
+ * receives the word before the arrival of lane i. Only this host thread can
+ * access the word. Returns false if the arrivals have to be counted one by
+ * one. */
+static bool arrive_together(const kiln__cpu_warp *w, const kiln__cpu_reach *r,
+                            uint32_t each, uint64_t old[KILN__WARP])
+{
+  const uint32_t n = (uint32_t)__builtin_popcount(w->mask);
+  uint64_t *const word = (uint64_t *)r->host[__builtin_ctz(w->mask)];
+  const change last = {.arrive = each};
+  uint64_t now = *word;
+
+  if (!at_one_word(w, r) || each == 0 ||
+      kiln__cpu_mbarrier_missing(now) < (uint64_t)n * each)
+    return false;
+  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
+    old[__builtin_ctz(m)] = now;
+    now -= each;
+  }
+  *word = kiln__cpu_mbarrier_changed(now + each, &last);
+  return true;
+}
+
+/* Applies a change of its own for each active lane. */
 static inline __attribute__((always_inline)) void
-change_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-            change (*of)(uint32_t count), bool returns)
+apply_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+           const kiln__cpu_reach *r, bool own, change (*of)(uint32_t count),
+           bool returns)
 {
   const unsigned order = kiln__cpu_lane_order(w, in);
-  kiln__cpu_reach r;
-  bool own;
 
-  if (!reach(w, in, &own, &r))
-    return;
   for (uint32_t m = kiln__cpu_positions(w, order); m != 0; m &= m - 1) {
     const unsigned i = (unsigned)__builtin_ctz(m) ^ order;
     const change c = of(count_of(w, in, i));
-    const uint64_t old = update(r.host[i], &c, own);
+    const uint64_t old = update(r->host[i], &c, own);
 
     if (__builtin_expect(kiln__cpu_mbarrier_overflows(old, &c), 0))
       report_overflow(w, in, (int)i, &c);
     if (returns && in->d >= 0)
       KILN__SLOT(uint64_t, in->d)[i] = old;
   }
+}
+
+static inline __attribute__((always_inline)) void
+change_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+            change (*of)(uint32_t count), bool returns)
+{
+  kiln__cpu_reach r;
+  bool own;
+
+  if (reach(w, in, &own, &r))
+    apply_each(w, in, &r, own, of, returns);
 }
 
 /* ---- Initialisation and invalidation of an mbarrier ---------------------- */
@@ -166,11 +222,25 @@ static change come(uint32_t bytes)
 
 KILN__CALLS(mbarrier_expect_tx, change_each, expect, false)
 KILN__CALLS(mbarrier_complete_tx, change_each, come, false)
-KILN__CALLS(mbarrier_arrive, change_each, arrive, true)
 KILN__CALLS(mbarrier_arrive_expect_tx, change_each, arrive_expect, true)
 KILN__CALLS(mbarrier_arrive_drop, change_each, arrive_drop, true)
 KILN__CALLS(mbarrier_arrive_drop_expect_tx, change_each, arrive_drop_expect,
             true)
+
+KILN__HANDLER(mbarrier_arrive)
+{
+  uint64_t old[KILN__WARP];
+  kiln__cpu_reach r;
+  bool own;
+
+  if (!reach(w, in, &own, &r))
+    return;
+  if (!own || w->grid->seed != 0 ||
+      !arrive_together(w, &r, same_count(w, in), old))
+    apply_each(w, in, &r, own, arrive, true);
+  else if (in->d >= 0)
+    KILN__LANES(uint64_t, old[i]);
+}
 
 /* Executes cp.async.mbarrier.arrive. The handler performs the pending copies
  * first, so the arrival follows immediately. Without .noinc, the expected
@@ -190,6 +260,26 @@ KILN__HANDLER(cp_async_arrive)
 
 /* ---- Waiting ------------------------------------------------------------- */
 
+/* Tests one word for all active lanes. */
+static void test_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, uintptr_t at,
+                     bool parity)
+{
+  const uint64_t phase = kiln__cpu_mbarrier_phase(
+      __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE));
+
+  if (parity) {
+    const uint32_t *const b = KILN__SLOT(const uint32_t, in->b);
+    const uint32_t odd = (uint32_t)phase & 1;
+
+    KILN__LANES(uint32_t, (b[i] & 1) != odd ? UINT32_MAX : 0);
+  } else {
+    const uint64_t *const b = KILN__SLOT(const uint64_t, in->b);
+
+    KILN__LANES(uint32_t,
+                kiln__cpu_mbarrier_phase(b[i]) != phase ? UINT32_MAX : 0);
+  }
+}
+
 static void test(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool parity)
 {
   kiln__cpu_reach r;
@@ -197,6 +287,10 @@ static void test(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool parity)
 
   if (!reach(w, in, &own, &r) || in->d < 0)
     return;
+  if (!w->watched && at_one_word(w, &r)) {
+    test_one(w, in, r.host[__builtin_ctz(w->mask)], parity);
+    return;
+  }
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const int i = __builtin_ctz(m);
     const uint64_t word =

@@ -93,17 +93,34 @@ static bool reach_source(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return ok;
 }
 
+/* Returns whether all active lanes copy whole elements. */
+static bool all_whole(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                      bool ignores)
+{
+  uint32_t part = 0;
+
+  if (in->c < 0)
+    return true;
+  if (ignores)
+    return false;
+  KILN__VECTOR_LOOP
+  for (int i = 0; i < KILN__WARP; i++)
+    part |= KILN__SLOT(const uint32_t, in->c)[i] < in->bytes ? w->lane[i] : 0;
+  return part == 0;
+}
+
 /* Finds source and destination of a copy of whole elements in which all sources
  * lie in one range of global memory, which is the common case. Returns false if
  * the general path has to handle the copy. */
 static bool reach_whole(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                        kiln__cpu_async_copy *c, kiln__cpu_reach *to)
+                        bool ignores, kiln__cpu_async_copy *c,
+                        kiln__cpu_reach *to)
 {
   kiln__cpu_insn source = *in;
   kiln__cpu_reach from;
   bool shared;
 
-  if (in->c >= 0 || w->watched)
+  if (w->watched || !all_whole(w, in, ignores))
     return false;
   kiln__cpu_addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0,
                       (uint64_t)in->imm, to->address);
@@ -140,7 +157,8 @@ static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool ignores)
   c.mask = w->mask;
   c.bytes = in->bytes;
   c.insn = in;
-  if (!reach_whole(w, in, &c, &to) && !reach_any(w, in, ignores, &c, &to))
+  if (!reach_whole(w, in, ignores, &c, &to) &&
+      !reach_any(w, in, ignores, &c, &to))
     return;
   for (int i = 0; i < KILN__WARP; i++) {
     c.to[i] = (uint8_t *)to.host[i];

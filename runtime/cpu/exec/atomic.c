@@ -124,7 +124,7 @@ static uint64_t apply(const kiln__cpu_insn *in, uint64_t old, uint64_t b,
 
 static uint64_t word(uintptr_t at, unsigned bytes)
 {
-  return kiln__cpu_atomic_load(at, bytes, __ATOMIC_RELAXED);
+  return kiln__cpu_atomic_load(at, bytes, __ATOMIC_ACQUIRE);
 }
 
 /* Compares and swaps the word at address `at`. Returns false if the word was
@@ -463,7 +463,9 @@ static void together(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
       now = table[row].in_turn(w, o, first, order, seen);
     else
       now = in_turn(w, in, o, first, order, seen);
-  } while (!swap(at, o->bytes, &first, now));
+    /* An operation that changes nothing, such as a lock that is taken, is a
+     * load. */
+  } while (now != first && !swap(at, o->bytes, &first, now));
   for (uint32_t m = o->d != NULL ? w->mask : 0; m != 0; m &= m - 1)
     result(o, (unsigned)__builtin_ctz(m), seen[__builtin_ctz(m)]);
 }

@@ -1,5 +1,6 @@
 /* bits.c -- logic operations, shifts, bit counting, bit fields and byte
  * permutation. */
+#include "float.h"
 #include "lanes.h"
 
 /* ---- Logic --------------------------------------------------------------- */
@@ -145,19 +146,15 @@ static inline uint32_t ones64(uint64_t x)
   return ones32((uint32_t)x) + ones32((uint32_t)(x >> 32));
 }
 
-/* Sets all bits of x below its highest set bit. */
-static inline uint32_t smear32(uint32_t x)
-{
-  x |= x >> 1;
-  x |= x >> 2;
-  x |= x >> 4;
-  x |= x >> 8;
-  return x | x >> 16;
-}
-
+/* Returns the number of zero bits above the highest set bit, from the exponent of
+ * x as a float. The bit below the highest one is cleared, so that the conversion
+ * does not round up to the next power of two. */
 static inline uint32_t leading32(uint32_t x)
 {
-  return 32 - ones32(smear32(x));
+  const float power = (float)(int32_t)(x & ~(x >> 1) & 0x7fffffff);
+  const uint32_t zeros = 158 - (kiln__cpu_bits_of_float(power) >> 23);
+
+  return x >> 31 != 0 ? 0 : zeros < 32 ? zeros : 32;
 }
 
 static inline uint32_t leading64(uint64_t x)

@@ -396,12 +396,43 @@ static void load_strong(const kiln__cpu_warp *w, const kiln__cpu_reach *r,
   }
 }
 
+/* Loads one element for the only active lane, which often polls memory. Returns
+ * false if the general path has to handle the load. */
+static bool load_alone(kiln__cpu_warp *w, const kiln__cpu_insn *in)
+{
+  const int lane = __builtin_ctz(w->mask);
+  const unsigned up = 64 - 8u * in->bytes;
+  const uint64_t keep = in->reg_bytes == 2 ? 0xffff : UINT64_MAX;
+  const bool near = in->space == KILN__SPACE_SHARED ||
+                    in->space == KILN__SPACE_GLOBAL ||
+                    in->space == KILN__SPACE_GENERIC;
+  kiln__cpu_reach r;
+  bool shared;
+  uint64_t x;
+
+  if ((w->mask & (w->mask - 1)) != 0 || !near || in->d < 0 || in->n_vec > 1 ||
+      !kiln__cpu_reach_near(w, in, in->bytes, &shared, &r))
+    return false;
+  if (w->counted)
+    kiln__cpu_tally_add(w, in, 1);
+  x = kiln__cpu_atomic_load(r.host[lane], in->bytes, __ATOMIC_ACQUIRE);
+  if (is_signed(in))
+    x = (uint64_t)((int64_t)(x << up) >> up);
+  if (in->reg_bytes > 4 || in->bytes == 8)
+    KILN__SLOT(uint64_t, in->d)[lane] = x;
+  else
+    KILN__SLOT(uint32_t, in->d)[lane] = (uint32_t)(x & keep);
+  return true;
+}
+
 KILN__HANDLER(ld_volatile)
 {
   const unsigned n = in->n_vec > 1 ? in->n_vec : 1, bytes = in->bytes;
   kiln__cpu_reach r;
   bool one;
 
+  if (load_alone(w, in))
+    return;
   if (!reach_strong(w, in, bytes * n, &one, &r))
     return;
   for (unsigned k = 0; k < n; k++) {

@@ -101,16 +101,32 @@ static uint32_t due(const kiln__cpu_copies *c, const pending *p, uint32_t mask,
   return lanes;
 }
 
+/* Copies an element of a usual size. Returns false for all other sizes. */
+static bool whole(uint8_t *to, const uint8_t *from, uint32_t size)
+{
+  switch (size) {
+  case 4:
+    memcpy(to, from, 4);
+    return true;
+  case 8:
+    memcpy(to, from, 8);
+    return true;
+  case 16:
+    memcpy(to, from, 16);
+    return true;
+  default:
+    return false;
+  }
+}
+
 static void perform(const kiln__cpu_async_copy *copy, uint32_t lanes)
 {
   for (; lanes != 0; lanes &= lanes - 1) {
     const int i = __builtin_ctz(lanes);
     const uint32_t size = copy->size[i];
 
-    if (size == 16 && copy->bytes == 16) {
-      memcpy(copy->to[i], copy->from[i], 16);
+    if (size == copy->bytes && whole(copy->to[i], copy->from[i], size))
       continue;
-    }
     if (size != 0) /* `from` may be NULL if `size` is 0. */
       memcpy(copy->to[i], copy->from[i], size);
     memset(copy->to[i] + size, 0, copy->bytes - size);

@@ -267,6 +267,8 @@ bool kiln__cpu_ptx_declare_label(kiln__cpu_parser *p, kiln__cpu_slice name,
  * the end of the function. */
 bool kiln__cpu_ptx_use_label(kiln__cpu_parser *p, kiln__cpu_ptx_symbol **to,
                              kiln__cpu_slice name, kiln__cpu_ptx_pos pos);
+/* Forgets the members of the register ranges of the function that has ended. */
+void kiln__cpu_ptx_drop_members(kiln__cpu_parser *p);
 /* Resolves the label uses of the current function and reports missing labels.
  * The parser calls this function at the end of each PTX function. */
 void kiln__cpu_ptx_resolve_labels(kiln__cpu_parser *p);

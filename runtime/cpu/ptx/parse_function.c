@@ -304,6 +304,7 @@ static bool definition(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
   p->variables.n = 0;
   p->function_labels.n = 0;
   p->function = NULL;
+  kiln__cpu_ptx_drop_members(p);
   return ok;
 }
 

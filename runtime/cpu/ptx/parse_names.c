@@ -11,7 +11,8 @@
  * Closing a scope removes these names from the heads of their chains.
  *
  * A range is stored once, under its prefix. A member of a range becomes a
- * symbol when it is first used. Label uses are collected and resolved at the
+ * symbol when it is first used. The table of members is emptied after each
+ * function, so that it stays in the processor's cache. Label uses are collected and resolved at the
  * end of the function. The key of a label includes the number of its scope.
  *
  * Cost: constant expected time per name, and memory proportional to the size of
@@ -193,6 +194,14 @@ static kiln__cpu_ptx_symbol *member(kiln__cpu_parser *p,
   symbol->u.variable = v;
   node->symbol = symbol;
   return symbol;
+}
+
+void kiln__cpu_ptx_drop_members(kiln__cpu_parser *p)
+{
+  if (p->scopes[0].ranges)
+    return; /* other functions may use the same members */
+  kiln__free(p->alloc, p->members.buckets);
+  p->members = (kiln__cpu_table){0};
 }
 
 /* Finds the innermost range that has `name` as a member. Only scopes of depth
