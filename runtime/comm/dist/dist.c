@@ -105,6 +105,25 @@ kiln_status kiln__dist_put(kiln__dist *d, CUdeviceptr p, const void *data,
   return st == KILN_OK ? kiln_stream_synchronize(d->stream) : st;
 }
 
+kiln_status kiln__trade_create(kiln__trade *t, const kiln_comm *comm)
+{
+  const size_t ranks = (size_t)comm->ranks;
+
+  t->from = calloc(4 * ranks, sizeof *t->from);
+  if (t->from == NULL)
+    return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory");
+  t->sizes = t->from + ranks;
+  t->to = t->sizes + ranks;
+  t->to_sizes = t->to + ranks;
+  return KILN_OK;
+}
+
+kiln_status kiln__trade_run(const kiln__trade *t, kiln_comm *comm,
+                            kiln_stream *stream)
+{
+  return kiln__comm_trade(comm, stream, t->from, t->sizes, t->to, t->to_sizes);
+}
+
 kiln_status kiln__dist_extend(kiln__dist_code *c, const kiln_code *user,
                               const kiln_param *added, size_t n)
 {

@@ -41,6 +41,16 @@ kiln_status kiln__dist_get(kiln__dist *d, void *out, CUdeviceptr p,
 kiln_status kiln__dist_put(kiln__dist *d, CUdeviceptr p, const void *data,
                            size_t size);
 
+/* What a rank exchanges with each rank, for kiln__comm_trade(): one number per rank
+ * in each array, all 0 at first. free(t->from) frees the arrays. */
+typedef struct kiln__trade {
+  uint64_t *from, *sizes, *to, *to_sizes;
+} kiln__trade;
+kiln_status kiln__trade_create(kiln__trade *t, const kiln_comm *comm);
+/* Makes the exchange in a stream of the rank's device. */
+kiln_status kiln__trade_run(const kiln__trade *t, kiln_comm *comm,
+                            kiln_stream *stream);
+
 /* The parameters of a call and of this library together. The struct must not
  * move: `all` points into it. */
 typedef struct kiln__dist_code {

@@ -316,14 +316,9 @@ static kiln_status pack(const strip *s, const panel *t, CUdeviceptr slot,
       &extent);
 }
 
-/* The blocks that a rank exchanges for a panel: one number per rank each. */
-typedef struct blocks {
-  uint64_t *from, *sizes, *to, *to_sizes;
-} blocks;
-
 /* Rank q, which shares the grid row (for A) or column (for B) with this one, has
  * the panel if `has`, and this rank has it if `mine`. */
-static void plan_block(const blocks *b, int q, bool mine, bool has,
+static void plan_block(const kiln__trade *b, int q, bool mine, bool has,
                        CUdeviceptr slot, uint64_t size)
 {
   if (mine) {
@@ -340,18 +335,15 @@ static kiln_status fetch(const product *p, kiln__overlap *o, const panel *t,
                          uint64_t step)
 {
   kiln_comm *const comm = p->d->comm;
-  const size_t ranks = (size_t)comm->ranks,
-               size = kiln_dtype_size(p->desc.a.type);
+  const size_t size = kiln_dtype_size(p->desc.a.type);
   const CUdeviceptr a = p->d->scratch + p->slot_a[step % 2];
   const CUdeviceptr b = p->d->scratch + p->slot_b[step % 2];
   const bool has_a = p->column == t->column, has_b = p->row == t->row;
-  uint64_t *const memory = calloc(4 * ranks, sizeof *memory);
-  const blocks plan = {memory, memory + ranks, memory + 2 * ranks,
-                       memory + 3 * ranks};
-  kiln_status st = KILN_OK;
+  kiln__trade plan;
+  kiln_status st = kiln__trade_create(&plan, comm);
 
-  if (memory == NULL)
-    return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory");
+  if (st != KILN_OK)
+    return st;
   if (has_a)
     COMM_TRY(pack(&p->a, t, a, o->moves));
   if (has_b)
@@ -369,11 +361,10 @@ static kiln_status fetch(const product *p, kiln__overlap *o, const panel *t,
       plan_block(&plan, q, has_b, row == t->row, b,
                  p->desc.n * t->width * size);
   }
-  st = kiln__comm_trade(comm, o->moves, plan.from, plan.sizes, plan.to,
-                        plan.to_sizes);
+  st = kiln__trade_run(&plan, comm, o->moves);
 
 done:
-  free(memory);
+  free(plan.from);
   return st;
 }
 

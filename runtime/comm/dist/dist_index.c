@@ -327,25 +327,23 @@ static kiln_status trade(const route *r, kiln_array mine, kiln_array theirs,
                          uint64_t round, bool back)
 {
   kiln_comm *const comm = r->d->comm;
-  const size_t ranks = (size_t)comm->ranks, size = kiln_dtype_size(mine.type);
-  uint64_t *const out = calloc(4 * ranks, sizeof *out);
-  uint64_t *const out_size = out + ranks, *const in = out_size + ranks;
-  uint64_t *const in_size = in + ranks;
+  const size_t size = kiln_dtype_size(mine.type);
   CUdeviceptr at = theirs.data;
-  kiln_status st;
+  kiln__trade t, reverse;
+  kiln_status st = kiln__trade_create(&t, comm);
 
-  if (out == NULL)
-    return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory");
+  if (st != KILN_OK)
+    return st;
   for (int p = 0; p < comm->ranks; p++) {
-    out[p] = mine.data + (r->starts[p] + round * r->quota) * size;
-    out_size[p] = share_of(r, comm->rank, p, round) * size;
-    in[p] = at;
-    in_size[p] = share_of(r, p, comm->rank, round) * size;
-    at += in_size[p];
+    t.from[p] = mine.data + (r->starts[p] + round * r->quota) * size;
+    t.sizes[p] = share_of(r, comm->rank, p, round) * size;
+    t.to[p] = at;
+    t.to_sizes[p] = share_of(r, p, comm->rank, round) * size;
+    at += t.to_sizes[p];
   }
-  st = back ? kiln__comm_trade(comm, r->d->stream, in, in_size, out, out_size)
-            : kiln__comm_trade(comm, r->d->stream, out, out_size, in, in_size);
-  free(out);
+  reverse = (kiln__trade){t.to, t.to_sizes, t.from, t.sizes};
+  st = kiln__trade_run(back ? &reverse : &t, comm, r->d->stream);
+  free(t.from);
   return st;
 }
 

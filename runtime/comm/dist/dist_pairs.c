@@ -246,21 +246,19 @@ static kiln_status pack(const pairs *p, kiln_stream *stream)
 static kiln_status pass_on(const pairs *p, kiln__overlap *o, int step)
 {
   kiln_comm *const comm = p->d->comm;
-  const size_t ranks = (size_t)comm->ranks;
   const int before = (comm->rank + comm->ranks - 1) % comm->ranks;
   const int behind = (comm->rank + 1) % comm->ranks;
-  uint64_t *const memory = calloc(4 * ranks, sizeof *memory);
-  uint64_t *const sizes = memory + ranks, *const to = sizes + ranks;
-  kiln_status st;
+  kiln__trade t;
+  kiln_status st = kiln__trade_create(&t, comm);
 
-  if (memory == NULL)
-    return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory");
-  memory[before] = p->d->scratch + p->buffer[step % 2];
-  sizes[before] = block_size(p, p->all[source_of(p, step)].m);
-  to[behind] = p->d->scratch + p->buffer[(step + 1) % 2];
-  to[ranks + (size_t)behind] = block_size(p, p->all[source_of(p, step + 1)].m);
-  st = kiln__comm_trade(comm, o->moves, memory, sizes, to, to + ranks);
-  free(memory);
+  if (st != KILN_OK)
+    return st;
+  t.from[before] = p->d->scratch + p->buffer[step % 2];
+  t.sizes[before] = block_size(p, p->all[source_of(p, step)].m);
+  t.to[behind] = p->d->scratch + p->buffer[(step + 1) % 2];
+  t.to_sizes[behind] = block_size(p, p->all[source_of(p, step + 1)].m);
+  st = kiln__trade_run(&t, comm, o->moves);
+  free(t.from);
   return st;
 }
 

@@ -380,10 +380,9 @@ static void find_places(radix *r, const uint64_t *sizes)
   }
 }
 
-/* Marks the bins that cuts divide: marks[] has one byte per bin. */
+/* Marks the bins that cuts divide: marks[] has one byte per bin, 0 at first. */
 static void mark_bins(const radix *r, unsigned char *marks)
 {
-  memset(marks, 0, r->bins);
   for (int c = 0; c + 1 < r->d->comm->ranks; c++) {
     if (r->places[c].inside > 0)
       marks[r->places[c].bin] = 1;
@@ -445,7 +444,18 @@ static kiln_status candidate(const radix *r, uint64_t i, uint64_t *rank)
   const kiln_status st = kiln__dist_get(
       r->d, key, r->d->scratch + r->memory->keys + i * size, size);
 
-  *rank = rank_of(r, key);
+  *rank = st == KILN_OK ? rank_of(r, key) : 0;
+  return st;
+}
+
+/* Looks whether candidate i has a rank. */
+static kiln_status has_rank(const radix *r, uint64_t i, uint64_t wanted,
+                            bool *has)
+{
+  uint64_t rank = 0;
+  const kiln_status st = candidate(r, i, &rank);
+
+  *has = st == KILN_OK && rank == wanted;
   return st;
 }
 
@@ -454,21 +464,23 @@ static kiln_status candidate(const radix *r, uint64_t i, uint64_t *rank)
 static kiln_status count_equal(const radix *r, uint64_t at, uint64_t key,
                                uint64_t *n)
 {
-  uint64_t equal = 0, other = 1, rank = key; /* distances before `at` */
+  uint64_t equal = 0, other = 1; /* distances before `at` */
+  bool has = true;
   kiln_status st = KILN_OK;
 
-  for (; other <= at && st == KILN_OK; other *= 2) {
-    st = candidate(r, at - other, &rank);
-    if (rank != key)
+  while (other <= at && st == KILN_OK) {
+    st = has_rank(r, at - other, key, &has);
+    if (!has)
       break;
     equal = other;
+    other *= 2;
   }
   other = other <= at ? other : at + 1;
   while (st == KILN_OK && equal + 1 < other) {
     const uint64_t middle = equal + (other - equal) / 2;
 
-    st = candidate(r, at - middle, &rank);
-    if (rank == key)
+    st = has_rank(r, at - middle, key, &has);
+    if (has)
       equal = middle;
     else
       other = middle;
@@ -501,12 +513,13 @@ static kiln_status find_threshold(const radix *r, const place *p, uint64_t at,
 static kiln_status find_thresholds(radix *r, const uint64_t *sizes)
 {
   const size_t ranks = (size_t)r->d->comm->ranks;
-  uint64_t *const memory = calloc(3 * ranks + 1, sizeof *memory);
-  uint64_t *const lengths = memory + ranks, *const cuts = lengths + ranks;
-  unsigned char *const marks = malloc(r->bins);
+  uint64_t *const counts = calloc(ranks, sizeof *counts);
+  uint64_t *const lengths = calloc(ranks, sizeof *lengths);
+  uint64_t *const cuts = calloc(ranks + 1, sizeof *cuts);
+  unsigned char *const marks = calloc(r->bins, 1);
   kiln_status st = KILN_OK;
 
-  if (memory == NULL || marks == NULL)
+  if (counts == NULL || lengths == NULL || cuts == NULL || marks == NULL)
     COMM_TRY(kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory"));
   COMM_TRY(count_bins(r));
   find_places(r, sizes);
@@ -514,14 +527,16 @@ static kiln_status find_thresholds(radix *r, const uint64_t *sizes)
   COMM_TRY(sort_candidates(r, marks));
   divide_candidates(r, marks, lengths);
   COMM_TRY(kiln_comm_share(r->d->comm, &r->n_candidates, sizeof r->n_candidates,
-                           memory));
+                           counts));
   COMM_TRY(kiln__cut_blocks(r->d, &r->order, r->d->scratch + r->memory->keys,
-                            memory, lengths, cuts));
+                            counts, lengths, cuts));
   for (size_t c = 0; c + 1 < ranks; c++)
     COMM_TRY(find_threshold(r, &r->places[c], cuts[c + 1], &r->thresholds[c]));
 
 done:
-  free(memory);
+  free(counts);
+  free(lengths);
+  free(cuts);
   free(marks);
   return st;
 }

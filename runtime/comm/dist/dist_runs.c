@@ -207,7 +207,7 @@ static kiln_status unique_blocks(kiln__dist *d, const kiln_unique_desc *desc,
   const kiln_array edges = {d->scratch + p->edges,
                             kiln__dist_type(none, &desc->x)};
   const size_t size = kiln_dtype_size(edges.type);
-  bool joined;
+  bool joined = false;
   kiln_status st = kiln_unique(d->stream, desc, &p->workspace);
 
   if (st == KILN_OK)
