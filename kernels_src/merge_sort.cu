@@ -327,8 +327,8 @@ extern "C" __global__ void KILN_BOUNDS merge_sort_tiles(
   const precedes less{s};
   item v[KILN_ITEMS];
 
-  kiln::launch_next();
   kiln::launch_wait();
+  kiln::launch_next();
   kiln::stage_run<KILN_BLOCK>(tile_keys() + start, in + first, valid);
   kiln::stage_zeros<KILN_BLOCK>(tile_keys(), 0, start);
   finish_loads(start + valid);
@@ -611,8 +611,8 @@ merge_sort_join(const user::args s, const element *in, element *out,
   const count n_a = run_length(g, 0, 1, n), n_b = run_length(g, 1, 1, n);
   const count end = n_a + n_b - g.d < tile_size ? n_a + n_b : g.d + tile_size;
 
-  kiln::launch_next();
   kiln::launch_wait();
+  kiln::launch_next();
   for (unsigned k = kiln::warp(); k < 2; k += KILN_BLOCK / kiln::warp_size) {
     const count at =
         kiln::path_split_warp(in + g.first, n_a, in + g.first + g.run, n_b,
