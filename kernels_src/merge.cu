@@ -20,9 +20,8 @@
  *   KILN_LESS   0           1 if user::less(s, a, b) defines the order
  *   KILN_SPLIT  0           1 if merge_split has computed where the tiles start; 0 if
  *                           each block searches for its own start and end
- * Launch: the block size is KILN_BLOCK for both kernels. The grid of merge_split has one
- *         warp for each of the tiles + 1 boundaries of tiles. The grid of merge has one
- *         block per tile.
+ * Launch: the block size is KILN_BLOCK for both kernels. The grid of merge_split has 4
+ *         threads per tile. The grid of merge has one block per tile.
  *         a, b    the sequences; a has m keys and b has n keys
  *         split   for each boundary, the number of preceding outputs that come from a;
  *                 NULL without KILN_SPLIT
@@ -30,8 +29,8 @@
 #include <kiln/params/merge.cuh>
 
 #define KILN_FLAT_BLOCK 1
+#include <kiln/merge_path.cuh>
 #include <kiln/order.cuh>
-#include <kiln/stage.cuh>
 #include <kiln/user.cuh>
 
 static_assert(KILN_BLOCK >= 64, "KILN_BLOCK: a warp for each end of the tile");
@@ -59,29 +58,16 @@ static __device__ __forceinline__ count least(count a, count b)
   return a < b ? a : b;
 }
 
-/* Returns how many of the first d outputs come from a. One whole warp calls
- * this function. Each step tests 32 positions, because the latency of memory
- * dominates the time of a step. */
-static __device__ __forceinline__ count split_at(const user::args &s,
-                                                 const KILN_T *a, count m,
-                                                 const KILN_T *b, count n,
-                                                 count d)
-{
-  count low = d > n ? d - n : 0, high = least(d, m);
+/* Returns whether element i of a comes before element j of b. */
+struct a_precedes {
+  const user::args &s;
+  const KILN_T *a, *b;
 
-  while (low < high) {
-    const count chunk = (high - low + 31) / 32;
-    const count at = low + (kiln::lane() + 1) * chunk - 1;
-    const bool taken = at < high && !precedes(s, kiln::load(b + (d - 1 - at)),
-                                              kiln::load(a + at));
-    const unsigned chunks =
-        static_cast<unsigned>(__popc(kiln::warp_ballot(taken)));
-
-    low += chunks * chunk;
-    high = least(high, low + chunk - 1);
+  __device__ __forceinline__ bool operator()(count i, count j) const
+  {
+    return !precedes(s, kiln::load(b + j), kiln::load(a + i));
   }
-  return low;
-}
+};
 
 #if KILN_MAKES(merge_split)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
@@ -89,16 +75,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
                 const KILN_T *b, unsigned long long n,
                 unsigned long long *split)
 {
-  const count tiles = (m + n + tile_size - 1) / tile_size;
-  const count tile =
-      static_cast<count>(blockIdx.x) * (KILN_BLOCK / 32) + kiln::warp();
-  count at;
-
-  if (tile > tiles)
-    return;
-  at = split_at(s, a, m, b, n, least(tile * tile_size, m + n));
-  if (kiln::lane() == 0)
-    split[tile] = at;
+  kiln::split_tiles<KILN_BLOCK>(m, n, tile_size, split, a_precedes{s, a, b});
 }
 #endif
 
@@ -128,7 +105,11 @@ static __device__ __forceinline__ chunk find_chunk(const user::args &s,
 
   (void)split;
   if (kiln::warp() < 2) {
-    const count at = split_at(s, a, m, b, n, kiln::warp() == 0 ? first : end);
+    const count d = kiln::warp() == 0 ? first : end;
+    const a_precedes before = {s, a, b};
+    const count at = kiln::group_search<kiln::warp_size>(
+        d > n ? d - n : 0, least(d, m),
+        [&](count i) { return before(i, d - 1 - i); });
 
     if (kiln::lane() == 0)
       found[kiln::warp()] = at;
@@ -137,6 +118,8 @@ static __device__ __forceinline__ chunk find_chunk(const user::args &s,
   from = found[0];
   to = found[1];
 #endif
+  /* Sequences that are not sorted have splits that contradict each other. */
+  to = to < from ? from : least(to, from + (end - first));
   return {from, first - from, static_cast<unsigned>(to - from),
           static_cast<unsigned>(end - first - (to - from))};
 }

@@ -38,13 +38,14 @@ typedef struct kiln_merge_desc {
 /**
  * Merges two sorted sequences into one. The merge is stable: among equal keys
  * those of sequence a come first, and each sequence keeps its order. If the
- * sequences are not sorted, the result contains the same keys in an unspecified
- * order.
+ * sequences are not sorted, the result is unspecified; no other memory is
+ * written.
  *
  * Every key and value is read once and written once. Up to 2^21 keys take one
  * launch and no temporary storage. More keys take two launches and about 8
- * bytes of temporary storage per 4,000 keys. Source: Odeh, Green et al., Merge
- * Path - Parallel Merging Made Simple, 2012.
+ * bytes of temporary storage per 4,000 keys. Sources: Odeh, Green et al., Merge
+ * Path - Parallel Merging Made Simple, 2012; for many integers of 4 bytes also
+ * Batcher, Sorting Networks and Their Applications, 1968.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.

@@ -52,10 +52,11 @@ typedef struct kiln_set_desc {
  * other memory is written.
  *
  * The call takes two launches, reads each element once and writes each result
- * once. Temporary storage takes about 24 bytes per 3,000 elements. Source of the
- * division into tiles: Odeh, Green et al., Merge Path - Parallel Merging Made
- * Simple, 2012; of the positions of the results: Merrill and Garland,
- * Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016.
+ * once. Temporary storage takes about 24 bytes per 3,000 elements. Sources: of
+ * the division into tiles, Odeh, Green et al., Merge Path - Parallel Merging
+ * Made Simple, 2012; of the merge of many integers, Batcher, Sorting Networks
+ * and Their Applications, 1968; of the positions of the results, Merrill and
+ * Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016.
  *
  * @param stream     stream that executes the operation; must not be NULL.
  * @param desc       description of the operation; borrowed for the call.

@@ -233,6 +233,48 @@ START_TEST(test_two_launches)
 }
 END_TEST
 
+/* Sorted keys of which the first and the last tenth are the extreme values of the
+ * type, which also fill up windows that are not whole. */
+static void *extreme_keys(kiln_dtype type, size_t n, uint64_t *state)
+{
+  const int64_t least = type_is_signed(type) ? INT32_MIN : 0;
+  const int64_t most = least + UINT32_MAX;
+  double *v = sorted_values(n, least, UINT32_MAX, state);
+
+  for (size_t i = 0; i < n; i++)
+    v[i] = i < n / 10 ? (double)least : i > n - n / 10 ? (double)most : v[i];
+  return as_elements(type, v, n);
+}
+
+/* Many integers of 4 bytes are merged by networks of windows of 1,024 keys. The test
+ * demands this for short arrays, with tiles of 4,096 keys. */
+START_TEST(test_network)
+{
+  static const size_t lengths[][2] = {
+      {0, 1},       {1, 0},       {31, 992},     {512, 512},  {1025, 0},
+      {0, 4096},    {4095, 2},    {2048, 2048},  {7011, 989}, {5, 9011},
+      {9011, 5000}, {4096, 8192}, {30011, 29989}};
+  const kiln_tuning network = {128, 23, 0, 1};
+  const kiln_dtype type = _i == 0 ? KILN_U32 : KILN_I32;
+  const size_t n_lengths = sizeof lengths / sizeof lengths[0];
+  uint64_t state = 21 + (uint64_t)_i;
+
+  ck_kiln_ok(kiln_tuning_set(device, "merge", 4, 64, &network));
+  for (size_t k = 0; k < n_lengths; k++) {
+    const size_t n_a = lengths[k][0], n_b = lengths[k][1];
+    const void *a = extreme_keys(type, n_a, &state);
+    const void *b = extreme_keys(type, n_b, &state);
+    const operation_call c = merge_call(type, a, n_a, b, n_b, KILN_DTYPE_NONE,
+                                        false, k % 4 == 3 ? 0 : k);
+
+    ck_call(c);
+    if (_i == 0 && k + 1 == n_lengths)
+      ck_capture(c);
+  }
+  ck_call(wholes_call(type, 5000, 3000, 3, KILN_DTYPE_NONE, &state));
+}
+END_TEST
+
 static operation_call draw(unsigned long k, uint64_t *state)
 {
   static const kiln_dtype types[] = {KILN_U8, KILN_I32, KILN_F32, KILN_F64};
@@ -292,6 +334,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_nans_of_sorted_keys, 0, 2);
   tcase_add_test(t, test_order);
   tcase_add_test(t, test_two_launches);
+  tcase_add_loop_test(t, test_network, 0, 2);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   return s;

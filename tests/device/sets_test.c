@@ -245,6 +245,71 @@ START_TEST(test_unsorted)
 }
 END_TEST
 
+/* Makes n ascending values of 32 bits: value i is i * step and up to step / 2 at
+ * random more than the least value of the type. */
+static double *spread_values(kiln_dtype type, size_t n, uint64_t step,
+                             uint64_t *state)
+{
+  const double least = type_is_signed(type) ? INT32_MIN : 0;
+  double *v = kept(malloc((n + 1) * sizeof *v));
+
+  for (size_t i = 0; i < n; i++)
+    v[i] = least + (double)(i * step + test_random(state) % (step / 2 + 1));
+  return v;
+}
+
+/* Checks one value that occurs m times in a and n times in b, next to the boundary
+ * of two windows. All other values occur once. */
+static void check_boundary(shape s, size_t at, size_t m, size_t n)
+{
+  enum { N = 1100 };
+  double *a = kept(malloc(N * sizeof *a)), *b = kept(malloc(N * sizeof *b));
+
+  for (size_t i = 0; i < N; i++) {
+    a[i] = (double)(8 * (i >= at && i < at + m ? at : i));
+    b[i] = (double)(8 * (i >= at && i < at + n ? at : i) +
+                    (i >= at && i < at + n ? 0 : 4));
+  }
+  ck_call(set_call(s, a, N, b, N));
+}
+
+/* Many integers of 4 bytes are merged by networks of windows of 1,024 elements. The
+ * test demands this for short arrays, with tiles of 4,096 elements: values that
+ * occur once, that need all 32 bits, and that are repeated inside of windows, across
+ * their boundaries, and over several tiles. */
+START_TEST(test_network)
+{
+  static const size_t lengths[][2] = {{1, 0},       {512, 512}, {4095, 1},
+                                      {2048, 2049}, {0, 5000},  {6011, 9002}};
+  static const int64_t few[] = {1, 40, 100, 30000};
+  static const uint64_t steps[] = {2, 3, 0};
+  const kiln_tuning network = {128, 23, 0, 1};
+  uint64_t state = 31 + (uint64_t)_i;
+  shape s = of_kind(_i, 0);
+
+  ck_kiln_ok(kiln_tuning_set(device, "sets", 4, 64, &network));
+  for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+    const size_t n_a = lengths[k][0], n_b = lengths[k][1];
+
+    s.shift = k % 4;
+    ck_call(wholes_call(s, n_a, n_b, few[k % 4], &state));
+    for (size_t l = k % 2; l < 3; l++) {
+      const uint64_t most = UINT32_MAX / (n_a > 2 * n_b ? n_a : 2 * n_b);
+      const uint64_t step = steps[l] > 0 ? steps[l] : most;
+
+      ck_call(set_call(s, spread_values(s.type, n_a, step, &state), n_a,
+                       spread_values(s.type, n_b, 2 * step, &state), n_b));
+    }
+  }
+  for (size_t at = 509; at <= 512; at++)
+    for (size_t k = 0; k < 6; k++)
+      check_boundary(s, at, 1 + k % 3, 1 + k / 3);
+  s.type = KILN_U32;
+  ck_call(wholes_call(s, 5000, 4000, 100, &state));
+  ck_capture(wholes_call(s, 5000, 4000, 120, &state));
+}
+END_TEST
+
 static operation_call draw(unsigned long k, uint64_t *state)
 {
   const size_t n_a = test_random(state) % 3000;
@@ -299,6 +364,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_order);
   tcase_add_loop_test(t, test_unsorted, 1, 3);
+  tcase_add_loop_test(t, test_network, 0, 4);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   return s;

@@ -361,13 +361,16 @@ const bench_case kiln__bench_scatter[] = {
 
 /* ---- Merge and search --------------------------------------------------- */
 
-#define MERGE(id, n_a_)                                                        \
+#define MERGE(id, n_a_, ...)                                                   \
   BENCH_OWN(id, merge, kiln_merge_desc,                                        \
-    .a = {b->in[0], KILN_U32}, .n_a = n_a_, .b = {b->in[1], KILN_U32},         \
-    .n_b = b->n - n_a_, .out = {b->out[0], KILN_U32})
+    .a = {b->in[0], b->now->type}, .n_a = n_a_,                                \
+    .b = {b->in[1], b->now->type}, .n_b = b->n - n_a_,                         \
+    .out = {b->out[0], b->now->type}, __VA_ARGS__)
 
-MERGE(own_merge, (b->n / 2))
-MERGE(own_merge_3_2, (b->n / 5 * 3))
+MERGE(own_merge, (b->n / 2), .less = NULL)
+MERGE(own_merge_3_2, (b->n / 5 * 3), .less = NULL)
+MERGE(own_merge_pairs, (b->n / 2), .a_values = {b->in[2], KILN_U32},
+    .b_values = {b->in[2], KILN_U32}, .out_values = {b->out[1], KILN_U32})
 
 BENCH_OWN(own_search, search, kiln_search_desc,
     .sorted = {b->in[0], KILN_U32}, .m = b->n,
@@ -384,6 +387,12 @@ const bench_case kiln__bench_merge[] = {
      ASCENDING, NULL, own_merge, KILN_U32, 0, 0, 0},
     {"3:2", KILN_U32, 8, "CUB", "kiln_peer_merge_3_2_u32", {1.05, 1.05, 0, 0},
      ASCENDING_3_2, NULL, own_merge_3_2, KILN_U32, 0, 0, 0},
+    {"two halves", KILN_F32, 8, "-", NULL, {0, 0, 0, 0}, ASCENDING, NULL,
+     own_merge, KILN_DTYPE_NONE, 0, 0, 0},
+    {"two halves", KILN_U64, 16, "-", NULL, {0, 0, 0, 0}, ASCENDING, NULL,
+     own_merge, KILN_DTYPE_NONE, 0, 0, 0},
+    {"two halves with u32", KILN_U32, 16, "-", NULL, {0, 0, 0, 0}, ASCENDING,
+     NULL, own_merge_pairs, KILN_DTYPE_NONE, 0, 0, 0},
     {.label = NULL},
 };
 

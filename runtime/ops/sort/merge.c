@@ -1,7 +1,8 @@
-/* merge.c -- the host side of merge.cu, which merges two sorted sequences by
- * merge path (Odeh et al., Merge Path - Parallel Merging Made Simple, 2012).
- * Each block writes an equal part of the output. A binary search along a
- * diagonal finds the elements of both sequences that belong to this part. */
+/* merge.c -- the host side of merge.cu and merge_network.cu, which merge two
+ * sorted sequences by merge path (Odeh et al., Merge Path - Parallel Merging
+ * Made Simple, 2012). Each block writes an equal part of the output. A binary
+ * search along a diagonal finds the elements of both sequences that belong to
+ * this part. */
 #include "../ops.h"
 #include "kernel_params.h"
 
@@ -12,6 +13,19 @@ enum { MERGE_TILES, FIND_SPLITS };
 
 static const char *const kernels[] = {"merge", "merge_split", NULL};
 static const kiln__family family = {"merge", kernels, kiln__merge_params};
+
+static const char *const network_kernels[] = {"merge_network", "network_split",
+                                              NULL};
+static const kiln__family network_family = {"merge_network", network_kernels,
+                                            kiln__merge_network_params};
+
+enum {
+  BY_NETWORK =
+      1, /* bit in `extra` of a tuning row: merge_network.cu merges keys
+                     that allow it */
+  SPLIT_LANES =
+      4 /* threads per tile in the launch that finds where tiles start */
+};
 
 /* Maximum number of elements for which each block searches for the start and
  * end of its own part. For more elements, a separate launch first finds the
@@ -42,11 +56,14 @@ static void check_values(kiln__checker *c, const kiln_merge_desc *desc)
 
 /* ---- Plan ---------------------------------------------------------------- */
 
+/* Keys per thread, and most threads per block, in merge_network.cu. */
+enum { NETWORK_ITEMS = 32, NETWORK_BLOCK = 256 };
+
 typedef struct plan {
   const kiln_merge_desc *desc;
   uint32_t block, items, per_sm;
   uint64_t tiles;
-  bool split;
+  bool split, network;
   kiln__need need;
 } plan;
 
@@ -66,25 +83,49 @@ static uint32_t items_of(const kiln_merge_desc *desc, const kiln__tuning *t)
   return items;
 }
 
+/* Returns whether merge_network.cu can merge the keys: equal keys have equal
+ * bits, and a register holds a key. */
+static bool fits_network(const kiln_merge_desc *desc)
+{
+  return desc->less == NULL && !has_values(desc) &&
+         kiln__is_integer(desc->a.type) && kiln__size(desc->a.type) == 4;
+}
+
 static void make_plan(plan *p, kiln_device *device, const kiln_merge_desc *desc)
 {
   const uint64_t n = desc->n_a + desc->n_b;
   const kiln__tuning t =
       kiln__tuned_for(device, KILN__TUNED_MERGE, kiln__size(desc->a.type), n);
-  const uint32_t items = items_of(desc, &t);
+  const bool network = (t.extra & BY_NETWORK) != 0 && fits_network(desc);
+  const uint32_t block =
+      network && t.block > NETWORK_BLOCK ? NETWORK_BLOCK : t.block;
+  const uint32_t items = network ? NETWORK_ITEMS : items_of(desc, &t);
 
   *p = (plan){.desc = desc,
-              .block = t.block,
+              .block = block,
               .items = items,
               .per_sm = has_values(desc) ? 0 : t.per_sm,
-              .tiles = kiln__divide_up(n, (uint64_t)t.block * items),
-              .split = n > most_unsplit};
+              .tiles = kiln__divide_up(n, (uint64_t)block * items),
+              .split = network || n > most_unsplit,
+              .network = network};
   p->need.temp = p->split ? 8 * (size_t)(p->tiles + 1) : 0;
+}
+
+static void specify_network(kiln__spec *spec, const plan *p)
+{
+  spec->family = &network_family;
+  spec->kernels = 1u << MERGE_TILES | 1u << FIND_SPLITS;
+  spec->code = &p->desc->code;
+  spec->acc = p->desc->a.type;
+  spec->value[MERGE_NETWORK_BLOCK] = p->block;
+  spec->value[MERGE_NETWORK_PER_SM] = p->per_sm;
+  spec->value[MERGE_NETWORK_T] = p->desc->a.type;
 }
 
 static void specify(kiln__spec *spec, const kiln_merge_desc *desc,
                     const plan *p)
 {
+  spec->family = &family;
   spec->kernels = 1u << MERGE_TILES | (p->split ? 1u << FIND_SPLITS : 0);
   spec->code = &desc->code;
   spec->acc = desc->a.type;
@@ -133,38 +174,72 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
 
 /* ---- The call ------------------------------------------------------------ */
 
-static kiln_status run(kiln_stream *stream, const plan *p,
-                       const kiln_workspace *workspace)
+static kiln_status queue(const kiln__call *c, const plan *p)
 {
   const kiln_merge_desc *desc = p->desc;
-  kiln_launch_config config = {.block = {p->block, 1, 1}, .stream = stream};
-  kiln__spec spec = {.family = &family};
+  kiln_launch_config config = {.block = {p->block, 1, 1},
+                               .stream = c->storage.stream};
   kiln_status st = KILN_OK;
-  kiln__call c;
 
-  if (desc->n_a + desc->n_b == 0)
-    return KILN_OK;
-  specify(&spec, desc, p);
-  st = kiln__call_open(&c, stream, &spec, workspace, p->need);
-  if (st != KILN_OK)
-    return st;
   if (p->split) {
-    config.grid.x = (uint32_t)kiln__divide_up(p->tiles + 1, p->block / 32);
-    KILN_TRY(KILN_LAUNCH(c.set->kernel[FIND_SPLITS], &config,
-                         KILN__USER_ARG(c.args), KILN_ARG(desc->a.data),
+    config.grid.x = (uint32_t)kiln__divide_up(p->tiles, p->block / SPLIT_LANES);
+    KILN_TRY(KILN_LAUNCH(c->set->kernel[FIND_SPLITS], &config,
+                         KILN__USER_ARG(c->args), KILN_ARG(desc->a.data),
                          KILN_ARG(desc->n_a), KILN_ARG(desc->b.data),
-                         KILN_ARG(desc->n_b), KILN_ARG(c.storage.temp)));
+                         KILN_ARG(desc->n_b), KILN_ARG(c->storage.temp)));
   }
   config.grid.x = (uint32_t)p->tiles;
   KILN_TRY(KILN_LAUNCH(
-      c.set->kernel[MERGE_TILES], &config, KILN__USER_ARG(c.args),
+      c->set->kernel[MERGE_TILES], &config, KILN__USER_ARG(c->args),
       KILN_ARG(desc->a.data), KILN_ARG(desc->n_a), KILN_ARG(desc->b.data),
       KILN_ARG(desc->n_b), KILN_ARG(desc->out.data),
       KILN_ARG(desc->a_values.data), KILN_ARG(desc->b_values.data),
-      KILN_ARG(desc->out_values.data), KILN_ARG(c.storage.temp)));
+      KILN_ARG(desc->out_values.data), KILN_ARG(c->storage.temp)));
 
 done:
+  return st;
+}
+
+static kiln_status queue_network(const kiln__call *c, const plan *p)
+{
+  const kiln_merge_desc *desc = p->desc;
+  kiln_launch_config config = {.block = {p->block, 1, 1},
+                               .stream = c->storage.stream};
+  kiln_status st = KILN_OK;
+
+  config.grid.x = (uint32_t)kiln__divide_up(p->tiles, p->block / SPLIT_LANES);
+  KILN_TRY(KILN_LAUNCH(c->set->kernel[FIND_SPLITS], &config,
+                       KILN_ARG(desc->a.data), KILN_ARG(desc->n_a),
+                       KILN_ARG(desc->b.data), KILN_ARG(desc->n_b),
+                       KILN_ARG(c->storage.temp)));
+  config.grid.x = (uint32_t)p->tiles;
+  KILN_TRY(KILN_LAUNCH(c->set->kernel[MERGE_TILES], &config,
+                       KILN_ARG(desc->a.data), KILN_ARG(desc->n_a),
+                       KILN_ARG(desc->b.data), KILN_ARG(desc->n_b),
+                       KILN_ARG(desc->out.data), KILN_ARG(c->storage.temp)));
+
+done:
+  return st;
+}
+
+static kiln_status run(kiln_stream *stream, const plan *p,
+                       const kiln_workspace *workspace)
+{
+  kiln__spec spec = {.family = NULL};
+  kiln_status st = KILN_OK;
+  kiln__call c;
+
+  if (p->desc->n_a + p->desc->n_b == 0)
+    return KILN_OK;
+  if (p->network)
+    specify_network(&spec, p);
+  else
+    specify(&spec, p->desc, p);
+  KILN_TRY(kiln__call_open(&c, stream, &spec, workspace, p->need));
+  st = p->network ? queue_network(&c, p) : queue(&c, p);
   kiln__storage_close(&c.storage);
+
+done:
   return st;
 }
 

@@ -1,6 +1,6 @@
-/* set_operation.c -- the host side of set_operation.cu: union, intersection and
- * differences of two sorted sequences in one pass. A first launch finds where
- * each tile starts in both sequences. */
+/* set_operation.c -- the host side of set_operation.cu and set_network.cu: union,
+ * intersection and differences of two sorted sequences in one pass. A first
+ * launch finds where each tile starts in both sequences. */
 #include "../select/compact.h"
 #include "kernel_params.h"
 
@@ -13,6 +13,19 @@ static const char *const kernels[] = {"set_operation", "set_split", NULL};
 static const kiln__family family = {"set_operation", kernels,
                                     kiln__set_operation_params};
 
+static const char *const network_kernels[] = {"set_network",
+                                              "set_network_split", NULL};
+static const kiln__family network_family = {"set_network", network_kernels,
+                                            kiln__set_network_params};
+
+enum {
+  BY_NETWORK = 1,     /* bit in `extra` of a tuning row: set_network.cu computes
+                         sets that allow it */
+  NETWORK_ITEMS = 32, /* elements per thread in set_network.cu */
+  NETWORK_BLOCK = 256, /* most threads per block there */
+  SPLIT_LANES = 4      /* threads per tile in set_network_split */
+};
+
 enum {
   SPLIT_BYTES = 2 * sizeof(uint64_t), /* an index in each sequence */
   SPLIT_THREADS = 16,                 /* threads per tile in set_split */
@@ -24,9 +37,9 @@ typedef struct plan {
   const kiln_set_desc *desc;
   kiln_input input; /* gives the kernel the type of the elements */
   uint64_t n;       /* number of elements of both sequences */
-  uint32_t block, items;
+  uint32_t block, items, per_sm;
   uint64_t tiles;
-  bool wide;
+  bool wide, network;
   kiln__need need;
 } plan;
 
@@ -43,25 +56,50 @@ static uint64_t most_results(const kiln_set_desc *desc)
   }
 }
 
+/* Returns whether set_network.cu can compute the set: equal elements have equal
+ * bits, and a register holds an element. */
+static bool fits_network(const kiln_set_desc *desc)
+{
+  return desc->less == NULL && kiln__is_integer(desc->a.type) &&
+         kiln__size(desc->a.type) == 4;
+}
+
 static void make_plan(plan *p, kiln_device *device, const kiln_set_desc *desc)
 {
   const size_t size = kiln__size(desc->a.type);
   const uint64_t n = desc->n_a + desc->n_b;
   const kiln__tuning t = kiln__tuned_for(device, KILN__TUNED_SETS, size, n);
+  const bool network = (t.extra & BY_NETWORK) != 0 && fits_network(desc);
 
   *p = (plan){.desc = desc,
               .input = {.in = {desc->a}},
               .n = n,
-              .block = t.block,
+              .block =
+                  network && t.block > NETWORK_BLOCK ? NETWORK_BLOCK : t.block,
               .items = t.items < 32 ? t.items : 31,
-              .wide = n > INT32_MAX};
-  while (p->items > 1 &&
+              .per_sm = t.per_sm,
+              .wide = n > INT32_MAX,
+              .network = network};
+  if (p->network)
+    p->items = NETWORK_ITEMS;
+  while (!p->network && p->items > 1 &&
          ((p->block * p->items + SPARE) * size > KILN__TILE_SHARED ||
           (size > 8 && p->items * size > HELD)))
     p->items--;
   p->tiles = kiln__divide_up(n, (uint64_t)p->block * p->items);
-  (void)kiln__need_temp(&p->need, SPLIT_BYTES * (size_t)p->tiles);
+  (void)kiln__need_temp(&p->need, SPLIT_BYTES * (size_t)(p->tiles + 1));
   p->need.descriptors = p->tiles > 1 ? (size_t)p->tiles << p->wide : 0;
+}
+
+static void specify_network(kiln__spec *spec, const plan *p)
+{
+  spec->family = &network_family;
+  spec->value[SET_NETWORK_BLOCK] = p->block;
+  spec->value[SET_NETWORK_PER_SM] = p->per_sm;
+  spec->value[SET_NETWORK_T] = p->desc->a.type;
+  spec->value[SET_NETWORK_SET] = (uint32_t)p->desc->kind;
+  spec->value[SET_NETWORK_COUNT] = p->desc->count.type;
+  spec->value[SET_NETWORK_WIDE] = p->wide;
 }
 
 static void specify(kiln__spec *spec, const plan *p)
@@ -72,6 +110,11 @@ static void specify(kiln__spec *spec, const plan *p)
   spec->input = &p->input;
   spec->code = &desc->code;
   spec->acc = desc->a.type;
+  if (p->network) {
+    specify_network(spec, p);
+    return;
+  }
+  spec->family = &family;
   spec->value[SET_OPERATION_BLOCK] = p->block;
   spec->value[SET_OPERATION_ITEMS] = p->items;
   spec->value[SET_OPERATION_T] = desc->a.type;
@@ -120,6 +163,26 @@ static kiln_status prepare(plan *p, const kiln_stream *stream,
 
 /* ---- The call ------------------------------------------------------------ */
 
+static kiln_status queue_splits(const kiln__call *c, const plan *p)
+{
+  const kiln_set_desc *desc = p->desc;
+  kiln_launch_config config = {.block = {.x = p->block},
+                               .stream = c->storage.stream};
+
+  if (p->network) {
+    config.grid.x = (uint32_t)kiln__divide_up(p->tiles, p->block / SPLIT_LANES);
+    return KILN_LAUNCH(c->set->kernel[FIND_SPLITS], &config,
+                       KILN_ARG(desc->a.data), KILN_ARG(desc->n_a),
+                       KILN_ARG(desc->b.data), KILN_ARG(desc->n_b),
+                       KILN_ARG(c->storage.temp));
+  }
+  config.grid.x = (uint32_t)kiln__divide_up(p->tiles, p->block / SPLIT_THREADS);
+  return KILN_LAUNCH(c->set->kernel[FIND_SPLITS], &config,
+                     KILN__USER_ARG(c->args), KILN_ARG(desc->a.data),
+                     KILN_ARG(desc->n_a), KILN_ARG(desc->b.data),
+                     KILN_ARG(desc->n_b), KILN_ARG(c->storage.temp));
+}
+
 static kiln_status queue(const kiln__call *c, const plan *p)
 {
   const kiln_set_desc *desc = p->desc;
@@ -128,11 +191,7 @@ static kiln_status queue(const kiln__call *c, const plan *p)
                                .stream = c->storage.stream};
   kiln_status st = KILN_OK;
 
-  config.grid.x = (uint32_t)kiln__divide_up(p->tiles, p->block / SPLIT_THREADS);
-  KILN_TRY(KILN_LAUNCH(c->set->kernel[FIND_SPLITS], &config,
-                       KILN__USER_ARG(c->args), KILN_ARG(desc->a.data),
-                       KILN_ARG(desc->n_a), KILN_ARG(desc->b.data),
-                       KILN_ARG(desc->n_b), KILN_ARG(c->storage.temp)));
+  KILN_TRY(queue_splits(c, p));
   config.grid.x = (uint32_t)p->tiles;
   KILN_TRY(KILN_LAUNCH(
       c->set->kernel[SET_TILES], &config, KILN__USER_ARG(c->args),
@@ -148,7 +207,7 @@ done:
 static kiln_status run(kiln_stream *stream, const plan *p,
                        const kiln_workspace *workspace)
 {
-  kiln__spec spec = {.family = &family};
+  kiln__spec spec = {.family = NULL};
   kiln_status st = KILN_OK;
   kiln__call c;
 

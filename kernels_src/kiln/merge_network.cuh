@@ -1,0 +1,246 @@
+/* merge_network.cuh -- merges two sorted runs by one warp without data-dependent control
+ * flow, for integer keys of 4 bytes.
+ *
+ * Problem: if each thread merges its part element by element, then every element costs a
+ * chain of a comparison, two selections and a load from shared memory. The loads of a warp
+ * hit random banks, and each thread first searches for its part.
+ * Idea: a warp takes a window of 1,024 outputs of the merge. The elements of a, ascending,
+ * followed by those of b, descending, are a bitonic sequence, which ten stages of minima
+ * and maxima sort (bitonic merge: Batcher, Sorting Networks and Their Applications, 1968).
+ * A lane first holds every 32nd element. In that layout five stages combine registers of
+ * one lane. The warp then exchanges the elements through shared memory, so that each lane
+ * has 32 consecutive ones for the other five stages.
+ * Invariant: before the stage of distance s, every group of 2 s elements is bitonic, and
+ * all of its elements belong to the same 2 s positions of the result.
+ * Cost: 10 instructions per element for the stages, and one conflict-free write and read
+ * of shared memory. Only windows need a search, not threads. */
+#ifndef KILN_MERGE_NETWORK_CUH
+#define KILN_MERGE_NETWORK_CUH
+
+#include <kiln/merge_path.cuh>
+
+namespace kiln
+{
+
+/* A window has 32 elements per lane. The distance between the elements of
+ * consecutive lanes in shared memory is network_row, so that vectors of eight
+ * lanes are in different banks. network_words is the size of a warp's shared memory. */
+enum : unsigned {
+  network_items = 32,
+  network_size = warp_size * network_items,
+  network_row = network_items + 4,
+  network_words = warp_size * network_row
+};
+
+/* Four consecutive elements, which one access moves. */
+template <class T> struct alignas(4 * sizeof(T)) network_vector {
+  T at[4];
+};
+
+/* The outputs of a warp: the first n_a elements from a on, and the first n_b
+ * elements from b on, which both are in shared memory. */
+template <class T> struct network_window {
+  const T *a, *b;
+  unsigned n_a, n_b;
+};
+
+/* The implementation of network_load(). `whole` states that the window has
+ * network_size elements. */
+template <bool whole, class T, class K, class Key>
+__device__ __forceinline__ void network_fill(const network_window<T> &w, K pad,
+                                             Key key, K (&v)[network_items])
+{
+  const T *const from_a = w.a + lane();
+  const T *const from_b = w.b + (network_size - 1 - lane());
+  /* The elements of a are those below end_a, those of b from begin_b on. */
+  const int end_a = static_cast<int>(w.n_a) - static_cast<int>(lane());
+  const int begin_b =
+      static_cast<int>(network_size - w.n_b) - static_cast<int>(lane());
+
+#pragma unroll
+  for (unsigned r = 0; r < network_items; ++r) {
+    const int at = static_cast<int>(r * warp_size);
+    const bool of_a = at < end_a;
+
+    v[r] = pad;
+    if (whole || of_a || at >= begin_b)
+      v[r] = key(*(of_a ? from_a + at : from_b - at), of_a);
+  }
+}
+
+/* Loads the bitonic sequence of a window: element r * 32 + lane becomes v[r]. A
+ * window of less than network_size elements has `pad` between those of a and of b.
+ * key(x, of_a) converts an element of a or of b to a key. */
+template <class T, class K, class Key>
+__device__ __forceinline__ void network_load(const network_window<T> &w, K pad,
+                                             Key key, K (&v)[network_items])
+{
+  if (w.n_a + w.n_b == network_size)
+    network_fill<true>(w, pad, key, v);
+  else
+    network_fill<false>(w, pad, key, v);
+}
+
+/* The five stages that compare registers of one lane. */
+template <class K>
+__device__ __forceinline__ void network_stages(K (&v)[network_items])
+{
+#pragma unroll
+  for (unsigned step = network_items / 2; step > 0; step /= 2)
+#pragma unroll
+    for (unsigned r = 0; r < network_items; ++r)
+      if ((r & step) == 0) {
+        const K low = v[r], high = v[r + step];
+
+        v[r] = high < low ? high : low;
+        v[r + step] = high < low ? low : high;
+      }
+}
+
+/* Element e of a window has this position in a warp's shared memory. */
+__device__ __forceinline__ unsigned network_place(unsigned e)
+{
+  return e / network_items * network_row + e % network_items;
+}
+
+/* Reads the elements lane * 32 + r, which become v[r], after the writes of all
+ * lanes of the warp. */
+template <class K>
+__device__ __forceinline__ void network_read(K (&v)[network_items],
+                                             const K *words)
+{
+  const network_vector<K> *const row =
+      reinterpret_cast<const network_vector<K> *>(words + network_row * lane());
+
+  warp_sync();
+#pragma unroll
+  for (unsigned k = 0; k < network_items / 4; ++k) {
+    const network_vector<K> four = row[k];
+
+#pragma unroll
+    for (unsigned e = 0; e < 4; ++e)
+      v[4 * k + e] = four.at[e];
+  }
+}
+
+/* Sorts a bitonic sequence in the layout of network_load(). Afterwards v[r] is
+ * element lane * 32 + r. `words` has network_words elements of shared memory and
+ * an alignment of 16 bytes; it belongs to the calling warp. */
+template <class K>
+__device__ __forceinline__ void network_sort(K (&v)[network_items], K *words)
+{
+  network_stages(v);
+#pragma unroll
+  for (unsigned r = 0; r < network_items; ++r)
+    words[r * network_row + lane()] = v[r];
+  network_read(v, words);
+  network_stages(v);
+}
+
+/* Writes the elements lane * 32 + r, given as v[r]. All lanes can read them
+ * afterwards. */
+template <class K>
+__device__ __forceinline__ void network_write(const K (&v)[network_items],
+                                              K *words)
+{
+  network_vector<K> *const row =
+      reinterpret_cast<network_vector<K> *>(words + lane() * network_row);
+
+#pragma unroll
+  for (unsigned k = 0; k < network_items / 4; ++k)
+    row[k] = {{v[4 * k], v[4 * k + 1], v[4 * k + 2], v[4 * k + 3]}};
+  warp_sync();
+}
+
+/* ---- Tiles and their windows --------------------------------------------- */
+
+/* A tile of the merge: elements a to a + n_a - 1 of one sequence, and elements b
+ * to b + n_b - 1 of the other one. near_a and near_b are their copies in shared
+ * memory. */
+template <class T> struct network_tile {
+  index a, b;
+  unsigned n_a, n_b;
+  const T *near_a, *near_b;
+};
+
+/* Returns the block's tile. split[k] is the number of elements of a before tile k.
+ * Splits that contradict each other, which needs sequences that are not sorted,
+ * give another tile of the same size. */
+template <unsigned tile_size, class T>
+__device__ __forceinline__ network_tile<T> network_find(index m, index n,
+                                                        const index *split)
+{
+  const index first = static_cast<index>(blockIdx.x) * tile_size;
+  const index from = split[blockIdx.x], to = split[blockIdx.x + 1];
+  const index left = m + n - first;
+  const unsigned size =
+      static_cast<unsigned>(left < tile_size ? left : tile_size);
+  const index wanted = to > from ? to - from : 0;
+  const unsigned n_a = static_cast<unsigned>(wanted < size ? wanted : size);
+
+  return {from, first - from, n_a, size - n_a, nullptr, nullptr};
+}
+
+/* Copies n elements, and up to `margin` elements before and after them, to shared
+ * memory from position `place` on, which becomes the next free position. `from`
+ * is element `at` of a sequence of `most` elements. Returns the copy of `from`. */
+template <unsigned block, unsigned margin, class T>
+__device__ __forceinline__ const T *network_copy(const T *from, index at,
+                                                 unsigned n, index most,
+                                                 T *words, unsigned &place)
+{
+  const index left = most - at - n;
+  const unsigned before = at <= margin ? static_cast<unsigned>(at) : margin;
+  const unsigned after = left <= margin ? static_cast<unsigned>(left) : margin;
+  const unsigned begin = stage_place(from - before, place);
+
+  stage_run<block>(words + begin, from - before, before + n + after);
+  place = begin + before + n + after;
+  return words + begin + before;
+}
+
+/* Copies a tile to shared memory, with `margin` elements before and after those of
+ * each sequence. `words` has space for the tile and 4 * margin + 6 elements. */
+template <unsigned block, unsigned margin, class T>
+__device__ __forceinline__ void network_stage(network_tile<T> &t, const T *a,
+                                              index m, const T *b, index n,
+                                              T *words)
+{
+  unsigned place = 0;
+
+  t.near_a = network_copy<block, margin>(a + t.a, t.a, t.n_a, m, words, place);
+  t.near_b = network_copy<block, margin>(b + t.b, t.b, t.n_b, n, words, place);
+  stage_wait();
+  __syncthreads();
+}
+
+/* Returns the window of the calling warp in a tile. All warps of the block call
+ * the function. `first_a` is in shared memory, and has an element per warp and one
+ * more. */
+template <class T, unsigned ends>
+__device__ __forceinline__ network_window<T>
+network_part(const network_tile<T> &t, unsigned (&first_a)[ends])
+{
+  const unsigned size = t.n_a + t.n_b;
+  const unsigned begin = least(warp() * network_size, size);
+  const unsigned end = least(begin + network_size, size);
+  const unsigned split = group_search<warp_size>(
+      begin > t.n_b ? begin - t.n_b : 0, least(begin, t.n_a),
+      [&](unsigned i) { return !(t.near_b[begin - 1 - i] < t.near_a[i]); });
+  unsigned next;
+
+  if (lane() == 0) {
+    first_a[warp()] = split;
+    if (warp() == 0)
+      first_a[ends - 1] = t.n_a;
+  }
+  __syncthreads();
+  next = first_a[warp() + 1];
+  next = next < split ? split : least(next, split + (end - begin));
+  return {t.near_a + split, t.near_b + (begin - split), next - split,
+          end - begin - (next - split)};
+}
+
+} // namespace kiln
+
+#endif

@@ -1,0 +1,376 @@
+/* set_network.cu -- a variant of set_operation.cu for many integers of 4 bytes in their
+ * default order.
+ *
+ * Problem: set_operation.cu spends most of its time on the searches and the dependent
+ * loads of single threads.
+ * Idea: each warp merges a window of 1,024 elements by the network of merge_network.cuh.
+ * The network sorts the distances to the first element of the window, doubled, plus 1 for
+ * elements of b. So equal elements are adjacent, those of a precede those of b, and the
+ * lowest bit tells where an element comes from. If no element occurs twice in a sequence,
+ * then an element has a partner exactly if it differs from a neighbour by that bit alone.
+ * Windows with repeated elements, and windows whose distances need all 32 bits, are merged
+ * one element at a time by every lane, which counts equal elements. All distances of a
+ * call add up to less than 2^32, so at most two windows need all bits. Equal integers have
+ * equal bits, so only the number of results of each value matters.
+ * Cost: 30 instructions per element for windows without repeated elements.
+ *
+ * Parameters:
+ *   KILN_BLOCK   256            threads per block
+ *   KILN_PER_SM  0              minimum number of resident blocks per SM, which limits
+ *                               registers through __launch_bounds__; 0 sets no limit
+ *   KILN_T       type int       type of an element
+ *   KILN_SET     0              0 union, 1 intersection, 2 difference a without b, 3
+ *                               symmetric difference
+ *   KILN_COUNT   type unsigned  type of the number of results
+ *   KILN_WIDE    0              1 if there are 2^31 elements or more
+ * Launch: the block size is KILN_BLOCK. The grid of set_network has one block per tile of
+ *         KILN_BLOCK * 32 elements of a and b together. The grid of set_network_split has
+ *         4 threads per tile.
+ *         a, b   the sequences, with m and n elements
+ *         split  for each tile, the number of preceding elements of a, and m
+ *         out    receives the results, at most `most`
+ *         kept   receives the number of results
+ *         words  tile descriptors, one word per tile (two words with KILN_WIDE)
+ * Result: the same on every device. */
+#include <kiln/params/set_network.cuh>
+
+#define KILN_FLAT_BLOCK 1
+#include <kiln/compact.cuh>
+#include <kiln/merge_network.cuh>
+
+typedef KILN_T element;
+
+enum : unsigned {
+  items = kiln::network_items,
+  warps = KILN_BLOCK / 32,
+  tile_size = KILN_BLOCK * items
+};
+
+static constexpr bool is_union = KILN_SET == 0, is_intersection = KILN_SET == 1;
+static constexpr bool is_difference = KILN_SET == 2;
+
+#if KILN_MAKES(set_network_split)
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    set_network_split(const element *a, unsigned long long m, const element *b,
+                      unsigned long long n, unsigned long long *split)
+{
+  kiln::split_tiles<KILN_BLOCK>(
+      m, n, tile_size, split, [&](count i, count j) { return !(b[j] < a[i]); });
+}
+#endif
+
+#if KILN_MAKES(set_network)
+/* The two sequences. */
+struct sequences {
+  const element *a, *b;
+  count m, n;
+};
+
+struct shared_storage {
+  alignas(16) unsigned words[warps * kiln::network_words];
+  unsigned first_a[warps + 1];
+  unsigned warp_count[warps];
+  position kept_before;
+};
+
+/* A window whose elements are in shared memory, and the indices of its first
+ * elements in both sequences. */
+struct window {
+  kiln::network_window<element> in;
+  count a, b;
+};
+
+/* ---- Windows without repeated elements ------------------------------------ */
+
+/* The first and the last element of a window, and which elements next to the
+ * window equal them. */
+struct edges {
+  element first, last;
+  bool a_before, b_before; /* the element before the window's elements of a, or
+                              of b, equals `first` */
+  bool b_after;            /* the next element of b equals `last` */
+};
+
+/* Returns the edges of a window that is not empty. The neighbours of the window
+ * are in shared memory as well. */
+static __device__ __forceinline__ edges find_edges(const sequences &q,
+                                                   const window &w)
+{
+  const kiln::network_window<element> &in = w.in;
+  const bool only_a = in.n_b == 0, only_b = in.n_a == 0;
+  const element last_a = only_b ? 0 : in.a[in.n_a - 1];
+  const element last_b = only_a ? 0 : in.b[in.n_b - 1];
+  edges e;
+
+  e.first = only_a || (!only_b && in.a[0] < in.b[0]) ? in.a[0] : in.b[0];
+  e.last = only_a || (!only_b && last_a > last_b) ? last_a : last_b;
+  e.a_before = w.a > 0 && *(in.a - 1) == e.first;
+  e.b_before = w.b > 0 && *(in.b - 1) == e.first;
+  e.b_after = w.b + in.n_b < q.n && in.b[in.n_b] == e.last;
+  return e;
+}
+
+/* Computes the distance of an element to the first element of its window,
+ * doubled, plus 1 for elements of b. */
+struct to_distance {
+  element first;
+
+  __device__ __forceinline__ unsigned operator()(element x, bool of_a) const
+  {
+    return 2 * (static_cast<unsigned>(x) - static_cast<unsigned>(first)) +
+           (of_a ? 0u : 1u);
+  }
+};
+
+/* Returns whether a whole window can be merged by distances. */
+static __device__ __forceinline__ bool is_narrow(const window &w,
+                                                 const edges &e)
+{
+  return w.in.n_a + w.in.n_b == kiln::network_size && !e.b_before &&
+         static_cast<unsigned>(e.last) - static_cast<unsigned>(e.first) <
+             0x80000000u;
+}
+
+/* Sorts the distances v of a window. Sets `mask` to a mask of the elements that
+ * the operation keeps, if no element is repeated. Otherwise returns false. */
+static __device__ __forceinline__ bool merge_distances(const edges &e,
+                                                       unsigned *words,
+                                                       unsigned (&v)[items],
+                                                       unsigned &mask)
+{
+  unsigned previous, next, partners = 0, after, of_b = 0;
+  bool repeated = false;
+
+  kiln::network_sort(v, words);
+  previous = kiln::shuffle_up(v[items - 1], 1);
+  next = kiln::shuffle_down(v[0], 1);
+  if (kiln::lane() == 0) {
+    /* Bit 1 makes a difference that no partner has. */
+    repeated = e.a_before && (v[0] & 1u) == 0;
+    previous = v[0] ^ (e.a_before ? 1u : 2u);
+  }
+  if (kiln::lane() == 31)
+    next = e.b_after ? v[items - 1] | 1u : v[items - 1] ^ 2u;
+#pragma unroll
+  for (unsigned k = 0; k < items; ++k) {
+    const unsigned difference = v[k] ^ (k == 0 ? previous : v[k - 1]);
+
+    partners |= kiln::slot_bit(k, difference == 1);
+    repeated = repeated || difference == 0;
+    if (is_difference)
+      of_b |= kiln::slot_bit(k, (v[k] & 1u) != 0);
+  }
+  after = partners >> 1 | kiln::slot_bit(items - 1, (v[items - 1] ^ next) == 1);
+  mask = is_union          ? ~partners
+         : is_intersection ? partners
+         : is_difference   ? ~(of_b | after)
+                           : ~(partners | after);
+#pragma unroll
+  for (unsigned k = 0; k < items; ++k)
+    v[k] = (v[k] >> 1) + static_cast<unsigned>(e.first);
+  return !kiln::warp_any(repeated);
+}
+
+/* ---- Any window ----------------------------------------------------------- */
+
+/* Returns how many of the last elements of p, which has n elements, equal x,
+ * which is not less than they are. Runs of equal elements are mostly short, so the
+ * search begins at the end with steps that double. */
+static __device__ __forceinline__ count trailing(const element *p, count n,
+                                                 element x)
+{
+  count low = 0, high = n;
+
+  for (count step = 1; step <= n; step *= 2) {
+    if (p[n - step] < x) {
+      low = n - step + 1;
+      break;
+    }
+    high = n - step;
+  }
+  while (low < high) {
+    const count middle = low + (high - low) / 2;
+
+    if (p[middle] < x)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return n - low;
+}
+
+/* Position of a lane in the merge of both sequences, and the balance of the
+ * elements that equal the next output x: the number of elements of a minus the
+ * number of elements of b among the preceding ones. */
+struct walker {
+  const sequences &q;
+  count i, j, end_a, end_b;
+  element x;
+  bool of_a;
+  long long run;
+
+  __device__ __forceinline__ void look()
+  {
+    const bool a_left = i < end_a, b_left = j < end_b;
+    element of_b = 0;
+
+    if (a_left)
+      x = q.a[i];
+    if (b_left)
+      of_b = q.b[j];
+    of_a = !b_left || (a_left && !(of_b < x));
+    x = of_a ? x : of_b;
+  }
+
+  __device__ __forceinline__ bool keeps() const
+  {
+    if (!of_a)
+      return is_intersection ? run > 0 : !is_difference && run <= 0;
+    if (is_union || is_intersection)
+      return is_union;
+
+    const count partner = j + static_cast<count>(run);
+
+    return partner >= q.n || q.b[partner] != x;
+  }
+
+  __device__ __forceinline__ void advance()
+  {
+    const element last = x;
+
+    i += of_a ? 1 : 0;
+    j += of_a ? 0 : 1;
+    run += of_a ? 1 : -1;
+    look();
+    if (x != last)
+      run = 0;
+  }
+};
+
+/* Merges any window, element by element, from the sequences in memory. Returns a
+ * mask of the elements of the calling lane that the operation keeps. */
+static __device__ __noinline__ unsigned walk(const sequences q, count a,
+                                             unsigned n_a, count b,
+                                             unsigned n_b, unsigned *words)
+{
+  const unsigned n = n_a + n_b, d = kiln::least(kiln::lane() * items, n);
+  const unsigned split = kiln::group_search<1>(
+      d > n_b ? d - n_b : 0, kiln::least(d, n_a),
+      [&](unsigned i) { return !(q.b[b + d - 1 - i] < q.a[a + i]); });
+  walker at = {q, a + split, b + d - split, a + n_a, b + n_b, 0, false, 0};
+  unsigned mask = 0;
+
+  at.look();
+  at.run = static_cast<long long>(trailing(q.a, at.i, at.x) -
+                                  trailing(q.b, at.j, at.x));
+#pragma unroll 1
+  for (unsigned k = 0; k < items; ++k) {
+    words[kiln::network_place(kiln::lane() * items + k)] =
+        static_cast<unsigned>(at.x);
+    if (d + k < n) {
+      mask |= kiln::slot_bit(k, at.keeps());
+      at.advance();
+    }
+  }
+  return mask;
+}
+
+/* ---- The kernel ----------------------------------------------------------- */
+
+/* Merges the window of the calling warp. Returns a mask of the elements v of the
+ * calling lane that the operation keeps. All warps of the block call the function,
+ * which overwrites the tile in shared memory by the warps' own `words`. */
+static __device__ __forceinline__ unsigned merge_window(const sequences &q,
+                                                        const window &w,
+                                                        unsigned *words,
+                                                        unsigned (&v)[items])
+{
+  edges e{};
+  bool narrow = false;
+  unsigned mask;
+
+  if (w.in.n_a + w.in.n_b > 0) {
+    e = find_edges(q, w);
+    narrow = is_narrow(w, e);
+  }
+  if (narrow)
+    kiln::network_fill<true>(w.in, ~0u, to_distance{e.first}, v);
+  __syncthreads();
+  if (narrow && merge_distances(e, words, v, mask))
+    return mask;
+  kiln::warp_sync();
+  mask = walk(q, w.a, w.in.n_a, w.b, w.in.n_b, words);
+  kiln::network_read(v, words);
+  return mask;
+}
+
+/* Returns the number of results of the preceding tiles, and publishes the prefix
+ * of the block's own tile. Warp 0 calls this function. */
+static __device__ __forceinline__ position
+before_tile(unsigned long long *words, unsigned epoch, position mine)
+{
+  const count tile = blockIdx.x;
+  const position before =
+      kiln::count_look_back<1, position>(words, tile, epoch);
+
+  if (kiln::lane() == 0 && tile + 1 < gridDim.x)
+    kiln::tile_publish(words, tile, before + mine,
+                       kiln::descriptor_tag(epoch, kiln::status_prefix));
+  return before;
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
+    set_network(const user::args, const element *a, unsigned long long m,
+                const element *b, unsigned long long n,
+                const unsigned long long *split, element *out,
+                unsigned long long most, KILN_COUNT *kept,
+                unsigned long long *words, unsigned epoch)
+{
+  __shared__ shared_storage r;
+  const sequences q = {a, b, m, n};
+  element *const results = reinterpret_cast<element *>(r.words);
+  kiln::network_tile<element> t =
+      kiln::network_find<tile_size, element>(m, n, split);
+  unsigned v[items], mask, mine, upto, rank, total;
+
+  kiln::network_stage<KILN_BLOCK, 1>(t, a, m, b, n, results);
+
+  window w = {kiln::network_part(t, r.first_a), t.a, t.b};
+
+  w.a += static_cast<count>(w.in.a - t.near_a);
+  w.b += static_cast<count>(w.in.b - t.near_b);
+  mask = merge_window(q, w, r.words + kiln::warp() * kiln::network_words, v);
+  mine = static_cast<unsigned>(__popc(static_cast<int>(mask)));
+  upto = kiln::warp_scan_inclusive(mine, kiln::sum());
+  rank =
+      kiln::warps_before(kiln::warp_broadcast(upto, 31), r.warp_count, total) +
+      upto - mine;
+  if (threadIdx.x == 0 && gridDim.x > 1)
+    kiln::tile_publish(words, blockIdx.x, static_cast<position>(total),
+                       kiln::descriptor_tag(epoch, blockIdx.x == 0
+                                                       ? kiln::status_prefix
+                                                       : kiln::status_partial));
+#pragma unroll
+  for (unsigned k = 0; k < items; ++k)
+    if ((mask >> k & 1u) != 0)
+      results[rank++] = static_cast<element>(v[k]);
+  if (kiln::warp() == 0) {
+    const position before =
+        blockIdx.x == 0 ? 0 : before_tile(words, epoch, total);
+
+    if (kiln::lane() == 0) {
+      r.kept_before = before;
+      if (blockIdx.x == gridDim.x - 1)
+        *kept = static_cast<KILN_COUNT>(before + total);
+    }
+  }
+  __syncthreads();
+  if (r.kept_before < most)
+    kiln::copy_run<KILN_BLOCK>(
+        out + r.kept_before, results,
+        static_cast<unsigned>(
+            total < most - r.kept_before ? total : most - r.kept_before));
+}
+#endif
+
+#include <kiln/user_texts.cuh>
