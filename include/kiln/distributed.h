@@ -41,6 +41,22 @@
 extern "C" {
 #endif
 
+/** Sets the temporary device memory that the following operations of this rank use,
+ * instead of an allocation per call. A program that repeats calls on large arrays
+ * saves the time of the allocations, which is some milliseconds per GiB. The
+ * functions kiln_dist_..._workspace() compute the sizes; operations without such a
+ * function need at most 64 KiB and 128 bytes per rank. An operation for which the
+ * memory is too small returns KILN_EINVAL.
+ * @param workspace  memory of the rank's device, which must stay valid until the
+ *                   next call of this function, or NULL to allocate again. The
+ *                   struct is copied.
+ * @retval KILN_OK, KILN_EINVAL (the address is not a multiple of 256, or 0 with a
+ *         size).
+ * Not thread-safe: only the thread that calls this rank's collectives may call.
+ * Never blocks. */
+KILN_API kiln_status kiln_dist_set_workspace(kiln_comm *comm,
+                                             const kiln_workspace *workspace);
+
 /** Finds the place of this rank's block in the whole array.
  * @param n           number of elements of this rank's block.
  * @param[out] first  receives the index of the block's first element; may be
@@ -130,11 +146,19 @@ KILN_INLINE kiln_status kiln_dist_select(kiln_comm *comm, kiln_stream *stream,
  * @param capacity   number of elements that desc->out has space for. If it is
  *                   too small, this rank gets KILN_EINVAL, the others KILN_ECOMM.
  * @param[out] received  number of elements that this rank received; may be NULL.
- * Temporary memory: n elements, and 8 bytes per rank.
+ * Temporary memory: n elements, 8 bytes per rank, and that of kiln_split().
  * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
 KILN_INLINE kiln_status kiln_dist_split(kiln_comm *comm, kiln_stream *stream,
                                         const kiln_split_desc *desc,
                                         uint64_t capacity, uint64_t *received);
+/** Computes the size of the temporary device memory of kiln_dist_split() and
+ * kiln_dist_shuffle() for the same arguments. All ranks make this call.
+ * @param[out] bytes  receives the size for this rank in bytes; 0 on failure.
+ * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
+KILN_INLINE kiln_status kiln_dist_split_workspace(kiln_comm *comm,
+                                                  kiln_stream *stream,
+                                                  const kiln_split_desc *desc,
+                                                  size_t *bytes);
 
 /** Sends all elements with equal keys to the same rank, for example before each
  * rank groups or joins its own elements. The key is any integer; the rank is
@@ -169,7 +193,7 @@ KILN_INLINE kiln_status kiln_dist_map(kiln_comm *comm, kiln_stream *stream,
  * kiln_unique(). A run may cross any number of blocks; its first element stays on
  * the rank where the run begins. Each rank stores the kept elements of its own
  * block, and `count` is their number. Indices are indices within the block.
- * Temporary memory: that of kiln_unique(), 64 bytes per rank and at most 1 MiB.
+ * Temporary memory: that of kiln_unique(), 64 bytes per rank and at most 32 MiB.
  * @param[out] first  receives the index of this rank's first kept element in the
  *                    whole result; may be NULL.
  * @param[out] total  receives the number of kept elements of all ranks; may be
@@ -194,7 +218,7 @@ KILN_INLINE kiln_status kiln_dist_unique_workspace(kiln_comm *comm,
  * are combined in their order: first those of each block, then the results of the
  * blocks.
  * Temporary memory: that of kiln_reduce_by_key(), 64 bytes per rank and at most
- * 1 MiB.
+ * 32 MiB.
  * @param[out] first  receives the index of this rank's first result in the whole
  *                    result; may be NULL.
  * @param[out] total  receives the number of runs of the whole array; may be NULL.
@@ -409,6 +433,7 @@ KILN__DIST_SPLIT(kiln_dist_shuffle)
                size_t *bytes),                                                 \
               (size_t desc_size), (comm, stream, desc, bytes, sizeof *desc))
 KILN__DIST_WORKSPACE(kiln_dist_sort, kiln_sort_desc)
+KILN__DIST_WORKSPACE(kiln_dist_split, kiln_split_desc)
 KILN__DIST_WORKSPACE(kiln_dist_unique, kiln_unique_desc)
 KILN__DIST_WORKSPACE(kiln_dist_all_pairs, kiln_all_pairs_desc)
 KILN__DIST_WORKSPACE(kiln_dist_gather, kiln_gather_desc)

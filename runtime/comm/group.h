@@ -109,7 +109,8 @@ struct kiln_comm {
   bool staging_busy;  /* a dropped message may still read `staging` */
   bool peers_busy;    /* a dropped message may still read `peers` */
   kiln__peer *peers;  /* one per rank */
-  int failed;         /* rank that failed, or -1 */
+  kiln_workspace workspace; /* of the caller, for distributed operations */
+  int failed;               /* rank that failed, or -1 */
   char cause[KILN__CAUSE_SIZE];
 };
 

@@ -49,6 +49,29 @@ static void compare(const trial *t, CUdeviceptr got, CUdeviceptr wanted,
   free(b);
 }
 
+/* Lends this rank exactly `bytes` bytes of temporary memory, in every other call.
+ * take_back() ends the loan. */
+static CUdeviceptr lend(const trial *t, size_t bytes)
+{
+  kiln_comm *const comm = t->comm;
+  kiln_workspace workspace = {0, bytes};
+
+  if (t->number % 2 == 0)
+    return 0;
+  workspace.data = device_bytes(comm, bytes);
+  CHECK_OK(kiln_dist_set_workspace(comm, &workspace));
+  return workspace.data;
+}
+
+static void take_back(const trial *t, CUdeviceptr lent)
+{
+  kiln_comm *const comm = t->comm;
+
+  CHECK_OK(kiln_dist_set_workspace(comm, NULL));
+  if (lent != 0)
+    release(comm, lent);
+}
+
 static uint64_t download_u64(const trial *t, CUdeviceptr p)
 {
   kiln_comm *const comm = t->comm;
@@ -102,6 +125,8 @@ static void try_unique(const trial *t)
   CUdeviceptr want = device_bytes(comm, w->total * 8 + 8);
   CUdeviceptr got = device_bytes(comm, w->n * 8 + 8);
   const bool mapped = drawn(t, 22, 4) == 0;
+  CUdeviceptr lent;
+  size_t bytes = 0;
   const kiln_input map = {.map = "(x ^ 5) * 3"};
   kiln_unique_desc one = {.x = map,
                           .n = w->total,
@@ -122,7 +147,10 @@ static void try_unique(const trial *t)
   own.out_payload.data = got + 8 + w->n * 4;
   own.count.data = got;
   CHECK_OK(kiln_unique(t->stream, &one, NULL));
+  CHECK_OK(kiln_dist_unique_workspace(comm, t->stream, &own, &bytes));
+  lent = lend(t, bytes);
   CHECK_OK(kiln_dist_unique(comm, t->stream, &own, &first, &total));
+  take_back(t, lent);
   count = download_u64(t, got);
   check_part(t, count, first, total, download_u64(t, want));
   compare(t, own.out.data, one.out.data, first, count, 4);
@@ -144,7 +172,8 @@ static void try_reduce_by_key(const trial *t)
   const whole *const w = &t->w;
   uint32_t *keys = run_keys(t);
   uint64_t *x = host_bytes(w->total * 8);
-  CUdeviceptr all_keys, all_x, keys_block, x_block, want, got;
+  CUdeviceptr all_keys, all_x, keys_block, x_block, want, got, lent;
+  size_t bytes = 0;
   kiln_reduce_by_key_desc one, own;
   uint64_t first = 99, total = 99, count;
 
@@ -173,7 +202,10 @@ static void try_reduce_by_key(const trial *t)
   own.out_keys.data = got + 8 + w->n * 8;
   own.count.data = got;
   CHECK_OK(kiln_reduce_by_key(t->stream, &one, NULL));
+  CHECK_OK(kiln_dist_reduce_by_key_workspace(comm, t->stream, &own, &bytes));
+  lent = lend(t, bytes);
   CHECK_OK(kiln_dist_reduce_by_key(comm, t->stream, &own, &first, &total));
+  take_back(t, lent);
   count = download_u64(t, got);
   check_part(t, count, first, total, download_u64(t, want));
   compare(t, own.out.data, one.out.data, first, count, 8);
@@ -221,16 +253,19 @@ static void try_shuffle(const trial *t)
   CUdeviceptr mine, out = device_bytes(comm, w->total * 4);
   const uint64_t values = 1 + drawn(t, 26, 100);
   uint64_t received = 99, n = 0;
+  size_t bytes = 0;
+  kiln_split_desc desc;
 
   for (uint64_t i = 0; i < w->total; i++)
     x[i] = (uint32_t)(mixed(t->seed, 27, i) % values * 64);
   mine = upload_block(w, x, 4);
-  CHECK_OK(kiln_dist_shuffle(comm, t->stream,
-                             &(kiln_split_desc){.x = {.in = {{mine, KILN_U32}}},
-                                                .key = "x / 64",
-                                                .n = w->n,
-                                                .out = {out, KILN_U32}},
-                             w->total, &received));
+  desc = (kiln_split_desc){.x = {.in = {{mine, KILN_U32}}},
+                           .key = "x / 64",
+                           .n = w->n,
+                           .out = {out, KILN_U32}};
+  CHECK_OK(kiln_dist_split_workspace(comm, t->stream, &desc, &bytes));
+  CHECK(bytes >= w->n * 4);
+  CHECK_OK(kiln_dist_shuffle(comm, t->stream, &desc, w->total, &received));
   CHECK(received <= w->total);
   download(comm, got, out, received * 4);
   for (uint64_t i = 0; i < w->total; i++) {
@@ -275,7 +310,7 @@ static void try_gather(const trial *t)
   uint64_t *x = host_bytes(w->total * 8), *got = host_bytes(n * 8);
   uint64_t *index = host_bytes(n * 8);
   uint32_t *narrow = host_bytes(n * 4);
-  CUdeviceptr block, places, out = device_bytes(comm, n * 8);
+  CUdeviceptr block, places, lent, out = device_bytes(comm, n * 8);
   size_t bytes = 0;
   kiln_gather_desc desc;
 
@@ -294,7 +329,9 @@ static void try_gather(const trial *t)
     desc.x.map = "x * 3 + 1";
   CHECK_OK(kiln_dist_gather_workspace(comm, t->stream, &desc, &bytes));
   CHECK(bytes >= n * 12);
+  lent = lend(t, bytes);
   CHECK_OK(kiln_dist_gather(comm, t->stream, &desc));
+  take_back(t, lent);
   download(comm, got, out, n * 8);
   for (uint64_t i = 0; i < n; i++)
     CHECK(got[i] == (mapped ? x[index[i]] * 3 + 1 : x[index[i]]));
@@ -408,6 +445,7 @@ static void try_sort(const trial *small)
   const size_t key = kiln_dtype_size(one.keys_in.type);
   const size_t value = kiln_dtype_size(one.values_in.type);
   size_t bytes = 0;
+  CUdeviceptr lent;
   char *keys, *values;
 
   if (!thorough() && t->number % 10 != 3)
@@ -434,7 +472,9 @@ static void try_sort(const trial *small)
   own.values_out = own.values_in;
   CHECK_OK(kiln_sort(t->stream, &one, NULL));
   CHECK_OK(kiln_dist_sort_workspace(comm, t->stream, &own, &bytes));
+  lent = lend(t, bytes);
   CHECK_OK(kiln_dist_sort(comm, t->stream, &own));
+  take_back(t, lent);
   compare(t, own.keys_out.data, one.keys_out.data, w->first, w->n, key);
   if (value > 0)
     compare(t, own.values_out.data, one.values_out.data, w->first, w->n, value);
@@ -545,6 +585,7 @@ static void try_gemm(const trial *t)
   uint32_t rows = 1 + (uint32_t)drawn(t, 53, ranks), columns;
   uint64_t row = 0, column = 0, a_length, b_length, a_first, b_first;
   size_t bytes = 0;
+  CUdeviceptr lent;
   kiln_gemm_desc desc = {.alpha = 2, .beta = 3};
 
   while (ranks % rows != 0)
@@ -572,7 +613,9 @@ static void try_gemm(const trial *t)
       device_bytes(comm, desc.m * desc.n * kiln_dtype_size(desc.d.type));
   desc.epilogue = epilogue ? "acc + row" : NULL;
   CHECK_OK(kiln_dist_gemm_workspace(comm, t->stream, &desc, rows, &bytes));
+  lent = lend(t, bytes);
   CHECK_OK(kiln_dist_gemm(comm, t->stream, &desc, rows));
+  take_back(t, lent);
   check_product(t, &desc, row, column);
   release(comm, desc.a.data);
   release(comm, desc.b.data);
@@ -612,7 +655,7 @@ static void try_pairs(const trial *t)
   const bool epilogue = thorough() ? drawn(t, 61, 2) == 0 : apart;
   whole sources = targets;
   uint32_t *x = host_bytes(targets.total * 4), *y = x, *got;
-  CUdeviceptr tx, sx = 0, out;
+  CUdeviceptr tx, sx = 0, out, lent;
   size_t bytes = 0;
   kiln_all_pairs_desc desc = {
       .common = "const unsigned v = first_i + i == first_j + j ? 1000000 : "
@@ -641,7 +684,9 @@ static void try_pairs(const trial *t)
   desc.epilogue[0] = epilogue ? "r0 * 3 + t.x + unsigned(first_i + i)" : NULL;
   desc.accumulate = !epilogue && (!thorough() || drawn(t, 65, 2) == 0);
   CHECK_OK(kiln_dist_all_pairs_workspace(comm, t->stream, &desc, &bytes));
+  lent = lend(t, bytes);
   CHECK_OK(kiln_dist_all_pairs(comm, t->stream, &desc));
+  take_back(t, lent);
   download(comm, got, out, targets.n * 4);
   for (uint64_t i = 0; i < targets.n; i++) {
     const uint64_t whole_i = targets.first + i;

@@ -57,7 +57,36 @@ kiln_status kiln__dist_size_begin(kiln__dist *d, kiln_comm *comm,
 
 kiln_status kiln__dist_scratch(kiln__dist *d, size_t size)
 {
-  return kiln_memory_alloc_async(&d->scratch, d->stream, size);
+  const kiln_workspace *const own = &d->comm->workspace;
+
+  if (own->data == 0)
+    return kiln_memory_alloc_async(&d->scratch, d->stream, size);
+  if (size > own->size)
+    return kiln__comm_fail(KILN_EINVAL,
+                           "pass a larger one to kiln_dist_set_workspace()",
+                           "the workspace has %zu bytes, and the operation "
+                           "needs %zu",
+                           own->size, size);
+  d->scratch = own->data;
+  return KILN_OK;
+}
+
+kiln_status kiln_dist_set_workspace(kiln_comm *comm,
+                                    const kiln_workspace *workspace)
+{
+  static const kiln_workspace none = {0, 0};
+
+  if (comm == NULL)
+    return kiln__comm_fail(KILN_EINVAL, NULL, "comm is NULL");
+  if (workspace == NULL)
+    workspace = &none;
+  if (workspace->data % 256 != 0 ||
+      (workspace->data == 0 && workspace->size > 0))
+    return kiln__comm_fail(KILN_EINVAL, "align it to 256 bytes",
+                           "the address of the workspace is 0x%llx",
+                           (unsigned long long)workspace->data);
+  comm->workspace = *workspace;
+  return KILN_OK;
 }
 
 size_t kiln__dist_place(size_t *total, uint64_t n, size_t size)
@@ -77,8 +106,10 @@ kiln_status kiln__dist_end(kiln__dist *d, kiln_status st)
   char message[KILN_ERROR_MESSAGE_SIZE], hint[KILN_ERROR_HINT_SIZE];
   kiln_status freed;
 
-  if (d->comm == NULL || d->scratch == 0)
-    return d->comm == NULL ? st : kiln__comm_leave(d->comm, st);
+  if (d->comm == NULL)
+    return st;
+  if (d->scratch == 0 || d->scratch == d->comm->workspace.data)
+    return kiln__comm_leave(d->comm, st);
   if (st == KILN_OK)
     return kiln__comm_leave(d->comm,
                             kiln_memory_free_async(d->stream, d->scratch));

@@ -24,8 +24,8 @@
 
 enum { MOST_BYTES = 64 }; /* of an element */
 
-/* The largest piece of results that moves at a time. */
-static const size_t shift_bytes = (size_t)1 << 20;
+/* The largest piece of results that moves at a time, in bytes. */
+static const size_t shift_bytes = (size_t)1 << 25;
 
 /* Offsets in the temporary memory. */
 typedef struct plan {
@@ -40,7 +40,9 @@ typedef struct plan {
   size_t total;
 } plan;
 
-static plan make_plan(const kiln_comm *comm, uint64_t n, size_t inner)
+/* `width` is the size of the largest element of the results. */
+static plan make_plan(const kiln_comm *comm, uint64_t n, size_t width,
+                      size_t inner)
 {
   plan p = {.total = 0};
 
@@ -49,8 +51,7 @@ static plan make_plan(const kiln_comm *comm, uint64_t n, size_t inner)
   p.pair = kiln__dist_place(&p.total, 2, MOST_BYTES);
   p.count = kiln__dist_place(&p.total, 1, sizeof(uint64_t));
   p.chain = kiln__dist_place(&p.total, (uint64_t)comm->ranks, MOST_BYTES);
-  p.shift_size =
-      n < shift_bytes / MOST_BYTES ? (size_t)n * MOST_BYTES : shift_bytes;
+  p.shift_size = n < shift_bytes / width ? (size_t)n * width : shift_bytes;
   p.shift = kiln__dist_place(&p.total, p.shift_size, 1);
   p.inner = inner;
   p.workspace.data = kiln__dist_place(&p.total, inner, 1);
@@ -140,7 +141,7 @@ static kiln_status drop_first(kiln__dist *d, const plan *p, kiln_array x,
 {
   const size_t width = kiln_dtype_size(x.type);
   const uint64_t size = n * width;
-  const size_t piece = p->shift_size / MOST_BYTES * width;
+  const size_t piece = width > 0 ? p->shift_size / width * width : 0;
   const CUdeviceptr through = d->scratch + p->shift;
   kiln_status st = KILN_OK;
 
@@ -155,6 +156,15 @@ static kiln_status drop_first(kiln__dist *d, const plan *p, kiln_array x,
       st = kiln_copy_on_device_async(d->stream, x.data + at, through, part);
   }
   return st;
+}
+
+/* Returns the size of the largest element of two arrays, at least 8 bytes. */
+static size_t widest(kiln_dtype a, kiln_dtype b)
+{
+  const size_t x = kiln_dtype_size(a), y = kiln_dtype_size(b);
+  const size_t most = x > y ? x : y;
+
+  return most > sizeof(uint64_t) ? most : sizeof(uint64_t);
 }
 
 /* Reads a count that the operation has stored. */
@@ -246,7 +256,7 @@ kiln_status kiln_dist_unique_sized(kiln_comm *comm, kiln_stream *stream,
   if (own.out.type == KILN_DTYPE_NONE && own.out.data != 0)
     own.out.type = kiln__dist_type(own.out, &own.x);
   COMM_TRY(kiln_unique_workspace(stream, &own, &inner));
-  p = make_plan(comm, own.n, inner);
+  p = make_plan(comm, own.n, widest(own.out.type, own.payload.type), inner);
   COMM_TRY(allocate(&d, &p));
   COMM_TRY(unique_blocks(&d, &own, &p, &count));
   COMM_TRY(kiln_dist_blocks(comm, count, first, total));
@@ -272,7 +282,9 @@ kiln_status kiln_dist_unique_workspace_sized(kiln_comm *comm,
     own.out.type = kiln__dist_type(own.out, &own.x);
   st = kiln_unique_workspace(stream, &own, &inner);
   if (st == KILN_OK)
-    *bytes = make_plan(comm, own.n, inner).total;
+    *bytes =
+        make_plan(comm, own.n, widest(own.out.type, own.payload.type), inner)
+            .total;
   return kiln__comm_leave(comm, st);
 }
 
@@ -392,7 +404,7 @@ kiln_status kiln_dist_reduce_by_key_sized(kiln_comm *comm, kiln_stream *stream,
     return st;
   own.out.type = kiln__dist_type(own.out, &own.x);
   COMM_TRY(kiln_reduce_by_key_workspace(stream, &own, &inner));
-  p = make_plan(comm, own.n, inner);
+  p = make_plan(comm, own.n, widest(own.out.type, own.keys.type), inner);
   COMM_TRY(allocate(&d, &p));
   COMM_TRY(reduce_blocks(&d, &own, &p, &count));
   COMM_TRY(kiln_dist_blocks(comm, count, first, total));
@@ -417,6 +429,7 @@ kiln_dist_reduce_by_key_workspace_sized(kiln_comm *comm, kiln_stream *stream,
   own.out.type = kiln__dist_type(own.out, &own.x);
   st = kiln_reduce_by_key_workspace(stream, &own, &inner);
   if (st == KILN_OK)
-    *bytes = make_plan(comm, own.n, inner).total;
+    *bytes = make_plan(comm, own.n, widest(own.out.type, own.keys.type), inner)
+                 .total;
   return kiln__comm_leave(comm, st);
 }

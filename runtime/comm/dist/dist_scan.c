@@ -174,30 +174,11 @@ kiln_status kiln_dist_select_sized(kiln_comm *comm, kiln_stream *stream,
 
 /* ---- Splits -------------------------------------------------------------- */
 
-/* Splits this rank's block by destination into the scratch memory, and counts the
- * elements for each rank. */
-static kiln_status split_own(kiln__dist *d, const kiln_split_desc *desc,
-                             kiln_array parts, uint64_t *sends)
-{
-  const size_t ranks = (size_t)d->comm->ranks;
-  kiln_split_desc own = *desc;
-  uint64_t *offsets;
-  kiln_status st;
-
-  offsets = calloc(ranks + 1, sizeof *offsets);
-  if (offsets == NULL)
-    return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory");
-  own.parts = (uint32_t)ranks;
-  own.out = parts;
-  own.offsets = (kiln_array){d->scratch, KILN_U64};
-  st = kiln_split(d->stream, &own, NULL);
-  if (st == KILN_OK)
-    st = kiln__dist_get(d, offsets, d->scratch, (ranks + 1) * sizeof *offsets);
-  for (size_t p = 0; p < ranks; p++)
-    sends[p] = offsets[p + 1] - offsets[p];
-  free(offsets);
-  return st;
-}
+/* Offsets in the temporary memory of a split. */
+typedef struct split_plan {
+  size_t offsets, parts; /* of the split block */
+  size_t inner, inner_size, total;
+} split_plan;
 
 static kiln_status check_split(const kiln_comm *comm,
                                const kiln_split_desc *desc)
@@ -211,39 +192,111 @@ static kiln_status check_split(const kiln_comm *comm,
   return KILN_OK;
 }
 
+/* The split of this rank's block, with the temporary memory at `base`. */
+static kiln_split_desc own_split(const kiln__dist *d,
+                                 const kiln_split_desc *desc,
+                                 const split_plan *p, CUdeviceptr base)
+{
+  kiln_split_desc own = *desc;
+
+  own.parts = (uint32_t)d->comm->ranks;
+  own.out.data = base + p->parts;
+  own.offsets = (kiln_array){base + p->offsets, KILN_U64};
+  return own;
+}
+
+static kiln_status plan_split(kiln__dist *d, kiln_split_desc *desc,
+                              split_plan *p)
+{
+  const CUdeviceptr nowhere = (CUdeviceptr)1 << 62;
+  const uint64_t ranks = (uint64_t)d->comm->ranks;
+  kiln_split_desc own;
+  kiln_status st = check_split(d->comm, desc);
+
+  if (st != KILN_OK)
+    return st;
+  *p = (split_plan){.total = 0};
+  desc->out.type = kiln__dist_type(desc->out, &desc->x);
+  p->offsets = kiln__dist_place(&p->total, ranks + 1, sizeof(uint64_t));
+  p->parts =
+      kiln__dist_place(&p->total, desc->n, kiln_dtype_size(desc->out.type));
+  own = own_split(d, desc, p, nowhere);
+  st = kiln_split_workspace(d->stream, &own, &p->inner_size);
+  p->inner = kiln__dist_place(&p->total, p->inner_size, 1);
+  return st;
+}
+
+/* Splits this rank's block by destination into the temporary memory, and counts
+ * the elements for each rank. */
+static kiln_status split_own(kiln__dist *d, const kiln_split_desc *own,
+                             const split_plan *p, uint64_t *sends)
+{
+  const size_t ranks = (size_t)d->comm->ranks;
+  const kiln_workspace workspace = {d->scratch + p->inner, p->inner_size};
+  uint64_t *const offsets = calloc(ranks + 1, sizeof *offsets);
+  kiln_status st;
+
+  if (offsets == NULL)
+    return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory");
+  st = kiln_split(d->stream, own, p->inner_size > 0 ? &workspace : NULL);
+  if (st == KILN_OK)
+    st = kiln__dist_get(d, offsets, own->offsets.data,
+                        (ranks + 1) * sizeof *offsets);
+  for (size_t q = 0; q < ranks; q++)
+    sends[q] = offsets[q + 1] - offsets[q];
+  free(offsets);
+  return st;
+}
+
 kiln_status kiln_dist_split_sized(kiln_comm *comm, kiln_stream *stream,
                                   const kiln_split_desc *desc,
                                   uint64_t capacity, uint64_t *received,
                                   size_t desc_size)
 {
-  kiln_split_desc own;
+  kiln_split_desc own, block;
   kiln__dist d;
   uint64_t *sends = NULL;
-  kiln_array parts;
-  size_t head;
+  split_plan p;
   kiln_status st =
       kiln__dist_begin(&d, comm, stream, desc, desc_size, &own, sizeof own);
 
   if (st != KILN_OK)
     return st;
-  COMM_TRY(check_split(comm, &own));
-  parts.type = own.out.type = kiln__dist_type(own.out, &own.x);
+  COMM_TRY(plan_split(&d, &own, &p));
   sends = calloc(2 * (size_t)comm->ranks, sizeof *sends);
   if (sends == NULL)
     COMM_TRY(kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory"));
-  head = (((size_t)comm->ranks + 1) * sizeof *sends + 255) / 256 * 256;
-  COMM_TRY(kiln__dist_scratch(&d, head + own.n * kiln_dtype_size(parts.type)));
-  parts.data = d.scratch + head;
-  COMM_TRY(split_own(&d, &own, parts, sends));
-  COMM_TRY(kiln_comm_all_to_all(comm, stream, parts, sends, own.out, NULL,
+  COMM_TRY(kiln__dist_scratch(&d, p.total));
+  block = own_split(&d, &own, &p, d.scratch);
+  COMM_TRY(split_own(&d, &block, &p, sends));
+  COMM_TRY(kiln_comm_all_to_all(comm, stream, block.out, sends, own.out, NULL,
                                 capacity, sends + comm->ranks));
   if (received != NULL) {
     *received = 0;
-    for (int p = 0; p < comm->ranks; p++)
-      *received += sends[comm->ranks + p];
+    for (int q = 0; q < comm->ranks; q++)
+      *received += sends[comm->ranks + q];
   }
 
 done:
   free(sends);
   return kiln__dist_end(&d, st);
+}
+
+kiln_status kiln_dist_split_workspace_sized(kiln_comm *comm,
+                                            kiln_stream *stream,
+                                            const kiln_split_desc *desc,
+                                            size_t *bytes, size_t desc_size)
+{
+  kiln_split_desc own;
+  kiln__dist d;
+  split_plan p;
+  kiln_status st = kiln__dist_size_begin(&d, comm, stream, desc, desc_size,
+                                         &own, sizeof own, bytes);
+
+  if (st != KILN_OK)
+    return st;
+  st = plan_split(&d, &own, &p);
+  if (st == KILN_OK)
+    *bytes = p.total;
+  return kiln__comm_leave(comm, st);
 }
