@@ -73,7 +73,6 @@ static kiln_status time_once(comm_rank *r, comm_call_fn call, void *user,
   CLI_TRY(kiln_comm_barrier(r->comm));
   start = kiln__cli_now_ns();
   CLI_TRY(call(r, user));
-  CLI_TRY(kiln_stream_synchronize(r->stream));
   return largest(r, (kiln__cli_now_ns() - start) / 1e6, ms);
 }
 
@@ -163,22 +162,28 @@ static kiln_status checked(int result)
                           "a direct call of NCCL failed");
 }
 
+/* Ends a direct call: waits for its results, as Kiln's calls do. */
+static kiln_status finished(const comm_rank *r, int result)
+{
+  return result != 0 ? checked(result) : kiln_stream_synchronize(r->stream);
+}
+
 static kiln_status nccl_all_reduce(comm_rank *r, void *user)
 {
   const share *const s = user;
 
-  return checked(s->nccl->all_reduce(at(r->in, 0), at(r->out, 0), s->n,
-                                     NCCL_F32, NCCL_SUM, s->nccl_comm,
-                                     kiln_stream_handle(r->stream)));
+  return finished(r, s->nccl->all_reduce(at(r->in, 0), at(r->out, 0), s->n,
+                                         NCCL_F32, NCCL_SUM, s->nccl_comm,
+                                         kiln_stream_handle(r->stream)));
 }
 
 static kiln_status nccl_all_gather(comm_rank *r, void *user)
 {
   const share *const s = user;
 
-  return checked(s->nccl->all_gather(at(r->in, 0), at(r->out, 0), s->part,
-                                     NCCL_F32, s->nccl_comm,
-                                     kiln_stream_handle(r->stream)));
+  return finished(r, s->nccl->all_gather(at(r->in, 0), at(r->out, 0), s->part,
+                                         NCCL_F32, s->nccl_comm,
+                                         kiln_stream_handle(r->stream)));
 }
 
 static kiln_status nccl_all_to_all(comm_rank *r, void *user)
@@ -194,7 +199,7 @@ static kiln_status nccl_all_to_all(comm_rank *r, void *user)
       result = s->nccl->receive(at(r->out, (uint64_t)p * s->part), s->part,
                                 NCCL_F32, p, s->nccl_comm, stream);
   }
-  return checked(result != 0 ? result : s->nccl->end());
+  return finished(r, result != 0 ? result : s->nccl->end());
 }
 
 static kiln_status nccl_send(comm_rank *r, void *user)
@@ -206,10 +211,10 @@ static kiln_status nccl_send(comm_rank *r, void *user)
   if (peer >= s->ranks)
     return KILN_OK;
   if (s->rank < peer)
-    return checked(s->nccl->send(at(r->in, 0), s->n, NCCL_F32, peer,
-                                 s->nccl_comm, stream));
-  return checked(s->nccl->receive(at(r->out, 0), s->n, NCCL_F32, peer,
-                                  s->nccl_comm, stream));
+    return finished(r, s->nccl->send(at(r->in, 0), s->n, NCCL_F32, peer,
+                                     s->nccl_comm, stream));
+  return finished(r, s->nccl->receive(at(r->out, 0), s->n, NCCL_F32, peer,
+                                      s->nccl_comm, stream));
 }
 
 typedef struct kind {
@@ -246,11 +251,14 @@ static bool find_nccl(cli *c, nccl_api *out)
          kiln__bench_driver_symbols(c, driver, &why) != NULL;
 }
 
-/* Creates a communicator of NCCL for this rank, from an id of rank 0. */
+/* Creates a communicator of NCCL for this rank, from an id of rank 0. If NCCL refuses
+ * a rank, for example since two of them share a GPU, no rank is compared with it. */
 static kiln_status join_nccl(const comm_rank *r, share *s)
 {
   nccl_id id, all[CLI_MOST_RANKS];
   CUcontext context;
+  double worst;
+  int result;
 
   memset(&id, 0, sizeof id);
   CLI_TRY(kiln_device_context(kiln_comm_device(r->comm), &context));
@@ -258,7 +266,11 @@ static kiln_status join_nccl(const comm_rank *r, share *s)
   if (s->rank == 0)
     CLI_TRY(checked(s->nccl->get_id(&id)));
   CLI_TRY(kiln_comm_share(r->comm, &id, sizeof id, all));
-  return checked(s->nccl->init(&s->nccl_comm, s->ranks, all[0], s->rank));
+  result = s->nccl->init(&s->nccl_comm, s->ranks, all[0], s->rank);
+  CLI_TRY(largest(r, result, &worst));
+  if (worst > 0)
+    s->nccl = NULL;
+  return KILN_OK;
 }
 
 /* ---- One measurement ----------------------------------------------------- */
@@ -275,7 +287,8 @@ static kiln_status measure(comm_rank *r, collective *m, share *s)
   CLI_TRY(kiln__bench_comm_time(r, m->what->own, s, &own));
   if (s->nccl != NULL) {
     CLI_TRY(join_nccl(r, s));
-    CLI_TRY(kiln__bench_comm_time(r, m->what->nccl, s, &direct));
+    if (s->nccl != NULL)
+      CLI_TRY(kiln__bench_comm_time(r, m->what->nccl, s, &direct));
   }
   if (s->rank == 0) {
     m->ms = own;
@@ -298,7 +311,7 @@ static kiln_status run_rank(kiln_comm *comm, void *user)
   if (st == KILN_OK)
     st = measure(&r, m, &s);
   if (s.nccl_comm != NULL)
-    (void)s.nccl->destroy(s.nccl_comm);
+    (void)m->nccl->destroy(s.nccl_comm);
   (void)kiln_memory_free(kiln_comm_device(comm), r.in);
   (void)kiln_memory_free(kiln_comm_device(comm), r.out);
   kiln_stream_free(r.stream);

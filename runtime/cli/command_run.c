@@ -3,6 +3,7 @@
 #include "cli/command_run.h"
 
 #include "tool/measure.h"
+#include "tool/rank_group.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -20,6 +21,8 @@ typedef struct request {
   unsigned checks;
   bool checking; /* true if the command is `kiln check` */
   bool counters, time;
+  bool grouped; /* --ranks was given */
+  run_group group;
   const char *json; /* file that receives the counters, or NULL */
   unsigned print;
   cJSON *launches; /* array for the launches instead of output, or NULL */
@@ -57,6 +60,35 @@ static int take_checks(cli *c, void *to, const char *text)
   return CLI_OK;
 }
 
+static int take_ranks(cli *c, void *to, const char *text)
+{
+  request *r = to;
+  char *end;
+  const unsigned long n = strtoul(text, &end, 10);
+
+  if (end == text || *end != '\0' || n > CLI_MOST_RANKS)
+    return kiln__cli_usage(c,
+                           "--ranks takes a number from 1 to %d, or 0 under "
+                           "mpirun, not \"%s\"",
+                           (int)CLI_MOST_RANKS, text);
+  r->grouped = true;
+  r->group.ranks = (unsigned)n;
+  return CLI_OK;
+}
+
+static int take_combine(cli *c, void *to, const char *text)
+{
+  request *r = to;
+
+  r->group.combine = text;
+  return kiln__cli_run_operation(text) >= 0
+             ? CLI_OK
+             : kiln__cli_usage(c,
+                               "--combine takes sum, prod, min or max, not "
+                               "\"%s\"",
+                               text);
+}
+
 static int parse(cli *c, request *r, int argc, char **argv, cli_words *words)
 {
   const cli_option own[] = {
@@ -72,6 +104,19 @@ static int parse(cli *c, request *r, int argc, char **argv, cli_words *words)
                       "source line; on the CPU device"),
       CLI_OPTION_TEXT("json", "FILE", &r->json,
                       "also write the counters to FILE, as JSON"),
+      CLI_OPTION_TAKEN(
+          "ranks", "N", take_ranks, r,
+          "launch on N ranks at once, each on the next GPU; under mpirun each "
+          "process is a rank, and N is their number or 0. The arguments rank "
+          "and "
+          "ranks are the rank's number, from 0, and N. Arrays are blocks: "
+          "ramps "
+          "and @FILE continue from rank to rank, and --save writes FILE.RANK"),
+      CLI_OPTION_TAKEN("combine", "OP", take_combine, r,
+                       "with --ranks: combine each array over the ranks by an "
+                       "all-reduce after the launch; sum, prod, min or max"),
+      CLI_OPTION_FLAG("nccl", &r->group.nccl,
+                      "with --ranks: let NCCL move the data of --combine"),
       CLI_OPTIONS_END};
   const cli_option *shared = kiln__cli_run_options(c, &r->spec);
   cli_syntax run = {
@@ -146,11 +191,8 @@ static const char *entry_name(cli *c, const char *ptx, size_t i)
   return NULL;
 }
 
-/* Returns the lowered name of the kernel that the user named (lowered or
- * plain), or of the only kernel. Returns NULL having reported the available
- * kernels. */
-static const char *find_kernel(cli *c, const kiln_module *module,
-                               const char *wanted)
+const char *kiln__cli_find_kernel(cli *c, const kiln_module *module,
+                                  const char *wanted)
 {
   const char *ptx = kiln_image_ptx(kiln_module_image(module), NULL);
   const char *name, *list = "";
@@ -254,7 +296,7 @@ static void print_launch(cli *c, const char *name, const run_spec *spec)
 static int run_kernel(cli *c, const request *r, run_spec *spec,
                       kiln_device *device, kiln_module *module)
 {
-  const char *name = find_kernel(c, module, spec->kernel);
+  const char *name = kiln__cli_find_kernel(c, module, spec->kernel);
   kiln_kernel *kernel;
   kiln_kernel_info info;
   double ms;
@@ -333,6 +375,11 @@ static int run_spec_of(cli *c, request *r, run_spec *spec)
   kiln_module *module = NULL;
   int rc;
 
+  if (r->grouped) {
+    r->group.print = r->print;
+    r->group.repeats = r->time ? REPEATS : 1;
+    return kiln__cli_run_ranks(c, &r->program, spec, &r->group);
+  }
   if (kiln_device_open(&device, c->rt, 0, NULL) != KILN_OK)
     return kiln__cli_failure(c, NULL);
   if (kiln_module_load(&module, device, &r->program.desc) != KILN_OK) {
@@ -436,6 +483,8 @@ static int run_all(cli *c, request *r, int argc, char **argv)
 
   if (rc != CLI_OK)
     return rc;
+  if ((r->group.combine != NULL || r->group.nccl) && !r->grouped)
+    return kiln__cli_usage(c, "--combine and --nccl need --ranks");
   rc = configure(c, r);
   for (int i = 0; i < words.n && rc != CLI_USAGE; i++) {
     const int one = run_file(c, r, words.at[i]);

@@ -28,6 +28,9 @@ typedef struct run_arg {
   /* True if the user gave the type. Otherwise the argument is as wide as the
    * kernel's parameter. */
   bool typed;
+  /* For a number: RUN_RANK and RUN_RANKS stand for the rank's number and the number
+   * of ranks. */
+  enum { RUN_VALUE = 0, RUN_RANK, RUN_RANKS } stands_for;
   /* True if the argument is an array of `n` elements with the initial
    * contents `init`. */
   bool array;
@@ -52,6 +55,9 @@ typedef struct run_spec {
   bool cooperative;
   run_arg args[RUN_MOST_ARGS];
   unsigned n_args;
+  /* The rank that launches, and the number of ranks; 0 and 0 without ranks. The
+   * arrays are then this rank's blocks: ramps continue from rank to rank. */
+  unsigned rank, ranks;
 } run_spec;
 
 /* Returns the options that describe a launch, as a table for a cli_syntax:
@@ -71,9 +77,36 @@ int kiln__cli_run_show(cli *c, kiln_device *device, run_spec *spec,
 size_t kiln__cli_run_bytes(const run_arg *a);
 void kiln__cli_run_release(kiln_device *device, run_spec *spec);
 
+/* Writes the array arguments that have --save to FILE.RANK instead of FILE. */
+void kiln__cli_run_save_per_rank(cli *c, run_spec *spec);
+/* Returns the device memory and the type of an array argument. */
+kiln_array kiln__cli_run_array(const run_arg *a);
+
+/* ---- run_ranks.c -------------------------------------------------------- */
+
+/* How `kiln run --ranks` launches. */
+typedef struct run_group {
+  unsigned ranks;      /* 0: as many as mpirun has started */
+  const char *combine; /* operation of --combine, or NULL */
+  bool nccl;
+  unsigned repeats, print;
+} run_group;
+
+/* Returns the number of the operation that --combine names, or -1. */
+int kiln__cli_run_operation(const char *name);
+/* Launches `spec` on all ranks of a group at once, and prints the arrays of each
+ * rank. @return an exit code */
+int kiln__cli_run_ranks(cli *c, const cli_program *program,
+                        const run_spec *spec, const run_group *group);
+
 /* ---- command_run.c ------------------------------------------------------ */
 
 enum { RUN_MOST_REPEATS = 101 };
+
+/* Returns the lowered name of the kernel that the user named, or of the only kernel
+ * if `wanted` is NULL. Returns NULL having reported the available kernels. */
+const char *kiln__cli_find_kernel(cli *c, const kiln_module *module,
+                                  const char *wanted);
 
 /* Launches a kernel `repeats` times, at most RUN_MOST_REPEATS, and measures the
  * median time of a launch in milliseconds, between events. */

@@ -110,9 +110,14 @@ static int take_arg(cli *c, void *to, const char *text)
   if (!a->typed)
     a->type = is_float_text(text) ? RUN_F64 : RUN_I64;
   a->size = types[a->type].size;
-  return store_number(a->type, n > 0 ? text + n + 1 : text, a->value)
-             ? CLI_OK
-             : bad_arg(c, text);
+  text += n > 0 ? n + 1 : 0;
+  if (strcmp(text, "rank") == 0 || strcmp(text, "ranks") == 0) {
+    a->stands_for = text[4] == 's' ? RUN_RANKS : RUN_RANK;
+    a->type = a->typed ? a->type : RUN_I64;
+    a->size = types[a->type].size;
+    return CLI_OK;
+  }
+  return store_number(a->type, text, a->value) ? CLI_OK : bad_arg(c, a->text);
 }
 
 static int take_dim(cli *c, void *to, const char *text)
@@ -183,7 +188,8 @@ const cli_option *kiln__cli_run_options(cli *c, run_spec *spec)
           "the next argument: a number, 5 or 2.5, as wide as the parameter; "
           "with its type, u64=5; or an array in device memory, f32[1000] or "
           "f32[1000]=START with START zero, none, ramp, random, @FILE or a "
-          "number. Types: i8 u8 i16 u16 i32 u32 i64 u64 f32 f64"),
+          "number; or rank or ranks, see --ranks. Types: i8 u8 i16 u16 i32 u32 "
+          "i64 u64 f32 f64"),
       CLI_OPTION_TAKEN("save", "I=FILE", take_save, spec,
                        "write array argument I (from 0) to FILE after the "
                        "launch"),
@@ -211,9 +217,11 @@ static void store_random(run_type type, uint64_t *state, unsigned char *out)
         *state, out);
 }
 
-static int fill_from_file(cli *c, const run_arg *a)
+/* A file has the blocks of all ranks, one after another. */
+static int fill_from_file(cli *c, const run_arg *a, const run_spec *spec)
 {
-  const size_t bytes = (size_t)a->n * types[a->type].size;
+  const size_t own = (size_t)a->n * types[a->type].size;
+  const size_t bytes = own * (spec->ranks > 0 ? spec->ranks : 1);
   size_t size;
   const char *data = kiln__cli_read(c, a->init + 1, bytes, &size);
 
@@ -225,20 +233,21 @@ static int fill_from_file(cli *c, const run_arg *a)
                       a->text, size, bytes);
     return CLI_FAILED;
   }
-  memcpy(a->host, data, bytes);
+  memcpy(a->host, data + own * spec->rank, own);
   return CLI_OK;
 }
 
-static int fill(cli *c, const run_arg *a)
+static int fill(cli *c, const run_arg *a, const run_spec *spec)
 {
   const size_t size = types[a->type].size;
-  uint64_t state = UINT64_C(88172645463325252);
+  const uint64_t first = spec->rank * a->n;
+  uint64_t state = UINT64_C(88172645463325252) + spec->rank;
   unsigned char number[8] = {0};
   const bool ramp = strcmp(a->init, "ramp") == 0;
   const bool random = strcmp(a->init, "random") == 0;
 
   if (a->init[0] == '@')
-    return fill_from_file(c, a);
+    return fill_from_file(c, a, spec);
   if (!ramp && !random && strcmp(a->init, "zero") != 0 &&
       strcmp(a->init, "none") != 0 && !store_number(a->type, a->init, number))
     return bad_arg(c, a->text);
@@ -246,7 +255,7 @@ static int fill(cli *c, const run_arg *a)
     unsigned char *out = a->host + i * size;
 
     if (ramp)
-      store(a->type, (double)i, i, out);
+      store(a->type, (double)(first + i), first + i, out);
     else if (random)
       store_random(a->type, &state, out);
     else
@@ -256,7 +265,8 @@ static int fill(cli *c, const run_arg *a)
 }
 
 /* Allocates and fills an array, and keeps a copy for a later comparison. */
-static int prepare_array(cli *c, kiln_device *device, run_arg *a)
+static int prepare_array(cli *c, kiln_device *device, run_arg *a,
+                         const run_spec *spec)
 {
   const size_t bytes = (size_t)a->n * types[a->type].size;
   int rc;
@@ -264,7 +274,7 @@ static int prepare_array(cli *c, kiln_device *device, run_arg *a)
   a->size = sizeof a->device;
   a->host = kiln__cli_alloc(c, 1, bytes);
   a->before = kiln__cli_alloc(c, 1, bytes);
-  rc = fill(c, a);
+  rc = fill(c, a, spec);
   if (rc != CLI_OK)
     return rc;
   memcpy(a->before, a->host, bytes);
@@ -295,6 +305,16 @@ static void fit_number(run_arg *a, uint32_t size)
   }
 }
 
+/* Without ranks, the launch is that of rank 0 of 1. */
+static void store_rank(run_arg *a, const run_spec *spec)
+{
+  const uint64_t v = a->stands_for == RUN_RANK ? spec->rank
+                     : spec->ranks > 0         ? spec->ranks
+                                               : 1;
+
+  store(a->type, (double)v, v, a->value);
+}
+
 int kiln__cli_run_prepare(cli *c, kiln_device *device, run_spec *spec,
                           const kiln_kernel_info *info)
 {
@@ -303,12 +323,32 @@ int kiln__cli_run_prepare(cli *c, kiln_device *device, run_spec *spec,
   for (unsigned i = 0; i < spec->n_args && rc == CLI_OK; i++) {
     run_arg *a = &spec->args[i];
 
+    if (a->stands_for != RUN_VALUE)
+      store_rank(a, spec);
     if (a->array)
-      rc = prepare_array(c, device, a);
+      rc = prepare_array(c, device, a, spec);
     else if (info->params_known && (int)i < info->n_params)
       fit_number(a, info->sizes[i]);
   }
   return rc;
+}
+
+kiln_array kiln__cli_run_array(const run_arg *a)
+{
+  static const kiln_dtype dtypes[RUN_N_TYPES] = {
+      KILN_I8,  KILN_U8,  KILN_I16, KILN_U16, KILN_I32,
+      KILN_U32, KILN_I64, KILN_U64, KILN_F32, KILN_F64};
+
+  return (kiln_array){a->device, dtypes[a->type]};
+}
+
+void kiln__cli_run_save_per_rank(cli *c, run_spec *spec)
+{
+  for (unsigned i = 0; i < spec->n_args; i++) {
+    if (spec->args[i].save != NULL)
+      spec->args[i].save =
+          kiln__cli_text(c, "%s.%u", spec->args[i].save, spec->rank);
+  }
 }
 
 size_t kiln__cli_run_bytes(const run_arg *a)

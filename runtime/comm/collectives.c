@@ -595,6 +595,9 @@ kiln_status kiln_comm_all_reduce(kiln_comm *comm, kiln_stream *stream,
     st = check_out(comm, in, out, n);
   if (st != KILN_OK)
     return st;
+  if (kiln__comm_silent(comm) && kiln__nccl_reduces(comm, in.type, op))
+    return kiln__comm_leave(
+        comm, kiln__nccl_all_reduce(comm, stream, in, out.data, n, op));
   at = numbers(comm, 2);
   if (at == NULL)
     return kiln__comm_leave(comm, no_numbers());

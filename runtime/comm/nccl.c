@@ -235,15 +235,31 @@ static void *pointer(CUdeviceptr p)
   return (void *)(uintptr_t)p;
 }
 
-/* Begins a group of NCCL calls, unless a rank has left meanwhile: a rank that was
- * late finds the announcements of ranks that do not wait for it any more. */
-static kiln_status start_group(kiln_comm *comm)
+/* Begins calls of NCCL, unless a rank has left meanwhile: a rank that was late finds
+ * the announcements of ranks that do not wait for it any more. */
+static kiln_status start(kiln_comm *comm)
 {
   const kiln_status st = kiln__comm_attend(comm);
 
+  return st != KILN_OK ? stop(comm, st) : KILN_OK;
+}
+
+static kiln_status start_group(kiln_comm *comm)
+{
+  const kiln_status st = start(comm);
+
   if (st != KILN_OK)
-    return stop(comm, st);
+    return st;
   return check(comm, comm->nccl->api.GroupStart(), "ncclGroupStart");
+}
+
+/* Ends a single call of NCCL. */
+static kiln_status end(kiln_comm *comm, kiln_stream *stream, int result,
+                       const char *what)
+{
+  const kiln_status st = check(comm, result, what);
+
+  return st == KILN_OK ? finish(comm, stream) : stop(comm, st);
 }
 
 /* Ends a group of NCCL calls, of which `result` is the first failure. */
@@ -287,7 +303,7 @@ kiln_status kiln__nccl_pair(kiln_comm *comm, kiln_stream *stream, bool receive,
 {
   const kiln__nccl *const nccl = comm->nccl;
   CUstream handle = kiln_stream_handle(stream);
-  const kiln_status st = start_group(comm);
+  const kiln_status st = start(comm);
   int result;
 
   if (st != KILN_OK)
@@ -296,7 +312,7 @@ kiln_status kiln__nccl_pair(kiln_comm *comm, kiln_stream *stream, bool receive,
     result = nccl->api.Recv(pointer(data), size, 1, peer, nccl->comm, handle);
   else
     result = nccl->api.Send(pointer(data), size, 1, peer, nccl->comm, handle);
-  return end_group(comm, stream, result, receive ? "ncclRecv" : "ncclSend");
+  return end(comm, stream, result, receive ? "ncclRecv" : "ncclSend");
 }
 
 static int nccl_type(kiln_dtype type)
@@ -337,7 +353,7 @@ kiln_status kiln__nccl_all_reduce(kiln_comm *comm, kiln_stream *stream,
                                   kiln_op_name op)
 {
   const kiln__nccl *const nccl = comm->nccl;
-  const kiln_status st = start_group(comm);
+  const kiln_status st = start(comm);
   int result = KILN__NCCL_SUCCESS;
 
   if (st != KILN_OK)
@@ -346,7 +362,7 @@ kiln_status kiln__nccl_all_reduce(kiln_comm *comm, kiln_stream *stream,
     result = nccl->api.AllReduce(pointer(in.data), pointer(out), n,
                                  nccl_type(in.type), nccl_op(op), nccl->comm,
                                  kiln_stream_handle(stream));
-  return end_group(comm, stream, result, "ncclAllReduce");
+  return end(comm, stream, result, "ncclAllReduce");
 }
 
 kiln_status kiln__nccl_all_gather(kiln_comm *comm, kiln_stream *stream,
@@ -354,7 +370,7 @@ kiln_status kiln__nccl_all_gather(kiln_comm *comm, kiln_stream *stream,
                                   uint64_t size)
 {
   const kiln__nccl *const nccl = comm->nccl;
-  const kiln_status st = start_group(comm);
+  const kiln_status st = start(comm);
   int result = KILN__NCCL_SUCCESS;
 
   if (st != KILN_OK)
@@ -362,14 +378,14 @@ kiln_status kiln__nccl_all_gather(kiln_comm *comm, kiln_stream *stream,
   if (size > 0)
     result = nccl->api.AllGather(pointer(in), pointer(out), size, 1, nccl->comm,
                                  kiln_stream_handle(stream));
-  return end_group(comm, stream, result, "ncclAllGather");
+  return end(comm, stream, result, "ncclAllGather");
 }
 
 kiln_status kiln__nccl_broadcast(kiln_comm *comm, kiln_stream *stream,
                                  CUdeviceptr x, uint64_t size, int root)
 {
   const kiln__nccl *const nccl = comm->nccl;
-  const kiln_status st = start_group(comm);
+  const kiln_status st = start(comm);
   int result = KILN__NCCL_SUCCESS;
 
   if (st != KILN_OK)
@@ -377,7 +393,7 @@ kiln_status kiln__nccl_broadcast(kiln_comm *comm, kiln_stream *stream,
   if (size > 0)
     result = nccl->api.Broadcast(pointer(x), pointer(x), size, 1, root,
                                  nccl->comm, kiln_stream_handle(stream));
-  return end_group(comm, stream, result, "ncclBroadcast");
+  return end(comm, stream, result, "ncclBroadcast");
 }
 
 /* Returns whether all blocks have the same size and follow each other. */

@@ -66,7 +66,7 @@ kiln_status kiln__cli_ranks_open(cli_ranks *out, const cli *c, int ranks,
   }
   if (st == KILN_OK && out->mpi && ranks != 0 && ranks != out->size)
     st = kiln_error_write(KILN_EINVAL,
-                          "leave --ranks out; each process is a rank",
+                          "pass --ranks 0, since each process is a rank",
                           "--ranks differs from the number of processes that "
                           "the launcher has started");
   if (st != KILN_OK)

@@ -260,7 +260,8 @@ enum { SCENES = sizeof scenes / sizeof *scenes };
 /* ---- A rank that dies ---------------------------------------------------- */
 
 /* Each process makes all-reduces until the group breaks. One process kills
- * itself after a random number of microseconds. */
+ * itself after a random number of microseconds; with seed 0 none does, and the
+ * network breaks the group. */
 static kiln_status die_or_survive(kiln_comm *comm, uint64_t seed)
 {
   const arrays a = make_arrays(comm);
@@ -270,7 +271,9 @@ static kiln_status die_or_survive(kiln_comm *comm, uint64_t seed)
 
   CHECK_OK(all_reduce(comm, &a, N));
   victim = (int)(mixed(seed, 1, 2) % (uint64_t)kiln_comm_size(comm));
-  if (kiln_comm_rank(comm) == victim) {
+  printf("ready\n");
+  fflush(stdout);
+  if (kiln_comm_rank(comm) == victim && seed != 0) {
     const struct itimerspec when = {
         .it_value.tv_nsec = 1 + (long)(mixed(seed, 3, 4) % 50000000)};
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL,

@@ -25,6 +25,15 @@ foreach(source IN LISTS comm_programs)
   endforeach()
 endforeach()
 
+# Two machines, as network namespaces: in a thorough run, where they can be made.
+foreach(mpi IN ITEMS openmpi mpich)
+  add_test(NAME comm.network_${mpi} COMMAND ${CMAKE_COMMAND} -E env
+    BUILD=${PROJECT_BINARY_DIR} bash ${comm_folder}/network.sh ${mpi}
+    ${CMAKE_CURRENT_BINARY_DIR})
+  set_tests_properties(comm.network_${mpi} PROPERTIES LABELS "device"
+    SKIP_RETURN_CODE 77 TIMEOUT 3600 RESOURCE_LOCK network_namespaces)
+endforeach()
+
 # The declarations of NCCL are compared with NVIDIA's header where it is installed, for
 # example by -DKILN_NCCL_INCLUDE= and the folder of a Python wheel.
 find_path(KILN_NCCL_INCLUDE nccl.h)

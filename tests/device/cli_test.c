@@ -242,6 +242,33 @@ START_TEST(ranks_are_measured)
 }
 END_TEST
 
+/* Each rank launches on its own block, and --combine adds the blocks. */
+START_TEST(ranks_launch)
+{
+  static const char source[] =
+      "__global__ void part(int *x, int rank, unsigned ranks, long long *sum)\n"
+      "{\n"
+      "  atomicAdd((unsigned long long *)sum, (unsigned long long)*x);\n"
+      "  *x = *x * 100 + rank * 10 + ranks;\n"
+      "}\n";
+  static const char launch[] = "--arg i32[1]=ramp --arg rank --arg ranks "
+                               "--arg i64[1]";
+  char path[512];
+  test_run run;
+
+  snprintf(path, sizeof path, "%s/part.cu", dir);
+  test_write_file(path, source, sizeof source - 1);
+  run = expect(0, "on 3 ranks", "run %s --ranks 3 %s", path, launch);
+  ck_has(run.out, "i32[1]: 1 changed: 3\n");
+  ck_has(run.out, "i32[1]: 1 changed: 113\n");
+  ck_has(run.out, "i32[1]: 1 changed: 223\n");
+  run = expect(0, "combined by sum", "run %s --ranks 3 --combine sum %s", path,
+               launch);
+  ck_has(run.out, "i64[1]: 1 changed: 3\n");
+  ck_has(run.out, "i32[1]: 1 changed: 339\n");
+}
+END_TEST
+
 /* The tuner must store its results beside the cache, but not with --dry-run. */
 START_TEST(parameters_are_tuned)
 {
@@ -359,6 +386,7 @@ static Suite *make(void)
   tcase_add_test(t, bench_calls);
   tcase_add_test(t, bodies_are_measured);
   tcase_add_test(t, ranks_are_measured);
+  tcase_add_test(t, ranks_launch);
   tcase_add_test(t, operations_are_measured);
   tcase_add_test(t, parameters_are_tuned);
   tcase_add_test(t, compute_is_tuned);

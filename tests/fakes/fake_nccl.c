@@ -449,10 +449,16 @@ int ncclGroupEnd(void)
   return result;
 }
 
+/* A call outside of a group is a group of its own. */
 static int queue(call c)
 {
+  if (depth > 0) {
+    calls[n_calls++] = c;
+    return OK;
+  }
+  (void)ncclGroupStart();
   calls[n_calls++] = c;
-  return OK;
+  return ncclGroupEnd();
 }
 
 int ncclSend(const void *in, size_t n, int type, int peer, comm *c, void *s)
@@ -486,11 +492,12 @@ int ncclAllGather(const void *in, void *out, size_t n, int type, comm *c,
 {
   const size_t size = n * size_of(type);
 
+  (void)ncclGroupStart();
   for (int p = 0; p < c->group->ranks; p++) {
     (void)ncclSend(in, n, type, p, c, s);
     (void)ncclRecv((char *)out + (size_t)p * size, n, type, p, c, s);
   }
-  return OK;
+  return ncclGroupEnd();
 }
 
 int ncclReduceScatter(const void *in, void *out, size_t n, int type, int op,
@@ -498,16 +505,19 @@ int ncclReduceScatter(const void *in, void *out, size_t n, int type, int op,
 {
   const size_t size = n * size_of(type);
 
+  (void)ncclGroupStart();
   for (int p = 0; p < c->group->ranks; p++)
     (void)ncclReduce((const char *)in + (size_t)p * size, out, n, type, op, p,
                      c, s);
-  return OK;
+  return ncclGroupEnd();
 }
 
 int ncclBroadcast(const void *in, void *out, size_t n, int type, int root,
                   comm *c, void *s)
 {
+  (void)ncclGroupStart();
   for (int p = 0; p < c->group->ranks && c->rank == root; p++)
     (void)ncclSend(in, n, type, p, c, s);
-  return ncclRecv(out, n, type, root, c, s);
+  (void)ncclRecv(out, n, type, root, c, s);
+  return ncclGroupEnd();
 }
