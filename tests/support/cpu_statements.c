@@ -242,6 +242,45 @@ static void put_wgmma(maker *m)
     kiln__buf_text(&m->out, registers ? ", 0" : ", 0, 1");
 }
 
+/* Writes a 32-bit register, half of the time with a selector. */
+static void put_selected(maker *m, const char *selector)
+{
+  put_register(m, KILN__U32);
+  if (below(m->random, 2) == 0)
+    kiln__buf_text(&m->out, selector);
+}
+
+/* Writes all operands of a video instruction. Only results that are merged with the third
+ * source have a selector. */
+static void put_video(maker *m)
+{
+  static const char *const selectors[] = {".b0", ".b3", ".h0", ".h1"};
+  const char digit = m->opcode[strcspn(m->opcode, ".") - 1];
+  const bool parts = digit == '2' || digit == '4';
+  const bool second =
+      opcode_has(m, ".add") || opcode_has(m, ".min") || opcode_has(m, ".max");
+  const bool merged =
+      parts || (!second && !opcode_has(m, "vmad") && below(m->random, 2) == 0);
+
+  if (parts)
+    put_selected(m, digit == '2' ? ".h1" : ".b320");
+  else {
+    put_register(m, KILN__U32);
+    if (merged)
+      kiln__buf_text(&m->out, selectors[below(m->random, 4)]);
+  }
+  for (int i = 0; i < 2; i++) {
+    kiln__buf_text(&m->out, ", ");
+    put_selected(m, digit == '2'   ? ".h13"
+                    : digit == '4' ? ".b7061"
+                                   : selectors[below(m->random, 4)]);
+  }
+  if (merged || second || opcode_has(m, "vmad")) {
+    kiln__buf_text(&m->out, ", ");
+    put_register(m, KILN__U32);
+  }
+}
+
 /* Writes one operand of a statement. Returns false if the operand needs other
  * statements. */
 static bool put_form(maker *m, const kiln__cpu_row *row,
@@ -336,6 +375,9 @@ static bool put_form(maker *m, const kiln__cpu_row *row,
     return true;
   case KILN__SHAPE_WGMMA:
     put_wgmma(m);
+    return true;
+  case KILN__SHAPE_VIDEO:
+    put_video(m);
     return true;
   case KILN__SHAPE_TARGETS:
   case KILN__SHAPE_CALL:

@@ -109,6 +109,8 @@ bool kiln__cpu_bind_texture(kiln__cpu_binder *k, const kiln__cpu_form *f,
 bool kiln__cpu_bind_elements(kiln__cpu_binder *k, const kiln__cpu_form *f,
                              const kiln__cpu_ptx_operand *o, uint8_t n,
                              bool written, int32_t *ids);
+/* Binds all operands of a video instruction. */
+bool kiln__cpu_bind_video(kiln__cpu_binder *k);
 /* Binds all operands of wgmma.mma_async. */
 bool kiln__cpu_bind_wgmma(kiln__cpu_binder *k);
 /* Binds a fragment of mma or wmma. The first fragment of an instruction also

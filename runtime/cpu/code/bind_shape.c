@@ -101,6 +101,7 @@ static bool shape_fits(const kiln__cpu_form *f, const kiln__cpu_insn *in,
     return o->kind == KILN__OPERAND_SYMBOL;
   case KILN__SHAPE_CALL:
   case KILN__SHAPE_WGMMA:
+  case KILN__SHAPE_VIDEO:
     return true;
   }
   return false;
@@ -161,6 +162,12 @@ bool kiln__cpu_shapes_fit(const kiln__cpu_row *row,
   const uint32_t n = statement->n_operands;
   uint32_t at = 0;
 
+  if (row->n_forms > 0 && row->forms[0].shape == KILN__SHAPE_VIDEO)
+    return n > 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (statement->operands[i].selector.size != 0)
+      return false;
+  }
   if (row->n_forms > 0 && (row->forms[0].shape == KILN__SHAPE_CALL ||
                            row->forms[0].shape == KILN__SHAPE_WGMMA))
     return n > 0;

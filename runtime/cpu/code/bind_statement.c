@@ -95,6 +95,7 @@ static bool bind_one(kiln__cpu_binder *k, const kiln__cpu_form *f,
     return bind_targets(k, o);
   case KILN__SHAPE_CALL:
   case KILN__SHAPE_WGMMA:
+  case KILN__SHAPE_VIDEO:
     break;
   }
   return false;
@@ -113,6 +114,8 @@ bool kiln__cpu_bind_operands(kiln__cpu_lower *l, const kiln__cpu_row *row,
 
   if (row->n_forms > 0 && row->forms[0].shape == KILN__SHAPE_WGMMA)
     return kiln__cpu_bind_wgmma(&k) && !l->out_of_memory;
+  if (row->n_forms > 0 && row->forms[0].shape == KILN__SHAPE_VIDEO)
+    return kiln__cpu_bind_video(&k) && !l->out_of_memory;
   for (uint32_t f = 0; f < row->n_forms; f++) {
     if (!kiln__cpu_is_present(&row->forms[f], in, n - i))
       continue;

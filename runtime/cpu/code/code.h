@@ -223,6 +223,56 @@ typedef enum kiln__cpu_wgmma_type {
   KILN__WGMMA_S32  /* accumulators only */
 } kiln__cpu_wgmma_type;
 
+/* A video instruction, as its opcode and the selectors of its operands determine it. The
+ * members imm and imm2 of the instruction hold this struct. */
+typedef struct kiln__cpu_video {
+  uint8_t op;     /* a value of kiln__cpu_video_op */
+  uint8_t parts;  /* 1, 2 halves or 4 bytes */
+  uint8_t flags;  /* KILN__VIDEO_... flags */
+  uint8_t second; /* a value of kiln__cpu_video_second */
+  /* comparison of vset (KILN__CMP_...), KILN__VIDEO_CLAMP or 0 of shifts, number of bits
+   * that vmad shifts by */
+  uint8_t mode;
+  uint8_t unused[3];
+  /* With one part: first bit in the low byte, number of bits in the high byte. With
+   * several: d is a mask of parts; bits 4 * i of a and b choose a part of both sources. */
+  uint16_t d, a, b, unused2;
+} kiln__cpu_video;
+
+_Static_assert(sizeof(kiln__cpu_video) == 2 * sizeof(int64_t),
+               "the struct fills two members of an instruction");
+
+typedef enum kiln__cpu_video_op {
+  KILN__VIDEO_ADD,
+  KILN__VIDEO_SUB,
+  KILN__VIDEO_ABSDIFF,
+  KILN__VIDEO_MIN,
+  KILN__VIDEO_MAX,
+  KILN__VIDEO_AVERAGE,
+  KILN__VIDEO_SET,
+  KILN__VIDEO_SHL,
+  KILN__VIDEO_SHR,
+  KILN__VIDEO_MAD
+} kiln__cpu_video_op;
+
+typedef enum kiln__cpu_video_second {
+  KILN__VIDEO_SECOND_NONE = 0,
+  KILN__VIDEO_SECOND_ADD,
+  KILN__VIDEO_SECOND_MIN,
+  KILN__VIDEO_SECOND_MAX
+} kiln__cpu_video_second;
+
+enum {
+  KILN__VIDEO_SIGNED_D = 1 << 0,
+  KILN__VIDEO_SIGNED_A = 1 << 1,
+  KILN__VIDEO_SIGNED_B = 1 << 2,
+  KILN__VIDEO_SATURATE = 1 << 3,
+  KILN__VIDEO_PLUS_ONE = 1 << 4,
+  KILN__VIDEO_NEGATE_PRODUCT = 1 << 5,
+  KILN__VIDEO_NEGATE_C = 1 << 6,
+  KILN__VIDEO_CLAMP = 1 /* mode of shifts: at most 32, else modulo 32 */
+};
+
 /* The properties of a wgmma.mma_async that its modifiers and immediate operands
  * determine. The member `imm` of the instruction holds this struct. */
 typedef struct kiln__cpu_wgmma {
@@ -397,6 +447,15 @@ typedef struct kiln__cpu_place {
    * is reached. */
   uint32_t rise;
 } kiln__cpu_place;
+
+static inline kiln__cpu_video kiln__cpu_video_of(const kiln__cpu_insn *in)
+{
+  kiln__cpu_video form;
+
+  memcpy(&form, &in->imm, sizeof in->imm);
+  memcpy((char *)&form + sizeof in->imm, &in->imm2, sizeof in->imm2);
+  return form;
+}
 
 static inline kiln__cpu_wgmma kiln__cpu_wgmma_of(const kiln__cpu_insn *in)
 {

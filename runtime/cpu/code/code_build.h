@@ -49,7 +49,8 @@ typedef enum kiln__cpu_shape {
   KILN__SHAPE_LABEL,
   KILN__SHAPE_TARGETS,
   KILN__SHAPE_CALL,
-  KILN__SHAPE_WGMMA /* all operands of wgmma.mma_async */
+  KILN__SHAPE_WGMMA, /* all operands of wgmma.mma_async */
+  KILN__SHAPE_VIDEO  /* all operands of a video instruction */
 } kiln__cpu_shape;
 
 /* Operand types in addition to those of kiln__cpu_ptx_type. */

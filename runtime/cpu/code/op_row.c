@@ -164,12 +164,13 @@ static bool read_choice(word w, kiln__cpu_form *f)
 static bool read_braces(word w, kiln__cpu_form *f)
 {
   static const named forms[] = {
-      {"{list}", KILN__SHAPE_LIST},         {"{pack}", KILN__SHAPE_PACK},
-      {"{unpack}", KILN__SHAPE_UNPACK},     {"{label}", KILN__SHAPE_LABEL},
-      {"{call}", KILN__SHAPE_CALL},         {"{targets}", KILN__SHAPE_TARGETS},
-      {"{mask}", KILN__SHAPE_MASK},         {"{offsets}", KILN__SHAPE_OFFSETS},
-      {"{policy}", KILN__SHAPE_POLICY},     {"{wgmma}", KILN__SHAPE_WGMMA},
-      {"{selector}", KILN__SHAPE_SELECTOR}, {"{skip}", KILN__SHAPE_SKIP},
+      {"{list}", KILN__SHAPE_LIST},     {"{pack}", KILN__SHAPE_PACK},
+      {"{unpack}", KILN__SHAPE_UNPACK}, {"{label}", KILN__SHAPE_LABEL},
+      {"{call}", KILN__SHAPE_CALL},     {"{targets}", KILN__SHAPE_TARGETS},
+      {"{mask}", KILN__SHAPE_MASK},     {"{offsets}", KILN__SHAPE_OFFSETS},
+      {"{policy}", KILN__SHAPE_POLICY}, {"{wgmma}", KILN__SHAPE_WGMMA},
+      {"{video}", KILN__SHAPE_VIDEO},   {"{selector}", KILN__SHAPE_SELECTOR},
+      {"{skip}", KILN__SHAPE_SKIP},
   };
 
   f->type = KILN__TYPE_LAST;

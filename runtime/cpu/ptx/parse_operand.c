@@ -112,11 +112,26 @@ static bool special(kiln__cpu_parser *p, const kiln__cpu_token *name,
   return true;
 }
 
+/* Returns whether the token is a selector of a video instruction, such as .h1 or .b3210.
+ * bind_video.c checks its digits. */
+static bool is_selector(kiln__cpu_slice text)
+{
+  return text.size >= 3 && text.size <= 6 &&
+         (text.data[1] == 'b' || text.data[1] == 'h') && text.data[2] >= '0' &&
+         text.data[2] <= '9';
+}
+
 static bool component(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   const kiln__cpu_ptx_symbol *s = out->symbol;
   const int which = component_of(p->tok.text);
 
+  if (which < 0 && !p->in_vector && !p->in_brackets &&
+      is_selector(p->tok.text)) {
+    out->selector = p->tok.text;
+    kiln__cpu_ptx_next(p);
+    return true;
+  }
   if (s->kind != KILN__SYMBOL_VARIABLE || which < 0 ||
       s->u.variable->vector < 2 || s->u.variable->space != KILN__SPACE_REG)
     return kiln__cpu_ptx_unexpected(p, "no component here");

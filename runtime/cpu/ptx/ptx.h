@@ -192,6 +192,7 @@ struct kiln__cpu_ptx_operand {
   /* Index of the selected component of a vector register, 0 to 3. A value of -1
    * means that no component is selected. */
   int8_t component;
+  kiln__cpu_slice selector; /* .h1 or .b3210 of a video instruction, or empty */
   kiln__cpu_ptx_symbol *symbol; /* symbol of a SYMBOL operand */
   /* source text; the name, such as "tid.x", of a SPECIAL operand */
   kiln__cpu_slice text;

@@ -159,19 +159,18 @@ static void register_code(void)
                  {&k_trap, "k_trap"},
                  {&k_spin, "k_spin"},
                  {&k_table, "k_table"}};
+  /* NVIDIA's runtime keeps the pointers to the names and reads them at the first launch. */
+  static char names[sizeof kernels / sizeof *kernels][16];
+  static char table[] = "v_table", constant[] = "v_const";
   void **image = __cudaRegisterFatBinary(fat_binary());
 
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-    char name[16];
-
-    snprintf(name, sizeof name, "%s", kernels[i].name);
-    __cudaRegisterFunction(image, kernels[i].host, name, kernels[i].name, -1,
-                           NULL, NULL, NULL, NULL, NULL);
+    snprintf(names[i], sizeof names[i], "%s", kernels[i].name);
+    __cudaRegisterFunction(image, kernels[i].host, names[i], kernels[i].name,
+                           -1, NULL, NULL, NULL, NULL, NULL);
   }
-  __cudaRegisterVar(image, &v_table, (char[]){"v_table"}, "v_table", 0, 32, 0,
-                    0);
-  __cudaRegisterVar(image, &v_const, (char[]){"v_const"}, "v_const", 0, 16, 1,
-                    0);
+  __cudaRegisterVar(image, &v_table, table, "v_table", 0, 32, 0, 0);
+  __cudaRegisterVar(image, &v_const, constant, "v_const", 0, 16, 1, 0);
   __cudaRegisterFatBinaryEnd(image);
 }
 
