@@ -364,13 +364,13 @@ kiln_dist_all_pairs_workspace(kiln_comm *comm, kiln_stream *stream,
  * place.
  *
  * The result is balanced for every distribution of the keys, also if all keys are
- * equal: an exact histogram of the top 12 bits of the keys finds the bins between
- * the blocks of the result, and the keys in these bins are sorted to find the
- * exact boundaries. A stable split and one all-to-all move the data, and each rank
- * sorts what it received. Blocks of at most 32,768 keys are sorted before the
- * exchange instead.
+ * equal. Exact histograms of the top bits of the keys find the bins between the
+ * blocks of the result: of 12 bits, and of the next bits while these bins hold
+ * many keys. The few keys in these bins are sorted to find the exact boundaries. A
+ * stable split and one all-to-all move the data, and each rank sorts what it
+ * received. Blocks of at most 32,768 keys are sorted before the exchange instead.
  * Temporary memory: kiln_dist_sort_workspace(). It is n keys and n values, about
- * 64 KiB, for values that are structs n positions, and the largest workspace of
+ * 300 KiB, for values that are structs n positions, and the largest workspace of
  * kiln_sort() and kiln_split().
  * @retval the statuses in comm.h and one of the statuses in ops.h. Blocks. */
 KILN_INLINE kiln_status kiln_dist_sort(kiln_comm *comm, kiln_stream *stream,

@@ -396,13 +396,19 @@ static uint64_t sort_key(const trial *t, uint64_t i)
 {
   const uint64_t z = mixed(t->seed, 70, i);
 
-  switch (drawn(t, 71, 6)) {
+  switch (drawn(t, 71, 9)) {
+  case 6: /* clusters with equal top bits: further histograms divide them */
+    return (z >> 40) % 3 << 24 | (z & 0xffff);
+  case 7:
+    return z & 0xfffff;
+  case 8:
+    return i < t->w.total / 2 ? 7 : z & 0xfff;
   case 0:
     return 42;
   case 1:
     return z % 10 != 0 ? 7 : z;
   case 2:
-    return z % 5 << 29;
+    return z % 5 << 29; /* few values */
   case 3:
     return ~i;
   default:

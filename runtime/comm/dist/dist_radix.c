@@ -5,8 +5,10 @@
  * length of its block, before anything is sorted.
  *
  * Idea: a histogram of the top bits of all keys shows the bins in which the cuts
- * between the parts lie. Only the keys in these few bins, the candidates, are
- * sorted, and cut.c finds the exact cuts in them. A cut then has a threshold on
+ * between the parts lie. While these bins hold many keys, a histogram of the next
+ * bits divides them further. If few keys are left, the candidates, they are sorted,
+ * and cut.c finds the exact cuts in them. If no bits are left, all keys of a bin
+ * are equal, and their numbers on each rank decide. A cut then has a threshold on
  * each rank: keys before the threshold lie before the cut, keys behind it behind,
  * and of the keys that equal it the first `equal` ones lie before the cut. One
  * stable split by the thresholds orders the block: the keys between two
@@ -17,12 +19,10 @@
  * and the exchange are stable, so a stable sort of what a rank receives completes a
  * stable sort of the whole.
  *
- * Cost: three reads and one write of the block besides the sort of the result, and
- * the sort of the candidates: 1 / 4096 of random keys per cut, all keys if they are
- * constant (whose sort skips its passes). Source: Ilic, Maltenberger et al.,
- * RMG Sort: Radix-Partitioning-Based Multi-GPU Sorting, BTW 2023 (partition by the
- * top bits first, one exchange); the treatment of equal keys follows regular
- * sampling (see cut.c). */
+ * Cost: besides the sort of the result, four reads and one write of the block for
+ * random keys, and a read for each further histogram: three for 32 bits. Source:
+ * Ilic et al., RMG Sort: Radix-Partitioning-Based Multi-GPU Sorting, BTW 2023
+ * (partition by the top bits first, one exchange). */
 #include "dist_radix.h"
 
 #include <stdio.h>
@@ -31,7 +31,12 @@
 
 #include <kiln/gather.h>
 
-enum { TOP_BITS = 12, CODE_SIZE = 2048 };
+enum {
+  MOST_BITS = 12,      /* bits of the keys per histogram and bin before it */
+  MOST_BINS = 1 << 15, /* of all bins together, from the second one on */
+  CODE_SIZE = 4096,
+  FEW = 32 /* one FEW-th of all keys may be candidates */
+};
 
 /* Where a cut lies on this rank. */
 typedef struct threshold {
@@ -40,26 +45,40 @@ typedef struct threshold {
   bool open;      /* all keys of this rank lie before the cut */
 } threshold;
 
-/* A cut within the bins of the top bits. */
+/* Where a cut lies in the whole: `inside` keys of the bin that begins with the rank
+ * `key` lie before the cut. It is found if inside is 0, or if no key is behind. */
 typedef struct place {
-  uint64_t bin, inside; /* `inside` keys of the bin lie before the cut */
+  uint64_t key, inside;
+  bool open; /* all keys lie before the cut */
 } place;
+
+/* A bin that a cut divides: its number in the list is the first part of the number
+ * of a bin of the next histogram. */
+typedef struct bin {
+  uint64_t prefix; /* the ranks of its keys, without their low bits */
+  uint64_t count;  /* keys of all ranks in it */
+  uint64_t own;    /* keys of this rank in it */
+} bin;
 
 typedef struct radix {
   kiln__dist *d;
   const kiln_sort_desc *desc;
   const kiln__sort_memory *memory;
   kiln__key_order order;
-  unsigned bits, shift; /* bits of a key's rank; those below the top bits */
-  uint64_t bins;
-  kiln_array keys;      /* the caller's keys, as unsigned numbers */
-  char text[CODE_SIZE]; /* functions of the device */
-  uint64_t table, cuts_in_table;
-  kiln_param params[2];
+  unsigned bits;          /* of a key's rank */
+  kiln_array keys;        /* the caller's keys, as unsigned numbers */
+  char text[CODE_SIZE];   /* functions of the device, and their parameters: */
+  uint64_t table, listed; /* a sorted list and its length */
+  uint32_t above, below;  /* a bin has the bits from `below` to `above` */
+  kiln_param params[4];
   kiln_code code;
   /* Of the host */
-  uint64_t *counts;      /* of the bins, all ranks together */
-  place *places;         /* of the cuts */
+  int cuts;
+  uint64_t total;         /* keys of all ranks */
+  uint64_t *counts, *own; /* of the bins: of all ranks, of this rank */
+  bin *divided;  /* the bins that cuts divide; their number is `listed` */
+  bin *coarse;   /* those of the histogram before */
+  place *places; /* of the cuts */
   threshold *thresholds; /* of the cuts */
   uint64_t n_candidates; /* of this rank */
 } radix;
@@ -103,28 +122,43 @@ static const char device_code[] =
     "  x = x >> %u & %lluull;\n"
     "  return %d ? ~x & %lluull : x;\n"
     "}\n"
-    "static __device__ unsigned kiln_bin(kiln_u64 x)\n"
+    "static __device__ unsigned kiln_find(kiln_u64 key, kiln_u64 table,\n"
+    "                                     kiln_u64 n)\n"
     "{\n"
-    "  return (unsigned)(kiln_rank(x) >> %u);\n"
-    "}\n"
-    "static __device__ bool kiln_marked(kiln_u64 x, kiln_u64 table)\n"
-    "{\n"
-    "  return ((const unsigned char *)table)[kiln_bin(x)] != 0;\n"
-    "}\n"
-    "static __device__ unsigned kiln_class(kiln_u64 x, kiln_u64 table,\n"
-    "                                      kiln_u64 n)\n"
-    "{\n"
-    "  const kiln_u64 *const thresholds = (const kiln_u64 *)table;\n"
-    "  const kiln_u64 rank = kiln_rank(x);\n"
+    "  const kiln_u64 *const list = (const kiln_u64 *)table;\n"
     "  unsigned low = 0, high = (unsigned)n;\n"
     "  while (low < high) {\n"
     "    const unsigned middle = (low + high) / 2;\n"
-    "    if (thresholds[middle] < rank)\n"
+    "    if (list[middle] < key)\n"
     "      low = middle + 1;\n"
     "    else\n"
     "      high = middle;\n"
     "  }\n"
-    "  return 2 * low + (low < n && thresholds[low] == rank);\n"
+    "  return 2 * low + (low < n && list[low] == key);\n"
+    "}\n"
+    "static __device__ kiln_u64 kiln_prefix(kiln_u64 rank, unsigned bits)\n"
+    "{\n"
+    "  return bits < 64 ? rank >> bits : 0;\n"
+    "}\n"
+    "static __device__ unsigned kiln_bin(kiln_u64 x, kiln_u64 table,\n"
+    "                                    kiln_u64 n, unsigned above,\n"
+    "                                    unsigned below)\n"
+    "{\n"
+    "  const kiln_u64 rank = kiln_rank(x);\n"
+    "  const unsigned at = kiln_find(kiln_prefix(rank, above), table, n);\n"
+    "  const unsigned low = (unsigned)(rank >> below) &\n"
+    "                       ((1u << (above - below)) - 1);\n"
+    "  return at & 1 ? at >> 1 << (above - below) | low : 0xffffffffu;\n"
+    "}\n"
+    "static __device__ bool kiln_marked(kiln_u64 x, kiln_u64 table,\n"
+    "                                   kiln_u64 n, unsigned below)\n"
+    "{\n"
+    "  return kiln_find(kiln_rank(x) >> below, table, n) & 1;\n"
+    "}\n"
+    "static __device__ unsigned kiln_class(kiln_u64 x, kiln_u64 table,\n"
+    "                                      kiln_u64 n)\n"
+    "{\n"
+    "  return kiln_find(kiln_rank(x), table, n);\n"
     "}\n";
 
 static bool is_float(kiln_dtype type)
@@ -166,11 +200,13 @@ static void write_code(radix *r)
                  whole,
                  (unsigned long long)(whole ? low_bits(fraction_of(type)) : 0),
                  r->order.begin_bit, (unsigned long long)kept,
-                 r->order.descending, (unsigned long long)kept, r->shift);
+                 r->order.descending, (unsigned long long)kept);
   r->params[0] = (kiln_param){"kiln_table", KILN_U64, &r->table, false};
-  r->params[1] = (kiln_param){"kiln_cuts", KILN_U64, &r->cuts_in_table, false};
+  r->params[1] = (kiln_param){"kiln_listed", KILN_U64, &r->listed, false};
+  r->params[2] = (kiln_param){"kiln_above", KILN_U32, &r->above, false};
+  r->params[3] = (kiln_param){"kiln_below", KILN_U32, &r->below, false};
   r->code =
-      (kiln_code){.preamble = r->text, .params = r->params, .n_params = 2};
+      (kiln_code){.preamble = r->text, .params = r->params, .n_params = 4};
 }
 
 /* The rank of a key on the host, like kiln_rank(). */
@@ -191,10 +227,42 @@ static void describe(radix *r, kiln__dist *d, const kiln_sort_desc *desc,
   r->order = (kiln__key_order){desc->keys_in.type, desc->descending,
                                desc->begin_bit, desc->end_bit};
   r->bits = end - desc->begin_bit;
-  r->shift = r->bits > TOP_BITS ? r->bits - TOP_BITS : 0;
-  r->bins = (uint64_t)1 << (r->bits - r->shift);
+  r->cuts = d->comm->ranks - 1;
   r->keys = (kiln_array){desc->keys_in.data, unsigned_of(size)};
   write_code(r);
+}
+
+/* Number of bits of the first histogram, and of the ones behind it. */
+static unsigned first_bits(const radix *r)
+{
+  return r->bits < MOST_BITS ? r->bits : MOST_BITS;
+}
+
+static unsigned further_bits(const radix *r)
+{
+  unsigned bits = MOST_BITS;
+
+  while (bits > 1 && (uint64_t)r->cuts << bits > MOST_BINS)
+    bits--;
+  return bits;
+}
+
+/* Number of bins of a histogram: the same for all but the first one, since each
+ * number needs a kernel of its own. */
+static uint32_t bins_of(const radix *r)
+{
+  if (r->above == r->bits)
+    return (uint32_t)1 << first_bits(r);
+  return (uint32_t)r->cuts << further_bits(r);
+}
+
+/* Largest number of bins. */
+static uint64_t most_bins(const radix *r)
+{
+  const uint64_t first = (uint64_t)1 << first_bits(r);
+  const uint64_t further = (uint64_t)r->cuts << further_bits(r);
+
+  return first > further ? first : further;
 }
 
 /* ---- The operations of a device ------------------------------------------ */
@@ -204,9 +272,12 @@ static void describe(radix *r, kiln__dist *d, const kiln_sort_desc *desc,
 static kiln_histogram_desc histogram_of(const radix *r, CUdeviceptr base)
 {
   return (kiln_histogram_desc){
-      .x = {.in = {r->keys}, .map = "kiln_bin(x)", .type = KILN_U32},
+      .x = {.in = {r->keys},
+            .map = "kiln_bin(x, kiln_table, kiln_listed, kiln_above, "
+                   "kiln_below)",
+            .type = KILN_U32},
       .n = r->desc->n,
-      .bins = (uint32_t)r->bins,
+      .bins = bins_of(r),
       .counts = {base + r->memory->counts, KILN_U64},
       .code = r->code};
 }
@@ -214,7 +285,8 @@ static kiln_histogram_desc histogram_of(const radix *r, CUdeviceptr base)
 static kiln_select_desc selection_of(const radix *r, CUdeviceptr base)
 {
   return (kiln_select_desc){.x = {.in = {r->keys}},
-                            .predicate = "kiln_marked(x, kiln_table)",
+                            .predicate = "kiln_marked(x, kiln_table, "
+                                         "kiln_listed, kiln_below)",
                             .n = r->desc->n,
                             .out = {base + r->memory->keys, r->keys.type},
                             .count = {base + r->memory->number, KILN_U64},
@@ -225,8 +297,8 @@ static kiln_select_desc selection_of(const radix *r, CUdeviceptr base)
 static kiln_split_desc split_of(const radix *r, CUdeviceptr base)
 {
   return (kiln_split_desc){.x = {.in = {r->keys}},
-                           .key = "kiln_class(x, kiln_table, kiln_cuts)",
-                           .parts = (uint32_t)(2 * r->cuts_in_table + 1),
+                           .key = "kiln_class(x, kiln_table, kiln_listed)",
+                           .parts = (uint32_t)(2 * r->listed + 1),
                            .n = r->desc->n,
                            .out = {base + r->memory->keys, r->keys.type},
                            .offsets = {base + r->memory->offsets, KILN_U64},
@@ -280,7 +352,7 @@ static kiln_status measure(radix *r, kiln__sort_memory *m)
 {
   const CUdeviceptr nowhere = (CUdeviceptr)1 << 62;
   kiln_stream *const stream = r->d->stream;
-  const kiln_histogram_desc histogram = histogram_of(r, nowhere);
+  kiln_histogram_desc histogram;
   const kiln_select_desc selection = selection_of(r, nowhere);
   kiln_split_desc split;
   size_t size = 0;
@@ -289,13 +361,19 @@ static kiln_status measure(radix *r, kiln__sort_memory *m)
 
   last.keys_in = last.keys_out;
   last.values_in.data = last.values_out.data;
-  r->cuts_in_table = (uint64_t)r->d->comm->ranks - 1;
+  r->above = r->bits;
+  histogram = histogram_of(r, nowhere);
+  r->listed = (uint64_t)r->cuts;
   split = split_of(r, nowhere);
   keep_larger(&m->inner_size, size);
   if (st == KILN_OK)
     st = kiln_sort_workspace(stream, &last, &size);
   keep_larger(&m->inner_size, size);
   if (st == KILN_OK)
+    st = kiln_histogram_workspace(stream, &histogram, &size);
+  keep_larger(&m->inner_size, size);
+  histogram.bins = (uint32_t)r->cuts << further_bits(r);
+  if (st == KILN_OK && r->cuts > 0)
     st = kiln_histogram_workspace(stream, &histogram, &size);
   keep_larger(&m->inner_size, size);
   if (st == KILN_OK)
@@ -319,7 +397,7 @@ kiln_status kiln__radix_plan(const kiln__dist *d, const kiln_sort_desc *desc,
   kiln__dist own = *d;
   kiln__sort_memory m = {.total = 0};
   kiln_status st;
-  radix r;
+  radix r = {.counts = NULL};
 
   m.keys =
       kiln__dist_place(&m.total, desc->n, kiln_dtype_size(desc->keys_in.type));
@@ -330,13 +408,11 @@ kiln_status kiln__radix_plan(const kiln__dist *d, const kiln_sort_desc *desc,
                        desc->values_in.type == KILN_DTYPE_NONE
                            ? 0
                            : kiln_dtype_size(position_type(desc)));
-  m.counts =
-      kiln__dist_place(&m.total, (uint64_t)1 << TOP_BITS, sizeof(uint64_t));
-  m.table =
-      kiln__dist_place(&m.total, (uint64_t)1 << TOP_BITS, sizeof(uint64_t));
+  describe(&r, &own, desc, &m);
+  m.counts = kiln__dist_place(&m.total, most_bins(&r), sizeof(uint64_t));
+  m.table = kiln__dist_place(&m.total, ranks, sizeof(uint64_t));
   m.offsets = kiln__dist_place(&m.total, 2 * ranks + 1, sizeof(uint64_t));
   m.number = kiln__dist_place(&m.total, 1, sizeof(uint64_t));
-  describe(&r, &own, desc, &m);
   st = measure(&r, &m);
   m.inner = kiln__dist_place(&m.total, m.inner_size, 1);
   *memory = m;
@@ -349,48 +425,135 @@ static kiln_workspace workspace_of(const radix *r)
                           r->memory->inner_size};
 }
 
-/* ---- Cuts ---------------------------------------------------------------- */
+/* ---- Bins ---------------------------------------------------------------- */
 
-/* Counts the keys of all ranks by their top bits. */
+/* Writes the list that the functions of the device search. */
+static kiln_status put_list(radix *r, const uint64_t *list, uint64_t n)
+{
+  r->listed = n;
+  if (n == 0)
+    return KILN_OK;
+  return kiln__dist_put(r->d, r->table, list, n * sizeof *list);
+}
+
+static kiln_status put_divided(radix *r)
+{
+  uint64_t *const list = calloc((size_t)r->listed + 1, sizeof *list);
+  kiln_status st;
+
+  if (list == NULL)
+    return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory");
+  for (uint64_t k = 0; k < r->listed; k++)
+    list[k] = r->divided[k].prefix;
+  st = put_list(r, list, r->listed);
+  free(list);
+  return st;
+}
+
+/* Counts the keys in the divided bins by their next bits. */
 static kiln_status count_bins(radix *r)
 {
   const kiln_histogram_desc histogram = histogram_of(r, r->d->scratch);
   const kiln_workspace workspace = workspace_of(r);
-  kiln_status st = kiln_histogram(r->d->stream, &histogram, &workspace);
+  const size_t size = histogram.bins * sizeof *r->counts;
+  kiln_status st = put_divided(r);
 
   if (st == KILN_OK)
-    st = kiln_comm_all_reduce(r->d->comm, r->d->stream, histogram.counts,
-                              histogram.counts, r->bins, KILN_SUM);
+    st = kiln_histogram(r->d->stream, &histogram, &workspace);
   if (st == KILN_OK)
-    st = kiln__dist_get(r->d, r->counts, histogram.counts.data,
-                        r->bins * sizeof *r->counts);
+    st = kiln__dist_get(r->d, r->own, histogram.counts.data, size);
+  if (st == KILN_OK)
+    st = kiln_comm_all_reduce(r->d->comm, r->d->stream, histogram.counts,
+                              histogram.counts, histogram.bins, KILN_SUM);
+  if (st == KILN_OK)
+    st = kiln__dist_get(r->d, r->counts, histogram.counts.data, size);
   return st;
 }
 
-/* Finds the bins of the cuts. */
-static void find_places(radix *r, const uint64_t *sizes)
+static bool is_found(const place *p)
 {
-  uint64_t wanted = 0, before = 0, bin = 0;
+  return p->open || p->inside == 0;
+}
 
-  for (int c = 0; c + 1 < r->d->comm->ranks; c++) {
+/* Moves a cut in the divided bin number k to the bin of the present histogram in
+ * which it lies. Returns that bin. */
+static bin refine(const radix *r, place *p, uint64_t k)
+{
+  const unsigned step = r->above - r->below;
+  const uint64_t first = k << step, n = (uint64_t)1 << step;
+  uint64_t at = 0;
+
+  while (at < n && r->counts[first + at] <= p->inside)
+    p->inside -= r->counts[first + at++];
+  if (at == n) { /* only the first histogram, if no key is behind the cut */
+    p->open = true;
+    return (bin){0, 0, 0};
+  }
+  p->key += at << r->below;
+  return (bin){p->key >> r->below, r->counts[first + at], r->own[first + at]};
+}
+
+/* Refines all cuts, and lists the bins that they divide now. Returns the number of
+ * keys in these bins. */
+static uint64_t refine_all(radix *r)
+{
+  const uint64_t before = r->listed;
+  bin *const coarse = r->divided;
+  uint64_t n = 0, keys = 0, k = 0;
+
+  r->divided = r->coarse;
+  r->coarse = coarse;
+  for (int c = 0; c < r->cuts; c++) {
+    place *const p = &r->places[c];
+    bin found;
+
+    if (is_found(p))
+      continue;
+    while (k + 1 < before &&
+           coarse[k].prefix != (r->above < 64 ? p->key >> r->above : 0))
+      k++;
+    found = refine(r, p, k);
+    if (is_found(p) || (n > 0 && r->divided[n - 1].prefix == found.prefix))
+      continue;
+    r->divided[n++] = found;
+    keys += found.count;
+  }
+  r->listed = n;
+  return keys;
+}
+
+/* Finds the bins that cuts divide, until few keys are in them or no bits are
+ * left. */
+static kiln_status find_bins(radix *r, const uint64_t *sizes)
+{
+  uint64_t wanted = 0, keys;
+
+  for (int c = 0; c < r->cuts; c++) {
     wanted += sizes[c];
-    while (bin < r->bins && before + r->counts[bin] <= wanted)
-      before += r->counts[bin++];
-    r->places[c] = (place){bin, wanted - before};
+    r->places[c] = (place){.inside = wanted};
+  }
+  r->total = wanted + sizes[r->cuts];
+  r->divided[0] = (bin){0, r->total, r->desc->n};
+  r->listed = 1;
+  r->above = r->bits;
+  r->below = r->bits - first_bits(r);
+  for (;;) {
+    const kiln_status st = count_bins(r);
+
+    if (st != KILN_OK)
+      return st;
+    keys = refine_all(r);
+    if (r->below == 0 || keys <= r->total / FEW)
+      return KILN_OK;
+    r->above = r->below;
+    r->below -= r->below < further_bits(r) ? r->below : further_bits(r);
   }
 }
 
-/* Marks the bins that cuts divide: marks[] has one byte per bin, 0 at first. */
-static void mark_bins(const radix *r, unsigned char *marks)
-{
-  for (int c = 0; c + 1 < r->d->comm->ranks; c++) {
-    if (r->places[c].inside > 0)
-      marks[r->places[c].bin] = 1;
-  }
-}
+/* ---- Candidates ---------------------------------------------------------- */
 
-/* Copies the keys in marked bins to the temporary keys and sorts them. */
-static kiln_status sort_candidates(radix *r, const unsigned char *marks)
+/* Copies the keys in divided bins to the temporary keys and sorts them. */
+static kiln_status sort_candidates(radix *r)
 {
   const kiln_workspace workspace = workspace_of(r);
   const CUdeviceptr keys = r->d->scratch + r->memory->keys;
@@ -401,7 +564,7 @@ static kiln_status sort_candidates(radix *r, const unsigned char *marks)
                          .end_bit = r->order.end_bit};
   kiln_select_desc selection;
   size_t need = 0;
-  kiln_status st = kiln__dist_put(r->d, r->table, marks, r->bins);
+  kiln_status st = put_divided(r);
 
   selection = selection_of(r, r->d->scratch);
   if (st == KILN_OK)
@@ -419,21 +582,22 @@ static kiln_status sort_candidates(radix *r, const unsigned char *marks)
 }
 
 /* Sets lengths[] to the numbers of candidates of all ranks between the cuts. */
-static void divide_candidates(const radix *r, const unsigned char *marks,
-                              uint64_t *lengths)
+static void divide_candidates(const radix *r, uint64_t *lengths)
 {
-  const int cuts = r->d->comm->ranks - 1;
-  uint64_t before = 0, bin = 0, last = 0;
+  uint64_t before = 0, last = 0, k = 0;
 
-  for (int c = 0; c < cuts; c++) {
-    for (; bin < r->places[c].bin; bin++)
-      before += marks[bin] != 0 ? r->counts[bin] : 0;
-    lengths[c] = before + r->places[c].inside - last;
+  for (int c = 0; c < r->cuts; c++) {
+    const place *const p = &r->places[c];
+
+    while (k < r->listed &&
+           (p->open || r->divided[k].prefix < p->key >> r->below))
+      before += r->divided[k++].count;
+    lengths[c] = before + (is_found(p) ? 0 : p->inside) - last;
     last += lengths[c];
   }
-  for (; bin < r->bins; bin++)
-    before += marks[bin] != 0 ? r->counts[bin] : 0;
-  lengths[cuts] = before - last;
+  while (k < r->listed)
+    before += r->divided[k++].count;
+  lengths[r->cuts] = before - last;
 }
 
 /* Reads the rank of candidate i. */
@@ -489,78 +653,118 @@ static kiln_status count_equal(const radix *r, uint64_t at, uint64_t key,
   return st;
 }
 
-/* Sets the threshold of a cut that lies at position `at` of the candidates. */
+/* The threshold of a cut behind all keys of a bin of this rank. */
+static threshold behind_bin(const radix *r, uint64_t prefix)
+{
+  const unsigned width = r->bits - r->below;
+  const bool last = prefix == low_bits(width);
+
+  return (threshold){.key = last ? 0 : (prefix + 1) << r->below, .open = last};
+}
+
+/* Finds the threshold of a cut that lies at position `at` of the candidates. */
 static kiln_status find_threshold(const radix *r, const place *p, uint64_t at,
                                   threshold *t)
 {
-  const uint64_t behind = p->bin + (p->inside > 0);
+  const uint64_t prefix = p->key >> r->below;
+  uint64_t rank = 0;
   kiln_status st = KILN_OK;
 
-  *t = (threshold){.key = behind << r->shift, .open = behind >= r->bins};
-  if (p->inside > 0 && at < r->n_candidates) {
-    uint64_t rank = 0;
-
-    st = candidate(r, at, &rank);
-    if (st == KILN_OK && rank >> r->shift == p->bin) {
-      *t = (threshold){.key = rank};
-      st = count_equal(r, at, rank, &t->equal);
-    }
+  *t = (threshold){.key = p->key, .open = p->open};
+  if (is_found(p))
+    return KILN_OK;
+  *t = behind_bin(r, prefix);
+  if (at >= r->n_candidates)
+    return KILN_OK;
+  st = candidate(r, at, &rank);
+  if (st == KILN_OK && rank >> r->below == prefix) {
+    *t = (threshold){.key = rank};
+    st = count_equal(r, at, rank, &t->equal);
   }
   return st;
 }
 
-/* Sets all thresholds. */
-static kiln_status find_thresholds(radix *r, const uint64_t *sizes)
+/* Finds all thresholds by the candidates. */
+static kiln_status use_candidates(radix *r)
 {
-  const size_t ranks = (size_t)r->d->comm->ranks;
+  const size_t ranks = (size_t)r->cuts + 1;
   uint64_t *const counts = calloc(ranks, sizeof *counts);
   uint64_t *const lengths = calloc(ranks, sizeof *lengths);
   uint64_t *const cuts = calloc(ranks + 1, sizeof *cuts);
-  unsigned char *const marks = calloc(r->bins, 1);
   kiln_status st = KILN_OK;
 
-  if (counts == NULL || lengths == NULL || cuts == NULL || marks == NULL)
+  if (counts == NULL || lengths == NULL || cuts == NULL)
     COMM_TRY(kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory"));
-  COMM_TRY(count_bins(r));
-  find_places(r, sizes);
-  mark_bins(r, marks);
-  COMM_TRY(sort_candidates(r, marks));
-  divide_candidates(r, marks, lengths);
+  COMM_TRY(sort_candidates(r));
+  divide_candidates(r, lengths);
   COMM_TRY(kiln_comm_share(r->d->comm, &r->n_candidates, sizeof r->n_candidates,
                            counts));
   COMM_TRY(kiln__cut_blocks(r->d, &r->order, r->d->scratch + r->memory->keys,
                             counts, lengths, cuts));
-  for (size_t c = 0; c + 1 < ranks; c++)
+  for (int c = 0; c < r->cuts; c++)
     COMM_TRY(find_threshold(r, &r->places[c], cuts[c + 1], &r->thresholds[c]));
 
 done:
   free(counts);
   free(lengths);
   free(cuts);
-  free(marks);
+  return st;
+}
+
+/* Finds all thresholds if no bits are left, or if no cut divides a bin. All keys of
+ * a divided bin are equal: the first ones in the order of the ranks lie before the
+ * cut. */
+static kiln_status use_equal_keys(radix *r)
+{
+  const size_t n = (size_t)r->listed;
+  uint64_t *const own = calloc(n + 1, sizeof *own);
+  uint64_t *const all = calloc((n + 1) * ((size_t)r->cuts + 1), sizeof *all);
+  size_t k = 0;
+  kiln_status st = KILN_OK;
+
+  if (own == NULL || all == NULL)
+    COMM_TRY(kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory"));
+  for (size_t i = 0; i < n; i++)
+    own[i] = r->divided[i].own;
+  COMM_TRY(kiln_comm_share(r->d->comm, own, n * sizeof *own, all));
+  for (int c = 0; c < r->cuts; c++) {
+    const place *const p = &r->places[c];
+    uint64_t left = p->inside;
+
+    r->thresholds[c] = (threshold){.key = p->key, .open = p->open};
+    if (is_found(p))
+      continue;
+    while (r->divided[k].prefix != p->key)
+      k++;
+    for (int q = 0; q < r->d->comm->rank; q++)
+      left -= left < all[(size_t)q * n + k] ? left : all[(size_t)q * n + k];
+    r->thresholds[c].equal = left < own[k] ? left : own[k];
+  }
+
+done:
+  free(own);
+  free(all);
   return st;
 }
 
 /* ---- Exchange ------------------------------------------------------------ */
 
 /* Writes the different thresholds to the table, in ascending order. */
-static kiln_status fill_table(radix *r)
+static kiln_status put_thresholds(radix *r)
 {
-  uint64_t *const keys = calloc((size_t)r->d->comm->ranks, sizeof *keys);
-  kiln_status st = KILN_OK;
+  uint64_t *const keys = calloc((size_t)r->cuts + 1, sizeof *keys);
+  uint64_t n = 0;
+  kiln_status st;
 
   if (keys == NULL)
     return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory");
-  r->cuts_in_table = 0;
-  for (int c = 0; c + 1 < r->d->comm->ranks; c++) {
+  for (int c = 0; c < r->cuts; c++) {
     const threshold *const t = &r->thresholds[c];
 
-    if (!t->open &&
-        (r->cuts_in_table == 0 || keys[r->cuts_in_table - 1] != t->key))
-      keys[r->cuts_in_table++] = t->key;
+    if (!t->open && (n == 0 || keys[n - 1] != t->key))
+      keys[n++] = t->key;
   }
-  if (r->cuts_in_table > 0)
-    st = kiln__dist_put(r->d, r->table, keys, r->cuts_in_table * sizeof *keys);
+  st = put_list(r, keys, n);
   free(keys);
   return st;
 }
@@ -590,18 +794,31 @@ static void find_starts(const radix *r, const uint64_t *offsets,
   }
 }
 
+/* Runs a split. It may have fewer partitions than the planned one, and need more
+ * memory nevertheless, which Kiln then provides. */
+static kiln_status run_split(const radix *r, const kiln_split_desc *split)
+{
+  const kiln_workspace workspace = workspace_of(r);
+  size_t need = 0;
+  const kiln_status st = kiln_split_workspace(r->d->stream, split, &need);
+
+  if (st != KILN_OK)
+    return st;
+  return kiln_split(r->d->stream, split,
+                    need <= workspace.size ? &workspace : NULL);
+}
+
 /* Splits the block by the thresholds, and finds the part of each rank. */
 static kiln_status split_block(radix *r, uint64_t *offsets, uint64_t *starts)
 {
-  const kiln_workspace workspace = workspace_of(r);
   const CUdeviceptr base = r->d->scratch;
   kiln_split_desc split;
-  kiln_status st = fill_table(r);
+  kiln_status st = put_thresholds(r);
 
   if (st != KILN_OK || r->desc->n == 0)
     return st;
   split = split_of(r, base);
-  st = kiln_split(r->d->stream, &split, &workspace);
+  st = run_split(r, &split);
   if (st == KILN_OK)
     st = kiln__dist_get(r->d, offsets, split.offsets.data,
                         (split.parts + 1) * sizeof *offsets);
@@ -611,7 +828,7 @@ static kiln_status split_block(radix *r, uint64_t *offsets, uint64_t *starts)
   if (r->desc->values_in.type == KILN_DTYPE_NONE)
     return KILN_OK;
   split = value_split_of(r, base);
-  st = kiln_split(r->d->stream, &split, &workspace);
+  st = run_split(r, &split);
   if (st == KILN_OK && !values_are_numbers(r->desc)) {
     const kiln_gather_desc move = {
         .x = {.in = {r->desc->values_in}},
@@ -652,15 +869,21 @@ kiln_status kiln__radix_exchange(kiln__dist *d, const kiln_sort_desc *desc,
 
   describe(&r, d, desc, memory);
   r.table = d->scratch + memory->table;
-  r.counts = calloc(r.bins, sizeof *r.counts);
+  r.counts = calloc(most_bins(&r), sizeof *r.counts);
+  r.own = calloc(most_bins(&r), sizeof *r.own);
+  r.divided = calloc(ranks, sizeof *r.divided);
+  r.coarse = calloc(ranks, sizeof *r.coarse);
   r.places = calloc(ranks, sizeof *r.places);
   r.thresholds = calloc(ranks, sizeof *r.thresholds);
   offsets = calloc(2 * ranks + 2, sizeof *offsets);
   starts = calloc(ranks + 1, sizeof *starts);
-  if (r.counts == NULL || r.places == NULL || r.thresholds == NULL ||
+  if (r.counts == NULL || r.own == NULL || r.divided == NULL ||
+      r.coarse == NULL || r.places == NULL || r.thresholds == NULL ||
       offsets == NULL || starts == NULL)
     COMM_TRY(kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory"));
-  COMM_TRY(find_thresholds(&r, sizes));
+  COMM_TRY(find_bins(&r, sizes));
+  COMM_TRY(r.below == 0 || r.listed == 0 ? use_equal_keys(&r)
+                                         : use_candidates(&r));
   COMM_TRY(split_block(&r, offsets, starts));
   for (size_t p = 0; p < ranks; p++)
     offsets[p] = starts[p + 1] - starts[p];
@@ -668,6 +891,9 @@ kiln_status kiln__radix_exchange(kiln__dist *d, const kiln_sort_desc *desc,
 
 done:
   free(r.counts);
+  free(r.own);
+  free(r.divided);
+  free(r.coarse);
   free(r.places);
   free(r.thresholds);
   free(offsets);
