@@ -245,7 +245,8 @@ CUresult kiln__cpu_copy_work(CUcontext context, const CUDA_MEMCPY3D *params,
   CU_TRY(valid(known_type(to_side.type) && known_type(from_side.type) &&
                params->srcLOD == 0 && params->dstLOD == 0));
   CU_TRY(valid(is_empty(params) || (box_of(&to, &to_side, params) &&
-                                    box_of(&from, &from_side, params))));
+                                    box_of(&from, &from_side, params) &&
+                                    kiln__cpu_is_writable(to.address))));
   c = kiln__calloc(&machine()->alloc, 1, sizeof *c);
   CU_TRY(allocated(c));
   c->base.run = run;

@@ -11,6 +11,10 @@
 CUresult kiln__cpu_issue_copy(CUstream stream, const CUDA_MEMCPY3D *params,
                               bool async);
 
+/* Checks the stream of a batch: NULL is invalid, and batches cannot be captured. Defined
+ * in copy_batch.c. */
+CUresult kiln__cpu_batch_stream(CUstream stream);
+
 /* A blocking copy between contexts is ordered with all earlier and later work of the
  * source's, the destination's and the current context. `before` waits for the two
  * contexts, `after` for the copy. Both do nothing within the current context. A context

@@ -7,6 +7,7 @@
  * use of each device, so that allocations fail when the simulated device has no
  * memory left. */
 #include "api_memory.h"
+#include "../../memory/address_reserve.h"
 #include "../context/api_context.h"
 #include "../module/api_module.h"
 #include "memory_ipc.h"
@@ -354,6 +355,15 @@ kiln_cpu_place kiln__cpu_place_of(CUdeviceptr address)
                                            : KILN_CPU_PLACE_DEVICE;
 }
 
+bool kiln__cpu_is_writable(CUdeviceptr address)
+{
+  kiln__cpu_range range;
+
+  return address == 0 ||
+         !kiln__cpu_memory_find(machine()->memory, address, &range) ||
+         !range.mapped || (range.read_only >> range.device & 1) == 0;
+}
+
 bool kiln__cpu_is_pageable(CUdeviceptr address)
 {
   kiln__cpu_range range;
@@ -477,10 +487,12 @@ CUresult kiln__cpu_memGetAddressRange(CUdeviceptr *base, size_t *bytes,
 
   CU_TRY(kiln__cpu_check_current());
   CU_TRY(valid(base != NULL || bytes != NULL));
-  /* As with NVIDIA's driver, mapped memory is no allocation. */
+  /* As with NVIDIA's driver, mapped memory counts if its device has access. */
   if (!kiln__cpu_memory_find(machine()->memory, address, &range) ||
-      range.mapped)
+      (range.denied >> (range.device < 0 ? 0 : range.device) & 1) != 0)
     return CUDA_ERROR_NOT_FOUND;
+  if (range.mapped)
+    (void)kiln__cpu_memory_mapped_at(machine()->memory, address, &range);
   if (base != NULL)
     *base = range.first;
   if (bytes != NULL)

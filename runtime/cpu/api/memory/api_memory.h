@@ -70,6 +70,8 @@ uint8_t *kiln__cpu_bytes_of(CUdeviceptr address, size_t size);
 /* Does the same as kiln__cpu_bytes_of(), but returns NULL for memory that
  * devices cannot access. */
 uint8_t *kiln__cpu_device_bytes(CUdeviceptr address, size_t size);
+/* Returns false if the address lies in mapped memory that its device may only read. */
+bool kiln__cpu_is_writable(CUdeviceptr address);
 /* Returns whether the address is host memory that is neither pinned nor
  * managed. */
 bool kiln__cpu_is_pageable(CUdeviceptr address);

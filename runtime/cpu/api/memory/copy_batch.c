@@ -93,6 +93,17 @@ static CUresult box_of(const CUDA_MEMCPY3D_BATCH_OP *op, CUDA_MEMCPY3D *box)
   return CUDA_SUCCESS;
 }
 
+CUresult kiln__cpu_batch_stream(CUstream stream)
+{
+  CUcontext context;
+
+  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(valid(stream != NULL));
+  return kiln__cpu_is_capturing(context, stream)
+             ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+             : CUDA_SUCCESS;
+}
+
 CUresult kiln__cpu_memcpy3DBatchAsyncV1(size_t n, CUDA_MEMCPY3D_BATCH_OP *list,
                                         size_t *failed,
                                         unsigned long long flags,
@@ -103,7 +114,8 @@ CUresult kiln__cpu_memcpy3DBatchAsyncV1(size_t n, CUDA_MEMCPY3D_BATCH_OP *list,
   CU_TRY(kiln__cpu_check_current());
   if (failed != NULL)
     *failed = SIZE_MAX;
-  CU_TRY(valid(n != 0 && list != NULL && flags == 0 && stream != NULL));
+  CU_TRY(valid(n != 0 && list != NULL && flags == 0));
+  CU_TRY(kiln__cpu_batch_stream(stream));
   for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++) {
     CUDA_MEMCPY3D box;
 

@@ -163,7 +163,8 @@ CUresult kiln__cpu_memcpyBatchAsyncV1(CUdeviceptr *to, CUdeviceptr *from,
     *failed = SIZE_MAX;
   CU_TRY(valid(to != NULL && from != NULL && sizes != NULL && n != 0 &&
                attributes != NULL && attribute_of != NULL &&
-               n_attributes != 0 && n_attributes <= n && stream != NULL));
+               n_attributes != 0 && n_attributes <= n));
+  CU_TRY(kiln__cpu_batch_stream(stream));
   for (size_t i = 0; i < n; i++) {
     const CUresult rc =
         copy(unified(to[i]), unified(from[i]), sizes[i], stream, true);

@@ -98,7 +98,8 @@ CUresult kiln__cpu_fill_work(CUcontext context,
   CU_TRY(valid((size == 1 || size == 2 || size == 4) && p.dst % size == 0));
   CU_TRY(valid(p.height <= 1 ||
                (p.pitch % size == 0 && p.pitch / size >= p.width)));
-  CU_TRY(valid(p.width == 0 || p.height == 0 || bytes_of(&p) != NULL));
+  CU_TRY(valid(p.width == 0 || p.height == 0 ||
+               (bytes_of(&p) != NULL && kiln__cpu_is_writable(p.dst))));
   f = kiln__calloc(&machine()->alloc, 1, sizeof *f);
   CU_TRY(allocated(f));
   f->base.run = run;

@@ -76,7 +76,8 @@ static CUresult mapped_attribute(const subject *s,
   (void)kiln__cpu_memGetAccess(&access, &here, s->address);
   switch (attribute) {
   case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-    return access != 0 ? put_u64(data, s->address) : CUDA_ERROR_INVALID_VALUE;
+    put_u64(data, access != 0 ? s->address : 0);
+    return valid(access != 0);
   case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     return put_bool(data, false);
   case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:

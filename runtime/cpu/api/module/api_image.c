@@ -11,6 +11,7 @@
 #include "../missing.h"
 #include "../observe.h"
 #include "api_module.h"
+#include "readable.h"
 
 #include "../../../base/os.h"
 #include "../../model/linked_image.h"
@@ -237,12 +238,18 @@ static CUresult read_wrapper(kiln__cpu_image *out, const uint8_t *bytes,
     const void *data;
     const void *const *parts;
   } w;
+  kiln__cpu_probe probe;
+  bool known;
 
   memcpy(&w, bytes, sizeof w);
   out->linked = w.version == 2 && w.parts != NULL;
   if (out->linked)
     return kiln__cpu_fatbin_link(out, w.parts, arch, log);
-  if (w.data == NULL || memcmp(w.data, fatbin, sizeof fatbin) != 0)
+  kiln__cpu_probe_open(&probe);
+  known = w.data != NULL && kiln__cpu_readable(&probe, w.data, sizeof fatbin) &&
+          memcmp(w.data, fatbin, sizeof fatbin) == 0;
+  kiln__cpu_probe_close(&probe);
+  if (!known)
     return CUDA_ERROR_INVALID_IMAGE;
   return kiln__cpu_fatbin_read(out, w.data, 0, arch, log);
 }

@@ -560,7 +560,8 @@ CUresult kiln__cpu_launchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list,
   CU_TRY(valid(list != NULL && n != 0 && n <= (unsigned)machine()->n_devices &&
                (flags & ~known) == 0));
   for (unsigned i = 0; i < n; i++) {
-    CU_TRY(valid(list[i].hStream != NULL));
+    if (list[i].hStream == NULL)
+      return CUDA_ERROR_INVALID_HANDLE;
     CU_TRY(kiln__cpu_known(list[i].function, KILN__HANDLE_FUNCTION));
     for (unsigned k = 0; k < i; k++)
       CU_TRY(valid(list[i].function->module->device !=

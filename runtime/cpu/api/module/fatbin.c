@@ -9,6 +9,7 @@
  * files of nvcc 11 to 13. Every length is checked against the number of
  * remaining bytes before the length is used. */
 #include "api_module.h"
+#include "readable.h"
 
 #include <string.h>
 
@@ -54,6 +55,8 @@ typedef struct best {
   kiln__cpu_ptx_text text;
   kiln__cpu_ptx_head head;
   bool any_version; /* true if every .version is accepted */
+  /* probe of memory whose size is unknown, or NULL */
+  const kiln__cpu_probe *probe;
   fatbins *found;
 } best;
 
@@ -185,6 +188,8 @@ static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
   b->found->lto |= e->kind == KIND_LTO;
   if (e->kind != KIND_PTX)
     return CUDA_SUCCESS;
+  if (e->size > TEXT_LIMIT || !kiln__cpu_readable(b->probe, payload, e->size))
+    return CUDA_ERROR_INVALID_IMAGE;
   CU_TRY(text_of(&text, a, e, payload, log));
   head = kiln__cpu_ptx_head_of(text.data, text.size);
   if (is_device_runtime(text.data)) {
@@ -213,7 +218,8 @@ static CUresult walk(best *b, const kiln_allocator *a, const uint8_t *bytes,
   uint64_t left;
   const uint8_t *at;
 
-  if (size != 0 && size < sizeof head)
+  if ((size != 0 && size < sizeof head) ||
+      !kiln__cpu_readable(b->probe, bytes, sizeof head))
     return CUDA_ERROR_INVALID_IMAGE;
   memcpy(&head, bytes, sizeof head);
   if (head.magic != KILN__FATBIN_MAGIC || head.head_size < sizeof head ||
@@ -224,6 +230,8 @@ static CUresult walk(best *b, const kiln_allocator *a, const uint8_t *bytes,
   for (left = head.size; left >= sizeof(entry_head);) {
     entry_head e;
 
+    if (!kiln__cpu_readable(b->probe, at, sizeof e))
+      return CUDA_ERROR_INVALID_IMAGE;
     memcpy(&e, at, sizeof e);
     if (e.head_size < sizeof e || e.head_size > left ||
         e.size > left - e.head_size)
@@ -240,9 +248,14 @@ static CUresult add_best(kiln__cpu_image *out, fatbins *found,
                          const uint8_t *bytes, size_t size, int arch,
                          kiln__buf *log)
 {
-  best b = {.any_version = out->any_version, .found = found};
-  CUresult rc = walk(&b, out->alloc, bytes, size, arch, log);
+  kiln__cpu_probe probe = {.fd = -1};
+  best b = {.any_version = out->any_version, .found = found, .probe = &probe};
+  CUresult rc;
 
+  if (size == 0)
+    kiln__cpu_probe_open(&probe);
+  rc = walk(&b, out->alloc, bytes, size, arch, log);
+  kiln__cpu_probe_close(&probe);
   if (rc == CUDA_SUCCESS && b.text.data != NULL &&
       !kiln__cpu_image_add(out, b.text.data, b.text.size))
     rc = CUDA_ERROR_OUT_OF_MEMORY;
@@ -290,9 +303,20 @@ CUresult kiln__cpu_fatbin_link(kiln__cpu_image *out, const void *const *parts,
                                int arch, kiln__buf *log)
 {
   fatbins found = {0};
+  kiln__cpu_probe probe;
+  CUresult rc = CUDA_SUCCESS;
 
-  for (; *parts != NULL; parts++)
-    CU_TRY(add_best(out, &found, *parts, 0, arch, log));
+  kiln__cpu_probe_open(&probe);
+  for (; rc == CUDA_SUCCESS; parts++) {
+    if (!kiln__cpu_readable(&probe, parts, sizeof *parts))
+      rc = CUDA_ERROR_INVALID_IMAGE;
+    else if (*parts == NULL)
+      break;
+    else
+      rc = add_best(out, &found, *parts, 0, arch, log);
+  }
+  kiln__cpu_probe_close(&probe);
+  CU_TRY(rc);
   if (out->n > 0)
     return CUDA_SUCCESS;
   kiln__buf_text(log, "relocatable device code (-rdc=true): ");
