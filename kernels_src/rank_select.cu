@@ -34,14 +34,17 @@
  * Launch: blockIdx.y is the selection: selection y is for row y / targets.n and for
  *         target y % targets.n.
  *         rank_sample  one block per selection; dynamic shared memory for `samples` keys,
- *                      unless the lowest sample of each thread suffices. It also
- *                      clears the state for the other kernels.
+ *                      unless the lowest sample of each thread suffices. If the
+ *                      lowest sample of each warp suffices, there may be up to
+ *                      KILN_BLOCK / 32 blocks per selection, with a tile descriptor
+ *                      per warp. It also clears the state for the other kernels.
  *         rank_filter  any number of blocks per selection; not needed if samples is 0
  *         rank_digits  workers * (steps + 1) blocks per selection, if the cut is
  *                      needed
  * Result: the states, and lists of candidates and of selected words. */
 #include <kiln/params/rank_select.cuh>
 
+#include <kiln/look_back.cuh>
 #include <kiln/rank_digits.cuh>
 #include <kiln/rank_sort.cuh>
 
@@ -57,16 +60,25 @@ typedef kiln::rank_place place;
 #if KILN_MAKES(rank_sample)
 extern __shared__ uint4 shared[];
 
-static __device__ __forceinline__ void clear_state(const kiln::rank_args &s,
-                                                   kiln::rank_state *state)
+static __device__ __forceinline__ void clear_words(void *from, unsigned n)
 {
-  unsigned long long *words = reinterpret_cast<unsigned long long *>(state);
-  const unsigned n = static_cast<unsigned>(
-      (sizeof(kiln::rank_state) + s.steps * sizeof(kiln::rank_step)) / 8);
+  unsigned long long *words = static_cast<unsigned long long *>(from);
 
 #pragma unroll 1
   for (unsigned i = threadIdx.x; i < n; i += KILN_BLOCK)
     words[i] = 0;
+}
+
+/* The first block clears the steps, and the last one the state. */
+static __device__ __forceinline__ void clear_state(const kiln::rank_args &s,
+                                                   kiln::rank_state *state)
+{
+  if (blockIdx.x == 0)
+    clear_words(state + 1,
+                s.steps * static_cast<unsigned>(sizeof(kiln::rank_step) / 8));
+  if (blockIdx.x + 1 < gridDim.x)
+    return;
+  clear_words(state, sizeof(kiln::rank_state) / 8);
   __syncthreads();
   if (threadIdx.x == 0) {
     /* Without samples there are no candidates. */
@@ -129,6 +141,8 @@ bound_word(kiln::rank_counters &r, const kiln::rank_args &s, const key *sample,
 #if KILN_PLACE > 0
 typedef kiln::rank_pairs<KILN_BLOCK> lowest;
 
+enum : unsigned { sample_warps = KILN_BLOCK / kiln::warp_size };
+
 /* Returns the lowest sample of the thread. */
 static __device__ __forceinline__ kiln::rank_pair
 lowest_sample(const kiln::rank_args &s)
@@ -138,7 +152,8 @@ lowest_sample(const kiln::rank_args &s)
                            static_cast<place>(~place(0))};
 
 #pragma unroll 8
-  for (unsigned j = threadIdx.x; j < s.samples; j += KILN_BLOCK) {
+  for (unsigned j = blockIdx.x * KILN_BLOCK + threadIdx.x; j < s.samples;
+       j += gridDim.x * KILN_BLOCK) {
     const unsigned long long i = sample_place(s, j);
     const kiln::rank_pair mine = {kiln::rank_word(in[i], s.order),
                                   static_cast<place>(i)};
@@ -148,27 +163,64 @@ lowest_sample(const kiln::rank_args &s)
   return least;
 }
 
-/* Takes the lowest sample of each thread, or of each 4 threads if few samples matter, and
- * sorts these. The first of them are almost the lowest of all samples. They can only give
- * a looser bound, which takes less time. */
-static __device__ __forceinline__ void take_lowest(const kiln::rank_args &s,
-                                                   lowest &p, unsigned bound)
+/* Returns the lowest of the samples of `share` lanes, a power of two. */
+static __device__ __forceinline__ kiln::rank_pair
+lowest_of(kiln::rank_pair least, unsigned share)
 {
-  const unsigned share = bound <= KILN_BLOCK / 32 ? 4 : 1;
-  kiln::rank_pair least = lowest_sample(s);
-
+#pragma unroll 1
   for (unsigned step = 1; step < share; step *= 2) {
     const kiln::rank_pair other = {kiln::shuffle_xor(least.word, step),
                                    kiln::shuffle_xor(least.at, step)};
 
     least = other.before(least, false) ? other : least;
   }
-  if (threadIdx.x % share == 0) {
+  return least;
+}
+
+/* Publishes the lowest sample of each warp. The last block waits for the others, and
+ * stores these samples. */
+static __device__ __forceinline__ void
+collect_lowest(const kiln::rank_args &s, lowest &p, kiln::rank_pair least)
+{
+  const unsigned all = gridDim.x * sample_warps;
+  unsigned long long *const words =
+      s.descriptors + static_cast<unsigned long long>(blockIdx.y) * all *
+                          kiln::descriptor_words<kiln::rank_pair>::count;
+
+  if (kiln::lane() == 0)
+    kiln::tile_publish(words, blockIdx.x * sample_warps + kiln::warp(), least,
+                       kiln::descriptor_tag(s.epoch, kiln::status_partial));
+  if (blockIdx.x + 1 < gridDim.x || threadIdx.x >= all)
+    return;
+  while (kiln::tile_peek(words, threadIdx.x, s.epoch, &least) == 0)
+    kiln::tile_pause();
+  p.word[threadIdx.x] = least.word;
+  p.at[threadIdx.x] = least.at;
+}
+
+/* Takes the lowest sample of each warp if there are several blocks, of each 4 threads if
+ * few samples matter, or of each thread. The last block sorts these. The first of them are
+ * almost the lowest of all samples. They can only give a looser bound, which takes less
+ * time. */
+static __device__ __forceinline__ void take_lowest(const kiln::rank_args &s,
+                                                   lowest &p, unsigned bound)
+{
+  const bool several = gridDim.x > 1;
+  const unsigned share = several                    ? kiln::warp_size
+                         : bound <= KILN_BLOCK / 32 ? 4
+                                                    : 1;
+  const kiln::rank_pair least = lowest_of(lowest_sample(s), share);
+
+  if (several) {
+    collect_lowest(s, p, least);
+  } else if (threadIdx.x % share == 0) {
     p.word[threadIdx.x / share] = least.word;
     p.at[threadIdx.x / share] = least.at;
   }
+  if (blockIdx.x + 1 < gridDim.x)
+    return;
   __syncthreads();
-  kiln::rank_sort(p, KILN_BLOCK / share, false);
+  kiln::rank_sort(p, gridDim.x * KILN_BLOCK / share, false);
 }
 #else
 struct lowest {
@@ -196,7 +248,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #if KILN_PLACE > 0
   if (bound[1] <= KILN_BLOCK / 8 && s.samples >= KILN_BLOCK) {
     take_lowest(s, r.pairs, bound[1]);
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == 0 && blockIdx.x + 1 == gridDim.x) {
       state->high = r.pairs.word[bound[1] - 1];
       state->place = r.pairs.at[bound[1] - 1];
     }

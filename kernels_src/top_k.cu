@@ -66,6 +66,7 @@ struct storage {
 
 /* The keys of a row. */
 struct row_words {
+  enum : unsigned { unroll = 4 }; /* loads in flight per thread */
   const key *in;
   kiln::radix_order order;
   unsigned n;
@@ -82,15 +83,17 @@ struct row_words {
   }
 };
 
-/* A list of words. Other blocks of this launch may have written it. */
+/* A list of words in global or in shared memory. Other blocks of this launch may have
+ * written it, so loads must not use the first-level cache. */
 struct listed_words {
+  enum : unsigned { unroll = 1 };
   const key *words;
   const place *places;
   unsigned n, most;
 
   __device__ __forceinline__ key word(unsigned i) const
   {
-    return __ldcg(words + i);
+    return *static_cast<const volatile key *>(words + i);
   }
   __device__ __forceinline__ place at(unsigned i) const
   {
@@ -117,21 +120,23 @@ static __device__ __forceinline__ selection find_cut(storage &r,
                                                      const Words &from,
                                                      unsigned k)
 {
-  selection s = {kiln::rank_block<key>(r.counters, from.n, k, from.most,
-                                       [&](unsigned i, key &w) {
-                                         w = from.word(i);
-                                         return true;
-                                       }),
+  selection s = {kiln::rank_block<key, Words::unroll>(r.counters, from.n, k,
+                                                      from.most,
+                                                      [&](unsigned i, key &w) {
+                                                        w = from.word(i);
+                                                        return true;
+                                                      }),
                  static_cast<place>(~place(0))};
 
   if (k - s.cut.want + s.cut.left > KILN_MOST)
-    s.last = kiln::rank_block<place>(r.counters, from.n, s.cut.want, 0,
-                                     [&](unsigned i, place &at) {
-                                       if (!s.cut.at(from.word(i)))
-                                         return false;
-                                       at = from.at(i);
-                                       return true;
-                                     })
+    s.last = kiln::rank_block<place, Words::unroll>(
+                 r.counters, from.n, s.cut.want, 0,
+                 [&](unsigned i, place &at) {
+                   if (!s.cut.at(from.word(i)))
+                     return false;
+                   at = from.at(i);
+                   return true;
+                 })
                  .prefix;
   return s;
 }
@@ -150,7 +155,7 @@ static __device__ __forceinline__ void select(storage &r, const Words &from,
   __syncthreads();
   if (!all)
     s = find_cut(r, from, k);
-#pragma unroll 2
+#pragma unroll Words::unroll
   for (unsigned i = threadIdx.x; i < from.n; i += KILN_BLOCK) {
     const key w = from.word(i);
 
@@ -175,9 +180,11 @@ static __device__ __forceinline__ void write_row(storage &r, const Words &from,
   const unsigned k = static_cast<unsigned>(to.k);
 
   select(r, from, k);
-  kiln::rank_sort(r.list, kiln::least(r.n, KILN_MOST), false);
-  if (to.by_place != 0)
-    kiln::rank_sort(r.list, k, true);
+#pragma unroll 1
+  for (unsigned by_place = 0; by_place <= to.by_place; ++by_place)
+    kiln::rank_sort(r.list, by_place != 0 ? k : kiln::least(r.n, KILN_MOST),
+                    by_place != 0);
+#pragma unroll 1
   for (unsigned i = threadIdx.x; i < k; i += KILN_BLOCK)
     to.store(row * to.k + i, r.list.word[i], r.list.at[i]);
 }
@@ -200,12 +207,46 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 1)
 #endif
 
 #if KILN_MAKES(top_k_list)
+/* Number of words of a list that are copied to shared memory. */
+enum : unsigned { cached = KILN_KEY < 8 ? 4096 : 512 };
+
+/* The shared memory of a row, and a copy of its words. */
+struct list_storage {
+  storage row;
+  key words[cached];
+};
+
+/* Copies words that are read several times to shared memory, if they fit. */
+static __device__ __forceinline__ void cache_words(list_storage &r,
+                                                   listed_words &from)
+{
+  if (from.n <= from.most || from.n > cached)
+    return;
+#pragma unroll 4
+  for (unsigned i = threadIdx.x; i < from.n; i += KILN_BLOCK)
+    r.words[i] = from.word(i);
+  __syncthreads();
+  from.words = r.words;
+}
+
+/* Returns the number of words that are sorted rather than examined again. The sort pads
+ * the words to a power of two, and examining one more digit takes less time than sorting
+ * twice as many. */
+static __device__ __forceinline__ unsigned sorted_most(unsigned long long k)
+{
+  unsigned most = 64;
+
+  while (most < k)
+    most *= 2;
+  return kiln::least(most, KILN_MOST);
+}
+
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 1)
     top_k_list(const kiln::rank_args s, const outputs to)
 {
   __shared__ union {
     kiln::rank_digit_storage digits;
-    storage row;
+    list_storage list;
   } r;
   const unsigned row = blockIdx.y;
   kiln::rank_state *const state = kiln::rank_state_of(s, row);
@@ -222,12 +263,13 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 1)
         listed ? s.words + row * s.capacity : s.chosen_words + row * s.kept;
     const place *const places =
         listed ? s.places + row * s.capacity : s.chosen_places + row * s.kept;
-    const listed_words from = {
+    listed_words from = {
         words, places,
         static_cast<unsigned>(listed ? __ldcg(&state->found) : s.kept),
-        KILN_MOST};
+        sorted_most(to.k)};
 
-    write_row(r.row, from, to, row);
+    cache_words(r.list, from);
+    write_row(r.list.row, from, to, row);
   }
 }
 #endif

@@ -90,7 +90,8 @@ struct rank_args {
   unsigned samples; /* number of samples; 0 if all words are examined */
   unsigned steps;   /* number of rank_steps per selection */
   unsigned workers; /* blocks per digit */
-  unsigned reserved;
+  unsigned epoch;   /* epoch of the tile descriptors */
+  unsigned long long *descriptors; /* of the blocks that take the sample */
   rank_targets targets;
 };
 
@@ -147,7 +148,7 @@ struct rank_counters {
 
 /* Returns the number of bits below the common prefix of all words, at least 8, and the
  * prefix in *prefix. */
-template <class Word, class WordOf>
+template <class Word, unsigned unroll, class WordOf>
 __device__ __forceinline__ unsigned rank_common(rank_counters &r, unsigned m,
                                                 WordOf word_of, Word *prefix)
 {
@@ -159,7 +160,7 @@ __device__ __forceinline__ unsigned rank_common(rank_counters &r, unsigned m,
     r.all_and = ~0ull;
   }
   __syncthreads();
-#pragma unroll 4
+#pragma unroll unroll
   for (unsigned i = threadIdx.x; i < m; i += KILN_BLOCK) {
     Word w;
 
@@ -206,9 +207,9 @@ __device__ __forceinline__ void rank_choose(rank_counters &r, unsigned want)
  * with want at least 1. It examines digits of up to 8 bits, from the highest one on in
  * which words differ, at least one digit. It stops as soon as at most `most` words are
  * selected or have the prefix, so that `shift` may remain above 0. word_of(i, w) sets w
- * to word i, and returns false if there is none. All threads call this function after a
- * barrier. */
-template <class Word, class WordOf>
+ * to word i, and returns false if there is none; `unroll` of its loads are in flight per
+ * thread. All threads call this function after a barrier. */
+template <class Word, unsigned unroll = 4, class WordOf>
 __device__ __forceinline__ rank_cut<Word>
 rank_block(rank_counters &r, unsigned m, unsigned want, unsigned most,
            WordOf word_of)
@@ -216,7 +217,7 @@ rank_block(rank_counters &r, unsigned m, unsigned want, unsigned most,
   const unsigned copy = lane() % rank_counters::copies;
   rank_cut<Word> cut = {0, 0, want, m};
 
-  cut.shift = rank_common<Word>(r, m, word_of, &cut.prefix);
+  cut.shift = rank_common<Word, unroll>(r, m, word_of, &cut.prefix);
   do {
     const unsigned width =
         cut.shift < radix_bits ? cut.shift : static_cast<unsigned>(radix_bits);
@@ -227,7 +228,7 @@ rank_block(rank_counters &r, unsigned m, unsigned want, unsigned most,
          i += KILN_BLOCK)
       r.count[i] = 0;
     __syncthreads();
-#pragma unroll 4
+#pragma unroll unroll
     for (unsigned i = threadIdx.x; i < m; i += KILN_BLOCK) {
       Word w;
 

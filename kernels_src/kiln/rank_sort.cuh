@@ -28,7 +28,15 @@ struct rank_pair {
   __device__ __forceinline__ bool before(const rank_pair &b,
                                          bool by_place) const
   {
+    if (sizeof word <= 4 && sizeof at == 4)
+      return number(by_place) < b.number(by_place);
     return by_place || word == b.word ? at < b.at : word < b.word;
+  }
+  /* Returns word and place as one number. */
+  __device__ __forceinline__ unsigned long long number(bool by_place) const
+  {
+    return static_cast<unsigned long long>(by_place ? 0 : word) << 32 |
+           static_cast<unsigned>(at);
   }
 };
 
@@ -91,6 +99,7 @@ __device__ __forceinline__ void rank_merge_step(rank_pairs<most> &p,
                                                 unsigned size, unsigned width,
                                                 unsigned step, bool by_place)
 {
+#pragma unroll 1
   for (unsigned t = threadIdx.x; t < size / 2; t += KILN_BLOCK) {
     const unsigned i = 2 * (t & ~(step - 1)) | (t & (step - 1));
     const unsigned j = i + step;
@@ -118,6 +127,7 @@ __device__ __forceinline__ void rank_sort(rank_pairs<most> &p, unsigned n,
                 "most: a power of two, at least 64");
   while (size < n)
     size *= 2;
+#pragma unroll 1
   for (unsigned i = n + threadIdx.x; i < size; i += KILN_BLOCK) {
     p.word[i] = static_cast<rank_key>(~rank_key(0));
     p.at[i] = static_cast<rank_place>(~rank_place(0));

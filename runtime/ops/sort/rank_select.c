@@ -37,6 +37,14 @@ enum {
   /* If the upper bound is at most this sample, the kernel keeps the lowest
    * sample of each thread, and no sample in shared memory. */
   LOWEST = SAMPLE_BLOCK / 8,
+  /* If the upper bound is at most this sample, and there are few selections,
+   * several blocks take the sample, because one SM needs 5 us for 8,192 random
+   * accesses. Each warp keeps its lowest sample in a tile descriptor of up to
+   * PAIR_WORDS words. */
+  LOWEST_OF_WARPS = SAMPLE_BLOCK / 32,
+  SAMPLERS = 8,
+  FEW_SELECTIONS = 4,
+  PAIR_WORDS = 4,
   STATIC_SMEM = 20 << 10, /* shared memory of rank_sample without the sample */
   MOST_SELECTIONS = 256
 };
@@ -179,6 +187,19 @@ static uint32_t steps_of(const kiln__rank_plan *p)
   return steps;
 }
 
+/* Chooses the number of blocks that take the sample of a selection. */
+static void plan_samplers(kiln__rank_plan *p, kiln__need *need)
+{
+  const bool several = takes_lowest(p) && p->chunk <= FEW_SELECTIONS &&
+                       p->args.targets.high[0] <= LOWEST_OF_WARPS;
+  const size_t words =
+      p->chunk * (SAMPLERS * SAMPLE_BLOCK / 32) * (size_t)PAIR_WORDS;
+
+  p->samplers = several ? SAMPLERS : 1;
+  if (several && need->descriptors < words)
+    need->descriptors = words;
+}
+
 /* Returns how many blocks per selection a launch has, for `tiles` tiles. */
 static uint32_t share(uint64_t blocks, uint64_t tiles, uint64_t selections)
 {
@@ -228,6 +249,7 @@ void kiln__rank_plan_make(kiln__rank_plan *p, kiln__need *need,
   p->args.steps = steps_of(p);
   plan_samples(p, (size_t)device->traits.smem_per_block_optin, bounded);
   plan_memory(p, need);
+  plan_samplers(p, need);
   p->args.workers = workers_of(p);
 }
 
@@ -283,8 +305,7 @@ static kiln_status launch(const kiln__storage *storage,
   return KILN_LAUNCH((kiln_kernel *)kernel, &config, KILN_ARG(*args));
 }
 
-kiln_status kiln__rank_queue(kiln__rank_args *args,
-                             const kiln__storage *storage,
+kiln_status kiln__rank_queue(kiln__rank_args *args, kiln__storage *storage,
                              const kiln__kernel_set *const set[],
                              const kiln__rank_plan *p, uint64_t row,
                              uint64_t rows)
@@ -301,7 +322,9 @@ kiln_status kiln__rank_queue(kiln__rank_args *args,
   args->places = storage->temp + p->places;
   args->chosen_words = storage->temp + p->chosen_words;
   args->chosen_places = storage->temp + p->chosen_places;
-  KILN_TRY(launch(storage, (*set++)->kernel[SAMPLE], 1, SAMPLE_BLOCK,
+  args->descriptors = storage->descriptors;
+  args->epoch = p->samplers > 1 ? kiln__storage_epoch(storage) : 0;
+  KILN_TRY(launch(storage, (*set++)->kernel[SAMPLE], p->samplers, SAMPLE_BLOCK,
                   takes_lowest(p) ? 0 : (size_t)args->samples * key_size(p),
                   selections, args));
   if (args->samples > 0)

@@ -28,7 +28,8 @@ typedef struct kiln__rank_args {
   CUdeviceptr states, words, places, chosen_words, chosen_places;
   uint64_t capacity, kept, stride;
   kiln__sort_order order;
-  uint32_t samples, steps, workers, reserved;
+  uint32_t samples, steps, workers, epoch;
+  CUdeviceptr descriptors;
   kiln__rank_targets targets;
 } kiln__rank_args;
 
@@ -51,6 +52,7 @@ typedef struct kiln__rank_plan {
   unsigned sm_count;
   uint32_t block; /* threads per block of kernels that call rank_by_digits() */
   bool quick;     /* compile with less optimisation, which spills below 9.0 */
+  uint32_t samplers;    /* blocks that take the sample of a selection */
   uint64_t filter_tile; /* keys per tile of the filter */
   uint64_t chunk;       /* selections per launch */
   size_t states, words, places, chosen_words, chosen_places; /* in `temp` */
@@ -80,8 +82,7 @@ static inline uint64_t kiln__rank_blocks(const kiln__rank_args *args)
 }
 /* Queues the selection for p->chunk selections or fewer, the first of which is
  * for row `row`. Returns the arguments for kernels that read the results. */
-kiln_status kiln__rank_queue(kiln__rank_args *args,
-                             const kiln__storage *storage,
+kiln_status kiln__rank_queue(kiln__rank_args *args, kiln__storage *storage,
                              const kiln__kernel_set *const set[],
                              const kiln__rank_plan *p, uint64_t row,
                              uint64_t rows);
