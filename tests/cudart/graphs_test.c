@@ -184,8 +184,13 @@ START_TEST(explicit_nodes_run_and_are_read_back)
   run(x);
   ck_assert_uint_eq(result[0], 45);
   kernel.func = &calls;
+#if KILN__RT_MAJOR >= 12
+  fails(cudaGraphExecKernelNodeSetParams(x, found, &kernel),
+        cudaErrorInvalidResourceHandle);
+#else
   fails(cudaGraphExecKernelNodeSetParams(x, found, &kernel),
         cudaErrorInvalidDeviceFunction);
+#endif
   fails(cudaGraphAddMemcpyNodeToSymbol(&node[4], g, NULL, 0, &words, result, 8,
                                        12, cudaMemcpyHostToDevice),
         cudaErrorInvalidValue);

@@ -41,8 +41,10 @@ if(TARGET kiln_cudart_13 AND NOT KILN_SANITIZE)
       -Wno-pedantic -Wno-missing-prototypes)
     add_test(NAME host.runtime_cases_${major} COMMAND ${CMAKE_COMMAND} -E env
       LD_LIBRARY_PATH=$<TARGET_FILE_DIR:kiln_cpu_dropin> KILN_CPU=9.0
+      bash ${CMAKE_CURRENT_SOURCE_DIR}/cudart/differential/compare.sh
       $<TARGET_FILE:runtime_cases_${major}>
-      $<TARGET_FILE:kiln_cudart_${major}>)
+      $<TARGET_FILE:kiln_cudart_${major}>
+      ${CMAKE_CURRENT_SOURCE_DIR}/golden/runtime_${major}_h200.txt)
     set_tests_properties(host.runtime_cases_${major} PROPERTIES LABELS host
       TIMEOUT 600)
   endforeach()

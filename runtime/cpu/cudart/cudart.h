@@ -89,8 +89,9 @@ cudaError_t kiln__rt_primary(CUcontext *out, int device);
 
 /* Finds the kernel that belongs to the address of a host function, and loads its
  * image at first use. Also accepts a kernel handle of the driver. Returns
- * cudaErrorInvalidDeviceFunction if the address belongs to no kernel. Needs no
- * context. */
+ * cudaErrorInvalidDeviceFunction if the address is NULL or, before version 12, belongs
+ * to no kernel; from version 12 on, it then returns cudaErrorInvalidResourceHandle.
+ * Needs no context. */
 cudaError_t kiln__rt_kernel(CUkernel *out, const void *host);
 
 /* Finds the kernel of a host function in the current context. */
@@ -103,7 +104,8 @@ cudaError_t kiln__rt_variable(CUdeviceptr *address, size_t *size,
                               const void *host);
 
 /* Checks a grid and block against the limits of the current context's device. Returns
- * cudaErrorInvalidConfiguration if a size is 0 or too large. */
+ * cudaErrorInvalidConfiguration (from version 13 on, cudaErrorInvalidValue) if a size is
+ * 0 or too large. */
 cudaError_t kiln__rt_check_shape(dim3 grid, dim3 block);
 
 /* Converts a launch configuration to the driver's. */

@@ -18,6 +18,7 @@
 typedef struct primary {
   _Atomic(CUcontext) context;
   atomic_bool active;
+  atomic_bool lost; /* reset after an error of a kernel */
 } primary;
 
 typedef struct runtime {
@@ -89,6 +90,8 @@ cudaError_t kiln__rt_primary(CUcontext *out, int device)
 
   KILN__RT_TRY(kiln__rt_device(&handle, device));
   p = &r->primaries[device];
+  if (atomic_load(&p->lost))
+    return cudaErrorDevicesUnavailable;
   pthread_mutex_lock(&r->lock);
   if (!atomic_load(&p->active)) {
     rc = cuDevicePrimaryCtxRetain(&context, handle);
@@ -182,8 +185,19 @@ cudaError_t kiln__rt_deviceSynchronize(void)
   return cuCtxSynchronize();
 }
 
+/* Returns whether a kernel failed in a primary context, which is current. */
+static bool has_failed(const primary *p)
+{
+  CUcontext context = NULL;
+
+  return atomic_load(&p->active) && cuCtxGetCurrent(&context) == CUDA_SUCCESS &&
+         context == atomic_load(&p->context) &&
+         cuCtxSynchronize() != CUDA_SUCCESS;
+}
+
 /* Destroys the primary context of the current device. The next call that needs a
- * context makes a new one. */
+ * context makes a new one, except after an error of a kernel: on an H200, the process
+ * then gets no context any more. */
 cudaError_t kiln__rt_deviceReset(void)
 {
   runtime *r = the_runtime();
@@ -193,6 +207,8 @@ cudaError_t kiln__rt_deviceReset(void)
 
   KILN__RT_TRY(kiln__rt_getDevice(&device));
   KILN__RT_TRY(kiln__rt_device(&handle, device));
+  if (has_failed(&r->primaries[device]))
+    atomic_store(&r->primaries[device].lost, true);
   pthread_mutex_lock(&r->lock);
   rc = cuDevicePrimaryCtxReset_v2(handle);
   if (rc == cudaSuccess) {

@@ -166,6 +166,7 @@ STICKY(event_after_error)
 
   OK(cudaEventCreate(&e));
   OK(launch(&k_store, 1, args, NULL));
+  T(cudaErrorIllegalAddress, cudaDeviceSynchronize());
   T(ANY, cudaEventRecord(e, NULL));
   T(cudaErrorIllegalAddress, cudaEventSynchronize(e));
   T(cudaErrorIllegalAddress, cudaEventQuery(e));

@@ -149,6 +149,7 @@ CASE(function_attributes)
 
   OK(cudaFuncGetAttributes(&a, &k_fill));
   V(1024, a.maxThreadsPerBlock);
+  V(49152, a.maxDynamicSharedSizeBytes);
   V(0, a.sharedSizeBytes);
   V(0, a.localSizeBytes);
   V(1, a.ptxVersion >= 50);
@@ -258,8 +259,12 @@ CASE(occupancy_shared)
   size_t n = 0;
 
   OK(cudaOccupancyAvailableDynamicSMemPerBlock(&n, &k_spin, 2, 128));
-  V(1, n > 48 * 1024);
-  BAD(cudaOccupancyAvailableDynamicSMemPerBlock(NULL, &k_spin, 2, 128));
+  V(0, n); /* an earlier case set the limit of the kernel to 0 */
+  OK(cudaOccupancyAvailableDynamicSMemPerBlock(&n, &k_spin, 8, 128));
+  V(0, n);
+  OK(cudaFuncSetAttribute(&k_spin, 8, 64 * 1024));
+  OK(cudaOccupancyAvailableDynamicSMemPerBlock(&n, &k_spin, 2, 128));
+  V(64 * 1024, n);
 }
 CASE(occupancy_clusters)
 {
@@ -339,13 +344,12 @@ CASE(library_enumerate)
   OK(cudaLibraryEnumerateKernels(k, 1, l));
   OK(cudaLibraryUnload(l));
 }
-CASE(library_bad_text)
+/* PTX with errors is not among the cases: NVIDIA's library compiles it at the first
+ * use, Kiln when it is loaded. */
+CASE(library_null)
 {
   cudaLibrary_t l;
 
-  T(cudaErrorInvalidPtx,
-    cudaLibraryLoadData(&l, ".version 7.0\n.target sm_52\nnonsense\n", NULL,
-                        NULL, 0, NULL, NULL, 0));
   BAD(cudaLibraryLoadData(&l, NULL, NULL, NULL, 0, NULL, NULL, 0));
   BAD(cudaLibraryLoadData(NULL, text, NULL, NULL, 0, NULL, NULL, 0));
 }

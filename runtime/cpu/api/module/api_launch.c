@@ -572,6 +572,9 @@ CUresult kiln__cpu_launchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list,
   return CUDA_SUCCESS;
 }
 
+/* The largest number of a launch attribute that the driver of CUDA 13.0 knows */
+enum { LAST_LAUNCH_ATTRIBUTE = 16 };
+
 CUresult kiln__cpu_launchKernelEx(const CUlaunchConfig *config,
                                   CUfunction function, void **args,
                                   void **extra)
@@ -600,6 +603,7 @@ CUresult kiln__cpu_launchKernelEx(const CUlaunchConfig *config,
       break;
     default:
       /* Other launch attributes, such as the priority, have no effect. */
+      CU_TRY(valid(config->attrs[i].id <= LAST_LAUNCH_ATTRIBUTE));
       break;
     }
   }

@@ -196,11 +196,14 @@ CUresult kiln__cpu_occupancyAvailableDynamicSMemPerBlock(size_t *bytes,
   CU_TRY(valid(bytes != NULL && blocks > 0 && block > 0 &&
                blocks_of(&q, block, 0) >= blocks));
   each = q.limits->sm_shared / blocks / q.limits->shared_unit *
-             q.limits->shared_unit -
-         q.limits->reserved_shared;
+         q.limits->shared_unit;
   if (each > q.limits->block_shared_optin)
     each = q.limits->block_shared_optin;
   each -= q.code->static_shared;
+  /* The driver of an H200 does not leave room for the shared memory that it
+   * reserves per block, but observes the kernel's own limit. */
+  if (each > atomic_load(&q.function->max_dynamic_shared))
+    each = atomic_load(&q.function->max_dynamic_shared);
   *bytes = each < 0 ? 0 : (size_t)each;
   return CUDA_SUCCESS;
 }

@@ -144,10 +144,17 @@ cudaError_t kiln__rt_funcGetParamInfo(const void *host, size_t index,
   return cuFuncGetParamInfo(function, index, offset, size);
 }
 
+/* Both functions want the address of a kernel on the host, not a handle. */
+static cudaError_t as_symbol(cudaError_t rc)
+{
+  return rc == cudaErrorInvalidResourceHandle ? cudaErrorInvalidDeviceFunction
+                                              : rc;
+}
+
 cudaError_t kiln__rt_getFuncBySymbol(cudaFunction_t *function, const void *host)
 {
   return function == NULL ? cudaErrorInvalidValue
-                          : kiln__rt_function(function, host);
+                          : as_symbol(kiln__rt_function(function, host));
 }
 
 cudaError_t kiln__rt_getKernel(cudaKernel_t *kernel, const void *host)
@@ -155,7 +162,7 @@ cudaError_t kiln__rt_getKernel(cudaKernel_t *kernel, const void *host)
   if (kernel == NULL)
     return cudaErrorInvalidValue;
   KILN__RT_TRY(kiln__rt_context());
-  return kiln__rt_kernel(kernel, host);
+  return as_symbol(kiln__rt_kernel(kernel, host));
 }
 
 /* ---- Occupancy ------------------------------------------------------------- */

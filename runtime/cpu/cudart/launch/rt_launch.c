@@ -62,7 +62,8 @@ cudaError_t kiln__rt_check_shape(dim3 grid, dim3 block)
       (uint64_t)block.x * block.y * block.z >
           (uint64_t)attribute(device,
                               CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK))
-    return cudaErrorInvalidConfiguration;
+    return kiln__rt_version < 13000 ? cudaErrorInvalidConfiguration
+                                    : cudaErrorInvalidValue;
   return cudaSuccess;
 }
 
@@ -91,8 +92,7 @@ static cudaError_t launch(CUkernel kernel, dim3 grid, dim3 block,
 {
   KILN__RT_TRY(kiln__rt_context());
   KILN__RT_TRY(kiln__rt_check_shape(grid, block));
-  if (shared > UINT32_MAX)
-    return cudaErrorInvalidValue;
+  /* As in NVIDIA's library, the upper half of the size is lost. */
   return cuLaunchKernel((CUfunction)kernel, grid.x, grid.y, grid.z, block.x,
                         block.y, block.z, (unsigned)shared,
                         kiln__rt_stream(stream), arguments, NULL);

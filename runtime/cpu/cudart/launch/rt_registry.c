@@ -261,6 +261,9 @@ cudaError_t kiln__rt_kernel(CUkernel *out, const void *host)
   *out = NULL;
   if (host == NULL)
     return rc;
+  /* From version 12 on, an unknown address may be the handle of a kernel. */
+  if (kiln__rt_version >= 12000)
+    rc = cudaErrorInvalidResourceHandle;
   pthread_mutex_lock(&r->lock);
   symbol = find(r, host);
   if (symbol != NULL && symbol->kind == KILN__RT_KERNEL)
