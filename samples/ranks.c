@@ -6,11 +6,9 @@
  *
  * Every rank runs sum_and_sort() on its own block. The last rung of the reduction
  * ladder: the arrays of all ranks are one array. */
-#include "sample.h"
+#include "ranks.h"
 
-#include <kiln/distributed.h>
-
-enum { BLOCK = 10000, MOST = 64 };
+enum { BLOCK = 10000, MOST = SAMPLE_MOST_RANKS };
 
 /* Element i of the whole array. */
 static uint32_t element(uint64_t i)
@@ -83,31 +81,7 @@ static kiln_status sum_and_sort(kiln_comm *comm, void *user)
   return KILN_OK;
 }
 
-/* Whether mpirun, mpiexec or srun has started this process as one of several. */
-static bool under_mpi(void)
-{
-  return getenv("OMPI_COMM_WORLD_SIZE") != NULL || getenv("PMI_SIZE") != NULL ||
-         getenv("PMIX_RANK") != NULL;
-}
-
 int main(int argc, char **argv)
 {
-  kiln_comm *comms[4];
-  kiln_device *devices[4];
-  sample s;
-
-  sample_open(&s, argc, argv);
-  if (under_mpi()) {
-    SAMPLE_TRY(kiln_comm_create_mpi(&comms[0], s.device, NULL, NULL));
-    SAMPLE_TRY(sum_and_sort(comms[0], NULL));
-    kiln_comm_free(comms[0]);
-  } else {
-    for (int i = 0; i < 4; i++) /* here all ranks share one device */
-      devices[i] = s.device;
-    SAMPLE_TRY(kiln_comm_create_all(comms, devices, 4, NULL));
-    SAMPLE_TRY(kiln_comm_run(comms, 4, sum_and_sort, NULL));
-    for (int i = 0; i < 4; i++)
-      kiln_comm_free(comms[i]);
-  }
-  return sample_end(&s, true);
+  return sample_run_ranks(argc, argv, sum_and_sort);
 }
