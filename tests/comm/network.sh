@@ -93,9 +93,9 @@ on_both() {
 count() {
   cat "$1"/rank.* 2>/dev/null | grep -c "^$2" || true
 }
-# await FOLDER WORD N: waits for N such lines, for at most a minute.
+# await FOLDER WORD N: waits for N such lines, for at most two minutes.
 await() {
-  for _ in $(seq 300); do
+  for _ in $(seq 600); do
     [ "$(count "$1" "$2")" -lt "$3" ] || return 0
     sleep 0.2
   done
@@ -119,8 +119,18 @@ recovery() {
 # shellcheck disable=SC2016 # the inner shell expands it
 alone='trap "" USR1 TERM; "${@:2}" >"$1/rank.$$" 2>&1 || true'
 
-(on_both 4 -- "$programs/comm_collectives" mpi)
-(on_both 4 -- "$programs/comm_split" mpi)
+# MPICH 4.0 with UCX over TCP at times hangs in its own MPI_Finalize(), also in programs
+# without Kiln. The results count, and not the end of the processes.
+for test in collectives:1 split:3; do
+  mkdir "$work/${test%:*}"
+  on_both 4 -- bash -c "$alone" _ "$work/${test%:*}" "$programs/comm_${test%:*}" mpi >"$work/log" 2>&1 &
+  await "$work/${test%:*}" "4 ranks" "${test#*:}"
+  echo "$how, ${test%:*}: $(count "$work/${test%:*}" "4 ranks") of ${test#*:} groups of 4 ranks are done"
+  [ "$(count "$work/${test%:*}" "4 ranks")" -eq "${test#*:}" ] || {
+    cat "$work/log" "$work/${test%:*}"/rank.*
+    exit 1
+  }
+done
 moved=$(ip netns exec "$b" cat /sys/class/net/kv/statistics/rx_bytes)
 echo "$how: $moved bytes passed the link"
 [ "$moved" -gt 100000 ]
