@@ -399,6 +399,8 @@ static uint64_t sort_key(const trial *t, uint64_t i)
   switch (drawn(t, 71, 9)) {
   case 6: /* clusters with equal top bits: further histograms divide them */
     return (z >> 40) % 3 << 24 | (z & 0xffff);
+  case 4: /* a few equal keys in each bin of the top bits */
+    return (z & 0xfff) << 20 | (z & 0xfff) << 52;
   case 7:
     return z & 0xfffff;
   case 8:
