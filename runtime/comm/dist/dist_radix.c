@@ -24,8 +24,8 @@
  * Ilic et al., RMG Sort: Radix-Partitioning-Based Multi-GPU Sorting, BTW 2023
  * (partition by the top bits first, one exchange). */
 #include "dist_radix.h"
+#include "radix_code.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,8 +34,7 @@
 enum {
   MOST_BITS = 12,      /* bits of the keys per histogram and bin before it */
   MOST_BINS = 1 << 15, /* of all bins together, from the second one on */
-  CODE_SIZE = 4096,
-  FEW = 32 /* one FEW-th of all keys may be candidates */
+  FEW = 32             /* one FEW-th of all keys may be candidates */
 };
 
 /* Where a cut lies on this rank. */
@@ -65,13 +64,9 @@ typedef struct radix {
   const kiln_sort_desc *desc;
   const kiln__sort_memory *memory;
   kiln__key_order order;
-  unsigned bits;          /* of a key's rank */
-  kiln_array keys;        /* the caller's keys, as unsigned numbers */
-  char text[CODE_SIZE];   /* functions of the device, and their parameters: */
-  uint64_t table, listed; /* a sorted list and its length */
-  uint32_t above, below;  /* a bin has the bits from `below` to `above` */
-  kiln_param params[4];
-  kiln_code code;
+  unsigned bits;   /* of a key's rank */
+  kiln_array keys; /* the caller's keys, as unsigned numbers */
+  kiln__radix_code code;
   /* Of the host */
   int cuts;
   uint64_t total;         /* keys of all ranks */
@@ -83,7 +78,7 @@ typedef struct radix {
   uint64_t n_candidates; /* of this rank */
 } radix;
 
-/* ---- Functions of the device --------------------------------------------- */
+/* ---- Keys ---------------------------------------------------------------- */
 
 static kiln_dtype unsigned_of(size_t size)
 {
@@ -101,118 +96,10 @@ static kiln_dtype unsigned_of(size_t size)
   }
 }
 
-static uint64_t low_bits(unsigned n)
-{
-  return n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
-}
-
-/* The functions that the expressions call. kiln_rank() is kiln__key_rank() of
- * cut.c. */
-static const char device_code[] =
-    "typedef unsigned long long kiln_u64;\n"
-    "static __device__ kiln_u64 kiln_rank(kiln_u64 x)\n"
-    "{\n"
-    "  const kiln_u64 sign = %lluull, mask = %lluull;\n"
-    "  if (%d)\n"
-    "    x = x & sign ? ~x & mask : x ^ sign;\n"
-    "  else if (%d)\n"
-    "    x ^= sign;\n"
-    "  if (%d)\n"
-    "    x = (x - %lluull) & mask;\n"
-    "  x = x >> %u & %lluull;\n"
-    "  return %d ? ~x & %lluull : x;\n"
-    "}\n"
-    "static __device__ unsigned kiln_find(kiln_u64 key, kiln_u64 table,\n"
-    "                                     kiln_u64 n)\n"
-    "{\n"
-    "  const kiln_u64 *const list = (const kiln_u64 *)table;\n"
-    "  unsigned low = 0, high = (unsigned)n;\n"
-    "  while (low < high) {\n"
-    "    const unsigned middle = (low + high) / 2;\n"
-    "    if (list[middle] < key)\n"
-    "      low = middle + 1;\n"
-    "    else\n"
-    "      high = middle;\n"
-    "  }\n"
-    "  return 2 * low + (low < n && list[low] == key);\n"
-    "}\n"
-    "static __device__ kiln_u64 kiln_prefix(kiln_u64 rank, unsigned bits)\n"
-    "{\n"
-    "  return bits < 64 ? rank >> bits : 0;\n"
-    "}\n"
-    "static __device__ unsigned kiln_bin(kiln_u64 x, kiln_u64 table,\n"
-    "                                    kiln_u64 n, unsigned above,\n"
-    "                                    unsigned below)\n"
-    "{\n"
-    "  const kiln_u64 rank = kiln_rank(x);\n"
-    "  const unsigned at = kiln_find(kiln_prefix(rank, above), table, n);\n"
-    "  const unsigned low = (unsigned)(rank >> below) &\n"
-    "                       ((1u << (above - below)) - 1);\n"
-    "  return at & 1 ? at >> 1 << (above - below) | low : 0xffffffffu;\n"
-    "}\n"
-    "static __device__ bool kiln_marked(kiln_u64 x, kiln_u64 table,\n"
-    "                                   kiln_u64 n, unsigned below)\n"
-    "{\n"
-    "  return kiln_find(kiln_rank(x) >> below, table, n) & 1;\n"
-    "}\n"
-    "static __device__ unsigned kiln_class(kiln_u64 x, kiln_u64 table,\n"
-    "                                      kiln_u64 n)\n"
-    "{\n"
-    "  return kiln_find(kiln_rank(x), table, n);\n"
-    "}\n";
-
-static bool is_float(kiln_dtype type)
-{
-  return type >= KILN_F16 && type <= KILN_F64;
-}
-
-static bool is_signed(kiln_dtype type)
-{
-  return type == KILN_I8 || type == KILN_I16 || type == KILN_I32 ||
-         type == KILN_I64;
-}
-
-/* Bits of the fraction of a float. */
-static unsigned fraction_of(kiln_dtype type)
-{
-  switch (type) {
-  case KILN_F16:
-    return 10;
-  case KILN_BF16:
-    return 7;
-  case KILN_F32:
-    return 23;
-  default:
-    return 52;
-  }
-}
-
-static void write_code(radix *r)
-{
-  const kiln_dtype type = r->order.type;
-  const unsigned width = 8 * (unsigned)kiln_dtype_size(type);
-  const uint64_t mask = low_bits(width), kept = low_bits(r->bits);
-  const bool whole = is_float(type) && r->bits == width; /* NaNs come last */
-
-  (void)snprintf(r->text, sizeof r->text, device_code,
-                 (unsigned long long)(mask ^ mask >> 1),
-                 (unsigned long long)mask, is_float(type), is_signed(type),
-                 whole,
-                 (unsigned long long)(whole ? low_bits(fraction_of(type)) : 0),
-                 r->order.begin_bit, (unsigned long long)kept,
-                 r->order.descending, (unsigned long long)kept);
-  r->params[0] = (kiln_param){"kiln_table", KILN_U64, &r->table, false};
-  r->params[1] = (kiln_param){"kiln_listed", KILN_U64, &r->listed, false};
-  r->params[2] = (kiln_param){"kiln_above", KILN_U32, &r->above, false};
-  r->params[3] = (kiln_param){"kiln_below", KILN_U32, &r->below, false};
-  r->code =
-      (kiln_code){.preamble = r->text, .params = r->params, .n_params = 4};
-}
-
 /* The rank of a key on the host, like kiln_rank(). */
 static uint64_t rank_of(const radix *r, const void *key)
 {
-  return kiln__key_rank(&r->order, key) & low_bits(r->bits);
+  return kiln__key_rank(&r->order, key) & kiln__low_bits(r->bits);
 }
 
 static void describe(radix *r, kiln__dist *d, const kiln_sort_desc *desc,
@@ -229,7 +116,7 @@ static void describe(radix *r, kiln__dist *d, const kiln_sort_desc *desc,
   r->bits = end - desc->begin_bit;
   r->cuts = d->comm->ranks - 1;
   r->keys = (kiln_array){desc->keys_in.data, unsigned_of(size)};
-  write_code(r);
+  kiln__radix_write(&r->code, &r->order, r->bits, r->cuts);
 }
 
 /* Number of bits of the first histogram, and of the ones behind it. */
@@ -251,7 +138,7 @@ static unsigned further_bits(const radix *r)
  * number needs a kernel of its own. */
 static uint32_t bins_of(const radix *r)
 {
-  if (r->above == r->bits)
+  if (r->code.above == r->bits)
     return (uint32_t)1 << first_bits(r);
   return (uint32_t)r->cuts << further_bits(r);
 }
@@ -273,36 +160,34 @@ static kiln_histogram_desc histogram_of(const radix *r, CUdeviceptr base)
 {
   return (kiln_histogram_desc){
       .x = {.in = {r->keys},
-            .map = "kiln_bin(x, kiln_table, kiln_listed, kiln_above, "
-                   "kiln_below)",
+            .map = r->code.above == r->bits ? r->code.top : r->code.bin,
             .type = KILN_U32},
       .n = r->desc->n,
       .bins = bins_of(r),
       .counts = {base + r->memory->counts, KILN_U64},
-      .code = r->code};
+      .code = r->code.code};
 }
 
 static kiln_select_desc selection_of(const radix *r, CUdeviceptr base)
 {
   return (kiln_select_desc){.x = {.in = {r->keys}},
-                            .predicate = "kiln_marked(x, kiln_table, "
-                                         "kiln_listed, kiln_below)",
+                            .predicate = r->code.marked,
                             .n = r->desc->n,
                             .out = {base + r->memory->keys, r->keys.type},
                             .count = {base + r->memory->number, KILN_U64},
-                            .code = r->code};
+                            .code = r->code.code};
 }
 
 /* The split of the keys. */
 static kiln_split_desc split_of(const radix *r, CUdeviceptr base)
 {
   return (kiln_split_desc){.x = {.in = {r->keys}},
-                           .key = "kiln_class(x, kiln_table, kiln_listed)",
-                           .parts = (uint32_t)(2 * r->listed + 1),
+                           .key = r->code.class_of,
+                           .parts = (uint32_t)(2 * r->code.listed + 1),
                            .n = r->desc->n,
                            .out = {base + r->memory->keys, r->keys.type},
                            .offsets = {base + r->memory->offsets, KILN_U64},
-                           .code = r->code};
+                           .code = r->code.code};
 }
 
 /* Whether values move as unsigned numbers. Others, structs, move by positions. */
@@ -361,9 +246,9 @@ static kiln_status measure(radix *r, kiln__sort_memory *m)
 
   last.keys_in = last.keys_out;
   last.values_in.data = last.values_out.data;
-  r->above = r->bits;
+  r->code.above = r->bits;
   histogram = histogram_of(r, nowhere);
-  r->listed = (uint64_t)r->cuts;
+  r->code.listed = (uint32_t)r->cuts;
   split = split_of(r, nowhere);
   keep_larger(&m->inner_size, size);
   if (st == KILN_OK)
@@ -430,22 +315,25 @@ static kiln_workspace workspace_of(const radix *r)
 /* Writes the list that the functions of the device search. */
 static kiln_status put_list(radix *r, const uint64_t *list, uint64_t n)
 {
-  r->listed = n;
+  r->code.listed = (uint32_t)n;
   if (n == 0)
     return KILN_OK;
-  return kiln__dist_put(r->d, r->table, list, n * sizeof *list);
+  if (r->cuts > KILN__FEW_CUTS)
+    return kiln__dist_put(r->d, r->code.table, list, n * sizeof *list);
+  memcpy(r->code.list, list, n * sizeof *list);
+  return KILN_OK;
 }
 
 static kiln_status put_divided(radix *r)
 {
-  uint64_t *const list = calloc((size_t)r->listed + 1, sizeof *list);
+  uint64_t *const list = calloc((size_t)r->code.listed + 1, sizeof *list);
   kiln_status st;
 
   if (list == NULL)
     return kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory");
-  for (uint64_t k = 0; k < r->listed; k++)
+  for (uint64_t k = 0; k < r->code.listed; k++)
     list[k] = r->divided[k].prefix;
-  st = put_list(r, list, r->listed);
+  st = put_list(r, list, r->code.listed);
   free(list);
   return st;
 }
@@ -479,7 +367,7 @@ static bool is_found(const place *p)
  * which it lies. Returns that bin. */
 static bin refine(const radix *r, place *p, uint64_t k)
 {
-  const unsigned step = r->above - r->below;
+  const unsigned step = r->code.above - r->code.below;
   const uint64_t first = k << step, n = (uint64_t)1 << step;
   uint64_t at = 0;
 
@@ -489,15 +377,16 @@ static bin refine(const radix *r, place *p, uint64_t k)
     p->open = true;
     return (bin){0, 0, 0};
   }
-  p->key += at << r->below;
-  return (bin){p->key >> r->below, r->counts[first + at], r->own[first + at]};
+  p->key += at << r->code.below;
+  return (bin){p->key >> r->code.below, r->counts[first + at],
+               r->own[first + at]};
 }
 
 /* Refines all cuts, and lists the bins that they divide now. Returns the number of
  * keys in these bins. */
 static uint64_t refine_all(radix *r)
 {
-  const uint64_t before = r->listed;
+  const uint64_t before = r->code.listed;
   bin *const coarse = r->divided;
   uint64_t n = 0, keys = 0, k = 0;
 
@@ -510,7 +399,8 @@ static uint64_t refine_all(radix *r)
     if (is_found(p))
       continue;
     while (k + 1 < before &&
-           coarse[k].prefix != (r->above < 64 ? p->key >> r->above : 0))
+           coarse[k].prefix !=
+               (r->code.above < 64 ? p->key >> r->code.above : 0))
       k++;
     found = refine(r, p, k);
     if (is_found(p) || (n > 0 && r->divided[n - 1].prefix == found.prefix))
@@ -518,7 +408,7 @@ static uint64_t refine_all(radix *r)
     r->divided[n++] = found;
     keys += found.count;
   }
-  r->listed = n;
+  r->code.listed = (uint32_t)n;
   return keys;
 }
 
@@ -534,19 +424,20 @@ static kiln_status find_bins(radix *r, const uint64_t *sizes)
   }
   r->total = wanted + sizes[r->cuts];
   r->divided[0] = (bin){0, r->total, r->desc->n};
-  r->listed = 1;
-  r->above = r->bits;
-  r->below = r->bits - first_bits(r);
+  r->code.listed = 1;
+  r->code.above = r->bits;
+  r->code.below = r->bits - first_bits(r);
   for (;;) {
     const kiln_status st = count_bins(r);
 
     if (st != KILN_OK)
       return st;
     keys = refine_all(r);
-    if (r->below == 0 || keys <= r->total / FEW)
+    if (r->code.below == 0 || keys <= r->total / FEW)
       return KILN_OK;
-    r->above = r->below;
-    r->below -= r->below < further_bits(r) ? r->below : further_bits(r);
+    r->code.above = r->code.below;
+    r->code.below -=
+        r->code.below < further_bits(r) ? r->code.below : further_bits(r);
   }
 }
 
@@ -589,13 +480,13 @@ static void divide_candidates(const radix *r, uint64_t *lengths)
   for (int c = 0; c < r->cuts; c++) {
     const place *const p = &r->places[c];
 
-    while (k < r->listed &&
-           (p->open || r->divided[k].prefix < p->key >> r->below))
+    while (k < r->code.listed &&
+           (p->open || r->divided[k].prefix < p->key >> r->code.below))
       before += r->divided[k++].count;
     lengths[c] = before + (is_found(p) ? 0 : p->inside) - last;
     last += lengths[c];
   }
-  while (k < r->listed)
+  while (k < r->code.listed)
     before += r->divided[k++].count;
   lengths[r->cuts] = before - last;
 }
@@ -656,17 +547,18 @@ static kiln_status count_equal(const radix *r, uint64_t at, uint64_t key,
 /* The threshold of a cut behind all keys of a bin of this rank. */
 static threshold behind_bin(const radix *r, uint64_t prefix)
 {
-  const unsigned width = r->bits - r->below;
-  const bool last = prefix == low_bits(width);
+  const unsigned width = r->bits - r->code.below;
+  const bool last = prefix == kiln__low_bits(width);
 
-  return (threshold){.key = last ? 0 : (prefix + 1) << r->below, .open = last};
+  return (threshold){.key = last ? 0 : (prefix + 1) << r->code.below,
+                     .open = last};
 }
 
 /* Finds the threshold of a cut that lies at position `at` of the candidates. */
 static kiln_status find_threshold(const radix *r, const place *p, uint64_t at,
                                   threshold *t)
 {
-  const uint64_t prefix = p->key >> r->below;
+  const uint64_t prefix = p->key >> r->code.below;
   uint64_t rank = 0;
   kiln_status st = KILN_OK;
 
@@ -677,7 +569,7 @@ static kiln_status find_threshold(const radix *r, const place *p, uint64_t at,
   if (at >= r->n_candidates)
     return KILN_OK;
   st = candidate(r, at, &rank);
-  if (st == KILN_OK && rank >> r->below == prefix) {
+  if (st == KILN_OK && rank >> r->code.below == prefix) {
     *t = (threshold){.key = rank};
     st = count_equal(r, at, rank, &t->equal);
   }
@@ -716,7 +608,7 @@ done:
  * cut. */
 static kiln_status use_equal_keys(radix *r)
 {
-  const size_t n = (size_t)r->listed;
+  const size_t n = (size_t)r->code.listed;
   uint64_t *const own = calloc(n + 1, sizeof *own);
   uint64_t *const all = calloc((n + 1) * ((size_t)r->cuts + 1), sizeof *all);
   size_t k = 0;
@@ -868,7 +760,7 @@ kiln_status kiln__radix_exchange(kiln__dist *d, const kiln_sort_desc *desc,
   radix r = {.counts = NULL};
 
   describe(&r, d, desc, memory);
-  r.table = d->scratch + memory->table;
+  r.code.table = d->scratch + memory->table;
   r.counts = calloc(most_bins(&r), sizeof *r.counts);
   r.own = calloc(most_bins(&r), sizeof *r.own);
   r.divided = calloc(ranks, sizeof *r.divided);
@@ -882,8 +774,8 @@ kiln_status kiln__radix_exchange(kiln__dist *d, const kiln_sort_desc *desc,
       offsets == NULL || starts == NULL)
     COMM_TRY(kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory"));
   COMM_TRY(find_bins(&r, sizes));
-  COMM_TRY(r.below == 0 || r.listed == 0 ? use_equal_keys(&r)
-                                         : use_candidates(&r));
+  COMM_TRY(r.code.below == 0 || r.code.listed == 0 ? use_equal_keys(&r)
+                                                   : use_candidates(&r));
   COMM_TRY(split_block(&r, offsets, starts));
   for (size_t p = 0; p < ranks; p++)
     offsets[p] = starts[p + 1] - starts[p];

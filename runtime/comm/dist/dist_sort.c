@@ -90,12 +90,14 @@ static kiln_status sort_blocks(kiln__dist *d, const kiln_sort_desc *desc,
                                const plan *p)
 {
   kiln_sort_desc own = *desc;
-  kiln_status st = p->brief
-                       ? exchange_sorted(d, desc, p)
-                       : kiln__radix_exchange(d, desc, &p->memory, p->sizes);
+  kiln_status st = KILN_OK;
 
-  own.keys_in = desc->keys_out;
-  own.values_in.data = desc->values_out.data;
+  if (d->comm->ranks > 1) {
+    st = p->brief ? exchange_sorted(d, desc, p)
+                  : kiln__radix_exchange(d, desc, &p->memory, p->sizes);
+    own.keys_in = desc->keys_out;
+    own.values_in.data = desc->values_out.data;
+  }
   if (st == KILN_OK)
     st = sort_own(d, &own, p);
   return st == KILN_OK ? kiln_stream_synchronize(d->stream) : st;
