@@ -9,8 +9,9 @@
  * consecutive tiles, from the last tile to the first, and publishes for each tile the
  * sum from that tile to the end of the chunk. The last counting block publishes the sum
  * over all chunks up to the end of each chunk. The difference of these two sums is what
- * precedes a tile, so no tile waits for another tile. The tiles are moved in the reverse
- * order of the counting, so that the first of them are still in the L2 cache.
+ * precedes a tile, so no tile waits for another tile. Blocks move tiles in ascending order:
+ * on an H200, 2^28 elements take 767 us, and 812 us if consecutive blocks move tiles of
+ * different chunks.
  * With the other layouts, a tile learns what precedes it by decoupled look-back
  * (look_back.cuh).
  * Cost: one read and one write per element, and with KILN_LAYOUT 0 a second read.
@@ -177,16 +178,24 @@ static __device__ __forceinline__ unsigned elements_of(count tile, count n)
  * tiles. */
 struct counted {
   unsigned long long *words;
-  count n, tiles;
-  unsigned counters, epoch;
+  count n;
+  unsigned tiles, counters, epoch;
 
   /* Returns the first tile of a chunk. Chunks differ by one tile at most, and
    * the longer chunks come first. */
-  __device__ __forceinline__ count chunk_begin(unsigned chunk) const
+  __device__ __forceinline__ unsigned chunk_begin(unsigned chunk) const
   {
-    const unsigned longer = static_cast<unsigned>(tiles % counters);
+    const unsigned longer = tiles % counters;
 
     return chunk * (tiles / counters) + (chunk < longer ? chunk : longer);
+  }
+  __device__ __forceinline__ unsigned chunk_of(unsigned tile) const
+  {
+    const unsigned each = tiles / counters, longer = tiles % counters;
+    const unsigned shorter_begin = longer * (each + 1);
+
+    return tile < shorter_begin ? tile / (each + 1)
+                                : longer + (tile - shorter_begin) / each;
   }
   __device__ __forceinline__ unsigned tag(unsigned status) const
   {
@@ -203,13 +212,14 @@ struct count_storage {
 
 /* Returns the counts of this tile, in all lanes of warp 0. */
 static __device__ __forceinline__ totals
-count_tile(const user::args &in, const counted &c, count which,
+count_tile(const user::args &in, const counted &c, unsigned which,
            unsigned (&warp_count)[shape::warps])
 {
   unsigned sum;
   tile t;
 
-  load<false>(in, which * shape::size, elements_of(which, c.n), t);
+  load<false>(in, static_cast<count>(which) * shape::size,
+              elements_of(which, c.n), t);
   sum = kiln::warp_reduce(static_cast<unsigned>(__popc(t.first)) |
                               static_cast<unsigned>(__popc(t.second))
                                   << second_shift,
@@ -253,7 +263,7 @@ static __device__ __forceinline__ void count_chunk(const user::args &in,
   totals sum{};
 
 #pragma unroll 1
-  for (count which = c.chunk_begin(blockIdx.x + 1); which-- > begin;) {
+  for (unsigned which = c.chunk_begin(blockIdx.x + 1); which-- > begin;) {
     sum = sum + count_tile(in, c, which, r.warp_count[which % 2]);
     if (threadIdx.x == 0)
       kiln::tile_publish(c.words, which, sum, c.tag(kiln::status_partial));
@@ -265,21 +275,6 @@ static __device__ __forceinline__ void count_chunk(const user::args &in,
     scan_chunks(c);
 }
 #endif
-
-/* A tile that a block moves. With KILN_LAYOUT 0 and counting blocks, `chunk` is
- * the chunk of the tile. */
-struct turn {
-  count tile;
-  unsigned chunk;
-};
-
-/* Returns the tile that block number `b` of those that move elements handles. */
-static __device__ __forceinline__ turn turn_of(const counted &c, unsigned b)
-{
-  if (KILN_LAYOUT != 0 || c.counters == 0)
-    return {b, 0};
-  return {c.chunk_begin(b % c.counters) + b / c.counters, b % c.counters};
-}
 
 /* ---- Blocks that move elements ------------------------------------------- */
 
@@ -325,17 +320,19 @@ struct start_words {
 
 /* Loads the descriptors, which need not be published yet. */
 static __device__ __forceinline__ start_words peek_start(const counted &c,
-                                                         const turn &w)
+                                                         unsigned which)
 {
-  return {kiln::descriptor_load<totals>(c.words, c.tiles + w.chunk),
-          kiln::descriptor_load<totals>(c.words, w.tile),
+  return {kiln::descriptor_load<totals>(c.words, c.tiles + c.chunk_of(which)),
+          kiln::descriptor_load<totals>(c.words, which),
           kiln::descriptor_load<totals>(c.words, c.tiles + c.counters - 1)};
 }
 
 /* Waits until the counting blocks have published the descriptors. The tile of
  * a chunk is published before the chunk. */
-static __device__ __forceinline__ void
-find_start(shared_storage &r, const counted &c, const turn &w, start_words seen)
+static __device__ __forceinline__ void find_start(shared_storage &r,
+                                                  const counted &c,
+                                                  unsigned which,
+                                                  start_words seen)
 {
   totals end, rest;
 
@@ -345,7 +342,7 @@ find_start(shared_storage &r, const counted &c, const turn &w, start_words seen)
          kiln::descriptor_read(seen.last, c.epoch, &r.all) !=
              kiln::status_prefix) {
     kiln::tile_pause();
-    seen = peek_start(c, w);
+    seen = peek_start(c, which);
   }
   r.before = end - rest;
 }
@@ -354,17 +351,17 @@ find_start(shared_storage &r, const counted &c, const turn &w, start_words seen)
  * publishes the prefix of this tile. Warp 0 calls this function. */
 static __device__ __forceinline__ void look_back(shared_storage &r,
                                                  const counted &c,
-                                                 const turn &w,
+                                                 unsigned which,
                                                  const totals &mine)
 {
   totals before{};
 
-  if (w.tile > 0)
+  if (which > 0)
     before =
-        kiln::count_look_back<KILN_WINDOW, totals>(c.words, w.tile, c.epoch);
+        kiln::count_look_back<KILN_WINDOW, totals>(c.words, which, c.epoch);
   if (kiln::lane() == 0) {
-    if (w.tile > 0 && w.tile + 1 < c.tiles)
-      kiln::tile_publish(c.words, w.tile, static_cast<totals>(before + mine),
+    if (which > 0 && which + 1 < c.tiles)
+      kiln::tile_publish(c.words, which, static_cast<totals>(before + mine),
                          c.tag(kiln::status_prefix));
     r.before = before;
   }
@@ -414,12 +411,12 @@ static __device__ __forceinline__ void put_counts(KILN_COUNT *counts,
 }
 
 static __device__ __forceinline__ void
-move_tile(const user::args &in, const counted &c, const turn &w,
+move_tile(const user::args &in, const counted &c, unsigned which,
           user::stored *out, user::stored *out_second, user::stored *out_rest,
           KILN_COUNT *counts)
 {
   __shared__ shared_storage r;
-  const unsigned valid = elements_of(w.tile, c.n);
+  const unsigned valid = elements_of(which, c.n);
   unsigned rank1[vectors], rank2[vectors], from, both;
   totals mine;
   tile t;
@@ -428,16 +425,17 @@ move_tile(const user::args &in, const counted &c, const turn &w,
   start_words seen;
 
   if (threadIdx.x == 0 && c.counters > 0)
-    seen = peek_start(c, w);
+    seen = peek_start(c, which);
 #endif
 #if KILN_PREFETCH > 0
-  if (w.tile + KILN_PREFETCH + 1 < c.tiles)
+  if (which + KILN_PREFETCH + 1 < c.tiles)
     user::prefetch_inputs(in,
-                          (w.tile + KILN_PREFETCH) * shape::size +
+                          static_cast<count>(which + KILN_PREFETCH) *
+                                  shape::size +
                               kiln::warp() * (shape::size / shape::warps),
                           shape::size / shape::warps);
 #endif
-  load<true>(in, w.tile * shape::size, valid, t);
+  load<true>(in, static_cast<count>(which) * shape::size, valid, t);
   from = kiln::warp_ranks<vectors, KILN_VECTOR>(t.first, rank1);
 #if KILN_PARTITIONS == 3
   from |= kiln::warp_ranks<vectors, KILN_VECTOR>(t.second, rank2)
@@ -451,23 +449,24 @@ move_tile(const user::args &in, const counted &c, const turn &w,
     r.before = totals{};
     r.all = mine; /* of a single tile */
     if (c.counters > 0)
-      find_start(r, c, w, seen);
-    if (w.tile == 0)
+      find_start(r, c, which, seen);
+    if (which == 0)
       put_counts(counts, r.all);
   }
 #else
   if (threadIdx.x == 0 && c.tiles > 1)
     kiln::tile_publish(
-        c.words, w.tile, mine,
-        c.tag(w.tile == 0 ? kiln::status_prefix : kiln::status_partial));
+        c.words, which, mine,
+        c.tag(which == 0 ? kiln::status_prefix : kiln::status_partial));
   arrange(r, t, rank1, rank2, from, both);
   if (kiln::warp() == 0)
-    look_back(r, c, w, mine);
-  if (threadIdx.x == 0 && w.tile == c.tiles - 1)
+    look_back(r, c, which, mine);
+  if (threadIdx.x == 0 && which == c.tiles - 1)
     put_counts(counts, static_cast<totals>(r.before + mine));
 #endif
   __syncthreads();
-  write(r, w.tile * shape::size, valid, mine, c.n, out, out_second, out_rest);
+  write(r, static_cast<count>(which) * shape::size, valid, mine, c.n, out,
+        out_second, out_rest);
 }
 
 extern "C" __global__ void KILN_BOUNDS
@@ -483,8 +482,7 @@ partition(const user::args in, unsigned long long n, user::stored *out,
     return;
   }
 #endif
-  move_tile(in, c, turn_of(c, blockIdx.x - counters), out, out_second, out_rest,
-            counts);
+  move_tile(in, c, blockIdx.x - counters, out, out_second, out_rest, counts);
 }
 
 #include <kiln/user_texts.cuh>
