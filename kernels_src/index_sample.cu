@@ -26,8 +26,8 @@
  *                  distinct regions, summed over all stretches
  *         skewed   the indices are skewed if at least this number of samples is in a
  *                  sector of another sample
- *         skip     receives two words: skip[0] is 0 if one direct pass is to run, and
- *                  skip[1] is 0 if the other method is */
+ *         skip     receives three words: skip[0] is 0 if one direct pass is to run, and
+ *                  skip[1] is 0 if the other method is; skip[2] is 0 (overlap.cuh) */
 #include <kiln/params/index_sample.cuh>
 
 #define KILN_FLAT_BLOCK 1
@@ -114,5 +114,6 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 
     skip[0] = direct ? 0 : 1;
     skip[1] = direct ? 1 : 0;
+    skip[2] = 0;
   }
 }

@@ -53,7 +53,7 @@ struct histogram_args {
   unsigned steps;
   unsigned begin_bit;
   unsigned long long mask; /* mask of the key bits that determine the order */
-  const unsigned *skip;
+  unsigned *skip;
   unsigned *ticket;
   unsigned tickets;
 };
@@ -199,23 +199,19 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 {
   const unsigned workers = gridDim.x - KILN_PASSES;
 
+  if (kiln::chain_left_out<kiln::link::first>(s.skip))
+    return;
   if (blockIdx.x < workers) {
 #pragma unroll 1
     for (unsigned i = threadIdx.x; i < counters * KILN_COPIES; i += KILN_BLOCK)
       shared[i] = 0;
     __syncthreads();
     kiln::launch_wait();
-    kiln::launch_next();
-    if (kiln::left_out(s.skip))
-      return;
     count_keys(s, workers);
     __syncthreads();
     post_counts(s);
   } else {
     kiln::launch_wait();
-    kiln::launch_next();
-    if (kiln::left_out(s.skip))
-      return;
     take_pass(s, workers, blockIdx.x - workers);
   }
 }

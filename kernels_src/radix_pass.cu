@@ -33,6 +33,7 @@
 #include <kiln/params/radix_pass.cuh>
 
 #define KILN_FLAT_BLOCK 1
+#include <kiln/overlap.cuh>
 #include <kiln/radix.cuh>
 
 #define PAIRS (KILN_VALUE > 0)
@@ -98,7 +99,7 @@ struct sort_args {
   unsigned shift, mask; /* bit number and mask of the digit in a key */
   unsigned flags;
   /* NULL, or a word; the launch does nothing if the word is not 0. */
-  const unsigned *skip;
+  unsigned *skip;
   unsigned *ticket; /* with KILN_TICKETS, the counter, which is 0 at first */
   count tiles;      /* number of tiles of this portion */
 };
@@ -483,10 +484,10 @@ static __device__ __forceinline__ void sort_tiles(const sort_args &s)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
     radix_pass(const sort_args s)
 {
+  if (kiln::chain_left_out<kiln::link::inner>(s.skip))
+    return;
   kiln::launch_wait();
-  kiln::launch_next();
-  if (!kiln::left_out(s.skip))
-    sort_tiles(s);
+  sort_tiles(s);
 }
 #elif !KILN_SEGMENTED
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)

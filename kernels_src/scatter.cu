@@ -27,6 +27,8 @@
  *         index      n elements
  *         out        the array that receives the elements
  *         window     number of elements of out per window
+ *         early      number of blocks, less than the grid, that do not wait for the
+ *                    launch that writes `skip` before they need it; 0 with KILN_WINDOWS
  *         skip       NULL, or a word. If the word is not 0, the launch does nothing.
  *                    With KILN_WINDOWS, row 0 then scatters all elements
  * Result: if several indices are equal, the element of out is one of their values. */
@@ -158,34 +160,39 @@ store_each(const KILN_INDEX (&at)[KILN_VECTOR],
       kiln::store(out + at[e], value[e]);
 }
 
-/* Stores one vector per lane. All lanes of a warp call this function. */
+/* Stores vectors of which some are no runs. All lanes of a warp call this
+ * function. */
 template <bool whole>
 static __device__ __forceinline__ void
-store_vectors(bool exists, const KILN_INDEX (&at)[KILN_VECTOR],
-              const user::value (&value)[KILN_VECTOR], KILN_OUT *out,
-              const window_range &mine)
+store_others(bool exists, const KILN_INDEX (&at)[KILN_VECTOR],
+             const user::value (&value)[KILN_VECTOR], KILN_OUT *out,
+             const window_range &mine)
 {
-  if (has_runs) {
-    if (store_runs(exists, at, value, out))
-      return;
-    if (whole && kiln::warp_any(is_run<1>(at) || is_run<-1>(at))) {
-      store_exchanged(at, value, out);
-      return;
-    }
-  }
-  if (exists)
+  if (has_runs && whole && kiln::warp_any(is_run<1>(at) || is_run<-1>(at)))
+    store_exchanged(at, value, out);
+  else if (exists)
     store_each(at, value, out, mine);
 }
 
 /* ---- Tiles --------------------------------------------------------------- */
 
+/* Returns whether the launch has work, which the preceding launch decides. */
+static __device__ __forceinline__ bool is_chosen(const unsigned *skip)
+{
+  kiln::launch_wait();
+  kiln::launch_next();
+  return !kiln::left_out(skip);
+}
+
 /* Scatters KILN_ITEMS vectors per thread. All loads of a thread are issued
  * before its first store. `vectors` is the number of vectors of the array, and
- * `whole` states that all vectors of the tile exist. */
-template <bool whole>
+ * `whole` states that all vectors of the tile exist. Before the first store of
+ * elements that are no runs, the function calls go(), and returns if the result
+ * is false. */
+template <bool whole, class Go>
 static __device__ __forceinline__ void
 tile(const user::args &in, count first, count vectors, const KILN_INDEX *index,
-     KILN_OUT *out, const window_range &mine)
+     KILN_OUT *out, const window_range &mine, Go go)
 {
   KILN_INDEX at[KILN_ITEMS][KILN_VECTOR];
   user::value value[KILN_ITEMS][KILN_VECTOR];
@@ -202,37 +209,54 @@ tile(const user::args &in, count first, count vectors, const KILN_INDEX *index,
       user::load_vector<KILN_VECTOR, kiln::cached::once>(
           in, (first + k * KILN_BLOCK) * KILN_VECTOR, value[k]);
 #pragma unroll
-  for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    store_vectors<whole>(whole || first + k * KILN_BLOCK < vectors, at[k],
-                         value[k], out, mine);
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const bool exists = whole || first + k * KILN_BLOCK < vectors;
+
+    if (has_runs && store_runs(exists, at[k], value[k], out))
+      continue;
+    if (!go())
+      return;
+    store_others<whole>(exists, at[k], value[k], out, mine);
+  }
+}
+
+/* Scatters the tiles of a block, as tile() does, and the elements behind the
+ * last whole vector. */
+template <class Go>
+static __device__ __forceinline__ void
+tiles(const user::args &in, count n, unsigned tiles_each,
+      const KILN_INDEX *index, KILN_OUT *out, const window_range &mine, Go go)
+{
+  constexpr count step = static_cast<count>(KILN_BLOCK) * KILN_ITEMS;
+  const count vectors = n / KILN_VECTOR;
+  const unsigned rest = static_cast<unsigned>(n % KILN_VECTOR);
+  count begin = blockIdx.x * (step * tiles_each);
+
+#pragma unroll 1
+  for (unsigned k = 0; k < tiles_each && begin < vectors; ++k, begin += step)
+    if (begin + step <= vectors)
+      tile<true>(in, begin + threadIdx.x, vectors, index, out, mine, go);
+    else
+      tile<false>(in, begin + threadIdx.x, vectors, index, out, mine, go);
+  if (blockIdx.x == 0 && threadIdx.x < rest && go())
+    one(in, n - rest + threadIdx.x, index, out, mine);
 }
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     scatter(const user::args in, const KILN_INDEX *index, KILN_OUT *out,
             unsigned long long n, unsigned long long window,
-            unsigned tiles_each, const unsigned *skip)
+            unsigned tiles_each, unsigned early, const unsigned *skip)
 {
-  constexpr count step = static_cast<count>(KILN_BLOCK) * KILN_ITEMS;
-  kiln::launch_wait();
-  kiln::launch_next();
+  /* These blocks load elements, and store runs, before it is known whether the
+   * launch has work. Runs are stored so quickly that this does no harm. */
+  const bool waits = blockIdx.x < early;
+  const bool chosen = waits || is_chosen(skip);
 
-  const bool skipped = kiln::left_out(skip);
-  const window_range mine =
-      skipped ? whole_range() : window_range_of(window, blockIdx.y, gridDim.y);
-  const count vectors = static_cast<count>(n) / KILN_VECTOR;
-  const unsigned rest = static_cast<unsigned>(n % KILN_VECTOR);
-  count begin = blockIdx.x * (step * tiles_each);
-
-  if (skipped && (!KILN_WINDOWS || blockIdx.y != 0))
+  if (!chosen && (!KILN_WINDOWS || blockIdx.y != 0))
     return;
-#pragma unroll 1
-  for (unsigned k = 0; k < tiles_each && begin < vectors; ++k, begin += step)
-    if (begin + step <= vectors)
-      tile<true>(in, begin + threadIdx.x, vectors, index, out, mine);
-    else
-      tile<false>(in, begin + threadIdx.x, vectors, index, out, mine);
-  if (blockIdx.x == 0 && threadIdx.x < rest)
-    one(in, static_cast<count>(n) - rest + threadIdx.x, index, out, mine);
+  tiles(in, static_cast<count>(n), tiles_each, index, out,
+        chosen ? window_range_of(window, blockIdx.y, gridDim.y) : whole_range(),
+        [=] { return !waits || is_chosen(skip); });
 }
 
 #include <kiln/user_texts.cuh>

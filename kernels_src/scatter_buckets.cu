@@ -33,7 +33,8 @@
  *                  or more if the pairs need more. Reads the sorted places and values, which
  *                  are aligned to 16 bytes. Pairs with a place above `last` are stored
  *                  one by one, because `mask` assigns them to a wrong bucket.
- *   The kernels do nothing if `skip` is not NULL and its word is not 0.
+ *   The kernels do nothing if `skip` is not NULL and its word is not 0. bucket_bounds and
+ *   bucket_write end a chain of launches that radix_histogram begins; see overlap.cuh.
  * Result: out[places[i]] = values[i]. If several places are equal, the element is one of
  *         their values. Other elements of out are not written. */
 #include <kiln/params/scatter_buckets.cuh>
@@ -144,14 +145,15 @@ static __device__ __forceinline__ unsigned bucket_of(unsigned place,
 #if KILN_MAKES(bucket_bounds)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     bucket_bounds(const unsigned *places, count *begin, count n,
-                  unsigned buckets, unsigned mask, const unsigned *skip)
+                  unsigned buckets, unsigned mask, unsigned *skip)
 {
   const unsigned b = blockIdx.x * KILN_BLOCK + threadIdx.x;
   count low = 0, high = n;
 
+  if (kiln::chain_left_out<kiln::link::inner>(skip))
+    return;
   kiln::launch_wait();
-  kiln::launch_next();
-  if (b > buckets || kiln::left_out(skip))
+  if (b > buckets)
     return;
   if (b == buckets)
     low = n;
@@ -184,7 +186,7 @@ struct arrays {
   KILN_VALUE *out;
   count n;
   unsigned buckets, mask, last, parts_each;
-  const unsigned *skip;
+  unsigned *skip;
 };
 
 struct run {
@@ -348,9 +350,9 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const count tiles = (a.n + tile_size - 1) / tile_size;
   const count parts = tiles > a.buckets ? tiles : a.buckets;
 
-  kiln::launch_wait();
-  if (kiln::left_out(a.skip))
+  if (kiln::chain_left_out<kiln::link::last>(a.skip))
     return;
+  kiln::launch_wait();
 #pragma unroll 1
   for (unsigned k = 0; k < a.parts_each; ++k) {
     const count which = static_cast<count>(blockIdx.x) * a.parts_each + k;

@@ -35,7 +35,10 @@ static const kiln__family sample_family = {"index_sample", sample_kernels,
 enum {
   /* Smaller calls are not sampled. A launch takes as long as they gain. */
   LEAST_SAMPLED = 1 << 16,
-  SAMPLE_BYTES = 8 /* size of the words that index_sample.cu writes */
+  /* Size of the words that index_sample.cu writes. The first one leaves out the
+   * direct pass, and the second one the other method. */
+  SAMPLE_BYTES = 12,
+  SAMPLE_WORD = 4
 };
 
 static kiln_status choose_method(kiln__indexed *r, const kiln_stream *stream,
@@ -181,6 +184,7 @@ typedef struct job {
   kiln__args args;
   uint64_t window;
   uint32_t tiles_each;
+  uint32_t early; /* the argument of scatter.cu */
 } job;
 
 /* The argument `other` of gather.cu, with the members that the kernel declares. */
@@ -191,6 +195,16 @@ typedef struct alternative {
 static bool aligned(CUdeviceptr a, CUdeviceptr b)
 {
   return a % 16 == 0 && b % 16 == 0;
+}
+
+/* Returns the argument `early` of scatter.cu: about as many blocks as run while
+ * index_sample.cu does, but not all blocks of the grid. */
+static uint32_t early_blocks(const kiln_stream *stream, const job *j)
+{
+  const uint64_t most =
+      3 * kiln__resident_blocks(stream, j->set->kernel[0], j->config.block.x);
+
+  return (uint32_t)(most < j->config.grid.x ? most : j->config.grid.x - 1);
 }
 
 static kiln_status prepare(job *j, kiln_stream *stream, const kiln__indexed *r,
@@ -228,10 +242,12 @@ static kiln_status prepare(job *j, kiln_stream *stream, const kiln__indexed *r,
   j->tiles_each = kiln__tiles_each(stream, tiles, m->most_tiles, m->skip);
   j->config =
       kiln__grid(stream, kiln__divide_up(tiles, j->tiles_each), t.block);
-  if (m->overlaps)
-    j->config =
-        kiln__sort_launch(stream, j->set->kernel[0],
-                          kiln__divide_up(tiles, j->tiles_each), t.block, 0);
+  j->early = 0;
+  if (m->overlaps) {
+    j->config = kiln__sort_launch(stream, j->set->kernel[0], j->config.grid.x,
+                                  t.block, 0);
+    j->early = early_blocks(stream, j);
+  }
 
 done:
   return st;
@@ -250,7 +266,8 @@ static kiln_status launch(job *j, const kiln__indexed *r, const move *m,
     return KILN_LAUNCH(j->set->kernel[0], &j->config, KILN__USER_ARG(j->args),
                        KILN_ARG(m->index.data), KILN_ARG(m->out.data),
                        KILN_ARG(r->n), KILN_ARG(j->window),
-                       KILN_ARG(j->tiles_each), KILN_ARG(m->skip));
+                       KILN_ARG(j->tiles_each), KILN_ARG(j->early),
+                       KILN_ARG(m->skip));
   }
   for (uint32_t turn = 0; turn < windows; turn++) {
     const alternative other = {m->skip, turn == 0 ? m->other_index : 0,
@@ -315,7 +332,7 @@ static kiln_status run_windows(kiln_stream *stream, const kiln__indexed *r,
 static kiln_status run_direct(kiln_stream *stream, const kiln__indexed *r,
                               CUdeviceptr skip)
 {
-  move m = move_of(r, r->scatter ? skip - SAMPLE_BYTES / 2 : skip);
+  move m = move_of(r, r->scatter ? skip - SAMPLE_WORD : skip);
 
   if (!r->scatter) {
     m.other_index = m.index.data;
@@ -421,7 +438,7 @@ static kiln_status run_planned(kiln_stream *stream, kiln__indexed *r,
   if (st != KILN_OK)
     return st;
   if (r->sampled) {
-    skip = storage.temp + r->skip + SAMPLE_BYTES / 2;
+    skip = storage.temp + r->skip + SAMPLE_WORD;
     KILN_TRY(run_sample(&storage, r));
     if (r->plan.method != KILN_INDEX_WINDOWS && !is_shared(r))
       KILN_TRY(run_direct(stream, r, skip));

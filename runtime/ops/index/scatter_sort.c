@@ -241,9 +241,7 @@ typedef struct write_arrays {
 static kiln_status write_buckets(const kiln__sorted *p,
                                  const kiln__storage *storage, CUdeviceptr skip)
 {
-  enum {
-    MOST_PARTS = 16
-  }; /* parts per block of a launch that may be left out */
+  enum { BLOCKS_PER_SM = 8 }; /* of a launch that may be left out */
   const uint64_t tiles = kiln__divide_up(p->n, UINT64_C(2) << p->bits.shift);
   const uint64_t parts = tiles > p->buckets ? tiles : p->buckets;
   const uint32_t threads = block_of(p);
@@ -256,7 +254,11 @@ static kiln_status write_buckets(const kiln__sorted *p,
       .buckets = p->buckets,
       .mask = p->mask,
       .last = p->last,
-      .parts_each = kiln__tiles_each(storage->stream, parts, MOST_PARTS, skip),
+      .parts_each =
+          skip == 0 ? 1
+                    : (uint32_t)kiln__divide_up(
+                          parts, BLOCKS_PER_SM *
+                                     kiln__sm_count(storage->stream->device)),
       .skip = skip};
   kiln_launch_config config = kiln__sort_launch(
       storage->stream, p->write->kernel[FIND_BOUNDS],
