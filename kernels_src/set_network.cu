@@ -21,21 +21,26 @@
  *   KILN_T       type int       type of an element
  *   KILN_SET     0              0 union, 1 intersection, 2 difference a without b, 3
  *                               symmetric difference
+ *   KILN_LOOK    1              number of tile descriptors that a lane reads at once in a
+ *                               look-back; 0: a leader block computes the results before
+ *                               each tile
  *   KILN_COUNT   type unsigned  type of the number of results
  *   KILN_WIDE    0              1 if there are 2^31 elements or more
  * Launch: the block size is KILN_BLOCK. The grid of set_network has one block per tile of
- *         KILN_BLOCK * 32 elements of a and b together. The grid of set_network_split has
+ *         KILN_BLOCK * 32 elements of a and b together, and before them the leader block. The grid of set_network_split has
  *         4 threads per tile.
  *         a, b   the sequences, with m and n elements
  *         split  for each tile, the number of preceding elements of a, and m
  *         out    receives the results, at most `most`
  *         kept   receives the number of results
- *         words  tile descriptors, one word per tile (two words with KILN_WIDE)
+ *         words  tile descriptors, one word per tile (two words with KILN_WIDE); twice as
+ *                many with a leader block
  * Result: the same on every device. */
 #include <kiln/params/set_network.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/compact.cuh>
+#include <kiln/leader_prefix.cuh>
 #include <kiln/merge_network.cuh>
 
 typedef KILN_T element;
@@ -47,7 +52,7 @@ enum : unsigned {
 };
 
 static constexpr bool is_union = KILN_SET == 0, is_intersection = KILN_SET == 1;
-static constexpr bool is_difference = KILN_SET == 2;
+static constexpr bool is_difference = KILN_SET == 2, by_leader = KILN_LOOK == 0;
 
 #if KILN_MAKES(set_network_split)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
@@ -113,14 +118,34 @@ static __device__ __forceinline__ edges find_edges(const sequences &q,
 /* Computes the distance of an element to the first element of its window,
  * doubled, plus 1 for elements of b. */
 struct to_distance {
-  element first;
+  unsigned of_a, of_b;
 
-  __device__ __forceinline__ unsigned operator()(element x, bool of_a) const
+  __device__ __forceinline__ explicit to_distance(element first)
+      : of_a(0u - 2 * static_cast<unsigned>(first)), of_b(of_a + 1)
   {
-    return 2 * (static_cast<unsigned>(x) - static_cast<unsigned>(first)) +
-           (of_a ? 0u : 1u);
+  }
+
+  __device__ __forceinline__ unsigned operator()(unsigned x,
+                                                 unsigned term) const
+  {
+    return 2 * x + term;
   }
 };
+
+/* Returns 2 * mask, plus 1 if the number is at least 2. Carries take fewer
+ * instructions than comparisons. */
+static __device__ __forceinline__ unsigned append_distinct(unsigned mask,
+                                                           unsigned number)
+{
+  asm("{\n"
+      ".reg .u32 rest;\n"
+      "add.cc.u32 rest, %1, 0xfffffffe;\n"
+      "addc.u32 %0, %0, %0;\n"
+      "}"
+      : "+r"(mask)
+      : "r"(number));
+  return mask;
+}
 
 /* Returns whether a whole window can be merged by distances. */
 static __device__ __forceinline__ bool is_narrow(const window &w,
@@ -132,43 +157,41 @@ static __device__ __forceinline__ bool is_narrow(const window &w,
 }
 
 /* Sorts the distances v of a window. Sets `mask` to a mask of the elements that
- * the operation keeps, if no element is repeated. Otherwise returns false. */
+ * the operation keeps, if no element is repeated, with the first element in the
+ * highest bit. Otherwise returns false. */
 static __device__ __forceinline__ bool merge_distances(const edges &e,
                                                        unsigned *words,
                                                        unsigned (&v)[items],
                                                        unsigned &mask)
 {
-  unsigned previous, next, partners = 0, after, of_b = 0;
-  bool repeated = false;
+  unsigned previous, next, distinct = 0, after, of_b = 0, nearest = ~0u;
 
   kiln::network_sort(v, words);
   previous = kiln::shuffle_up(v[items - 1], 1);
   next = kiln::shuffle_down(v[0], 1);
-  if (kiln::lane() == 0) {
-    /* Bit 1 makes a difference that no partner has. */
-    repeated = e.a_before && (v[0] & 1u) == 0;
-    previous = v[0] ^ (e.a_before ? 1u : 2u);
-  }
+  /* Bit 1 makes a difference that no partner has. */
+  if (kiln::lane() == 0)
+    previous = !e.a_before ? v[0] ^ 2u : v[0] & ~1u;
   if (kiln::lane() == 31)
     next = e.b_after ? v[items - 1] | 1u : v[items - 1] ^ 2u;
 #pragma unroll
   for (unsigned k = 0; k < items; ++k) {
     const unsigned difference = v[k] ^ (k == 0 ? previous : v[k - 1]);
 
-    partners |= kiln::slot_bit(k, difference == 1);
-    repeated = repeated || difference == 0;
+    distinct = append_distinct(distinct, difference);
+    nearest = kiln::least(nearest, difference);
     if (is_difference)
-      of_b |= kiln::slot_bit(k, (v[k] & 1u) != 0);
+      of_b = 2 * of_b + (v[k] & 1u);
   }
-  after = partners >> 1 | kiln::slot_bit(items - 1, (v[items - 1] ^ next) == 1);
-  mask = is_union          ? ~partners
-         : is_intersection ? partners
-         : is_difference   ? ~(of_b | after)
-                           : ~(partners | after);
+  after = distinct << 1 | ((v[items - 1] ^ next) == 1 ? 0u : 1u);
+  mask = is_union          ? distinct
+         : is_intersection ? ~distinct
+         : is_difference   ? ~of_b & after
+                           : distinct & after;
 #pragma unroll
   for (unsigned k = 0; k < items; ++k)
     v[k] = (v[k] >> 1) + static_cast<unsigned>(e.first);
-  return !kiln::warp_any(repeated);
+  return !kiln::warp_any(nearest == 0);
 }
 
 /* ---- Any window ----------------------------------------------------------- */
@@ -248,7 +271,7 @@ struct walker {
 };
 
 /* Merges any window, element by element, from the sequences in memory. Returns a
- * mask of the elements of the calling lane that the operation keeps. */
+ * mask as merge_distances() does. */
 static __device__ __noinline__ unsigned walk(const sequences q, count a,
                                              unsigned n_a, count b,
                                              unsigned n_b, unsigned *words)
@@ -268,7 +291,7 @@ static __device__ __noinline__ unsigned walk(const sequences q, count a,
     words[kiln::network_place(kiln::lane() * items + k)] =
         static_cast<unsigned>(at.x);
     if (d + k < n) {
-      mask |= kiln::slot_bit(k, at.keeps());
+      mask |= kiln::slot_bit(items - 1 - k, at.keeps());
       at.advance();
     }
   }
@@ -278,7 +301,7 @@ static __device__ __noinline__ unsigned walk(const sequences q, count a,
 /* ---- The kernel ----------------------------------------------------------- */
 
 /* Merges the window of the calling warp. Returns a mask of the elements v of the
- * calling lane that the operation keeps. All warps of the block call the function,
+ * calling lane that the operation keeps, with the first one in the highest bit. All warps of the block call the function,
  * which overwrites the tile in shared memory by the warps' own `words`. */
 static __device__ __forceinline__ unsigned merge_window(const sequences &q,
                                                         const window &w,
@@ -294,7 +317,7 @@ static __device__ __forceinline__ unsigned merge_window(const sequences &q,
     narrow = is_narrow(w, e);
   }
   if (narrow)
-    kiln::network_fill<true>(w.in, ~0u, to_distance{e.first}, v);
+    kiln::network_load(w.in, to_distance(e.first), v);
   __syncthreads();
   if (narrow && merge_distances(e, words, v, mask))
     return mask;
@@ -304,36 +327,56 @@ static __device__ __forceinline__ unsigned merge_window(const sequences &q,
   return mask;
 }
 
-/* Returns the number of results of the preceding tiles, and publishes the prefix
- * of the block's own tile. Warp 0 calls this function. */
+/* Returns the number of results of the tiles before `tile`, which has published its
+ * own number. Warp 0 calls this function; the result has a meaning in lane 0. */
 static __device__ __forceinline__ position
-before_tile(unsigned long long *words, unsigned epoch, position mine)
+before_tile(unsigned long long *words, unsigned tile, unsigned tiles,
+            unsigned epoch, position mine)
 {
-  const count tile = blockIdx.x;
-  const position before =
-      kiln::count_look_back<1, position>(words, tile, epoch);
+  position before = 0;
 
-  if (kiln::lane() == 0 && tile + 1 < gridDim.x)
+  if (by_leader) {
+    if (kiln::lane() == 0)
+      before = kiln::leader_wait<position>(words, tiles, tile, epoch);
+    return before;
+  }
+  if (tile == 0)
+    return 0;
+  before = kiln::count_look_back < by_leader ? 1 : KILN_LOOK,
+  position > (words, tile, epoch);
+  if (kiln::lane() == 0)
     kiln::tile_publish(words, tile, before + mine,
                        kiln::descriptor_tag(epoch, kiln::status_prefix));
   return before;
 }
 
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
-    set_network(const user::args, const element *a, unsigned long long m,
-                const element *b, unsigned long long n,
-                const unsigned long long *split, element *out,
-                unsigned long long most, KILN_COUNT *kept,
-                unsigned long long *words, unsigned epoch)
+/* Writes the marked elements to shared memory, from position `rank` on. */
+static __device__ __forceinline__ void
+gather_results(element *results, unsigned rank, unsigned mask,
+               const unsigned (&v)[items])
+{
+  element *to = results + rank;
+
+#pragma unroll
+  for (unsigned k = 0; k < items; ++k)
+    if ((mask >> (items - 1 - k) & 1u) != 0) {
+      *to = static_cast<element>(v[k]);
+      ++to;
+    }
+}
+
+static __device__ __forceinline__ void
+merge_tile(const sequences &q, const unsigned long long *split, element *out,
+           unsigned long long most, KILN_COUNT *kept, unsigned long long *words,
+           unsigned epoch, unsigned tile, unsigned tiles)
 {
   __shared__ shared_storage r;
-  const sequences q = {a, b, m, n};
   element *const results = reinterpret_cast<element *>(r.words);
   kiln::network_tile<element> t =
-      kiln::network_find<tile_size, element>(m, n, split);
+      kiln::network_find<tile_size, element>(tile, q.m, q.n, split);
   unsigned v[items], mask, mine, upto, rank, total;
 
-  kiln::network_stage<KILN_BLOCK, 1>(t, a, m, b, n, results);
+  kiln::network_stage<KILN_BLOCK, 1>(t, q.a, q.m, q.b, q.n, results);
 
   window w = {kiln::network_part(t, r.first_a), t.a, t.b};
 
@@ -345,22 +388,18 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
   rank =
       kiln::warps_before(kiln::warp_broadcast(upto, 31), r.warp_count, total) +
       upto - mine;
-  if (threadIdx.x == 0 && gridDim.x > 1)
-    kiln::tile_publish(words, blockIdx.x, static_cast<position>(total),
-                       kiln::descriptor_tag(epoch, blockIdx.x == 0
+  if (threadIdx.x == 0)
+    kiln::tile_publish(words, tile, static_cast<position>(total),
+                       kiln::descriptor_tag(epoch, !by_leader && tile == 0
                                                        ? kiln::status_prefix
                                                        : kiln::status_partial));
-#pragma unroll
-  for (unsigned k = 0; k < items; ++k)
-    if ((mask >> k & 1u) != 0)
-      results[rank++] = static_cast<element>(v[k]);
+  gather_results(results, rank, mask, v);
   if (kiln::warp() == 0) {
-    const position before =
-        blockIdx.x == 0 ? 0 : before_tile(words, epoch, total);
+    const position before = before_tile(words, tile, tiles, epoch, total);
 
     if (kiln::lane() == 0) {
       r.kept_before = before;
-      if (blockIdx.x == gridDim.x - 1)
+      if (tile == tiles - 1)
         *kept = static_cast<KILN_COUNT>(before + total);
     }
   }
@@ -370,6 +409,23 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
         out + r.kept_before, results,
         static_cast<unsigned>(
             total < most - r.kept_before ? total : most - r.kept_before));
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
+    set_network(const user::args, const element *a, unsigned long long m,
+                const element *b, unsigned long long n,
+                const unsigned long long *split, element *out,
+                unsigned long long most, KILN_COUNT *kept,
+                unsigned long long *words, unsigned epoch)
+{
+  const unsigned leaders = by_leader ? 1 : 0, tiles = gridDim.x - leaders;
+
+  if (blockIdx.x < leaders)
+    kiln::leader_publish_prefixes(words, tiles, epoch, kiln::sum{}, position(0),
+                                  position(0));
+  else
+    merge_tile(sequences{a, b, m, n}, split, out, most, kept, words, epoch,
+               blockIdx.x - leaders, tiles);
 }
 #endif
 

@@ -18,6 +18,7 @@
 #define KILN_MERGE_NETWORK_CUH
 
 #include <kiln/merge_path.cuh>
+#include <kiln/order.cuh>
 
 namespace kiln
 {
@@ -44,41 +45,74 @@ template <class T> struct network_window {
   unsigned n_a, n_b;
 };
 
-/* The implementation of network_load(). `whole` states that the window has
- * network_size elements. */
-template <bool whole, class T, class K, class Key>
-__device__ __forceinline__ void network_fill(const network_window<T> &w, K pad,
+/* Loads a word of shared memory without a branch, from address a if `at` is less
+ * than `end`, otherwise from address b. Sets `term` to term_a or term_b likewise. */
+__device__ __forceinline__ unsigned network_either(int at, int end, unsigned a,
+                                                   unsigned b, unsigned term_a,
+                                                   unsigned term_b,
+                                                   unsigned &term)
+{
+  unsigned word;
+
+  asm volatile("{\n"
+               ".reg .pred p;\n"
+               "setp.lt.s32 p, %2, %3;\n"
+               "@p ld.shared.u32 %0, [%4];\n"
+               "@!p ld.shared.u32 %0, [%5];\n"
+               "selp.u32 %1, %6, %7, p;\n"
+               "}"
+               : "=r"(word), "=r"(term)
+               : "r"(at), "r"(end), "r"(a), "r"(b), "r"(term_a), "r"(term_b)
+               : "memory");
+  return word;
+}
+
+/* Loads the bitonic sequence of a window of network_size elements: element r * 32 +
+ * lane becomes v[r]. key(x, term) converts the bits of an element to a key, where
+ * term is key.of_a for elements of a, and key.of_b for those of b. */
+template <class T, class K, class Key>
+__device__ __forceinline__ void network_load(const network_window<T> &w,
                                              Key key, K (&v)[network_items])
 {
-  const T *const from_a = w.a + lane();
-  const T *const from_b = w.b + (network_size - 1 - lane());
-  /* The elements of a are those below end_a, those of b from begin_b on. */
-  const int end_a = static_cast<int>(w.n_a) - static_cast<int>(lane());
-  const int begin_b =
-      static_cast<int>(network_size - w.n_b) - static_cast<int>(lane());
+  const int end = static_cast<int>(w.n_a) - static_cast<int>(lane());
+  const unsigned a =
+      static_cast<unsigned>(__cvta_generic_to_shared(w.a + lane()));
+  const unsigned b = static_cast<unsigned>(
+      __cvta_generic_to_shared(w.b + (network_size - 1 - lane())));
 
 #pragma unroll
   for (unsigned r = 0; r < network_items; ++r) {
-    const int at = static_cast<int>(r * warp_size);
-    const bool of_a = at < end_a;
+    const unsigned at = r * warp_size;
+    unsigned term;
+    const unsigned x = network_either(static_cast<int>(at), end, a + 4 * at,
+                                      b - 4 * at, key.of_a, key.of_b, term);
 
-    v[r] = pad;
-    if (whole || of_a || at >= begin_b)
-      v[r] = key(*(of_a ? from_a + at : from_b - at), of_a);
+    v[r] = key(x, term);
   }
 }
 
-/* Loads the bitonic sequence of a window: element r * 32 + lane becomes v[r]. A
- * window of less than network_size elements has `pad` between those of a and of b.
- * key(x, of_a) converts an element of a or of b to a key. */
+/* As network_load() for a window of any size. The keys `pad` are between those of
+ * a and of b. */
 template <class T, class K, class Key>
-__device__ __forceinline__ void network_load(const network_window<T> &w, K pad,
-                                             Key key, K (&v)[network_items])
+__device__ __forceinline__ void network_load_some(const network_window<T> &w,
+                                                  K pad, Key key,
+                                                  K (&v)[network_items])
 {
-  if (w.n_a + w.n_b == network_size)
-    network_fill<true>(w, pad, key, v);
-  else
-    network_fill<false>(w, pad, key, v);
+#pragma unroll
+  for (unsigned r = 0; r < network_items; ++r) {
+    const unsigned at = r * warp_size + lane(), back = network_size - 1 - at;
+    T x{};
+    unsigned word;
+
+    if (at < w.n_a)
+      x = w.a[at];
+    else if (back < w.n_b)
+      x = w.b[back];
+    memcpy(&word, &x, sizeof word);
+    v[r] = at < w.n_a     ? key(word, key.of_a)
+           : back < w.n_b ? key(word, key.of_b)
+                          : pad;
+  }
 }
 
 /* The five stages that compare registers of one lane. */
@@ -163,15 +197,15 @@ template <class T> struct network_tile {
   const T *near_a, *near_b;
 };
 
-/* Returns the block's tile. split[k] is the number of elements of a before tile k.
+/* Returns tile number `tile`. split[k] is the number of elements of a before tile k.
  * Splits that contradict each other, which needs sequences that are not sorted,
  * give another tile of the same size. */
 template <unsigned tile_size, class T>
-__device__ __forceinline__ network_tile<T> network_find(index m, index n,
-                                                        const index *split)
+__device__ __forceinline__ network_tile<T>
+network_find(unsigned tile, index m, index n, const index *split)
 {
-  const index first = static_cast<index>(blockIdx.x) * tile_size;
-  const index from = split[blockIdx.x], to = split[blockIdx.x + 1];
+  const index first = static_cast<index>(tile) * tile_size;
+  const index from = split[tile], to = split[tile + 1];
   const index left = m + n - first;
   const unsigned size =
       static_cast<unsigned>(left < tile_size ? left : tile_size);
@@ -225,8 +259,9 @@ network_part(const network_tile<T> &t, unsigned (&first_a)[ends])
   const unsigned begin = least(warp() * network_size, size);
   const unsigned end = least(begin + network_size, size);
   const unsigned split = group_search<warp_size>(
-      begin > t.n_b ? begin - t.n_b : 0, least(begin, t.n_a),
-      [&](unsigned i) { return !(t.near_b[begin - 1 - i] < t.near_a[i]); });
+      begin > t.n_b ? begin - t.n_b : 0, least(begin, t.n_a), [&](unsigned i) {
+        return !comes_before(t.near_b[begin - 1 - i], t.near_a[i]);
+      });
   unsigned next;
 
   if (lane() == 0) {

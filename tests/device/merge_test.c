@@ -275,6 +275,36 @@ START_TEST(test_network)
 }
 END_TEST
 
+/* NaNs have different bits, and the tests compare bits: they must keep their
+ * order. `nans` is their number in both arrays together. */
+START_TEST(test_network_floats)
+{
+  enum { N_A = 5000, N_B = 4000 };
+  static const unsigned nans[][2] = {{0, 0},      {1, 0},       {0, 3},
+                                     {700, 2000}, {1500, 2300}, {N_A, N_B}};
+  const kiln_tuning network = {128, 23, 0, 1};
+  float *a = kept(malloc(4 * N_A)), *b = kept(malloc(4 * N_B));
+  uint64_t state = 3;
+  const double *v = sorted_values(N_A, -900, 1800, &state);
+  const double *w = sorted_values(N_B, -900, 1800, &state);
+
+  ck_kiln_ok(kiln_tuning_set(device, "merge", 4, 64, &network));
+  for (size_t k = 0; k < sizeof nans / sizeof nans[0]; k++) {
+    for (uint32_t i = 0; i < N_A + N_B; i++) {
+      const bool of_a = i < N_A;
+      const uint32_t at = of_a ? i : i - N_A;
+      const uint32_t bits = (i % 2 << 31) + 0x7f800001u + i;
+      float *to = of_a ? a + at : b + at;
+
+      *to = (float)(of_a ? v[at] : w[at]);
+      if (at >= (of_a ? N_A - nans[k][0] : N_B - nans[k][1]))
+        memcpy(to, &bits, 4);
+    }
+    ck_call(merge_call(KILN_F32, a, N_A, b, N_B, KILN_DTYPE_NONE, false, k));
+  }
+}
+END_TEST
+
 static operation_call draw(unsigned long k, uint64_t *state)
 {
   static const kiln_dtype types[] = {KILN_U8, KILN_I32, KILN_F32, KILN_F64};
@@ -335,6 +365,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_order);
   tcase_add_test(t, test_two_launches);
   tcase_add_loop_test(t, test_network, 0, 2);
+  tcase_add_test(t, test_network_floats);
   tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   return s;

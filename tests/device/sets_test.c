@@ -283,7 +283,7 @@ START_TEST(test_network)
                                       {2048, 2049}, {0, 5000},  {6011, 9002}};
   static const int64_t few[] = {1, 40, 100, 30000};
   static const uint64_t steps[] = {2, 3, 0};
-  const kiln_tuning network = {128, 23, 0, 1};
+  const kiln_tuning network = {128, 23, 0, _i % 2 == 0 ? 16 : 2};
   uint64_t state = 31 + (uint64_t)_i;
   shape s = of_kind(_i, 0);
 

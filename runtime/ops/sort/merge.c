@@ -83,12 +83,13 @@ static uint32_t items_of(const kiln_merge_desc *desc, const kiln__tuning *t)
   return items;
 }
 
-/* Returns whether merge_network.cu can merge the keys: equal keys have equal
- * bits, and a register holds a key. */
+/* Returns whether merge_network.cu can merge the keys. */
 static bool fits_network(const kiln_merge_desc *desc)
 {
+  const kiln_dtype type = desc->a.type;
+
   return desc->less == NULL && !has_values(desc) &&
-         kiln__is_integer(desc->a.type) && kiln__size(desc->a.type) == 4;
+         (type == KILN_F32 || type == KILN_I32 || type == KILN_U32);
 }
 
 static void make_plan(plan *p, kiln_device *device, const kiln_merge_desc *desc)

@@ -19,9 +19,9 @@ static const kiln__family network_family = {"set_network", network_kernels,
                                             kiln__set_network_params};
 
 enum {
-  BY_NETWORK = 1,     /* bit in `extra` of a tuning row: set_network.cu computes
-                         sets that allow it */
-  NETWORK_ITEMS = 32, /* elements per thread in set_network.cu */
+  BY_LEADER = 16,      /* `extra` of a tuning row: set_network.cu with a leader
+                         block; 0: set_operation.cu */
+  NETWORK_ITEMS = 32,  /* elements per thread in set_network.cu */
   NETWORK_BLOCK = 256, /* most threads per block there */
   SPLIT_LANES = 4      /* threads per tile in set_network_split */
 };
@@ -40,6 +40,7 @@ typedef struct plan {
   uint32_t block, items, per_sm;
   uint64_t tiles;
   bool wide, network;
+  uint32_t look; /* see KILN_LOOK in set_network.cu */
   kiln__need need;
 } plan;
 
@@ -69,7 +70,7 @@ static void make_plan(plan *p, kiln_device *device, const kiln_set_desc *desc)
   const size_t size = kiln__size(desc->a.type);
   const uint64_t n = desc->n_a + desc->n_b;
   const kiln__tuning t = kiln__tuned_for(device, KILN__TUNED_SETS, size, n);
-  const bool network = (t.extra & BY_NETWORK) != 0 && fits_network(desc);
+  const bool network = t.extra != 0 && fits_network(desc);
 
   *p = (plan){.desc = desc,
               .input = {.in = {desc->a}},
@@ -79,7 +80,8 @@ static void make_plan(plan *p, kiln_device *device, const kiln_set_desc *desc)
               .items = t.items < 32 ? t.items : 31,
               .per_sm = t.per_sm,
               .wide = n > INT32_MAX,
-              .network = network};
+              .network = network,
+              .look = t.extra == BY_LEADER ? 0 : t.extra};
   if (p->network)
     p->items = NETWORK_ITEMS;
   while (!p->network && p->items > 1 &&
@@ -88,7 +90,11 @@ static void make_plan(plan *p, kiln_device *device, const kiln_set_desc *desc)
     p->items--;
   p->tiles = kiln__divide_up(n, (uint64_t)p->block * p->items);
   (void)kiln__need_temp(&p->need, SPLIT_BYTES * (size_t)(p->tiles + 1));
-  p->need.descriptors = p->tiles > 1 ? (size_t)p->tiles << p->wide : 0;
+  if (p->network && p->look == 0)
+    p->need.descriptors = kiln__leader_descriptors(p->tiles, p->wide ? 8 : 4);
+  else
+    p->need.descriptors =
+        p->network || p->tiles > 1 ? (size_t)p->tiles << p->wide : 0;
 }
 
 static void specify_network(kiln__spec *spec, const plan *p)
@@ -98,6 +104,7 @@ static void specify_network(kiln__spec *spec, const plan *p)
   spec->value[SET_NETWORK_PER_SM] = p->per_sm;
   spec->value[SET_NETWORK_T] = p->desc->a.type;
   spec->value[SET_NETWORK_SET] = (uint32_t)p->desc->kind;
+  spec->value[SET_NETWORK_LOOK] = p->look;
   spec->value[SET_NETWORK_COUNT] = p->desc->count.type;
   spec->value[SET_NETWORK_WIDE] = p->wide;
 }
@@ -192,7 +199,7 @@ static kiln_status queue(const kiln__call *c, const plan *p)
   kiln_status st = KILN_OK;
 
   KILN_TRY(queue_splits(c, p));
-  config.grid.x = (uint32_t)p->tiles;
+  config.grid.x = (uint32_t)p->tiles + (p->network && p->look == 0 ? 1 : 0);
   KILN_TRY(KILN_LAUNCH(
       c->set->kernel[SET_TILES], &config, KILN__USER_ARG(c->args),
       KILN_ARG(desc->a.data), KILN_ARG(desc->n_a), KILN_ARG(desc->b.data),
