@@ -193,8 +193,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
   kiln::network_tile<element> t =
       kiln::network_find<tile_size, element>(blockIdx.x, m, n, split);
 
-  kiln::network_stage<KILN_BLOCK, 0>(t, a, m, b, n,
-                                     reinterpret_cast<element *>(words));
+  kiln::network_stage<KILN_BLOCK, false>(t, a, b, n,
+                                         reinterpret_cast<element *>(words));
 
   const window w = kiln::network_part(t, first_a);
 

@@ -376,7 +376,7 @@ merge_tile(const sequences &q, const unsigned long long *split, element *out,
       kiln::network_find<tile_size, element>(tile, q.m, q.n, split);
   unsigned v[items], mask, mine, upto, rank, total;
 
-  kiln::network_stage<KILN_BLOCK, 1>(t, q.a, q.m, q.b, q.n, results);
+  kiln::network_stage<KILN_BLOCK, true>(t, q.a, q.b, q.n, results);
 
   window w = {kiln::network_part(t, r.first_a), t.a, t.b};
 

@@ -215,35 +215,48 @@ network_find(unsigned tile, index m, index n, const index *split)
   return {from, first - from, n_a, size - n_a, nullptr, nullptr};
 }
 
-/* Copies n elements, and up to `margin` elements before and after them, to shared
- * memory from position `place` on, which becomes the next free position. `from`
- * is element `at` of a sequence of `most` elements. Returns the copy of `from`. */
-template <unsigned block, unsigned margin, class T>
-__device__ __forceinline__ const T *network_copy(const T *from, index at,
-                                                 unsigned n, index most,
-                                                 T *words, unsigned &place)
+/* Copies n consecutive elements of 4 bytes to shared memory, by `threads` threads
+ * with the numbers `own`. Both addresses have the same remainder modulo 16. */
+template <unsigned threads, class T>
+__device__ __forceinline__ void network_copy(T *to, const T *from, unsigned n,
+                                             unsigned own)
 {
-  const index left = most - at - n;
-  const unsigned before = at <= margin ? static_cast<unsigned>(at) : margin;
-  const unsigned after = left <= margin ? static_cast<unsigned>(left) : margin;
-  const unsigned begin = stage_place(from - before, place);
+  const unsigned place = static_cast<unsigned>(reinterpret_cast<size_t>(from));
+  const unsigned head = least(n, (0u - place / 4) % 4);
+  const unsigned vectors = (n - head) / 4, tail = head + 4 * vectors;
 
-  stage_run<block>(words + begin, from - before, before + n + after);
-  place = begin + before + n + after;
-  return words + begin + before;
+  if (own < head)
+    stage_bytes<4>(to + own, from + own);
+  if (own < n - tail)
+    stage_bytes<4>(to + tail + own, from + tail + own);
+#pragma unroll 2
+  for (unsigned k = own; k < vectors; k += threads)
+    stage_async(to + head + 4 * k, from + head + 4 * k);
 }
 
-/* Copies a tile to shared memory, with `margin` elements before and after those of
- * each sequence. `words` has space for the tile and 4 * margin + 6 elements. */
-template <unsigned block, unsigned margin, class T>
+/* Copies a tile to shared memory; one half of the block copies the elements of a,
+ * the other half those of b. With `margin`, the elements of each sequence before
+ * the tile and the element of b behind it are copied as well, if they exist.
+ * `words` has space for the tile and 9 elements. */
+template <unsigned block, bool margin, class T>
 __device__ __forceinline__ void network_stage(network_tile<T> &t, const T *a,
-                                              index m, const T *b, index n,
-                                              T *words)
+                                              const T *b, index n, T *words)
 {
-  unsigned place = 0;
+  const unsigned before_a = margin && t.a > 0 ? 1 : 0;
+  const unsigned before_b = margin && t.b > 0 ? 1 : 0;
+  const unsigned after_b = margin && t.b + t.n_b < n ? 1 : 0;
+  const unsigned n_a = before_a + t.n_a, n_b = before_b + t.n_b + after_b;
+  const T *const from_a = a + t.a - before_a, *const from_b =
+                                                  b + t.b - before_b;
+  T *const to_a = words + stage_place(from_a, 0);
+  T *const to_b =
+      words + stage_place(from_b, static_cast<unsigned>(to_a - words) + n_a);
+  const bool second = thread() >= block / 2;
 
-  t.near_a = network_copy<block, margin>(a + t.a, t.a, t.n_a, m, words, place);
-  t.near_b = network_copy<block, margin>(b + t.b, t.b, t.n_b, n, words, place);
+  network_copy<block / 2>(second ? to_b : to_a, second ? from_b : from_a,
+                          second ? n_b : n_a, thread() % (block / 2));
+  t.near_a = to_a + before_a;
+  t.near_b = to_b + before_b;
   stage_wait();
   __syncthreads();
 }
