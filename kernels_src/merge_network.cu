@@ -46,59 +46,15 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #endif
 
 #if KILN_MAKES(merge_network)
-/* The integer that a network sorts for a key, and the largest one. */
-template <class T> struct order {
-  typedef T key;
-  static constexpr key most =
-      static_cast<T>(-1) < 0 ? static_cast<T>(~0u >> 1) : static_cast<T>(~0u);
-
-  static __device__ __forceinline__ key of_bits(unsigned bits)
-  {
-    return static_cast<key>(bits);
-  }
-
-  static __device__ __forceinline__ T to_element(key k)
-  {
-    return k;
-  }
-
-  static __device__ __forceinline__ bool is_nan(T)
-  {
-    return false;
-  }
-};
-
-template <> struct order<float> {
-  typedef unsigned key;
-  static constexpr key most = ~0u;
-
-  static __device__ __forceinline__ key of_bits(unsigned bits)
-  {
-    return bits ^
-           (static_cast<unsigned>(static_cast<int>(bits) >> 31) | 1u << 31);
-  }
-
-  static __device__ __forceinline__ float to_element(key k)
-  {
-    return __uint_as_float(
-        k ^ (~static_cast<unsigned>(static_cast<int>(k) >> 31) | 1u << 31));
-  }
-
-  static __device__ __forceinline__ bool is_nan(float x)
-  {
-    return x != x;
-  }
-};
-
-typedef order<element>::key key;
+typedef kiln::network_order<element> order;
 typedef kiln::network_window<element> window;
 
-struct to_key {
+struct to_ordinal {
   enum : unsigned { of_a = 0, of_b = 0 };
 
-  __device__ __forceinline__ key operator()(unsigned bits, unsigned) const
+  __device__ __forceinline__ unsigned operator()(unsigned bits, unsigned) const
   {
-    return order<element>::of_bits(bits);
+    return order::ordinal(bits);
   }
 };
 
@@ -107,16 +63,16 @@ struct to_key {
 static __device__ __forceinline__ unsigned numbers_of(const element *x,
                                                       unsigned n)
 {
-  if (n == 0 || !order<element>::is_nan(x[n - 1]))
+  if (n == 0 || !order::is_nan(x[n - 1]))
     return n;
   return kiln::group_search<32>(
-      0u, n, [&](unsigned i) { return !order<element>::is_nan(x[i]); });
+      0u, n, [&](unsigned i) { return !order::is_nan(x[i]); });
 }
 
 /* Stores the n keys of a window, which `words` holds as network_write() wrote
  * them. */
 static __device__ __forceinline__ void store_window(element *out, unsigned n,
-                                                    const key *words)
+                                                    const unsigned *words)
 {
   typedef kiln::network_vector<element> vector;
 
@@ -125,52 +81,48 @@ static __device__ __forceinline__ void store_window(element *out, unsigned n,
 #pragma unroll
     for (unsigned k = 0; k < kiln::network_items / 4; ++k) {
       const unsigned e = 4 * (k * 32 + kiln::lane());
-      const kiln::network_vector<key> four =
-          *reinterpret_cast<const kiln::network_vector<key> *>(
+      const kiln::network_vector<unsigned> four =
+          *reinterpret_cast<const kiln::network_vector<unsigned> *>(
               words + kiln::network_place(e));
 
       *reinterpret_cast<vector *>(out + e) = {
-          {order<element>::to_element(four.at[0]),
-           order<element>::to_element(four.at[1]),
-           order<element>::to_element(four.at[2]),
-           order<element>::to_element(four.at[3])}};
+          {order::element(four.at[0]), order::element(four.at[1]),
+           order::element(four.at[2]), order::element(four.at[3])}};
     }
     return;
   }
 #pragma unroll 4
   for (unsigned e = kiln::lane(); e < n; e += 32)
-    out[e] = order<element>::to_element(words[kiln::network_place(e)]);
+    out[e] = order::element(words[kiln::network_place(e)]);
 }
 
 /* Copies n elements to the outputs of a window from output `first` on. */
-static __device__ __forceinline__ void append(key *words, unsigned first,
+static __device__ __forceinline__ void append(unsigned *words, unsigned first,
                                               const element *from, unsigned n)
 {
   for (unsigned k = kiln::lane(); k < n; k += 32) {
     unsigned bits;
 
     memcpy(&bits, from + k, sizeof bits);
-    words[kiln::network_place(first + k)] = order<element>::of_bits(bits);
+    words[kiln::network_place(first + k)] = order::ordinal(bits);
   }
 }
 
 /* Merges the window of the calling warp, and stores it. far_a and far_b are its
  * elements in memory. All warps of the block call the function, which overwrites
  * the tile in shared memory by the warps' own `words`. */
-static __device__ __forceinline__ void merge_window(const window &w,
-                                                    const element *far_a,
-                                                    const element *far_b,
-                                                    key *words, element *out)
+static __device__ __forceinline__ void
+merge_window(const window &w, const element *far_a, const element *far_b,
+             unsigned *words, element *out)
 {
   const unsigned n = w.n_a + w.n_b;
   const unsigned n_a = numbers_of(w.a, w.n_a), n_b = numbers_of(w.b, w.n_b);
-  key v[kiln::network_items];
+  unsigned v[kiln::network_items];
 
   if (n_a + n_b == kiln::network_size)
-    kiln::network_load(w, to_key(), v);
+    kiln::network_load(w, to_ordinal(), v);
   else
-    kiln::network_load_some(window{w.a, w.b, n_a, n_b}, order<element>::most,
-                            to_key(), v);
+    kiln::network_load_some(window{w.a, w.b, n_a, n_b}, ~0u, to_ordinal(), v);
   __syncthreads();
   kiln::network_sort(v, words);
   kiln::network_write(v, words);
@@ -188,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
                   const unsigned long long *split)
 {
   constexpr unsigned warps = KILN_BLOCK / 32;
-  __shared__ alignas(16) key words[warps * kiln::network_words];
+  __shared__ alignas(16) unsigned words[warps * kiln::network_words];
   __shared__ unsigned first_a[warps + 1];
   kiln::network_tile<element> t =
       kiln::network_find<tile_size, element>(blockIdx.x, m, n, split);

@@ -38,6 +38,68 @@ template <class T> struct alignas(4 * sizeof(T)) network_vector {
   T at[4];
 };
 
+/* The order of keys of 4 bytes. ordinal() maps the bits of a key to an unsigned integer
+ * such that integers compare in the order of the keys, and element() maps it back.
+ * For NaNs, which are all equal, ordinals have no meaning. */
+template <class T> struct network_order;
+
+template <> struct network_order<unsigned> {
+  static __device__ __forceinline__ unsigned ordinal(unsigned bits)
+  {
+    return bits;
+  }
+
+  static __device__ __forceinline__ unsigned element(unsigned ordinal)
+  {
+    return ordinal;
+  }
+
+  static __device__ __forceinline__ bool is_nan(unsigned)
+  {
+    return false;
+  }
+};
+
+template <> struct network_order<int> {
+  static __device__ __forceinline__ unsigned ordinal(unsigned bits)
+  {
+    return bits ^ 0x80000000u;
+  }
+
+  static __device__ __forceinline__ int element(unsigned ordinal)
+  {
+    return static_cast<int>(ordinal ^ 0x80000000u);
+  }
+
+  static __device__ __forceinline__ bool is_nan(int)
+  {
+    return false;
+  }
+};
+
+template <> struct network_order<float> {
+  /* Returns all ones if the highest bit is set, otherwise 0. */
+  static __device__ __forceinline__ unsigned sign(unsigned bits)
+  {
+    return static_cast<unsigned>(static_cast<int>(bits) >> 31);
+  }
+
+  static __device__ __forceinline__ unsigned ordinal(unsigned bits)
+  {
+    return bits ^ (sign(bits) | 0x80000000u);
+  }
+
+  static __device__ __forceinline__ float element(unsigned ordinal)
+  {
+    return __uint_as_float(ordinal ^ (~sign(ordinal) | 0x80000000u));
+  }
+
+  static __device__ __forceinline__ bool is_nan(float x)
+  {
+    return x != x;
+  }
+};
+
 /* The outputs of a warp: the first n_a elements from a on, and the first n_b
  * elements from b on, which both are in shared memory. */
 template <class T> struct network_window {
