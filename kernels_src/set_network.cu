@@ -365,6 +365,26 @@ gather_results(element *results, unsigned rank, unsigned mask,
     }
 }
 
+/* Copies n results to memory, by vectors of 16 bytes. */
+static __device__ __forceinline__ void
+store_results(element *to, const element *from, unsigned n)
+{
+  typedef kiln::network_vector<element> vector;
+  const unsigned place = static_cast<unsigned>(reinterpret_cast<size_t>(to));
+  const unsigned head = kiln::least(n, (0u - place / 4) % 4);
+  const unsigned vectors = (n - head) / 4, tail = head + 4 * vectors;
+  vector *const out = reinterpret_cast<vector *>(to + head);
+  const element *const in = from + head;
+
+  if (threadIdx.x < head)
+    to[threadIdx.x] = from[threadIdx.x];
+  if (threadIdx.x < n - tail)
+    to[tail + threadIdx.x] = from[tail + threadIdx.x];
+#pragma unroll 2
+  for (unsigned k = threadIdx.x; k < vectors; k += KILN_BLOCK)
+    out[k] = {{in[4 * k], in[4 * k + 1], in[4 * k + 2], in[4 * k + 3]}};
+}
+
 static __device__ __forceinline__ void
 merge_tile(const sequences &q, const unsigned long long *split, element *out,
            unsigned long long most, KILN_COUNT *kept, unsigned long long *words,
@@ -405,10 +425,10 @@ merge_tile(const sequences &q, const unsigned long long *split, element *out,
   }
   __syncthreads();
   if (r.kept_before < most)
-    kiln::copy_run<KILN_BLOCK>(
-        out + r.kept_before, results,
-        static_cast<unsigned>(
-            total < most - r.kept_before ? total : most - r.kept_before));
+    store_results(out + r.kept_before, results,
+                  static_cast<unsigned>(total < most - r.kept_before
+                                            ? total
+                                            : most - r.kept_before));
 }
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)

@@ -44,7 +44,7 @@ typedef struct kiln_merge_desc {
  * Every key and value is read once and written once. Up to 2^21 keys take one
  * launch and no temporary storage. More keys take two launches and about 8
  * bytes of temporary storage per 4,000 keys. Sources: Odeh, Green et al., Merge
- * Path - Parallel Merging Made Simple, 2012; for many integers of 4 bytes also
+ * Path - Parallel Merging Made Simple, 2012; for many keys of 4 bytes also
  * Batcher, Sorting Networks and Their Applications, 1968.
  *
  * @param stream     stream that executes the operation; must not be NULL.

@@ -1,5 +1,5 @@
 /* merge_network.cuh -- merges two sorted runs by one warp without data-dependent control
- * flow, for integer keys of 4 bytes.
+ * flow, for keys of 4 bytes.
  *
  * Problem: if each thread merges its part element by element, then every element costs a
  * chain of a comparison, two selections and a load from shared memory. The loads of a warp
