@@ -1,7 +1,8 @@
 /* operations_ranks.c -- random calls of the operations of distributed.h that move
  * elements between ranks, against the same operation of one device on the whole
- * array, which every rank runs. Twenty calls per operation, in a thorough run
- * 1,000; KILN_TEST_RANDOM_CALLS sets another number. */
+ * array, which every rank runs, or against C. There are twenty calls per operation,
+ * ten under MPI, and 1,000 in a thorough run; KILN_TEST_RANDOM_CALLS sets another
+ * number. */
 #include "block_arrays.h"
 
 #include <kiln/gather.h>
@@ -192,7 +193,7 @@ static void try_reduce_by_key(const trial *t)
                                 .out = {want + 8, KILN_U64},
                                 .out_keys = {want + 8 + w->total * 8, KILN_U32},
                                 .count = {want, KILN_U64}};
-  if (drawn(t, 24, 2) == 0)
+  if (!thorough() || drawn(t, 24, 2) == 0)
     one.op = (kiln_op){.expr = composition, .identity = "1"};
   own = one;
   own.keys.data = keys_block;
@@ -306,7 +307,8 @@ static void try_gather(const trial *t)
   kiln_comm *const comm = t->comm;
   const whole *const w = &t->w;
   const uint64_t n = w->total == 0 ? 0 : drawn(t, 32, 3) * w->n + w->n / 2;
-  const bool wide = drawn(t, 33, 2) == 0, mapped = drawn(t, 34, 3) == 0;
+  const bool wide = thorough() && drawn(t, 33, 2) == 0;
+  const bool mapped = drawn(t, 34, 3) == 0;
   uint64_t *x = host_bytes(w->total * 8), *got = host_bytes(n * 8);
   uint64_t *index = host_bytes(n * 8);
   uint32_t *narrow = host_bytes(n * 4);
@@ -583,7 +585,7 @@ static void try_gemm(const trial *t)
   static const uint64_t sizes[] = {0, 64, 32, 16, 1, 5, 33, 17};
   static const uint64_t lengths[] = {0, 64, 16, 1, 3, 100, 37, 2};
   /* few shapes, because kernels depend on the alignment of rows */
-  const uint64_t most = thorough() ? 8 : 3;
+  const uint64_t most = thorough() ? 8 : 2;
   static const kiln_dtype types[] = {KILN_F32, KILN_I8, KILN_F64};
   kiln_comm *const comm = t->comm;
   const uint32_t ranks = (uint32_t)kiln_comm_size(comm);
@@ -659,8 +661,9 @@ static void try_pairs(const trial *t)
 {
   kiln_comm *const comm = t->comm;
   const whole targets = shrunk(&t->w, 150);
-  const bool apart = drawn(t, 60, 2) == 0; /* other sources than the targets */
-  const bool epilogue = thorough() ? drawn(t, 61, 2) == 0 : apart;
+  /* other sources than the targets; few kernels by default */
+  const bool apart = thorough() && drawn(t, 60, 2) == 0;
+  const bool epilogue = !thorough() || drawn(t, 61, 2) == 0;
   whole sources = targets;
   uint32_t *x = host_bytes(targets.total * 4), *y = x, *got;
   CUdeviceptr tx, sx = 0, out, lent;
@@ -783,13 +786,16 @@ static void (*const operations[])(const trial *) = {
     try_unique,  try_reduce_by_key, try_map,   try_shuffle, try_gather,
     try_scatter, try_gemm,          try_pairs, try_sort};
 
-static uint64_t calls(void)
+/* Ranks of an MPI make fewer calls by default: the same code on another wire. */
+static uint64_t calls(const kiln_comm *comm)
 {
   const char *const text = getenv("KILN_TEST_RANDOM_CALLS");
 
   if (text != NULL && atoi(text) > 0)
     return (uint64_t)atoi(text);
-  return thorough() ? 1000 : 20;
+  if (thorough())
+    return 1000;
+  return strcmp(kiln_comm_engine(comm), "local") == 0 ? 20 : 10;
 }
 
 static kiln_status ranks_run(kiln_comm *comm, void *user)
@@ -798,7 +804,7 @@ static kiln_status ranks_run(kiln_comm *comm, void *user)
 
   (void)user;
   CHECK_OK(kiln_stream_create(&stream, kiln_comm_device(comm), NULL));
-  for (uint64_t call = 0; call < calls(); call++) {
+  for (uint64_t call = 0; call < calls(comm); call++) {
     for (size_t k = 0; k < sizeof operations / sizeof *operations; k++) {
       const uint64_t seed = mixed(call, 28, k);
       trial t = {comm, stream, blocks(comm, stream, seed), seed, call};

@@ -178,12 +178,13 @@ static kiln_select_desc selection_of(const radix *r, CUdeviceptr base)
                             .code = r->code.code};
 }
 
-/* The split of the keys. */
+/* The split of the keys. The number of partitions is that for the longest list,
+ * since each number needs a kernel of its own. */
 static kiln_split_desc split_of(const radix *r, CUdeviceptr base)
 {
   return (kiln_split_desc){.x = {.in = {r->keys}},
                            .key = r->code.class_of,
-                           .parts = (uint32_t)(2 * r->code.listed + 1),
+                           .parts = (uint32_t)(2 * r->cuts + 1),
                            .n = r->desc->n,
                            .out = {base + r->memory->keys, r->keys.type},
                            .offsets = {base + r->memory->offsets, KILN_U64},
@@ -686,23 +687,10 @@ static void find_starts(const radix *r, const uint64_t *offsets,
   }
 }
 
-/* Runs a split. It may have fewer partitions than the planned one, and need more
- * memory nevertheless, which Kiln then provides. */
-static kiln_status run_split(const radix *r, const kiln_split_desc *split)
-{
-  const kiln_workspace workspace = workspace_of(r);
-  size_t need = 0;
-  const kiln_status st = kiln_split_workspace(r->d->stream, split, &need);
-
-  if (st != KILN_OK)
-    return st;
-  return kiln_split(r->d->stream, split,
-                    need <= workspace.size ? &workspace : NULL);
-}
-
 /* Splits the block by the thresholds, and finds the part of each rank. */
 static kiln_status split_block(radix *r, uint64_t *offsets, uint64_t *starts)
 {
+  const kiln_workspace workspace = workspace_of(r);
   const CUdeviceptr base = r->d->scratch;
   kiln_split_desc split;
   kiln_status st = put_thresholds(r);
@@ -710,7 +698,7 @@ static kiln_status split_block(radix *r, uint64_t *offsets, uint64_t *starts)
   if (st != KILN_OK || r->desc->n == 0)
     return st;
   split = split_of(r, base);
-  st = run_split(r, &split);
+  st = kiln_split(r->d->stream, &split, &workspace);
   if (st == KILN_OK)
     st = kiln__dist_get(r->d, offsets, split.offsets.data,
                         (split.parts + 1) * sizeof *offsets);
@@ -720,7 +708,7 @@ static kiln_status split_block(radix *r, uint64_t *offsets, uint64_t *starts)
   if (r->desc->values_in.type == KILN_DTYPE_NONE)
     return KILN_OK;
   split = value_split_of(r, base);
-  st = run_split(r, &split);
+  st = kiln_split(r->d->stream, &split, &workspace);
   if (st == KILN_OK && !values_are_numbers(r->desc)) {
     const kiln_gather_desc move = {
         .x = {.in = {r->desc->values_in}},
