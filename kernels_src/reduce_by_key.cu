@@ -13,8 +13,9 @@
  * decides where the results go; it is an integer sum. The reduction since the last start
  * of a run is needed by the first closed run of the tile only. It takes a look-back in
  * which a tile with a start of a run ends the search (status_reset in look_back.cuh), so
- * with runs shorter than a tile it reads one group of descriptors. Two warps compute the
- * two prefixes at the same time.
+ * with runs shorter than a tile it reads one group of descriptors. A warp of its own
+ * computes the number of runs. It starts as soon as the keys are compared, while the
+ * other warps still load and reduce the elements.
  * Invariant: the operands keep their order, and totals are combined in a fixed order. For
  * the same n and specialisation, the result has the same bits in every run.
  * Cost: one read per key and element, and one write per run of both results.
@@ -323,6 +324,37 @@ static __device__ __forceinline__ acc reduce_lanes(const source &s, acc sum,
   return kiln::warp_broadcast(sum, 31);
 }
 
+/* Barriers of parts of a block; barrier 0 is that of __syncthreads(). */
+enum : unsigned { counted = 1, reduced = 2 };
+
+/* Tells the warp without elements that the calling warp has counted its runs, without
+ * waiting for it. */
+static __device__ __forceinline__ void arrive_counted()
+{
+  __syncwarp();
+  asm volatile("bar.arrive %0, %1;" ::"n"(static_cast<int>(counted)),
+               "n"(KILN_BLOCK)
+               : "memory");
+}
+
+/* Waits for all warps that have elements. */
+static __device__ __forceinline__ void wait_counted()
+{
+  __syncwarp();
+  asm volatile("bar.sync %0, %1;" ::"n"(static_cast<int>(counted)),
+               "n"(KILN_BLOCK)
+               : "memory");
+}
+
+/* Waits for the other warps that have elements. These warps call this function. */
+static __device__ __forceinline__ void wait_reduced()
+{
+  __syncwarp();
+  asm volatile("bar.sync %0, %1;" ::"n"(static_cast<int>(reduced)),
+               "n"(static_cast<int>(holders))
+               : "memory");
+}
+
 /* Loads and reduces the elements of a warp. Returns the number of runs that
  * start in the warp. */
 static __device__ __forceinline__ unsigned reduce_tile(const source &s,
@@ -337,6 +369,9 @@ static __device__ __forceinline__ unsigned reduce_tile(const source &s,
   if (!KILN_LATE)
     load_rows(s, v, h);
   mine = mark_keys(s, keys, v, storage);
+  if (kiln::lane() == 0)
+    storage.starts[kiln::warp()] = mine.all;
+  arrive_counted();
   if (KILN_LATE)
     load_rows(s, v, h);
 #pragma unroll
@@ -349,7 +384,6 @@ static __device__ __forceinline__ unsigned reduce_tile(const source &s,
   if (kiln::lane() == 31) {
     storage.warp[kiln::warp()] = total;
     storage.cut[kiln::warp()] = mine.all > 0;
-    storage.starts[kiln::warp()] = mine.all;
   }
   return mine.all;
 }
@@ -496,12 +530,13 @@ extern "C" __global__ void KILN_BOUNDS reduce_by_key(
   if (warp < warps) {
     prefetch_ahead(s, keys, tile);
     starts = reduce_tile(s, keys, tile_view(tile, n), storage);
-  }
-  __syncthreads();
-  if (warp == warps)
+    wait_reduced();
+    if (warp == 0)
+      total = reduce_before(s, storage, words, tile, epoch);
+  } else {
+    wait_counted();
     count_before(storage, counts, tile, epoch);
-  if (warp == 0)
-    total = reduce_before(s, storage, words, tile, epoch);
+  }
   __syncthreads();
   if (warp < warps)
     write_runs(s, storage, starts, out_keys, out);
