@@ -20,6 +20,10 @@
  *   KILN_HEAD     0           1 if rows start or end inside vectors; requires
  *                             KILN_GROUP 32, KILN_DEPTH 1 and KILN_EXACT 0
  *   KILN_ORDERED  0           1 if operands keep the order of the elements
+ *   KILN_KEEP     0           size, in units of 2^12 vectors, of the front of the matrix
+ *                             that has the usual priority in the L2 cache, as in
+ *                             reduce_any.cu; 0 gives it to the whole matrix. Only for
+ *                             kinds other than 0
  *   KILN_SMALL    0           1 if the matrix spans fewer than 2^31 elements
  * Generated code (user.cuh): acc and op for KILN_KIND 0.
  * Launch: the block size is KILN_BLOCK. The grid has any size, since the blocks stride
@@ -103,6 +107,7 @@ static __device__ __forceinline__ void find_rows(count start, count rows,
   }
 }
 
+template <kiln::cached how = kiln::cached::usual>
 static __device__ __forceinline__ void load_vectors(const user::args &in,
                                                     const extent &x, count base,
                                                     vector (&p)[KILN_ITEMS])
@@ -111,7 +116,7 @@ static __device__ __forceinline__ void load_vectors(const user::args &in,
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
     const count at = base + k * KILN_GROUP;
 
-    user::load_inputs(
+    user::load_inputs<KILN_VECTOR, how>(
         in, x.first + (KILN_EXACT || at < x.vectors ? at : 0) * KILN_VECTOR,
         p[k]);
   }
@@ -201,6 +206,21 @@ reduce_tile_rows(const user::args &in, const extent (&x)[KILN_DEPTH], count n,
 #else
 typedef accumulator_of<count, KILN_VECTOR> accumulator;
 
+/* Loads vectors of a row with the priority of its part of the matrix. */
+static __device__ __forceinline__ void load_ranked(const user::args &in,
+                                                   const extent &x, count base,
+                                                   vector (&p)[KILN_ITEMS])
+{
+#if KILN_KEEP > 0
+  if (x.first < (static_cast<count>(KILN_KEEP) << 12) * KILN_VECTOR)
+    load_vectors<kiln::cached::kept>(in, x, base, p);
+  else
+    load_vectors<kiln::cached::swept>(in, x, base, p);
+#else
+  load_vectors(in, x, base, p);
+#endif
+}
+
 static __device__ __forceinline__ void take_vectors(const user::args &in,
                                                     const extent &x, count base,
                                                     vector (&p)[KILN_ITEMS],
@@ -234,7 +254,7 @@ reduce_tile_rows(const user::args &in, const extent (&x)[KILN_DEPTH], count n,
 #pragma unroll
   for (unsigned d = 0; d < KILN_DEPTH; ++d)
     if (most > 0)
-      load_vectors(in, x[d], lane, p[d]);
+      load_ranked(in, x[d], lane, p[d]);
 #pragma unroll
   for (unsigned d = 0; d < KILN_DEPTH; ++d) {
     accumulator f(op, identities[d]);
@@ -245,7 +265,7 @@ reduce_tile_rows(const user::args &in, const extent (&x)[KILN_DEPTH], count n,
 #pragma unroll 1
       for (count base = lane + KILN_GROUP * KILN_ITEMS; base - lane < most;
            base += KILN_GROUP * KILN_ITEMS) {
-        load_vectors(in, x[0], base, p[0]);
+        load_ranked(in, x[0], base, p[0]);
         take_vectors(in, x[0], base, p[0], f);
       }
     value[d] = f.close(x[d].first);
