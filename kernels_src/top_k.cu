@@ -208,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 1)
 
 #if KILN_MAKES(top_k_list)
 /* Number of words of a list that are copied to shared memory. */
-enum : unsigned { cached = KILN_KEY < 8 ? 4096 : 512 };
+enum : unsigned { cached = KILN_KEY < 8 ? 5120 : 512 };
 
 /* The shared memory of a row, and a copy of its words. */
 struct list_storage {

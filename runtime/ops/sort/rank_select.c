@@ -26,9 +26,11 @@ enum {
   THREADS = 1024,
   FEW_THREADS = 512,
   FULL_REGISTERS = 65536,
-  /* Samples of short and of long rows. */
+  /* Samples of short, of longer and of long rows. */
+  FEWEST_SAMPLES = 4096,
   FEW_SAMPLES = 8192,
   MANY_SAMPLES = 32768,
+  SHORTEST_ROW = 1 << 20,
   SHORT_ROW = 1 << 25,
   /* Samples of very long rows, if only the lowest samples matter. On an H200,
    * 1,024 samples take 0.5 us. */
@@ -73,9 +75,13 @@ static unsigned key_size(const kiln__rank_plan *p)
 static uint32_t samples_of(const kiln__rank_plan *p, size_t smem)
 {
   const unsigned size = key_size(p);
-  uint32_t samples = p->shape.n <= SHORT_ROW ? FEW_SAMPLES : MANY_SAMPLES;
+  const uint64_t n = p->shape.n;
+  uint32_t samples = n <= SHORTEST_ROW && p->shape.place_size > 0
+                         ? FEWEST_SAMPLES
+                     : n <= SHORT_ROW ? FEW_SAMPLES
+                                      : MANY_SAMPLES;
 
-  if (p->shape.n < 4 * FEW_SAMPLES)
+  if (n < 4 * FEW_SAMPLES)
     return 0;
   while (samples > 1024 && (size_t)samples * size + STATIC_SMEM > smem)
     samples /= 2;
