@@ -1,7 +1,7 @@
 # Programs for `kiln exec`: built like anybody's, linked to libcuda.so.1 or
 # opening it, and with no trace of where Kiln's lies.
 if(TARGET kiln_cpu_dropin AND KILN_CLI)
-  foreach(name driver mapped opens processes shims)
+  foreach(name driver driver_cases mapped opens processes shims)
     add_executable(exec_${name} exec/${name}.c)
     target_include_directories(exec_${name} PRIVATE ../runtime ../include)
     target_link_libraries(exec_${name} PRIVATE kiln_flags ${CMAKE_DL_LIBS})
@@ -11,6 +11,7 @@ if(TARGET kiln_cpu_dropin AND KILN_CLI)
   target_link_libraries(exec_driver PRIVATE kiln_cpu_dropin)
   target_link_libraries(exec_shims PRIVATE kiln_cpu_dropin)
   target_link_libraries(exec_mapped PRIVATE kiln_cpu_dropin)
+  target_link_libraries(exec_driver_cases PRIVATE kiln_cpu_dropin)
   target_link_libraries(exec_processes PRIVATE kiln_cpu_dropin
     Threads::Threads)
   add_dependencies(device_cpu_exec kiln_cli kiln_exec_libraries exec_driver
@@ -46,6 +47,15 @@ if(TARGET exec_shims AND NOT KILN_SANITIZE)
   add_dependencies(exec_shims kiln_cli kiln_exec_libraries)
   add_test(NAME host.exec_shims COMMAND kiln_cli exec -- $<TARGET_FILE:exec_shims>)
   set_tests_properties(host.exec_shims PROPERTIES LABELS host)
+endif()
+
+# The results of driver calls are those that an H200 gave.
+if(TARGET exec_driver_cases AND NOT KILN_SANITIZE)
+  add_dependencies(exec_driver_cases kiln_cli kiln_exec_libraries)
+  add_test(NAME host.driver_cases COMMAND bash
+    ${CMAKE_CURRENT_LIST_DIR}/driver_cases.sh $<TARGET_FILE:kiln_cli>
+    $<TARGET_FILE:exec_driver_cases>)
+  set_tests_properties(host.driver_cases PROPERTIES LABELS host)
 endif()
 
 # A program of the runtime API, where nvcc can compile it.

@@ -118,6 +118,14 @@ typedef union CUstreamBatchMemOpParams {
   uint64_t pad[6];
 } CUstreamBatchMemOpParams;
 
+/* ---- Log ------------------------------------------------------------------- */
+
+typedef int CUlogLevel;
+typedef unsigned int CUlogIterator;
+typedef struct CUlogsCallbackEntry_st *CUlogsCallbackHandle;
+typedef void(KILN__CUDAAPI *CUlogsCallback)(void *user, CUlogLevel level,
+                                            char *message, size_t length);
+
 /* ---- Memory and copies --------------------------------------------------- */
 
 typedef int CUmem_advise;

@@ -56,6 +56,10 @@ typedef cudaPointerAttributes_13 pointer_attributes;
 #define KNOWN(resource) ((resource).known)
 #endif
 
+/* What a launch of a wrong shape returns. */
+#define WRONG_SHAPE                                                            \
+  (KILN__RT_MAJOR >= 13 ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration)
+
 #define ANY (-1)
 
 /* Prints a call and its result, and compares the result. */

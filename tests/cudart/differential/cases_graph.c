@@ -113,7 +113,7 @@ CASE(graph_node_bad)
   BAD(cudaGraphAddEmptyNode(&n, g, NULL, 2));
   BAD(cudaGraphAddKernelNode(&n, g, NULL, 0, NULL));
   k.func = &n;
-  T(cudaErrorInvalidDeviceFunction, cudaGraphAddKernelNode(&n, g, NULL, 0, &k));
+  T(cudaErrorInvalidResourceHandle, cudaGraphAddKernelNode(&n, g, NULL, 0, &k));
   k = spinner();
   k.gridDim.x = 0;
   T(ANY, cudaGraphAddKernelNode(&n, g, NULL, 0, &k));

@@ -17,8 +17,8 @@ CASE(launch_unknown_function)
 {
   int x = 0;
 
-  T(cudaErrorInvalidDeviceFunction, launch(&x, 1, NULL, NULL));
-  T(cudaErrorInvalidDeviceFunction, cudaGetLastError());
+  T(cudaErrorInvalidResourceHandle, launch(&x, 1, NULL, NULL));
+  T(cudaErrorInvalidResourceHandle, cudaGetLastError());
 }
 CASE(launch_null_function)
 {
@@ -26,35 +26,31 @@ CASE(launch_null_function)
 }
 CASE(launch_variable)
 {
-  T(cudaErrorInvalidDeviceFunction, launch(&v_table, 1, NULL, NULL));
+  T(cudaErrorInvalidResourceHandle, launch(&v_table, 1, NULL, NULL));
 }
 CASE(launch_empty_grid)
 {
-  T(cudaErrorInvalidConfiguration, spin((dim3){0, 1, 1}, (dim3){1, 1, 1}, 0));
-  T(cudaErrorInvalidConfiguration, spin((dim3){1, 0, 1}, (dim3){1, 1, 1}, 0));
-  T(cudaErrorInvalidConfiguration, spin((dim3){1, 1, 0}, (dim3){1, 1, 1}, 0));
+  T(WRONG_SHAPE, spin((dim3){0, 1, 1}, (dim3){1, 1, 1}, 0));
+  T(WRONG_SHAPE, spin((dim3){1, 0, 1}, (dim3){1, 1, 1}, 0));
+  T(WRONG_SHAPE, spin((dim3){1, 1, 0}, (dim3){1, 1, 1}, 0));
 }
 CASE(launch_empty_block)
 {
-  T(cudaErrorInvalidConfiguration, spin((dim3){1, 1, 1}, (dim3){0, 1, 1}, 0));
-  T(cudaErrorInvalidConfiguration, spin((dim3){1, 1, 1}, (dim3){1, 0, 1}, 0));
-  T(cudaErrorInvalidConfiguration, spin((dim3){1, 1, 1}, (dim3){1, 1, 0}, 0));
+  T(WRONG_SHAPE, spin((dim3){1, 1, 1}, (dim3){0, 1, 1}, 0));
+  T(WRONG_SHAPE, spin((dim3){1, 1, 1}, (dim3){1, 0, 1}, 0));
+  T(WRONG_SHAPE, spin((dim3){1, 1, 1}, (dim3){1, 1, 0}, 0));
 }
 CASE(launch_large_block)
 {
-  T(cudaErrorInvalidConfiguration,
-    spin((dim3){1, 1, 1}, (dim3){1025, 1, 1}, 0));
-  T(cudaErrorInvalidConfiguration, spin((dim3){1, 1, 1}, (dim3){1, 1, 65}, 0));
-  T(cudaErrorInvalidConfiguration, spin((dim3){1, 1, 1}, (dim3){64, 64, 1}, 0));
+  T(WRONG_SHAPE, spin((dim3){1, 1, 1}, (dim3){1025, 1, 1}, 0));
+  T(WRONG_SHAPE, spin((dim3){1, 1, 1}, (dim3){1, 1, 65}, 0));
+  T(WRONG_SHAPE, spin((dim3){1, 1, 1}, (dim3){64, 64, 1}, 0));
 }
 CASE(launch_large_grid)
 {
-  T(cudaErrorInvalidConfiguration,
-    spin((dim3){1, 65536, 1}, (dim3){1, 1, 1}, 0));
-  T(cudaErrorInvalidConfiguration,
-    spin((dim3){1, 1, 65536}, (dim3){1, 1, 1}, 0));
-  T(cudaErrorInvalidConfiguration,
-    spin((dim3){0x80000000u, 1, 1}, (dim3){1, 1, 1}, 0));
+  T(WRONG_SHAPE, spin((dim3){1, 65536, 1}, (dim3){1, 1, 1}, 0));
+  T(WRONG_SHAPE, spin((dim3){1, 1, 65536}, (dim3){1, 1, 1}, 0));
+  T(WRONG_SHAPE, spin((dim3){0x80000000u, 1, 1}, (dim3){1, 1, 1}, 0));
 }
 CASE(launch_much_shared)
 {
@@ -84,13 +80,12 @@ CASE(launch_error_does_not_stick)
   int *p, host = 0;
 
   OK(cudaMalloc((void **)&p, 4));
-  T(cudaErrorInvalidConfiguration,
-    fill(p, 1, (dim3){0, 1, 1}, (dim3){1, 1, 1}, NULL));
+  T(WRONG_SHAPE, fill(p, 1, (dim3){0, 1, 1}, (dim3){1, 1, 1}, NULL));
   OK(cudaDeviceSynchronize());
   OK(fill(p, 2, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL));
   OK(cudaMemcpy(&host, p, 4, cudaMemcpyDeviceToHost));
   V(2, host);
-  T(cudaErrorInvalidConfiguration, cudaGetLastError());
+  T(WRONG_SHAPE, cudaGetLastError());
   OK(cudaFree(p));
 }
 CASE(launch_configuration_stack)
@@ -113,7 +108,7 @@ CASE(launch_ex)
   c.gridDim = c.blockDim = (dim3){1, 1, 1};
   OK(cudaLaunchKernelExC(&c, &k_spin, NULL));
   c.gridDim.x = 0;
-  T(cudaErrorInvalidConfiguration, cudaLaunchKernelExC(&c, &k_spin, NULL));
+  T(WRONG_SHAPE, cudaLaunchKernelExC(&c, &k_spin, NULL));
   OK(cudaDeviceSynchronize());
 }
 CASE(launch_ex_attributes)
@@ -160,7 +155,7 @@ CASE(function_attributes_bad)
   int x = 0;
 
   BAD(cudaFuncGetAttributes(NULL, &k_fill));
-  T(cudaErrorInvalidDeviceFunction, cudaFuncGetAttributes(&a, &x));
+  T(cudaErrorInvalidResourceHandle, cudaFuncGetAttributes(&a, &x));
   T(cudaErrorInvalidDeviceFunction, cudaFuncGetAttributes(&a, NULL));
 }
 CASE(function_set_attribute)
@@ -178,7 +173,7 @@ CASE(function_set_attribute_unknown)
 {
   int x = 0;
 
-  T(cudaErrorInvalidDeviceFunction, cudaFuncSetAttribute(&x, 8, 0));
+  T(cudaErrorInvalidResourceHandle, cudaFuncSetAttribute(&x, 8, 0));
 }
 CASE(function_cache_config)
 {
@@ -249,7 +244,7 @@ CASE(occupancy_bad)
   BAD(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, &k_spin, 0, 0));
   BAD(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, &k_spin, -1, 0));
   BAD(cudaOccupancyMaxActiveBlocksPerMultiprocessor(NULL, &k_spin, 32, 0));
-  T(cudaErrorInvalidDeviceFunction,
+  T(cudaErrorInvalidResourceHandle,
     cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, &x, 32, 0));
   BAD(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&n, &k_spin, 32, 0,
                                                              9));

@@ -240,18 +240,21 @@ static bool joined(const capture *c)
   return all_before_origin(c, c->orphans, c->n_orphans);
 }
 
-CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *graph)
+/* The graph may be NULL if the program supplied the graph to capture into. */
+CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *out)
 {
+  CUgraph ignored, *graph = out != NULL ? out : &ignored;
   CUstream s;
   CUresult rc = CUDA_SUCCESS;
   capture *c;
 
   CU_TRY(kiln__cpu_check_current());
-  CU_TRY(valid(graph != NULL));
   CU_TRY(kiln__cpu_current_stream(stream, &s));
   lock_graphs();
   c = s->capture;
-  if (c == NULL) {
+  if (out == NULL && (c == NULL || !c->given)) {
+    rc = CUDA_ERROR_INVALID_VALUE;
+  } else if (c == NULL) {
     rc = CUDA_ERROR_ILLEGAL_STATE;
   } else if (c->origin != s) {
     c->invalid = true;

@@ -487,6 +487,10 @@ CUresult kiln__cpu_memGetAddressRange(CUdeviceptr *base, size_t *bytes,
 
   CU_TRY(kiln__cpu_check_current());
   CU_TRY(valid(base != NULL || bytes != NULL));
+  if (base != NULL)
+    *base = 0;
+  if (bytes != NULL)
+    *bytes = 0;
   /* As with NVIDIA's driver, mapped memory counts if its device has access. */
   if (!kiln__cpu_memory_find(machine()->memory, address, &range) ||
       (range.denied >> (range.device < 0 ? 0 : range.device) & 1) != 0)

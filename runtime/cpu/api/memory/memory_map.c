@@ -371,9 +371,11 @@ CUresult kiln__cpu_memGetAccess(unsigned long long *flags,
   if (!kiln__cpu_device_exists(location->id))
     return CUDA_ERROR_INVALID_DEVICE;
   *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  CU_TRY(valid(kiln__cpu_memory_mapped_at(machine()->memory, address, &range) ||
-               (kiln__cpu_memory_find(machine()->memory, address, &range) &&
-                range.kind == KILN__RANGE_DEVICE)));
+  /* Other device memory has no access flags, but is no error. */
+  if (kiln__cpu_memory_find(machine()->memory, address, &range) &&
+      !range.mapped && range.kind == KILN__RANGE_DEVICE)
+    return CUDA_SUCCESS;
+  CU_TRY(valid(kiln__cpu_memory_mapped_at(machine()->memory, address, &range)));
   if ((range.denied >> location->id & 1) == 0)
     *flags = (range.read_only >> location->id & 1) != 0
                  ? CU_MEM_ACCESS_FLAGS_PROT_READ

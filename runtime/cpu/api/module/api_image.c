@@ -8,6 +8,7 @@
  * archives of them; see host_objects.c.
  * Machine code cannot run here. After the format is known, the length fields in
  * its headers bound every access. */
+#include "../driver_log.h"
 #include "../missing.h"
 #include "../observe.h"
 #include "api_module.h"
@@ -310,6 +311,8 @@ static void note_refused(CUresult rc, const kiln__buf *log)
 {
   char advice[512];
 
+  if (rc != CUDA_SUCCESS && log->data != NULL)
+    kiln__cpu_log_error(log->data, log->size);
   if (rc != CUDA_ERROR_NO_BINARY_FOR_GPU &&
       rc != CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
     return;

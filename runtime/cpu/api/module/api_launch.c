@@ -5,6 +5,7 @@
  * call, so that the program may change or free them at once. The work holds a
  * reference to the module. A module may therefore be unloaded while launches
  * are in flight. */
+#include "../driver_log.h"
 #include "../observe.h"
 #include "../stream/streams.h"
 #include "api_module.h"
@@ -73,8 +74,10 @@ static void keep_fault(const kiln__cpu_launch_desc *launch,
 
   kiln__buf_init(&text, &machine()->alloc);
   kiln__cpu_fault_text(launch, fault, &text);
-  if (text.data != NULL)
+  if (text.data != NULL) {
     kiln__cpu_keep_fault(text.data, text.size);
+    kiln__cpu_log_error(text.data, text.size);
+  }
   kiln__buf_free(&text);
 }
 

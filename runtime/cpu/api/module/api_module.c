@@ -8,6 +8,7 @@
  * takes effect when the last launch is done. */
 #include "api_module.h"
 #include "../../model/demangle.h"
+#include "../driver_log.h"
 #include "../memory/api_memory.h"
 #include "../missing.h"
 #include "../observe.h"
@@ -77,6 +78,8 @@ static CUresult result_of(kiln_status st, kiln__buf *log)
                           : kiln_last_error()->message);
   note_undefined(log);
   note_instruction(log);
+  if (log->data != NULL)
+    kiln__cpu_log_error(log->data, log->size);
   return CUDA_ERROR_INVALID_PTX;
 }
 
