@@ -27,7 +27,6 @@ clean_up() {
   local n
   for n in "$a" "$b"; do
     ip netns pids "$n" 2>/dev/null | xargs -r kill -9 2>/dev/null || true
-    wait 2>/dev/null || true # the shell does not report them then
     ip netns del "$n" 2>/dev/null || true
   done
   rm -rf "$work"
@@ -115,6 +114,7 @@ recovery() {
   *) echo -disable-auto-cleanup ;;
   esac
 }
+# The launchers are disowned, so that the shell does not report their end.
 # What each process runs: its output goes to a file, since the launcher may lose it.
 # shellcheck disable=SC2016 # the inner shell expands it
 alone='trap "" USR1 TERM; "${@:2}" >"$1/rank.$$" 2>&1 || true'
@@ -124,6 +124,7 @@ alone='trap "" USR1 TERM; "${@:2}" >"$1/rank.$$" 2>&1 || true'
 for test in collectives:1 split:3; do
   mkdir "$work/${test%:*}"
   on_both 4 -- bash -c "$alone" _ "$work/${test%:*}" "$programs/comm_${test%:*}" mpi >"$work/log" 2>&1 &
+  disown
   await "$work/${test%:*}" "4 ranks" "${test#*:}"
   echo "$how, ${test%:*}: $(count "$work/${test%:*}" "4 ranks") of ${test#*:} groups of 4 ranks are done"
   [ "$(count "$work/${test%:*}" "4 ranks")" -eq "${test#*:}" ] || {
@@ -138,10 +139,12 @@ echo "$how: $moved bytes passed the link"
 mkdir "$work/kill" "$work/link"
 on_both 4 "$(recovery)" -- bash -c "$alone" _ "$work/kill" "$programs/comm_failure" kill 5 \
   >"$work/log" 2>&1 &
+disown
 survivors "$work/kill" 3 "a rank killed"
 
 on_both 4 "$(recovery)" -- bash -c "$alone" _ "$work/link" "$programs/comm_failure" kill 0 \
   >"$work/log" 2>&1 &
+disown
 await "$work/link" ready 4
 sleep 1
 link down
