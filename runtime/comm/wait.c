@@ -103,7 +103,7 @@ static kiln_status post(kiln_comm *comm, kiln__message *m, bool receive, int p,
   char why[KILN__WHY_SIZE] = "";
 
   m->request =
-      comm->api->post(comm->wire, receive, p, channel, data, size, why);
+      comm->api->post(comm->wire, receive, p, (int)channel, data, size, why);
   if (m->request == NULL)
     return kiln__comm_break(comm, p, "the connection to rank %d failed: %s", p,
                             why);
