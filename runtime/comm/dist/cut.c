@@ -98,7 +98,7 @@ typedef struct cutter {
   uint64_t *before; /* elements before each cut */
   uint64_t *mine;   /* samples of this rank: [cut * most + sample] */
   uint64_t *all;    /* samples of all ranks, one after another */
-  char *raw;        /* keys of the samples of a range */
+  char *raw;        /* keys of the samples: [cut * most + sample] */
 } cutter;
 
 static uint64_t length_of(const range *r)
@@ -127,8 +127,8 @@ static const uint64_t *samples(const cutter *c, int cut, int rank)
          ((uint64_t)rank * (uint64_t)c->cuts + (uint64_t)cut) * c->most;
 }
 
-/* Copies the samples of one range of this rank from the device. */
-static kiln_status take_samples(cutter *c, int cut)
+/* Queues a copy of this rank's samples of a cut's range to the host. */
+static kiln_status read_samples(cutter *c, int cut)
 {
   const size_t size = kiln_dtype_size(c->order->type);
   const range *const r = &c->ranges[cut * c->ranks + c->d->comm->rank];
@@ -136,17 +136,32 @@ static kiln_status take_samples(cutter *c, int cut)
                               .height = samples_of(c, r),
                               .dst_pitch = size,
                               .src_pitch = stride_of(c, r) * size};
-  kiln_status st;
 
   if (extent.height == 0)
     return KILN_OK;
-  st = kiln_copy_2d_to_host_async(
-      c->d->stream, c->raw, c->keys + position_of(c, r, 0) * size, &extent);
-  if (st == KILN_OK)
-    st = kiln_stream_synchronize(c->d->stream);
-  for (uint64_t i = 0; i < extent.height && st == KILN_OK; i++)
-    c->mine[(uint64_t)cut * c->most + i] =
-        kiln__key_rank(c->order, c->raw + i * size);
+  return kiln_copy_2d_to_host_async(
+      c->d->stream, c->raw + (uint64_t)cut * c->most * MOST_KEY_BYTES,
+      c->keys + position_of(c, r, 0) * size, &extent);
+}
+
+/* Takes this rank's samples of all ranges. */
+static kiln_status take_samples(cutter *c)
+{
+  const size_t size = kiln_dtype_size(c->order->type);
+  kiln_status st = KILN_OK, waited;
+
+  for (int cut = 0; cut < c->cuts && st == KILN_OK; cut++)
+    st = read_samples(c, cut);
+  waited = kiln_stream_synchronize(c->d->stream); /* always: copies may run */
+  st = st == KILN_OK ? waited : st;
+  for (int cut = 0; cut < c->cuts && st == KILN_OK; cut++) {
+    const range *const r = &c->ranges[cut * c->ranks + c->d->comm->rank];
+    const uint64_t first = (uint64_t)cut * c->most;
+
+    for (uint64_t i = 0; i < samples_of(c, r); i++)
+      c->mine[first + i] =
+          kiln__key_rank(c->order, c->raw + first * MOST_KEY_BYTES + i * size);
+  }
   return st;
 }
 
@@ -246,8 +261,7 @@ static kiln_status run_rounds(cutter *c, range *next)
   kiln_status st = KILN_OK;
 
   for (;;) {
-    for (int cut = 0; cut < c->cuts && st == KILN_OK; cut++)
-      st = take_samples(c, cut);
+    st = take_samples(c);
     if (st == KILN_OK)
       st = kiln_comm_share(c->d->comm, c->mine, shared, c->all);
     if (st != KILN_OK)
@@ -299,7 +313,7 @@ kiln_status kiln__cut_blocks(kiln__dist *d, const kiln__key_order *order,
   c.before = calloc(n, sizeof *c.before);
   c.mine = calloc(n * c.most, sizeof *c.mine);
   c.all = calloc(ranks * n * c.most, sizeof *c.all);
-  c.raw = calloc(c.most, MOST_KEY_BYTES);
+  c.raw = calloc(n * c.most, MOST_KEY_BYTES);
   if (c.ranges == NULL || next == NULL || c.before == NULL || c.mine == NULL ||
       c.all == NULL || c.raw == NULL)
     COMM_TRY(kiln__comm_fail(KILN_ENOMEM, NULL, "out of host memory"));
