@@ -146,7 +146,10 @@ template <bool values> struct taker {
       t.value[slot] = user::map_at(in, p, e, i);
     t.first |= kiln::slot_bit(slot, first);
 #if KILN_PARTITIONS == 3
-    t.second |= kiln::slot_bit(slot, !first && user::second_at(in, p, e, i));
+    /* Evaluated for each element, since vectors keep results (user.cuh). */
+    const bool second = user::second_at(in, p, e, i);
+
+    t.second |= kiln::slot_bit(slot, !first && second);
 #endif
   }
 };

@@ -197,6 +197,33 @@ static __device__ __forceinline__ reduced reduce_vector(
   return kiln::reduce_array(v, make_merge(in));
 }
 
+#ifdef KILN_LINKED
+/* Reduces several vectors at a time, since a call of the operation serves several
+ * pairs. Vectors beyond the end are copies of other vectors, and their result is the
+ * identity. */
+static __device__ __forceinline__ void
+reduce_vectors(const user::args &in, const job &j,
+               user::vector<KILN_VECTOR> (&p)[KILN_ITEMS], count i, count end,
+               reduced (&row)[KILN_ITEMS])
+{
+  reduced v[KILN_ITEMS][KILN_VECTOR];
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const user::index first = element_of(j, i + k * kiln::warp_size);
+
+#pragma unroll
+    for (unsigned e = 0; e < KILN_VECTOR; ++e)
+      v[k][e] = accumulator::single(user::map_at(in, p[k], e, first), first + e,
+                                    j.identity);
+  }
+  kiln::reduce_arrays(v, make_merge(in));
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    row[k] = i + k * kiln::warp_size < end ? v[k][0] : j.identity;
+}
+#endif
+
 static __device__ __forceinline__ reduced reduce_in_order(const user::args &in,
                                                           const job &j,
                                                           const share &s)
@@ -217,6 +244,10 @@ static __device__ __forceinline__ reduced reduce_in_order(const user::args &in,
 
       user::load_inputs(in, element_of(j, at < s.end ? at : base), p[k]);
     }
+#ifdef KILN_LINKED
+    reduce_vectors(in, j, p, i, s.end, row);
+    kiln::warp_reduce_each(row, op);
+#else
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k) {
       row[k] = j.identity;
@@ -226,6 +257,7 @@ static __device__ __forceinline__ reduced reduce_in_order(const user::args &in,
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
       row[k] = kiln::group_reduce<kiln::warp_size>(row[k], op);
+#endif
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
       total = op(total, row[k]);

@@ -112,13 +112,30 @@ static __device__ __forceinline__ void mark_vector(const user::args &in,
   if (i + KILN_VECTOR < n && kiln::lane() == kiln::warp_size - 1)
     right = user::load(in, i + KILN_VECTOR);
   head = i == 0 || !user::equal(in, left, t.value[k * KILN_VECTOR]);
+#ifdef KILN_LINKED
+  user::value mine[KILN_VECTOR], next[KILN_VECTOR];
+  bool same[KILN_VECTOR];
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_VECTOR; ++e) {
+    mine[e] = t.value[k * KILN_VECTOR + e];
+    next[e] = e + 1 < KILN_VECTOR
+                  ? t.value[e + 1 < KILN_VECTOR ? k * KILN_VECTOR + e + 1 : last]
+                  : right;
+  }
+  user::equal_all(in, mine, next, same);
+#endif
 #pragma unroll
   for (unsigned e = 0; e < KILN_VECTOR; ++e) {
     const unsigned slot = k * KILN_VECTOR + e;
+#ifdef KILN_LINKED
+    const bool tail = i + e + 1 >= n || !same[e];
+#else
     const user::value next =
         e + 1 < KILN_VECTOR ? t.value[e + 1 < KILN_VECTOR ? slot + 1 : slot]
                             : right;
     const bool tail = i + e + 1 >= n || !user::equal(in, t.value[slot], next);
+#endif
 
     if (place + e < valid) {
       t.head |= static_cast<unsigned>(head) << slot;

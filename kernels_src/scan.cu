@@ -65,12 +65,46 @@
 
 #include <kiln/scan_tile.cuh>
 
+/* Returns the reduction over `sum` and the elements of a vector. */
+template <class H>
+static __device__ __forceinline__ acc reduce_vector(const source &s, acc sum,
+                                                    const H &h)
+{
+#ifdef KILN_LINKED
+  acc v[KILN_VECTOR], upto[KILN_VECTOR];
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
+    v[e] = at(h, e);
+  kiln::op_run(s.op, sum, v, upto);
+  return upto[KILN_VECTOR - 1];
+#else
+#pragma unroll
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
+    sum = s.op(sum, at(h, e));
+  return sum;
+#endif
+}
+
 /* Computes the results of a vector. On entry, `sum` is the reduction over all
  * elements that precede the vector. On return, `sum` includes the vector. */
 template <class H>
 static __device__ __forceinline__ void results(const source &s, const H &h,
                                                acc &sum, acc (&to)[KILN_VECTOR])
 {
+#ifdef KILN_LINKED
+  acc v[KILN_VECTOR], next[KILN_VECTOR];
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
+    v[e] = at(h, e);
+  kiln::op_run(s.op, sum, v, next);
+#pragma unroll
+  for (unsigned e = 0; e < KILN_VECTOR; ++e) {
+    to[e] = KILN_EXCLUSIVE ? sum : next[e];
+    sum = next[e];
+  }
+#else
 #pragma unroll
   for (unsigned e = 0; e < KILN_VECTOR; ++e) {
     const acc next = s.op(sum, at(h, e));
@@ -78,6 +112,7 @@ static __device__ __forceinline__ void results(const source &s, const H &h,
     to[e] = KILN_EXCLUSIVE ? sum : next;
     sum = next;
   }
+#endif
 }
 
 static_assert(KILN_LEADER || !KILN_STAGED, "KILN_STAGED: needs KILN_LEADER");

@@ -115,6 +115,21 @@ static __device__ __forceinline__ void mark(const user::args &in, count first,
 
     if (kiln::lane() == 0 && !starts && place < valid)
       left = user::load(in, first + place - 1);
+#ifdef KILN_LINKED
+    user::value before[KILN_VECTOR], mine[KILN_VECTOR];
+    bool same[KILN_VECTOR];
+
+#pragma unroll
+    for (unsigned e = 0; e < KILN_VECTOR; ++e) {
+      mine[e] = t.value[k * KILN_VECTOR + e];
+      before[e] = e == 0 ? left : mine[e == 0 ? 0 : e - 1];
+    }
+    user::equal_all(in, before, mine, same);
+#pragma unroll
+    for (unsigned e = 0; e < KILN_VECTOR; ++e)
+      if (place + e < valid && ((e == 0 && starts) || !same[e]))
+        t.mask |= 1u << (k * KILN_VECTOR + e);
+#else
 #pragma unroll
     for (unsigned e = 0; e < KILN_VECTOR; ++e) {
       const user::value mine = t.value[k * KILN_VECTOR + e];
@@ -124,6 +139,7 @@ static __device__ __forceinline__ void mark(const user::args &in, count first,
         t.mask |= 1u << (k * KILN_VECTOR + e);
       left = mine;
     }
+#endif
   }
 }
 #endif

@@ -37,6 +37,31 @@ __device__ __forceinline__ T reduce_array(T (&v)[n], Op op)
   return v[0];
 }
 
+#ifdef KILN_LINKED
+/* Reduces each row of a matrix as reduce_array() does, and returns the results in
+ * column 0. */
+template <unsigned rows, unsigned n, class T, class Op>
+__device__ __forceinline__ void reduce_arrays(T (&v)[rows][n], Op op)
+{
+#pragma unroll
+  for (unsigned step = 1; step < n; step *= 2)
+#pragma unroll
+    for (unsigned k = 0; k + step < n; k += 2 * step) {
+      T a[rows], b[rows];
+
+#pragma unroll
+      for (unsigned r = 0; r < rows; ++r) {
+        a[r] = v[r][k];
+        b[r] = v[r][k + step];
+      }
+      each(op, a, b, a);
+#pragma unroll
+      for (unsigned r = 0; r < rows; ++r)
+        v[r][k] = a[r];
+    }
+}
+#endif
+
 /* ---- Binary operation ---------------------------------------------------- */
 
 template <class V, class T, class Op, class C, unsigned vector>
@@ -46,6 +71,9 @@ struct op_accumulator {
 
   Op merge;
   T chain[chains];
+#ifdef KILN_LINKED
+  T pending[chains]; /* the values of the open batch */
+#endif
 
   __device__ __forceinline__ op_accumulator(Op op, T identity) : merge(op)
   {
@@ -61,7 +89,13 @@ struct op_accumulator {
   }
   __device__ __forceinline__ void take(V v, unsigned e, C)
   {
+#ifdef KILN_LINKED
+    pending[e % chains] = static_cast<T>(v);
+    if (e % chains == chains - 1)
+      each(merge, chain, pending, chain);
+#else
     chain[e % chains] = merge(chain[e % chains], static_cast<T>(v));
+#endif
   }
   __device__ __forceinline__ T close(index)
   {

@@ -63,6 +63,23 @@ __device__ __forceinline__ T group_reduce(T value, Op op)
          Op > ::first(value, op);
 }
 
+#ifdef KILN_LINKED
+/* Does what group_reduce() does, for whole warps and several values at a time. */
+template <unsigned n, class T, class Op>
+__device__ __forceinline__ void warp_reduce_each(T (&value)[n], Op op)
+{
+#pragma unroll
+  for (unsigned step = 1; step < warp_size; step *= 2) {
+    T other[n];
+
+#pragma unroll
+    for (unsigned k = 0; k < n; ++k)
+      other[k] = lane_down(value[k], step);
+    each(op, value, other, value);
+  }
+}
+#endif
+
 /* Returns the reduction over a block of `threads` threads, in thread 0. Contains
  * one barrier. The caller needs another barrier before the next collective that
  * uses block_scratch(). */

@@ -432,6 +432,37 @@ __device__ __forceinline__ T warp_reduce_first_n(T value, Op op, unsigned n)
   return value;
 }
 
+#ifdef KILN_LINKED
+/* Computes to[k] = op(a[k], b[k]) for all k. Operations of the user have an overload
+ * in namespace user, which calls the expression for several pairs at a time. */
+template <unsigned n, class T, class Op>
+__device__ __forceinline__ void each(Op op, const T (&a)[n], const T (&b)[n],
+                                     T (&to)[n])
+{
+#pragma unroll
+  for (unsigned k = 0; k < n; ++k)
+    to[k] = op(a[k], b[k]);
+}
+
+/* Computes to[0] = op(a, b[0]), and to[k] = op(to[k - 1], b[k]) for all other k. */
+template <unsigned n, class T, class Op>
+__device__ __forceinline__ void run(Op op, T a, const T (&b)[n], T (&to)[n])
+{
+#pragma unroll
+  for (unsigned k = 0; k < n; ++k) {
+    a = op(a, b[k]);
+    to[k] = a;
+  }
+}
+
+/* Calls run(), or its overload for the operation of the user. */
+template <unsigned n, class T, class Op>
+__device__ __forceinline__ void op_run(Op op, T a, const T (&b)[n], T (&to)[n])
+{
+  run(op, a, b, to);
+}
+#endif
+
 template <class T, class Op> struct warp_reducer {
   /* Returns the reduction over the warp in lane 0. The other lanes get an
    * undefined value, so the loop needs no bounds check. */

@@ -19,6 +19,31 @@ struct register_tile {
     hold_tile(s, view, p, h);
   }
 
+  /* Returns the reduction over a vector. */
+  static __device__ __forceinline__ acc first_sum(const source &s,
+                                                  const held &h)
+  {
+#ifdef KILN_LINKED
+    enum : unsigned { more = KILN_VECTOR > 1 ? KILN_VECTOR - 1 : 1 };
+    acc v[more], upto[more];
+
+    if (KILN_VECTOR == 1)
+      return at(h, 0);
+#pragma unroll
+    for (unsigned e = 0; e < more; ++e)
+      v[e] = at(h, KILN_VECTOR > 1 ? e + 1 : 0);
+    kiln::op_run(s.op, at(h, 0), v, upto);
+    return upto[more - 1];
+#else
+    acc sum = at(h, 0);
+
+#pragma unroll
+    for (unsigned e = 1; e < KILN_VECTOR; ++e)
+      sum = s.op(sum, at(h, e));
+    return sum;
+#endif
+  }
+
   /* Returns the reduction over the warp's elements, and sets the array
    * `before`. */
   __device__ __forceinline__ acc reduce(const source &s)
@@ -26,12 +51,8 @@ struct register_tile {
     acc sum[KILN_VECTORS], chain;
 
 #pragma unroll
-    for (unsigned r = 0; r < KILN_VECTORS; ++r) {
-      sum[r] = at(h[r], 0);
-#pragma unroll
-      for (unsigned e = 1; e < KILN_VECTOR; ++e)
-        sum[r] = s.op(sum[r], at(h[r], e));
-    }
+    for (unsigned r = 0; r < KILN_VECTORS; ++r)
+      sum[r] = first_sum(s, h[r]);
 #pragma unroll
     for (unsigned step = 1; step < 32; step *= 2) {
       /* The shuffles of all iterations are in flight at the same time. */

@@ -146,13 +146,8 @@ struct staged_tile {
     acc sum = s.identity, all;
 
 #pragma unroll 4
-    for (unsigned k = 0; k < KILN_VECTORS; ++k) {
-      const staged_vector h = vector(k);
-
-#pragma unroll
-      for (unsigned e = 0; e < KILN_VECTOR; ++e)
-        sum = s.op(sum, at(h, e));
-    }
+    for (unsigned k = 0; k < KILN_VECTORS; ++k)
+      sum = reduce_vector(s, sum, vector(k));
     sum = kiln::warp_scan_inclusive(sum, s.op);
     all = kiln::warp_broadcast(sum, 31);
     before = kiln::shuffle_up(sum, 1);

@@ -43,8 +43,10 @@ typedef struct bench {
   unsigned n_folders;
   double very_first_ms; /* milliseconds to load NVRTC and compile a saxpy */
   unsigned missed, asked;
-  double *linked; /* times of all calls with unseen expressions */
-  unsigned n_linked, n_unseen;
+  /* times of all first calls with an empty cache, and of those with unseen
+   * expressions */
+  double *cold, *linked;
+  unsigned n_cold, n_linked, n_unseen;
 } bench;
 
 typedef struct outcome {
@@ -202,6 +204,7 @@ static kiln_status first_calls(bench *b, const calls_case *call, outcome *out)
   out->cold_ms = kiln__cli_median(cold, b->o->repeats);
   out->disk_ms = kiln__cli_median(disk, b->o->repeats);
   out->linked_ms = kiln__cli_median(linked, b->o->repeats);
+  b->cold[b->n_cold++] = out->cold_ms;
   if (out->linked_ms > 0)
     b->linked[b->n_linked++] = out->linked_ms;
   return KILN_OK;
@@ -411,18 +414,17 @@ static void describe(const bench *b)
         "The CPU device: first calls hold the time that it takes to run them.");
 }
 
-/* Prints the median and the largest of all times with unseen expressions. */
-static void print_linked(const bench *b)
+/* Prints the median and the largest of n times. */
+static void print_median(const char *what, double *ms, unsigned n)
 {
   double most = 0;
 
-  if (b->n_linked == 0)
+  if (n == 0)
     return;
-  for (unsigned i = 0; i < b->n_linked; i++)
-    most = b->linked[i] > most ? b->linked[i] : most;
-  printf("\nlinked: first calls with expressions that no cache has; median "
-         "%.1f ms, worst %.1f ms of %u\n",
-         kiln__cli_median(b->linked, b->n_linked), most, b->n_linked);
+  for (unsigned i = 0; i < n; i++)
+    most = ms[i] > most ? ms[i] : most;
+  printf("%s; median %.1f ms, worst %.1f ms of %u\n", what,
+         kiln__cli_median(ms, n), most, n);
 }
 
 static int run_all(bench *b, cJSON *json)
@@ -434,6 +436,7 @@ static int run_all(bench *b, cJSON *json)
   cli_table table;
   int rc;
 
+  b->cold = kiln__cli_alloc(b->c, count_cases(b->o) + 1, sizeof *b->cold);
   b->linked = kiln__cli_alloc(b->c, count_cases(b->o) + 1, sizeof *b->linked);
   JSON_TEXT(json, "device", b->info.name);
   JSON_NUMBER(json, "very_first_ms", b->very_first_ms);
@@ -442,7 +445,10 @@ static int run_all(bench *b, cJSON *json)
   describe(b);
   putchar('\n');
   kiln__cli_table_print(&table, 0);
-  print_linked(b);
+  putchar('\n');
+  print_median("cold: first calls with an empty cache", b->cold, b->n_cold);
+  print_median("linked: first calls with expressions that no cache has",
+               b->linked, b->n_linked);
   printf("\n%u of %u figures reach their aim (%.0f ms, %.0f ms, %.0f ms, "
          "%.1fx); ! marks the others\n",
          b->asked - b->missed, b->asked, wanted_cold, wanted_disk,

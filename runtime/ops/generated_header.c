@@ -22,33 +22,19 @@
  * Cost: none at run time, since every function is inlined.
  *
  * For a linked program (link_rule.c) the expressions are a program of their
- * own. The kernel's header then declares external functions, whose arguments
- * are scalars, and wraps them like the others. The text of the expressions does
- * not occur in the kernel's header, so one compiled kernel serves all of them.
+ * own, which link/generated_texts.c generates. The kernel's header then declares
+ * external functions, whose arguments are scalars, and wraps them like the
+ * others. The text of the expressions does not occur in the kernel's header, so
+ * one compiled kernel serves all of them.
  *
  * Each expression stands on lines of its own after a #line directive with the
  * expression's name. The compiler's messages then name the expression and count
  * its lines. */
-#include "ops.h"
+#include "generator.h"
 
 #include <string.h>
 
-#define INLINE "static __device__ __forceinline__ "
-
-/* Maximum number of functions in the generated headers: the functions of the
- * spec, the map, the operation and the operation's identity. */
-enum { MAX_TEXTS = KILN__MAX_FUNCTIONS + 3 };
-
-typedef struct generator {
-  kiln__buf *types, *texts; /* the text of the two headers */
-  const kiln__spec *spec;
-  size_t n_arrays, n_params, n_texts;
-  bool structs, complexes; /* true if the call has elements of such types */
-  kiln__function text[MAX_TEXTS]; /* functions whose expression is present */
-  bool linked; /* the expressions are a program of their own */
-} generator;
-
-static kiln__type_text array_type(const generator *g, size_t k)
+kiln__type_text kiln__gen_array_type(const kiln__generator *g, size_t k)
 {
   return kiln__compute_text(g->spec->input->in[k].type);
 }
@@ -56,27 +42,27 @@ static kiln__type_text array_type(const generator *g, size_t k)
 /* Returns the start of the name of a variable of array k in the signature of an
  * expression's function. A struct gets the names x0, x1, ... only after the
  * conversion to its C++ type. */
-static const char *operand_prefix(const generator *g)
+static const char *operand_prefix(const kiln__generator *g)
 {
   return g->structs ? "kiln__" : "";
 }
 
 /* Returns whether an expression can use the elements of all input arrays. Other
  * expressions use the operands a and b, or nothing. */
-static bool is_elementwise(const kiln__function *f)
+bool kiln__gen_is_elementwise(const kiln__function *f)
 {
   return f->operand == NULL && f->parameters == NULL;
 }
 
 /* ---- Choice of the expressions ------------------------------------------ */
 
-static void add_to_texts(generator *g, kiln__function f)
+static void add_to_texts(kiln__generator *g, kiln__function f)
 {
   if (f.expr != NULL)
     g->text[g->n_texts++] = f;
 }
 
-static void collect_texts(generator *g)
+static void collect_texts(kiln__generator *g)
 {
   const kiln__spec *spec = g->spec;
 
@@ -94,10 +80,11 @@ static void collect_texts(generator *g)
     add_to_texts(g, spec->function[k]);
 }
 
-static bool reads_neighbours(const generator *g)
+bool kiln__gen_reads_neighbours(const kiln__generator *g)
 {
   for (size_t k = 0; k < g->n_texts; k++)
-    if (is_elementwise(&g->text[k]) && kiln__reads_neighbours(g->text[k].expr))
+    if (kiln__gen_is_elementwise(&g->text[k]) &&
+        kiln__reads_neighbours(g->text[k].expr))
       return true;
   return false;
 }
@@ -105,7 +92,7 @@ static bool reads_neighbours(const generator *g)
 /* ---- Types and parameters ------------------------------------------------ */
 
 /* Adds the members of the kernel argument that views with strides need. */
-static void add_shape_members(const generator *g)
+static void add_shape_members(const kiln__generator *g)
 {
   const kiln_shape *shape = g->spec->shape;
 
@@ -120,7 +107,7 @@ static void add_shape_members(const generator *g)
 }
 
 /* Opens namespace user and adds the types of values and results. */
-static void add_value_types(const generator *g, kiln__buf *out)
+void kiln__gen_value_types(const kiln__generator *g, kiln__buf *out)
 {
   const kiln__spec *spec = g->spec;
 
@@ -135,13 +122,13 @@ static void add_value_types(const generator *g, kiln__buf *out)
                      g->text[k].name);
 }
 
-static void add_types(const generator *g)
+void kiln__gen_types(const kiln__generator *g)
 {
   const kiln__spec *spec = g->spec;
   kiln__buf *out = g->types;
   bool empty = true;
 
-  add_value_types(g, out);
+  kiln__gen_value_types(g, out);
   if (spec->input != NULL)
     kiln__buf_format(out, "typedef %s stored;\n",
                      kiln__storage_text(kiln__input_type(spec->input)).c);
@@ -175,13 +162,14 @@ static void add_types(const generator *g)
 /* Adds the function kiln__param_NAME(s), which returns a parameter of the
  * user's code. For a constant, the function contains the bits of the value, so
  * that every value, including a NaN, arrives unchanged. */
-static void add_param(const generator *g, kiln__buf *out, const kiln_param *p)
+static void add_param(const kiln__generator *g, kiln__buf *out,
+                      const kiln_param *p)
 {
   uint64_t bits = 0;
 
   if (kiln__names_type(p))
     return;
-  kiln__buf_format(out, INLINE "%s kiln__param_%s(const kiln__args &s)\n",
+  kiln__buf_format(out, KILN__INLINE "%s kiln__param_%s(const kiln__args &s)\n",
                    kiln__compute_text(p->type).c, p->name);
   if (p->constant) {
     memcpy(&bits, p->value, kiln__size(p->type));
@@ -201,16 +189,17 @@ static void add_param(const generator *g, kiln__buf *out, const kiln_param *p)
  * index fits in 32 bits, the row is the upper half of the product of the index and
  * the reciprocal of the width, 2^64 / width rounded up (Lemire, Kaser and Kurz,
  * Faster Remainder by Direct Computation, 2019). */
-static void add_rows(const generator *g, kiln__buf *out)
+void kiln__gen_rows(const kiln__generator *g, kiln__buf *out)
 {
   if (g->spec->width == 0)
     return;
   kiln__buf_format(out,
-                   INLINE "kiln__index kiln__row(const kiln__args &s, "
-                          "kiln__index i)\n{\n  return %s;\n}\n" INLINE
-                          "kiln__index kiln__column(const kiln__args &s, "
-                          "kiln__index i)\n{\n  return static_cast<%s>(i - "
-                          "kiln__row(s, i) * s.kiln__width);\n}\n",
+                   KILN__INLINE
+                   "kiln__index kiln__row(const kiln__args &s, "
+                   "kiln__index i)\n{\n  return %s;\n}\n" KILN__INLINE
+                   "kiln__index kiln__column(const kiln__args &s, "
+                   "kiln__index i)\n{\n  return static_cast<%s>(i - "
+                   "kiln__row(s, i) * s.kiln__width);\n}\n",
                    g->spec->wide ? "i / s.kiln__width"
                                  : "static_cast<unsigned>(__umul64hi("
                                    "s.kiln__reciprocal, i))",
@@ -220,25 +209,26 @@ static void add_rows(const generator *g, kiln__buf *out)
 /* Adds the functions kiln__x0_at(s, j), kiln__x1_at(s, j) and so on, each of
  * which reads element j of one array. Only expressions that use x_at(), y_at()
  * and so on need these functions. */
-static void add_readers(const generator *g, kiln__buf *out)
+void kiln__gen_readers(const kiln__generator *g, kiln__buf *out)
 {
   for (size_t k = 0; k < g->n_params; k++)
     add_param(g, out, &g->spec->code->params[k]);
-  if (!reads_neighbours(g) && !kiln__has_strides(g->spec->shape, g->n_arrays))
+  if (!kiln__gen_reads_neighbours(g) &&
+      !kiln__has_strides(g->spec->shape, g->n_arrays))
     return;
   for (size_t k = 0; k < g->n_arrays; k++)
     kiln__buf_format(out,
-                     INLINE "%s kiln__x%zu_at(const kiln__args &s, "
-                            "kiln__index j)\n"
-                            "{\n  return kiln::load(s.x%zu + j);\n}\n",
-                     array_type(g, k).c, k, k);
+                     KILN__INLINE "%s kiln__x%zu_at(const kiln__args &s, "
+                                  "kiln__index j)\n"
+                                  "{\n  return kiln::load(s.x%zu + j);\n}\n",
+                     kiln__gen_array_type(g, k).c, k, k);
 }
 
 /* Adds the struct kiln__place, which holds the coordinates of an element, the
  * function kiln__locate(s, i), which computes them, and the functions
  * kiln__offset0(s, p) and so on, which return the offset of the element in the
- * array of a view. Divisions multiply by the reciprocal, as in add_rows(). */
-static void add_places(const generator *g)
+ * array of a view. Divisions multiply by the reciprocal, as in kiln__gen_rows(). */
+static void add_places(const kiln__generator *g)
 {
   const kiln_shape *shape = g->spec->shape;
   const bool wide = g->spec->wide;
@@ -247,7 +237,7 @@ static void add_places(const generator *g)
     return;
   kiln__buf_format(
       g->types,
-      "struct kiln__place {\n  kiln__index at[%u];\n};\n" INLINE
+      "struct kiln__place {\n  kiln__index at[%u];\n};\n" KILN__INLINE
       "kiln__place kiln__locate(const kiln__args &s, kiln__index i)\n{\n"
       "  kiln__place p;\n#pragma unroll\n"
       "  for (unsigned k = %u; k-- > 1;) {\n"
@@ -261,11 +251,11 @@ static void add_places(const generator *g)
     if (kiln__is_strided(shape, k))
       kiln__buf_format(
           g->types,
-          INLINE "kiln__index kiln__offset%zu(const kiln__args &s, const "
-                 "kiln__place &p)\n{\n  kiln__index j = 0;\n"
-                 "#pragma unroll\n  for (unsigned k = 0; k < %u; ++k)\n"
-                 "    j += static_cast<%s>(p.at[k]) * "
-                 "s.kiln__stride%zu[k];\n  return j;\n}\n",
+          KILN__INLINE "kiln__index kiln__offset%zu(const kiln__args &s, const "
+                       "kiln__place &p)\n{\n  kiln__index j = 0;\n"
+                       "#pragma unroll\n  for (unsigned k = 0; k < %u; ++k)\n"
+                       "    j += static_cast<%s>(p.at[k]) * "
+                       "s.kiln__stride%zu[k];\n  return j;\n}\n",
           k, (unsigned)shape->rank, wide ? "kiln__index" : "unsigned", k);
 }
 
@@ -273,13 +263,13 @@ static void add_places(const generator *g)
 
 /* Adds the parameters that an expression's function has besides kiln__args.
  * Each parameter begins with a comma. */
-static void add_operands(const generator *g, kiln__buf *out,
-                         const kiln__function *f)
+void kiln__gen_operands(const kiln__generator *g, kiln__buf *out,
+                        const kiln__function *f)
 {
-  if (is_elementwise(f)) {
+  if (kiln__gen_is_elementwise(f)) {
     for (size_t k = 0; k < g->n_arrays; k++)
       if (!kiln__is_viewed(g->spec->shape, k))
-        kiln__buf_format(out, ", const %s %sx%zu", array_type(g, k).c,
+        kiln__buf_format(out, ", const %s %sx%zu", kiln__gen_array_type(g, k).c,
                          operand_prefix(g), k);
     kiln__buf_text(out, ", const kiln__index i");
   } else if (f->parameters != NULL) {
@@ -293,18 +283,18 @@ static void add_operands(const generator *g, kiln__buf *out,
 
 /* Adds the signature of an expression's function: "const kiln__args
  * &kiln__s, PARAMETERS)". */
-static void add_signature(const generator *g, kiln__buf *out,
+static void add_signature(const kiln__generator *g, kiln__buf *out,
                           const kiln__function *f)
 {
-  kiln__buf_format(out,
-                   INLINE "kiln__%s_result kiln__%s(const kiln__args &kiln__s",
-                   f->name, f->name);
-  add_operands(g, out, f);
+  kiln__buf_format(
+      out, KILN__INLINE "kiln__%s_result kiln__%s(const kiln__args &kiln__s",
+      f->name, f->name);
+  kiln__gen_operands(g, out, f);
   kiln__buf_text(out, ")");
 }
 
 /* Adds short names of the types that the functions use. */
-static void add_function_types(const generator *g, kiln__buf *out)
+void kiln__gen_function_types(const kiln__generator *g, kiln__buf *out)
 {
   for (size_t k = 0; k < g->n_texts; k++) {
     const kiln__function *f = &g->text[k];
@@ -319,7 +309,7 @@ static void add_function_types(const generator *g, kiln__buf *out)
   }
 }
 
-static void add_declarations(const generator *g)
+static void add_declarations(const kiln__generator *g)
 {
   kiln__buf *out = g->types;
 
@@ -342,7 +332,7 @@ static bool has_short_name(size_t k)
 /* Adds the declaration of element x0, x1 and so on, as far as it is not a
  * parameter of the function. The element of a view is loaded here. A table has
  * no element. */
-static void add_element(const generator *g, size_t k)
+static void add_element(const kiln__generator *g, size_t k)
 {
   const kiln_shape *shape = g->spec->shape;
   const char *unpack = g->structs ? "kiln__unpack" : "";
@@ -366,7 +356,7 @@ static void add_element(const generator *g, size_t k)
 }
 
 /* Adds the function x0_at(j), x1_at(j) and so on, and its short name. */
-static void add_reader(const generator *g, size_t k)
+static void add_reader(const kiln__generator *g, size_t k)
 {
   kiln__buf *out = g->texts;
 
@@ -383,7 +373,7 @@ static void add_reader(const generator *g, size_t k)
 /* Adds declarations of x and x_at, which are short names of x0 and x0_at, and
  * so on. The casts to void avoid warnings about names that the expression does
  * not use. */
-static void add_elements(const generator *g, const kiln__function *f)
+static void add_elements(const kiln__generator *g, const kiln__function *f)
 {
   const bool neighbours = kiln__reads_neighbours(f->expr);
   kiln__buf *out = g->texts;
@@ -419,12 +409,12 @@ void kiln__generate_params(kiln__buf *out, const kiln_code *code)
 }
 
 /* Adds the body of an expression's function. */
-static void add_function_body(const generator *g, const kiln__function *f)
+void kiln__gen_function_body(const kiln__generator *g, const kiln__function *f)
 {
   kiln__buf *out = g->texts;
 
   kiln__buf_text(out, "  (void)kiln__s;\n");
-  if (is_elementwise(f))
+  if (kiln__gen_is_elementwise(f))
     add_elements(g, f);
   else if (g->structs && f->operand != NULL && f->operand[0] != '\0')
     kiln__buf_text(out, "  const auto a = kiln__unpack(kiln__a), "
@@ -448,16 +438,16 @@ static void add_function_body(const generator *g, const kiln__function *f)
   kiln__buf_text(out, "#line 1 \"generated\"\n}\n");
 }
 
-static void add_definition(const generator *g, const kiln__function *f)
+void kiln__gen_definition(const kiln__generator *g, const kiln__function *f)
 {
   add_signature(g, g->texts, f);
   kiln__buf_text(g->texts, "\n{\n");
-  add_function_body(g, f);
+  kiln__gen_function_body(g, f);
 }
 
 /* Adds the preamble. The #include directives of the preamble stay outside
  * the namespace. */
-static void add_preamble(const generator *g)
+void kiln__gen_preamble(const kiln__generator *g)
 {
   const char *const text =
       g->spec->code != NULL && g->spec->code->preamble != NULL
@@ -478,7 +468,7 @@ static void add_preamble(const generator *g)
 /* Adds the connection between a struct and its C++ type, which the preamble has
  * declared. Another size or alignment is an error of the compiler, which
  * explain_layout() in specialisation_cache.c explains. */
-static void add_struct(const generator *g, const kiln_param *p, size_t k)
+static void add_struct(const kiln__generator *g, const kiln_param *p, size_t k)
 {
   kiln__buf_format(g->texts,
                    "#line 1 \"the struct %s\"\ntypedef %s kiln__named_%zu;\n"
@@ -496,7 +486,7 @@ static void add_struct(const generator *g, const kiln_param *p, size_t k)
                    kiln__compute_text(p->type).c, k);
 }
 
-static void add_structs(const generator *g)
+static void add_structs(const kiln__generator *g)
 {
   for (size_t k = 0; k < g->n_params; k++)
     if (kiln__names_type(&g->spec->code->params[k]))
@@ -504,13 +494,13 @@ static void add_structs(const generator *g)
 }
 
 /* Notes an element type of the call, which may need a header. */
-static void note_type(generator *g, kiln_dtype type)
+static void note_type(kiln__generator *g, kiln_dtype type)
 {
   g->structs = g->structs || kiln__is_record(type);
   g->complexes = g->complexes || kiln__is_complex(type);
 }
 
-static void note_types(generator *g)
+static void note_types(kiln__generator *g)
 {
   const kiln__spec *spec = g->spec;
   const char *define = spec->family->defines;
@@ -538,13 +528,18 @@ static void note_types(generator *g)
 /* Adds the function NAME_at(s, p, e, i), which evaluates the expression NAME
  * for element e of the vector p. The vector starts at element i of the
  * input. */
-static void add_element_wrapper(const generator *g, const char *name,
+static void add_element_wrapper(const kiln__generator *g, const char *name,
                                 const char *result, const char *expr)
 {
   kiln__buf *out = g->types;
 
+  if (expr != NULL && g->batch > 0) {
+    kiln__gen_batch_wrapper(g, name);
+    return;
+  }
+
   kiln__buf_format(out,
-                   "template <unsigned n>\n" INLINE
+                   "template <unsigned n>\n" KILN__INLINE
                    "%s %s_at(const args &s, const vector<n> &p, unsigned e, "
                    "index i)\n{\n  (void)s; (void)p; (void)e; (void)i;\n",
                    result, name);
@@ -561,16 +556,17 @@ static void add_element_wrapper(const generator *g, const char *name,
 
 /* Adds functions that read n consecutive elements of all input arrays. The map
  * expression is not applied to these elements. */
-static void add_vectors(const generator *g, uint32_t aligned)
+static void add_vectors(const kiln__generator *g, uint32_t aligned)
 {
   kiln__buf *out = g->types;
 
   kiln__buf_text(out, "template <unsigned n> struct vector {\n");
   for (size_t k = 0; k < g->n_arrays; k++)
     if (!kiln__is_viewed(g->spec->shape, k))
-      kiln__buf_format(out, "  %s x%zu[n];\n", array_type(g, k).c, k);
+      kiln__buf_format(out, "  %s x%zu[n];\n", kiln__gen_array_type(g, k).c, k);
+  kiln__gen_kept_results(g);
   kiln__buf_text(out, "};\ntemplate <unsigned n, kiln::cached how = "
-                      "kiln::cached::usual>\n" INLINE
+                      "kiln::cached::usual>\n" KILN__INLINE
                       "void load_inputs(const args &s, index i, vector<n> &p)\n"
                       "{\n  (void)s; (void)i; (void)p;\n");
   for (size_t k = 0; k < g->n_arrays; k++)
@@ -578,9 +574,9 @@ static void add_vectors(const generator *g, uint32_t aligned)
       kiln__buf_format(out,
                        "  kiln::load_vector<n, %s, how>(s.x%zu + i, p.x%zu);\n",
                        aligned >> k & 1 ? "true" : "false", k, k);
-  kiln__buf_text(out,
-                 "}\n" INLINE "void prefetch_inputs(const args &s, index i, "
-                 "unsigned n)\n{\n  (void)s; (void)i; (void)n;\n");
+  kiln__buf_text(out, "}\n" KILN__INLINE
+                      "void prefetch_inputs(const args &s, index i, "
+                      "unsigned n)\n{\n  (void)s; (void)i; (void)n;\n");
   for (size_t k = 0; k < g->n_arrays; k++)
     if (!kiln__is_viewed(g->spec->shape, k))
       kiln__buf_format(out, "  kiln::prefetch(s.x%zu + i, n * %uu);\n", k,
@@ -593,13 +589,13 @@ static void add_vectors(const generator *g, uint32_t aligned)
  * cache hint. load_vector<n>(s, i, to) reads n consecutive elements, where i is
  * a multiple of n. Arrays that are aligned to 16 bytes are read by wide
  * loads. */
-static void add_loads(const generator *g)
+static void add_loads(const kiln__generator *g)
 {
   const bool mapped = g->spec->input->map != NULL;
   kiln__buf *out = g->types;
 
   kiln__buf_format(out,
-                   "template <kiln::cached how>\n" INLINE
+                   "template <kiln::cached how>\n" KILN__INLINE
                    "value load_as(const args &s, index i)\n{\n  return %s",
                    mapped ? "kiln__texts::kiln__map(s, " : "");
   for (size_t k = 0; k < (mapped ? g->n_arrays : 1); k++)
@@ -607,10 +603,11 @@ static void add_loads(const generator *g)
       kiln__buf_format(out, "kiln::load_as<how>(s.x%zu + i)%s", k,
                        mapped ? ", " : "");
   kiln__buf_format(out,
-                   "%s;\n}\n" INLINE "value load(const args &s, index i)\n{\n"
+                   "%s;\n}\n" KILN__INLINE
+                   "value load(const args &s, index i)\n{\n"
                    "  return load_as<kiln::cached::usual>(s, i);\n}\n"
                    "template <unsigned n, kiln::cached how = "
-                   "kiln::cached::usual>\n" INLINE
+                   "kiln::cached::usual>\n" KILN__INLINE
                    "void load_vector(const args &s, index i, value (&to)[n])\n"
                    "{\n  vector<n> p;\n  load_inputs<n, how>(s, i, p);\n"
                    "#pragma unroll\n  for (unsigned e = 0; e < n; ++e)\n"
@@ -618,21 +615,21 @@ static void add_loads(const generator *g)
                    mapped ? "i)" : "");
 }
 
-static void add_input(const generator *g, uint32_t aligned)
+static void add_input(const kiln__generator *g, uint32_t aligned)
 {
   add_vectors(g, aligned);
   add_element_wrapper(g, "map", "value", g->spec->input->map);
   add_loads(g);
 }
 
-static void add_named_op(const generator *g)
+static void add_named_op(const kiln__generator *g)
 {
   static const char *const names[] = {"sum",     "prod",   "min",    "max",
                                       "bit_and", "bit_or", "bit_xor"};
 
   kiln__buf_format(g->types,
-                   "typedef kiln::%s op;\n" INLINE
-                   "op make_op(const args &) { return {}; }\n" INLINE
+                   "typedef kiln::%s op;\n" KILN__INLINE
+                   "op make_op(const args &) { return {}; }\n" KILN__INLINE
                    "acc identity(const args &)\n"
                    "{\n  return op::identity<acc>();\n}\n",
                    names[g->spec->op->name]);
@@ -644,7 +641,7 @@ static void add_named_op(const generator *g)
  * generated operation returns the identity where the expression would not. The
  * compiler computes the expression for two identities itself where it can, and
  * then drops all three comparisons from operations such as a > b ? a : b. */
-static void add_user_op(const generator *g)
+static void add_user_op(const kiln__generator *g)
 {
   static const char guard[] =
       "    const acc none = identity(s);\n\n"
@@ -653,52 +650,54 @@ static void add_user_op(const generator *g)
       "none))\n      return none;\n";
 
   /* The operation of a linked program contains the guard. */
-  kiln__buf_format(
-      g->types,
-      INLINE
-      "acc identity(const args &s)\n"
-      "{\n  return kiln__texts::kiln__identity(s);\n}\n"
-      "struct op {\n  args s;\n"
-      "  __device__ __forceinline__ acc operator()(const acc a, "
-      "const acc b) const\n  {\n%s"
-      "    return kiln__texts::kiln__operation(s, a, b);\n  }\n};\n" INLINE
-      "op make_op(const args &s) { return {s}; }\n",
-      g->linked ? "" : guard);
+  kiln__buf_format(g->types,
+                   KILN__INLINE
+                   "acc identity(const args &s)\n"
+                   "{\n  return kiln__texts::kiln__identity(s);\n}\n"
+                   "struct op {\n  args s;\n"
+                   "  __device__ __forceinline__ acc operator()(const acc a, "
+                   "const acc b) const\n  {\n%s"
+                   "    return kiln__texts::kiln__operation(s, a, b);\n  "
+                   "}\n};\n" KILN__INLINE
+                   "op make_op(const args &s) { return {s}; }\n",
+                   g->linked ? "" : guard);
+  kiln__gen_op_batches(g);
 }
 
-static void add_function(const generator *g, const kiln__function *f)
+static void add_function(const kiln__generator *g, const kiln__function *f)
 {
-  if (is_elementwise(f))
+  if (kiln__gen_is_elementwise(f))
     add_element_wrapper(g, f->name, f->result, f->expr);
   else if (f->parameters != NULL)
     kiln__buf_format(g->types,
-                     "template <class... V>\n" INLINE
+                     "template <class... V>\n" KILN__INLINE
                      "%s %s(const args &s, V... v)\n"
                      "{\n  return kiln__texts::kiln__%s(s, v...);\n}\n",
                      f->result, f->name, f->name);
   else
     kiln__buf_format(g->types,
-                     INLINE "%s %s(const args &s, const %s a, const %s b)\n"
-                            "{\n  return kiln__texts::kiln__%s(s, a, b);\n}\n",
+                     KILN__INLINE
+                     "%s %s(const args &s, const %s a, const %s b)\n"
+                     "{\n  return kiln__texts::kiln__%s(s, a, b);\n}\n",
                      f->result, f->name, f->operand, f->operand, f->name);
 }
 
-static generator generator_of(kiln__buf *types, kiln__buf *texts,
-                              const kiln__spec *spec)
+kiln__generator kiln__gen_start(kiln__buf *types, kiln__buf *texts,
+                                const kiln__spec *spec)
 {
-  generator g = {.types = types,
-                 .texts = texts,
-                 .spec = spec,
-                 .n_arrays =
-                     spec->input == NULL ? 0 : kiln__input_arrays(spec->input),
-                 .n_params = spec->code == NULL ? 0 : spec->code->n_params};
+  kiln__generator g = {
+      .types = types,
+      .texts = texts,
+      .spec = spec,
+      .n_arrays = spec->input == NULL ? 0 : kiln__input_arrays(spec->input),
+      .n_params = spec->code == NULL ? 0 : spec->code->n_params};
 
   collect_texts(&g);
   return g;
 }
 
 /* Adds everything that the kernel calls in namespace user. */
-static void add_user(const generator *g, uint32_t aligned)
+void kiln__gen_user(const kiln__generator *g, uint32_t aligned)
 {
   const kiln__spec *spec = g->spec;
 
@@ -716,7 +715,7 @@ static void add_user(const generator *g, uint32_t aligned)
   kiln__buf_text(g->types, "} // namespace user\n");
 }
 
-static kiln_status both_status(const generator *g)
+kiln_status kiln__gen_status(const kiln__generator *g)
 {
   const kiln_status st = kiln__buf_status(g->types, "a generated header");
 
@@ -726,245 +725,24 @@ static kiln_status both_status(const generator *g)
 kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
                            const kiln__spec *spec, uint32_t aligned)
 {
-  generator g = generator_of(types, texts, spec);
+  kiln__generator g = kiln__gen_start(types, texts, spec);
 
   note_types(&g);
-  add_types(&g);
-  add_readers(&g, types);
-  add_rows(&g, types);
+  kiln__gen_types(&g);
+  kiln__gen_readers(&g, types);
+  kiln__gen_rows(&g, types);
   add_places(&g);
-  add_function_types(&g, types);
+  kiln__gen_function_types(&g, types);
   add_declarations(&g);
-  add_user(&g, aligned);
+  kiln__gen_user(&g, aligned);
   if (spec->pairs != NULL)
     kiln__generate_pair_types(types, spec);
-  add_preamble(&g);
+  kiln__gen_preamble(&g);
   add_structs(&g);
   for (size_t k = 0; k < g.n_texts; k++)
-    add_definition(&g, &g.text[k]);
+    kiln__gen_definition(&g, &g.text[k]);
   if (spec->pairs != NULL)
     kiln__generate_pair_texts(texts, spec);
   kiln__buf_text(texts, "} // namespace kiln__texts\n");
-  return both_status(&g);
-}
-
-/* ---- Expressions in a program of their own ------------------------------- */
-
-/* A form in which the values of kiln__args occur: as parameters of an external
- * function, as arguments of a call, or as assignments to a kiln__args. */
-typedef enum form { DECLARED, PASSED, ASSIGNED } form;
-
-/* Adds a value. `from` is the expression that the kernel passes, and the
- * expressions' program reads the member `prefix` followed by `to`. */
-static void add_value(kiln__buf *out, form how, const char *type, size_t number,
-                      const char *from, const char *prefix, const char *to)
-{
-  if (how == DECLARED)
-    kiln__buf_format(out, ", const %s kiln__v%zu", type, number);
-  else if (how == PASSED)
-    kiln__buf_format(out, ", %s", from);
-  else
-    kiln__buf_format(out, "  kiln__s.%s%s = kiln__v%zu;\n", prefix, to, number);
-}
-
-/* Adds the values of kiln__args that an external function receives. */
-static void add_values(const generator *g, kiln__buf *out, form how,
-                       const kiln__function *f)
-{
-  char type[64], from[64];
-  size_t number = 0;
-
-  for (size_t k = 0; k < g->n_params; k++) {
-    const kiln_param *p = &g->spec->code->params[k];
-
-    if (p->constant)
-      continue;
-    kiln__format(from, sizeof from, "kiln::widen(s.p_%zu)", k);
-    add_value(out, how, kiln__compute_text(p->type).c, number++, from, "p_",
-              p->name);
-  }
-  if (!is_elementwise(f))
-    return;
-  for (size_t k = 0; k < g->n_arrays && reads_neighbours(g); k++) {
-    kiln__format(type, sizeof type, "%s *",
-                 kiln__storage_text(g->spec->input->in[k].type).c);
-    kiln__format(from, sizeof from, "s.x%zu", k);
-    add_value(out, how, type, number++, from, "", from + 2);
-  }
-  if (g->spec->width != 0) {
-    add_value(out, how, "kiln__index", number++, "s.kiln__width", "",
-              "kiln__width");
-    add_value(out, how, "kiln__index", number++, "s.kiln__reciprocal", "",
-              "kiln__reciprocal");
-  }
-}
-
-/* Removes the comma before the first item of a list that begins at `at`. */
-static void drop_comma(kiln__buf *out, size_t at)
-{
-  if (!out->failed && at < out->size && out->data[at] == ',')
-    out->data[at] = ' ';
-}
-
-static void add_external(const generator *g, kiln__buf *out,
-                         const kiln__function *f)
-{
-  size_t begin;
-
-  kiln__buf_format(out,
-                   "extern \"C\" __device__ kiln__%s_result kiln__text_%s(",
-                   f->name, f->name);
-  begin = out->size;
-  add_values(g, out, DECLARED, f);
-  add_operands(g, out, f);
-  drop_comma(out, begin);
-  kiln__buf_text(out, ")");
-}
-
-/* Adds the declaration of an external function and the function by which the
- * kernel calls it. */
-static void add_external_call(const generator *g, const kiln__function *f)
-{
-  kiln__buf *out = g->types;
-  size_t begin;
-
-  add_external(g, out, f);
-  kiln__buf_format(out,
-                   ";\nnamespace kiln__texts\n{\ntemplate <class... V>\n" INLINE
-                   "kiln__%s_result kiln__%s(const kiln__args &s, V... v)\n"
-                   "{\n  (void)s;\n  return kiln__text_%s(",
-                   f->name, f->name, f->name);
-  begin = out->size;
-  add_values(g, out, PASSED, f);
-  kiln__buf_text(out, ", v...");
-  drop_comma(out, begin);
-  kiln__buf_text(out, ");\n}\n} // namespace kiln__texts\n");
-}
-
-/* Adds the struct kiln__args of the expressions' program. It has the values that
- * the external functions receive. */
-static void add_linked_args(const generator *g, kiln__buf *out)
-{
-  kiln__buf_text(out, "struct args {\n");
-  for (size_t k = 0; k < g->n_arrays && reads_neighbours(g); k++)
-    kiln__buf_format(out, "  const %s *x%zu;\n",
-                     kiln__storage_text(g->spec->input->in[k].type).c, k);
-  for (size_t k = 0; k < g->n_params; k++) {
-    const kiln_param *p = &g->spec->code->params[k];
-
-    if (!p->constant)
-      kiln__buf_format(out, "  %s p_%s;\n", kiln__compute_text(p->type).c,
-                       p->name);
-  }
-  kiln__buf_text(out, "  index kiln__width, kiln__reciprocal;\n};\n"
-                      "} // namespace user\ntypedef user::args kiln__args;\n"
-                      "typedef user::index kiln__index;\n");
-}
-
-/* Returns whether an expression or the preamble uses a function of Kiln. */
-static bool uses_kiln(const generator *g)
-{
-  const kiln_code *code = g->spec->code;
-
-  for (size_t k = 0; k < g->n_texts; k++)
-    if (strstr(g->text[k].expr, "kiln::") != NULL)
-      return true;
-  return code != NULL && code->preamble != NULL &&
-         strstr(code->preamble, "kiln::") != NULL;
-}
-
-/* Adds the declarations of the expressions' program. The headers of the kernels
- * are included only if they are used, since they take 5 ms to compile. */
-static void add_linked_types(const generator *g)
-{
-  kiln__buf *out = g->texts;
-  bool headers = reads_neighbours(g) || uses_kiln(g);
-
-  for (size_t k = 0; k < g->n_params; k++)
-    headers |= g->spec->code->params[k].constant;
-  if (headers)
-    kiln__buf_text(out, "#define KILN_READ_ONLY 0\n#include "
-                        "<kiln/types.cuh>\n#include <kiln/activation.cuh>\n");
-  kiln__buf_text(out,
-                 "#ifndef INFINITY\n#define INFINITY "
-                 "__int_as_float(0x7f800000)\n#endif\n#ifndef NAN\n#define "
-                 "NAN __int_as_float(0x7fffffff)\n#endif\n");
-  add_value_types(g, out);
-  add_linked_args(g, out);
-  add_readers(g, out);
-  add_rows(g, out);
-  add_function_types(g, out);
-}
-
-/* Adds the head of an external function's definition. */
-static void open_external(const generator *g, const kiln__function *f)
-{
-  add_external(g, g->texts, f);
-  kiln__buf_text(g->texts, "\n{\n  kiln__args kiln__s;\n  (void)kiln__s;\n");
-  add_values(g, g->texts, ASSIGNED, f);
-}
-
-static const char *bits_of(kiln_dtype type)
-{
-  switch (kiln__dtype_of(type)->computed) {
-  case KILN_F32:
-    return "__float_as_uint";
-  case KILN_F64:
-    return "__double_as_longlong";
-  default:
-    return "";
-  }
-}
-
-/* Adds the definition of the external function of an operation or of its
- * identity. See add_user_op() about the guard. */
-static void add_external_op(const generator *g, const kiln__function *f)
-{
-  const char *const bits = bits_of(g->spec->acc);
-
-  add_definition(g, f);
-  open_external(g, f);
-  if (f->operand[0] == '\0')
-    kiln__buf_text(g->texts, "  return kiln__identity(kiln__s);\n}\n");
-  else
-    kiln__buf_format(
-        g->texts,
-        "  const kiln__operation_result kiln__none = "
-        "kiln__identity(kiln__s);\n"
-        "  if (%s(a) == %s(kiln__none) && %s(b) == %s(kiln__none) &&\n"
-        "      %s(kiln__operation(kiln__s, kiln__none, kiln__none)) != "
-        "%s(kiln__none))\n    return kiln__none;\n"
-        "  return kiln__operation(kiln__s, a, b);\n}\n",
-        bits, bits, bits, bits, bits, bits);
-}
-
-static void add_external_definition(const generator *g, const kiln__function *f)
-{
-  const kiln_op *op = g->spec->op;
-
-  if (op != NULL && (f->expr == op->expr || f->expr == op->identity)) {
-    add_external_op(g, f);
-  } else {
-    open_external(g, f);
-    add_function_body(g, f);
-  }
-}
-
-kiln_status kiln__generate_linked(kiln__buf *types, kiln__buf *source,
-                                  const kiln__spec *spec, uint32_t aligned)
-{
-  generator g = generator_of(types, source, spec);
-
-  g.linked = true;
-  add_types(&g);
-  add_function_types(&g, types);
-  for (size_t k = 0; k < g.n_texts; k++)
-    add_external_call(&g, &g.text[k]);
-  add_user(&g, aligned);
-  add_linked_types(&g);
-  add_preamble(&g);
-  for (size_t k = 0; k < g.n_texts; k++)
-    add_external_definition(&g, &g.text[k]);
-  kiln__buf_text(source, "} // namespace kiln__texts\n");
-  return both_status(&g);
+  return kiln__gen_status(&g);
 }

@@ -270,6 +270,10 @@ typedef struct kiln__spec {
   const kiln_shape *shape;
   /* Preamble and parameters of the user's code, or NULL. */
   const kiln_code *code;
+  /* Number of elements for which the kernel evaluates expressions, or 0 if it is
+   * unknown. Only the size class of the number is part of the key
+   * (kiln__size_class()). */
+  uint64_t elements;
   /* True to compile with less optimisation. Kernels that were measured to be as
    * fast without full optimisation use it, and so do small calls
    * (kiln__quick()). */
@@ -286,6 +290,23 @@ enum { KILN__QUICK_MOST = 1 << 18 };
 static inline bool kiln__quick(uint64_t n)
 {
   return n <= KILN__QUICK_MOST;
+}
+
+/* Size classes of calls. The choice between linked and whole programs depends on
+ * the class (link_rule.c). */
+typedef enum kiln__size_class {
+  KILN__FEW,    /* at most KILN__QUICK_MOST elements */
+  KILN__MEDIUM, /* at most 2^21 elements */
+  KILN__MANY    /* more elements, or an unknown number */
+} kiln__size_class;
+
+enum { KILN__MEDIUM_MOST = 1 << 21 };
+
+static inline kiln__size_class kiln__size_class_of(uint64_t elements)
+{
+  if (elements == 0 || elements > KILN__MEDIUM_MOST)
+    return KILN__MANY;
+  return kiln__quick(elements) ? KILN__FEW : KILN__MEDIUM;
 }
 
 /* Returns the result of kiln__quick(), or false below compute capability 9.0.

@@ -133,8 +133,9 @@ static void key_of(key *k, const kiln__spec *spec, uint32_t aligned)
                 .kernels = spec->kernels,
                 .aligned = aligned,
                 .acc = (uint32_t)spec->acc,
-                .quick = spec->quick | (uint32_t)(unsigned char)spec->suffix
-                                           << 8};
+                .quick = spec->quick |
+                         (uint32_t)(unsigned char)spec->suffix << 8 |
+                         (uint32_t)kiln__size_class_of(spec->elements) << 16};
 
   memcpy(h.value, spec->value, sizeof h.value);
   key_add(k, &h, sizeof h);
@@ -345,6 +346,7 @@ static void write_define(char text[DEFINE_SIZE], const char *define,
 typedef struct part {
   char text[KILN__MAX_VALUES + MORE_DEFINES][DEFINE_SIZE];
   const char *define[KILN__MAX_VALUES + MORE_DEFINES];
+  const char *body_define[KILN__MAX_VALUES + MORE_DEFINES + 1];
   kiln_program_desc desc, body;
   kiln__linked linked;
   kiln__loading loading;
@@ -419,6 +421,9 @@ static void add_part(making *m, const char *kernel)
   }
   p->body = p->desc;
   p->body.headers = m->body_generated;
+  memcpy(p->body_define, p->define, sizeof p->define);
+  p->body_define[p->body.n_defines++] = "KILN_LINKED=1";
+  p->body.defines = p->body_define;
   p->linked = (kiln__linked){.make = kiln__linked_make,
                              .prepare = kiln__device_prepare_link,
                              .body = &p->body,

@@ -71,6 +71,7 @@ static void specify(kiln__spec *spec, const kiln_adjacent_difference_desc *desc,
   spec->input = &desc->x;
   spec->code = &desc->code;
   spec->quick = kiln__quick(desc->n);
+  spec->elements = desc->n;
   spec->value[DIFFERENCE_BLOCK] = THREADS;
   spec->value[DIFFERENCE_VECTOR] = p->vec;
   spec->value[DIFFERENCE_VECTORS] = p->vecs;

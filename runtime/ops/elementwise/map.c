@@ -359,6 +359,7 @@ static kiln_status run(kiln_stream *stream, const request *r,
       r->desc->shape == NULL ? copy_bits(r->desc) : *r->desc;
   kiln_input x = input_of(&desc);
   kiln__spec spec = {.family = &family,
+                     .elements = desc.n,
                      .input = &x,
                      .code = &desc.code,
                      .width = desc.width,

@@ -175,6 +175,7 @@ static void specify(kiln__spec *spec, const kiln_histogram_desc *desc,
   spec->input = &desc->x;
   spec->code = &desc->code;
   spec->quick = kiln__quick(desc->n);
+  spec->elements = desc->n;
   spec->value[HISTOGRAM_BLOCK] = p->block;
   spec->value[HISTOGRAM_ITEMS] = p->items;
   spec->value[HISTOGRAM_VECTOR] = p->vec;

@@ -294,6 +294,7 @@ void kiln__reduction_plan(kiln__reduction *f, const kiln_stream *stream)
                          .input = f->x,
                          .shape = f->shape,
                          .wide = f->n > UINT32_MAX,
+                         .elements = f->n * f->rows,
                          .code = f->code};
   value[REDUCE_ANY_KIND] = f->kind;
   value[REDUCE_ANY_OUT] =

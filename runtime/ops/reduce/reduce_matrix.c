@@ -180,7 +180,10 @@ static unsigned in_flight(unsigned bytes, unsigned vec)
 
 static kiln__spec spec_of(const kiln__family *family, const kiln__matrix *m)
 {
-  kiln__spec spec = {.family = family, .input = m->x, .code = m->code};
+  kiln__spec spec = {.family = family,
+                     .input = m->x,
+                     .elements = m->rows * m->columns,
+                     .code = m->code};
 
   if (m->kind == KILN__REDUCTION_OP) {
     spec.op = m->op;

@@ -132,9 +132,11 @@ static const kiln__family row_family = {"segmented_rows", row_kernels,
 
 static void start(plan *p, const bags *b, const kiln__family *family)
 {
-  *p = (plan){
-      .spec = {.family = family, .input = &b->desc->x, .code = &b->desc->code},
-      .strips = 1};
+  *p = (plan){.spec = {.family = family,
+                       .input = &b->desc->x,
+                       .code = &b->desc->code,
+                       .elements = b->items * (b->width > 1 ? b->width : 1)},
+              .strips = 1};
   if (b->kind == KILN__REDUCTION_OP) {
     p->spec.op = &b->desc->op;
     p->spec.acc = kiln__op_type(b->out.type);

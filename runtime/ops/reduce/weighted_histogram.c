@@ -112,6 +112,7 @@ static void specify(kiln__spec *spec, const kiln_histogram_desc *desc,
                    .function = {{"weight", "the weight", desc->weight,
                                  kiln__compute_name(sum, "value"), NULL, NULL}},
                    .code = &desc->code,
+                   .elements = desc->n,
                    .quick = kiln__quick(desc->n)};
   value[WEIGHTED_HISTOGRAM_BLOCK] = p->block;
   value[WEIGHTED_HISTOGRAM_ITEMS] = p->items;

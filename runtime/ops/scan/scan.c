@@ -43,6 +43,7 @@ static void specify(plan *p, const kiln_stream *stream)
   spec->input = &desc->x;
   spec->op = &desc->op;
   spec->code = &desc->code;
+  spec->elements = desc->n;
   spec->quick = kiln__quick(desc->n) ||
                 kiln__widest(&desc->x, kiln__size(spec->acc)) >= 4;
   spec->value[SCAN_BLOCK] = shape->block;

@@ -132,6 +132,7 @@ static void specify(kiln__spec *spec, const kiln_stream *stream,
   spec->acc = r->out.type;
   spec->code = r->code;
   spec->quick = kiln__quick_on_9(stream, r->n);
+  spec->elements = r->n;
   spec->value[SCAN_BY_KEY_BLOCK] = shape->block;
   spec->value[SCAN_BY_KEY_VECTOR] = shape->vec;
   spec->value[SCAN_BY_KEY_VECTORS] = shape->vecs;

@@ -52,6 +52,7 @@ static void make_plan(plan *p, const kiln_stream *stream,
                              desc->predicate != NULL ? desc->predicate : "x0",
                              "bool", NULL, NULL}},
                .code = &desc->code,
+               .elements = desc->n,
                .quick = kiln__quick(desc->n)},
       .input = desc->x};
   p->input.map = kiln__input_arrays(&desc->x) == 0 ? "0" : NULL;

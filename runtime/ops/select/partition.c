@@ -111,6 +111,7 @@ static void make_plan(plan *p, const kiln_stream *stream,
   *p = (plan){.desc = desc,
               .spec = {.family = &family,
                        .code = &desc->code,
+                       .elements = desc->n,
                        .quick = kiln__quick(desc->n)},
               .input = desc->x};
   if (kiln__given(desc->flags))

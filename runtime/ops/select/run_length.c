@@ -92,6 +92,7 @@ static void make_plan(plan *p, const kiln_stream *stream,
                        .function = {{"equal", "the equality", equal, "bool",
                                      "value", NULL}},
                        .code = &desc->code,
+                       .elements = desc->n,
                        .quick = kiln__quick(desc->n)}};
   if (is_staged(desc, only_long, &t)) {
     plan_staged(p, stream, &t);

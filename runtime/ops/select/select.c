@@ -128,6 +128,7 @@ static void make_plan(request *r, const kiln_stream *stream)
                          .input = &r->input,
                          .function = {r->function},
                          .code = r->code,
+                         .elements = r->n,
                          .quick = kiln__quick(r->n)};
   r->tuning = kiln__tuned_for(stream->device, KILN__TUNED_SELECT,
                               kiln__input_widest(&r->input), r->n);

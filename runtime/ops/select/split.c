@@ -62,6 +62,7 @@ static void specify(round *r, const kiln_split_desc *desc, const char *key,
   r->spec.unaligned = true;
   r->spec.code = &desc->code;
   r->spec.quick = kiln__quick(desc->n);
+  r->spec.elements = desc->n;
   r->spec.function[0] =
       (kiln__function){"key", "the key", key, "long long", NULL, NULL};
   value[SPLIT_BUCKETS] = desc->parts;

@@ -148,6 +148,7 @@ static void specify(kiln__spec *spec, const kiln_merge_desc *desc,
   spec->kernels = 1u << MERGE_TILES | (p->split ? 1u << FIND_SPLITS : 0);
   spec->code = &desc->code;
   spec->acc = desc->a.type;
+  spec->elements = desc->n_a + desc->n_b;
   spec->value[MERGE_BLOCK] = p->block;
   spec->value[MERGE_ITEMS] = p->items;
   spec->value[MERGE_PER_SM] = p->per_sm;

@@ -129,6 +129,7 @@ static void specify(kiln__spec *spec, const kiln_search_desc *desc,
   spec->unaligned = true;
   spec->code = &desc->code;
   spec->acc = desc->sorted.type;
+  spec->elements = desc->n;
   spec->value[SEARCH_BLOCK] = p->block;
   spec->value[SEARCH_ITEMS] = p->items;
   spec->value[SEARCH_SAMPLES] = p->samples;
