@@ -21,9 +21,9 @@
  *                            constructor and its identity
  * The head comment of a kernel names further functions f(s, ...) that it calls.
  *
- * KILN_LINKED is defined if the kernel is the body of a linked program. A call of an
- * expression then costs about 25 instructions, so expressions are evaluated for several
- * elements or pairs per call, with the same results. A vector keeps the results of its
+ * KILN_LINKED is defined if the kernel is the body of a linked program. Expressions are
+ * then not inlined, so they are evaluated for several elements or pairs per call, with
+ * the same results. A vector keeps the results of its
  * expressions. Therefore a kernel calls NAME_at() for the elements of a vector in
  * ascending order, from element 0 on. user::NAME_all(s, a, b, to) evaluates an expression
  * with the operands a and b for several pairs. kiln::each() and kiln::run() (prelude.cuh)

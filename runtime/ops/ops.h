@@ -295,18 +295,21 @@ static inline bool kiln__quick(uint64_t n)
 /* Size classes of calls. The choice between linked and whole programs depends on
  * the class (link_rule.c). */
 typedef enum kiln__size_class {
+  KILN__TINY,   /* at most 2^14 elements */
   KILN__FEW,    /* at most KILN__QUICK_MOST elements */
   KILN__MEDIUM, /* at most 2^21 elements */
   KILN__MANY    /* more elements, or an unknown number */
 } kiln__size_class;
 
-enum { KILN__MEDIUM_MOST = 1 << 21 };
+enum { KILN__TINY_MOST = 1 << 14, KILN__MEDIUM_MOST = 1 << 21 };
 
 static inline kiln__size_class kiln__size_class_of(uint64_t elements)
 {
   if (elements == 0 || elements > KILN__MEDIUM_MOST)
     return KILN__MANY;
-  return kiln__quick(elements) ? KILN__FEW : KILN__MEDIUM;
+  return elements <= KILN__TINY_MOST ? KILN__TINY
+         : kiln__quick(elements)     ? KILN__FEW
+                                     : KILN__MEDIUM;
 }
 
 /* Returns the result of kiln__quick(), or false below compute capability 9.0.

@@ -124,15 +124,25 @@ START_TEST(test_rule)
 }
 END_TEST
 
-/* A call per element of a large array must not be the limit. */
+/* The calls of expressions must not be the limit: maps of narrow elements and
+ * other operations link only in the lower size classes. */
 START_TEST(test_cost)
 {
   static const struct {
     kiln_dtype type;
-    bool op, quick, links;
-  } costs[] = {{KILN_F32, false, false, true}, {KILN_F64, false, false, true},
-               {KILN_U8, false, false, false}, {KILN_F16, false, true, false},
-               {KILN_F32, true, true, false},  {KILN_F32, true, false, false}};
+    bool op;
+    uint64_t elements; /* 0 if unknown */
+    bool links;
+  } costs[] = {{KILN_F32, false, 0, true},
+               {KILN_F64, false, UINT64_C(1) << 40, true},
+               {KILN_F16, false, 0, true},
+               {KILN_U8, false, 0, false},
+               {KILN_U8, false, KILN__MEDIUM_MOST + 1, false},
+               {KILN_U8, false, KILN__MEDIUM_MOST, true},
+               {KILN_F32, true, 0, false},
+               {KILN_F32, true, KILN__TINY_MOST + 1, false},
+               {KILN_F32, true, KILN__TINY_MOST, true},
+               {KILN_U8, true, 1, false}};
 
   for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
     const kiln_input input = {.in = {{256, costs[i].type}}, .map = "x > 1"};
@@ -142,7 +152,7 @@ START_TEST(test_cost)
                              .op = costs[i].op ? &op : NULL,
                              .acc =
                                  costs[i].op ? costs[i].type : KILN_DTYPE_NONE,
-                             .quick = costs[i].quick};
+                             .elements = costs[i].elements};
 
     ck_assert(!kiln__links(&spec, KILN__LINK_NEVER));
     ck_assert_msg(kiln__links(&spec, KILN__LINK_CHEAP) == costs[i].links,

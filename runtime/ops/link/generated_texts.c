@@ -1,9 +1,9 @@
 /* generated_texts.c -- generates the two sources of a linked program: the
  * kernel's header, and the program of the user's expressions.
  *
- * Problem: a call of an expression that is not inlined takes about 25
- * instructions. Kernels with one call per element thus needed 1.2 to 2.8 times
- * as long as whole programs on an H200.
+ * Problem: an expression that is not inlined costs a call and a return, the moves
+ * of its operands, and the latency of both. Kernels with one call per element
+ * thus needed 1.0 to 3.3 times as long as whole programs on an H200.
  *
  * Idea: each expression has several external functions. One evaluates a single
  * element or pair of operands. The others evaluate a batch, whose values and
@@ -20,8 +20,8 @@
  * evaluate NAME_at() for the elements of a vector in ascending order, from
  * element 0 on.
  *
- * Cost: the expressions' program has up to three functions per expression and
- * compiles in about 24 ms instead of 22 ms. */
+ * Cost: the functions of batches make the expressions' program slower to
+ * compile, so only the batches that a kernel uses are generated. */
 #include "../generator.h"
 
 #include <string.h>
@@ -162,20 +162,31 @@ static bool is_operation(const kiln__function *f)
   return strcmp(f->name, "operation") == 0;
 }
 
-/* Returns how an expression is evaluated in batches: the number of items of
- * how[], of which there are at most two. */
-static size_t batches_of(const kiln__generator *g, const kiln__function *f,
-                         batch how[2])
+/* The batches of pairs that kernels use. Others are not generated, since each one
+ * makes the program of the expressions slower to compile. */
+static const struct {
+  const char *family, *function;
+  batch how;
+} used[] = {{"reduce_any", "operation", PAIRWISE},
+            {"scan", "operation", RUN},
+            {"select", "equal", PAIRWISE},
+            {"run_length", "equal", PAIRWISE}};
+
+/* Returns whether an expression is evaluated in batches, and how. */
+static bool has_batch(const kiln__generator *g, const kiln__function *f,
+                      batch *how)
 {
-  if (g->batch > 0 && kiln__gen_is_elementwise(f)) {
-    how[0] = ELEMENTS;
-    return 1;
-  }
-  if (g->pairs == 0 || !is_pairwise(f))
-    return 0;
-  how[0] = PAIRWISE;
-  how[1] = RUN;
-  return is_operation(f) ? 2 : 1;
+  *how = ELEMENTS;
+  if (kiln__gen_is_elementwise(f))
+    return g->batch > 0;
+  for (size_t k = 0; k < sizeof used / sizeof used[0]; k++)
+    if (is_pairwise(f) &&
+        strcmp(g->spec->family->builtin, used[k].family) == 0 &&
+        strcmp(f->name, used[k].function) == 0) {
+      *how = used[k].how;
+      return true;
+    }
+  return false;
 }
 
 static void add_batch_type(const kiln__generator *g, kiln__buf *out,
@@ -330,18 +341,16 @@ static void add_pairs_wrapper(const kiln__generator *g, const kiln__function *f,
 /* Adds the declarations of the external functions of an expression. */
 static void declare(const kiln__generator *g, const kiln__function *f)
 {
-  batch how[2];
-  const size_t n = batches_of(g, f, how);
+  batch how;
 
   add_external_call(g, f);
-  if (n > 0)
-    add_batch_type(g, g->types, f);
-  for (size_t k = 0; k < n; k++) {
-    add_batch_external(g, g->types, f, how[k]);
-    kiln__buf_text(g->types, ";\n");
-    if (how[k] != ELEMENTS)
-      add_pairs_wrapper(g, f, how[k]);
-  }
+  if (!has_batch(g, f, &how))
+    return;
+  add_batch_type(g, g->types, f);
+  add_batch_external(g, g->types, f, how);
+  kiln__buf_text(g->types, ";\n");
+  if (how != ELEMENTS)
+    add_pairs_wrapper(g, f, how);
 }
 
 /* Adds the results of expressions that a vector keeps. */
@@ -392,19 +401,19 @@ void kiln__gen_batch_wrapper(const kiln__generator *g, const char *name)
   kiln__buf_format(out, "  }\n  return p.kiln__%s[e];\n}\n", name);
 }
 
-/* Adds the overloads of kiln::each() and kiln::run() for the operation. */
+/* Adds the overload of kiln::each() or kiln::run() for the operation. */
 void kiln__gen_op_batches(const kiln__generator *g)
 {
-  if (g->pairs == 0)
+  batch how;
+
+  if (!g->linked || !has_batch(g, function_of(g, "operation"), &how))
     return;
-  kiln__buf_text(
-      g->types,
-      "template <unsigned n>\n" KILN__INLINE
-      "void each(const op &f, const acc (&a)[n], const acc (&b)[n], acc "
-      "(&to)[n])\n{\n  operation_all(f.s, a, b, to);\n}\n"
-      "template <unsigned n>\n" KILN__INLINE
-      "void run(const op &f, const acc a, const acc (&b)[n], acc (&to)[n])\n"
-      "{\n  operation_run(f.s, a, b, to);\n}\n");
+  kiln__buf_format(g->types,
+                   "template <unsigned n>\n" KILN__INLINE
+                   "void %s(const op &f, const acc %s, const acc (&b)[n], acc "
+                   "(&to)[n])\n{\n  operation_%s(f.s, a, b, to);\n}\n",
+                   how == RUN ? "run" : "each", how == RUN ? "a" : "(&a)[n]",
+                   suffix_of(how));
 }
 
 /* ---- The program of the expressions -------------------------------------- */
@@ -530,8 +539,7 @@ static void define_external(const kiln__generator *g, const kiln__function *f,
                             const char *inner)
 {
   kiln__buf *out = g->texts;
-  batch how[2];
-  const size_t n = batches_of(g, f, how);
+  batch how;
 
   open_external(g, f);
   kiln__buf_format(out, "  return %s(kiln__s", inner);
@@ -540,10 +548,10 @@ static void define_external(const kiln__generator *g, const kiln__function *f,
   kiln__buf_text(out, kiln__gen_is_elementwise(f) ? ", i);\n}\n"
                       : is_pairwise(f)            ? ", a, b);\n}\n"
                                                   : ");\n}\n");
-  if (n > 0)
+  if (has_batch(g, f, &how)) {
     add_batch_type(g, out, f);
-  for (size_t k = 0; k < n; k++)
-    define_batch(g, f, inner, how[k]);
+    define_batch(g, f, inner, how);
+  }
 }
 
 /* Adds the function kiln__guarded(), the operation of a linked program. See
@@ -593,7 +601,14 @@ static void define(const kiln__generator *g, const kiln__function *f)
  * values of all arrays fit in MOST_WORDS registers. */
 static unsigned elements_per_call(const kiln__generator *g)
 {
+  /* kernels that load single elements */
+  static const char *const single[] = {"merge", "run_length_staged", "search",
+                                       "segmented", "select_staged"};
   unsigned words = 0, n = 8;
+
+  for (size_t k = 0; k < sizeof single / sizeof single[0]; k++)
+    if (strcmp(g->spec->family->builtin, single[k]) == 0)
+      return 0;
 
   for (size_t k = 0; k < g->n_arrays; k++) {
     const unsigned size = (unsigned)kiln__size(g->spec->input->in[k].type);
