@@ -110,7 +110,8 @@ static __device__ __forceinline__ void whole_round(const user::args &in,
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
     user::load_inputs<KILN_VECTOR, how>(in, element_of(j, i + k * stride),
                                         p[k]);
-  f.look(user::map_at(in, p[0], 0, element_of(j, i)));
+  if (KILN_KIND == 3)
+    f.look(user::map_at(in, p[0], 0, element_of(j, i)));
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
 #pragma unroll
@@ -139,7 +140,8 @@ last_round(const user::args &in, const job &j, count i, const share &s,
     user::load_inputs<KILN_VECTOR, how>(in, element_of(j, at < s.end ? at : i),
                                         p[k]);
   }
-  f.look(user::map_at(in, p[0], 0, element_of(j, i)));
+  if (KILN_KIND == 3)
+    f.look(user::map_at(in, p[0], 0, element_of(j, i)));
 #pragma unroll
   for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
     if (i + k * s.stride < s.end) {

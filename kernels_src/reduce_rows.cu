@@ -226,7 +226,7 @@ static __device__ __forceinline__ void take_vectors(const user::args &in,
                                                     vector (&p)[KILN_ITEMS],
                                                     accumulator &f)
 {
-  if (base < x.vectors)
+  if (KILN_KIND == 3 && base < x.vectors)
     f.look(user::map_at(in, p[0], 0, x.first + base * KILN_VECTOR));
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
