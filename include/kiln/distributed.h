@@ -21,8 +21,9 @@
  * The operations are collectives: all rules of comm.h hold, and all of them
  * block. They return the statuses of comm.h and of ops.h. If one rank fails, all
  * others get KILN_ECOMM. Temporary device memory is allocated in the stream and
- * freed before the call returns; each contract states its size. It is allocated
- * before any data move, so a call that returns KILN_EDEVMEM has moved nothing. */
+ * freed before the call returns, unless kiln_dist_set_workspace() lends some; each
+ * contract states its size. It is allocated before any data move, so a call that
+ * returns KILN_EDEVMEM has moved nothing. */
 #ifndef KILN_DISTRIBUTED_H
 #define KILN_DISTRIBUTED_H
 

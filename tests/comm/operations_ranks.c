@@ -723,23 +723,32 @@ static void try_pairs(const trial *t)
 
 /* ---- Refusals ------------------------------------------------------------ */
 
-/* The last rank passes an index out of range. It gets the reason, the others get
- * KILN_ECOMM, and no rank writes its output. */
-static void refuse(kiln_comm *comm, kiln_stream *stream, bool huge)
+/* What the last rank does wrong: an index out of range, more elements than any
+ * memory holds, or a workspace that is too small. */
+typedef enum wrong { INDEX, HUGE_COUNT, SMALL_WORKSPACE, WRONGS } wrong;
+
+/* The last rank gets the reason, the others get KILN_ECOMM, and no rank writes its
+ * output. */
+static void refuse(kiln_comm *comm, kiln_stream *stream, wrong what)
 {
   const bool culprit = kiln_comm_rank(comm) + 1 == kiln_comm_size(comm);
-  const uint64_t index = culprit && !huge ? UINT64_MAX : 0;
+  const uint64_t index = culprit && what == INDEX ? UINT64_MAX : 0;
   uint64_t mark = 77;
   const CUdeviceptr x = upload(comm, &mark, 8);
   const CUdeviceptr places = upload(comm, &index, 8);
   const CUdeviceptr out = upload(comm, &mark, 8);
+  const kiln_workspace small = {x, 8};
+  const bool huge = what == HUGE_COUNT;
   const kiln_gather_desc desc = {.x = {.in = {{x, KILN_U64}}},
                                  .index = {places, KILN_U64},
                                  .out = {out, KILN_U64},
                                  .n = huge && culprit ? (uint64_t)1 << 40 : 1,
                                  .n_target = 1};
-  const kiln_status st = kiln_dist_gather(comm, stream, &desc);
+  kiln_status st;
 
+  if (culprit && what == SMALL_WORKSPACE)
+    CHECK_OK(kiln_dist_set_workspace(comm, &small));
+  st = kiln_dist_gather(comm, stream, &desc);
   if (huge) /* the owners of so many elements need memory, too */
     CHECK(st == KILN_EDEVMEM || st == KILN_ECOMM);
   else
@@ -751,14 +760,13 @@ static void refuse(kiln_comm *comm, kiln_stream *stream, bool huge)
   release(comm, out);
 }
 
-/* `user` selects what is refused: an index, or if it is not NULL more elements than
- * any memory holds. */
+/* `user` points to what is wrong. */
 static kiln_status refusal_run(kiln_comm *comm, void *user)
 {
   kiln_stream *stream = NULL;
 
   CHECK_OK(kiln_stream_create(&stream, kiln_comm_device(comm), NULL));
-  refuse(comm, stream, user != NULL);
+  refuse(comm, stream, *(const wrong *)user);
   kiln_stream_free(stream);
   return KILN_OK;
 }
@@ -769,11 +777,10 @@ static void try_refusals(void)
   kiln_device *const device = open_device(0);
   kiln_device *const devices[] = {device, device, device};
   kiln_comm *comms[3];
-  int any;
 
-  for (int huge = 0; huge < 2; huge++) {
+  for (wrong what = INDEX; what < WRONGS; what++) {
     need(kiln_comm_create_all(comms, devices, 3, NULL));
-    need(kiln_comm_run(comms, 3, refusal_run, huge ? &any : NULL));
+    need(kiln_comm_run(comms, 3, refusal_run, &what));
     for (int r = 0; r < 3; r++)
       kiln_comm_free(comms[r]);
   }
