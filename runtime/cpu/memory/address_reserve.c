@@ -191,6 +191,7 @@ static kiln_status map_locked(map *m, region *r, uint64_t first, uint64_t size,
   r->range.host = host;
   if (m->keep_valid)
     r->range.valid = kiln__cpu_map_bits(r, written);
+  // cppcheck-suppress leakReturnValNotUsed // the reservation owns the pages
   if (mmap(host, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
            fd, 0) == MAP_FAILED)
     return kiln__fail_memory("mapping");
@@ -228,6 +229,7 @@ kiln_status kiln__cpu_memory_map_file(kiln__cpu_memory *memory,
  * something else is mapped to these addresses. */
 static void unmap(const region *r)
 {
+  // cppcheck-suppress leakReturnValNotUsed // the reservation owns the pages
   (void)mmap(r->range.host, (size_t)(r->range.last - r->range.first),
              PROT_READ | PROT_WRITE,
              // cppcheck-suppress invalidFunctionArg // -1: anonymous
