@@ -237,7 +237,7 @@ static kiln_status stays_away_alone(kiln_comm *comm, void *user)
 
   (void)user;
   if (kiln_comm_rank(comm) == CULPRIT)
-    sleep_ms(5000); /* the fake NCCL gives up after three seconds */
+    sleep_ms(3000); /* the fake NCCL gives up after one second in this scene */
   st = all_reduce(comm, &a, N);
   CHECK(kiln_comm_rank(comm) == CULPRIT || st == KILN_ECOMM);
   CHECK(kiln_comm_rank(comm) == CULPRIT ||
@@ -337,6 +337,10 @@ static int run_scenes(int argc, char **argv, const scene *list, int n)
       setenv("FAKE_NCCL_FAIL", "3", 1);
     else
       unsetenv("FAKE_NCCL_FAIL");
+    if (list[i].fn == stays_away_alone)
+      setenv("FAKE_NCCL_WAIT", "1", 1);
+    else
+      unsetenv("FAKE_NCCL_WAIT");
     result = rank_main(argc, argv, list[i].fn, list[i].opts);
     rank_runtime = NULL;
   }

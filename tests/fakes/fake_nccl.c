@@ -187,19 +187,19 @@ static void put(comm *c, int to, message *m)
   (void)pthread_mutex_unlock(&c->group->lock);
 }
 
-/* Waits for a message, for at most three seconds, as the real NCCL does not wait
- * here.
- * Returns NULL if a rank has failed. */
+/* Waits for a message, for at most FAKE_NCCL_WAIT seconds (default 60), as the real
+ * NCCL does not wait here. Returns NULL if a rank has failed. */
 static message *take(comm *c, int from)
 {
   group *const g = c->group;
   message **const box = &g->boxes[c->rank][from];
+  const char *const text = getenv("FAKE_NCCL_WAIT");
   struct timespec until;
   int waited = 0;
   message *m;
 
   (void)clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += 3;
+  until.tv_sec += text != NULL ? atoi(text) : 60;
   (void)pthread_mutex_lock(&g->lock);
   while (*box == NULL && !g->failed && waited == 0)
     waited = pthread_cond_timedwait(&g->changed, &g->lock, &until);
