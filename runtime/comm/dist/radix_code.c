@@ -1,9 +1,9 @@
 /* radix_code.c -- writes the functions of the device for a distributed sort.
  *
  * kiln_rank() is kiln__key_rank() of cut.c. Keys of up to 32 bits compute in 32
- * bits. The comparisons with a short list are unrolled, because a search in memory
- * takes longer than reading the keys: with three cuts, a split of 2^28 keys took
- * 2.9 ms on an H200 by a binary search, and a split by a hash 1.8 ms. */
+ * bits. The comparisons with a short list are unrolled: when four ranks on one H200
+ * sorted 2^30 keys in 36 to 39 ms, splits that searched the list in memory took
+ * 11 ms of them, three times the time of their memory traffic. */
 #include "radix_code.h"
 
 #include <stdio.h>
