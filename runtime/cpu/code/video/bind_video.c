@@ -227,7 +227,8 @@ static bool bind_one(kiln__cpu_binder *k, kiln__cpu_ptx_operand o,
   static const kiln__cpu_form source = {.shape = KILN__SHAPE_SOURCE,
                                         .type = KILN__U32};
 
-  if (v->parts > 1 && !kiln__cpu_is_register(&o))
+  if (o.kind == KILN__OPERAND_NONE || o.kind > KILN__OPERAND_FLOAT32 ||
+      (v->parts > 1 && !kiln__cpu_is_register(&o)))
     return wrong(k, &o, "incorrect operand");
   o.negated = false;
   return kiln__cpu_bind_source(k, &source, &o);
