@@ -222,9 +222,13 @@ static double passes_over(const call *c, double passes, double bytes)
 
 static void rate_direct(kiln_index_plan *p, const call *c)
 {
+  /* A target that is not larger than a window needs no windows. */
+  const double cache =
+      target_bytes(c) <= c->r.window ? c->r.window : c->r.cache;
+
   p->passes = 1;
   add_pass(p, c, c->n * (c->index + c->element),
-           missed_in(c, target_bytes(c), c->r.cache), c->n);
+           missed_in(c, target_bytes(c), cache), c->n);
 }
 
 static void rate_windows(kiln_index_plan *p, const call *c)
