@@ -135,7 +135,8 @@ START_TEST(test_cost)
     bool links;
   } costs[] = {{KILN_F32, false, 0, true},
                {KILN_F64, false, UINT64_C(1) << 40, true},
-               {KILN_F16, false, 0, true},
+               {KILN_F16, false, 0, false},
+               {KILN_F16, false, KILN__MEDIUM_MOST, true},
                {KILN_U8, false, 0, false},
                {KILN_U8, false, KILN__MEDIUM_MOST + 1, false},
                {KILN_U8, false, KILN__MEDIUM_MOST, true},
