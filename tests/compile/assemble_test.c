@@ -8,8 +8,8 @@
  * code, which assembles it, and then the call ends. No kernel runs, so sizes
  * may be large and addresses may be invalid.
  *
- * The default run makes a few calls per operation; KILN_TEST_ALL_VARIANTS=1
- * makes many. KILN_TEST_SEED selects other random calls. */
+ * The default run makes one call per operation on every other architecture;
+ * KILN_TEST_ALL_VARIANTS=1 makes many on each. KILN_TEST_SEED selects other random calls. */
 #include "each_nvrtc.h"
 
 #include "device/device.h"
@@ -634,7 +634,11 @@ START_TEST(test_assembles)
   open_device(nvrtc);
   for (int round = 0; round < rounds; round++)
     for (size_t k = 0; k < N_CALLS; k++) {
-      const kiln_status st = calls[k]();
+      kiln_status st;
+
+      if (!all_variants() && (k + (size_t)_i) % 2 != 0)
+        continue;
+      st = calls[k]();
 
       ck_assert_msg(st == compiled, "call %zu of round %d on sm_%d: %s", k,
                     round, cc, kiln_last_error()->message);

@@ -2,7 +2,7 @@
  * for small calls. These kernels must not spill registers on the architectures
  * where operations use them.
  *
- * The default run compiles each kernel once per NVRTC, and the targets
+ * The default run compiles each kernel by two of three NVRTCs, and the targets
  * alternate. KILN_TEST_THOROUGH=1 compiles it for every target. */
 #include "each_nvrtc.h"
 
@@ -71,7 +71,8 @@ START_TEST(no_spills)
       kiln_image *image;
 
       if (targets[t] < quick[k].cc ||
-          (!thorough && quick[k].cc == 75 && t != (k + (size_t)_i) % 3))
+          (!thorough && quick[k].cc == 75 && t != (k + (size_t)_i) % 3) ||
+          (!thorough && each_n == 3 && (k + (size_t)_i) % 3 == 0))
         continue;
       ck_assert_msg(kiln_compile(&image, rt, &desc, &target) == KILN_OK,
                     "%s for %d: %s", quick[k].builtin, targets[t],
