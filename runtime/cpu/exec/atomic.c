@@ -459,7 +459,7 @@ static void together(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
       now = add_in_turn(w, o, first, order, seen);
     else if (row == LOOPS_add_flushed)
       now = sum_in_turn(w, o, first, order, seen);
-    else if (row >= 0)
+    else if (row >= 0 && row < (int)(sizeof table / sizeof *table))
       now = table[row].in_turn(w, o, first, order, seen);
     else
       now = in_turn(w, in, o, first, order, seen);

@@ -243,7 +243,7 @@ static bool joined(const capture *c)
 /* The graph may be NULL if the program supplied the graph to capture into. */
 CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *out)
 {
-  CUgraph ignored, *graph = out != NULL ? out : &ignored;
+  CUgraph ignored = NULL, *graph = out != NULL ? out : &ignored;
   CUstream s;
   CUresult rc = CUDA_SUCCESS;
   capture *c;
