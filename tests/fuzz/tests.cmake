@@ -14,7 +14,8 @@ if(KILN_FUZZ)
   file(GLOB fuzz_ptx CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/runtime/cpu/ptx/*.c)
   file(GLOB fuzz_code CONFIGURE_DEPENDS
-    ${PROJECT_SOURCE_DIR}/runtime/cpu/code/*.c)
+    ${PROJECT_SOURCE_DIR}/runtime/cpu/code/*.c
+    ${PROJECT_SOURCE_DIR}/runtime/cpu/code/*/*.c)
   foreach(name IN ITEMS ptx loader)
     add_executable(fuzz_${name} ${CMAKE_CURRENT_LIST_DIR}/${name}_fuzz.c
       ${fuzz_base} ${fuzz_ptx})
