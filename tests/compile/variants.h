@@ -55,14 +55,17 @@ static inline bool may_be_empty(const kiln_variant *v, const kiln_target *t)
 }
 
 /* Returns true if NVRTC number `nvrtc` compiles variant v of the list. In a
- * thorough run it compiles all. By default every NVRTC compiles the first variant
- * of each program, and one of them every other of the remaining variants. Every NVRTC
- * compiles variants for a suffix, which not all of them know. */
+ * thorough run it compiles all. By default the newest NVRTC compiles the first
+ * variant of each program, each other NVRTC that of every other program, and one of
+ * them every other of the remaining variants. Every NVRTC compiles variants for a
+ * suffix, which not all of them know. */
 static inline bool is_turn(const kiln_variant *list, size_t v, int nvrtc)
 {
-  return is_thorough() || v == 0 || suffix_of(&list[v]) != 0 ||
-         strcmp(list[v].builtin, list[v - 1].builtin) != 0 ||
-         (v + (size_t)nvrtc) % (2 * (size_t)each_n) == 0;
+  if (is_thorough() || v == 0 || suffix_of(&list[v]) != 0)
+    return true;
+  if (strcmp(list[v].builtin, list[v - 1].builtin) != 0)
+    return nvrtc == each_n - 1 || (v + (size_t)nvrtc) % 2 == 0;
+  return (v + (size_t)nvrtc) % (2 * (size_t)each_n) == 0;
 }
 
 /* Loads the PTX of an image on the CPU device. Returns the number of its
