@@ -50,7 +50,7 @@ at_most() {
 }
 if [ -n "$measured" ] && [ -z "$machine" ] && [ "$(uname -m)" = x86_64 ]; then
   at_most libkiln_core.so 300000
-  at_most libkiln.so 1400000
+  at_most libkiln.so 1376256
 fi
 if [ -n "$machine" ]; then
   readelf -h "$WORK/build/libkiln.so" | grep -q "$machine" || fail "not $machine"
