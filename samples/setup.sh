@@ -152,14 +152,20 @@ logged() {
   fi
 }
 
-# build FOLDER "TARGET..." [CMAKE OPTION...]
+# build FOLDER "TARGET..." [CMAKE OPTION...]: by Ninja where it is installed, which is
+# faster, unless the folder was configured for another. With line numbers as the only
+# debugging information, a build takes three quarters of the time.
 build() {
-  local folder=$1 target=$2
+  local folder=$1 target=$2 generator=()
   shift 2
+  [ -e "$folder/CMakeCache.txt" ] || ! command -v ninja >/dev/null ||
+    generator=(-G Ninja)
   mkdir -p "$folder"
   : >"$folder/build.log"
   step "building in $folder"
-  logged "$folder/build.log" cmake -S . -B "$folder" "$@"
+  logged "$folder/build.log" cmake -S . -B "$folder" \
+    ${generator[@]+"${generator[@]}"} \
+    "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG" "$@"
   # shellcheck disable=SC2086 # several targets are words
   logged "$folder/build.log" cmake --build "$folder" --target $target \
     -j "$(nproc)"

@@ -71,8 +71,8 @@ if(TARGET device_exec_bugs AND TARGET exec_driver AND KILN_NVCC AND
       ${program}
     DEPENDS ${CMAKE_CURRENT_LIST_DIR}/runtime_bugs.cu
     COMMENT "Compiling the planted bugs with nvcc" VERBATIM)
-  add_custom_target(exec_runtime_bugs DEPENDS ${program})
-  add_dependencies(device_exec_bugs exec_runtime_bugs kiln_cli
+  add_custom_target(compile_runtime_bugs DEPENDS ${program})
+  add_dependencies(device_exec_bugs compile_runtime_bugs kiln_cli
     kiln_exec_libraries)
   target_compile_definitions(device_exec_bugs PRIVATE KILN_TEST_NVCC)
 endif()

@@ -17,11 +17,14 @@ skip() {
 }
 
 # Configures the project in $1 in the build folder $2. Further arguments are options.
+# Debug builds are those without optimisation; without debugging information, too, they
+# are made sooner.
 configure() {
   local from=$1 to=$2
   shift 2
   "$CMAKE" -S "$from" -B "$to" -G "$GENERATOR" -DCMAKE_C_COMPILER="$CC" \
     -DCMAKE_C_COMPILER_LAUNCHER="${LAUNCHER:-}" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_C_FLAGS_DEBUG=-O0 \
     "$@" >"$WORK/configure.txt" 2>&1 ||
     { cat "$WORK/configure.txt" && fail "configure $from"; }
 }
