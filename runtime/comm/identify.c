@@ -15,7 +15,7 @@ static const char magic[8] = "kiln id";
 typedef struct contents {
   char magic[sizeof magic];
   uint32_t data;    /* kiln_comm_data */
-  char machine[20]; /* first letters of the boot id of Linux */
+  char machine[20]; /* Linux's boot id, its first 19 characters */
   char name[32];    /* of the segment */
   kiln__nccl_id nccl;
 } contents;

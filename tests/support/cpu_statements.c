@@ -281,6 +281,33 @@ static void put_video(maker *m)
   }
 }
 
+/* Writes the derivatives of a texture fetch. */
+static void put_gradient(maker *m, unsigned type)
+{
+  if (dimensions(m, true) == 1)
+    kiln__buf_text(&m->out, "{%f1}");
+  else
+    put_list(m, type, dimensions(m, true));
+}
+
+/* Writes a tensor map and coordinates. */
+static void put_map(maker *m)
+{
+  kiln__buf_format(&m->out, "[%%ud%u, ", below(m->random, 4));
+  put_braces(m, KILN__S32, m->fields->dim);
+  kiln__buf_text(&m->out, "]");
+}
+
+/* Writes two registers, which together hold a value of the type. */
+static void put_halves(maker *m, unsigned type)
+{
+  put_list(m,
+           kiln__cpu_ptx_type_bytes[type] == 2   ? KILN__B8
+           : kiln__cpu_ptx_type_bytes[type] == 4 ? KILN__B16
+                                                 : KILN__B32,
+           2);
+}
+
 /* Writes one operand of a statement. Returns false if the operand needs other
  * statements. */
 static bool put_form(maker *m, const kiln__cpu_row *row,
@@ -306,6 +333,7 @@ static bool put_form(maker *m, const kiln__cpu_row *row,
       kiln__buf_text(&m->out, "|%p3");
     return true;
   case KILN__SHAPE_SOURCE:
+  case KILN__SHAPE_LIST:
     put_register(m, type);
     return true;
   case KILN__SHAPE_NUMBER:
@@ -323,19 +351,11 @@ static bool put_form(maker *m, const kiln__cpu_row *row,
   case KILN__SHAPE_TEXTURE:
     put_texture(m);
     return true;
-  case KILN__SHAPE_LIST:
-    put_register(m, type);
-    return true;
   case KILN__SHAPE_GRADIENT:
-    if (dimensions(m, true) == 1)
-      kiln__buf_text(&m->out, "{%f1}");
-    else
-      put_list(m, type, dimensions(m, true));
+    put_gradient(m, type);
     return true;
   case KILN__SHAPE_MAP:
-    kiln__buf_format(&m->out, "[%%ud%u, ", below(m->random, 4));
-    put_braces(m, KILN__S32, m->fields->dim);
-    kiln__buf_text(&m->out, "]");
+    put_map(m);
     return true;
   case KILN__SHAPE_OFFSETS:
     put_braces(m, KILN__U16, m->fields->dim - 2U);
@@ -358,11 +378,7 @@ static bool put_form(maker *m, const kiln__cpu_row *row,
     return true;
   case KILN__SHAPE_PACK:
   case KILN__SHAPE_UNPACK:
-    put_list(m,
-             kiln__cpu_ptx_type_bytes[type] == 2   ? KILN__B8
-             : kiln__cpu_ptx_type_bytes[type] == 4 ? KILN__B16
-                                                   : KILN__B32,
-             2);
+    put_halves(m, type);
     return true;
   case KILN__SHAPE_FRAGMENT:
     put_fragment(m, f, row->n_forms < 4);

@@ -450,6 +450,16 @@ static kiln_status gather(route *r, const kiln_gather_desc *desc)
   return st == KILN_OK ? kiln_stream_synchronize(r->d->stream) : st;
 }
 
+/* Begins a gather, and gives the output its type. */
+static kiln_status prepare_gather(route *r, kiln_gather_desc *own)
+{
+  own->out.type = kiln__dist_type(own->out, &own->x);
+  r->index = own->index;
+  r->n = own->n;
+  r->type = own->out.type;
+  return prepare(r, own->n_target, owner_gather_size, own);
+}
+
 kiln_status kiln_dist_gather_sized(kiln_comm *comm, kiln_stream *stream,
                                    const kiln_gather_desc *desc,
                                    size_t desc_size)
@@ -462,11 +472,7 @@ kiln_status kiln_dist_gather_sized(kiln_comm *comm, kiln_stream *stream,
 
   if (st != KILN_OK)
     return st;
-  own.out.type = kiln__dist_type(own.out, &own.x);
-  r.index = own.index;
-  r.n = own.n;
-  r.type = own.out.type;
-  COMM_TRY(prepare(&r, own.n_target, owner_gather_size, &own));
+  COMM_TRY(prepare_gather(&r, &own));
   COMM_TRY(allocate(&r));
   COMM_TRY(make_requests(&r));
   COMM_TRY(gather(&r, &own));
@@ -489,11 +495,7 @@ kiln_status kiln_dist_gather_workspace_sized(kiln_comm *comm,
 
   if (st != KILN_OK)
     return st;
-  own.out.type = kiln__dist_type(own.out, &own.x);
-  r.index = own.index;
-  r.n = own.n;
-  r.type = own.out.type;
-  st = prepare(&r, own.n_target, owner_gather_size, &own);
+  st = prepare_gather(&r, &own);
   if (st == KILN_OK)
     *bytes = r.total;
   release_numbers(&r);
@@ -561,6 +563,16 @@ static kiln_status scatter(route *r, const kiln_scatter_desc *desc)
   return st == KILN_OK ? kiln_stream_synchronize(r->d->stream) : st;
 }
 
+/* Begins a scatter, and gives the output its type. */
+static kiln_status prepare_scatter(route *r, kiln_scatter_desc *own)
+{
+  own->out.type = kiln__dist_type(own->out, &own->x);
+  r->index = own->index;
+  r->n = own->n;
+  r->type = own->out.type;
+  return prepare(r, own->n_target, owner_scatter_size, own);
+}
+
 kiln_status kiln_dist_scatter_sized(kiln_comm *comm, kiln_stream *stream,
                                     const kiln_scatter_desc *desc,
                                     size_t desc_size)
@@ -573,11 +585,7 @@ kiln_status kiln_dist_scatter_sized(kiln_comm *comm, kiln_stream *stream,
 
   if (st != KILN_OK)
     return st;
-  own.out.type = kiln__dist_type(own.out, &own.x);
-  r.index = own.index;
-  r.n = own.n;
-  r.type = own.out.type;
-  COMM_TRY(prepare(&r, own.n_target, owner_scatter_size, &own));
+  COMM_TRY(prepare_scatter(&r, &own));
   COMM_TRY(allocate(&r));
   COMM_TRY(make_requests(&r));
   COMM_TRY(scatter(&r, &own));
@@ -600,11 +608,7 @@ kiln_status kiln_dist_scatter_workspace_sized(kiln_comm *comm,
 
   if (st != KILN_OK)
     return st;
-  own.out.type = kiln__dist_type(own.out, &own.x);
-  r.index = own.index;
-  r.n = own.n;
-  r.type = own.out.type;
-  st = prepare(&r, own.n_target, owner_scatter_size, &own);
+  st = prepare_scatter(&r, &own);
   if (st == KILN_OK)
     *bytes = r.total;
   release_numbers(&r);
