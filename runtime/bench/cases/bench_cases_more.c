@@ -1,6 +1,6 @@
-/* bench_cases_more.c -- the benchmark cases of operations for which no other
- * library has a function here: statistics, operations on rows and segments, and
- * sorts and divisions by small keys. */
+/* bench_cases_more.c -- the benchmark cases of statistics, operations on rows and
+ * segments, and sorts and divisions by small keys. Some have a peer in CUB or Thrust;
+ * for the others no library has a function here. */
 #include "bench/bench_ops.h"
 
 /* clang-format off */
@@ -9,7 +9,6 @@
                 "(int)(hash(i + 99) >> 40) * 0x1p-24f - 0.5f"}
 #define KEYS {"hash(i)", "i"}
 #define SMALL_KEYS {"hash(i) & 255", "i"}
-#define SMALL_RUNS {"hash(i / 37)", "i & 15"}
 #define RUNS {"hash(i / 4)"}
 #define FLAGS {"hash(i) % 100 == 0", "i & 15"}
 #define SEGMENTS {"hash(i)", "i * 1000 < n ? i * 1000 : n"}
@@ -17,6 +16,10 @@
 #define PLAIN(label, type, bytes, fill, own)                                   \
   {label, type, bytes, "-", NULL, {0, 0, 0, 0}, fill, NULL, own,               \
    KILN_DTYPE_NONE, 0, 0, 0}
+
+#define BESIDE(label, type, bytes, peer, symbol, fill, own, compared, results) \
+  {label, type, bytes, peer, "kiln_peer_" symbol, {0, 0, 0, 0}, fill, NULL,     \
+   own, compared, results, 0, 0}
 
 /* ---- Statistics ---------------------------------------------------------- */
 
@@ -52,11 +55,13 @@ BENCH_OWN(own_pairs_of_bins, histogram_2d, kiln_histogram_2d_desc,
     .n = b->n, .counts = {b->out[0], KILN_U32})
 
 const bench_case kiln__bench_statistics[] = {
-    PLAIN("arg-min", KILN_F32, 4, FLOATS, own_arg_min),
+    BESIDE("arg-min", KILN_F32, 4, "CUB", "arg_min_f32", FLOATS, own_arg_min,
+           KILN_F32, 1),
     PLAIN("norm", KILN_F32, 4, FLOATS, own_norm),
     PLAIN("distance", KILN_F32, 8, FLOATS, own_distance),
     PLAIN("mean and variance", KILN_F32, 4, FLOATS, own_moments),
-    PLAIN("find, none", KILN_F32, 4, FLOATS, own_find),
+    BESIDE("find, none", KILN_F32, 4, "Thrust", "find_above_2_f32", FLOATS,
+           own_find, KILN_DTYPE_NONE, 0),
     PLAIN("any, none", KILN_F32, 4, FLOATS, own_any),
     PLAIN("all", KILN_F32, 4, FLOATS, own_all),
     PLAIN("histogram of pairs, 64 x 64", KILN_F32, 8, FLOATS, own_pairs_of_bins),
@@ -97,6 +102,10 @@ BENCH_OWN(own_scan_by_flag, segmented_scan, kiln_segmented_scan_desc,
     .flags = {b->in[0], KILN_U32}, .x = {.in = {{b->in[1], KILN_U32}}},
     .n = b->n, .out = {b->out[0], KILN_U32})
 
+#define BY_KEY(label, keys)                                                    \
+  {label, KILN_U32, 12, "CUB", "kiln_peer_scan_by_key_u32", {1.15, 1.15, 0, 0}, \
+   {keys, "i & 15"}, NULL, own_scan_by_key, KILN_U32, 0, 0, 0}
+
 const bench_case kiln__bench_groups[] = {
     PLAIN("row sums, 1,000 columns", KILN_F32, 4, FLOATS, own_row_sums),
     PLAIN("arg-min, 1,000 columns", KILN_F32, 4, FLOATS, own_least_of_columns),
@@ -108,8 +117,9 @@ const bench_case kiln__bench_groups[] = {
           own_least_of_parts),
     PLAIN("mean and variance, segments of 100", KILN_F32, 4.08, FLOATS,
           own_moments_of_parts),
-    PLAIN("scan by key, runs of 37", KILN_U32, 12,
-          SMALL_RUNS, own_scan_by_key),
+    BY_KEY("scan by key, runs of 4", "hash(i / 4)"),
+    BY_KEY("scan by key, runs of 37", "hash(i / 37)"),
+    BY_KEY("scan by key, runs of 1000", "hash(i / 1000)"),
     PLAIN("scan by flag", KILN_U32, 12, FLAGS, own_scan_by_flag),
     {.label = NULL},
 };
@@ -145,13 +155,16 @@ BENCH_OWN(own_gather_rows, gather_rows, kiln_gather_rows_desc,
     .n_target = b->n / 64)
 
 const bench_case kiln__bench_orders[] = {
-    PLAIN("argsort", KILN_U32, 8, KEYS, own_argsort),
+    BESIDE("argsort", KILN_U32, 8, "CUB, pairs", "argsort_u32", KEYS,
+           own_argsort, KILN_U32, 0),
     PLAIN("sort by 16 bits of a key", KILN_U32, 8, KEYS, own_key_sort),
-    PLAIN("counting sort of pairs, 256 keys", KILN_U32, 16, SMALL_KEYS,
-          own_counting_sort),
-    PLAIN("sort segments of 1,000", KILN_U32, 8, SEGMENTS, own_segmented_sort),
+    BESIDE("counting sort of pairs, 256 keys", KILN_U32, 16, "CUB, 8 bits",
+           "sort_pairs_8_u32", SMALL_KEYS, own_counting_sort, KILN_U32, 0),
+    BESIDE("sort segments of 1,000", KILN_U32, 8, "CUB", "segmented_sort_u32",
+           SEGMENTS, own_segmented_sort, KILN_U32, 1000),
     PLAIN("split into 16 parts", KILN_U32, 8, KEYS, own_split),
-    PLAIN("runs of two or more", KILN_U32, 6, RUNS, own_non_trivial),
+    BESIDE("runs of two or more", KILN_U32, 6, "CUB", "non_trivial_runs_u32",
+           RUNS, own_non_trivial, KILN_U32, 16),
     PLAIN("gather rows of 256 bytes", KILN_U32, 8, ROWS, own_gather_rows),
     {.label = NULL},
 };

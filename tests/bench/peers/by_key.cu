@@ -1,8 +1,9 @@
-/* by_key.cu -- CUB's reduction by key, its arg-min per segment, and Thrust's minimum and
- * maximum, with which `kiln bench` compares Kiln. */
+/* by_key.cu -- CUB's reduction and scan by key, its arg-min of an array and per segment,
+ * and Thrust's minimum and maximum, with which `kiln bench` compares Kiln. */
 #include "peer.h"
 
 #include <cub/device/device_reduce.cuh>
+#include <cub/device/device_scan.cuh>
 #include <cub/device/device_segmented_reduce.cuh>
 #include <thrust/execution_policy.h>
 #include <thrust/extrema.h>
@@ -17,6 +18,21 @@ PEER(reduce_by_key_u32)
       c->temp, *c->temp_bytes, in<unsigned>(c), out<unsigned>(c, 2),
       in<unsigned>(c, 1), out<unsigned>(c), out<unsigned>(c, 1),
       cuda::std::plus<unsigned>{}, count(c), stream(c));
+}
+
+PEER(scan_by_key_u32)
+{
+  return cub::DeviceScan::InclusiveSumByKey(
+      c->temp, *c->temp_bytes, in<unsigned>(c), in<unsigned>(c, 1),
+      out<unsigned>(c), count(c), cuda::std::equal_to<>{}, stream(c));
+}
+
+/* out[0] receives the least value, and out[1] its index. */
+PEER(arg_min_f32)
+{
+  return cub::DeviceReduce::ArgMin(c->temp, *c->temp_bytes, in<float>(c),
+                                   out<float>(c), out<long long>(c, 1), count(c),
+                                   stream(c));
 }
 
 /* Thrust returns the result on the host, so the function waits for the GPU. */

@@ -69,15 +69,30 @@ PEER(run_length_u32)
       out<unsigned>(c, 2), out<unsigned>(c, 1), count(c), stream(c));
 }
 
-/* Thrust returns this result on the host, so the function waits for the GPU. */
-PEER(find_odd_u32)
+/* out[0] receives the starts of runs of two or more, and out[2] their lengths. */
+PEER(non_trivial_runs_u32)
 {
-  const unsigned *x = in<unsigned>(c);
+  return cub::DeviceRunLengthEncode::NonTrivialRuns(
+      c->temp, *c->temp_bytes, in<unsigned>(c), out<unsigned>(c),
+      out<unsigned>(c, 2), out<unsigned>(c, 1), count(c), stream(c));
+}
+
+struct above_2 {
+  __host__ __device__ bool operator()(float x) const
+  {
+    return x > 2;
+  }
+};
+
+/* Thrust returns this result on the host, so the function waits for the GPU. */
+PEER(find_above_2_f32)
+{
+  const float *x = in<float>(c);
 
   if (needs_nothing(c))
     return 0;
   static_cast<void>(
-      thrust::find_if(thrust::cuda::par.on(stream(c)), x, x + c->n, odd{}));
+      thrust::find_if(thrust::cuda::par.on(stream(c)), x, x + c->n, above_2{}));
   return cudaGetLastError();
 }
 

@@ -1,7 +1,8 @@
-/* sort.cu -- CUB's radix sorts, with which `kiln bench sort` compares Kiln. */
+/* sort.cu -- CUB's radix sorts, with which `kiln bench` compares Kiln. */
 #include "peer.h"
 
 #include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_segmented_sort.cuh>
 
 template <class T> static int keys(const kiln_peer_call *c, int bits)
 {
@@ -77,4 +78,29 @@ PEER(sort_pairs_u64_u32)
 PEER(sort_pairs_u64_u64)
 {
   return pairs<unsigned long long, unsigned long long>(c, 64);
+}
+
+/* Values of 4 bytes move with keys below 256. */
+PEER(sort_pairs_8_u32)
+{
+  return pairs<unsigned, unsigned>(c, 8);
+}
+
+/* in[1] has the numbers 0, 1, 2 and so on. out[0] receives them in the order of the
+ * keys, and out[1] the keys. */
+PEER(argsort_u32)
+{
+  return cub::DeviceRadixSort::SortPairs(
+      c->temp, *c->temp_bytes, in<unsigned>(c), out<unsigned>(c, 1),
+      in<unsigned>(c, 1), out<unsigned>(c), count(c), 0, 32, stream(c));
+}
+
+/* in[1] has the bounds of segments of 1,000 keys. */
+PEER(segmented_sort_u32)
+{
+  const unsigned *bounds = in<unsigned>(c, 1);
+
+  return cub::DeviceSegmentedSort::SortKeys(
+      c->temp, *c->temp_bytes, in<unsigned>(c), out<unsigned>(c), count(c),
+      count(c) / 1000, bounds, bounds + 1, stream(c));
 }
