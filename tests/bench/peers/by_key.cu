@@ -31,8 +31,8 @@ PEER(scan_by_key_u32)
 PEER(arg_min_f32)
 {
   return cub::DeviceReduce::ArgMin(c->temp, *c->temp_bytes, in<float>(c),
-                                   out<float>(c), out<long long>(c, 1), count(c),
-                                   stream(c));
+                                   out<float>(c), out<long long>(c, 1),
+                                   count(c), stream(c));
 }
 
 /* Thrust returns the result on the host, so the function waits for the GPU. */
@@ -61,6 +61,7 @@ PEER(arg_min_rows_f32)
       thrust::make_counting_iterator(0ll), thousands{});
 
   return cub::DeviceSegmentedReduce::ArgMin(
-      c->temp, *c->temp_bytes, in<float>(c), out<cub::KeyValuePair<int, float>>(c),
-      count(c) / 1000, offsets, offsets + 1, stream(c));
+      c->temp, *c->temp_bytes, in<float>(c),
+      out<cub::KeyValuePair<int, float>>(c), count(c) / 1000, offsets,
+      offsets + 1, stream(c));
 }
