@@ -109,26 +109,6 @@ static uint64_t sync_key(const kiln__cpu_block *block, kiln__cpu_space space,
   return (UINT64_C(1) << 63) | (block->number << 24) | address;
 }
 
-static kiln__cpu_sync_word *find_sync_word(kiln__cpu_watch *watch, uint64_t key,
-                                           bool make)
-{
-  kiln__cpu_sync_word **bucket =
-      &watch->sync_words[(key ^ (key >> 13) ^ (key >> 27)) % KILN__N_BUCKETS];
-  kiln__cpu_sync_word *m = *bucket;
-
-  while (m != NULL && m->key != key)
-    m = m->next;
-  if (m == NULL && make) {
-    m = kiln__calloc(&watch->alloc, 1, sizeof *m);
-    if (m == NULL)
-      return NULL;
-    m->key = key;
-    m->next = *bucket;
-    *bucket = m;
-  }
-  return m;
-}
-
 void kiln__cpu_race_free(kiln__cpu_watch *watch)
 {
   const kiln_allocator *a = &watch->alloc;
@@ -140,13 +120,6 @@ void kiln__cpu_race_free(kiln__cpu_watch *watch)
       watch->pages[i] = page->next;
       kiln__free(a, page->cells);
       kiln__free(a, page);
-    }
-    while (watch->sync_words[i] != NULL) {
-      kiln__cpu_sync_word *m = watch->sync_words[i];
-
-      watch->sync_words[i] = m->next;
-      kiln__free(a, m->known.items);
-      kiln__free(a, m);
     }
   }
 }
@@ -263,14 +236,16 @@ static void synchronise(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                         uint32_t mask, kiln__cpu_access access)
 {
   kiln__cpu_block_state *state = w->block->watch;
+  kiln__cpu_block_state *owner =
+      space == KILN__SPACE_SHARED ? target->watch : NULL;
 
   if (access != KILN__ACCESS_READ && releases(in))
     fence(state, w->index);
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const uint32_t lane = (uint32_t)__builtin_ctz(m);
-    kiln__cpu_sync_word *word =
-        find_sync_word(watch, sync_key(target, space, address[lane]),
-                       access != KILN__ACCESS_READ);
+    kiln__cpu_sync_word *word = kiln__cpu_sync_find(
+        watch, owner, sync_key(target, space, address[lane]),
+        access != KILN__ACCESS_READ);
 
     if (word == NULL)
       continue;

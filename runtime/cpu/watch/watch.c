@@ -51,6 +51,7 @@ void kiln__cpu_watch_free(kiln__cpu_watch *watch)
   a = watch->alloc;
   kiln__cpu_origin_free(watch->origin);
   kiln__cpu_race_free(watch);
+  kiln__cpu_sync_free(watch);
   kiln__free(&a, watch->async);
   while (watch->spare != NULL) {
     kiln__cpu_block_state *state = watch->spare;
@@ -155,6 +156,7 @@ void kiln__cpu_watch_block_end(kiln__cpu_block *block)
   if (state == NULL)
     return;
   pthread_mutex_lock(&watch->lock);
+  kiln__cpu_sync_end_block(watch, state);
   state->next = watch->spare;
   watch->spare = state;
   pthread_mutex_unlock(&watch->lock);

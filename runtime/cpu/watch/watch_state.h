@@ -68,8 +68,17 @@ typedef struct kiln__cpu_sync_word {
   uint32_t block;
   uint8_t warp;
   uint32_t warps[KILN__WARP], lanes[KILN__WARP];
-  struct kiln__cpu_sync_word *next;
+  /* next word of the bucket, and of the block whose shared memory has the
+   * word */
+  struct kiln__cpu_sync_word *next, *next_of_block;
 } kiln__cpu_sync_word;
+
+/* A hash table of `n` synchronisation words in 2^bits buckets. */
+typedef struct kiln__cpu_sync_table {
+  kiln__cpu_sync_word **buckets; /* NULL before the first word */
+  unsigned bits;
+  size_t n;
+} kiln__cpu_sync_table;
 
 enum { KILN__N_BUCKETS = 4096, KILN__MAX_WARPS = 32 };
 
@@ -131,7 +140,8 @@ typedef struct kiln__cpu_block_state {
   uint32_t time;
   kiln__cpu_clocks known;
   kiln__cpu_warp_clocks *warps;
-  uint32_t proxy_fences;     /* number of fence.proxy.async executed */
+  kiln__cpu_sync_word *sync_words; /* list of the words in shared memory */
+  uint32_t proxy_fences;           /* number of fence.proxy.async executed */
   kiln__cpu_signal *signals; /* ring of KILN__N_SIGNALS entries, or NULL */
   uint32_t n_signals;
   kiln__cpu_stores *stores; /* one entry per warp, or NULL */
@@ -169,7 +179,7 @@ struct kiln__cpu_watch {
   kiln__cpu_found *found, **last;
   unsigned n_found;
   kiln__cpu_page *pages[KILN__N_BUCKETS], *last_page;
-  kiln__cpu_sync_word *sync_words[KILN__N_BUCKETS];
+  kiln__cpu_sync_table sync_words;
   /* list of block states for reuse, from blocks that have ended */
   kiln__cpu_block_state *spare;
   /* ring of KILN__N_ASYNC operations, or NULL; id of the last operation */
@@ -232,6 +242,19 @@ bool kiln__cpu_async_complete(const kiln__cpu_watch *watch,
 void kiln__cpu_async_start(kiln__cpu_block_state *state);
 void kiln__cpu_async_free(const kiln_allocator *a,
                           kiln__cpu_block_state *state);
+
+/* Returns the synchronisation word with the given key. If there is none, returns
+ * NULL or, if `make` is true, a new word; NULL if out of memory. `owner` is the
+ * block whose shared memory has the word, or NULL for global memory. The caller
+ * of these functions holds the lock of the watch object. Defined in
+ * sync_words.c. */
+kiln__cpu_sync_word *kiln__cpu_sync_find(kiln__cpu_watch *watch,
+                                         kiln__cpu_block_state *owner,
+                                         uint64_t key, bool make);
+/* Removes the words in the shared memory of a block that ends. */
+void kiln__cpu_sync_end_block(kiln__cpu_watch *watch,
+                              kiln__cpu_block_state *state);
+void kiln__cpu_sync_free(kiln__cpu_watch *watch);
 
 /* Checks that the bytes of a read were written before, and marks the bytes of a
  * write as initialised. `target` is the block whose shared memory is accessed. The caller holds the lock of the watch object. Defined
