@@ -3,6 +3,7 @@
 #include "api_fixture.h"
 #include "support.h"
 
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,6 +81,151 @@ static void share(uint32_t n, int to, int from)
   ok(cu(memFree)(p));
   free(bytes);
 }
+
+/* ---- Memory pools -------------------------------------------------------- */
+
+/* Receives a descriptor with the message. Returns -1 if there is none. */
+static int receive_file(int from)
+{
+  char byte, control[CMSG_SPACE(sizeof(int))] = {0};
+  struct iovec one = {&byte, 1};
+  struct msghdr m = {.msg_iov = &one,
+                     .msg_iovlen = 1,
+                     .msg_control = control,
+                     .msg_controllen = sizeof control};
+  int fd = -1;
+
+  if (recvmsg(from, &m, 0) == 1 && CMSG_FIRSTHDR(&m) != NULL)
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+  return fd;
+}
+
+static void send_file(int to, int fd)
+{
+  char byte = 'f', control[CMSG_SPACE(sizeof(int))] = {0};
+  struct iovec one = {&byte, 1};
+  struct msghdr m = {.msg_iov = &one,
+                     .msg_iovlen = 1,
+                     .msg_control = control,
+                     .msg_controllen = sizeof control};
+  struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(sizeof fd);
+  memcpy(CMSG_DATA(c), &fd, sizeof fd);
+  ck_assert_int_eq(sendmsg(to, &m, 0), 1);
+}
+
+static void *as_handle(int fd)
+{
+  return (void *)(intptr_t)fd;
+}
+
+/* Imports the parent's pool, checks an allocation and doubles its bytes. */
+static void pool_child(int socket)
+{
+  const CUmemAllocationHandleType type =
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  unsigned char bytes[SMALL];
+  CUmemPoolPtrExportData data;
+  CUmemoryPool pool, own;
+  CUdeviceptr p, other;
+  CUcontext c;
+  uint64_t used;
+  int fd;
+
+  EXPECT(cu(init)(0) == CUDA_SUCCESS);
+  EXPECT(cu(ctxCreate)(&c, 0, 0) == CUDA_SUCCESS);
+  EXPECT(cu(deviceGetDefaultMemPool)(&own, 0) == CUDA_SUCCESS);
+  EXPECT((fd = receive_file(socket)) >= 0);
+  EXPECT(read(socket, &data, sizeof data) == (ssize_t)sizeof data);
+  EXPECT(cu(memPoolImportFromShareableHandle)(&pool, as_handle(socket), type,
+                                              0) == CUDA_ERROR_INVALID_VALUE);
+  EXPECT(cu(memPoolImportFromShareableHandle)(&pool, as_handle(fd), type, 0) ==
+         CUDA_SUCCESS);
+  EXPECT(close(fd) == 0);
+  EXPECT(cu(memAllocFromPoolAsync)(&other, 8, pool, NULL) ==
+         CUDA_ERROR_INVALID_VALUE);
+  EXPECT(cu(deviceSetMemPool)(0, pool) == CUDA_ERROR_INVALID_VALUE);
+  EXPECT(cu(memPoolImportPointer)(&p, own, &data) == CUDA_ERROR_INVALID_VALUE);
+  EXPECT(cu(memPoolImportPointer)(&p, pool, &data) == CUDA_SUCCESS);
+  EXPECT(cu(memPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+                                 &used) == CUDA_SUCCESS);
+  EXPECT(used == SMALL);
+  EXPECT(cu(memcpyDtoH)(bytes, p, SMALL) == CUDA_SUCCESS);
+  for (int i = 0; i < SMALL; i++) {
+    EXPECT(bytes[i] == i);
+    bytes[i] = (unsigned char)(i * 2);
+  }
+  EXPECT(cu(memcpyHtoD)(p, bytes, SMALL) == CUDA_SUCCESS);
+  EXPECT(cu(memPoolExportPointer)(&data, p) == CUDA_ERROR_INVALID_VALUE);
+  EXPECT(cu(memFreeAsync)(p, NULL) == CUDA_SUCCESS);
+  EXPECT(cu(streamSynchronize)(NULL) == CUDA_SUCCESS);
+  data.reserved[16] ^= 1; /* another inode */
+  EXPECT(cu(memPoolImportPointer)(&p, pool, &data) != CUDA_SUCCESS);
+  EXPECT(cu(memPoolDestroy)(pool) == CUDA_SUCCESS);
+  EXPECT(write(socket, "d", 1) == 1);
+  _exit(0);
+}
+
+static void share_pool(pid_t child_pid, int socket)
+{
+  const CUmemAllocationHandleType type =
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .handleTypes = type,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+  unsigned char bytes[SMALL];
+  CUmemPoolPtrExportData data;
+  CUmemoryPool pool, own;
+  CUdeviceptr p;
+  int fd, status;
+  char done;
+
+  for (int i = 0; i < SMALL; i++)
+    bytes[i] = (unsigned char)i;
+  ok(cu(deviceGetDefaultMemPool)(&own, 0));
+  is(cu(memPoolExportToShareableHandle)(&fd, own, type, 0),
+     CUDA_ERROR_INVALID_VALUE);
+  ok(cu(memPoolCreate)(&pool, &props));
+  ok(cu(memAllocFromPoolAsync)(&p, SMALL, pool, NULL));
+  ok(cu(memcpyHtoD)(p, bytes, SMALL));
+  is(cu(memPoolExportPointer)(&data, p), CUDA_ERROR_INVALID_VALUE);
+  ok(cu(memPoolExportToShareableHandle)(&fd, pool, type, 0));
+  ok(cu(memPoolExportPointer)(&data, p));
+  send_file(socket, fd);
+  close(fd);
+  transfer(socket, &data, sizeof data, true);
+  transfer(socket, &done, 1, false);
+  ok(cu(memcpyDtoH)(bytes, p, SMALL));
+  for (int i = 0; i < SMALL; i++)
+    ck_assert_uint_eq(bytes[i], (unsigned)i * 2);
+  ok(cu(memFreeAsync)(p, NULL));
+  ok(cu(memPoolDestroy)(pool));
+  ck_assert_int_eq(waitpid(child_pid, &status, 0), child_pid);
+  ck_assert_int_eq(status, 0);
+}
+
+START_TEST(processes_share_pools)
+{
+  int sockets[2];
+  pid_t pid;
+  CUcontext c;
+
+  ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+  pid = fork();
+  ck_assert_int_ge(pid, 0);
+  if (pid == 0)
+    pool_child(sockets[1]);
+  close(sockets[1]); /* so that a child that fails ends the test */
+  ok(cu(init)(0));
+  ok(cu(ctxCreate)(&c, 0, 0));
+  share_pool(pid, sockets[0]);
+  close(sockets[0]);
+  ok(cu(ctxDestroy)(c));
+}
+END_TEST
 
 /* ---- Events -------------------------------------------------------------- */
 
@@ -200,7 +346,8 @@ int main(void)
 {
   Suite *s = suite_create("cpu_api_ipc");
 
-  kiln_test_case(s, "ipc", 60, nothing, nothing,
-                 TESTS(processes_share_memory_and_events));
+  kiln_test_case(
+      s, "ipc", 60, nothing, nothing,
+      TESTS(processes_share_memory_and_events, processes_share_pools));
   return kiln_test_run(s);
 }

@@ -23,20 +23,14 @@
 /* the only flag of cuIpcOpenMemHandle(), which has no effect */
 enum { LAZY_ENABLE_PEER_ACCESS = 1 };
 
-typedef struct ipc_name {
-  char magic[8];
-  int32_t pid, fd;
-  uint64_t inode, size; /* size in bytes that the program requested */
-} ipc_name;
-
 static const char magic[8] = "kilnipc";
 
-_Static_assert(sizeof(ipc_name) <= sizeof(CUipcMemHandle),
+_Static_assert(sizeof(kiln__cpu_ipc_name) <= sizeof(CUipcMemHandle),
                "a name fits into a handle");
 
 /* An allocation that this process shares or has opened. */
 typedef struct shared_block {
-  ipc_name name;
+  kiln__cpu_ipc_name name;
   CUdeviceptr address;
   uint64_t number; /* of the range, to recognise a freed allocation */
   unsigned
@@ -120,7 +114,8 @@ static size_t mapped_size(uint64_t size)
 }
 
 /* Moves the bytes of an allocation into a new file. Stores the name of the file. */
-static CUresult move_to_file(const kiln__cpu_block_info *info, ipc_name *name)
+static CUresult move_to_file(const kiln__cpu_block_info *info,
+                             kiln__cpu_ipc_name *name)
 {
   const size_t bytes = mapped_size(info->size);
   const uint8_t *from = kiln__cpu_bytes_of(info->first, info->size);
@@ -142,16 +137,16 @@ static CUresult move_to_file(const kiln__cpu_block_info *info, ipc_name *name)
     close(fd);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  *name = (ipc_name){.pid = (int32_t)getpid(),
-                     .fd = fd,
-                     .inode = st.st_ino,
-                     .size = info->size};
+  *name = (kiln__cpu_ipc_name){.pid = (int32_t)getpid(),
+                               .fd = fd,
+                               .inode = st.st_ino,
+                               .size = info->size};
   memcpy(name->magic, magic, sizeof magic);
   return CUDA_SUCCESS;
 }
 
 static CUresult name_of(shared_list *list, const kiln__cpu_block_info *info,
-                        ipc_name *out)
+                        kiln__cpu_ipc_name *out)
 {
   shared_block made = {.address = info->first};
   const shared_block *b;
@@ -167,31 +162,43 @@ static CUresult name_of(shared_list *list, const kiln__cpu_block_info *info,
   return put(list, &made);
 }
 
+CUresult kiln__cpu_ipc_share(const kiln__cpu_block_info *info,
+                             kiln__cpu_ipc_name *name)
+{
+  shared_list *list;
+  CUresult rc;
+
+  if (info->context != NULL)
+    CU_TRY(kiln__cpu_wait_context(info->context));
+  list = locked();
+  rc = name_of(list, info, name);
+  unlock(list);
+  return rc;
+}
+
 CUresult kiln__cpu_ipcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {
   kiln__cpu_block_info info;
-  shared_list *list;
-  ipc_name name;
-  CUresult rc;
+  kiln__cpu_ipc_name name;
 
   CU_TRY(kiln__cpu_check_current());
   CU_TRY(valid(handle != NULL && kiln__cpu_block_of(address, &info) &&
                info.kind == KILN__RANGE_DEVICE && !kiln__cpu_is_opened(&info)));
-  if (info.context != NULL)
-    CU_TRY(kiln__cpu_wait_context(info.context));
-  list = locked();
-  rc = name_of(list, &info, &name);
-  unlock(list);
-  if (rc == CUDA_SUCCESS) {
-    memset(handle, 0, sizeof *handle);
-    memcpy(handle, &name, sizeof name);
-  }
-  return rc;
+  CU_TRY(kiln__cpu_ipc_share(&info, &name));
+  memset(handle, 0, sizeof *handle);
+  memcpy(handle, &name, sizeof name);
+  return CUDA_SUCCESS;
 }
 
 /* ---- Opening ------------------------------------------------------------- */
 
-static CUresult map_file(const ipc_name *name, void **out)
+bool kiln__cpu_ipc_is_name(const kiln__cpu_ipc_name *name)
+{
+  return memcmp(name->magic, magic, sizeof magic) == 0 && name->size > 0 &&
+         name->size <= (uint64_t)1 << 40;
+}
+
+static CUresult map_file(const kiln__cpu_ipc_name *name, void **out)
 {
   char path[64];
   struct stat st;
@@ -210,19 +217,14 @@ static CUresult map_file(const ipc_name *name, void **out)
   return *out == MAP_FAILED ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 
-/* Makes a range whose bytes are the file's. */
-static CUresult open_file(CUcontext context, const ipc_name *name,
-                          CUdeviceptr *out)
+CUresult kiln__cpu_ipc_open(const kiln__cpu_ipc_name *name,
+                            const kiln__cpu_block_info *wanted,
+                            CUdeviceptr *out)
 {
-  const kiln__cpu_block_info wanted = {.kind = KILN__RANGE_DEVICE,
-                                       .size = name->size,
-                                       .device = context->device,
-                                       .context = context,
-                                       .flags = KILN__OPENED_MEMORY};
   void *p;
 
   CU_TRY(map_file(name, &p));
-  if (kiln__cpu_block_add(out, &wanted) != CUDA_SUCCESS) {
+  if (kiln__cpu_block_add(out, wanted) != CUDA_SUCCESS) {
     munmap(p, mapped_size(name->size));
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -238,8 +240,13 @@ static CUresult open_file(CUcontext context, const ipc_name *name,
 }
 
 static CUresult open_locked(shared_list *list, CUcontext context,
-                            const ipc_name *name, CUdeviceptr *out)
+                            const kiln__cpu_ipc_name *name, CUdeviceptr *out)
 {
+  const kiln__cpu_block_info wanted = {.kind = KILN__RANGE_DEVICE,
+                                       .size = name->size,
+                                       .device = context->device,
+                                       .context = context,
+                                       .flags = KILN__OPENED_MEMORY};
   shared_block made = {.name = *name, .opened = 1};
   shared_block *b = list->first;
   CUresult rc;
@@ -252,7 +259,7 @@ static CUresult open_locked(shared_list *list, CUcontext context,
     *out = b->address;
     return CUDA_SUCCESS;
   }
-  CU_TRY(open_file(context, name, &made.address));
+  CU_TRY(kiln__cpu_ipc_open(name, &wanted, &made.address));
   rc = put(list, &made);
   if (rc == CUDA_SUCCESS)
     *out = made.address;
@@ -267,15 +274,14 @@ CUresult kiln__cpu_ipcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle,
 {
   CUcontext context;
   shared_list *list;
-  ipc_name name;
+  kiln__cpu_ipc_name name;
   CUresult rc;
 
   CU_TRY(kiln__cpu_current_unsafe(&context));
   memcpy(&name, &handle, sizeof name);
   CU_TRY(valid(address != NULL &&
                (flags & ~(unsigned)LAZY_ENABLE_PEER_ACCESS) == 0));
-  CU_TRY(valid(memcmp(name.magic, magic, sizeof magic) == 0 && name.size > 0 &&
-               name.size <= (uint64_t)1 << 40));
+  CU_TRY(valid(kiln__cpu_ipc_is_name(&name)));
   if (name.pid == (int32_t)getpid())
     return CUDA_ERROR_INVALID_CONTEXT;
   list = locked();

@@ -6,27 +6,10 @@
  * reserved for later allocations. Here the reserved size is only a counter that
  * follows the same rules. The bytes themselves are freed at once, so that the
  * memory check finds a use after free. machine.lock guards all pools. */
+#include "memory_pool.h"
 #include "../context/api_context.h"
-#include "api_memory.h"
 
-/* number of reuse policies of a pool, which are stored for the getter only */
-enum { N_FLAGS = 3 };
-
-struct CUmemPoolHandle_st {
-  int device; /* device ordinal; -1 for host memory */
-  bool is_default;
-  /* true if the pool was destroyed; the pool is freed with its last
-   * allocation */
-  bool destroyed;
-  uint64_t max_size;
-  CUmemPoolProps props;
-  int policy[N_FLAGS];
-  uint64_t threshold;
-  uint64_t used, used_high, reserved, reserved_high;
-  unsigned n_blocks;
-  CUmemAccess_flags access[KILN__MAX_DEVICES];
-  CUmemoryPool next; /* next pool in machine.pools */
-};
+#include <unistd.h>
 
 static void lock(void)
 {
@@ -40,7 +23,7 @@ static void unlock(void)
 
 /* ---- Creation and destruction -------------------------------------------- */
 
-static CUmemoryPool pool_new(int device, const CUmemPoolProps *props)
+CUmemoryPool kiln__cpu_pool_new(int device, const CUmemPoolProps *props)
 {
   CUmemoryPool p = kiln__calloc(&machine()->alloc, 1, sizeof *p);
 
@@ -51,8 +34,9 @@ static CUmemoryPool pool_new(int device, const CUmemPoolProps *props)
   p->device = device;
   if (props != NULL)
     p->props = *props;
+  p->name_fd = -1;
   p->max_size = p->props.maxSize;
-  for (int i = 0; i < N_FLAGS; i++)
+  for (int i = 0; i < KILN__POOL_POLICIES; i++)
     p->policy[i] = 1;
   for (int i = 0; i < KILN__MAX_DEVICES; i++)
     p->access[i] = i == device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : 0;
@@ -68,6 +52,8 @@ static void pool_free(CUmemoryPool pool)
   while (*at != pool)
     at = &(*at)->next;
   *at = pool->next;
+  if (pool->name_fd >= 0)
+    close(pool->name_fd);
   kiln__free(&machine()->alloc, pool);
 }
 
@@ -80,7 +66,7 @@ static CUmemoryPool default_pool(int device)
   while (p != NULL && !(p->is_default && p->device == device))
     p = p->next;
   if (p == NULL) {
-    p = pool_new(device, NULL);
+    p = kiln__cpu_pool_new(device, NULL);
     if (p != NULL)
       p->is_default = true;
   }
@@ -124,8 +110,8 @@ CUresult kiln__cpu_deviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
   CU_TRY(kiln__cpu_ready());
   CU_TRY(kiln__cpu_known_device(device));
-  CU_TRY(
-      valid(kiln__cpu_live(pool, KILN__HANDLE_POOL) && pool->device == device));
+  CU_TRY(valid(kiln__cpu_live(pool, KILN__HANDLE_POOL) &&
+               pool->device == device && !pool->imported));
   lock();
   machine()->current_pool[device] = pool;
   unlock();
@@ -169,13 +155,13 @@ CUresult kiln__cpu_memPoolCreate(CUmemoryPool *pool,
   CU_TRY(kiln__cpu_ready());
   CU_TRY(valid(pool != NULL && props != NULL &&
                props->allocType == CU_MEM_ALLOCATION_TYPE_PINNED));
-  if (props->handleTypes != 0 ||
+  if ((props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0 ||
       props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
     return props->location.type == 0 ? CUDA_ERROR_INVALID_VALUE
                                      : CUDA_ERROR_NOT_SUPPORTED;
   CU_TRY(kiln__cpu_known_device(props->location.id));
   lock();
-  *pool = pool_new(props->location.id, props);
+  *pool = kiln__cpu_pool_new(props->location.id, props);
   unlock();
   return allocated(*pool);
 }
@@ -233,9 +219,7 @@ void kiln__cpu_pool_returned(CUmemoryPool pool, size_t size)
   unlock();
 }
 
-/* Counts an allocation in the pool. Returns false if the allocation would
- * exceed the pool's maximum size. */
-static bool take(CUmemoryPool p, size_t size)
+bool kiln__cpu_pool_take(CUmemoryPool p, size_t size)
 {
   bool ok;
 
@@ -410,7 +394,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
   CU_TRY(capture_alloc(s, pool, bytes, address, &taken));
   if (taken)
     return CUDA_SUCCESS;
-  if (!take(pool, bytes))
+  if (!kiln__cpu_pool_take(pool, bytes))
     return CUDA_ERROR_OUT_OF_MEMORY;
   wanted.context = s->context;
   rc = kiln__cpu_block_add(address, &wanted);
@@ -441,7 +425,7 @@ CUresult kiln__cpu_memAllocFromPoolAsync(CUdeviceptr *address, size_t bytes,
 {
   CU_TRY(kiln__cpu_check_current());
   CU_TRY(valid(address != NULL && bytes != 0 &&
-               kiln__cpu_live(pool, KILN__HANDLE_POOL)));
+               kiln__cpu_live(pool, KILN__HANDLE_POOL) && !pool->imported));
   return allocate(address, bytes, pool, stream);
 }
 
@@ -539,49 +523,6 @@ CUresult kiln__cpu_memFreeAsync(CUdeviceptr address, CUstream stream)
     return CUDA_SUCCESS;
   }
   return free_in_stream(context, stream, &info);
-}
-
-/* ---- Sharing with other processes, which is not supported ---------------- */
-
-static CUresult refuse(bool valid)
-{
-  CU_TRY(kiln__cpu_ready());
-  return valid ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult
-kiln__cpu_memPoolExportToShareableHandle(void *handle, CUmemoryPool pool,
-                                         CUmemAllocationHandleType type,
-                                         unsigned long long flags)
-{
-  (void)type;
-  (void)flags;
-  return refuse(handle != NULL && kiln__cpu_live(pool, KILN__HANDLE_POOL));
-}
-
-CUresult
-kiln__cpu_memPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
-                                           CUmemAllocationHandleType type,
-                                           unsigned long long flags)
-{
-  (void)handle;
-  (void)type;
-  (void)flags;
-  return refuse(pool != NULL);
-}
-
-CUresult kiln__cpu_memPoolExportPointer(CUmemPoolPtrExportData *data,
-                                        CUdeviceptr address)
-{
-  (void)address;
-  return refuse(data != NULL);
-}
-
-CUresult kiln__cpu_memPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool,
-                                        CUmemPoolPtrExportData *data)
-{
-  return refuse(address != NULL && data != NULL &&
-                kiln__cpu_live(pool, KILN__HANDLE_POOL));
 }
 
 /* ---- Memory of graphs ---------------------------------------------------- */
