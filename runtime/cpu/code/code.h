@@ -56,7 +56,7 @@ typedef enum kiln__cpu_kind {
    * instruction has no .sync, and fn applies to the lanes that are present. */
   KILN__KIND_WARP,
   /* The scheduler calls fn and may then switch to another group of lanes
-   * (nanosleep, mbarrier tests, atom.cas, volatile and relaxed loads). */
+   * (nanosleep, reads of clocks, mbarrier tests, atom.cas, volatile and relaxed loads). */
   KILN__KIND_YIELD,
   KILN__KIND_BRANCH, /* branch to the instruction with index `target` */
   KILN__KIND_SWITCH, /* brx.idx: field a holds the index, vec the targets */

@@ -677,6 +677,8 @@ static uint32_t polls_of(const kiln__cpu_warp *w, kiln__cpu_schedule *s,
 
   if (in->op == KILN__OP_nanosleep)
     return KILN__MAX_YIELDS;
+  if (in->op == KILN__OP_mov_clock)
+    return KILN__CLOCK_YIELDS;
   if (!tries || mask == 0 || w->fault || !waits(w, in, mask))
     return 1;
   if (s->others) {

@@ -125,6 +125,10 @@ typedef struct kiln__cpu_entry {
 enum {
   KILN__NO_JOIN = -1,
   KILN__MAX_YIELDS = 64,
+  /* Number of polls that reading a clock counts as. A warp that waits until a
+   * time has passed reads the clock in a loop, and the other warps of the block
+   * wait at the same time only if its time slices are short. */
+  KILN__CLOCK_YIELDS = 16,
   /* Number of backward branches that a group of lanes may take before another
    * group runs. KILN__TURNS is used if the launch has a random seed, and
    * KILN__PATIENCE otherwise. */

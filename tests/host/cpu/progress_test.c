@@ -63,6 +63,16 @@ static const char spins[] =
                      "%q2, %r2, 0;\n"
                      "add.u32 %r3, %r3, 1; @%q2 bra WAIT; st.global.u32 [%a1], "
                      "%r3; ret; }\n"
+    /* Warp 0 reads the clock 32 times, then stores what warp 1 has written. */
+    SPIN("clocks") "ld.param.u64 %a1, [cell]; ld.param.u64 %a2, [out];\n"
+                   "mov.u32 %r1, %tid.x; setp.lt.u32 %q1, %r1, 32; @%q1 bra "
+                   "WAIT;\n"
+                   "mov.u32 %r3, 9; st.volatile.global.u32 [%a1], %r3; ret;\n"
+                   "WAIT: mov.u32 %r4, 0;\n"
+                   "LOOP: mov.u32 %r2, %clock; add.u32 %r4, %r4, 1; "
+                   "setp.lt.u32 %q2, %r4, 32;\n"
+                   "@%q2 bra LOOP; ld.volatile.global.u32 %r2, [%a1];\n"
+                   "st.global.u32 [%a2], %r2; ret; }\n"
     /* This loop is long but ends. */
     SPIN("slow") "ld.param.u64 %a2, [out]; mov.u32 %r1, 0;\n"
                  "LOOP: add.u32 %r1, %r1, 1; setp.lt.u32 %q1, %r1, 600000;\n"
@@ -94,6 +104,17 @@ START_TEST(lanes_wait_for_lanes)
   sizes(1, 2);
   cpu_ptx_ok(&p, "turns", (uint64_t[]){cell, result});
   ck_assert_uint_eq(word(cell), 100);
+}
+END_TEST
+
+/* A warp that waits for a time leaves the worker to the other warps meanwhile. */
+START_TEST(clocks_end_time_slices)
+{
+  load_spins();
+  sizes(1, 64);
+  p.launch.lock_step = _i != 0;
+  cpu_ptx_ok(&p, "clocks", (uint64_t[]){cell, result});
+  ck_assert_uint_eq(word(result), 9);
 }
 END_TEST
 
@@ -486,6 +507,7 @@ int main(void)
       TESTS(long_loops_are_no_deadlock, waits_for_nobody_are_told));
 
   tcase_add_loop_test(t, lanes_wait_for_lanes, 0, 8);
+  tcase_add_loop_test(t, clocks_end_time_slices, 0, 2);
   tcase_add_loop_test(t, lanes_meet_at_post_dominators, 0, 2);
   tcase_add_loop_test(t, lock_step_says_who_spins, 0, 3);
   kiln_test_loops(t, N_WAYS,
