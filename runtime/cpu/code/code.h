@@ -367,6 +367,9 @@ struct kiln__cpu_insn {
    * UINT32_MAX means that the paths never reconverge. */
   uint32_t join;
   uint32_t index; /* index of this instruction in its function */
+  /* Loads: the bytes that the program uses, one bit per byte; 0 for all bytes.
+   * The checks ignore the others, which are padding. */
+  uint32_t used_bytes;
   uint16_t op;    /* value of kiln__cpu_op */
   uint8_t kind;   /* value of kiln__cpu_kind */
   /* value of kiln__cpu_class; the state space of a memory operation determines

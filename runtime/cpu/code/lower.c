@@ -161,6 +161,7 @@ bool kiln__cpu_emit(kiln__cpu_lower *l, const kiln__cpu_insn *in, bool guarded)
   *to = *in;
   to->index = l->insns.n - 1;
   if (at != NULL) {
+    to->used_bytes = at->used_bytes;
     *line =
         (kiln__cpu_line){at->pos.line, file_of(l, at->loc.file), at->loc.line,
                          file_of(l, at->loc.outer_file), at->loc.outer_line};

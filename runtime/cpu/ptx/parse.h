@@ -154,6 +154,7 @@ typedef struct kiln__cpu_parser {
   kiln__cpu_ptx_reloc *relocs;
   uint32_t n_relocs, relocs_capacity;
   kiln__cpu_ptx_loc loc; /* source position from the last .loc directive */
+  uint32_t used_bytes;   /* from a pragma, for the next instruction; or 0 */
   bool in_brackets;      /* true while the parser is inside an address */
   bool in_vector;        /* true while the parser is inside {...} or (...) */
   uint32_t n_sections;

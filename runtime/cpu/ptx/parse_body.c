@@ -4,6 +4,9 @@
  * one flat list. */
 #include "parse.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 void kiln__cpu_ptx_recover(kiln__cpu_parser *p)
 {
   p->nesting = 0;
@@ -21,9 +24,28 @@ void kiln__cpu_ptx_recover(kiln__cpu_parser *p)
   }
 }
 
+/* Reads the mask of the pragma "used_bytes_mask N", which says which bytes of the
+ * next load the program uses. The compiler writes it before loads that also
+ * cover padding. */
+static void used_bytes_mask(kiln__cpu_parser *p)
+{
+  static const char name[] = "used_bytes_mask ";
+  const size_t n = sizeof name - 1;
+  const kiln__cpu_slice text = p->tok.text;
+  char number[16] = "";
+
+  if (text.size <= n || text.size - n >= sizeof number ||
+      memcmp(text.data, name, n) != 0)
+    return;
+  memcpy(number, text.data + n, text.size - n);
+  p->used_bytes = (uint32_t)strtoul(number, NULL, 0);
+}
+
 bool kiln__cpu_ptx_pragma(kiln__cpu_parser *p)
 {
   do {
+    if (p->tok.kind == KILN__TOKEN_STRING)
+      used_bytes_mask(p);
     if (!kiln__cpu_ptx_expect(p, KILN__TOKEN_STRING))
       return false;
   } while (kiln__cpu_ptx_accept(p, ','));

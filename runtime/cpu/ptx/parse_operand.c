@@ -432,10 +432,12 @@ bool kiln__cpu_ptx_instruction(kiln__cpu_parser *p, const kiln__cpu_token *word,
   kiln__cpu_ptx_function *f = p->function;
   kiln__cpu_ptx_insn insn = {.pos = word->pos,
                              .loc = p->loc,
+                             .used_bytes = p->used_bytes,
                              .guard = guard,
                              .guard_negated = negated,
                              .opcode = word->text};
 
+  p->used_bytes = 0;
   while (p->tok.kind == KILN__TOKEN_DOT) {
     if (!join(p, &insn.opcode, p->tok.text))
       return false;

@@ -223,8 +223,10 @@ typedef struct kiln__cpu_ptx_insn {
   kiln__cpu_slice opcode;
   const kiln__cpu_ptx_operand *operands;
   uint32_t n_operands;
-  /* This struct does not record .pragma directives, because they do not change
-   * results. */
+  /* The bytes of a load that the program uses, one bit per byte, from the pragma
+   * "used_bytes_mask"; 0 without the pragma. Other .pragma directives are not
+   * recorded, because they do not change results or findings. */
+  uint32_t used_bytes;
 } kiln__cpu_ptx_insn;
 
 struct kiln__cpu_ptx_function {

@@ -31,6 +31,20 @@ static bool all_set(const uint8_t *bits, uint64_t from, uint32_t n)
   return true;
 }
 
+/* Returns whether the bits are set of those of `n` bytes that the load `in`
+ * uses. */
+static bool used_set(const kiln__cpu_insn *in, const uint8_t *bits,
+                     uint64_t from, uint32_t n)
+{
+  if (in->used_bytes == 0 || all_set(bits, from, n))
+    return all_set(bits, from, n);
+  for (uint32_t i = 0; i < n && i < 32; i++) {
+    if ((in->used_bytes >> i & 1) != 0 && !all_set(bits, from + i, 1))
+      return false;
+  }
+  return true;
+}
+
 static void set(uint8_t *bits, uint64_t from, uint32_t n)
 {
   if (in_one(from, n)) {
@@ -99,7 +113,7 @@ void kiln__cpu_init_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
 
     if (bits == NULL)
       continue;
-    if (access != KILN__ACCESS_WRITE && !all_set(bits, at, bytes))
+    if (access != KILN__ACCESS_WRITE && !used_set(in, bits, at, bytes))
       report(watch, w, in, lane, space, address[lane], bytes);
     if (access != KILN__ACCESS_READ)
       set(bits, at, bytes);

@@ -384,6 +384,18 @@ static void note_word(const touch *t, uint32_t lane, uint64_t address,
 typedef void word_fn(const touch *t, uint32_t lane, uint64_t address,
                      uint8_t which, kiln__cpu_cell *cell);
 
+/* Returns which bytes of the word at `word` the program uses of an access to
+ * `address`: all of them, except for loads that also cover padding. */
+static unsigned used_of(const touch *t, uint64_t address, uint64_t word)
+{
+  const uint64_t used = t->in->used_bytes;
+
+  if (used == 0 || t->write)
+    return 0xf;
+  return (unsigned)(word < address ? used << (address - word)
+                                   : used >> (word - address));
+}
+
 static void each_word(word_fn *fn, const touch *t, uint32_t lane,
                       uint64_t address)
 {
@@ -392,11 +404,13 @@ static void each_word(word_fn *fn, const touch *t, uint32_t lane,
   for (uint64_t word = address & ~UINT64_C(3); word < last; word += 4) {
     const unsigned from = word < address ? (unsigned)(address - word) : 0;
     const unsigned to = last - word < 4 ? (unsigned)(last - word) : 4;
+    const unsigned all = (1u << to) - (1u << from);
+    const unsigned which = all & used_of(t, address, word);
     kiln__cpu_cell *cell =
         kiln__cpu_race_cell(t->watch, t->target->watch, t->space, word);
 
-    if (cell != NULL)
-      fn(t, lane, word, (uint8_t)((1u << to) - (1u << from)), cell);
+    if (cell != NULL && which != 0)
+      fn(t, lane, word, (uint8_t)which, cell);
   }
 }
 
