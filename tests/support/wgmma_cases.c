@@ -37,8 +37,8 @@ static const struct type {
     {"s32.u8.s8", "", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
     {"s32.u8.u8", "", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
     {"satfinite.s32.s8.s8", "", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
-    {"satfinite.s32.s8.u8", "", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
-    {"satfinite.s32.u8.s8", "", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
+    {"s32.s8.u8", ".satfinite", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
+    {"s32.u8.s8", ".satfinite", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
     {"satfinite.s32.u8.u8", "", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
     {"s32.b1.b1", ".and.popc", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 256, true},
 };
