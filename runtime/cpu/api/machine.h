@@ -46,6 +46,13 @@ enum {
   CUresult kiln__cpu_missing_##symbol(void);
 #include "entry_points.def"
 
+/* Bytes that graphs use on a device: in use after a launch, idle, and both with the
+ * idle bytes of all streams. */
+typedef struct kiln__cpu_footprint {
+  uint64_t in_use, idle, used, high;
+  uint64_t trims; /* number of trims */
+} kiln__cpu_footprint;
+
 typedef struct kiln__cpu_machine {
   /* guards contexts, settings, pools, arrays and textures */
   pthread_mutex_t lock;
@@ -93,6 +100,9 @@ typedef struct kiln__cpu_machine {
   pthread_mutex_t graph_lock;
   struct kiln__cpu_capture *captures; /* list of captures that have not ended */
   atomic_uint n_captures;
+  uint64_t graph_launches; /* guarded by graph_lock */
+  /* bytes that graphs use, guarded by `lock`; see graph/graph_footprint.c */
+  kiln__cpu_footprint footprint[KILN__MAX_DEVICES];
   /* list of all memory pools, and the current pool per device; guarded by
    * machine.lock */
   CUmemoryPool pools, current_pool[KILN__MAX_DEVICES];

@@ -363,6 +363,77 @@ START_TEST(launches_of_one_executable_do_not_overlap)
 }
 END_TEST
 
+static uint64_t graph_bytes(CUgraphMem_attribute attribute)
+{
+  uint64_t bytes = 0;
+
+  ok(cu(deviceGetGraphMemAttribute)(0, attribute, &bytes));
+  return bytes;
+}
+
+/* Makes a graph that allocates memory and, if `frees`, frees it, twice in turn. */
+static CUgraphExec allocating(size_t bytes, bool frees, CUdeviceptr *last)
+{
+  CUDA_MEM_ALLOC_NODE_PARAMS p = {
+      .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
+      .bytesize = bytes};
+  CUgraph g = make_graph();
+  CUgraphNode at = NULL;
+  CUgraphExec x;
+
+  for (int i = 0; i < (frees ? 2 : 1); i++) {
+    ok(cu(graphAddMemAllocNode)(&at, g, i == 0 ? NULL : &at, (size_t)i, &p));
+    if (frees)
+      ok(cu(graphAddMemFreeNode)(&at, g, &at, 1, p.dptr));
+  }
+  *last = p.dptr;
+  x = instance(g);
+  ok(cu(graphDestroy)(g));
+  return x;
+}
+
+/* The footprint grows as the CUDA Programming Guide describes it. */
+START_TEST(graphs_keep_memory_until_a_trim)
+{
+  const CUgraphMem_attribute now = CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT;
+  const CUgraphMem_attribute high = CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
+  CUdeviceptr p;
+  CUgraphExec small = allocating(400, true, &p), kept;
+  CUgraphExec large = allocating(1000, true, &p);
+  CUstream s = make_stream(1), t = make_stream(1);
+  uint64_t zero = 0;
+
+  ck_assert_uint_eq(graph_bytes(now), 0);
+  run_graph(small, s);
+  run_graph(small, s);
+  ck_assert_uint_eq(graph_bytes(now), 400);
+  run_graph(large, s); /* takes what the stream has */
+  ck_assert_uint_eq(graph_bytes(now), 1000);
+  run_graph(small, t); /* could run at the same time */
+  ck_assert_uint_eq(graph_bytes(now), 1400);
+  ok(cu(deviceGraphMemTrim)(0));
+  ck_assert_uint_eq(graph_bytes(now), 0);
+  ck_assert_uint_eq(graph_bytes(high), 1400);
+  ok(cu(deviceSetGraphMemAttribute)(0, high, &zero));
+  ck_assert_uint_eq(graph_bytes(high), 0);
+  kept = allocating(300, false, &p);
+  run_graph(kept, s);
+  ok(cu(deviceGraphMemTrim)(0));
+  ck_assert_uint_eq(graph_bytes(now), 300);
+  ok(cu(memFree)(p));
+  ck_assert_uint_eq(graph_bytes(now), 300);
+  run_graph(small, t); /* takes the freed bytes */
+  ck_assert_uint_eq(graph_bytes(now), 400);
+  ok(cu(graphExecDestroy)(small));
+  ok(cu(graphExecDestroy)(large));
+  ok(cu(graphExecDestroy)(kept));
+  ck_assert_uint_eq(graph_bytes(now), 400);
+  ok(cu(deviceGraphMemTrim)(0));
+  ck_assert_uint_eq(graph_bytes(now), 0);
+}
+END_TEST
+
 START_TEST(memory_of_graphs)
 {
   CUstream s = make_stream(1);
@@ -376,15 +447,11 @@ START_TEST(memory_of_graphs)
   CUgraphNode a, b, d;
   CUgraphExec x, y;
   uint8_t byte = 0;
-  uint64_t used;
   CUdeviceptr address;
 
   ok(cu(graphAddMemAllocNode)(&a, g, NULL, 0, &p));
   f.dst = p.dptr;
   ok(cu(graphAddMemsetNode)(&b, g, &a, 1, &f, context));
-  ok(cu(deviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
-                                    &used));
-  ck_assert_uint_eq(used, 400);
   x = instance(g);
   run_graph(x, s);
   ok(cu(memcpyDtoH)(&byte, p.dptr + 399, 1));
@@ -407,9 +474,8 @@ START_TEST(memory_of_graphs)
   is(cu(graphAddMemFreeNode)(&d, g, NULL, 0, 1234), CUDA_ERROR_INVALID_VALUE);
   ok(cu(graphExecDestroy)(y));
   ok(cu(graphDestroy)(g));
-  ok(cu(deviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
-                                    &used));
-  ck_assert_uint_eq(used, 0);
+  ok(cu(deviceGraphMemTrim)(0));
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
   is(cu(memcpyDtoH)(&byte, p.dptr, 1), CUDA_ERROR_INVALID_VALUE);
 }
 END_TEST
@@ -608,6 +674,7 @@ int main(void)
             graphs_answer_questions, nodes_copy_fill_and_call,
             child_graphs_are_copies, events_inside_graphs,
             launches_of_one_executable_do_not_overlap, memory_of_graphs,
+            graphs_keep_memory_until_a_trim,
             an_executable_is_updated_from_a_graph, captured_work_is_freed_once,
             user_objects_live_as_long_as_graphs, what_is_no_graph_is_refused,
             a_failing_node_ends_the_launch));

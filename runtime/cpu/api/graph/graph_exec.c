@@ -223,6 +223,7 @@ typedef struct step step;
 typedef struct steps {
   step *items;
   size_t n, capacity;
+  kiln__cpu_graph_demand demand;
 } steps;
 
 /* The bodies of a conditional node as lists of steps. */
@@ -322,7 +323,8 @@ static CUresult step_of_branches(const kiln__cpu_branches *b, step *s,
 /* Stores the operation of a graph node as a step. Returns
  * CUDA_ERROR_INVALID_VALUE if the memory of an alloc node is still in use and
  * the launch may not free this memory. */
-static CUresult step_of(CUgraphNode node, step *s, uint64_t flags)
+static CUresult step_of(CUgraphNode node, kiln__cpu_graph_demand *demand,
+                        step *s, uint64_t flags)
 {
   const bool again =
       (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
@@ -337,12 +339,11 @@ static CUresult step_of(CUgraphNode node, step *s, uint64_t flags)
       s->mark = kiln__cpu_event_mark(node->event);
     return CUDA_SUCCESS;
   case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-    CU_TRY(valid(!atomic_exchange(&node->memory->allocated, true) || again));
+    CU_TRY(valid(kiln__cpu_footprint_alloc(demand, node->memory, again)));
     s->memory = kiln__cpu_graph_memory_hold(node->memory);
     return CUDA_SUCCESS;
   case CU_GRAPH_NODE_TYPE_MEM_FREE:
-    if (node->memory != NULL)
-      atomic_store(&node->memory->allocated, false);
+    kiln__cpu_footprint_free(demand, node->memory);
     return CUDA_SUCCESS;
   case CU_GRAPH_NODE_TYPE_CONDITIONAL:
     return step_of_branches(node->branches, s, flags);
@@ -382,7 +383,7 @@ static CUresult collect(steps *l, CUgraph graph, CUgraphNode *order,
       rc = collect_child(l, node->child, flags);
       continue;
     }
-    rc = step_of(node, &s, flags);
+    rc = step_of(node, &l->demand, &s, flags);
     if (rc != CUDA_SUCCESS) {
       step_drop(&s);
     } else if (!put_step(l, s)) {
@@ -461,7 +462,8 @@ static void free_launch(kiln__cpu_work *work)
 
 /* Makes the work of one launch from the current state of the executable
  * graph. */
-static CUresult launch_make(CUgraphExec exec, kiln__cpu_work **out)
+static CUresult launch_make(CUgraphExec exec, CUstream stream,
+                            kiln__cpu_work **out)
 {
   launch_work *l = kiln__calloc(&machine()->alloc, 1, sizeof *l);
   CUresult rc;
@@ -471,7 +473,9 @@ static CUresult launch_make(CUgraphExec exec, kiln__cpu_work **out)
   l->base.free = free_launch;
   l->base.kind = KILN__WORK_EMPTY;
   lock_graphs();
+  l->steps.demand.launch = ++machine()->graph_launches;
   rc = collect(&l->steps, exec->graph, exec->order, exec->flags);
+  kiln__cpu_footprint_launch(stream, &l->steps.demand);
   unlock_graphs();
   if (rc != CUDA_SUCCESS) {
     free_launch(&l->base);
@@ -513,7 +517,7 @@ CUresult kiln__cpu_graphLaunch(CUgraphExec exec, CUstream stream)
   CU_TRY(capture_launch(exec, s, &taken));
   if (taken)
     return CUDA_SUCCESS;
-  CU_TRY(launch_make(exec, &work));
+  CU_TRY(launch_make(exec, s, &work));
   lock_graphs();
   before = exec->last;
   rc = kiln__cpu_queue_add(s, work, KILN__LATER, &before, 1, &mark);

@@ -220,6 +220,7 @@ void kiln__cpu_graph_memory_drop(kiln__cpu_graph_memory *memory)
 {
   if (memory == NULL || atomic_fetch_sub(&memory->refs, 1) != 1)
     return;
+  kiln__cpu_footprint_freed(memory);
   kiln__cpu_block_remove(memory->address);
   kiln__free(&machine()->alloc, memory);
 }

@@ -14,7 +14,32 @@ typedef struct kiln__cpu_graph_memory {
   CUDA_MEM_ALLOC_NODE_PARAMS params;
   /* true from the launch of the alloc node until the memory is freed */
   atomic_bool allocated;
+  uint64_t launch; /* number of the launch that allocated the memory */
 } kiln__cpu_graph_memory;
+
+/* ---- Bytes that graphs use; defined in graph_footprint.c ----------------- */
+
+/* What a launch allocates and frees. The caller sets `launch` to the number of the
+ * launch and all other members to 0. */
+typedef struct kiln__cpu_graph_demand {
+  uint64_t launch;
+  uint64_t live, peak; /* allocated now, and at most */
+  uint64_t foreign;    /* freed memory of other launches */
+} kiln__cpu_graph_demand;
+
+/* Counts an alloc node. Returns false if its memory is still allocated, unless
+ * `again` allows a launch to free it. The caller holds machine.graph_lock. */
+bool kiln__cpu_footprint_alloc(kiln__cpu_graph_demand *demand,
+                               kiln__cpu_graph_memory *memory, bool again);
+/* Counts a free node, whose memory may be NULL. The caller holds
+ * machine.graph_lock. */
+void kiln__cpu_footprint_free(kiln__cpu_graph_demand *demand,
+                              kiln__cpu_graph_memory *memory);
+/* Counts the launch itself, after all its nodes. */
+void kiln__cpu_footprint_launch(CUstream stream,
+                                const kiln__cpu_graph_demand *demand);
+/* Counts a free outside of graphs. */
+void kiln__cpu_footprint_freed(kiln__cpu_graph_memory *memory);
 
 CUresult kiln__cpu_graph_memory_new(kiln__cpu_graph_memory **out,
                                     const CUDA_MEM_ALLOC_NODE_PARAMS *params);

@@ -235,21 +235,6 @@ void kiln__cpu_block_remove(CUdeviceptr first)
     release(b);
 }
 
-uint64_t kiln__cpu_graph_bytes(int device)
-{
-  struct kiln__cpu_blocks *table = locked();
-  uint64_t bytes = 0;
-
-  for (size_t i = 0; i < sizeof table->buckets / sizeof(block *); i++) {
-    for (const block *b = table->buckets[i]; b != NULL; b = b->next) {
-      if (b->info.graph != NULL && b->info.device == device)
-        bytes += b->info.size;
-    }
-  }
-  unlock();
-  return bytes;
-}
-
 /* ---- Destruction of a context -------------------------------------------- */
 
 /* Records a finding for an allocation that the program did not free. */
@@ -455,7 +440,7 @@ CUresult kiln__cpu_memFree(CUdeviceptr address)
   owner = info.context != NULL ? info.context : context;
   rc = kiln__cpu_wait_context(owner);
   if (info.graph != NULL) {
-    atomic_store(&info.graph->allocated, false);
+    kiln__cpu_footprint_freed(info.graph);
     return rc;
   }
   kiln__cpu_block_remove(address);

@@ -51,9 +51,6 @@ bool kiln__cpu_block_of(CUdeviceptr address, kiln__cpu_block_info *out);
 /* Sets a member of the record of the allocation that starts at `first`. Does
  * nothing if no allocation starts there. */
 void kiln__cpu_block_set_sync(CUdeviceptr first, bool sync_memops);
-/* Returns the size in bytes of all memory on a device that belongs to alloc
- * nodes of graphs. */
-uint64_t kiln__cpu_graph_bytes(int device);
 /* Marks an allocation as being freed, so that a second free fails at once.
  * Returns false if no allocation starts at `first`, or if the allocation is
  * already marked. */

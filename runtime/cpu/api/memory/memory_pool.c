@@ -519,41 +519,8 @@ CUresult kiln__cpu_memFreeAsync(CUdeviceptr address, CUstream stream)
     return rc;
   CU_TRY(valid(kiln__cpu_block_claim(address, &info)));
   if (info.graph != NULL) {
-    atomic_store(&info.graph->allocated, false);
+    kiln__cpu_footprint_freed(info.graph);
     return CUDA_SUCCESS;
   }
   return free_in_stream(context, stream, &info);
-}
-
-/* ---- Memory of graphs ---------------------------------------------------- */
-
-CUresult kiln__cpu_deviceGraphMemTrim(CUdevice device)
-{
-  CU_TRY(kiln__cpu_ready());
-  return kiln__cpu_known_device(device);
-}
-
-/* Returns an attribute of the memory that graphs use. Alloc nodes have memory
- * from their creation on, so the current and highest values of used and
- * reserved memory are equal. */
-CUresult kiln__cpu_deviceGetGraphMemAttribute(CUdevice device,
-                                              CUgraphMem_attribute attribute,
-                                              void *value)
-{
-  CU_TRY(kiln__cpu_deviceGraphMemTrim(device));
-  CU_TRY(valid(value != NULL &&
-               attribute >= CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT &&
-               attribute <= CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
-  *(uint64_t *)value = kiln__cpu_graph_bytes(device);
-  return CUDA_SUCCESS;
-}
-
-CUresult kiln__cpu_deviceSetGraphMemAttribute(CUdevice device,
-                                              CUgraphMem_attribute attribute,
-                                              void *value)
-{
-  CU_TRY(kiln__cpu_deviceGraphMemTrim(device));
-  return valid(value != NULL && *(const uint64_t *)value == 0 &&
-               (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH ||
-                attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
 }

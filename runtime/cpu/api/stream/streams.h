@@ -113,6 +113,9 @@ struct CUstream_st {
   CUgraphNode *tips; /* graph nodes that the next captured node depends on */
   size_t n_tips, tips_capacity;
   CUstream next_captured;
+  /* idle bytes that launches of graphs left, valid if graph_trims is the
+   * device's number of trims; guarded by machine.lock */
+  uint64_t graph_idle, graph_trims;
   int policy; /* synchronisation policy, which is stored for the getter only */
 };
 
