@@ -179,6 +179,7 @@ static void release(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
 {
   kiln__cpu_warp_clocks *mine = &state->warps[w->index];
   const uint32_t block = (uint32_t)w->block->number;
+  uint32_t *clocks;
 
   kiln__cpu_clocks_join(&watch->alloc, &m->known, &state->known);
   if (mine->fenced_time > 0)
@@ -190,29 +191,30 @@ static void release(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
     return;
   }
   if (m->block != block)
-    memset(m->warps, 0, sizeof m->warps);
-  if (m->block != block || m->warp != w->index)
-    memset(m->lanes, 0, sizeof m->lanes);
+    kiln__cpu_sync_forget(&watch->alloc, m);
   m->block = block;
-  m->warp = (uint8_t)w->index;
   raise(m->warps, mine->fenced, KILN__MAX_WARPS);
-  raise(m->lanes, mine->lanes[lane], KILN__WARP);
+  clocks = kiln__cpu_sync_clocks(&watch->alloc, m, w->index, true);
+  if (clocks != NULL)
+    raise(clocks, mine->lanes[lane], KILN__WARP);
   /* Later accesses of this lane are not ordered by this release. */
   mine->lanes[lane][lane]++;
 }
 
 static void acquire(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
                     const kiln__cpu_warp *w, uint32_t lane,
-                    const kiln__cpu_sync_word *m)
+                    kiln__cpu_sync_word *m)
 {
   kiln__cpu_warp_clocks *mine = &state->warps[w->index];
+  const uint32_t *clocks;
 
   kiln__cpu_clocks_join(&watch->alloc, &state->known, &m->known);
   if (m->block != (uint32_t)w->block->number)
     return;
   raise(mine->warps, m->warps, KILN__MAX_WARPS);
-  if (m->warp == w->index)
-    raise(mine->lanes[lane], m->lanes, KILN__WARP);
+  clocks = kiln__cpu_sync_clocks(&watch->alloc, m, w->index, false);
+  if (clocks != NULL)
+    raise(mine->lanes[lane], clocks, KILN__WARP);
 }
 
 static void fence(kiln__cpu_block_state *state, uint32_t warp)

@@ -57,17 +57,24 @@ typedef struct kiln__cpu_page {
   struct kiln__cpu_page *next;
 } kiln__cpu_page;
 
+enum { KILN__N_BUCKETS = 4096, KILN__MAX_WARPS = 32 };
+
+/* The clocks of the lanes of one warp that the lanes of this warp published. */
+typedef struct kiln__cpu_sync_lanes {
+  uint32_t warp, clocks[KILN__WARP];
+  struct kiln__cpu_sync_lanes *next;
+} kiln__cpu_sync_lanes;
+
 /* A memory word that threads use for synchronisation, with the clocks that its
  * last writers had published at the time of the write. A reader of the word
  * learns these clocks. */
 typedef struct kiln__cpu_sync_word {
   uint64_t key;
   kiln__cpu_clocks known;
-  /* block of the last writer; `warp`, `warps` and `lanes` refer to this
-   * block */
+  /* block of the last writer; `warps` and `lanes` refer to this block */
   uint32_t block;
-  uint8_t warp;
-  uint32_t warps[KILN__WARP], lanes[KILN__WARP];
+  uint32_t warps[KILN__MAX_WARPS];
+  kiln__cpu_sync_lanes *lanes; /* one per warp that wrote the word */
   /* next word of the bucket, and of the block whose shared memory has the
    * word */
   struct kiln__cpu_sync_word *next, *next_of_block;
@@ -79,8 +86,6 @@ typedef struct kiln__cpu_sync_table {
   unsigned bits;
   size_t n;
 } kiln__cpu_sync_table;
-
-enum { KILN__N_BUCKETS = 4096, KILN__MAX_WARPS = 32 };
 
 /* The clocks that one warp knows: the clocks of all warps of its block, and,
  * for each lane of the warp, the clocks of all lanes. warps[i] of warp i is
@@ -251,6 +256,14 @@ void kiln__cpu_async_free(const kiln_allocator *a,
 kiln__cpu_sync_word *kiln__cpu_sync_find(kiln__cpu_watch *watch,
                                          kiln__cpu_block_state *owner,
                                          uint64_t key, bool make);
+/* Returns the clocks that the lanes of a warp published in the word, or NULL if
+ * there are none. If `make` is true, clocks of 0 are added in this case; NULL
+ * then means out of memory. */
+uint32_t *kiln__cpu_sync_clocks(const kiln_allocator *a,
+                                kiln__cpu_sync_word *word, uint32_t warp,
+                                bool make);
+/* Removes what the warps of the word's block published. */
+void kiln__cpu_sync_forget(const kiln_allocator *a, kiln__cpu_sync_word *word);
 /* Removes the words in the shared memory of a block that ends. */
 void kiln__cpu_sync_end_block(kiln__cpu_watch *watch,
                               kiln__cpu_block_state *state);
