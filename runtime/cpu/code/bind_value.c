@@ -315,7 +315,9 @@ bool kiln__cpu_bind_source(kiln__cpu_binder *k, const kiln__cpu_form *f,
   if (!kiln__cpu_check_register(k, o, f->type, f->wider, &have))
     return false;
   id = kiln__cpu_register_of(k->l, o);
-  k->in->src_reg_bytes = kiln__cpu_ptx_type_bytes[have];
+  /* The operand @e is a cache policy; src_reg_bytes describes the value. */
+  if (f->slot != KILN__SLOT_E)
+    k->in->src_reg_bytes = kiln__cpu_ptx_type_bytes[have];
   if (f->type == KILN__TYPE_WORD && kiln__cpu_ptx_type_bytes[have] == 8)
     k->in->flags |= KILN__WIDE_A;
   if (o->negated && (have != KILN__PRED || !negate(k, &id)))

@@ -89,6 +89,8 @@ typedef enum kiln__cpu_symbols {
   KILN__SYMBOLS_VARIABLE
 } kiln__cpu_symbols;
 
+enum { KILN__SLOT_E = 4 }; /* value of `slot` of an operand @e */
+
 /* One parsed operand description from the `operands` column of ops.def. ops.def
  * defines the syntax. */
 typedef struct kiln__cpu_form {

@@ -54,6 +54,29 @@ START_TEST(every_thread_of_every_block)
 }
 END_TEST
 
+/* ---- Stores -------------------------------------------------------------- */
+
+/* A cache policy in a register of 64 bits follows a value of 32 bits. */
+static const char hinted[] =
+    ENTRY("k") "mov.u32 %r1, %tid.x; ld.param.u64 %a1, [out]; mul.wide.u32 "
+               "%a2, %r1, 8;\n"
+               "add.u64 %a3, %a1, %a2; add.u32 %r2, %r1, 100; add.u32 %r3, "
+               "%r1, 200;\n"
+               "createpolicy.fractional.L2::evict_last.b64 %a4, 1.0;\n"
+               "st.global.L2::cache_hint.u32 [%a3], %r2, %a4;\n"
+               "st.global.L2::cache_hint.u32 [%a3+4], %r3, %a4; ret; }\n";
+
+START_TEST(stores_with_cache_policies)
+{
+  const uint32_t *got = run_for(hinted, _i, "k", 1, 32, 32 * 8);
+
+  for (uint32_t i = 0; i < 32; i++) {
+    ck_assert_uint_eq(got[2 * i], i + 100);
+    ck_assert_uint_eq(got[2 * i + 1], i + 200);
+  }
+}
+END_TEST
+
 /* ---- Divergence ---------------------------------------------------------- */
 
 /* Each thread counts the steps of the 3x+1 iteration. Threads with x = 0 exit
@@ -707,7 +730,8 @@ int main(void)
   TCase *t = kiln_test_case(s, "blocks", 0, NULL, unload, TESTS(NULL));
 
   kiln_test_loops(t, N_WAYS,
-                  TESTS(every_thread_of_every_block, threads_diverge_and_leave,
+                  TESTS(every_thread_of_every_block, stores_with_cache_policies,
+                        threads_diverge_and_leave,
                         copies_in_flight_are_dropped));
   tcase_add_loop_test(t, launches_survive_without_memory, 0, 2);
   t = kiln_test_case(s, "barriers", 0, NULL, unload,
