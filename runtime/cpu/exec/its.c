@@ -570,7 +570,9 @@ static void do_cluster(kiln__cpu_warp *w, kiln__cpu_schedule *s,
 {
   kiln__cpu_group *const g = &s->group[s->current];
 
-  g->wait = KILN__AT_CLUSTER;
+  /* The last arrival releases the groups that wait, and this one does not. */
+  if (in->sub != KILN__CLUSTER_ARRIVE)
+    g->wait = KILN__AT_CLUSTER;
   if (kiln__cpu_cluster_step(w, in, g->mask)) {
     g->wait = KILN__READY;
     g->pc++;

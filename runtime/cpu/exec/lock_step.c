@@ -180,7 +180,9 @@ static void do_wait(kiln__cpu_warp *w, kiln__cpu_schedule *s,
       in->a < 0 ? 0 : KILN__SLOT(const uint32_t, in->a)[__builtin_ctz(mask)];
 
   if (in->kind == KILN__KIND_CLUSTER) {
-    s->wait = KILN__AT_CLUSTER;
+    /* The last arrival releases the warps that wait, and this one does not. */
+    if (in->sub != KILN__CLUSTER_ARRIVE)
+      s->wait = KILN__AT_CLUSTER;
     if (kiln__cpu_cluster_step(w, in, mask)) {
       s->wait = KILN__READY;
       top->pc++;

@@ -271,6 +271,29 @@ START_TEST(clusters_meet)
 }
 END_TEST
 
+/* Every thread executes the instruction between its arrival and its wait. */
+static const char between[] = ENTRY(
+    "k") "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;\n"
+         "mad.lo.u32 %r1, %r2, %r3, %r1; ld.param.u64 %a1, [out];\n"
+         "mul.wide.u32 %a2, %r1, 4; add.u64 %a3, %a1, %a2;\n"
+         "barrier.cluster.arrive.relaxed.aligned; add.u32 %r1, %r1, 7;\n"
+         "barrier.cluster.wait.aligned; st.global.u32 [%a3], %r1; ret; }\n";
+
+START_TEST(arrivals_skip_nothing)
+{
+  uint64_t out;
+
+  cpu_ptx_load(&p, between);
+  use_way(_i);
+  out = cpu_ptx_buffer(&p, NULL, 256 * 4);
+  sizes(4, 64);
+  p.launch.cluster_dim[0] = 2;
+  cpu_ptx_ok(&p, "k", (uint64_t[]){out});
+  for (uint32_t i = 0; i < 256; i++)
+    ck_assert_uint_eq(((uint32_t *)cpu_ptx_at(&p, out, 1024))[i], i + 7);
+}
+END_TEST
+
 /* ---- Calls --------------------------------------------------------------- */
 
 static const char calls[] =
@@ -740,7 +763,8 @@ int main(void)
   kiln_test_loops(t, N_WAYS,
                   TESTS(blocks_meet_at_barriers, barriers_count_predicates,
                         named_barriers_hand_over, short_warps_count_as_whole,
-                        clusters_meet, grids_synchronise));
+                        arrivals_skip_nothing, clusters_meet,
+                        grids_synchronise));
   t = kiln_test_case(s, "calls", 0, NULL, unload, TESTS(NULL));
   kiln_test_loops(t, N_WAYS,
                   TESTS(vectors_may_cross_the_end,
