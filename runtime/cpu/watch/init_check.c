@@ -55,6 +55,14 @@ static void set(uint8_t *bits, uint64_t from, uint32_t n)
     bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << (i % 8));
 }
 
+/* Returns whether the instruction is an exchange whose old value nobody reads,
+ * which is a write. */
+static bool only_writes(const kiln__cpu_insn *in)
+{
+  return (in->flags & KILN__UNUSED) != 0 &&
+         kiln__starts_with(kiln__cpu_op_name[in->op], "atom_exch");
+}
+
 static void report(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                    const kiln__cpu_insn *in, int lane, kiln__cpu_space space,
                    uint64_t address, uint32_t bytes)
@@ -113,7 +121,8 @@ void kiln__cpu_init_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
 
     if (bits == NULL)
       continue;
-    if (access != KILN__ACCESS_WRITE && !used_set(in, bits, at, bytes))
+    if (access != KILN__ACCESS_WRITE && !used_set(in, bits, at, bytes) &&
+        !only_writes(in))
       report(watch, w, in, lane, space, address[lane], bytes);
     if (access != KILN__ACCESS_READ)
       set(bits, at, bytes);
