@@ -92,6 +92,14 @@ START_TEST(ranges_and_alignment)
 END_TEST
 
 /* GPUs use 2 MiB pages for large allocations. */
+static int advice_of(CUdeviceptr p, CUmem_range_attribute attribute)
+{
+  int value = 99;
+
+  ok(cu(memRangeGetAttribute)(&value, 4, attribute, p, 4096));
+  return value;
+}
+
 START_TEST(large_allocations_are_aligned_to_pages)
 {
   static const size_t sizes[] = {1 << 20, 1500000, (2 << 20) + 1, 33554433};
@@ -231,7 +239,7 @@ START_TEST(managed_memory_is_seen_by_both)
 {
   CUdeviceptr p;
   uint32_t *host;
-  int values[2];
+  int values[3];
 
   ok(cu(memAllocManaged)(&p, 4096, CU_MEM_ATTACH_GLOBAL));
   host = (uint32_t *)(uintptr_t)p;
@@ -252,9 +260,23 @@ START_TEST(managed_memory_is_seen_by_both)
      CUDA_ERROR_INVALID_DEVICE);
   ok(cu(memPrefetchAsyncV1)(p, 4096, 0, NULL));
   is(cu(memPrefetchAsyncV1)(p, 4096, 9, NULL), CUDA_ERROR_INVALID_DEVICE);
-  ok(cu(memRangeGetAttribute)(values, 8, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p,
+  ck_assert_int_eq(advice_of(p, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY), 1);
+  ck_assert_int_eq(advice_of(p, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION), -1);
+  ck_assert_int_eq(advice_of(p, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION),
+                   0);
+  ck_assert_int_eq(advice_of(p, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY), -2);
+  ok(cu(memAdviseV1)(p, 4096, CU_MEM_ADVISE_SET_ACCESSED_BY, 0));
+  ok(cu(memAdviseV1)(p, 4096, CU_MEM_ADVISE_SET_ACCESSED_BY, -1));
+  ok(cu(memRangeGetAttribute)(values, 12, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p,
                               4096));
-  ck_assert_int_eq(values[1], -2);
+  ck_assert_int_eq(values[0], -1);
+  ck_assert_int_eq(values[1], 0);
+  ck_assert_int_eq(values[2], -2);
+  ok(cu(memAdviseV1)(p, 16, CU_MEM_ADVISE_UNSET_READ_MOSTLY, 0));
+  ck_assert_int_eq(advice_of(p, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY), 0);
+  ok(cu(memPrefetchAsyncV1)(p, 16, -1, NULL)); /* now the places are mixed */
+  ck_assert_int_eq(advice_of(p, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION),
+                   -2);
   ok(cu(streamAttachMemAsync)(NULL, p, 0, CU_MEM_ATTACH_GLOBAL));
   ok(cu(memFree)(p));
 }

@@ -201,6 +201,16 @@ void kiln__cpu_block_set_sync(CUdeviceptr first, bool sync_memops)
   unlock();
 }
 
+void kiln__cpu_block_set_advice(CUdeviceptr first,
+                                const kiln__cpu_advice *advice)
+{
+  block *b = *slot_of(locked(), first);
+
+  if (b != NULL)
+    b->info.advice = *advice;
+  unlock();
+}
+
 bool kiln__cpu_block_claim(CUdeviceptr first, kiln__cpu_block_info *out)
 {
   block *b = *slot_of(locked(), first);

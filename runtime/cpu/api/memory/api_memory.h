@@ -5,6 +5,13 @@
 
 #include "../graph/graph_parts.h"
 
+/* Advice of cuMemAdvise() for an allocation. A location of type 0 is none. */
+typedef struct kiln__cpu_advice {
+  bool read_mostly;
+  uint32_t accessed_by; /* bit 0: the host; bit i + 1: device i */
+  CUmemLocation preferred, prefetched;
+} kiln__cpu_advice;
+
 typedef struct kiln__cpu_block_info {
   CUdeviceptr first;
   size_t size; /* size in bytes that the program requested */
@@ -21,6 +28,7 @@ typedef struct kiln__cpu_block_info {
   /* true after a free of the memory was enqueued */
   bool freed;
   bool sync_memops;
+  kiln__cpu_advice advice; /* stored for queries only */
 } kiln__cpu_block_info;
 
 /* Allocates a range of wanted->size bytes of device or host memory. The
@@ -51,6 +59,8 @@ bool kiln__cpu_block_of(CUdeviceptr address, kiln__cpu_block_info *out);
 /* Sets a member of the record of the allocation that starts at `first`. Does
  * nothing if no allocation starts there. */
 void kiln__cpu_block_set_sync(CUdeviceptr first, bool sync_memops);
+void kiln__cpu_block_set_advice(CUdeviceptr first,
+                                const kiln__cpu_advice *advice);
 /* Marks an allocation as being freed, so that a second free fails at once.
  * Returns false if no allocation starts at `first`, or if the allocation is
  * already marked. */

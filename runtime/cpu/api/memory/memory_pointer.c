@@ -228,7 +228,11 @@ CUresult kiln__cpu_pointerSetAttribute(const void *value,
   return CUDA_SUCCESS;
 }
 
-/* ---- Memory advice, which is checked but ignored ------------------------- */
+/* ---- Memory advice, which has no effect but on queries ------------------- */
+
+/* Advice is stored per allocation. Advice for a part makes the allocation mixed, so
+ * it clears what it contradicts; queries of the whole allocation then report none, as
+ * the driver does. */
 
 static CUresult managed(CUdeviceptr address, size_t size)
 {
@@ -257,6 +261,46 @@ static CUmemLocation place_of(CUdevice device)
   return place;
 }
 
+static uint32_t place_bit(CUmemLocation where)
+{
+  return where.type == CU_MEM_LOCATION_TYPE_DEVICE ? UINT32_C(2) << where.id
+                                                   : 1;
+}
+
+/* Stores a location for a whole allocation, or clears it if a part gets another. */
+static void put_place(CUmemLocation *at, CUmemLocation where, bool whole)
+{
+  if (whole)
+    *at = where;
+  else if (at->type != where.type || at->id != where.id)
+    *at = (CUmemLocation){0};
+}
+
+static void advise(kiln__cpu_advice *a, CUmem_advise advice,
+                   CUmemLocation where, bool whole)
+{
+  switch (advice) {
+  case CU_MEM_ADVISE_SET_READ_MOSTLY:
+    a->read_mostly = a->read_mostly || whole;
+    break;
+  case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+    a->read_mostly = false;
+    break;
+  case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+    put_place(&a->preferred, where, whole);
+    break;
+  case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+    a->preferred = (CUmemLocation){0};
+    break;
+  case CU_MEM_ADVISE_SET_ACCESSED_BY:
+    a->accessed_by |= whole ? place_bit(where) : 0;
+    break;
+  default:
+    a->accessed_by &= ~place_bit(where);
+    break;
+  }
+}
+
 CUresult kiln__cpu_memAdvise(CUdeviceptr address, size_t n, CUmem_advise advice,
                              CUmemLocation location)
 {
@@ -264,11 +308,19 @@ CUresult kiln__cpu_memAdvise(CUdeviceptr address, size_t n, CUmem_advise advice,
                       advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                       advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 
+  kiln__cpu_block_info info;
+
   CU_TRY(managed(address, n));
   CU_TRY(valid(advice >= CU_MEM_ADVISE_SET_READ_MOSTLY &&
                advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY));
-  return !placed || place_exists(location) ? CUDA_SUCCESS
-                                           : CUDA_ERROR_INVALID_DEVICE;
+  if (placed && !place_exists(location))
+    return CUDA_ERROR_INVALID_DEVICE;
+  if (kiln__cpu_block_of(address, &info)) {
+    advise(&info.advice, advice, location,
+           address == info.first && n >= info.size);
+    kiln__cpu_block_set_advice(info.first, &info.advice);
+  }
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_memAdviseV1(CUdeviceptr address, size_t n,
@@ -281,13 +333,20 @@ CUresult kiln__cpu_memPrefetchAsync(CUdeviceptr address, size_t n,
                                     CUmemLocation location, unsigned int flags,
                                     CUstream stream)
 {
+  kiln__cpu_block_info info;
   CUstream s;
 
   CU_TRY(managed(address, n));
   CU_TRY(valid(flags == 0));
   if (!place_exists(location))
     return CUDA_ERROR_INVALID_DEVICE;
-  return kiln__cpu_current_stream(stream, &s);
+  CU_TRY(kiln__cpu_current_stream(stream, &s));
+  if (kiln__cpu_block_of(address, &info)) {
+    put_place(&info.advice.prefetched, location,
+              address == info.first && n >= info.size);
+    kiln__cpu_block_set_advice(info.first, &info.advice);
+  }
+  return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_memPrefetchAsyncV1(CUdeviceptr address, size_t n,
@@ -331,30 +390,55 @@ CUresult kiln__cpu_memDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes,
   return kiln__cpu_current_stream(stream, &s);
 }
 
-/* ---- Queries of memory advice, which report defaults --------------------- */
+/* ---- Queries of memory advice -------------------------------------------- */
+
+/* Returns the number of a location: a device, -1 for the host, -2 for none. */
+static int place_number(CUmemLocation where)
+{
+  if (where.type == 0)
+    return -2;
+  return where.type == CU_MEM_LOCATION_TYPE_DEVICE ? where.id : -1;
+}
+
+/* Stores the numbers of all locations of a set, and -2 in the rest of the array. */
+static CUresult put_places(void *data, size_t size, uint32_t set)
+{
+  for (size_t i = 0; i < size; i += 4) {
+    const int number = set == 0 ? -2 : __builtin_ctz(set) - 1;
+
+    memcpy((char *)data + i, &number, 4);
+    set &= set - 1;
+  }
+  return CUDA_SUCCESS;
+}
 
 CUresult kiln__cpu_memRangeGetAttribute(void *data, size_t size,
                                         CUmem_range_attribute attribute,
                                         CUdeviceptr address, size_t n)
 {
-  /* number with which the driver reports that there is no device */
-  const int nowhere = -2;
+  kiln__cpu_block_info info = {0};
+  const kiln__cpu_advice *a = &info.advice;
 
   CU_TRY(managed(address, n));
   CU_TRY(valid(data != NULL && size >= 4 && size % 4 == 0));
+  (void)kiln__cpu_block_of(address, &info);
   switch (attribute) {
   case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
+    return put_int(data, a->read_mostly);
   case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
+    return put_int(data, (int)a->preferred.type);
   case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
+    return put_int(data, (int)a->prefetched.type);
   case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
+    return put_int(data, a->preferred.id);
   case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
-    return put_int(data, 0);
+    return put_int(data, a->prefetched.id);
   case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+    return put_int(data, place_number(a->preferred));
   case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
+    return put_int(data, place_number(a->prefetched));
   case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY:
-    for (size_t i = 0; i < size; i += 4)
-      memcpy((char *)data + i, &nowhere, 4);
-    return CUDA_SUCCESS;
+    return put_places(data, size, a->accessed_by);
   default:
     return CUDA_ERROR_INVALID_VALUE;
   }
