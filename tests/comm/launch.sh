@@ -14,6 +14,7 @@ export LD_LIBRARY_PATH="${BUILD:?}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # Ranks share two cores in CI, and containers run as root.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe # Open MPI 5
 export OMPI_MCA_btl_vader_single_copy_mechanism=none
 export OMPI_MCA_plm_rsh_agent=/bin/false
 unset OMPI_MCA_btl 2>/dev/null || true
