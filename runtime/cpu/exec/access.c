@@ -332,6 +332,14 @@ static uint32_t misaligned(const kiln__cpu_reach *r, uint32_t mask, uint32_t n)
   return bad & mask;
 }
 
+/* PTX leaves atomic operations on local memory undefined. GPUs compute the right
+ * values if one lane is active, as programs with atomic variables of one thread
+ * expect, and wrong ones if the lanes of a warp use the same local address. */
+static bool is_lone_local(const kiln__cpu_warp *w, const spaces *s)
+{
+  return s->local == w->mask && (w->mask & (w->mask - 1)) == 0;
+}
+
 bool KILN__ISA_NAME(reach_at)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               kiln__cpu_space space, int32_t slot, bool wide,
                               uint64_t offset, uint32_t n,
@@ -358,8 +366,9 @@ bool KILN__ISA_NAME(reach_listed)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     return fail(w, in, KILN__FAULT_MISALIGNED, r, bad, n);
 
   s = split(r, space, w->mask);
-  if (access == KILN__ACCESS_ATOMIC && (s.local | s.param) != 0)
-    return fail(w, in, KILN__FAULT_SPACE, r, s.local | s.param, n);
+  bad = s.local | s.param;
+  if (access == KILN__ACCESS_ATOMIC && bad != 0 && !is_lone_local(w, &s))
+    return fail(w, in, KILN__FAULT_SPACE, r, bad, n);
   memset(r->host, 0, sizeof r->host);
   bad = reach_global(w, s.global, n, access, r);
   bad |= reach_shared(w, in, generic ? KILN__WINDOW_SHARED : 0, s.shared, n, r);

@@ -215,7 +215,7 @@ static void try(shape *s, unsigned pattern)
   const unsigned bytes = s->bytes * s->n;
   const uint32_t mask = world_random_mask(w);
   static uint8_t before[WORLD_FRAME], bytes_before[6][8192 * 9],
-      shared_before[2][2048];
+      shared_before[2][2048], stack_before[32 * WORLD_STRIDE];
   kiln__cpu_fault_kind fault;
   uint64_t address[32];
   unsigned lane, cost;
@@ -253,7 +253,7 @@ static void try(shape *s, unsigned pattern)
            (size_t)(w->range[i].last - w->range[i].first));
   memcpy(shared_before[0], w->shared_model, 2048);
   memcpy(shared_before[1], w->other_model, 2048);
-  memcpy(w->stack, w->stack_model, sizeof w->stack);
+  memcpy(stack_before, w->stack_model, sizeof stack_before);
   if (fault == KILN__FAULT_NONE)
     model(s, address, mask);
   for (unsigned n = 0; n < n_isas; n++) {
@@ -263,6 +263,7 @@ static void try(shape *s, unsigned pattern)
              (size_t)(w->range[i].last - w->range[i].first));
     memcpy(w->shared, shared_before[0], 2048);
     memcpy(w->other, shared_before[1], 2048);
+    memcpy(w->stack, stack_before, sizeof w->stack);
     world_run(w, cpu_isas[n], &s->in, fault, lane, address[lane % 32], what);
     world_compare(w, what);
     if (w->tally[1].cost != cost ||

@@ -317,8 +317,10 @@ static inline kiln__cpu_fault_kind world_fault(world *w, kiln__cpu_space space,
     uint64_t at = address[*lane];
     const kiln__cpu_space is = world_space(space, &at);
 
+    /* One lane alone may use its local memory. */
     if ((mask >> *lane & 1) != 0 &&
-        (is == KILN__SPACE_LOCAL || is == KILN__SPACE_PARAM))
+        ((is == KILN__SPACE_LOCAL && (mask & (mask - 1)) != 0) ||
+         is == KILN__SPACE_PARAM))
       return KILN__FAULT_SPACE;
   }
   for (*lane = 0; *lane < 32; ++*lane) {
