@@ -102,31 +102,23 @@ static void add_double_mma(void)
         "mma.sync.aligned.m16n8k%u.row.col.f64.f64.f64.f64", k);
 }
 
-/* Writes the types of an integer instruction, with .satfinite in front of them
- * or, as CUTLASS writes it, behind them. */
-static void integer_types(char types[48], unsigned i, unsigned bits)
-{
-  const char *const sat = i & 4 ? ".satfinite" : "";
-
-  snprintf(types, 48, "%s.s32.%c%u.%c%u.s32%s", i & 1 ? "" : sat, "su"[i & 1],
-           bits, "su"[i >> 1 & 1], bits, i & 1 ? sat : "");
-}
-
 /* The integer instructions of one element width: 8 or 4 bits. */
 static void add_integer_mma(unsigned bits)
 {
   const unsigned k = 128 / bits;
 
   for (unsigned i = 0; i < 8; i++) {
-    char types[48];
+    const char *const sat = i & 4 ? ".satfinite" : "";
+    char types[32];
 
-    integer_types(types, i, bits);
+    snprintf(types, sizeof types, "s32.%c%u.%c%u.s32", "su"[i & 1], bits,
+             "su"[i >> 1 & 1], bits);
     add(65, 75, 2, 1, 1, 2, FORMAT_BITS, FORMAT_S32,
-        "mma.sync.aligned.m8n8k%u.row.col%s", k, types);
+        "mma.sync.aligned.m8n8k%u.row.col%s.%s", k, sat, types);
     add(70, 80, 4, 2, 1, 4, FORMAT_BITS, FORMAT_S32,
-        "mma.sync.aligned.m16n8k%u.row.col%s", k, types);
+        "mma.sync.aligned.m16n8k%u.row.col%s.%s", k, sat, types);
     add(70, 80, 4, 4, 2, 4, FORMAT_BITS, FORMAT_S32,
-        "mma.sync.aligned.m16n8k%u.row.col%s", 2 * k, types);
+        "mma.sync.aligned.m16n8k%u.row.col%s.%s", 2 * k, sat, types);
   }
 }
 
@@ -184,15 +176,13 @@ static void add_sparse_half(void)
 
 static void add_sparse_integers(unsigned bits)
 {
-  for (unsigned i = 0; i < 8; i++) {
-    char types[48];
-
-    integer_types(types, i, bits);
+  for (unsigned i = 0; i < 8; i++)
     for (unsigned k = 1; k <= 2; k++)
       add_selectors(add(85, 80, 4, 2 * k, 2 * k, 4, FORMAT_BITS, FORMAT_S32,
-                        SP ".m16n8k%u.row.col%s", 256 / bits * k, types),
+                        SP ".m16n8k%u.row.col%s.s32.%c%u.%c%u.s32",
+                        256 / bits * k, i & 4 ? ".satfinite" : "", "su"[i & 1],
+                        bits, "su"[i >> 1 & 1], bits),
                     k == 1 ? 2 : 1, FORMAT_TWO_OF_FOUR);
-  }
 }
 
 static void add_sparse_fp8(void)
@@ -423,11 +413,24 @@ static void say_registers(writer *w, const matrix_case *t, bool load,
   }
 }
 
+void matrix_spelling(const char *opcode, char text[112])
+{
+  static const char sat[] = ".satfinite";
+  const char *const at = strstr(opcode, ".satfinite.s32.u");
+
+  snprintf(text, 112, "%s", opcode);
+  if (at != NULL)
+    snprintf(text, 112, "%.*s%s%s", (int)(at - opcode), opcode,
+             at + sizeof sat - 1, sat);
+}
+
 static void say_instruction(writer *w, const matrix_case *t)
 {
   unsigned from = 0;
+  char opcode[112];
 
-  say(w, "%s ", t->opcode);
+  matrix_spelling(t->opcode, opcode);
+  say(w, "%s ", opcode);
   if (t->kind == MATRIX_LOAD) {
     say_list(w, 'd', 0, t->d);
     say(w, ", [%%base], %u;\n", t->stride);

@@ -62,6 +62,10 @@ size_t matrix_output_bytes(const matrix_case *t);
  * results of tile 0; a grid of n blocks of 32 threads computes n tiles. */
 void matrix_kernel(const matrix_case *t, char *text, size_t size);
 
+/* Writes the opcode as kernels have it. PTX allows .satfinite in front of the types
+ * and behind them; it is behind them if the first matrix is unsigned. */
+void matrix_spelling(const char *opcode, char text[112]);
+
 /* Writes the operands of one tile. */
 void matrix_fill(const matrix_case *t, uint64_t tile, void *input);
 

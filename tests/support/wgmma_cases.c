@@ -37,8 +37,8 @@ static const struct type {
     {"s32.u8.s8", "", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
     {"s32.u8.u8", "", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
     {"satfinite.s32.s8.s8", "", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
-    {"s32.s8.u8", ".satfinite", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
-    {"s32.u8.s8", ".satfinite", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
+    {"satfinite.s32.s8.u8", "", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
+    {"satfinite.s32.u8.s8", "", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
     {"satfinite.s32.u8.u8", "", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 32, true},
     {"s32.b1.b1", ".and.popc", FORMAT_BITS, FORMAT_BITS, FORMAT_S32, 256, true},
 };
@@ -225,8 +225,10 @@ static void say_registers(writer *w, const char *what, char prefix, unsigned n,
 static void say_instruction(writer *w, const wgmma_case *c, unsigned n_d)
 {
   const bool narrow = c->m.in[0].format <= FORMAT_BF16;
+  char opcode[112];
 
-  say(w, "%s ", c->m.opcode);
+  matrix_spelling(c->m.opcode, opcode);
+  say(w, "%s ", opcode);
   say_list(w, 'd', n_d);
   if (c->registers) {
     say(w, ", ");

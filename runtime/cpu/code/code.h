@@ -370,8 +370,8 @@ struct kiln__cpu_insn {
   /* Loads: the bytes that the program uses, one bit per byte; 0 for all bytes.
    * The checks ignore the others, which are padding. */
   uint32_t used_bytes;
-  uint16_t op;    /* value of kiln__cpu_op */
-  uint8_t kind;   /* value of kiln__cpu_kind */
+  uint16_t op;  /* value of kiln__cpu_op */
+  uint8_t kind; /* value of kiln__cpu_kind */
   /* value of kiln__cpu_class; the state space of a memory operation determines
    * it */
   uint8_t klass;
