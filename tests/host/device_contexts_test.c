@@ -1,4 +1,4 @@
-/* device_test.c -- tests devices, contexts, streams and events on the fake
+/* device_contexts_test.c -- tests devices, contexts, streams and events on the fake
  * driver. */
 #include "device_fixture.h"
 
