@@ -677,12 +677,8 @@ static uint32_t polls_of(const kiln__cpu_warp *w, kiln__cpu_schedule *s,
                      in->op == KILN__OP_mbarrier_try_parity;
   const uint32_t mask = kiln__cpu_guard_mask(w, in);
 
-  if (in->op == KILN__OP_nanosleep)
-    return KILN__MAX_YIELDS;
-  if (in->op == KILN__OP_mov_clock)
-    return KILN__CLOCK_YIELDS;
   if (!tries || mask == 0 || w->fault || !waits(w, in, mask))
-    return 1;
+    return kiln__cpu_polls_of(in);
   if (s->others) {
     s->turns = 0;
     return 1;

@@ -246,14 +246,6 @@ static void run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
         w, in, mask, KILN__SLOT(const uint32_t, in->e)[__builtin_ctz(mask)]);
 }
 
-/* Returns the number of polls that a polling instruction counts as. */
-static uint32_t polls_of(const kiln__cpu_insn *in)
-{
-  if (in->op == KILN__OP_nanosleep)
-    return KILN__MAX_YIELDS;
-  return in->op == KILN__OP_mov_clock ? KILN__CLOCK_YIELDS : 1;
-}
-
 /* This is the interpreter loop of the lock-step scheduler. It corresponds to
  * run_loop() in its.c. */
 static inline __attribute__((always_inline)) int
@@ -311,7 +303,7 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
       } else if (in->kind == KILN__KIND_YIELD) {
         kiln__cpu_run_one(w, in, traced);
         pc++;
-        s->yields += polls_of(in);
+        s->yields += kiln__cpu_polls_of(in);
         if (w->fault || s->yields >= KILN__MAX_YIELDS)
           break;
       } else {

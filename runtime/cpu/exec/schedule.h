@@ -379,4 +379,12 @@ static inline uint64_t kiln__cpu_schedule_random(kiln__cpu_schedule *s)
   return s->random;
 }
 
+/* Returns the number of polls that a polling instruction counts as by itself. */
+static inline uint32_t kiln__cpu_polls_of(const kiln__cpu_insn *in)
+{
+  if (in->op == KILN__OP_nanosleep)
+    return KILN__MAX_YIELDS;
+  return in->op == KILN__OP_mov_clock ? KILN__CLOCK_YIELDS : 1;
+}
+
 #endif

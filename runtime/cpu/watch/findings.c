@@ -306,7 +306,9 @@ static const fault_words words[] = {
     {KILN__FAULT_SPACE, "out of bounds",
      "uses an address of a state space that the instruction cannot access",
      "where the pointer comes from: atomics access global and shared memory, "
-     "no local variables; mbarriers are in shared memory"},
+     "and local variables only if one lane of the warp is active; mbarriers "
+     "are "
+     "in shared memory"},
     {KILN__FAULT_DEADLOCK, "deadlock", "waits for ever",
      "who should have released it: see the threads that wait"},
     {KILN__FAULT_STACK, "out of bounds", "needs more stack than there is",

@@ -13,8 +13,7 @@
  * to a block that has not ended.
  *
  * Cost: constant time per search; about 200 bytes per word, and 150 for each warp
- * that writes it. If the table cannot
- * grow, its chains become longer.
+ * that writes it. If the table cannot grow, its chains become longer.
  *
  * Source: multiplicative hashing, Knuth, The Art of Computer Programming,
  * volume 3, section 6.4. */

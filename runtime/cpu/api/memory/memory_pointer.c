@@ -307,7 +307,6 @@ CUresult kiln__cpu_memAdvise(CUdeviceptr address, size_t n, CUmem_advise advice,
   const bool placed = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
                       advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                       advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
-
   kiln__cpu_block_info info;
 
   CU_TRY(managed(address, n));
